@@ -1,0 +1,97 @@
+package verbs
+
+import "context"
+
+// DeviceAttr says what a device can do (struct ibv_device_attr).
+type DeviceAttr struct {
+	Name     string // device name, as ibv_get_device_name gives it
+	Provider string // softiwarp, rdmacore, loopback
+
+	MaxQPWR          int    // work requests outstanding on one queue
+	MaxSGE           int    // scatter/gather entries of one work request
+	MaxCQE           int    // completions one CQ can hold
+	MaxMRSize        uint64 // bytes of one memory region
+	MaxMsgSize       uint32 // bytes of one message
+	MaxQPRdAtom      int    // RDMA Reads a peer may have outstanding on one QP (IRD)
+	MaxQPInitRdAtom  int    // RDMA Reads one QP may have outstanding itself (ORD)
+	MemWindowType2B  bool   // AllocMW and OpBindMW work
+	SendInvalidate   bool   // OpSendInvalidate works
+	ReceiverNotReady bool   // a Send without a posted Receive waits (RNR NAK) instead of ending the connection
+}
+
+// Device is an opened RDMA device (struct ibv_context). All methods may be
+// called from any goroutine.
+type Device interface {
+	Attr() DeviceAttr
+	AllocPD() (PD, error)
+	// CreateCQ makes a completion queue for at least depth completions. A
+	// CQ that overflows puts every QP that completes into it into the error
+	// state.
+	CreateCQ(depth int) (CQ, error)
+	Close() error
+}
+
+// Access says who may do what with a memory region or window
+// (enum ibv_access_flags).
+type Access uint8
+
+const (
+	// AccessLocalWrite lets Receives and RDMA Read responses of the local
+	// side write into the region. Reading by local requests needs no right.
+	AccessLocalWrite Access = 1 << iota
+	AccessRemoteWrite
+	AccessRemoteRead
+)
+
+// PD is a protection domain: memory and queue pairs work together only
+// within one.
+type PD interface {
+	// RegMR registers buf. The region keeps buf alive; buf must not be
+	// reallocated or handed to others before MR.Close. AccessRemoteWrite
+	// requires AccessLocalWrite, as ibv_reg_mr does.
+	RegMR(buf []byte, access Access) (MR, error)
+	// AllocMW allocates a type 2B memory window: unbound, without a key,
+	// until a posted OpBindMW gives it one. ErrNotSupported where the
+	// device has none.
+	AllocMW() (MW, error)
+	Close() error
+}
+
+// MR is a registered memory region.
+type MR interface {
+	// Bytes is the registered buffer.
+	Bytes() []byte
+	// Addr is the address that remote peers use for Bytes()[0]. It need not
+	// be the buffer's virtual address.
+	Addr() uint64
+	// RKey is the steering tag (STag) under which a peer reaches the region.
+	RKey() uint32
+	Close() error
+}
+
+// MW is a type 2B memory window (InfiniBand specification 10.6.7.2.2): a
+// remotely visible view of part of a region, tied to the one queue pair on
+// which it was bound, and revoked by OpLocalInvalidate or by the peer's Send
+// With Invalidate.
+type MW interface {
+	// RKey is the key given by the last OpBindMW posted, 0 before the first.
+	// Each bind gives a new, unpredictable key (RFC 5042 §7.1).
+	RKey() uint32
+	// Addr is the remote address of the first bound byte: the bound
+	// region's Addr plus the bind's offset.
+	Addr() uint64
+	Close() error
+}
+
+// CQ is a completion queue.
+type CQ interface {
+	// Poll takes up to len(wc) completions, oldest first, without waiting,
+	// and says how many it took.
+	Poll(wc []WC) int
+	// Wait returns nil as soon as there is at least one completion to poll.
+	// It returns ctx.Err() when ctx ends and ErrClosed when the CQ is
+	// closed. One goroutine waits at a time.
+	Wait(ctx context.Context) error
+	// Close fails with ErrBusy while a queue pair uses the CQ.
+	Close() error
+}

@@ -1,0 +1,36 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotSupported is wrapped by every "this device can't" answer.
+	ErrNotSupported = errors.New("not supported by this device")
+	ErrClosed       = errors.New("closed")
+	ErrBusy         = errors.New("still in use")
+	ErrInvalid      = errors.New("invalid argument")
+	ErrQueueFull    = errors.New("work queue full")
+	ErrQPState      = errors.New("not allowed in this queue pair state")
+	// ErrDisconnected is the reason of a QP that ended in order.
+	ErrDisconnected = errors.New("disconnected")
+)
+
+// TerminateError is a protocol or protection error that ended a connection,
+// with the codes of RFC 5040 §4.8 (layer, error type, error code).
+type TerminateError struct {
+	Remote bool  // the peer detected it and sent the Terminate; else we did
+	Layer  uint8 // 0 RDMAP, 1 DDP, 2 MPA (LLP)
+	Type   uint8
+	Code   uint8
+	Reason string // words for the codes
+}
+
+func (e *TerminateError) Error() string {
+	who := "local"
+	if e.Remote {
+		who = "remote"
+	}
+	return fmt.Sprintf("%s terminate: %s (layer %d, type %d, code 0x%02x)", who, e.Reason, e.Layer, e.Type, e.Code)
+}

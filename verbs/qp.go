@@ -1,0 +1,123 @@
+package verbs
+
+// QPState is the state of a queue pair (enum ibv_qp_state; RDMAP's idle,
+// RTS, terminate and error states map onto it).
+type QPState uint8
+
+const (
+	QPInit QPState = iota // created, not connected: Receives may be posted
+	QPRTR                 // ready to receive: connection being made
+	QPRTS                 // ready to send
+	QPSQD                 // send queue draining after Disconnect
+	QPErr                 // dead: everything posted completes with WCWRFlushErr
+)
+
+// QPAttr is what a queue pair is created with (struct ibv_qp_init_attr).
+type QPAttr struct {
+	SendCQ, RecvCQ CQ  // may be the same
+	MaxSendWR      int // bound of requests posted and not yet completed
+	MaxRecvWR      int
+	MaxSendSGE     int
+	MaxRecvSGE     int
+	// SigAll makes every send-queue request signaled (sq_sig_all).
+	SigAll bool
+}
+
+// QP is a reliable-connected queue pair. PostSend and PostRecv may be called
+// from several goroutines; requests of one call stay together and in order.
+type QP interface {
+	// Num identifies the queue pair on its device; WC.QPNum carries it.
+	Num() uint32
+	State() QPState
+	// PostSend posts a list of requests in order and says how many were
+	// taken. On an error, wrs[n] is the first that was not (bad_wr):
+	// ErrQueueFull, ErrInvalid (SGE out of its region, unknown opcode,
+	// foreign PD), ErrQPState before the QP is connected. In QPErr posting
+	// succeeds and the requests complete with WCWRFlushErr.
+	// PostSend never blocks on the peer.
+	PostSend(wrs []SendWR) (n int, err error)
+	// PostRecv posts receives; allowed in every state. Errors as PostSend.
+	PostRecv(wrs []RecvWR) (n int, err error)
+	// Fail moves the QP into QPErr (ibv_modify_qp to IBV_QPS_ERR): the
+	// connection ends and everything outstanding is flushed.
+	Fail()
+	// Err tells why the QP is in QPErr: *TerminateError when either side
+	// sent a Terminate, ErrDisconnected after an orderly end, another error
+	// otherwise; nil in any other state.
+	Err() error
+	// Close destroys the QP. After it returns nothing touches the memory of
+	// its requests any more; completions not yet polled are dropped.
+	Close() error
+}
+
+// Opcode says what a send-queue request does (enum ibv_wr_opcode).
+type Opcode uint8
+
+const (
+	OpSend Opcode = iota
+	OpSendInvalidate
+	OpRDMAWrite
+	OpRDMARead
+	OpLocalInvalidate
+	OpBindMW
+)
+
+// SendFlags modify a send-queue request (enum ibv_send_flags).
+type SendFlags uint8
+
+const (
+	// SendSignaled asks for a completion on success; failures always
+	// complete. The slot of an unsignaled request is free again once a later
+	// request of the same queue has completed.
+	SendSignaled SendFlags = 1 << iota
+	// SendFence holds the request back until all earlier RDMA Reads of the
+	// queue have completed.
+	SendFence
+	// SendSolicited sets the solicited event bit.
+	SendSolicited
+)
+
+// SGE names Length bytes at Offset of a region (struct ibv_sge; the region
+// itself instead of an address and a local key, so that no look-up is
+// needed).
+type SGE struct {
+	MR     MR
+	Offset int
+	Length int
+}
+
+// SendWR is a send-queue work request (struct ibv_send_wr).
+type SendWR struct {
+	ID    uint64 // comes back in WC.ID
+	Op    Opcode
+	Flags SendFlags
+
+	// SGL is the source of Send and Write, the sink of Read. A sink region
+	// needs AccessLocalWrite. On iWARP a Read has exactly one entry.
+	SGL []SGE
+
+	RemoteAddr uint64 // Write: destination, Read: source
+	RKey       uint32 // Write, Read: the peer's key
+
+	// InvalidateRKey is the peer's key for OpSendInvalidate and our own
+	// window's for OpLocalInvalidate.
+	InvalidateRKey uint32
+
+	Bind BindInfo // OpBindMW
+}
+
+// BindInfo says what a window is bound to (struct ibv_mw_bind_info).
+type BindInfo struct {
+	MW     MW
+	MR     MR // must have been registered with at least the rights given
+	Offset int
+	Length int
+	Access Access // AccessRemoteRead, AccessRemoteWrite or both
+}
+
+// RecvWR is a receive work request: the buffers one incoming Send is
+// scattered over, in order.
+type RecvWR struct {
+	ID  uint64
+	SGL []SGE
+}
