@@ -1,0 +1,61 @@
+package conn
+
+// Settings are the live settings that apply to one connection, already
+// resolved over the scopes. A value is immutable; a change is a new value,
+// swapped in atomically between two events. Sizes are in bytes.
+type Settings struct {
+	// InlineSendMax bounds the Sends we make; what the peer receives bounds
+	// them too.
+	InlineSendMax uint32
+	// InlineReceiveSize is the size of the receive buffers we post and
+	// advertise. Version 1 fixes it at connect.
+	InlineReceiveSize uint32
+	// DDPMinChunk is the smallest DDP-eligible item moved by RDMA Read or
+	// Write although the message would fit inline.
+	DDPMinChunk uint32
+	// RemoteInvalidationAccept advertises that the peer may invalidate our
+	// STags; fixed at connect in version 1.
+	RemoteInvalidationAccept bool
+	// RemoteInvalidationUse lets replies go out as Send With Invalidate to
+	// peers that accept it.
+	RemoteInvalidationUse bool
+
+	CreditsPolicy      CreditsPolicy
+	CreditsMin         uint32
+	CreditsMax         uint32
+	CreditsBackchannel uint32
+}
+
+// CreditsPolicy says how grants are chosen between CreditsMin and CreditsMax.
+type CreditsPolicy uint8
+
+const (
+	CreditsFixed    CreditsPolicy = iota // always CreditsMax
+	CreditsAdaptive                      // by load
+)
+
+// Limits of the settings, in bytes and credits.
+const (
+	InlineMin       = 1024       // RFC 8166 §3.3.2: the default every peer must take
+	InlineMax       = 256 * 1024 // what CM private data can say (RFC 8797 §4.1)
+	CreditsLimit    = 1024       // most credits a connection may be granted
+	DDPMinChunkMax  = 1 << 20    // largest value of DDPMinChunk
+	DefaultInline   = 4096
+	DefaultCredits  = 64
+	DefaultMinChunk = 4096
+)
+
+// DefaultSettings are the values in force when nobody set anything.
+func DefaultSettings() Settings {
+	return Settings{
+		InlineSendMax:            DefaultInline,
+		InlineReceiveSize:        DefaultInline,
+		DDPMinChunk:              DefaultMinChunk,
+		RemoteInvalidationAccept: true,
+		RemoteInvalidationUse:    true,
+		CreditsPolicy:            CreditsFixed,
+		CreditsMin:               1,
+		CreditsMax:               DefaultCredits,
+		CreditsBackchannel:       0,
+	}
+}
