@@ -1,0 +1,78 @@
+package dataplane
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// ConnKey says which scopes apply to a connection: everything, its listener,
+// its peer's address, itself.
+type ConnKey struct {
+	Listener string
+	Peer     netip.Addr
+	ID       string // unique for the daemon's life, never used again
+}
+
+// Resolver gives the effective settings of a connection, new or up. It is
+// called from any goroutine and must not block.
+type Resolver func(ConnKey) *rpcrdma.Settings
+
+// ConnInfo is a connection as operators see it: what is in force now and
+// what it has done so far.
+type ConnInfo struct {
+	ConnKey
+	PeerPort netip.AddrPort
+	Provider string
+	Service  string
+	State    string // up, draining
+	rpcrdma.Info
+	Stats rpcrdma.Stats
+	// Settings are the effective settings last applied.
+	Settings *rpcrdma.Settings
+}
+
+// Outcome says what a settings change did to a connection.
+type Outcome uint8
+
+const (
+	Applied          Outcome = iota // in force from now on
+	PendingReconnect                // from the peer's next connection on
+	Unsupported                     // can't be; Reason says why
+)
+
+// Effect is the outcome of a change on one connection, per changed key
+// folded to the weakest.
+type Effect struct {
+	ConnID  string
+	Outcome Outcome
+	Reason  string
+}
+
+// ListenerInfo describes a listener.
+type ListenerInfo struct {
+	Name, Provider, Service string
+	Address                 netip.AddrPort // as bound
+	Connections             int
+	Accepted                uint64
+	Refused                 uint64 // handshakes and connections refused
+	Since                   time.Time
+}
+
+// EventType says what happened to a connection.
+type EventType uint8
+
+const (
+	ConnUp EventType = iota
+	ConnDown
+	ConnChanged // settings applied
+)
+
+// Event is a change of a connection, for watchers.
+type Event struct {
+	Type   EventType
+	Time   time.Time
+	Conn   ConnInfo
+	Reason string // ConnDown: why
+}
