@@ -1,0 +1,58 @@
+# rdmad: what people and CI run. `make help` lists the targets.
+GO      ?= go
+BIN     := bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TOOL    := $(GO) tool -modfile=tools.mod
+LINT    := $(GO) tool -modfile=lint.mod
+FUZZTIME ?= 20s
+TESTFLAGS ?=
+BENCHTIME ?= 2s
+
+# Packages tested on this machine alone; interop needs the kernel guest.
+UNIT = $(shell $(GO) list ./... | grep -v /interop)
+
+.PHONY: help build test unit race interop deps fuzz lint generate bench demo clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: ## bin/rdmad and bin/rdmactl, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/rdmad ./cmd/rdmactl
+
+demo: build ## rdmad at work in a temporary folder, in under a minute
+	$(BIN)/rdmad version
+	$(GO) run ./cmd/rdmad/demo -bin $(BIN)
+
+test: deps unit race interop ## everything: unit, conformance, race, kernel guest
+
+deps: ## packages that the kernel guest needs (installed when root on Debian)
+	@sh interop/deps.sh || [ $$? -eq 3 -a -z "$(CI)" ]
+
+unit: ## unit and conformance tests
+	$(GO) vet ./...
+	$(GO) test $(TESTFLAGS) $(UNIT)
+
+race: ## the same under the race detector
+	$(GO) test -race $(TESTFLAGS) $(UNIT)
+
+interop: build ## tests against the Linux kernel in a QEMU guest
+	$(GO) test -count=1 -timeout 25m $(TESTFLAGS) ./interop/...
+
+fuzz: ## each fuzz target for FUZZTIME
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+
+lint: ## gofmt, vet, golangci-lint
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(LINT) golangci-lint run ./...
+
+generate: ## protobuf code; fails in CI when what is checked in differs
+	$(TOOL) buf generate
+
+bench: ## benchmarks, as ratios to TCP in the same run
+	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./verbs/softiwarp ./rpcrdma/... ./dataplane/...
+
+clean: ## what build made
+	rm -rf $(BIN)
