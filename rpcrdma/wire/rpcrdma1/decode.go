@@ -1,0 +1,182 @@
+package rpcrdma1
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// Errors of Decode. Which one it is decides the answer (RFC 8166 §4.5).
+var (
+	// ErrShort: too short for the prefix, so that there is no XID to answer
+	// to. The header is unchanged. Drop the message.
+	ErrShort = errors.New("rpcrdma1: message shorter than the header prefix")
+	// ErrVersion: rdma_vers is not 1. XID, Version, Credits and Proc are as
+	// received, Proc by its number in this version. Answer ERR_VERS.
+	ErrVersion = errors.New("rpcrdma1: unsupported version")
+	// ErrMalformed: the prefix fields are as received, the rest can't be
+	// trusted. Answer ERR_CHUNK, but never to an Error header.
+	ErrMalformed = errors.New("rpcrdma1: malformed header")
+)
+
+// What is malformed; each is an ErrMalformed.
+var (
+	errTruncated    = malformed("truncated")
+	errPresent      = malformed("list word is neither 0 nor 1")
+	errProc         = malformed("unknown header type")
+	errCode         = malformed("unknown error code")
+	errReadSegments = malformed("too many read segments")
+	errWriteChunks  = malformed("too many write chunks")
+	errSegments     = malformed("too many segments in a chunk")
+)
+
+func malformed(what string) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, what)
+}
+
+// Decode decodes the header at the start of b and returns its length: the RPC
+// message, if any, is b[n:]. It replaces all of h's fields and reuses the
+// storage of its slices; once that is large enough it does not allocate. After
+// an error the lists are empty. The header refers to nothing in b.
+func (h *Header) Decode(b []byte) (n int, err error) {
+	p, ok := DecodePrefix(b)
+	if !ok {
+		return 0, ErrShort
+	}
+	h.reset(p)
+	if p.Version != Version {
+		return 0, ErrVersion
+	}
+	d := xdr.NewDecoder(b[PrefixSize:])
+	if err := h.decodeBody(&d); err != nil {
+		h.reset(p)
+		return 0, err
+	}
+	return PrefixSize + d.Offset(), nil
+}
+
+// reset makes h a header of prefix p without anything else, and keeps the
+// storage of its lists.
+func (h *Header) reset(p Prefix) {
+	*h = Header{
+		XID:     p.XID,
+		Version: p.Version,
+		Credits: p.Credits,
+		Proc:    p.Proc,
+		Reads:   h.Reads[:0],
+		Writes:  h.Writes[:0],
+		Reply:   h.Reply[:0],
+	}
+}
+
+func (h *Header) decodeBody(d *xdr.Decoder) error {
+	switch h.Proc {
+	case Msg, NoMsg:
+		return h.decodeLists(d)
+	case MsgP:
+		h.Align = d.Uint32()
+		h.Thresh = d.Uint32()
+		return h.decodeLists(d)
+	case Done:
+		return nil
+	case Error:
+		return h.decodeError(d)
+	default:
+		return errProc
+	}
+}
+
+func (h *Header) decodeError(d *xdr.Decoder) error {
+	h.Err = ErrCode(d.Uint32())
+	switch h.Err {
+	case ErrVers:
+		h.Low = d.Uint32()
+		h.High = d.Uint32()
+	case ErrChunk:
+	default:
+		if d.Err() == nil {
+			return errCode
+		}
+	}
+	return reason(d.Err())
+}
+
+func (h *Header) decodeLists(d *xdr.Decoder) error {
+	if err := h.decodeReads(d); err != nil {
+		return err
+	}
+	if err := h.decodeWrites(d); err != nil {
+		return err
+	}
+	h.HasReply = d.Bool()
+	if h.HasReply {
+		if err := h.Reply.decode(d); err != nil {
+			return err
+		}
+	}
+	return reason(d.Err())
+}
+
+func (h *Header) decodeReads(d *xdr.Decoder) error {
+	for d.Bool() {
+		if len(h.Reads) == MaxReadSegments {
+			return errReadSegments
+		}
+		h.Reads = append(h.Reads, ReadSegment{Position: d.Uint32(), Segment: decodeSegment(d)})
+	}
+	return reason(d.Err())
+}
+
+func (h *Header) decodeWrites(d *xdr.Decoder) error {
+	for d.Bool() {
+		if len(h.Writes) == MaxWriteChunks {
+			return errWriteChunks
+		}
+		if err := h.nextWrite().decode(d); err != nil {
+			return err
+		}
+	}
+	return reason(d.Err())
+}
+
+// nextWrite lengthens the write list by one chunk, whose storage is that of
+// the chunk that stood there before.
+func (h *Header) nextWrite() *WriteChunk {
+	n := len(h.Writes)
+	if n < cap(h.Writes) {
+		h.Writes = h.Writes[:n+1]
+	} else {
+		h.Writes = append(h.Writes, nil)
+	}
+	return &h.Writes[n]
+}
+
+// decode replaces the chunk's segments. The count is checked against the limit
+// and the bytes present before the chunk grows.
+func (c *WriteChunk) decode(d *xdr.Decoder) error {
+	*c = (*c)[:0]
+	n := d.Count(MaxSegments, segmentSize)
+	for range n {
+		*c = append(*c, decodeSegment(d))
+	}
+	return reason(d.Err())
+}
+
+func decodeSegment(d *xdr.Decoder) Segment {
+	return Segment{Handle: d.Uint32(), Length: d.Uint32(), Offset: d.Uint64()}
+}
+
+// reason gives an XDR error the meaning that it has in a header.
+func reason(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, xdr.ErrBool):
+		return errPresent
+	case errors.Is(err, xdr.ErrLimit):
+		return errSegments
+	default:
+		return errTruncated
+	}
+}
