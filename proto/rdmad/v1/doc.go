@@ -1,0 +1,5 @@
+// Package rdmadv1 is the gRPC API of rdmad's control plane, generated from the
+// .proto files beside it by `make generate`. The comments there are its
+// documentation. Only the control plane's gRPC edge, rdmactl and other gRPC
+// clients use it; inside rdmad the native types stand.
+package rdmadv1
