@@ -1,0 +1,35 @@
+// Package chunk plans and consumes chunks: how a read list becomes RDMA Reads
+// and puts its data back into the XDR stream, how a message's pieces fill the
+// segments of a write or reply chunk (RFC 5666 §3.4, RFC 8166 §3.4).
+//
+// It touches no memory and knows no verbs: it computes with lengths,
+// positions and segments.
+//
+// A caller's duties:
+//
+//   - give Limits that bound what a peer can make it allocate;
+//   - treat every error as the peer's (ERR_CHUNK), but for ErrTooSmall from
+//     filling, which says that the peer offered less than the message needs.
+package chunk
+
+import "errors"
+
+// Errors of this package; what a peer sent violates the protocol or a limit.
+var (
+	ErrPosition    = errors.New("chunk: position outside of the XDR stream or not a multiple of 4")
+	ErrOverlap     = errors.New("chunk: read chunks overlap")
+	ErrChunkCount  = errors.New("chunk: more read chunks than allowed")
+	ErrTooLong     = errors.New("chunk: longer than allowed")
+	ErrAddressWrap = errors.New("chunk: segment wraps around the address space")
+	ErrTooSmall    = errors.New("chunk: message longer than the chunk offered for it")
+	ErrReturned    = errors.New("chunk: returned chunk is not the one offered")
+)
+
+// unit is XDR's unit of alignment in bytes (RFC 4506 §3).
+const unit = 4
+
+// roundup is n with its XDR roundup padding.
+func roundup(n int) int { return (n + unit - 1) &^ (unit - 1) }
+
+// Pad is the number of roundup bytes after n bytes of opaque data.
+func Pad(n int) int { return roundup(n) - n }

@@ -1,0 +1,97 @@
+package chunk
+
+import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+
+// Write is one RDMA Write: Length bytes from offset Off of source From to the
+// peer's Addr under RKey.
+type Write struct {
+	From   Source
+	Off    int
+	Length int
+	RKey   uint32
+	Addr   uint64
+}
+
+// Capacity is the number of bytes that a chunk's segments take.
+func Capacity(c rpcrdma1.WriteChunk) uint64 {
+	var n uint64
+	for i := range c {
+		n += uint64(c[i].Length)
+	}
+	return n
+}
+
+// CheckWrite checks the segments of a write or reply chunk that a peer
+// offered.
+func CheckWrite(c rpcrdma1.WriteChunk) error {
+	for i := range c {
+		if err := checkSegment(&c[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fill appends the RDMA Writes that lay the pieces into c's segments, in
+// order from the first segment on without gaps, none longer than maxWrite
+// bytes, and rewrites the segments' lengths to what is written into each
+// (RFC 8166 §3.4.6.1). When c is too small, it returns ErrTooSmall and leaves c as it
+// was.
+func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) ([]Write, error) {
+	var total uint64
+	for i := range pieces {
+		total += uint64(pieces[i].Len)
+	}
+	if total > Capacity(c) {
+		return dst, ErrTooSmall
+	}
+	seg, used := 0, uint32(0)
+	for _, p := range pieces {
+		for p.Len > 0 {
+			for used == c[seg].Length {
+				seg, used = seg+1, 0 // full: its length stands as offered
+			}
+			n := min(uint64(p.Len), uint64(c[seg].Length-used), uint64(maxWrite))
+			dst = append(dst, Write{
+				From: p.From, Off: p.Off, Length: int(n),
+				RKey: c[seg].Handle, Addr: c[seg].Offset + uint64(used),
+			})
+			p.Off += int(n)
+			p.Len -= int(n)
+			used += uint32(n)
+		}
+	}
+	if seg < len(c) {
+		c[seg].Length = used
+		Unused(c[seg+1:])
+	}
+	return dst, nil
+}
+
+// Unused rewrites the lengths of a chunk into which nothing was written.
+func Unused(c rpcrdma1.WriteChunk) {
+	for i := range c {
+		c[i].Length = 0
+	}
+}
+
+// Returned checks a chunk that came back in a reply against the one that was
+// offered, and says how many bytes the peer wrote: same segments, none longer
+// than offered, filled in order without gaps.
+func Returned(offered, got rpcrdma1.WriteChunk) (n int, err error) {
+	if len(got) != len(offered) {
+		return 0, ErrReturned
+	}
+	partial := false
+	for i := range got {
+		if got[i].Handle != offered[i].Handle || got[i].Offset != offered[i].Offset || got[i].Length > offered[i].Length {
+			return 0, ErrReturned
+		}
+		if partial && got[i].Length != 0 {
+			return 0, ErrReturned
+		}
+		partial = partial || got[i].Length < offered[i].Length
+		n += int(got[i].Length)
+	}
+	return n, nil
+}

@@ -1,0 +1,22 @@
+package credit
+
+// window is the number of answers over which Adaptive looks at the load.
+const window = 64
+
+// Adaptive chooses a grant by load: twice the most calls that were in flight
+// during the last answers, so that a busy peer may double what it has in
+// flight each time round and an idle one falls back to the least.
+type Adaptive struct {
+	peak, last int
+	answers    int
+}
+
+// Observe counts an answer with held calls in flight before it, and gives the
+// grant to aim for.
+func (a *Adaptive) Observe(held, least, most int) int {
+	a.peak = max(a.peak, held)
+	if a.answers++; a.answers == window {
+		a.last, a.peak, a.answers = a.peak, 0, 0
+	}
+	return min(max(2*max(a.peak, a.last), least, 1), max(most, 1))
+}
