@@ -1,0 +1,42 @@
+package dataplane
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/histogram"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// measured is a handler that records how long calls take in the service and
+// how large they and their replies are.
+type measured struct {
+	next      oncrpc.Handler
+	failed    atomic.Uint64       // calls answered with an RPC error
+	time      histogram.Histogram // ns in the service
+	callSize  histogram.Histogram // bytes of arguments
+	replySize histogram.Histogram // bytes of the RPC reply, header included
+}
+
+// ServeRPC implements oncrpc.Handler.
+func (m *measured) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	start := time.Now()
+	err := m.next.ServeRPC(ctx, call, reply)
+	m.time.Record(uint64(max(time.Since(start), 0)))
+	n := len(call.Args.Stream)
+	for i := range call.Args.Items {
+		n += len(call.Args.Items[i].Data)
+	}
+	m.callSize.Record(uint64(n))
+	if err != nil {
+		m.failed.Add(1)
+		return err
+	}
+	n = len(reply.Stream)
+	for i := range reply.Items {
+		n += reply.Items[i].Len
+	}
+	m.replySize.Record(uint64(n))
+	return nil
+}

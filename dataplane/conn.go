@@ -1,0 +1,223 @@
+package dataplane
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// States of a connection.
+const (
+	StateUp       = "up"
+	StateDraining = "draining"
+)
+
+// conn is a connection in the registry.
+type conn struct {
+	l    *listener
+	key  ConnKey
+	peer netip.AddrPort
+	rc   *rpcrdma.Conn
+
+	draining atomic.Bool
+	// setting is held while settings are resolved and handed to rc, so that
+	// the resolver asked last is also the one whose answer stays.
+	setting   sync.Mutex
+	settings  atomic.Pointer[rpcrdma.Settings]
+	atConnect *rpcrdma.Settings // what the peer was told
+	revision  uint64            // of the resolver that gave settings
+}
+
+// reserve gives a connection its id and settings, before the peer is
+// answered; ids of connections that don't come up are not used again.
+func (d *Dataplane) reserve(l *listener, peer netip.AddrPort) (*conn, error) {
+	d.mu.Lock()
+	if d.stopping {
+		d.mu.Unlock()
+		return nil, ErrShutdown
+	}
+	if n := len(d.conns) + d.making; n >= d.cfg.MaxConnections {
+		d.mu.Unlock()
+		return nil, fmt.Errorf("%d connections are up, no more are allowed", n)
+	}
+	d.making++
+	d.lastID++
+	c := &conn{
+		l:        l,
+		key:      ConnKey{Listener: l.cfg.Name, Peer: peer.Addr().Unmap(), ID: strconv.FormatUint(d.lastID, 10)},
+		peer:     peer,
+		revision: d.revision,
+	}
+	resolve := d.resolve
+	d.mu.Unlock()
+	c.atConnect = resolve(c.key)
+	c.settings.Store(c.atConnect)
+	return c, nil
+}
+
+func (d *Dataplane) unreserve() {
+	d.mu.Lock()
+	d.making--
+	d.mu.Unlock()
+}
+
+// register makes c visible. Settings changed since reserve are made good.
+func (d *Dataplane) register(c *conn) {
+	d.mu.Lock()
+	d.making--
+	d.conns[c.key.ID] = c
+	c.l.up++
+	d.mu.Unlock()
+	c.l.accepted.Add(1)
+	c.update()
+	info := c.info()
+	d.log.Info("connection up", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
+		"inline_send", info.InlineSend, "inline_receive", info.InlineReceive,
+		"remote_invalidation", info.RemoteInvalidation)
+	d.publish(Event{Type: ConnUp, Time: time.Now(), Conn: info})
+}
+
+// update hands the effective settings to the connection, unless it has those
+// of the present resolver already. It returns them, and those before.
+func (c *conn) update() (before, now *rpcrdma.Settings) {
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	c.l.d.mu.Lock()
+	resolve, revision := c.l.d.resolve, c.l.d.revision
+	c.l.d.mu.Unlock()
+	before = c.settings.Load()
+	if c.revision == revision {
+		return before, before
+	}
+	now = resolve(c.key)
+	c.revision = revision
+	c.settings.Store(now)
+	if *now != *before {
+		c.rc.SetSettings(now)
+	}
+	return before, now
+}
+
+// watch waits for the end of a connection and takes it out of the registry.
+func (c *conn) watch() {
+	<-c.rc.Done()
+	c.rc.Close()
+	d := c.l.d
+	stats := c.rc.Stats()
+	d.mu.Lock()
+	delete(d.conns, c.key.ID)
+	c.l.up--
+	addStats(&c.l.gone, &stats)
+	d.mu.Unlock()
+	info, reason := c.info(), "disconnected"
+	if err := c.rc.Err(); err != nil {
+		reason = err.Error()
+	}
+	d.log.Info("connection down", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
+		"reason", reason, "calls", stats.Calls, "errors", stats.Errors,
+		"up_for", time.Since(info.Since).Round(time.Millisecond))
+	d.publish(Event{Type: ConnDown, Time: time.Now(), Conn: info, Reason: reason})
+}
+
+// info is what operators see.
+func (c *conn) info() ConnInfo {
+	state := StateUp
+	if c.draining.Load() {
+		state = StateDraining
+	}
+	return ConnInfo{
+		ConnKey:  c.key,
+		PeerPort: c.peer,
+		Provider: c.l.cfg.Provider.Name(),
+		Service:  c.l.cfg.Service,
+		State:    state,
+		Info:     c.rc.Info(),
+		Stats:    c.rc.Stats(),
+		Settings: c.settings.Load(),
+	}
+}
+
+// drain finishes the calls in flight and disconnects. When ctx ends first
+// the connection is closed at once and the error is ctx's.
+func (c *conn) drain(ctx context.Context) error {
+	c.draining.Store(true)
+	err := c.rc.Drain(ctx)
+	c.rc.Close()
+	return err
+}
+
+// find looks a connection up.
+func (d *Dataplane) find(id string) (*conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.conns[id]
+	if c == nil {
+		return nil, fmt.Errorf("connection %s: %w", id, ErrNotFound)
+	}
+	return c, nil
+}
+
+// Connections describes all connections, in the order of their coming up.
+func (d *Dataplane) Connections() []ConnInfo {
+	all := d.snapshot()
+	out := make([]ConnInfo, len(all))
+	for i, c := range all {
+		out[i] = c.info()
+	}
+	return out
+}
+
+// snapshot is the registry's content by id.
+func (d *Dataplane) snapshot() []*conn {
+	d.mu.Lock()
+	all := make([]*conn, 0, len(d.conns))
+	for _, c := range d.conns {
+		all = append(all, c)
+	}
+	d.mu.Unlock()
+	slices.SortFunc(all, func(a, b *conn) int {
+		return cmp.Or(cmp.Compare(len(a.key.ID), len(b.key.ID)), cmp.Compare(a.key.ID, b.key.ID))
+	})
+	return all
+}
+
+// Connection describes one connection; ErrNotFound when it is gone.
+func (d *Dataplane) Connection(id string) (ConnInfo, error) {
+	c, err := d.find(id)
+	if err != nil {
+		return ConnInfo{}, err
+	}
+	return c.info(), nil
+}
+
+// DrainConnection lets a connection finish its calls in flight and
+// disconnects it. When ctx ends first it is closed at once, and the error is
+// ctx's. ErrNotFound when it is gone.
+func (d *Dataplane) DrainConnection(ctx context.Context, id string) error {
+	c, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	if err := c.drain(ctx); err != nil {
+		return fmt.Errorf("connection %s cut with calls in flight: %w", id, err)
+	}
+	return nil
+}
+
+// CloseConnection ends a connection at once; calls in flight are lost to the
+// peer. ErrNotFound when it is gone.
+func (d *Dataplane) CloseConnection(id string) error {
+	c, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	return c.rc.Close()
+}

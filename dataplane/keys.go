@@ -1,0 +1,45 @@
+package dataplane
+
+import "strings"
+
+// Keys is a set of live settings.
+type Keys uint32
+
+// The live settings, by their dotted names.
+const (
+	KeyInlineSendMax            Keys = 1 << iota // inline.send_max
+	KeyInlineReceiveSize                         // inline.receive_size
+	KeyDDPMinChunk                               // ddp.min_chunk
+	KeyRemoteInvalidationAccept                  // remote_invalidation.accept
+	KeyRemoteInvalidationUse                     // remote_invalidation.use
+	KeyCreditsPolicy                             // credits.policy
+	KeyCreditsMin                                // credits.min
+	KeyCreditsMax                                // credits.max
+	KeyCreditsBackchannel                        // credits.backchannel
+)
+
+var keyNames = [...]string{
+	"inline.send_max",
+	"inline.receive_size",
+	"ddp.min_chunk",
+	"remote_invalidation.accept",
+	"remote_invalidation.use",
+	"credits.policy",
+	"credits.min",
+	"credits.max",
+	"credits.backchannel",
+}
+
+// Has says whether all of k are in the set.
+func (s Keys) Has(k Keys) bool { return s&k == k }
+
+// String names the keys, comma-separated.
+func (s Keys) String() string {
+	var names []string
+	for i, name := range keyNames {
+		if s.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
