@@ -1,0 +1,101 @@
+package loopback
+
+import (
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// lateWC is a completion that Faults.CompletionDelay holds back.
+type lateWC struct {
+	cq  *cq
+	wc  verbs.WC
+	due time.Time
+}
+
+// complete gives a completion to a CQ, now or after the completion delay.
+func (q *queuePair) complete(c *cq, wc verbs.WC) {
+	wc.QPNum = q.num
+	delay := q.end.link.fabric.faults.Load().CompletionDelay
+	late := &q.end.late
+	if delay <= 0 && late.len() == 0 {
+		q.deliverWC(c, wc)
+		return
+	}
+	due := time.Now().Add(delay)
+	if late.len() > 0 {
+		due = latest(due, late.at(late.tail-1).due)
+	}
+	*late.push() = lateWC{cq: c, wc: wc, due: due}
+}
+
+// deliverWC notes an overflow; advance ends the connection for it.
+func (q *queuePair) deliverWC(c *cq, wc verbs.WC) {
+	if !c.push(wc) {
+		q.overflow = true
+	}
+}
+
+// releaseLate delivers the completions whose time has come.
+func (e *end) releaseLate() bool {
+	any := false
+	for e.late.len() > 0 && time.Until(e.late.first().due) <= 0 {
+		l := e.late.first()
+		e.qp.deliverWC(l.cq, l.wc)
+		e.late.pop()
+		any = true
+	}
+	return any
+}
+
+var wcOpcodes = [...]verbs.WCOpcode{
+	verbs.OpSend:            verbs.WCSend,
+	verbs.OpSendInvalidate:  verbs.WCSend,
+	verbs.OpRDMAWrite:       verbs.WCRDMAWrite,
+	verbs.OpRDMARead:        verbs.WCRDMARead,
+	verbs.OpLocalInvalidate: verbs.WCLocalInv,
+	verbs.OpBindMW:          verbs.WCBindMW,
+}
+
+// retire completes the requests at the head of the send queue that are done,
+// in order. The slot of an unsignaled one stays in use until a later request
+// completes.
+func (q *queuePair) retire() {
+	for q.sq.head < q.started && q.sq.first().done {
+		w := q.sq.first()
+		if !w.signaled {
+			q.held++
+		} else {
+			wc := verbs.WC{ID: w.id, Op: wcOpcodes[w.op]}
+			if w.op == verbs.OpRDMARead {
+				wc.ByteLen = w.n
+			}
+			q.held = 0
+			q.complete(q.sendCQ, wc)
+		}
+		q.sq.pop()
+	}
+}
+
+// flush completes everything outstanding: what is done at the head of the
+// queue as such, a failed request with its status, the rest as flushed.
+func (q *queuePair) flush() {
+	q.retire()
+	for q.sq.len() > 0 {
+		w := q.sq.first()
+		status := w.status
+		if status == verbs.WCSuccess {
+			status = verbs.WCWRFlushErr
+		}
+		if w.binding != nil && !w.done {
+			q.dev.stags.remove(w.binding.key)
+		}
+		q.complete(q.sendCQ, verbs.WC{ID: w.id, Status: status})
+		q.sq.pop()
+	}
+	q.started, q.held, q.reads = q.sq.head, 0, 0
+	for q.rq.len() > 0 {
+		q.complete(q.recvCQ, verbs.WC{ID: q.rq.first().id, Status: verbs.WCWRFlushErr})
+		q.rq.pop()
+	}
+}

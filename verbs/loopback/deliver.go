@@ -1,0 +1,191 @@
+package loopback
+
+import (
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// deliver carries out a message of the peer at e, with its data in p; false
+// when it has to wait for a Receive. The lock is held.
+func (e *end) deliver(m *message, p *payload) bool {
+	switch m.kind {
+	case msgAccept:
+		e.accepted(m)
+	case msgReject:
+		e.rejected(m)
+	case msgFinish:
+		e.down(verbs.ErrDisconnected)
+	case msgAbort:
+		e.down(m.reason)
+	}
+	if !e.up() {
+		return true
+	}
+	switch m.kind {
+	case msgSend:
+		return e.receiveSend(m, p)
+	case msgWrite:
+		e.receiveWrite(m, p)
+	case msgReadRequest:
+		e.receiveReadRequest(m)
+	case msgReadResponse:
+		e.receiveReadResponse(m, p)
+	case msgAck:
+		e.qp.sq.at(m.seq).done = true
+		e.qp.retire()
+	case msgNak:
+		e.refused(m.refusal, m.seq)
+	}
+	return true
+}
+
+// receiveSend places a Send in the first Receive posted and revokes the
+// window it names before the Receive completes (RFC 5040 §5.1.2).
+func (e *end) receiveSend(m *message, p *payload) bool {
+	q := e.qp
+	if q.rq.len() == 0 {
+		if e.link.fabric.transport == InfiniBand {
+			return false
+		}
+		e.refuse(&noReceive, m.seq)
+		return true
+	}
+	w := q.rq.first()
+	if m.n > w.n {
+		e.failReceive(w, verbs.WCLocLenErr, &messageTooLong, m.seq)
+		return true
+	}
+	if !acquireAll(w.sgl) {
+		e.failReceive(w, verbs.WCLocProtErr, &localFailure, m.seq)
+		return true
+	}
+	if m.inv && !q.invalidate(m.key) {
+		releaseAll(w.sgl)
+		e.refuse(&cannotInvalidate, m.seq)
+		return true
+	}
+	p.scatter(w.sgl, m.n)
+	releaseAll(w.sgl)
+	wc := verbs.WC{ID: w.id, Op: verbs.WCRecv, ByteLen: m.n, WithInvalidate: m.inv}
+	if m.inv {
+		wc.Invalidated = m.key
+	}
+	q.rq.pop()
+	q.complete(q.recvCQ, wc)
+	e.ack(m.seq)
+	return true
+}
+
+func (e *end) failReceive(w *recvEntry, s verbs.WCStatus, r *refusal, seq uint64) {
+	id := w.id
+	e.qp.rq.pop()
+	e.qp.complete(e.qp.recvCQ, verbs.WC{ID: id, Status: s})
+	e.refuse(r, seq)
+}
+
+// receiveWrite places a Write. Like InfiniBand, a message without data is not
+// checked.
+func (e *end) receiveWrite(m *message, p *payload) {
+	if m.n > 0 {
+		g, r := e.qp.resolve(m, verbs.AccessRemoteWrite, &writeRefusals)
+		if r != nil {
+			e.refuse(r, m.seq)
+			return
+		}
+		p.copyTo(g.region.buf[g.off : g.off+g.n])
+		g.region.release()
+	}
+	e.ack(m.seq)
+}
+
+// receiveReadRequest answers with the memory as it is now.
+func (e *end) receiveReadRequest(m *message) {
+	answer := message{kind: msgReadResponse, n: m.n, seq: m.seq}
+	if m.n == 0 {
+		e.transmit(answer, nil)
+		return
+	}
+	g, r := e.qp.resolve(m, verbs.AccessRemoteRead, &readRefusals)
+	if r != nil {
+		e.refuse(r, m.seq)
+		return
+	}
+	source := [1]sge{g}
+	e.transmit(answer, source[:])
+	g.region.release()
+}
+
+func (e *end) receiveReadResponse(m *message, p *payload) {
+	q := e.qp
+	w := q.sq.at(m.seq)
+	if !acquireAll(w.sgl) {
+		w.status = verbs.WCLocProtErr
+		e.refuse(&localFailure, m.seq)
+		return
+	}
+	p.scatter(w.sgl, m.n)
+	releaseAll(w.sgl)
+	q.reads--
+	w.done = true
+	q.retire()
+}
+
+// resolve finds the memory that a Write or Read of the peer names and
+// acquires its region, or says why not. m.n is not 0.
+func (q *queuePair) resolve(m *message, need verbs.Access, no *tagRefusals) (sge, *refusal) {
+	s := q.dev.stags.get(m.key)
+	r, off, size, access := s.region, 0, 0, verbs.Access(0)
+	switch {
+	case s.window != nil:
+		b := s.window.bound.Load()
+		if b == nil || b.key != m.key {
+			return sge{}, &no.unknown
+		}
+		if b.qp != q {
+			return sge{}, &no.foreign
+		}
+		r, off, size, access = b.region, b.off, b.n, b.access
+	case r == nil:
+		return sge{}, &no.unknown
+	case r.pd != q.pd:
+		return sge{}, &no.foreign
+	default:
+		size, access = len(r.buf), r.access
+	}
+	at := m.addr - (r.addr + uint64(off))
+	switch {
+	case access&need == 0:
+		return sge{}, &no.access
+	case m.addr+uint64(m.n) < m.addr:
+		return sge{}, &no.wrap
+	case at > uint64(size) || uint64(m.n) > uint64(size)-at:
+		return sge{}, &no.bounds
+	case !r.acquire():
+		return sge{}, &no.unknown
+	}
+	return sge{region: r, off: off + int(at), n: m.n}, nil
+}
+
+// ack tells an InfiniBand requester that a request was carried out.
+func (e *end) ack(seq uint64) {
+	if e.link.fabric.transport == InfiniBand && e.up() {
+		e.transmit(message{kind: msgAck, seq: seq}, nil)
+	}
+}
+
+// refuse ends the connection over the peer's request at seq.
+func (e *end) refuse(r *refusal, seq uint64) {
+	e.wire.purge()
+	e.transmit(message{kind: msgNak, refusal: r, seq: seq}, nil)
+	e.down(r.err(e.link.fabric.transport, false))
+}
+
+// refused is what refuse does to the requester.
+func (e *end) refused(r *refusal, seq uint64) {
+	q := e.qp
+	if seq >= q.sq.head && seq < q.started {
+		if w := q.sq.at(seq); !w.done && w.status == verbs.WCSuccess {
+			w.status = r.status
+		}
+	}
+	e.down(r.err(e.link.fabric.transport, true))
+}

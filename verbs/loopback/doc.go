@@ -1,0 +1,19 @@
+// Package loopback is a verbs provider inside one process: queue pairs that
+// are connected through a Fabric, memory regions and windows with rights,
+// bounds and random steering tags, and the completion semantics of a
+// reliable connection. It is made for tests of the layers above: the fabric's
+// one-way delay can be changed at any time, and Faults make connections,
+// requests and completions go wrong on purpose.
+//
+// It starts no goroutine. A request is carried out by the goroutine that
+// posts it, or, when something has to wait, by a timer of package time; all
+// waiting is on channels. So whole clusters run under testing/synctest.
+//
+// A caller's duties:
+//
+//   - the hooks of Faults are called with a connection's lock held: they must
+//     not call into the provider;
+//   - providers that are to reach each other share one Fabric.
+//
+// Lock order: listener, link, device, STag table. A CQ's lock is a leaf.
+package loopback

@@ -1,0 +1,96 @@
+package loopback
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// up says whether messages are carried out; draining is part of it.
+func (e *end) up() bool { return e.phase == phaseUp || e.phase == phaseDraining }
+
+// down moves the end and its queue pair into the error state.
+func (e *end) down(reason error) {
+	if e.phase == phaseEnded {
+		return
+	}
+	was := e.phase
+	e.phase, e.err = phaseEnded, reason
+	if e.qp != nil {
+		e.qp.flush()
+	}
+	switch was {
+	case phaseUp, phaseDraining:
+		close(e.disconnected)
+	case phaseConnecting:
+		e.settle(reason)
+	}
+}
+
+// finish ends the connection in order, after what was sent before.
+func (e *end) finish() {
+	e.leave(message{kind: msgFinish})
+	e.down(verbs.ErrDisconnected)
+}
+
+// abort ends whatever there is; the peer sees it as aborted.
+func (e *end) abort(reason error) {
+	told := errAborted
+	if reason == errDropped {
+		told = errDropped
+	}
+	e.leave(message{kind: msgAbort, reason: told})
+	e.down(reason)
+}
+
+// leave tells the peer, if there is one that wants to know.
+func (e *end) leave(m message) {
+	switch {
+	case e.phase == phaseIdle || e.phase == phaseEnded || e.peer == nil:
+		return
+	case e.phase == phaseRequested:
+		m = message{kind: msgReject}
+	}
+	e.wire.purge()
+	e.transmit(m, nil)
+}
+
+// Disconnect sends what was posted before and ends the connection when that
+// is done or the peer takes too long.
+func (e *end) Disconnect() error {
+	e.link.mu.Lock()
+	defer e.link.mu.Unlock()
+	switch e.phase {
+	case phaseDraining, phaseEnded:
+		return nil
+	case phaseUp:
+		e.phase = phaseDraining
+		e.drainBy = time.Now().Add(drainTime)
+		e.qp.drain = e.qp.sq.tail
+		e.link.run()
+		return nil
+	}
+	return fmt.Errorf("loopback: disconnect: %w", verbs.ErrQPState)
+}
+
+// Disconnected is never closed for a connection that never was up.
+func (e *end) Disconnected() <-chan struct{} { return e.disconnected }
+
+// Close ends the connection without waiting for requests not yet sent.
+func (e *end) Close() error {
+	e.link.mu.Lock()
+	if e.closed {
+		e.link.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	e.finish()
+	if e.qp != nil {
+		e.qp.destroy()
+	}
+	e.link.run()
+	e.link.mu.Unlock()
+	e.provider.release()
+	return nil
+}

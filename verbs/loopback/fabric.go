@@ -1,0 +1,101 @@
+package loopback
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Transport says whose rules a fabric follows where they differ.
+type Transport uint8
+
+const (
+	// IWARP completes Sends and Writes when they have left, ends the
+	// connection with a Terminate on a protection error or when no Receive is
+	// posted, and gives a Read exactly one sink entry.
+	IWARP Transport = iota
+	// InfiniBand completes Sends and Writes when the peer has acknowledged
+	// them, with the peer's status; a Send without a posted Receive waits
+	// (RNR NAK), at most FabricConfig.RNRTimeout.
+	InfiniBand
+)
+
+// FabricConfig is what a fabric is made with.
+type FabricConfig struct {
+	Transport Transport
+	// RNRTimeout bounds the wait of a Send for a Receive (InfiniBand only);
+	// then it fails with WCRNRRetryExcErr. 0 waits for ever (rnr_retry 7).
+	RNRTimeout time.Duration
+	// Delay is the first one-way delay; see Fabric.SetDelay.
+	Delay time.Duration
+}
+
+// Fabric is the network between providers: listener addresses, delay and
+// faults. All methods may be called from any goroutine.
+type Fabric struct {
+	transport  Transport
+	rnrTimeout time.Duration
+	delay      atomic.Int64
+	faults     atomic.Pointer[Faults]
+
+	mu        sync.Mutex
+	listeners map[netip.AddrPort]*listener
+	lastPort  uint16
+}
+
+// NewFabric makes a fabric without listeners or faults.
+func NewFabric(c FabricConfig) *Fabric {
+	f := &Fabric{
+		transport:  c.Transport,
+		rnrTimeout: c.RNRTimeout,
+		listeners:  make(map[netip.AddrPort]*listener),
+		lastPort:   firstPort - 1,
+	}
+	f.SetDelay(c.Delay)
+	f.SetFaults(Faults{})
+	return f
+}
+
+// SetDelay changes the one-way delay of every message sent from now on,
+// connection requests included. Messages never overtake one another.
+func (f *Fabric) SetDelay(d time.Duration) { f.delay.Store(int64(max(d, 0))) }
+
+// Delay is the present one-way delay.
+func (f *Fabric) Delay() time.Duration { return time.Duration(f.delay.Load()) }
+
+// firstPort is the first of the ports that the fabric picks itself (the
+// dynamic ports of RFC 6335 §6).
+const firstPort = 49152
+
+// nextPort picks a port number; f.mu is held.
+func (f *Fabric) nextPort() uint16 {
+	f.lastPort++
+	if f.lastPort < firstPort {
+		f.lastPort = firstPort
+	}
+	return f.lastPort
+}
+
+// localAddr is a fresh address for the active side of a connection.
+func (f *Fabric) localAddr(host netip.Addr) netip.AddrPort {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return netip.AddrPortFrom(host, f.nextPort())
+}
+
+// lookup finds who listens at an address: the address itself, else the port
+// on any address.
+func (f *Fabric) lookup(a netip.AddrPort) *listener {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if l, ok := f.listeners[a]; ok {
+		return l
+	}
+	for _, any := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		if l, ok := f.listeners[netip.AddrPortFrom(any, a.Port())]; ok {
+			return l
+		}
+	}
+	return nil
+}

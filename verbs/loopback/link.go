@@ -1,0 +1,146 @@
+package loopback
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// link is one connection, being made or up: two ends and what is under way
+// between them. One lock guards all of it.
+type link struct {
+	fabric *Fabric
+
+	mu    sync.Mutex
+	ends  [2]*end // active, passive (nil until the request arrived)
+	wires [2]wire // what ends[i] sent
+	sent  int     // messages, for Faults.DropAfter
+	timer *time.Timer
+	armed time.Time // when timer fires; zero: it does not
+}
+
+func newLink(p *Provider, local, remote netip.AddrPort) *end {
+	l := &link{fabric: p.fabric}
+	e := newEnd(l, p, local, remote)
+	e.wire = &l.wires[0]
+	l.ends[0] = e
+	return e
+}
+
+// attach makes the passive end for a request that arrived at p.
+func (l *link) attach(p *Provider, addr netip.AddrPort) *end {
+	p.mu.Lock()
+	p.users++
+	p.mu.Unlock()
+	active := l.ends[0]
+	e := newEnd(l, p, addr, active.local)
+	e.wire = &l.wires[1]
+	e.peer, active.peer = active, e
+	l.ends[1] = e
+	return e
+}
+
+func newEnd(l *link, p *Provider, local, remote netip.AddrPort) *end {
+	return &end{
+		link: l, provider: p, local: local, remote: remote,
+		answered:     make(chan struct{}),
+		disconnected: make(chan struct{}),
+	}
+}
+
+// run carries out everything that can be carried out now, then arms the timer
+// for the rest. The lock is held.
+func (l *link) run() {
+	for again := true; again; {
+		again = false
+		for _, e := range l.ends {
+			if e != nil && e.advance() {
+				again = true
+			}
+		}
+		for _, e := range l.ends {
+			if e != nil && e.arrive() {
+				again = true
+			}
+		}
+	}
+	l.arm()
+}
+
+// fire is the timer.
+func (l *link) fire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = time.Time{}
+	l.run()
+}
+
+// arm sets the timer to the earliest deadline.
+func (l *link) arm() {
+	var next time.Time
+	for _, e := range l.ends {
+		if e != nil {
+			next = earliest(next, e.deadline())
+		}
+	}
+	if next.Equal(l.armed) {
+		return
+	}
+	l.armed = next
+	switch {
+	case next.IsZero():
+		l.timer.Stop()
+	case l.timer == nil:
+		l.timer = time.AfterFunc(time.Until(next), l.fire)
+	default:
+		l.timer.Reset(time.Until(next))
+	}
+}
+
+// earliest is the earlier of two deadlines, of which zero means none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// end is one side of a connection. It implements rdmacm.ID; the fields below
+// the line are guarded by the link's lock.
+type end struct {
+	link     *link
+	provider *Provider
+	local    netip.AddrPort
+	remote   netip.AddrPort
+
+	answered     chan struct{} // closed when Connect is over, one way or the other
+	disconnected chan struct{}
+
+	// ---
+
+	peer     *end
+	wire     *wire // what this end sends
+	phase    phase
+	answer   error // of Connect, valid once answered is closed
+	err      error // why the end is in phaseEnded
+	qp       *queuePair
+	param    rdmacm.ConnParam // the peer's
+	ird, ord int
+	drainBy  time.Time // Disconnect's bound while draining
+	late     ring[lateWC]
+	closed   bool
+}
+
+// phase is where an end stands.
+type phase uint8
+
+const (
+	phaseIdle       phase = iota
+	phaseConnecting       // active: Connect called
+	phaseRequested        // passive: neither accepted nor rejected
+	phaseUp
+	phaseDraining // up, after Disconnect
+	phaseEnded
+)

@@ -1,0 +1,48 @@
+package loopback
+
+// payload is the data of a message that is being delivered: the sender's
+// memory itself, or a copy of it. It is read once, front to back.
+type payload struct {
+	sgl  []sge // acquired
+	i    int   // first entry not read to its end
+	off  int   // bytes read of it
+	data []byte
+}
+
+// copyTo fills dst with the next bytes.
+func (p *payload) copyTo(dst []byte) {
+	if p.sgl == nil {
+		p.data = p.data[copy(dst, p.data):]
+		return
+	}
+	for len(dst) > 0 {
+		g := &p.sgl[p.i]
+		n := copy(dst, g.region.buf[g.off+p.off:g.off+g.n])
+		dst = dst[n:]
+		p.off += n
+		if p.off == g.n {
+			p.i, p.off = p.i+1, 0
+		}
+	}
+}
+
+// scatter spreads n bytes over list, which is long enough and acquired.
+func (p *payload) scatter(list []sge, n int) {
+	for i := range list {
+		g := &list[i]
+		part := min(n, g.n)
+		p.copyTo(g.region.buf[g.off : g.off+part])
+		n -= part
+	}
+}
+
+// gather copies the n bytes that list names.
+func gather(list []sge, n int) []byte {
+	if list == nil {
+		return nil
+	}
+	data := make([]byte, n)
+	p := payload{sgl: list}
+	p.copyTo(data)
+	return data
+}

@@ -1,0 +1,214 @@
+package loopback
+
+import (
+	"fmt"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// sendEntry is a posted send-queue request.
+type sendEntry struct {
+	id       uint64
+	op       verbs.Opcode
+	signaled bool
+	fence    bool
+	done     bool
+	status   verbs.WCStatus // what it failed with, WCSuccess if it did not
+	sgl      []sge
+	n        int // bytes that sgl names
+	addr     uint64
+	key      uint32 // rkey, or the key to invalidate
+	window   *window
+	binding  *binding
+}
+
+// recvEntry is a posted Receive.
+type recvEntry struct {
+	id  uint64
+	sgl []sge
+	n   int
+}
+
+// PostSend carries out what can be carried out before it returns.
+func (q *queuePair) PostSend(wrs []verbs.SendWR) (int, error) {
+	l := q.end.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch q.state() {
+	case verbs.QPErr:
+		return q.flushSends(wrs)
+	case verbs.QPInit, verbs.QPRTR:
+		return 0, fmt.Errorf("loopback: post send: %w", verbs.ErrQPState)
+	}
+	for i := range wrs {
+		if err := q.queueSend(&wrs[i]); err != nil {
+			l.run()
+			return i, err
+		}
+	}
+	l.run()
+	return len(wrs), nil
+}
+
+// flushSends answers a post in the error state.
+func (q *queuePair) flushSends(wrs []verbs.SendWR) (int, error) {
+	if q.closed {
+		return 0, verbs.ErrClosed
+	}
+	for i := range wrs {
+		q.complete(q.sendCQ, verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr})
+	}
+	q.end.link.arm()
+	return len(wrs), nil
+}
+
+func (q *queuePair) queueSend(wr *verbs.SendWR) error {
+	if q.sq.len()+q.held >= q.attr.MaxSendWR {
+		return verbs.ErrQueueFull
+	}
+	if err := q.checkSend(wr); err != nil {
+		return fmt.Errorf("loopback: post send: %w", err)
+	}
+	w := q.sq.push()
+	*w = sendEntry{
+		id: wr.ID, op: wr.Op,
+		signaled: q.attr.SigAll || wr.Flags&verbs.SendSignaled != 0,
+		fence:    wr.Flags&verbs.SendFence != 0,
+		sgl:      w.sgl[:0], addr: wr.RemoteAddr, key: wr.RKey,
+	}
+	switch wr.Op {
+	case verbs.OpBindMW:
+		q.prepareBind(w, &wr.Bind)
+	case verbs.OpLocalInvalidate:
+		w.key = wr.InvalidateRKey
+	case verbs.OpSendInvalidate:
+		w.key = wr.InvalidateRKey
+		fallthrough
+	default:
+		w.sgl, w.n = appendSGL(w.sgl, wr.SGL)
+	}
+	return nil
+}
+
+func (q *queuePair) prepareBind(w *sendEntry, b *verbs.BindInfo) {
+	w.window = b.MW.(*window)
+	r := b.MR.(*region)
+	w.binding = &binding{
+		key: w.window.prepare(*b, r), region: r,
+		off: b.Offset, n: b.Length, access: b.Access, qp: q,
+	}
+}
+
+func appendSGL(to []sge, list []verbs.SGE) ([]sge, int) {
+	n := 0
+	for i := range list {
+		to = append(to, sge{region: list[i].MR.(*region), off: list[i].Offset, n: list[i].Length})
+		n += list[i].Length
+	}
+	return to, n
+}
+
+// checkSend finds what can be found wrong with a request beforehand.
+func (q *queuePair) checkSend(wr *verbs.SendWR) error {
+	sink := verbs.Access(0)
+	switch wr.Op {
+	case verbs.OpSend, verbs.OpRDMAWrite:
+	case verbs.OpRDMARead:
+		if len(wr.SGL) != 1 && q.end.link.fabric.transport == IWARP {
+			return fmt.Errorf("RDMA Read with %d entries: %w", len(wr.SGL), verbs.ErrInvalid)
+		}
+		sink = verbs.AccessLocalWrite
+	case verbs.OpSendInvalidate:
+		if !q.dev.attr.SendInvalidate {
+			return fmt.Errorf("Send With Invalidate: %w", verbs.ErrNotSupported)
+		}
+	case verbs.OpLocalInvalidate:
+		return nil
+	case verbs.OpBindMW:
+		return q.checkBind(&wr.Bind)
+	default:
+		return fmt.Errorf("opcode %d: %w", wr.Op, verbs.ErrInvalid)
+	}
+	return q.checkSGL(wr.SGL, q.attr.MaxSendSGE, sink)
+}
+
+// checkBind leaves rights that the region lacks to the bind itself, which
+// then completes with WCMWBindErr.
+func (q *queuePair) checkBind(b *verbs.BindInfo) error {
+	if !q.dev.attr.MemWindowType2B {
+		return fmt.Errorf("memory windows: %w", verbs.ErrNotSupported)
+	}
+	w, okW := b.MW.(*window)
+	r, okR := b.MR.(*region)
+	if !okW || !okR || w.pd != q.pd || r.pd != q.pd {
+		return fmt.Errorf("bind with another protection domain: %w", verbs.ErrInvalid)
+	}
+	const remote = verbs.AccessRemoteRead | verbs.AccessRemoteWrite
+	if b.Access == 0 || b.Access&^remote != 0 || !inside(r, b.Offset, b.Length) {
+		return fmt.Errorf("bind outside of the region or without rights: %w", verbs.ErrInvalid)
+	}
+	return nil
+}
+
+// checkSGL checks a list whose regions need the rights of access.
+func (q *queuePair) checkSGL(list []verbs.SGE, limit int, access verbs.Access) error {
+	if len(list) > limit {
+		return fmt.Errorf("%d scatter/gather entries of %d: %w", len(list), limit, verbs.ErrInvalid)
+	}
+	total := 0
+	for i := range list {
+		r, ok := list[i].MR.(*region)
+		switch {
+		case !ok || r.pd != q.pd:
+			return fmt.Errorf("entry %d: region of another protection domain: %w", i, verbs.ErrInvalid)
+		case r.access&access != access:
+			return fmt.Errorf("entry %d: region without local write access: %w", i, verbs.ErrInvalid)
+		case !inside(r, list[i].Offset, list[i].Length):
+			return fmt.Errorf("entry %d: outside of its region: %w", i, verbs.ErrInvalid)
+		}
+		total += list[i].Length
+		if total > maxMsgSize {
+			return fmt.Errorf("message of more than %d bytes: %w", maxMsgSize, verbs.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+func inside(r *region, off, n int) bool {
+	return off >= 0 && n >= 0 && off <= len(r.buf) && n <= len(r.buf)-off && r.uses.Load() >= 0
+}
+
+// PostRecv posts Receives; it may let a waiting Send of the peer go on.
+func (q *queuePair) PostRecv(wrs []verbs.RecvWR) (int, error) {
+	l := q.end.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q.closed {
+		return 0, verbs.ErrClosed
+	}
+	for i := range wrs {
+		if err := q.queueRecv(&wrs[i]); err != nil {
+			l.run()
+			return i, err
+		}
+	}
+	l.run()
+	return len(wrs), nil
+}
+
+func (q *queuePair) queueRecv(wr *verbs.RecvWR) error {
+	if q.state() == verbs.QPErr {
+		q.complete(q.recvCQ, verbs.WC{ID: wr.ID, Status: verbs.WCWRFlushErr})
+		return nil
+	}
+	if q.rq.len() >= q.attr.MaxRecvWR {
+		return verbs.ErrQueueFull
+	}
+	if err := q.checkSGL(wr.SGL, q.attr.MaxRecvSGE, verbs.AccessLocalWrite); err != nil {
+		return fmt.Errorf("loopback: post receive: %w", err)
+	}
+	w := q.rq.push()
+	w.id = wr.ID
+	w.sgl, w.n = appendSGL(w.sgl[:0], wr.SGL)
+	return nil
+}

@@ -1,0 +1,127 @@
+package loopback
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// Config is what a provider is made with; the zero value is good.
+type Config struct {
+	// Fabric connects the provider with others; nil makes one from Network
+	// for this provider alone.
+	Fabric  *Fabric
+	Network FabricConfig
+	// Host is the address connections are made from, 127.0.0.1 when unset.
+	Host netip.Addr
+	// DeviceName is DeviceAttr.Name, "loopback0" when empty.
+	DeviceName string
+	// MaxReads bounds IRD and ORD of each connection, 128 when 0.
+	MaxReads int
+	// NoWindows and NoSendInvalidate make a device that lacks memory windows
+	// or Send With Invalidate.
+	NoWindows        bool
+	NoSendInvalidate bool
+	// Backlog bounds the requests waiting at a listener, 4096 when 0. Beyond
+	// it requests are rejected without private data.
+	Backlog int
+}
+
+// Provider is one device on a fabric. It implements rdmacm.Provider.
+type Provider struct {
+	fabric  *Fabric
+	host    netip.Addr
+	backlog int
+	dev     *device
+
+	mu    sync.Mutex
+	users int // listeners and identifiers not closed
+}
+
+var _ rdmacm.Provider = (*Provider)(nil)
+
+// New makes a provider. It needs no Close when everything made on it was
+// closed.
+func New(c Config) *Provider {
+	if c.Fabric == nil {
+		c.Fabric = NewFabric(c.Network)
+	}
+	if !c.Host.IsValid() {
+		c.Host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	if c.Backlog == 0 {
+		c.Backlog = 4096
+	}
+	return &Provider{fabric: c.Fabric, host: c.Host, backlog: c.Backlog, dev: newDevice(c)}
+}
+
+// Name is "loopback".
+func (p *Provider) Name() string { return "loopback" }
+
+// Device is the provider's only device.
+func (p *Provider) Device() verbs.Device { return p.dev }
+
+// Fabric is the network that the provider is on.
+func (p *Provider) Fabric() *Fabric { return p.fabric }
+
+// Resolve makes an identifier for a connection. Whether somebody listens
+// shows in Connect.
+func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	to, err := p.parse(address)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.users++
+	p.mu.Unlock()
+	return newLink(p, p.fabric.localAddr(p.host), to), nil
+}
+
+// Close frees the device; ErrBusy while anything made on it exists.
+func (p *Provider) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users > 0 {
+		return fmt.Errorf("loopback: close provider: %w", verbs.ErrBusy)
+	}
+	return p.dev.Close()
+}
+
+func (p *Provider) release() {
+	p.mu.Lock()
+	p.users--
+	p.mu.Unlock()
+}
+
+// parse reads host:port. The fabric has no names besides localhost; an empty
+// host is any address.
+func (p *Provider) parse(address string) (netip.AddrPort, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("loopback: %w: %w", verbs.ErrInvalid, err)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("loopback: %w: port of %q", verbs.ErrInvalid, address)
+	}
+	switch host {
+	case "":
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(n)), nil
+	case "localhost":
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)), nil
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("loopback: %w: %w", verbs.ErrInvalid, err)
+	}
+	return netip.AddrPortFrom(a, uint16(n)), nil
+}

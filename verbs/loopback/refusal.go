@@ -1,0 +1,73 @@
+package loopback
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// refusal is why a request of the peer was not carried out: the Terminate of
+// RFC 5040 §4.8 and the status that the request completes with, if it has not
+// yet.
+type refusal struct {
+	layer, typ, code uint8
+	reason           string
+	status           verbs.WCStatus
+}
+
+// Layers and error types of RFC 5040 §4.8 and RFC 5041 §8.2.
+const (
+	layerRDMAP, typeProtection         = 0, 1
+	layerDDP, typeTagged, typeUntagged = 1, 1, 2
+)
+
+// refusals of a request that names memory; Writes are checked by DDP, Reads
+// by RDMAP.
+type tagRefusals struct {
+	unknown, bounds, foreign, wrap, access refusal
+}
+
+var (
+	writeRefusals = tagRefusals{
+		unknown: refusal{layerDDP, typeTagged, 0x00, "invalid STag", verbs.WCRemAccessErr},
+		bounds:  refusal{layerDDP, typeTagged, 0x01, "base or bounds violation", verbs.WCRemAccessErr},
+		foreign: refusal{layerDDP, typeTagged, 0x02, "STag not associated with this stream", verbs.WCRemAccessErr},
+		wrap:    refusal{layerDDP, typeTagged, 0x03, "tagged offset wrap", verbs.WCRemAccessErr},
+		access:  refusal{layerRDMAP, typeProtection, 0x02, "access rights violation", verbs.WCRemAccessErr},
+	}
+	readRefusals = tagRefusals{
+		unknown: refusal{layerRDMAP, typeProtection, 0x00, "invalid STag", verbs.WCRemAccessErr},
+		bounds:  refusal{layerRDMAP, typeProtection, 0x01, "base or bounds violation", verbs.WCRemAccessErr},
+		access:  refusal{layerRDMAP, typeProtection, 0x02, "access rights violation", verbs.WCRemAccessErr},
+		foreign: refusal{layerRDMAP, typeProtection, 0x03, "STag not associated with this stream", verbs.WCRemAccessErr},
+		wrap:    refusal{layerRDMAP, typeProtection, 0x04, "tagged offset wrap", verbs.WCRemAccessErr},
+	}
+	cannotInvalidate = refusal{layerRDMAP, typeProtection, 0x09, "STag cannot be invalidated", verbs.WCRemInvReqErr}
+	noReceive        = refusal{layerDDP, typeUntagged, 0x02, "no receive posted", verbs.WCRNRRetryExcErr}
+	messageTooLong   = refusal{layerDDP, typeUntagged, 0x05, "message too long for the receive", verbs.WCRemInvReqErr}
+	localFailure     = refusal{layerRDMAP, 0, 0x00, "local catastrophic error", verbs.WCRemOpErr}
+)
+
+// err is the reason of the queue pair that ends. InfiniBand has no Terminate.
+func (r *refusal) err(t Transport, remote bool) error {
+	if t == InfiniBand {
+		who := "local"
+		if remote {
+			who = "remote"
+		}
+		return fmt.Errorf("%s side: %s", who, r.reason)
+	}
+	return &verbs.TerminateError{Remote: remote, Layer: r.layer, Type: r.typ, Code: r.code, Reason: r.reason}
+}
+
+// Reasons of QP.Err that no protocol names.
+var (
+	errAborted   = errors.New("connection aborted by peer")
+	errFailed    = errors.New("queue pair moved to the error state")
+	errDestroyed = errors.New("queue pair destroyed")
+	errOverflow  = errors.New("completion queue overflow")
+	errDropped   = errors.New("connection dropped by fault injection")
+	errInjected  = errors.New("request failed by fault injection")
+	errDrain     = errors.New("peer took too long to take what was sent")
+)

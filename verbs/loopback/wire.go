@@ -1,0 +1,220 @@
+package loopback
+
+import (
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// kind says what a message is.
+type kind uint8
+
+const (
+	msgSend kind = iota
+	msgWrite
+	msgReadRequest
+	msgReadResponse
+	msgAck       // InfiniBand: a request was carried out
+	msgNak       // a request was refused (Terminate, NAK); the connection ends
+	msgAccept    // connection manager: yes
+	msgReject    // no
+	msgFinish    // orderly end
+	msgAbort     // any other end
+	firstControl = msgAck
+)
+
+// message is what travels between two ends.
+type message struct {
+	kind kind
+	inv  bool // msgSend: with invalidate
+	key  uint32
+	addr uint64
+	n    int    // bytes of data, or asked for
+	seq  uint64 // of the request that it is or answers
+	data []byte // owned by the message; used when it has to wait
+
+	refusal *refusal         // msgNak
+	reason  error            // msgAbort
+	param   rdmacm.ConnParam // msgAccept, msgReject
+	ird     int              // msgAccept: as negotiated, from the receiver's view
+	ord     int
+
+	due time.Time
+	no  uint64 // position among all messages of the wire
+}
+
+// A wire takes no new requests beyond these bounds; they stay in their send
+// queue until others have arrived.
+const (
+	wireMessages = 4096
+	wireBytes    = 64 << 20
+)
+
+// wire holds the messages under way in one direction. Requests and answers
+// queue separately because answers go on when a request waits for a Receive.
+type wire struct {
+	requests, answers ring[message]
+	bytes             int // of requests
+	due               time.Time
+	no                uint64
+	stalled           bool // the first request waits for a Receive
+	stalledBy         time.Time
+}
+
+func (w *wire) full(n int) bool {
+	return w.requests.len() >= wireMessages || w.bytes > 0 && w.bytes+n > wireBytes
+}
+
+// isAnswer tells the messages that never wait for a Receive and never need a
+// request before them to be carried out. Ends of a connection are not: they
+// come after what was sent before them.
+func (m *message) isAnswer() bool {
+	return m.kind == msgReadResponse || m.kind == msgAck || m.kind == msgNak
+}
+
+// transmit sends m with the bytes of src (regions acquired by the caller, who
+// releases them after the call). It is carried out at once when nothing is
+// before it and there is no delay.
+func (e *end) transmit(m message, src []sge) {
+	if m.kind < firstControl && !e.countMessage() {
+		return
+	}
+	w := e.wire
+	delay := e.link.fabric.Delay()
+	clear := w.answers.len() == 0 && (w.requests.len() == 0 || w.stalled && m.isAnswer())
+	if delay == 0 && clear {
+		p := payload{sgl: src}
+		if e.peer.deliver(&m, &p) {
+			return
+		}
+		w.stall(e.link.fabric)
+	} else {
+		now := time.Now()
+		w.due = latest(w.due, now.Add(delay))
+		m.due = w.due
+	}
+	m.data = gather(src, m.n)
+	m.no = w.no
+	w.no++
+	if m.isAnswer() {
+		*w.answers.push() = m
+		return
+	}
+	w.bytes += len(m.data)
+	*w.requests.push() = m
+}
+
+// countMessage counts a message for Faults.DropAfter and says whether it may
+// go; otherwise the connection has been dropped.
+func (e *end) countMessage() bool {
+	limit := e.link.fabric.faults.Load().DropAfter
+	e.link.sent++
+	if limit == 0 || e.link.sent <= limit {
+		return true
+	}
+	e.abort(errDropped)
+	return false
+}
+
+// next is the message that arrives next, its queue, and whether there is one.
+// A stalled request lets the answers pass.
+func (w *wire) next() *ring[message] {
+	r, a := &w.requests, &w.answers
+	switch {
+	case a.len() == 0 && (r.len() == 0 || w.stalled):
+		return nil
+	case a.len() == 0:
+		return r
+	case r.len() == 0 || w.stalled:
+		return a
+	case a.first().no < r.first().no:
+		return a
+	}
+	return r
+}
+
+// arrive delivers to e what is due for it and says whether anything was.
+func (e *end) arrive() bool {
+	w := e.incoming()
+	w.retryStalled(e)
+	done := false
+	for q := w.next(); q != nil; q = w.next() {
+		m := *q.first()
+		if !m.due.IsZero() && time.Until(m.due) > 0 {
+			break
+		}
+		p := payload{data: m.data}
+		if !e.deliver(&m, &p) {
+			w.stall(e.link.fabric)
+			continue
+		}
+		if q == &w.requests {
+			w.bytes -= len(m.data)
+		}
+		*q.first() = message{}
+		q.pop()
+		done = true
+	}
+	return done
+}
+
+func (e *end) incoming() *wire {
+	if e == e.link.ends[0] {
+		return &e.link.wires[1]
+	}
+	return &e.link.wires[0]
+}
+
+// purge forgets the requests under way when they wait for a Receive: the end
+// of the connection must not wait with them.
+func (w *wire) purge() {
+	if w.stalled {
+		w.requests, w.bytes, w.stalled = ring[message]{}, 0, false
+	}
+}
+
+// stall holds the requests back until a Receive is posted or time is up.
+func (w *wire) stall(f *Fabric) {
+	w.stalled = true
+	w.stalledBy = time.Time{}
+	if f.rnrTimeout > 0 {
+		w.stalledBy = time.Now().Add(f.rnrTimeout)
+	}
+}
+
+// retryStalled lets the first request go on if e can take it now, or gives it
+// up when it has waited too long.
+func (w *wire) retryStalled(e *end) {
+	if !w.stalled {
+		return
+	}
+	if !e.up() || e.qp.rq.len() > 0 {
+		w.stalled = false
+		return
+	}
+	if !w.stalledBy.IsZero() && time.Until(w.stalledBy) <= 0 {
+		w.stalled = false
+		e.peer.refused(&refusal{status: verbs.WCRNRRetryExcErr, reason: "no receive posted"}, w.requests.first().seq)
+		e.down(errAborted)
+	}
+}
+
+// deadline is when arrive has something to do.
+func (w *wire) deadline() time.Time {
+	next := time.Time{}
+	if w.stalled {
+		next = w.stalledBy
+	}
+	if q := w.next(); q != nil {
+		next = earliest(next, q.first().due)
+	}
+	return next
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
