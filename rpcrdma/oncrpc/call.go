@@ -1,0 +1,76 @@
+package oncrpc
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// DecodeCall decodes the call header at the start of msg into c and returns
+// its length: the arguments are msg[n:]. Cred and Verf alias msg. Args and
+// Peer are left alone.
+//
+// The error is a *DeniedError, to be answered under c.XID, for another RPC
+// version and for a credential or verifier that is too long. It is
+// ErrMalformed when msg is no call or ends within the header. After an error
+// only c.XID may be used, and only with a *DeniedError.
+func DecodeCall(msg []byte, c *Call) (n int, err error) {
+	xid, mtype, ok := MessageType(msg)
+	if !ok || mtype != MsgCall {
+		return 0, ErrMalformed
+	}
+	d := xdr.NewDecoder(msg[peekSize:])
+	c.XID = xid
+	version := d.Uint32()
+	if d.Err() == nil && version != RPCVersion {
+		return 0, errRPCMismatch
+	}
+	c.Program = d.Uint32()
+	c.Version = d.Uint32()
+	c.Procedure = d.Uint32()
+	c.Cred = decodeAuth(&d, errBadCred)
+	c.Verf = decodeAuth(&d, errBadVerf)
+	if d.Err() != nil {
+		return 0, headerError(d.Err())
+	}
+	return peekSize + d.Offset(), nil
+}
+
+// decodeAuth decodes an opaque_auth and fails with tooLong when its body is
+// over MaxAuthBody.
+func decodeAuth(d *xdr.Decoder, tooLong error) Auth {
+	flavor := d.Uint32()
+	n := d.Uint32()
+	if n > MaxAuthBody {
+		d.Fail(tooLong)
+		return Auth{}
+	}
+	return Auth{Flavor: flavor, Body: d.Fixed(int(n))}
+}
+
+// headerError lets what is to be answered pass and makes the rest
+// ErrMalformed.
+func headerError(err error) error {
+	if _, ok := errors.AsType[*DeniedError](err); ok {
+		return err
+	}
+	return ErrMalformed
+}
+
+// AppendCall appends the call header of c: everything but the arguments. The
+// bodies of Cred and Verf must not be over MaxAuthBody.
+func AppendCall(dst []byte, c *Call) []byte {
+	dst = xdr.AppendUint32(dst, c.XID)
+	dst = xdr.AppendUint32(dst, uint32(MsgCall))
+	dst = xdr.AppendUint32(dst, RPCVersion)
+	dst = xdr.AppendUint32(dst, c.Program)
+	dst = xdr.AppendUint32(dst, c.Version)
+	dst = xdr.AppendUint32(dst, c.Procedure)
+	dst = appendAuth(dst, c.Cred)
+	return appendAuth(dst, c.Verf)
+}
+
+func appendAuth(dst []byte, a Auth) []byte {
+	dst = xdr.AppendUint32(dst, a.Flavor)
+	return xdr.AppendOpaque(dst, a.Body)
+}

@@ -1,0 +1,134 @@
+package oncrpc
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// Record marking (RFC 5531 §11): on a byte stream a message is a record of one
+// or more fragments, each behind a word with its length.
+const (
+	// RecordMarkSize is the size of the word before each fragment, in bytes.
+	RecordMarkSize = 4
+	// MaxFragment is the most bytes of one fragment.
+	MaxFragment = 1<<31 - 1
+
+	lastFragment = 1 << 31
+	// maxFragments bounds the fragments of a record, which may be empty.
+	maxFragments = 4096
+	// growStep is how far a record's buffer grows beyond what has arrived, so
+	// that a mark alone does not cost the memory that it announces.
+	growStep = 64 << 10
+)
+
+// Errors of a RecordReader. After any error the stream is out of step and its
+// connection must be closed.
+var (
+	ErrRecordTooLarge = errors.New("oncrpc: record over the limit")
+	ErrFragments      = errors.New("oncrpc: record of too many fragments")
+)
+
+// AppendRecordMark appends the mark of a fragment of n bytes, at most
+// MaxFragment. last is set on a record's last fragment.
+func AppendRecordMark(dst []byte, n int, last bool) []byte {
+	mark := uint32(n)
+	if last {
+		mark |= lastFragment
+	}
+	return xdr.AppendUint32(dst, mark)
+}
+
+// RecordReader reads records off a byte stream. Marks are read by themselves:
+// give it a buffered reader.
+type RecordReader struct {
+	r     io.Reader
+	limit int
+
+	mark      [RecordMarkSize]byte
+	left      int  // bytes of the present fragment not read yet
+	size      int  // bytes of the record announced so far
+	fragments int  // of the record so far
+	last      bool // the present fragment is the record's last
+}
+
+// NewRecordReader reads records of at most limit bytes from r.
+func NewRecordReader(r io.Reader, limit int) *RecordReader {
+	return &RecordReader{r: r, limit: limit}
+}
+
+// Next waits for the next record's first fragment and returns its length,
+// which is a hint for the buffer to give Read. The record before it must have
+// been read. The error is io.EOF when the stream ends between two records.
+func (r *RecordReader) Next() (int, error) {
+	r.size, r.fragments = 0, 0
+	err := r.nextFragment()
+	return r.left, err
+}
+
+// Read appends the record that Next announced to dst. The result may be
+// longer than dst even with an error.
+func (r *RecordReader) Read(dst []byte) ([]byte, error) {
+	for {
+		var err error
+		if dst, err = r.readFragment(dst); err != nil {
+			return dst, err
+		}
+		if r.last {
+			return dst, nil
+		}
+		if err = r.nextFragment(); err != nil {
+			return dst, unexpected(err)
+		}
+	}
+}
+
+// nextFragment reads a mark and holds it against the limits.
+func (r *RecordReader) nextFragment() error {
+	r.left = 0
+	if _, err := io.ReadFull(r.r, r.mark[:]); err != nil {
+		return err
+	}
+	mark := binary.BigEndian.Uint32(r.mark[:])
+	n := int64(mark &^ lastFragment)
+	if n > int64(r.limit-r.size) {
+		return ErrRecordTooLarge
+	}
+	if r.fragments == maxFragments {
+		return ErrFragments
+	}
+	r.left = int(n)
+	r.size += r.left
+	r.fragments++
+	r.last = mark&lastFragment != 0
+	return nil
+}
+
+// readFragment appends the present fragment, growing dst no faster than its
+// bytes arrive.
+func (r *RecordReader) readFragment(dst []byte) ([]byte, error) {
+	for r.left > 0 {
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, min(r.left, max(growStep, len(dst))))
+		}
+		at := len(dst)
+		dst = dst[:at+min(r.left, cap(dst)-at)]
+		n, err := io.ReadFull(r.r, dst[at:])
+		r.left -= n
+		if err != nil {
+			return dst[:at+n], unexpected(err)
+		}
+	}
+	return dst, nil
+}
+
+// unexpected is err as seen within a record.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,53 @@
+package oncrpc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+)
+
+// Serve has h answer call. Afterwards reply.Stream, whose storage is reused,
+// holds a whole RPC reply whatever happened. The error says why it is not a
+// successful one; it has been told to the caller already and its items are
+// released. A panic of the handler is logged with its stack and answered with
+// SYSTEM_ERR.
+func Serve(ctx context.Context, h Handler, call *Call, reply *Reply) error {
+	reply.Stream = AppendAcceptedReply(reply.Stream[:0], call.XID)
+	err := invoke(ctx, h, call, reply)
+	if err != nil {
+		reply.Release()
+		reply.Stream = AppendError(reply.Stream[:0], call.XID, err)
+	}
+	return err
+}
+
+// PanicError is a handler's panic.
+type PanicError struct {
+	Value any // what recover returned
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("oncrpc: handler panicked: %v", e.Value)
+}
+
+// invoke calls the handler and turns a panic into an error.
+func invoke(ctx context.Context, h Handler, call *Call, reply *Reply) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v}
+			logPanic(ctx, call, err)
+		}
+	}()
+	return h.ServeRPC(ctx, call, reply)
+}
+
+func logPanic(ctx context.Context, call *Call, err error) {
+	slog.LogAttrs(ctx, slog.LevelError, "RPC handler panicked",
+		slog.String("peer", call.Peer.String()),
+		slog.Uint64("program", uint64(call.Program)),
+		slog.Uint64("version", uint64(call.Version)),
+		slog.Uint64("procedure", uint64(call.Procedure)),
+		slog.Any("error", err),
+		slog.String("stack", string(debug.Stack())))
+}
