@@ -1,0 +1,82 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// controlAddress is closed unless told open: without TLS, only the loopback
+// and Unix sockets, which the file system guards, are taken.
+func controlAddress(d *document, key, v string) error {
+	if rest, ok := strings.CutPrefix(v, "unix:"); ok {
+		u, err := url.Parse(v)
+		if err != nil || !strings.HasPrefix(rest, "///") || u.Host != "" || u.Path == "/" {
+			return d.fail(key, "%q is not unix:///absolute/path", v)
+		}
+		return nil
+	}
+	if err := address(d, key, v); err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(v)
+	if err != nil {
+		return d.fail(key, "%v", err)
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return d.fail(key, "%s is not on the loopback; without TLS the control plane listens there or on unix:///path only", v)
+	}
+	return nil
+}
+
+// address checks host:port without looking anything up; port 0 lets the
+// system choose.
+func address(d *document, key, v string) error {
+	host, port, err := net.SplitHostPort(v)
+	if err != nil {
+		return d.fail(key, "%q is not HOST:PORT", v)
+	}
+	if n, err := strconv.ParseUint(port, 10, 64); err != nil || n > 65535 {
+		return d.fail(key, "port %q is not a number from 0 to 65535", port)
+	}
+	if strings.ContainsAny(host, " /\\") {
+		return d.fail(key, "%q is not HOST:PORT", v)
+	}
+	return nil
+}
+
+// validateClashes finds two things that want one address. softiwarp listens
+// on TCP ports too.
+func (c *Config) validateClashes(d *document, _ Options) error {
+	users := map[string]string{}
+	claim := func(key, addr string) error {
+		if addr == "" || strings.HasSuffix(addr, ":0") {
+			return nil
+		}
+		if other, ok := users[addr]; ok {
+			return d.fail(key, "%s is the address of %s already", addr, other)
+		}
+		users[addr] = key
+		return nil
+	}
+	claims := [][2]string{{"control.listen", c.Control.Listen}, {"metrics.listen", c.Metrics.Listen}}
+	for i, s := range c.Services {
+		if s.NFS != nil {
+			claims = append(claims, [2]string{"services[" + strconv.Itoa(i) + "].nfs.tcp_listen", s.NFS.TCPListen})
+		}
+	}
+	for i, l := range c.Listeners {
+		claims = append(claims, [2]string{"listeners[" + strconv.Itoa(i) + "].address", l.Address})
+	}
+	for i, n := range c.Connectors {
+		claims = append(claims, [2]string{"connectors[" + strconv.Itoa(i) + "].listen", n.Listen})
+	}
+	for _, cl := range claims {
+		if err := claim(cl[0], cl[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

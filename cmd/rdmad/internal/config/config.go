@@ -1,0 +1,108 @@
+// Package config loads rdmad's configuration: YAML, checked whole before
+// anything is started. Every mistake, an unknown key as much as a value out
+// of range, is one *Error of one line with file, line and key.
+//
+// Relative paths are taken from the working directory.
+package config
+
+import "fmt"
+
+// Config is a checked configuration.
+type Config struct {
+	// File is where it was read from; "" for the defaults.
+	File string `mapstructure:"-"`
+
+	Control    Control     `mapstructure:"control"`
+	Metrics    Metrics     `mapstructure:"metrics"`
+	State      State       `mapstructure:"state"`
+	Listeners  []Listener  `mapstructure:"listeners"`
+	Services   []Service   `mapstructure:"services"`
+	Connectors []Connector `mapstructure:"connectors"`
+	Settings   Settings    `mapstructure:"settings"`
+}
+
+// Control is the gRPC control plane.
+type Control struct {
+	// Listen is host:port on the loopback, or unix:///path.
+	Listen string `mapstructure:"listen"`
+	TLS    *TLS   `mapstructure:"tls"`
+}
+
+// TLS names the files of a mutual-TLS control plane.
+type TLS struct {
+	Cert     string `mapstructure:"cert"`
+	Key      string `mapstructure:"key"`
+	ClientCA string `mapstructure:"client_ca"`
+}
+
+// Metrics is the HTTP server of /metrics and /healthz.
+type Metrics struct {
+	Listen string `mapstructure:"listen"` // host:port; "" for none
+}
+
+// State is what survives a restart.
+type State struct {
+	// Path is a directory, made when missing and used by one rdmad at a
+	// time. It holds a folder for each nfs service (file handle keys).
+	Path string `mapstructure:"path"`
+}
+
+// Listener accepts RPC-over-RDMA connections for a service.
+type Listener struct {
+	Name     string `mapstructure:"name"`
+	Provider string `mapstructure:"provider"`
+	Address  string `mapstructure:"address"`
+	Service  string `mapstructure:"service"`
+}
+
+// Service is what answers calls; exactly one of its kinds is set.
+type Service struct {
+	Name    string   `mapstructure:"name"`
+	NFS     *NFS     `mapstructure:"nfs"`
+	Echo    *Echo    `mapstructure:"echo"`
+	Forward *Forward `mapstructure:"forward"`
+}
+
+// NFS serves a directory by NFSv3 and MOUNT.
+type NFS struct {
+	Path     string `mapstructure:"path"`
+	ReadOnly bool   `mapstructure:"read_only"`
+	// TCPListen serves the same over TCP; "" for not at all. Kernel clients
+	// need it for MOUNT.
+	TCPListen string `mapstructure:"tcp_listen"`
+}
+
+// Echo is the echo program; it has no parameters.
+type Echo struct{}
+
+// Forward sends calls on to an ONC RPC server on TCP.
+type Forward struct {
+	Address string `mapstructure:"address"`
+}
+
+// Connector accepts ONC RPC on TCP and sends it on over RPC-over-RDMA.
+type Connector struct {
+	Name     string `mapstructure:"name"`
+	Listen   string `mapstructure:"listen"`
+	Provider string `mapstructure:"provider"`
+	Target   string `mapstructure:"target"`
+}
+
+// Error is a mistake in a configuration.
+type Error struct {
+	File string
+	Line int    // 0 when no line is to blame
+	Key  string // such as listeners[0].address; "" when none is to blame
+	Msg  string
+}
+
+func (e *Error) Error() string {
+	out := e.File
+	if e.Line > 0 {
+		out += fmt.Sprintf(":%d", e.Line)
+	}
+	if e.Key != "" {
+		out += ": " + e.Key
+	}
+	return out + ": " + e.Msg
+}

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+)
+
+var options = Options{Providers: []string{"softiwarp"}}
+
+func parse(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("rdmad.yaml", []byte(text), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestEmptyFileIsTheDefault(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "---\n", "listeners:\nservices: []\nsettings: {inline: }\n", "{}"} {
+		got := parse(t, text)
+		want := Default("")
+		want.File = "rdmad.yaml"
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q gives\n%+v, want\n%+v", text, got, want)
+		}
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c := Default("")
+	if c.Control.Listen != "127.0.0.1:20050" || c.Metrics.Listen != "127.0.0.1:20051" || c.State.Path != "./rdmad.state" {
+		t.Errorf("control %q, metrics %q, state %q", c.Control.Listen, c.Metrics.Listen, c.State.Path)
+	}
+	if want := (Listener{Name: "nfs", Provider: "softiwarp", Address: "127.0.0.1:20049", Service: "export"}); len(c.Listeners) != 1 || c.Listeners[0] != want {
+		t.Errorf("listeners %+v", c.Listeners)
+	}
+	if want := (NFS{Path: "./export", TCPListen: "127.0.0.1:20048"}); len(c.Services) != 1 || *c.Services[0].NFS != want {
+		t.Errorf("services %+v", c.Services)
+	}
+	if s := Default("/srv").Services[0].NFS; s.Path != "/srv" {
+		t.Errorf("export %q", s.Path)
+	}
+	all, given := c.Settings.Initial()
+	if all != conn.DefaultSettings() || len(given) != 0 {
+		t.Errorf("settings %+v, given %v", all, given)
+	}
+}
+
+func TestEveryKey(t *testing.T) {
+	c := parse(t, `
+control: {listen: "unix:///run/rdmad/control.sock"}
+metrics: {listen: "0.0.0.0:9000"}
+state: {path: /var/lib/rdmad}
+listeners:
+  - {name: nfs, provider: softiwarp, address: "[::]:20049", service: data}
+  - {name: test.1, provider: softiwarp, address: "storage:0", service: test}
+services:
+  - {name: data, nfs: {path: /srv, read_only: on}}
+  - {name: test, echo: {}}
+  - name: bare
+    echo:
+settings:
+  inline: {send_max: 8192, receive_size: 16384}
+  ddp: {min_chunk: 0}
+  remote_invalidation: {accept: false, use: off}
+  credits: {policy: fixed, max: 128, min: 2, backchannel: 0}
+  extensions: {v2: off, msgp: no, ccp: false}
+`)
+	if c.Control.Listen != "unix:///run/rdmad/control.sock" || c.Metrics.Listen != "0.0.0.0:9000" || c.State.Path != "/var/lib/rdmad" {
+		t.Errorf("control %+v, metrics %+v, state %+v", c.Control, c.Metrics, c.State)
+	}
+	if len(c.Listeners) != 2 || c.Listeners[1] != (Listener{"test.1", "softiwarp", "storage:0", "test"}) {
+		t.Errorf("listeners %+v", c.Listeners)
+	}
+	if len(c.Services) != 3 || *c.Services[0].NFS != (NFS{Path: "/srv", ReadOnly: true}) || c.Services[1].Echo == nil || c.Services[2].Echo == nil {
+		t.Errorf("services %+v", c.Services)
+	}
+	all, given := c.Settings.Initial()
+	want := conn.Settings{
+		InlineSendMax: 8192, InlineReceiveSize: 16384, DDPMinChunk: 0,
+		CreditsPolicy: conn.CreditsFixed, CreditsMax: 128, CreditsMin: 2,
+	}
+	if all != want {
+		t.Errorf("settings %+v, want %+v", all, want)
+	}
+	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk credits.min credits.max credits.backchannel "+
+		"remote_invalidation.accept remote_invalidation.use credits.policy" {
+		t.Errorf("given %s", got)
+	}
+}
+
+func TestSectionsKeepOtherDefaults(t *testing.T) {
+	c := parse(t, `
+services: [{name: e, echo: {}}]
+listeners: [{name: e, provider: softiwarp, address: "127.0.0.1:1", service: e}]
+settings: {inline: {send_max: 1024}}
+metrics: {listen: ""}
+`)
+	if c.Control.Listen != DefaultControl || c.State.Path != DefaultState || c.Metrics.Listen != "" {
+		t.Errorf("control %+v, state %+v, metrics %+v", c.Control, c.State, c.Metrics)
+	}
+	if len(c.Services) != 1 || c.Services[0].NFS != nil {
+		t.Errorf("services %+v: the default's got in", c.Services)
+	}
+	if all, _ := c.Settings.Initial(); all.InlineSendMax != 1024 || all.InlineReceiveSize != conn.DefaultInline {
+		t.Errorf("settings %+v", all)
+	}
+}
+
+func TestExportReplacesTheOnlyPath(t *testing.T) {
+	o := options
+	o.Export = "/data"
+	c, err := Parse("f", []byte("services: [{name: a, nfs: {path: ./x}}, {name: e, echo: {}}]"), o)
+	if err != nil || c.Services[0].NFS.Path != "/data" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	_, err = Parse("f", []byte("services: [{name: e, echo: {}}]"), o)
+	if want := "--export: f has 0 nfs services, not one; set their path there"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if _, err := Load(file, options); !os.IsNotExist(err) {
+		t.Errorf("error %v for a missing file", err)
+	}
+	if err := os.WriteFile(file, []byte("metrics: {listen: \"127.0.0.1:1\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file, options)
+	if err != nil || c.File != file || c.Metrics.Listen != "127.0.0.1:1" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestSamplesLoad(t *testing.T) {
+	samples, err := filepath.Glob("../../../../configs/*.yaml")
+	if err != nil || len(samples) < 3 {
+		t.Fatalf("%d samples, %v", len(samples), err)
+	}
+	for _, file := range samples {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), "#") {
+			t.Errorf("%s doesn't begin by saying what it is for", file)
+		}
+		if _, err := Load(file, options); err != nil {
+			t.Error(err)
+		}
+	}
+}

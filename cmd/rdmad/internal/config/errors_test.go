@@ -1,0 +1,147 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+const echoService = "services: [{name: e, echo: {}}]\n"
+
+func echoListener(fields string) string {
+	return echoService + "listeners: [{" + fields + "}]\n"
+}
+
+func settings(text string) string { return "settings:\n  " + text + "\n" }
+
+var badInput = []struct{ name, text, want string }{
+	{"syntax", "control: {listen", "f.yaml:1: not YAML: did not find expected ',' or '}'"},
+	{"tab", "control:\n\tlisten: x\n", "f.yaml:2: not YAML: found character that cannot start any token"},
+	{"not a mapping", "- a\n- b\n", "f.yaml:1: must be a mapping of keys to values"},
+	{"text alone", "hello", "f.yaml:1: must be a mapping of keys to values"},
+	{"two documents", "control: {}\n---\nmetrics: {}\n", "f.yaml:2: a second YAML document; one file holds one configuration"},
+	{"unknown at top", "state: {}\nlistener: []\n",
+		"f.yaml:2: listener: unknown key; known here: connectors, control, listeners, metrics, services, settings, state"},
+	{"case matters", "Listeners: []\n",
+		"f.yaml:1: Listeners: unknown key; known here: connectors, control, listeners, metrics, services, settings, state"},
+	{"unknown without a value", "bogus:\n",
+		"f.yaml:1: bogus: unknown key; known here: connectors, control, listeners, metrics, services, settings, state"},
+	{"unknown in a list", "services:\n  - {name: e, echo: {}}\n  - name: x\n    nfs:\n      paht: /srv\n",
+		"f.yaml:5: services[1].nfs.paht: unknown key; known here: path, read_only, tcp_listen"},
+	{"unknown where there are none", "services: [{name: e, echo: {x: 1}}]",
+		"f.yaml:1: services[0].echo.x: unknown key; there are none here"},
+	{"twice", "metrics: {listen: \"a:1\"}\nmetrics: {listen: \"a:2\"}\n", "f.yaml:2: metrics: already given in line 1"},
+	{"alias", "state: &a {path: x}\nmetrics: *a\n", "f.yaml:2: metrics: an alias; write the value out"},
+	{"number for a text", "control: {listen: 20050}", `f.yaml:1: control.listen: must be a text, not "20050"`},
+	{"text for a number", settings(`inline: {send_max: "4096"}`), `f.yaml:2: settings.inline.send_max: must be a whole number, not "4096"`},
+	{"unit", settings("inline: {send_max: 4k}"), `f.yaml:2: settings.inline.send_max: must be a whole number, not "4k"`},
+	{"fraction", settings("inline: {send_max: 4096.5}"), `f.yaml:2: settings.inline.send_max: must be a whole number, not "4096.5"`},
+	{"past 64 bits", settings("inline: {send_max: 99999999999999999999}"),
+		`f.yaml:2: settings.inline.send_max: must be a whole number, not "99999999999999999999"`},
+	{"number for a switch", settings("remote_invalidation: {use: 1}"), `f.yaml:2: settings.remote_invalidation.use: must be on or off, not "1"`},
+	{"mapping for a list", "listeners: {name: x}", "f.yaml:1: listeners: must be a list"},
+	{"list for a mapping", "control: []", "f.yaml:1: control: must be a mapping of keys to values"},
+	{"mapping for a text", "state: {path: {a: b}}", "f.yaml:1: state.path: must be a text"},
+
+	{"control port", "control: {listen: \"127.0.0.1:70000\"}", `f.yaml:1: control.listen: port "70000" is not a number from 0 to 65535`},
+	{"control open", "control: {listen: \"0.0.0.0:20050\"}",
+		"f.yaml:1: control.listen: 0.0.0.0:20050 is not on the loopback; without TLS the control plane listens there or on unix:///path only"},
+	{"control everywhere", "control: {listen: \":20050\"}",
+		"f.yaml:1: control.listen: :20050 is not on the loopback; without TLS the control plane listens there or on unix:///path only"},
+	{"control socket", "control: {listen: \"unix://run/x\"}", `f.yaml:1: control.listen: "unix://run/x" is not unix:///absolute/path`},
+	{"no port", "metrics: {listen: localhost}", `f.yaml:1: metrics.listen: "localhost" is not HOST:PORT`},
+	{"port by name", "metrics: {listen: \"localhost:http\"}", `f.yaml:1: metrics.listen: port "http" is not a number from 0 to 65535`},
+	{"space in a host", "metrics: {listen: \"local host:1\"}", `f.yaml:1: metrics.listen: "local host:1" is not HOST:PORT`},
+	{"no state", "state: {path: \"\"}", "f.yaml:1: state.path: must not be empty"},
+	{"half of TLS", "control:\n  tls: {cert: a}\n", "f.yaml:2: control.tls: needs all of cert, key and client_ca"},
+	{"TLS", "control:\n  tls: {cert: a, key: b, client_ca: c}\n",
+		"f.yaml:2: control.tls: TLS on the control plane: not available in this build yet"},
+	{"empty TLS", "control:\n  tls:\n", "f.yaml:2: control.tls: TLS on the control plane: not available in this build yet"},
+
+	{"service without a name", "services:\n  - {echo: {}}\n", "f.yaml:2: services[0].name: is missing"},
+	{"service's name", "services: [{name: a b, echo: {}}]",
+		`f.yaml:1: services[0].name: "a b": letters, digits, '_', '.' and '-' make a name, 63 at most`},
+	{"services of one name", "services:\n - {name: a, echo: {}}\n - {name: a, echo: {}}\n", `f.yaml:3: services[1].name: "a" is taken already`},
+	{"service of no kind", "services: [{name: a}]", `f.yaml:1: services[0]: service "a" needs exactly one of nfs, echo, forward; it has 0`},
+	{"service of two kinds", "services: [{name: a, echo: {}, nfs: {path: x}}]",
+		`f.yaml:1: services[0]: service "a" needs exactly one of nfs, echo, forward; it has 2`},
+	{"nfs without a path", "services:\n - name: a\n   nfs: {}\n", "f.yaml:3: services[0].nfs.path: is missing: which directory is served?"},
+	{"nfs tcp port", "services: [{name: a, nfs: {path: x, tcp_listen: \"x:-1\"}}]",
+		`f.yaml:1: services[0].nfs.tcp_listen: port "-1" is not a number from 0 to 65535`},
+	{"forward's address", "services: [{name: a, forward: {}}]", `f.yaml:1: services[0].forward.address: "" is not HOST:PORT`},
+	{"forward", "services: [{name: a, forward: {address: \"h:2049\"}}]",
+		"f.yaml:1: services[0].forward: the forward service: not available in this build yet"},
+
+	{"listener's name", echoListener(`provider: softiwarp, address: "a:1", service: e`), "f.yaml:2: listeners[0].name: is missing"},
+	{"listener's provider", echoListener(`name: l, provider: rdmacore, address: "a:1", service: e`),
+		`f.yaml:2: listeners[0].provider: "rdmacore" is not in this build, which has: softiwarp`},
+	{"listener's address", echoListener(`name: l, provider: softiwarp, service: e`), `f.yaml:2: listeners[0].address: "" is not HOST:PORT`},
+	{"listener's service", echoListener(`name: l, provider: softiwarp, address: "a:1", service: x`),
+		`f.yaml:2: listeners[0].service: there is no service "x"`},
+	{"two on one address", "metrics: {listen: \"a:1\"}\n" + echoListener(`name: l, provider: softiwarp, address: "a:1", service: e`),
+		"f.yaml:3: listeners[0].address: a:1 is the address of metrics.listen already"},
+
+	{"connector's target", `connectors: [{name: out, listen: "a:1", provider: softiwarp}]`, `f.yaml:1: connectors[0].target: "" is not HOST:PORT`},
+	{"connector", `connectors: [{name: out, listen: "a:1", provider: softiwarp, target: "b:2"}]`,
+		"f.yaml:1: connectors: connectors: not available in this build yet"},
+
+	{"send_max small", settings("inline: {send_max: 1023}"), "f.yaml:2: settings.inline.send_max: 1023 is out of range 1024..262144"},
+	{"send_max large", settings("inline: {send_max: 262145}"), "f.yaml:2: settings.inline.send_max: 262145 is out of range 1024..262144"},
+	{"send_max negative", settings("inline: {send_max: -1}"), "f.yaml:2: settings.inline.send_max: -1 is out of range 1024..262144"},
+	{"send_max past 32 bits", settings("inline: {send_max: 4294971392}"),
+		"f.yaml:2: settings.inline.send_max: 4294971392 is out of range 1024..262144"},
+	{"receive_size odd", settings("inline: {receive_size: 4100}"), "f.yaml:2: settings.inline.receive_size: 4100 is not a multiple of 1024"},
+	{"min_chunk large", settings("ddp: {min_chunk: 1048577}"), "f.yaml:2: settings.ddp.min_chunk: 1048577 is out of range 0..1048576"},
+	{"no credits", settings("credits: {max: 0}"), "f.yaml:2: settings.credits.max: 0 is out of range 1..1024"},
+	{"credits large", settings("credits: {max: 1025}"), "f.yaml:2: settings.credits.max: 1025 is out of range 1..1024"},
+	{"credits crossed", settings("credits: {max: 4, min: 5}"), "f.yaml:2: settings.credits.min: 5 is above credits.max, 4"},
+	{"credits crossed by a default", settings("credits: {min: 65}"), "f.yaml:2: settings.credits.min: 65 is above credits.max, 64"},
+	{"policy", settings("credits: {policy: greedy}"), `f.yaml:2: settings.credits.policy: "greedy" is neither fixed nor adaptive`},
+	{"adaptive", settings("credits: {policy: adaptive}"),
+		"f.yaml:2: settings.credits.policy: the adaptive policy: not available in this build yet"},
+	{"backchannel", settings("credits: {backchannel: 8}"),
+		"f.yaml:2: settings.credits.backchannel: the reverse direction: not available in this build yet"},
+	{"extension", settings("extensions: {v2: on}"), "f.yaml:2: settings.extensions.v2: extension v2: not available in this build yet"},
+	{"unknown extension", settings("extensions: {v3: on}"),
+		"f.yaml:2: settings.extensions.v3: unknown key; known here: backchannel, ccp, characteristics, continuation, msgp, read_replies, send_ddp, v2, xmit"},
+	{"dotted key", settings("inline.send_max: 4096"),
+		"f.yaml:2: settings.inline.send_max: unknown key; known here: credits, ddp, extensions, inline, remote_invalidation"},
+}
+
+func TestBadInput(t *testing.T) {
+	for _, c := range badInput {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Parse("f.yaml", []byte(c.text), options)
+			if err == nil {
+				t.Fatalf("taken, as %+v", got)
+			}
+			if err.Error() != c.want {
+				t.Errorf("got  %s\nwant %s", err, c.want)
+			}
+			var e *Error
+			if !errors.As(err, &e) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%T is not one line of *Error", err)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("")
+	f.Add("listeners: [{name: nfs, provider: softiwarp, address: \"127.0.0.1:20049\", service: export}]\nservices: [{name: export, nfs: {path: ./export}}]")
+	for _, c := range badInput {
+		f.Add(c.text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Parse("f.yaml", []byte(text), options)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than a line: %q", err)
+			}
+			return
+		}
+		if all, _ := c.Settings.Initial(); all.InlineSendMax < 1024 || all.CreditsMin > all.CreditsMax {
+			t.Errorf("taken, with settings %+v", all)
+		}
+	})
+}

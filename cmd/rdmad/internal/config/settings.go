@@ -1,0 +1,141 @@
+package config
+
+import (
+	"iter"
+
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+)
+
+// Settings are the live settings that the file gives; nil where it doesn't.
+type Settings struct {
+	Inline struct {
+		SendMax     *int64 `mapstructure:"send_max"`
+		ReceiveSize *int64 `mapstructure:"receive_size"`
+	} `mapstructure:"inline"`
+	DDP struct {
+		MinChunk *int64 `mapstructure:"min_chunk"`
+	} `mapstructure:"ddp"`
+	RemoteInvalidation struct {
+		Accept *bool `mapstructure:"accept"`
+		Use    *bool `mapstructure:"use"`
+	} `mapstructure:"remote_invalidation"`
+	Credits struct {
+		Policy      *string `mapstructure:"policy"`
+		Max         *int64  `mapstructure:"max"`
+		Min         *int64  `mapstructure:"min"`
+		Backchannel *int64  `mapstructure:"backchannel"`
+	} `mapstructure:"credits"`
+	Extensions Extensions `mapstructure:"extensions"`
+}
+
+// Extensions are protocol extensions to be turned on or off.
+type Extensions struct {
+	V2              *bool `mapstructure:"v2"`
+	Characteristics *bool `mapstructure:"characteristics"`
+	Xmit            *bool `mapstructure:"xmit"`
+	Continuation    *bool `mapstructure:"continuation"`
+	SendDDP         *bool `mapstructure:"send_ddp"`
+	MSGP            *bool `mapstructure:"msgp"`
+	ReadReplies     *bool `mapstructure:"read_replies"`
+	CCP             *bool `mapstructure:"ccp"`
+	Backchannel     *bool `mapstructure:"backchannel"`
+}
+
+// all yields the extensions by name, in order.
+func (e *Extensions) all() iter.Seq2[string, *bool] {
+	return func(yield func(string, *bool) bool) {
+		_ = yield("v2", e.V2) && yield("characteristics", e.Characteristics) && yield("xmit", e.Xmit) &&
+			yield("continuation", e.Continuation) && yield("send_ddp", e.SendDDP) && yield("msgp", e.MSGP) &&
+			yield("read_replies", e.ReadReplies) && yield("ccp", e.CCP) && yield("backchannel", e.Backchannel)
+	}
+}
+
+// Initial are the settings to start with, and the dotted names of those that
+// the file gave; all others are defaults. The configuration was checked, so
+// that every value is in its range.
+func (s *Settings) Initial() (all conn.Settings, given []string) {
+	all = conn.DefaultSettings()
+	for _, k := range numberKeys {
+		if v := *k.in(s); v != nil {
+			*k.out(&all) = uint32(*v)
+			given = append(given, k.name)
+		}
+	}
+	if v := s.RemoteInvalidation.Accept; v != nil {
+		all.RemoteInvalidationAccept = *v
+		given = append(given, "remote_invalidation.accept")
+	}
+	if v := s.RemoteInvalidation.Use; v != nil {
+		all.RemoteInvalidationUse = *v
+		given = append(given, "remote_invalidation.use")
+	}
+	if s.Credits.Policy != nil { // fixed, the only one so far
+		all.CreditsPolicy = conn.CreditsFixed
+		given = append(given, "credits.policy")
+	}
+	return all, given
+}
+
+// numberKey is a live setting with a range.
+type numberKey struct {
+	name     string
+	min, max int64
+	in       func(*Settings) **int64
+	out      func(*conn.Settings) *uint32
+}
+
+var numberKeys = []numberKey{
+	{"inline.send_max", conn.InlineMin, conn.InlineMax,
+		func(s *Settings) **int64 { return &s.Inline.SendMax },
+		func(s *conn.Settings) *uint32 { return &s.InlineSendMax }},
+	{"inline.receive_size", conn.InlineMin, conn.InlineMax,
+		func(s *Settings) **int64 { return &s.Inline.ReceiveSize },
+		func(s *conn.Settings) *uint32 { return &s.InlineReceiveSize }},
+	{"ddp.min_chunk", 0, conn.DDPMinChunkMax,
+		func(s *Settings) **int64 { return &s.DDP.MinChunk },
+		func(s *conn.Settings) *uint32 { return &s.DDPMinChunk }},
+	{"credits.min", 1, conn.CreditsLimit,
+		func(s *Settings) **int64 { return &s.Credits.Min },
+		func(s *conn.Settings) *uint32 { return &s.CreditsMin }},
+	{"credits.max", 1, conn.CreditsLimit,
+		func(s *Settings) **int64 { return &s.Credits.Max },
+		func(s *conn.Settings) *uint32 { return &s.CreditsMax }},
+	{"credits.backchannel", 0, conn.CreditsLimit,
+		func(s *Settings) **int64 { return &s.Credits.Backchannel },
+		func(s *conn.Settings) *uint32 { return &s.CreditsBackchannel }},
+}
+
+func (s *Settings) validate(d *document, _ Options) error {
+	for _, k := range numberKeys {
+		if v := *k.in(s); v != nil && (*v < k.min || *v > k.max) {
+			return d.fail("settings."+k.name, "%d is out of range %d..%d", *v, k.min, k.max)
+		}
+	}
+	if v := s.Inline.ReceiveSize; v != nil && *v%1024 != 0 {
+		// CM private data counts in KiB (RFC 8797 §4.1).
+		return d.fail("settings.inline.receive_size", "%d is not a multiple of 1024", *v)
+	}
+	if p := s.Credits.Policy; p != nil && *p != "fixed" && *p != "adaptive" {
+		return d.fail("settings.credits.policy", "%q is neither fixed nor adaptive", *p)
+	}
+	if all, _ := s.Initial(); all.CreditsMin > all.CreditsMax {
+		return d.fail("settings.credits.min", "%d is above credits.max, %d", all.CreditsMin, all.CreditsMax)
+	}
+	return nil
+}
+
+// refuseUnbuilt refuses what would have no effect.
+func (s *Settings) refuseUnbuilt(d *document) error {
+	if p := s.Credits.Policy; p != nil && *p == "adaptive" {
+		return d.fail("settings.credits.policy", unbuilt, "the adaptive policy")
+	}
+	if b := s.Credits.Backchannel; b != nil && *b != 0 {
+		return d.fail("settings.credits.backchannel", unbuilt, "the reverse direction")
+	}
+	for name, on := range s.Extensions.all() {
+		if on != nil && *on {
+			return d.fail("settings.extensions."+name, unbuilt, "extension "+name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// nameSyntax of listeners, services and connectors: what stands unquoted in a
+// scope and in a metric's label.
+var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+// validate checks what the types can't say. What is valid but comes with a
+// later version is refused last, so that its own mistakes are told first.
+func (c *Config) validate(d *document, o Options) error {
+	for _, check := range []func(*document, Options) error{
+		c.validateAddresses, c.validateServices, c.validateListeners, c.validateConnectors,
+		c.validateClashes, c.Settings.validate, c.refuseUnbuilt,
+	} {
+		if err := check(d, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) validateAddresses(d *document, _ Options) error {
+	if err := controlAddress(d, "control.listen", c.Control.Listen); err != nil {
+		return err
+	}
+	if t := c.Control.TLS; t != nil {
+		if t.Cert == "" || t.Key == "" || t.ClientCA == "" {
+			return d.fail("control.tls", "needs all of cert, key and client_ca")
+		}
+	}
+	if c.Metrics.Listen != "" {
+		if err := address(d, "metrics.listen", c.Metrics.Listen); err != nil {
+			return err
+		}
+	}
+	if c.State.Path == "" {
+		return d.fail("state.path", "must not be empty")
+	}
+	return nil
+}
+
+func (c *Config) validateServices(d *document, _ Options) error {
+	seen := map[string]bool{}
+	for i, s := range c.Services {
+		key := "services[" + strconv.Itoa(i) + "]"
+		if err := name(d, key, s.Name, seen); err != nil {
+			return err
+		}
+		kinds := 0
+		if s.NFS != nil {
+			kinds++
+			if s.NFS.Path == "" {
+				return d.fail(key+".nfs.path", "is missing: which directory is served?")
+			}
+			if a := s.NFS.TCPListen; a != "" {
+				if err := address(d, key+".nfs.tcp_listen", a); err != nil {
+					return err
+				}
+			}
+		}
+		if s.Echo != nil {
+			kinds++
+		}
+		if s.Forward != nil {
+			kinds++
+			if err := address(d, key+".forward.address", s.Forward.Address); err != nil {
+				return err
+			}
+		}
+		if kinds != 1 {
+			return d.fail(key, "service %q needs exactly one of nfs, echo, forward; it has %d", s.Name, kinds)
+		}
+	}
+	return nil
+}
+
+// name checks a name's syntax and that it is the only one of its kind.
+func name(d *document, key, v string, seen map[string]bool) error {
+	if v == "" {
+		return d.fail(key+".name", "is missing")
+	}
+	if !nameSyntax.MatchString(v) {
+		return d.fail(key+".name", "%q: letters, digits, '_', '.' and '-' make a name, 63 at most", v)
+	}
+	if seen[v] {
+		return d.fail(key+".name", "%q is taken already", v)
+	}
+	seen[v] = true
+	return nil
+}
+
+func (c *Config) validateListeners(d *document, o Options) error {
+	seen := map[string]bool{}
+	for i, l := range c.Listeners {
+		key := "listeners[" + strconv.Itoa(i) + "]"
+		if err := name(d, key, l.Name, seen); err != nil {
+			return err
+		}
+		if err := provider(d, key+".provider", l.Provider, o); err != nil {
+			return err
+		}
+		if err := address(d, key+".address", l.Address); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(c.Services, func(s Service) bool { return s.Name == l.Service }) {
+			return d.fail(key+".service", "there is no service %q", l.Service)
+		}
+	}
+	return nil
+}
+
+func provider(d *document, key, v string, o Options) error {
+	if !slices.Contains(o.Providers, v) {
+		return d.fail(key, "%q is not in this build, which has: %s", v, strings.Join(o.Providers, ", "))
+	}
+	return nil
+}
+
+func (c *Config) validateConnectors(d *document, o Options) error {
+	seen := map[string]bool{}
+	for i, n := range c.Connectors {
+		key := "connectors[" + strconv.Itoa(i) + "]"
+		if err := name(d, key, n.Name, seen); err != nil {
+			return err
+		}
+		if err := provider(d, key+".provider", n.Provider, o); err != nil {
+			return err
+		}
+		if err := address(d, key+".listen", n.Listen); err != nil {
+			return err
+		}
+		if err := address(d, key+".target", n.Target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const unbuilt = "%s: not available in this build yet"
+
+// refuseUnbuilt refuses what this build has no code for.
+func (c *Config) refuseUnbuilt(d *document, _ Options) error {
+	if d.given("control.tls") {
+		return d.fail("control.tls", unbuilt, "TLS on the control plane")
+	}
+	for i, s := range c.Services {
+		if s.Forward != nil {
+			return d.fail("services["+strconv.Itoa(i)+"].forward", unbuilt, "the forward service")
+		}
+	}
+	if len(c.Connectors) > 0 {
+		return d.fail("connectors", unbuilt, "connectors")
+	}
+	return c.Settings.refuseUnbuilt(d)
+}
