@@ -1,0 +1,103 @@
+// Package metrics shows the data plane to Prometheus. Series are per listener
+// and not per connection: their number follows the configuration, not the
+// peers. Counters are read when scraped; nothing runs in between.
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/histogram"
+)
+
+// Source is the part of the data plane that is scraped.
+type Source interface {
+	Stats() []*dataplane.ListenerStats
+}
+
+// New makes a collector over a source.
+func New(s Source) prometheus.Collector { return collector{s} }
+
+type collector struct{ source Source }
+
+var (
+	listenerLabels = []string{"listener"}
+
+	infoDesc = prometheus.NewDesc("rdmad_listener_info",
+		"A listener, by provider, address and service.", []string{"listener", "provider", "address", "service"}, nil)
+	upDesc = prometheus.NewDesc("rdmad_connections",
+		"RPC-over-RDMA connections that are up.", listenerLabels, nil)
+	timeDesc = prometheus.NewDesc("rdmad_rpc_service_seconds",
+		"Time a call spent in its service.", listenerLabels, nil)
+	callSizeDesc = prometheus.NewDesc("rdmad_rpc_call_bytes",
+		"Size of a call's arguments, items moved by RDMA included.", listenerLabels, nil)
+	replySizeDesc = prometheus.NewDesc("rdmad_rpc_reply_bytes",
+		"Size of an RPC reply, items moved by RDMA included.", listenerLabels, nil)
+)
+
+// counters of a listener.
+var counters = []struct {
+	desc *prometheus.Desc
+	get  func(*dataplane.ListenerStats) uint64
+}{
+	counter("rdmad_connections_accepted_total", "Connections that came up.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Accepted }),
+	counter("rdmad_connections_refused_total", "Connections that were refused or failed while being made.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Refused }),
+	counter("rdmad_rpc_calls_total", "RPC calls received.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Calls }),
+	counter("rdmad_rpc_replies_total", "RPC replies sent.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Replies }),
+	counter("rdmad_rpc_failed_total", "RPC calls that the service answered with an RPC error.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Failed }),
+	counter("rdmad_rpc_reverse_calls_total", "RPC calls sent to clients.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.ReverseCalls }),
+	counter("rdmad_rdma_reads_total", "RDMA Reads made.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.RDMAReads }),
+	counter("rdmad_rdma_writes_total", "RDMA Writes made.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.RDMAWrites }),
+	counter("rdmad_sends_total", "Sends made, those with invalidate included.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Sends }),
+	counter("rdmad_sends_with_invalidate_total", "Sends that invalidated a tag of the peer.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.SendsWithInvalidate }),
+	counter("rdmad_receives_total", "Sends received.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Receives }),
+	counter("rdmad_errors_total", "Protocol errors by peers and transport errors.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Errors }),
+	counter("rdmad_received_bytes_total", "Bytes received by Send and RDMA Read.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.BytesReceived }),
+	counter("rdmad_sent_bytes_total", "Bytes sent by Send and RDMA Write.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.BytesSent }),
+}
+
+func counter(name, help string, get func(*dataplane.ListenerStats) uint64) (c struct {
+	desc *prometheus.Desc
+	get  func(*dataplane.ListenerStats) uint64
+}) {
+	c.desc, c.get = prometheus.NewDesc(name, help, listenerLabels, nil), get
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{infoDesc, upDesc, timeDesc, callSizeDesc, replySizeDesc} {
+		ch <- d
+	}
+	for i := range counters {
+		ch <- counters[i].desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	for _, s := range c.source.Stats() {
+		ch <- prometheus.MustNewConstMetric(infoDesc, prometheus.GaugeValue, 1, s.Name, s.Provider, s.Address.String(), s.Service)
+		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, float64(s.Connections), s.Name)
+		for i := range counters {
+			ch <- prometheus.MustNewConstMetric(counters[i].desc, prometheus.CounterValue, float64(counters[i].get(s)), s.Name)
+		}
+		ch <- histogram.NewMetric(timeDesc, histogram.Seconds, &s.ServiceTime, s.Name)
+		ch <- histogram.NewMetric(callSizeDesc, histogram.Bytes, &s.CallSize, s.Name)
+		ch <- histogram.NewMetric(replySizeDesc, histogram.Bytes, &s.ReplySize, s.Name)
+	}
+}

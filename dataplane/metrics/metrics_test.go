@@ -1,0 +1,216 @@
+package metrics
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/histogram"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type fixed []*dataplane.ListenerStats
+
+func (f fixed) Stats() []*dataplane.ListenerStats { return f }
+
+// sample has a different number in each counter, so that none can stand for
+// another.
+func sample() fixed {
+	s := &dataplane.ListenerStats{
+		ListenerInfo: dataplane.ListenerInfo{
+			Name: "nfs", Provider: "softiwarp", Service: "export", Address: netip.MustParseAddrPort("127.0.0.1:20049"),
+			Connections: 1, Accepted: 2, Refused: 3,
+		},
+		Totals: rpcrdma.Stats{
+			Calls: 4, Replies: 5, ReverseCalls: 6, RDMAReads: 7, RDMAWrites: 8, Sends: 9,
+			SendsWithInvalidate: 10, Receives: 11, Errors: 12, BytesReceived: 13, BytesSent: 14,
+		},
+		Failed: 15,
+	}
+	var h histogram.Histogram
+	h.Record(2_000_000)
+	h.Snapshot(&s.ServiceTime)
+	return fixed{s}
+}
+
+func TestEverySeries(t *testing.T) {
+	const want = `
+# HELP rdmad_connections RPC-over-RDMA connections that are up.
+# TYPE rdmad_connections gauge
+rdmad_connections{listener="nfs"} 1
+# HELP rdmad_connections_accepted_total Connections that came up.
+# TYPE rdmad_connections_accepted_total counter
+rdmad_connections_accepted_total{listener="nfs"} 2
+# HELP rdmad_connections_refused_total Connections that were refused or failed while being made.
+# TYPE rdmad_connections_refused_total counter
+rdmad_connections_refused_total{listener="nfs"} 3
+# HELP rdmad_errors_total Protocol errors by peers and transport errors.
+# TYPE rdmad_errors_total counter
+rdmad_errors_total{listener="nfs"} 12
+# HELP rdmad_listener_info A listener, by provider, address and service.
+# TYPE rdmad_listener_info gauge
+rdmad_listener_info{address="127.0.0.1:20049",listener="nfs",provider="softiwarp",service="export"} 1
+# HELP rdmad_rdma_reads_total RDMA Reads made.
+# TYPE rdmad_rdma_reads_total counter
+rdmad_rdma_reads_total{listener="nfs"} 7
+# HELP rdmad_rdma_writes_total RDMA Writes made.
+# TYPE rdmad_rdma_writes_total counter
+rdmad_rdma_writes_total{listener="nfs"} 8
+# HELP rdmad_received_bytes_total Bytes received by Send and RDMA Read.
+# TYPE rdmad_received_bytes_total counter
+rdmad_received_bytes_total{listener="nfs"} 13
+# HELP rdmad_receives_total Sends received.
+# TYPE rdmad_receives_total counter
+rdmad_receives_total{listener="nfs"} 11
+# HELP rdmad_rpc_calls_total RPC calls received.
+# TYPE rdmad_rpc_calls_total counter
+rdmad_rpc_calls_total{listener="nfs"} 4
+# HELP rdmad_rpc_failed_total RPC calls that the service answered with an RPC error.
+# TYPE rdmad_rpc_failed_total counter
+rdmad_rpc_failed_total{listener="nfs"} 15
+# HELP rdmad_rpc_replies_total RPC replies sent.
+# TYPE rdmad_rpc_replies_total counter
+rdmad_rpc_replies_total{listener="nfs"} 5
+# HELP rdmad_rpc_reverse_calls_total RPC calls sent to clients.
+# TYPE rdmad_rpc_reverse_calls_total counter
+rdmad_rpc_reverse_calls_total{listener="nfs"} 6
+# HELP rdmad_sends_total Sends made, those with invalidate included.
+# TYPE rdmad_sends_total counter
+rdmad_sends_total{listener="nfs"} 9
+# HELP rdmad_sends_with_invalidate_total Sends that invalidated a tag of the peer.
+# TYPE rdmad_sends_with_invalidate_total counter
+rdmad_sends_with_invalidate_total{listener="nfs"} 10
+# HELP rdmad_sent_bytes_total Bytes sent by Send and RDMA Write.
+# TYPE rdmad_sent_bytes_total counter
+rdmad_sent_bytes_total{listener="nfs"} 14
+`
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(New(sample()))
+	all, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	histograms := 0
+	for _, f := range all {
+		if f.GetType() == dto.MetricType_HISTOGRAM {
+			histograms++
+			continue
+		}
+		if _, err := expfmt.MetricFamilyToText(&got, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got.String() != want[1:] || histograms != 3 {
+		t.Errorf("%d histograms and\n%s\nwant 3 and%s", histograms, got.String(), want)
+	}
+	problems, err := promlint.NewWithMetricFamilies(all).Lint()
+	if err != nil || len(problems) != 0 {
+		t.Errorf("lint: %v, %v", problems, err)
+	}
+}
+
+// serve runs a Server on a free port and gives its URL.
+func serve(t *testing.T, healthy func() bool) string {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(New(sample()), BuildInfo("1.2.3"))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(reg, healthy, slog.New(slog.DiscardHandler))
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+func get(t *testing.T, url, accept string) (int, http.Header, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", accept)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, string(body)
+}
+
+func TestScrapeAsText(t *testing.T) {
+	code, _, body := get(t, serve(t, func() bool { return true })+"/metrics", "text/plain")
+	for _, want := range []string{
+		`rdmad_rpc_service_seconds_bucket{listener="nfs",le="0.004194304"} 1`,
+		`rdmad_rpc_service_seconds_sum{listener="nfs"} 0.002`,
+		`rdmad_rpc_reply_bytes_count{listener="nfs"} 0`,
+		`version="1.2.3"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in the scrape (status %d)", want, code)
+		}
+	}
+}
+
+func TestScrapeNative(t *testing.T) {
+	const accept = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+	_, header, body := get(t, serve(t, func() bool { return true })+"/metrics", accept)
+	dec := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(header))
+	for {
+		var f dto.MetricFamily
+		if err := dec.Decode(&f); err != nil {
+			t.Fatalf("no rdmad_rpc_service_seconds in the scrape: %v", err)
+		}
+		if f.GetName() != "rdmad_rpc_service_seconds" {
+			continue
+		}
+		if h := f.Metric[0].Histogram; h.GetSchema() != 3 || len(h.PositiveDelta) != 1 || h.PositiveDelta[0] != 1 {
+			t.Errorf("native histogram %v", h)
+		}
+		return
+	}
+}
+
+func TestHealthz(t *testing.T) {
+	healthy := true
+	url := serve(t, func() bool { return healthy })
+	if code, _, body := get(t, url+"/healthz", ""); code != 200 || body != "ok\n" {
+		t.Errorf("%d %q while healthy", code, body)
+	}
+	healthy = false
+	if code, _, body := get(t, url+"/healthz", ""); code != 503 || body != "stopping\n" {
+		t.Errorf("%d %q while stopping", code, body)
+	}
+	if code, _, _ := get(t, url+"/", ""); code != 404 {
+		t.Errorf("%d for another path", code)
+	}
+}
