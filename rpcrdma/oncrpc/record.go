@@ -69,6 +69,10 @@ func (r *RecordReader) Next() (int, error) {
 	return r.left, err
 }
 
+// Whole reports whether the fragment that Next found is the whole record, so
+// that its length is the record's.
+func (r *RecordReader) Whole() bool { return r.last }
+
 // Read appends the record that Next announced to dst. The result may be
 // longer than dst even with an error.
 func (r *RecordReader) Read(dst []byte) ([]byte, error) {

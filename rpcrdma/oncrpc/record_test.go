@@ -31,6 +31,9 @@ func TestRecordReader(t *testing.T) {
 			if err != nil || n != min(len(want), fragment) {
 				t.Fatalf("Next: %d, %v", n, err)
 			}
+			if r.Whole() != (len(want) <= fragment) {
+				t.Fatalf("%q in fragments of %d: whole is %v", want, fragment, r.Whole())
+			}
 			if buf, err = r.Read(buf[:0]); err != nil || string(buf) != want {
 				t.Fatalf("Read: %q, %v; want %q", buf, err, want)
 			}
