@@ -1,0 +1,167 @@
+#!/bin/sh
+# What the kernel guest needs: programs on this machine, and Debian packages
+# that are unpacked into the guest's image (never installed here).
+#
+#   deps.sh          install and download what is missing
+#   deps.sh check    say what is missing, change nothing
+#   deps.sh list     print the host packages
+#
+# Exit codes: 0 all there, 1 something failed, 2 bad usage, 3 packages are
+# missing and can't be installed by this user; one line on stderr names them.
+set -eu
+
+# Programs that run on the host. gcc, make and libelf1 build the siw module.
+host_packages="qemu-system-x86 gcc make kmod xz-utils libelf1 tshark"
+
+# Programs that run in the guest, with all that they depend on.
+guest_packages="busybox-static kmod iproute2 nfs-common nfs-kernel-server
+rpcbind netbase rdma-core ibverbs-providers rdmacm-utils perftest fio"
+
+# Dependencies that no program copied into the guest uses.
+unused_packages='^(perl|libperl|python|libpython|dpkg|tar|udev|adduser|passwd|ucf)'
+
+missing_code=3
+
+say() { printf 'interop/deps.sh: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+cache="${RDMAD_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}}/rdmad"
+pool="$cache/debs"
+
+# The release and the wanted packages decide which set is the right one.
+release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-unknown}") || release=unknown
+wanted=$(echo "$guest_packages $unused_packages" | cksum | cut -d' ' -f1)
+lock="$cache/packages-$release-$wanted"
+
+# missing_host prints the host packages that are not installed.
+missing_host() {
+	have=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' \
+		$host_packages libelf1t64 2>/dev/null || true) "
+	for p in $host_packages; do
+		case "$have" in
+		*" installed:$p "* | *" installed:${p}t64 "*) ;;
+		*) printf '%s ' "$p" ;;
+		esac
+	done
+}
+
+# guest_ready succeeds when every package of the lock file is in the pool.
+guest_ready() {
+	[ -s "$lock" ] || return 1
+	while read -r kind file; do
+		[ "$kind" != deb ] || [ -e "$pool/$file" ] || return 1
+	done <"$lock"
+}
+
+# apt runs an apt program on lists of its own, as if nothing were installed:
+# it needs no root, meets no stale index and answers alike on every machine.
+apt() {
+	program=$1
+	shift
+	"$program" -qq \
+		-o Dir::State="$cache/apt" -o Dir::State::status=/dev/null \
+		-o Dir::Cache="$cache/apt/cache" -o APT::Sandbox::User= \
+		-o Debug::NoLocking=1 "$@"
+}
+
+# resolve prints name=version of each package of the guest's userland.
+resolve() {
+	apt apt-get -s install --no-install-recommends $guest_packages |
+		sed -n 's/^Inst \([^ ]*\) (\([^ ]*\) .*/\1=\2/p' |
+		grep -Ev "$unused_packages"
+}
+
+# depends prints the dependencies of a package whose names match a pattern.
+depends() {
+	apt apt-cache depends --important "$1" |
+		sed -n 's/^ *|\{0,1\}Depends: //p' | grep -E "$2" | sort -u
+}
+
+# kernel_packages prints name=version of image, headers, kbuild and source:
+# all of one version, else siw would be built from another kernel's source.
+kernel_packages() {
+	image=$(depends linux-image-amd64 '^linux-image-[0-9]' | head -n1)
+	kernel=${image#linux-image-}
+	headers=linux-headers-$kernel
+	series=$(echo "$kernel" | sed 's/^\([0-9]*\.[0-9]*\).*/\1/')
+	version=$(apt apt-cache show "$image" | sed -n 's/^Version: //p' | head -n1)
+	echo "$image=$version" "$headers=$version" "linux-source-$series=$version"
+	depends "$headers" '^linux-(headers|kbuild)-' |
+		grep -vx "$headers"
+}
+
+download_guest() {
+	command -v apt-get >/dev/null || return 1
+	mkdir -p "$pool" "$cache/apt/lists/partial" "$cache/apt/cache/archives/partial"
+	exec 9>"$cache/deps.lock"
+	flock 9
+	! guest_ready || return 0
+	say "downloading the guest's packages to $pool"
+	apt apt-get update || say "apt-get update reported errors, going on"
+	userland=$(resolve)
+	[ -n "$userland" ] || fail "apt can't resolve the guest's packages"
+	kernel=$(kernel_packages)
+	(cd "$pool" && apt apt-get download $userland $kernel)
+	write_lock $userland $kernel
+}
+
+# write_lock records the kernel and the file of each package, atomically.
+write_lock() {
+	{
+		for p in "$@"; do
+			name=${p%%=*}
+			case $name in
+			linux-image-*) echo "kernel ${name#linux-image-}" ;;
+			esac
+			version=${p#*=}
+			[ "$version" != "$p" ] || version='*'
+			file=$(cd "$pool" && newest "$name" "$(echo "$version" | sed 's/:/%3a/')")
+			[ -n "$file" ] || fail "$p was not downloaded"
+			echo "deb $file"
+		done
+	} >"$lock.tmp"
+	mv "$lock.tmp" "$lock"
+}
+
+# newest prints the file of package $1 whose version matches $2.
+newest() {
+	ls -t "$1"_$2_*.deb 2>/dev/null | head -n1
+}
+
+install_host() {
+	say "installing $1"
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get -qq update || say "apt-get update reported errors, going on"
+	apt-get -qq install --no-install-recommends -y $1 >/dev/null ||
+		fail "apt-get install $1 failed"
+}
+
+report_missing() {
+	say "missing: $1(Debian packages; as root: interop/deps.sh)"
+	exit $missing_code
+}
+
+case "${1:-install}" in
+list)
+	echo "$host_packages"
+	;;
+check)
+	missing=$(missing_host)
+	guest_ready || missing="${missing}guest-packages "
+	[ -z "$missing" ] || report_missing "$missing"
+	echo "$lock"
+	;;
+install)
+	missing=$(missing_host)
+	if [ -n "$missing" ]; then
+		[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || report_missing "$missing"
+		install_host "$missing"
+	fi
+	guest_ready || download_guest || report_missing "guest-packages "
+	echo "$lock"
+	;;
+*)
+	say "usage: deps.sh [check|list]"
+	exit 2
+	;;
+esac
