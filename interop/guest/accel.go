@@ -1,0 +1,93 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rdmad/rdmad/interop/guest/image"
+)
+
+// accelEnv overrides the choice: "kvm" or "tcg".
+const accelEnv = "RDMAD_GUEST_ACCEL"
+
+// kvmProbeTime is several times what a kernel needs under KVM to find out that
+// it has no root file system.
+const kvmProbeTime = 8 * time.Second
+
+var (
+	kvmAccel = []string{"-accel", "kvm", "-cpu", "host"}
+	tcgAccel = []string{"-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"}
+)
+
+// accelerator returns QEMU's arguments for KVM where it works, else for
+// emulation.
+func accelerator(img image.Image) ([]string, error) {
+	choice := os.Getenv(accelEnv)
+	if choice == "" {
+		works, err := kvmWorks(img)
+		if err != nil {
+			return nil, err
+		}
+		choice = "tcg"
+		if works {
+			choice = "kvm"
+		}
+	}
+	switch choice {
+	case "kvm":
+		return kvmAccel, nil
+	case "tcg":
+		return tcgAccel, nil
+	}
+	return nil, fmt.Errorf("guest: %s=%s: want kvm or tcg", accelEnv, choice)
+}
+
+// kvmWorks tells whether this kernel boots under KVM on this machine. It tries:
+// /dev/kvm may be there, and even run code, where an ordinary kernel hangs. The
+// answer is kept beside the image until the machine boots again.
+func kvmWorks(img image.Image) (bool, error) {
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return false, nil
+	}
+	f.Close()
+	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return false, fmt.Errorf("guest: %w", err)
+	}
+	memo := filepath.Join(filepath.Dir(img.Kernel), "kvm-"+strings.TrimSpace(string(bootID)))
+	switch answer, err := os.ReadFile(memo); {
+	case err == nil:
+		return string(answer) == "yes", nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("guest: %w", err)
+	}
+	answer := "no"
+	if bootsUnderKVM(img.Kernel) {
+		answer = "yes"
+	}
+	if err := os.WriteFile(memo, []byte(answer), 0o644); err != nil {
+		return false, fmt.Errorf("guest: %w", err)
+	}
+	return answer == "yes", nil
+}
+
+// bootsUnderKVM boots a kernel that has no root file system: it works if the
+// kernel gets as far as to say so and restarts, which ends QEMU.
+func bootsUnderKVM(kernel string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), kvmProbeTime)
+	defer cancel()
+	args := append([]string{}, kvmAccel...)
+	args = append(args, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+		"-m", "256", "-kernel", kernel, "-append", "console=ttyS0 panic=-1", "-serial", "stdio")
+	out, err := exec.CommandContext(ctx, qemuProgram, args...).CombinedOutput()
+	return err == nil && bytes.Contains(out, []byte("Kernel panic - not syncing"))
+}

@@ -1,0 +1,128 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/interop/guest/image"
+)
+
+// agentPackage is the guest's first process.
+const agentPackage = "./interop/guest/agent"
+
+// Boot boots a guest for a test and stops it when the test and its subtests
+// have ended. Where packages are missing the test is skipped, or fails if the
+// environment has CI=true; the message names them.
+func Boot(tb testing.TB, o Options) *Guest {
+	tb.Helper()
+	img, agent := prepare(tb)
+	g, err := Start(context.Background(), img, agent, tb.TempDir(), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if oops := g.Oops(); oops != "" {
+			tb.Errorf("the guest's kernel broke: %s", oops)
+		}
+		if tb.Failed() {
+			tb.Logf("the guest's console:\n%s", g.Console())
+		}
+		if err := g.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return g
+}
+
+// prepare returns the image and the agent, building what is missing.
+func prepare(tb testing.TB) (img image.Image, agent string) {
+	tb.Helper()
+	ctx := context.Background()
+	img, err := Prepare(ctx, func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, format+"\n", args...)
+	})
+	var missing *image.MissingError
+	if errors.As(err, &missing) {
+		if os.Getenv("CI") == "true" {
+			tb.Fatalf("%s: %v", tb.Name(), missing)
+		}
+		tb.Skipf("left out: %s: %v", tb.Name(), missing)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	agent, err = BuildAgent(ctx, tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return img, agent
+}
+
+// Prepare finds the image in the cache or builds it, telling log of its steps.
+// The error is an [*image.MissingError] when packages are missing.
+func Prepare(ctx context.Context, log image.Log) (image.Image, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return image.Image{}, err
+	}
+	set, err := image.Find(ctx, filepath.Join(root, "interop", "deps.sh"))
+	if err != nil {
+		return image.Image{}, err
+	}
+	return image.Ensure(ctx, set, log)
+}
+
+// BuildAgent compiles the guest's first process into dir.
+func BuildAgent(ctx context.Context, dir string) (path string, err error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "agent")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, agentPackage)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("guest: building the agent: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// moduleRoot is the directory of go.mod above the working directory, which for
+// a test is its package's.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("guest: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("guest: not inside a Go module")
+		}
+		dir = parent
+	}
+}
+
+// MustRun runs a script and returns what it printed to its standard output. The
+// test fails at once when the script does not end in time with exit code 0.
+func (g *Guest) MustRun(tb testing.TB, limit time.Duration, script string) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	result, err := g.Run(ctx, script)
+	if err != nil || result.Code != 0 {
+		tb.Fatalf("in the guest: exit code %d, error %v\nscript:\n%s\nstdout:\n%s\nstderr:\n%s",
+			result.Code, err, script, result.Stdout, result.Stderr)
+	}
+	return result.Stdout
+}

@@ -1,0 +1,100 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/rdmad/rdmad/interop/guest/agentwire"
+)
+
+// ErrDied means that the guest ended while it was needed.
+var ErrDied = errors.New("guest: the guest died")
+
+// outputLimit bounds how many bytes of each output stream are kept, the first.
+const outputLimit = 16 << 20
+
+// Result is what a script printed and how it ended.
+type Result struct {
+	Stdout, Stderr string
+	Code           int // as a shell's $?
+}
+
+// Command is a script that runs in the guest.
+type Command struct {
+	session *session
+	id      uint32
+	done    chan struct{}
+
+	mu     sync.Mutex
+	stdout strings.Builder
+	stderr strings.Builder
+	code   int
+	err    error
+}
+
+func newCommand(s *session, id uint32) *Command {
+	return &Command{session: s, id: id, done: make(chan struct{})}
+}
+
+func (c *Command) receive(frame agentwire.Frame) {
+	switch frame.Kind {
+	case agentwire.Stdout:
+		c.keep(&c.stdout, frame.Payload)
+	case agentwire.Stderr:
+		c.keep(&c.stderr, frame.Payload)
+	case agentwire.Exit:
+		var status agentwire.ExitStatus
+		err := json.Unmarshal(frame.Payload, &status)
+		if err == nil && status.Error != "" {
+			err = fmt.Errorf("guest: the agent could not run the script: %s", status.Error)
+		}
+		c.finish(status, err)
+	}
+}
+
+func (c *Command) keep(b *strings.Builder, p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.Write(p[:min(len(p), outputLimit-b.Len())])
+}
+
+func (c *Command) finish(status agentwire.ExitStatus, err error) {
+	c.mu.Lock()
+	c.code, c.err = status.Code, err
+	c.mu.Unlock()
+	close(c.done)
+}
+
+// Output returns what the script has printed so far.
+func (c *Command) Output() (stdout, stderr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stdout.String(), c.stderr.String()
+}
+
+// Done is closed when the script has ended.
+func (c *Command) Done() <-chan struct{} { return c.done }
+
+// Kill kills the script and its children. Wait still must be called.
+func (c *Command) Kill() { c.session.kill(c.id) }
+
+// Wait waits for the script's end. When ctx ends first, the script is killed
+// and ctx's error is returned with what was printed until then. The error does
+// not tell of exit codes.
+func (c *Command) Wait(ctx context.Context) (Result, error) {
+	var interrupted error
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		interrupted = ctx.Err()
+		c.Kill()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	result := Result{Stdout: c.stdout.String(), Stderr: c.stderr.String(), Code: c.code}
+	return result, errors.Join(interrupted, c.err)
+}

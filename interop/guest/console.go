@@ -1,0 +1,77 @@
+package guest
+
+import (
+	"bytes"
+	"sync"
+)
+
+// consoleLimit bounds how many bytes of the console are kept: the last ones.
+const consoleLimit = 1 << 20
+
+// oopsMarks are what a kernel prints when it is broken.
+var oopsMarks = [][]byte{
+	[]byte("Kernel panic - not syncing"),
+	[]byte("Oops:"),
+	[]byte("general protection fault"),
+	[]byte("BUG: unable to handle"),
+	[]byte("BUG: kernel NULL pointer"),
+	[]byte("kernel BUG at"),
+	[]byte("refcount_t:"),
+}
+
+// console keeps what the guest's serial port and QEMU itself print.
+type console struct {
+	mu   sync.Mutex
+	text []byte
+	oops []byte // the first line with a mark
+	line []byte // the line that is not finished yet
+}
+
+// Write keeps p. It never fails.
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = append(c.text, p...)
+	if len(c.text) > 2*consoleLimit {
+		c.text = append(c.text[:0], c.text[len(c.text)-consoleLimit:]...)
+	}
+	c.line = append(c.line, p...)
+	for {
+		line, rest, found := bytes.Cut(c.line, []byte{'\n'})
+		if !found {
+			break
+		}
+		c.inspect(line)
+		c.line = append(c.line[:0], rest...)
+	}
+	if len(c.line) > consoleLimit {
+		c.line = c.line[:0]
+	}
+	return len(p), nil
+}
+
+func (c *console) inspect(line []byte) {
+	if c.oops != nil {
+		return
+	}
+	for _, mark := range oopsMarks {
+		if bytes.Contains(line, mark) {
+			c.oops = bytes.Clone(bytes.TrimSpace(line))
+			return
+		}
+	}
+}
+
+// Oops returns the first line that says the kernel is broken, or "".
+func (c *console) Oops() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.oops)
+}
+
+// String returns the last bytes printed.
+func (c *console) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.text[max(0, len(c.text)-consoleLimit):])
+}

@@ -1,0 +1,175 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rdmad/rdmad/interop/guest/image"
+)
+
+const (
+	// bootTime is enough for an emulated guest on a busy machine; it takes
+	// a few seconds on an idle one.
+	bootTime = 3 * time.Minute
+	// startTries bounds how often QEMU is started when another process
+	// takes a port first.
+	startTries = 3
+)
+
+// errPortTaken means that QEMU could not listen on a port chosen for it.
+var errPortTaken = errors.New("guest: a forwarded port was taken")
+
+// Guest is a kernel that runs. Its methods may be called from any goroutine.
+type Guest struct {
+	ShareDir string // directory of the host that is /host in the guest
+
+	process  *process
+	session  *session
+	console  *console
+	forwards map[int]int
+	dir      string // socket and initramfs
+}
+
+// Start boots a guest from an image. The program agent becomes its /init, and
+// shareDir its /host. The caller must call Stop.
+func Start(ctx context.Context, img image.Image, agent, shareDir string, o Options) (*Guest, error) {
+	o = o.withDefaults(shareDir)
+	accel, err := accelerator(img)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "rdmad-guest-") // short: a socket's path is limited
+	if err != nil {
+		return nil, fmt.Errorf("guest: %w", err)
+	}
+	initramfs, err := completeInitramfs(dir, img, agent)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	m := machine{options: o, accel: accel, kernel: img.Kernel, initramfs: initramfs,
+		agentSock: filepath.Join(dir, "agent")}
+	for try := 1; ; try++ {
+		g := &Guest{ShareDir: shareDir, dir: dir, console: &console{}}
+		err = g.boot(ctx, m)
+		if err == nil {
+			return g, nil
+		}
+		if !errors.Is(err, errPortTaken) || try == startTries {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+}
+
+// completeInitramfs appends the agent to the image's initramfs.
+func completeInitramfs(dir string, img image.Image, agent string) (string, error) {
+	path := filepath.Join(dir, "initramfs")
+	if err := image.WriteAgent(path, agent); err != nil {
+		return "", err
+	}
+	base, err := os.Open(img.Initramfs)
+	if err != nil {
+		return "", fmt.Errorf("guest: %w", err)
+	}
+	defer base.Close()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return "", fmt.Errorf("guest: %w", err)
+	}
+	_, err = f.ReadFrom(base)
+	return path, errors.Join(err, f.Close())
+}
+
+// boot starts QEMU and waits for the agent. On an error nothing is left running.
+func (g *Guest) boot(ctx context.Context, m machine) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, bootTime)
+	defer cancel()
+	if g.forwards, err = freePorts(m.options.Forward); err != nil {
+		return err
+	}
+	m.forwards = g.forwards
+	listener, err := net.Listen("unix", m.agentSock)
+	if err != nil {
+		return fmt.Errorf("guest: %w", err)
+	}
+	defer listener.Close()
+	in, out := consoleFiles(g.console, m.options)
+	if g.process, err = startProcess(m.args(), in, out); err != nil {
+		return err
+	}
+	if err := g.connect(ctx, listener); err != nil {
+		g.process.stop()
+		return g.explain(err)
+	}
+	return nil
+}
+
+// connect waits for QEMU on the agent's socket and for the agent's first word.
+func (g *Guest) connect(ctx context.Context, listener net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	go func() {
+		<-g.process.done
+		listener.Close()
+	}()
+	conn, err := listener.Accept()
+	if err != nil {
+		return fmt.Errorf("waiting for QEMU: %w", err)
+	}
+	g.session = newSession(conn)
+	go g.session.run()
+	select {
+	case <-g.session.ready:
+		return nil
+	case <-g.process.done:
+		return ErrDied
+	case <-ctx.Done():
+		return fmt.Errorf("guest: not up in time: %w", ctx.Err())
+	}
+}
+
+// explain adds to a boot's error what the console tells of its reason.
+func (g *Guest) explain(err error) error {
+	text := g.console.String()
+	if strings.Contains(text, "Could not set up host forwarding rule") {
+		return fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	return fmt.Errorf("guest: boot failed: %w\nconsole:\n%s", err, text)
+}
+
+// Start runs a script in the guest and returns at once.
+func (g *Guest) Start(script string) (*Command, error) { return g.session.start(script) }
+
+// Run runs a shell script in the guest and waits for its end, see Command.Wait.
+func (g *Guest) Run(ctx context.Context, script string) (Result, error) {
+	cmd, err := g.Start(script)
+	if err != nil {
+		return Result{}, err
+	}
+	return cmd.Wait(ctx)
+}
+
+// HostPort is the TCP port of 127.0.0.1 that leads to a guest's port of
+// Options.Forward; 0 for any other port.
+func (g *Guest) HostPort(guestPort int) int { return g.forwards[guestPort] }
+
+// Console returns the last part of what the kernel printed.
+func (g *Guest) Console() string { return g.console.String() }
+
+// Oops returns the line by which the kernel said that it is broken, or "".
+func (g *Guest) Oops() string { return g.console.Oops() }
+
+// Done is closed when the guest has ended, for whatever reason.
+func (g *Guest) Done() <-chan struct{} { return g.process.done }
+
+// Stop ends the guest as a power failure would, and removes its files.
+func (g *Guest) Stop() error {
+	g.process.stop()
+	g.session.conn.Close()
+	return os.RemoveAll(g.dir)
+}

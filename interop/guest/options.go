@@ -1,0 +1,37 @@
+package guest
+
+// Options say what machine is booted. The zero value is good for most tests.
+type Options struct {
+	MemoryMiB int      // default 2048
+	CPUs      int      // default 2
+	Forward   []int    // TCP ports of the guest that the host reaches, see Guest.HostPort
+	Shares    []Share  // directories of the host, beside /host
+	Shell     bool     // a shell on the serial console, joined to this process's terminal
+	Append    []string // more words for the kernel's command line
+}
+
+// Share is a directory of the host that the guest mounts through 9p.
+type Share struct {
+	Tag string // short and unique, letters only
+	Dir string // on the host
+	At  string // in the guest
+}
+
+const (
+	defaultMemoryMiB = 2048
+	defaultCPUs      = 2
+	hostShareTag     = "host"
+	hostShareDir     = "/host"
+)
+
+func (o Options) withDefaults(shareDir string) Options {
+	if o.MemoryMiB == 0 {
+		o.MemoryMiB = defaultMemoryMiB
+	}
+	if o.CPUs == 0 {
+		o.CPUs = defaultCPUs
+	}
+	own := Share{Tag: hostShareTag, Dir: shareDir, At: hostShareDir}
+	o.Shares = append([]Share{own}, o.Shares...)
+	return o
+}
