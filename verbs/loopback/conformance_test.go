@@ -1,0 +1,34 @@
+package loopback
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/verbstest"
+)
+
+func TestMain(m *testing.M) { verbstest.Main(m) }
+
+// two makes providers of two hosts on one fabric.
+func two(c FabricConfig) func(testing.TB) (rdmacm.Provider, rdmacm.Provider) {
+	return func(testing.TB) (rdmacm.Provider, rdmacm.Provider) {
+		f := NewFabric(c)
+		return New(Config{Fabric: f, Host: netip.MustParseAddr("127.0.0.2")}), New(Config{Fabric: f})
+	}
+}
+
+func TestConformanceIWARP(t *testing.T) {
+	verbstest.Run(t, verbstest.Target{New: two(FabricConfig{})})
+}
+
+func TestConformanceInfiniBand(t *testing.T) {
+	verbstest.Run(t, verbstest.Target{New: two(FabricConfig{Transport: InfiniBand})})
+}
+
+func TestConformanceOneDevice(t *testing.T) {
+	verbstest.Run(t, verbstest.Target{New: func(testing.TB) (rdmacm.Provider, rdmacm.Provider) {
+		p := New(Config{})
+		return p, p
+	}})
+}
