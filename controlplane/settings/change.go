@@ -1,0 +1,79 @@
+package settings
+
+import "math"
+
+// Change is one update, made whole or not at all.
+type Change struct {
+	Scope  Scope
+	Target Target // the connection, when Scope is a connection's
+	Set    Values
+	Unset  KeySet // keys whose value at Scope is taken away
+	// Expected, when not nil, is the revision that the change was made for.
+	Expected *uint32
+}
+
+// Keys are those that the change touches.
+func (c *Change) Keys() KeySet { return c.Set.Keys() | c.Unset }
+
+// Apply is the state after c. Errors: *InvalidError, *UnavailableError,
+// *StaleError, *LimitError.
+func (s *State) Apply(c *Change) (*State, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Expected != nil && *c.Expected != s.revision {
+		return nil, &StaleError{Expected: *c.Expected, Current: s.revision}
+	}
+	if s.revision == math.MaxUint32 {
+		return nil, &LimitError{What: "revisions", Limit: math.MaxUint32}
+	}
+	revision := s.revision + 1
+	l := layer{target: c.Target}
+	if old := s.layers[c.Scope]; old != nil {
+		l = *old
+	}
+	for _, k := range c.Unset.Keys() {
+		l.values.Delete(k)
+		l.set[k] = 0
+	}
+	for _, k := range c.Set.Keys().Keys() {
+		l.set[k] = revision
+	}
+	l.values.Overlay(&c.Set)
+	next := s.replace(c.Scope, &l)
+	next.revision = revision
+	if err := next.checkSize(); err != nil {
+		return nil, err
+	}
+	if err := next.checkTogether(c.Keys()); err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// Overridden lists the keys of c that a scope narrower than c's decides on t,
+// with who decides; nil when c has its way.
+func (s *State) Overridden(c *Change, t Target) map[Key]Origin {
+	var out map[Key]Origin
+	e := s.Effective(t)
+	for _, scope := range s.chain(t) {
+		if !narrower(scope, c.Scope) {
+			continue
+		}
+		for _, k := range (c.Keys() & s.layers[scope].values.Keys()).Keys() {
+			if out == nil {
+				out = make(map[Key]Origin)
+			}
+			out[k] = e.Origins[k]
+		}
+	}
+	return out
+}
+
+// narrower says whether a wins over b where both cover a connection.
+func narrower(a, b Scope) bool {
+	if a.Kind == Peer && b.Kind == Peer {
+		return a.Prefix.Bits() > b.Prefix.Bits()
+	}
+	return a.Kind > b.Kind
+}

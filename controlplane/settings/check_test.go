@@ -1,0 +1,192 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+)
+
+func TestRanges(t *testing.T) {
+	for _, c := range []struct {
+		key   Key
+		value int
+		err   string
+	}{
+		{InlineSendMax, 1024, ""},
+		{InlineSendMax, 1025, ""},
+		{InlineSendMax, 262144, ""},
+		{InlineSendMax, 1023, "inline.send_max: must be between 1024 and 262144 bytes (is 1023)"},
+		{InlineSendMax, 262145, "inline.send_max: must be between 1024 and 262144 bytes (is 262145)"},
+		{InlineReceiveSize, 2048, ""},
+		{InlineReceiveSize, 2000, "inline.receive_size: must be a multiple of 1024 bytes between 1024 and 262144 (is 2000)"},
+		{DDPMinChunk, 0, ""},
+		{DDPMinChunk, 1 << 20, ""},
+		{DDPMinChunk, 1<<20 + 1, "ddp.min_chunk: must be between 0 and 1048576 bytes (is 1048577)"},
+		{RemoteInvalidationUse, 1, ""},
+		{RemoteInvalidationUse, 2, "remote_invalidation.use: must be on or off"},
+		{CreditsMax, 0, "credits.max: must be between 1 and 1024 calls (is 0)"},
+		{CreditsMax, 1024, ""},
+		{CreditsMax, 1025, "credits.max: must be between 1 and 1024 calls (is 1025)"},
+		{CreditsMin, 0, "credits.min: must be between 1 and 1024 calls (is 0)"},
+		{CreditsPolicy, int(conn.CreditsFixed), ""},
+		{CreditsPolicy, 7, "credits.policy: must be fixed or adaptive"},
+	} {
+		_, err := initial(t).Apply(&Change{Set: set(c.key, c.value)})
+		if got := fmt.Sprint(err); got != c.err && (err != nil || c.err != "") {
+			t.Errorf("%s=%d: %q, want %q", c.key, c.value, got, c.err)
+		}
+		var invalid *InvalidError
+		if err != nil && !errors.As(err, &invalid) {
+			t.Errorf("%s=%d: %T", c.key, c.value, err)
+		}
+	}
+}
+
+func TestEveryViolationIsNamed(t *testing.T) {
+	_, err := initial(t).Apply(&Change{Set: set(InlineSendMax, 1, DDPMinChunk, 5, CreditsMax, 0)})
+	var invalid *InvalidError
+	if !errors.As(err, &invalid) || len(invalid.Violations) != 2 {
+		t.Fatalf("%v", err)
+	}
+	if invalid.Violations[0].Field != "inline.send_max" || invalid.Violations[1].Field != "credits.max" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	for _, c := range []struct {
+		change Change
+		key    string
+	}{
+		{Change{Set: set(ExtensionV2, 0)}, "extensions.v2"},
+		{Change{Set: set(ExtensionBackchannel, 1)}, "extensions.backchannel"},
+		{Change{Set: set(CreditsBackchannel, 1)}, "credits.backchannel"},
+		{Change{Set: set(CreditsPolicy, int(conn.CreditsAdaptive))}, "credits.policy"},
+		{Change{Set: set(InlineSendMax, 2048, ExtensionMSGP, 1)}, "extensions.msgp"},
+		{Change{Unset: KeySet(0).With(ExtensionCCP)}, "extensions.ccp"},
+	} {
+		_, err := initial(t).Apply(&c.change)
+		var missing *UnavailableError
+		if !errors.As(err, &missing) || missing.Key != c.key || missing.Reason == "" {
+			t.Errorf("%s: %v", c.key, err)
+		}
+	}
+}
+
+func TestNothingToChange(t *testing.T) {
+	for _, c := range []Change{{}, {Set: set(DDPMinChunk, 1), Unset: KeySet(0).With(DDPMinChunk)}} {
+		_, err := initial(t).Apply(&c)
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestInitialValuesAreChecked(t *testing.T) {
+	for want, spoil := range map[string]func(*conn.Settings){
+		"inline.send_max: must be between 1024 and 262144 bytes (is 0)":                func(s *conn.Settings) { s.InlineSendMax = 0 },
+		"credits.policy: not available: adaptive: this rdmad knows fixed alone":        func(s *conn.Settings) { s.CreditsPolicy = conn.CreditsAdaptive },
+		"credits.min: credits.min 65 (default) would be above credits.max 64 (config)": func(s *conn.Settings) { s.CreditsMin = 65 },
+	} {
+		d := conn.DefaultSettings()
+		spoil(&d)
+		_, err := NewState(FromSettings(&d), KeySet(0).With(CreditsMax))
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestBoundsHoldInEveryCombination(t *testing.T) {
+	type step struct {
+		scope string
+		v     Values
+	}
+	for _, c := range []struct {
+		name   string
+		before []step
+		last   step
+		err    string
+	}{
+		{"same scope", nil, step{"global", set(CreditsMin, 65)}, "credits.min 65 (global) would be above credits.max 64 (config)"},
+		{"both at once", nil, step{"global", set(CreditsMin, 65, CreditsMax, 65)}, ""},
+		{
+			"listener below global", []step{{"global", set(CreditsMin, 10)}},
+			step{"listener/nfs", set(CreditsMax, 9)}, "credits.min 10 (global) would be above credits.max 9 (listener/nfs)",
+		},
+		{
+			"global under listener", []step{{"listener/nfs", set(CreditsMax, 9)}},
+			step{"global", set(CreditsMin, 10)}, "credits.min 10 (global) would be above credits.max 9 (listener/nfs)",
+		},
+		{
+			"listener meets peer", []step{{"listener/nfs", set(CreditsMin, 10)}},
+			step{"peer/10.0.0.0/8", set(CreditsMax, 9)}, "credits.min 10 (listener/nfs) would be above credits.max 9 (peer/10.0.0.0/8)",
+		},
+		{
+			"two peers, nested", []step{{"peer/10.0.0.0/8", set(CreditsMin, 10)}},
+			step{"peer/10.1.0.0/16", set(CreditsMax, 9)}, "credits.min 10 (peer/10.0.0.0/8) would be above credits.max 9 (peer/10.1.0.0/16)",
+		},
+		{
+			"two peers, apart", []step{{"peer/10.0.0.0/8", set(CreditsMin, 10)}},
+			step{"peer/11.0.0.0/8", set(CreditsMax, 9)}, "",
+		},
+		{
+			"two listeners", []step{{"listener/a", set(CreditsMin, 10)}},
+			step{"listener/b", set(CreditsMax, 9)}, "",
+		},
+		{
+			"unset", []step{{"global", set(CreditsMax, 100)}, {"listener/a", set(CreditsMin, 90)}},
+			step{"global", Values{}}, "credits.min 90 (listener/a) would be above credits.max 64 (config)",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := initial(t)
+			for _, b := range c.before {
+				s = apply(t, s, b.scope, b.v)
+			}
+			change := &Change{Scope: scopeOf(t, c.last.scope), Set: c.last.v}
+			if c.last.v.Keys() == 0 {
+				change.Unset = KeySet(0).With(CreditsMax)
+			}
+			_, err := s.Apply(change)
+			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("got %v, want %s", err, c.err)
+			}
+		})
+	}
+}
+
+func TestBoundsHoldOnAConnection(t *testing.T) {
+	s := apply(t, initial(t), "listener/nfs", set(CreditsMin, 10))
+	_, err := s.Apply(&Change{Scope: scopeOf(t, "connection/1"), Target: peer, Set: set(CreditsMax, 9)})
+	if err == nil {
+		t.Error("the connection's maximum lies below its listener's minimum")
+	}
+	other := peer
+	other.Listener = "other"
+	s, err = s.Apply(&Change{Scope: scopeOf(t, "connection/1"), Target: other, Set: set(CreditsMax, 9)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = s.Apply(&Change{Scope: scopeOf(t, "listener/other"), Set: set(CreditsMin, 10)}); err == nil {
+		t.Error("the listener's minimum rose over its connection's maximum")
+	}
+}
+
+func TestScopesAreBounded(t *testing.T) {
+	s := initial(t)
+	for i := range MaxScopes {
+		s = apply(t, s, fmt.Sprintf("peer/10.0.%d.%d", i/256, i%256), set(CreditsMin, 1+i%64))
+	}
+	_, err := s.Apply(&Change{Scope: scopeOf(t, "listener/nfs"), Set: set(DDPMinChunk, 1)})
+	var limit *LimitError
+	if !errors.As(err, &limit) || limit.Limit != MaxScopes {
+		t.Errorf("%v", err)
+	}
+	apply(t, s, "peer/10.0.0.0", set(DDPMinChunk, 1))
+	apply(t, s, "connection/1", set(DDPMinChunk, 1))
+}

@@ -1,0 +1,180 @@
+package settings
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// MaxScopes bounds the listener and peer scopes that hold settings.
+// Connection scopes are bounded by the connections there are.
+const MaxScopes = 256
+
+// State is all desired settings at one revision. It is immutable.
+type State struct {
+	revision   uint32
+	base       Values // built-in defaults under the configuration file's
+	configured KeySet // keys of base that the file gave
+	layers     map[Scope]*layer
+	peers      []Scope // those of layers, shortest prefix first
+}
+
+// layer is what one scope says.
+type layer struct {
+	values Values
+	set    [NumKeys]uint32 // revision that gave the value
+	target Target          // of a connection's scope: the connection
+}
+
+// NewState is revision 0: base with nothing changed. Base must have a value
+// for every key that is available; configured names those that don't come
+// from the built-in defaults.
+func NewState(base Values, configured KeySet) (*State, error) {
+	if err := checkValues(&base); err != nil {
+		return nil, err
+	}
+	s := &State{base: base, configured: configured, layers: map[Scope]*layer{}}
+	if err := s.checkTogether(base.Keys()); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Revision counts the changes since the start.
+func (s *State) Revision() uint32 { return s.revision }
+
+// Origin says where a value comes from.
+type Origin struct {
+	Source   string // default, config, or the scope that says it
+	Revision uint32 // that set it; 0 for default and config
+}
+
+// Effective is what is in force somewhere.
+type Effective struct {
+	Values  Values
+	Origins [NumKeys]Origin
+}
+
+// Resolve is what is in force on t.
+func (s *State) Resolve(t Target) Values {
+	v := s.base
+	for _, scope := range s.chain(t) {
+		v.Overlay(&s.layers[scope].values)
+	}
+	return v
+}
+
+// Effective is Resolve with origins.
+func (s *State) Effective(t Target) Effective { return s.explain(s.chain(t)) }
+
+// At is what is in force at a scope that is not a connection's, as far as
+// the scope alone can tell.
+func (s *State) At(scope Scope) Effective {
+	chain := s.present(nil, Scope{})
+	switch scope.Kind {
+	case Listener:
+		chain = s.present(chain, scope)
+	case Peer:
+		for _, p := range s.peers {
+			if contains(p.Prefix, scope.Prefix) {
+				chain = append(chain, p)
+			}
+		}
+	}
+	return s.explain(chain)
+}
+
+// chain lists the scopes that speak for t, the widest first.
+func (s *State) chain(t Target) []Scope {
+	chain := s.present(nil, Scope{})
+	chain = s.present(chain, Scope{Kind: Listener, Name: t.Listener})
+	addr := plain(t.Peer)
+	for _, p := range s.peers {
+		if p.Prefix.Contains(addr) {
+			chain = append(chain, p)
+		}
+	}
+	return s.present(chain, Scope{Kind: Connection, Name: t.ID})
+}
+
+// present appends scope to chain if it says anything.
+func (s *State) present(chain []Scope, scope Scope) []Scope {
+	if s.layers[scope] != nil {
+		chain = append(chain, scope)
+	}
+	return chain
+}
+
+func (s *State) explain(chain []Scope) Effective {
+	e := Effective{Values: s.base}
+	for k := range NumKeys {
+		e.Origins[k].Source = "default"
+		if s.configured.Has(k) {
+			e.Origins[k].Source = "config"
+		}
+	}
+	for _, scope := range chain {
+		l := s.layers[scope]
+		e.Values.Overlay(&l.values)
+		for _, k := range l.values.Keys().Keys() {
+			e.Origins[k] = Origin{Source: scope.String(), Revision: l.set[k]}
+		}
+	}
+	return e
+}
+
+// Connections lists the connections that have settings of their own.
+func (s *State) Connections() []string {
+	var ids []string
+	for scope := range s.layers {
+		if scope.Kind == Connection {
+			ids = append(ids, scope.Name)
+		}
+	}
+	return ids
+}
+
+// Forget is the state without the settings of a connection that has ended.
+// The revision stays: nobody decided anything.
+func (s *State) Forget(id string) *State {
+	scope := Scope{Kind: Connection, Name: id}
+	if s.layers[scope] == nil {
+		return s
+	}
+	return s.replace(scope, nil)
+}
+
+// replace is the state with another layer at scope, or none if it is nil or
+// empty.
+func (s *State) replace(scope Scope, l *layer) *State {
+	next := *s
+	next.layers = maps.Clone(s.layers)
+	if l == nil || l.values.Keys() == 0 {
+		delete(next.layers, scope)
+	} else {
+		next.layers[scope] = l
+	}
+	if scope.Kind == Peer {
+		next.peers = sortedPeers(next.layers)
+	}
+	return &next
+}
+
+func sortedPeers(layers map[Scope]*layer) []Scope {
+	var peers []Scope
+	for scope := range layers {
+		if scope.Kind == Peer {
+			peers = append(peers, scope)
+		}
+	}
+	slices.SortFunc(peers, func(a, b Scope) int {
+		return cmp.Or(cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()), a.Prefix.Addr().Compare(b.Prefix.Addr()))
+	})
+	return peers
+}
+
+// contains says whether a prefix lies within another.
+func contains(outer, inner netip.Prefix) bool {
+	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
+}

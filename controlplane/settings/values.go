@@ -1,0 +1,118 @@
+package settings
+
+import (
+	"strconv"
+
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+)
+
+// Values holds a value for some of the keys. The zero Values holds none.
+// Values compare with ==.
+//
+// Every value is a uint32: numbers themselves, flags 0 or 1, the credits
+// policy its conn.CreditsPolicy.
+type Values struct {
+	present KeySet
+	v       [NumKeys]uint32
+}
+
+// Set gives k a value.
+func (v *Values) Set(k Key, value uint32) {
+	v.present = v.present.With(k)
+	v.v[k] = value
+}
+
+// SetFlag gives a flag a value.
+func (v *Values) SetFlag(k Key, on bool) { v.Set(k, boolValue(on)) }
+
+// Delete takes the value of k away.
+func (v *Values) Delete(k Key) {
+	v.present &^= 1 << k
+	v.v[k] = 0
+}
+
+// Get is the value of k; ok is false when there is none.
+func (v *Values) Get(k Key) (value uint32, ok bool) { return v.v[k], v.present.Has(k) }
+
+// Flag is the value of a flag, false when there is none.
+func (v *Values) Flag(k Key) bool { return v.v[k] != 0 }
+
+// Keys are those that have a value.
+func (v *Values) Keys() KeySet { return v.present }
+
+// Overlay gives v the values that w holds, and keeps its own for the rest.
+func (v *Values) Overlay(w *Values) {
+	for k := range NumKeys {
+		if w.present.Has(k) {
+			v.v[k] = w.v[k]
+		}
+	}
+	v.present |= w.present
+}
+
+// Only is v without the keys that are not in set.
+func (v *Values) Only(set KeySet) Values {
+	out := *v
+	for k := range NumKeys {
+		if !set.Has(k) {
+			out.Delete(k)
+		}
+	}
+	return out
+}
+
+// Format writes the value of k as the command line takes it; "" when there
+// is none.
+func (v *Values) Format(k Key) string {
+	value, ok := v.Get(k)
+	switch {
+	case !ok:
+		return ""
+	case keys[k].kind == flag && value != 0:
+		return "on"
+	case keys[k].kind == flag:
+		return "off"
+	case keys[k].kind == policy && conn.CreditsPolicy(value) == conn.CreditsAdaptive:
+		return "adaptive"
+	case keys[k].kind == policy:
+		return "fixed"
+	}
+	return strconv.FormatUint(uint64(value), 10)
+}
+
+// FromSettings holds what s says; it has no values for extensions.
+func FromSettings(s *conn.Settings) Values {
+	var v Values
+	v.Set(InlineSendMax, s.InlineSendMax)
+	v.Set(InlineReceiveSize, s.InlineReceiveSize)
+	v.Set(DDPMinChunk, s.DDPMinChunk)
+	v.SetFlag(RemoteInvalidationAccept, s.RemoteInvalidationAccept)
+	v.SetFlag(RemoteInvalidationUse, s.RemoteInvalidationUse)
+	v.Set(CreditsPolicy, uint32(s.CreditsPolicy))
+	v.Set(CreditsMax, s.CreditsMax)
+	v.Set(CreditsMin, s.CreditsMin)
+	v.Set(CreditsBackchannel, s.CreditsBackchannel)
+	return v
+}
+
+// Settings is what the data plane takes; keys without a value are zero.
+func (v *Values) Settings() *conn.Settings {
+	return &conn.Settings{
+		InlineSendMax:            v.v[InlineSendMax],
+		InlineReceiveSize:        v.v[InlineReceiveSize],
+		DDPMinChunk:              v.v[DDPMinChunk],
+		RemoteInvalidationAccept: v.Flag(RemoteInvalidationAccept),
+		RemoteInvalidationUse:    v.Flag(RemoteInvalidationUse),
+		CreditsPolicy:            conn.CreditsPolicy(v.v[CreditsPolicy]),
+		CreditsMax:               v.v[CreditsMax],
+		CreditsMin:               v.v[CreditsMin],
+		CreditsBackchannel:       v.v[CreditsBackchannel],
+	}
+}
+
+func boolValue(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
+}
