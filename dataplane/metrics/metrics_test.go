@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/histogram"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -45,6 +46,12 @@ func sample() fixed {
 	h.Record(2_000_000)
 	h.Snapshot(&s.ServiceTime)
 	return fixed{s}
+}
+
+func tcpSample() map[string]rpctcp.Stats {
+	return map[string]rpctcp.Stats{"export": {
+		Connections: 21, Accepted: 22, Refused: 23, Calls: 24, Errors: 25, BytesReceived: 26, BytesSent: 27,
+	}}
 }
 
 func TestEverySeries(t *testing.T) {
@@ -97,9 +104,30 @@ rdmad_sends_with_invalidate_total{listener="nfs"} 10
 # HELP rdmad_sent_bytes_total Bytes sent by Send and RDMA Write.
 # TYPE rdmad_sent_bytes_total counter
 rdmad_sent_bytes_total{listener="nfs"} 14
+# HELP rdmad_tcp_connections ONC RPC connections over TCP that are up.
+# TYPE rdmad_tcp_connections gauge
+rdmad_tcp_connections{service="export"} 21
+# HELP rdmad_tcp_connections_accepted_total ONC RPC connections over TCP that were accepted.
+# TYPE rdmad_tcp_connections_accepted_total counter
+rdmad_tcp_connections_accepted_total{service="export"} 22
+# HELP rdmad_tcp_connections_refused_total ONC RPC connections over TCP that were one too many.
+# TYPE rdmad_tcp_connections_refused_total counter
+rdmad_tcp_connections_refused_total{service="export"} 23
+# HELP rdmad_tcp_errors_total RPC calls over TCP not answered with success, and connections cut for what the peer did.
+# TYPE rdmad_tcp_errors_total counter
+rdmad_tcp_errors_total{service="export"} 25
+# HELP rdmad_tcp_received_bytes_total Bytes of records received over TCP.
+# TYPE rdmad_tcp_received_bytes_total counter
+rdmad_tcp_received_bytes_total{service="export"} 26
+# HELP rdmad_tcp_rpc_calls_total RPC calls received over TCP.
+# TYPE rdmad_tcp_rpc_calls_total counter
+rdmad_tcp_rpc_calls_total{service="export"} 24
+# HELP rdmad_tcp_sent_bytes_total Bytes of records sent over TCP.
+# TYPE rdmad_tcp_sent_bytes_total counter
+rdmad_tcp_sent_bytes_total{service="export"} 27
 `
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(New(sample()))
+	reg.MustRegister(New(sample()), NewTCP(tcpSample))
 	all, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -67,6 +67,9 @@ type Service struct {
 type NFS struct {
 	Path     string `mapstructure:"path"`
 	ReadOnly bool   `mapstructure:"read_only"`
+	// Squash says whose rights clients get when rdmad runs as root: none
+	// (their own; the default), root (nobody for root), all (nobody).
+	Squash string `mapstructure:"squash"`
 	// TCPListen serves the same over TCP; "" for not at all. Kernel clients
 	// need it for MOUNT.
 	TCPListen string `mapstructure:"tcp_listen"`

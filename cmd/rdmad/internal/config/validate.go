@@ -45,6 +45,9 @@ func (c *Config) validateAddresses(d *document, _ Options) error {
 	return nil
 }
 
+// squashes are the values of an nfs service's squash.
+var squashes = []string{"none", "root", "all"}
+
 func (c *Config) validateServices(d *document, _ Options) error {
 	seen := map[string]bool{}
 	for i, s := range c.Services {
@@ -57,6 +60,9 @@ func (c *Config) validateServices(d *document, _ Options) error {
 			kinds++
 			if s.NFS.Path == "" {
 				return d.fail(key+".nfs.path", "is missing: which directory is served?")
+			}
+			if q := s.NFS.Squash; q != "" && !slices.Contains(squashes, q) {
+				return d.fail(key+".nfs.squash", "%q is none of %s", q, strings.Join(squashes, ", "))
 			}
 			if a := s.NFS.TCPListen; a != "" {
 				if err := address(d, key+".nfs.tcp_listen", a); err != nil {
