@@ -1,0 +1,150 @@
+package verbstest
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// Addresses of the two sides fit together; the device is the provider's.
+func testAddresses(e *env) {
+	if a := e.ln.Addr(); !a.IsValid() || a.Port() == 0 {
+		e.Errorf("listener at %v", a)
+	}
+	p := e.pair(Options{})
+	a, b := p.A.ID, p.B.ID
+	if a.RemoteAddr() != e.ln.Addr() || b.LocalAddr() != e.ln.Addr() {
+		e.Errorf("connected to %v: %v, %v", e.ln.Addr(), a.RemoteAddr(), b.LocalAddr())
+	}
+	if a.LocalAddr() != b.RemoteAddr() || a.LocalAddr() == (netip.AddrPort{}) {
+		e.Errorf("connected from %v, seen as %v", a.LocalAddr(), b.RemoteAddr())
+	}
+	if p.A.QP.State() != verbs.QPRTS || p.B.QP.State() != verbs.QPRTS {
+		e.Errorf("states %d and %d", p.A.QP.State(), p.B.QP.State())
+	}
+	if e.passive.Name() == "" || e.passive.Name() != e.attr.Provider || e.attr.Name == "" {
+		e.Errorf("provider %q, device %q of provider %q", e.passive.Name(), e.attr.Name, e.attr.Provider)
+	}
+}
+
+// Connect ends with its context when nobody answers; what is left of it can
+// be closed at once.
+func testConnectTimeout(e *env) {
+	ctx, cancel := context.WithTimeout(e.Context(), 50*time.Millisecond)
+	defer cancel()
+	id, err := e.active.Resolve(ctx, e.ln.Addr().String())
+	must(e, err)
+	s, err := NewSide(e, id, Options{}, nil)
+	must(e, err)
+	e.Cleanup(s.Close)
+	s.Receive(1, 0, 8)
+	if err := id.Connect(ctx, rdmacm.ConnParam{}); !errors.Is(err, context.DeadlineExceeded) {
+		e.Fatalf("connect: %v", err)
+	}
+}
+
+// A request whose sender has given up is not seen, or comes to nothing.
+func testConnectCancel(e *env) {
+	a, b := e.request(Options{})
+	s, err := NewSide(e, b, Options{}, nil)
+	must(e, err)
+	e.Cleanup(s.Close)
+	a.cancel()
+	if err := a.wait(e); !errors.Is(err, context.Canceled) {
+		e.Fatalf("cancelled connect: %v", err)
+	}
+	a.Close()
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	if err := b.Accept(ctx, rdmacm.ConnParam{}); err == nil {
+		s.Ended()
+	}
+	e.pair(Options{}).Exchange(1)
+}
+
+// A request that is closed without an answer is a rejection, or an end.
+func testRequestClosed(e *env) {
+	a, b := e.request(Options{})
+	must(e, b.Close())
+	if err := a.wait(e); err == nil {
+		e.Fatal("connected to a request that was closed")
+	}
+	e.pair(Options{}).Exchange(1)
+}
+
+// Nobody listens.
+func testUnreachable(e *env) {
+	ln, err := e.passive.Listen(e.Context(), e.target.Listen)
+	must(e, err)
+	address := ln.Addr().String()
+	must(e, ln.Close())
+	if err := e.start(address, Options{}).wait(e); !errors.Is(err, rdmacm.ErrUnreachable) {
+		e.Fatalf("connect: %v", err)
+	}
+}
+
+// A listener's Close wakes GetRequest and drops who waits; what it accepted
+// lives on. Its address is free again.
+func testListenerClose(e *env) {
+	ln, err := e.passive.Listen(e.Context(), e.target.Listen)
+	must(e, err)
+	if _, err := e.passive.Listen(e.Context(), ln.Addr().String()); err == nil {
+		e.Fatal("two listeners at one address")
+	}
+	p := connect(e, e.active, ln, Options{})
+	got := make(chan error, 1)
+	go func() {
+		id, err := ln.GetRequest(context.Background())
+		if id != nil {
+			err = errors.Join(errors.New("a request"), id.Close())
+		}
+		got <- err
+	}()
+	must(e, ln.Close())
+	if err := <-got; !errors.Is(err, verbs.ErrClosed) {
+		e.Fatalf("get request of a closed listener: %v", err)
+	}
+	p.Exchange(1)
+	again, err := e.passive.Listen(e.Context(), ln.Addr().String())
+	must(e, err)
+	a := e.start(again.Addr().String(), Options{})
+	must(e, again.Close())
+	if err := a.wait(e); err == nil {
+		e.Fatal("connected to a listener that never accepted")
+	}
+}
+
+// GetRequest ends with its context.
+func testGetRequestContext(e *env) {
+	ctx, cancel := context.WithCancel(e.Context())
+	cancel()
+	if _, err := e.ln.GetRequest(ctx); !errors.Is(err, context.Canceled) {
+		e.Fatalf("get request: %v", err)
+	}
+}
+
+// The steps of a connection happen once and in order.
+func testConnectMisuse(e *env) {
+	p := e.pair(Options{})
+	ctx := e.Context()
+	for what, err := range map[string]error{
+		"connect twice":           p.A.ID.Connect(ctx, rdmacm.ConnParam{}),
+		"accept twice":            p.B.ID.Accept(ctx, rdmacm.ConnParam{}),
+		"reject after accept":     p.B.ID.Reject(ctx, nil),
+		"accept on active side":   p.A.ID.Accept(ctx, rdmacm.ConnParam{}),
+		"connect on passive side": p.B.ID.Connect(ctx, rdmacm.ConnParam{}),
+	} {
+		if err == nil {
+			e.Errorf("%s succeeded", what)
+		}
+	}
+	attr := verbs.QPAttr{SendCQ: p.A.SendCQ, RecvCQ: p.A.RecvCQ, MaxSendWR: 1, MaxRecvWR: 1}
+	if _, err := p.A.ID.CreateQP(p.A.PD, attr); err == nil {
+		e.Error("two queue pairs of one identifier")
+	}
+	p.Exchange(1)
+}

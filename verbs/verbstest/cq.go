@@ -1,0 +1,112 @@
+package verbstest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Wait ends with its context, when the CQ is closed, and as soon as there is
+// a completion.
+func testCQWait(e *env) {
+	p := e.pair(Options{})
+	ctx, cancel := context.WithTimeout(e.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := p.B.RecvCQ.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		e.Fatalf("wait: %v", err)
+	}
+	for i := range uint64(100) {
+		p.B.Receive(i, 0, 8)
+		woken := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(e.Context(), Patience)
+			defer cancel()
+			woken <- p.B.RecvCQ.Wait(ctx)
+		}()
+		p.A.Post(Send(i, p.A.SGE(0, 8)))
+		must(e, <-woken)
+		var wc [4]verbs.WC
+		if n := p.B.RecvCQ.Poll(wc[:]); n != 1 || wc[0].ID != i {
+			e.Fatalf("polled %d: %+v", n, wc[0])
+		}
+		p.A.Done(i, verbs.WCSend)
+	}
+}
+
+func testCQClose(e *env) {
+	cq, err := e.passive.Device().CreateCQ(4)
+	must(e, err)
+	got := make(chan error, 1)
+	go func() { got <- cq.Wait(context.Background()) }()
+	must(e, cq.Close())
+	if err := <-got; !errors.Is(err, verbs.ErrClosed) {
+		e.Fatalf("wait on a closed CQ: %v", err)
+	}
+}
+
+// Poll takes as many as there are and as fit, oldest first; Wait does not
+// wait while any are left.
+func testCQBatch(e *env) {
+	p := e.pair(Options{OneCQ: true})
+	const count = 40
+	for i := range uint64(count) {
+		p.A.Post(Write(i, p.B.Remote(0), p.A.SGE(0, 8)))
+	}
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	next := uint64(0)
+	for size := 1; next < count; size = size%7 + 1 {
+		must(e, p.A.SendCQ.Wait(ctx))
+		wc := make([]verbs.WC, size)
+		n := p.A.SendCQ.Poll(wc)
+		if n < 1 || n > size {
+			e.Fatalf("polled %d of %d", n, size)
+		}
+		for _, c := range wc[:n] {
+			p.A.success(c, next, verbs.WCRDMAWrite)
+			next++
+		}
+	}
+	if n := p.A.SendCQ.Poll(make([]verbs.WC, 4)); n != 0 {
+		e.Fatalf("%d completions too many", n)
+	}
+}
+
+// Queue pairs that share a CQ are told apart.
+func testSharedCQ(e *env) {
+	p := e.pair(Options{OneCQ: true})
+	q := e.pair(Options{})
+	p.B.Receive(1, 0, 8)
+	p.B.Post(Write(2, p.A.Remote(0), p.B.SGE(0, 8)))
+	p.B.Done(2, verbs.WCRDMAWrite)
+	p.A.Post(Send(3, p.A.SGE(0, 8)))
+	p.B.Got(1, 8)
+	if p.A.QP.Num() == q.A.QP.Num() || p.B.QP.Num() == q.B.QP.Num() {
+		e.Error("queue pairs of one device share a number")
+	}
+}
+
+// A CQ that overflows ends its connections; it loses completions, but no
+// other connection is touched.
+func testCQOverflow(e *env) {
+	witness := e.pair(Options{})
+	p := e.pair(Options{CQDepth: 4, SendWR: 16, RecvWR: 1})
+	// A provider may make the CQ deeper than it was asked to.
+	for range 4096 {
+		wrs := make([]verbs.SendWR, 16)
+		for i := range wrs {
+			wrs[i] = Write(uint64(i), p.B.Remote(0), p.A.SGE(0, 8))
+		}
+		if _, err := p.A.QP.PostSend(wrs); err != nil && !errors.Is(err, verbs.ErrQueueFull) {
+			e.Fatalf("post: %v", err)
+		}
+		if p.A.QP.State() == verbs.QPErr {
+			break
+		}
+	}
+	p.A.Ended()
+	p.B.Ended()
+	witness.Exchange(1)
+}

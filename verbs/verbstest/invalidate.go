@@ -1,0 +1,78 @@
+package verbstest
+
+import (
+	"testing"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Send With Invalidate revokes the window before its Receive completes, and
+// says so; the window can be bound again.
+func testSendInvalidate(e *env) {
+	p := e.pair(Options{})
+	mw := p.B.Window()
+	for i := range uint64(50) {
+		w := p.B.bound(mw, p.B.MR, 8192, 1000, verbs.AccessRemoteWrite)
+		Fill(p.A.Bytes(0, 1000), i)
+		p.B.Receive(i, 0, 100)
+		p.A.Post(Unsignaled(Write(0, w, p.A.SGE(0, 1000))), SendInvalidate(i, w.RKey, p.A.SGE(0, 10)))
+		wc := p.B.Got(i, 10)
+		if !wc.WithInvalidate || wc.Invalidated != w.RKey {
+			e.Fatalf("receive completed with %+v; key %#x was to be invalidated", wc, w.RKey)
+		}
+		sameBytes(e, "written", p.B.Bytes(8192, 1000), p.A.Bytes(0, 1000))
+		p.A.Done(i, verbs.WCSend)
+	}
+	p.B.Receive(1, 0, 100)
+	p.A.Post(Send(1, p.A.SGE(0, 10)))
+	if wc := p.B.Got(1, 10); wc.WithInvalidate {
+		e.Errorf("plain Send invalidated something: %+v", wc)
+	}
+	p.A.Done(1, verbs.WCSend)
+	p.Exchange(1)
+}
+
+// After it the peer can't reach the memory any more.
+func testRevokedByPeer(e *env) {
+	p := e.pair(Options{})
+	v := newVictim(p, AllAccess)
+	w := p.B.bound(p.B.Window(), v.mr, 0, 64, verbs.AccessRemoteWrite)
+	p.B.Receive(1, 0, 100)
+	p.A.Post(SendInvalidate(1, w.RKey), Write(2, w, p.A.SGE(0, 64)))
+	p.B.Got(1, 0)
+	e.bothEnd(p)
+	v.untouched()
+}
+
+// A peer that invalidates what it may not loses its connection.
+func testBadSendInvalidate(e *env) {
+	for name, key := range map[string]func(e *env, p *Pair) uint32{
+		"unknown key":     func(_ *env, p *Pair) uint32 { return ^p.B.MR.RKey() },
+		"key of a region": func(_ *env, p *Pair) uint32 { return p.B.MR.RKey() },
+		"invalidated before": func(_ *env, p *Pair) uint32 {
+			r := p.B.bound(p.B.Window(), p.B.MR, 0, 8, verbs.AccessRemoteRead)
+			p.B.Post(LocalInvalidate(1, r.RKey))
+			p.B.Done(1, verbs.WCLocalInv)
+			return r.RKey
+		},
+		"window of another connection": func(e *env, p *Pair) uint32 {
+			other := e.pair(Options{PassivePD: p.B.PD})
+			mw := p.B.Window()
+			return other.B.bound(mw, p.B.MR, 0, 8, verbs.AccessRemoteRead).RKey
+		},
+	} {
+		e.Run(name, func(t *testing.T) {
+			sub := *e
+			sub.T = t
+			p := sub.pair(Options{})
+			k := key(&sub, p)
+			p.B.Receive(1, 0, 100)
+			p.A.Post(SendInvalidate(1, k, p.A.SGE(0, 10)))
+			sub.bothEnd(p)
+			wc := p.B.Received()
+			if wc.ID != 1 || wc.Status == verbs.WCSuccess {
+				t.Errorf("receive completed with %+v", wc)
+			}
+		})
+	}
+}

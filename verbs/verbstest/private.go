@@ -1,0 +1,109 @@
+package verbstest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// Private data of every size arrives both ways.
+func testPrivateData(e *env) {
+	for n := range e.target.MaxPrivateData + 1 {
+		o := Options{Buffer: 4096, SendWR: 4, RecvWR: 4, ActiveData: filled(n, uint64(n)), PassiveData: filled(n, uint64(n+1))}
+		p := e.pair(o)
+		sameBytes(e, "active side's private data", p.B.ID.Peer().PrivateData, o.ActiveData)
+		sameBytes(e, "passive side's private data", p.A.ID.Peer().PrivateData, o.PassiveData)
+		p.Close()
+	}
+}
+
+// Too much of it is refused on the spot; the connection can still be made or
+// rejected with less.
+func testPrivateDataTooLong(e *env) {
+	tooMuch := make([]byte, e.target.MaxPrivateData+1)
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	id, err := e.active.Resolve(ctx, e.ln.Addr().String())
+	must(e, err)
+	a, err := NewSide(e, id, Options{}, nil)
+	must(e, err)
+	e.Cleanup(a.Close)
+	if err := id.Connect(ctx, rdmacm.ConnParam{PrivateData: tooMuch}); !errors.Is(err, rdmacm.ErrPrivateData) {
+		e.Fatalf("connect with %d bytes: %v", len(tooMuch), err)
+	}
+	connected := make(chan error, 1)
+	go func() {
+		connected <- id.Connect(ctx, rdmacm.ConnParam{PrivateData: tooMuch[1:], ResponderResources: 1, InitiatorDepth: 1})
+	}()
+	req, err := e.ln.GetRequest(ctx)
+	must(e, err)
+	b, err := NewSide(e, req, Options{}, nil)
+	must(e, err)
+	e.Cleanup(b.Close)
+	if err := req.Reject(ctx, tooMuch); !errors.Is(err, rdmacm.ErrPrivateData) {
+		e.Errorf("reject with %d bytes: %v", len(tooMuch), err)
+	}
+	if err := req.Accept(ctx, rdmacm.ConnParam{PrivateData: tooMuch}); !errors.Is(err, rdmacm.ErrPrivateData) {
+		e.Errorf("accept with %d bytes: %v", len(tooMuch), err)
+	}
+	must(e, req.Accept(ctx, rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1}))
+	must(e, <-connected)
+	(&Pair{a, b}).Exchange(1)
+}
+
+// A rejection carries private data too.
+func testReject(e *env) {
+	for _, n := range []int{0, 1, 100, e.target.MaxPrivateData} {
+		want := filled(n, uint64(n))
+		a, b := e.request(Options{ActiveData: filled(n, 99)})
+		sameBytes(e, "private data of the request", b.Peer().PrivateData, filled(n, 99))
+		must(e, b.Reject(e.Context(), want))
+		err := a.wait(e)
+		var rejected *rdmacm.RejectedError
+		if !errors.As(err, &rejected) {
+			e.Fatalf("connect: %v", err)
+		}
+		sameBytes(e, "private data of the rejection", rejected.PrivateData, want)
+		must(e, b.Close())
+	}
+}
+
+// attempt is a Connect under way.
+type attempt struct {
+	*Side
+	err    chan error
+	cancel context.CancelFunc
+}
+
+// start begins a Connect to address.
+func (e *env) start(address string, o Options) *attempt {
+	e.Helper()
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	e.Cleanup(cancel)
+	id, err := e.active.Resolve(ctx, address)
+	must(e, err)
+	s, err := NewSide(e, id, o, nil)
+	must(e, err)
+	a := &attempt{Side: s, err: make(chan error, 1), cancel: cancel}
+	go func() { a.err <- id.Connect(ctx, o.withDefaults().param(o.ActiveData)) }()
+	e.Cleanup(s.Close)
+	return a
+}
+
+// request begins a Connect and fetches it at the listener.
+func (e *env) request(o Options) (*attempt, rdmacm.ID) {
+	e.Helper()
+	a := e.start(e.ln.Addr().String(), o)
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	b, err := e.ln.GetRequest(ctx)
+	must(e, err)
+	return a, b
+}
+
+// wait is the attempt's outcome.
+func (a *attempt) wait(t TB) error {
+	t.Helper()
+	return <-a.err
+}
