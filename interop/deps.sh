@@ -11,7 +11,8 @@
 set -eu
 
 # Programs that run on the host. gcc, make and libelf1 build the siw module.
-host_packages="qemu-system-x86 gcc make kmod xz-utils libelf1 tshark"
+# libc6-dev comes along because go builds with cgo as soon as it finds a gcc.
+host_packages="qemu-system-x86 gcc libc6-dev make kmod xz-utils libelf1 tshark"
 
 # Programs that run in the guest, with all that they depend on.
 guest_packages="busybox-static kmod iproute2 nfs-common nfs-kernel-server

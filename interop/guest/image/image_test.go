@@ -65,13 +65,14 @@ func TestKeyFollowsPackagesAndRecipe(t *testing.T) {
 }
 
 func TestModuleClosure(t *testing.T) {
-	deps, err := parseModuleDeps(strings.NewReader(
-		"kernel/net/9p/9pnet-virtio.ko.xz: kernel/net/9p/9pnet.ko.xz kernel/virtio.ko.xz\n" +
-			"kernel/net/9p/9pnet.ko.xz:\nkernel/virtio.ko.xz:\nupdates/siw.ko: kernel/virtio.ko.xz\n"))
+	deps, err := parseModuleDeps(
+		"kernel/net/9p/9pnet-virtio.ko.xz: kernel/net/9p/9pnet.ko.xz kernel/virtio.ko.xz\n"+
+			"kernel/net/9p/9pnet.ko.xz:\nkernel/virtio.ko.xz:\nupdates/siw.ko: kernel/virtio.ko.xz\n",
+		"kernel/drivers/virtio/virtio_pci.ko\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := deps.closure([]string{"9pnet_virtio", "siw"})
+	got, err := deps.closure([]string{"9pnet_virtio", "virtio_pci", "siw"})
 	want := []string{"kernel/net/9p/9pnet-virtio.ko.xz", "kernel/net/9p/9pnet.ko.xz", "kernel/virtio.ko.xz", "updates/siw.ko"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, error %v, want %q", got, err, want)

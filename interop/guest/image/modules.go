@@ -1,10 +1,8 @@
 package image
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,12 +20,7 @@ func (b *builder) stageModules(ctx context.Context) error {
 	if err := b.depmod(ctx, b.sysroot); err != nil {
 		return err
 	}
-	index, err := os.Open(filepath.Join(from, "modules.dep"))
-	if err != nil {
-		return err
-	}
-	defer index.Close()
-	deps, err := parseModuleDeps(index)
+	deps, err := readModuleDeps(from)
 	if err != nil {
 		return err
 	}
@@ -50,24 +43,40 @@ func (b *builder) depmod(ctx context.Context, root string) error {
 }
 
 // moduleDeps is modules.dep: for a module's name its file, and for a file all
-// files that must be loaded before it.
+// files that must be loaded before it. A module of modules.builtin has no file.
 type moduleDeps struct {
-	file  map[string]string
-	needs map[string][]string
+	file    map[string]string
+	needs   map[string][]string
+	builtin map[string]bool
 }
 
-func parseModuleDeps(r io.Reader) (moduleDeps, error) {
-	deps := moduleDeps{file: map[string]string{}, needs: map[string][]string{}}
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		file, needs, ok := strings.Cut(lines.Text(), ":")
+// readModuleDeps reads the indexes in a kernel's directory of modules.
+func readModuleDeps(dir string) (moduleDeps, error) {
+	loadable, err := os.ReadFile(filepath.Join(dir, "modules.dep"))
+	if err != nil {
+		return moduleDeps{}, err
+	}
+	builtin, err := os.ReadFile(filepath.Join(dir, "modules.builtin"))
+	if err != nil {
+		return moduleDeps{}, err
+	}
+	return parseModuleDeps(string(loadable), string(builtin))
+}
+
+func parseModuleDeps(loadable, builtin string) (moduleDeps, error) {
+	deps := moduleDeps{file: map[string]string{}, needs: map[string][]string{}, builtin: map[string]bool{}}
+	for line := range strings.Lines(loadable) {
+		file, needs, ok := strings.Cut(line, ":")
 		if !ok {
-			return deps, fmt.Errorf("modules.dep: no colon in %q", lines.Text())
+			return deps, fmt.Errorf("modules.dep: no colon in %q", line)
 		}
 		deps.file[moduleName(file)] = file
 		deps.needs[file] = strings.Fields(needs)
 	}
-	return deps, lines.Err()
+	for line := range strings.Lines(builtin) {
+		deps.builtin[moduleName(strings.TrimSpace(line))] = true
+	}
+	return deps, nil
 }
 
 // moduleName is the name under which the kernel knows the module of a file:
@@ -78,8 +87,7 @@ func moduleName(file string) string {
 }
 
 // closure returns the files of the named modules and of those that they need.
-// A name that is no module file is built into the kernel only if nothing of
-// that name is in modules.dep, which the guest can't tell either: an error.
+// What is built into the kernel needs no file.
 func (d moduleDeps) closure(names []string) ([]string, error) {
 	var files []string
 	seen := map[string]bool{}
@@ -90,6 +98,9 @@ func (d moduleDeps) closure(names []string) ([]string, error) {
 		}
 	}
 	for _, name := range names {
+		if d.builtin[name] {
+			continue
+		}
 		file, ok := d.file[name]
 		if !ok {
 			return nil, fmt.Errorf("the kernel has no module %s", name)

@@ -63,9 +63,11 @@ func (b *builder) extractSIW(ctx context.Context) (dir string, err error) {
 	return filepath.Join(dir, name, siwDir), err
 }
 
-// makeModule builds the module and puts it, without debug data, at a path.
+// makeModule builds the module and puts it, without debug data, at a path. BTF
+// would need pahole and the kernel's uncompressed image.
 func (b *builder) makeModule(ctx context.Context, headers, source, to string) error {
-	err := run(ctx, "make", "-s", "-C", headers, "M="+source, "CONFIG_RDMA_SIW=m", "modules")
+	err := run(ctx, "make", "-s", "-C", headers, "M="+source,
+		"CONFIG_RDMA_SIW=m", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
 	if err != nil {
 		return err
 	}
