@@ -1,0 +1,83 @@
+package softiwarp
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
+)
+
+// Defaults of Config.
+const (
+	defaultHandshakeTimeout = 5 * time.Second
+	defaultDrainTimeout     = 5 * time.Second
+	defaultMaxHandshakes    = 128
+	defaultBacklog          = 128
+	// defaultMaxULPDU keeps four full FPDUs within one buffer and the
+	// payload of each a multiple of a cache line.
+	defaultMaxULPDU = ddp.UntaggedSize + 1023*64
+
+	minULPDU = ddp.UntaggedSize + 64
+)
+
+// Config says how a provider behaves. The zero value is ready to use.
+type Config struct {
+	// CRC asks for CRC32C on every connection. A peer that asks for it gets
+	// it in any case (RFC 5044 §7.1.2).
+	CRC bool
+	// MPARevision is what connecting starts with: 2 (the default; enhanced,
+	// RFC 6581) or 1. Peers that connect are answered in their own revision.
+	MPARevision int
+	// ClientServer connects without asking for a peer-to-peer connection: the
+	// passive side may then not send before the active side has (RFC 5044 §7.1.3).
+	ClientServer bool
+	// MaxULPDU is the largest ULPDU sent, in bytes, 82 to 65535; 0 is the
+	// default, 65490. Whatever fits the length field is received.
+	MaxULPDU int
+	// HandshakeTimeout bounds how long a peer may take for its half of the
+	// MPA exchange; 0 is 5 s.
+	HandshakeTimeout time.Duration
+	// DrainTimeout bounds how long Disconnect lets posted requests go out;
+	// 0 is 5 s.
+	DrainTimeout time.Duration
+	// MaxHandshakes bounds the peers of one listener whose request has not
+	// come in whole; the oldest is dropped for a new one. 0 is 128.
+	MaxHandshakes int
+	// Backlog bounds the requests waiting for GetRequest; 0 is 128.
+	Backlog int
+	// Logger gets a line for every peer that is dropped before the consumer
+	// has seen it. Nil logs nothing.
+	Logger *slog.Logger
+}
+
+// withDefaults fills in the defaults and checks ranges.
+func (c Config) withDefaults() (Config, error) {
+	setDefault(&c.MPARevision, mpa.Revision2)
+	setDefault(&c.MaxULPDU, defaultMaxULPDU)
+	setDefault(&c.HandshakeTimeout, defaultHandshakeTimeout)
+	setDefault(&c.DrainTimeout, defaultDrainTimeout)
+	setDefault(&c.MaxHandshakes, defaultMaxHandshakes)
+	setDefault(&c.Backlog, defaultBacklog)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case c.MPARevision != mpa.Revision1 && c.MPARevision != mpa.Revision2:
+		return c, fmt.Errorf("softiwarp: MPA revision %d: %w", c.MPARevision, verbs.ErrInvalid)
+	case c.MaxULPDU < minULPDU || c.MaxULPDU > mpa.MaxULPDU:
+		return c, fmt.Errorf("softiwarp: ULPDU of %d bytes: %w", c.MaxULPDU, verbs.ErrInvalid)
+	case c.HandshakeTimeout < 0 || c.DrainTimeout < 0 || c.MaxHandshakes < 0 || c.Backlog < 0:
+		return c, fmt.Errorf("softiwarp: negative limit: %w", verbs.ErrInvalid)
+	}
+	return c, nil
+}
+
+func setDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}

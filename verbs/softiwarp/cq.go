@@ -1,0 +1,149 @@
+package softiwarp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// completionQueue is a bounded ring of completions. A completion that finds
+// it full is lost, and every queue pair that completes into it dies.
+type completionQueue struct {
+	dev *device
+
+	mu      sync.Mutex
+	ring    []verbs.WC
+	head    int // oldest
+	count   int
+	waiting bool // a goroutine is in Wait and wants a token
+	closed  bool
+	users   map[*queuePair]int
+
+	token chan struct{}
+}
+
+func newCQ(d *device, depth int) *completionQueue {
+	return &completionQueue{
+		dev:   d,
+		ring:  make([]verbs.WC, depth),
+		users: make(map[*queuePair]int),
+		token: make(chan struct{}, 1),
+	}
+}
+
+// push adds a completion. The caller may hold any lock of a queue pair.
+func (c *completionQueue) push(wc *verbs.WC) {
+	c.mu.Lock()
+	if c.count == len(c.ring) {
+		c.overflowLocked()
+		c.mu.Unlock()
+		return
+	}
+	i := c.head + c.count
+	if i >= len(c.ring) {
+		i -= len(c.ring)
+	}
+	c.ring[i] = *wc
+	c.count++
+	wake := c.waiting
+	c.waiting = false
+	c.mu.Unlock()
+	if wake {
+		c.wake()
+	}
+}
+
+func (c *completionQueue) wake() {
+	select {
+	case c.token <- struct{}{}:
+	default:
+	}
+}
+
+// overflowLocked fails the users from another goroutine, because the caller
+// may hold the lock of one.
+func (c *completionQueue) overflowLocked() {
+	for q := range c.users {
+		go q.fail(errCQOverflow, nil)
+	}
+}
+
+func (c *completionQueue) Poll(wc []verbs.WC) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(wc), c.count)
+	for i := range n {
+		wc[i] = c.ring[c.head]
+		if c.head++; c.head == len(c.ring) {
+			c.head = 0
+		}
+	}
+	c.count -= n
+	return n
+}
+
+func (c *completionQueue) Wait(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		ready, closed := c.count > 0, c.closed
+		c.waiting = !ready && !closed
+		c.mu.Unlock()
+		switch {
+		case closed:
+			return verbs.ErrClosed
+		case ready:
+			return nil
+		}
+		select {
+		case <-c.token:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// attach counts q as a user, once for each of its queues.
+func (c *completionQueue) attach(q *queuePair) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return verbs.ErrClosed
+	}
+	c.users[q]++
+	return nil
+}
+
+// detach undoes attach and drops q's completions.
+func (c *completionQueue) detach(q *queuePair) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.users[q]--; c.users[q] == 0 {
+		delete(c.users, q)
+	}
+	kept := 0
+	for i := range c.count {
+		wc := c.ring[(c.head+i)%len(c.ring)]
+		if wc.QPNum != q.num {
+			c.ring[(c.head+kept)%len(c.ring)] = wc
+			kept++
+		}
+	}
+	c.count = kept
+}
+
+func (c *completionQueue) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return verbs.ErrClosed
+	}
+	if len(c.users) > 0 {
+		return fmt.Errorf("completion queue of %d queue pairs: %w", len(c.users), verbs.ErrBusy)
+	}
+	c.closed = true
+	c.wake()
+	c.dev.live.cqs.Add(-1)
+	return nil
+}

@@ -1,0 +1,224 @@
+package softiwarp
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+var (
+	errBindFailed       = errors.New("memory window is bound already")
+	errInvalidateFailed = errors.New("local invalidate of a key that is not bound here")
+)
+
+// gather fills the batch: messages of the send queue up to sendEnd and Read
+// Responses up to responseEnd, in turns. A message that has begun is finished
+// first, because tagged messages must not interleave.
+func (t *transmitter) gather(sendEnd, responseEnd uint32) {
+	for more := true; more && t.fault.cause == nil; {
+		response := t.rpos != responseEnd
+		switch {
+		case t.inResponse, response && !t.inSend && (t.responseTurn || !t.sendReady(sendEnd)):
+			more = t.response()
+		case t.sendReady(sendEnd):
+			more = t.request()
+		default:
+			more = false
+		}
+	}
+}
+
+// inPlace says whether payload of n bytes is sent from where it is.
+func (t *transmitter) inPlace(n int) bool { return n > copyLimit && !t.q.crc }
+
+// response adds one segment of the current Read Response; false when the
+// batch is full or the response is impossible.
+func (t *transmitter) response() bool {
+	q := t.q
+	r := q.inbound.at(t.rpos)
+	n := min(int(r.Size)-t.roff, q.maxULPDU-ddp.TaggedSize)
+	inPlace := t.inPlace(n)
+	if !t.batch.room(ddp.TaggedSize, n, inPlace) {
+		return false
+	}
+	src, reg, v := t.source(r, n)
+	if v != allowed {
+		t.fault = refusedRead(v, r)
+		return false
+	}
+	h := ddp.Header{
+		Tagged: true,
+		Last:   t.roff+n == int(r.Size),
+		ULP:    rdmap.Control(rdmap.ReadResponse),
+		STag:   r.SinkSTag,
+		TO:     r.SinkTO + uint64(t.roff),
+	}
+	t.batch.begin(&h, n)
+	switch {
+	case inPlace:
+		t.batch.refer(src)
+		t.batch.pin(reg)
+	case reg != nil:
+		t.batch.copyIn(src)
+		reg.unpin()
+	}
+	t.batch.end(ddp.TaggedSize+n, q.crc)
+	t.roff += n
+	t.inResponse = !h.Last
+	if h.Last {
+		t.roff = 0
+		t.rpos++
+		t.responseTurn = false
+		// Before the bytes are out: the peer may answer with its next
+		// request at once.
+		q.inbound.head.Store(t.rpos)
+	}
+	return true
+}
+
+// source finds and pins the memory of a response's next n bytes. Rights may
+// have gone since the request came.
+func (t *transmitter) source(r *inboundRead, n int) ([]byte, *region, verdict) {
+	if n == 0 {
+		return nil, nil, allowed
+	}
+	reg := t.q.dev.stags.pin(r.SrcSTag)
+	if reg == nil {
+		return nil, nil, badSTag
+	}
+	to := r.SrcTO + uint64(t.roff)
+	if v := reg.check(t.q, verbs.AccessRemoteRead, to, uint64(n)); v != allowed {
+		reg.unpin()
+		return nil, nil, v
+	}
+	return reg.at(to, n), reg, allowed
+}
+
+// request adds one segment of the send queue's current request, or carries
+// out a local one; false when the batch is full or must be sent first.
+func (t *transmitter) request() bool {
+	e := t.q.sq.at(t.pos)
+	switch e.op {
+	case verbs.OpRDMARead:
+		return t.readRequest(e)
+	case verbs.OpBindMW:
+		if !e.bind.execute(t.q) {
+			t.blame(errBindFailed)
+			return false
+		}
+		e.done = true
+		t.advance()
+		return true
+	case verbs.OpLocalInvalidate:
+		return t.localInvalidate(e)
+	}
+	return t.segment(e)
+}
+
+func (t *transmitter) localInvalidate(e *sendEntry) bool {
+	if t.batch.npins > 0 {
+		// The batch may refer to the window: revoking would wait for ourselves.
+		return false
+	}
+	w := t.q.dev.stags.window(e.inv)
+	if w == nil || !w.unbind(t.q, e.inv) {
+		t.blame(errInvalidateFailed)
+		return false
+	}
+	e.done = true
+	t.advance()
+	return true
+}
+
+// blame makes the current request the reason for the connection's end.
+func (t *transmitter) blame(cause error) {
+	t.fault = txFault{
+		cause:   cause,
+		goodbye: &rdmap.Term{Fault: rdmap.LocalCatastrophic},
+		blame:   true,
+		status:  verbs.WCMWBindErr,
+	}
+}
+
+func (t *transmitter) readRequest(e *sendEntry) bool {
+	if !t.batch.room(ddp.UntaggedSize, rdmap.ReadRequestSize, false) {
+		return false
+	}
+	h := ddp.Header{Last: true, ULP: rdmap.Control(rdmap.ReadRequest), QN: ddp.QueueReadRequest, MSN: e.msn}
+	r := rdmap.Read{SinkSTag: e.sinkSTag, Size: uint32(e.length), SrcSTag: e.rkey, SrcTO: e.raddr}
+	t.batch.begin(&h, rdmap.ReadRequestSize)
+	var payload [rdmap.ReadRequestSize]byte
+	t.batch.copyIn(r.Append(payload[:0]))
+	t.batch.end(ddp.UntaggedSize+rdmap.ReadRequestSize, t.q.crc)
+	// Before the bytes are out: the answer may come at once.
+	t.q.readsSent.Add(1)
+	t.advance()
+	return true
+}
+
+// segment adds one segment of a Send or Write.
+func (t *transmitter) segment(e *sendEntry) bool {
+	h := t.header(e)
+	n := min(e.length-t.off, t.q.maxULPDU-h.Size())
+	if !t.batch.room(h.Size(), n, t.inPlace(n)) {
+		return false
+	}
+	h.Last = t.off+n == e.length
+	t.batch.begin(&h, n)
+	t.payload(e, n)
+	t.batch.end(h.Size()+n, t.q.crc)
+	t.off += n
+	t.inSend = true
+	if h.Last {
+		t.advance()
+	}
+	return true
+}
+
+// header is the header of the next segment of e, but for Last.
+func (t *transmitter) header(e *sendEntry) ddp.Header {
+	if e.op == verbs.OpRDMAWrite {
+		return ddp.Header{
+			Tagged: true, ULP: rdmap.Control(rdmap.Write),
+			STag: e.rkey, TO: e.raddr + uint64(t.off),
+		}
+	}
+	invalidate := e.op == verbs.OpSendInvalidate
+	h := ddp.Header{
+		ULP: rdmap.Control(rdmap.SendOpcode(invalidate, e.flags&verbs.SendSolicited != 0)),
+		QN:  ddp.QueueSend, MSN: e.msn, MO: uint32(t.off),
+	}
+	if invalidate {
+		h.ULP2 = e.inv
+	}
+	return h
+}
+
+// payload adds the next n bytes of e's pieces.
+func (t *transmitter) payload(e *sendEntry, n int) {
+	for n > 0 {
+		p := e.pieces[t.piece].b[t.pieceOff:]
+		p = p[:min(n, len(p))]
+		if t.inPlace(len(p)) && t.batch.vectorRoom() {
+			t.batch.refer(p)
+		} else {
+			t.batch.copyIn(p)
+		}
+		n -= len(p)
+		t.pieceOff += len(p)
+		if t.pieceOff == len(e.pieces[t.piece].b) {
+			t.piece++
+			t.pieceOff = 0
+		}
+	}
+}
+
+// advance goes on to the next request of the send queue.
+func (t *transmitter) advance() {
+	t.pos++
+	t.off, t.piece, t.pieceOff = 0, 0, 0
+	t.inSend = false
+	t.responseTurn = true
+}

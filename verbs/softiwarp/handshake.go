@@ -1,0 +1,131 @@
+package softiwarp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
+)
+
+var (
+	errMarkers  = errors.New("peer requires MPA markers")
+	errBacklog  = errors.New("too many requests waiting")
+	errIRD      = errors.New("peer wants to read more at once than this side takes")
+	errNoRTR    = errors.New("peer chose no ready-to-receive indication that was offered")
+	errEnhanced = errors.New("reply is not of the request's MPA revision")
+)
+
+// readFrame reads one MPA frame and not a byte more.
+func readFrame(conn *net.TCPConn, kind mpa.Kind) (mpa.Frame, error) {
+	b := make([]byte, mpa.FrameHeaderSize, mpa.FrameHeaderSize+mpa.MaxPrivateData)
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return mpa.Frame{}, fmt.Errorf("MPA header: %w", err)
+	}
+	size, err := mpa.FrameSize(kind, b)
+	if err != nil {
+		return mpa.Frame{}, err
+	}
+	b = b[:size]
+	if _, err := io.ReadFull(conn, b[mpa.FrameHeaderSize:]); err != nil {
+		return mpa.Frame{}, fmt.Errorf("MPA private data: %w", err)
+	}
+	frame, _, err := mpa.DecodeFrame(kind, b)
+	return frame, err
+}
+
+func writeFrame(conn *net.TCPConn, f *mpa.Frame) error {
+	b, err := f.Append(nil)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Write(b)
+	return err
+}
+
+// requestFrame is what an active side starts with.
+func (p *Provider) requestFrame(c *rdmacm.ConnParam) *mpa.Frame {
+	f := &mpa.Frame{
+		Kind:        mpa.Request,
+		Revision:    uint8(p.config.MPARevision),
+		CRC:         p.config.CRC,
+		PrivateData: c.PrivateData,
+	}
+	if f.Revision == mpa.Revision2 {
+		f.Enhanced = true
+		f.EnhancedData = mpa.Enhanced{IRD: uint16(c.ResponderResources), ORD: uint16(c.InitiatorDepth)}
+		if !p.config.ClientServer {
+			f.EnhancedData.PeerToPeer = true
+			f.EnhancedData.RTR = mpa.RTRSend | mpa.RTRWrite | mpa.RTRRead
+		}
+	}
+	return f
+}
+
+// replyFrame is a passive side's yes to req: in req's revision, because Linux
+// resets a connection that is answered otherwise.
+func (p *Provider) replyFrame(req *mpa.Frame, c *rdmacm.ConnParam) *mpa.Frame {
+	f := &mpa.Frame{
+		Kind:        mpa.Reply,
+		Revision:    req.Revision,
+		CRC:         req.CRC || p.config.CRC,
+		Enhanced:    req.Enhanced,
+		PrivateData: c.PrivateData,
+	}
+	if !req.Enhanced {
+		return f
+	}
+	ird, ord := negotiate(c, &req.EnhancedData)
+	if req.EnhancedData.IRD > 0 {
+		// Linux reads our ORD as its own IRD, and 0 fails every Read.
+		ord = max(ord, 1)
+	}
+	f.EnhancedData = mpa.Enhanced{IRD: uint16(ird), ORD: uint16(ord)}
+	if req.EnhancedData.PeerToPeer {
+		f.EnhancedData.PeerToPeer = true
+		f.EnhancedData.RTR = req.EnhancedData.RTR.Choose()
+	}
+	return f
+}
+
+// rejection is a passive side's no to req.
+func rejection(req *mpa.Frame, privateData []byte) *mpa.Frame {
+	return &mpa.Frame{
+		Kind:        mpa.Reply,
+		Revision:    req.Revision,
+		CRC:         req.CRC,
+		Reject:      true,
+		Enhanced:    req.Enhanced,
+		PrivateData: privateData,
+	}
+}
+
+// negotiate is the IRD and ORD in force for the side that asked for own,
+// with a peer that told its depths: Reads are bounded by both.
+func negotiate(own *rdmacm.ConnParam, peer *mpa.Enhanced) (ird, ord int) {
+	return min(own.ResponderResources, int(peer.ORD)), min(own.InitiatorDepth, int(peer.IRD))
+}
+
+// peerParam is what a frame tells the consumer about its sender.
+func peerParam(f *mpa.Frame) rdmacm.ConnParam {
+	p := rdmacm.ConnParam{PrivateData: f.PrivateData}
+	if f.Enhanced {
+		p.ResponderResources = int(f.EnhancedData.IRD)
+		p.InitiatorDepth = int(f.EnhancedData.ORD)
+	}
+	return p
+}
+
+// checkParam clamps the depths to what the device has. A peer of MPA
+// revision 1 says nothing about its depths; both sides then count on what
+// their consumers agreed on by other means (RFC 5044 §7.1).
+func checkParam(c rdmacm.ConnParam) (rdmacm.ConnParam, error) {
+	if len(c.PrivateData) > rdmacm.MaxPrivateData {
+		return c, rdmacm.ErrPrivateData
+	}
+	c.ResponderResources = min(max(c.ResponderResources, 0), maxReads)
+	c.InitiatorDepth = min(max(c.InitiatorDepth, 0), maxReads)
+	return c, nil
+}

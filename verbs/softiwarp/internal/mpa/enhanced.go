@@ -1,0 +1,92 @@
+package mpa
+
+import "encoding/binary"
+
+const (
+	// EnhancedSize is the length of the enhanced data in bytes (RFC 6581 §6).
+	EnhancedSize = 4
+	// MaxDepth is the largest IRD or ORD that can be told.
+	MaxDepth = depthUnknown - 1
+
+	// depthUnknown as IRD or ORD says that the sender does not take part in
+	// that negotiation (RFC 6581 §9.1).
+	depthUnknown = 0x3fff
+
+	bitPeerToPeer = 0x8000 // A, in the IRD word
+	bitRTRSend    = 0x4000 // B, in the IRD word
+	bitRTRWrite   = 0x8000 // C, in the ORD word
+	bitRTRRead    = 0x4000 // D, in the ORD word
+)
+
+// RTR is a set of kinds of ready-to-receive indication: the first FPDU with
+// which the initiator of a peer-to-peer connection frees the responder to
+// send (RFC 6581 §9.2).
+type RTR uint8
+
+const (
+	RTRSend RTR = 1 << iota
+	RTRWrite
+	RTRRead
+)
+
+// Enhanced is what RFC 6581 puts before the consumer's private data.
+type Enhanced struct {
+	IRD, ORD   uint16 // RDMA Reads: inbound, outbound; at most MaxDepth
+	PeerToPeer bool   // A: the initiator will send an RTR indication
+	// RTR is the kinds that the initiator can send (request), or the kind
+	// that the responder chose (reply).
+	RTR RTR
+}
+
+// Append appends the encoded data to b. Depths over MaxDepth are clamped.
+func (e Enhanced) Append(b []byte) []byte {
+	ird, ord := min(e.IRD, MaxDepth), min(e.ORD, MaxDepth)
+	if e.PeerToPeer {
+		ird |= bitPeerToPeer
+	}
+	if e.RTR&RTRSend != 0 {
+		ird |= bitRTRSend
+	}
+	if e.RTR&RTRWrite != 0 {
+		ord |= bitRTRWrite
+	}
+	if e.RTR&RTRRead != 0 {
+		ord |= bitRTRRead
+	}
+	b = binary.BigEndian.AppendUint16(b, ird)
+	return binary.BigEndian.AppendUint16(b, ord)
+}
+
+// decodeEnhanced decodes the first EnhancedSize bytes of b. A depth that the
+// peer does not negotiate reads as MaxDepth: no limit of its own.
+func decodeEnhanced(b []byte) Enhanced {
+	ird := binary.BigEndian.Uint16(b)
+	ord := binary.BigEndian.Uint16(b[2:])
+	e := Enhanced{
+		IRD:        min(ird&depthUnknown, MaxDepth),
+		ORD:        min(ord&depthUnknown, MaxDepth),
+		PeerToPeer: ird&bitPeerToPeer != 0,
+	}
+	if ird&bitRTRSend != 0 {
+		e.RTR |= RTRSend
+	}
+	if ord&bitRTRWrite != 0 {
+		e.RTR |= RTRWrite
+	}
+	if ord&bitRTRRead != 0 {
+		e.RTR |= RTRRead
+	}
+	return e
+}
+
+// Choose picks the indication that a responder answers a request with: the
+// one that costs least, a Write, before a Read, before a Send. A request
+// that offers none is answered with the Write, as Linux siw does.
+func (r RTR) Choose() RTR {
+	for _, kind := range [...]RTR{RTRWrite, RTRRead, RTRSend} {
+		if r&kind != 0 {
+			return kind
+		}
+	}
+	return RTRWrite
+}

@@ -1,0 +1,170 @@
+package mpa
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+const (
+	// FrameHeaderSize is the length of a request or reply frame without its
+	// private data, in bytes (RFC 5044 §7.1.1).
+	FrameHeaderSize = 20
+	// MaxPrivateData is the largest PD_Length, in bytes (RFC 5044 §7.1.1).
+	// The enhanced data counts as part of it.
+	MaxPrivateData = 512
+
+	// Revision1 is RFC 5044, Revision2 RFC 6581.
+	Revision1 = 1
+	Revision2 = 2
+)
+
+const (
+	requestKey = "MPA ID Req Frame"
+	replyKey   = "MPA ID Rep Frame"
+
+	flagMarkers  = 0x80
+	flagCRC      = 0x40
+	flagReject   = 0x20
+	flagEnhanced = 0x10
+	// Bits below are reserved and ignored on receipt; newer Linux kernels
+	// set 0x08 to say that they take FPDUs larger than a TCP segment.
+
+	frameFlags    = 16
+	frameRevision = 17
+	framePDLength = 18
+)
+
+var (
+	// ErrShort says that the input ends before the object does.
+	ErrShort = errors.New("mpa: short input")
+	// ErrKey says that the frame starts with a foreign key.
+	ErrKey = errors.New("mpa: wrong key")
+	// ErrRevision says that the frame's revision is none that this package knows.
+	ErrRevision = errors.New("mpa: unknown revision")
+	// ErrPrivateData says that PD_Length is over MaxPrivateData, or too
+	// small for the enhanced data that the flags announce.
+	ErrPrivateData = errors.New("mpa: bad private data length")
+)
+
+// Kind tells a request frame from a reply frame.
+type Kind uint8
+
+const (
+	Request Kind = iota
+	Reply
+)
+
+func (k Kind) key() string {
+	if k == Request {
+		return requestKey
+	}
+	return replyKey
+}
+
+// Frame is an MPA request or reply frame (RFC 5044 §7.1.1, RFC 6581 §6).
+type Frame struct {
+	Kind     Kind
+	Revision uint8
+	Markers  bool // M: the sender wants to receive markers
+	CRC      bool // C: the sender wants CRCs used
+	Reject   bool // R: in a reply, the responder says no
+	// Enhanced is S: EnhancedData precedes the private data on the wire.
+	Enhanced bool
+
+	EnhancedData Enhanced
+	PrivateData  []byte // the consumer's, without the enhanced data
+}
+
+// Size is the length of the encoded frame in bytes.
+func (f *Frame) Size() int {
+	n := FrameHeaderSize + len(f.PrivateData)
+	if f.Enhanced {
+		n += EnhancedSize
+	}
+	return n
+}
+
+// Append appends the encoded frame to b. The private data together with the
+// enhanced data must not exceed MaxPrivateData; ErrPrivateData says it does.
+func (f *Frame) Append(b []byte) ([]byte, error) {
+	pd := f.Size() - FrameHeaderSize
+	if pd > MaxPrivateData {
+		return b, fmt.Errorf("%w: %d bytes", ErrPrivateData, pd)
+	}
+	b = append(b, f.Kind.key()...)
+	b = append(b, f.flags(), f.Revision)
+	b = binary.BigEndian.AppendUint16(b, uint16(pd))
+	if f.Enhanced {
+		b = f.EnhancedData.Append(b)
+	}
+	return append(b, f.PrivateData...), nil
+}
+
+func (f *Frame) flags() byte {
+	var v byte
+	if f.Markers {
+		v |= flagMarkers
+	}
+	if f.CRC {
+		v |= flagCRC
+	}
+	if f.Reject {
+		v |= flagReject
+	}
+	if f.Enhanced {
+		v |= flagEnhanced
+	}
+	return v
+}
+
+// FrameSize checks the fixed part of a frame of the given kind, which b must
+// hold, and gives the length of the whole frame in bytes, so that a reader
+// never takes in more than a checked amount.
+func FrameSize(kind Kind, b []byte) (int, error) {
+	if len(b) < FrameHeaderSize {
+		return 0, ErrShort
+	}
+	if string(b[:frameFlags]) != kind.key() {
+		return 0, ErrKey
+	}
+	rev := b[frameRevision]
+	if rev != Revision1 && rev != Revision2 {
+		return 0, fmt.Errorf("%w: %d", ErrRevision, rev)
+	}
+	pd := int(binary.BigEndian.Uint16(b[framePDLength:]))
+	enhanced := rev == Revision2 && b[frameFlags]&flagEnhanced != 0
+	if pd > MaxPrivateData || (enhanced && pd < EnhancedSize) {
+		return 0, fmt.Errorf("%w: %d bytes", ErrPrivateData, pd)
+	}
+	return FrameHeaderSize + pd, nil
+}
+
+// DecodeFrame decodes a frame of the given kind from the start of b and says
+// how many bytes it took. The S flag of a revision 1 frame is a reserved bit
+// and ignored.
+func DecodeFrame(kind Kind, b []byte) (Frame, int, error) {
+	size, err := FrameSize(kind, b)
+	if err != nil {
+		return Frame{}, 0, err
+	}
+	if len(b) < size {
+		return Frame{}, 0, ErrShort
+	}
+	flags := b[frameFlags]
+	f := Frame{
+		Kind:     kind,
+		Revision: b[frameRevision],
+		Markers:  flags&flagMarkers != 0,
+		CRC:      flags&flagCRC != 0,
+		Reject:   flags&flagReject != 0,
+		Enhanced: flags&flagEnhanced != 0 && b[frameRevision] == Revision2,
+	}
+	pd := b[FrameHeaderSize:size:size]
+	if f.Enhanced {
+		f.EnhancedData = decodeEnhanced(pd)
+		pd = pd[EnhancedSize:]
+	}
+	f.PrivateData = pd
+	return f, size, nil
+}

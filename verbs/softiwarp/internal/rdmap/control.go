@@ -1,0 +1,80 @@
+package rdmap
+
+import "errors"
+
+// Version is the RDMAP version of RFC 5040.
+const Version = 1
+
+const (
+	versionShift = 6
+	opcodeMask   = 0x0f
+)
+
+// Opcode is an RDMAP message type (RFC 5040 §4.3).
+type Opcode uint8
+
+const (
+	Write Opcode = iota
+	ReadRequest
+	ReadResponse
+	Send
+	SendInvalidate
+	SendSolicited
+	SendSolicitedInvalidate
+	Terminate
+	numOpcodes
+)
+
+var (
+	// ErrShort says that the payload ends before the message does.
+	ErrShort = errors.New("rdmap: short message")
+	// ErrVersion says that the RDMAP version is not 1.
+	ErrVersion = errors.New("rdmap: unknown version")
+	// ErrOpcode says that the opcode is reserved.
+	ErrOpcode = errors.New("rdmap: unknown opcode")
+)
+
+// Control is the control byte of a message with the given opcode.
+func Control(op Opcode) uint8 {
+	return Version<<versionShift | uint8(op)
+}
+
+// DecodeControl takes a control byte apart. Reserved bits are ignored.
+func DecodeControl(c uint8) (Opcode, error) {
+	if c>>versionShift != Version {
+		return 0, ErrVersion
+	}
+	op := Opcode(c & opcodeMask)
+	if op >= numOpcodes {
+		return 0, ErrOpcode
+	}
+	return op, nil
+}
+
+// Tagged says whether messages of this opcode use the tagged buffer model.
+func (op Opcode) Tagged() bool {
+	return op == Write || op == ReadResponse
+}
+
+// IsSend says whether the opcode is one of the four Sends.
+func (op Opcode) IsSend() bool {
+	return op >= Send && op <= SendSolicitedInvalidate
+}
+
+// Invalidates says whether the message revokes an STag of the receiver.
+func (op Opcode) Invalidates() bool {
+	return op == SendInvalidate || op == SendSolicitedInvalidate
+}
+
+// SendOpcode is the opcode of a Send with the given properties.
+func SendOpcode(invalidate, solicited bool) Opcode {
+	switch {
+	case invalidate && solicited:
+		return SendSolicitedInvalidate
+	case invalidate:
+		return SendInvalidate
+	case solicited:
+		return SendSolicited
+	}
+	return Send
+}

@@ -1,0 +1,172 @@
+package softiwarp
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// segment is one received DDP segment.
+type segment struct {
+	ddp.Header
+	op      rdmap.Opcode
+	payload []byte
+}
+
+// place checks one ULPDU and carries it out; false when the connection must
+// end, with r.end saying why.
+func (r *receiver) place(ulpdu []byte) bool {
+	if r.q.hold {
+		r.kick = true
+		if r.rtrSend && len(ulpdu) == 0 {
+			// An empty FPDU is an indication, too; it is no message.
+			r.rtrSend = false
+			return true
+		}
+	}
+	var s segment
+	if !r.decode(&s, ulpdu) {
+		return false
+	}
+	switch s.op {
+	case rdmap.Write:
+		return r.placeWrite(&s)
+	case rdmap.ReadResponse:
+		return r.placeReadResponse(&s)
+	case rdmap.ReadRequest:
+		return r.takeReadRequest(&s)
+	case rdmap.Terminate:
+		return r.takeTerminate(&s)
+	}
+	return r.placeSend(&s)
+}
+
+// decode takes the headers apart and checks that opcode, buffer model and
+// queue fit each other.
+func (r *receiver) decode(s *segment, ulpdu []byte) bool {
+	n, err := s.Decode(ulpdu)
+	switch {
+	case errors.Is(err, ddp.ErrVersion) && s.Tagged:
+		return r.refuse(rdmap.TaggedInvalidVersion, nil)
+	case errors.Is(err, ddp.ErrVersion):
+		return r.refuse(rdmap.UntaggedInvalidVersion, nil)
+	case err != nil:
+		return r.refuse(rdmap.MPALength, nil)
+	}
+	s.payload = ulpdu[n:]
+	s.op, err = rdmap.DecodeControl(s.ULP)
+	switch {
+	case errors.Is(err, rdmap.ErrVersion):
+		return r.refuse(rdmap.InvalidRDMAPVersion, s)
+	case err != nil || s.op.Tagged() != s.Tagged:
+		return r.refuse(rdmap.UnexpectedOpcode, s)
+	case s.Tagged:
+		return true
+	case s.QN > ddp.QueueTerminate:
+		return r.refuse(rdmap.UntaggedInvalidQN, s)
+	case s.QN != queueOf(s.op):
+		return r.refuse(rdmap.UnexpectedOpcode, s)
+	}
+	return true
+}
+
+func queueOf(op rdmap.Opcode) uint32 {
+	switch op {
+	case rdmap.ReadRequest:
+		return ddp.QueueReadRequest
+	case rdmap.Terminate:
+		return ddp.QueueTerminate
+	}
+	return ddp.QueueSend
+}
+
+// placeWrite puts a segment of an RDMA Write into memory, all of it or none.
+func (r *receiver) placeWrite(s *segment) bool {
+	if len(s.payload) == 0 {
+		// Nothing is accessed, so nothing is checked (RFC 5041 §5.1).
+		return true
+	}
+	reg := r.q.dev.stags.pin(s.STag)
+	if reg == nil {
+		return r.refuse(rdmap.TaggedInvalidSTag, s)
+	}
+	v := reg.check(r.q, verbs.AccessRemoteWrite, s.TO, uint64(len(s.payload)))
+	if v == allowed {
+		copy(reg.at(s.TO, len(s.payload)), s.payload)
+	}
+	reg.unpin()
+	if v != allowed {
+		return r.refuse(writeFault(v), s)
+	}
+	return true
+}
+
+// placeSend puts a segment of a Send into the oldest Receive.
+func (r *receiver) placeSend(s *segment) bool {
+	switch {
+	case s.MSN != r.sendMSN:
+		return r.refuse(rdmap.UntaggedMSNRange, s)
+	case s.MO != uint32(r.got):
+		return r.refuse(rdmap.UntaggedInvalidMO, s)
+	case r.inSend && s.op != r.op:
+		return r.refuse(rdmap.UnexpectedOpcode, s)
+	case !r.inSend:
+		if r.rtrSend {
+			r.rtrSend = false
+			if len(s.payload) == 0 && s.Last && s.op == rdmap.Send {
+				r.sendMSN++
+				return true
+			}
+		}
+		r.entry = r.q.rq.front()
+		if r.entry == nil {
+			return r.refuse(rdmap.UntaggedNoBuffer, s)
+		}
+		r.inSend, r.op = true, s.op
+	}
+	if len(s.payload) > r.entry.capacity-r.got {
+		r.tooLong = true
+		return r.refuse(rdmap.UntaggedTooLong, s)
+	}
+	r.scatter(s.payload)
+	if !s.Last {
+		return true
+	}
+	return r.completeSend(s)
+}
+
+// scatter copies payload into the Receive's next bytes.
+func (r *receiver) scatter(p []byte) {
+	r.got += len(p)
+	for len(p) > 0 {
+		dst := r.entry.pieces[r.piece].b
+		n := copy(dst[r.pieceOff:], p)
+		p = p[n:]
+		r.pieceOff += n
+		if r.pieceOff == len(dst) {
+			r.piece++
+			r.pieceOff = 0
+		}
+	}
+}
+
+// completeSend completes the Receive of a whole message; a window that the
+// message revokes is revoked before.
+func (r *receiver) completeSend(s *segment) bool {
+	wc := verbs.WC{ID: r.entry.id, Op: verbs.WCRecv, QPNum: r.q.num, ByteLen: r.got}
+	if s.op.Invalidates() {
+		w := r.q.dev.stags.window(s.ULP2)
+		if w == nil || !w.unbind(r.q, s.ULP2) {
+			return r.refuse(rdmap.STagNotInvalidatable, s)
+		}
+		wc.Invalidated, wc.WithInvalidate = s.ULP2, true
+	}
+	r.sendMSN++
+	r.inSend, r.entry = false, nil
+	r.got, r.piece, r.pieceOff = 0, 0, 0
+	r.q.rq.pop()
+	r.q.recvCQ.push(&wc)
+	return true
+}

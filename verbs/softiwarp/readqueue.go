@@ -1,0 +1,39 @@
+package softiwarp
+
+import (
+	"sync/atomic"
+
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// inboundRead is a peer's Read Request.
+type inboundRead struct {
+	rdmap.Read
+	msn uint32
+}
+
+// readQueue holds the peer's Read Requests until their responses are with
+// TCP, in order, at most IRD of them. The receiving goroutine puts in, the
+// owner of transmission takes out.
+type readQueue struct {
+	ring []inboundRead
+	mask uint32
+	ird  uint32
+	tail uint32        // guarded by queuePair.mu
+	head atomic.Uint32 // past it the slots are in use
+}
+
+func (r *readQueue) init(ird int) {
+	size := 1
+	for size < ird {
+		size *= 2
+	}
+	r.ring = make([]inboundRead, size)
+	r.mask, r.ird = uint32(size-1), uint32(ird)
+}
+
+func (r *readQueue) at(pos uint32) *inboundRead { return &r.ring[pos&r.mask] }
+
+func (r *readQueue) empty() bool { return r.tail == r.head.Load() }
+
+func (r *readQueue) full() bool { return r.tail-r.head.Load() >= r.ird }

@@ -1,0 +1,208 @@
+package softiwarp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// compactBelow is the free room at the buffer's end, in bytes, below which
+// the incomplete FPDU is moved to the front before reading on.
+const compactBelow = bufferSize / 2
+
+// receiver is the receiving side of a connection. It belongs to the
+// receiving goroutine, and to finishLocked after that has ended.
+type receiver struct {
+	q *queuePair
+
+	buf      *buffer // nil while waiting without an incomplete FPDU
+	from, to int
+	read     func(fd uintptr) bool
+	n        int
+	err      error
+
+	// What is expected next.
+	sendMSN, readMSN uint32
+	rtrSend, rtrRead bool // see link
+
+	// The message on queue 0 that has begun.
+	inSend   bool
+	op       rdmap.Opcode
+	entry    *recvEntry
+	got      int // bytes of it
+	piece    int
+	pieceOff int
+
+	readGot int // bytes of the oldest Read's data
+
+	kick       bool // something may have become ready to send
+	tooLong    bool // the message was longer than its Receive
+	peerClosed bool
+	end        ending
+}
+
+// ending is why receiving can't go on.
+type ending struct {
+	cause   error
+	goodbye *rdmap.Term
+	// The oldest Read is to blame, when readStatus is not WCSuccess.
+	readStatus verbs.WCStatus
+	// A Terminate that came, for attribution.
+	received *rdmap.Term
+}
+
+func (r *receiver) init(q *queuePair) {
+	r.q = q
+	r.read = r.tryRead
+}
+
+func (r *receiver) start(l link) {
+	r.sendMSN, r.readMSN = 1, 1
+	r.rtrRead = l.rtrRead
+	r.rtrSend = l.rtrSend && l.passive
+}
+
+// hurry makes the receiving goroutine end soon, if nothing else does.
+func (r *receiver) hurry(conn *net.TCPConn) {
+	_ = conn.SetReadDeadline(time.Now().Add(lingerTimeout))
+}
+
+// receive is the receiving goroutine.
+func (q *queuePair) receive() {
+	r := &q.rx
+	for r.fill(q.raw) && r.consume() {
+		q.received()
+	}
+	if r.buf != nil {
+		putBuffer(r.buf)
+		r.buf = nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.rxActive = false
+	q.endLocked(&r.end)
+	q.finishLocked()
+}
+
+// received lets senders run after a buffer of input.
+func (q *queuePair) received() {
+	if !q.rx.kick {
+		return
+	}
+	q.rx.kick = false
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.hold = false
+	q.kickLocked(receiveQuanta)
+	q.drainedLocked()
+}
+
+// fill reads more input, waiting for it; false at the end.
+func (r *receiver) fill(raw syscall.RawConn) bool {
+	if r.from == r.to {
+		r.from, r.to = 0, 0
+	} else if r.from > 0 && bufferSize-r.to < compactBelow {
+		r.to = copy(r.buf[:], r.buf[r.from:r.to])
+		r.from = 0
+	}
+	r.n, r.err = 0, nil
+	if err := raw.Read(r.read); err != nil && r.err == nil {
+		r.err = err
+	}
+	if r.err == nil && r.n > 0 {
+		r.to += r.n
+		return true
+	}
+	r.peerClosed = r.err == nil
+	r.end.cause = r.inputError()
+	return false
+}
+
+// tryRead is one reading system call; false when there is nothing to read.
+// While there is nothing and no FPDU is incomplete, no buffer is held.
+func (r *receiver) tryRead(fd uintptr) bool {
+	if r.buf == nil {
+		r.buf = getBuffer()
+	}
+	for {
+		n, err := unix.Read(int(fd), r.buf[r.to:])
+		switch err {
+		case nil:
+			r.n = n
+			return true
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+			if r.to == 0 {
+				putBuffer(r.buf)
+				r.buf = nil
+			}
+			return false
+		}
+		r.err = err
+		return true
+	}
+}
+
+// inputError is the reason that the end of input gives.
+func (r *receiver) inputError() error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.from != r.to:
+		return errMidFPDU
+	}
+	return verbs.ErrDisconnected
+}
+
+// consume places all whole FPDUs of the buffer; false when the connection
+// must end.
+func (r *receiver) consume() bool {
+	for r.from < r.to {
+		ulpdu, n, err := mpa.DecodeFPDU(r.buf[r.from:r.to], r.q.crc)
+		if errors.Is(err, mpa.ErrShort) {
+			return true
+		}
+		if err != nil {
+			r.refuse(rdmap.MPACRC, nil)
+			return false
+		}
+		if !r.place(ulpdu) {
+			return false
+		}
+		r.from += n
+	}
+	return true
+}
+
+// endLocked records why receiving ended, unless the queue pair is dead for
+// another reason.
+func (q *queuePair) endLocked(end *ending) {
+	cause := end.cause
+	if q.txErr != nil && (errors.Is(cause, verbs.ErrDisconnected) || errors.Is(cause, net.ErrClosed) || isTimeout(cause)) {
+		cause = q.txErr
+	}
+	switch {
+	case end.received != nil:
+		q.attributeLocked(end.received)
+	case end.readStatus != verbs.WCSuccess:
+		q.blameOldestReadLocked(end.readStatus)
+	}
+	if cause == nil {
+		cause = io.ErrUnexpectedEOF
+	}
+	q.failLocked(cause, end.goodbye)
+}
+
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
+}

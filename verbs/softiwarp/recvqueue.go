@@ -1,0 +1,123 @@
+package softiwarp
+
+import (
+	"sync"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// piece is one scatter/gather entry: checked, with its region's use counted.
+type piece struct {
+	b  []byte
+	mr *memRegion
+}
+
+// recvEntry is a posted Receive.
+type recvEntry struct {
+	id       uint64
+	pieces   []piece
+	capacity int // bytes of all pieces
+}
+
+// recvQueue is the bounded ring of posted Receives. The receiving goroutine
+// alone takes entries out; entries in the ring don't change.
+type recvQueue struct {
+	mu      sync.Mutex
+	ring    []recvEntry
+	head    int
+	count   int
+	flushed bool // the queue pair is dead: Receives complete as they come
+
+	store []piece // of all entries, maxSGE each
+}
+
+func (r *recvQueue) init(depth, sge int) {
+	r.ring = make([]recvEntry, depth)
+	r.store = make([]piece, depth*sge)
+	for i := range r.ring {
+		r.ring[i].pieces = r.store[i*sge : i*sge : (i+1)*sge]
+	}
+}
+
+// next is the slot for the next entry; nil when the queue is full.
+func (r *recvQueue) next() *recvEntry {
+	if r.count == len(r.ring) {
+		return nil
+	}
+	i := r.head + r.count
+	if i >= len(r.ring) {
+		i -= len(r.ring)
+	}
+	return &r.ring[i]
+}
+
+// front is the oldest entry; nil when there is none.
+func (r *recvQueue) front() *recvEntry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == 0 {
+		return nil
+	}
+	return &r.ring[r.head]
+}
+
+// pop takes the oldest entry out and ends the use of its regions.
+func (r *recvQueue) pop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.popLocked()
+}
+
+func (r *recvQueue) popLocked() {
+	releasePieces(&r.ring[r.head].pieces)
+	if r.head++; r.head == len(r.ring) {
+		r.head = 0
+	}
+	r.count--
+}
+
+// releasePieces ends the use of the pieces' regions and empties the slice.
+func releasePieces(pieces *[]piece) {
+	for i := range *pieces {
+		(*pieces)[i].mr.unuse()
+		(*pieces)[i] = piece{}
+	}
+	*pieces = (*pieces)[:0]
+}
+
+// PostRecv implements verbs.QP.
+func (q *queuePair) PostRecv(wrs []verbs.RecvWR) (int, error) {
+	r := &q.rq
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range wrs {
+		if err := q.postRecvLocked(&wrs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(wrs), nil
+}
+
+func (q *queuePair) postRecvLocked(wr *verbs.RecvWR) error {
+	if q.closed.Load() {
+		return verbs.ErrClosed
+	}
+	e := q.rq.next()
+	if e == nil {
+		return verbs.ErrQueueFull
+	}
+	if len(wr.SGL) > q.attr.MaxRecvSGE {
+		return errTooManySGE
+	}
+	capacity, err := q.takePieces(&e.pieces, wr.SGL, verbs.AccessLocalWrite)
+	if err != nil {
+		return err
+	}
+	e.id, e.capacity = wr.ID, capacity
+	q.rq.count++
+	if q.rq.flushed {
+		q.rq.popLocked()
+		q.recvCQ.push(&verbs.WC{ID: wr.ID, Status: verbs.WCWRFlushErr, QPNum: q.num})
+	}
+	return nil
+}

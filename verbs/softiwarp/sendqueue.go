@@ -1,0 +1,232 @@
+package softiwarp
+
+import (
+	"github.com/rdmad/rdmad/verbs"
+)
+
+const knownFlags = verbs.SendSignaled | verbs.SendFence | verbs.SendSolicited
+
+// sendEntry is a posted send-queue request.
+type sendEntry struct {
+	id       uint64
+	op       verbs.Opcode
+	flags    verbs.SendFlags
+	done     bool // a Read whose data has come, or anything else that went out
+	length   int  // bytes of all pieces
+	pieces   []piece
+	raddr    uint64
+	rkey     uint32
+	inv      uint32
+	msn      uint32 // of a Send on queue 0, of a Read on queue 1
+	sinkSTag uint32 // under which a Read's data comes back
+	bind     binding
+}
+
+// sendQueue is the bounded ring of send-queue requests. Positions only grow
+// (and wrap); an entry is at position & mask.
+//
+//	head <= tx <= tail: [head, tx) went out and is not retired, because it or
+//	an earlier one waits for a Read; [tx, tail) belongs to the owner of
+//	transmission.
+type sendQueue struct {
+	ring  []sendEntry
+	mask  uint32
+	depth uint32 // MaxSendWR
+	store []piece
+
+	head, tx, tail uint32
+	limit          uint32 // where a draining queue ends
+
+	sendMSN, readMSN uint32 // of the last one posted
+	// reads are the positions of the Reads posted, by their MSN & mask.
+	reads []uint32
+}
+
+func (s *sendQueue) init(depth, sge int) {
+	size := 1
+	for size < depth {
+		size *= 2
+	}
+	s.ring = make([]sendEntry, size)
+	s.mask = uint32(size - 1)
+	s.depth = uint32(depth)
+	s.reads = make([]uint32, size)
+	s.store = make([]piece, size*sge)
+	for i := range s.ring {
+		s.ring[i].pieces = s.store[i*sge : i*sge : (i+1)*sge]
+	}
+}
+
+func (s *sendQueue) at(pos uint32) *sendEntry { return &s.ring[pos&s.mask] }
+
+// read is the entry of the Read with the given MSN, which is outstanding.
+func (s *sendQueue) read(msn uint32) *sendEntry { return s.at(s.reads[msn&s.mask]) }
+
+// release ends everything that an entry holds.
+func (e *sendEntry) release() {
+	releasePieces(&e.pieces)
+	e.bind = binding{}
+}
+
+// PostSend implements verbs.QP.
+func (q *queuePair) PostSend(wrs []verbs.SendWR) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed.Load() {
+		return 0, verbs.ErrClosed
+	}
+	if q.state < verbs.QPRTS {
+		return 0, verbs.ErrQPState
+	}
+	for i := range wrs {
+		if err := q.enqueueLocked(&wrs[i]); err != nil {
+			q.kickLocked(postQuanta)
+			return i, err
+		}
+	}
+	q.kickLocked(postQuanta)
+	return len(wrs), nil
+}
+
+// enqueueLocked checks a request and appends it to the queue. In a dead queue
+// pair it completes at once.
+func (q *queuePair) enqueueLocked(wr *verbs.SendWR) error {
+	s := &q.sq
+	if s.tail-s.head == s.depth {
+		return verbs.ErrQueueFull
+	}
+	e := s.at(s.tail)
+	if err := q.fill(e, wr); err != nil {
+		return err
+	}
+	switch e.op {
+	case verbs.OpSend, verbs.OpSendInvalidate:
+		s.sendMSN++
+		e.msn = s.sendMSN
+	case verbs.OpRDMARead:
+		s.readMSN++
+		e.msn = s.readMSN
+		e.sinkSTag = q.sinkBase + e.msn
+		s.reads[e.msn&s.mask] = s.tail
+	}
+	s.tail++
+	if q.finished {
+		q.flushSendsLocked()
+	}
+	return nil
+}
+
+// fill checks wr and copies it into e.
+func (q *queuePair) fill(e *sendEntry, wr *verbs.SendWR) error {
+	if wr.Flags&^knownFlags != 0 {
+		return errFlags
+	}
+	if len(wr.SGL) > q.attr.MaxSendSGE {
+		return errTooManySGE
+	}
+	e.id, e.op, e.flags, e.done = wr.ID, wr.Op, wr.Flags, false
+	e.raddr, e.rkey, e.inv = wr.RemoteAddr, wr.RKey, wr.InvalidateRKey
+	var need verbs.Access
+	switch wr.Op {
+	case verbs.OpSend, verbs.OpSendInvalidate, verbs.OpRDMAWrite:
+	case verbs.OpRDMARead:
+		need = verbs.AccessLocalWrite
+		if len(wr.SGL) != 1 {
+			return errReadSGE
+		}
+		if q.ord == 0 && q.state == verbs.QPRTS {
+			return errNoReads
+		}
+	case verbs.OpLocalInvalidate:
+		e.length = 0
+		return nil
+	case verbs.OpBindMW:
+		e.length = 0
+		return q.fillBind(e, &wr.Bind)
+	default:
+		return errOpcode
+	}
+	var err error
+	e.length, err = q.takePieces(&e.pieces, wr.SGL, need)
+	return err
+}
+
+func (q *queuePair) fillBind(e *sendEntry, info *verbs.BindInfo) error {
+	const remote = verbs.AccessRemoteRead | verbs.AccessRemoteWrite
+	mw, ok := info.MW.(*memWindow)
+	if !ok || mw.pd != q.pd {
+		return errForeignMW
+	}
+	mr, ok := info.MR.(*memRegion)
+	if !ok || mr.pd != q.pd {
+		return errForeignMR
+	}
+	switch {
+	case info.Offset < 0, info.Length < 0, info.Offset > len(mr.buf), info.Length > len(mr.buf)-info.Offset:
+		return errBindBounds
+	case info.Access == 0, info.Access&^remote != 0, mr.access&info.Access != info.Access:
+		return errBindAccess
+	}
+	e.bind = binding{mw: mw, mr: mr, off: info.Offset, n: info.Length, access: info.Access}
+	if !e.bind.prepare() {
+		e.bind = binding{}
+		return errClosedMW
+	}
+	return nil
+}
+
+// retireLocked completes requests from the head on, as far as they are done.
+func (q *queuePair) retireLocked() {
+	s := &q.sq
+	for s.head != s.tx {
+		e := s.at(s.head)
+		if !e.done {
+			return
+		}
+		signaled := q.attr.SigAll || e.flags&verbs.SendSignaled != 0
+		wc := verbs.WC{ID: e.id, Op: completionOpcode(e.op), QPNum: q.num}
+		if e.op == verbs.OpRDMARead {
+			wc.ByteLen = e.length
+		}
+		e.release()
+		s.head++
+		if signaled {
+			q.sendCQ.push(&wc)
+		}
+	}
+}
+
+// flushSendsLocked completes everything in the queue of a dead queue pair:
+// the request at q.failedPos with its status, all others as flushed. Nobody
+// owns transmission any more.
+func (q *queuePair) flushSendsLocked() {
+	s := &q.sq
+	for ; s.head != s.tail; s.head++ {
+		e := s.at(s.head)
+		if e.bind.mw != nil && !e.done {
+			e.bind.abandon()
+		}
+		wc := verbs.WC{ID: e.id, Status: verbs.WCWRFlushErr, QPNum: q.num}
+		if q.failed && s.head == q.failedPos {
+			wc.Status = q.failedStatus
+			q.failed = false
+		}
+		e.release()
+		q.sendCQ.push(&wc)
+	}
+	s.tx = s.tail
+}
+
+func completionOpcode(op verbs.Opcode) verbs.WCOpcode {
+	switch op {
+	case verbs.OpRDMAWrite:
+		return verbs.WCRDMAWrite
+	case verbs.OpRDMARead:
+		return verbs.WCRDMARead
+	case verbs.OpLocalInvalidate:
+		return verbs.WCLocalInv
+	case verbs.OpBindMW:
+		return verbs.WCBindMW
+	}
+	return verbs.WCSend
+}

@@ -1,0 +1,104 @@
+package softiwarp
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// socketWriter writes batches to a socket without waiting, and keeps what
+// the socket did not take in a buffer of its own: no memory of the consumer
+// is referred to after send.
+type socketWriter struct {
+	left     *buffer // nil when nothing is left over
+	from, to int
+	err      error // the socket is of no use any more
+
+	iov                [][]byte
+	taken              int
+	attempt, remainder func(fd uintptr) bool
+}
+
+func (s *socketWriter) init() {
+	s.attempt = s.tryBatch
+	s.remainder = s.tryRest
+}
+
+// rest is what is left over.
+func (s *socketWriter) rest() []byte {
+	if s.left == nil {
+		return nil
+	}
+	return s.left[s.from:s.to]
+}
+
+// send writes b, or as much as the socket takes, and resets b.
+func (s *socketWriter) send(raw syscall.RawConn, b *batch) {
+	s.iov = b.finish()
+	if len(s.iov) == 0 {
+		return
+	}
+	s.taken = 0
+	if err := raw.Write(s.attempt); err != nil && s.err == nil {
+		s.err = err
+	}
+	s.iov = nil
+	if s.err == nil && s.taken < b.total {
+		s.left, s.from, s.to = b.keep(s.taken)
+	}
+	b.reset()
+}
+
+// tryBatch is one writing system call.
+func (s *socketWriter) tryBatch(fd uintptr) bool {
+	for {
+		n, err := unix.Writev(int(fd), s.iov)
+		switch err {
+		case nil:
+			s.taken = n
+		case unix.EINTR:
+			continue
+		case unix.EAGAIN:
+		default:
+			s.err = err
+		}
+		return true
+	}
+}
+
+// wait writes what is left over, waiting for the socket to take it.
+func (s *socketWriter) wait(raw syscall.RawConn) {
+	if s.left == nil || s.err != nil {
+		return
+	}
+	if err := raw.Write(s.remainder); err != nil && s.err == nil {
+		s.err = err
+	}
+}
+
+// tryRest writes until nothing is left, or the socket is full: false.
+func (s *socketWriter) tryRest(fd uintptr) bool {
+	for s.from < s.to {
+		n, err := unix.Write(int(fd), s.left[s.from:s.to])
+		switch err {
+		case nil:
+			s.from += n
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return false
+		default:
+			s.err = err
+			return true
+		}
+	}
+	s.discard()
+	return true
+}
+
+// discard drops what is left over.
+func (s *socketWriter) discard() {
+	if s.left != nil {
+		putBuffer(s.left)
+		s.left = nil
+	}
+}

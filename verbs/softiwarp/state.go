@@ -1,0 +1,157 @@
+package softiwarp
+
+import (
+	"net"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// longAgo as a deadline ends every wait on a socket at once.
+var longAgo = time.Unix(1, 0)
+
+// link is what the MPA exchange came to.
+type link struct {
+	conn     *net.TCPConn
+	crc      bool
+	ird, ord int
+	passive  bool // send nothing before the first FPDU came
+	// rtrRead: our first FPDU was a Read Request as RTR; its answer is not
+	// the consumer's. rtrSend: it was a Send, either side's: it has used MSN
+	// 1 of queue 0.
+	rtrRead, rtrSend bool
+}
+
+// establish puts the queue pair onto a connection and starts it. False says
+// that the queue pair is dead already; then the connection stays the caller's.
+func (q *queuePair) establish(l link) bool {
+	raw, err := l.conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state == verbs.QPErr {
+		return false
+	}
+	q.conn, q.raw, q.crc, q.ird, q.ord = l.conn, raw, l.crc, l.ird, l.ord
+	q.maxULPDU = q.dev.provider.config.MaxULPDU
+	q.inbound.init(l.ird)
+	q.hold = l.passive
+	q.rx.start(l)
+	if l.rtrRead {
+		q.sq.readMSN = 1
+		q.readsSent.Store(1)
+	}
+	if l.rtrSend && !l.passive {
+		q.sq.sendMSN = 1
+	}
+	q.state = verbs.QPRTS
+	q.rxActive = true
+	go q.receive()
+	return true
+}
+
+// fail moves the queue pair into the error state, once; later reasons are
+// dropped. goodbye is the Terminate to send, or nil.
+func (q *queuePair) fail(cause error, goodbye *rdmap.Term) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.failLocked(cause, goodbye)
+}
+
+func (q *queuePair) failLocked(cause error, goodbye *rdmap.Term) {
+	if q.state == verbs.QPErr {
+		return
+	}
+	q.state, q.cause, q.goodbye = verbs.QPErr, cause, goodbye
+	if q.conn != nil {
+		// Wakes the receiving goroutine and a waiting writer.
+		_ = q.conn.SetDeadline(longAgo)
+	}
+	q.finishLocked()
+}
+
+// blameLocked attributes the coming failure to one send-queue request.
+func (q *queuePair) blameLocked(pos uint32, status verbs.WCStatus) {
+	if q.state != verbs.QPErr && !q.failed {
+		q.failed, q.failedPos, q.failedStatus = true, pos, status
+	}
+}
+
+// finishLocked completes the end of the queue pair as soon as neither the
+// receiving goroutine nor a sender is active: the last one out calls it.
+func (q *queuePair) finishLocked() {
+	if q.state != verbs.QPErr || q.finished || q.txBusy || q.rxActive {
+		return
+	}
+	q.finished = true
+	q.flushSendsLocked()
+	q.flushReceives()
+	if q.conn != nil {
+		q.dev.provider.lingers.add(q.conn, q.lastWords(), q.rx.peerClosed)
+		close(q.ended)
+	}
+	if q.drainTimer != nil {
+		q.drainTimer.Stop()
+	}
+	q.tx.discard()
+	close(q.done)
+}
+
+// lastWords is what is left to write at the end: the rest of an FPDU that
+// went out in part, then the Terminate.
+func (q *queuePair) lastWords() []byte {
+	if q.txErr != nil {
+		return nil
+	}
+	b := append([]byte(nil), q.tx.pending()...)
+	if q.goodbye != nil {
+		b = appendTerminate(b, q.goodbye, q.crc)
+	}
+	return b
+}
+
+func (q *queuePair) flushReceives() {
+	r := &q.rq
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flushed = true
+	for r.count > 0 {
+		wc := verbs.WC{ID: r.ring[r.head].id, Status: verbs.WCWRFlushErr, QPNum: q.num}
+		if q.rx.tooLong {
+			wc.Status = verbs.WCLocLenErr
+			q.rx.tooLong = false
+		}
+		r.popLocked()
+		q.recvCQ.push(&wc)
+	}
+}
+
+// disconnect starts an orderly end: requests posted so far are sent and
+// Reads awaited, for at most the drain timeout.
+func (q *queuePair) disconnect() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch q.state {
+	case verbs.QPInit, verbs.QPRTR:
+		return verbs.ErrQPState
+	case verbs.QPSQD, verbs.QPErr:
+		return nil
+	}
+	q.state = verbs.QPSQD
+	q.sq.limit = q.sq.tail
+	q.drainTimer = time.AfterFunc(q.dev.provider.config.DrainTimeout, func() {
+		q.fail(verbs.ErrDisconnected, nil)
+	})
+	q.drainedLocked()
+	return nil
+}
+
+// drainedLocked ends a draining connection once there is nothing left to do.
+func (q *queuePair) drainedLocked() {
+	if q.state == verbs.QPSQD && q.sq.head == q.sq.limit && !q.txBusy && q.inbound.empty() {
+		q.failLocked(verbs.ErrDisconnected, nil)
+	}
+}

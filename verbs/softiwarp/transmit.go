@@ -1,0 +1,177 @@
+package softiwarp
+
+import (
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// How many batches a goroutine with other things to do sends before it hands
+// over to a writer goroutine.
+const (
+	postQuanta    = 4
+	receiveQuanta = 2
+)
+
+// transmitter is the sending side of a connection. It belongs to the owner
+// of transmission, the goroutine that has set queuePair.txBusy.
+type transmitter struct {
+	q *queuePair
+
+	batch batch
+	sock  socketWriter
+	run   func() // the body of a writer goroutine
+
+	// The send-queue message being sent, and how far it is.
+	pos      uint32
+	off      int // bytes of it that went out
+	piece    int // where in its pieces that is
+	pieceOff int
+	inSend   bool // it has begun
+
+	// The same for the Read Response being sent.
+	rpos       uint32
+	roff       int
+	inResponse bool
+
+	responseTurn bool // Requests and responses take turns, by message
+
+	fault txFault
+}
+
+// txFault is why sending can't go on. With blame set, the send-queue request
+// at pos is the reason.
+type txFault struct {
+	cause   error
+	goodbye *rdmap.Term
+	blame   bool
+	status  verbs.WCStatus
+}
+
+func (t *transmitter) init(q *queuePair) {
+	t.q = q
+	t.batch.init()
+	t.sock.init()
+	t.run = q.writeAll
+}
+
+// pending is what a write left over; it stays valid until the next write.
+func (t *transmitter) pending() []byte { return t.sock.rest() }
+
+func (t *transmitter) discard() { t.sock.discard() }
+
+// kickLocked sends what there is to send, unless somebody does so already.
+func (q *queuePair) kickLocked(quanta int) {
+	if q.txBusy || !q.workLocked() {
+		return
+	}
+	q.txBusy = true
+	for q.workLocked() {
+		if quanta == 0 || len(q.tx.pending()) > 0 {
+			go q.tx.run()
+			return
+		}
+		quanta--
+		q.quantumLocked(false)
+	}
+	q.releaseLocked()
+}
+
+// writeAll is the writer goroutine: it owns transmission until nothing is
+// left to send, waiting for the peer to take it.
+func (q *queuePair) writeAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.workLocked() {
+		q.quantumLocked(true)
+	}
+	q.releaseLocked()
+}
+
+func (q *queuePair) releaseLocked() {
+	q.txBusy = false
+	q.drainedLocked()
+	q.finishLocked()
+}
+
+// workLocked says whether anything can be sent now.
+func (q *queuePair) workLocked() bool {
+	if (q.state != verbs.QPRTS && q.state != verbs.QPSQD) || q.txErr != nil || q.hold {
+		return false
+	}
+	return len(q.tx.pending()) > 0 || q.tx.inResponse || !q.inbound.empty() || q.tx.sendReady(q.sendEndLocked())
+}
+
+func (q *queuePair) sendEndLocked() uint32 {
+	if q.state == verbs.QPSQD {
+		return q.sq.limit
+	}
+	return q.sq.tail
+}
+
+// quantumLocked sends one batch. The lock is released meanwhile: what lies
+// between the cursors and the ends read here belongs to the owner.
+func (q *queuePair) quantumLocked(wait bool) {
+	t := &q.tx
+	sendEnd, responseEnd := q.sendEndLocked(), q.inbound.tail
+	q.mu.Unlock()
+	if len(t.pending()) == 0 {
+		t.gather(sendEnd, responseEnd)
+		t.sock.send(q.raw, &t.batch)
+	}
+	if wait {
+		t.sock.wait(q.raw)
+	}
+	q.mu.Lock()
+	q.commitLocked()
+}
+
+// commitLocked accounts for what a batch took: it is with TCP, or what TCP
+// did not take has been copied, so that the consumer gets its memory back.
+func (q *queuePair) commitLocked() {
+	t := &q.tx
+	if t.sock.err != nil {
+		if q.state == verbs.QPErr && isTimeout(t.sock.err) {
+			// Our own doing: failLocked ends waits with a deadline. The
+			// stream is at the end of an FPDU, or the rest of it is kept.
+			return
+		}
+		q.txErr = t.sock.err
+		// The receiving goroutine knows better what happened, or will find
+		// out soon: there may be a Terminate to read.
+		q.rx.hurry(q.conn)
+		return
+	}
+	for s := &q.sq; s.tx != t.pos; s.tx++ {
+		if e := s.at(s.tx); e.op != verbs.OpRDMARead {
+			e.done = true
+		}
+	}
+	q.retireLocked()
+	if f := &t.fault; f.cause != nil {
+		if f.blame {
+			q.blameLocked(t.pos, f.status)
+		}
+		q.failLocked(f.cause, f.goodbye)
+	}
+}
+
+// outstanding is the number of Reads sent and not answered in full.
+func (q *queuePair) outstanding() int {
+	return int(int32(q.readsSent.Load() - q.readsDone.Load()))
+}
+
+// sendReady says whether the send queue has something that may go out now:
+// a fence waits for all Reads, and no more than ORD Reads are outstanding.
+func (t *transmitter) sendReady(end uint32) bool {
+	if t.inSend {
+		return true
+	}
+	if t.pos == end {
+		return false
+	}
+	e := t.q.sq.at(t.pos)
+	if e.flags&verbs.SendFence != 0 && t.q.outstanding() > 0 {
+		return false
+	}
+	return e.op != verbs.OpRDMARead || t.q.outstanding() < t.q.ord
+}
