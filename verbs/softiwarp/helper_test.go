@@ -5,13 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testTimeout ends a test that hangs; nothing is measured with it.
 const testTimeout = 30 * time.Second
