@@ -1,0 +1,234 @@
+package rpctcp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// ErrClosed fails the calls on a client that was closed.
+var ErrClosed = errors.New("rpctcp: client is closed")
+
+// ClientConfig is what a Client is made with. Zero values give the defaults of
+// Config.
+type ClientConfig struct {
+	// Cred is the credential of all calls; AUTH_NONE when left zero.
+	Cred oncrpc.Auth
+	// MaxCalls bounds the calls in flight. Over it, calls wait.
+	MaxCalls int
+	// MaxRecord is the most bytes of a reply.
+	MaxRecord int
+	// RecordTimeout and WriteTimeout end the connection when a reply that has
+	// begun, or the taking of a call, stalls.
+	RecordTimeout, WriteTimeout time.Duration
+}
+
+// Client makes calls on one TCP connection, many at once. All methods may be
+// called from any goroutine. It does not reconnect: after any error of the
+// connection every call fails with it.
+type Client struct {
+	cfg     ClientConfig
+	nc      net.Conn
+	in      *bufio.Reader
+	records *oncrpc.RecordReader
+	out     sender
+	slots   chan *clientCall // calls that are not in flight
+	done    chan struct{}    // closed when the reader has ended
+
+	mu      sync.Mutex
+	xid     uint32
+	pending map[uint32]*clientCall // by XID, without a reply yet
+	err     error
+}
+
+// Dial connects to address. ctx bounds the connecting only.
+func Dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("rpctcp: %w", err)
+	}
+	return NewClient(nc, cfg), nil
+}
+
+// NewClient makes calls on nc, which it owns from now on.
+func NewClient(nc net.Conn, cfg ClientConfig) *Client {
+	setDefault(&cfg.MaxCalls, DefaultMaxCalls)
+	setDefault(&cfg.MaxRecord, DefaultMaxRecord)
+	setDefault(&cfg.RecordTimeout, DefaultRecordTimeout)
+	setDefault(&cfg.WriteTimeout, DefaultWriteTimeout)
+	c := &Client{
+		cfg:     cfg,
+		nc:      nc,
+		in:      bufio.NewReaderSize(nc, readBuffer),
+		slots:   make(chan *clientCall, cfg.MaxCalls),
+		done:    make(chan struct{}),
+		xid:     rand.Uint32(),
+		pending: make(map[uint32]*clientCall),
+	}
+	c.records = oncrpc.NewRecordReader(c.in, cfg.MaxRecord)
+	c.out = sender{nc: nc, timeout: cfg.WriteTimeout, failed: c.fail}
+	for range cfg.MaxCalls {
+		c.slots <- &clientCall{client: c, finished: make(chan struct{}, 1)}
+	}
+	go c.readReplies()
+	return c
+}
+
+// Call makes one call and returns its results, as XDR. A call that the server
+// does not answer with success fails with *oncrpc.AcceptError or
+// *oncrpc.DeniedError.
+//
+// args and into must be left alone until Call returns. into, up to its
+// capacity, is the storage into which the whole reply is read, and which the
+// results alias: give it oncrpc.AcceptedReplySize bytes more than the results
+// need, or nil.
+//
+// When ctx ends, Call still waits until nothing of args is being sent and
+// nothing is being written into into, which the client's timeouts bound.
+func (c *Client) Call(ctx context.Context, program, version, procedure uint32, args, into []byte) ([]byte, error) {
+	var cl *clientCall
+	select {
+	case cl = <-c.slots:
+	case <-c.done:
+		return nil, c.failure()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer cl.free()
+	cl.args, cl.into = args, into
+	if err := c.register(cl); err != nil {
+		return nil, err
+	}
+	header := oncrpc.Call{XID: cl.xid, Program: program, Version: version, Procedure: procedure, Cred: c.cfg.Cred}
+	cl.header = oncrpc.AppendCall(cl.header[:0], &header)
+	c.out.send(cl)
+	select {
+	case <-cl.finished:
+	case <-ctx.Done():
+		c.abandon(cl, context.Cause(ctx))
+		<-cl.finished
+	}
+	return cl.results()
+}
+
+// register gives the call an XID and waits for its reply from now on.
+func (c *Client) register(cl *clientCall) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	for c.xid++; c.pending[c.xid] != nil; c.xid++ { // still waiting after 2^32 calls
+	}
+	cl.xid = c.xid
+	cl.sending, cl.awaiting = true, true
+	c.pending[cl.xid] = cl
+	return nil
+}
+
+// abandon ends the waiting for a reply, unless it is arriving.
+func (c *Client) abandon(cl *clientCall, err error) {
+	c.mu.Lock()
+	if c.pending[cl.xid] == cl {
+		delete(c.pending, cl.xid)
+		cl.answeredLocked(nil, err)
+	}
+	c.mu.Unlock()
+}
+
+// readReplies reads replies until the connection ends.
+func (c *Client) readReplies() {
+	defer close(c.done)
+	for {
+		if err := c.readReply(); err != nil {
+			c.fail(fmt.Errorf("rpctcp: %w", err))
+			return
+		}
+	}
+}
+
+// readReply reads one reply into the memory of the call that waits for it.
+func (c *Client) readReply() error {
+	const peek = oncrpc.RecordMarkSize + 8 // the mark, the XID and the message type
+	start, err := c.in.Peek(peek)
+	if err != nil {
+		return err
+	}
+	xid, mtype, ok := oncrpc.MessageType(start[oncrpc.RecordMarkSize:])
+	if !ok || mtype != oncrpc.MsgReply {
+		return oncrpc.ErrMalformed
+	}
+	size, err := c.records.Next()
+	if err != nil {
+		return err
+	}
+	if size < peek-oncrpc.RecordMarkSize {
+		return oncrpc.ErrMalformed
+	}
+	if size > c.in.Buffered() || !c.records.Whole() {
+		c.nc.SetReadDeadline(time.Now().Add(c.cfg.RecordTimeout))
+		defer c.nc.SetReadDeadline(time.Time{})
+	}
+	return c.deliver(xid, c.take(xid))
+}
+
+// take gives the call that waits for xid, nil when none does any more.
+func (c *Client) take(xid uint32) *clientCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cl := c.pending[xid]
+	delete(c.pending, xid)
+	return cl
+}
+
+// deliver reads the reply that has begun and gives it to cl. A reply for which
+// nobody waits is read and forgotten.
+func (c *Client) deliver(xid uint32, cl *clientCall) error {
+	if cl == nil {
+		_, err := c.records.Read(nil)
+		return err
+	}
+	msg, err := c.records.Read(cl.into[:0])
+	if err != nil {
+		err = fmt.Errorf("rpctcp: reply to %#x: %w", xid, err)
+	}
+	c.mu.Lock()
+	cl.answeredLocked(msg, err)
+	c.mu.Unlock()
+	return err
+}
+
+// fail ends the connection and all calls on it.
+func (c *Client) fail(err error) {
+	defer c.nc.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+	}
+	for xid, cl := range c.pending {
+		delete(c.pending, xid)
+		cl.answeredLocked(nil, c.err)
+	}
+}
+
+func (c *Client) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Close ends the connection. Calls in flight fail with ErrClosed.
+func (c *Client) Close() error {
+	c.fail(ErrClosed)
+	<-c.done
+	return nil
+}

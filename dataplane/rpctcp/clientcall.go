@@ -1,0 +1,75 @@
+package rpctcp
+
+import (
+	"net"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// clientCall is a call of a Client. It is used again when it has ended.
+type clientCall struct {
+	client   *Client
+	header   []byte // the call's, its storage reused
+	args     []byte
+	into     []byte
+	mark     [oncrpc.RecordMarkSize]byte
+	finished chan struct{} // gets one value when neither sending nor awaiting
+
+	// Under client.mu.
+	xid               uint32
+	sending, awaiting bool
+	reply             []byte
+	err               error
+}
+
+// appendTo implements outgoing.
+func (cl *clientCall) appendTo(vec net.Buffers) net.Buffers {
+	oncrpc.AppendRecordMark(cl.mark[:0], len(cl.header)+len(cl.args), true)
+	vec = append(vec, cl.mark[:], cl.header)
+	if len(cl.args) > 0 {
+		vec = append(vec, cl.args)
+	}
+	return vec
+}
+
+// sent implements outgoing.
+func (cl *clientCall) sent(error) { // an error has failed the client already
+	c := cl.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cl.sending = false
+	cl.finishLocked()
+}
+
+// answeredLocked ends the waiting for a reply.
+func (cl *clientCall) answeredLocked(reply []byte, err error) {
+	cl.reply, cl.err = reply, err
+	cl.awaiting = false
+	cl.finishLocked()
+}
+
+// finishLocked wakes the caller when the call's memory is not used any more.
+func (cl *clientCall) finishLocked() {
+	if !cl.sending && !cl.awaiting {
+		cl.finished <- struct{}{}
+	}
+}
+
+// results takes the reply apart.
+func (cl *clientCall) results() ([]byte, error) {
+	if cl.err != nil {
+		return nil, cl.err
+	}
+	var h oncrpc.ReplyHeader
+	n, err := oncrpc.DecodeReply(cl.reply, &h)
+	if err != nil {
+		return nil, err
+	}
+	return cl.reply[n:], nil
+}
+
+// free lets the call be used again.
+func (cl *clientCall) free() {
+	cl.args, cl.into, cl.reply, cl.err = nil, nil, nil, nil
+	cl.client.slots <- cl
+}

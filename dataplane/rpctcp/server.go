@@ -1,0 +1,228 @@
+package rpctcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// errShutdown ends connections when the server does.
+var errShutdown = errors.New("rpctcp: server is shut down")
+
+// Server serves ONC RPC over TCP. All methods may be called from any
+// goroutine.
+type Server struct {
+	cfg      Config
+	calls    *pool  // records of calls
+	replies  *pool  // items of replies
+	streams  budget // streams of replies
+	stats    counters
+	shutdown chan struct{} // closed when Shutdown or Close begins
+
+	mu        sync.Mutex
+	stopping  bool
+	listeners map[net.Listener]struct{}
+	conns     map[*serverConn]struct{}
+	running   sync.WaitGroup // connections and Serve calls
+}
+
+// counters are a server's Stats as they are counted.
+type counters struct {
+	accepted, refused, calls, errors, bytesIn, bytesOut atomic.Uint64
+}
+
+// Stats is what a server has done since it was made.
+type Stats struct {
+	Connections int    // open now
+	Accepted    uint64 // connections
+	Refused     uint64 // connections over the limit
+	Calls       uint64 // calls received
+	Errors      uint64 // calls not answered with success, and connections cut for what the peer did
+	// BytesReceived and BytesSent count records with their marks.
+	BytesReceived, BytesSent uint64
+}
+
+// NewServer makes a server. Serve lets it accept.
+func NewServer(cfg Config) *Server {
+	cfg = cfg.withDefaults()
+	return &Server{
+		cfg:       cfg,
+		calls:     newPool(cfg.MemoryLimit, cfg.MaxRecord),
+		replies:   newPool(cfg.MemoryLimit, cfg.MaxRecord),
+		streams:   budget{free: max(cfg.MemoryLimit, keepStream)},
+		shutdown:  make(chan struct{}),
+		listeners: make(map[net.Listener]struct{}),
+		conns:     make(map[*serverConn]struct{}),
+	}
+}
+
+// Serve accepts connections from l and serves them until the server is shut
+// down, when it returns nil, or l fails. It closes l in any case.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	if !s.track(func() { s.listeners[l] = struct{}{} }) {
+		return errShutdown
+	}
+	defer s.untrack(func() { delete(s.listeners, l) })
+	for {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			s.accept(nc)
+		case s.stopped():
+			return nil
+		case !s.retryAccept(err):
+			return fmt.Errorf("rpctcp: accept: %w", err)
+		}
+	}
+}
+
+// retryAccept waits a moment after an error that others' closing of
+// descriptors may end. It is false when the error stays.
+func (s *Server) retryAccept(err error) bool {
+	if !resourceShortage(err) {
+		return false
+	}
+	s.cfg.Logger.Warn("RPC over TCP can't accept", "error", err)
+	wait := time.NewTimer(100 * time.Millisecond)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-s.shutdown:
+	}
+	return true
+}
+
+// accept starts a connection, or closes it when there are too many.
+func (s *Server) accept(nc net.Conn) {
+	var c *serverConn // nil when there are too many
+	ok := s.track(func() {
+		if len(s.conns) < s.cfg.MaxConnections {
+			c = newServerConn(s, nc)
+			s.conns[c] = struct{}{}
+		}
+	})
+	switch {
+	case !ok:
+		nc.Close()
+	case c == nil:
+		s.stats.refused.Add(1)
+		s.cfg.Logger.Warn("RPC over TCP connection refused", "peer", nc.RemoteAddr().String(), "reason", "too many connections")
+		nc.Close()
+		s.running.Done()
+	default:
+		s.stats.accepted.Add(1)
+		go func() {
+			defer s.untrack(func() { delete(s.conns, c) })
+			c.serve()
+		}()
+	}
+}
+
+// track counts something as running and calls add under the lock, unless the
+// server is stopping.
+func (s *Server) track(add func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return false
+	}
+	s.running.Add(1)
+	add()
+	return true
+}
+
+func (s *Server) untrack(remove func()) {
+	s.mu.Lock()
+	remove()
+	s.mu.Unlock()
+	s.running.Done()
+}
+
+func (s *Server) stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
+// Shutdown stops accepting and reading calls, lets those in flight be
+// answered, and closes the connections. When ctx ends first, it cuts what is
+// left and returns the reason. Nothing of the server runs any more when it
+// returns, provided that the handler returns when its context ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	for _, c := range s.stop() {
+		c.stopReading()
+	}
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	cut := s.openConns()
+	for _, c := range cut {
+		c.cut(errShutdown)
+	}
+	<-done
+	if len(cut) == 0 {
+		return nil
+	}
+	return fmt.Errorf("rpctcp: %d connections cut with calls in flight: %w", len(cut), context.Cause(ctx))
+}
+
+// Close is Shutdown without waiting for calls in flight.
+func (s *Server) Close() error {
+	for _, c := range s.stop() {
+		c.cut(errShutdown)
+	}
+	s.running.Wait()
+	return nil
+}
+
+// stop closes the listeners and gives the connections that are open.
+func (s *Server) stop() []*serverConn {
+	s.mu.Lock()
+	if !s.stopping {
+		s.stopping = true
+		close(s.shutdown)
+	}
+	for l := range s.listeners {
+		l.Close()
+	}
+	s.mu.Unlock()
+	return s.openConns()
+}
+
+func (s *Server) openConns() []*serverConn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	conns := make([]*serverConn, 0, len(s.conns))
+	for c := range s.conns {
+		conns = append(conns, c)
+	}
+	return conns
+}
+
+// Stats gives the present counts.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	open := len(s.conns)
+	s.mu.Unlock()
+	return Stats{
+		Connections:   open,
+		Accepted:      s.stats.accepted.Load(),
+		Refused:       s.stats.refused.Load(),
+		Calls:         s.stats.calls.Load(),
+		Errors:        s.stats.errors.Load(),
+		BytesReceived: s.stats.bytesIn.Load(),
+		BytesSent:     s.stats.bytesOut.Load(),
+	}
+}

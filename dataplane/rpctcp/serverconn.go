@@ -1,0 +1,251 @@
+package rpctcp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// readBuffer is how much is read ahead, in bytes. Longer records go straight
+// into their own buffer.
+const readBuffer = 16 << 10
+
+// serverConn is one connection: a goroutine that reads calls, and as many that
+// serve them as there were ever calls at once, up to the limit.
+type serverConn struct {
+	server *Server
+	nc     net.Conn
+	peer   netip.AddrPort
+	ctx    context.Context // ends with the connection
+	cancel context.CancelCauseFunc
+
+	in      *bufio.Reader
+	records *oncrpc.RecordReader
+	out     sender
+
+	slots    chan *call // calls that are not in flight
+	jobs     chan *call // for the workers
+	workers  int        // only for the reader
+	working  sync.WaitGroup
+	stopping atomic.Bool // no further calls are to be read
+}
+
+func newServerConn(s *Server, nc net.Conn) *serverConn {
+	c := &serverConn{server: s, nc: nc}
+	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		c.peer = addr.AddrPort()
+		c.peer = netip.AddrPortFrom(c.peer.Addr().Unmap(), c.peer.Port())
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.in = bufio.NewReaderSize(countingReader{nc, &s.stats.bytesIn}, readBuffer)
+	c.records = oncrpc.NewRecordReader(c.in, s.cfg.MaxRecord)
+	c.out = sender{nc: nc, timeout: s.cfg.WriteTimeout, failed: c.cut}
+	c.jobs = make(chan *call)
+	c.slots = make(chan *call, s.cfg.MaxCalls)
+	for range s.cfg.MaxCalls {
+		c.slots <- nil // made when first used
+	}
+	return c
+}
+
+// serve reads calls until the connection ends and returns when all of them
+// were answered or can't be.
+func (c *serverConn) serve() {
+	err := c.readCalls()
+	if err != nil && !c.stopping.Load() {
+		c.cut(err) // nobody is left to answer to
+	}
+	close(c.jobs)
+	for range c.server.cfg.MaxCalls { // the last replies are sent
+		if cl := <-c.slots; cl != nil {
+			cl.forget()
+		}
+	}
+	c.working.Wait()
+	c.cancel(io.EOF)
+	c.nc.Close()
+	c.log(context.Cause(c.ctx))
+}
+
+// log writes the one line on a connection that ended for what its peer did.
+func (c *serverConn) log(reason error) {
+	if errors.Is(reason, io.EOF) || errors.Is(reason, errShutdown) {
+		return
+	}
+	c.server.stats.errors.Add(1)
+	c.server.cfg.Logger.Warn("RPC over TCP connection cut", "peer", c.peer.String(), "reason", reason)
+}
+
+// cut ends the connection at once, whatever is in flight.
+func (c *serverConn) cut(reason error) {
+	c.cancel(reason)
+	c.nc.Close()
+}
+
+// stopReading lets the connection end as soon as its calls are answered.
+func (c *serverConn) stopReading() {
+	c.stopping.Store(true)
+	c.nc.SetReadDeadline(time.Unix(1, 0))
+}
+
+// readCalls reads calls and has them served. It returns nil when the peer has
+// said that there are no more.
+func (c *serverConn) readCalls() error {
+	for {
+		var cl *call
+		select {
+		case cl = <-c.slots:
+		case <-c.ctx.Done():
+			return context.Cause(c.ctx)
+		}
+		if cl == nil {
+			cl = &call{conn: c}
+		}
+		if err := c.readCall(cl); err != nil {
+			cl.drop()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// readCall reads one call and hands it on.
+func (c *serverConn) readCall(cl *call) error {
+	if err := c.awaitCall(); err != nil {
+		return err
+	}
+	if err := c.readRecord(cl); err != nil {
+		return err
+	}
+	c.server.stats.calls.Add(1)
+	n, err := oncrpc.DecodeCall(cl.msg, &cl.call)
+	if _, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
+		c.server.stats.errors.Add(1)
+		cl.reply.Stream = oncrpc.AppendError(cl.reply.Stream[:0], cl.call.XID, err)
+		cl.send()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	cl.call.Peer = c.peer
+	cl.call.Args = oncrpc.Payload{Stream: cl.msg[n:]}
+	if err := cl.reserve(); err != nil {
+		return err
+	}
+	c.dispatch(cl)
+	return nil
+}
+
+// awaitCall waits for the first byte of a call. The connection may be idle for
+// longer than allowed while calls are in flight on it.
+func (c *serverConn) awaitCall() error {
+	for c.in.Buffered() == 0 && !c.stopping.Load() {
+		if err := c.readWithin(c.server.cfg.IdleTimeout); err != nil {
+			return err
+		}
+		_, err := c.in.Peek(1)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		if len(c.slots) == cap(c.slots)-1 {
+			return fmt.Errorf("no call for %v", c.server.cfg.IdleTimeout)
+		}
+	}
+	if c.stopping.Load() {
+		return errShutdown
+	}
+	return nil
+}
+
+// readWithin sets the deadline of the reads to come, unless stopReading has
+// set one for good.
+func (c *serverConn) readWithin(d time.Duration) error {
+	c.nc.SetReadDeadline(time.Now().Add(d))
+	if c.stopping.Load() {
+		return errShutdown
+	}
+	return nil
+}
+
+// expect sets the deadline for a record, or a mark, to arrive, when n bytes
+// have not arrived yet.
+func (c *serverConn) expect(n int) error {
+	if c.in.Buffered() >= n {
+		return nil
+	}
+	return c.readWithin(c.server.cfg.RecordTimeout)
+}
+
+// readRecord reads a record that has begun into a buffer of the right size.
+func (c *serverConn) readRecord(cl *call) error {
+	if err := c.expect(oncrpc.RecordMarkSize); err != nil {
+		return err
+	}
+	size, err := c.records.Next()
+	if err != nil {
+		return err
+	}
+	if !c.records.Whole() {
+		size = c.server.cfg.MaxRecord
+	}
+	if cl.record, err = c.server.calls.get(c.ctx, size); err != nil {
+		return err
+	}
+	if err = c.expect(size); err != nil {
+		return err
+	}
+	cl.msg, err = c.records.Read(cl.record.data[:0])
+	return err
+}
+
+// dispatch hands a call to a worker, and starts one when all are busy.
+func (c *serverConn) dispatch(cl *call) {
+	select {
+	case c.jobs <- cl:
+		return
+	default:
+	}
+	if c.workers < cap(c.slots) {
+		c.workers++
+		c.working.Add(1)
+		go c.work(cl)
+		return
+	}
+	c.jobs <- cl
+}
+
+// work serves cl and then whatever comes.
+func (c *serverConn) work(cl *call) {
+	defer c.working.Done()
+	for ok := true; ok; cl, ok = <-c.jobs {
+		cl.serve()
+	}
+}
+
+// countingReader counts what is read.
+type countingReader struct {
+	r     io.Reader
+	count *atomic.Uint64
+}
+
+func (r countingReader) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
+	r.count.Add(uint64(n))
+	return n, err
+}

@@ -1,0 +1,198 @@
+package rpctcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// pipeServer is a server without sockets, for a test under synctest's clock.
+func pipeServer(t *testing.T, cfg Config) (*testServer, *pipeListener) {
+	t.Helper()
+	l := newPipeListener()
+	return startServer(t, cfg, l), l
+}
+
+// until says how long it takes for the server to close nc.
+func until(nc net.Conn) time.Duration {
+	start := time.Now()
+	io.Copy(io.Discard, nc)
+	return time.Since(start)
+}
+
+func TestIdleTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New(), IdleTimeout: time.Minute})
+		nc := l.dial(t)
+		if d := until(nc); d != time.Minute {
+			t.Errorf("closed after %v", d)
+		}
+		synctest.Wait()
+		s.wantLog(t, "no call for 1m0s")
+	})
+}
+
+// TestNotIdleWithCallsInFlight has a call take longer than a connection may be
+// idle.
+func TestNotIdleWithCallsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l := pipeServer(t, Config{IdleTimeout: time.Minute, Handler: handlerFunc(func(ctx context.Context, _ *oncrpc.Call, _ *oncrpc.Reply) error {
+			select {
+			case <-time.After(time.Hour):
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})})
+		c := NewClient(l.dial(t), ClientConfig{})
+		defer c.Close()
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRecordTimeout(t *testing.T) {
+	for name, start := range map[string][]byte{
+		"half a mark":   {0x80, 0},
+		"a mark":        {0x80, 0, 1, 0},
+		"half a record": append([]byte{0x80, 0, 1, 0}, make([]byte, 128)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, l := pipeServer(t, Config{Handler: echo.New(), RecordTimeout: 5 * time.Second})
+				nc := l.dial(t)
+				if _, err := nc.Write(start); err != nil {
+					t.Fatal(err)
+				}
+				if d := until(nc); d != 5*time.Second {
+					t.Errorf("closed after %v", d)
+				}
+				synctest.Wait()
+				s.wantLog(t, "timeout")
+			})
+		})
+	}
+}
+
+// TestSlowReader calls for more than the peer takes: the connection is cut, and
+// what the replies held is free again.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New(), WriteTimeout: 5 * time.Second})
+		nc := l.dial(t)
+		start := time.Now()
+		for xid := range uint32(8) {
+			if _, err := nc.Write(record(xid, echo.ProcRead, xdr.AppendUint32(nil, 1<<20))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if free := left(&s.replies.budget); free != DefaultMemoryLimit-8<<20 {
+			t.Errorf("%d bytes free while replies wait", free)
+		}
+		<-s.openConns()[0].ctx.Done()
+		if d := time.Since(start); d != 5*time.Second {
+			t.Errorf("cut after %v", d)
+		}
+		synctest.Wait()
+		s.wantLog(t, "timeout")
+		s.checkMemory(t)
+	})
+}
+
+// TestMemoryLimit has replies wait for memory that others hold, not fail.
+func TestMemoryLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 4 << 20
+		s, l := pipeServer(t, Config{Handler: echo.New(), MemoryLimit: limit})
+		nc := l.dial(t)
+		for xid := range uint32(10) {
+			if _, err := nc.Write(record(xid, echo.ProcRead, xdr.AppendUint32(nil, 1<<20))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if free := left(&s.replies.budget); free != 0 {
+			t.Errorf("%d bytes free", free)
+		}
+		r := oncrpc.NewRecordReader(nc, 2<<20)
+		for range 10 {
+			if b := readRecord(t, r); len(b) != oncrpc.AcceptedReplySize+4+1<<20 {
+				t.Fatalf("reply of %d bytes", len(b))
+			}
+		}
+		synctest.Wait()
+		s.checkMemory(t)
+	})
+}
+
+// TestClientStalls has the server stop in the middle of a reply, and stop
+// reading.
+func TestClientStalls(t *testing.T) {
+	t.Run("in a reply", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			c := NewClient(near, ClientConfig{RecordTimeout: 5 * time.Second})
+			defer c.Close()
+			go answer(far, func(xid uint32) []byte {
+				msg := oncrpc.AppendAcceptedReply(nil, xid)
+				return append(oncrpc.AppendRecordMark(nil, len(msg)+4, true), msg...)
+			})
+			start := time.Now()
+			_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
+			if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(start) != 5*time.Second {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		})
+	})
+	t.Run("in a call", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer far.Close()
+			c := NewClient(near, ClientConfig{WriteTimeout: 5 * time.Second})
+			defer c.Close()
+			start := time.Now()
+			first := make(chan error)
+			go func() {
+				_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
+				first <- err
+			}()
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := echoCall(ctx, c, echo.ProcNull, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("call behind it: %v", err)
+			}
+			if err := <-first; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != 5*time.Second {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		})
+	})
+}
+
+// answer reads one call from far, writes what reply makes for its XID, and
+// then reads on.
+func answer(far net.Conn, reply func(xid uint32) []byte) {
+	defer far.Close()
+	r := oncrpc.NewRecordReader(far, 1<<20)
+	if _, err := r.Next(); err != nil {
+		return
+	}
+	msg, err := r.Read(nil)
+	if err != nil {
+		return
+	}
+	xid, _, _ := oncrpc.MessageType(msg)
+	far.Write(reply(xid))
+	io.Copy(io.Discard, far)
+}
