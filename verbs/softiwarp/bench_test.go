@@ -1,0 +1,171 @@
+package softiwarp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// benchSlice is how many bytes go one way, then the other, in turns, so that
+// other load on the machine meets both alike.
+const benchSlice = 64 << 20
+
+// BenchmarkWrite and BenchmarkRead move data between two providers over
+// loopback. ratio_to_tcp compares with a Go TCP stream in the same run:
+// writes of the same size, read with a buffer as large as the provider's.
+func BenchmarkWrite(b *testing.B) { benchmarkSizes(b, verbs.OpRDMAWrite) }
+
+func BenchmarkRead(b *testing.B) { benchmarkSizes(b, verbs.OpRDMARead) }
+
+func benchmarkSizes(b *testing.B, op verbs.Opcode) {
+	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
+		for _, crc := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%dKiB/crc=%v", size>>10, crc), func(b *testing.B) { benchmarkTransfer(b, op, size, crc) })
+		}
+	}
+}
+
+func benchmarkTransfer(b *testing.B, op verbs.Opcode, size int, crc bool) {
+	stream := newStream(b, size)
+	m := newMover(b, op, size, crc)
+	m.move(1)
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	var rdma, tcp time.Duration
+	b.ResetTimer()
+	b.StopTimer()
+	for left := b.N; left > 0; {
+		n := min(left, benchSlice/size)
+		left -= n
+		start := time.Now()
+		stream.move(n)
+		tcp += time.Since(start)
+		start = time.Now()
+		b.StartTimer()
+		m.move(n)
+		b.StopTimer()
+		rdma += time.Since(start)
+	}
+	b.ReportMetric(float64(tcp)/float64(rdma), "ratio_to_tcp")
+}
+
+// mover keeps a queue pair busy with one operation.
+type mover struct {
+	b         *testing.B
+	near, far *side
+	wr        []verbs.SendWR
+	fence     verbs.SendWR
+}
+
+func newMover(b *testing.B, op verbs.Opcode, size int, crc bool) *mover {
+	config := Config{CRC: crc}
+	param := rdmacm.ConnParam{ResponderResources: maxReads, InitiatorDepth: maxReads}
+	m := &mover{b: b}
+	m.near, m.far = connectWith(b, newProvider(b, config), newProvider(b, config), param, param)
+	near := m.near.region(make([]byte, size), verbs.AccessLocalWrite)
+	far := m.far.region(make([]byte, size), allAccess)
+	depth := min(max(4<<20/size, 4), testAttr.MaxSendWR/2)
+	for range depth {
+		m.wr = append(m.wr, verbs.SendWR{Op: op, SGL: sge(near, 0, size), RemoteAddr: far.Addr(), RKey: far.RKey()})
+	}
+	// One completion for half the queue.
+	m.wr[depth-1].Flags = verbs.SendSignaled
+	m.fence = verbs.SendWR{Flags: verbs.SendSignaled | verbs.SendFence}
+	return m
+}
+
+// move carries out n operations and waits until all have arrived.
+func (m *mover) move(n int) {
+	m.far.recv(verbs.RecvWR{})
+	posted, outstanding := 0, 0
+	for posted < n || outstanding > 0 {
+		for posted < n && outstanding < 2 {
+			k := min(n-posted, len(m.wr))
+			// The last of the list is the signaled one.
+			m.near.send(m.wr[len(m.wr)-k:]...)
+			posted += k
+			outstanding++
+		}
+		m.near.succeedOne()
+		outstanding--
+	}
+	m.near.send(m.fence)
+	m.near.succeedOne()
+	m.far.succeedOne()
+}
+
+// succeedOne is succeed without a slice.
+func (s *side) succeedOne() {
+	s.tb.Helper()
+	var wc [1]verbs.WC
+	for s.cq.Poll(wc[:]) == 0 {
+		if err := s.cq.Wait(context.Background()); err != nil {
+			s.tb.Fatal(err)
+		}
+	}
+	if wc[0].Status != verbs.WCSuccess {
+		s.tb.Fatalf("completion: %v (%v)", wc[0].Status, s.qp.Err())
+	}
+}
+
+// stream is a TCP connection whose other end reads and counts.
+type stream struct {
+	b      *testing.B
+	conn   net.Conn
+	block  []byte
+	counts chan int64 // bytes to read
+	done   chan error
+}
+
+func newStream(b *testing.B, size int) *stream {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(b)
+	defer l.Close()
+	s := &stream{b: b, block: make([]byte, size), counts: make(chan int64), done: make(chan error)}
+	s.conn = must(net.Dial("tcp", l.Addr().String()))(b)
+	peer := must(l.Accept())(b)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		buf := make([]byte, bufferSize)
+		for n := range s.counts {
+			s.done <- readAll(peer, buf, n)
+		}
+	}()
+	b.Cleanup(func() {
+		close(s.counts)
+		<-stopped
+		s.conn.Close()
+		peer.Close()
+	})
+	return s
+}
+
+func readAll(r io.Reader, buf []byte, n int64) error {
+	for n > 0 {
+		k, err := r.Read(buf)
+		if err != nil {
+			return err
+		}
+		n -= int64(k)
+	}
+	return nil
+}
+
+// move writes n blocks and waits until all have been read.
+func (s *stream) move(n int) {
+	s.counts <- int64(n) * int64(len(s.block))
+	for range n {
+		if _, err := s.conn.Write(s.block); err != nil {
+			s.b.Fatal(err)
+		}
+	}
+	if err := <-s.done; err != nil {
+		s.b.Fatal(err)
+	}
+}
