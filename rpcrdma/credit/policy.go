@@ -11,12 +11,16 @@ type Adaptive struct {
 	answers    int
 }
 
-// Observe counts an answer with held calls in flight before it, and gives the
-// grant to aim for.
-func (a *Adaptive) Observe(held, least, most int) int {
+// Observe counts an answer given while held calls were in flight, its own
+// included.
+func (a *Adaptive) Observe(held int) {
 	a.peak = max(a.peak, held)
 	if a.answers++; a.answers == window {
 		a.last, a.peak, a.answers = a.peak, 0, 0
 	}
-	return min(max(2*max(a.peak, a.last), least, 1), max(most, 1))
+}
+
+// Grant is the grant to aim for, between least and most.
+func (a *Adaptive) Grant(least, most int) int {
+	return max(min(max(2*max(a.peak, a.last), least), most), 1)
 }

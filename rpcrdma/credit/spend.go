@@ -82,3 +82,6 @@ func (s *Spend) Answer(grant uint32) {
 	s.inflight--
 	s.granted = max(grant, 1)
 }
+
+// Return takes a call back that was counted and never sent.
+func (s *Spend) Return() { s.inflight-- }

@@ -1,0 +1,155 @@
+package rpcrdma
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/transport"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// Request is a connection request that waits for an answer.
+type Request struct {
+	listener *Listener
+	id       rdmacm.ID
+}
+
+// ConnConfig is what a connection is accepted with.
+type ConnConfig struct {
+	// Handler serves the calls; required.
+	Handler oncrpc.Handler
+	// Settings at the start; nil is DefaultSettings.
+	Settings *Settings
+	// Logger takes the line about the connection's end when it was not
+	// orderly; nil logs nothing, the owner has Err.
+	Logger *slog.Logger
+}
+
+// RemoteAddr is the address of the peer.
+func (r *Request) RemoteAddr() netip.AddrPort { return r.id.RemoteAddr() }
+
+// Reject says no.
+func (r *Request) Reject(ctx context.Context) error {
+	err := r.id.Reject(ctx, nil)
+	r.id.Close()
+	return err
+}
+
+// Accept makes the connection and serves calls on it. When it fails, the
+// request is over.
+func (r *Request) Accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
+	c, err := r.accept(ctx, cfg)
+	if err != nil {
+		r.id.Close()
+		return nil, fmt.Errorf("rpcrdma: accept %v: %w", r.RemoteAddr(), err)
+	}
+	return c, nil
+}
+
+func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
+	s := DefaultSettings()
+	if cfg.Settings != nil {
+		s = *cfg.Settings
+	}
+	s.InlineReceiveSize = receiveSize(&s)
+	host, err := r.listener.host(r.id.Device())
+	if err != nil {
+		return nil, err
+	}
+	peer, _ := wire.ParsePrivateData(r.id.Peer().PrivateData)
+	told := privateData(&s, s.RemoteInvalidationAccept)
+	resp, err := transport.NewResponder(host, r.id, transport.ResponderConfig{
+		Handler: cfg.Handler, Settings: &s,
+		PeerReceive:     peer.ReceiveSize,
+		ToldSend:        told.SendSize,
+		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
+	})
+	if err != nil {
+		r.listener.leave()
+		return nil, err
+	}
+	c := &Conn{resp: resp, done: make(chan struct{}), info: Info{
+		Local: r.id.LocalAddr(), Peer: r.id.RemoteAddr(),
+		Provider: r.listener.provider.Name(), RPCVersion: 1, Since: time.Now(),
+	}}
+	if err = r.id.Accept(ctx, r.param(told)); err == nil {
+		err = resp.Start()
+	}
+	if err != nil {
+		resp.Abandon()
+		r.listener.leave()
+		return nil, err
+	}
+	go c.watch(r.listener, cfg.Logger)
+	return c, nil
+}
+
+// param is what the peer is told. It may have us read as much as it offers.
+func (r *Request) param(told wire.PrivateData) rdmacm.ConnParam {
+	return rdmacm.ConnParam{
+		PrivateData:        told.Append(nil),
+		ResponderResources: readsIn(r.id.Device()),
+		InitiatorDepth:     readsOut(r.id.Device()),
+	}
+}
+
+// Conn is a connection that serves calls.
+type Conn struct {
+	resp *transport.Responder
+	info Info // what does not change
+	done chan struct{}
+}
+
+// watch waits for the end.
+func (c *Conn) watch(l *Listener, log *slog.Logger) {
+	<-c.resp.Done()
+	if err := c.resp.Err(); err != nil && log != nil {
+		log.Warn("connection failed", "error", err)
+	}
+	l.leave()
+	close(c.done)
+}
+
+// SetSettings changes the settings at once, between two messages. Those that
+// are fixed at connect keep their values.
+func (c *Conn) SetSettings(s *Settings) { c.resp.SetSettings(s) }
+
+// Info is what is in force now.
+func (c *Conn) Info() Info {
+	i, s := c.info, c.resp.State()
+	i.InlineSend, i.InlineReceive = s.InlineSend, s.InlineReceive
+	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
+	return i
+}
+
+// Stats are the counters so far.
+func (c *Conn) Stats() Stats { return c.resp.Stats() }
+
+// Drain finishes the calls in progress, then disconnects. Calls that arrive
+// meanwhile are dropped, for the peer to make again on its next connection.
+// When ctx ends first, the connection is closed at once and ctx.Err() returned.
+func (c *Conn) Drain(ctx context.Context) error {
+	err := c.resp.Drain(ctx)
+	<-c.done
+	return err
+}
+
+// Close ends the connection at once and waits until its calls have returned
+// and everything is freed. Handlers see their context end.
+func (c *Conn) Close() error {
+	err := c.resp.Close()
+	<-c.done
+	return err
+}
+
+// Done is closed when the connection has ended and everything is freed.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err is why the connection ended, an *Error; nil while it is up and after an
+// orderly end.
+func (c *Conn) Err() error { return c.resp.Err() }

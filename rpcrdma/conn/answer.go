@@ -1,0 +1,143 @@
+package conn
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Invalidation is what came with a Send With Invalidate: our STag that the
+// device revoked.
+type Invalidation struct {
+	Did  bool
+	RKey uint32
+}
+
+// Receive is the event that a message arrived in the receive recv, and maybe
+// revoked one of our STags.
+func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Action) []Action {
+	if r.lost != nil {
+		return acts
+	}
+	r.spend.Arrive()
+	h := &r.header
+	n, err := h.Decode(msg)
+	if errors.Is(err, rpcrdma1.ErrShort) || errors.Is(err, rpcrdma1.ErrVersion) {
+		r.Counters.Dropped++
+		return r.ignore(recv, inv, acts)
+	}
+	o, known := r.sent[h.XID]
+	if !known || (o != nil && o.state != outSent) {
+		r.Counters.Stray++
+		return r.ignore(recv, inv, acts)
+	}
+	if o == nil { // given up: only its credit matters
+		delete(r.sent, h.XID)
+		r.Counters.Stray++
+		r.spend.Answer(h.Credits)
+		return r.wake(r.giveBack(recv, acts))
+	}
+	if inv.Did && !o.revoke(inv.RKey) {
+		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+	}
+	delete(r.sent, h.XID)
+	r.spend.Answer(h.Credits)
+	if err != nil {
+		o.Err = ErrBadReply
+	} else {
+		acts = r.take(o, msg[n:], acts)
+	}
+	if o.Err != nil {
+		r.Counters.Errors++
+	} else {
+		r.Counters.Replies++
+	}
+	acts = r.giveBack(recv, acts)
+	return r.wake(r.finish(o, acts))
+}
+
+// ignore drops a message. One that revoked memory of ours without answering a
+// call of ours ends the connection.
+func (r *Requester) ignore(recv uint32, inv Invalidation, acts []Action) []Action {
+	if inv.Did {
+		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+	}
+	return r.giveBack(recv, acts)
+}
+
+func (r *Requester) giveBack(recv uint32, acts []Action) []Action {
+	kind := FreeReceive
+	if r.spend.Repost() {
+		kind = Repost
+	}
+	acts = append(acts, Action{Kind: kind, Recv: recv})
+	return r.wantReceives(acts)
+}
+
+// revoke notes that the peer invalidated the window under rkey.
+func (o *Outgoing) revoke(rkey uint32) bool {
+	for i := range o.Windows {
+		if w := &o.Windows[i]; w.RKey == rkey && !w.Revoked {
+			w.Revoked = true
+			return true
+		}
+	}
+	return false
+}
+
+// take checks a reply against its call and notes where it is. Nothing that
+// the peer wrote is looked at before the windows are revoked.
+func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
+	h := &r.header
+	switch h.Proc {
+	case rpcrdma1.Error:
+		o.Err = &PeerError{Code: h.Err, Low: h.Low, High: h.High}
+	case rpcrdma1.Msg:
+		x, mtype, ok := oncrpc.MessageType(body)
+		written, err := r.returned(o)
+		if !ok || x != o.XID || mtype != oncrpc.MsgReply || err != nil || written != 0 {
+			o.Err = ErrBadReply
+			return acts
+		}
+		acts = append(acts, Action{Kind: Take, Out: o, Body: body})
+	case rpcrdma1.NoMsg:
+		written, err := r.returned(o)
+		if err != nil || written == 0 {
+			o.Err = ErrBadReply
+			return acts
+		}
+		o.Long = written
+	default:
+		o.Err = ErrBadReply
+	}
+	return acts
+}
+
+// returned checks the chunk lists of a reply: those of the call, with the
+// lengths that the peer wrote. It gives the bytes in the reply chunk.
+func (r *Requester) returned(o *Outgoing) (reply int, err error) {
+	h, sent := &r.header, &o.Header
+	if len(h.Reads) != 0 || len(h.Writes) != len(sent.Writes) || (h.HasReply && !sent.HasReply) {
+		return 0, ErrBadReply
+	}
+	k := 0
+	for i := range o.Windows {
+		w := &o.Windows[i]
+		if w.Use != WriteResult {
+			continue
+		}
+		n, err := chunk.Returned(sent.Writes[k], h.Writes[k])
+		if err != nil {
+			return 0, err
+		}
+		// The peer may have counted roundup padding (RFC 5666 §3.7).
+		o.Written[w.Index] = min(n, o.Results[w.Index])
+		k++
+	}
+	if !h.HasReply {
+		return 0, nil
+	}
+	return chunk.Returned(sent.Reply, h.Reply)
+}

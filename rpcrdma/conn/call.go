@@ -1,0 +1,66 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Call is a call that a responder received, or the error answer to a message
+// that was none. It is reused once its answer is sent.
+type Call struct {
+	// Index tells calls in progress apart; below Responder.Slots.
+	Index int
+	// XID of the transport header.
+	XID uint32
+	// RPC is the call with its arguments; valid from Deliver on. Its Peer is
+	// the caller's to set.
+	RPC oncrpc.Call
+	// Denied, when not nil, answers the call in place of its service.
+	Denied *oncrpc.DeniedError
+	// Reads are the read chunks; the memory for Chunks[i] is what Fetched
+	// takes at index i.
+	Reads chunk.ReadList
+	// Fetches are the RDMA Reads that fill it.
+	Fetches []chunk.Read
+	// Answer is what Send posts.
+	Answer Answer
+
+	tracked   bool // its XID is in Responder.xids
+	recv      uint32
+	stream    []byte // the RPC message as it came inline
+	header    rpcrdma1.Header
+	rkey      uint32 // the only STag in the header, if onlyRKey
+	onlyRKey  bool
+	writes    []chunk.Write
+	pieces    []chunk.Piece
+	itemPiece [1]chunk.Piece
+}
+
+// Answer is what is posted for a call: the RDMA Writes, then one Send of
+// the header and the pieces. Sources of writes and pieces are the reply's
+// items, its stream, and zeros.
+type Answer struct {
+	Header *rpcrdma1.Header
+	Writes []chunk.Write
+	Inline []chunk.Piece
+	// Invalidate makes the Send a Send With Invalidate of RKey.
+	Invalidate bool
+	RKey       uint32
+	// Failed says that the answer is an error and Writes and Inline are empty.
+	Failed bool
+}
+
+// ReplyCapacity is the number of bytes that the caller offered memory for,
+// in write chunks and reply chunk, capped at MaxMessage. It is valid until
+// Reply.
+func (c *Call) ReplyCapacity() int {
+	var n uint64
+	for _, w := range c.header.Writes {
+		n += chunk.Capacity(w)
+	}
+	if c.header.HasReply {
+		n += chunk.Capacity(c.header.Reply)
+	}
+	return int(min(n, MaxMessage))
+}

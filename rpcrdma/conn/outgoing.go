@@ -1,0 +1,105 @@
+package conn
+
+import (
+	"fmt"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Use says what a window of a call is for.
+type Use uint8
+
+const (
+	// ReadCall: the peer reads the call message itself (position zero).
+	ReadCall Use = iota + 1
+	// ReadItem: the peer reads the argument item Index.
+	ReadItem
+	// WriteResult: the peer writes the result Index.
+	WriteResult
+	// WriteReply: the peer writes the reply message (reply chunk).
+	WriteReply
+)
+
+// Remote says whether the peer reads or writes what the use names.
+func (u Use) Writes() bool { return u == WriteResult || u == WriteReply }
+
+// Window is a piece of our memory that a call exposes to the peer.
+type Window struct {
+	Use    Use
+	Index  int
+	Length int // bytes
+	// RKey and Addr are the caller's to set between Launch and Build.
+	RKey uint32
+	Addr uint64
+	// Revoked: the peer can't use it any more.
+	Revoked bool
+}
+
+// outState is how far a call of ours is.
+type outState uint8
+
+const (
+	outIdle    outState = iota
+	outWaiting          // for a credit
+	outReady            // has a credit, not sent
+	outSent
+	outFencing // answered or given up; windows being invalidated
+)
+
+// Outgoing is a call that a requester makes. The caller owns it before Begin
+// and after Complete.
+type Outgoing struct {
+	// Tag is the caller's, to find what belongs to the call.
+	Tag int
+	// XID is set when the call has a credit.
+	XID uint32
+
+	// StreamLen and Items describe the call message, MaxReply the largest
+	// reply message without its results that are DDP-eligible, Results the
+	// largest size of each of these. Set before Plan. All in bytes.
+	StreamLen int
+	Items     []chunk.Item
+	MaxReply  int
+	Results   []int
+
+	// Windows is what the call exposes, set by Plan.
+	Windows []Window
+	// Header and Inline are what goes out, set by Build; Inline is empty
+	// when the message itself is read by the peer.
+	Header rpcrdma1.Header
+	Inline []chunk.Piece
+
+	// Err is the outcome, valid from Complete on. When nil, the reply came:
+	// inline (Take) when Long is 0, else Long bytes of it in the WriteReply
+	// window; Written[i] is the number of bytes in the window of result i, 0
+	// when the result is in the stream.
+	Err     error
+	Long    int
+	Written []int
+
+	state   outState
+	credits uint32 // to ask for
+	pieces  []chunk.Piece
+}
+
+// reset forgets the last use and keeps the storage.
+func (o *Outgoing) reset() {
+	o.Windows, o.Inline, o.pieces = o.Windows[:0], nil, o.pieces[:0]
+	o.Err, o.Long, o.Written = nil, 0, o.Written[:0]
+	h := &o.Header
+	o.Header = rpcrdma1.Header{Reads: h.Reads[:0], Writes: h.Writes[:0], Reply: h.Reply[:0]}
+}
+
+// PeerError is an error header that answered a call (RFC 8166 §4.5).
+type PeerError struct {
+	Code      rpcrdma1.ErrCode
+	Low, High uint32 // versions that the peer speaks, with ErrVers
+}
+
+func (e *PeerError) Error() string {
+	if e.Code == rpcrdma1.ErrVers {
+		return fmt.Sprintf("peer speaks RPC-over-RDMA versions %d to %d only (ERR_VERS)", e.Low, e.High)
+	}
+	return "peer could not process the call's chunks (ERR_CHUNK)"
+}

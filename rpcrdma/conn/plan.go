@@ -1,0 +1,169 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Sizes in bytes of what a header holds (RFC 8166 §4.3).
+const (
+	emptyHeaderSize = 28 // prefix and three empty lists
+	readEntrySize   = 24
+	writeEntrySize  = 24 // chunk of one segment in a write list
+	replyEntrySize  = 20 // reply chunk of one segment
+)
+
+// Plan decides how a call travels and what it exposes: o.Windows. The caller
+// gets the memory, then gives Begin.
+func (r *Requester) Plan(o *Outgoing) error {
+	total := chunk.PiecesLength(o.StreamLen, o.Items)
+	for i := range o.Items {
+		if o.Items[i].Chunked {
+			total += o.Items[i].Len
+		}
+	}
+	results := 0
+	for _, n := range o.Results {
+		results += n
+	}
+	if total > MaxMessage || o.MaxReply > MaxMessage || results > MaxMessage || len(o.Results) > rpcrdma1.MaxWriteChunks {
+		return ErrCallTooLong
+	}
+	o.reset()
+	size := emptyHeaderSize + r.planReply(o)
+	r.planCall(o, size)
+	return nil
+}
+
+// planReply offers memory for the reply and says how much that adds to the
+// header. A result gets a write chunk when it is large, or when the reply
+// might not fit inline; the reply itself a reply chunk when it might not fit
+// even so. A responder may send more than our receives hold when it was
+// offered no reply chunk, so "might" is taken as the largest that the upper
+// layer says.
+func (r *Requester) planReply(o *Outgoing) (size int) {
+	room := int(r.ReplyLimit()) - emptyHeaderSize
+	inline := o.MaxReply
+	for _, n := range o.Results {
+		inline += n + chunk.Pad(n)
+	}
+	fits := inline <= room
+	for i, n := range o.Results {
+		o.Written = append(o.Written, 0)
+		if fits && n < int(r.settings.DDPMinChunk) || n == 0 {
+			continue
+		}
+		// Roundup padding may be written too (RFC 5666 §3.7).
+		o.Windows = append(o.Windows, Window{Use: WriteResult, Index: i, Length: n + chunk.Pad(n)})
+		size += writeEntrySize
+	}
+	if !fits && size+o.MaxReply > room {
+		o.Windows = append(o.Windows, Window{Use: WriteReply, Length: o.MaxReply + chunk.Pad(o.MaxReply)})
+		size += replyEntrySize
+	}
+	return size
+}
+
+// planCall takes the largest item out of the stream when it is large or the
+// message does not fit inline, and the message itself when it still does not
+// fit. One item only: a kernel server mishandles two read chunks.
+func (r *Requester) planCall(o *Outgoing, size int) {
+	largest := -1
+	for i := range o.Items {
+		o.Items[i].Chunked = false
+		if largest < 0 || o.Items[i].Len > o.Items[largest].Len {
+			largest = i
+		}
+	}
+	room := int(r.SendLimit()) - size
+	if largest >= 0 && o.Items[largest].Len > 0 {
+		n := o.Items[largest].Len
+		if n >= int(r.settings.DDPMinChunk) || chunk.PiecesLength(o.StreamLen, o.Items) > room {
+			o.Items[largest].Chunked = true
+			o.Windows = append(o.Windows, Window{Use: ReadItem, Index: largest, Length: n})
+			room -= readEntrySize
+		}
+	}
+	if n := chunk.PiecesLength(o.StreamLen, o.Items); n > room {
+		o.Windows = append(o.Windows, Window{Use: ReadCall, Length: n})
+	}
+	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
+}
+
+// Pieces make up the message that is sent inline or, with a ReadCall window,
+// what that window shows.
+func (o *Outgoing) Pieces() []chunk.Piece { return o.pieces }
+
+// Launch is the event that o goes out: the caller posts what exposes its
+// windows and, once their keys are known, what Build makes. It fails with
+// ErrReplan, or when Plan's limits are exceeded by now; o then completes.
+func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
+	if o.state != outReady {
+		return acts, false
+	}
+	if o.size() > int(r.SendLimit()) {
+		acts = r.Cancel(o, acts)
+		o.Err = ErrReplan
+		return acts, false
+	}
+	o.state = outSent
+	o.credits = r.spend.Max()
+	r.Counters.Calls++
+	return acts, true
+}
+
+// size is the number of bytes of the Send.
+func (o *Outgoing) size() int {
+	n := emptyHeaderSize
+	for i := range o.Windows {
+		switch o.Windows[i].Use {
+		case ReadCall:
+			return 0 // always fits: the message is apart
+		case ReadItem:
+			n += readEntrySize
+		case WriteResult:
+			n += writeEntrySize
+		case WriteReply:
+			n += replyEntrySize
+		}
+	}
+	return n + chunk.PiecesLength(o.StreamLen, o.Items)
+}
+
+// Build builds what goes out, Header and Inline, from the windows' keys and
+// addresses.
+func (o *Outgoing) Build() {
+	h := &o.Header
+	h.XID, h.Version, h.Credits, h.Proc = o.XID, rpcrdma1.Version, o.credits, rpcrdma1.Msg
+	o.Inline = o.pieces
+	for i := range o.Windows {
+		w := &o.Windows[i]
+		seg := rpcrdma1.Segment{Handle: w.RKey, Length: uint32(w.Length), Offset: w.Addr}
+		switch w.Use {
+		case ReadCall: // planned last; goes first
+			h.Proc, o.Inline = rpcrdma1.NoMsg, nil
+			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{})
+			copy(h.Reads[1:], h.Reads)
+			h.Reads[0] = rpcrdma1.ReadSegment{Segment: seg}
+		case ReadItem:
+			pos := chunk.Position(o.Items, w.Index)
+			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: uint32(pos), Segment: seg})
+		case WriteResult:
+			h.Writes = appendChunk(h.Writes, seg)
+		case WriteReply:
+			h.Reply, h.HasReply = append(h.Reply, seg), true
+		}
+	}
+}
+
+// appendChunk appends a chunk of one segment and reuses the storage of the
+// chunk that stood there before.
+func appendChunk(list []rpcrdma1.WriteChunk, seg rpcrdma1.Segment) []rpcrdma1.WriteChunk {
+	if len(list) < cap(list) {
+		list = list[:len(list)+1]
+		last := &list[len(list)-1]
+		*last = append((*last)[:0], seg)
+		return list
+	}
+	return append(list, rpcrdma1.WriteChunk{seg})
+}

@@ -1,0 +1,161 @@
+package conn
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Receive is the event that a message arrived in the receive recv. msg stays
+// valid until recv is given back.
+func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
+	if r.dead {
+		return acts
+	}
+	r.grants.Arrive()
+	c := r.newCall()
+	if c == nil {
+		return r.fail(ErrBacklog, acts)
+	}
+	n, err := c.header.Decode(msg)
+	if r.ignorable(c, err, msg[n:]) {
+		r.free = append(r.free, c)
+		r.grants.Repost()
+		return append(acts, Action{Kind: Repost, Recv: recv})
+	}
+	if err := r.grants.Call(); err != nil {
+		return r.fail(err, acts)
+	}
+	c.XID, c.recv = c.header.XID, recv
+	if !r.started {
+		r.started = true
+		r.grants.SetTarget(r.policy())
+	}
+	acts = r.wantReceives(acts)
+	switch {
+	case r.draining:
+		return r.drop(c, acts)
+	case errors.Is(err, rpcrdma1.ErrVersion):
+		return r.refuse(c, rpcrdma1.ErrVers, acts)
+	case err != nil:
+		return r.refuse(c, rpcrdma1.ErrChunk, acts)
+	case r.live(c.XID):
+		r.Counters.Duplicates++ // its sender gets the one answer
+		return r.drop(c, acts)
+	}
+	r.Counters.Calls++
+	r.xids, c.tracked = append(r.xids, c.XID), true
+	return r.begin(c, msg[n:], acts)
+}
+
+// ignorable says whether a message is no call and gets no answer.
+func (r *Responder) ignorable(c *Call, err error, body []byte) bool {
+	if errors.Is(err, rpcrdma1.ErrShort) {
+		r.Counters.Dropped++
+		return true
+	}
+	// The error type's number is the same in all versions, and an error is
+	// never answered. DONE acknowledges nothing while replies carry no read
+	// chunks (RFC 8166 §4.4: ignored).
+	if p := c.header.Proc; p == rpcrdma1.Error || (p == rpcrdma1.Done && err == nil) {
+		r.Counters.Ignored++
+		return true
+	}
+	if err == nil && c.header.Proc == rpcrdma1.Msg {
+		if _, mtype, ok := oncrpc.MessageType(body); ok && mtype == oncrpc.MsgReply {
+			r.Counters.Ignored++
+			return true
+		}
+	}
+	return false
+}
+
+// drop drops a call without an answer.
+func (r *Responder) drop(c *Call, acts []Action) []Action {
+	r.grants.Drop()
+	r.free = append(r.free, c)
+	return append(acts, Action{Kind: Repost, Recv: c.recv})
+}
+
+// begin takes a call with a sound header: its chunks are checked, fetched if
+// there are any to read, and it is delivered.
+func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
+	if !r.checkShape(c, body) {
+		return r.refuse(c, rpcrdma1.ErrChunk, acts)
+	}
+	c.rkey, c.onlyRKey = onlyHandle(&c.header)
+	c.stream = body
+	if len(c.Reads.Chunks) == 0 {
+		return r.deliver(c, body, nil, acts)
+	}
+	c.Fetches = c.Reads.AppendReads(c.Fetches[:0], r.cfg.MaxTransfer)
+	return append(acts, Action{Kind: Fetch, Call: c})
+}
+
+// checkShape checks what can be checked before anything is fetched: type
+// against lists, segments against limits.
+func (r *Responder) checkShape(c *Call, body []byte) bool {
+	h := &c.header
+	if h.Proc != rpcrdma1.Msg && h.Proc != rpcrdma1.NoMsg {
+		return false // MSGP is an extension that is off
+	}
+	if err := c.Reads.Parse(h.Reads, readLimits); err != nil {
+		return false
+	}
+	for _, w := range h.Writes {
+		if chunk.CheckWrite(w) != nil {
+			return false
+		}
+	}
+	if chunk.CheckWrite(h.Reply) != nil {
+		return false
+	}
+	if h.Proc == rpcrdma1.NoMsg {
+		return c.Reads.Long()
+	}
+	return !c.Reads.Long() && c.Reads.Place(len(body)) == nil && sameXID(h.XID, body)
+}
+
+func sameXID(xid uint32, msg []byte) bool {
+	x, _, ok := oncrpc.MessageType(msg)
+	return ok && x == xid
+}
+
+// Fetched is the event that all RDMA Reads of a call have completed. memory[i]
+// holds the bytes of c.Reads.Chunks[i] and stays valid until Sent.
+func (r *Responder) Fetched(c *Call, memory [][]byte, acts []Action) []Action {
+	msg, items := c.stream, memory
+	if c.Reads.Long() {
+		msg, items = memory[0], memory[1:]
+		if c.Reads.Place(len(msg)) != nil || !sameXID(c.XID, msg) {
+			return r.refuse(c, rpcrdma1.ErrChunk, acts)
+		}
+	}
+	return r.deliver(c, msg, items, acts)
+}
+
+// NoMemory is the event that a call's Fetch failed for want of memory. The
+// call is answered with an error; nothing of it was read.
+func (r *Responder) NoMemory(c *Call, acts []Action) []Action {
+	return r.refuse(c, rpcrdma1.ErrChunk, acts)
+}
+
+// deliver decodes the RPC header and hands the call over. Items that would
+// lie within the header can't be.
+func (r *Responder) deliver(c *Call, msg []byte, items [][]byte, acts []Action) []Action {
+	n, err := oncrpc.DecodeCall(msg, &c.RPC)
+	if err != nil && !errors.As(err, &c.Denied) {
+		return r.refuse(c, rpcrdma1.ErrChunk, acts)
+	}
+	c.RPC.Args.Items = c.RPC.Args.Items[:0]
+	for i, at := range c.Reads.Items() {
+		if at.At < n {
+			return r.refuse(c, rpcrdma1.ErrChunk, acts)
+		}
+		c.RPC.Args.Items = append(c.RPC.Args.Items, oncrpc.Item{Pos: at.At - n, Data: items[i]})
+	}
+	c.RPC.Args.Stream = msg[n:]
+	return append(acts, Action{Kind: Deliver, Call: c})
+}

@@ -1,0 +1,107 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Reply is the event that the service is done with a call: its reply is a
+// stream of streamLen bytes with the items apart. items is used for its
+// Chunked fields and not kept.
+func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
+	h := &c.header
+	h.Proc, h.Reads = rpcrdma1.Msg, h.Reads[:0]
+	long, ok := r.shape(h, streamLen, items)
+	if !ok {
+		return r.refuse(c, rpcrdma1.ErrChunk, acts)
+	}
+	c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
+	c.writes = c.writes[:0]
+	for i := range h.Writes {
+		if i >= len(items) || !items[i].Chunked {
+			chunk.Unused(h.Writes[i])
+			continue
+		}
+		c.itemPiece[0] = chunk.Piece{From: chunk.Source(i), Len: items[i].Len}
+		c.writes, _ = chunk.Fill(c.writes, h.Writes[i], c.itemPiece[:], r.cfg.MaxTransfer)
+	}
+	inline := c.pieces
+	if long {
+		h.Proc, inline = rpcrdma1.NoMsg, nil
+		c.writes, _ = chunk.Fill(c.writes, h.Reply, c.pieces, r.cfg.MaxTransfer)
+	} else {
+		chunk.Unused(h.Reply)
+	}
+	c.Answer = Answer{
+		Header: h, Writes: c.writes, Inline: inline,
+		Invalidate: c.onlyRKey && r.Invalidates(), RKey: c.rkey,
+	}
+	if c.Answer.Invalidate {
+		r.Counters.SendsWithInvalidate++
+	}
+	r.Counters.Replies++
+	return r.answer(c, acts)
+}
+
+// shape decides how a reply travels: which items go into write chunks, and
+// whether the rest goes into the reply chunk (long). ok is false when the
+// caller offered too little for it.
+//
+// Small items stay inline while everything fits; then every item for which
+// there is a chunk moves there; what still does not fit needs the reply chunk.
+// Without one, a reply may be as long as the peer was told at connect, though
+// the limit was lowered since.
+func (r *Responder) shape(h *rpcrdma1.Header, streamLen int, items []chunk.Item) (long, ok bool) {
+	header, limit := h.Size(), int(r.SendLimit())
+	if useChunks(h.Writes, items, int(r.settings.DDPMinChunk)); header+chunk.PiecesLength(streamLen, items) <= limit {
+		return false, true
+	}
+	useChunks(h.Writes, items, 1)
+	n := chunk.PiecesLength(streamLen, items)
+	if header+n <= limit {
+		return false, true
+	}
+	if h.HasReply && uint64(n) <= chunk.Capacity(h.Reply) && header <= limit {
+		return true, true
+	}
+	return false, header+n <= int(min(r.cfg.ToldSend, r.cfg.PeerReceive))
+}
+
+// useChunks marks the items of at least least bytes that fit the write chunk
+// offered for them: the first item goes with the first chunk, and so on
+// (RFC 8166 §4.3.2).
+func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
+	for i := range items {
+		it := &items[i]
+		it.Chunked = i < len(writes) && it.Len >= max(least, 1) && uint64(it.Len) <= chunk.Capacity(writes[i])
+	}
+}
+
+// refuse answers a call with an error (RFC 8166 §4.5).
+func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, acts []Action) []Action {
+	h := &c.header
+	h.Proc, h.Err = rpcrdma1.Error, code
+	h.Low, h.High = rpcrdma1.Version, rpcrdma1.Version
+	c.Answer = Answer{Header: h, Failed: true}
+	r.Counters.Errors++
+	return r.answer(c, acts)
+}
+
+// answer gives the call's receive back, sets the grant and sends.
+func (r *Responder) answer(c *Call, acts []Action) []Action {
+	r.forget(c)
+	if r.settings.CreditsPolicy == CreditsAdaptive {
+		r.adaptive.Observe(r.grants.Held())
+		r.grants.SetTarget(r.policy())
+	}
+	grant, repost := r.grants.Answer()
+	c.header.XID, c.header.Credits = c.XID, grant
+	kind := FreeReceive
+	if repost {
+		kind = Repost
+	}
+	acts = append(acts, Action{Kind: kind, Recv: c.recv})
+	acts = r.wantReceives(acts)
+	acts = append(acts, Action{Kind: Send, Call: c})
+	return r.drained(acts)
+}

@@ -1,0 +1,249 @@
+package conn
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Outcomes of a call other than a reply.
+var (
+	// ErrCallTooLong: the call, or a bound of its reply, is over MaxMessage.
+	ErrCallTooLong = errors.New("conn: message too long")
+	// ErrTooManyCalls: too many calls wait for a credit.
+	ErrTooManyCalls = errors.New("conn: too many calls waiting for credits")
+	// ErrBadReply: the reply is malformed or does not fit the call.
+	ErrBadReply = errors.New("conn: bad reply")
+	// ErrCanceled: Cancel ended the call.
+	ErrCanceled = errors.New("conn: call canceled")
+	// ErrReplan: the settings changed so that the plan does not hold any
+	// more. Nothing was sent; plan anew.
+	ErrReplan = errors.New("conn: settings changed before the call was sent")
+)
+
+// maxWaiting is the most calls that wait for a credit.
+const maxWaiting = 4096
+
+// RequesterConfig is what is fixed when the connection is made. Sizes are in
+// bytes.
+type RequesterConfig struct {
+	// Receive is the size of our receives.
+	Receive uint32
+	// MaxReceives is the most receives that the queue pair can hold.
+	MaxReceives int
+	// FirstXID is where XIDs start; random.
+	FirstXID uint32
+	Settings *Settings
+}
+
+// RequesterCounters count what a requester saw. They only grow.
+type RequesterCounters struct {
+	Calls, Replies uint64
+	Errors         uint64 // error headers and bad replies
+	Dropped        uint64 // messages too short, or of another version
+	Stray          uint64 // replies to no call in flight: late, duplicate or made up
+}
+
+// Requester makes calls on one connection.
+type Requester struct {
+	cfg      RequesterConfig
+	settings Settings
+	spend    credit.Spend
+	xid      uint32
+	// What the peer takes and makes in one Send, in bytes.
+	peerReceive, peerSend uint32
+
+	sent    map[uint32]*Outgoing // nil value: given up, its answer outstanding
+	fencing []*Outgoing          // in no order
+	waiting []*Outgoing          // oldest first
+	header  rpcrdma1.Header      // of the message being received
+	lost    error
+
+	Counters RequesterCounters
+}
+
+// NewRequester returns a requester that has posted nothing yet; Start says
+// what to post.
+func NewRequester(cfg RequesterConfig) *Requester {
+	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
+	r.spend.Start(r.credits())
+	return r
+}
+
+// credits is the number of credits that we want.
+func (r *Requester) credits() uint32 {
+	return min(r.settings.CreditsMax, uint32(max(r.cfg.MaxReceives-credit.Slack, 1)), CreditsLimit)
+}
+
+// Connected is the event that the connection is up: the peer takes peerReceive
+// and makes peerSend bytes in one Send. Before it nothing may be planned.
+func (r *Requester) Connected(peerReceive, peerSend uint32) {
+	r.peerReceive, r.peerSend = peerReceive, peerSend
+}
+
+// Short says that not even the first receives are posted: the connection must
+// not be made.
+func (r *Requester) Short() bool { return r.spend.Limit() == 0 }
+
+// Start gives the receives to post before the connection is made.
+func (r *Requester) Start(acts []Action) []Action { return r.wantReceives(acts) }
+
+func (r *Requester) wantReceives(acts []Action) []Action {
+	if n := r.spend.Want(); n > 0 {
+		acts = append(acts, Action{Kind: PostReceives, N: int(n)})
+	}
+	return acts
+}
+
+// Posted is the event that of asked receives n were posted.
+func (r *Requester) Posted(asked, n int, acts []Action) []Action {
+	r.spend.Confirm(uint32(asked), uint32(n))
+	return r.wake(acts)
+}
+
+// SetSettings is the event that the settings changed.
+func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
+	r.settings = *s
+	r.spend.SetMax(r.credits())
+	return r.wake(r.wantReceives(acts))
+}
+
+// SendLimit is the most bytes of one Send now.
+func (r *Requester) SendLimit() uint32 { return min(r.settings.InlineSendMax, r.peerReceive) }
+
+// ReplyLimit is the most bytes of one Send of the peer.
+func (r *Requester) ReplyLimit() uint32 { return min(r.cfg.Receive, r.peerSend) }
+
+// Granted is the grant in force.
+func (r *Requester) Granted() uint32 { return r.spend.Granted() }
+
+// Begin is the event that o, which is planned, wants to be sent. With now, it
+// has a credit and an XID and may go at once (Launch); else a Ready action
+// says when.
+func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
+	if r.lost != nil {
+		return false, r.lost
+	}
+	if len(r.waiting) == 0 && r.spend.Can() {
+		r.ready(o)
+		return true, nil
+	}
+	if len(r.waiting) >= maxWaiting {
+		return false, ErrTooManyCalls
+	}
+	o.state = outWaiting
+	r.waiting = append(r.waiting, o)
+	return false, nil
+}
+
+// ready gives o a credit and an XID that is not in use.
+func (r *Requester) ready(o *Outgoing) {
+	r.spend.Call()
+	for {
+		r.xid++
+		if _, used := r.sent[r.xid]; !used {
+			break
+		}
+	}
+	o.XID, o.state = r.xid, outReady
+	r.sent[o.XID] = o
+}
+
+// wake lets calls go for which there are credits now.
+func (r *Requester) wake(acts []Action) []Action {
+	for len(r.waiting) > 0 && r.spend.Can() {
+		o := r.waiting[0]
+		r.waiting[0] = nil
+		r.waiting = r.waiting[1:]
+		r.ready(o)
+		acts = append(acts, Action{Kind: Ready, Out: o})
+	}
+	return acts
+}
+
+// Cancel is the event that the caller gives o up, before or after it was
+// sent. What o exposed is invalidated before it completes; its credit comes
+// back with the peer's answer, if it was sent.
+func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
+	switch o.state {
+	case outWaiting:
+		for i, w := range r.waiting {
+			if w == o {
+				r.waiting = append(r.waiting[:i], r.waiting[i+1:]...)
+				break
+			}
+		}
+	case outReady:
+		delete(r.sent, o.XID)
+		r.spend.Return()
+	case outSent:
+		r.sent[o.XID] = nil
+	default:
+		return acts // it completes anyhow
+	}
+	o.Err = ErrCanceled
+	acts = r.finish(o, acts)
+	return r.wake(acts)
+}
+
+// finish invalidates what o still exposes, then completes it.
+func (r *Requester) finish(o *Outgoing, acts []Action) []Action {
+	for i := range o.Windows {
+		if !o.Windows[i].Revoked && o.state == outSent {
+			o.state = outFencing
+			r.fencing = append(r.fencing, o)
+			return append(acts, Action{Kind: Fence, Out: o})
+		}
+	}
+	o.state = outIdle
+	return append(acts, Action{Kind: Complete, Out: o})
+}
+
+// Fenced is the event that a Fence has been carried out.
+func (r *Requester) Fenced(o *Outgoing, acts []Action) []Action {
+	if o.state != outFencing {
+		return acts
+	}
+	for i := range o.Windows {
+		o.Windows[i].Revoked = true
+	}
+	for i, f := range r.fencing {
+		if f == o {
+			last := len(r.fencing) - 1
+			r.fencing[i], r.fencing[last] = r.fencing[last], nil
+			r.fencing = r.fencing[:last]
+			break
+		}
+	}
+	return r.finish(o, acts)
+}
+
+// Lost is the event that the connection has ended because of err, and with it
+// all access of the peer. Every call that is with us completes with err, but for
+// those whose outcome was known.
+func (r *Requester) Lost(err error, acts []Action) []Action {
+	if r.lost != nil {
+		return acts
+	}
+	r.lost = err
+	for _, o := range r.waiting {
+		o.Err, o.state = err, outIdle
+		acts = append(acts, Action{Kind: Complete, Out: o})
+	}
+	r.waiting = nil
+	for _, o := range r.fencing {
+		o.state = outIdle
+		acts = append(acts, Action{Kind: Complete, Out: o})
+	}
+	r.fencing = nil
+	for xid, o := range r.sent {
+		delete(r.sent, xid)
+		if o == nil {
+			continue
+		}
+		o.Err, o.state = err, outIdle
+		acts = append(acts, Action{Kind: Complete, Out: o})
+	}
+	return acts
+}

@@ -1,0 +1,204 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+)
+
+// ResponderConfig is what is fixed when the connection is made. Sizes are in
+// bytes.
+type ResponderConfig struct {
+	// PeerReceive is the most that the peer takes in one Send.
+	PeerReceive uint32
+	// ToldSend is the most that the peer was told that we send. Its calls rely
+	// on that: they offer no reply chunk for what fits.
+	ToldSend uint32
+	// PeerInvalidates says that both sides agreed at connect that replies may
+	// invalidate the peer's STags.
+	PeerInvalidates bool
+	// MaxTransfer is the most that one RDMA Read or Write moves.
+	MaxTransfer uint32
+	// MaxReceives is the most receives that the queue pair can hold.
+	MaxReceives int
+	Settings    *Settings
+}
+
+// ResponderCounters count what a responder saw. They only grow.
+type ResponderCounters struct {
+	Calls, Replies      uint64
+	Errors              uint64 // ERR_VERS and ERR_CHUNK answered
+	Dropped             uint64 // messages too short to answer
+	Ignored             uint64 // DONE, ERROR and replies to calls that we never made
+	Duplicates          uint64 // calls whose XID is in progress
+	SendsWithInvalidate uint64
+}
+
+// Responder answers calls on one connection.
+type Responder struct {
+	cfg      ResponderConfig
+	settings Settings
+	grants   credit.Grants
+	adaptive credit.Adaptive
+	started  bool // the first call came
+	draining bool // new calls are dropped
+	dead     bool
+
+	calls []*Call // by Index
+	free  []*Call
+	xids  []uint32 // of calls in progress, in no order
+
+	Counters ResponderCounters
+}
+
+// backlogSpare is the number of answers that may be on their way beyond two
+// per credit, before a peer counts as one that takes no replies. A peer may
+// have its answer, and send the next call, before we see our own Send
+// complete; hence two.
+const backlogSpare = 32
+
+// NewResponder returns a responder that has posted nothing yet; Start says
+// what to post.
+func NewResponder(cfg ResponderConfig) *Responder {
+	r := &Responder{cfg: cfg, settings: *cfg.Settings}
+	r.grants.Start(r.policy())
+	return r
+}
+
+// Start gives the receives to post before the connection is made.
+func (r *Responder) Start(acts []Action) []Action { return r.wantReceives(acts) }
+
+// Posted is the event that of asked receives n were posted. Fewer keep the
+// grant where it is.
+func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
+
+// SetSettings is the event that the settings changed. They apply from the
+// next event on.
+func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
+	r.settings = *s
+	if !r.started {
+		r.grants.SetTarget(min(r.policy(), credit.Initial))
+	} else {
+		r.grants.SetTarget(r.policy())
+	}
+	return r.wantReceives(acts)
+}
+
+// policy is the grant that the settings want now.
+func (r *Responder) policy() int {
+	most := min(int(r.settings.CreditsMax), r.cfg.MaxReceives-credit.Slack, CreditsLimit)
+	if r.settings.CreditsPolicy == CreditsAdaptive {
+		return r.adaptive.Grant(int(r.settings.CreditsMin), most)
+	}
+	return max(most, 1)
+}
+
+func (r *Responder) wantReceives(acts []Action) []Action {
+	if n := r.grants.Want(); n > 0 {
+		acts = append(acts, Action{Kind: PostReceives, N: n})
+	}
+	return acts
+}
+
+// SendLimit is the most bytes of one Send now, unless a caller offered too
+// little for less.
+func (r *Responder) SendLimit() uint32 {
+	return min(r.settings.InlineSendMax, r.cfg.PeerReceive)
+}
+
+// Invalidates says whether replies may invalidate the peer's STags now.
+func (r *Responder) Invalidates() bool {
+	return r.cfg.PeerInvalidates && r.settings.RemoteInvalidationUse
+}
+
+// Granted is the last grant told to the peer.
+func (r *Responder) Granted() uint32 { return r.grants.Told() }
+
+// Slots is a bound of Call.Index so far.
+func (r *Responder) Slots() int { return len(r.calls) }
+
+// Short says that fewer receives are posted than the peer may count on: the
+// connection must not be made.
+func (r *Responder) Short() bool { return r.grants.Posted() < r.grants.Limit()+credit.Slack }
+
+// Drain is the event that the connection is to end once the calls in progress
+// are answered. Calls that come later are dropped: their sender makes them
+// again on its next connection.
+func (r *Responder) Drain(acts []Action) []Action {
+	r.draining = true
+	return r.drained(acts)
+}
+
+func (r *Responder) drained(acts []Action) []Action {
+	if r.draining && !r.dead && r.grants.Held() == 0 {
+		r.dead = true
+		acts = append(acts, Action{Kind: Disconnect})
+	}
+	return acts
+}
+
+// Busy is the number of calls not answered yet.
+func (r *Responder) Busy() int { return r.grants.Held() }
+
+// newCall takes a free slot; nil when there are more than a peer that takes
+// its replies can ever need.
+func (r *Responder) newCall() *Call {
+	if n := len(r.free); n > 0 {
+		c := r.free[n-1]
+		r.free = r.free[:n-1]
+		return c
+	}
+	if len(r.calls) >= 2*max(r.grants.Limit(), r.grants.Target())+backlogSpare {
+		return nil
+	}
+	c := &Call{Index: len(r.calls)}
+	r.calls = append(r.calls, c)
+	return c
+}
+
+// Sent is the event that a Send action's work requests have completed, and
+// that nothing refers to the call any more.
+func (r *Responder) Sent(c *Call) {
+	c.RPC.Args.Stream = nil
+	clear(c.RPC.Args.Items)
+	c.RPC.Cred.Body, c.RPC.Verf.Body = nil, nil
+	c.stream, c.Denied = nil, nil
+	r.free = append(r.free, c)
+}
+
+// fail ends the connection, once.
+func (r *Responder) fail(err error, acts []Action) []Action {
+	if r.dead {
+		return acts
+	}
+	r.dead = true
+	return append(acts, Action{Kind: Fail, Err: err})
+}
+
+// live and forget keep the XIDs of the calls in progress. They are few and
+// lie in a few cache lines: cheaper than a map.
+func (r *Responder) live(xid uint32) bool {
+	for _, x := range r.xids {
+		if x == xid {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Responder) forget(c *Call) {
+	if !c.tracked {
+		return
+	}
+	c.tracked = false
+	for i, x := range r.xids {
+		if x == c.XID {
+			last := len(r.xids) - 1
+			r.xids[i] = r.xids[last]
+			r.xids = r.xids[:last]
+			return
+		}
+	}
+}
+
+// readLimits bound a call's read list.
+var readLimits = chunk.Limits{MaxChunks: maxReadChunks, MaxLength: MaxMessage}

@@ -1,0 +1,120 @@
+package rpcrdma
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+
+	"github.com/rdmad/rdmad/rpcrdma/transport"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// ListenConfig is what a listener is made with; the zero value is good.
+type ListenConfig struct {
+	// Logger takes what concerns no single connection; nil is slog.Default.
+	Logger *slog.Logger
+	// MemoryLimit bounds the registered memory of all connections together,
+	// in bytes; 0 is 512 MiB.
+	MemoryLimit int64
+}
+
+// Listener accepts connections. All of them share its memory.
+type Listener struct {
+	provider rdmacm.Provider
+	cm       rdmacm.Listener
+	cfg      ListenConfig
+
+	mu     sync.Mutex
+	hosts  map[verbs.Device]*transport.Host
+	conns  int // requests and connections that may use a host
+	closed bool
+}
+
+// Listen binds to host:port on a provider; port 0 picks one.
+func Listen(ctx context.Context, p rdmacm.Provider, address string, cfg ListenConfig) (*Listener, error) {
+	cm, err := p.Listen(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("rpcrdma: listen on %s: %w", address, err)
+	}
+	return &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*transport.Host)}, nil
+}
+
+// Addr is the address that the listener is bound to.
+func (l *Listener) Addr() netip.AddrPort { return l.cm.Addr() }
+
+// Accept waits for the next connection request. It fails with ctx.Err() or,
+// after Close, verbs.ErrClosed.
+func (l *Listener) Accept(ctx context.Context) (*Request, error) {
+	id, err := l.cm.GetRequest(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("rpcrdma: accept on %v: %w", l.Addr(), err)
+	}
+	return &Request{listener: l, id: id}, nil
+}
+
+// Close stops listening. Connections that are up live on; the listener's
+// memory is freed when the last of them ends.
+func (l *Listener) Close() error {
+	err := l.cm.Close()
+	l.mu.Lock()
+	l.closed = true
+	hosts := l.unused()
+	l.mu.Unlock()
+	closeHosts(hosts)
+	return err
+}
+
+// host gives the host for a connection on dev, and counts it as a user.
+func (l *Listener) host(dev verbs.Device) (*transport.Host, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, verbs.ErrClosed
+	}
+	h := l.hosts[dev]
+	if h == nil {
+		var err error
+		h, err = transport.NewHost(transport.HostConfig{
+			Device: dev, Role: transport.RoleResponder, MemoryLimit: l.cfg.MemoryLimit, Logger: l.cfg.Logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+		l.hosts[dev] = h
+	}
+	l.conns++
+	return h, nil
+}
+
+// leave counts a user of a host less.
+func (l *Listener) leave() {
+	l.mu.Lock()
+	l.conns--
+	hosts := l.unused()
+	l.mu.Unlock()
+	closeHosts(hosts)
+}
+
+// unused takes the hosts away once nobody needs them any more.
+func (l *Listener) unused() []*transport.Host {
+	if !l.closed || l.conns > 0 {
+		return nil
+	}
+	hosts := make([]*transport.Host, 0, len(l.hosts))
+	for _, h := range l.hosts {
+		hosts = append(hosts, h)
+	}
+	l.hosts = nil
+	return hosts
+}
+
+func closeHosts(hosts []*transport.Host) {
+	for _, h := range hosts {
+		if err := h.Close(); err != nil {
+			slog.Error("registered memory leaked", "error", err)
+		}
+	}
+}

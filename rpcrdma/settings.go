@@ -1,0 +1,62 @@
+package rpcrdma
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/transport"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Settings are the live settings of one connection.
+type Settings = conn.Settings
+
+// DefaultSettings are the values in force when nobody set anything.
+func DefaultSettings() Settings { return conn.DefaultSettings() }
+
+// Stats count what a connection did. They only grow.
+type Stats = transport.Stats
+
+// Error is the end of a connection, with both addresses and the reason.
+type Error = transport.Error
+
+// Info is what is in force on a connection now.
+type Info struct {
+	Local, Peer netip.AddrPort
+	Provider    string
+	RPCVersion  int // of RPC-over-RDMA
+	// InlineSend is the most of one Send that we make, InlineReceive of one
+	// that we take.
+	InlineSend, InlineReceive uint32
+	CreditsGranted            uint32
+	// RemoteInvalidation: both sides agreed at connect, and its use is on.
+	RemoteInvalidation bool
+	Since              time.Time
+}
+
+// receiveSize is the receive size that private data can say: settings are in
+// bytes, private data in KiB.
+func receiveSize(s *Settings) uint32 {
+	n := min(max(s.InlineReceiveSize, wire.MinSize), wire.MaxSize)
+	return n / wire.SizeUnit * wire.SizeUnit
+}
+
+// privateData is what we tell the peer at connect (RFC 8797).
+func privateData(s *Settings, accepts bool) wire.PrivateData {
+	return wire.PrivateData{
+		RemoteInvalidation: accepts,
+		SendSize:           s.InlineSendMax,
+		ReceiveSize:        receiveSize(s),
+	}
+}
+
+// maxReads is the number of RDMA Reads that we offer or ask for at once; what
+// a kernel client offers.
+const maxReads = 128
+
+func depth(limit int) int { return min(maxReads, limit) }
+
+func readsIn(d verbs.Device) int  { return depth(d.Attr().MaxQPRdAtom) }
+func readsOut(d verbs.Device) int { return depth(d.Attr().MaxQPInitRdAtom) }

@@ -1,0 +1,237 @@
+package transport
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// replied gives the core the reply that a service made. The arguments are no
+// longer needed.
+func (r *Responder) replied(c *call) {
+	if !c.wellFormed() {
+		c.reply.Release()
+		c.reply.Stream = oncrpc.AppendError(c.reply.Stream[:0], c.call.XID, &oncrpc.AcceptError{Stat: oncrpc.SystemErr})
+		r.host.log.Error("service made an impossible reply", "peer", r.peer, "program", c.call.RPC.Program, "procedure", c.call.RPC.Procedure)
+	}
+	c.plan = c.plan[:0]
+	for i := range c.reply.Items {
+		it := &c.reply.Items[i]
+		c.plan = append(c.plan, chunk.Item{Pos: it.Pos, Len: it.Len})
+	}
+	r.acts = r.core.Reply(c.call, len(c.reply.Stream), c.plan, r.acts)
+	c.releaseFetched()
+	r.nextFetch()
+}
+
+// wellFormed checks the service's items: in order, within the stream, within
+// their buffers.
+func (c *call) wellFormed() bool {
+	last := 0
+	for i := range c.reply.Items {
+		it := &c.reply.Items[i]
+		if it.Pos < last || it.Pos > len(c.reply.Stream) || it.Len < 0 || it.Len > len(it.Buf.Bytes()) {
+			return false
+		}
+		last = it.Pos
+	}
+	return true
+}
+
+// send posts a call's answer: its RDMA Writes, then its Send.
+func (r *Responder) send(c *call) {
+	a := &c.call.Answer
+	o := r.sq.newOp(opAnswer, c.call.Index)
+	if a.Failed {
+		if c.buf == nil {
+			c.head = a.Header.Size()
+			if c.buf = r.buffer(c.head); c.buf == nil {
+				return
+			}
+		}
+		r.sendHeader(o, c, nil)
+		r.releaseReply(c)
+	} else if !r.place(o, c) {
+		return
+	}
+	r.stats.Sends++
+	o.hold(c.buf)
+	c.buf = nil
+	r.submit(o)
+	if o.signal || o.posted < len(o.wrs) || r.dead {
+		o.signal = true
+		return
+	}
+	o.detached = true
+	r.sent(c)
+}
+
+// releaseReply gives back a reply that is not sent.
+func (r *Responder) releaseReply(c *call) {
+	c.reply.Release()
+	c.reply.Stream = nil
+	c.releaseFetched()
+}
+
+// place adds a reply's requests to o.
+func (r *Responder) place(o *op, c *call) bool {
+	a := &c.call.Answer
+	if !r.locate(o, c) {
+		return false
+	}
+	for i := range a.Writes {
+		w := &a.Writes[i]
+		o.wrs = append(o.wrs, verbs.SendWR{
+			Op: verbs.OpRDMAWrite, SGL: o.sgl(r.piece(c, w.From, w.Off, w.Length)),
+			RemoteAddr: w.Addr, RKey: w.RKey,
+		})
+		r.stats.RDMAWrites++
+		r.stats.BytesSent += uint64(w.Length)
+	}
+	return r.sendHeader(o, c, a.Inline)
+}
+
+// locate finds out where the reply's stream and items are sent from. What
+// is not in registered memory of ours is copied there or registered for the
+// time being.
+func (r *Responder) locate(o *op, c *call) bool {
+	o.signal = len(c.reply.Items) > 0
+	if s := c.reply.Stream; len(s) > 0 && &s[0] == &c.buf.Bytes()[c.head] {
+		c.stream = source{c.buf, c.head}
+	} else if b := r.stage(o, s); b != nil {
+		c.stream = source{b, 0}
+	} else {
+		return false
+	}
+	for i := range c.reply.Items {
+		it := &c.reply.Items[i]
+		b, ok := it.Buf.(*regmem.Buffer)
+		if !ok || !b.Of(r.host.pool) {
+			if b = r.stage(o, it.Buf.Bytes()[:it.Len]); b == nil {
+				return false
+			}
+		}
+		c.sources = append(c.sources, source{b, 0})
+	}
+	return true
+}
+
+// stage brings data into registered memory until o ends: a copy in the pool
+// or, when that is full, a registration.
+func (r *Responder) stage(o *op, data []byte) *regmem.Buffer {
+	o.signal = true
+	b := r.host.pool.TryAlloc(len(data), regmem.Service)
+	if b != nil {
+		copy(b.Bytes(), data)
+	} else {
+		var err error
+		if b, err = r.host.pool.Register(data); err != nil {
+			r.dieLocked(err)
+			return nil
+		}
+		r.stats.Registrations++
+	}
+	o.hold(b)
+	return b
+}
+
+// piece names a piece of a reply.
+func (r *Responder) piece(c *call, from chunk.Source, off, n int) verbs.SGE {
+	switch from {
+	case chunk.Stream:
+		return c.stream.sge(off, n)
+	case chunk.Zeros:
+		return r.host.zeros.SGE(0, n)
+	}
+	return c.sources[from].sge(off, n)
+}
+
+// sendHeader adds the Send: the header, right before the stream in buf, and
+// the pieces. Pieces beyond what a Send may have are copied together.
+func (r *Responder) sendHeader(o *op, c *call, inline []chunk.Piece) bool {
+	a := &c.call.Answer
+	head := source{c.buf, c.head}
+	first, ok := r.header(o, head, a.Header)
+	if !ok {
+		return false
+	}
+	at := len(o.sges)
+	if len(inline) > 0 && inline[0].From == chunk.Stream && c.stream == head && head.follows(first) {
+		first.Length += inline[0].Len
+		inline = inline[1:]
+	}
+	o.sges = append(o.sges, first)
+	if len(inline) >= r.maxSend() {
+		b := r.gather(o, c, inline)
+		if b == nil {
+			return false
+		}
+		n := 0
+		for _, p := range inline {
+			n += p.Len
+		}
+		o.sges = append(o.sges, b.SGE(0, n))
+		inline = nil
+	}
+	for _, p := range inline {
+		o.sges = append(o.sges, r.piece(c, p.From, p.Off, p.Len))
+	}
+	wr := verbs.SendWR{Op: verbs.OpSend, SGL: o.sges[at:len(o.sges):len(o.sges)]}
+	if a.Invalidate {
+		wr.Op, wr.InvalidateRKey = verbs.OpSendInvalidate, a.RKey
+	}
+	for _, s := range wr.SGL {
+		r.stats.BytesSent += uint64(s.Length)
+	}
+	o.wrs = append(o.wrs, wr)
+	return true
+}
+
+// header encodes a header so that it ends at end. A header that settings
+// allow now, and did not when the call was delivered, gets memory of its own.
+func (r *Responder) header(o *op, end source, h *rpcrdma1.Header) (verbs.SGE, bool) {
+	size := h.Size()
+	if size > end.off {
+		b := r.buffer(size)
+		if b == nil {
+			return verbs.SGE{}, false
+		}
+		o.hold(b)
+		end = source{b, size}
+	}
+	start := end.off - size
+	h.Append(end.buf.Bytes()[start:start:end.off])
+	return end.buf.SGE(start, size), true
+}
+
+// maxSend is the number of entries that a Send may have.
+func (r *Responder) maxSend() int { return min(maxSGE, r.host.attr.MaxSGE) }
+
+// gather copies pieces together.
+func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) *regmem.Buffer {
+	n := 0
+	for _, p := range pieces {
+		n += p.Len
+	}
+	b := r.buffer(n)
+	if b == nil {
+		return nil
+	}
+	o.signal = true
+	o.hold(b)
+	dst := b.Bytes()[:0]
+	for _, p := range pieces {
+		s := r.piece(c, p.From, p.Off, p.Len)
+		dst = append(dst, s.MR.Bytes()[s.Offset:s.Offset+s.Length]...)
+	}
+	return b
+}
+
+// sent ends a call whose answer is on its way and holds its buffers itself,
+// or has completed.
+func (r *Responder) sent(c *call) {
+	r.core.Sent(c.call)
+	c.release()
+}

@@ -1,0 +1,73 @@
+// Package transport runs the actions of package conn on verbs: one queue pair
+// and one completion queue per connection, pooled registered memory, a
+// goroutine per connection that polls, workers that run the service.
+//
+// A Host is what the connections of one listener or dialer share: protection
+// domain, memory, workers, one ticking goroutine. A link is one connection
+// with its queues, whatever its role; Responder and Requester are the roles.
+//
+// A caller's duties:
+//
+//   - Close every connection, then the Host;
+//   - not to call Close or Drain of a connection from its own handler, which
+//     they wait for.
+//
+// Locks. link.mu guards the protocol core and the posting of its connection,
+// so that what the core decides and what the device is given have one order.
+// It is held while work is posted, never while somebody waits or a service
+// runs. Order: Host.mu, link.mu, regmem.Pool.mu, the provider's.
+//
+// Memory of a connection, besides a few KiB of bookkeeping: (8 + 2) receives
+// until its first call, then (credits + 2), each of inline.receive_size; per
+// call in progress twice the inline send limit, and while they are there its
+// read chunks and its reply. An idle connection holds receives only.
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+var (
+	// ErrClosed: the connection or the host was closed here.
+	ErrClosed = errors.New("transport: closed")
+	// ErrDraining: the connection takes no more calls.
+	ErrDraining = errors.New("transport: draining")
+	// ErrNoMemory: not even the first receives could be had.
+	ErrNoMemory = errors.New("transport: out of registered memory")
+	// ErrStalled: the peer lets RDMA operations or Sends make no progress.
+	ErrStalled = errors.New("transport: peer stalls")
+)
+
+// Error is the end of a connection, told in one line.
+type Error struct {
+	Local, Peer netip.AddrPort
+	Reason      error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("rpcrdma %v: peer %v: %v", e.Local, e.Peer, e.Reason)
+}
+
+func (e *Error) Unwrap() error { return e.Reason }
+
+const (
+	// tick is the time between two looks at a connection's progress; an
+	// operation that stood still for stallTicks of them ends it.
+	tick       = 5 * time.Second
+	stallTicks = 6
+
+	// sendDepth is the number of send-queue slots asked for; longer chains
+	// are posted as slots come free.
+	sendDepth = 256
+	// signalEvery bounds the number of Sends in a row without a completion.
+	signalEvery = 16
+	// maxSGE is the number of pieces of one Send asked for: header with
+	// stream, item, padding, rest of the stream. Messages with more are
+	// copied together.
+	maxSGE = 4
+	// pollBatch is the number of completions taken at once.
+	pollBatch = 32
+)

@@ -1,0 +1,179 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Role says what a host's connections do, and with it which rights its memory
+// needs.
+type Role uint8
+
+const (
+	// RoleResponder exposes nothing: its memory has local rights only.
+	RoleResponder Role = iota
+	// RoleRequester exposes parts of its memory to peers, through windows.
+	RoleRequester
+)
+
+// DefaultMemoryLimit bounds a host's pooled memory when nobody says
+// otherwise, in bytes.
+const DefaultMemoryLimit = 512 << 20
+
+// HostConfig is what a Host is made with.
+type HostConfig struct {
+	Device verbs.Device
+	Role   Role
+	// MemoryLimit bounds the pooled registered memory, in bytes; 0 is
+	// DefaultMemoryLimit.
+	MemoryLimit int64
+	Logger      *slog.Logger // nil is slog.Default
+}
+
+// Host is what the connections of one listener or dialer share.
+type Host struct {
+	dev  verbs.Device
+	attr verbs.DeviceAttr
+	pd   verbs.PD
+	pool *regmem.Pool
+	log  *slog.Logger
+	// zeros is what roundup padding is sent from.
+	zeros   *regmem.Buffer
+	workers workers
+
+	mu     sync.Mutex
+	links  map[*link]struct{}
+	closed bool
+	stop   context.CancelFunc
+	ticker sync.WaitGroup
+}
+
+// NewHost makes a host. It holds one protection domain and starts one
+// goroutine.
+func NewHost(cfg HostConfig) (*Host, error) {
+	pd, err := cfg.Device.AllocPD()
+	if err != nil {
+		return nil, fmt.Errorf("transport: allocate PD: %w", err)
+	}
+	access := verbs.AccessLocalWrite
+	if cfg.Role == RoleRequester {
+		access |= verbs.AccessRemoteRead | verbs.AccessRemoteWrite
+	}
+	if cfg.MemoryLimit == 0 {
+		cfg.MemoryLimit = DefaultMemoryLimit
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	h := &Host{
+		dev: cfg.Device, attr: cfg.Device.Attr(), pd: pd,
+		pool:  regmem.New(pd, access, cfg.MemoryLimit),
+		log:   cfg.Logger,
+		links: make(map[*link]struct{}),
+	}
+	if h.zeros, err = h.pool.Alloc(context.Background(), 4, regmem.Service); err != nil {
+		pd.Close()
+		return nil, fmt.Errorf("transport: register memory: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	h.stop = stop
+	h.workers.start()
+	h.ticker.Go(func() { h.ticks(ctx) })
+	return h, nil
+}
+
+// Memory gives the present numbers of the host's memory.
+func (h *Host) Memory() regmem.Stats { return h.pool.Stats() }
+
+// Connections is the number of connections not ended.
+func (h *Host) Connections() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.links)
+}
+
+// ticks looks after connections that make no progress and after memory that
+// nobody uses.
+func (h *Host) ticks(ctx context.Context) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	var links []*link
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		links = links[:0]
+		h.mu.Lock()
+		for l := range h.links {
+			links = append(links, l)
+		}
+		h.mu.Unlock()
+		for i, l := range links {
+			l.tick()
+			links[i] = nil
+		}
+		h.pool.Trim()
+	}
+}
+
+func (h *Host) add(l *link) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return ErrClosed
+	}
+	h.links[l] = struct{}{}
+	return nil
+}
+
+func (h *Host) remove(l *link) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.links, l)
+}
+
+// Close ends all connections, waits for them, and frees everything.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	links := make([]*link, 0, len(h.links))
+	for l := range h.links {
+		links = append(links, l)
+	}
+	h.mu.Unlock()
+	for _, l := range links {
+		l.fail(nil)
+	}
+	for _, l := range links {
+		<-l.done
+	}
+	h.stop()
+	h.ticker.Wait()
+	h.workers.close()
+	h.zeros.Release()
+	if err := h.pool.Close(); err != nil {
+		return err
+	}
+	return h.pd.Close()
+}
+
+// must gives a buffer of at least n bytes to those who can't wait: from the
+// pool, else registered for itself.
+func (h *Host) must(n int) (*regmem.Buffer, error) {
+	if b := h.pool.TryAlloc(n, regmem.Service); b != nil {
+		return b, nil
+	}
+	return h.pool.Register(make([]byte, n))
+}

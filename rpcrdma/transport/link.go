@@ -1,0 +1,277 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// role is what a link does with what happens on it. All methods are called
+// with link.mu held.
+type role interface {
+	// received: a message arrived in the receive at.
+	received(at uint32, msg []byte, inv conn.Invalidation)
+	// exposed: an opExpose is posted; its Send is to be added.
+	exposed(o *op)
+	// ended: an op that is not detached has completed.
+	ended(o *op)
+	// lost: the connection ended because of err and its queue pair is
+	// destroyed; no event follows.
+	lost(err error)
+	// free gives back what calls hold. The queue pair is gone and no worker
+	// is left.
+	free()
+}
+
+// link is one connection with its queues.
+type link struct {
+	host   *Host
+	id     rdmacm.ID
+	cq     verbs.CQ
+	qp     verbs.QP
+	role   role
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+	done   chan struct{}  // closed when everything is freed
+	busy   sync.WaitGroup // workers and waiters with a call of this link
+
+	mu     sync.Mutex
+	sq     sendQueue
+	rq     receives
+	dead   bool  // no more events
+	reason error // why it ended
+	ending bool  // disconnect once everything is posted
+	stats  Stats
+	wc     [pollBatch]verbs.WC
+	over   []*op // ended ops of one completion
+}
+
+// newLink creates the queues of a connection being made. id becomes the
+// link's when there is no error.
+func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
+	l := &link{host: h, id: id, done: make(chan struct{})}
+	sends := min(sendDepth, h.attr.MaxQPWR)
+	recvs := min(conn.CreditsLimit+credit.Slack, h.attr.MaxQPWR)
+	cq, err := h.dev.CreateCQ(min(sends+recvs, h.attr.MaxCQE))
+	if err != nil {
+		return nil, fmt.Errorf("transport: create CQ: %w", err)
+	}
+	qp, err := id.CreateQP(h.pd, verbs.QPAttr{
+		SendCQ: cq, RecvCQ: cq,
+		MaxSendWR: sends, MaxRecvWR: recvs,
+		MaxSendSGE: min(maxSGE, h.attr.MaxSGE), MaxRecvSGE: 1,
+	})
+	if err != nil {
+		cq.Close()
+		return nil, fmt.Errorf("transport: create QP: %w", err)
+	}
+	l.cq, l.qp = cq, qp
+	l.sq = sendQueue{qp: qp, depth: sends}
+	l.rq = receives{qp: qp, pool: h.pool, size: int(receiveSize)}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l, nil
+}
+
+// maxReceives is the most receives that the queue pair takes.
+func (l *link) maxReceives() int { return min(conn.CreditsLimit+credit.Slack, l.host.attr.MaxQPWR) }
+
+// abandon frees a link that never came up.
+func (l *link) abandon() {
+	l.cancel()
+	l.qp.Close()
+	l.rq.releaseAll()
+	l.cq.Close()
+}
+
+// start begins to poll. The connection is up.
+func (l *link) start() error {
+	if err := l.host.add(l); err != nil {
+		return err
+	}
+	go l.poll()
+	return nil
+}
+
+// poll takes completions until the connection ends, then frees everything.
+func (l *link) poll() {
+	for l.cq.Wait(l.ctx) == nil {
+		if !l.drainCQ() {
+			break
+		}
+	}
+	l.teardown()
+}
+
+// drainCQ handles all completions there are; false ends the connection.
+func (l *link) drainCQ() bool {
+	for {
+		n := l.cq.Poll(l.wc[:])
+		if n == 0 {
+			return true
+		}
+		l.mu.Lock()
+		for i := range l.wc[:n] {
+			if !l.complete(&l.wc[i]) {
+				l.mu.Unlock()
+				return false
+			}
+		}
+		l.mu.Unlock()
+	}
+}
+
+// complete handles one completion.
+func (l *link) complete(wc *verbs.WC) bool {
+	switch {
+	case l.dead:
+		return false
+	case wc.Status != verbs.WCSuccess:
+		l.dieLocked(l.failure(wc))
+		return false
+	case wc.Op == verbs.WCRecv:
+		at := uint32(wc.ID &^ receiveID)
+		l.stats.Receives++
+		l.stats.BytesReceived += uint64(wc.ByteLen)
+		inv := conn.Invalidation{Did: wc.WithInvalidate, RKey: wc.Invalidated}
+		l.role.received(at, l.rq.bytes(at, wc.ByteLen), inv)
+	default:
+		l.over = l.sq.completed(l.over[:0])
+		for i, o := range l.over {
+			if !o.detached {
+				l.role.ended(o)
+			}
+			o.release()
+			l.sq.recycle(o)
+			l.over[i] = nil
+		}
+	}
+	l.pump()
+	return !l.dead
+}
+
+// failure says why a completion failed: what the queue pair knows, else its
+// status.
+func (l *link) failure(wc *verbs.WC) error {
+	err := l.qp.Err()
+	switch {
+	case errors.Is(err, verbs.ErrDisconnected):
+		return nil
+	case wc.Status == verbs.WCWRFlushErr && err != nil:
+		return err
+	case err != nil:
+		return fmt.Errorf("%v: %w", wc.Status, err)
+	}
+	return errors.New(wc.Status.String())
+}
+
+// submit queues an op and posts what there is room for.
+func (l *link) submit(o *op) {
+	l.sq.pending.push(o)
+	l.pump()
+}
+
+// pump posts pending ops in order. Its calls nest when the role adds requests.
+func (l *link) pump() {
+	for !l.dead && l.sq.pending.len() > 0 {
+		o := l.sq.pending.peek()
+		if o.kind == opExpose && o.posted == len(o.wrs) {
+			l.role.exposed(o)
+			continue
+		}
+		whole, err := l.sq.post(o)
+		if err != nil {
+			l.dieLocked(err)
+			return
+		}
+		if !whole {
+			return
+		}
+		if o.kind != opExpose {
+			l.sq.pending.pop()
+		}
+	}
+	if l.ending && !l.dead && l.sq.idle() {
+		l.ending = false
+		l.id.Disconnect()
+	}
+}
+
+// fail ends the connection because of err; nil is an orderly end.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dieLocked(err)
+}
+
+// dieLocked notes the end of the connection; poll frees it.
+func (l *link) dieLocked(err error) {
+	if l.dead {
+		return
+	}
+	l.dead = true
+	if err != nil {
+		l.reason = &Error{Local: l.id.LocalAddr(), Peer: l.id.RemoteAddr(), Reason: err}
+	}
+	l.cancel()
+}
+
+// tick ends a connection that makes no progress.
+func (l *link) tick() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.dead && l.sq.stalled() {
+		l.dieLocked(ErrStalled)
+	}
+}
+
+// teardown destroys the queue pair, waits for the workers, and frees all that
+// the connection held.
+func (l *link) teardown() {
+	l.fail(verbs.ErrClosed) // unless it has ended already
+	if l.reason == nil {
+		l.id.Disconnect()
+	}
+	l.id.Close()
+	lost := l.reason
+	if lost == nil {
+		lost = &Error{Local: l.id.LocalAddr(), Peer: l.id.RemoteAddr(), Reason: verbs.ErrDisconnected}
+	}
+	l.mu.Lock()
+	l.role.lost(lost)
+	l.mu.Unlock()
+	l.busy.Wait()
+	l.mu.Lock()
+	l.role.free()
+	l.sq.releaseAll()
+	l.rq.releaseAll()
+	l.mu.Unlock()
+	l.cq.Close()
+	l.host.remove(l)
+	close(l.done)
+}
+
+// err is why the connection ended; nil while it is up and after an orderly
+// end.
+func (l *link) err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reason
+}
+
+// buffer gives a buffer of the pool to somebody who can't wait, or ends the
+// connection.
+func (l *link) buffer(n int) *regmem.Buffer {
+	b, err := l.host.must(n)
+	if err != nil {
+		l.dieLocked(err)
+		return nil
+	}
+	return b
+}

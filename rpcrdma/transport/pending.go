@@ -1,0 +1,171 @@
+package transport
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// headRoom is room for the largest header that a requester makes, in bytes.
+const headRoom = 512
+
+// pending is what the transport keeps for a call being made.
+type pending struct {
+	out  conn.Outgoing
+	done chan struct{} // a token when the call is over
+
+	// message holds the header, which ends at headRoom, and the call message,
+	// which begins there.
+	message *regmem.Buffer
+	// header holds the header in place of message, when the peer reads that.
+	header *regmem.Buffer
+	// memory is what window i exposes, from offset memoryOff; owned says
+	// that it is ours to release.
+	memory  []exposed
+	windows []*window // as out.Windows, from Launch until they are fenced
+	reply   []byte    // reply message that came inline
+
+	exposing bool // the binds are not posted yet
+	fenceDue bool // to be fenced once they are
+}
+
+// exposed is the memory under a window.
+type exposed struct {
+	buf   *regmem.Buffer
+	off   int
+	owned bool
+}
+
+// acquire takes a pending call.
+func (r *Requester) acquire() (*pending, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.dead && r.reason != nil:
+		return nil, r.reason
+	case r.dead:
+		return nil, ErrClosed
+	case r.draining:
+		return nil, ErrDraining
+	}
+	r.inCalls++
+	if n := len(r.idle); n > 0 {
+		p := r.idle[n-1]
+		r.idle = r.idle[:n-1]
+		return p, nil
+	}
+	p := &pending{done: make(chan struct{}, 1)}
+	p.out.Tag = len(r.pend)
+	r.pend = append(r.pend, p)
+	return p, nil
+}
+
+// release gives a pending call back, whose outcome was taken.
+func (r *Requester) release(p *pending) {
+	p.freeMemory()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idle = append(r.idle, p)
+	r.inCalls--
+	r.drained()
+}
+
+// freeMemory gives back what the call holds but its windows.
+func (p *pending) freeMemory() {
+	for _, b := range []**regmem.Buffer{&p.message, &p.header} {
+		if *b != nil {
+			(*b).Release()
+			*b = nil
+		}
+	}
+	for i, m := range p.memory {
+		if m.owned {
+			m.buf.Release()
+		}
+		p.memory[i] = exposed{}
+	}
+	p.memory = p.memory[:0]
+}
+
+// compose writes the call message with everything that is not in a chunk of
+// its own. Its XID is set when it is known.
+func (p *pending) compose(c *RPC) {
+	hdr := oncrpc.Call{Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf}
+	room := p.message.Bytes()
+	dst := oncrpc.AppendCall(room[headRoom:headRoom], &hdr)
+	off := 0
+	for i := range c.Items {
+		it := &c.Items[i]
+		if p.out.Items[i].Chunked {
+			continue
+		}
+		dst = append(dst, c.Args[off:it.Pos]...)
+		off = it.Pos
+		dst = append(dst, it.Buf.Bytes()[:it.Len]...)
+		dst = xdr.AppendPad(dst, it.Len)
+	}
+	_ = append(dst, c.Args[off:]...)
+}
+
+// launch sends a call that has a credit: binds its windows, then sends.
+func (r *Requester) launch(p *pending) {
+	var ok bool
+	if r.acts, ok = r.core.Launch(&p.out, r.acts); !ok {
+		return
+	}
+	setXID(p.message.Bytes()[headRoom:], p.out.XID)
+	o := r.sq.newOp(opExpose, p.out.Tag)
+	for i := range p.out.Windows {
+		m := &p.memory[i]
+		w, err := r.expose(o, m.buf, m.off, p.out.Windows[i].Length, p.out.Windows[i].Use)
+		if err != nil {
+			r.sq.recycle(o)
+			r.dieLocked(err)
+			return
+		}
+		p.windows = append(p.windows, w)
+	}
+	p.exposing, p.fenceDue = true, false
+	r.submit(o)
+}
+
+// exposed implements role: the windows have their keys, the Send follows.
+func (r *Requester) exposed(o *op) {
+	p := r.pend[o.slot]
+	for i, w := range p.windows {
+		p.out.Windows[i].RKey, p.out.Windows[i].Addr = w.rkey(), w.addr()
+	}
+	p.out.Build()
+	h := &p.out.Header
+	size := h.Size()
+	length := size
+	buf := &p.header
+	if len(p.out.Inline) > 0 {
+		buf = &p.message
+		length += chunk.PiecesLength(p.out.StreamLen, p.out.Items)
+	}
+	start := headRoom - size
+	h.Append((*buf).Bytes()[start:start:headRoom])
+	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, SGL: o.sgl((*buf).SGE(start, length))})
+	o.kind = opRequest
+	r.stats.Sends++
+	r.stats.BytesSent += uint64(length)
+	// The call may be over before its Send completes.
+	o.hold(*buf)
+	*buf = nil
+	p.exposing = false
+	if p.fenceDue {
+		p.fenceDue = false
+		r.fence(p)
+		r.carryOut()
+	}
+}
+
+// completed implements the Complete action: the caller may look.
+func (r *Requester) completed(p *pending) {
+	r.recycleWindows(p)
+	p.done <- struct{}{}
+}

@@ -1,0 +1,229 @@
+package transport
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// Requester makes calls on one connection.
+type Requester struct {
+	*link
+	memory serviceMemory
+
+	// Under link.mu:
+	core     *conn.Requester
+	acts     []conn.Action
+	running  bool // acts are being carried out
+	draining bool
+	inCalls  int        // calls begun and not over
+	windows  []*window  // free
+	all      []*window  // all there are, to be closed
+	pend     []*pending // by slot
+	idle     []*pending
+}
+
+var _ role = (*Requester)(nil)
+
+// NewRequester makes the queues of a connection to be made and posts nothing
+// yet. Connected sets it up once the peer's limits are known and before the
+// first call; Abandon frees it if the connection never comes up.
+func NewRequester(h *Host, id rdmacm.ID, s *conn.Settings) (*Requester, error) {
+	l, err := newLink(h, id, s.InlineReceiveSize)
+	if err != nil {
+		return nil, err
+	}
+	r := &Requester{link: l, memory: serviceMemory{h.pool}}
+	l.role = r
+	r.core = conn.NewRequester(conn.RequesterConfig{
+		Receive:     s.InlineReceiveSize,
+		MaxReceives: l.maxReceives(),
+		FirstXID:    rand.Uint32(),
+		Settings:    s,
+	})
+	l.mu.Lock()
+	r.acts = r.core.Start(r.acts)
+	r.carryOut()
+	bad := l.dead || r.core.Short()
+	l.mu.Unlock()
+	if bad {
+		l.abandon()
+		return nil, ErrNoMemory
+	}
+	return r, nil
+}
+
+// Start begins to work. The connection is up; peerReceive and peerSend are
+// what the peer takes and makes in one Send, in bytes.
+func (r *Requester) Start(peerReceive, peerSend uint32) error {
+	r.mu.Lock()
+	r.core.Connected(peerReceive, peerSend)
+	r.mu.Unlock()
+	return r.start()
+}
+
+// Abandon frees a requester that was not started.
+func (r *Requester) Abandon() { r.abandon() }
+
+// Alloc gives a buffer of at least n bytes in which items and results travel
+// without a copy.
+func (r *Requester) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
+	return r.memory.Alloc(ctx, n)
+}
+
+// SetSettings changes the settings from the next call on.
+func (r *Requester) SetSettings(s *conn.Settings) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead {
+		return
+	}
+	r.acts = r.core.SetSettings(s, r.acts)
+	r.carryOut()
+}
+
+// Drain waits for the calls in flight and disconnects; new ones fail with
+// ErrDraining. When ctx ends first, the connection is closed at once.
+func (r *Requester) Drain(ctx context.Context) error {
+	r.mu.Lock()
+	r.draining = true
+	r.drained()
+	r.mu.Unlock()
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		r.Close()
+		return ctx.Err()
+	}
+}
+
+// drained disconnects when the last call is over.
+func (r *Requester) drained() {
+	if r.draining && !r.dead && r.inCalls == 0 {
+		r.ending = true
+		r.pump()
+	}
+}
+
+// Close ends the connection at once and waits until everything is freed.
+// Calls in flight fail.
+func (r *Requester) Close() error {
+	r.fail(nil)
+	<-r.done
+	return nil
+}
+
+// Done is closed when the connection has ended and everything is freed.
+func (r *Requester) Done() <-chan struct{} { return r.done }
+
+// Err is why the connection ended, an *Error; nil while it is up and after an
+// orderly end.
+func (r *Requester) Err() error { return r.err() }
+
+// State tells what is in force now.
+func (r *Requester) State() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return State{
+		InlineSend:     r.core.SendLimit(),
+		InlineReceive:  uint32(r.rq.size),
+		CreditsGranted: r.core.Granted(),
+		Busy:           r.inCalls,
+	}
+}
+
+// Stats are the connection's counters so far.
+func (r *Requester) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, c := r.stats, &r.core.Counters
+	s.Calls, s.Replies, s.Errors = c.Calls, c.Replies, c.Errors
+	s.Dropped, s.Ignored = c.Dropped, c.Stray
+	return s
+}
+
+// received implements role.
+func (r *Requester) received(at uint32, msg []byte, inv conn.Invalidation) {
+	if inv.Did {
+		r.stats.RemoteInvalidations++
+	}
+	r.acts = r.core.Receive(at, msg, inv, r.acts)
+	r.carryOut()
+}
+
+// ended implements role.
+func (r *Requester) ended(o *op) {
+	if o.kind == opFence {
+		p := r.pend[o.slot]
+		r.recycleWindows(p)
+		r.acts = r.core.Fenced(&p.out, r.acts)
+		r.carryOut()
+	}
+}
+
+// lost implements role: every call that has no outcome fails.
+func (r *Requester) lost(err error) {
+	for _, a := range r.core.Lost(err, nil) {
+		r.pend[a.Out.Tag].done <- struct{}{}
+	}
+}
+
+// free implements role.
+func (r *Requester) free() {
+	for _, p := range r.pend {
+		for _, w := range p.windows {
+			if w.mr != nil {
+				w.mr.Close()
+			}
+		}
+	}
+	for _, w := range r.all {
+		w.mw.Close()
+	}
+}
+
+// carryOut carries out r.acts; what they lead to is added at the end.
+func (r *Requester) carryOut() {
+	if r.running {
+		return
+	}
+	r.running = true
+	for i := 0; i < len(r.acts); i++ {
+		a := r.acts[i]
+		if r.dead && a.Kind != conn.Take && a.Kind != conn.Complete {
+			continue // lost completes what these were for
+		}
+		switch a.Kind {
+		case conn.Repost:
+			if err := r.rq.repost(a.Recv); err != nil {
+				r.dieLocked(err)
+			}
+		case conn.FreeReceive:
+			r.rq.drop(a.Recv)
+		case conn.PostReceives:
+			n, err := r.rq.post(a.N)
+			r.acts = r.core.Posted(a.N, n, r.acts)
+			if err != nil {
+				r.dieLocked(err)
+			}
+		case conn.Ready:
+			r.launch(r.pend[a.Out.Tag])
+		case conn.Take:
+			p := r.pend[a.Out.Tag]
+			p.reply = append(p.reply[:0], a.Body...)
+		case conn.Fence:
+			r.fence(r.pend[a.Out.Tag])
+		case conn.Complete:
+			r.completed(r.pend[a.Out.Tag])
+		case conn.Fail:
+			r.dieLocked(a.Err)
+		}
+	}
+	clear(r.acts)
+	r.acts = r.acts[:0]
+	r.running = false
+}

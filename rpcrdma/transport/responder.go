@@ -1,0 +1,330 @@
+package transport
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// ResponderConfig is what a responder is made with; sizes are in bytes.
+type ResponderConfig struct {
+	Handler  oncrpc.Handler
+	Settings *conn.Settings
+	// PeerReceive is the most that the peer takes in one Send.
+	PeerReceive uint32
+	// ToldSend is the most that the peer was told that we send.
+	ToldSend uint32
+	// PeerInvalidates says that both sides agreed on remote invalidation.
+	PeerInvalidates bool
+}
+
+// Responder answers calls on one connection.
+type Responder struct {
+	*link
+	handler oncrpc.Handler
+	peer    netip.AddrPort
+	memory  serviceMemory
+
+	// Under link.mu:
+	core     *conn.Responder
+	acts     []conn.Action
+	running  bool // acts are being carried out
+	calls    []*call
+	fetching int         // bytes of read chunks held
+	waiting  fifo[*call] // fetches that wait for others of this connection
+}
+
+var _ role = (*Responder)(nil)
+
+// NewResponder makes the queues of a connection that is being accepted and
+// posts its first receives. Start runs it once it is up; Abandon frees it if
+// it never is.
+func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error) {
+	l, err := newLink(h, id, cfg.Settings.InlineReceiveSize)
+	if err != nil {
+		return nil, err
+	}
+	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), memory: serviceMemory{h.pool}}
+	l.role = r
+	r.core = conn.NewResponder(conn.ResponderConfig{
+		PeerReceive:     cfg.PeerReceive,
+		ToldSend:        cfg.ToldSend,
+		PeerInvalidates: cfg.PeerInvalidates && h.attr.SendInvalidate,
+		MaxTransfer:     h.attr.MaxMsgSize,
+		MaxReceives:     l.maxReceives(),
+		Settings:        cfg.Settings,
+	})
+	l.mu.Lock()
+	r.acts = r.core.Start(r.acts)
+	r.carryOut()
+	short := !l.dead && r.core.Short()
+	l.mu.Unlock()
+	if l.dead || short {
+		l.abandon()
+		return nil, ErrNoMemory
+	}
+	return r, nil
+}
+
+// Start begins to serve. The connection is up.
+func (r *Responder) Start() error { return r.start() }
+
+// Abandon frees a responder that was not started.
+func (r *Responder) Abandon() { r.abandon() }
+
+// SetSettings changes the settings from the next message on.
+func (r *Responder) SetSettings(s *conn.Settings) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead {
+		return
+	}
+	r.acts = r.core.SetSettings(s, r.acts)
+	r.carryOut()
+}
+
+// Drain finishes the calls in progress and disconnects. When ctx ends first,
+// the connection is closed at once.
+func (r *Responder) Drain(ctx context.Context) error {
+	r.mu.Lock()
+	if !r.dead {
+		r.acts = r.core.Drain(r.acts)
+		r.carryOut()
+	}
+	r.mu.Unlock()
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		r.Close()
+		return ctx.Err()
+	}
+}
+
+// Close ends the connection at once and waits until everything is freed.
+func (r *Responder) Close() error {
+	r.fail(nil)
+	<-r.done
+	return nil
+}
+
+// Done is closed when the connection has ended and everything is freed.
+func (r *Responder) Done() <-chan struct{} { return r.done }
+
+// Err is why the connection ended, an *Error; nil while it is up and after an
+// orderly end.
+func (r *Responder) Err() error { return r.err() }
+
+// State is what is in force on a connection now; sizes are in bytes.
+type State struct {
+	InlineSend, InlineReceive uint32
+	CreditsGranted            uint32
+	RemoteInvalidation        bool
+	Busy                      int // calls in progress
+}
+
+// State tells what is in force now.
+func (r *Responder) State() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return State{
+		InlineSend:         r.core.SendLimit(),
+		InlineReceive:      uint32(r.rq.size),
+		CreditsGranted:     r.core.Granted(),
+		RemoteInvalidation: r.core.Invalidates(),
+		Busy:               r.core.Busy(),
+	}
+}
+
+// Stats are the connection's counters so far.
+func (r *Responder) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, c := r.stats, &r.core.Counters
+	s.Calls, s.Replies, s.Errors = c.Calls, c.Replies, c.Errors
+	s.SendsWithInvalidate = c.SendsWithInvalidate
+	s.Dropped, s.Ignored, s.Duplicates = c.Dropped, c.Ignored, c.Duplicates
+	return s
+}
+
+// received implements role.
+func (r *Responder) received(at uint32, msg []byte, inv conn.Invalidation) {
+	if inv.Did { // we expose nothing
+		r.dieLocked(conn.ErrInvalidated)
+		return
+	}
+	r.acts = r.core.Receive(at, msg, r.acts)
+	r.carryOut()
+}
+
+// exposed implements role; a responder exposes nothing.
+func (r *Responder) exposed(*op) {}
+
+// ended implements role.
+func (r *Responder) ended(o *op) {
+	c := r.calls[o.slot]
+	switch o.kind {
+	case opFetch:
+		r.acts = r.core.Fetched(c.call, c.parts, r.acts)
+	case opAnswer:
+		r.sent(c)
+	}
+	r.carryOut()
+}
+
+// lost implements role. Services see their context end.
+func (r *Responder) lost(error) {}
+
+// free implements role.
+func (r *Responder) free() {
+	for _, c := range r.calls {
+		c.release()
+	}
+}
+
+// carryOut carries out r.acts; what they lead to is added at the end.
+func (r *Responder) carryOut() {
+	if r.running {
+		return
+	}
+	r.running = true
+	for i := 0; i < len(r.acts) && !r.dead; i++ {
+		a := &r.acts[i]
+		switch a.Kind {
+		case conn.Repost:
+			if err := r.rq.repost(a.Recv); err != nil {
+				r.dieLocked(err)
+			}
+		case conn.FreeReceive:
+			r.rq.drop(a.Recv)
+		case conn.PostReceives:
+			n, err := r.rq.post(a.N)
+			r.core.Posted(a.N, n)
+			if err != nil {
+				r.dieLocked(err)
+			}
+		case conn.Fetch:
+			r.fetch(r.of(a.Call))
+		case conn.Deliver:
+			r.deliver(r.of(a.Call))
+		case conn.Send:
+			r.send(r.of(a.Call))
+		case conn.Disconnect:
+			r.ending = true
+			r.pump()
+		case conn.Fail:
+			r.dieLocked(a.Err)
+		}
+	}
+	clear(r.acts)
+	r.acts = r.acts[:0]
+	r.running = false
+}
+
+// of gives what the transport keeps for a call.
+func (r *Responder) of(c *conn.Call) *call {
+	for len(r.calls) <= c.Index {
+		r.calls = append(r.calls, &call{r: r})
+	}
+	t := r.calls[c.Index]
+	t.call = c
+	return t
+}
+
+// deliver hands a call to a worker, with a buffer to build its reply in.
+func (r *Responder) deliver(c *call) {
+	limit := int(r.core.SendLimit())
+	if c.buf = r.buffer(2 * limit); c.buf == nil {
+		return
+	}
+	c.head = limit
+	c.call.RPC.Peer = r.peer
+	r.busy.Add(1)
+	r.host.workers.run(c)
+}
+
+// serviceMemory gives services buffers that replies are sent from.
+type serviceMemory struct{ pool *regmem.Pool }
+
+func (m serviceMemory) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
+	b, err := m.pool.Alloc(ctx, n, regmem.Service)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// call is what the transport keeps for a call in progress.
+type call struct {
+	r    *Responder
+	call *conn.Call
+
+	// buf holds the header, which ends at head, and the reply's stream, which
+	// begins there.
+	buf  *regmem.Buffer
+	head int
+
+	// fetched is the memory of the read chunks, parts where each is in it.
+	fetched *regmem.Buffer
+	size    int
+	parts   [][]byte
+
+	reply oncrpc.Reply
+	plan  []chunk.Item
+	// sources are where the reply's items are sent from, and stream where its
+	// stream is.
+	sources []source
+	stream  source
+}
+
+// source is registered memory that something is sent from.
+type source struct {
+	buf *regmem.Buffer
+	off int
+}
+
+func (s source) sge(off, n int) verbs.SGE { return s.buf.SGE(s.off+off, n) }
+
+// follows says whether e ends where s begins.
+func (s source) follows(e verbs.SGE) bool {
+	return e.MR == s.buf.MR() && e.Offset+e.Length == s.buf.Offset()+s.off
+}
+
+// run serves the call in a worker and sends its reply.
+func (c *call) run() {
+	r := c.r
+	defer r.busy.Done()
+	c.reply.Mem = r.memory
+	c.reply.Stream = c.buf.Bytes()[c.head:c.head]
+	if d := c.call.Denied; d != nil {
+		c.reply.Stream = oncrpc.AppendDenied(c.reply.Stream, c.call.XID, d)
+	} else {
+		_ = oncrpc.Serve(r.ctx, r.handler, &c.call.RPC, &c.reply)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead {
+		return // freed with the rest
+	}
+	r.replied(c)
+	r.carryOut()
+}
+
+// release gives back what the call holds.
+func (c *call) release() {
+	c.reply.Release()
+	c.reply.Stream = nil
+	c.releaseFetched()
+	if c.buf != nil {
+		c.buf.Release()
+		c.buf = nil
+	}
+	clear(c.sources)
+	c.sources, c.stream = c.sources[:0], source{}
+}

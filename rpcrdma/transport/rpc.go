@@ -1,0 +1,259 @@
+package transport
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// RPC is a call to be made and, afterwards, its results. It may be used again.
+// Sizes are in bytes.
+type RPC struct {
+	Program, Version, Procedure uint32
+	Cred, Verf                  oncrpc.Auth
+
+	// Args is the XDR stream of the arguments without the bytes and the
+	// padding of Items; their length words are in it.
+	Args []byte
+	// Items are the DDP-eligible arguments in order of Pos, their place in
+	// Args. Memory from Alloc travels without a copy when it travels by
+	// RDMA Read. It stays the caller's.
+	Items []oncrpc.ReplyItem
+
+	// MaxReply is the largest that the results may become without those that
+	// are DDP-eligible. Too small a value lets long replies fail.
+	MaxReply int
+	// Results are the DDP-eligible results that may be placed apart, in the
+	// order in which the reply has them.
+	Results []Result
+
+	// Reply is set to the XDR stream of the results; its storage is used
+	// again. The bytes and the padding of results placed apart are missing
+	// from it.
+	Reply []byte
+}
+
+// Result is memory for one DDP-eligible result.
+type Result struct {
+	// Buf takes up to Max bytes of the result, Max+3 of memory where Max is no
+	// multiple of 4: padding may be written too. Memory from Alloc is placed
+	// into directly.
+	Buf oncrpc.Buffer
+	Max int
+	// Apart is set to the number of bytes placed in Buf; 0 when the result is
+	// in Reply. It may exceed the result's length word by padding.
+	Apart int
+}
+
+// Call makes a call and waits for its results. It returns an *oncrpc.AcceptError
+// or *oncrpc.DeniedError when the server answered so, a *conn.PeerError when
+// its transport did, ctx.Err() when ctx ended first, an *Error when the
+// connection ended. Whatever it returns, the peer has no access to the call's
+// memory any more.
+func (r *Requester) Call(ctx context.Context, c *RPC) error {
+	p, err := r.acquire()
+	if err != nil {
+		return err
+	}
+	defer r.release(p)
+	for {
+		if err = r.attempt(ctx, p, c); !errors.Is(err, conn.ErrReplan) {
+			return err
+		}
+		p.freeMemory()
+	}
+}
+
+// attempt makes the call once.
+func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	p.describe(c)
+	r.mu.Lock()
+	err := r.core.Plan(&p.out)
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := r.provide(ctx, p, c); err != nil {
+		return err
+	}
+	p.compose(c)
+	p.reply = p.reply[:0]
+	if err := r.begin(p); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		r.giveUp(p)
+		<-p.done
+	}
+	switch err := p.out.Err; {
+	case err == nil:
+		return p.results(c)
+	case errors.Is(err, conn.ErrCanceled):
+		return ctx.Err()
+	default:
+		return err
+	}
+}
+
+// ErrInvalidCall: an RPC that contradicts itself.
+var ErrInvalidCall = errors.New("transport: invalid call")
+
+// callHeaderSize is the size of an RPC call header with empty credential and
+// verifier, in bytes.
+const callHeaderSize = 40
+
+// check finds items and results that are not what they should be.
+func (c *RPC) check() error {
+	last := 0
+	for i := range c.Items {
+		it := &c.Items[i]
+		if it.Pos < last || it.Pos > len(c.Args) || it.Len < 0 || it.Len > len(it.Buf.Bytes()) {
+			return fmt.Errorf("%w: item %d", ErrInvalidCall, i)
+		}
+		last = it.Pos
+	}
+	for i := range c.Results {
+		if res := &c.Results[i]; res.Max < 0 || res.Max > len(res.Buf.Bytes()) {
+			return fmt.Errorf("%w: result %d", ErrInvalidCall, i)
+		}
+	}
+	if len(c.Cred.Body) > oncrpc.MaxAuthBody || len(c.Verf.Body) > oncrpc.MaxAuthBody || c.MaxReply < 0 {
+		return ErrInvalidCall
+	}
+	return nil
+}
+
+// describe tells the core about the call.
+func (p *pending) describe(c *RPC) {
+	o := &p.out
+	header := callHeaderSize + xdr.Padded(len(c.Cred.Body)) + xdr.Padded(len(c.Verf.Body))
+	o.StreamLen = header + len(c.Args)
+	o.MaxReply = oncrpc.AcceptedReplySize + c.MaxReply
+	o.Items, o.Results = o.Items[:0], o.Results[:0]
+	for i := range c.Items {
+		o.Items = append(o.Items, chunk.Item{Pos: header + c.Items[i].Pos, Len: c.Items[i].Len})
+	}
+	for i := range c.Results {
+		o.Results = append(o.Results, c.Results[i].Max)
+		c.Results[i].Apart = 0
+	}
+}
+
+// provide gets the memory for the message and for what the windows expose. It
+// may wait.
+func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
+	n := chunk.PiecesLength(p.out.StreamLen, p.out.Items)
+	var err error
+	if p.message, err = r.host.pool.Alloc(ctx, headRoom+n, regmem.Service); err != nil {
+		return err
+	}
+	for i := range p.out.Windows {
+		w := &p.out.Windows[i]
+		var m exposed
+		switch w.Use {
+		case conn.ReadCall:
+			m = exposed{buf: p.message, off: headRoom}
+			p.header, err = r.host.pool.Alloc(ctx, headRoom, regmem.Service)
+		case conn.ReadItem:
+			it := &c.Items[w.Index]
+			if m, err = r.stage(ctx, it.Buf, w.Length); err == nil && m.owned {
+				copy(m.buf.Bytes(), it.Buf.Bytes()[:it.Len])
+			}
+		case conn.WriteResult:
+			m, err = r.stage(ctx, c.Results[w.Index].Buf, w.Length)
+		case conn.WriteReply:
+			m, err = r.stage(ctx, nil, w.Length)
+		}
+		if err != nil {
+			return err
+		}
+		p.memory = append(p.memory, m)
+	}
+	return nil
+}
+
+// stage gives registered memory of n bytes: b itself if it is ours and large
+// enough.
+func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed, error) {
+	if own, ok := b.(*regmem.Buffer); ok && own.Of(r.host.pool) && len(own.Bytes()) >= n {
+		return exposed{buf: own}, nil
+	}
+	own, err := r.host.pool.Alloc(ctx, n, regmem.Service)
+	return exposed{buf: own, owned: err == nil}, err
+}
+
+// begin sends the call, now or when there is a credit.
+func (r *Requester) begin(p *pending) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.dead && r.reason != nil:
+		return r.reason
+	case r.dead:
+		return ErrClosed
+	}
+	now, err := r.core.Begin(&p.out)
+	if err != nil {
+		return err
+	}
+	if now {
+		r.launch(p)
+		r.carryOut()
+	}
+	return nil
+}
+
+// giveUp gives the call up. It completes soon, unless it has already.
+func (r *Requester) giveUp(p *pending) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead {
+		return // completes with the connection's end
+	}
+	r.acts = r.core.Cancel(&p.out, r.acts)
+	r.carryOut()
+}
+
+// results takes the reply apart.
+func (p *pending) results(c *RPC) error {
+	msg := p.reply
+	for i := range p.out.Windows {
+		w, m := &p.out.Windows[i], &p.memory[i]
+		switch w.Use {
+		case conn.WriteReply:
+			if p.out.Long > 0 {
+				msg = m.buf.Bytes()[:p.out.Long]
+			}
+		case conn.WriteResult:
+			n := p.out.Written[w.Index]
+			if m.owned {
+				n = copy(c.Results[w.Index].Buf.Bytes(), m.buf.Bytes()[:n])
+			}
+			c.Results[w.Index].Apart = n
+		}
+	}
+	var h oncrpc.ReplyHeader
+	n, err := oncrpc.DecodeReply(msg, &h)
+	if err != nil {
+		return err
+	}
+	if h.XID != p.out.XID {
+		return fmt.Errorf("%w: XID of the RPC message", conn.ErrBadReply)
+	}
+	c.Reply = append(c.Reply[:0], msg[n:]...)
+	return nil
+}
+
+func setXID(msg []byte, xid uint32) { binary.BigEndian.PutUint32(msg, xid) }

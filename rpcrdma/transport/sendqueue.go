@@ -1,0 +1,168 @@
+package transport
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// op is a chain of work requests that belong together, with what they hold.
+// Ops are used again.
+type op struct {
+	kind opKind
+	slot int // of the call that it is for
+
+	wrs    []verbs.SendWR
+	sges   []verbs.SGE // storage of the requests' lists
+	posted int
+	// signal asks for a completion of the last request. Without, the op ends
+	// with a later one.
+	signal bool
+	// detached: the role knows it as done already.
+	detached bool
+
+	bufs []*regmem.Buffer // released when the op ends
+}
+
+// opKind says what the role does when an op is posted or ends.
+type opKind uint8
+
+const (
+	opFetch   opKind = iota // RDMA Reads of a call
+	opAnswer                // RDMA Writes and a Send
+	opExpose                // binds of windows; the Send follows when they are posted
+	opRequest               // opExpose with its Send
+	opFence                 // local invalidations
+)
+
+// hold makes the op release b at its end.
+func (o *op) hold(b *regmem.Buffer) { o.bufs = append(o.bufs, b) }
+
+// sgl adds a list of n entries for the op's next request.
+func (o *op) sgl(entries ...verbs.SGE) []verbs.SGE {
+	at := len(o.sges)
+	o.sges = append(o.sges, entries...)
+	return o.sges[at:len(o.sges):len(o.sges)]
+}
+
+func (o *op) reset() {
+	clear(o.wrs)
+	clear(o.sges)
+	clear(o.bufs)
+	*o = op{wrs: o.wrs[:0], sges: o.sges[:0], bufs: o.bufs[:0]}
+}
+
+// release gives back what the op holds.
+func (o *op) release() {
+	for _, b := range o.bufs {
+		b.Release()
+	}
+	clear(o.bufs)
+	o.bufs = o.bufs[:0]
+}
+
+// batch is a run of requests of one op that was posted.
+type batch struct {
+	op       *op
+	n        int
+	signaled bool // the last of them is
+	last     bool // the op's last request is among them
+}
+
+// sendQueue posts ops in order and as the queue pair has room, and tells
+// which have ended. Requests complete in order, so that the completion of a
+// signaled one ends all before it.
+type sendQueue struct {
+	qp       verbs.QP
+	depth    int
+	used     int         // slots
+	unsigned int         // ops since the last signaled request
+	pending  fifo[*op]   // not yet, or in part, posted
+	out      fifo[batch] // posted, oldest first
+	signals  int         // signaled batches in out
+	free     []*op
+	still    int // ticks without a completion while one is due
+}
+
+func (q *sendQueue) newOp(kind opKind, slot int) *op {
+	var o *op
+	if n := len(q.free); n > 0 {
+		o, q.free = q.free[n-1], q.free[:n-1]
+	} else {
+		o = new(op)
+	}
+	o.kind, o.slot = kind, slot
+	return o
+}
+
+func (q *sendQueue) recycle(o *op) {
+	o.reset()
+	q.free = append(q.free, o)
+}
+
+// idle says whether everything was posted.
+func (q *sendQueue) idle() bool { return q.pending.len() == 0 }
+
+// post posts what there is room for of o, the oldest pending op, and says
+// whether it is posted whole. The caller has put o's requests together.
+func (q *sendQueue) post(o *op) (whole bool, err error) {
+	n := min(q.depth-q.used, len(o.wrs)-o.posted)
+	if n == 0 {
+		return o.posted == len(o.wrs), nil
+	}
+	wrs := o.wrs[o.posted : o.posted+n]
+	whole = o.posted+n == len(o.wrs)
+	// A queue that is full, or nearly so, needs a completion to come.
+	signaled := !whole || o.signal || q.unsigned+1 >= signalEvery || q.used+n > q.depth/2
+	if signaled {
+		wrs[n-1].Flags |= verbs.SendSignaled
+		q.unsigned = 0
+		q.signals++
+	} else {
+		q.unsigned++
+	}
+	if _, err := q.qp.PostSend(wrs); err != nil {
+		return false, err
+	}
+	o.posted += n
+	q.used += n
+	q.out.push(batch{op: o, n: n, signaled: signaled, last: whole && o.kind != opExpose})
+	return whole, nil
+}
+
+// completed takes the oldest signaled batch and everything before it, and
+// appends the ops that ended.
+func (q *sendQueue) completed(ended []*op) []*op {
+	q.still = 0
+	for q.out.len() > 0 {
+		b := q.out.pop()
+		q.used -= b.n
+		if b.last {
+			ended = append(ended, b.op)
+		}
+		if b.signaled {
+			q.signals--
+			break
+		}
+	}
+	return ended
+}
+
+// stalled is asked once a tick: no completion for long though one is due.
+func (q *sendQueue) stalled() bool {
+	if q.signals == 0 {
+		q.still = 0
+		return false
+	}
+	q.still++
+	return q.still > stallTicks
+}
+
+// releaseAll gives back what all ops hold, once the queue pair is gone.
+func (q *sendQueue) releaseAll() {
+	for q.out.len() > 0 {
+		q.out.pop().op.release()
+	}
+	for q.pending.len() > 0 {
+		q.pending.pop().release()
+	}
+}
