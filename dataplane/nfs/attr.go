@@ -1,0 +1,143 @@
+package nfs
+
+import (
+	"encoding/binary"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// ftype is the ftype3 of a mode (RFC 1813 §2.6).
+func ftype(mode uint32) nfsv3.Ftype3 {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return nfsv3.NF3DIR
+	case unix.S_IFBLK:
+		return nfsv3.NF3BLK
+	case unix.S_IFCHR:
+		return nfsv3.NF3CHR
+	case unix.S_IFLNK:
+		return nfsv3.NF3LNK
+	case unix.S_IFSOCK:
+		return nfsv3.NF3SOCK
+	case unix.S_IFIFO:
+		return nfsv3.NF3FIFO
+	}
+	return nfsv3.NF3REG
+}
+
+// fileID is the number of an object within the export. Within one mount,
+// inode numbers may have a device each (overlayfs, btrfs): that goes in.
+func (s *Server) fileID(ino, dev uint64) uint64 {
+	if s.top == nil || dev == s.top.dev {
+		return ino
+	}
+	return ino ^ dev<<40
+}
+
+// appendAttr appends a fattr3.
+func (s *Server) appendAttr(dst []byte, st *unix.Stat_t) []byte {
+	var b [nfsv3.Fattr3EncodedSizeBytes]byte
+	be := binary.BigEndian
+	be.PutUint32(b[0:], uint32(ftype(st.Mode)))
+	be.PutUint32(b[4:], st.Mode&0o7777)
+	be.PutUint32(b[8:], uint32(st.Nlink))
+	be.PutUint32(b[12:], st.Uid)
+	be.PutUint32(b[16:], st.Gid)
+	be.PutUint64(b[20:], uint64(st.Size))
+	be.PutUint64(b[28:], uint64(st.Blocks)*512)
+	be.PutUint32(b[36:], unix.Major(st.Rdev))
+	be.PutUint32(b[40:], unix.Minor(st.Rdev))
+	be.PutUint64(b[44:], s.fsid)
+	be.PutUint64(b[52:], s.fileID(st.Ino, st.Dev))
+	putTime(b[60:], st.Atim)
+	putTime(b[68:], st.Mtim)
+	putTime(b[76:], st.Ctim)
+	return append(dst, b[:]...)
+}
+
+// putTime puts an nfstime3: seconds since 1970, without a sign, and
+// nanoseconds.
+func putTime(b []byte, t unix.Timespec) {
+	binary.BigEndian.PutUint32(b, uint32(t.Sec))
+	binary.BigEndian.PutUint32(b[4:], uint32(t.Nsec))
+}
+
+// appendPostOp appends a post_op_attr with st.
+func (r *request) appendPostOp(st *unix.Stat_t) {
+	r.reply.Stream = r.srv.appendAttr(xdr.AppendUint32(r.reply.Stream, 1), st)
+}
+
+// appendNone appends a post_op_attr, pre_op_attr or post_op_fh3 that has
+// nothing.
+func (r *request) appendNone() {
+	r.reply.Stream = xdr.AppendUint32(r.reply.Stream, 0)
+}
+
+// appendAttrOf appends a post_op_attr of an object, which may be nil.
+func (r *request) appendAttrOf(o *object) {
+	if o == nil || o.stat(&r.st) != nil {
+		r.appendNone()
+		return
+	}
+	r.appendPostOp(&r.st)
+}
+
+// appendHandle appends a post_op_fh3.
+func (r *request) appendHandle(o *object) {
+	r.reply.Stream = xdr.AppendUint32(r.reply.Stream, 1)
+	r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, o.handle.Bytes())
+}
+
+// change is a modification of an object in progress, for its wcc_data.
+type change struct {
+	o     *object // nil: nothing was resolved
+	token uint32
+	pre   bool // before holds
+	size  int64
+	mtime unix.Timespec
+	ctime unix.Timespec
+}
+
+// change begins a modification of o and gets its attributes into r.pre, which
+// has no links when there are none.
+func (r *request) change(o *object) change {
+	c := change{o: o}
+	if o == nil {
+		return c
+	}
+	c.token, c.pre = o.mods.begin()
+	if unix.Fstat(o.path, &r.pre) != nil {
+		c.pre, r.pre = false, unix.Stat_t{}
+	}
+	c.size, c.mtime, c.ctime = r.pre.Size, r.pre.Mtim, r.pre.Ctim
+	return c
+}
+
+// appendWCC ends the modification and appends its wcc_data. Attributes from
+// before are told only when no other modification overlapped this one.
+func (r *request) appendWCC(c *change) {
+	if c.o == nil {
+		r.appendNone()
+		r.appendNone()
+		return
+	}
+	err := c.o.stat(&r.st)
+	if alone := c.o.mods.end(c.token); alone && c.pre && err == nil {
+		var b [4 + nfsv3.WccAttrEncodedSizeBytes]byte
+		b[3] = 1
+		binary.BigEndian.PutUint64(b[4:], uint64(c.size))
+		putTime(b[12:], c.mtime)
+		putTime(b[20:], c.ctime)
+		r.reply.Stream = append(r.reply.Stream, b[:]...)
+	} else {
+		r.appendNone()
+	}
+	if err != nil {
+		r.appendNone()
+		return
+	}
+	r.appendPostOp(&r.st)
+}

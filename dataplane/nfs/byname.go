@@ -1,0 +1,193 @@
+package nfs
+
+import (
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+)
+
+// byName finds objects where the kernel doesn't: it remembers under which name
+// in which directory each was last seen, walks there from the export's root,
+// and looks whether it is the one (its ID says so). What it doesn't know, after
+// a restart or because others have moved things, it searches the export for.
+//
+// Nothing of this needs to be kept on disk: the handle says for sure what is
+// looked for, the names are but hints.
+type byName struct {
+	s    *Server
+	mu   sync.Mutex
+	hint map[uint64]hint // by fh.Handle.Sum
+	gone goneSet
+	search
+}
+
+// hint says where an object was last seen.
+type hint struct {
+	parent uint64
+	name   string
+}
+
+// maxHints bounds the memory: about 100 bytes each. Over it, an arbitrary
+// hint is dropped and costs a search when it is needed.
+const maxHints = 1 << 20
+
+func newByName(s *Server) *byName {
+	return &byName{s: s, hint: make(map[uint64]hint)}
+}
+
+func (l *byName) learn(parent, h *fh.Handle, name string) {
+	l.put(h.Sum(), hint{parent.Sum(), name})
+}
+
+func (l *byName) put(sum uint64, at hint) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.hint) >= maxHints {
+		if _, ok := l.hint[sum]; !ok {
+			for victim := range l.hint {
+				delete(l.hint, victim)
+				break
+			}
+		}
+	}
+	l.hint[sum] = at
+}
+
+func (l *byName) unlearn(parent, h *fh.Handle, name string, last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := h.Sum()
+	if l.hint[sum] == (hint{parent.Sum(), name}) {
+		delete(l.hint, sum)
+	}
+	if last {
+		l.gone.add(sum)
+	}
+}
+
+// open implements locator. The object may be moved while it is looked for, so
+// it is given a second chance before it is declared gone.
+func (l *byName) open(id *fh.ID, h *fh.Handle) (int, error) {
+	sum := h.Sum()
+	if sum == l.s.top.handle.Sum() {
+		return unix.Open(procPath(l.s.top.path), unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	if l.isGone(sum) {
+		return -1, errStale
+	}
+	if path, ok := l.path(sum); ok {
+		if fd, err := l.walk(path, id); err != errStale {
+			return fd, err
+		}
+	}
+	for range 2 {
+		path, ok := l.find(sum)
+		if !ok {
+			continue
+		}
+		if fd, err := l.walk(path, id); err != errStale {
+			return fd, err
+		}
+	}
+	l.mu.Lock()
+	l.gone.add(sum)
+	l.mu.Unlock()
+	return -1, errStale
+}
+
+func (l *byName) isGone(sum uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gone.has(sum)
+}
+
+// maxDepth bounds paths, also against hints that have become a circle.
+const maxDepth = 4096
+
+// path puts the names together that lead to an object, if they are known.
+func (l *byName) path(sum uint64) (names []string, ok bool) {
+	top := l.s.top.handle.Sum()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for sum != top {
+		at, ok := l.hint[sum]
+		if !ok || len(names) == maxDepth {
+			return nil, false
+		}
+		names = append(names, at.name)
+		sum = at.parent
+	}
+	slices.Reverse(names)
+	return names, true
+}
+
+// walk opens the object at the end of a path, if it has the right ID; anything
+// else that is there, or nothing, is errStale.
+func (l *byName) walk(names []string, id *fh.ID) (int, error) {
+	fd, err := l.descend(names)
+	switch err {
+	case nil:
+	case unix.ENOENT, unix.ENOTDIR, unix.ENAMETOOLONG, errAccess:
+		return -1, errStale
+	default:
+		return -1, err
+	}
+	var st unix.Stat_t
+	got, err := l.s.statID(fd, &st)
+	if err != nil || got != *id {
+		unix.Close(fd) //nolint:errcheck // nothing was written
+		return -1, errStale
+	}
+	return fd, nil
+}
+
+// descend opens a path as O_PATH, name by name.
+func (l *byName) descend(names []string) (int, error) {
+	dir := l.s.top.path
+	for _, name := range names {
+		fd, err := l.s.openAt(dir, name, unix.O_PATH)
+		if dir != l.s.top.path {
+			unix.Close(dir) //nolint:errcheck // nothing was written
+		}
+		if err != nil {
+			return -1, err
+		}
+		dir = fd
+	}
+	return dir, nil
+}
+
+// goneSet remembers the last objects that are known to be no more: they never
+// come back, as a new one has another ID.
+type goneSet struct {
+	set  map[uint64]struct{}
+	ring []uint64
+	next int
+}
+
+const maxGone = 1 << 14
+
+func (g *goneSet) has(sum uint64) bool {
+	_, ok := g.set[sum]
+	return ok
+}
+
+func (g *goneSet) add(sum uint64) {
+	if g.set == nil {
+		g.set = make(map[uint64]struct{})
+	}
+	if g.has(sum) {
+		return
+	}
+	g.set[sum] = struct{}{}
+	if len(g.ring) < maxGone {
+		g.ring = append(g.ring, sum)
+		return
+	}
+	delete(g.set, g.ring[g.next])
+	g.ring[g.next] = sum
+	g.next = (g.next + 1) % maxGone
+}

@@ -1,0 +1,205 @@
+package nfs
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+)
+
+// shards of a cache: enough for as many processors to seldom meet.
+const shards = 16
+
+// cache keeps objects open between calls, the most recently used ones, so
+// that READ and WRITE cost one system call. It is bounded by the number of
+// descriptors; when full, the least recently used object that nobody uses now
+// gives way. Objects in use are never closed, so the bound is passed by what
+// calls in flight need.
+type cache struct {
+	limit  int64
+	files  atomic.Int64 // open descriptors of objects
+	shards [shards]shard
+}
+
+// shard is a part of the cache. Its list begins with the least recently used.
+type shard struct {
+	sync.Mutex
+	objects map[fh.Handle]*object
+	lru     object // head of the ring
+	_       [64]byte
+}
+
+func newCache(limit int) *cache {
+	c := &cache{limit: int64(limit)}
+	for i := range c.shards {
+		sh := &c.shards[i]
+		sh.objects = make(map[fh.Handle]*object)
+		sh.lru.prev, sh.lru.next = &sh.lru, &sh.lru
+	}
+	return c
+}
+
+func (c *cache) shard(h *fh.Handle) *shard { return &c.shards[h.Sum()%shards] }
+
+// get returns the object of a handle with a reference, or nil.
+func (c *cache) get(h *fh.Handle, epoch uint32) *object {
+	sh := c.shard(h)
+	sh.Lock()
+	defer sh.Unlock()
+	o := sh.objects[*h]
+	if o == nil {
+		return nil
+	}
+	o.refs.Add(1)
+	o.used = epoch
+	o.unlink()
+	sh.append(o)
+	return o
+}
+
+// put adds an object, whose only reference becomes the cache's, and returns
+// it with another one. When there is one with that handle already it is
+// returned in its place, and o is closed.
+func (c *cache) put(o *object, epoch uint32) *object {
+	sh := c.shard(&o.handle)
+	sh.Lock()
+	old := sh.objects[o.handle]
+	if old == nil {
+		sh.objects[o.handle] = o
+		old = o
+	} else {
+		old.unlink()
+	}
+	old.refs.Add(1)
+	old.used = epoch
+	sh.append(old)
+	sh.Unlock()
+	if old != o {
+		o.release()
+	}
+	c.shrink(sh)
+	return old
+}
+
+// shrink closes unused objects until the cache is within its bound, looking
+// at the shard first that has just grown.
+func (c *cache) shrink(first *shard) {
+	if c.files.Load() <= c.limit {
+		return
+	}
+	start := 0
+	for i := range c.shards {
+		if &c.shards[i] == first {
+			start = i
+		}
+	}
+	for i := range c.shards {
+		sh := &c.shards[(start+i)%shards]
+		for c.files.Load() > c.limit {
+			o := sh.evict(func(*object) bool { return true })
+			if o == nil {
+				break
+			}
+			o.flushAndRelease()
+		}
+	}
+}
+
+// closeIdle closes what was last used before epoch.
+func (c *cache) closeIdle(before uint32) {
+	for i := range c.shards {
+		sh := &c.shards[i]
+		for {
+			o := sh.evict(func(o *object) bool { return int32(o.used-before) < 0 })
+			if o == nil {
+				break
+			}
+			o.flushAndRelease()
+		}
+	}
+}
+
+// evict takes the least recently used object that nobody uses and that may
+// go out of the shard. Its reference is the caller's now.
+func (sh *shard) evict(may func(*object) bool) *object {
+	sh.Lock()
+	defer sh.Unlock()
+	for o := sh.lru.next; o != &sh.lru; o = o.next {
+		if o.refs.Load() != 1 {
+			continue
+		}
+		if !may(o) {
+			return nil
+		}
+		sh.remove(o)
+		return o
+	}
+	return nil
+}
+
+// forget drops an object that is no more.
+func (c *cache) forget(o *object) {
+	sh := c.shard(&o.handle)
+	sh.Lock()
+	mine := sh.objects[o.handle] == o
+	if mine {
+		sh.remove(o)
+	}
+	sh.Unlock()
+	if mine {
+		o.release()
+	}
+}
+
+// forgetGone drops the object of a handle when it has lost its last name.
+func (c *cache) forgetGone(h *fh.Handle) {
+	sh := c.shard(h)
+	sh.Lock()
+	o := sh.objects[*h]
+	if o != nil {
+		o.refs.Add(1)
+	}
+	sh.Unlock()
+	if o == nil {
+		return
+	}
+	var st unix.Stat_t
+	_ = o.stat(&st) // forgets it
+	o.release()
+}
+
+// clear drops everything.
+func (c *cache) clear() {
+	for i := range c.shards {
+		sh := &c.shards[i]
+		for {
+			sh.Lock()
+			o := sh.lru.next
+			if o != &sh.lru {
+				sh.remove(o)
+			}
+			sh.Unlock()
+			if o == &sh.lru {
+				break
+			}
+			o.flushAndRelease()
+		}
+	}
+}
+
+func (sh *shard) append(o *object) {
+	o.prev, o.next = sh.lru.prev, &sh.lru
+	o.prev.next, o.next.prev = o, o
+}
+
+func (sh *shard) remove(o *object) {
+	delete(sh.objects, o.handle)
+	o.unlink()
+}
+
+func (o *object) unlink() {
+	o.prev.next, o.next.prev = o.next, o.prev
+	o.prev, o.next = nil, nil
+}

@@ -1,0 +1,40 @@
+package nfs
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// dirent is an entry of a directory. name aliases the buffer it was read into.
+type dirent struct {
+	ino    uint64
+	cookie uint64 // where the listing goes on after this entry; never 0
+	name   []byte
+}
+
+// Offsets in a struct linux_dirent64 (getdents64(2)); the name ends with a NUL.
+const (
+	direntIno    = 0
+	direntOff    = 8
+	direntReclen = 16
+	direntName   = 19
+)
+
+// nextDirent takes the first entry off b, which getdents64 has filled.
+func nextDirent(b []byte) (e dirent, rest []byte, ok bool) {
+	if len(b) < direntName {
+		return e, nil, false
+	}
+	ne := binary.NativeEndian
+	n := int(ne.Uint16(b[direntReclen:]))
+	if n < direntName || n > len(b) {
+		return e, nil, false
+	}
+	e.ino = ne.Uint64(b[direntIno:])
+	e.cookie = ne.Uint64(b[direntOff:])
+	e.name = b[direntName:n]
+	if i := bytes.IndexByte(e.name, 0); i >= 0 {
+		e.name = e.name[:i]
+	}
+	return e, b[n:], true
+}

@@ -1,0 +1,61 @@
+// Package nfs is the built-in NFS version 3 and MOUNT version 3 service
+// (RFC 1813) over one directory. A Server is an oncrpc.Handler for the
+// programs 100003 and 100005, whatever transport the calls come by.
+//
+// The owner's duties: one Server per directory and process is enough; Close it
+// when no transport calls it any more.
+//
+// # What is exported
+//
+// The directory Config.Path, under the paths "/export", "/", the configured
+// path, and "/" with its last part; directories beneath it can be mounted as
+// well (10.0.2.2:/export/sub). File systems mounted within it are not part of
+// it: their names are listed and can't be entered.
+//
+// # File handles
+//
+// A handle holds what the file system knows an object by for good: the file
+// handle of name_to_handle_at(2), which is inode and generation on the usual
+// file systems. It outlives renames, restarts and the end of rdmad by kill -9,
+// and is stale (NFS3ERR_STALE) once the object is gone, even when its inode
+// number is used again. Package fh seals it with a key from Config.StateDir, so
+// that nobody can make a handle of an object that was never looked up in the
+// export.
+//
+// With CAP_DAC_READ_SEARCH the kernel opens handles (open_by_handle_at).
+// Without, or where the file system can't, the server goes by names: it
+// remembers where it saw each object, walks there, and compares the handle; for
+// what it does not find, after a restart or after others have renamed things,
+// it searches the export. File systems without handles have their objects
+// known by inode number and time of birth.
+//
+// # Staying within the export
+//
+// Names are single components, opened relative to a directory's descriptor
+// and never through a symbolic link. A directory that is about to be used is
+// asked for its ancestors, so that one that was moved out of the export is
+// stale at once; any other object is checked by the kernel's path for it from
+// time to time.
+//
+// # Callers
+//
+// When rdmad runs as root, each call acts with the file system identity of its
+// AUTH_SYS credential, squashed as configured: the kernel checks rights,
+// access control lists included, and new objects belong to the caller. As with
+// Linux's own server, a file's owner may read and write it whatever its mode.
+// Squash is none by default: the root user of any client that can reach the
+// listener is root in the export. Listeners are local by default; give others
+// SquashRoot.
+//
+// When it runs as another user, all is done as that user, whoever calls;
+// changing owners is refused (NFS3ERR_PERM).
+//
+// # Stability
+//
+// UNSTABLE writes are in the kernel's page cache, DATA_SYNC and FILE_SYNC
+// writes and COMMIT on stable storage, before they are answered. The write
+// verifier is a new one in each Server and after each error that may have
+// lost data. Changes of names and attributes are in the kernel when they are
+// answered: they survive the end of rdmad, and with Config.SyncMetadata the
+// end of the machine.
+package nfs

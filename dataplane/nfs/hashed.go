@@ -1,0 +1,186 @@
+package nfs
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+)
+
+// hashed lists directories of file systems whose offsets can't be relied on
+// (tmpfs before Linux 6.6, overlayfs, and all that are not known): names are
+// given in the order of their keyed hash, which is the cookie. It reads a
+// whole directory for that, and keeps it for the next call as long as the
+// directory does not change.
+type hashed struct {
+	k0, k1 uint64
+	mu     sync.Mutex
+	kept   []*snapshot // the least recently used first
+	names  int         // in all that are kept
+}
+
+// Bounds of what is kept.
+const (
+	maxSnapshots = 16
+	maxSnapNames = 1 << 18
+)
+
+// snapshot is a directory's content, sorted by cookie. It does not change.
+type snapshot struct {
+	dir     fh.Handle
+	mtime   unix.Timespec
+	ctime   unix.Timespec
+	entries []dirent
+}
+
+func newHashed(s *Server) *hashed {
+	h := &hashed{}
+	h.k0, h.k1 = s.codec.Subkey("directory cookies")
+	return h
+}
+
+func (h *hashed) verifier() uint64 { return 0x72646d6164686173 } // "rdmadhas"
+
+func (h *hashed) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool, error) {
+	if cookie > maxHash {
+		return false, errBadCookie
+	}
+	snap, err := h.snapshot(dir)
+	if err != nil {
+		return false, err
+	}
+	i, found := slices.BinarySearchFunc(snap.entries, cookie, func(e dirent, c uint64) int { return cmp.Compare(e.cookie, c) })
+	if found {
+		i++
+	}
+	for ; i < len(snap.entries); i++ {
+		if !emit(&snap.entries[i]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// settled is how long ago a directory must have changed for its times to show
+// the next change: file systems may stamp with a clock that ticks slowly.
+const settled = 50 * time.Millisecond
+
+// snapshot returns the directory's content, as it is or was during this call.
+func (h *hashed) snapshot(dir *object) (*snapshot, error) {
+	var st unix.Stat_t
+	if err := dir.stat(&st); err != nil {
+		return nil, err
+	}
+	if snap := h.take(dir, &st); snap != nil {
+		return snap, nil
+	}
+	snap := &snapshot{dir: dir.handle, mtime: st.Mtim, ctime: st.Ctim}
+	if err := h.fill(snap, dir); err != nil {
+		return nil, err
+	}
+	if time.Since(time.Unix(st.Ctim.Unix())) > settled {
+		h.keep(snap)
+	}
+	return snap, nil
+}
+
+// fill reads the whole directory.
+func (h *hashed) fill(snap *snapshot, dir *object) error {
+	fd, err := dir.server.reopen(dir.path, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	buf := direntBuffers.Get().(*[direntBuffer]byte)
+	defer direntBuffers.Put(buf)
+	for {
+		n, err := unix.Getdents(fd, buf[:])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		for b := buf[:n]; len(b) > 0; {
+			e, rest, ok := nextDirent(b)
+			if !ok {
+				return errIO
+			}
+			b = rest
+			e.name = slices.Clone(e.name)
+			e.cookie = h.cookie(e.name)
+			snap.entries = append(snap.entries, e)
+		}
+	}
+	snap.sort()
+	return nil
+}
+
+// sort puts the entries in order. Two names with one hash, which takes
+// thousands of millions of names to be likely, get neighbouring cookies.
+func (s *snapshot) sort() {
+	slices.SortFunc(s.entries, func(a, b dirent) int {
+		if c := cmp.Compare(a.cookie, b.cookie); c != 0 {
+			return c
+		}
+		return slices.Compare(a.name, b.name)
+	})
+	for i := 1; i < len(s.entries); i++ {
+		if s.entries[i].cookie <= s.entries[i-1].cookie {
+			s.entries[i].cookie = s.entries[i-1].cookie + 1
+		}
+	}
+}
+
+// take finds what is kept of a directory with the attributes st.
+func (h *hashed) take(dir *object, st *unix.Stat_t) *snapshot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, snap := range h.kept {
+		if snap.dir != dir.handle {
+			continue
+		}
+		h.kept = slices.Delete(h.kept, i, i+1)
+		if snap.mtime != st.Mtim || snap.ctime != st.Ctim {
+			h.names -= len(snap.entries)
+			return nil
+		}
+		h.kept = append(h.kept, snap)
+		return snap
+	}
+	return nil
+}
+
+func (h *hashed) keep(snap *snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept = append(h.kept, snap)
+	h.names += len(snap.entries)
+	for len(h.kept) > maxSnapshots || h.names > maxSnapNames {
+		h.names -= len(h.kept[0].entries)
+		h.kept = slices.Delete(h.kept, 0, 1)
+	}
+}
+
+// Cookies: "." and ".." come first, and the sign stays clear, as clients hand
+// cookies to programs as signed offsets.
+const (
+	cookieDot    = 1
+	cookieDotDot = 2
+	minHash      = 3
+	maxHash      = 1<<63 - 2
+)
+
+func (h *hashed) cookie(name []byte) uint64 {
+	switch string(name) {
+	case ".":
+		return cookieDot
+	case "..":
+		return cookieDotDot
+	}
+	return minHash + sipHash(h.k0, h.k1, name)>>1%(maxHash-minHash-maxSnapNames)
+}

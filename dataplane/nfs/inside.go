@@ -1,0 +1,97 @@
+package nfs
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
+)
+
+// below says whether the open directory fd is top or a directory beneath it,
+// at this moment. It goes up by "..", so that names don't matter.
+func below(fd int, top *posix.Place) (bool, error) {
+	var here, above posix.Place
+	if err := posix.PlaceOf(fd, &here); err != nil {
+		return false, err
+	}
+	for level := 1; ; level++ {
+		if here == *top {
+			return true, nil
+		}
+		if level > posix.MaxUp {
+			return belowFar(fd, top)
+		}
+		if err := posix.PlaceAbove(fd, level, &above); err != nil {
+			return false, err
+		}
+		if above == here {
+			return false, nil // the root of all
+		}
+		here = above
+	}
+}
+
+// belowFar goes on for a directory that is MaxUp levels down or more.
+func belowFar(fd int, top *posix.Place) (bool, error) {
+	up, err := unix.Openat(fd, strings.Repeat("../", posix.MaxUp), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(up)
+	return below(up, top)
+}
+
+// inside checks that an object belongs to the export's directory tree now.
+// Its handle proves that it did once; since then somebody on this machine may
+// have moved it out.
+//
+// A directory is asked for its ancestors. Other objects have no way up: the
+// kernel is asked for the path by which it knows them, if it does. A file
+// with several names may be in the export under another one, and a file that
+// the kernel reached by its handle alone has no path; both pass, as they lead
+// to nothing but themselves.
+func (s *Server) inside(o *object) error {
+	if o.isDir() {
+		return s.insideDir(o)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(o.path, &st); err != nil {
+		return err
+	}
+	if st.Nlink == 1 && !s.pathInside(o.path) {
+		return errStale
+	}
+	return nil
+}
+
+// insideDir is inside for a directory whose names are about to be used.
+func (s *Server) insideDir(o *object) error {
+	if o == s.top {
+		return nil
+	}
+	ok, err := below(o.path, &s.place)
+	if err == nil && !ok {
+		err = errStale
+	}
+	return err
+}
+
+// pathInside says whether the path of fd is not known to be out of the
+// export.
+func (s *Server) pathInside(fd int) bool {
+	var a, b [unix.PathMax]byte
+	n, err := unix.Readlink(procPath(fd), a[:])
+	if err != nil || n == len(a) {
+		return true // too long to be told
+	}
+	m, err := unix.Readlink(procPath(s.top.path), b[:])
+	if err != nil || m == len(b) {
+		return true
+	}
+	path, top := string(a[:n]), string(b[:m])
+	if path == "/" || top == "/" {
+		return true // no path is known, or all are inside
+	}
+	return strings.HasPrefix(path, top+"/")
+}

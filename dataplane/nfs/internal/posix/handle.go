@@ -1,0 +1,71 @@
+// Package posix has the Linux system calls of the NFS service that need more
+// than golang.org/x/sys/unix gives: file handles and synchronous writes
+// without an allocation for each, and a thread's file system identity. It is
+// the only package of the service that uses unsafe.
+//
+// A caller's duties: descriptors that it gets are its own to close, and come
+// with close-on-exec set.
+package posix
+
+import (
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// MaxHandle is the largest handle that the kernel gives, in bytes
+// (MAX_HANDLE_SZ).
+const MaxHandle = 128
+
+// Handle is a struct file_handle: how a file system names one of its objects
+// for good, whatever becomes of its names (name_to_handle_at(2)).
+type Handle struct {
+	size uint32
+	kind int32
+	data [MaxHandle]byte
+}
+
+// Set fills h. b is at most MaxHandle bytes.
+func (h *Handle) Set(kind int32, b []byte) {
+	h.kind = kind
+	h.size = uint32(copy(h.data[:], b))
+}
+
+// Kind is the file system's type of handle.
+func (h *Handle) Kind() int32 { return h.kind }
+
+// Bytes is the handle's opaque part. It aliases h.
+func (h *Handle) Bytes() []byte { return h.data[:h.size] }
+
+// HandleOf gets the handle of the open object fd, which may be an O_PATH
+// descriptor, and the ID of the mount that fd is on.
+func HandleOf(fd int, h *Handle) (mount int, err error) {
+	var id int32
+	h.size = MaxHandle
+	_, _, errno := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
+		uintptr(unsafe.Pointer(h)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(id), nil
+}
+
+// OpenHandle opens an object of the mount that mountFD is on. It needs
+// CAP_DAC_READ_SEARCH.
+func OpenHandle(mountFD int, h *Handle, flags int) (fd int, err error) {
+	for {
+		r, _, errno := unix.Syscall(unix.SYS_OPEN_BY_HANDLE_AT, uintptr(mountFD),
+			uintptr(unsafe.Pointer(h)), uintptr(flags|unix.O_CLOEXEC|unix.O_LARGEFILE))
+		runtime.KeepAlive(h)
+		switch errno {
+		case 0:
+			return int(r), nil
+		case unix.EINTR:
+		default:
+			return -1, errno
+		}
+	}
+}
+
+var empty [1]byte // ""

@@ -1,0 +1,108 @@
+package nfs
+
+import (
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// lister lists directories for READDIR and READDIRPLUS, which go on in later
+// calls where an earlier one stopped, perhaps of another Server. A cookie says
+// where: the listing gives each name once that is there all the time,
+// whatever comes and goes in between.
+type lister interface {
+	// verifier is the cookieverf3: cookies of other listers have another one.
+	verifier() uint64
+	// list gives the entries after cookie, in order, until emit wants no
+	// more. It says whether it came to the end.
+	list(dir *object, cookie uint64, emit func(*dirent) bool) (eof bool, err error)
+}
+
+// File systems whose directory offsets are good cookies: they belong to the
+// name and not to its place among others.
+var stableOffsets = map[int64]bool{
+	unix.EXT4_SUPER_MAGIC:  true, // hash of the name; ext2 and ext3 too
+	unix.XFS_SUPER_MAGIC:   true,
+	unix.BTRFS_SUPER_MAGIC: true,
+	unix.F2FS_SUPER_MAGIC:  true,
+}
+
+// chooseLister chooses by the file system of an open directory.
+func chooseLister(s *Server, fd int) lister {
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return newHashed(s)
+	}
+	if stableOffsets[int64(st.Type)] || (st.Type == unix.TMPFS_MAGIC && kernelAtLeast(6, 6)) {
+		return byOffset{}
+	}
+	return newHashed(s)
+}
+
+// kernelAtLeast compares the version of the running kernel.
+func kernelAtLeast(major, minor int) bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	return releaseAtLeast(unix.ByteSliceToString(u.Release[:]), major, minor)
+}
+
+// releaseAtLeast compares a release such as "6.1.0-28-amd64".
+func releaseAtLeast(release string, major, minor int) bool {
+	var a, b int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 {
+		return false
+	}
+	return a > major || (a == major && b >= minor)
+}
+
+// byOffset uses the kernel's offsets as cookies.
+type byOffset struct{}
+
+func (byOffset) verifier() uint64 { return 0x72646d61646f6666 } // "rdmadoff"
+
+// direntBuffer is how much of a directory is read at once, in bytes.
+const direntBuffer = 32 << 10
+
+var direntBuffers = sync.Pool{New: func() any { return new([direntBuffer]byte) }}
+
+func (byOffset) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool, error) {
+	buf := direntBuffers.Get().(*[direntBuffer]byte)
+	defer direntBuffers.Put(buf)
+	for {
+		n, err := dir.dirents(cookie, buf[:])
+		if err != nil || n == 0 {
+			return err == nil, err
+		}
+		for b := buf[:n]; len(b) > 0; {
+			e, rest, ok := nextDirent(b)
+			if !ok {
+				return false, errIO
+			}
+			if !emit(&e) {
+				return false, nil
+			}
+			b, cookie = rest, e.cookie
+		}
+	}
+}
+
+// dirents reads entries from an offset on. Callers share the descriptor, and
+// with it the position.
+func (o *object) dirents(offset uint64, b []byte) (int, error) {
+	fd, err := o.reader()
+	if err != nil {
+		return 0, err
+	}
+	o.listing.Lock()
+	defer o.listing.Unlock()
+	if _, err := unix.Seek(fd, int64(offset), unix.SEEK_SET); err != nil {
+		if err == unix.EINVAL {
+			err = errBadCookie
+		}
+		return 0, err
+	}
+	return unix.Getdents(fd, b)
+}

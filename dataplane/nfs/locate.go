@@ -1,0 +1,106 @@
+package nfs
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
+)
+
+// locator finds objects by their IDs.
+type locator interface {
+	// open opens an object as O_PATH. It answers errStale when there is none.
+	open(id *fh.ID, h *fh.Handle) (fd int, err error)
+	// learn is told that the directory parent has an object under name.
+	learn(parent, h *fh.Handle, name string)
+	// unlearn is told that it has not any more, and whether that was the
+	// object's last name.
+	unlearn(parent, h *fh.Handle, name string, last bool)
+}
+
+// byHandle lets the kernel find objects. It needs CAP_DAC_READ_SEARCH and a
+// file system that can.
+type byHandle struct{ mount int }
+
+func (l byHandle) open(id *fh.ID, _ *fh.Handle) (int, error) {
+	if id.Kind != fh.Kernel {
+		return -1, errStale
+	}
+	var kh posix.Handle
+	kh.Set(int32(id.Type), id.Bytes())
+	fd, err := posix.OpenHandle(l.mount, &kh, unix.O_PATH|unix.O_NOFOLLOW)
+	if err == unix.EINVAL || err == unix.EOVERFLOW {
+		err = errStale
+	}
+	return fd, err
+}
+
+func (byHandle) learn(_, _ *fh.Handle, _ string)           {}
+func (byHandle) unlearn(_, _ *fh.Handle, _ string, _ bool) {}
+
+// chooseLocator tries what the kernel, the file system and the process's
+// rights allow. top is the export's root directory.
+func chooseLocator(s *Server, top int, opt options) locator {
+	var kh posix.Handle
+	_, err := posix.HandleOf(top, &kh)
+	_, fits := fh.NewID(fh.Kernel, kh.Kind(), kh.Bytes())
+	s.idKind = fh.Kernel
+	if err != nil || !fits || opt.inodeIDs {
+		s.idKind = fh.Inode
+		return newByName(s)
+	}
+	fd, err := posix.OpenHandle(top, &kh, unix.O_PATH)
+	if err != nil || opt.byName {
+		if err == nil {
+			unix.Close(fd) //nolint:errcheck // nothing was written
+		}
+		return newByName(s)
+	}
+	unix.Close(fd) //nolint:errcheck // nothing was written
+	return byHandle{mount: top}
+}
+
+// identify finds the ID of an open object. What is mounted on top of the
+// export is not part of it: errAccess.
+func (s *Server) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
+	if s.idKind == fh.Inode {
+		return s.identifyInode(fd, st)
+	}
+	var kh posix.Handle
+	mount, err := posix.HandleOf(fd, &kh)
+	if err != nil {
+		return fh.ID{}, err
+	}
+	if mount != s.mount && s.mount != 0 {
+		return fh.ID{}, errAccess
+	}
+	id, ok := fh.NewID(fh.Kernel, kh.Kind(), kh.Bytes())
+	if !ok {
+		return id, unix.EOVERFLOW
+	}
+	return id, nil
+}
+
+// identifyInode makes an ID of the inode number and the time of birth, which
+// tells a new file from an old one with the same number.
+func (s *Server) identifyInode(fd int, st *unix.Stat_t) (fh.ID, error) {
+	var sx unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME|unix.STATX_MNT_ID, &sx); err != nil {
+		return fh.ID{}, err
+	}
+	if sx.Mask&unix.STATX_MNT_ID != 0 && s.mount != 0 && int(sx.Mnt_id) != s.mount {
+		return fh.ID{}, errAccess
+	}
+	var b [24]byte
+	binary.BigEndian.PutUint64(b[:], st.Ino)
+	if sx.Mask&unix.STATX_BTIME != 0 {
+		binary.BigEndian.PutUint64(b[8:], uint64(sx.Btime.Sec*1e9+int64(sx.Btime.Nsec)))
+	}
+	if s.top != nil && st.Dev != s.top.dev {
+		binary.BigEndian.PutUint64(b[16:], st.Dev)
+	}
+	id, _ := fh.NewID(fh.Inode, 0, b[:])
+	return id, nil
+}

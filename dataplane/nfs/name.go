@@ -1,0 +1,38 @@
+package nfs
+
+import "bytes"
+
+// maxName is the longest name of a directory entry, in bytes (NAME_MAX).
+const maxName = 255
+
+// checkName checks a name (filename3) that is to be used in a directory. "."
+// and ".." are for each procedure to judge.
+func checkName(name []byte) error {
+	switch {
+	case len(name) == 0:
+		return errAccess
+	case len(name) > maxName:
+		return errNameTooLong
+	case bytes.IndexByte(name, '/') >= 0 || bytes.IndexByte(name, 0) >= 0:
+		return errInval
+	}
+	return nil
+}
+
+func isDot(name []byte) bool { return string(name) == "." || string(name) == ".." }
+
+// checkNew checks a name that is to be made: "." and ".." exist already.
+func checkNew(name []byte) error {
+	if isDot(name) {
+		return errExist
+	}
+	return checkName(name)
+}
+
+// checkOld checks a name that is to be taken away.
+func checkOld(name []byte) error {
+	if isDot(name) {
+		return errInval
+	}
+	return checkName(name)
+}

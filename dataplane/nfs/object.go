@@ -1,0 +1,187 @@
+package nfs
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+)
+
+// object is an open object of the export. Who got one from the cache has a
+// reference and releases it; the descriptors are closed with the last one.
+type object struct {
+	handle fh.Handle
+	typ    uint32 // S_IFMT bits, which never change
+	dev    uint64
+	ino    uint64
+
+	// path is an O_PATH descriptor, or that of data.
+	path int
+	// read and write are descriptors for data, -1 until somebody needs them.
+	// Directories have read alone. They change under open, once.
+	read, write atomic.Int32
+	open        sync.Mutex
+	// listing guards the position of a directory's read descriptor.
+	listing sync.Mutex
+	// guard makes a guarded SETATTR one step for other guarded ones.
+	guard sync.Mutex
+
+	mods modifications
+	// dirty: written since the last time that all was on stable storage.
+	dirty atomic.Bool
+	// verified is the epoch in which the object was last seen to be within
+	// the export, plus one.
+	verified atomic.Uint64
+
+	refs   atomic.Int32 // the cache's own is one of them
+	server *Server
+
+	// Guarded by the cache's shard.
+	used       uint32 // epoch of last use
+	prev, next *object
+}
+
+// newObject takes over fd, which is an O_PATH descriptor.
+func (s *Server) newObject(h fh.Handle, fd int, st *unix.Stat_t) *object {
+	o := &object{handle: h, typ: st.Mode & unix.S_IFMT, dev: st.Dev, ino: st.Ino, path: fd, server: s}
+	o.read.Store(-1)
+	o.write.Store(-1)
+	o.refs.Store(1)
+	s.cache.files.Add(1)
+	return o
+}
+
+// adopt makes fd, which is open for reading and writing, the descriptor for
+// everything. The object is nobody else's yet.
+func (o *object) adopt() {
+	o.read.Store(int32(o.path))
+	o.write.Store(int32(o.path))
+}
+
+func (o *object) isDir() bool { return o.typ == unix.S_IFDIR }
+
+// release gives a reference back.
+func (o *object) release() {
+	if o.refs.Add(-1) == 0 {
+		o.close()
+	}
+}
+
+func (o *object) close() {
+	read, write := int(o.read.Load()), int(o.write.Load())
+	if write >= 0 && write != o.path {
+		o.closeFD(write)
+	}
+	if read >= 0 && read != o.path && read != write {
+		o.closeFD(read)
+	}
+	o.closeFD(o.path)
+}
+
+func (o *object) closeFD(fd int) {
+	unix.Close(fd) //nolint:errcheck // nothing is buffered in a descriptor; lost writes are flush's
+	o.server.cache.files.Add(-1)
+}
+
+// stat gets the attributes. The object is stale when it has no name any more.
+func (o *object) stat(st *unix.Stat_t) error {
+	if err := unix.Fstat(o.path, st); err != nil {
+		return err
+	}
+	if st.Nlink == 0 {
+		o.server.cache.forget(o)
+		return errStale
+	}
+	return nil
+}
+
+// reader is a descriptor to read data from, of a regular file or a directory.
+func (o *object) reader() (int, error) {
+	if fd := o.read.Load(); fd >= 0 {
+		return int(fd), nil
+	}
+	if fd := o.write.Load(); fd >= 0 {
+		return int(fd), nil
+	}
+	return o.openData(&o.read, unix.O_RDONLY)
+}
+
+// writer is a descriptor to write data with, of a regular file.
+func (o *object) writer() (int, error) {
+	if fd := o.write.Load(); fd >= 0 {
+		return int(fd), nil
+	}
+	return o.openData(&o.write, unix.O_RDWR)
+}
+
+func (o *object) openData(slot *atomic.Int32, flags int) (int, error) {
+	o.open.Lock()
+	defer o.open.Unlock()
+	if fd := slot.Load(); fd >= 0 {
+		return int(fd), nil
+	}
+	fd, err := o.server.reopen(o.path, flags)
+	if err != nil {
+		return -1, err
+	}
+	o.server.cache.files.Add(1)
+	slot.Store(int32(fd))
+	return fd, nil
+}
+
+// reopen opens the object of an O_PATH descriptor. It is for regular files
+// and directories alone: to open others may have effects. When rdmad is not
+// root but owns the file, the mode does not stand in the way, as for Linux's
+// own server (NFSD_MAY_OWNER_OVERRIDE): a client checks rights at open, and
+// then expects to read and write whatever the mode has become.
+func (s *Server) reopen(fd, flags int) (int, error) {
+	name := procPath(fd)
+	flags |= unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
+	opened, err := unix.Open(name, flags, 0)
+	if err != unix.EACCES || s.canSwitch {
+		return opened, err
+	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Uid != s.ownUID || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return -1, err
+	}
+	mode := st.Mode & 0o7777
+	if unix.Chmod(name, mode|0o600) != nil {
+		return -1, err
+	}
+	opened, err = unix.Open(name, flags, 0)
+	if e := unix.Chmod(name, mode); e != nil && err == nil {
+		unix.Close(opened) //nolint:errcheck // the error to tell is the other one
+		return -1, e
+	}
+	return opened, err
+}
+
+// procPath is a path to the object of a descriptor, for calls that don't take
+// an O_PATH descriptor itself.
+func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// modifications counts the operations of this server that change an object,
+// so that attributes from before an operation are told only when nothing else
+// came in between (wcc_data, RFC 1813 §2.6): a client that sees them takes the
+// whole difference for its own doing.
+type modifications struct {
+	inflight atomic.Int32
+	sequence atomic.Uint32
+}
+
+// begin announces an operation. What it returns is for end.
+func (m *modifications) begin() (token uint32, alone bool) {
+	n := m.inflight.Add(1)
+	return m.sequence.Add(1), n == 1
+}
+
+// end ends it and says whether no other one began meanwhile.
+func (m *modifications) end(token uint32) bool {
+	same := m.sequence.Load() == token
+	m.inflight.Add(-1)
+	return same
+}

@@ -1,0 +1,137 @@
+package nfs
+
+import (
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// getattr is GETATTR (RFC 1813 §3.3.1).
+func (r *request) getattr() error {
+	handle := r.opaque()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	o, err := r.srv.object(handle)
+	if err == nil {
+		err = o.stat(&r.st)
+		o.release()
+	}
+	if r.begin(err) {
+		r.reply.Stream = r.srv.appendAttr(r.reply.Stream, &r.st)
+	}
+	return nil
+}
+
+// setattr is SETATTR (RFC 1813 §3.3.2).
+func (r *request) setattr() error {
+	handle := r.opaque()
+	attr := r.sattr()
+	guarded := r.args.Bool()
+	var guard nfsv3.Nfstime3
+	if guarded {
+		guard.Seconds, guard.Nseconds = r.args.Uint32(), r.args.Uint32()
+	}
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	o, err := r.srv.object(handle)
+	c := r.change(o)
+	if err == nil {
+		if guarded {
+			o.guard.Lock()
+		}
+		err = r.guardedSetattr(o, &attr, guarded, guard)
+		if guarded {
+			o.guard.Unlock()
+		}
+	}
+	r.begin(err)
+	r.appendWCC(&c)
+	if o != nil {
+		o.release()
+	}
+	return nil
+}
+
+func (r *request) guardedSetattr(o *object, attr *sattr, guarded bool, guard nfsv3.Nfstime3) error {
+	if err := r.writable(); err != nil {
+		return err
+	}
+	if err := o.stat(&r.st); err != nil {
+		return err
+	}
+	if guarded && (uint32(r.st.Ctim.Sec) != guard.Seconds || uint32(r.st.Ctim.Nsec) != guard.Nseconds) {
+		return errNotSync
+	}
+	if err := r.apply(o, attr, &r.st); err != nil {
+		return err
+	}
+	return r.srv.syncMetadata(o)
+}
+
+// access is ACCESS (RFC 1813 §3.3.4).
+func (r *request) access() error {
+	handle := r.opaque()
+	want := r.args.Uint32()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	o, err := r.srv.object(handle)
+	var granted uint32
+	if err == nil {
+		granted, err = r.granted(o, want)
+	}
+	ok := r.begin(err)
+	r.appendAttrOf(o)
+	if ok {
+		r.reply.Stream = xdr.AppendUint32(r.reply.Stream, granted)
+	}
+	if o != nil {
+		o.release()
+	}
+	return nil
+}
+
+// What the bits of ACCESS need, for directories and for all else. A bit that
+// is not listed means nothing there and is never granted.
+var (
+	dirAccess = [...]struct{ bits, right uint32 }{
+		{nfsv3.ACCESS3_READ, mayRead},
+		{nfsv3.ACCESS3_LOOKUP, mayExec},
+		{nfsv3.ACCESS3_MODIFY | nfsv3.ACCESS3_EXTEND | nfsv3.ACCESS3_DELETE, mayWrite | mayExec},
+	}
+	fileAccess = [...]struct{ bits, right uint32 }{
+		{nfsv3.ACCESS3_READ, mayRead},
+		{nfsv3.ACCESS3_EXECUTE, mayExec},
+		{nfsv3.ACCESS3_MODIFY | nfsv3.ACCESS3_EXTEND, mayWrite},
+	}
+)
+
+// granted finds which of the rights in want the caller has.
+func (r *request) granted(o *object, want uint32) (granted uint32, err error) {
+	table := &fileAccess
+	if o.isDir() {
+		table = &dirAccess
+	}
+	id, err := r.srv.assume(&r.cred)
+	if err != nil {
+		return 0, err
+	}
+	defer id.restore(r.srv)
+	for _, t := range table {
+		bits := want & t.bits
+		if bits == 0 || (t.right&mayWrite != 0 && r.srv.cfg.ReadOnly) {
+			continue
+		}
+		switch err := r.srv.ask(o, &r.cred, t.right); err {
+		case nil:
+			granted |= bits
+		case unix.EACCES, unix.EROFS, unix.EPERM, unix.ETXTBSY, errAccess:
+		default:
+			return 0, err
+		}
+	}
+	return granted, nil
+}

@@ -1,0 +1,194 @@
+package nfs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// maxDirReply bounds the results of READDIR and READDIRPLUS, in bytes: what
+// FSINFO tells as dtpref.
+const maxDirReply = 64 << 10
+
+// dirList is a READDIR or READDIRPLUS in progress.
+type dirList struct {
+	r      *request
+	dir    *object
+	plus   bool // READDIRPLUS
+	attrs  bool // with attributes and handles
+	limit  int  // of the stream's length, without what ends the list
+	names  int  // what is left of dircount
+	count  int  // entries given
+	filled bool // an entry did not fit
+	st     unix.Stat_t
+}
+
+// listEnd is what comes after the last entry: end of list, eof.
+const listEnd = 2 * xdr.Unit
+
+// readdir is READDIR (RFC 1813 §3.3.16).
+func (r *request) readdir() error {
+	handle := r.opaque()
+	cookie, verifier := r.args.Uint64(), r.args.Uint64()
+	count := r.args.Uint32()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	l := dirList{r: r, names: maxDirReply}
+	return l.run(handle, cookie, verifier, count)
+}
+
+// readdirplus is READDIRPLUS (RFC 1813 §3.3.17).
+func (r *request) readdirplus() error {
+	handle := r.opaque()
+	cookie, verifier := r.args.Uint64(), r.args.Uint64()
+	dirCount, maxCount := r.args.Uint32(), r.args.Uint32()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	l := dirList{r: r, plus: true, names: int(min(dirCount, maxDirReply))}
+	return l.run(handle, cookie, verifier, maxCount)
+}
+
+// run lists into the reply. Both procedures count the same way: count is the
+// most bytes that READDIR3resok may have, and dircount the most for what
+// READDIR would give of the entries.
+func (l *dirList) run(handle []byte, cookie, verifier uint64, count uint32) error {
+	r := l.r
+	start := len(r.reply.Stream)
+	dir, err := r.srv.directory(handle)
+	l.dir = dir
+	eof := false
+	if err == nil {
+		err = l.check(cookie, verifier)
+	}
+	if err == nil {
+		r.begin(nil)
+		l.limit = len(r.reply.Stream) + int(min(count, maxDirReply)) - listEnd
+		r.appendAttrOf(dir)
+		r.reply.Stream = xdr.AppendUint64(r.reply.Stream, r.srv.lister.verifier())
+		eof, err = r.srv.lister.list(dir, cookie, l.emit)
+	}
+	if err == nil && (len(r.reply.Stream) > l.limit || (l.filled && l.count == 0)) {
+		err = errTooSmall
+	}
+	if err == nil {
+		r.appendNone()
+		r.reply.Stream = xdr.AppendBool(r.reply.Stream, eof)
+	} else {
+		r.reply.Stream = r.reply.Stream[:start]
+		r.begin(err)
+		r.appendAttrOf(dir)
+	}
+	if dir != nil {
+		dir.release()
+	}
+	return nil
+}
+
+// check checks rights and cookie.
+func (l *dirList) check(cookie, verifier uint64) error {
+	r := l.r
+	if cookie != 0 && verifier != r.srv.lister.verifier() {
+		return errBadCookie
+	}
+	if err := r.srv.permitted(l.dir, &r.cred, mayRead); err != nil {
+		return err
+	}
+	// Who may not search a directory sees the names in it and no more.
+	l.attrs = l.plus && r.srv.permitted(l.dir, &r.cred, mayExec) == nil
+	return nil
+}
+
+// emit appends an entry, if it fits.
+func (l *dirList) emit(e *dirent) bool {
+	r := l.r
+	base := 2*xdr.Unit + 4*xdr.Unit + xdr.Padded(len(e.name)) // with the word that says that it follows
+	start := len(r.reply.Stream)
+	if base > l.names || start+base > l.limit {
+		l.filled = true
+		return false
+	}
+	dst := xdr.AppendUint32(r.reply.Stream, 1)
+	dst = xdr.AppendUint64(dst, l.fileID(e))
+	dst = xdr.AppendOpaque(dst, e.name)
+	r.reply.Stream = xdr.AppendUint64(dst, e.cookie)
+	if l.plus {
+		l.appendObject(e)
+	}
+	if len(r.reply.Stream) > l.limit {
+		r.reply.Stream = r.reply.Stream[:start]
+		l.filled = true
+		return false
+	}
+	l.names -= base
+	l.count++
+	return true
+}
+
+// fileID is the number that goes with an entry. The parent of the export's
+// root is the root itself.
+func (l *dirList) fileID(e *dirent) uint64 {
+	if l.dir == l.r.srv.top && string(e.name) == ".." {
+		return l.dir.ino
+	}
+	return e.ino
+}
+
+// appendObject appends name_attributes and name_handle of an entry: nothing
+// when the object can't be had, because it is gone or another file system is
+// mounted there.
+func (l *dirList) appendObject(e *dirent) {
+	r := l.r
+	if !l.attrs {
+		r.appendNone()
+		r.appendNone()
+		return
+	}
+	o, err := l.open(e)
+	if err != nil {
+		r.appendNone()
+		r.appendNone()
+		return
+	}
+	r.appendPostOp(&l.st)
+	r.reply.Stream = xdr.AppendUint32(r.reply.Stream, 1)
+	r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, o)
+}
+
+// open gets the attributes of an entry into l.st and returns its handle.
+func (l *dirList) open(e *dirent) ([]byte, error) {
+	s := l.r.srv
+	name := string(e.name)
+	switch {
+	case name == ".", name == ".." && l.dir == s.top:
+		return l.dir.handle.Bytes(), l.dir.stat(&l.st)
+	case name == "..":
+		return l.openParent()
+	}
+	fd, err := s.openChild(l.dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	id, err := s.statID(fd, &l.st)
+	if err != nil {
+		return nil, err
+	}
+	h := s.codec.Seal(&id)
+	s.locate.learn(&l.dir.handle, &h, name)
+	return h.Bytes(), nil
+}
+
+func (l *dirList) openParent() ([]byte, error) {
+	fd, err := unix.Openat(l.dir.path, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	o, err := l.r.srv.ancestor(fd, &l.st)
+	if err != nil {
+		return nil, err
+	}
+	defer o.release()
+	return o.handle.Bytes(), nil
+}

@@ -1,0 +1,103 @@
+package nfs
+
+import (
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// ofObject is what FSSTAT, FSINFO and PATHCONF have in common: results about
+// the file system of an object, appended by add.
+func (r *request) ofObject(add func(dst []byte, fs *unix.Statfs_t) []byte) error {
+	handle := r.opaque()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	var fs unix.Statfs_t
+	o, err := r.srv.object(handle)
+	if err == nil {
+		err = o.stat(&r.st)
+	}
+	if err == nil {
+		err = unix.Fstatfs(o.path, &fs)
+	}
+	ok := r.begin(err)
+	r.appendAttrOf(o)
+	if ok {
+		r.reply.Stream = add(r.reply.Stream, &fs)
+	}
+	if o != nil {
+		o.release()
+	}
+	return nil
+}
+
+// fsstat is FSSTAT (RFC 1813 §3.3.18).
+func (r *request) fsstat() error {
+	return r.ofObject(func(dst []byte, fs *unix.Statfs_t) []byte {
+		size := uint64(fs.Frsize)
+		if size == 0 {
+			size = uint64(fs.Bsize)
+		}
+		dst = xdr.AppendUint64(dst, fs.Blocks*size)
+		dst = xdr.AppendUint64(dst, fs.Bfree*size)
+		dst = xdr.AppendUint64(dst, fs.Bavail*size)
+		dst = xdr.AppendUint64(dst, fs.Files)
+		dst = xdr.AppendUint64(dst, fs.Ffree)
+		dst = xdr.AppendUint64(dst, fs.Ffree)
+		return xdr.AppendUint32(dst, 0) // invarsec: may change at any time
+	})
+}
+
+// What FSINFO tells, in bytes.
+const (
+	ioMultiple = 4096
+	// Of properties (RFC 1813 §3.3.19): hard links, symbolic links, the same
+	// PATHCONF everywhere, times can be set.
+	fsProperties = nfsv3.FSF3_LINK | nfsv3.FSF3_SYMLINK | nfsv3.FSF3_HOMOGENEOUS | nfsv3.FSF3_CANSETTIME
+)
+
+// fsinfo is FSINFO (RFC 1813 §3.3.19).
+func (r *request) fsinfo() error {
+	return r.ofObject(func(dst []byte, _ *unix.Statfs_t) []byte {
+		for range 2 { // read, write
+			dst = xdr.AppendUint32(dst, MaxIO)
+			dst = xdr.AppendUint32(dst, MaxIO)
+			dst = xdr.AppendUint32(dst, ioMultiple)
+		}
+		dst = xdr.AppendUint32(dst, maxDirReply)
+		dst = xdr.AppendUint64(dst, r.srv.maxFile)
+		dst = xdr.AppendUint32(dst, 0) // time_delta: seconds
+		dst = xdr.AppendUint32(dst, 1) // and nanoseconds
+		return xdr.AppendUint32(dst, fsProperties)
+	})
+}
+
+// defaultLinks is the most names of a file that is told when the file system
+// is not known.
+const defaultLinks = 255
+
+// maxLinks is the most names that a file may have, by file system.
+var maxLinks = map[int64]uint32{
+	unix.EXT4_SUPER_MAGIC:  65000,
+	unix.XFS_SUPER_MAGIC:   1<<31 - 1,
+	unix.BTRFS_SUPER_MAGIC: 65535,
+	unix.TMPFS_MAGIC:       1<<31 - 1,
+}
+
+// pathconf is PATHCONF (RFC 1813 §3.3.20).
+func (r *request) pathconf() error {
+	return r.ofObject(func(dst []byte, fs *unix.Statfs_t) []byte {
+		links, ok := maxLinks[int64(fs.Type)]
+		if !ok {
+			links = defaultLinks
+		}
+		dst = xdr.AppendUint32(dst, links)
+		dst = xdr.AppendUint32(dst, min(maxName, uint32(fs.Namelen)))
+		dst = xdr.AppendBool(dst, true)  // no_trunc
+		dst = xdr.AppendBool(dst, true)  // chown_restricted
+		dst = xdr.AppendBool(dst, false) // case_insensitive
+		return xdr.AppendBool(dst, true) // case_preserving
+	})
+}

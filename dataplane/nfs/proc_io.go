@@ -1,0 +1,215 @@
+package nfs
+
+import (
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// read is READ (RFC 1813 §3.3.6). The data goes from the file into memory
+// that the transport sends from.
+func (r *request) read() error {
+	handle := r.opaque()
+	offset, count := r.args.Uint64(), r.args.Uint32()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	o, err := r.srv.regular(handle)
+	var buf oncrpc.Buffer
+	var n int
+	if err == nil {
+		buf, n, err = r.readData(o, offset, int(min(count, MaxIO)))
+	}
+	ok := r.begin(err)
+	if ok {
+		err = o.stat(&r.st)
+	}
+	if !ok {
+		r.appendAttrOf(o)
+	} else {
+		r.appendRead(err, offset, buf, n)
+	}
+	if o != nil {
+		o.release()
+	}
+	return nil
+}
+
+// readData reads up to count bytes. The buffer is nil when there are none.
+func (r *request) readData(o *object, offset uint64, count int) (oncrpc.Buffer, int, error) {
+	if err := o.stat(&r.st); err != nil {
+		return nil, 0, err
+	}
+	if err := r.srv.mayUse(o, &r.cred, &r.st, mayRead); err != nil {
+		return nil, 0, err
+	}
+	fd, err := o.reader()
+	if err != nil {
+		return nil, 0, err
+	}
+	if offset >= uint64(r.st.Size) || count == 0 {
+		return nil, 0, nil
+	}
+	count = int(min(uint64(count), uint64(r.st.Size)-offset))
+	buf, err := r.reply.Mem.Alloc(r.ctx, count)
+	if err != nil {
+		return nil, 0, err
+	}
+	n, err := posix.Read(fd, buf.Bytes()[:count], int64(offset))
+	if err != nil || n == 0 {
+		buf.Release()
+		return nil, 0, err
+	}
+	return buf, n, nil
+}
+
+// appendRead appends the results of a READ that read n bytes into buf. The
+// attributes in r.st are valid unless attrErr says otherwise.
+func (r *request) appendRead(attrErr error, offset uint64, buf oncrpc.Buffer, n int) {
+	eof := false
+	if attrErr != nil {
+		r.appendNone()
+	} else {
+		r.appendPostOp(&r.st)
+		eof = offset+uint64(n) >= uint64(r.st.Size)
+	}
+	dst := xdr.AppendUint32(r.reply.Stream, uint32(n))
+	dst = xdr.AppendBool(dst, eof)
+	r.reply.Stream = xdr.AppendUint32(dst, uint32(n))
+	if buf != nil {
+		r.reply.AppendItem(buf, n)
+	}
+}
+
+// write is WRITE (RFC 1813 §3.3.7). The data goes into the file from where the
+// transport has put it.
+func (r *request) write() error {
+	handle := r.opaque()
+	offset, count := r.args.Uint64(), r.args.Uint32()
+	how := nfsv3.StableHow(r.args.Uint32())
+	data := r.call.Args.Opaque(&r.args, maxWriteData)
+	if r.args.Err() != nil || uint64(count) != uint64(len(data)) || how > nfsv3.FILE_SYNC || how < 0 {
+		return errGarbage
+	}
+	// Asked for before the data is written: if it is renewed meanwhile, the
+	// client will write once more than needed and not once less.
+	verifier := r.srv.verifier.load()
+	o, err := r.srv.regular(handle)
+	c := r.change(o)
+	n := 0
+	if err == nil {
+		n, err = r.writeData(o, offset, data[:min(len(data), MaxIO)], how)
+	}
+	ok := r.begin(err)
+	r.appendWCC(&c)
+	if ok {
+		dst := xdr.AppendUint32(r.reply.Stream, uint32(n))
+		dst = xdr.AppendUint32(dst, uint32(how))
+		r.reply.Stream = xdr.AppendUint64(dst, verifier)
+	}
+	if o != nil {
+		o.release()
+	}
+	return nil
+}
+
+// maxWriteData bounds the data of a WRITE before it is cut to MaxIO.
+const maxWriteData = 1 << 30
+
+// writeData writes data and says how much of it. When an error comes after a
+// part was written, that part is what is told: the client's next WRITE meets
+// the error again.
+func (r *request) writeData(o *object, offset uint64, data []byte, how nfsv3.StableHow) (int, error) {
+	if err := r.writable(); err != nil {
+		return 0, err
+	}
+	if r.pre.Nlink == 0 {
+		return 0, o.stat(&r.st)
+	}
+	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
+		return 0, err
+	}
+	if offset > r.srv.maxFile || uint64(len(data)) > r.srv.maxFile-offset {
+		return 0, errFBig
+	}
+	fd, err := o.writer()
+	if err != nil || len(data) == 0 {
+		return 0, err
+	}
+	if how == nfsv3.UNSTABLE {
+		o.dirty.Store(true)
+	}
+	id, err := r.setIDWriter(&r.pre)
+	if err != nil {
+		return 0, err
+	}
+	n, err := posix.Write(fd, data, int64(offset), syncLevel(how))
+	id.restore(r.srv)
+	if how != nfsv3.UNSTABLE && err != nil {
+		r.srv.lost(o, err)
+	}
+	if n > 0 {
+		return n, nil
+	}
+	return 0, err
+}
+
+func syncLevel(how nfsv3.StableHow) posix.Sync {
+	switch how {
+	case nfsv3.DATA_SYNC:
+		return posix.DataSync
+	case nfsv3.FILE_SYNC:
+		return posix.FileSync
+	}
+	return posix.NoSync
+}
+
+// setIDWriter makes a write to a set-ID file the caller's own, so that the
+// kernel takes the bits away as it does for everybody but root.
+func (r *request) setIDWriter(st *unix.Stat_t) (identity, error) {
+	if st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
+		return identity{}, nil
+	}
+	return r.srv.assume(&r.cred)
+}
+
+// commit is COMMIT (RFC 1813 §3.3.21). All of the file is committed, whatever
+// range is asked for.
+func (r *request) commit() error {
+	handle := r.opaque()
+	r.args.Uint64() // offset
+	r.args.Uint32() // count
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	o, err := r.srv.regular(handle)
+	c := r.change(o)
+	if err == nil {
+		err = r.commitData(o)
+	}
+	ok := r.begin(err)
+	r.appendWCC(&c)
+	if ok {
+		r.reply.Stream = xdr.AppendUint64(r.reply.Stream, r.srv.verifier.load())
+	}
+	if o != nil {
+		o.release()
+	}
+	return nil
+}
+
+func (r *request) commitData(o *object) error {
+	if err := r.writable(); err != nil {
+		return err
+	}
+	if r.pre.Nlink == 0 {
+		return o.stat(&r.st)
+	}
+	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
+		return err
+	}
+	return o.commit()
+}

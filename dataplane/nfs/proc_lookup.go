@@ -1,0 +1,124 @@
+package nfs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// lookup is LOOKUP (RFC 1813 §3.3.3).
+func (r *request) lookup() error {
+	handle, name := r.opaque(), r.opaque()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	dir, err := r.srv.directory(handle)
+	var o *object
+	if err == nil {
+		o, err = r.find(dir, name)
+	}
+	if r.begin(err) {
+		r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, o.handle.Bytes())
+		r.appendAttrOf(o)
+		o.release()
+	}
+	r.appendAttrOf(dir)
+	if dir != nil {
+		dir.release()
+	}
+	return nil
+}
+
+// find finds the object of a name, as the caller.
+func (r *request) find(dir *object, name []byte) (*object, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(name) == 1 && name[0] == '.', len(name) == 2 && isDot(name) && dir == r.srv.top:
+		if err := r.srv.permitted(dir, &r.cred, mayExec); err != nil {
+			return nil, err
+		}
+		dir.refs.Add(1)
+		return dir, nil
+	case isDot(name):
+		return r.parent(dir)
+	}
+	id, err := r.srv.assume(&r.cred)
+	if err != nil {
+		return nil, err
+	}
+	s := string(name)
+	fd, err := r.srv.openChild(dir, s)
+	id.restore(r.srv)
+	if err != nil {
+		return nil, err
+	}
+	return r.srv.child(dir, fd, s, &r.st, false)
+}
+
+// parent finds the parent of a directory that is not the export's root. It
+// must be within the export still: somebody may be moving the directory out.
+func (r *request) parent(dir *object) (*object, error) {
+	if err := r.srv.permitted(dir, &r.cred, mayExec); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Openat(dir.path, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return r.srv.ancestor(fd, &r.st)
+}
+
+// ancestor takes over fd, a directory found by going up, and finds its object.
+func (s *Server) ancestor(fd int, st *unix.Stat_t) (*object, error) {
+	ok, err := below(fd, &s.place)
+	if err == nil && !ok {
+		err = errStale
+	}
+	if err != nil {
+		unix.Close(fd) //nolint:errcheck // nothing was written
+		return nil, err
+	}
+	id, err := s.statID(fd, st)
+	if err != nil {
+		unix.Close(fd) //nolint:errcheck // nothing was written
+		return nil, err
+	}
+	return s.cache.put(s.newObject(s.codec.Seal(&id), fd, st), s.epoch.Load()), nil
+}
+
+// readlink is READLINK (RFC 1813 §3.3.5).
+func (r *request) readlink() error {
+	handle := r.opaque()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	o, err := r.srv.object(handle)
+	var target []byte
+	if err == nil {
+		target, err = readTarget(o)
+	}
+	ok := r.begin(err)
+	r.appendAttrOf(o)
+	if ok {
+		r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, target)
+	}
+	if o != nil {
+		o.release()
+	}
+	return nil
+}
+
+// readTarget reads a symbolic link.
+func readTarget(o *object) ([]byte, error) {
+	if o.typ != unix.S_IFLNK {
+		return nil, errInval
+	}
+	b := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(o.path, "", b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}

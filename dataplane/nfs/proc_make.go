@@ -1,0 +1,279 @@
+package nfs
+
+import (
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+)
+
+// making is what CREATE, MKDIR, SYMLINK and MKNOD have in common: make does
+// its work in the directory under the name, as the caller and with r.st as
+// scratch, and returns the new object.
+func (r *request) making(handle, name []byte, make func(dir *object, name string) (*object, error)) error {
+	dir, err := r.srv.directory(handle)
+	c := r.change(dir)
+	var o *object
+	if err == nil {
+		err = checkNew(name)
+	}
+	if err == nil {
+		err = r.writable()
+	}
+	if err == nil {
+		o, err = make(dir, string(name))
+	}
+	if err == nil {
+		err = r.srv.syncMetadata(dir)
+	}
+	if r.begin(err) {
+		r.appendHandle(o)
+		r.appendAttrOf(o)
+	}
+	r.appendWCC(&c)
+	if o != nil {
+		o.release()
+	}
+	if dir != nil {
+		dir.release()
+	}
+	return nil
+}
+
+// createHow is a createhow3 (RFC 1813 §3.3.8).
+type createHow struct {
+	mode     nfsv3.Createmode3
+	attr     sattr
+	verifier uint64 // EXCLUSIVE
+}
+
+// create is CREATE (RFC 1813 §3.3.8).
+func (r *request) create() error {
+	handle, name := r.opaque(), r.opaque()
+	how := createHow{mode: nfsv3.Createmode3(r.args.Uint32())}
+	switch how.mode {
+	case nfsv3.UNCHECKED, nfsv3.GUARDED:
+		how.attr = r.sattr()
+	case nfsv3.EXCLUSIVE:
+		how.verifier = r.args.Uint64()
+	default:
+		r.args.Fail(errGarbage)
+	}
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	return r.making(handle, name, func(dir *object, name string) (*object, error) {
+		o, err := r.createNew(dir, name, &how)
+		if err == unix.EEXIST && how.mode != nfsv3.GUARDED {
+			return r.createExisting(dir, name, &how)
+		}
+		return o, err
+	})
+}
+
+// createNew makes a file that must not exist yet.
+func (r *request) createNew(dir *object, name string, how *createHow) (*object, error) {
+	mode := uint32(0o600)
+	switch {
+	case how.mode == nfsv3.EXCLUSIVE:
+		mode = 0 // attributes follow in a SETATTR
+	case how.attr.setMode:
+		mode = how.attr.mode
+	}
+	id, err := r.srv.assume(&r.cred)
+	if err != nil {
+		return nil, err
+	}
+	const flags = unix.O_CREAT | unix.O_EXCL | unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Openat(dir.path, name, flags, mode)
+	if err == nil && how.mode == nfsv3.EXCLUSIVE {
+		atime, mtime := verifierTimes(how.verifier)
+		err = setTimes(fd, atime, mtime)
+		if err != nil {
+			unix.Close(fd) //nolint:errcheck // nothing was written
+		}
+	}
+	id.restore(r.srv)
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.srv.child(dir, fd, name, &r.st, true)
+	if err != nil || how.mode == nfsv3.EXCLUSIVE {
+		return o, err
+	}
+	return r.finish(o, &how.attr)
+}
+
+// finish sets the attributes of a new object that making it has not set: owner
+// only for root, as Linux's own server does, since clients send what the
+// kernel has chosen already and would be refused. On an error the object
+// stays, as it would after a crash.
+func (r *request) finish(o *object, a *sattr) (*object, error) {
+	a.setMode = a.setMode && a.mode&^0o777 != 0 && o.typ != unix.S_IFLNK
+	if !r.srv.actsAsRoot(&r.cred) {
+		a.setUID, a.setGID = false, false
+	}
+	if a.setSize && (a.size == 0 || o.typ != unix.S_IFREG) {
+		a.setSize = false
+	}
+	err := o.stat(&r.st)
+	if err == nil {
+		err = r.apply(o, a, &r.st)
+	}
+	if err != nil {
+		o.release()
+		return nil, err
+	}
+	return o, nil
+}
+
+// createExisting is CREATE of a name that is there. UNCHECKED makes do with a
+// regular file and cuts it when a size is given; nothing else is set. For
+// EXCLUSIVE it may be this client's own doing, of a call that was sent again.
+func (r *request) createExisting(dir *object, name string, how *createHow) (*object, error) {
+	o, err := r.find(dir, []byte(name))
+	if err != nil {
+		return nil, err
+	}
+	err = o.stat(&r.st)
+	switch {
+	case err != nil:
+	case o.typ != unix.S_IFREG:
+		err = errExist
+	case how.mode == nfsv3.EXCLUSIVE:
+		atime, mtime := verifierTimes(how.verifier)
+		if r.st.Size != 0 || r.st.Atim != atime || r.st.Mtim != mtime {
+			err = errExist
+		}
+	case how.attr.setSize:
+		err = r.truncate(o, how.attr.size, &r.st)
+	}
+	if err != nil {
+		o.release()
+		return nil, err
+	}
+	return o, nil
+}
+
+// verifierTimes keeps the verifier of an EXCLUSIVE create in the file's times,
+// where it survives everything: one half each, without the sign bits, which
+// not all file systems keep.
+func verifierTimes(v uint64) (atime, mtime unix.Timespec) {
+	const most = 1<<31 - 1
+	return unix.Timespec{Sec: int64(v & most)}, unix.Timespec{Sec: int64(v >> 32 & most)}
+}
+
+// mkdir is MKDIR (RFC 1813 §3.3.9).
+func (r *request) mkdir() error {
+	handle, name := r.opaque(), r.opaque()
+	attr := r.sattr()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	return r.making(handle, name, func(dir *object, name string) (*object, error) {
+		mode := uint32(0o700)
+		if attr.setMode {
+			mode = attr.mode
+		}
+		attr.setMode = attr.setMode && mode&(unix.S_ISUID|unix.S_ISGID) != 0
+		return r.makeAndFinish(dir, name, &attr, func() error {
+			return unix.Mkdirat(dir.path, name, mode)
+		})
+	})
+}
+
+// makeAndFinish has the kernel make an object as the caller, opens it and sets
+// its attributes.
+func (r *request) makeAndFinish(dir *object, name string, attr *sattr, make func() error) (*object, error) {
+	id, err := r.srv.assume(&r.cred)
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	if err = make(); err == nil {
+		fd, err = r.srv.openChild(dir, name)
+	}
+	id.restore(r.srv)
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.srv.child(dir, fd, name, &r.st, false)
+	if err != nil {
+		return nil, err
+	}
+	return r.finish(o, attr)
+}
+
+// symlink is SYMLINK (RFC 1813 §3.3.10).
+func (r *request) symlink() error {
+	handle, name := r.opaque(), r.opaque()
+	attr := r.sattr()
+	target := r.opaque()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	return r.making(handle, name, func(dir *object, name string) (*object, error) {
+		if err := checkTarget(target); err != nil {
+			return nil, err
+		}
+		return r.makeAndFinish(dir, name, &attr, func() error {
+			return unix.Symlinkat(string(target), dir.path, name)
+		})
+	})
+}
+
+// checkTarget checks the path that a symbolic link is to have. Where it leads
+// to is the clients' affair: the server never follows one.
+func checkTarget(target []byte) error {
+	if len(target) >= unix.PathMax {
+		return errNameTooLong
+	}
+	for _, c := range target {
+		if c == 0 {
+			return errInval
+		}
+	}
+	if len(target) == 0 {
+		return errNoEnt
+	}
+	return nil
+}
+
+// mknod is MKNOD (RFC 1813 §3.3.11).
+func (r *request) mknod() error {
+	handle, name := r.opaque(), r.opaque()
+	typ := nfsv3.Ftype3(r.args.Uint32())
+	var attr sattr
+	var device uint64
+	mode := uint32(0)
+	switch typ {
+	case nfsv3.NF3CHR, nfsv3.NF3BLK:
+		mode = unix.S_IFCHR
+		if typ == nfsv3.NF3BLK {
+			mode = unix.S_IFBLK
+		}
+		attr = r.sattr()
+		major, minor := r.args.Uint32(), r.args.Uint32()
+		device = unix.Mkdev(major, minor)
+	case nfsv3.NF3SOCK:
+		mode, attr = unix.S_IFSOCK, r.sattr()
+	case nfsv3.NF3FIFO:
+		mode, attr = unix.S_IFIFO, r.sattr()
+	case nfsv3.NF3REG, nfsv3.NF3DIR, nfsv3.NF3LNK:
+	default:
+		r.args.Fail(errGarbage)
+	}
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	return r.making(handle, name, func(dir *object, name string) (*object, error) {
+		if mode == 0 {
+			return nil, errBadType
+		}
+		perm := uint32(0o600)
+		if attr.setMode {
+			perm = attr.mode
+		}
+		return r.makeAndFinish(dir, name, &attr, func() error {
+			return unix.Mknodat(dir.path, name, mode|perm, int(device))
+		})
+	})
+}

@@ -1,0 +1,223 @@
+package nfs
+
+import (
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+)
+
+// remove is REMOVE (RFC 1813 §3.3.12).
+func (r *request) remove() error { return r.removing(0) }
+
+// rmdir is RMDIR (RFC 1813 §3.3.13).
+func (r *request) rmdir() error { return r.removing(unix.AT_REMOVEDIR) }
+
+func (r *request) removing(flags int) error {
+	handle, name := r.opaque(), r.opaque()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	dir, err := r.srv.directory(handle)
+	c := r.change(dir)
+	if err == nil {
+		err = r.unlink(dir, name, flags)
+	}
+	if err == nil {
+		err = r.srv.syncMetadata(dir)
+	}
+	r.begin(err)
+	r.appendWCC(&c)
+	if dir != nil {
+		dir.release()
+	}
+	return nil
+}
+
+func (r *request) unlink(dir *object, name []byte, flags int) error {
+	if flags != 0 && string(name) == ".." {
+		return errExist
+	}
+	if err := checkOld(name); err != nil {
+		return err
+	}
+	if err := r.writable(); err != nil {
+		return err
+	}
+	s := string(name)
+	victim := r.srv.entry(dir, s)
+	id, err := r.srv.assume(&r.cred)
+	if err != nil {
+		return err
+	}
+	err = unix.Unlinkat(dir.path, s, flags)
+	id.restore(r.srv)
+	if err == nil {
+		r.srv.unlinked(dir, &victim, s)
+	}
+	return err
+}
+
+// entry is what a name stands for.
+type entry struct {
+	handle fh.Handle
+	known  bool // there is something
+	last   bool // it has no other name
+}
+
+// entry looks up a name on the server's own account.
+func (s *Server) entry(dir *object, name string) (e entry) {
+	fd, err := s.openChild(dir, name)
+	if err != nil {
+		return e
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	id, err := s.statID(fd, &st)
+	if err != nil {
+		return e
+	}
+	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	return entry{handle: s.codec.Seal(&id), known: true, last: isDir || st.Nlink == 1}
+}
+
+// unlinked notes that an object lost a name. With the last one it is closed,
+// so that its space is free.
+func (s *Server) unlinked(dir *object, e *entry, name string) {
+	if e.known {
+		s.locate.unlearn(&dir.handle, &e.handle, name, e.last)
+		s.cache.forgetGone(&e.handle)
+	}
+}
+
+// rename is RENAME (RFC 1813 §3.3.14).
+func (r *request) rename() error {
+	fromHandle, fromName := r.opaque(), r.opaque()
+	toHandle, toName := r.opaque(), r.opaque()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	from, err := r.srv.directory(fromHandle)
+	var to *object
+	if err == nil {
+		to, err = r.srv.directory(toHandle)
+	}
+	c := r.change(from)
+	d := change{}
+	if to != nil && to != from {
+		d = r.change(to)
+	}
+	if err == nil {
+		err = r.move(from, to, fromName, toName)
+	}
+	r.begin(err)
+	if to == from {
+		r.appendSameWCC(&c)
+	} else {
+		r.appendWCC(&c)
+		r.appendWCC(&d)
+	}
+	for _, o := range [...]*object{from, to} {
+		if o != nil {
+			o.release()
+		}
+	}
+	return nil
+}
+
+// appendSameWCC appends the wcc_data of a modification twice.
+func (r *request) appendSameWCC(c *change) {
+	start := len(r.reply.Stream)
+	r.appendWCC(c)
+	r.reply.Stream = append(r.reply.Stream, r.reply.Stream[start:]...)
+}
+
+// move renames within or between directories of the export.
+func (r *request) move(from, to *object, fromName, toName []byte) error {
+	if err := checkOld(fromName); err != nil {
+		return err
+	}
+	if err := checkOld(toName); err != nil {
+		return err
+	}
+	if err := r.writable(); err != nil {
+		return err
+	}
+	a, b := string(fromName), string(toName)
+	moved, victim := r.srv.entry(from, a), r.srv.entry(to, b)
+	id, err := r.srv.assume(&r.cred)
+	if err != nil {
+		return err
+	}
+	err = unix.Renameat(from.path, a, to.path, b)
+	id.restore(r.srv)
+	if err != nil {
+		return err
+	}
+	if moved.handle != victim.handle { // two names of one object stay as they are
+		r.srv.unlinked(to, &victim, b)
+		if moved.known {
+			r.srv.locate.unlearn(&from.handle, &moved.handle, a, false)
+			r.srv.locate.learn(&to.handle, &moved.handle, b)
+		}
+	}
+	if err := r.srv.syncMetadata(to); err != nil || to == from {
+		return err
+	}
+	return r.srv.syncMetadata(from)
+}
+
+// link is LINK (RFC 1813 §3.3.15).
+func (r *request) link() error {
+	handle := r.opaque()
+	dirHandle, name := r.opaque(), r.opaque()
+	if err := r.decoded(); err != nil {
+		return err
+	}
+	o, err := r.srv.object(handle)
+	var dir *object
+	if err == nil {
+		dir, err = r.srv.directory(dirHandle)
+	}
+	c := r.change(dir)
+	if err == nil {
+		err = r.addName(o, dir, name)
+	}
+	r.begin(err)
+	r.appendAttrOf(o)
+	r.appendWCC(&c)
+	for _, o := range [...]*object{o, dir} {
+		if o != nil {
+			o.release()
+		}
+	}
+	return nil
+}
+
+// addName gives an object one more name.
+func (r *request) addName(o, dir *object, name []byte) error {
+	if err := checkNew(name); err != nil {
+		return err
+	}
+	if err := r.writable(); err != nil {
+		return err
+	}
+	if o.isDir() {
+		return statusError(nfsv3.NFS3ERR_ISDIR)
+	}
+	if err := o.stat(&r.st); err != nil {
+		return err
+	}
+	id, err := r.srv.assume(&r.cred)
+	if err != nil {
+		return err
+	}
+	s := string(name)
+	err = unix.Linkat(unix.AT_FDCWD, procPath(o.path), dir.path, s, unix.AT_SYMLINK_FOLLOW)
+	id.restore(r.srv)
+	if err != nil {
+		return err
+	}
+	r.srv.locate.learn(&dir.handle, &o.handle, s)
+	return r.srv.syncMetadata(dir)
+}

@@ -1,0 +1,145 @@
+package nfs
+
+import (
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+)
+
+// sattr is a sattr3: attributes to be set (RFC 1813 §2.6).
+type sattr struct {
+	setMode, setUID, setGID, setSize bool
+	mode, uid, gid                   uint32
+	size                             uint64
+	// Times as for utimensat(2), with UTIME_NOW and UTIME_OMIT.
+	atime, mtime unix.Timespec
+}
+
+// sattr decodes a sattr3.
+func (r *request) sattr() (a sattr) {
+	d := &r.args
+	if a.setMode = d.Bool(); a.setMode {
+		a.mode = d.Uint32() & 0o7777
+	}
+	if a.setUID = d.Bool(); a.setUID {
+		a.uid = d.Uint32()
+	}
+	if a.setGID = d.Bool(); a.setGID {
+		a.gid = d.Uint32()
+	}
+	if a.setSize = d.Bool(); a.setSize {
+		a.size = d.Uint64()
+	}
+	a.atime, a.mtime = r.setTime(), r.setTime()
+	return a
+}
+
+// setTime decodes a set_atime or set_mtime.
+func (r *request) setTime() unix.Timespec {
+	switch nfsv3.TimeHow(r.args.Uint32()) {
+	case nfsv3.DONT_CHANGE:
+		return unix.Timespec{Nsec: unix.UTIME_OMIT}
+	case nfsv3.SET_TO_SERVER_TIME:
+		return unix.Timespec{Nsec: unix.UTIME_NOW}
+	case nfsv3.SET_TO_CLIENT_TIME:
+		sec, nsec := r.args.Uint32(), r.args.Uint32()
+		if nsec >= 1e9 {
+			r.args.Fail(errGarbage)
+		}
+		return unix.Timespec{Sec: int64(sec), Nsec: int64(nsec)}
+	}
+	r.args.Fail(errGarbage)
+	return unix.Timespec{}
+}
+
+func (a *sattr) setsTimes() bool {
+	return a.atime.Nsec != unix.UTIME_OMIT || a.mtime.Nsec != unix.UTIME_OMIT
+}
+
+// apply sets attributes of o, which has the attributes st, as the caller. Size
+// comes first, for it needs other rights; then owner, as that takes set-ID
+// bits away which the mode may set; then mode; then times, which all the
+// others change.
+func (r *request) apply(o *object, a *sattr, st *unix.Stat_t) error {
+	if a.setSize {
+		if err := r.truncate(o, a.size, st); err != nil {
+			return err
+		}
+	}
+	if !a.setUID && !a.setGID && !a.setMode && !a.setsTimes() {
+		return nil
+	}
+	id, err := r.srv.assume(&r.cred)
+	if err != nil {
+		return err
+	}
+	defer id.restore(r.srv)
+	if a.setUID || a.setGID {
+		if err := chown(o.path, a); err != nil {
+			return err
+		}
+	}
+	if a.setMode {
+		if err := chmod(o, a.mode); err != nil {
+			return err
+		}
+	}
+	if a.setsTimes() {
+		return setTimes(o.path, a.atime, a.mtime)
+	}
+	return nil
+}
+
+// truncate sets the size of a regular file.
+func (r *request) truncate(o *object, size uint64, st *unix.Stat_t) error {
+	switch {
+	case o.isDir():
+		return unix.EISDIR
+	case o.typ != unix.S_IFREG:
+		return errInval
+	case size > r.srv.maxFile:
+		return errFBig
+	}
+	if err := r.srv.mayUse(o, &r.cred, st, mayWrite); err != nil {
+		return err
+	}
+	fd, err := o.writer()
+	if err != nil {
+		return err
+	}
+	id, err := r.srv.assume(&r.cred) // takes set-ID bits away as from this user
+	if err != nil {
+		return err
+	}
+	defer id.restore(r.srv)
+	o.dirty.Store(true)
+	return unix.Ftruncate(fd, int64(size))
+}
+
+// chown changes user, group or both. IDs that are not to be set stay.
+func chown(fd int, a *sattr) error {
+	uid, gid := -1, -1
+	if a.setUID {
+		uid = int(a.uid)
+	}
+	if a.setGID {
+		gid = int(a.gid)
+	}
+	if (a.setUID && a.uid == invalidID) || (a.setGID && a.gid == invalidID) {
+		return errInval
+	}
+	return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH)
+}
+
+// chmod changes the mode. Symbolic links have none: like Linux's own server
+// this says so.
+func chmod(o *object, mode uint32) error {
+	if o.typ == unix.S_IFLNK {
+		return unix.EOPNOTSUPP
+	}
+	return unix.Chmod(procPath(o.path), mode)
+}
+
+// setTimes sets times through an O_PATH descriptor.
+func setTimes(fd int, atime, mtime unix.Timespec) error {
+	return unix.UtimesNanoAt(unix.AT_FDCWD, procPath(fd), []unix.Timespec{atime, mtime}, 0)
+}

@@ -1,0 +1,163 @@
+package nfs
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// search goes through the whole export for objects. Those who look for
+// something while a pass runs share the next one.
+type search struct {
+	running sync.Mutex // one pass at a time
+	next    *pass      // not begun yet; guarded by byName.mu
+	end     time.Time  // of the last pass
+	took    time.Duration
+}
+
+// pass is one search, for everybody who has asked for it before it began.
+type pass struct {
+	wanted map[uint64]struct{}
+	found  map[uint64][]string
+	done   bool // guarded by search.running
+}
+
+// Between passes: so much longer than the last one took, so that calls with
+// handles of things that are gone can't keep the machine busy.
+const (
+	restFactor = 4
+	maxRest    = 10 * time.Second
+)
+
+// place is a directory to be searched.
+type place struct {
+	parent *place
+	name   string
+	sum    uint64
+}
+
+// find searches the export for an object and returns the names that led to it.
+func (l *byName) find(sum uint64) ([]string, bool) {
+	l.mu.Lock()
+	if l.next == nil {
+		l.next = &pass{wanted: make(map[uint64]struct{}), found: make(map[uint64][]string)}
+	}
+	p := l.next
+	p.wanted[sum] = struct{}{}
+	l.mu.Unlock()
+
+	l.running.Lock()
+	defer l.running.Unlock()
+	if !p.done {
+		l.rest()
+		l.mu.Lock()
+		l.next = nil
+		l.mu.Unlock()
+		l.run(p)
+	}
+	names, ok := p.found[sum]
+	return names, ok
+}
+
+// rest waits until the next pass may begin, or the server is closed.
+func (l *byName) rest() {
+	wait := time.Until(l.end.Add(min(restFactor*l.took, maxRest)))
+	if l.end.IsZero() || wait <= 0 {
+		return
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.s.stop:
+	}
+}
+
+// run goes through the export and remembers all that it sees.
+func (l *byName) run(p *pass) {
+	start := time.Now()
+	queue := []*place{{sum: l.s.top.handle.Sum()}}
+	for len(queue) > 0 && !l.s.closed.Load() {
+		last := len(queue) - 1
+		dir := queue[last]
+		queue = append(queue[:last], l.enter(p, dir)...)
+	}
+	l.end = time.Now()
+	l.took = l.end.Sub(start)
+	p.done = true
+}
+
+// enter looks at all names in a directory and returns the directories among
+// them. What can't be read is passed over.
+func (l *byName) enter(p *pass, dir *place) []*place {
+	fd, err := l.descend(dir.names())
+	if err != nil {
+		return nil
+	}
+	if fd != l.s.top.path {
+		defer unix.Close(fd)
+	}
+	data, err := l.s.reopen(fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(data)
+	buf := direntBuffers.Get().(*[direntBuffer]byte)
+	defer direntBuffers.Put(buf)
+	var dirs []*place
+	for {
+		n, err := unix.Getdents(data, buf[:])
+		if err != nil || n == 0 {
+			return dirs
+		}
+		for b := buf[:n]; len(b) > 0; {
+			e, rest, ok := nextDirent(b)
+			if !ok {
+				return dirs
+			}
+			b = rest
+			if isDot(e.name) {
+				continue
+			}
+			if sub := l.see(p, dir, fd, string(e.name)); sub != nil {
+				dirs = append(dirs, sub)
+			}
+		}
+	}
+}
+
+// see notes an object, and returns its place when it is a directory.
+func (l *byName) see(p *pass, dir *place, dirFD int, name string) *place {
+	fd, err := l.s.openAt(dirFD, name, unix.O_PATH)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	id, err := l.s.statID(fd, &st)
+	if err != nil {
+		return nil
+	}
+	h := l.s.codec.Seal(&id)
+	at := &place{parent: dir, name: name, sum: h.Sum()}
+	l.put(at.sum, hint{dir.sum, name})
+	if _, ok := p.wanted[at.sum]; ok {
+		p.found[at.sum] = at.names()
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return nil
+	}
+	return at
+}
+
+// names is the path from the export's root.
+func (p *place) names() []string {
+	var names []string
+	for ; p.parent != nil; p = p.parent {
+		names = append(names, p.name)
+	}
+	slices.Reverse(names)
+	return names
+}

@@ -1,0 +1,286 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// Programs and versions served.
+const (
+	Program      = 100003 // NFS
+	Version      = 3
+	MountProgram = 100005 // MOUNT
+)
+
+// Server serves one directory. It is an oncrpc.Handler for both programs.
+type Server struct {
+	cfg Config
+	log *slog.Logger
+
+	root    *os.Root
+	top     *object // the root directory; never given up before Close
+	place   posix.Place
+	mount   int // ID of the mount that the export is on
+	idKind  fh.Kind
+	fsid    uint64
+	maxFile uint64
+	codec   *fh.Codec
+	locate  locator
+	lister  lister
+
+	// canSwitch: the process is root and can act for callers. Otherwise all
+	// is done as the user that it runs as.
+	canSwitch  bool
+	ownUID     uint32
+	ownGID     uint32
+	ownGroups  []uint32
+	hasOpenat2 bool
+
+	cache    *cache
+	verifier verifier
+	replies  *replyCache
+	mounts   mountTable
+	requests sync.Pool
+	told     toldOnce
+
+	// epoch counts ticks of the clock that closes idle files.
+	epoch  atomic.Uint32
+	closed atomic.Bool
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+// options are what tests set beyond the configuration.
+type options struct {
+	byName   bool // don't use open_by_handle_at
+	noSwitch bool // don't act for callers
+	inodeIDs bool // don't use name_to_handle_at either
+}
+
+// New opens the export. It starts one goroutine, which Close ends. New sets
+// the process's umask to 0, as clients apply their own.
+func New(cfg Config) (*Server, error) { return newServer(cfg, options{}) }
+
+func newServer(cfg Config, opt options) (_ *Server, err error) {
+	cfg, err = cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, log: cfg.Logger, maxFile: maxFileSize(), replies: newReplyCache()}
+	s.cache = newCache(cfg.MaxOpenFiles)
+	s.stop, s.done = make(chan struct{}), make(chan struct{})
+	s.requests.New = func() any { return &request{srv: s} }
+	s.verifier.renew()
+	unix.Umask(0)
+	if err := s.setIdentity(opt); err != nil {
+		return nil, err
+	}
+	if s.root, err = os.OpenRoot(cfg.Path); err != nil {
+		return nil, fmt.Errorf("nfs: export: %w", err)
+	}
+	if err := s.openTop(opt); err != nil {
+		s.root.Close()
+		return nil, fmt.Errorf("nfs: export %s: %w", cfg.Path, err)
+	}
+	go s.housekeep(cfg.IdleClose / idleTicks)
+	return s, nil
+}
+
+// setIdentity finds out as whom the service can act.
+func (s *Server) setIdentity(opt options) error {
+	groups, err := unix.Getgroups()
+	if err != nil {
+		return fmt.Errorf("nfs: groups of the process: %w", err)
+	}
+	for _, g := range groups {
+		s.ownGroups = append(s.ownGroups, uint32(g))
+	}
+	s.ownUID, s.ownGID = uint32(unix.Geteuid()), uint32(unix.Getegid())
+	s.canSwitch = !opt.noSwitch && posix.CanSwitch(s.ownGID, s.ownGroups)
+	return nil
+}
+
+// openTop opens the root directory and chooses how handles work on its file
+// system.
+func (s *Server) openTop(opt options) error {
+	dir, err := s.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := checkProc(int(dir.Fd())); err != nil {
+		return err
+	}
+	fd, err := unix.Open(procPath(int(dir.Fd())), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := s.useTop(fd, opt); err != nil {
+		unix.Close(fd) //nolint:errcheck // the error to tell is the other one
+		return err
+	}
+	return nil
+}
+
+func (s *Server) useTop(fd int, opt options) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if err := posix.PlaceOf(fd, &s.place); err != nil {
+		return err
+	}
+	var err error
+	if s.mount, err = posix.Mount(fd); err != nil {
+		return err
+	}
+	s.locate = chooseLocator(s, fd, opt)
+	s.hasOpenat2 = tryOpenat2(fd)
+	id, err := s.identify(fd, &st)
+	if err != nil {
+		return err
+	}
+	key, err := s.loadKey()
+	if err != nil {
+		return err
+	}
+	s.codec = fh.NewCodec(key, &id)
+	s.fsid = s.codec.FSID()
+	top := s.newObject(s.codec.Seal(&id), fd, &st)
+	s.top = s.cache.put(top, 0)
+	s.lister = chooseLister(s, fd)
+	return nil
+}
+
+// loadKey loads the key of handles. The state directory must not be within
+// the export, where clients could read it.
+func (s *Server) loadKey() (key [fh.KeySize]byte, err error) {
+	if s.cfg.StateDir == "" {
+		return fh.NewKey(), nil
+	}
+	if err := os.MkdirAll(s.cfg.StateDir, 0o700); err != nil {
+		return key, fmt.Errorf("state directory: %w", err)
+	}
+	dir, err := unix.Open(s.cfg.StateDir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return key, err
+	}
+	defer unix.Close(dir)
+	inside, err := below(dir, &s.place)
+	if err != nil {
+		return key, err
+	}
+	if inside {
+		return key, fmt.Errorf("state directory %s is within it: clients could read its key", s.cfg.StateDir)
+	}
+	return fh.LoadKey(s.cfg.StateDir)
+}
+
+// tryOpenat2 says whether there is openat2(2): it may be missing or forbidden.
+func tryOpenat2(dir int) bool {
+	fd, err := unix.Openat2(dir, ".", &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+	})
+	if err != nil {
+		return false
+	}
+	unix.Close(fd) //nolint:errcheck // nothing was written
+	return true
+}
+
+// checkProc makes sure that descriptors can be named in /proc.
+func checkProc(fd int) error {
+	var a, b unix.Stat_t
+	if err := unix.Stat(procPath(fd), &a); err != nil {
+		return fmt.Errorf("/proc must be mounted: %w", err)
+	}
+	if err := unix.Fstat(fd, &b); err != nil {
+		return err
+	}
+	if a.Dev != b.Dev || a.Ino != b.Ino {
+		return errors.New("/proc must be mounted")
+	}
+	return nil
+}
+
+// idleTicks is how many ticks of the clock IdleClose has.
+const idleTicks = 8
+
+// housekeep closes idle files.
+func (s *Server) housekeep(tick time.Duration) {
+	defer close(s.done)
+	t := time.NewTicker(max(tick, time.Millisecond))
+	defer t.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-t.C:
+			s.cache.closeIdle(s.epoch.Add(1) - idleTicks)
+		}
+	}
+}
+
+// Close closes all files. Calls that still run end as they would have; later
+// ones are answered with SYSTEM_ERR.
+func (s *Server) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	close(s.stop)
+	<-s.done
+	s.cache.clear()
+	s.top.release()
+	return s.root.Close()
+}
+
+var errClosed = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
+
+// ServeRPC implements oncrpc.Handler.
+func (s *Server) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	if s.closed.Load() {
+		return errClosed
+	}
+	switch call.Program {
+	case Program:
+		return s.serveNFS(ctx, call, reply)
+	case MountProgram:
+		return s.serveMount(call, reply)
+	}
+	return errProgUnavail
+}
+
+// toldOnce keeps the log from being filled by one error again and again.
+type toldOnce struct {
+	mu   sync.Mutex
+	seen map[string]struct{}
+}
+
+const maxTold = 256
+
+// first says whether what was not told before.
+func (t *toldOnce) first(what string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.seen[what]; ok || len(t.seen) >= maxTold {
+		return false
+	}
+	if t.seen == nil {
+		t.seen = make(map[string]struct{})
+	}
+	t.seen[what] = struct{}{}
+	return true
+}

@@ -1,0 +1,3 @@
+package nfs
+
+func runAsUser() (int, bool) { return 0, false }
