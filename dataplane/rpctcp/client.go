@@ -173,11 +173,16 @@ func (c *Client) readReply() error {
 	if size < peek-oncrpc.RecordMarkSize {
 		return oncrpc.ErrMalformed
 	}
-	if size > c.in.Buffered() || !c.records.Whole() {
-		c.nc.SetReadDeadline(time.Now().Add(c.cfg.RecordTimeout))
-		defer c.nc.SetReadDeadline(time.Time{})
+	if size <= c.in.Buffered() && c.records.Whole() {
+		return c.deliver(xid, c.take(xid))
 	}
-	return c.deliver(xid, c.take(xid))
+	if err := c.nc.SetReadDeadline(time.Now().Add(c.cfg.RecordTimeout)); err != nil {
+		return err
+	}
+	if err := c.deliver(xid, c.take(xid)); err != nil {
+		return err
+	}
+	return c.nc.SetReadDeadline(time.Time{})
 }
 
 // take gives the call that waits for xid, nil when none does any more.

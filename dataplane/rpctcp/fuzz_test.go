@@ -2,6 +2,7 @@ package rpctcp
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -46,7 +47,7 @@ func FuzzServer(f *testing.F) {
 		s.checkMemory(t)
 		r := oncrpc.NewRecordReader(&conn.out, 1<<20)
 		for replies := uint64(0); ; replies++ {
-			if _, err := r.Next(); err == io.EOF {
+			if _, err := r.Next(); errors.Is(err, io.EOF) {
 				if stats := s.Stats(); replies > stats.Calls || stats.BytesReceived != uint64(len(data)) && stats.Errors == 0 {
 					t.Fatalf("%d replies to %+v", replies, stats)
 				}

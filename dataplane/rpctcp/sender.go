@@ -98,9 +98,11 @@ func (s *sender) write() error {
 	if s.err != nil { // only who writes sets it
 		return s.err
 	}
-	s.nc.SetWriteDeadline(time.Now().Add(s.timeout))
-	s.left = s.vec
-	_, err := s.left.WriteTo(s.nc)
+	err := s.nc.SetWriteDeadline(time.Now().Add(s.timeout))
+	if err == nil {
+		s.left = s.vec
+		_, err = s.left.WriteTo(s.nc)
+	}
 	clear(s.vec)
 	if err != nil {
 		s.fail(err)

@@ -169,7 +169,7 @@ func TestHalfClose(t *testing.T) {
 		}
 		seen[h.XID] = true
 	}
-	if _, err := r.Next(); err != io.EOF {
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last reply: %v", err)
 	}
 	if text := s.log.String(); text != "" {

@@ -95,7 +95,7 @@ func (c *serverConn) cut(reason error) {
 // stopReading lets the connection end as soon as its calls are answered.
 func (c *serverConn) stopReading() {
 	c.stopping.Store(true)
-	c.nc.SetReadDeadline(time.Unix(1, 0))
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails when the connection has ended already
 }
 
 // readCalls reads calls and has them served. It returns nil when the peer has
@@ -176,7 +176,9 @@ func (c *serverConn) awaitCall() error {
 // readWithin sets the deadline of the reads to come, unless stopReading has
 // set one for good.
 func (c *serverConn) readWithin(d time.Duration) error {
-	c.nc.SetReadDeadline(time.Now().Add(d))
+	if err := c.nc.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return err
+	}
 	if c.stopping.Load() {
 		return errShutdown
 	}

@@ -149,7 +149,7 @@ func TestNoAllocations(t *testing.T) {
 			return err
 		},
 		"denied call": func() error {
-			if _, err := DecodeCall(denied, &c); err != errRPCMismatch {
+			if _, err := DecodeCall(denied, &c); !errors.Is(err, errRPCMismatch) {
 				return errors.New("not denied")
 			}
 			buf = AppendError(buf[:0], c.XID, errRPCMismatch)

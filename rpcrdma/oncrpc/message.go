@@ -48,7 +48,7 @@ const (
 	peekSize   = 8
 )
 
-// ErrMalformed: the bytes are no RPC message of the expected kind, or end
+// ErrMalformed says that the bytes are no RPC message of the expected kind, or end
 // within its header. Nobody can be answered.
 var ErrMalformed = errors.New("oncrpc: malformed RPC message")
 

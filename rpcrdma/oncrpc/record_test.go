@@ -38,7 +38,7 @@ func TestRecordReader(t *testing.T) {
 				t.Fatalf("Read: %q, %v; want %q", buf, err, want)
 			}
 		}
-		if _, err := r.Next(); err != io.EOF {
+		if _, err := r.Next(); !errors.Is(err, io.EOF) {
 			t.Errorf("at the end: %v", err)
 		}
 	}
@@ -144,11 +144,11 @@ func FuzzRecordReader(f *testing.F) {
 		}
 		msgs, err := read(bytes.NewReader(data))
 		slow, slowErr := read(iotest.OneByteReader(bytes.NewReader(data)))
-		if len(msgs) != len(slow) || err != slowErr {
+		if len(msgs) != len(slow) || !errors.Is(slowErr, err) {
 			t.Fatalf("%d records and %v, byte by byte %d and %v", len(msgs), err, len(slow), slowErr)
 		}
 		again, err := read(bytes.NewReader(records(7, msgs...)))
-		if err != io.EOF || len(again) != len(msgs) {
+		if !errors.Is(err, io.EOF) || len(again) != len(msgs) {
 			t.Fatalf("%d records encoded, %d and %v come back", len(msgs), len(again), err)
 		}
 		for i := range again {

@@ -75,7 +75,7 @@ func (h *Header) appendLists(dst []byte) []byte {
 		r := &h.Reads[i]
 		dst = xdr.AppendUint32(dst, 1)
 		dst = xdr.AppendUint32(dst, r.Position)
-		dst = r.Segment.append(dst)
+		dst = r.append(dst)
 	}
 	dst = xdr.AppendUint32(dst, 0)
 	for _, c := range h.Writes {

@@ -6,6 +6,7 @@ const Version = 1
 // Proc is a header type (rdma_proc, RFC 5666 §4.2).
 type Proc uint32
 
+// Header types.
 const (
 	Msg   Proc = 0 // RDMA_MSG: the RPC message follows the header
 	NoMsg Proc = 1 // RDMA_NOMSG: the RPC message is in chunks
@@ -17,6 +18,7 @@ const (
 // ErrCode is the reason of an Error header (rdma_err).
 type ErrCode uint32
 
+// Error codes.
 const (
 	ErrVers  ErrCode = 1 // unsupported rdma_vers; the supported range follows
 	ErrChunk ErrCode = 2 // anything else
