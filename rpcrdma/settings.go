@@ -60,3 +60,6 @@ func depth(limit int) int { return min(maxReads, limit) }
 
 func readsIn(d verbs.Device) int  { return depth(d.Attr().MaxQPRdAtom) }
 func readsOut(d verbs.Device) int { return depth(d.Attr().MaxQPInitRdAtom) }
+
+// PeerError is an RPC-over-RDMA error that answered a call.
+type PeerError = conn.PeerError

@@ -1,0 +1,132 @@
+package rpcrdma_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// providers are what every end-to-end test runs over.
+var providers = []struct {
+	name string
+	make func(t testing.TB) rdmacm.Provider
+}{
+	{"loopback", func(testing.TB) rdmacm.Provider { return loopback.New(loopback.Config{}) }},
+	{"loopback without windows", func(testing.TB) rdmacm.Provider {
+		return loopback.New(loopback.Config{NoWindows: true, NoSendInvalidate: true})
+	}},
+	{"infiniband", func(testing.TB) rdmacm.Provider {
+		return loopback.New(loopback.Config{Network: loopback.FabricConfig{Transport: loopback.InfiniBand}})
+	}},
+	{"softiwarp", newSoftiwarp},
+}
+
+func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
+	for _, p := range providers {
+		t.Run(p.name, func(t *testing.T) { f(t, p.make(t)) })
+	}
+}
+
+// bed is a provider with a listener, whose connections are accepted as they
+// come. Its end checks that nothing is left.
+type bed struct {
+	t        testing.TB
+	ctx      context.Context
+	p        rdmacm.Provider
+	l        *rpcrdma.Listener
+	settings rpcrdma.Settings
+	conns    chan *rpcrdma.Conn
+}
+
+type bedConfig struct {
+	handler  oncrpc.Handler
+	settings func(*rpcrdma.Settings) // of the listener's side
+	memory   int64
+	timeout  time.Duration
+}
+
+func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
+	t.Helper()
+	if cfg.timeout == 0 {
+		cfg.timeout = 60 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.timeout)
+	if cfg.handler == nil {
+		cfg.handler = service{}
+	}
+	l, err := rpcrdma.Listen(ctx, p, "127.0.0.1:0", rpcrdma.ListenConfig{MemoryLimit: cfg.memory, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{t: t, ctx: ctx, p: p, l: l, settings: rpcrdma.DefaultSettings(), conns: make(chan *rpcrdma.Conn, 2000)}
+	if cfg.settings != nil {
+		cfg.settings(&b.settings)
+	}
+	var accepting sync.WaitGroup
+	accepting.Go(func() { b.accept(cfg.handler) })
+	t.Cleanup(func() {
+		l.Close()
+		accepting.Wait()
+		close(b.conns)
+		for c := range b.conns {
+			c.Close()
+		}
+		cancel()
+		if err := p.Close(); err != nil {
+			t.Errorf("close provider: %v", err)
+		}
+		if n := p.Device().(verbs.LiveCounter).Live().Total(); n != 0 {
+			t.Errorf("objects left: %+v", p.Device().(verbs.LiveCounter).Live())
+		}
+	})
+	return b
+}
+
+func (b *bed) accept(h oncrpc.Handler) {
+	for {
+		req, err := b.l.Accept(b.ctx)
+		if err != nil {
+			if !errors.Is(err, verbs.ErrClosed) {
+				b.t.Errorf("accept: %v", err)
+			}
+			return
+		}
+		s := b.settings
+		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: h, Settings: &s})
+		if err != nil {
+			b.t.Errorf("accept: %v", err)
+			continue
+		}
+		b.conns <- c
+	}
+}
+
+// dial connects; the client is closed at the test's end at the latest.
+func (b *bed) dial(change func(*rpcrdma.Settings)) (*rpcrdma.Client, *rpcrdma.Conn) {
+	b.t.Helper()
+	s := rpcrdma.DefaultSettings()
+	if change != nil {
+		change(&s)
+	}
+	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			b.t.Errorf("close client: %v", err)
+		}
+	})
+	conn := <-b.conns
+	b.t.Cleanup(func() { conn.Close() })
+	return c, conn
+}

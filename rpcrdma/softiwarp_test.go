@@ -1,0 +1,16 @@
+package rpcrdma_test
+
+import (
+	"testing"
+
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+func newSoftiwarp(t testing.TB) rdmacm.Provider {
+	p, err := softiwarp.New(softiwarp.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
