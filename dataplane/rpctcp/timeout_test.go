@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,4 +197,77 @@ func answer(far net.Conn, reply func(xid uint32) []byte) {
 	xid, _, _ := oncrpc.MessageType(msg)
 	far.Write(reply(xid))
 	io.Copy(io.Discard, far)
+}
+
+// shortListener has no descriptor for its first connections.
+type shortListener struct {
+	*pipeListener
+	failures atomic.Int32
+}
+
+func (l *shortListener) Accept() (net.Conn, error) {
+	if l.failures.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.pipeListener.Accept()
+}
+
+// TestAcceptRetries has accepting fail for lack of descriptors, and work again
+// when there are some.
+func TestAcceptRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &shortListener{pipeListener: newPipeListener()}
+		l.failures.Store(1)
+		s := startServer(t, Config{Handler: echo.New()}, l)
+		c := NewClient(l.dial(t), ClientConfig{})
+		defer c.Close()
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+			t.Error(err)
+		}
+		s.wantLog(t, "can't accept", "too many open files")
+	})
+}
+
+// TestCloseWhileAcceptFails does not wait for the next attempt.
+func TestCloseWhileAcceptFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &shortListener{pipeListener: newPipeListener()}
+		l.failures.Store(2)
+		s := startServer(t, Config{Handler: echo.New()}, l)
+		synctest.Wait()
+		start := time.Now()
+		if err := s.Close(); err != nil || time.Since(start) != 0 {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// TestCloseWhileWaitingForMemory has one connection hold all memory and another
+// wait for some when the server is closed.
+func TestCloseWhileWaitingForMemory(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"of a record": {MemoryLimit: keepStream, MaxRecord: keepStream},
+		"of a reply":  {MemoryLimit: keepStream, MaxRecord: 4096},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGate()
+				cfg.Handler = g
+				s, l := pipeServer(t, cfg)
+				call := record(1, 0, make([]byte, cfg.MaxRecord-100))
+				for range 2 {
+					nc := l.dial(t)
+					go nc.Write(call)
+					synctest.Wait()
+				}
+				if len(g.entered) != 1 {
+					t.Errorf("%d calls are served", len(g.entered))
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				s.checkMemory(t)
+			})
+		})
+	}
 }

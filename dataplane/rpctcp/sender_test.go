@@ -1,0 +1,131 @@
+package rpctcp
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// writeConn is a connection that is only written to.
+type writeConn struct {
+	net.Conn
+	mu     sync.Mutex
+	out    bytes.Buffer
+	writes int           // deadlines set, one for each batch
+	err    error         // of writes from now on
+	hold   chan struct{} // writes wait until it is closed
+	begun  chan struct{} // gets one value for each write
+}
+
+func (c *writeConn) SetWriteDeadline(time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes++
+	return nil
+}
+
+func (c *writeConn) Write(b []byte) (int, error) {
+	c.begun <- struct{}{}
+	<-c.hold
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, c.err
+	}
+	return c.out.Write(b)
+}
+
+// letter is an outgoing record of one piece.
+type letter struct {
+	text   []byte
+	result chan error
+}
+
+func newLetter(text []byte) *letter { return &letter{text: text, result: make(chan error, 1)} }
+
+func (l *letter) appendTo(vec net.Buffers) net.Buffers { return append(vec, l.text) }
+func (l *letter) sent(err error)                       { l.result <- err }
+
+// TestSenderBatches has records given while one is being written go out
+// together, in their order.
+func TestSenderBatches(t *testing.T) {
+	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	s := sender{nc: conn, failed: func(err error) { t.Error(err) }}
+	first := newLetter([]byte("0"))
+	go s.send(first)
+	<-conn.begun
+	var rest []*letter
+	want := "0"
+	for i := range 20 {
+		l := newLetter([]byte{'a' + byte(i)})
+		want += string(l.text)
+		rest = append(rest, l)
+		s.send(l) // does not wait: another goroutine writes
+	}
+	close(conn.hold)
+	for _, l := range append(rest, first) {
+		if err := <-l.result; err != nil {
+			t.Error(err)
+		}
+	}
+	if conn.out.String() != want || conn.writes != 2 {
+		t.Errorf("%q in %d batches, want %q in 2", conn.out.String(), conn.writes, want)
+	}
+}
+
+// TestSenderSplitsBatches gives each batchBytes a deadline of its own.
+func TestSenderSplitsBatches(t *testing.T) {
+	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	s := sender{nc: conn, failed: func(err error) { t.Error(err) }}
+	first := newLetter([]byte("0"))
+	go s.send(first)
+	<-conn.begun
+	var rest []*letter
+	for range 4 {
+		rest = append(rest, newLetter(make([]byte, batchBytes/2)))
+		s.send(rest[len(rest)-1])
+	}
+	close(conn.hold)
+	for _, l := range append(rest, first) {
+		if err := <-l.result; err != nil {
+			t.Error(err)
+		}
+	}
+	if conn.out.Len() != 1+2*batchBytes || conn.writes != 3 {
+		t.Errorf("%d bytes in %d batches", conn.out.Len(), conn.writes)
+	}
+}
+
+// TestSenderFails lets nothing follow a write that failed.
+func TestSenderFails(t *testing.T) {
+	broken := errors.New("broken")
+	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100), err: broken}
+	var told []error
+	s := sender{nc: conn, failed: func(err error) { told = append(told, err) }}
+	first, second := newLetter([]byte("first")), newLetter(make([]byte, batchBytes))
+	third := newLetter([]byte("third"))
+	go s.send(first)
+	<-conn.begun
+	s.send(second)
+	s.send(third) // in a batch after second's
+	close(conn.hold)
+	for i, l := range []*letter{first, second, third} {
+		if err := <-l.result; !errors.Is(err, broken) {
+			t.Errorf("letter %d: %v", i, err)
+		}
+	}
+	conn.mu.Lock()
+	conn.err = nil
+	conn.mu.Unlock()
+	late := newLetter([]byte("late"))
+	s.send(late)
+	if err := <-late.result; !errors.Is(err, broken) {
+		t.Errorf("after the failure: %v", err)
+	}
+	if conn.out.Len() != 0 || len(told) != 1 {
+		t.Errorf("%q was written; told %v", conn.out.String(), told)
+	}
+}
