@@ -86,11 +86,7 @@ func (e *end) endLocal(w *sendEntry, ok bool) {
 
 func (e *end) bind(w *sendEntry) bool {
 	b := w.binding
-	if b.region.access&b.access != b.access {
-		e.qp.dev.stags.remove(b.key)
-		return false
-	}
-	return w.window.bind(b)
+	return b.region.access&b.access == b.access && w.window.bind(b)
 }
 
 func (e *end) startRead(w *sendEntry, seq uint64) {

@@ -96,12 +96,13 @@ func (e *end) offer(p rdmacm.ConnParam) error {
 		return err
 	}
 	l := f.lookup(e.remote)
-	if l == nil {
+	if l == nil || l.provider.use() != nil {
 		return rdmacm.ErrUnreachable
 	}
 	e.link.mu.Lock()
 	if e.phase != phaseConnecting {
 		e.link.mu.Unlock()
+		l.provider.release()
 		return e.result()
 	}
 	passive := e.link.attach(l.provider, e.remote)

@@ -3,6 +3,7 @@ package loopback
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/verbstest"
@@ -24,6 +25,15 @@ func TestConformanceIWARP(t *testing.T) {
 
 func TestConformanceInfiniBand(t *testing.T) {
 	verbstest.Run(t, verbstest.Target{New: two(FabricConfig{Transport: InfiniBand})})
+}
+
+// With a delay everything waits in a queue at least once.
+func TestConformanceDelay(t *testing.T) {
+	verbstest.Run(t, verbstest.Target{New: two(FabricConfig{Delay: 10 * time.Microsecond})})
+}
+
+func TestConformanceDelayInfiniBand(t *testing.T) {
+	verbstest.Run(t, verbstest.Target{New: two(FabricConfig{Transport: InfiniBand, Delay: 10 * time.Microsecond})})
 }
 
 func TestConformanceOneDevice(t *testing.T) {

@@ -29,11 +29,9 @@ func newLink(p *Provider, local, remote netip.AddrPort) *end {
 	return e
 }
 
-// attach makes the passive end for a request that arrived at p.
+// attach makes the passive end for a request that arrived at p, which counts
+// it already.
 func (l *link) attach(p *Provider, addr netip.AddrPort) *end {
-	p.mu.Lock()
-	p.users++
-	p.mu.Unlock()
 	active := l.ends[0]
 	e := newEnd(l, p, addr, active.local)
 	e.wire = &l.wires[1]

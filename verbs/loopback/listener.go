@@ -36,12 +36,13 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 		requests: make(chan *end, p.backlog),
 		done:     make(chan struct{}),
 	}
-	if err := l.bind(addr); err != nil {
+	if err := p.use(); err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	p.users++
-	p.mu.Unlock()
+	if err := l.bind(addr); err != nil {
+		p.release()
+		return nil, err
+	}
 	return l, nil
 }
 

@@ -40,8 +40,9 @@ type Provider struct {
 	backlog int
 	dev     *device
 
-	mu    sync.Mutex
-	users int // listeners and identifiers not closed
+	mu     sync.Mutex
+	users  int // listeners and identifiers not closed
+	closed bool
 }
 
 var _ rdmacm.Provider = (*Provider)(nil)
@@ -80,9 +81,9 @@ func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, erro
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	p.users++
-	p.mu.Unlock()
+	if err := p.use(); err != nil {
+		return nil, err
+	}
 	return newLink(p, p.fabric.localAddr(p.host), to), nil
 }
 
@@ -93,7 +94,22 @@ func (p *Provider) Close() error {
 	if p.users > 0 {
 		return fmt.Errorf("loopback: close provider: %w", verbs.ErrBusy)
 	}
-	return p.dev.Close()
+	if err := p.dev.Close(); err != nil {
+		return err
+	}
+	p.closed = true
+	return nil
+}
+
+// use counts a listener or identifier, release its end.
+func (p *Provider) use() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return verbs.ErrClosed
+	}
+	p.users++
+	return nil
 }
 
 func (p *Provider) release() {

@@ -81,13 +81,13 @@ func (w *window) prepare(b verbs.BindInfo, r *region) uint32 {
 
 // bind puts a binding in place; false when the window is bound or closed or
 // the region is closed. A window must be free to be bound (InfiniBand
-// specification 10.6.7.2.2). The link's lock is held.
+// specification 10.6.7.2.2). The link's lock is held. The key of a bind that
+// failed is freed when its queue pair is flushed.
 func (w *window) bind(b *binding) bool {
 	d := w.pd.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.closed || w.bound.Load() != nil || b.region.uses.Load() < 0 {
-		d.stags.remove(b.key)
 		return false
 	}
 	b.region.windows++

@@ -38,7 +38,7 @@ func testConnectTimeout(e *env) {
 	defer cancel()
 	id, err := e.active.Resolve(ctx, e.ln.Addr().String())
 	must(e, err)
-	s, err := NewSide(e, id, Options{}, nil)
+	s, err := NewSide(e, id, Options{}, nil, nil)
 	must(e, err)
 	e.Cleanup(s.Close)
 	s.Receive(1, 0, 8)
@@ -50,7 +50,7 @@ func testConnectTimeout(e *env) {
 // A request whose sender has given up is not seen, or comes to nothing.
 func testConnectCancel(e *env) {
 	a, b := e.request(Options{})
-	s, err := NewSide(e, b, Options{}, nil)
+	s, err := NewSide(e, b, Options{}, nil, nil)
 	must(e, err)
 	e.Cleanup(s.Close)
 	a.cancel()

@@ -74,18 +74,40 @@ func testCQBatch(e *env) {
 	}
 }
 
-// Queue pairs that share a CQ are told apart.
+// Queue pairs that share a CQ are told apart, and when one is closed only
+// its completions vanish.
 func testSharedCQ(e *env) {
-	p := e.pair(Options{OneCQ: true})
-	q := e.pair(Options{})
-	p.B.Receive(1, 0, 8)
-	p.B.Post(Write(2, p.A.Remote(0), p.B.SGE(0, 8)))
-	p.B.Done(2, verbs.WCRDMAWrite)
-	p.A.Post(Send(3, p.A.SGE(0, 8)))
-	p.B.Got(1, 8)
-	if p.A.QP.Num() == q.A.QP.Num() || p.B.QP.Num() == q.B.QP.Num() {
-		e.Error("queue pairs of one device share a number")
+	cq, err := e.passive.Device().CreateCQ(64)
+	must(e, err)
+	o := Options{PassiveCQ: cq}
+	pairs := []*Pair{e.pair(o), e.pair(o), e.pair(o)}
+	for round := range uint64(8) {
+		for _, p := range pairs {
+			p.B.Post(Write(round, p.A.Remote(0), p.B.SGE(0, 8)))
+		}
 	}
+	must(e, pairs[1].B.QP.Close())
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	next := map[uint32]uint64{}
+	for range 2 * 8 {
+		wc, err := Next(ctx, cq)
+		must(e, err)
+		if wc.Status != verbs.WCSuccess || wc.ID != next[wc.QPNum] {
+			e.Fatalf("completion %+v, not the success of %d", wc, next[wc.QPNum])
+		}
+		next[wc.QPNum]++
+	}
+	if next[pairs[0].B.QP.Num()] != 8 || next[pairs[2].B.QP.Num()] != 8 {
+		e.Errorf("completions by queue pair, %d being closed: %v", pairs[1].B.QP.Num(), next)
+	}
+	if n := cq.Poll(make([]verbs.WC, 1)); n != 0 {
+		e.Error("a completion of the closed queue pair")
+	}
+	for _, p := range pairs {
+		p.Close()
+	}
+	must(e, cq.Close())
 }
 
 // A CQ that overflows ends its connections; it loses completions, but no

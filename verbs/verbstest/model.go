@@ -167,8 +167,10 @@ func (m *model) bind(t *rapid.T) {
 	w.bound = true
 }
 
+// invalidate revokes a window once what was written through it has arrived.
 func (m *model) invalidate(t *rapid.T) {
 	w := m.window(t, true)
+	m.p.A.tell(m.p.B)
 	m.spent = append(m.spent, RemoteMW(w.mw))
 	m.seed++
 	m.p.B.Post(LocalInvalidate(m.seed, w.mw.RKey()))

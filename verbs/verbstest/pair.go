@@ -28,6 +28,8 @@ type Options struct {
 	// ActivePD and PassivePD are protection domains to use; each side makes
 	// and owns one when nil.
 	ActivePD, PassivePD verbs.PD
+	// PassiveCQ is one CQ to use for all completions of the passive side.
+	PassiveCQ verbs.CQ
 }
 
 // AllAccess is every right a region can have.
@@ -119,7 +121,7 @@ func Dial(ctx context.Context, t TB, p rdmacm.Provider, address string, o Option
 	if err != nil {
 		return nil, err
 	}
-	s, err := NewSide(t, id, o, o.ActivePD)
+	s, err := NewSide(t, id, o, o.ActivePD, nil)
 	if err != nil {
 		return nil, errors.Join(err, id.Close())
 	}
@@ -137,7 +139,7 @@ func Accept(ctx context.Context, t TB, ln rdmacm.Listener, o Options) (*Side, er
 	if err != nil {
 		return nil, fmt.Errorf("get request: %w", err)
 	}
-	s, err := NewSide(t, id, o, o.PassivePD)
+	s, err := NewSide(t, id, o, o.PassivePD, o.PassiveCQ)
 	if err != nil {
 		return nil, errors.Join(err, id.Close())
 	}

@@ -26,7 +26,7 @@ func testPrivateDataTooLong(e *env) {
 	defer cancel()
 	id, err := e.active.Resolve(ctx, e.ln.Addr().String())
 	must(e, err)
-	a, err := NewSide(e, id, Options{}, nil)
+	a, err := NewSide(e, id, Options{}, nil, nil)
 	must(e, err)
 	e.Cleanup(a.Close)
 	if err := id.Connect(ctx, rdmacm.ConnParam{PrivateData: tooMuch}); !errors.Is(err, rdmacm.ErrPrivateData) {
@@ -38,7 +38,7 @@ func testPrivateDataTooLong(e *env) {
 	}()
 	req, err := e.ln.GetRequest(ctx)
 	must(e, err)
-	b, err := NewSide(e, req, Options{}, nil)
+	b, err := NewSide(e, req, Options{}, nil, nil)
 	must(e, err)
 	e.Cleanup(b.Close)
 	if err := req.Reject(ctx, tooMuch); !errors.Is(err, rdmacm.ErrPrivateData) {
@@ -83,7 +83,7 @@ func (e *env) start(address string, o Options) *attempt {
 	e.Cleanup(cancel)
 	id, err := e.active.Resolve(ctx, address)
 	must(e, err)
-	s, err := NewSide(e, id, o, nil)
+	s, err := NewSide(e, id, o, nil, nil)
 	must(e, err)
 	a := &attempt{Side: s, err: make(chan error, 1), cancel: cancel}
 	go func() { a.err <- id.Connect(ctx, o.withDefaults().param(o.ActiveData)) }()

@@ -43,6 +43,7 @@ var suite = []struct {
 	{"PostCopies", testPostCopies, nil},
 	{"BeforeConnection", testBeforeConnection, nil},
 	{"Violations", testViolations, nil},
+	{"RevokeUnderFire", testRevokeUnderFire, nil},
 	{"ReceiverNotReady", testReceiverNotReady, nil},
 	{"ReceiveTooSmall", testReceiveTooSmall, nil},
 	{"ZeroLength", testZeroLength, nil},

@@ -19,36 +19,30 @@ type Side struct {
 	QP             verbs.QP
 	MR             verbs.MR
 
-	extra  []func() error // closes what was made later, last first
-	ownPD  bool
-	closed bool
+	extra        []func() error // closes what was made later, last first
+	ownPD, ownCQ bool
+	closed       bool
 }
 
-// NewSide makes CQs, region and queue pair for an identifier, in pd or, when
-// it is nil, a PD of the side's own. On an error the identifier is still the
-// caller's.
-func NewSide(t TB, id rdmacm.ID, o Options, pd verbs.PD) (_ *Side, err error) {
+// NewSide makes region and queue pair for an identifier, in pd and with cq
+// for all completions; where these are nil, with a PD and CQs of the side's
+// own. On an error the identifier is still the caller's.
+func NewSide(t TB, id rdmacm.ID, o Options, pd verbs.PD, cq verbs.CQ) (_ *Side, err error) {
 	o = o.withDefaults()
-	s := &Side{t: t, ID: id, PD: pd}
+	s := &Side{t: t, ID: id, PD: pd, SendCQ: cq, RecvCQ: cq, ownPD: pd == nil, ownCQ: cq == nil}
 	defer func() {
 		if err != nil {
 			s.ID = nil
 			err = errors.Join(err, s.shut())
 		}
 	}()
-	dev := id.Device()
-	if pd == nil {
-		if s.PD, err = dev.AllocPD(); err != nil {
+	if s.ownPD {
+		if s.PD, err = id.Device().AllocPD(); err != nil {
 			return nil, err
 		}
-		s.ownPD = true
 	}
-	if s.SendCQ, err = dev.CreateCQ(o.CQDepth); err != nil {
-		return nil, err
-	}
-	s.RecvCQ = s.SendCQ
-	if !o.OneCQ {
-		if s.RecvCQ, err = dev.CreateCQ(o.CQDepth); err != nil {
+	if s.ownCQ {
+		if err = s.makeCQs(o); err != nil {
 			return nil, err
 		}
 	}
@@ -60,6 +54,17 @@ func NewSide(t TB, id rdmacm.ID, o Options, pd verbs.PD) (_ *Side, err error) {
 		MaxSendWR: o.SendWR, MaxRecvWR: o.RecvWR, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
 	})
 	return s, err
+}
+
+func (s *Side) makeCQs(o Options) (err error) {
+	if s.SendCQ, err = s.ID.Device().CreateCQ(o.CQDepth); err != nil {
+		return err
+	}
+	s.RecvCQ = s.SendCQ
+	if !o.OneCQ {
+		s.RecvCQ, err = s.ID.Device().CreateCQ(o.CQDepth)
+	}
+	return err
 }
 
 // Close closes the connection and everything around it.
@@ -91,13 +96,13 @@ func (s *Side) shut() error {
 	if s.MR != nil {
 		note("MR", s.MR.Close())
 	}
-	if s.RecvCQ != nil && s.RecvCQ != s.SendCQ {
+	if s.ownCQ && s.RecvCQ != nil && s.RecvCQ != s.SendCQ {
 		note("receive CQ", s.RecvCQ.Close())
 	}
-	if s.SendCQ != nil {
+	if s.ownCQ && s.SendCQ != nil {
 		note("send CQ", s.SendCQ.Close())
 	}
-	if s.ownPD {
+	if s.ownPD && s.PD != nil {
 		note("PD", s.PD.Close())
 	}
 	return errors.Join(errs...)

@@ -1,0 +1,112 @@
+package loopback
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/verbstest"
+)
+
+// Requests that name a region closed after they were posted fail with
+// WCLocProtErr and move nothing.
+func TestRegionClosedUnderRequest(t *testing.T) {
+	type ends struct {
+		*verbstest.Pair
+		mr verbs.MR // of A, to be closed
+	}
+	for name, c := range map[string]struct {
+		post func(e ends)
+		next func(e ends) verbs.WC
+	}{
+		"Read sink": {
+			func(e ends) { e.A.Post(verbstest.Read(1, e.B.Remote(0), verbs.SGE{MR: e.mr, Length: 8})) },
+			func(e ends) verbs.WC { return e.A.Sent() },
+		},
+		"Receive": {
+			func(e ends) {
+				e.A.PostRecv(verbs.RecvWR{ID: 1, SGL: []verbs.SGE{{MR: e.mr, Length: 8}}})
+				e.B.Post(verbstest.Send(2, e.B.SGE(0, 8)))
+			},
+			func(e ends) verbs.WC { return e.A.Received() },
+		},
+		"source of a Send that waits for a Read": {
+			func(e ends) {
+				e.A.Post(
+					verbstest.Unsignaled(verbstest.Read(0, e.B.Remote(0), e.A.SGE(0, 8))),
+					verbstest.Fenced(verbstest.Send(1, e.A.SGE(0, 1), verbs.SGE{MR: e.mr, Length: 8})))
+			},
+			func(e ends) verbs.WC { return e.A.Sent() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := New(Config{Network: FabricConfig{Delay: second}})
+				e := ends{Pair: verbstest.NewPair(t, p, p, verbstest.Options{})}
+				buf := make([]byte, 8)
+				copy(e.B.Bytes(0, 8), "not this")
+				var err error
+				if e.mr, err = e.A.PD.RegMR(buf, verbs.AccessLocalWrite); err != nil {
+					t.Fatal(err)
+				}
+				c.post(e)
+				if err := e.mr.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if wc := c.next(e); wc.ID != 1 || wc.Status != verbs.WCLocProtErr {
+					t.Errorf("completed with %+v (%v)", wc, wc.Status)
+				}
+				e.A.Ended()
+				e.B.Ended()
+				if string(buf) != string(make([]byte, 8)) {
+					t.Errorf("the closed region holds %q", buf)
+				}
+			})
+		})
+	}
+}
+
+// Close waits for a copy in progress, and twice is once.
+func TestRegionCloseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Config{})
+		pd, err := p.Device().AllocPD()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mr, err := pd.RegMR(make([]byte, 8), verbs.AccessLocalWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := mr.(*region)
+		if !r.acquire() || !r.acquire() {
+			t.Fatal("an open region can't be acquired")
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- r.Close() }()
+		synctest.Wait()
+		if r.acquire() {
+			t.Error("a region being closed was acquired")
+		}
+		r.release()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Fatal("closed with a copy in progress")
+		default:
+		}
+		r.release()
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if r.acquire() {
+			t.Error("a closed region was acquired")
+		}
+		if err := r.Close(); err != nil {
+			t.Errorf("second close: %v", err)
+		}
+		if err := pd.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// The statuses have the numbers of libibverbs' enum ibv_wc_status, on which
+// the rdmacore provider relies, and all have words.
+func TestWCStatus(t *testing.T) {
+	for status, number := range map[WCStatus]uint8{
+		WCSuccess: 0, WCLocLenErr: 1, WCLocProtErr: 4, WCWRFlushErr: 5, WCMWBindErr: 6, WCLocAccessErr: 8,
+		WCRemInvReqErr: 9, WCRemAccessErr: 10, WCRemOpErr: 11, WCRetryExcErr: 12, WCRNRRetryExcErr: 13,
+		WCRemAbortErr: 16, WCFatalErr: 19, WCRespTimeoutErr: 20, WCGeneralErr: 21,
+	} {
+		if uint8(status) != number {
+			t.Errorf("%v is %d, not %d", status, status, number)
+		}
+	}
+	seen := map[string]WCStatus{}
+	for s := WCSuccess; s <= WCGeneralErr; s++ {
+		if was, twice := seen[s.String()]; twice || s.String() == "" {
+			t.Errorf("status %d is called %q like %d", s, s, was)
+		}
+		seen[s.String()] = s
+	}
+	if got := (WCGeneralErr + 1).String(); got != "unknown status" {
+		t.Errorf("a status beyond the last is called %q", got)
+	}
+	if got := WCRNRRetryExcErr.String(); got != "receiver not ready retry count exceeded" {
+		t.Errorf("WCRNRRetryExcErr is called %q", got)
+	}
+}
+
+func TestTerminateError(t *testing.T) {
+	e := &TerminateError{Layer: 1, Type: 2, Code: 0x0a, Reason: "no buffer"}
+	if got, want := e.Error(), "local terminate: no buffer (layer 1, type 2, code 0x0a)"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	e.Remote = true
+	if got, want := e.Error(), "remote terminate: no buffer (layer 1, type 2, code 0x0a)"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	var as *TerminateError
+	if !errors.As(fmt.Errorf("queue pair: %w", e), &as) || as != e {
+		t.Error("lost in wrapping")
+	}
+}
+
+func TestLiveTotal(t *testing.T) {
+	if n := (Live{}).Total(); n != 0 {
+		t.Errorf("nothing counts %d", n)
+	}
+	if n := (Live{PDs: 1, MRs: 20, MWs: 300, CQs: 4000, QPs: 50000}).Total(); n != 54321 {
+		t.Errorf("total %d", n)
+	}
+}

@@ -1,0 +1,94 @@
+package verbstest
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Once a region or window is closed, or its invalidation has completed,
+// nothing of the peer touches the memory any more, however busy the peer is.
+func testRevokeUnderFire(e *env) {
+	for name, prepare := range map[string]func(e *env, p *Pair, buf []byte) (Remote, func()){
+		"region closed":     exposeRegion,
+		"window closed":     exposeWindow(func(p *Pair, mw verbs.MW) { must(p.B.t, mw.Close()) }),
+		"queue pair closed": exposeWindow(func(p *Pair, _ verbs.MW) { must(p.B.t, p.B.QP.Close()) }),
+		"window invalidated": exposeWindow(func(p *Pair, mw verbs.MW) {
+			p.B.Post(LocalInvalidate(1, mw.RKey()))
+			p.B.Done(1, verbs.WCLocalInv)
+		}),
+	} {
+		if !e.windows() && name != "region closed" {
+			continue
+		}
+		e.Run(name, func(t *testing.T) {
+			sub := *e
+			sub.T = t
+			for range 10 {
+				underFire(&sub, prepare)
+			}
+		})
+	}
+}
+
+// exposeRegion gives a region of buf and how to take it away.
+func exposeRegion(e *env, p *Pair, buf []byte) (Remote, func()) {
+	mr, err := p.B.PD.RegMR(buf, AllAccess)
+	must(e, err)
+	return RemoteMR(mr), func() { must(e, mr.Close()) }
+}
+
+// exposeWindow gives a window over buf.
+func exposeWindow(revoke func(*Pair, verbs.MW)) func(*env, *Pair, []byte) (Remote, func()) {
+	return func(e *env, p *Pair, buf []byte) (Remote, func()) {
+		mr := p.B.Register(buf, AllAccess)
+		mw, err := p.B.PD.AllocMW()
+		must(e, err)
+		p.B.extra = append(p.B.extra, mw.Close)
+		w := p.B.bound(mw, mr, 0, len(buf), verbs.AccessRemoteWrite)
+		return w, func() { revoke(p, mw) }
+	}
+}
+
+func underFire(e *env, prepare func(*env, *Pair, []byte) (Remote, func())) {
+	const n = 32 << 10
+	p := e.pair(Options{})
+	buf := make([]byte, n)
+	at, revoke := prepare(e, p, buf)
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	first := make(chan struct{})
+	fired := make(chan error, 1)
+	go func() { fired <- fire(ctx, p.A, at, n, first) }()
+	<-first
+	revoke()
+	for i := range buf {
+		buf[i] = canary
+	}
+	must(e, <-fired)
+	p.A.Ended()
+	p.B.Ended()
+	if !bytes.Equal(buf, bytes.Repeat([]byte{canary}, n)) {
+		e.Fatal("memory changed after it was taken back")
+	}
+	p.Close()
+}
+
+// fire Writes until the connection ends. It closes first when a Write has
+// completed, or can't any more.
+func fire(ctx context.Context, s *Side, at Remote, n int, first chan<- struct{}) error {
+	for sent := 0; ; sent++ {
+		if _, err := s.QP.PostSend([]verbs.SendWR{Write(1, at, s.SGE(0, n))}); err != nil {
+			return err
+		}
+		wc, err := Next(ctx, s.SendCQ)
+		if sent == 0 {
+			close(first)
+		}
+		if err != nil || wc.Status != verbs.WCSuccess {
+			return err
+		}
+	}
+}
