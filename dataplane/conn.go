@@ -3,7 +3,9 @@ package dataplane
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -117,14 +119,23 @@ func (c *conn) watch() {
 	c.l.up--
 	addStats(&c.l.gone, &stats)
 	d.mu.Unlock()
-	info, reason := c.info(), "disconnected"
+	info, level, reason := c.info(), slog.LevelInfo, "disconnected"
 	if err := c.rc.Err(); err != nil {
-		reason = err.Error()
+		level, reason = slog.LevelWarn, downReason(err)
 	}
-	d.log.Info("connection down", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
+	d.log.Log(context.Background(), level, "connection down", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
 		"reason", reason, "calls", stats.Calls, "errors", stats.Errors,
 		"up_for", time.Since(info.Since).Round(time.Millisecond))
 	d.publish(Event{Type: ConnDown, Time: time.Now(), Conn: info, Reason: reason})
+}
+
+// downReason leaves out the addresses, which the log line has.
+func downReason(err error) string {
+	var e *rpcrdma.Error
+	if errors.As(err, &e) && e.Reason != nil {
+		err = e.Reason
+	}
+	return err.Error()
 }
 
 // info is what operators see.

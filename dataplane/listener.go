@@ -218,8 +218,7 @@ func (l *listener) handshake(req *rpcrdma.Request) (*conn, error) {
 	}
 	rc, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler:  l.handler,
-		Settings: c.settings.Load(),
-		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),
+		Settings: c.atConnect,
 	})
 	if err != nil {
 		l.d.unreserve()

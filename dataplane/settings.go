@@ -51,34 +51,66 @@ func (d *Dataplane) PreviewSettings(resolve Resolver, changed ChangedFunc) []Eff
 	return effects
 }
 
-// effect is what now does to a connection, for the keys that were changed:
-// the weakest outcome, with a reason for each key that has one.
+// effect is what now does to a connection, for the keys that were changed.
 func (c *conn) effect(keys Keys, now *rpcrdma.Settings) Effect {
 	e := Effect{ConnID: c.key.ID}
 	select {
 	case <-c.rc.Done():
 		e.Outcome, e.Reason = Unsupported, "the connection has ended"
-		return e
 	default:
+		e.Outcome, e.Reason = outcome(keys, now, c.atConnect, c.peerLimits())
 	}
+	return e
+}
+
+// limits are what a peer told at connect, as far as it shows in what is in
+// force.
+type limits struct {
+	receive        uint32 // the peer's, in bytes; 0 when it isn't the limit
+	noInvalidation bool   // not agreed at connect
+}
+
+func (c *conn) peerLimits() limits {
+	var l limits
+	info, s := c.rc.Info(), c.settings.Load()
+	if info.InlineSend < s.InlineSendMax {
+		l.receive = info.InlineSend
+	}
+	l.noInvalidation = s.RemoteInvalidationUse && !info.RemoteInvalidation
+	return l
+}
+
+// outcome folds what becomes of each key to the weakest, with the reasons of
+// those that have one.
+func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome, string) {
+	worst := Applied
 	var reasons []string
 	note := func(o Outcome, format string, args ...any) {
-		e.Outcome = max(e.Outcome, o)
+		worst = max(worst, o)
 		reasons = append(reasons, fmt.Sprintf(format, args...))
 	}
-	info := c.rc.Info()
-	if keys.Has(KeyInlineSendMax) && info.PeerReceive < now.InlineSendMax {
-		note(Applied, "inline.send_max: the peer receives at most %d bytes", info.PeerReceive)
+	if keys.Has(KeyInlineSendMax) && peer.receive > 0 && peer.receive < now.InlineSendMax {
+		note(Applied, "inline.send_max: the peer receives at most %d bytes", peer.receive)
 	}
-	if keys.Has(KeyInlineReceiveSize) && now.InlineReceiveSize != c.atConnect.InlineReceiveSize {
-		note(PendingReconnect, "inline.receive_size: version 1 fixes it at connect, %d bytes here", c.atConnect.InlineReceiveSize)
+	if keys.Has(KeyInlineReceiveSize) && now.InlineReceiveSize != atConnect.InlineReceiveSize {
+		note(PendingReconnect, "inline.receive_size: version 1 fixes it at connect, %d bytes here", atConnect.InlineReceiveSize)
 	}
-	if keys.Has(KeyRemoteInvalidationAccept) && now.RemoteInvalidationAccept != c.atConnect.RemoteInvalidationAccept {
-		note(PendingReconnect, "remote_invalidation.accept: version 1 fixes it at connect, %t here", c.atConnect.RemoteInvalidationAccept)
+	if keys.Has(KeyRemoteInvalidationAccept) && now.RemoteInvalidationAccept != atConnect.RemoteInvalidationAccept {
+		note(PendingReconnect, "remote_invalidation.accept: version 1 fixes it at connect, %s here", onOff(atConnect.RemoteInvalidationAccept))
 	}
-	if keys.Has(KeyRemoteInvalidationUse) && now.RemoteInvalidationUse && !info.PeerRemoteInvalidation {
-		note(Unsupported, "remote_invalidation.use: the peer did not offer it")
+	if keys.Has(KeyRemoteInvalidationUse) && now.RemoteInvalidationUse && peer.noInvalidation {
+		if atConnect.RemoteInvalidationAccept {
+			note(Unsupported, "remote_invalidation.use: the peer did not offer it")
+		} else {
+			note(Unsupported, "remote_invalidation.use: remote_invalidation.accept was off at connect")
+		}
 	}
-	e.Reason = strings.Join(reasons, "; ")
-	return e
+	return worst, strings.Join(reasons, "; ")
+}
+
+func onOff(v bool) string {
+	if v {
+		return "on"
+	}
+	return "off"
 }

@@ -1,6 +1,8 @@
 package dataplane
 
 import (
+	"reflect"
+
 	"github.com/rdmad/rdmad/dataplane/histogram"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -34,26 +36,26 @@ func (d *Dataplane) Stats() []*ListenerStats {
 	d.mu.Unlock()
 	out := make([]*ListenerStats, 0, len(all))
 	for l, s := range all {
-		s.Failed = l.handler.failed.Load()
-		l.handler.time.Snapshot(&s.ServiceTime)
-		l.handler.callSize.Snapshot(&s.CallSize)
-		l.handler.replySize.Snapshot(&s.ReplySize)
+		l.measure(s)
 		out = append(out, s)
 	}
 	return out
 }
 
-// addStats adds the counters of one connection to a sum.
+// measure adds what is known of the calls.
+func (l *listener) measure(s *ListenerStats) {
+	s.Failed = l.handler.failed.Load()
+	l.handler.time.Snapshot(&s.ServiceTime)
+	l.handler.callSize.Snapshot(&s.CallSize)
+	l.handler.replySize.Snapshot(&s.ReplySize)
+}
+
+// addStats adds the counters of one connection to a sum. By reflection, so
+// that no counter is forgotten: it runs when a connection ends and when
+// somebody looks.
 func addStats(sum, s *rpcrdma.Stats) {
-	sum.Calls += s.Calls
-	sum.Replies += s.Replies
-	sum.ReverseCalls += s.ReverseCalls
-	sum.RDMAReads += s.RDMAReads
-	sum.RDMAWrites += s.RDMAWrites
-	sum.Sends += s.Sends
-	sum.SendsWithInvalidate += s.SendsWithInvalidate
-	sum.Receives += s.Receives
-	sum.Errors += s.Errors
-	sum.BytesReceived += s.BytesReceived
-	sum.BytesSent += s.BytesSent
+	to, from := reflect.ValueOf(sum).Elem(), reflect.ValueOf(s).Elem()
+	for i := range to.NumField() {
+		to.Field(i).SetUint(to.Field(i).Uint() + from.Field(i).Uint())
+	}
 }

@@ -1,0 +1,73 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+type handlerFunc func(context.Context, *oncrpc.Call, *oncrpc.Reply) error
+
+func (f handlerFunc) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+	return f(ctx, c, r)
+}
+
+func TestCallsAreMeasured(t *testing.T) {
+	fail := errors.New("no")
+	var err error
+	m := &measured{next: handlerFunc(func(_ context.Context, _ *oncrpc.Call, r *oncrpc.Reply) error {
+		r.Stream = append(r.Stream, 1, 2, 3, 4)
+		r.Items = append(r.Items, oncrpc.ReplyItem{Len: 30})
+		return err
+	})}
+	call := &oncrpc.Call{Args: oncrpc.Payload{Stream: make([]byte, 12), Items: []oncrpc.Item{{Data: make([]byte, 20)}}}}
+	if err := m.ServeRPC(t.Context(), call, &oncrpc.Reply{Stream: make([]byte, 24)}); err != nil {
+		t.Fatal(err)
+	}
+	err = fail
+	if got := m.ServeRPC(t.Context(), call, new(oncrpc.Reply)); got != fail {
+		t.Errorf("error %v is not the handler's", got)
+	}
+	l := &listener{handler: m}
+	var s ListenerStats
+	l.measure(&s)
+	if s.Failed != 1 || s.ServiceTime.Count != 2 {
+		t.Errorf("%d failed of %d", s.Failed, s.ServiceTime.Count)
+	}
+	if s.CallSize.Count != 2 || s.CallSize.Sum != 64 || s.ReplySize.Count != 1 || s.ReplySize.Sum != 58 {
+		t.Errorf("calls %d of %d bytes, replies %d of %d bytes", s.CallSize.Count, s.CallSize.Sum, s.ReplySize.Count, s.ReplySize.Sum)
+	}
+}
+
+func TestMeasuringAllocatesNothing(t *testing.T) {
+	m := &measured{next: handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return nil })}
+	call, reply := new(oncrpc.Call), new(oncrpc.Reply)
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(1000, func() {
+		if err := m.ServeRPC(ctx, call, reply); err != nil {
+			t.Error(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations per call", n)
+	}
+}
+
+func TestEveryCounterIsSummed(t *testing.T) {
+	var sum, one rpcrdma.Stats
+	v := reflect.ValueOf(&one).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetUint(uint64(i + 1))
+	}
+	addStats(&sum, &one)
+	addStats(&sum, &one)
+	got := reflect.ValueOf(sum)
+	for i := range got.NumField() {
+		if got.Field(i).Uint() != uint64(2*(i+1)) {
+			t.Errorf("%s is %d", got.Type().Field(i).Name, got.Field(i).Uint())
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package dataplane
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+func TestSlowSubscriberIsDropped(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	slow := p.Subscribe(2)
+	closed := p.Subscribe(0)
+	closed.Close()
+	closed.Close()
+	for range 4 {
+		p.dial(addr, nil) // waits for the other subscriber to be told
+	}
+	var got []string
+	for e := range slow.Events() {
+		got = append(got, e.Conn.ID)
+	}
+	if len(got) != 2 || got[0] != "1" || got[1] != "2" {
+		t.Errorf("the slow one got %v", got)
+	}
+	if !errors.Is(slow.Err(), ErrSlow) {
+		t.Errorf("it ended with %v", slow.Err())
+	}
+	slow.Close()
+	if _, ok := <-closed.Events(); ok || closed.Err() != nil {
+		t.Errorf("the closed one: %v", closed.Err())
+	}
+}
+
+func TestEventsTellWhatChanged(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	c, up := p.dial(addr, nil)
+	p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.CreditsMax = 5 }), nil)
+	changed := p.next(ConnChanged)
+	if changed.Conn.ConnKey != up.ConnKey || changed.Conn.Settings.CreditsMax != 5 || changed.Time.IsZero() {
+		t.Errorf("changed: %+v", changed)
+	}
+	c.Close()
+	if down := p.next(ConnDown); down.Conn.ConnKey != up.ConnKey || down.Time.Before(changed.Time) {
+		t.Errorf("down: %+v", down)
+	}
+}

@@ -1,0 +1,147 @@
+package dataplane
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/loopback"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// plane is a data plane under test, with its provider, its log and a stream
+// of its events.
+type plane struct {
+	*Dataplane
+	t      *testing.T
+	p      *loopback.Provider
+	log    *logBuffer
+	events *Subscription
+}
+
+// newPlane makes a plane without listeners. At the end of the test it is shut
+// down, and everything must be free.
+func newPlane(t *testing.T, cfg Config) *plane {
+	t.Helper()
+	p := &plane{t: t, p: loopback.New(loopback.Config{}), log: new(logBuffer)}
+	cfg.Logger = slog.New(slog.NewTextHandler(p.log, nil))
+	p.Dataplane = New(cfg)
+	p.events = p.Subscribe(1 << 16)
+	t.Cleanup(func() {
+		p.Shutdown(context.Background())
+		if err := p.p.Close(); err != nil {
+			t.Errorf("provider: %v", err)
+		}
+	})
+	return p
+}
+
+// listen adds a listener and gives its address.
+func (p *plane) listen(name string, h oncrpc.Handler) string {
+	p.t.Helper()
+	info, err := p.AddListener(p.t.Context(), ListenerConfig{
+		Name: name, Provider: p.p, Address: "127.0.0.1:0", Service: "echo", Handler: h,
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return info.Address.String()
+}
+
+// dial connects and waits until the plane has seen it. The client is closed
+// with the test.
+func (p *plane) dial(address string, s *rpcrdma.Settings) (*rpcrdma.Client, ConnInfo) {
+	p.t.Helper()
+	c, err := rpcrdma.Dial(p.t.Context(), p.p, address, rpcrdma.DialConfig{Settings: s})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	return c, p.next(ConnUp).Conn
+}
+
+// next waits for the next event, which must be of a type.
+func (p *plane) next(want EventType) Event {
+	p.t.Helper()
+	select {
+	case e, ok := <-p.events.Events():
+		if !ok {
+			p.t.Fatalf("events ended: %v", p.events.Err())
+		}
+		if e.Type != want {
+			p.t.Fatalf("event %d of connection %s (%s), want %d", e.Type, e.Conn.ID, e.Reason, want)
+		}
+		return e
+	case <-p.t.Context().Done():
+		p.t.Fatal("no event")
+	}
+	panic("unreachable")
+}
+
+// null makes a NULL call.
+func null(ctx context.Context, c *rpcrdma.Client) error {
+	return c.Call(ctx, &rpcrdma.Call{Program: echo.Program, Version: echo.Version, Procedure: echo.ProcNull})
+}
+
+// logBuffer keeps log lines.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// lines are those with a text in them.
+func (b *logBuffer) lines(with string) (out []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range strings.Lines(b.buf.String()) {
+		if strings.Contains(line, with) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// gate is a handler whose calls wait to be let through.
+type gate struct {
+	entered chan struct{} // one for each call that came in
+	open    chan struct{} // closed to let them finish
+	ended   chan struct{} // one for each whose context ended first
+	next    *echo.Service
+}
+
+func newGate() *gate {
+	return &gate{entered: make(chan struct{}, 64), open: make(chan struct{}), ended: make(chan struct{}, 64), next: echo.New()}
+}
+
+func (g *gate) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	g.entered <- struct{}{}
+	select {
+	case <-g.open:
+		return g.next.ServeRPC(ctx, call, reply)
+	case <-ctx.Done():
+		g.ended <- struct{}{}
+		return ctx.Err()
+	}
+}
+
+// resolver gives everybody the same settings.
+func resolver(change func(*rpcrdma.Settings)) Resolver {
+	s := rpcrdma.DefaultSettings()
+	change(&s)
+	return func(ConnKey) *rpcrdma.Settings { return &s }
+}

@@ -1,0 +1,229 @@
+package dataplane
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+func everything(keys Keys) ChangedFunc { return func(ConnKey) Keys { return keys } }
+
+func TestOutcomes(t *testing.T) {
+	at := rpcrdma.DefaultSettings()
+	for _, c := range []struct {
+		name   string
+		keys   Keys
+		change func(*rpcrdma.Settings)
+		at     func(*rpcrdma.Settings)
+		peer   limits
+		want   Outcome
+		reason string
+	}{
+		{name: "send_max", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 }, want: Applied},
+		{name: "send_max over the peer's", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 },
+			peer: limits{receive: 2048}, want: Applied, reason: "inline.send_max: the peer receives at most 2048 bytes"},
+		{name: "send_max under the peer's", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 },
+			peer: limits{receive: 2048}, want: Applied},
+		{name: "receive_size", keys: KeyInlineReceiveSize, change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 },
+			want: PendingReconnect, reason: "inline.receive_size: version 1 fixes it at connect, 4096 bytes here"},
+		{name: "receive_size as it is", keys: KeyInlineReceiveSize, want: Applied},
+		{name: "receive_size not changed", keys: KeyCreditsMax, change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 }, want: Applied},
+		{name: "accept", keys: KeyRemoteInvalidationAccept, change: func(s *rpcrdma.Settings) { s.RemoteInvalidationAccept = false },
+			want: PendingReconnect, reason: "remote_invalidation.accept: version 1 fixes it at connect, on here"},
+		{name: "use", keys: KeyRemoteInvalidationUse, want: Applied},
+		{name: "use, not offered", keys: KeyRemoteInvalidationUse, peer: limits{noInvalidation: true},
+			want: Unsupported, reason: "remote_invalidation.use: the peer did not offer it"},
+		{name: "use, not accepted", keys: KeyRemoteInvalidationUse, peer: limits{noInvalidation: true},
+			at:   func(s *rpcrdma.Settings) { s.RemoteInvalidationAccept = false },
+			want: Unsupported, reason: "remote_invalidation.use: remote_invalidation.accept was off at connect"},
+		{name: "use off, not offered", keys: KeyRemoteInvalidationUse, peer: limits{noInvalidation: true},
+			change: func(s *rpcrdma.Settings) { s.RemoteInvalidationUse = false }, want: Applied},
+		{name: "the rest", keys: KeyDDPMinChunk | KeyCreditsMax | KeyCreditsMin | KeyCreditsPolicy, want: Applied},
+		{name: "folded", keys: KeyInlineSendMax | KeyInlineReceiveSize | KeyRemoteInvalidationUse,
+			change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 1024 }, peer: limits{noInvalidation: true},
+			want: Unsupported, reason: "inline.receive_size: version 1 fixes it at connect, 4096 bytes here; " +
+				"remote_invalidation.use: the peer did not offer it"},
+	} {
+		now, then := at, at
+		if c.change != nil {
+			c.change(&now)
+		}
+		if c.at != nil {
+			c.at(&then)
+		}
+		got, reason := outcome(c.keys, &now, &then, c.peer)
+		if got != c.want || reason != c.reason {
+			t.Errorf("%s: %d %q, want %d %q", c.name, got, reason, c.want, c.reason)
+		}
+	}
+}
+
+func TestKeyNames(t *testing.T) {
+	all := KeyCreditsBackchannel<<1 - 1
+	names := strings.Split(all.String(), ", ")
+	if len(names) != reflect.TypeFor[rpcrdma.Settings]().NumField() {
+		t.Errorf("%d names for %d settings", len(names), reflect.TypeFor[rpcrdma.Settings]().NumField())
+	}
+	if got := (KeyInlineSendMax | KeyRemoteInvalidationUse | KeyCreditsMax).String(); got != "inline.send_max, remote_invalidation.use, credits.max" {
+		t.Errorf("named %s", got)
+	}
+	if KeyInlineSendMax.Has(KeyInlineSendMax | KeyCreditsMax) {
+		t.Error("one key has two")
+	}
+}
+
+func TestSettingsOfNewConnections(t *testing.T) {
+	var asked []ConnKey
+	p := newPlane(t, Config{Resolver: func(k ConnKey) *rpcrdma.Settings {
+		asked = append(asked, k)
+		s := rpcrdma.DefaultSettings()
+		s.InlineSendMax = 2048
+		return &s
+	}})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	_, up := p.dial(addr, nil)
+	if len(asked) != 1 || asked[0] != up.ConnKey {
+		t.Errorf("asked for %+v, connection is %+v", asked, up.ConnKey)
+	}
+	if up.Settings.InlineSendMax != 2048 || up.InlineSend != 2048 {
+		t.Errorf("settings %+v, in force %d", up.Settings, up.InlineSend)
+	}
+}
+
+func TestApplySettings(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	p.dial(addr, nil)
+	plain := rpcrdma.DefaultSettings()
+	plain.RemoteInvalidationAccept = false
+	plain.InlineReceiveSize = 2048
+	p.dial(addr, &plain)
+
+	smaller := resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 })
+	want := []Effect{{ConnID: "1"}, {ConnID: "2"}}
+	if got := p.PreviewSettings(smaller, everything(KeyInlineSendMax)); !reflect.DeepEqual(got, want) {
+		t.Errorf("preview %+v", got)
+	}
+	if got := p.Connections(); got[0].InlineSend != 4096 || got[1].InlineSend != 2048 {
+		t.Errorf("the preview changed something: %+v", got)
+	}
+	if got := p.ApplySettings(smaller, everything(KeyInlineSendMax)); !reflect.DeepEqual(got, want) {
+		t.Errorf("effects %+v", got)
+	}
+	for _, c := range p.Connections() {
+		if c.InlineSend != 1024 || c.Settings.InlineSendMax != 1024 {
+			t.Errorf("connection %s sends %d, set to %d", c.ID, c.InlineSend, c.Settings.InlineSendMax)
+		}
+		if e := p.next(ConnChanged); e.Conn.ID != c.ID || e.Conn.InlineSend != 1024 {
+			t.Errorf("event %+v", e.Conn)
+		}
+	}
+
+	// One connection only, and nothing for the other to be told.
+	got := p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 }), func(k ConnKey) Keys {
+		if k.ID == "2" {
+			return KeyInlineSendMax | KeyRemoteInvalidationUse
+		}
+		return 0
+	})
+	want = []Effect{{ConnID: "2", Outcome: Unsupported, Reason: "inline.send_max: the peer receives at most 2048 bytes; " +
+		"remote_invalidation.use: the peer did not offer it"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("effects %+v", got)
+	}
+	// The same again changes nothing and publishes nothing.
+	p.next(ConnChanged)
+	p.next(ConnChanged)
+	p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 }), nil)
+	if n := len(p.events.Events()); n != 0 {
+		t.Errorf("%d events for no change", n)
+	}
+}
+
+// Whatever comes up while settings change ends with the last of them.
+func TestNoConnectionMissesAChange(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	const clients, changes = 8, 200
+	ctx, cancel := context.WithCancel(t.Context())
+	var dialers sync.WaitGroup
+	kept := make(chan *rpcrdma.Client, 1<<12)
+	for range clients {
+		dialers.Go(func() {
+			for i := 0; ctx.Err() == nil && i < 20; i++ {
+				c, err := rpcrdma.Dial(t.Context(), p.p, addr, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				kept <- c
+			}
+		})
+	}
+	for i := range uint32(changes) {
+		p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = i }), nil)
+	}
+	cancel()
+	dialers.Wait()
+	close(kept)
+	for ups := len(kept); ups > 0; {
+		if e := <-p.events.Events(); e.Type == ConnUp {
+			ups--
+		}
+	}
+	// One more, so that all are surely registered before they are looked at.
+	p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = changes }), nil)
+	for _, c := range p.Connections() {
+		if c.Settings.DDPMinChunk != changes {
+			t.Errorf("connection %s is left with change %d", c.ID, c.Settings.DDPMinChunk)
+		}
+	}
+	for c := range kept {
+		c.Close()
+	}
+}
+
+func TestSettingsChangeUnderLoad(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	ctx, cancel := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	var calls [4]int
+	for i := range calls {
+		c, _ := p.dial(addr, nil)
+		load.Go(func() {
+			args := make([]byte, 4+3000)
+			args[2], args[3] = 3000>>8, 3000&0xff
+			for ctx.Err() == nil || calls[i] == 0 {
+				call := rpcrdma.Call{Program: echo.Program, Version: echo.Version, Procedure: echo.ProcEcho, Args: args, MaxReply: len(args)}
+				if err := c.Call(t.Context(), &call); err != nil || string(call.Reply) != string(args) {
+					t.Errorf("call %d: %v, %d bytes", calls[i], err, len(call.Reply))
+					return
+				}
+				calls[i]++
+			}
+		})
+	}
+	for i := range 100 {
+		effects := p.ApplySettings(resolver(func(s *rpcrdma.Settings) {
+			s.InlineSendMax = 1024 << (i % 3)
+			s.CreditsMax = 1 + uint32(i%64)
+		}), everything(KeyInlineSendMax|KeyCreditsMax))
+		for _, e := range effects {
+			if e.Outcome != Applied {
+				t.Fatalf("effect %+v", e)
+			}
+		}
+	}
+	cancel()
+	load.Wait()
+}
