@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// listenTCP binds an address; what says what it is for.
+func listenTCP(ctx context.Context, what, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, bindError(what, address, err)
+	}
+	return l, nil
+}
+
+// bindError says what can't be had and why, without the operation and the
+// repeated address that net and the providers put around it.
+func bindError(what, address string, err error) error {
+	var errno syscall.Errno
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &errno):
+		err = errno
+	case errors.As(err, &dns):
+		err = errors.New("no such host")
+	}
+	return fmt.Errorf("%s %s: %w", what, address, err)
+}
+
+// openExport makes a directory to be exported if it is missing (its parent
+// must be there: a mistyped path shall not become a tree) and makes sure that
+// it can be read.
+func openExport(path string) error {
+	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	info, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", path)
+	}
+	if _, err := d.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}

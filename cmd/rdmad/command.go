@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+)
+
+// options are the command line's.
+type options struct {
+	config    string
+	export    string
+	logLevel  string
+	logFormat string
+	drain     time.Duration
+}
+
+func newCommand() *cobra.Command {
+	var o options
+	root := &cobra.Command{
+		Use:   "rdmad",
+		Short: "Serve RPC-over-RDMA: NFS and other ONC RPC services, on machines with and without RDMA hardware",
+		Long: `rdmad serves RPC-over-RDMA connections. Without a configuration it exports
+./export by NFSv3 over soft-iWARP on 127.0.0.1:20049, with MOUNT and NFS over TCP
+on 127.0.0.1:20048, the control plane (rdmactl) on 127.0.0.1:20050 and metrics on
+127.0.0.1:20051.
+
+SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`,
+		Example: `  rdmad --export /srv/data
+  rdmad --config /etc/rdmad.yaml`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(*cobra.Command, []string) error {
+			log, err := newLogger(o.logLevel, o.logFormat)
+			if err != nil {
+				return err
+			}
+			if o.drain < 0 {
+				return errors.New("--drain-timeout must not be negative")
+			}
+			c, err := o.load()
+			if err != nil {
+				return err
+			}
+			return serve(c, o.drain, log)
+		},
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	f := root.Flags()
+	f.StringVar(&o.logLevel, "log-level", "info", "least severe lines logged: debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "how long calls in flight may take to finish when rdmad is told to end")
+	o.configFlags(root)
+	root.AddCommand(o.checkCommand(), versionCommand())
+	return root
+}
+
+func (o *options) configFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (YAML)")
+	cmd.Flags().StringVar(&o.export, "export", "", "`DIR` that the nfs service exports (default ./export), made if missing")
+}
+
+// load reads the configuration, or makes the one in force without a file.
+func (o *options) load() (*config.Config, error) {
+	if o.config == "" {
+		return config.Default(o.export), nil
+	}
+	return config.Load(o.config, config.Options{Providers: providerNames(), Export: o.export})
+}
+
+func (o *options) checkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check --config FILE",
+		Short: "Check a configuration and start nothing",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.config == "" {
+				return errors.New("check: which file? set --config FILE")
+			}
+			c, err := o.load()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok (%s, %s)\n", c.File,
+				count(len(c.Listeners), "listener"), count(len(c.Services), "service"))
+			return nil
+		},
+	}
+	o.configFlags(cmd)
+	return cmd
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rdmad %s (%s)\n", versionString(), platform())
+			return err
+		},
+	}
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// newLogger logs to standard error.
+func newLogger(level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
+		return nil, fmt.Errorf("--log-level: %q is none of debug, info, warn, error", level)
+	}
+	o := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(os.Stderr, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
+	}
+	return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
+}
+
+// oneLine keeps a message that came from elsewhere to one line.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

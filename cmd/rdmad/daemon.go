@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	sdnotify "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+)
+
+// closeTimeout is how long what remains after the drain may take to end.
+const closeTimeout = 2 * time.Second
+
+// daemon is a rdmad: first bound, then running.
+type daemon struct {
+	log       *slog.Logger
+	registry  *prometheus.Registry
+	state     *state
+	providers providers
+	services  services
+	data      *dataplane.Dataplane
+	control   *controlplane.Controlplane
+	metrics   *metrics.Server
+	metricsOn net.Listener // nil without metrics
+
+	stopping atomic.Bool
+	running  sync.WaitGroup
+	failed   chan error // one for each server
+}
+
+// serve runs a daemon until a signal ends it. An error before anything is
+// served means that nothing was started; after that it is a *servingError.
+func serve(c *config.Config, drain time.Duration, log *slog.Logger) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	d, err := bind(ctx, c, log)
+	if err != nil {
+		d.close()
+		return err
+	}
+	d.start()
+	err = d.wait(ctx)
+	cancel() // the next signal ends the process the way signals do
+	d.stop(drain)
+	return err
+}
+
+// bind takes every address, directory and file that the configuration names.
+// On an error the caller closes what there is of the daemon.
+func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, error) {
+	d := &daemon{
+		log:       log,
+		registry:  prometheus.NewRegistry(),
+		providers: make(providers),
+		failed:    make(chan error, 2+len(c.Services)),
+	}
+	initial, given := c.Settings.Initial()
+	d.data = dataplane.New(dataplane.Config{Logger: log})
+	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(func() map[string]rpctcp.Stats { return d.services.tcpStats() }),
+		metrics.BuildInfo(versionString()), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var err error
+	if d.control, err = controlplane.New(ctx, controlplane.Config{
+		Dataplane:  controlplane.Live(d.data),
+		Initial:    initial,
+		Configured: given,
+		Listen:     c.Control.Listen,
+		Version:    versionString(),
+		Logger:     log,
+		Registerer: d.registry,
+	}); err != nil {
+		return d, err
+	}
+	d.data.ApplySettings(d.control.Resolver(), nil)
+	if err := d.bindMetrics(ctx, c.Metrics.Listen); err != nil {
+		return d, err
+	}
+	if d.state, err = openState(c.State.Path); err != nil {
+		return d, err
+	}
+	if d.services, err = openServices(ctx, c.Services, d.state, log); err != nil {
+		return d, err
+	}
+	return d, d.bindListeners(ctx, c.Listeners)
+}
+
+func (d *daemon) bindMetrics(ctx context.Context, address string) (err error) {
+	d.metrics = metrics.NewServer(d.registry, func() bool { return !d.stopping.Load() }, d.log)
+	if address != "" {
+		d.metricsOn, err = listenTCP(ctx, "metrics.listen", address)
+	}
+	return err
+}
+
+func (d *daemon) bindListeners(ctx context.Context, listeners []config.Listener) error {
+	for _, l := range listeners {
+		p, err := d.providers.open(l.Provider, d.log)
+		if err != nil {
+			return err
+		}
+		if _, err := d.data.AddListener(ctx, dataplane.ListenerConfig{
+			Name: l.Name, Provider: p, Address: l.Address, Service: l.Service, Handler: d.services.handler(l.Service),
+		}); err != nil {
+			return bindError("listener "+l.Name, l.Address, err)
+		}
+	}
+	return nil
+}
+
+// start serves on everything that is bound, says so, and returns.
+func (d *daemon) start() {
+	d.serve("control plane", d.control.Serve)
+	d.log.Info("listening", "what", "control plane", "address", d.control.Addr())
+	if d.metricsOn != nil {
+		d.serve("metrics", func() error { return d.metrics.Serve(d.metricsOn) })
+		d.log.Info("listening", "what", "metrics", "address", d.metricsOn.Addr().String())
+	}
+	for _, s := range d.services {
+		if s.tcp != nil {
+			d.serve(s.name+" on TCP", s.serveTCP)
+			d.log.Info("listening", "what", "service", "service", s.name, "address", s.tcpOn.Addr().String())
+		}
+	}
+	for _, l := range d.data.Listeners() {
+		d.log.Info("listening", "what", "listener", "listener", l.Name, "provider", l.Provider,
+			"service", l.Service, "address", l.Address.String())
+	}
+	d.data.Start()
+	d.log.Info("ready", "version", versionString())
+	d.notify(sdnotify.SdNotifyReady)
+}
+
+// serve runs a server; its end before stop is a failure of the daemon.
+func (d *daemon) serve(what string, f func() error) {
+	d.running.Go(func() {
+		err := f()
+		if d.stopping.Load() {
+			return
+		}
+		if err == nil {
+			err = errors.New("ended unasked")
+		}
+		d.failed <- fmt.Errorf("%s: %w", what, err)
+	})
+}
+
+// wait returns nil when ctx ends, by a signal, and a *servingError when a
+// server fails.
+func (d *daemon) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		d.log.Info("stopping", "reason", context.Cause(ctx).Error())
+		return nil
+	case err := <-d.failed:
+		d.log.Error("stopping", "reason", err.Error())
+		return &servingError{err}
+	}
+}
+
+// stop lets calls in flight finish for as long as drain says, then ends
+// everything. Operators can watch until the last connection is down.
+func (d *daemon) stop(drain time.Duration) {
+	d.stopping.Store(true)
+	d.notify(sdnotify.SdNotifyStopping)
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	tcp := make(chan error, 1)
+	go func() { tcp <- d.services.shutdownTCP(ctx) }()
+	for _, err := range []error{d.data.Shutdown(ctx), <-tcp} {
+		if err != nil {
+			d.log.Warn("not everything was finished in time", "error", err)
+		}
+	}
+	d.close()
+	d.running.Wait()
+	d.log.Info("stopped")
+}
+
+// close ends whatever of a daemon is there, in the order of dependence.
+func (d *daemon) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	d.stopping.Store(true)
+	d.data.Shutdown(ctx)
+	if d.control != nil {
+		if err := d.control.Shutdown(ctx); err != nil {
+			d.log.Warn("control plane cut off", "error", err)
+		}
+	}
+	if d.metrics != nil {
+		if err := d.metrics.Shutdown(ctx); err != nil {
+			d.log.Warn("metrics cut off", "error", err)
+		}
+	}
+	if d.metricsOn != nil {
+		d.metricsOn.Close()
+	}
+	d.services.close(d.log)
+	d.providers.close(d.log)
+	if d.state != nil {
+		d.state.close()
+	}
+}
+
+// notify tells the service manager, if there is one.
+func (d *daemon) notify(what string) {
+	if _, err := sdnotify.SdNotify(false, what); err != nil {
+		d.log.Warn("service manager not told", "what", what, "error", err)
+	}
+}

@@ -1,0 +1,59 @@
+// Command rdmad serves RPC-over-RDMA connections and the control plane over
+// them. See README.md.
+//
+// Exit codes: 0 after an orderly end, 1 when something failed while serving,
+// 2 when it could not start (one line on standard error says why).
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+)
+
+// version is set by the build.
+var version = ""
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+// run executes the command line and gives the exit code.
+func run(args []string) int {
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "rdmad:", oneLine(err))
+	if errors.As(err, new(*servingError)) {
+		return 1
+	}
+	return 2
+}
+
+// servingError is a failure after everything had been started.
+type servingError struct{ err error }
+
+func (e *servingError) Error() string { return e.err.Error() }
+func (e *servingError) Unwrap() error { return e.err }
+
+// versionString says what this binary is.
+func versionString() string {
+	v := version
+	if v == "" {
+		v = "devel"
+		if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+			v = info.Main.Version
+		}
+	}
+	return v
+}
+
+// platform is what the binary was built by and for.
+func platform() string {
+	return fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rdmad": main})
+}
+
+// TestScripts runs testdata/script. Besides testscript's own commands there
+// are:
+//
+//	exits CODE COMMAND ...    run a command that must end with CODE
+//	occupy VAR                listen on a free port and put its address into VAR
+//	start NAME ARG...         run rdmad until it says READY=1; each address it
+//	                          listens on is in NAME_what, such as NAME_control
+//	expand FILE...            put variables into files
+//	end NAME SIGNAL CODE      send a signal; it must end with CODE. Its log is
+//	                          then in NAME.log
+//	get CODE URL              HTTP GET, the body to standard output
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Values[daemonsKey{}] = map[string]*process{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  cmdExits,
+			"occupy": cmdOccupy,
+			"start":  cmdStart,
+			"expand": cmdExpand,
+			"end":    cmdEnd,
+			"get":    cmdGet,
+		},
+	})
+}
+
+type daemonsKey struct{}
+
+func daemons(ts *testscript.TestScript) map[string]*process {
+	return ts.Value(daemonsKey{}).(map[string]*process)
+}
+
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+func cmdOccupy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: occupy VAR")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	ts.Setenv(args[0], l.Addr().String())
+}
+
+func cmdExpand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: expand FILE...")
+	}
+	for _, file := range args {
+		text := os.Expand(ts.ReadFile(file), ts.Getenv)
+		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(text), 0o600))
+	}
+}
+
+func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: start NAME ARG...")
+	}
+	program, err := exec.LookPath("rdmad")
+	ts.Check(err)
+	p, err := startProcess(program, ts.MkAbs("."), args[1:])
+	ts.Check(err)
+	ts.Defer(p.kill)
+	daemons(ts)[args[0]] = p
+	for what, address := range p.addresses {
+		ts.Setenv(args[0]+"_"+what, address)
+	}
+}
+
+func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: end NAME SIGNAL CODE")
+	}
+	p := daemons(ts)[args[0]]
+	if p == nil {
+		ts.Fatalf("%s was not started", args[0])
+	}
+	want, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ts.Check(p.signal(args[1]))
+	if code := p.wait(); code != want {
+		ts.Fatalf("exit code %d, want %d; log:\n%s", code, want, p.log())
+	}
+	if told := <-p.told; want == 0 && told != "STOPPING=1" {
+		ts.Fatalf("service manager told %q, not STOPPING=1", told)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".log"), []byte(p.log()), 0o600))
+}
+
+func cmdGet(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: get CODE URL")
+	}
+	resp, err := http.Get(args[1])
+	ts.Check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	_, err = ts.Stdout().Write(body)
+	ts.Check(err)
+	if got := strconv.Itoa(resp.StatusCode); got != args[0] {
+		ts.Fatalf("status %s, want %s", got, args[0])
+	}
+}
