@@ -1,0 +1,160 @@
+// Package controlplane lets operators see and tune a running data plane.
+//
+// It keeps the desired settings (package desired, on the model of package
+// settings), spreads the data plane's events to watchers (package watch) and
+// serves both by gRPC (package grpcapi, the only one that knows protobuf).
+//
+// The caller hands Resolver to the data plane before that accepts its first
+// connection, calls Serve once, and ends with Shutdown, whether Serve was
+// called or not.
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/grpcapi"
+	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// Dataplane is what the control plane sees and steers; see Live.
+type Dataplane interface {
+	desired.Dataplane
+	grpcapi.Plane
+	watch.Source
+}
+
+// Live makes a data plane steerable.
+func Live(d *dataplane.Dataplane) Dataplane { return live{d} }
+
+type live struct{ *dataplane.Dataplane }
+
+// Subscribe implements watch.Source.
+func (l live) Subscribe(buffer int) watch.Subscription { return l.Dataplane.Subscribe(buffer) }
+
+// Config is what a control plane is made with. Dataplane and Listen are
+// needed; zero values of the others give their defaults.
+type Config struct {
+	Dataplane Dataplane
+	// Initial are the settings before anybody changes them; all zero stands
+	// for the defaults of package rpcrdma. Configured names those that the
+	// configuration file gave, by dotted name.
+	Initial    rpcrdma.Settings
+	Configured []string
+	// Listen is host:port on the loopback, or unix:///path.
+	Listen  string
+	Version string // of rdmad, for operators
+	Logger  *slog.Logger
+	// Registerer takes the control plane's metrics.
+	Registerer prometheus.Registerer
+	// Watchers bounds the streams of events, WatchQueue the events that wait
+	// for one of them before it is dropped.
+	Watchers, WatchQueue int
+}
+
+func (c *Config) withDefaults() Config {
+	d := *c
+	if d.Initial == (rpcrdma.Settings{}) {
+		d.Initial = rpcrdma.DefaultSettings()
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	if d.Registerer == nil {
+		d.Registerer = prometheus.NewRegistry()
+	}
+	if d.Watchers == 0 {
+		d.Watchers = watch.DefaultWatchers
+	}
+	if d.WatchQueue == 0 {
+		d.WatchQueue = watch.DefaultQueue
+	}
+	return d
+}
+
+// Controlplane is a control plane, bound to its address.
+type Controlplane struct {
+	store    *desired.Store
+	hub      *watch.Hub
+	server   *grpcapi.Server
+	listener net.Listener
+
+	ctx     context.Context // of the hub
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// New checks the initial settings and binds the address; nothing is served
+// yet. Errors are one line for the operator.
+func New(ctx context.Context, cfg Config) (*Controlplane, error) {
+	cfg = cfg.withDefaults()
+	store, err := desired.New(cfg.Dataplane, cfg.Logger, &cfg.Initial, cfg.Configured)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controlplane{store: store}
+	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, cfg.Watchers)
+	if err := registerRevision(cfg.Registerer, store); err != nil {
+		return nil, err
+	}
+	c.server, err = grpcapi.New(grpcapi.Config{
+		Plane:      cfg.Dataplane,
+		Store:      store,
+		Hub:        c.hub,
+		Logger:     cfg.Logger,
+		Registerer: cfg.Registerer,
+		Version:    cfg.Version,
+		Started:    time.Now(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.listener, err = listen(ctx, cfg.Listen); err != nil {
+		return nil, err
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c, nil
+}
+
+func registerRevision(r prometheus.Registerer, store *desired.Store) error {
+	err := r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rdmad_settings_revision",
+		Help: "Revision of the live settings; grows with each change.",
+	}, func() float64 { return float64(store.Revision()) }))
+	if err != nil {
+		return fmt.Errorf("metrics of the control plane: %w", err)
+	}
+	return nil
+}
+
+// Resolver gives the data plane its settings. It never blocks.
+func (c *Controlplane) Resolver() dataplane.Resolver { return c.store.Resolve }
+
+// Addr is where it listens, as rdmactl's --addr takes it.
+func (c *Controlplane) Addr() string { return address(c.listener.Addr()) }
+
+// Serve answers until Shutdown, which makes it return nil.
+func (c *Controlplane) Serve() error {
+	c.running.Go(func() { c.hub.Run(c.ctx) })
+	return c.server.Serve(c.listener)
+}
+
+// Shutdown ends the streams of events, lets calls in progress finish and
+// closes the listener. When ctx ends first, calls are cut off and the error
+// is ctx's.
+func (c *Controlplane) Shutdown(ctx context.Context) error {
+	c.cancel()
+	err := c.server.Shutdown(ctx)
+	c.running.Wait()
+	c.listener.Close()
+	return err
+}

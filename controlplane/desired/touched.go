@@ -1,0 +1,84 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// touched follows one change over the connections.
+type touched struct {
+	state *settings.State // after the change
+	c     *settings.Change
+	keys  dataplane.Keys
+	notes map[string]string // by connection id: narrower scopes that win
+}
+
+func newTouched(state *settings.State, c *settings.Change) *touched {
+	t := &touched{state: state, c: c, notes: make(map[string]string)}
+	for _, k := range c.Keys().Keys() {
+		t.keys |= planeKeys[k]
+	}
+	return t
+}
+
+// planeKeys are the data plane's names for the keys; extensions have none.
+var planeKeys = [settings.NumKeys]dataplane.Keys{
+	settings.InlineSendMax:            dataplane.KeyInlineSendMax,
+	settings.InlineReceiveSize:        dataplane.KeyInlineReceiveSize,
+	settings.DDPMinChunk:              dataplane.KeyDDPMinChunk,
+	settings.RemoteInvalidationAccept: dataplane.KeyRemoteInvalidationAccept,
+	settings.RemoteInvalidationUse:    dataplane.KeyRemoteInvalidationUse,
+	settings.CreditsPolicy:            dataplane.KeyCreditsPolicy,
+	settings.CreditsMax:               dataplane.KeyCreditsMax,
+	settings.CreditsMin:               dataplane.KeyCreditsMin,
+	settings.CreditsBackchannel:       dataplane.KeyCreditsBackchannel,
+}
+
+// changed is the data plane's question which keys the change touches on a
+// connection. The data plane asks from one goroutine.
+func (t *touched) changed(key dataplane.ConnKey) dataplane.Keys {
+	target := settings.Target(key)
+	if !t.c.Scope.Covers(target) {
+		return 0
+	}
+	over := t.state.Overridden(t.c, target)
+	if over == nil {
+		return t.keys
+	}
+	var parts []string
+	for _, k := range t.c.Keys().Keys() {
+		if origin, ok := over[k]; ok {
+			v := t.state.Resolve(target)
+			parts = append(parts, fmt.Sprintf("%s: stays %s, set at %s", k, v.Format(k), origin.Source))
+		}
+	}
+	t.notes[key.ID] = strings.Join(parts, "; ")
+	return t.keys
+}
+
+// finish adds to the effects what only the scopes tell: which keys a narrower
+// scope decides, and that what waits for a reconnect never comes when the
+// scope ends with the connection.
+func (t *touched) finish(effects []dataplane.Effect) []dataplane.Effect {
+	effects = slices.Clone(effects)
+	for i := range effects {
+		e := &effects[i]
+		if t.c.Scope.Kind == settings.Connection && e.Outcome == dataplane.PendingReconnect {
+			e.Outcome = dataplane.Unsupported
+			e.Reason = join(e.Reason, "settings of a connection end with it; set it at listener or peer scope")
+		}
+		e.Reason = join(e.Reason, t.notes[e.ConnID])
+	}
+	return effects
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}

@@ -1,0 +1,95 @@
+package grpcapi
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// domain of google.rpc.ErrorInfo.
+const domain = "rdmad.v1"
+
+// toStatus turns a native error into a gRPC status; what it doesn't know is
+// internal.
+func toStatus(err error) error {
+	var (
+		invalid     *settings.InvalidError
+		unavailable *settings.UnavailableError
+		stale       *settings.StaleError
+		notFound    *settings.NotFoundError
+		limit       *settings.LimitError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &invalid):
+		return badRequest(violations(invalid))
+	case errors.As(err, &unavailable):
+		return withInfo(codes.Unimplemented, err, rdmadv1.ErrorReason_ERROR_REASON_SETTING_UNAVAILABLE,
+			"key", unavailable.Key)
+	case errors.As(err, &stale):
+		return withInfo(codes.Aborted, err, rdmadv1.ErrorReason_ERROR_REASON_STALE_REVISION,
+			"current_revision", strconv.FormatUint(uint64(stale.Current), 10))
+	case errors.As(err, &limit):
+		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT,
+			"limit", strconv.FormatUint(limit.Limit, 10))
+	case errors.Is(err, watch.ErrSlow):
+		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_SLOW_READER)
+	case errors.Is(err, watch.ErrTooMany):
+		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
+	case errors.Is(err, watch.ErrShutdown), errors.Is(err, dataplane.ErrShutdown):
+		return status.Error(codes.Unavailable, "rdmad is shutting down")
+	case errors.As(err, &notFound), errors.Is(err, dataplane.ErrNotFound):
+		return status.Error(codes.NotFound, err.Error())
+	}
+	return status.Error(codes.Internal, err.Error())
+}
+
+func violations(e *settings.InvalidError) []*errdetails.BadRequest_FieldViolation {
+	fields := make([]*errdetails.BadRequest_FieldViolation, len(e.Violations))
+	for i, v := range e.Violations {
+		fields[i] = &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Text}
+	}
+	return fields
+}
+
+// badRequest is INVALID_ARGUMENT whose message says it all in one line and
+// whose detail says it by field.
+func badRequest(fields []*errdetails.BadRequest_FieldViolation) error {
+	parts := make([]string, len(fields))
+	for i, f := range fields {
+		parts[i] = f.GetDescription()
+		if f.GetField() != "" {
+			parts[i] = f.GetField() + ": " + f.GetDescription()
+		}
+	}
+	st := status.New(codes.InvalidArgument, strings.Join(parts, "; "))
+	return withDetail(st, &errdetails.BadRequest{FieldViolations: fields})
+}
+
+func withInfo(code codes.Code, err error, reason rdmadv1.ErrorReason, metadata ...string) error {
+	info := &errdetails.ErrorInfo{Reason: reason.String(), Domain: domain, Metadata: make(map[string]string)}
+	for i := 0; i+1 < len(metadata); i += 2 {
+		info.Metadata[metadata[i]] = metadata[i+1]
+	}
+	return withDetail(status.New(code, err.Error()), info)
+}
+
+// withDetail adds a detail; without it, should it not marshal, the status
+// still says everything in its message.
+func withDetail(st *status.Status, detail protoadapt.MessageV1) error {
+	if full, err := st.WithDetails(detail); err == nil {
+		st = full
+	}
+	return st.Err()
+}

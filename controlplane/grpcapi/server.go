@@ -1,0 +1,135 @@
+// Package grpcapi is the control plane's gRPC edge: the one place of the
+// daemon where generated protobuf types are used. It turns requests into
+// native values and native errors into statuses, and keeps clients within
+// bounds of size, number and time.
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"buf.build/go/protovalidate"
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// Bounds on clients. A request is a few hundred bytes; the largest answer is
+// the list of all connections, some 300 bytes each.
+const (
+	maxRequest     = 256 << 10 // bytes
+	maxAnswer      = 16 << 20  // bytes
+	maxHeaders     = 16 << 10  // bytes
+	maxStreams     = 100       // on one client connection
+	maxClients     = 256       // client connections; more wait to be accepted
+	handshakeTime  = 10 * time.Second
+	keepaliveTime  = 30 * time.Second // of silence before a client is probed
+	keepaliveWait  = 10 * time.Second // for its answer
+	keepaliveLeast = 10 * time.Second // between a client's own probes
+)
+
+// Plane is what the data plane shows.
+type Plane interface {
+	Connections() []dataplane.ConnInfo
+	Connection(id string) (dataplane.ConnInfo, error)
+	Listeners() []dataplane.ListenerInfo
+}
+
+// Config is what a Server is made with; every field is needed.
+type Config struct {
+	Plane      Plane
+	Store      *desired.Store
+	Hub        *watch.Hub
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+	Version    string    // of rdmad
+	Started    time.Time // when rdmad did
+}
+
+// Server answers gRPC. Serve may be called once; Shutdown at any time.
+type Server struct {
+	grpc   *grpc.Server
+	health *health.Server
+}
+
+// New makes a server with all services, health and reflection. Errors are
+// those of registering its metrics.
+func New(cfg Config) (*Server, error) {
+	validator, err := protovalidate.New()
+	if err != nil {
+		return nil, fmt.Errorf("request validation: %w", err)
+	}
+	metrics := grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram(
+		grpcprom.WithHistogramOpts(&prometheus.HistogramOpts{NativeHistogramBucketFactor: 1.1})))
+	if err := cfg.Registerer.Register(metrics); err != nil {
+		return nil, fmt.Errorf("metrics of the control plane: %w", err)
+	}
+	unary, stream := chain(metrics, cfg.Logger, validator)
+	s := &Server{
+		grpc: grpc.NewServer(
+			grpc.ChainUnaryInterceptor(unary...),
+			grpc.ChainStreamInterceptor(stream...),
+			grpc.MaxRecvMsgSize(maxRequest),
+			grpc.MaxSendMsgSize(maxAnswer),
+			grpc.MaxHeaderListSize(maxHeaders),
+			grpc.MaxConcurrentStreams(maxStreams),
+			grpc.ConnectionTimeout(handshakeTime),
+			grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
+		),
+		health: health.NewServer(),
+	}
+	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
+	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
+	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane})
+	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
+	for name := range s.grpc.GetServiceInfo() {
+		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	metrics.InitializeMetrics(s.grpc)
+	return s, nil
+}
+
+// Serve answers on l until Shutdown, which makes it return nil. It owns l.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.grpc.Serve(netutil.LimitListener(l, maxClients)); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown tells health watchers, lets calls in progress finish and closes
+// everything; when ctx ends first it cuts them off, and the error is ctx's.
+// Streams of events have to be ended by their hub.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.health.Shutdown()
+	done := make(chan struct{})
+	go func() {
+		s.grpc.GracefulStop()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-done
+		return fmt.Errorf("control plane cut off calls in progress: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,93 @@
+package grpcapi
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+type connectionStream = grpc.ServerStreamingServer[rdmadv1.WatchConnectionsResponse]
+
+// WatchConnections implements rdmadv1.ConnectionServiceServer.
+//
+// Sending blocks while the client doesn't read, so it has a goroutine of its
+// own. When the watcher is dropped meanwhile, returning ends the stream, and
+// that the goroutine.
+func (s *connectionService) WatchConnections(_ *rdmadv1.WatchConnectionsRequest, stream connectionStream) error {
+	w, err := s.hub.Watch()
+	if err != nil {
+		return toStatus(err)
+	}
+	defer w.Close()
+	// Listed after the watcher is there: nothing falls between.
+	v := &view{stream: stream, known: make(map[string]bool)}
+	sent := make(chan error, 1)
+	go func() { sent <- v.send(s.plane.Connections(), w) }()
+	select {
+	case err := <-sent:
+		return err
+	case <-w.Done():
+		return toStatus(w.Err())
+	}
+}
+
+// view is what a client has been told.
+type view struct {
+	stream connectionStream
+	known  map[string]bool // connections that it believes up
+}
+
+// send tells the client of all connections, then of events until the stream
+// or the watcher ends.
+func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
+	now := time.Now()
+	for i := range all {
+		v.known[all[i].ID] = true
+		if err := v.put(rdmadv1.WatchConnectionsResponse_EXISTING, now, &all[i], ""); err != nil {
+			return err
+		}
+	}
+	for {
+		select {
+		case e := <-w.Events():
+			if err := v.event(e); err != nil {
+				return err
+			}
+		case <-w.Done():
+			return toStatus(w.Err())
+		case <-v.stream.Context().Done():
+			return v.stream.Context().Err()
+		}
+	}
+}
+
+// event passes on what is news to the client. The list may have told it
+// already, and a change may be told of a connection before it comes up or
+// after it ended.
+func (v *view) event(e *dataplane.Event) error {
+	id := e.Conn.ID
+	switch {
+	case e.Type == dataplane.ConnUp && !v.known[id]:
+		v.known[id] = true
+		return v.put(rdmadv1.WatchConnectionsResponse_UP, e.Time, &e.Conn, "")
+	case e.Type == dataplane.ConnChanged && v.known[id]:
+		return v.put(rdmadv1.WatchConnectionsResponse_CHANGED, e.Time, &e.Conn, "")
+	case e.Type == dataplane.ConnDown && v.known[id]:
+		delete(v.known, id)
+		return v.put(rdmadv1.WatchConnectionsResponse_DOWN, e.Time, &e.Conn, e.Reason)
+	}
+	return nil
+}
+
+func (v *view) put(t rdmadv1.WatchConnectionsResponse_Type, at time.Time, c *dataplane.ConnInfo, reason string) error {
+	return v.stream.Send(&rdmadv1.WatchConnectionsResponse{
+		Type:       t,
+		Time:       timestamp(at),
+		Connection: connection(c),
+		Reason:     reason,
+	})
+}

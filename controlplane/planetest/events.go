@@ -1,0 +1,87 @@
+package planetest
+
+import (
+	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// subscription is a bounded stream of events; all fields but ch are under
+// Plane.mu.
+type subscription struct {
+	p     *Plane
+	ch    chan dataplane.Event
+	ended bool
+	err   error
+}
+
+// Subscribe implements watch.Source.
+func (p *Plane) Subscribe(buffer int) watch.Subscription {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &subscription{p: p, ch: make(chan dataplane.Event, buffer)}
+	p.subs = append(p.subs, s)
+	if p.over {
+		s.end(dataplane.ErrShutdown)
+	}
+	return s
+}
+
+// publish hands e to whoever has room; p.mu is held.
+func (p *Plane) publish(e dataplane.Event) {
+	for _, s := range p.subs {
+		if s.ended {
+			continue
+		}
+		select {
+		case s.ch <- e:
+		default:
+			s.end(dataplane.ErrSlow)
+		}
+	}
+}
+
+// Lose ends all subscriptions as if their readers had been too slow, and
+// with them the news that a connection has ended, if gone names one.
+func (p *Plane) Lose(gone string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, gone)
+	for _, s := range p.subs {
+		s.end(dataplane.ErrSlow)
+	}
+}
+
+// Shutdown ends all subscriptions for good.
+func (p *Plane) Shutdown() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	for _, s := range p.subs {
+		s.end(dataplane.ErrShutdown)
+	}
+}
+
+// end ends s once; Plane.mu is held.
+func (s *subscription) end(err error) {
+	if !s.ended {
+		s.ended, s.err = true, err
+		close(s.ch)
+	}
+}
+
+// Events implements watch.Subscription.
+func (s *subscription) Events() <-chan dataplane.Event { return s.ch }
+
+// Err implements watch.Subscription.
+func (s *subscription) Err() error {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	return s.err
+}
+
+// Close implements watch.Subscription.
+func (s *subscription) Close() {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	s.end(nil)
+}

@@ -1,0 +1,188 @@
+// Package watch spreads the data plane's events over any number of watchers.
+//
+// The data plane serves one subscriber, the hub, whatever the number of
+// watchers, and never waits for it. A watcher has a bounded queue of its own;
+// when that is full the watcher is dropped, and nobody waits for it either.
+package watch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// Bounds of a hub. An update of the settings makes one event for each
+// connection in one burst, which must fit twice.
+const (
+	DefaultQueue    = 8192 // events waiting for one watcher; 8 bytes each, the event itself is shared
+	DefaultWatchers = 64
+	inbound         = 4096 // events waiting for the hub
+)
+
+var (
+	// ErrSlow ends a watcher that let its queue fill up.
+	ErrSlow = errors.New("watcher fell behind")
+	// ErrTooMany refuses a watcher beyond the bound.
+	ErrTooMany = errors.New("too many watchers")
+	// ErrShutdown ends watchers when the hub ends.
+	ErrShutdown = errors.New("shutting down")
+)
+
+// Subscription is the data plane's stream of events; see
+// dataplane.Subscription.
+type Subscription interface {
+	Events() <-chan dataplane.Event
+	Err() error
+	Close()
+}
+
+// Source is the data plane, as far as events go.
+type Source interface {
+	Subscribe(buffer int) Subscription
+}
+
+// Keeper keeps something for each connection until it ends.
+type Keeper interface {
+	// Ended tells of the end of one.
+	Ended(id string)
+	// Reconcile tells that ends may have been missed.
+	Reconcile()
+}
+
+// Hub spreads events. Run makes it work; watchers may come and go from any
+// goroutine at any time.
+type Hub struct {
+	source   Source
+	keeper   Keeper
+	log      *slog.Logger
+	queue    int
+	watchers int
+
+	mu   sync.Mutex
+	open map[*Watcher]struct{}
+	over bool
+}
+
+// NewHub makes a hub whose watchers each have a queue of so many events, and
+// that takes so many watchers.
+func NewHub(source Source, keeper Keeper, log *slog.Logger, queue, watchers int) *Hub {
+	return &Hub{source: source, keeper: keeper, log: log, queue: queue, watchers: watchers, open: make(map[*Watcher]struct{})}
+}
+
+// Run spreads events until ctx ends or the data plane does. Afterwards all
+// watchers are ended.
+func (h *Hub) Run(ctx context.Context) {
+	defer h.end()
+	for {
+		err := h.follow(ctx)
+		if !errors.Is(err, dataplane.ErrSlow) {
+			return
+		}
+		// What was missed is gone: let watchers begin again.
+		h.log.Warn("control plane fell behind the data plane's events; watchers are dropped")
+		h.dropAll(ErrSlow)
+	}
+}
+
+// follow spreads the events of one subscription and says why it ended; nil
+// when ctx did.
+func (h *Hub) follow(ctx context.Context) error {
+	sub := h.source.Subscribe(inbound)
+	defer sub.Close()
+	h.keeper.Reconcile()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-sub.Events():
+			if !ok {
+				return sub.Err()
+			}
+			if e.Type == dataplane.ConnDown {
+				h.keeper.Ended(e.Conn.ID)
+			}
+			h.spread(&e)
+		}
+	}
+}
+
+func (h *Hub) spread(e *dataplane.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.open {
+		select {
+		case w.events <- e:
+		default:
+			h.dropLocked(w, ErrSlow)
+		}
+	}
+}
+
+func (h *Hub) dropAll(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.open {
+		h.dropLocked(w, err)
+	}
+}
+
+func (h *Hub) dropLocked(w *Watcher, err error) {
+	if _, ok := h.open[w]; ok {
+		delete(h.open, w)
+		w.err = err
+		close(w.done)
+	}
+}
+
+func (h *Hub) end() {
+	h.mu.Lock()
+	h.over = true
+	h.mu.Unlock()
+	h.dropAll(ErrShutdown)
+}
+
+// Watch adds a watcher, to be closed by the caller. ErrTooMany, ErrShutdown.
+func (h *Hub) Watch() (*Watcher, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.over:
+		return nil, ErrShutdown
+	case len(h.open) >= h.watchers:
+		return nil, ErrTooMany
+	}
+	w := &Watcher{h: h, events: make(chan *dataplane.Event, h.queue), done: make(chan struct{})}
+	h.open[w] = struct{}{}
+	return w, nil
+}
+
+// Watcher is one queue of events.
+type Watcher struct {
+	h      *Hub
+	events chan *dataplane.Event
+	done   chan struct{}
+	err    error // set before done is closed
+}
+
+// Events yields the events in order, shared with other watchers: they are
+// not to be changed. The channel is never closed; Done says when nothing
+// more comes.
+func (w *Watcher) Events() <-chan *dataplane.Event { return w.events }
+
+// Done is closed when the watcher was dropped or closed. What is still
+// queued then is not worth delivering.
+func (w *Watcher) Done() <-chan struct{} { return w.done }
+
+// Err says why the watcher was dropped, after Done: ErrSlow or ErrShutdown;
+// nil after Close.
+func (w *Watcher) Err() error { return w.err }
+
+// Close ends the watcher. It may be called more than once.
+func (w *Watcher) Close() {
+	w.h.mu.Lock()
+	defer w.h.mu.Unlock()
+	w.h.dropLocked(w, nil)
+}
