@@ -1,0 +1,122 @@
+// Package cli is rdmactl's command line: commands, flags, completion, what
+// goes wrong and the exit code.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // rdmad refused, or is not reachable
+	exitUsage  = 2 // the command line makes no sense
+)
+
+const (
+	defaultAddr    = "127.0.0.1:20050"
+	defaultTimeout = 5 * time.Second
+)
+
+// app is what commands share.
+type app struct {
+	version string
+	stdout  io.Writer
+	stderr  io.Writer
+
+	addr    string
+	format  string
+	timeout time.Duration
+}
+
+// Main runs the process's command line and returns its exit code.
+func Main(version string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, version, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// Run runs one command line and returns its exit code. Streams end when ctx
+// does.
+func Run(ctx context.Context, version string, args []string, stdout, stderr io.Writer) int {
+	a := &app{version: version, stdout: stdout, stderr: stderr}
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "rdmactl: %v\n", err)
+		return exitUsage
+	default:
+		fmt.Fprintf(stderr, "rdmactl: %s\n", a.explain(err))
+		return exitFailed
+	}
+}
+
+// printer writes answers in the format asked for.
+func (a *app) printer() *output.Printer { return output.NewPrinter(a.stdout, a.format) }
+
+// check looks at the flags that all commands have.
+func (a *app) check() error {
+	if !output.KnownFormat(a.format) {
+		return usagef("--output %q is none of %s", a.format, strings.Join(output.Formats, ", "))
+	}
+	if a.timeout <= 0 {
+		return usagef("--timeout must be longer than 0")
+	}
+	if strings.HasPrefix(a.addr, "unix:///") {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(a.addr); err != nil {
+		return usagef("--addr %q is neither host:port nor unix:///path", a.addr)
+	}
+	return nil
+}
+
+// dial prepares a connection to the daemon; the first call makes it. The
+// control plane has no TLS: it listens on the loopback or a Unix socket.
+func (a *app) dial() (*grpc.ClientConn, error) {
+	target := a.addr
+	if !strings.HasPrefix(target, "unix:") {
+		target = "passthrough:///" + target
+	}
+	return grpc.NewClient(target,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy(),
+		grpc.WithUserAgent("rdmactl/"+a.version),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+}
+
+// maxAnswer is as large as rdmad makes answers, in bytes.
+const maxAnswer = 16 << 20
+
+// call runs one request within the timeout.
+func (a *app) call(ctx context.Context, f func(context.Context, *grpc.ClientConn) error) error {
+	conn, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	return f(ctx, conn)
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// key is a live setting, found by its dotted name in the Settings message.
+type key struct {
+	name        string
+	group, leaf protoreflect.FieldDescriptor
+}
+
+// unset as a value takes a setting away from a scope.
+const unset = "unset"
+
+// keys are all settings, in the order of the message.
+var keys = func() (all []key) {
+	groups := (*rdmadv1.Settings)(nil).ProtoReflect().Descriptor().Fields()
+	for i := range groups.Len() {
+		leaves := groups.Get(i).Message().Fields()
+		for j := range leaves.Len() {
+			g, l := groups.Get(i), leaves.Get(j)
+			all = append(all, key{string(g.Name()) + "." + string(l.Name()), g, l})
+		}
+	}
+	return all
+}()
+
+// findKey looks a dotted name up.
+func findKey(name string) (key, error) {
+	for _, k := range keys {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	if near := nearest(name); near != "" {
+		return key{}, usagef("there is no setting %q; did you mean %s?", name, near)
+	}
+	return key{}, usagef("there is no setting %q; rdmactl settings get lists them", name)
+}
+
+// nearest is the name that takes the fewest edits to get to, if they are
+// few.
+func nearest(name string) string {
+	best, at := "", 4
+	for _, k := range keys {
+		if d := distance(name, k.name); d < at {
+			best, at = k.name, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// values are what a key can be set to, for completion; nil for numbers.
+func (k key) values() []string {
+	switch k.leaf.Kind() {
+	case protoreflect.BoolKind:
+		return []string{"on", "off", unset}
+	case protoreflect.EnumKind:
+		var names []string
+		all := k.leaf.Enum().Values()
+		for i := 1; i < all.Len(); i++ { // 0 is "not given"
+			names = append(names, strings.ToLower(string(all.Get(i).Name())))
+		}
+		return append(names, unset)
+	}
+	return nil
+}
+
+// parse reads a value; ranges are rdmad's to check.
+func (k key) parse(s string) (protoreflect.Value, error) {
+	switch k.leaf.Kind() {
+	case protoreflect.BoolKind:
+		switch s {
+		case "on", "true":
+			return protoreflect.ValueOfBool(true), nil
+		case "off", "false":
+			return protoreflect.ValueOfBool(false), nil
+		}
+		return protoreflect.Value{}, usagef("%s=%s: must be on or off", k.name, s)
+	case protoreflect.EnumKind:
+		if i := slices.Index(k.values(), s); i >= 0 && s != unset {
+			return protoreflect.ValueOfEnum(k.leaf.Enum().Values().Get(i + 1).Number()), nil
+		}
+		return protoreflect.Value{}, usagef("%s=%s: must be %s", k.name, s, strings.Join(k.values()[:len(k.values())-1], " or "))
+	}
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return protoreflect.Value{}, usagef("%s=%s: must be a number from 0 to 4294967295", k.name, s)
+	}
+	return protoreflect.ValueOfUint32(uint32(n)), nil
+}
+
+// parseAssignments reads KEY=VALUE arguments.
+func parseAssignments(args []string) (*rdmadv1.Settings, []string, error) {
+	m, taken := &rdmadv1.Settings{}, []string(nil)
+	seen := make(map[string]bool)
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, nil, usagef("%q is not KEY=VALUE, such as inline.send_max=2048", arg)
+		}
+		k, err := findKey(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if seen[name] {
+			return nil, nil, usagef("%s is given twice", name)
+		}
+		seen[name] = true
+		if value == unset {
+			taken = append(taken, name)
+			continue
+		}
+		v, err := k.parse(value)
+		if err != nil {
+			return nil, nil, err
+		}
+		m.ProtoReflect().Mutable(k.group).Message().Set(k.leaf, v)
+	}
+	return m, taken, nil
+}

@@ -1,0 +1,160 @@
+package output
+
+import (
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Colour of a cell on a terminal.
+type Colour string
+
+// The colours there are.
+const (
+	Plain  Colour = ""
+	Bold   Colour = "\x1b[1m"
+	Green  Colour = "\x1b[32m"
+	Yellow Colour = "\x1b[33m"
+	Red    Colour = "\x1b[31m"
+	reset         = "\x1b[0m"
+)
+
+// Column describes one column of a table.
+type Column struct {
+	Name  string
+	Right bool // numbers
+	// Drop says when the column goes if the table is wider than the
+	// terminal: the highest first, 0 never.
+	Drop int
+}
+
+// Table is rows of cells under columns.
+type Table struct {
+	Columns []Column
+	rows    [][]Cell
+}
+
+// Cell is a text and its colour.
+type Cell struct {
+	Text   string
+	Colour Colour
+}
+
+// Row adds a row of plain cells.
+func (t *Table) Row(texts ...string) {
+	cells := make([]Cell, len(texts))
+	for i, s := range texts {
+		cells[i].Text = s
+	}
+	t.Cells(cells...)
+}
+
+// Cells adds a row. Texts come from the daemon and from peers: what could
+// steer a terminal is replaced.
+func (t *Table) Cells(cells ...Cell) {
+	for i := range cells {
+		cells[i].Text = printable(cells[i].Text)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// printable has no control characters.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+const gap = "  "
+
+// write lays the table out within width terminal columns, 0 for any width.
+// A table whose columns have no names has no head.
+func (t *Table) write(w io.Writer, width int, colours bool) error {
+	shown, widths := t.fit(width)
+	var out strings.Builder
+	head, named := make([]Cell, len(t.Columns)), false
+	for i, c := range t.Columns {
+		head[i] = Cell{Text: c.Name, Colour: Bold}
+		named = named || c.Name != ""
+	}
+	if named {
+		t.line(&out, head, shown, widths, colours)
+	}
+	for _, row := range t.rows {
+		t.line(&out, row, shown, widths, colours)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// fit chooses the columns to show and their widths. When no more column may
+// go, the last one is cut.
+func (t *Table) fit(width int) (shown, widths []int) {
+	for i := range t.Columns {
+		shown = append(shown, i)
+		widths = append(widths, t.width(i))
+	}
+	for width > 0 && total(shown, widths) > width {
+		drop := -1
+		for at, i := range shown {
+			if t.Columns[i].Drop > 0 && (drop < 0 || t.Columns[i].Drop > t.Columns[shown[drop]].Drop) {
+				drop = at
+			}
+		}
+		if drop < 0 {
+			last := shown[len(shown)-1]
+			widths[last] = max(widths[last]-(total(shown, widths)-width), 1)
+			break
+		}
+		shown = append(shown[:drop], shown[drop+1:]...)
+	}
+	return shown, widths
+}
+
+func (t *Table) width(column int) int {
+	n := utf8.RuneCountInString(t.Columns[column].Name)
+	for _, row := range t.rows {
+		n = max(n, utf8.RuneCountInString(row[column].Text))
+	}
+	return n
+}
+
+func total(shown, widths []int) int {
+	n := len(gap) * (len(shown) - 1)
+	for _, i := range shown {
+		n += widths[i]
+	}
+	return n
+}
+
+func (t *Table) line(out *strings.Builder, row []Cell, shown, widths []int, colours bool) {
+	var line strings.Builder
+	for at, i := range shown {
+		if at > 0 {
+			line.WriteString(gap)
+		}
+		text := cut(row[i].Text, widths[i])
+		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		if colours && row[i].Colour != Plain && text != "" {
+			text = string(row[i].Colour) + text + reset
+		}
+		if t.Columns[i].Right {
+			line.WriteString(pad + text)
+		} else {
+			line.WriteString(text + pad)
+		}
+	}
+	out.WriteString(strings.TrimRight(line.String(), " "))
+	out.WriteByte('\n')
+}
+
+// cut shortens s to n runes, with a mark.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}
