@@ -15,5 +15,9 @@
 // anything that the peer does.
 //
 // Memory of a connection at rest is its queues; buffers of 256 KiB come from
-// a pool while there is data to read or to send.
+// a pool while there is data to read or to send. A peer that stops in the
+// middle makes a connection keep at most one FPDU's start, 64 KiB, and
+// 256 KiB that it does not take.
+//
+// Closing any object twice is closing it once.
 package softiwarp

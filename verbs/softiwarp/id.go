@@ -2,7 +2,6 @@ package softiwarp
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -119,7 +118,7 @@ func (id *connID) Close() error {
 	state := id.state
 	if state == idClosed {
 		id.mu.Unlock()
-		return verbs.ErrClosed
+		return nil
 	}
 	id.state = idClosed
 	conn := id.conn
@@ -133,7 +132,7 @@ func (id *connID) Close() error {
 		id.p.refuse(conn, rejection(&id.request, nil))
 	}
 	if id.qp != nil {
-		if err := id.qp.Close(); err != nil && !errors.Is(err, verbs.ErrClosed) {
+		if err := id.qp.Close(); err != nil {
 			return err
 		}
 	}

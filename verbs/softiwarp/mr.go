@@ -38,7 +38,7 @@ func (m *memRegion) unuse() { m.uses.Add(-1) }
 func (m *memRegion) Close() error {
 	if !m.uses.CompareAndSwap(0, mrClosed) {
 		if m.uses.Load() < 0 {
-			return verbs.ErrClosed
+			return nil
 		}
 		return fmt.Errorf("memory region: %w", verbs.ErrBusy)
 	}

@@ -72,7 +72,7 @@ func (pd *protectionDomain) Close() error {
 	pd.mu.Lock()
 	defer pd.mu.Unlock()
 	if pd.closed {
-		return verbs.ErrClosed
+		return nil
 	}
 	if pd.users > 0 {
 		return fmt.Errorf("protection domain with %d objects: %w", pd.users, verbs.ErrBusy)

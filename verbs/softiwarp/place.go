@@ -19,7 +19,7 @@ type segment struct {
 // end, with r.end saying why.
 func (r *receiver) place(ulpdu []byte) bool {
 	if r.q.hold {
-		r.kick = true
+		r.heard, r.kick = true, true
 		if r.rtrSend && len(ulpdu) == 0 {
 			// An empty FPDU is an indication, too; it is no message.
 			r.rtrSend = false

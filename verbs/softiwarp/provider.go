@@ -2,7 +2,6 @@ package softiwarp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -76,12 +75,12 @@ func (p *Provider) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return verbs.ErrClosed
+		return nil
 	}
 	if p.users > 0 {
 		return fmt.Errorf("softiwarp: %d listeners and connections: %w", p.users, verbs.ErrBusy)
 	}
-	if err := p.dev.Close(); err != nil && !errors.Is(err, verbs.ErrClosed) {
+	if err := p.dev.Close(); err != nil {
 		return fmt.Errorf("softiwarp: %w", err)
 	}
 	p.closed = true

@@ -134,7 +134,8 @@ func (q *queuePair) Fail() {
 // has not gone out yet is lost.
 func (q *queuePair) Close() error {
 	if q.closed.Swap(true) {
-		return verbs.ErrClosed
+		<-q.done
+		return nil
 	}
 	q.fail(verbs.ErrDisconnected, nil)
 	<-q.done

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,13 +19,17 @@ import (
 // the incomplete FPDU is moved to the front before reading on.
 const compactBelow = bufferSize / 2
 
+// startPool has the buffers of incomplete FPDUs.
+var startPool = sync.Pool{New: func() any { return new([mpa.MaxFPDU]byte) }}
+
 // receiver is the receiving side of a connection. It belongs to the
 // receiving goroutine, and to finishLocked after that has ended.
 type receiver struct {
 	q *queuePair
 
-	buf      *buffer // nil while waiting without an incomplete FPDU
-	from, to int
+	buf      *buffer            // nil while waiting
+	start    *[mpa.MaxFPDU]byte // while waiting: the start of an FPDU, or nil
+	from, to int                // what is in buf or start and not consumed
 	read     func(fd uintptr) bool
 	n        int
 	err      error
@@ -43,6 +48,7 @@ type receiver struct {
 
 	readGot int // bytes of the oldest Read's data
 
+	heard      bool // the passive side: the first FPDU has come
 	kick       bool // something may have become ready to send
 	tooLong    bool // the message was longer than its Receive
 	peerClosed bool
@@ -64,7 +70,7 @@ func (r *receiver) init(q *queuePair) {
 	r.read = r.tryRead
 }
 
-func (r *receiver) start(l link) {
+func (r *receiver) begin(l link) {
 	r.sendMSN, r.readMSN = 1, 1
 	r.rtrRead = l.rtrRead
 	r.rtrSend = l.rtrSend && l.passive
@@ -81,9 +87,10 @@ func (q *queuePair) receive() {
 	for r.fill(q.raw) && r.consume() {
 		q.received()
 	}
-	if r.buf != nil {
-		putBuffer(r.buf)
-		r.buf = nil
+	r.release()
+	if r.start != nil {
+		startPool.Put(r.start)
+		r.start = nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,28 +134,53 @@ func (r *receiver) fill(raw syscall.RawConn) bool {
 }
 
 // tryRead is one reading system call; false when there is nothing to read.
-// While there is nothing and no FPDU is incomplete, no buffer is held.
 func (r *receiver) tryRead(fd uintptr) bool {
+	r.unpark()
+	for {
+		n, err := unix.Read(int(fd), r.buf[r.to:])
+		switch {
+		case err == nil:
+			r.n = n
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			r.park()
+			return false
+		default:
+			r.err = err
+		}
+		return true
+	}
+}
+
+// park gives the large buffer back while there is nothing to read. The start
+// of an FPDU moves to a buffer that just holds one, so that peers that stop
+// within an FPDU do not tie up more.
+func (r *receiver) park() {
+	if r.from < r.to {
+		r.start = startPool.Get().(*[mpa.MaxFPDU]byte)
+		r.to = copy(r.start[:], r.buf[r.from:r.to])
+		r.from = 0
+	}
+	r.release()
+}
+
+func (r *receiver) unpark() {
 	if r.buf == nil {
 		r.buf = getBuffer()
 	}
-	for {
-		n, err := unix.Read(int(fd), r.buf[r.to:])
-		switch err {
-		case nil:
-			r.n = n
-			return true
-		case unix.EINTR:
-			continue
-		case unix.EAGAIN:
-			if r.to == 0 {
-				putBuffer(r.buf)
-				r.buf = nil
-			}
-			return false
-		}
-		r.err = err
-		return true
+	if r.start != nil {
+		copy(r.buf[:], r.start[:r.to])
+		startPool.Put(r.start)
+		r.start = nil
+	}
+}
+
+// release gives the large buffer back.
+func (r *receiver) release() {
+	if r.buf != nil {
+		putBuffer(r.buf)
+		r.buf = nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package softiwarp
 
 import (
+	"errors"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -53,13 +54,12 @@ func (s *socketWriter) send(raw syscall.RawConn, b *batch) {
 func (s *socketWriter) tryBatch(fd uintptr) bool {
 	for {
 		n, err := unix.Writev(int(fd), s.iov)
-		switch err {
-		case nil:
+		switch {
+		case err == nil:
 			s.taken = n
-		case unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			continue
-		case unix.EAGAIN:
-		default:
+		case !errors.Is(err, unix.EAGAIN):
 			s.err = err
 		}
 		return true
@@ -80,11 +80,11 @@ func (s *socketWriter) wait(raw syscall.RawConn) {
 func (s *socketWriter) tryRest(fd uintptr) bool {
 	for s.from < s.to {
 		n, err := unix.Write(int(fd), s.left[s.from:s.to])
-		switch err {
-		case nil:
+		switch {
+		case err == nil:
 			s.from += n
-		case unix.EINTR:
-		case unix.EAGAIN:
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
 			return false
 		default:
 			s.err = err

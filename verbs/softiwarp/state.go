@@ -39,7 +39,7 @@ func (q *queuePair) establish(l link) bool {
 	q.maxULPDU = q.dev.provider.config.MaxULPDU
 	q.inbound.init(l.ird)
 	q.hold = l.passive
-	q.rx.start(l)
+	q.rx.begin(l)
 	if l.rtrRead {
 		q.sq.readMSN = 1
 		q.readsSent.Store(1)
@@ -107,7 +107,8 @@ func (q *queuePair) lastWords() []byte {
 		return nil
 	}
 	b := append([]byte(nil), q.tx.pending()...)
-	if q.goodbye != nil {
+	// A passive side says nothing before the peer's first FPDU.
+	if q.goodbye != nil && (!q.hold || q.rx.heard) {
 		b = appendTerminate(b, q.goodbye, q.crc)
 	}
 	return b

@@ -105,9 +105,9 @@ func (q *queuePair) attributeLocked(t *rdmap.Term) {
 	status := remoteStatus(t.Fault)
 	switch {
 	case t.HasDDP && !t.DDP.Tagged && t.DDP.QN == ddp.QueueReadRequest:
-		q.blameMSNLocked(verbs.OpRDMARead, t.DDP.MSN, status)
+		q.blameReadLocked(t, status)
 	case t.HasDDP && !t.DDP.Tagged && t.DDP.QN == ddp.QueueSend:
-		q.blameMSNLocked(verbs.OpSend, t.DDP.MSN, status)
+		q.blameSendLocked(t.DDP.MSN, status)
 	case t.HasDDP && t.DDP.Tagged:
 		q.blameWriteLocked(t.DDP.STag, t.DDP.TO, status)
 	case t.Layer == rdmap.LayerRDMAP && t.Type == rdmap.TypeRDMAPProtection:
@@ -115,11 +115,22 @@ func (q *queuePair) attributeLocked(t *rdmap.Term) {
 	}
 }
 
-func (q *queuePair) blameMSNLocked(op verbs.Opcode, msn uint32, status verbs.WCStatus) {
+// blameReadLocked finds a Read by its sink STag, which no other request has;
+// the MSN that Linux siw gives is not always the request's.
+func (q *queuePair) blameReadLocked(t *rdmap.Term, status verbs.WCStatus) {
+	for pos := q.sq.head; pos != q.sq.tail; pos++ {
+		if e := q.sq.at(pos); e.op == verbs.OpRDMARead && t.HasRead && e.sinkSTag == t.Read.SinkSTag {
+			q.blameLocked(pos, status)
+			return
+		}
+	}
+	q.blameOldestReadLocked(status)
+}
+
+func (q *queuePair) blameSendLocked(msn uint32, status verbs.WCStatus) {
 	for pos := q.sq.head; pos != q.sq.tail; pos++ {
 		e := q.sq.at(pos)
-		same := e.op == op || (op == verbs.OpSend && e.op == verbs.OpSendInvalidate)
-		if same && e.msn == msn {
+		if (e.op == verbs.OpSend || e.op == verbs.OpSendInvalidate) && e.msn == msn {
 			q.blameLocked(pos, status)
 			return
 		}

@@ -77,6 +77,7 @@ func (t *Term) Decode(b []byte) (int, error) {
 	if header&headerDDP != 0 {
 		n, err := t.DDP.Decode(rest)
 		if err != nil {
+			t.DDP = ddp.Header{}
 			return len(b), nil
 		}
 		t.HasDDP = true
