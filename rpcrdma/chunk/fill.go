@@ -2,8 +2,8 @@ package chunk
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 
-// Write is one RDMA Write: Length bytes from offset Off of source From to the
-// peer's Addr under RKey.
+// Write is one RDMA Write: Length bytes from offset Off of source From, 0 for
+// Zeros, to the peer's Addr under RKey.
 type Write struct {
 	From   Source
 	Off    int
@@ -56,7 +56,9 @@ func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) (
 				From: p.From, Off: p.Off, Length: int(n),
 				RKey: c[seg].Handle, Addr: c[seg].Offset + uint64(used),
 			})
-			p.Off += int(n)
+			if p.From != Zeros {
+				p.Off += int(n)
+			}
 			p.Len -= int(n)
 			used += uint32(n)
 		}
