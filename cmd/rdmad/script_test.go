@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,10 +12,24 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"rdmad": main})
+	testscript.Main(leakTest{m}, map[string]func(){"rdmad": main})
+}
+
+// leakTest fails when tests leave goroutines behind.
+type leakTest struct{ m *testing.M }
+
+func (l leakTest) Run() int {
+	code := l.m.Run()
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // TestScripts runs testdata/script. Besides testscript's own commands there

@@ -1,0 +1,84 @@
+package nfsclient
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/loopback"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestFileThereAndBack(t *testing.T) {
+	dir := t.TempDir()
+	srv, err := nfs.New(nfs.Config{Path: dir, StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	p := loopback.New(loopback.Config{})
+	d := dataplane.New(dataplane.Config{})
+	defer d.Shutdown(t.Context())
+	l, err := d.AddListener(t.Context(), dataplane.ListenerConfig{Name: "nfs", Provider: p, Address: "127.0.0.1:0", Handler: srv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Start()
+	rpc, err := rpcrdma.Dial(t.Context(), p, l.Address.String(), rpcrdma.DialConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rpc.Close()
+	c := New(rpc, uint32(os.Getuid()), uint32(os.Getgid()))
+	root, err := c.Mount(t.Context(), "/export")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 1, 3, 100, 4096, 70001, 1 << 20} {
+		buf, err := rpc.Alloc(t.Context(), size+3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make([]byte, size)
+		for i := range want {
+			want[i] = byte(i*7 + size)
+		}
+		copy(buf.Bytes(), want)
+		h, err := c.Create(t.Context(), root, "file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Write(t.Context(), h, 0, buf, size, FileSync); err != nil || n != size {
+			t.Errorf("%d of %d bytes written: %v", n, size, err)
+		}
+		if err := c.Commit(t.Context(), h); err != nil {
+			t.Error(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes on disk, %d written: %v", len(got), size, err)
+		}
+		clear(buf.Bytes())
+		n, eof, err := c.Read(t.Context(), h, 0, buf, size)
+		if err != nil || n != size || !eof || !bytes.Equal(buf.Bytes()[:n], want) {
+			t.Errorf("%d of %d bytes read, end %t: %v", n, size, eof, err)
+		}
+		buf.Release()
+		if err := c.Remove(t.Context(), root, "file"); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := c.Read(t.Context(), h, 0, buf, 0); !errors.Is(err, Status(70)) {
+			t.Errorf("reading what was removed: %v", err) // NFS3ERR_STALE
+		}
+	}
+	if _, err := c.Mount(t.Context(), "/elsewhere"); !errors.Is(err, Status(2)) {
+		t.Errorf("mounting what is not exported: %v", err) // MNT3ERR_NOENT
+	}
+}

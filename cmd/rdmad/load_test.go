@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+// rig is a directory with a configuration, and what a test does with it.
+type rig struct {
+	t        *testing.T
+	dir      string
+	provider rdmacm.Provider
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	p, err := softiwarp.New(softiwarp.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("provider: %v", err)
+		}
+	})
+	r := &rig{t: t, dir: t.TempDir(), provider: p}
+	r.configure("127.0.0.1:0")
+	return r
+}
+
+// configure writes the configuration, with an address for NFS.
+func (r *rig) configure(nfs string) {
+	r.t.Helper()
+	text := fmt.Sprintf(`
+control: {listen: "127.0.0.1:0"}
+metrics: {listen: "127.0.0.1:0"}
+state: {path: state}
+services:
+  - {name: data, nfs: {path: srv}}
+  - {name: test, echo: {}}
+listeners:
+  - {name: nfs, provider: softiwarp, address: %q, service: data}
+  - {name: echo, provider: softiwarp, address: "127.0.0.1:0", service: test}
+`, nfs)
+	if err := os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// start runs a rdmad until the test ends.
+func (r *rig) start(args ...string) *process {
+	r.t.Helper()
+	program, err := exec.LookPath("rdmad") // put there by testscript
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	p, err := startProcess(program, r.dir, append([]string{"--config", "rdmad.yaml"}, args...))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(p.kill)
+	return p
+}
+
+func (r *rig) dial(address string) *rpcrdma.Client {
+	r.t.Helper()
+	c, err := rpcrdma.Dial(r.t.Context(), r.provider, address, rpcrdma.DialConfig{MemoryLimit: 16 << 20})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// end sends a signal and wants an exit code.
+func (p *process) end(t *testing.T, signal string, code int) {
+	t.Helper()
+	if err := p.signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.wait(); got != code {
+		t.Errorf("exit code %d after SIG%s, want %d; log:\n%s", got, signal, code, p.log())
+	}
+}
+
+func echoCall(payload []byte) *rpcrdma.Call {
+	return &rpcrdma.Call{
+		Program: echo.Program, Version: echo.Version, Procedure: echo.ProcEcho,
+		Args: xdr.AppendOpaque(nil, payload), MaxReply: 4 + xdr.Padded(len(payload)),
+	}
+}
+
+// Told to end under load, rdmad answers what it has begun, gives no wrong
+// answer, loses nothing that it acknowledged, and ends with 0.
+func TestDrainUnderLoad(t *testing.T) {
+	r := newRig(t)
+	p := r.start()
+	const clients, depth = 3, 8
+	var load sync.WaitGroup
+	warm := make(chan struct{}, clients*depth)
+	for i := range clients {
+		c := r.dial(p.addresses["echo"])
+		for j := range depth {
+			load.Go(func() {
+				rng := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+				for n := 0; ; n++ {
+					payload := make([]byte, rng.IntN(20000))
+					for k := range payload {
+						payload[k] = byte(rng.Uint32())
+					}
+					call := echoCall(payload)
+					if err := c.Call(t.Context(), call); err != nil {
+						return // the connection has ended
+					}
+					if !bytes.Equal(call.Reply, call.Args) {
+						t.Errorf("call %d: %d bytes back for %d", n, len(call.Reply), len(call.Args))
+					}
+					if n == 20 {
+						warm <- struct{}{}
+					}
+				}
+			})
+		}
+	}
+	w := r.writer(p)
+	for range clients * depth {
+		<-warm
+	}
+	w.waitFor(20)
+	p.end(t, "TERM", 0)
+	load.Wait()
+	acknowledged := w.stop()
+	for _, bad := range []string{"WARN", "ERROR", "panic"} {
+		if strings.Contains(p.log(), bad) {
+			t.Errorf("%s in the log:\n%s", bad, p.log())
+		}
+	}
+	w.check(acknowledged)
+}
+
+// Killed under load and started again on the same port, rdmad knows the
+// handles it gave out and has every byte that it acknowledged.
+func TestKilledAndRestarted(t *testing.T) {
+	r := newRig(t)
+	p := r.start()
+	address := p.addresses["nfs"]
+	w := r.writer(p)
+	w.waitFor(50)
+	p.end(t, "KILL", -1)
+	first := w.stop()
+	w.check(first)
+
+	r.configure(address)
+	r.start()
+	c := r.dial(address)
+	again := nfsclient.New(c, 0, 0)
+	buf, err := c.Alloc(t.Context(), blockSize+3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buf.Release()
+	for i := range first {
+		n, _, err := again.Read(t.Context(), w.file, uint64(i)*blockSize, buf, blockSize)
+		if err != nil || n != blockSize || !bytes.Equal(buf.Bytes()[:n], block(i)) {
+			t.Fatalf("block %d by the handle from before: %d bytes, %v", i, n, err)
+		}
+	}
+}
+
+// A second signal doesn't wait for the drain.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	r := newRig(t)
+	p := r.start("--drain-timeout", "1h")
+	r.stuckCall(p)
+	if err := p.signal("TERM"); err != nil {
+		t.Fatal(err)
+	}
+	if told := <-p.told; told != "STOPPING=1" {
+		t.Errorf("service manager told %q", told)
+	}
+	p.end(t, "TERM", -1)
+}
+
+// The drain has an end even if a peer does nothing for it.
+func TestDrainDeadline(t *testing.T) {
+	r := newRig(t)
+	p := r.start("--drain-timeout", "50ms")
+	r.stuckCall(p)
+	p.end(t, "INT", 0)
+	if !strings.Contains(p.log(), "1 connections cut with calls in flight: context deadline exceeded") {
+		t.Errorf("log:\n%s", p.log())
+	}
+}
+
+// stuckCall has a call in flight that can't go on: its data is to be fetched
+// by RDMA Read through a proxy that lets nothing back to the client.
+func (r *rig) stuckCall(p *process) {
+	r.t.Helper()
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	back, err := net.Dial("tcp", p.addresses["echo"])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	stuck, reached := make(chan struct{}), make(chan struct{})
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		in, err := front.Accept()
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		copying.Go(func() {
+			io.Copy(back, in)
+			back.Close()
+		})
+		buf := make([]byte, 1<<16)
+		for {
+			n, err := back.Read(buf)
+			if err != nil {
+				in.Close()
+				return
+			}
+			select {
+			case <-stuck: // swallowed; the first is the Read Request
+				select {
+				case <-reached:
+				default:
+					close(reached)
+				}
+			default:
+				in.Write(buf[:n])
+			}
+		}
+	})
+	c := r.dial(front.Addr().String())
+	if err := c.Call(r.t.Context(), echoCall(nil)); err != nil {
+		r.t.Fatal(err)
+	}
+	close(stuck)
+	const size = 1 << 20
+	buf, err := c.Alloc(r.t.Context(), size)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	args := xdr.AppendUint32(nil, size)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Call(context.Background(), &rpcrdma.Call{
+			Program: echo.Program, Version: echo.Version, Procedure: echo.ProcWrite,
+			Args: args, Items: []oncrpc.ReplyItem{{Pos: len(args), Buf: buf, Len: size}}, MaxReply: 8,
+		})
+	}()
+	<-reached
+	r.t.Cleanup(func() {
+		if err := <-ended; err == nil {
+			r.t.Error("the stuck call was answered")
+		}
+		buf.Release()
+		front.Close()
+		copying.Wait()
+	})
+}
