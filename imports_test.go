@@ -42,11 +42,12 @@ var rooms = []struct {
 	{"dataplane/echo", 7},
 	{"dataplane/nfs", 7},
 	{"dataplane/rpctcp", 7},
-	{"dataplane", 8},
+	{"dataplane/rpcbind", 8},
+	{"dataplane", 9},
 	{"proto", 0},
-	{"controlplane", 9},
-	{"cmd", 10},
-	{"interop", 11},
+	{"controlplane", 10},
+	{"cmd", 11},
+	{"interop", 12},
 }
 
 // sansIO are the rooms without sockets, verbs, goroutines, locks or clock.
