@@ -114,7 +114,7 @@ func TestReturned(t *testing.T) {
 func TestPieces(t *testing.T) {
 	items := []Item{{Pos: 8, Len: 5}, {Pos: 8, Len: 100, Chunked: true}, {Pos: 12, Len: 0}, {Pos: 16, Len: 4}}
 	got := AppendPieces(nil, 20, items)
-	want := []Piece{{Stream, 0, 8}, {0, 0, 5}, {Zeros, 0, 3}, {Stream, 8, 4}, {Stream, 12, 4}, {3, 0, 4}, {Stream, 16, 4}}
+	want := []Piece{{Stream, 0, 8}, {0, 0, 5}, {Zeros, 0, 3}, {Stream, 8, 8}, {3, 0, 4}, {Stream, 16, 4}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

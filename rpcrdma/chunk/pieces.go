@@ -32,16 +32,14 @@ func AppendPieces(dst []Piece, streamLen int, items []Item) []Piece {
 	off := 0
 	for i := range items {
 		it := &items[i]
-		if it.Chunked {
+		if it.Chunked || it.Len == 0 {
 			continue
 		}
 		if it.Pos > off {
 			dst = append(dst, Piece{From: Stream, Off: off, Len: it.Pos - off})
 			off = it.Pos
 		}
-		if it.Len > 0 {
-			dst = append(dst, Piece{From: Source(i), Len: it.Len})
-		}
+		dst = append(dst, Piece{From: Source(i), Len: it.Len})
 		if p := Pad(it.Len); p > 0 {
 			dst = append(dst, Piece{From: Zeros, Len: p})
 		}

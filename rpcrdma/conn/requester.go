@@ -2,6 +2,8 @@ package conn
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -237,13 +239,12 @@ func (r *Requester) Lost(err error, acts []Action) []Action {
 		acts = append(acts, Action{Kind: Complete, Out: o})
 	}
 	r.fencing = nil
-	for xid, o := range r.sent {
-		delete(r.sent, xid)
-		if o == nil {
-			continue
+	for _, xid := range slices.Sorted(maps.Keys(r.sent)) {
+		if o := r.sent[xid]; o != nil {
+			o.Err, o.state = err, outIdle
+			acts = append(acts, Action{Kind: Complete, Out: o})
 		}
-		o.Err, o.state = err, outIdle
-		acts = append(acts, Action{Kind: Complete, Out: o})
 	}
+	clear(r.sent)
 	return acts
 }

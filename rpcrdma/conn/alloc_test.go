@@ -1,0 +1,90 @@
+package conn
+
+import (
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// served takes one call through a responder, and gives back what it asks for.
+func served(t testing.TB, r *Responder, msg []byte, acts []Action) []Action {
+	acts = r.Receive(0, msg, acts[:0])
+	for i := 0; i < len(acts); i++ {
+		a := acts[i]
+		switch a.Kind {
+		case PostReceives:
+			r.Posted(a.N, a.N)
+		case Fetch:
+			acts = r.Fetched(a.Call, fetchedMemory, acts)
+		case Deliver:
+			var items []chunk.Item
+			if len(a.Call.header.Writes) > 0 {
+				items = replyItems
+			}
+			acts = r.Reply(a.Call, 128, items, acts)
+		case Send:
+			if a.Call.Answer.Failed {
+				t.Fatal("error answer")
+			}
+			r.Sent(a.Call)
+		case Fail:
+			t.Fatal(a.Err)
+		}
+	}
+	return acts
+}
+
+var (
+	fetchedMemory = [][]byte{make([]byte, 4096)}
+	replyItems    = []chunk.Item{{Pos: 128, Len: 8192}}
+)
+
+func callMessages() map[string][]byte {
+	seg := rpcrdma1.Segment{Handle: 7, Length: 4096, Offset: 1 << 32}
+	call := func(h rpcrdma1.Header) []byte {
+		h.XID, h.Version, h.Credits = 1, 1, 32
+		return append(oncrpc.AppendCall(h.Append(nil), &oncrpc.Call{XID: 1}), make([]byte, 100)...)
+	}
+	return map[string][]byte{
+		"inline":      call(rpcrdma1.Header{}),
+		"read chunk":  call(rpcrdma1.Header{Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: seg}}}),
+		"write chunk": call(rpcrdma1.Header{Writes: []rpcrdma1.WriteChunk{{seg, seg}}}),
+		"reply chunk": call(rpcrdma1.Header{HasReply: true, Reply: rpcrdma1.WriteChunk{seg}}),
+	}
+}
+
+func TestResponderDoesNotAllocate(t *testing.T) {
+	for name, msg := range callMessages() {
+		t.Run(name, func(t *testing.T) {
+			r := newTestResponder()
+			acts := served(t, r, msg, nil)
+			if n := testing.AllocsPerRun(100, func() { acts = served(t, r, msg, acts) }); n != 0 {
+				t.Errorf("%v allocations", n)
+			}
+		})
+	}
+}
+
+func newTestResponder() *Responder {
+	s := DefaultSettings()
+	r := NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Settings: &s})
+	for _, a := range r.Start(nil) {
+		r.Posted(a.N, a.N)
+	}
+	return r
+}
+
+func BenchmarkResponder(b *testing.B) {
+	for name, msg := range callMessages() {
+		b.Run(name, func(b *testing.B) {
+			r := newTestResponder()
+			acts := served(b, r, msg, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				acts = served(b, r, msg, acts)
+			}
+		})
+	}
+}
