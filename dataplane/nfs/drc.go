@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
@@ -14,8 +15,8 @@ import (
 // XID, the client's address (the port changes with the connection), the
 // procedure, and a checksum of credential and arguments.
 //
-// It holds the last maxReplies calls of the procedures that need it. A copy
-// that comes while the first is at work waits for it.
+// It holds the last maxReplies calls of the procedures that need it, for
+// replyAge. A copy that comes while the first is at work waits for it.
 type replyCache struct {
 	seed maphash.Seed
 	mu   sync.Mutex
@@ -25,8 +26,11 @@ type replyCache struct {
 }
 
 // maxReplies bounds the cache. Replies of these procedures have at most some
-// 350 bytes.
-const maxReplies = 2048
+// 350 bytes. replyAge is what Linux's own server has.
+const (
+	maxReplies = 2048
+	replyAge   = 120 * time.Second
+)
 
 type callID struct {
 	peer      netip.Addr
@@ -36,6 +40,7 @@ type callID struct {
 
 type cachedReply struct {
 	id    callID
+	since time.Time
 	done  chan struct{} // closed when stream and err are set
 	reply []byte
 	err   error
@@ -75,11 +80,12 @@ var errFailed = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
 func (c *replyCache) enter(id callID) (e *cachedReply, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.byID[id]; e != nil {
+	now := time.Now()
+	if e := c.byID[id]; e != nil && now.Sub(e.since) < replyAge {
 		return e, false
 	}
-	e = &cachedReply{id: id, done: make(chan struct{})}
-	if old := c.ring[c.next]; old != nil {
+	e = &cachedReply{id: id, since: now, done: make(chan struct{})}
+	if old := c.ring[c.next]; old != nil && c.byID[old.id] == old {
 		delete(c.byID, old.id)
 	}
 	c.ring[c.next] = e

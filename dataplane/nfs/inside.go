@@ -71,6 +71,9 @@ func (s *Server) insideDir(o *object) error {
 		return nil
 	}
 	ok, err := below(o.path, &s.place)
+	if err == unix.EACCES { // not root, and no right to go up: the path has to do
+		ok, err = s.pathInside(o.path), nil
+	}
 	if err == nil && !ok {
 		err = errStale
 	}
@@ -90,8 +93,8 @@ func (s *Server) pathInside(fd int) bool {
 		return true
 	}
 	path, top := string(a[:n]), string(b[:m])
-	if path == "/" || top == "/" {
-		return true // no path is known, or all are inside
+	if path == "/" || top == "/" || strings.HasSuffix(path, " (deleted)") {
+		return true // no path is known, all are inside, or the path is one that was
 	}
 	return strings.HasPrefix(path, top+"/")
 }

@@ -44,11 +44,14 @@ func (byHandle) unlearn(_, _ *fh.Handle, _ string, _ bool) {}
 // rights allow. top is the export's root directory.
 func chooseLocator(s *Server, top int, opt options) locator {
 	var kh posix.Handle
-	_, err := posix.HandleOf(top, &kh)
-	_, fits := fh.NewID(fh.Kernel, kh.Kind(), kh.Bytes())
 	s.idKind = fh.Kernel
-	if err != nil || !fits || opt.inodeIDs {
+	if opt.inodeIDs || !handleFits(top, &kh, fh.Kernel) {
 		s.idKind = fh.Inode
+		// overlayfs, without its option nfs_export, names its objects but
+		// opens none. Elsewhere such names may have no generation.
+		if isOverlay(top) && handleFits(top, &kh, fh.Name) {
+			s.idKind = fh.Name
+		}
 		return newByName(s)
 	}
 	fd, err := posix.OpenHandle(top, &kh, unix.O_PATH)
@@ -62,21 +65,48 @@ func chooseLocator(s *Server, top int, opt options) locator {
 	return byHandle{mount: top}
 }
 
+// handleFits gets the handle of an open object, and says whether there is one
+// that fits into ours.
+func handleFits(fd int, kh *posix.Handle, kind fh.Kind) bool {
+	flags := 0
+	if kind == fh.Name {
+		flags = posix.NameOnly
+	}
+	if _, err := posix.HandleOf(fd, kh, flags); err != nil {
+		return false
+	}
+	_, ok := fh.NewID(kind, kh.Kind(), kh.Bytes())
+	return ok
+}
+
+func isOverlay(fd int) bool {
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && int64(st.Type) == unix.OVERLAYFS_SUPER_MAGIC
+}
+
 // identify finds the ID of an open object. What is mounted on top of the
 // export is not part of it: errAccess.
 func (s *Server) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
-	if s.idKind == fh.Inode {
-		return s.identifyInode(fd, st)
-	}
 	var kh posix.Handle
-	mount, err := posix.HandleOf(fd, &kh)
+	var mount int
+	var err error
+	switch s.idKind {
+	case fh.Inode:
+		return s.identifyInode(fd, st)
+	case fh.Name:
+		if _, err = posix.HandleOf(fd, &kh, posix.NameOnly); err == nil {
+			mount, err = posix.Mount(fd)
+		}
+	default:
+		mount, err = posix.HandleOf(fd, &kh, 0)
+	}
 	if err != nil {
 		return fh.ID{}, err
 	}
 	if mount != s.mount && s.mount != 0 {
 		return fh.ID{}, errAccess
 	}
-	id, ok := fh.NewID(fh.Kernel, kh.Kind(), kh.Bytes())
+	id, ok := fh.NewID(s.idKind, kh.Kind(), kh.Bytes())
 	if !ok {
 		return id, unix.EOVERFLOW
 	}

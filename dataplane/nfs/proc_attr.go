@@ -9,7 +9,7 @@ import (
 
 // getattr is GETATTR (RFC 1813 §3.3.1).
 func (r *request) getattr() error {
-	handle := r.opaque()
+	handle := r.handle()
 	if err := r.decoded(); err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (r *request) getattr() error {
 
 // setattr is SETATTR (RFC 1813 §3.3.2).
 func (r *request) setattr() error {
-	handle := r.opaque()
+	handle := r.handle()
 	attr := r.sattr()
 	guarded := r.args.Bool()
 	var guard nfsv3.Nfstime3
@@ -73,7 +73,7 @@ func (r *request) guardedSetattr(o *object, attr *sattr, guarded bool, guard nfs
 
 // access is ACCESS (RFC 1813 §3.3.4).
 func (r *request) access() error {
-	handle := r.opaque()
+	handle := r.handle()
 	want := r.args.Uint32()
 	if err := r.decoded(); err != nil {
 		return err

@@ -28,7 +28,7 @@ const listEnd = 2 * xdr.Unit
 
 // readdir is READDIR (RFC 1813 §3.3.16).
 func (r *request) readdir() error {
-	handle := r.opaque()
+	handle := r.handle()
 	cookie, verifier := r.args.Uint64(), r.args.Uint64()
 	count := r.args.Uint32()
 	if err := r.decoded(); err != nil {
@@ -40,7 +40,7 @@ func (r *request) readdir() error {
 
 // readdirplus is READDIRPLUS (RFC 1813 §3.3.17).
 func (r *request) readdirplus() error {
-	handle := r.opaque()
+	handle := r.handle()
 	cookie, verifier := r.args.Uint64(), r.args.Uint64()
 	dirCount, maxCount := r.args.Uint32(), r.args.Uint32()
 	if err := r.decoded(); err != nil {

@@ -10,7 +10,7 @@ import (
 // ofObject is what FSSTAT, FSINFO and PATHCONF have in common: results about
 // the file system of an object, appended by add.
 func (r *request) ofObject(add func(dst []byte, fs *unix.Statfs_t) []byte) error {
-	handle := r.opaque()
+	handle := r.handle()
 	if err := r.decoded(); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // read is READ (RFC 1813 §3.3.6). The data goes from the file into memory
 // that the transport sends from.
 func (r *request) read() error {
-	handle := r.opaque()
+	handle := r.handle()
 	offset, count := r.args.Uint64(), r.args.Uint32()
 	if err := r.decoded(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *request) appendRead(attrErr error, offset uint64, buf oncrpc.Buffer, n 
 // write is WRITE (RFC 1813 §3.3.7). The data goes into the file from where the
 // transport has put it.
 func (r *request) write() error {
-	handle := r.opaque()
+	handle := r.handle()
 	offset, count := r.args.Uint64(), r.args.Uint32()
 	how := nfsv3.StableHow(r.args.Uint32())
 	data := r.call.Args.Opaque(&r.args, maxWriteData)
@@ -179,7 +179,7 @@ func (r *request) setIDWriter(st *unix.Stat_t) (identity, error) {
 // commit is COMMIT (RFC 1813 §3.3.21). All of the file is committed, whatever
 // range is asked for.
 func (r *request) commit() error {
-	handle := r.opaque()
+	handle := r.handle()
 	r.args.Uint64() // offset
 	r.args.Uint32() // count
 	if err := r.decoded(); err != nil {

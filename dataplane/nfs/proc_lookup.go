@@ -8,7 +8,7 @@ import (
 
 // lookup is LOOKUP (RFC 1813 §3.3.3).
 func (r *request) lookup() error {
-	handle, name := r.opaque(), r.opaque()
+	handle, name := r.handle(), r.opaque()
 	if err := r.decoded(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *Server) ancestor(fd int, st *unix.Stat_t) (*object, error) {
 
 // readlink is READLINK (RFC 1813 §3.3.5).
 func (r *request) readlink() error {
-	handle := r.opaque()
+	handle := r.handle()
 	if err := r.decoded(); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ type createHow struct {
 
 // create is CREATE (RFC 1813 §3.3.8).
 func (r *request) create() error {
-	handle, name := r.opaque(), r.opaque()
+	handle, name := r.handle(), r.opaque()
 	how := createHow{mode: nfsv3.Createmode3(r.args.Uint32())}
 	switch how.mode {
 	case nfsv3.UNCHECKED, nfsv3.GUARDED:
@@ -163,7 +163,7 @@ func verifierTimes(v uint64) (atime, mtime unix.Timespec) {
 
 // mkdir is MKDIR (RFC 1813 §3.3.9).
 func (r *request) mkdir() error {
-	handle, name := r.opaque(), r.opaque()
+	handle, name := r.handle(), r.opaque()
 	attr := r.sattr()
 	if err := r.decoded(); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (r *request) makeAndFinish(dir *object, name string, attr *sattr, make func
 
 // symlink is SYMLINK (RFC 1813 §3.3.10).
 func (r *request) symlink() error {
-	handle, name := r.opaque(), r.opaque()
+	handle, name := r.handle(), r.opaque()
 	attr := r.sattr()
 	target := r.opaque()
 	if err := r.decoded(); err != nil {
@@ -239,7 +239,7 @@ func checkTarget(target []byte) error {
 
 // mknod is MKNOD (RFC 1813 §3.3.11).
 func (r *request) mknod() error {
-	handle, name := r.opaque(), r.opaque()
+	handle, name := r.handle(), r.opaque()
 	typ := nfsv3.Ftype3(r.args.Uint32())
 	var attr sattr
 	var device uint64

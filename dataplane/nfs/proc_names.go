@@ -14,7 +14,7 @@ func (r *request) remove() error { return r.removing(0) }
 func (r *request) rmdir() error { return r.removing(unix.AT_REMOVEDIR) }
 
 func (r *request) removing(flags int) error {
-	handle, name := r.opaque(), r.opaque()
+	handle, name := r.handle(), r.opaque()
 	if err := r.decoded(); err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (s *Server) unlinked(dir *object, e *entry, name string) {
 
 // rename is RENAME (RFC 1813 §3.3.14).
 func (r *request) rename() error {
-	fromHandle, fromName := r.opaque(), r.opaque()
-	toHandle, toName := r.opaque(), r.opaque()
+	fromHandle, fromName := r.handle(), r.opaque()
+	toHandle, toName := r.handle(), r.opaque()
 	if err := r.decoded(); err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ func (r *request) move(from, to *object, fromName, toName []byte) error {
 
 // link is LINK (RFC 1813 §3.3.15).
 func (r *request) link() error {
-	handle := r.opaque()
-	dirHandle, name := r.opaque(), r.opaque()
+	handle := r.handle()
+	dirHandle, name := r.handle(), r.opaque()
 	if err := r.decoded(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -105,11 +106,14 @@ func (r *request) serve() error {
 	return r.srv.replies.serve(r)
 }
 
-// opaque decodes opaque data, wherever the transport put it.
+// handle decodes an nfs_fh3.
+func (r *request) handle() []byte { return r.call.Args.Opaque(&r.args, fh.MaxSize) }
+
+// opaque decodes a name or a path, wherever the transport put it.
 func (r *request) opaque() []byte { return r.call.Args.Opaque(&r.args, maxOpaque) }
 
-// maxOpaque bounds names, paths and handles before their own checks, for which
-// there are statuses.
+// maxOpaque bounds names and paths before their own checks, for which there
+// are statuses.
 const maxOpaque = 1 << 16
 
 // decoded answers a call whose arguments can't be decoded.

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"context"
 	"errors"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -50,6 +51,9 @@ func statusOf(err error) (status nfsv3.Nfsstat3, ok bool) {
 		return nfsv3.Nfsstat3(e), true
 	case unix.Errno:
 		return statusOfErrno(e)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nfsv3.NFS3ERR_JUKEBOX, true // the connection ends: nobody will see it
 	}
 	if errno, is := errors.AsType[unix.Errno](err); is {
 		return statusOfErrno(errno)
@@ -103,7 +107,7 @@ func statusOfErrno(e unix.Errno) (nfsv3.Nfsstat3, bool) {
 		return nfsv3.NFS3ERR_NOTSUPP, true
 	case unix.EBUSY:
 		return nfsv3.NFS3ERR_ACCES, true
-	case unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EAGAIN:
+	case unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.EINTR:
 		return nfsv3.NFS3ERR_JUKEBOX, true
 	}
 	return nfsv3.NFS3ERR_SERVERFAULT, false

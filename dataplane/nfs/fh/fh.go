@@ -75,6 +75,7 @@ type Kind uint8
 const (
 	Kernel Kind = 1 // a handle of name_to_handle_at(2)
 	Inode  Kind = 2 // inode number and time of birth, for file systems without handles
+	Name   Kind = 3 // a handle that can't be opened (AT_HANDLE_FID)
 )
 
 // ID is how a file system knows an object. It is comparable.

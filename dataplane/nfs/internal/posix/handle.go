@@ -38,13 +38,18 @@ func (h *Handle) Kind() int32 { return h.kind }
 // Bytes is the handle's opaque part. It aliases h.
 func (h *Handle) Bytes() []byte { return h.data[:h.size] }
 
+// NameOnly asks for a handle that identifies an object and need not be good
+// for OpenHandle (AT_HANDLE_FID, Linux 6.5).
+const NameOnly = unix.AT_REMOVEDIR
+
 // HandleOf gets the handle of the open object fd, which may be an O_PATH
-// descriptor, and the ID of the mount that fd is on.
-func HandleOf(fd int, h *Handle) (mount int, err error) {
+// descriptor, and the ID of the mount that fd is on. flags is 0 or NameOnly,
+// for which the ID is 0.
+func HandleOf(fd int, h *Handle, flags int) (mount int, err error) {
 	var id int32
 	h.size = MaxHandle
 	_, _, errno := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
-		uintptr(unsafe.Pointer(h)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH, 0)
+		uintptr(unsafe.Pointer(h)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH|uintptr(flags), 0)
 	if errno != 0 {
 		return 0, errno
 	}

@@ -1,0 +1,245 @@
+package nfs
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand"
+	"os"
+	"testing"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	rand.New(rand.NewSource(int64(n))).Read(b)
+	return b
+}
+
+var sizes = []int{0, 1, 3, 4, 5, 4095, 4096, 4097, 65535, MaxIO - 1, MaxIO}
+
+func TestReadWriteSizes(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	for _, n := range sizes {
+		for _, how := range []nfsv3.StableHow{nfsv3.UNSTABLE, nfsv3.DATA_SYNC, nfsv3.FILE_SYNC} {
+			name := fmt.Sprintf("f%d-%d", n, how)
+			f := c.mkfile(root, name)
+			data := pattern(n)
+			res, status := c.write(f, 0, data, how)
+			if status != nfsv3.NFS3_OK || int(res.Count) != n || res.Committed != how {
+				t.Fatalf("WRITE %d: %v %+v", n, status, res)
+			}
+			if a := attrOf(res.FileWcc.After); a == nil || int(a.Size) != n {
+				t.Errorf("WRITE %d: attributes %+v", n, a)
+			}
+			got, status := c.read(f, 0, MaxIO)
+			if status != nfsv3.NFS3_OK || !got.Eof || !bytes.Equal(got.Data, data) || int(got.Count) != n {
+				t.Errorf("READ %d: %v, eof %v, %d bytes", n, status, got.Eof, len(got.Data))
+			}
+			if onDisk, err := os.ReadFile(x.path(name)); err != nil || !bytes.Equal(onDisk, data) {
+				t.Errorf("on disk: %v, %d bytes of %d", err, len(onDisk), n)
+			}
+		}
+	}
+}
+
+func TestReadAtTheEnd(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	data := pattern(1000)
+	c.write(f, 0, data, nfsv3.UNSTABLE)
+	cases := []struct {
+		offset uint64
+		count  uint32
+		want   []byte
+		eof    bool
+	}{
+		{0, 1000, data, true},
+		{0, 999, data[:999], false},
+		{0, 1 << 31, data, true},
+		{999, 1, data[999:], true},
+		{999, 2, data[999:], true},
+		{1000, 1, nil, true},
+		{1001, 1, nil, true},
+		{1 << 62, 4096, nil, true},
+		{1<<64 - 1, 4096, nil, true},
+		{10, 0, nil, false},
+		{1000, 0, nil, true},
+	}
+	for _, tc := range cases {
+		got, status := c.read(f, tc.offset, tc.count)
+		if status != nfsv3.NFS3_OK || !bytes.Equal(got.Data, tc.want) || got.Eof != tc.eof || int(got.Count) != len(tc.want) {
+			t.Errorf("offset %d count %d: %v, %d bytes, eof %v", tc.offset, tc.count, status, len(got.Data), got.Eof)
+		}
+	}
+}
+
+// Holes read as zeros and take no space; sizes have 64 bits.
+func TestSparseFiles(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	const far = 6 << 30
+	c.write(f, far, []byte("end"), nfsv3.UNSTABLE)
+	if a := c.mustAttr(f); a.Size != far+3 || a.Used > 1<<20 {
+		t.Errorf("size %d, used %d", a.Size, a.Used)
+	}
+	got, _ := c.read(f, far-5, 100)
+	if string(got.Data) != "\x00\x00\x00\x00\x00end" {
+		t.Errorf("%q", got.Data)
+	}
+	c.mustSet(f, withSize(10))
+	if got, _ := c.read(f, 0, 100); !bytes.Equal(got.Data, make([]byte, 10)) || !got.Eof {
+		t.Errorf("after truncating: %q", got.Data)
+	}
+}
+
+func TestWriteLimits(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	c.want(7, &nfsv3.Write3args{File: fhOf(f), Offset: 1<<63 - 1, Count: 1, Data: []byte{1}}, nfsv3.NFS3ERR_FBIG)
+	c.want(7, &nfsv3.Write3args{File: fhOf(f), Offset: 1<<64 - 1, Count: 1, Data: []byte{1}}, nfsv3.NFS3ERR_FBIG)
+	c.want(7, &nfsv3.Write3args{File: fhOf(root), Count: 1, Data: []byte{1}}, nfsv3.NFS3ERR_INVAL)
+	c.want(6, &nfsv3.Read3args{File: fhOf(root), Count: 1}, nfsv3.NFS3ERR_INVAL)
+	// More than is allowed at once is cut.
+	big := pattern(MaxIO + 4)
+	if res, status := c.write(f, 0, big, nfsv3.UNSTABLE); status != nfsv3.NFS3_OK || res.Count != MaxIO {
+		t.Errorf("%v %+v", status, res)
+	}
+	if got, status := c.read(f, 0, MaxIO+4); status != nfsv3.NFS3_OK || len(got.Data) != MaxIO {
+		t.Errorf("%v, %d bytes", status, len(got.Data))
+	}
+	x.maxFile = 100 // as RLIMIT_FSIZE would have it
+	c.want(7, &nfsv3.Write3args{File: fhOf(f), Offset: 99, Count: 2, Data: []byte{1, 2}}, nfsv3.NFS3ERR_FBIG)
+	c.want(7, &nfsv3.Write3args{File: fhOf(f), Offset: 98, Count: 2, Data: []byte{1, 2}}, nfsv3.NFS3_OK)
+}
+
+// writeArgs are the arguments of a WRITE, with count as given.
+func writeArgs(h []byte, offset uint64, count uint32, how nfsv3.StableHow, data []byte) []byte {
+	b := xdr.AppendOpaque(nil, h)
+	b = xdr.AppendUint64(b, offset)
+	b = xdr.AppendUint32(b, count)
+	b = xdr.AppendUint32(b, uint32(how))
+	return xdr.AppendOpaque(b, data)
+}
+
+// Data that RDMA has placed apart is written from where it stands.
+func TestWriteFromItems(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	for _, n := range sizes[1:] {
+		f := c.mkfile(root, fmt.Sprint("f", n))
+		data := pattern(n)
+		stream := writeArgs(f, 0, uint32(n), nfsv3.UNSTABLE, nil)
+		stream = xdr.AppendUint32(stream[:len(stream)-4], uint32(n))
+		out, err := c.raw(Program, Version, 7, x.xids.Add(1), oncrpc.Payload{
+			Stream: stream, Items: []oncrpc.Item{{Pos: len(stream), Data: data}},
+		})
+		must(t, err)
+		if status, err := checkResults(7, out); status != nfsv3.NFS3_OK || err != nil {
+			t.Fatalf("%d bytes: %v %v", n, status, err)
+		}
+		if onDisk, err := os.ReadFile(x.path(fmt.Sprint("f", n))); err != nil || !bytes.Equal(onDisk, data) {
+			t.Errorf("%d bytes: %v, other data", n, err)
+		}
+	}
+	for name, p := range map[string]oncrpc.Payload{
+		"count":         {Stream: writeArgs(root, 0, 5, nfsv3.UNSTABLE, []byte("abc"))},
+		"stable":        {Stream: writeArgs(root, 0, 3, 3, []byte("abc"))},
+		"item too long": {Stream: writeArgs(root, 0, 3, 0, []byte("abc"))[:len(root)+24+4], Items: []oncrpc.Item{{Pos: len(root) + 24, Data: make([]byte, 9)}}},
+	} {
+		if _, err := c.raw(Program, Version, 7, x.xids.Add(1), p); err != error(errGarbage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A symbolic link's path may come as an item, too.
+func TestSymlinkFromItem(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	stream := xdr.AppendString(xdr.AppendOpaque(nil, root), "l")
+	for range 6 { // no attributes
+		stream = xdr.AppendUint32(stream, 0)
+	}
+	stream = xdr.AppendUint32(stream, 5)
+	out, err := c.raw(Program, Version, 10, x.xids.Add(1), oncrpc.Payload{
+		Stream: stream, Items: []oncrpc.Item{{Pos: len(stream), Data: []byte("there")}},
+	})
+	must(t, err)
+	if status, err := checkResults(10, out); status != nfsv3.NFS3_OK || err != nil {
+		t.Fatal(status, err)
+	}
+	if target, err := os.Readlink(x.path("l")); err != nil || target != "there" {
+		t.Errorf("%q, %v", target, err)
+	}
+}
+
+// The write verifier stays while data is safe, and changes with the server and
+// with an error that may have lost data.
+func TestWriteVerifier(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	commit := func() [8]byte {
+		t.Helper()
+		r := c.nfs(21, &nfsv3.Commit3args{File: fhOf(f)})
+		res, ok := decoded(c, r, nfsv3.ReadCommit3res).(*nfsv3.Commit3res_NFS3_OK)
+		if !ok {
+			t.Fatal("COMMIT failed")
+		}
+		return res.Resok.Verf
+	}
+	a, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	b, _ := c.write(f, 1, []byte("y"), nfsv3.FILE_SYNC)
+	if a.Verf != b.Verf || a.Verf != commit() {
+		t.Error("the verifier changed without a reason")
+	}
+	o, err := x.object(f)
+	must(t, err)
+	x.lost(o, unix.EIO)
+	o.release()
+	if commit() == a.Verf {
+		t.Error("the verifier is the same after an error")
+	}
+	x.restart()
+	if commit() == a.Verf {
+		t.Error("the verifier is the same after a restart")
+	}
+}
+
+// What was written UNSTABLE goes to the disk before the file is closed for
+// others to be opened.
+func TestDirtyFilesAreFlushed(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	if !o.dirty.Load() {
+		t.Fatal("not dirty after an UNSTABLE write")
+	}
+	o.refs.Add(1)
+	o.flushAndRelease()
+	if o.dirty.Load() {
+		t.Error("dirty after it was flushed")
+	}
+	c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	c.want(21, &nfsv3.Commit3args{File: fhOf(f), Offset: 5, Count: 1}, nfsv3.NFS3_OK)
+	if o.dirty.Load() {
+		t.Error("dirty after COMMIT")
+	}
+}

@@ -1,0 +1,203 @@
+package nfs
+
+import (
+	"os"
+	"testing"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+)
+
+func (c *client) mkdir(dir []byte, name string) []byte {
+	c.x.t.Helper()
+	r := c.nfs(9, &nfsv3.Mkdir3args{Where: in(dir, name), Attributes: withMode(0o755)})
+	res, ok := decoded(c, r, nfsv3.ReadMkdir3res).(*nfsv3.Mkdir3res_NFS3_OK)
+	if !ok {
+		c.x.t.Fatalf("MKDIR %s failed", name)
+	}
+	return handleOf(res.Resok.Obj)
+}
+
+func TestRemove(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	d := c.mkdir(root, "d")
+	c.mkfile(d, "inner")
+	c.want(12, &nfsv3.Remove3args{Object: in(root, "none")}, nfsv3.NFS3ERR_NOENT)
+	c.want(12, &nfsv3.Remove3args{Object: in(f, "x")}, nfsv3.NFS3ERR_NOTDIR)
+	c.want(12, &nfsv3.Remove3args{Object: in(root, "d")}, nfsv3.NFS3ERR_ISDIR)
+	c.want(13, &nfsv3.Rmdir3args{Object: in(root, "f")}, nfsv3.NFS3ERR_NOTDIR)
+	c.want(13, &nfsv3.Rmdir3args{Object: in(root, "d")}, nfsv3.NFS3ERR_NOTEMPTY)
+	c.want(12, &nfsv3.Remove3args{Object: in(root, "f")}, nfsv3.NFS3_OK)
+	c.want(1, &nfsv3.Getattr3args{Object: fhOf(f)}, nfsv3.NFS3ERR_STALE)
+	c.want(12, &nfsv3.Remove3args{Object: in(d, "inner")}, nfsv3.NFS3_OK)
+	c.want(13, &nfsv3.Rmdir3args{Object: in(root, "d")}, nfsv3.NFS3_OK)
+	c.want(3, &nfsv3.Lookup3args{What: in(d, "x")}, nfsv3.NFS3ERR_STALE)
+	c.want(8, &nfsv3.Create3args{Where: in(d, "x"), How: &nfsv3.Createhow3_EXCLUSIVE{}}, nfsv3.NFS3ERR_STALE)
+}
+
+// The space of a removed file is free at once, though it was open in the
+// server.
+func TestRemoveClosesTheFile(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		c := x.me()
+		root := c.root()
+		f, g := c.mkfile(root, "f"), c.mkfile(root, "g")
+		before := x.cache.files.Load()
+		c.want(12, &nfsv3.Remove3args{Object: in(root, "f")}, nfsv3.NFS3_OK)
+		if n := x.cache.files.Load(); n >= before {
+			t.Errorf("%d files open after REMOVE, %d before", n, before)
+		}
+		c.mkfile(root, "h")
+		before = x.cache.files.Load()
+		c.want(14, &nfsv3.Rename3args{From: in(root, "h"), To: in(root, "g")}, nfsv3.NFS3_OK)
+		if n := x.cache.files.Load(); n >= before {
+			t.Errorf("%d files open after RENAME, %d before", n, before)
+		}
+		for _, h := range [][]byte{f, g} {
+			c.want(1, &nfsv3.Getattr3args{Object: fhOf(h)}, nfsv3.NFS3ERR_STALE)
+		}
+	})
+}
+
+func TestRename(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		c := x.me()
+		root := c.root()
+		a, b := c.mkdir(root, "a"), c.mkdir(root, "b")
+		f := c.mkfile(a, "f")
+		if _, status := c.write(f, 0, []byte("content"), nfsv3.UNSTABLE); status != nfsv3.NFS3_OK {
+			t.Fatal(status)
+		}
+		c.want(14, &nfsv3.Rename3args{From: in(a, "f"), To: in(b, "g")}, nfsv3.NFS3_OK)
+		if got := c.mustLookup(b, "g"); string(got) != string(f) {
+			t.Error("the handle changed")
+		}
+		if data, err := os.ReadFile(x.path("b/g")); err != nil || string(data) != "content" {
+			t.Errorf("%q, %v", data, err)
+		}
+		// A directory moves with all that is in it, known to the server or not.
+		c.want(14, &nfsv3.Rename3args{From: in(root, "b"), To: in(a, "b2")}, nfsv3.NFS3_OK)
+		x.restart()
+		if got, status := c.read(f, 0, 100); status != nfsv3.NFS3_OK || string(got.Data) != "content" {
+			t.Errorf("read after moves and restart: %v", status)
+		}
+		c.want(14, &nfsv3.Rename3args{From: in(root, "a"), To: in(b, "loop")}, nfsv3.NFS3ERR_INVAL)
+		c.want(14, &nfsv3.Rename3args{From: in(root, "none"), To: in(root, "x")}, nfsv3.NFS3ERR_NOENT)
+		c.want(14, &nfsv3.Rename3args{From: in(f, "x"), To: in(root, "x")}, nfsv3.NFS3ERR_NOTDIR)
+		c.want(14, &nfsv3.Rename3args{From: in(root, "x"), To: in(f, "x")}, nfsv3.NFS3ERR_NOTDIR)
+		c.mkfile(root, "file")
+		c.want(14, &nfsv3.Rename3args{From: in(root, "file"), To: in(root, "a")}, nfsv3.NFS3ERR_ISDIR)
+		c.want(14, &nfsv3.Rename3args{From: in(root, "a"), To: in(root, "file")}, nfsv3.NFS3ERR_NOTDIR)
+		c.mkdir(root, "empty")
+		c.want(14, &nfsv3.Rename3args{From: in(root, "empty"), To: in(root, "a")}, nfsv3.NFS3ERR_NOTEMPTY)
+		c.want(14, &nfsv3.Rename3args{From: in(root, "file"), To: in(root, "file")}, nfsv3.NFS3_OK)
+	})
+}
+
+// The wcc_data of RENAME are those of both directories.
+func TestRenameWCC(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	a := c.mkdir(root, "a")
+	c.mkfile(root, "f")
+	was := [2]*nfsv3.Fattr3{c.mustAttr(root), c.mustAttr(a)}
+	r := c.nfs(14, &nfsv3.Rename3args{From: in(root, "f"), To: in(a, "f")})
+	res, ok := decoded(c, r, nfsv3.ReadRename3res).(*nfsv3.Rename3res_NFS3_OK)
+	if !ok {
+		t.Fatal("RENAME failed")
+	}
+	for i, wcc := range []nfsv3.WccData{res.Resok.FromdirWcc, res.Resok.TodirWcc} {
+		pre, ok := wcc.Before.(*nfsv3.PreOpAttr_TRUE)
+		if !ok || pre.Attributes.Ctime != was[i].Ctime || pre.Attributes.Mtime != was[i].Mtime || pre.Attributes.Size != was[i].Size {
+			t.Errorf("directory %d before: %+v", i, wcc.Before)
+		}
+		if post := attrOf(wcc.After); post == nil || post.Fileid != was[i].Fileid {
+			t.Errorf("directory %d after: %+v", i, post)
+		}
+	}
+	r = c.nfs(14, &nfsv3.Rename3args{From: in(a, "f"), To: in(a, "g")})
+	res = decoded(c, r, nfsv3.ReadRename3res).(*nfsv3.Rename3res_NFS3_OK)
+	from, to := res.Resok.FromdirWcc, res.Resok.TodirWcc
+	if *attrOf(from.After) != *attrOf(to.After) || attrOf(to.After).Fileid != was[1].Fileid {
+		t.Errorf("within one directory: %+v, %+v", from, to)
+	}
+	if _, ok := to.Before.(*nfsv3.PreOpAttr_TRUE); !ok {
+		t.Error("within one directory: no attributes from before")
+	}
+}
+
+func TestLink(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		c := x.me()
+		root := c.root()
+		d := c.mkdir(root, "d")
+		f := c.mkfile(root, "f")
+		must(t, os.Symlink("/etc/passwd", x.path("s")))
+		r := c.nfs(15, &nfsv3.Link3args{File: fhOf(f), Link: in(d, "g")})
+		res, ok := decoded(c, r, nfsv3.ReadLink3res).(*nfsv3.Link3res_NFS3_OK)
+		if !ok {
+			t.Fatal("LINK failed")
+		}
+		if a := attrOf(res.Resok.FileAttributes); a == nil || a.Nlink != 2 {
+			t.Errorf("attributes %+v", a)
+		}
+		if got := c.mustLookup(d, "g"); string(got) != string(f) {
+			t.Error("another handle by the other name")
+		}
+		c.want(15, &nfsv3.Link3args{File: fhOf(f), Link: in(d, "g")}, nfsv3.NFS3ERR_EXIST)
+		c.want(15, &nfsv3.Link3args{File: fhOf(f), Link: in(f, "g")}, nfsv3.NFS3ERR_NOTDIR)
+		c.want(15, &nfsv3.Link3args{File: fhOf(d), Link: in(root, "d2")}, nfsv3.NFS3ERR_ISDIR)
+		// The first name goes, the object stays.
+		c.want(12, &nfsv3.Remove3args{Object: in(root, "f")}, nfsv3.NFS3_OK)
+		x.restart()
+		if a := c.mustAttr(f); a.Nlink != 1 {
+			t.Errorf("links %d", a.Nlink)
+		}
+		// A name for a symbolic link is one for the link itself.
+		s := c.mustLookup(root, "s")
+		c.want(15, &nfsv3.Link3args{File: fhOf(s), Link: in(d, "s2")}, nfsv3.NFS3_OK)
+		if target, err := os.Readlink(x.path("d/s2")); err != nil || target != "/etc/passwd" {
+			t.Errorf("%q, %v", target, err)
+		}
+	})
+}
+
+func TestReadOnly(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "name")
+	d := c.mkdir(root, "dir")
+	x.cfg.ReadOnly = true
+	x.restart()
+	for _, proc := range []uint32{2, 7, 21} {
+		c.want(proc, argsFor(proc, f), nfsv3.NFS3ERR_ROFS)
+	}
+	for _, proc := range []uint32{8, 9, 10, 11, 12, 13, 14} {
+		c.want(proc, argsFor(proc, root), nfsv3.NFS3ERR_ROFS)
+	}
+	c.want(15, &nfsv3.Link3args{File: fhOf(f), Link: in(d, "x")}, nfsv3.NFS3ERR_ROFS)
+	for _, proc := range []uint32{1, 4, 18, 19, 20} {
+		c.want(proc, argsFor(proc, root), nfsv3.NFS3_OK)
+	}
+	c.want(6, argsFor(6, f), nfsv3.NFS3_OK)
+	if got := c.access(f, 0x3f); got&(nfsv3.ACCESS3_MODIFY|nfsv3.ACCESS3_EXTEND) != 0 {
+		t.Errorf("ACCESS %x", got)
+	}
+}
+
+func (c *client) access(h []byte, want uint32) uint32 {
+	c.x.t.Helper()
+	r := c.nfs(4, &nfsv3.Access3args{Object: fhOf(h), Access: want})
+	res, ok := decoded(c, r, nfsv3.ReadAccess3res).(*nfsv3.Access3res_NFS3_OK)
+	if !ok {
+		c.x.t.Fatal("ACCESS failed")
+	}
+	return res.Resok.Access
+}
