@@ -18,13 +18,10 @@ type segment struct {
 // place checks one ULPDU and carries it out; false when the connection must
 // end, with r.end saying why.
 func (r *receiver) place(ulpdu []byte) bool {
-	if r.q.hold {
-		r.heard, r.kick = true, true
-		if r.rtrSend && len(ulpdu) == 0 {
-			// An empty FPDU is an indication, too; it is no message.
-			r.rtrSend = false
-			return true
-		}
+	if r.rtrSend && len(ulpdu) == 0 {
+		// An empty FPDU is an indication, too; it is no message.
+		r.rtrSend = false
+		return true
 	}
 	var s segment
 	if !r.decode(&s, ulpdu) {

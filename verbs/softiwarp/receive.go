@@ -203,6 +203,9 @@ func (r *receiver) consume() bool {
 		if errors.Is(err, mpa.ErrShort) {
 			return true
 		}
+		if r.q.hold {
+			r.heard, r.kick = true, true
+		}
 		if err != nil {
 			r.refuse(rdmap.MPACRC, nil)
 			return false

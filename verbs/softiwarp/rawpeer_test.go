@@ -1,0 +1,206 @@
+package softiwarp
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// rawPeer is a peer made of a socket and the codecs: it sends what a test
+// wants, right or wrong.
+type rawPeer struct {
+	testing.TB
+	conn *net.TCPConn
+	crc  bool
+}
+
+func newRawPeer(t testing.TB, conn net.Conn) *rawPeer {
+	_ = conn.SetDeadline(time.Now().Add(testTimeout))
+	t.Cleanup(func() { conn.Close() })
+	return &rawPeer{TB: t, conn: conn.(*net.TCPConn)}
+}
+
+// rawRequest is the request of a client that does nothing special.
+func rawRequest() mpa.Frame {
+	return mpa.Frame{
+		Kind: mpa.Request, Revision: mpa.Revision2, Enhanced: true,
+		EnhancedData: mpa.Enhanced{IRD: 16, ORD: 16},
+	}
+}
+
+func (p *rawPeer) write(b []byte) {
+	p.Helper()
+	if _, err := p.conn.Write(b); err != nil {
+		p.Fatalf("raw peer: %v", err)
+	}
+}
+
+func (p *rawPeer) frame(f mpa.Frame) {
+	p.Helper()
+	p.write(must(f.Append(nil))(p))
+}
+
+// ulpdu sends one FPDU.
+func (p *rawPeer) ulpdu(b []byte) {
+	p.Helper()
+	p.write(mpa.AppendFPDU(nil, b, p.crc))
+}
+
+// segment sends one DDP segment.
+func (p *rawPeer) segment(op rdmap.Opcode, h ddp.Header, payload []byte) {
+	p.Helper()
+	h.ULP = rdmap.Control(op)
+	p.ulpdu(append(h.Append(nil), payload...))
+}
+
+// message sends an untagged message of one segment.
+func (p *rawPeer) message(op rdmap.Opcode, msn uint32, payload []byte) {
+	p.Helper()
+	p.segment(op, ddp.Header{Last: true, QN: queueOf(op), MSN: msn}, payload)
+}
+
+// next reads the next FPDU's ULPDU, or says that there is none any more.
+func (p *rawPeer) next() ([]byte, error) {
+	var b [mpa.MaxFPDU]byte
+	if _, err := io.ReadFull(p.conn, b[:mpa.LengthSize]); err != nil {
+		return nil, err
+	}
+	size := mpa.FPDUSize(int(binary.BigEndian.Uint16(b[:])))
+	if _, err := io.ReadFull(p.conn, b[mpa.LengthSize:size]); err != nil {
+		return nil, err
+	}
+	ulpdu, _, err := mpa.DecodeFPDU(b[:size], p.crc)
+	return bytes.Clone(ulpdu), err
+}
+
+// expect reads the next segment, which must have the given opcode.
+func (p *rawPeer) expect(op rdmap.Opcode) (ddp.Header, []byte) {
+	p.Helper()
+	b, err := p.next()
+	if err != nil {
+		p.Fatalf("raw peer: waiting for opcode %d: %v", op, err)
+	}
+	var h ddp.Header
+	n, err := h.Decode(b)
+	if err != nil {
+		p.Fatalf("raw peer: %x: %v", b, err)
+	}
+	if h.ULP != rdmap.Control(op) {
+		p.Fatalf("raw peer: got %+v, not opcode %d", h, op)
+	}
+	return h, b[n:]
+}
+
+// terminated reads up to the Terminate, which must give the fault, and the
+// end of the stream behind it.
+func (p *rawPeer) terminated(want rdmap.Fault) rdmap.Term {
+	p.Helper()
+	for {
+		b, err := p.next()
+		if err != nil {
+			p.Fatalf("raw peer: no Terminate: %v", err)
+		}
+		var h ddp.Header
+		n := must(h.Decode(b))(p)
+		if h.ULP != rdmap.Control(rdmap.Terminate) {
+			continue
+		}
+		if h.QN != ddp.QueueTerminate || h.MSN != 1 || h.MO != 0 || !h.Last || h.Tagged {
+			p.Errorf("header of the Terminate: %+v", h)
+		}
+		var term rdmap.Term
+		must(term.Decode(b[n:]))(p)
+		if term.Fault != want {
+			p.Fatalf("terminated with %v (%d/%d/%#x), want %v", term.Fault, term.Layer, term.Type, term.Code, want)
+		}
+		p.ended()
+		return term
+	}
+}
+
+// ended checks that nothing comes any more.
+func (p *rawPeer) ended() {
+	p.Helper()
+	if b, err := p.next(); !errors.Is(err, io.EOF) {
+		p.Fatalf("raw peer: got %x, %v; want the end", b, err)
+	}
+}
+
+// arena is a passive side under attack: a listener that serves raw peers,
+// and a witness connection that must not notice.
+type arena struct {
+	testing.TB
+	p        *Provider
+	l        rdmacm.Listener
+	near     *side // the witness's ends
+	far      *side
+	sink     verbs.MR
+	config   Config
+	attached int
+}
+
+func newArena(t testing.TB, config Config) *arena {
+	a := &arena{TB: t, p: newProvider(t, config), config: config}
+	a.near, a.far = connectWith(t, a.p, a.p, testParam, testParam)
+	a.sink = a.far.region(make([]byte, 64), verbs.AccessLocalWrite)
+	a.l = must(a.p.Listen(t.Context(), "127.0.0.1:0"))(t)
+	t.Cleanup(func() { a.l.Close() })
+	return a
+}
+
+// dial makes a TCP connection to the listener.
+func (a *arena) dial() *rawPeer {
+	a.Helper()
+	return newRawPeer(a.TB, must(net.Dial("tcp", a.l.Addr().String()))(a.TB))
+}
+
+// attach connects a raw peer with the given request and gives the side that
+// it is connected to.
+func (a *arena) attach(request mpa.Frame) (*rawPeer, *side) {
+	a.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	peer := a.dial()
+	peer.frame(request)
+	id := must(a.l.GetRequest(ctx))(a.TB)
+	s := newSide(a.TB, a.p, id, testAttr)
+	if err := id.Accept(ctx, testParam); err != nil {
+		a.Fatal(err)
+	}
+	reply := must(readFrame(peer.conn, mpa.Reply))(a.TB)
+	if reply.Reject {
+		a.Fatal("rejected")
+	}
+	peer.crc = reply.CRC
+	return peer, s
+}
+
+// calm checks that the witness still works.
+func (a *arena) calm() {
+	a.Helper()
+	a.far.recv(verbs.RecvWR{SGL: sge(a.sink, 0, 64)})
+	a.near.send(verbs.SendWR{Flags: verbs.SendSignaled})
+	a.far.succeed(1)
+	a.near.succeed(1)
+}
+
+// terminateOf is the TerminateError that a connection ended with.
+func terminateOf(t testing.TB, err error) *verbs.TerminateError {
+	t.Helper()
+	var term *verbs.TerminateError
+	if !errors.As(err, &term) {
+		t.Fatalf("ended with %v, not with a Terminate", err)
+	}
+	return term
+}
