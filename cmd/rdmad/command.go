@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func newLogger(level, format string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
 		return nil, fmt.Errorf("--log-level: %q is none of debug, info, warn, error", level)
 	}
-	o := &slog.HandlerOptions{Level: l}
+	o := &slog.HandlerOptions{Level: l, ReplaceAttr: addressAsText}
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(os.Stderr, o)), nil
@@ -131,6 +132,15 @@ func newLogger(level, format string) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
 	}
 	return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
+}
+
+// addressAsText writes the net package's addresses as everybody else does,
+// not as the fields of a structure.
+func addressAsText(_ []string, a slog.Attr) slog.Attr {
+	if addr, ok := a.Value.Any().(net.Addr); ok {
+		a.Value = slog.StringValue(addr.String())
+	}
+	return a
 }
 
 // oneLine keeps a message that came from elsewhere to one line.

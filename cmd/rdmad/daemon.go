@@ -89,13 +89,29 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	if err := d.bindMetrics(ctx, c.Metrics.Listen); err != nil {
 		return d, err
 	}
+	if d.services, err = bindServices(ctx, c.Services); err != nil {
+		return d, err
+	}
+	if err := d.bindListeners(ctx, c.Listeners); err != nil {
+		return d, err
+	}
+	return d, d.open(c)
+}
+
+// open takes the directories and files, once all addresses are bound.
+func (d *daemon) open(c *config.Config) (err error) {
+	for _, s := range c.Services {
+		if s.NFS == nil {
+			continue
+		}
+		if err := openExport(s.NFS.Path); err != nil {
+			return fmt.Errorf("service %s: %w", s.Name, err)
+		}
+	}
 	if d.state, err = openState(c.State.Path); err != nil {
-		return d, err
+		return err
 	}
-	if d.services, err = openServices(ctx, c.Services, d.state, log); err != nil {
-		return d, err
-	}
-	return d, d.bindListeners(ctx, c.Listeners)
+	return d.services.open(c.Services, d.state, d.log)
 }
 
 func (d *daemon) bindMetrics(ctx context.Context, address string) (err error) {
@@ -113,7 +129,7 @@ func (d *daemon) bindListeners(ctx context.Context, listeners []config.Listener)
 			return err
 		}
 		if _, err := d.data.AddListener(ctx, dataplane.ListenerConfig{
-			Name: l.Name, Provider: p, Address: l.Address, Service: l.Service, Handler: d.services.handler(l.Service),
+			Name: l.Name, Provider: p, Address: l.Address, Service: l.Service, Handler: d.services.find(l.Service),
 		}); err != nil {
 			return bindError("listener "+l.Name, l.Address, err)
 		}

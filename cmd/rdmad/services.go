@@ -15,59 +15,56 @@ import (
 )
 
 // service is what answers calls, over RDMA through listeners and perhaps over
-// TCP.
+// TCP. It is bound first and opened when everything is bound, so that a port
+// in use leaves no folder behind.
 type service struct {
-	name    string
-	handler oncrpc.Handler
+	name  string
+	tcpOn net.Listener // nil without TCP
+
+	handler oncrpc.Handler // from open on
 	nfs     *nfs.Server    // nil for others
-	tcp     *rpctcp.Server // nil without
-	tcpOn   net.Listener
+	tcp     *rpctcp.Server // nil without TCP
+}
+
+// ServeRPC implements oncrpc.Handler. Nothing is served before open.
+func (s *service) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	return s.handler.ServeRPC(ctx, call, reply)
 }
 
 // services are all of them, in the order of the configuration.
 type services []*service
 
-// openServices makes the services and binds their TCP addresses. On an error
-// the caller closes those returned.
-func openServices(ctx context.Context, list []config.Service, st *state, log *slog.Logger) (services, error) {
-	var out services
-	for i := range list {
-		s, err := openService(ctx, &list[i], st, log.With("service", list[i].Name))
-		if err != nil {
-			return out, err
+// bindServices binds the services' TCP addresses. On an error the caller
+// closes those returned.
+func bindServices(ctx context.Context, list []config.Service) (services, error) {
+	var all services
+	for _, c := range list {
+		s := &service{name: c.Name}
+		if c.NFS != nil && c.NFS.TCPListen != "" {
+			var err error
+			if s.tcpOn, err = listenTCP(ctx, "service "+c.Name+": tcp_listen", c.NFS.TCPListen); err != nil {
+				return all, err
+			}
 		}
-		out = append(out, s)
+		all = append(all, s)
 	}
-	return out, nil
+	return all, nil
 }
 
-func openService(ctx context.Context, c *config.Service, st *state, log *slog.Logger) (*service, error) {
-	s := &service{name: c.Name}
+// open makes the services themselves. list is what they were bound from.
+func (all services) open(list []config.Service, st *state, log *slog.Logger) error {
+	for i, s := range all {
+		if err := s.open(&list[i], st, log.With("service", s.name)); err != nil {
+			return fmt.Errorf("service %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (s *service) open(c *config.Service, st *state, log *slog.Logger) error {
 	if c.Echo != nil {
 		s.handler = echo.New()
-		return s, nil
-	}
-	what := "service " + c.Name
-	if c.NFS.TCPListen != "" {
-		l, err := listenTCP(ctx, what+": tcp_listen", c.NFS.TCPListen)
-		if err != nil {
-			return nil, err
-		}
-		s.tcpOn = l
-	}
-	if err := s.openNFS(c, st, log); err != nil {
-		if s.tcpOn != nil {
-			s.tcpOn.Close()
-		}
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	return s, nil
-}
-
-// openNFS opens the export, and its server on TCP if that is bound.
-func (s *service) openNFS(c *config.Service, st *state, log *slog.Logger) error {
-	if err := openExport(c.NFS.Path); err != nil {
-		return err
+		return nil
 	}
 	squash, err := nfs.ParseSquash(c.NFS.Squash)
 	if err != nil {
@@ -93,11 +90,11 @@ func (s *service) openNFS(c *config.Service, st *state, log *slog.Logger) error 
 // serveTCP serves until shutdownTCP or close.
 func (s *service) serveTCP() error { return s.tcp.Serve(s.tcpOn) }
 
-// handler finds the handler of a service that the configuration names.
-func (all services) handler(name string) oncrpc.Handler {
+// find gives the service of a name, which the configuration has.
+func (all services) find(name string) *service {
 	for _, s := range all {
 		if s.name == name {
-			return s.handler
+			return s
 		}
 	}
 	return nil
