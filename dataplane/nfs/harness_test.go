@@ -22,15 +22,17 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// TestMain leaves out what needs root when nobody is: tests named TestRoot….
-// As root, TestRootRunsAllAsUser runs the others once more as another user.
+// TestMain leaves out what this process has no right to: tests named TestRoot…
+// need root, those named TestMount… may mount, too. As root,
+// TestRootRunsAllAsUser runs the others once more as another user.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if !isRoot && flag.Lookup("test.skip").Value.String() == "" {
-		fmt.Println("not root: leaving out tests named TestRoot")
-		if err := flag.Set("test.skip", "^TestRoot"); err != nil {
-			panic(err)
-		}
+	switch given := flag.Lookup("test.skip").Value.String(); {
+	case given != "":
+	case !isRoot:
+		leaveOut("^Test(Root|Mount)")
+	case !mayMount():
+		leaveOut("^TestMount")
 	}
 	var err error
 	if stateDir, err = os.MkdirTemp("", "nfs-state"); err != nil {
@@ -40,6 +42,19 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(stateDir)
 		os.Exit(code)
 	}))
+}
+
+func leaveOut(tests string) {
+	fmt.Fprintln(os.Stderr, "no right to do what tests named", tests, "need: leaving them out")
+	if err := flag.Set("test.skip", tests); err != nil {
+		panic(err)
+	}
+}
+
+func mayMount() bool {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&hdr, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
 // stateDir is one for all tests: to make a key takes time, as it is brought to
