@@ -97,7 +97,7 @@ func dial(ctx context.Context, p rdmacm.Provider, id rdmacm.ID, cfg DialConfig) 
 func (c *Client) Call(ctx context.Context, call *Call) error { return c.req.Call(ctx, call) }
 
 // Alloc gives a buffer of at least n bytes in which items and results travel
-// without a copy. It is to be released before Close.
+// without a copy.
 func (c *Client) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 	return c.req.Alloc(ctx, n)
 }
@@ -122,8 +122,8 @@ func (c *Client) Stats() Stats { return c.req.Stats() }
 func (c *Client) Drain(ctx context.Context) error { return c.req.Drain(ctx) }
 
 // Close ends the connection at once; calls in flight fail. It waits until
-// everything is freed, and fails with verbs.ErrBusy while buffers of Alloc are
-// not released.
+// everything is freed, but for buffers of Alloc that are not released: these
+// are freed then, and Close says so with verbs.ErrBusy.
 func (c *Client) Close() error {
 	c.req.Close()
 	return c.host.Close()

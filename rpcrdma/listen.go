@@ -45,6 +45,21 @@ func Listen(ctx context.Context, p rdmacm.Provider, address string, cfg ListenCo
 // Addr is the address that the listener is bound to.
 func (l *Listener) Addr() netip.AddrPort { return l.cm.Addr() }
 
+// Memory are the numbers of the registered memory of all connections
+// together.
+func (l *Listener) Memory() MemoryStats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var sum MemoryStats
+	for _, h := range l.hosts {
+		m := h.Memory()
+		sum.Limit += m.Limit
+		sum.Registered += m.Registered
+		sum.Taken += m.Taken
+	}
+	return sum
+}
+
 // Accept waits for the next connection request. It fails with ctx.Err() or,
 // after Close, verbs.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {

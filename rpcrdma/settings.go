@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
+	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -13,11 +14,29 @@ import (
 // Settings are the live settings of one connection.
 type Settings = conn.Settings
 
+// CreditsPolicy says how grants are chosen.
+type CreditsPolicy = conn.CreditsPolicy
+
+// The policies: always credits.max, or by load.
+const (
+	CreditsFixed    = conn.CreditsFixed
+	CreditsAdaptive = conn.CreditsAdaptive
+)
+
+// Why a call failed that was not sent.
+var (
+	ErrClosed   = transport.ErrClosed
+	ErrDraining = transport.ErrDraining
+)
+
 // DefaultSettings are the values in force when nobody set anything.
 func DefaultSettings() Settings { return conn.DefaultSettings() }
 
 // Stats count what a connection did. They only grow.
 type Stats = transport.Stats
+
+// MemoryStats are numbers of registered memory, in bytes.
+type MemoryStats = regmem.Stats
 
 // Error is the end of a connection, with both addresses and the reason.
 type Error = transport.Error

@@ -78,7 +78,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		links: make(map[*link]struct{}),
 	}
 	if h.zeros, err = h.pool.Alloc(context.Background(), 4, regmem.Service); err != nil {
-		pd.Close()
+		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -140,7 +140,9 @@ func (h *Host) remove(l *link) {
 	delete(h.links, l)
 }
 
-// Close ends all connections, waits for them, and frees everything.
+// Close ends all connections, waits for them, and frees everything. Buffers
+// that a user of a Requester still holds are freed when they are released;
+// Close says so with verbs.ErrBusy.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -163,10 +165,7 @@ func (h *Host) Close() error {
 	h.ticker.Wait()
 	h.workers.close()
 	h.zeros.Release()
-	if err := h.pool.Close(); err != nil {
-		return err
-	}
-	return h.pd.Close()
+	return h.pool.Close()
 }
 
 // must gives a buffer of at least n bytes to those who can't wait: from the

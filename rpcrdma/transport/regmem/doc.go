@@ -9,8 +9,7 @@
 //   - hold no buffer for Service while it waits for one for Fetch: memory for
 //     what peers send may fill only a part of the pool, so that those who
 //     already hold such memory always find some to go on with;
-//   - Close the pool when everything is released, before its protection
-//     domain.
+//   - Close the pool, with which its protection domain goes.
 //
 // Lock order: Pool.mu is a leaf but for the provider's own locks.
 package regmem

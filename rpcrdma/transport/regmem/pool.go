@@ -8,7 +8,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Pool is a bounded pool of registered memory in one protection domain.
+// Pool is a bounded pool of registered memory in one protection domain, which
+// is the pool's own.
 type Pool struct {
 	pd     verbs.PD
 	access verbs.Access
@@ -22,6 +23,7 @@ type Pool struct {
 	single     int              // buffers of Register not released
 	waiters    [uses][]*waiter  // oldest first
 	closed     bool
+	gone       bool // the protection domain is closed
 }
 
 // waiter is somebody waiting for memory. turn holds a token when it is worth
@@ -35,7 +37,7 @@ type Stats struct {
 	Taken      int64 // of these, in buffers not released
 }
 
-// New makes an empty pool of at most limit bytes, rounded up to what one
+// New makes an empty pool in pd, which it closes in the end, of at most limit bytes, rounded up to what one
 // largest buffer for each use takes.
 func New(pd verbs.PD, access verbs.Access, limit int64) *Pool {
 	return &Pool{pd: pd, access: access, limit: max(limit, 4*MaxBuffer)}
@@ -230,6 +232,10 @@ func (p *Pool) put(b *Buffer) {
 		p.free[s.class] = append(p.free[s.class], s)
 	}
 	s.free = append(s.free, b)
+	if p.closed {
+		p.sweep()
+		return
+	}
 	p.wake()
 }
 
@@ -251,8 +257,11 @@ func (p *Pool) unregister(b *Buffer) {
 		panic("regmem: unregister a single buffer: " + err.Error())
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.single--
-	p.mu.Unlock()
+	if p.closed {
+		p.sweep()
+	}
 }
 
 // Trim unregisters the slabs that were not used since the last Trim.
@@ -276,18 +285,30 @@ func (p *Pool) Trim() {
 	}
 }
 
-// Close unregisters everything. It fails with verbs.ErrBusy while buffers are
-// taken.
+// Close unregisters everything. Buffers that are taken keep their memory, and
+// the protection domain; both are freed when the last is released. Then Close
+// says so with verbs.ErrBusy.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	p.wake()
+	err := p.sweep()
 	if p.taken > 0 || p.single > 0 {
 		return fmt.Errorf("regmem: close: %d bytes and %d single buffers taken: %w", p.taken, p.single, verbs.ErrBusy)
 	}
+	return err
+}
+
+// sweep unregisters what nobody has taken, and closes the protection domain
+// after the last. The pool is closed; p.mu is held, but is let go meanwhile.
+func (p *Pool) sweep() error {
 	for s := p.unused(); s != nil; s = p.unused() {
 		p.drop(s)
 	}
-	return nil
+	if p.registered > 0 || p.single > 0 || p.gone {
+		return nil
+	}
+	p.gone = true
+	return p.pd.Close()
 }
