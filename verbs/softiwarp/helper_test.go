@@ -36,6 +36,7 @@ type side struct {
 	cq   verbs.CQ
 	qp   verbs.QP
 	attr verbs.QPAttr
+	one  [1]verbs.WC
 }
 
 func newSide(tb testing.TB, p *Provider, id rdmacm.ID, attr verbs.QPAttr) *side {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"testing"
 	"time"
@@ -204,3 +205,19 @@ func terminateOf(t testing.TB, err error) *verbs.TerminateError {
 	}
 	return term
 }
+
+// testLogger logs into buf and closes first after the first line.
+func testLogger(buf *bytes.Buffer, first chan struct{}) *slog.Logger {
+	return slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
+		n, err := buf.Write(b)
+		if first != nil {
+			close(first)
+			first = nil
+		}
+		return n, err
+	}), nil))
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
