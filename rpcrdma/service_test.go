@@ -2,6 +2,7 @@ package rpcrdma_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"hash/crc32"
 
@@ -24,8 +25,14 @@ const maxOpaque = 1 << 20
 
 // pattern fills b by seed.
 func pattern(b []byte, seed uint32) {
+	v := uint64(seed)
+	for len(b) >= 8 {
+		v = v*6364136223846793005 + 1442695040888963407
+		binary.LittleEndian.PutUint64(b, v)
+		b = b[8:]
+	}
 	for i := range b {
-		b[i] = byte(uint32(i)*7 + uint32(i>>8) + seed)
+		b[i] = byte(v >> (8 * i))
 	}
 }
 
