@@ -36,6 +36,7 @@ type ConnInfo struct {
 // Outcome says what a settings change did to a connection.
 type Outcome uint8
 
+// The outcomes, from the strongest to the weakest.
 const (
 	Applied          Outcome = iota // in force from now on
 	PendingReconnect                // from the peer's next connection on
@@ -63,6 +64,7 @@ type ListenerInfo struct {
 // EventType says what happened to a connection.
 type EventType uint8
 
+// What happens to connections.
 const (
 	ConnUp EventType = iota
 	ConnDown

@@ -29,7 +29,7 @@ func TestCallsAreMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = fail
-	if got := m.ServeRPC(t.Context(), call, new(oncrpc.Reply)); got != fail {
+	if got := m.ServeRPC(t.Context(), call, new(oncrpc.Reply)); !errors.Is(got, fail) {
 		t.Errorf("error %v is not the handler's", got)
 	}
 	l := &listener{handler: m}

@@ -19,11 +19,11 @@ const (
 )
 
 var (
-	// ErrNotFound: no such connection or listener.
+	// ErrNotFound says that there is no such connection or listener.
 	ErrNotFound = errors.New("not found")
-	// ErrExists: a listener has that name already.
+	// ErrExists says that a listener has that name already.
 	ErrExists = errors.New("already exists")
-	// ErrShutdown: the data plane is stopping or has stopped.
+	// ErrShutdown says that the data plane is stopping or has stopped.
 	ErrShutdown = errors.New("shutting down")
 )
 

@@ -213,8 +213,7 @@ func (l *listener) handshake(req *rpcrdma.Request) (*conn, error) {
 	defer cancel()
 	c, err := l.d.reserve(l, req.RemoteAddr())
 	if err != nil {
-		req.Reject(ctx)
-		return nil, err
+		return nil, errors.Join(err, req.Reject(ctx))
 	}
 	rc, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler:  l.handler,

@@ -211,7 +211,9 @@ func (d *daemon) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	d.stopping.Store(true)
-	d.data.Shutdown(ctx)
+	if err := d.data.Shutdown(ctx); err != nil {
+		d.log.Warn("connections cut off", "error", err)
+	}
 	if d.control != nil {
 		if err := d.control.Shutdown(ctx); err != nil {
 			d.log.Warn("control plane cut off", "error", err)

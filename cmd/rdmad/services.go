@@ -121,7 +121,7 @@ func (all services) shutdownTCP(ctx context.Context) error {
 			go func() { errs <- s.tcp.Shutdown(ctx) }()
 		}
 	}
-	var out []error
+	out := make([]error, 0, n)
 	for range n {
 		out = append(out, <-errs)
 	}

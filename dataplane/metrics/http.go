@@ -3,7 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -36,11 +36,10 @@ func NewServer(reg *prometheus.Registry, healthy func() bool, log *slog.Logger) 
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		if !healthy() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			io.WriteString(w, "stopping\n")
+			http.Error(w, "stopping", http.StatusServiceUnavailable)
 			return
 		}
-		io.WriteString(w, "ok\n")
+		fmt.Fprintln(w, "ok")
 	})
 	return &Server{http.Server{
 		Handler:        mux,

@@ -63,7 +63,7 @@ func (d *demo) start(ctx context.Context) error {
 		d.say("  %s", strings.TrimSuffix(line, "\n"))
 	}
 	dm := &daemon{
-		cmd:       exec.Command(filepath.Join(d.bin, "rdmad"), "--config", "rdmad.yaml", "--log-format", "json"),
+		cmd:       exec.CommandContext(ctx, filepath.Join(d.bin, "rdmad"), "--config", "rdmad.yaml", "--log-format", "json"),
 		addresses: map[string]string{},
 		ended:     make(chan struct{}),
 	}
@@ -113,9 +113,9 @@ func (dm *daemon) follow(log io.Reader, ready chan<- error) {
 			dm.addresses[l.What] = l.Address
 		}
 	}
-	dm.cmd.Wait()
+	err := dm.cmd.Wait()
 	select {
-	case ready <- fmt.Errorf("rdmad did not start: %s", last):
+	case ready <- fmt.Errorf("rdmad did not start: %s (%w)", last, err):
 	default:
 	}
 }
@@ -141,7 +141,7 @@ func (d *demo) stop(ctx context.Context) error {
 
 // kill ends rdmad if it still runs.
 func (dm *daemon) kill() {
-	dm.cmd.Process.Kill()
+	_ = dm.cmd.Process.Kill() // it may have ended
 	<-dm.ended
 }
 

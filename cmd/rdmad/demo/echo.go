@@ -43,7 +43,7 @@ func (d *demo) dial(ctx context.Context, listener string, minChunk uint32) (*ses
 }
 
 func (s *session) close() {
-	s.Client.Close()
+	s.Close()
 	s.provider.Close()
 }
 

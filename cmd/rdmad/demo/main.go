@@ -77,9 +77,9 @@ func run(ctx context.Context, bin string, out io.Writer) (err error) {
 }
 
 // title begins a step.
-func (d *demo) title(format string, args ...any) {
+func (d *demo) title(what string) {
 	d.steps++
-	fmt.Fprintf(d.out, "\n%d. %s\n", d.steps, fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.out, "\n%d. %s\n", d.steps, what)
 }
 
 // say prints a line of a step.

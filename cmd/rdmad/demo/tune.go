@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // smallRead is the size of the READs while settings change: their replies fit
@@ -18,10 +17,10 @@ const smallRead = 2 << 10
 // traffic is a connection on which READs go on until it is stopped.
 type traffic struct {
 	s     *session
-	calls atomic.Uint64
 	stop  context.CancelFunc
 	ended sync.WaitGroup
-	err   error // valid after ended
+	calls int   // answered; valid after ended, as is
+	err   error // of the call that failed
 }
 
 func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
@@ -35,13 +34,14 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 		for ctx.Err() == nil && t.err == nil {
 			// A call begun is let finish, so that none is lost to the stop.
 			if t.err = s.read(context.WithoutCancel(ctx), smallRead); t.err == nil {
-				t.calls.Add(1)
+				t.calls++
 			}
 		}
 	})
 	return t, nil
 }
 
+// end stops the calls. It may be called again.
 func (t *traffic) end() {
 	t.stop()
 	t.ended.Wait()
@@ -65,7 +65,7 @@ func (d *demo) tune(ctx context.Context) error {
 		return err
 	}
 	defer t.end()
-	if err := d.during(ctx, t, "at inline.send_max=4096", false); err != nil {
+	if err := d.during(ctx, "at inline.send_max=4096", false); err != nil {
 		return err
 	}
 	if err := d.rdmactl(ctx, "connections", "list"); err != nil {
@@ -74,7 +74,7 @@ func (d *demo) tune(ctx context.Context) error {
 	if err := d.rdmactl(ctx, "settings", "set", "inline.send_max=1024"); err != nil {
 		return err
 	}
-	if err := d.during(ctx, t, "at inline.send_max=1024", true); err != nil {
+	if err := d.during(ctx, "at inline.send_max=1024", true); err != nil {
 		return err
 	}
 	if err := d.rdmactl(ctx, "connections", "list"); err != nil {
@@ -83,12 +83,20 @@ func (d *demo) tune(ctx context.Context) error {
 	if err := d.rdmactl(ctx, "settings", "set", "inline.send_max=unset"); err != nil {
 		return err
 	}
-	return d.during(ctx, t, "with that taken back", false)
+	if err := d.during(ctx, "with that taken back", false); err != nil {
+		return err
+	}
+	t.end()
+	if t.err != nil {
+		return t.err
+	}
+	d.say("%d calls made, every one answered with the right bytes", t.calls)
+	return nil
 }
 
 // during counts what a thousand calls and more cost, and checks that their
 // data moves by RDMA Write or does not.
-func (d *demo) during(ctx context.Context, t *traffic, when string, writes bool) error {
+func (d *demo) during(ctx context.Context, when string, writes bool) error {
 	before, err := d.counters(ctx)
 	if err != nil {
 		return err

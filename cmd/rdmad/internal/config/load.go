@@ -63,14 +63,14 @@ func Parse(file string, text []byte, o Options) (*Config, error) {
 func parseYAML(file string, text []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, more yaml.Node
-	if err := dec.Decode(&doc); err == io.EOF {
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
 		return nil, syntaxError(file, err)
 	}
 	if err := dec.Decode(&more); err == nil {
 		return nil, &Error{File: file, Line: more.Line, Msg: "a second YAML document; one file holds one configuration"}
-	} else if err != io.EOF {
+	} else if !errors.Is(err, io.EOF) {
 		return nil, syntaxError(file, err)
 	}
 	return doc.Content[0], nil

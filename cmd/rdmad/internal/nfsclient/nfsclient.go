@@ -43,10 +43,10 @@ const (
 	FileSync = 2
 )
 
-// Status is an NFS or MOUNT status other than success.
-type Status uint32
+// StatusError is an NFS or MOUNT status other than success.
+type StatusError uint32
 
-func (s Status) Error() string { return fmt.Sprintf("NFS status %d", uint32(s)) }
+func (s StatusError) Error() string { return fmt.Sprintf("NFS status %d", uint32(s)) }
 
 // Client makes calls for one user on one connection, which stays the
 // caller's.
@@ -73,7 +73,7 @@ func (c *Client) call(ctx context.Context, r *rpcrdma.Call) (xdr.Decoder, error)
 	}
 	d := xdr.NewDecoder(r.Reply)
 	if s := d.Uint32(); s != 0 && d.Err() == nil {
-		return d, Status(s)
+		return d, StatusError(s)
 	}
 	return d, d.Err()
 }

@@ -74,11 +74,11 @@ func TestFileThereAndBack(t *testing.T) {
 		if err := c.Remove(t.Context(), root, "file"); err != nil {
 			t.Error(err)
 		}
-		if _, _, err := c.Read(t.Context(), h, 0, buf, 0); !errors.Is(err, Status(70)) {
+		if _, _, err := c.Read(t.Context(), h, 0, buf, 0); !errors.Is(err, StatusError(70)) {
 			t.Errorf("reading what was removed: %v", err) // NFS3ERR_STALE
 		}
 	}
-	if _, err := c.Mount(t.Context(), "/elsewhere"); !errors.Is(err, Status(2)) {
+	if _, err := c.Mount(t.Context(), "/elsewhere"); !errors.Is(err, StatusError(2)) {
 		t.Errorf("mounting what is not exported: %v", err) // MNT3ERR_NOENT
 	}
 }
