@@ -115,8 +115,9 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown tells health watchers, lets calls in progress finish and closes
-// everything; when ctx ends first it cuts them off, and the error is ctx's.
-// Streams of events have to be ended by their hub.
+// everything. When ctx ends first it cuts them off, doesn't wait for them any
+// longer, and the error is ctx's. Streams of events have to be ended by their
+// hub.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	done := make(chan struct{})
@@ -129,7 +130,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		s.grpc.Stop()
-		<-done
 		return fmt.Errorf("control plane cut off calls in progress: %w", context.Cause(ctx))
 	}
 }

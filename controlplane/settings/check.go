@@ -44,7 +44,7 @@ func checkValues(v *Values) error {
 func (v *Values) unavailable() (Key, string) {
 	for _, k := range v.Keys().Keys() {
 		switch {
-		case k == CreditsPolicy && conn.CreditsPolicy(v.v[k]) == conn.CreditsAdaptive:
+		case k == CreditsPolicy && v.v[k] == uint32(conn.CreditsAdaptive):
 			return k, "adaptive: this rdmad knows fixed alone"
 		case keys[k].missing != "" && !(k == CreditsBackchannel && v.v[k] == 0):
 			return k, keys[k].missing
@@ -62,7 +62,7 @@ func (k Key) outOfRange(value uint32) string {
 			return "must be on or off"
 		}
 	case policy:
-		if conn.CreditsPolicy(value) > conn.CreditsAdaptive {
+		if value > uint32(conn.CreditsAdaptive) {
 			return "must be fixed or adaptive"
 		}
 	case number:

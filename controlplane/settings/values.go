@@ -72,7 +72,7 @@ func (v *Values) Format(k Key) string {
 		return "on"
 	case keys[k].kind == flag:
 		return "off"
-	case keys[k].kind == policy && conn.CreditsPolicy(value) == conn.CreditsAdaptive:
+	case keys[k].kind == policy && value == uint32(conn.CreditsAdaptive):
 		return "adaptive"
 	case keys[k].kind == policy:
 		return "fixed"

@@ -1,0 +1,119 @@
+package grpcapi_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/grpcapi"
+	"github.com/rdmad/rdmad/controlplane/planetest"
+	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a server over a plane, and a client of it.
+type bench struct {
+	plane    *planetest.Plane
+	server   *grpcapi.Server
+	registry *prometheus.Registry
+	log      *safeBuffer
+	client   *grpc.ClientConn
+	stopHub  context.CancelFunc
+}
+
+// safeBuffer is a log that can be read while it is written.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// start serves plane, or view of it when that isn't nil, to watchers with
+// queues of so many events.
+func start(t *testing.T, plane *planetest.Plane, view grpcapi.Plane, queue int) *bench {
+	t.Helper()
+	b := &bench{plane: plane, registry: prometheus.NewRegistry(), log: &safeBuffer{}}
+	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	initial := rpcrdma.DefaultSettings()
+	store, err := desired.New(plane, log, &initial, []string{"credits.max"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane.Use(store.Resolve)
+	if view == nil {
+		view = plane
+	}
+	hub := watch.NewHub(plane, store, log, queue, 4)
+	b.server, err = grpcapi.New(grpcapi.Config{
+		Plane: view, Store: store, Hub: hub, Logger: log, Registerer: b.registry,
+		Version: "v1.2.3", Started: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	b.stopHub = cancel
+	running.Go(func() { hub.Run(ctx) })
+	l := bufconn.Listen(64 << 10)
+	running.Go(func() {
+		if err := b.server.Serve(l); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	b.client, err = grpc.NewClient("passthrough:///bufconn",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		b.client.Close()
+		if err := b.server.Shutdown(context.Background()); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		running.Wait()
+	})
+	return b
+}
+
+// smallPlane has a listener and two connections, of which the second's peer
+// doesn't take remote invalidation.
+func smallPlane() *planetest.Plane {
+	p := &planetest.Plane{}
+	p.Listen("nfs", "127.0.0.1:20049")
+	p.Connect(planetest.Peer{
+		ID: "1", Listener: "nfs", Address: "192.0.2.7:1001",
+		Stats: rpcrdma.Stats{Calls: 3, Replies: 2, Sends: 2, SendsWithInvalidate: 1, RDMAReads: 4, RDMAWrites: 5, Errors: 1},
+	})
+	p.Connect(planetest.Peer{
+		ID: "2", Listener: "nfs", Address: "[::ffff:192.0.2.8]:1002", NoInvalidation: true, State: dataplane.StateDraining,
+	})
+	return p
+}
