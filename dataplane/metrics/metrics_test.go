@@ -39,6 +39,7 @@ func sample() fixed {
 		Totals: rpcrdma.Stats{
 			Calls: 4, Replies: 5, ReverseCalls: 6, RDMAReads: 7, RDMAWrites: 8, Sends: 9,
 			SendsWithInvalidate: 10, Receives: 11, Errors: 12, BytesReceived: 13, BytesSent: 14,
+			Dropped: 16, Ignored: 17, Duplicates: 18,
 		},
 		Failed: 15,
 	}
@@ -65,12 +66,21 @@ rdmad_connections_accepted_total{listener="nfs"} 2
 # HELP rdmad_connections_refused_total Connections that were refused or failed while being made.
 # TYPE rdmad_connections_refused_total counter
 rdmad_connections_refused_total{listener="nfs"} 3
+# HELP rdmad_duplicate_calls_total Calls dropped because their XID was in progress.
+# TYPE rdmad_duplicate_calls_total counter
+rdmad_duplicate_calls_total{listener="nfs"} 18
 # HELP rdmad_errors_total Protocol errors by peers and transport errors.
 # TYPE rdmad_errors_total counter
 rdmad_errors_total{listener="nfs"} 12
 # HELP rdmad_listener_info A listener, by provider, address and service.
 # TYPE rdmad_listener_info gauge
 rdmad_listener_info{address="127.0.0.1:20049",listener="nfs",provider="softiwarp",service="export"} 1
+# HELP rdmad_messages_dropped_total Messages too short to be answered.
+# TYPE rdmad_messages_dropped_total counter
+rdmad_messages_dropped_total{listener="nfs"} 16
+# HELP rdmad_messages_ignored_total Messages that called for no answer.
+# TYPE rdmad_messages_ignored_total counter
+rdmad_messages_ignored_total{listener="nfs"} 17
 # HELP rdmad_rdma_reads_total RDMA Reads made.
 # TYPE rdmad_rdma_reads_total counter
 rdmad_rdma_reads_total{listener="nfs"} 7

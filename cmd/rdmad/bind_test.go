@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// An export without the right to read it, tried as an ordinary user even when
+// the tests run as root.
+func TestUnreadableExport(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "rdmad")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"rdmad": string(text),
+		"c.yaml": `
+control: {listen: "127.0.0.1:0"}
+metrics: {listen: ""}
+services: [{name: data, nfs: {path: srv}}]
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "srv"), 0); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "--config", "c.yaml")
+	cmd.Dir = dir
+	if os.Geteuid() == 0 {
+		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 2 {
+		t.Errorf("ended with %v, want exit code 2", err)
+	}
+	if want := "rdmad: service data: open srv: permission denied\n"; stderr.String() != want {
+		t.Errorf("said %q, want %q", stderr.String(), want)
+	}
+}
+
+func TestBindErrorIsShort(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}, "listener a h:1: address already in use"},
+		{fmt.Errorf("rpcrdma: listen on h:1: %w", syscall.EADDRNOTAVAIL), "listener a h:1: cannot assign requested address"},
+		{&net.OpError{Op: "listen", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "h", Server: "192.0.2.1:53"}}, "listener a h:1: no such host"},
+		{errors.New("something else"), "listener a h:1: something else"},
+	} {
+		if got := bindError("listener a", "h:1", c.err); got.Error() != c.want {
+			t.Errorf("%v, want %s", got, c.want)
+		}
+	}
+}
+
+func TestStateIsPrivateAndLocked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	first, err := openState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "lock")} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	want := fmt.Sprintf("state.path: %s is in use by another rdmad (process %d)", dir, os.Getpid())
+	if _, err := openState(dir); err == nil || err.Error() != want {
+		t.Errorf("opened twice: %v, want %s", err, want)
+	}
+	first.close()
+	second, err := openState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.close()
+}
