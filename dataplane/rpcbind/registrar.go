@@ -1,0 +1,215 @@
+package rpcbind
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+)
+
+// DefaultInterval is the time between two looks at what rpcbind has.
+const DefaultInterval = 30 * time.Second
+
+const (
+	// firstPause is the pause after a first failure; it doubles up to the
+	// interval.
+	firstPause = time.Second
+	// lookTimeout bounds a look as a whole.
+	lookTimeout = 10 * time.Second
+)
+
+// Config is what a Registrar is made with. Zero values give the defaults.
+type Config struct {
+	Registrations []Registration
+	Logger        *slog.Logger
+	Endpoints     []Endpoint    // DefaultEndpoints
+	Interval      time.Duration // DefaultInterval
+}
+
+// Registrar keeps registrations in rpcbind. Only one goroutine at a time may
+// call its methods.
+type Registrar struct {
+	log       *slog.Logger
+	endpoints []Endpoint
+	interval  time.Duration
+	dial      dialFunc
+
+	// entries and away belong to run until it has ended.
+	entries []entry
+	away    string // why rpcbind could not be asked, as logged last
+
+	cut     context.CancelFunc // ends a look in progress; nil before Start
+	closing chan struct{}
+	done    chan struct{} // closed when run has ended
+}
+
+// New checks the registrations and registers nothing yet. Two addresses for
+// the same program, version and transport are an error.
+func New(cfg Config) (*Registrar, error) {
+	all, err := entries(cfg.Registrations, strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		return nil, err
+	}
+	r := &Registrar{
+		log:       cfg.Logger,
+		endpoints: cfg.Endpoints,
+		interval:  cfg.Interval,
+		dial:      new(net.Dialer).DialContext,
+		entries:   all,
+		closing:   make(chan struct{}),
+		done:      make(chan struct{}),
+	}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	if r.endpoints == nil {
+		r.endpoints = DefaultEndpoints()
+	}
+	if r.interval <= 0 {
+		r.interval = DefaultInterval
+	}
+	return r, nil
+}
+
+// Start registers from now on, in a goroutine of its own. It is called once at
+// most.
+func (r *Registrar) Start() {
+	var ctx context.Context
+	ctx, r.cut = context.WithCancel(context.Background())
+	go r.run(ctx)
+}
+
+// run looks until the Registrar is closed.
+func (r *Registrar) run(ctx context.Context) {
+	defer close(r.done)
+	pause := firstPause
+	for {
+		wait := r.interval
+		if r.look(ctx) != nil {
+			wait = min(pause, r.interval)
+			pause = wait * 2
+		} else {
+			pause = firstPause
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-r.closing:
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// look registers what rpcbind does not have, and logs what has changed.
+func (r *Registrar) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	c, held, err := r.ask(ctx)
+	if err == nil {
+		defer c.close()
+		err = r.ensureAll(ctx, c, held)
+	}
+	if errors.As(err, new(*TakenError)) {
+		r.reportAway(nil)
+	} else {
+		r.reportAway(err)
+	}
+	return err
+}
+
+// ensureAll sees to each entry. It goes on after a *TakenError, which it
+// returns in the end, and gives up at any other.
+func (r *Registrar) ensureAll(ctx context.Context, c *client, held []mapping) error {
+	var taken error
+	for i := range r.entries {
+		e := &r.entries[i]
+		err := r.ensure(ctx, c, held, e)
+		if err != nil && !errors.As(err, new(*TakenError)) {
+			return err
+		}
+		r.report(e, c, err)
+		if err != nil {
+			taken = err
+		}
+	}
+	return taken
+}
+
+// ask connects to rpcbind and lists what it has.
+func (r *Registrar) ask(ctx context.Context) (*client, []mapping, error) {
+	c, err := connect(ctx, r.dial, r.endpoints)
+	if err != nil {
+		return nil, nil, err
+	}
+	held, err := c.dump(ctx)
+	if err != nil {
+		c.close()
+		return nil, nil, err
+	}
+	return c, held, nil
+}
+
+// ensure registers an entry that rpcbind does not have.
+func (r *Registrar) ensure(ctx context.Context, c *client, held []mapping, e *entry) error {
+	if m := find(held, e); m != nil {
+		if m.address == e.address {
+			return nil
+		}
+		return &TakenError{What: e.String(), Program: e.program, Version: e.version, Address: m.address, Owner: m.owner}
+	}
+	e.registered = false
+	ok, err := c.set(ctx, &e.mapping)
+	if err == nil && !ok {
+		err = &TakenError{What: e.String(), Program: e.program, Version: e.version}
+	}
+	return err
+}
+
+// find gives the mapping that has e's place, nil when it is free.
+func find(held []mapping, e *entry) *mapping {
+	for i := range held {
+		if e.same(&held[i]) {
+			return &held[i]
+		}
+	}
+	return nil
+}
+
+// report logs an entry's state when it is another than before.
+func (r *Registrar) report(e *entry, c *client, err error) {
+	if err == nil {
+		if !e.registered {
+			r.log.Info("registered with rpcbind", "program", e.program, "version", e.version,
+				"netid", e.netid, "address", e.bound.String(), "rpcbind", c.at.String())
+		}
+		e.registered, e.problem = true, ""
+		return
+	}
+	e.registered = false
+	if text := err.Error(); text != e.problem {
+		e.problem = text
+		r.log.Warn("not registered with rpcbind, trying on", "error", text)
+	}
+}
+
+// reportAway logs that rpcbind can't be used, and that it can again. err is
+// nil when it can.
+func (r *Registrar) reportAway(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	switch {
+	case text == r.away || errors.Is(err, context.Canceled): // the latter by Close
+		return
+	case err != nil:
+		r.log.Warn("can't register with rpcbind, trying on", "error", text)
+	default:
+		r.log.Info("rpcbind answers again")
+	}
+	r.away = text
+}

@@ -1,0 +1,79 @@
+package rpcbind
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Registration says where a version of a program answers.
+type Registration struct {
+	Program, Version uint32
+	Transport        Transport
+	// Address is as it was bound. On [::] a service answers IPv4 as well, so
+	// that it is registered for both.
+	Address netip.AddrPort
+}
+
+// entry is what rpcbind shall have, and how that stands.
+type entry struct {
+	mapping
+	bound      netip.AddrPort
+	registered bool   // rpcbind had it when last asked
+	problem    string // why not, as logged last
+}
+
+// same says whether m is for the same program, version and transport.
+func (e *entry) same(m *mapping) bool {
+	return m.program == e.program && m.version == e.version && m.netid == e.netid
+}
+
+// String names the entry in messages.
+func (e *entry) String() string {
+	return fmt.Sprintf("program %d version %d on %s", e.program, e.version, e.netid)
+}
+
+// entries gives the entries for the registrations, each once, or an error when
+// two want different addresses for the same program, version and transport.
+func entries(list []Registration, owner string) ([]entry, error) {
+	var all []entry
+	for _, r := range list {
+		for _, addr := range families(r.Address) {
+			var err error
+			e := entry{bound: addr, mapping: mapping{
+				program: r.Program,
+				version: r.Version,
+				netid:   r.Transport.netid(addr.Addr()),
+				address: universal(addr),
+				owner:   owner,
+			}}
+			if all, err = add(all, e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// families splits an address into one for each address family.
+func families(a netip.AddrPort) []netip.AddrPort {
+	addr := a.Addr().Unmap()
+	out := []netip.AddrPort{netip.AddrPortFrom(addr, a.Port())}
+	if addr == netip.IPv6Unspecified() {
+		out = append(out, netip.AddrPortFrom(netip.IPv4Unspecified(), a.Port()))
+	}
+	return out
+}
+
+func add(all []entry, e entry) ([]entry, error) {
+	for i := range all {
+		if !all[i].same(&e.mapping) {
+			continue
+		}
+		if all[i].address == e.address {
+			return all, nil
+		}
+		return nil, fmt.Errorf("rpcbind: %v is to be at %v and at %v, but rpcbind holds one address for it: register one of the two",
+			&e, all[i].bound, e.bound)
+	}
+	return append(all, e), nil
+}
