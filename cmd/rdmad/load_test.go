@@ -120,12 +120,11 @@ func TestDrainUnderLoad(t *testing.T) {
 		c := r.dial(p.addresses["echo"])
 		for j := range depth {
 			load.Go(func() {
-				rng := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+				bytesOf := rand.NewChaCha8([32]byte{byte(i), byte(j)})
+				size := rand.New(bytesOf)
 				for n := 0; ; n++ {
-					payload := make([]byte, rng.IntN(20000))
-					for k := range payload {
-						payload[k] = byte(rng.Uint32())
-					}
+					payload := make([]byte, size.IntN(20000))
+					bytesOf.Read(payload)
 					call := echoCall(payload)
 					if err := c.Call(t.Context(), call); err != nil {
 						return // the connection has ended
