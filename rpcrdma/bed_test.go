@@ -44,7 +44,8 @@ type bed struct {
 	p        rdmacm.Provider
 	l        *rpcrdma.Listener
 	settings rpcrdma.Settings
-	conns    chan *rpcrdma.Conn
+	conns    chan *rpcrdma.Conn // as they are accepted
+	all      []*rpcrdma.Conn    // until the listener is closed, the accepting goroutine's
 }
 
 type bedConfig struct {
@@ -76,8 +77,7 @@ func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
 	t.Cleanup(func() {
 		l.Close()
 		accepting.Wait()
-		close(b.conns)
-		for c := range b.conns {
+		for _, c := range b.all {
 			c.Close()
 		}
 		cancel()
@@ -106,6 +106,7 @@ func (b *bed) accept(h oncrpc.Handler) {
 			b.t.Errorf("accept: %v", err)
 			continue
 		}
+		b.all = append(b.all, c)
 		b.conns <- c
 	}
 }
@@ -126,7 +127,5 @@ func (b *bed) dial(change func(*rpcrdma.Settings)) (*rpcrdma.Client, *rpcrdma.Co
 			b.t.Errorf("close client: %v", err)
 		}
 	})
-	conn := <-b.conns
-	b.t.Cleanup(func() { conn.Close() })
-	return c, conn
+	return c, <-b.conns
 }
