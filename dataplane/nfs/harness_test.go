@@ -23,16 +23,16 @@ import (
 )
 
 // TestMain leaves out what this process has no right to: tests named TestRoot…
-// need root, those named TestMount… may mount, too. As root,
+// need root, those named TestPrivileged… the right to mount, too. As root,
 // TestRootRunsAllAsUser runs the others once more as another user.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	switch given := flag.Lookup("test.skip").Value.String(); {
 	case given != "":
 	case !isRoot:
-		leaveOut("^Test(Root|Mount)")
+		leaveOut("^Test(Root|Privileged)")
 	case !mayMount():
-		leaveOut("^TestMount")
+		leaveOut("^TestPrivileged")
 	}
 	var err error
 	if stateDir, err = os.MkdirTemp("", "nfs-state"); err != nil {

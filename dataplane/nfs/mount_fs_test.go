@@ -22,7 +22,7 @@ var fileSystems = map[string]func(t *testing.T, dir string) (mountOptions string
 }
 
 // The whole of a file's life, on every file system at hand.
-func TestMountFileSystems(t *testing.T) {
+func TestPrivilegedFileSystems(t *testing.T) {
 	for name, prepare := range fileSystems {
 		t.Run(name, func(t *testing.T) {
 			dir := tempDir(t)
@@ -105,7 +105,7 @@ func fileLife(t *testing.T, dir string, opt options) {
 }
 
 // Another file system within the export is not part of it.
-func TestMountIsNotCrossed(t *testing.T) {
+func TestPrivilegedMountsAreNotCrossed(t *testing.T) {
 	eachMode(t, func(t *testing.T, opt options) {
 		x := serve(t, opt)
 		must(t, os.Mkdir(x.path("m"), 0o755))

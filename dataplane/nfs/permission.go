@@ -1,6 +1,10 @@
 package nfs
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
+)
 
 // Rights, as in faccessat(2).
 const (
@@ -21,7 +25,7 @@ func (s *Server) permitted(o *object, c *cred, mask uint32) error {
 
 // ask is permitted on a thread that acts for the caller already.
 func (s *Server) ask(o *object, c *cred, mask uint32) error {
-	err := unix.Faccessat2(o.path, "", mask, unix.AT_EACCESS|unix.AT_EMPTY_PATH)
+	err := posix.Access(o.path, mask)
 	if err == unix.ENOSYS || err == unix.EINVAL {
 		return s.permittedByMode(o, c, mask)
 	}

@@ -18,7 +18,7 @@ func (s *Server) object(handle []byte) (*object, error) {
 	o := s.cache.get(&h, epoch)
 	if o == nil {
 		var err error
-		if o, err = s.load(&h); err != nil {
+		if o, err = s.load(h); err != nil {
 			return nil, err
 		}
 	}
@@ -35,8 +35,8 @@ func (s *Server) object(handle []byte) (*object, error) {
 }
 
 // load opens the object of a handle.
-func (s *Server) load(h *fh.Handle) (*object, error) {
-	id, err := s.codec.Open(h)
+func (s *Server) load(h fh.Handle) (*object, error) {
+	id, err := s.codec.Open(&h)
 	switch err {
 	case nil:
 	case fh.ErrForeign:
@@ -44,7 +44,7 @@ func (s *Server) load(h *fh.Handle) (*object, error) {
 	default:
 		return nil, errBadHandle
 	}
-	fd, err := s.locate.open(&id, h)
+	fd, err := s.locate.open(&id, &h)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Server) load(h *fh.Handle) (*object, error) {
 		}
 		return nil, err
 	}
-	return s.cache.put(s.newObject(*h, fd, &st), s.epoch.Load()), nil
+	return s.cache.put(s.newObject(h, fd, &st), s.epoch.Load()), nil
 }
 
 // directory finds a directory whose names are about to be used.
@@ -100,11 +100,16 @@ func (s *Server) child(dir *object, fd int, name string, st *unix.Stat_t, writab
 	}
 	h := s.codec.Seal(&id)
 	s.locate.learn(&dir.handle, &h, name)
-	o := s.newObject(h, fd, st)
+	epoch := s.epoch.Load()
+	o := s.cache.get(&h, epoch)
+	if o != nil {
+		unix.Close(fd) //nolint:errcheck // nothing was written
+		return o, nil
+	}
+	o = s.newObject(h, fd, st)
 	if writable {
 		o.adopt()
 	}
-	epoch := s.epoch.Load()
 	o.verified.Store(uint64(epoch) + 1)
 	return s.cache.put(o, epoch), nil
 }

@@ -104,7 +104,7 @@ func (id *ID) Bytes() []byte { return id.b[:id.n] }
 type Codec struct {
 	export uint32
 	fsid   uint64
-	macs   sync.Pool // of hash.Hash
+	macs   sync.Pool // of *mac
 }
 
 // NewCodec derives the codec of the export whose root directory is root from
@@ -115,7 +115,7 @@ func NewCodec(key [KeySize]byte, root *ID) *Codec {
 	m.Write(root.Bytes())
 	secret := m.Sum(nil)
 	c := &Codec{}
-	c.macs.New = func() any { return hmac.New(sha256.New, secret) }
+	c.macs.New = func() any { return &mac{hash: hmac.New(sha256.New, secret)} }
 	sum := c.sum([]byte("export"))
 	c.export = binary.BigEndian.Uint32(sum[:])
 	c.fsid = binary.BigEndian.Uint64(sum[4:])
@@ -166,11 +166,21 @@ func (c *Codec) Open(h *Handle) (ID, error) {
 	return id, nil
 }
 
-func (c *Codec) sum(b []byte) (sum [sha256.Size]byte) {
-	m := c.macs.Get().(hash.Hash)
-	m.Reset()
-	m.Write(b)
-	m.Sum(sum[:0])
+// mac computes checksums. Input and output are its own, so that nothing else
+// escapes to the heap.
+type mac struct {
+	hash hash.Hash
+	in   [MaxSize]byte
+	out  [sha256.Size]byte
+}
+
+// sum is the checksum of b, which is not longer than a handle.
+func (c *Codec) sum(b []byte) [sha256.Size]byte {
+	m := c.macs.Get().(*mac)
+	m.hash.Reset()
+	m.hash.Write(m.in[:copy(m.in[:], b)])
+	m.hash.Sum(m.out[:0])
+	sum := m.out
 	c.macs.Put(m)
 	return sum
 }

@@ -1,0 +1,164 @@
+package nfs
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+)
+
+// The number of open descriptors is bounded, and what was closed is opened
+// again when needed.
+func TestCacheIsBounded(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		const limit = 40
+		x := serve(t, opt, func(c *Config) { c.MaxOpenFiles = limit })
+		c := x.me()
+		root := c.root()
+		var files [][]byte
+		for i := range 200 {
+			f := c.mkfile(root, fmt.Sprint("f", i))
+			c.write(f, 0, []byte{byte(i)}, nfsv3.UNSTABLE)
+			files = append(files, f)
+			if n := x.cache.files.Load(); n > limit+2 {
+				t.Fatalf("%d descriptors open, %d allowed", n, limit)
+			}
+		}
+		for i, f := range files {
+			if got, status := c.read(f, 0, 10); status != nfsv3.NFS3_OK || len(got.Data) != 1 || got.Data[0] != byte(i) {
+				t.Fatalf("file %d: %v, %+v", i, status, got)
+			}
+			if n := x.cache.files.Load(); n > limit+2 {
+				t.Fatalf("%d descriptors open, %d allowed", n, limit)
+			}
+		}
+	})
+}
+
+// The least recently used object goes first, and none in use.
+func TestCacheOrder(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	sh := x.cache.shard(&o.handle)
+	all := func(*object) bool { return true }
+	for {
+		victim := sh.evict(all)
+		if victim == nil {
+			break
+		}
+		if victim == o {
+			t.Fatal("an object in use was evicted")
+		}
+		victim.flushAndRelease()
+	}
+	if sh.objects[o.handle] != o {
+		t.Error("the object in use is not there any more")
+	}
+}
+
+// Unused files are closed after a while, used ones are not.
+func TestIdleFilesAreClosed(t *testing.T) {
+	base := tempDir(t)
+	synctest.Test(t, func(t *testing.T) {
+		x := serveIn(t, base, options{}, func(c *Config) { c.IdleClose = 8 * time.Second })
+		defer x.Close()
+		c := x.me()
+		root := c.root()
+		c.mkfile(root, "idle")
+		busy := c.mkfile(root, "busy")
+		before := x.cache.files.Load()
+		for range 7 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			c.want(1, argsFor(1, busy), nfsv3.NFS3_OK)
+		}
+		if n := x.cache.files.Load(); n != before {
+			t.Fatalf("%d files open before the time, %d at first", n, before)
+		}
+		for range 4 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			c.want(1, argsFor(1, busy), nfsv3.NFS3_OK)
+		}
+		if n := x.cache.files.Load(); n != before-1 {
+			t.Errorf("%d files open, %d at first: the idle one should be closed", n, before)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := x.cache.files.Load(); n != 1 {
+			t.Errorf("%d files open after a minute, want the root alone", n)
+		}
+	})
+}
+
+// Many clients at once on few objects, with a cache that is too small.
+func TestConcurrentUse(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt, func(c *Config) { c.MaxOpenFiles = minFiles })
+		root := x.me().root()
+		rounds := 60
+		if testing.Short() {
+			rounds = 20
+		}
+		var wg sync.WaitGroup
+		for g := range 8 {
+			c := x.me()
+			wg.Go(func() { churn(t, c, root, g, rounds) })
+		}
+		wg.Wait()
+		if left, err := os.ReadDir(x.dir); err != nil || len(left) != 0 {
+			t.Errorf("%d names are left, %v", len(left), err)
+		}
+	})
+}
+
+// churn makes, writes, renames, lists and removes a directory and its files.
+func churn(t *testing.T, c *client, root []byte, g, rounds int) {
+	name := fmt.Sprint("dir", g)
+	for i := range rounds {
+		d := c.mkdir(root, name)
+		f := c.mkfile(d, "f")
+		data := []byte(fmt.Sprint(g, i))
+		if _, status := c.write(f, 0, data, nfsv3.UNSTABLE); status != nfsv3.NFS3_OK {
+			t.Errorf("WRITE: %v", status)
+		}
+		c.want(14, &nfsv3.Rename3args{From: in(d, "f"), To: in(root, name+"f")}, nfsv3.NFS3_OK)
+		if got, status := c.read(f, 0, 100); status != nfsv3.NFS3_OK || string(got.Data) != string(data) {
+			t.Errorf("READ: %v", status)
+		}
+		if p := c.readdirplus(root, 0, [8]byte{}, 8192, 8192); p.status != nfsv3.NFS3_OK {
+			t.Errorf("READDIRPLUS: %v", p.status)
+		}
+		c.want(12, &nfsv3.Remove3args{Object: in(root, name+"f")}, nfsv3.NFS3_OK)
+		c.want(1, argsFor(1, f), nfsv3.NFS3ERR_STALE)
+		c.want(13, &nfsv3.Rmdir3args{Object: in(root, name)}, nfsv3.NFS3_OK)
+	}
+}
+
+// Close may come while calls run; later ones are refused.
+func TestClose(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	o, err := x.object(f)
+	must(t, err)
+	must(t, x.Close())
+	must(t, x.Close())
+	if _, err := o.reader(); err != nil {
+		t.Errorf("a call that runs lost its file: %v", err)
+	}
+	o.release()
+	if _, err := c.raw(Program, Version, 0, 1, payload(root, "")); err != error(errClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}

@@ -1,0 +1,161 @@
+package nfs
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// again makes a call with an XID of the test's own.
+func (c *client) again(xid, proc uint32, args io.WriterTo) nfsv3.Nfsstat3 {
+	c.x.t.Helper()
+	var b bytes.Buffer
+	_, err := args.WriteTo(&b)
+	must(c.x.t, err)
+	out, err := c.raw(Program, Version, proc, xid, oncrpc.Payload{Stream: b.Bytes()})
+	must(c.x.t, err)
+	status, err := checkResults(proc, out)
+	must(c.x.t, err)
+	return status
+}
+
+// A call that is sent again, from another port, gets its first reply and has
+// no second effect.
+func TestCallsSentAgain(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	c.mkfile(root, "name")
+	elsewhere := x.me()
+	elsewhere.peer = netip.AddrPortFrom(c.peer.Addr(), 999)
+	xid := uint32(1 << 20)
+	steps := []struct {
+		proc uint32
+		args io.WriterTo
+		anew nfsv3.Nfsstat3 // what a new call would get
+	}{
+		{12, argsFor(12, root), nfsv3.NFS3ERR_NOENT},
+		{8, argsFor(8, root), nfsv3.NFS3ERR_EXIST},
+		{14, argsFor(14, root), nfsv3.NFS3ERR_NOENT},
+		{9, argsFor(9, root), nfsv3.NFS3ERR_EXIST},
+		{13, argsFor(13, root), nfsv3.NFS3ERR_NOENT},
+		{15, &nfsv3.Link3args{File: fhOf(f), Link: in(root, "link")}, nfsv3.NFS3ERR_EXIST},
+		{10, argsFor(10, root), nfsv3.NFS3ERR_EXIST},
+	}
+	for _, s := range steps {
+		xid++
+		if got := c.again(xid, s.proc, s.args); got != nfsv3.NFS3_OK {
+			t.Fatalf("%s: %v", procedureNames[s.proc], got)
+		}
+		if got := elsewhere.again(xid, s.proc, s.args); got != nfsv3.NFS3_OK {
+			t.Errorf("%s again: %v", procedureNames[s.proc], got)
+		}
+		if got := c.again(xid+1000, s.proc, s.args); got != s.anew {
+			t.Errorf("%s anew: %v, want %v", procedureNames[s.proc], got, s.anew)
+		}
+	}
+}
+
+// Only what is the same in all that counts is the same call.
+func TestOtherCallsAreOthers(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	if got := c.again(7, 9, argsFor(9, root)); got != nfsv3.NFS3_OK {
+		t.Fatal(got)
+	}
+	stranger := x.me()
+	stranger.peer = netip.MustParseAddrPort("192.0.2.9:700")
+	if got := stranger.again(7, 9, argsFor(9, root)); got != nfsv3.NFS3ERR_EXIST {
+		t.Errorf("another client: %v", got)
+	}
+	user := x.as(4711, 4711)
+	if got := user.again(7, 9, argsFor(9, root)); got == nfsv3.NFS3_OK {
+		t.Errorf("another user: %v", got)
+	}
+	other := &nfsv3.Mkdir3args{Where: in(root, "name"), Attributes: withMode(0o700)}
+	if got := c.again(7, 9, other); got != nfsv3.NFS3ERR_EXIST {
+		t.Errorf("other arguments: %v", got)
+	}
+	if got := c.again(7, 13, argsFor(13, root)); got != nfsv3.NFS3_OK {
+		t.Errorf("another procedure: %v", got)
+	}
+}
+
+func TestReplyCacheIsBounded(t *testing.T) {
+	c := newReplyCache()
+	for i := range uint32(3 * maxReplies) {
+		if _, first := c.enter(callID{xid: i}); !first {
+			t.Fatalf("call %d was there", i)
+		}
+		if len(c.byID) > maxReplies {
+			t.Fatalf("%d replies are kept", len(c.byID))
+		}
+	}
+	if _, first := c.enter(callID{xid: 3*maxReplies - 1}); first {
+		t.Error("the last call was forgotten")
+	}
+	if _, first := c.enter(callID{xid: 0}); !first {
+		t.Error("the first call is remembered")
+	}
+}
+
+func TestRepliesAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplyCache()
+		id := callID{xid: 1}
+		c.enter(id)
+		time.Sleep(replyAge - 1)
+		if _, first := c.enter(id); first {
+			t.Error("forgotten too early")
+		}
+		time.Sleep(2)
+		if _, first := c.enter(id); !first {
+			t.Error("remembered too long")
+		}
+		for i := range uint32(maxReplies) { // drops both entries of that call
+			c.enter(callID{xid: 2 + i})
+		}
+		if len(c.byID) > maxReplies {
+			t.Errorf("%d replies are kept", len(c.byID))
+		}
+	})
+}
+
+// A copy that comes while the first call is at work waits for its reply, or
+// for the end of its own connection.
+func TestCopyWaitsForTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplyCache()
+		call := &oncrpc.Call{XID: 1, Procedure: 12}
+		e, _ := c.enter(c.identify(call))
+		ctx, cancel := context.WithCancel(context.Background())
+		replies := make(chan error, 2)
+		second := &request{ctx: context.Background(), call: call, reply: &oncrpc.Reply{Stream: []byte("head")}}
+		go func() { replies <- c.serve(second) }()
+		third := &request{ctx: ctx, call: call, reply: &oncrpc.Reply{}}
+		go func() { replies <- c.serve(third) }()
+		synctest.Wait()
+		if len(replies) != 0 {
+			t.Fatal("a copy did not wait")
+		}
+		cancel()
+		if err := <-replies; err != context.Canceled {
+			t.Errorf("the copy of a connection that ended: %v", err)
+		}
+		e.reply = []byte("tail")
+		close(e.done)
+		if err := <-replies; err != nil || string(second.reply.Stream) != "headtail" {
+			t.Errorf("the copy: %v, %q", err, second.reply.Stream)
+		}
+	})
+}

@@ -1,0 +1,151 @@
+package nfs
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/mount"
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+func TestMountPaths(t *testing.T) {
+	x := serve(t, options{})
+	must(t, os.MkdirAll(x.path("sub/deeper"), 0o755))
+	must(t, os.WriteFile(x.path("file"), nil, 0o644))
+	c := x.me()
+	root := c.root()
+	sub := c.mustLookup(root, "sub")
+	deeper := c.mustLookup(sub, "deeper")
+	for path, want := range map[string][]byte{
+		"/": root, "/export": root, "/export/": root, x.dir: root, "/" + filepath.Base(x.dir): root, "//export": nil,
+		"/export/sub": sub, "/export//sub/": sub, "/export/./sub/deeper": deeper, x.dir + "/sub": sub, "/sub": sub,
+	} {
+		if h, status := c.mnt(path); !bytes.Equal(h, want) {
+			t.Errorf("%s: %v, another handle", path, mount.Mountstat3_name[status])
+		}
+	}
+	for path, want := range map[string]mount.Mountstat3{
+		"": mount.MNT3ERR_INVAL, "export": mount.MNT3ERR_INVAL, "/exp\x00": mount.MNT3ERR_INVAL,
+		"/none": mount.MNT3ERR_NOENT, "/export2": mount.MNT3ERR_NOENT, "/export/file": mount.MNT3ERR_NOTDIR,
+		"/export/file/x": mount.MNT3ERR_NOTDIR, "/export/..": mount.MNT3ERR_ACCES, "/export/sub/../..": mount.MNT3ERR_ACCES,
+		"/" + strings.Repeat("x", 300): mount.MNT3ERR_NAMETOOLONG, "/" + strings.Repeat("x/", 600): mount.MNT3ERR_NAMETOOLONG,
+	} {
+		if _, status := c.mnt(path); status != want {
+			t.Errorf("%.20q: %v, want %v", path, mount.Mountstat3_name[status], mount.Mountstat3_name[want])
+		}
+	}
+}
+
+func (c *client) mountCall(version, proc uint32, args []byte) *bytes.Reader {
+	c.x.t.Helper()
+	out, err := c.raw(MountProgram, version, proc, 1, oncrpc.Payload{Stream: args})
+	must(c.x.t, err)
+	return bytes.NewReader(out)
+}
+
+func (c *client) dump() string {
+	c.x.t.Helper()
+	var b strings.Builder
+	for e := decoded(c, c.mountCall(3, mountDump, nil), mount.ReadMountlist); e != nil; e = e.MlNext {
+		fmt.Fprintf(&b, "%s:%s ", e.MlHostname, e.MlDirectory)
+	}
+	return b.String()
+}
+
+func TestMountList(t *testing.T) {
+	x := serve(t, options{})
+	must(t, os.Mkdir(x.path("sub"), 0o755))
+	a, b := x.me(), x.me()
+	b.peer = netip.MustParseAddrPort("[2001:db8::1]:700")
+	steps := []struct {
+		do   func()
+		want string
+	}{
+		{func() {}, ""},
+		{func() { a.mnt("/export"); a.mnt("/export"); a.mnt("/none") }, "192.0.2.1:/export "},
+		{func() { b.mnt("/export"); a.mnt("/export/sub") }, "192.0.2.1:/export 2001:db8::1:/export 192.0.2.1:/export/sub "},
+		{func() { a.mountCall(3, mountUmnt, xdr.AppendString(nil, "/export")) }, "2001:db8::1:/export 192.0.2.1:/export/sub "},
+		{func() { a.mountCall(3, mountUmntAll, nil) }, "2001:db8::1:/export "},
+	}
+	for i, s := range steps {
+		s.do()
+		if got := a.dump(); got != s.want {
+			t.Errorf("step %d: %q, want %q", i, got, s.want)
+		}
+	}
+	for i := range 3 * maxMounts {
+		x.mounts.add(mounted{b.peer.Addr(), fmt.Sprint(i)})
+	}
+	if n := len(x.mounts.list); n != maxMounts {
+		t.Errorf("%d mounts are kept", n)
+	}
+}
+
+func TestMountExports(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	for version := uint32(1); version <= 3; version++ {
+		e := decoded(c, c.mountCall(version, mountExport, nil), mount.ReadExports)
+		if e == nil || e.ExDir != "/export" || e.ExGroups != nil || e.ExNext != nil {
+			t.Errorf("version %d: %+v", version, e)
+		}
+	}
+}
+
+// Handles don't fit into version 1: it refuses, in its own words.
+func TestMountVersion1(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	res := decoded(c, c.mountCall(1, mountMnt, xdr.AppendString(nil, "/export")), mount.ReadFhstatus)
+	if res.GetStatus() != uint32(mount.MNT3ERR_ACCES) {
+		t.Errorf("status %d", res.GetStatus())
+	}
+}
+
+func TestMountFlavors(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	res := decoded(c, c.mountCall(3, mountMnt, xdr.AppendString(nil, "/export")), mount.ReadMountres3)
+	ok, is := res.(*mount.Mountres3_MNT3_OK)
+	if !is || len(ok.Mountinfo.AuthFlavors) == 0 || ok.Mountinfo.AuthFlavors[0] != authSys {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestFileSystemProcedures(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	info, ok := decoded(c, c.nfs(19, argsFor(19, root)), nfsv3.ReadFsinfo3res).(*nfsv3.Fsinfo3res_NFS3_OK)
+	if !ok {
+		t.Fatal("FSINFO failed")
+	}
+	got := info.Resok
+	if attrOf(got.ObjAttributes) == nil || got.Rtmax != MaxIO || got.Rtpref != MaxIO || got.Wtmax != MaxIO || got.Wtpref != MaxIO ||
+		got.Rtmult != ioMultiple || got.Wtmult != ioMultiple || got.Dtpref != maxDirReply || got.Maxfilesize != x.maxFile ||
+		got.TimeDelta != (nfsv3.Nfstime3{Nseconds: 1}) || got.Properties != 0x1b {
+		t.Errorf("FSINFO: %+v", got)
+	}
+	stat, ok := decoded(c, c.nfs(18, argsFor(18, root)), nfsv3.ReadFsstat3res).(*nfsv3.Fsstat3res_NFS3_OK)
+	if !ok {
+		t.Fatal("FSSTAT failed")
+	}
+	if s := stat.Resok; s.Tbytes == 0 || s.Fbytes > s.Tbytes || s.Abytes > s.Fbytes || s.Ffiles > s.Tfiles || s.Invarsec != 0 {
+		t.Errorf("FSSTAT: %+v", s)
+	}
+	conf, ok := decoded(c, c.nfs(20, argsFor(20, root)), nfsv3.ReadPathconf3res).(*nfsv3.Pathconf3res_NFS3_OK)
+	if !ok {
+		t.Fatal("PATHCONF failed")
+	}
+	if p := conf.Resok; p.NameMax != 255 || p.Linkmax < 255 || !p.NoTrunc || !p.ChownRestricted || p.CaseInsensitive || !p.CasePreserving {
+		t.Errorf("PATHCONF: %+v", p)
+	}
+}
