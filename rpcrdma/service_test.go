@@ -175,3 +175,8 @@ func writeFrom(ctx context.Context, c *rpcrdma.Client, buf oncrpc.Buffer, n int,
 	}
 	return nil
 }
+
+type (
+	call  = oncrpc.Call
+	reply = oncrpc.Reply
+)
