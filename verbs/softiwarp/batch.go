@@ -22,15 +22,19 @@ const (
 
 // batch is a sequence of FPDUs for one system call, at most bufferSize bytes.
 //
-// Without CRC, large payloads stay where they are. With CRC everything is
-// copied, so that the checksum fits the bytes sent even when somebody writes
-// into the memory meanwhile, as peers may do with a region open to several.
+// Large payloads stay where they are. The exception is memory that peers may
+// write to while CRC is on: it is copied, so that the checksum fits the bytes
+// sent, and no peer can make another's connection fail.
 type batch struct {
+	crc      bool
 	scratch  *buffer
 	used     int // of scratch
 	runStart int // where the run of copied bytes not yet in vector starts
-	start    int // where the FPDU being built starts
 	total    int // bytes of the whole batch
+
+	// The checksum of the FPDU being built, up to scratch[summed].
+	sum    uint32
+	summed int
 
 	vector [][]byte
 	store  [maxVector][]byte
@@ -60,7 +64,7 @@ func (b *batch) begin(h *ddp.Header, n int) {
 	if b.scratch == nil {
 		b.scratch = getBuffer()
 	}
-	b.start = b.used
+	b.sum, b.summed = 0, b.used
 	out := b.scratch[b.used:b.used]
 	out = binary.BigEndian.AppendUint16(out, uint16(h.Size()+n))
 	out = h.Append(out)
@@ -75,17 +79,26 @@ func (b *batch) copyIn(p []byte) {
 
 // refer adds payload that stays where it is until the batch is sent.
 func (b *batch) refer(p []byte) {
+	if b.crc {
+		b.sumUp()
+		b.sum = mpa.Checksum(b.sum, p)
+	}
 	b.vector = append(b.vector, b.scratch[b.runStart:b.used], p)
 	b.runStart = b.used
 }
 
-// end finishes the FPDU whose ULPDU has n bytes; with CRC all of it was copied.
-func (b *batch) end(n int, crc bool) {
-	var sum uint32
-	if crc {
-		sum = mpa.Checksum(0, b.scratch[b.start:b.used])
+// sumUp takes what was copied into the checksum.
+func (b *batch) sumUp() {
+	b.sum = mpa.Checksum(b.sum, b.scratch[b.summed:b.used])
+	b.summed = b.used
+}
+
+// end finishes the FPDU whose ULPDU has n bytes.
+func (b *batch) end(n int) {
+	if b.crc {
+		b.sumUp()
 	}
-	b.used += len(mpa.AppendTrailer(b.scratch[b.used:b.used], n, sum, crc))
+	b.used += len(mpa.AppendTrailer(b.scratch[b.used:b.used], n, b.sum, b.crc))
 }
 
 // finish gives the batch as a vector.

@@ -34,13 +34,22 @@ func newCQ(d *device, depth int) *completionQueue {
 	}
 }
 
-// push adds a completion. The caller may hold any lock of a queue pair.
+// push adds a completion and wakes who waits for it. The caller may hold any
+// lock of a queue pair.
 func (c *completionQueue) push(wc *verbs.WC) {
+	if c.pushQuietly(wc) {
+		c.wake()
+	}
+}
+
+// pushQuietly is push, but leaves the waking to the caller: true says that
+// it has to call wake, soon.
+func (c *completionQueue) pushQuietly(wc *verbs.WC) bool {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.count == len(c.ring) {
 		c.overflowLocked()
-		c.mu.Unlock()
-		return
+		return false
 	}
 	i := c.head + c.count
 	if i >= len(c.ring) {
@@ -50,10 +59,7 @@ func (c *completionQueue) push(wc *verbs.WC) {
 	c.count++
 	wake := c.waiting
 	c.waiting = false
-	c.mu.Unlock()
-	if wake {
-		c.wake()
-	}
+	return wake
 }
 
 func (c *completionQueue) wake() {

@@ -30,8 +30,10 @@ func (t *transmitter) gather(sendEnd, responseEnd uint32) {
 	}
 }
 
-// inPlace says whether payload of n bytes is sent from where it is.
-func (t *transmitter) inPlace(n int) bool { return n > copyLimit && !t.q.crc }
+// inPlace says whether payload of n bytes in r is sent from where it is.
+func (t *transmitter) inPlace(n int, r *region) bool {
+	return n > copyLimit && !(t.q.crc && r.exposed)
+}
 
 // response adds one segment of the current Read Response; false when the
 // batch is full or the response is impossible.
@@ -39,13 +41,16 @@ func (t *transmitter) response() bool {
 	q := t.q
 	r := q.inbound.at(t.rpos)
 	n := min(int(r.Size)-t.roff, q.maxULPDU-ddp.TaggedSize)
-	inPlace := t.inPlace(n)
-	if !t.batch.room(ddp.TaggedSize, n, inPlace) {
-		return false
-	}
 	src, reg, v := t.source(r, n)
 	if v != allowed {
 		t.fault = refusedRead(v, r)
+		return false
+	}
+	inPlace := reg != nil && t.inPlace(n, reg)
+	if !t.batch.room(ddp.TaggedSize, n, inPlace) {
+		if reg != nil {
+			reg.unpin()
+		}
 		return false
 	}
 	h := ddp.Header{
@@ -64,7 +69,7 @@ func (t *transmitter) response() bool {
 		t.batch.copyIn(src)
 		reg.unpin()
 	}
-	t.batch.end(ddp.TaggedSize+n, q.crc)
+	t.batch.end(ddp.TaggedSize + n)
 	t.roff += n
 	t.inResponse = !h.Last
 	if h.Last {
@@ -151,7 +156,7 @@ func (t *transmitter) readRequest(e *sendEntry) bool {
 	t.batch.begin(&h, rdmap.ReadRequestSize)
 	var payload [rdmap.ReadRequestSize]byte
 	t.batch.copyIn(r.Append(payload[:0]))
-	t.batch.end(ddp.UntaggedSize+rdmap.ReadRequestSize, t.q.crc)
+	t.batch.end(ddp.UntaggedSize + rdmap.ReadRequestSize)
 	// Before the bytes are out: the answer may come at once.
 	t.q.readsSent.Add(1)
 	t.advance()
@@ -162,13 +167,13 @@ func (t *transmitter) readRequest(e *sendEntry) bool {
 func (t *transmitter) segment(e *sendEntry) bool {
 	h := t.header(e)
 	n := min(e.length-t.off, t.q.maxULPDU-h.Size())
-	if !t.batch.room(h.Size(), n, t.inPlace(n)) {
+	if !t.batch.room(h.Size(), n, n > copyLimit) {
 		return false
 	}
 	h.Last = t.off+n == e.length
 	t.batch.begin(&h, n)
 	t.payload(e, n)
-	t.batch.end(h.Size()+n, t.q.crc)
+	t.batch.end(h.Size() + n)
 	t.off += n
 	t.inSend = true
 	if h.Last {
@@ -199,16 +204,17 @@ func (t *transmitter) header(e *sendEntry) ddp.Header {
 // payload adds the next n bytes of e's pieces.
 func (t *transmitter) payload(e *sendEntry, n int) {
 	for n > 0 {
-		p := e.pieces[t.piece].b[t.pieceOff:]
+		piece := &e.pieces[t.piece]
+		p := piece.b[t.pieceOff:]
 		p = p[:min(n, len(p))]
-		if t.inPlace(len(p)) && t.batch.vectorRoom() {
+		if t.inPlace(len(p), &piece.mr.region) && t.batch.vectorRoom() {
 			t.batch.refer(p)
 		} else {
 			t.batch.copyIn(p)
 		}
 		n -= len(p)
 		t.pieceOff += len(p)
-		if t.pieceOff == len(e.pieces[t.piece].b) {
+		if t.pieceOff == len(piece.b) {
 			t.piece++
 			t.pieceOff = 0
 		}

@@ -37,6 +37,7 @@ type side struct {
 	qp   verbs.QP
 	attr verbs.QPAttr
 	one  [1]verbs.WC
+	mr   verbs.MR // of the ping-pong benchmark
 }
 
 func newSide(tb testing.TB, p *Provider, id rdmacm.ID, attr verbs.QPAttr) *side {

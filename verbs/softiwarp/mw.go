@@ -60,7 +60,7 @@ func (b *binding) execute(q *queuePair) bool {
 		return false
 	}
 	w.posted--
-	w.qp, w.access = q, b.access
+	w.qp, w.access, w.exposed = q, b.access, b.mr.exposed
 	w.base, w.buf = b.mr.base+uint64(b.off), b.mr.buf[b.off:b.off+b.n]
 	w.mr, w.bound = b.mr, b.key
 	q.addWindow(w)

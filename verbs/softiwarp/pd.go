@@ -50,7 +50,8 @@ func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, er
 	}
 	m := &memRegion{}
 	m.init(pd)
-	m.access, m.buf, m.base = access, buf, randomAddress()
+	m.access, m.exposed = access, access&verbs.AccessRemoteWrite != 0
+	m.buf, m.base = buf, randomAddress()
 	m.key = pd.dev.stags.reserve(&m.region)
 	m.enable(m.key)
 	pd.dev.live.mrs.Add(1)

@@ -164,6 +164,8 @@ func (r *receiver) completeSend(s *segment) bool {
 	r.inSend, r.entry = false, nil
 	r.got, r.piece, r.pieceOff = 0, 0, 0
 	r.q.rq.pop()
-	r.q.recvCQ.push(&wc)
+	if r.q.recvCQ.pushQuietly(&wc) {
+		r.wakeRecv = true
+	}
 	return true
 }

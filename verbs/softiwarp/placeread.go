@@ -73,7 +73,9 @@ func (r *receiver) placeReadResponse(s *segment) bool {
 	}
 	if s.Last {
 		r.readGot = 0
-		q.readDone(e)
+		if q.readDone(e) {
+			r.wakeSend = true
+		}
 		r.kick = true
 	}
 	return true
@@ -106,11 +108,11 @@ func (r *receiver) takeRTRResponse(s *segment) bool {
 	return true
 }
 
-// readDone completes a Read whose data has all come.
-func (q *queuePair) readDone(e *sendEntry) {
+// readDone completes a Read whose data has all come; true as retireLocked.
+func (q *queuePair) readDone(e *sendEntry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e.done = true
 	q.readsDone.Add(1)
-	q.retireLocked()
+	return q.retireLocked()
 }

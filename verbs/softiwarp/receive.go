@@ -50,6 +50,8 @@ type receiver struct {
 
 	heard      bool // the passive side: the first FPDU has come
 	kick       bool // something may have become ready to send
+	wakeSend   bool // somebody waits for the send CQ and must be woken
+	wakeRecv   bool
 	tooLong    bool // the message was longer than its Receive
 	peerClosed bool
 	end        ending
@@ -87,6 +89,7 @@ func (q *queuePair) receive() {
 	for r.fill(q.raw) && r.consume() {
 		q.received()
 	}
+	r.wake()
 	r.release()
 	if r.start != nil {
 		startPool.Put(r.start)
@@ -105,6 +108,7 @@ func (q *queuePair) received() {
 		return
 	}
 	q.rx.kick = false
+	q.rx.wake()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.hold = false
@@ -124,6 +128,7 @@ func (r *receiver) fill(raw syscall.RawConn) bool {
 	if err := raw.Read(r.read); err != nil && r.err == nil {
 		r.err = err
 	}
+	r.wake()
 	if r.err == nil && r.n > 0 {
 		r.to += r.n
 		return true
@@ -145,11 +150,26 @@ func (r *receiver) tryRead(fd uintptr) bool {
 			continue
 		case errors.Is(err, unix.EAGAIN):
 			r.park()
+			r.wake()
 			return false
 		default:
 			r.err = err
 		}
 		return true
+	}
+}
+
+// wake wakes who waits for what the last input completed. Just before the
+// receiving goroutine stops, they can go on on the same processor; while
+// there is more input, after each buffer of it.
+func (r *receiver) wake() {
+	if r.wakeRecv {
+		r.wakeRecv = false
+		r.q.recvCQ.wake()
+	}
+	if r.wakeSend {
+		r.wakeSend = false
+		r.q.sendCQ.wake()
 	}
 }
 

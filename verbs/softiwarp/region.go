@@ -24,8 +24,11 @@ type region struct {
 	win    *memWindow // the window that this is the region of, or nil
 	qp     *queuePair // windows: the only queue pair that may use it
 	access verbs.Access
-	base   uint64 // address of buf[0] as peers see it
-	buf    []byte
+	// exposed says that some peer may write to the memory, through this
+	// region or through the one that a window is bound to.
+	exposed bool
+	base    uint64 // address of buf[0] as peers see it
+	buf     []byte
 }
 
 // init prepares a region that is revoked.

@@ -175,13 +175,14 @@ func (q *queuePair) fillBind(e *sendEntry, info *verbs.BindInfo) error {
 	return nil
 }
 
-// retireLocked completes requests from the head on, as far as they are done.
-func (q *queuePair) retireLocked() {
+// retireLocked completes requests from the head on, as far as they are done;
+// true says that the caller has to wake who waits for the CQ.
+func (q *queuePair) retireLocked() (wake bool) {
 	s := &q.sq
 	for s.head != s.tx {
 		e := s.at(s.head)
 		if !e.done {
-			return
+			break
 		}
 		signaled := q.attr.SigAll || e.flags&verbs.SendSignaled != 0
 		wc := verbs.WC{ID: e.id, Op: completionOpcode(e.op), QPNum: q.num}
@@ -190,10 +191,11 @@ func (q *queuePair) retireLocked() {
 		}
 		e.release()
 		s.head++
-		if signaled {
-			q.sendCQ.push(&wc)
+		if signaled && q.sendCQ.pushQuietly(&wc) {
+			wake = true
 		}
 	}
+	return wake
 }
 
 // flushSendsLocked completes everything in the queue of a dead queue pair:

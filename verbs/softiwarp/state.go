@@ -36,6 +36,7 @@ func (q *queuePair) establish(l link) bool {
 		return false
 	}
 	q.conn, q.raw, q.crc, q.ird, q.ord = l.conn, raw, l.crc, l.ird, l.ord
+	q.tx.batch.crc = l.crc
 	q.maxULPDU = q.dev.provider.config.MaxULPDU
 	q.inbound.init(l.ird)
 	q.hold = l.passive

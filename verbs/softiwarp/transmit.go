@@ -146,7 +146,9 @@ func (q *queuePair) commitLocked() {
 			e.done = true
 		}
 	}
-	q.retireLocked()
+	if q.retireLocked() {
+		q.sendCQ.wake()
+	}
 	if f := &t.fault; f.cause != nil {
 		if f.blame {
 			q.blameLocked(t.pos, f.status)
