@@ -187,10 +187,11 @@ func (f *fake) has() string {
 	return strings.Join(out, ", ")
 }
 
-// book is a log by its lines: "LEVEL message error".
+// book is a log by its lines: "LEVEL message", with the netid or the error.
 type book struct {
 	mu    sync.Mutex
 	lines []string
+	more  chan struct{} // gets a value with each line, if not nil
 }
 
 func (b *book) Enabled(context.Context, slog.Level) bool { return true }
@@ -206,8 +207,11 @@ func (b *book) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.lines = append(b.lines, line)
+	b.mu.Unlock()
+	if b.more != nil {
+		b.more <- struct{}{}
+	}
 	return nil
 }
 

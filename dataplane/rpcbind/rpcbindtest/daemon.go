@@ -1,0 +1,112 @@
+package rpcbindtest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTimeout is how long rpcbind may take to be ready before a test gives
+// up; it is a bound for hangs and measures nothing.
+const startTimeout = 30 * time.Second
+
+var started atomic.Int32
+
+// Daemon is an rpcbind that was started.
+type Daemon struct {
+	cmd   *exec.Cmd
+	out   bytes.Buffer
+	ended chan struct{}
+}
+
+// Start runs rpcbind and waits until it is ready. -w has it keep what is
+// registered from an end by Stop to the next start. The test's end ends it.
+func (h *Host) Start(t *testing.T, args ...string) *Daemon {
+	t.Helper()
+	// What a service manager listens on; a name without a file.
+	name := fmt.Sprintf("@rpcbindtest-%d-%d", os.Getpid(), started.Add(1))
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer notify.Close()
+	d := &Daemon{ended: make(chan struct{})}
+	d.cmd = h.command(t, rpcbindPaths, append([]string{"-f"}, args...))
+	d.cmd.Env = []string{"NOTIFY_SOCKET=" + name}
+	d.cmd.Stdout, d.cmd.Stderr = &d.out, &d.out
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		d.cmd.Wait()
+		close(d.ended)
+		notify.Close()
+	}()
+	t.Cleanup(d.Kill)
+	notify.SetReadDeadline(time.Now().Add(startTimeout))
+	buf := make([]byte, 64)
+	n, err := notify.Read(buf)
+	if told := string(buf[:n]); err != nil || told != "READY=1" {
+		d.Kill()
+		t.Fatalf("rpcbind is not ready: %v, %q\n%s", err, told, d.out.String())
+	}
+	return d
+}
+
+// Stop ends it as a service manager does, so that it can keep what is
+// registered.
+func (d *Daemon) Stop() { d.end(syscall.SIGTERM) }
+
+// Kill ends it at once, so that it forgets what is registered.
+func (d *Daemon) Kill() { d.end(syscall.SIGKILL) }
+
+func (d *Daemon) end(s syscall.Signal) {
+	d.cmd.Process.Signal(s)
+	<-d.ended
+}
+
+// Registered lists what rpcinfo shows, but for rpcbind itself, each as
+// "program version netid address owner".
+func (h *Host) Registered(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for i, f := range fields([]byte(h.Info(t))) {
+		// program version netid address service owner
+		if i == 0 || len(f) != 6 || f[0] == "100000" {
+			continue
+		}
+		out = append(out, strings.Join(append(f[:4:4], f[5]), " "))
+	}
+	return out
+}
+
+// Info runs rpcinfo and gives what it prints.
+func (h *Host) Info(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := h.command(t, rpcinfoPaths, args)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("rpcinfo %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// command is a program in the root.
+func (h *Host) command(t *testing.T, paths, args []string) *exec.Cmd {
+	t.Helper()
+	path, err := program(h.root, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: h.root, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
