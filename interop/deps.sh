@@ -14,7 +14,8 @@ set -eu
 # libc6-dev comes along because go builds with cgo as soon as it finds a gcc.
 host_packages="qemu-system-x86 gcc libc6-dev make kmod xz-utils libelf1 tshark"
 
-# Programs that run in the guest, with all that they depend on.
+# Programs that run in the guest, with all that they depend on. dataplane/rpcbind's
+# tests unpack rpcbind as well: installing it would start it on this machine.
 guest_packages="busybox-static kmod iproute2 nfs-common nfs-kernel-server
 rpcbind netbase rdma-core ibverbs-providers rdmacm-utils perftest fio"
 
