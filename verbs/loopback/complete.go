@@ -22,11 +22,7 @@ func (q *queuePair) complete(c *cq, wc verbs.WC) {
 		q.deliverWC(c, wc)
 		return
 	}
-	due := time.Now().Add(delay)
-	if late.len() > 0 {
-		due = latest(due, late.at(late.tail-1).due)
-	}
-	*late.push() = lateWC{cq: c, wc: wc, due: due}
+	*late.push() = lateWC{cq: c, wc: wc, due: time.Now().Add(delay)}
 }
 
 // deliverWC notes an overflow; advance ends the connection for it.

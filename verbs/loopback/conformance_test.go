@@ -13,9 +13,15 @@ func TestMain(m *testing.M) { verbstest.Main(m) }
 
 // two makes providers of two hosts on one fabric.
 func two(c FabricConfig) func(testing.TB) (rdmacm.Provider, rdmacm.Provider) {
-	return func(testing.TB) (rdmacm.Provider, rdmacm.Provider) {
+	return func(t testing.TB) (rdmacm.Provider, rdmacm.Provider) {
 		f := NewFabric(c)
-		return New(Config{Fabric: f, Host: netip.MustParseAddr("127.0.0.2")}), New(Config{Fabric: f})
+		a, b := New(Config{Fabric: f, Host: netip.MustParseAddr("127.0.0.2")}), New(Config{Fabric: f})
+		t.Cleanup(func() {
+			if n := len(a.dev.stags.entries) + len(b.dev.stags.entries); n != 0 {
+				t.Errorf("%d steering tags left", n)
+			}
+		})
+		return a, b
 	}
 }
 

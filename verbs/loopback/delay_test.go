@@ -74,6 +74,75 @@ func TestDelayChangeKeepsOrder(t *testing.T) {
 	})
 }
 
+// Each direction has its own time: what is due first arrives first.
+func TestDelayPerDirection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Config{})
+		pair := verbstest.NewPair(t, p, p, verbstest.Options{})
+		for _, s := range []*verbstest.Side{pair.A, pair.B} {
+			s.Receive(1, 0, 10)
+		}
+		p.Fabric().SetDelay(3 * second)
+		pair.B.Post(verbstest.Send(1, pair.B.SGE(0, 1)))
+		p.Fabric().SetDelay(second)
+		pair.A.Post(verbstest.Send(1, pair.A.SGE(0, 2)))
+		took(t, "the later Send", second, func() { pair.B.Got(1, 2) })
+		took(t, "the earlier Send", 2*second, func() { pair.A.Got(1, 1) })
+	})
+}
+
+// No more Reads than negotiated are under way at once.
+func TestReadDepth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Config{Network: FabricConfig{Delay: second}})
+		pair := verbstest.NewPair(t, p, p, verbstest.Options{Reads: 2})
+		for i := range uint64(5) {
+			pair.A.Post(verbstest.Read(i, pair.B.Remote(0), pair.A.SGE(0, 8)))
+		}
+		took(t, "5 Reads, 2 at a time", 3*2*second, func() {
+			for i := range uint64(5) {
+				pair.A.Done(i, verbs.WCRDMARead)
+			}
+		})
+	})
+}
+
+// What is posted after Disconnect is not sent, but flushed.
+func TestPostAfterDisconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Config{Network: FabricConfig{Delay: second}})
+		pair := verbstest.NewPair(t, p, p, verbstest.Options{})
+		a, b := pair.A, pair.B
+		b.Receive(1, 0, 10)
+		a.Post(verbstest.Read(2, b.Remote(0), a.SGE(0, 8)))
+		if err := a.ID.Disconnect(); err != nil {
+			t.Fatal(err)
+		}
+		a.Post(verbstest.Send(3, a.SGE(0, 3)))
+		took(t, "Read before the end", 2*second, func() { a.Done(2, verbs.WCRDMARead) })
+		if wc := a.Sent(); wc.ID != 3 || wc.Status != verbs.WCWRFlushErr {
+			t.Errorf("send: %+v (%v)", wc, wc.Status)
+		}
+		took(t, "the end at the peer", second, func() { b.Ended() })
+		if wc := b.Received(); wc.ID != 1 || wc.Status != verbs.WCWRFlushErr {
+			t.Errorf("receive: %+v (%v)", wc, wc.Status)
+		}
+	})
+}
+
+// An iWARP Write has succeeded when it has left, even if the peer refuses it.
+func TestRefusedWriteHasLeft(t *testing.T) {
+	for _, delay := range []time.Duration{0, second} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(Config{Network: FabricConfig{Delay: delay}})
+			pair := verbstest.NewPair(t, p, p, verbstest.Options{})
+			pair.A.Post(verbstest.Write(1, verbstest.Remote{}, pair.A.SGE(0, 8)))
+			pair.A.Done(1, verbs.WCRDMAWrite)
+			pair.A.Ended()
+		})
+	}
+}
+
 // The data of a Send is what it was when the Send completed.
 func TestDelayedDataIsCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

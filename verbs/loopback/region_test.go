@@ -110,3 +110,41 @@ func TestRegionCloseWaits(t *testing.T) {
 		}
 	})
 }
+
+// The key of a bind that has been posted but waits works for nobody: neither
+// to write nor to invalidate what the window still shows.
+func TestKeyOfWaitingBind(t *testing.T) {
+	for name, use := range map[string]func(key verbstest.Remote) verbs.SendWR{
+		"Write":      func(r verbstest.Remote) verbs.SendWR { return verbstest.Write(1, r) },
+		"Invalidate": func(r verbstest.Remote) verbs.SendWR { return verbstest.SendInvalidate(1, r.RKey) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(Config{})
+			pair := verbstest.NewPair(t, p, p, verbstest.Options{})
+			a, b := pair.A, pair.B
+			mw := b.Window()
+			bind := func() verbs.SendWR {
+				return verbstest.Bind(2, verbs.BindInfo{MW: mw, MR: b.MR, Length: 8, Access: verbs.AccessRemoteWrite})
+			}
+			b.Post(bind())
+			b.Done(2, verbs.WCBindMW)
+			old := mw.RKey()
+			p.Fabric().SetDelay(second)
+			b.Post(
+				verbstest.Read(3, a.Remote(0), b.SGE(64, 8)),
+				verbstest.Fenced(verbstest.LocalInvalidate(4, old)), bind())
+			p.Fabric().SetDelay(0)
+			b.Receive(5, 128, 8)
+			wr := use(verbstest.RemoteMW(mw))
+			wr.SGL = []verbs.SGE{a.SGE(0, 8)}
+			a.Post(wr)
+			if err := a.Ended(); err == nil {
+				t.Errorf("%s: no reason", name)
+			}
+			b.Ended()
+			if wc := b.Received(); wc.Status != verbs.WCWRFlushErr {
+				t.Errorf("%s: receive %+v", name, wc)
+			}
+		})
+	}
+}

@@ -40,8 +40,8 @@ type message struct {
 	ird     int              // msgAccept: as negotiated, from the receiver's view
 	ord     int
 
-	due time.Time
-	no  uint64 // position among all messages of the wire
+	due time.Time // not before; nor before what stands before it
+	no  uint64    // position among all messages of the wire
 }
 
 // A wire takes no new requests beyond these bounds; they stay in their send
@@ -56,7 +56,6 @@ const (
 type wire struct {
 	requests, answers ring[message]
 	bytes             int // of requests
-	due               time.Time
 	no                uint64
 	stalled           bool // the first request waits for a Receive
 	stalledBy         time.Time
@@ -90,9 +89,7 @@ func (e *end) transmit(m message, src []sge) {
 		}
 		w.stall(e.link.fabric)
 	} else {
-		now := time.Now()
-		w.due = latest(w.due, now.Add(delay))
-		m.due = w.due
+		m.due = time.Now().Add(delay)
 	}
 	m.data = gather(src, m.n)
 	m.no = w.no
@@ -210,11 +207,4 @@ func (w *wire) deadline() time.Time {
 		next = earliest(next, q.first().due)
 	}
 	return next
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }

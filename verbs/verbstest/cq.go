@@ -3,6 +3,7 @@ package verbstest
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
@@ -35,14 +36,22 @@ func testCQWait(e *env) {
 	}
 }
 
+// Close wakes who waits.
 func testCQClose(e *env) {
-	cq, err := e.passive.Device().CreateCQ(4)
-	must(e, err)
-	got := make(chan error, 1)
-	go func() { got <- cq.Wait(context.Background()) }()
-	must(e, cq.Close())
-	if err := <-got; !errors.Is(err, verbs.ErrClosed) {
-		e.Fatalf("wait on a closed CQ: %v", err)
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	for i := range 100 {
+		cq, err := e.passive.Device().CreateCQ(4)
+		must(e, err)
+		got := make(chan error)
+		go func() { got <- cq.Wait(ctx) }()
+		for range i { // the waiting goroutine gets further each time
+			runtime.Gosched()
+		}
+		must(e, cq.Close())
+		if err := <-got; !errors.Is(err, verbs.ErrClosed) {
+			e.Fatalf("wait on a closed CQ: %v", err)
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ var suite = []struct {
 	{"ReadAfterWrite", testReadAfterWrite, nil},
 	{"Unsignaled", testUnsignaled, nil},
 	{"UnsignaledSlots", testUnsignaledSlots, nil},
+	{"UnsignaledOperations", testUnsignaledOperations, nil},
 	{"UnsignaledFailure", testUnsignaledFailure, nil},
 	{"SigAll", testSigAll, nil},
 	{"BadSends", testBadSends, nil},
