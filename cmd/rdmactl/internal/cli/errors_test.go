@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestExplain(t *testing.T) {
+	a := &app{addr: "here:1", timeout: 5 * time.Second}
+	slow, err := status.New(codes.ResourceExhausted, "watcher fell behind").WithDetails(&errdetails.ErrorInfo{Reason: "ERROR_REASON_SLOW_READER"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`), "rdmad is not reachable at here:1: is it running? set --addr or RDMACTL_ADDR (connection refused)"},
+		{status.Error(codes.Unavailable, "error reading from server: EOF"), "rdmad at here:1 went away: was it stopped?"},
+		{status.Error(codes.Unavailable, "rdmad is shutting down"), "rdmad is shutting down"},
+		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), "rdmad at here:1 did not answer within 5s: is it overloaded? set --timeout"},
+		{status.Error(codes.Unimplemented, "unknown service rdmad.v1.X"), "rdmad at here:1 doesn't know this request: is it older than rdmactl? (unknown service rdmad.v1.X)"},
+		{status.Error(codes.Internal, "internal error"), "rdmad at here:1 failed: internal error"},
+		{slow.Err(), "rdmad ended the stream because it was read too slowly: run the command again"},
+		{status.Error(codes.InvalidArgument, "a: b\nc\x1b[2J"), "a: b c[2J"},
+		{errors.New("no terminal"), "no terminal"},
+	} {
+		if got := a.explain(c.err); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	for name, want := range map[string]string{
+		"inline.sendmax": "inline.send_max",
+		"ddp.minchunk":   "ddp.min_chunk",
+		"credit.max":     "credits.max",
+		"nothing":        "",
+		"":               "",
+	} {
+		if got := nearest(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

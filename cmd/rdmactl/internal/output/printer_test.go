@@ -1,0 +1,104 @@
+package output
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// terminal opens a pseudo-terminal of so many columns.
+func terminal(t *testing.T, columns uint16) (screen, program *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	if err := unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 24}); err != nil {
+		t.Fatal(err)
+	}
+	return screen, program
+}
+
+// shown is what a terminal gets to see of an answer.
+func shown(t *testing.T, columns uint16) string {
+	t.Helper()
+	screen, program := terminal(t, columns)
+	if err := NewPrinter(program, FormatTable).Answer(&rdmadv1.GetStatusResponse{}, sample); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4096)
+	n, err := screen.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(buf[:n]), "\r\n", "\n")
+}
+
+func TestTerminalGetsColoursAndWidth(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	if got := shown(t, 12); !strings.HasPrefix(got, "\x1b[1mID") || !strings.Contains(got, "a rathe…\n") {
+		t.Errorf("%q", got)
+	}
+	for name, value := range map[string]string{"NO_COLOR": "1", "TERM": "dumb"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			if got := shown(t, 80); strings.Contains(got, "\x1b") {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+func TestFileGetsNeither(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := NewPrinter(f, FormatTable).Answer(&rdmadv1.GetStatusResponse{}, sample); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(f.Name())
+	if err != nil || string(got) != text(t, sample(), 0, false) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestEventsAndNotesByFormat(t *testing.T) {
+	for format, want := range map[string]string{
+		FormatTable: "what  7\nsaid\n",
+		FormatJSON:  `{"id":"7"}` + "\n",
+		FormatYAML:  "---\nid: \"7\"\n",
+	} {
+		var out strings.Builder
+		p := NewPrinter(&out, format)
+		if err := p.Event(&rdmadv1.GetConnectionRequest{Id: "7"}, func() []Cell { return []Cell{{Text: "what"}, {Text: "7"}} }); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Note("said"); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("%s: %q, want %q", format, out.String(), want)
+		}
+	}
+}
