@@ -67,13 +67,13 @@ func BenchmarkPingPong(b *testing.B) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range b.N {
-			far.pong(size)
+		for i := range b.N {
+			far.pong(i, size)
 		}
 	}()
 	start := time.Now()
-	for range b.N {
-		near.ping(size)
+	for i := range b.N {
+		near.ping(i, size)
 	}
 	rdma := time.Since(start)
 	<-done
@@ -82,18 +82,34 @@ func BenchmarkPingPong(b *testing.B) {
 	b.ReportMetric(float64(tcp)/float64(rdma), "ratio_to_tcp")
 }
 
-// ping sends and waits for the answer; pong is the other way round. Sends are
-// unsignaled: the completion of a Receive is all that there is to wait for.
-func (s *side) ping(size int) {
-	s.send(verbs.SendWR{SGL: sge(s.mr, 0, size)})
-	s.succeedOne()
+// ping sends and waits for the answer; pong is the other way round. The
+// completion of a Receive is all that there is to wait for, but now and then
+// a Send must complete to free the slots of those before it.
+func (s *side) ping(i, size int) {
+	s.sendOne(i, size)
+	s.received()
 	s.recv(verbs.RecvWR{SGL: sge(s.mr, size, size)})
 }
 
-func (s *side) pong(size int) {
-	s.succeedOne()
+func (s *side) pong(i, size int) {
+	s.received()
 	s.recv(verbs.RecvWR{SGL: sge(s.mr, size, size)})
-	s.send(verbs.SendWR{SGL: sge(s.mr, 0, size)})
+	s.sendOne(i, size)
+}
+
+func (s *side) sendOne(i, size int) {
+	wr := verbs.SendWR{SGL: sge(s.mr, 0, size)}
+	if i%(testAttr.MaxSendWR/2) == 0 {
+		wr.Flags = verbs.SendSignaled
+	}
+	s.send(wr)
+}
+
+// received waits for a Receive to complete.
+func (s *side) received() {
+	for s.succeedOne(); s.one[0].Op != verbs.WCRecv; {
+		s.succeedOne()
+	}
 }
 
 // mover keeps a queue pair busy with one operation.

@@ -25,17 +25,18 @@ type sendEntry struct {
 // sendQueue is the bounded ring of send-queue requests. Positions only grow
 // (and wrap); an entry is at position & mask.
 //
-//	head <= tx <= tail: [head, tx) went out and is not retired, because it or
-//	an earlier one waits for a Read; [tx, tail) belongs to the owner of
-//	transmission.
+//	free <= head <= tx <= tail: [free, head) is retired, unsignaled, and
+//	waits for a later completion to free its slots; [head, tx) went out and
+//	is not retired, because it or an earlier one waits for a Read; [tx, tail)
+//	belongs to the owner of transmission.
 type sendQueue struct {
 	ring  []sendEntry
 	mask  uint32
 	depth uint32 // MaxSendWR
 	store []piece
 
-	head, tx, tail uint32
-	limit          uint32 // where a draining queue ends
+	free, head, tx, tail uint32
+	limit                uint32 // where a draining queue ends
 
 	sendMSN, readMSN uint32 // of the last one posted
 	// reads are the positions of the Reads posted, by their MSN & mask.
@@ -92,7 +93,7 @@ func (q *queuePair) PostSend(wrs []verbs.SendWR) (int, error) {
 // pair it completes at once.
 func (q *queuePair) enqueueLocked(wr *verbs.SendWR) error {
 	s := &q.sq
-	if s.tail-s.head == s.depth {
+	if s.tail-s.free == s.depth {
 		return verbs.ErrQueueFull
 	}
 	e := s.at(s.tail)
@@ -191,7 +192,11 @@ func (q *queuePair) retireLocked() (wake bool) {
 		}
 		e.release()
 		s.head++
-		if signaled && q.sendCQ.pushQuietly(&wc) {
+		if !signaled {
+			continue
+		}
+		s.free = s.head
+		if q.sendCQ.pushQuietly(&wc) {
 			wake = true
 		}
 	}
@@ -216,7 +221,7 @@ func (q *queuePair) flushSendsLocked() {
 		e.release()
 		q.sendCQ.push(&wc)
 	}
-	s.tx = s.tail
+	s.free, s.tx = s.tail, s.tail
 }
 
 func completionOpcode(op verbs.Opcode) verbs.WCOpcode {
