@@ -20,7 +20,8 @@ type DeviceAttr struct {
 }
 
 // Device is an opened RDMA device (struct ibv_context). All methods may be
-// called from any goroutine.
+// called from any goroutine. Devices of providers written in Go are
+// LiveCounters.
 type Device interface {
 	Attr() DeviceAttr
 	AllocPD() (PD, error)
@@ -66,13 +67,17 @@ type MR interface {
 	Addr() uint64
 	// RKey is the steering tag (STag) under which a peer reaches the region.
 	RKey() uint32
+	// Close deregisters the region: when it returns nothing of any peer
+	// touches the buffer any more. It fails with ErrBusy while a window is
+	// bound to the region.
 	Close() error
 }
 
 // MW is a type 2B memory window (InfiniBand specification 10.6.7.2.2): a
 // remotely visible view of part of a region, tied to the one queue pair on
 // which it was bound, and revoked by OpLocalInvalidate or by the peer's Send
-// With Invalidate.
+// With Invalidate. Closing that queue pair frees it too; it can then be bound
+// on another. A window that is bound must be revoked before it is bound again.
 type MW interface {
 	// RKey is the key given by the last OpBindMW posted, 0 before the first.
 	// Each bind gives a new, unpredictable key (RFC 5042 §7.1).
@@ -80,6 +85,7 @@ type MW interface {
 	// Addr is the remote address of the first bound byte: the bound
 	// region's Addr plus the bind's offset.
 	Addr() uint64
+	// Close revokes the window if it is bound and frees it.
 	Close() error
 }
 

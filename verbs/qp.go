@@ -31,9 +31,10 @@ type QP interface {
 	State() QPState
 	// PostSend posts a list of requests in order and says how many were
 	// taken. On an error, wrs[n] is the first that was not (bad_wr):
-	// ErrQueueFull, ErrInvalid (SGE out of its region, unknown opcode,
-	// foreign PD), ErrQPState before the QP is connected. In QPErr posting
-	// succeeds and the requests complete with WCWRFlushErr.
+	// ErrQueueFull, ErrInvalid (SGE out of its region, closed region, sink
+	// without local write access, unknown opcode, foreign PD), ErrQPState
+	// before the QP is connected. In QPErr posting succeeds and the requests
+	// complete with WCWRFlushErr, after all that were posted before them.
 	// PostSend never blocks on the peer.
 	PostSend(wrs []SendWR) (n int, err error)
 	// PostRecv posts receives; allowed in every state. Errors as PostSend.
