@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -72,6 +73,60 @@ func TestKernelShapes(t *testing.T) {
 		_, body = r.exchange(message(h, procWrite, 0, 0, 0x0f, 0xff, 0, 0, 0, 9))
 		if len(body) != 36 || binary.BigEndian.Uint32(body[24:]) != 4095 || binary.BigEndian.Uint32(body[32:]) != 9 {
 			t.Errorf("%x", body)
+		}
+	})
+}
+
+// TestManySegments: chunks of as many segments as a header may have, more
+// requests than the send queue has slots, from several calls at once.
+func TestManySegments(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: func(s *rpcrdma.Settings) { s.InlineReceiveSize, s.InlineSendMax = 8192, 8192 }})
+		r := b.dialRaw(wire.PrivateData{SendSize: 8192, ReceiveSize: 8192}.Append(nil))
+		const n, size = rpcrdma1.MaxSegments, 17
+		data := r.memory(4*n*size, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
+		mem := data.Bytes()
+		pattern(mem[:2*n*size], 3)
+		r.exchange(message(rpcrdma1.Header{XID: 99}, procNull))
+		for call := range 4 {
+			h := rpcrdma1.Header{XID: uint32(call)}
+			var w rpcrdma1.WriteChunk
+			for i := range n { // last segment first
+				s := segment(data, call*n*size+(n-1-i)*size, size)
+				h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: 44, Segment: s})
+				w = append(w, s)
+			}
+			total := uint32(n * size)
+			if call < 2 {
+				r.post(message(h, procWrite, binary.BigEndian.AppendUint64(nil, uint64(total)<<32|9)...))
+			} else {
+				h.Reads, h.Writes = nil, []rpcrdma1.WriteChunk{w}
+				r.post(message(h, procRead, binary.BigEndian.AppendUint64(nil, uint64(total)<<32|9)...))
+			}
+		}
+		reversed := func(b []byte) (out []byte) {
+			for i := n - 1; i >= 0; i-- {
+				out = append(out, b[i*size:(i+1)*size]...)
+			}
+			return out
+		}
+		want := make([]byte, n*size)
+		pattern(want, 9)
+		for range 4 {
+			var h rpcrdma1.Header
+			answer := r.receive()
+			at, err := h.Decode(answer)
+			if err != nil || h.Proc != rpcrdma1.Msg {
+				t.Fatalf("%v, %+v", err, h)
+			}
+			mine := mem[int(h.XID)*n*size : int(h.XID+1)*n*size]
+			if h.XID < 2 {
+				if sum := binary.BigEndian.Uint32(answer[at+28:]); sum != crc32.ChecksumIEEE(reversed(mine)) {
+					t.Errorf("call %d: another checksum", h.XID)
+				}
+			} else if !bytes.Equal(reversed(mine), want) {
+				t.Errorf("call %d: other data", h.XID)
+			}
 		}
 	})
 }

@@ -180,3 +180,23 @@ type (
 	call  = oncrpc.Call
 	reply = oncrpc.Reply
 )
+
+// zero is the test service without looking at or making data.
+type zero struct{}
+
+func (zero) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+	d := xdr.NewDecoder(c.Args.Stream)
+	switch c.Procedure {
+	case procRead:
+		n := int(d.Uint32())
+		buf, err := r.Mem.Alloc(ctx, n)
+		if err != nil {
+			return err
+		}
+		r.Stream = xdr.AppendUint32(r.Stream, uint32(n))
+		r.AppendItem(buf, n)
+	case procEcho:
+		r.Stream = xdr.AppendOpaque(r.Stream, c.Args.Opaque(&d, maxOpaque))
+	}
+	return d.Err()
+}

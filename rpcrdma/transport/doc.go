@@ -20,7 +20,8 @@
 // Memory of a connection, besides a few KiB of bookkeeping: (8 + 2) receives
 // until its first call, then (credits + 2), each of inline.receive_size; per
 // call in progress twice the inline send limit, and while they are there its
-// read chunks and its reply. An idle connection holds receives only.
+// read chunks and its reply. A connection that was busy may keep the send
+// buffers of its last 7 inline replies; else an idle one holds receives only.
 package transport
 
 import (
@@ -61,9 +62,9 @@ const (
 
 	// sendDepth is the number of send-queue slots asked for; longer chains
 	// are posted as slots come free.
-	sendDepth = 256
+	sendDepth = 128
 	// signalEvery bounds the number of Sends in a row without a completion.
-	signalEvery = 16
+	signalEvery = 8
 	// maxSGE is the number of pieces of one Send asked for: header with
 	// stream, item, padding, rest of the stream. Messages with more are
 	// copied together.

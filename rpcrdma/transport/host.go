@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 )
 
@@ -77,7 +78,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		log:   cfg.Logger,
 		links: make(map[*link]struct{}),
 	}
-	if h.zeros, err = h.pool.Alloc(context.Background(), 4, regmem.Service); err != nil {
+	if h.zeros, err = h.pool.Register(make([]byte, xdr.Unit)); err != nil {
 		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
 	}

@@ -1,10 +1,13 @@
 package transport
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
+
+// maxIdleWorkers is the number of goroutines of a host that wait for the next
+// call when they are done.
+const maxIdleWorkers = 64
 
 // task is work for a worker.
 type task interface{ run() }
@@ -16,14 +19,12 @@ type workers struct {
 	hand   chan task // to a waiting worker
 	quit   chan struct{}
 	wait   atomic.Int32
-	most   int32
 	active sync.WaitGroup
 }
 
 func (w *workers) start() {
 	w.hand = make(chan task)
 	w.quit = make(chan struct{})
-	w.most = int32(4 * runtime.GOMAXPROCS(0))
 }
 
 // run has t run in a worker. It does not wait.
@@ -38,7 +39,7 @@ func (w *workers) run(t task) {
 func (w *workers) work(t task) {
 	for {
 		t.run()
-		if w.wait.Add(1) > w.most {
+		if w.wait.Add(1) > maxIdleWorkers {
 			w.wait.Add(-1)
 			return
 		}

@@ -44,7 +44,7 @@ const (
 
 	minClass  = 10      // log2 of the smallest class
 	maxClass  = 20      // log2 of the largest but one
-	slabBytes = 1 << 18 // what small classes are cut from
+	slabBytes = 1 << 16 // what small classes are cut from
 )
 
 // classes are the powers of two from 1 KiB to 1 MiB, and MaxBuffer.

@@ -1,0 +1,285 @@
+package regmem
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newPool makes a pool whose end is checked to leave nothing.
+func newPool(t testing.TB, limit int64) *Pool {
+	t.Helper()
+	p := loopback.New(loopback.Config{})
+	pd, err := p.Device().AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := New(pd, verbs.AccessLocalWrite, limit)
+	t.Cleanup(func() {
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+		if live := p.Device().(verbs.LiveCounter).Live(); live.Total() != 0 {
+			t.Errorf("left: %+v", live)
+		}
+	})
+	return pool
+}
+
+func TestClasses(t *testing.T) {
+	pool := newPool(t, 64<<20)
+	for _, n := range []int{0, 1, 1023, 1024, 1025, 4096, 4097, 65536, 65537, 1 << 20, 1<<20 + 1, MaxBuffer} {
+		b := pool.TryAlloc(n, Service)
+		if b == nil {
+			t.Fatalf("no %d bytes", n)
+		}
+		if len(b.Bytes()) < n || (n > 1024 && n <= 1<<20 && len(b.Bytes()) >= 2*n) {
+			t.Errorf("%d bytes for %d", len(b.Bytes()), n)
+		}
+		if at := reflect.ValueOf(b.Bytes()).Pointer(); len(b.Bytes()) >= pageSize && at%pageSize != 0 {
+			t.Errorf("%d bytes at 0x%x", len(b.Bytes()), at)
+		}
+		s := b.SGE(1, 2)
+		if &s.MR.Bytes()[s.Offset-1] != &b.Bytes()[0] || s.Length != 2 {
+			t.Errorf("%d bytes: %+v", n, s)
+		}
+		b.Release()
+	}
+	if b := pool.TryAlloc(MaxBuffer+1, Service); b != nil {
+		t.Error("more than MaxBuffer")
+	}
+	if _, err := pool.Alloc(context.Background(), MaxBuffer+1, Service); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+	if s := pool.Stats(); s.Taken != 0 || s.Registered == 0 || s.Registered > s.Limit {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestLimit: the pool is never larger than its limit, memory of one class
+// makes room for another, and Fetch gets half.
+func TestLimit(t *testing.T) {
+	pool := newPool(t, 8*MaxBuffer)
+	var all []*Buffer
+	take := func(n int, use Use) (count int) {
+		for b := pool.TryAlloc(n, use); b != nil; b = pool.TryAlloc(n, use) {
+			all = append(all, b)
+			count++
+		}
+		return count
+	}
+	release := func() {
+		for _, b := range all {
+			b.Release()
+		}
+		all = all[:0]
+	}
+	if n := take(MaxBuffer, Service); n != 8 {
+		t.Errorf("%d large buffers", n)
+	}
+	release()
+	if n := take(4096, Service); n < 8*MaxBuffer/4096-64 {
+		t.Errorf("%d small buffers", n)
+	}
+	release()
+	if n := take(MaxBuffer, Fetch); n != 4 {
+		t.Errorf("%d large buffers to fetch into", n)
+	}
+	if n := take(MaxBuffer, Service); n != 4 {
+		t.Errorf("%d large buffers besides", n)
+	}
+	if s := pool.Stats(); s.Registered > s.Limit || s.Taken > s.Registered {
+		t.Errorf("%+v", s)
+	}
+	release()
+}
+
+// TestWaitInOrder: who waits gets memory in the order of asking, a large wish
+// before a later small one.
+func TestWaitInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, 4*MaxBuffer)
+		var held []*Buffer
+		for b := pool.TryAlloc(MaxBuffer, Service); b != nil; b = pool.TryAlloc(MaxBuffer, Service) {
+			held = append(held, b)
+		}
+		order := make(chan int, 3)
+		for i, n := range []int{MaxBuffer, 10, MaxBuffer} {
+			go func() {
+				b, err := pool.Alloc(t.Context(), n, Service)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order <- i
+				b.Release()
+			}()
+			synctest.Wait()
+		}
+		for _, b := range held {
+			b.Release()
+			synctest.Wait()
+		}
+		for want := range 3 {
+			if got := <-order; got != want {
+				t.Errorf("%d before %d", got, want)
+			}
+		}
+	})
+}
+
+func TestWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, 4*MaxBuffer)
+		var held []*Buffer
+		for b := pool.TryAlloc(MaxBuffer, Fetch); b != nil; b = pool.TryAlloc(MaxBuffer, Fetch) {
+			held = append(held, b)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := pool.Alloc(ctx, MaxBuffer, Fetch)
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		if b := pool.TryAlloc(1, Fetch); b != nil {
+			t.Error("overtakes those who wait")
+			b.Release()
+		}
+		cancel()
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		<-errs
+		go func() {
+			_, err := pool.Alloc(t.Context(), MaxBuffer, Fetch)
+			errs <- err
+		}()
+		synctest.Wait()
+		if err := pool.Close(); !errors.Is(err, verbs.ErrBusy) {
+			t.Error(err)
+		}
+		if err := <-errs; !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		for _, b := range held {
+			b.Release()
+		}
+	})
+}
+
+func TestRegister(t *testing.T) {
+	pool := newPool(t, 0)
+	mem := make([]byte, 100)
+	b, err := pool.Register(mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &b.Bytes()[0] != &mem[0] || &b.MR().Bytes()[0] != &mem[0] || !b.Of(pool) {
+		t.Error("another memory")
+	}
+	if err := pool.Close(); !errors.Is(err, verbs.ErrBusy) {
+		t.Error(err)
+	}
+	b.Release()
+}
+
+func TestTrim(t *testing.T) {
+	pool := newPool(t, 64<<20)
+	a, b := pool.TryAlloc(1<<20, Service), pool.TryAlloc(100, Service)
+	a.Release()
+	pool.Trim()
+	if n := pool.Stats().Registered; n != 1<<20+slabBytes {
+		t.Errorf("%d bytes after the first", n)
+	}
+	pool.Trim()
+	if n := pool.Stats().Registered; n != slabBytes {
+		t.Errorf("%d bytes after the second", n)
+	}
+	b.Release()
+	pool.Trim()
+	pool.TryAlloc(100, Service).Release() // used in between
+	pool.Trim()
+	if n := pool.Stats().Registered; n != slabBytes {
+		t.Errorf("%d bytes after use", n)
+	}
+	pool.Trim()
+	if n := pool.Stats().Registered; n != 0 {
+		t.Errorf("%d bytes at the end", n)
+	}
+}
+
+func TestReleasedTwice(t *testing.T) {
+	pool := newPool(t, 0)
+	b := pool.TryAlloc(1, Service)
+	b.Release()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	b.Release()
+}
+
+// TestConcurrent: many take, write, check and release; none gets memory that
+// another has.
+func TestConcurrent(t *testing.T) {
+	pool := newPool(t, 6*MaxBuffer)
+	var wg sync.WaitGroup
+	for id := range 16 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(id)))
+			for range 200 {
+				n := 1 << rng.IntN(21)
+				b, err := pool.Alloc(t.Context(), n, Use(rng.IntN(2)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mem := b.Bytes()
+				mem[0], mem[n-1] = byte(id), byte(id)
+				if rng.IntN(10) == 0 {
+					pool.Trim()
+				}
+				if mem[0] != byte(id) || mem[n-1] != byte(id) {
+					t.Error("memory of another")
+				}
+				b.Release()
+			}
+		})
+	}
+	wg.Wait()
+	if s := pool.Stats(); s.Taken != 0 || s.Registered > s.Limit {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAllocDoesNotAllocate(t *testing.T) {
+	pool := newPool(t, 64<<20)
+	one := func() {
+		b := pool.TryAlloc(8192, Service)
+		c, err := pool.Alloc(context.Background(), 1<<20, Fetch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Release()
+		c.Release()
+	}
+	one()
+	if n := testing.AllocsPerRun(100, one); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
