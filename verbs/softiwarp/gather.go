@@ -32,7 +32,7 @@ func (t *transmitter) gather(sendEnd, responseEnd uint32) {
 
 // inPlace says whether payload of n bytes in r is sent from where it is.
 func (t *transmitter) inPlace(n int, r *region) bool {
-	return n > copyLimit && !(t.q.crc && r.exposed)
+	return n > copyLimit && (!t.q.crc || !r.exposed)
 }
 
 // response adds one segment of the current Read Response; false when the

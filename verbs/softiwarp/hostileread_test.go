@@ -127,7 +127,7 @@ func TestTooManyReads(t *testing.T) {
 	if ird, _ := s.id.Negotiated(); ird != 4 {
 		t.Fatalf("negotiated %d", ird)
 	}
-	const size = 64 << 20 // more than a socket takes
+	const size = 16 << 20 // more than a socket takes
 	mr := s.region(make([]byte, size), verbs.AccessRemoteRead)
 	for msn := range uint32(5) {
 		peer.message(rdmap.ReadRequest, msn+1, readRequest(mr.RKey(), mr.Addr(), size))
@@ -174,7 +174,7 @@ func TestRevokedWhileReading(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		a := newArena(t, Config{CRC: crc})
 		peer, s := a.attach(rawRequest())
-		const size = 64 << 20
+		const size = 16 << 20 // more than a socket takes
 		buf := make([]byte, size)
 		mr := must(s.pd.RegMR(buf, verbs.AccessRemoteRead))(t)
 		peer.message(rdmap.ReadRequest, 1, readRequest(mr.RKey(), mr.Addr(), size))
@@ -182,9 +182,7 @@ func TestRevokedWhileReading(t *testing.T) {
 		if err := mr.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for i := range buf {
-			buf[i] = 0xff // must not be seen by the peer
-		}
+		copy(buf, bytes.Repeat([]byte{0xff}, size)) // must not be seen by the peer
 		for {
 			b := must(peer.next())(t)
 			var h ddp.Header

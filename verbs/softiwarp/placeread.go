@@ -24,8 +24,7 @@ func (r *receiver) takeReadRequest(s *segment) bool {
 	}
 	in := inboundRead{Read: req, msn: s.MSN}
 	if v := r.checkSource(&req); v != allowed {
-		r.end.cause, r.end.goodbye = q.terminate(refusedReadTerm(v, &in))
-		return false
+		return r.terminate(refusedReadTerm(v, &in))
 	}
 	r.readMSN++
 	q.mu.Lock()

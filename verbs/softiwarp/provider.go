@@ -40,8 +40,10 @@ func New(config Config) (*Provider, error) {
 	return p, nil
 }
 
+// Name is ProviderName.
 func (p *Provider) Name() string { return ProviderName }
 
+// Device is the provider's one device.
 func (p *Provider) Device() verbs.Device { return p.dev }
 
 // use counts one more listener or identifier.

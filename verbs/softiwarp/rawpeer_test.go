@@ -142,13 +142,12 @@ func (p *rawPeer) ended() {
 // and a witness connection that must not notice.
 type arena struct {
 	testing.TB
-	p        *Provider
-	l        rdmacm.Listener
-	near     *side // the witness's ends
-	far      *side
-	sink     verbs.MR
-	config   Config
-	attached int
+	p      *Provider
+	l      rdmacm.Listener
+	near   *side // the witness's ends
+	far    *side
+	sink   verbs.MR
+	config Config
 }
 
 func newArena(t testing.TB, config Config) *arena {

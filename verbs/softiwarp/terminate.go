@@ -17,9 +17,11 @@ func terminateError(f rdmap.Fault, remote bool) error {
 	return &verbs.TerminateError{Remote: remote, Layer: f.Layer, Type: f.Type, Code: f.Code, Reason: f.String()}
 }
 
-// terminate is the cause and the Terminate of a fault of the peer's.
-func (q *queuePair) terminate(t *rdmap.Term) (error, *rdmap.Term) {
-	return terminateError(t.Fault, false), t
+// terminate ends the connection with a Terminate. It returns false, for the
+// caller to return.
+func (r *receiver) terminate(t *rdmap.Term) bool {
+	r.end.cause, r.end.goodbye = terminateError(t.Fault, false), t
+	return false
 }
 
 // refuse ends the connection because of the segment s, or of one that could
@@ -30,8 +32,7 @@ func (r *receiver) refuse(f rdmap.Fault, s *segment) bool {
 		t.HasSegment, t.SegmentLength = true, uint16(s.Size()+len(s.payload))
 		t.HasDDP, t.DDP = true, s.Header
 	}
-	r.end.cause, r.end.goodbye = r.q.terminate(t)
-	return false
+	return r.terminate(t)
 }
 
 // writeFault is the fault of an RDMA Write: DDP's, but for rights, which

@@ -5,12 +5,13 @@ import (
 	"errors"
 )
 
+// Header lengths in bytes, with the RDMAP control byte.
 const (
-	// TaggedSize and UntaggedSize are the header lengths in bytes, with the
-	// RDMAP control byte.
 	TaggedSize   = 14
 	UntaggedSize = 18
+)
 
+const (
 	// Version is the DDP version of RFC 5041.
 	Version = 1
 

@@ -23,6 +23,7 @@ const (
 // send (RFC 6581 §9.2).
 type RTR uint8
 
+// Kinds of ready-to-receive indication.
 const (
 	RTRSend RTR = 1 << iota
 	RTRWrite

@@ -13,8 +13,10 @@ const (
 	// MaxPrivateData is the largest PD_Length, in bytes (RFC 5044 §7.1.1).
 	// The enhanced data counts as part of it.
 	MaxPrivateData = 512
+)
 
-	// Revision1 is RFC 5044, Revision2 RFC 6581.
+// Revisions of MPA: RFC 5044 and RFC 6581.
+const (
 	Revision1 = 1
 	Revision2 = 2
 )
@@ -50,6 +52,7 @@ var (
 // Kind tells a request frame from a reply frame.
 type Kind uint8
 
+// The two frames of an exchange.
 const (
 	Request Kind = iota
 	Reply

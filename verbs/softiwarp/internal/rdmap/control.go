@@ -13,6 +13,7 @@ const (
 // Opcode is an RDMAP message type (RFC 5040 §4.3).
 type Opcode uint8
 
+// The opcodes; all others are reserved.
 const (
 	Write Opcode = iota
 	ReadRequest

@@ -75,13 +75,7 @@ func (t *Term) Decode(b []byte) (int, error) {
 		rest = rest[segmentLengthSize:]
 	}
 	if header&headerDDP != 0 {
-		n, err := t.DDP.Decode(rest)
-		if err != nil {
-			t.DDP = ddp.Header{}
-			return len(b), nil
-		}
-		t.HasDDP = true
-		rest = rest[n:]
+		rest = t.decodeDDP(rest)
 	}
 	// Linux sets R for Sends, too, with nothing behind it.
 	if header&headerRDMAP != 0 && t.HasDDP && !t.DDP.Tagged && t.DDP.QN == ddp.QueueReadRequest {
@@ -89,6 +83,17 @@ func (t *Term) Decode(b []byte) (int, error) {
 		t.HasRead = err == nil
 	}
 	return len(b), nil
+}
+
+// decodeDDP decodes the terminated DDP header, unless it is cut off, and
+// returns what follows it.
+func (t *Term) decodeDDP(b []byte) []byte {
+	n, err := t.DDP.Decode(b)
+	t.HasDDP = err == nil
+	if !t.HasDDP {
+		t.DDP = ddp.Header{}
+	}
+	return b[n:]
 }
 
 // decodeControl decodes the control word in whichever bit order makes sense
