@@ -20,6 +20,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 )
 
@@ -36,7 +37,8 @@ type daemon struct {
 	data      *dataplane.Dataplane
 	control   *controlplane.Controlplane
 	metrics   *metrics.Server
-	metricsOn net.Listener // nil without metrics
+	metricsOn net.Listener       // nil without metrics
+	registrar *rpcbind.Registrar // nil when no listener wants it
 
 	stopping atomic.Bool
 	running  sync.WaitGroup
@@ -93,6 +95,9 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		return d, err
 	}
 	if err := d.bindListeners(ctx, c.Listeners); err != nil {
+		return d, err
+	}
+	if err := d.bindRegistrar(c); err != nil {
 		return d, err
 	}
 	return d, d.open(c)
@@ -156,6 +161,9 @@ func (d *daemon) start() {
 			"service", l.Service, "address", l.Address.String())
 	}
 	d.data.Start()
+	if d.registrar != nil {
+		d.registrar.Start()
+	}
 	d.log.Info("ready", "version", versionString())
 	d.notify(sdnotify.SdNotifyReady)
 }
@@ -196,14 +204,33 @@ func (d *daemon) stop(drain time.Duration) {
 	defer cancel()
 	tcp := make(chan error, 1)
 	go func() { tcp <- d.services.shutdownTCP(ctx) }()
+	unregistered := make(chan struct{})
+	go func() {
+		defer close(unregistered)
+		d.unregister()
+	}()
 	for _, err := range []error{d.data.Shutdown(ctx), <-tcp} {
 		if err != nil {
 			d.log.Warn("not everything was finished in time", "error", err)
 		}
 	}
+	<-unregistered
 	d.close()
 	d.running.Wait()
 	d.log.Info("stopped")
+}
+
+// unregister takes back what rpcbind was told, so that no client comes any
+// more.
+func (d *daemon) unregister() {
+	if d.registrar == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := d.registrar.Close(ctx); err != nil {
+		d.log.Warn("still registered with rpcbind", "error", err)
+	}
 }
 
 // close ends whatever of a daemon is there, in the order of dependence.

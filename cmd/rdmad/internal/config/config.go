@@ -53,6 +53,9 @@ type Listener struct {
 	Provider string `mapstructure:"provider"`
 	Address  string `mapstructure:"address"`
 	Service  string `mapstructure:"service"`
+	// RPCBind has the service's programs registered with the machine's
+	// rpcbind while it is served.
+	RPCBind bool `mapstructure:"rpcbind"`
 }
 
 // Service is what answers calls; exactly one of its kinds is set.

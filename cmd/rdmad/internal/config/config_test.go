@@ -58,7 +58,7 @@ control: {listen: "unix:///run/rdmad/control.sock"}
 metrics: {listen: "0.0.0.0:9000"}
 state: {path: /var/lib/rdmad}
 listeners:
-  - {name: nfs, provider: softiwarp, address: "[::]:20049", service: data}
+  - {name: nfs, provider: softiwarp, address: "[::]:20049", service: data, rpcbind: on}
   - {name: test.1, provider: softiwarp, address: "storage:0", service: test}
 services:
   - {name: data, nfs: {path: /srv, read_only: on}}
@@ -75,7 +75,7 @@ settings:
 	if c.Control.Listen != "unix:///run/rdmad/control.sock" || c.Metrics.Listen != "0.0.0.0:9000" || c.State.Path != "/var/lib/rdmad" {
 		t.Errorf("control %+v, metrics %+v, state %+v", c.Control, c.Metrics, c.State)
 	}
-	if len(c.Listeners) != 2 || c.Listeners[1] != (Listener{"test.1", "softiwarp", "storage:0", "test"}) {
+	if len(c.Listeners) != 2 || c.Listeners[1] != (Listener{"test.1", "softiwarp", "storage:0", "test", false}) || !c.Listeners[0].RPCBind {
 		t.Errorf("listeners %+v", c.Listeners)
 	}
 	if len(c.Services) != 3 || *c.Services[0].NFS != (NFS{Path: "/srv", ReadOnly: true}) || c.Services[1].Echo == nil || c.Services[2].Echo == nil {

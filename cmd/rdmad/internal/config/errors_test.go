@@ -70,6 +70,9 @@ var badInput = []struct{ name, text, want string }{
 		`f.yaml:1: services[0].nfs.tcp_listen: port "-1" is not a number from 0 to 65535`},
 	{"nfs squash", "services: [{name: a, nfs: {path: x, squash: nobody}}]",
 		`f.yaml:1: services[0].nfs.squash: "nobody" is none of none, root, all`},
+	{"rpcbind for a forward", "services: [{name: u, forward: {address: \"h:2049\"}}]\n" +
+		"listeners: [{name: u, provider: softiwarp, address: \"h:1\", service: u, rpcbind: on}]\n",
+		`f.yaml:2: listeners[0].rpcbind: service "u" forwards programs that rdmad does not know; leave it off`},
 	{"forward's address", "services: [{name: a, forward: {}}]", `f.yaml:1: services[0].forward.address: "" is not HOST:PORT`},
 	{"forward", "services: [{name: a, forward: {address: \"h:2049\"}}]",
 		"f.yaml:1: services[0].forward: the forward service: not available in this build yet"},

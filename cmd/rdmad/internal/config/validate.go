@@ -114,8 +114,12 @@ func (c *Config) validateListeners(d *document, o Options) error {
 		if err := address(d, key+".address", l.Address); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(c.Services, func(s Service) bool { return s.Name == l.Service }) {
+		at := slices.IndexFunc(c.Services, func(s Service) bool { return s.Name == l.Service })
+		if at < 0 {
 			return d.fail(key+".service", "there is no service %q", l.Service)
+		}
+		if l.RPCBind && c.Services[at].Forward != nil {
+			return d.fail(key+".rpcbind", "service %q forwards programs that rdmad does not know; leave it off", l.Service)
 		}
 	}
 	return nil

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/rpcbind/rpcbindtest"
+)
+
+// TestRPCBind has the real rpcbind told of a rdmad while it serves, and a
+// rdmad serve where there is no rpcbind.
+func TestRPCBind(t *testing.T) {
+	host := rpcbindtest.Isolate(t)
+	if host == nil {
+		return
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "rdmad.yaml")
+	const text = `
+state: {path: state}
+services:
+  - {name: data, nfs: {path: srv, tcp_listen: ":20048"}}
+  - {name: test, echo: {}}
+listeners:
+  - {name: nfs, provider: softiwarp, address: ":20049", service: data, rpcbind: on}
+  - {name: again, provider: softiwarp, address: ":20052", service: data}
+  - {name: echo, provider: softiwarp, address: "127.0.0.1:20059", service: test, rpcbind: on}
+`
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("absent", func(t *testing.T) {
+		p := startRDMAD(t, dir, config)
+		endRDMAD(t, p)
+		for _, want := range []string{"can't register with rpcbind, trying on", "/run/rpcbind.sock: connect: no such file or directory"} {
+			if !strings.Contains(p.log(), want) {
+				t.Errorf("log lacks %q:\n%s", want, p.log())
+			}
+		}
+	})
+	t.Run("there", func(t *testing.T) {
+		host.Start(t)
+		p := startRDMAD(t, dir, config)
+		const want = "100003 3 rdma6 ::.78.81 superuser, 100003 3 rdma 0.0.0.0.78.81 superuser, " +
+			"100005 3 tcp6 ::.78.80 superuser, 100005 3 tcp 0.0.0.0.78.80 superuser, " +
+			"537002057 1 rdma 127.0.0.1.78.91 superuser"
+		got := ""
+		for deadline := time.Now().Add(startTimeout); got != want && time.Now().Before(deadline); {
+			got = strings.Join(host.Registered(t), ", ")
+		}
+		if got != want {
+			t.Errorf("registered: %s\nwant: %s", got, want)
+		}
+		endRDMAD(t, p)
+		if left := host.Registered(t); len(left) != 0 {
+			t.Errorf("registered after the end: %v", left)
+		}
+		if strings.Contains(p.log(), `"level":"WARN"`) {
+			t.Errorf("log:\n%s", p.log())
+		}
+	})
+}
+
+func startRDMAD(t *testing.T, dir, config string) *process {
+	t.Helper()
+	program, err := exec.LookPath("rdmad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := startProcess(program, dir, []string{"--config", config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// endRDMAD ends it by SIGTERM, in good order.
+func endRDMAD(t *testing.T, p *process) {
+	t.Helper()
+	if err := p.signal("TERM"); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 0 || strings.Contains(p.log(), "still registered") {
+		t.Fatalf("ended with code %d; log:\n%s", code, p.log())
+	}
+}
