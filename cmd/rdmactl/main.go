@@ -8,6 +8,6 @@ import (
 )
 
 // version is set by the linker.
-var version = "unknown"
+var version = "devel"
 
 func main() { os.Exit(cli.Main(version)) }

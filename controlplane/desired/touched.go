@@ -49,12 +49,10 @@ func (t *touched) changed(key dataplane.ConnKey) dataplane.Keys {
 	if over == nil {
 		return t.keys
 	}
-	var parts []string
-	for _, k := range t.c.Keys().Keys() {
-		if origin, ok := over[k]; ok {
-			v := t.state.Resolve(target)
-			parts = append(parts, fmt.Sprintf("%s: stays %s, set at %s", k, v.Format(k), origin.Source))
-		}
+	v := t.state.Resolve(target)
+	parts := make([]string, len(over))
+	for i, o := range over {
+		parts[i] = fmt.Sprintf("%s: stays %s, set at %s", o.Key, v.Format(o.Key), o.Scope)
 	}
 	t.notes[key.ID] = strings.Join(parts, "; ")
 	return t.keys

@@ -37,6 +37,7 @@ const (
 	maxStreams     = 100       // on one client connection
 	maxClients     = 256       // client connections; more wait to be accepted
 	handshakeTime  = 10 * time.Second
+	idleTime       = 15 * time.Minute // without a call before a client is let go
 	keepaliveTime  = 30 * time.Second // of silence before a client is probed
 	keepaliveWait  = 10 * time.Second // for its answer
 	keepaliveLeast = 10 * time.Second // between a client's own probes
@@ -88,7 +89,9 @@ func New(cfg Config) (*Server, error) {
 			grpc.MaxHeaderListSize(maxHeaders),
 			grpc.MaxConcurrentStreams(maxStreams),
 			grpc.ConnectionTimeout(handshakeTime),
-			grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveWait}),
+			grpc.KeepaliveParams(keepalive.ServerParameters{
+				MaxConnectionIdle: idleTime, Time: keepaliveTime, Timeout: keepaliveWait,
+			}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
 		),
 		health: health.NewServer(),
@@ -102,7 +105,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
-	metrics.InitializeMetrics(s.grpc)
 	return s, nil
 }
 

@@ -1,6 +1,8 @@
 package grpcapi
 
 import (
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,14 +26,24 @@ func (s *connectionService) WatchConnections(_ *rdmadv1.WatchConnectionsRequest,
 	}
 	defer w.Close()
 	// Listed after the watcher is there: nothing falls between.
-	v := &view{stream: stream, known: make(map[string]bool)}
-	sent := make(chan error, 1)
-	go func() { sent <- v.send(s.plane.Connections(), w) }()
+	all := s.plane.Connections()
+	v := &view{stream: stream, known: make(map[string]bool, len(all))}
+	sent, panicked := make(chan error, 1), make(chan any, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				panicked <- fmt.Sprintf("%v\n%s", p, debug.Stack())
+			}
+		}()
+		sent <- v.send(all, w)
+	}()
 	select {
 	case err := <-sent:
 		return err
 	case <-w.Done():
 		return toStatus(w.Err())
+	case p := <-panicked:
+		panic(p) // where it is recovered from, as in any other call
 	}
 }
 

@@ -40,24 +40,22 @@ func (p *Plane) publish(e dataplane.Event) {
 	}
 }
 
-// Lose ends all subscriptions as if their readers had been too slow, and
-// with them the news that a connection has ended, if gone names one.
-func (p *Plane) Lose(gone string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, gone)
-	for _, s := range p.subs {
-		s.end(dataplane.ErrSlow)
-	}
-}
+// Lose ends all subscriptions as if their readers had been too slow.
+func (p *Plane) Lose() { p.endAll(dataplane.ErrSlow) }
 
 // Shutdown ends all subscriptions for good.
 func (p *Plane) Shutdown() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.over = true
+	p.mu.Unlock()
+	p.endAll(dataplane.ErrShutdown)
+}
+
+func (p *Plane) endAll(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, s := range p.subs {
-		s.end(dataplane.ErrShutdown)
+		s.end(err)
 	}
 }
 

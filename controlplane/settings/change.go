@@ -51,20 +51,22 @@ func (s *State) Apply(c *Change) (*State, error) {
 	return next, nil
 }
 
+// Override is a key that a narrower scope decides.
+type Override struct {
+	Key   Key
+	Scope Scope
+}
+
 // Overridden lists the keys of c that a scope narrower than c's decides on t,
-// with who decides; nil when c has its way.
-func (s *State) Overridden(c *Change, t Target) map[Key]Origin {
-	var out map[Key]Origin
-	e := s.Effective(t)
-	for _, scope := range s.chain(t) {
-		if !narrower(scope, c.Scope) {
-			continue
-		}
-		for _, k := range (c.Keys() & s.layers[scope].values.Keys()).Keys() {
-			if out == nil {
-				out = make(map[Key]Origin)
+// in order; nil when c has its way.
+func (s *State) Overridden(c *Change, t Target) (out []Override) {
+	chain := s.chain(t)
+	for _, k := range c.Keys().Keys() {
+		for i := len(chain) - 1; i >= 0 && narrower(chain[i], c.Scope); i-- {
+			if s.layers[chain[i]].values.Keys().Has(k) {
+				out = append(out, Override{k, chain[i]})
+				break
 			}
-			out[k] = e.Origins[k]
 		}
 	}
 	return out

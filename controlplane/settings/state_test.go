@@ -197,10 +197,10 @@ func TestOverridden(t *testing.T) {
 	s := apply(t, initial(t), "connection/1", set(DDPMinChunk, 1))
 	s = apply(t, s, "peer/10.1.0.0/16", set(DDPMinChunk, 2, InlineSendMax, 2048))
 	for scope, want := range map[string]string{
-		"global":          "map[inline.send_max:{peer/10.1.0.0/16 2} ddp.min_chunk:{connection/1 1}]",
-		"peer/10.0.0.0/8": "map[inline.send_max:{peer/10.1.0.0/16 2} ddp.min_chunk:{connection/1 1}]",
-		"peer/10.1.2.3":   "map[ddp.min_chunk:{connection/1 1}]",
-		"connection/1":    "map[]",
+		"global":          "[{inline.send_max peer/10.1.0.0/16} {ddp.min_chunk connection/1}]",
+		"peer/10.0.0.0/8": "[{inline.send_max peer/10.1.0.0/16} {ddp.min_chunk connection/1}]",
+		"peer/10.1.2.3":   "[{ddp.min_chunk connection/1}]",
+		"connection/1":    "[]",
 	} {
 		c := &Change{Scope: scopeOf(t, scope), Set: set(DDPMinChunk, 3, InlineSendMax, 1024)}
 		if got := fmt.Sprint(s.Overridden(c, peer)); got != want {

@@ -108,7 +108,7 @@ func TestSlowWatcherIsDroppedAlone(t *testing.T) {
 func TestHubThatFellBehindBeginsAgain(t *testing.T) {
 	run(t, 4, 8, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, k *keeper) {
 		w := open(t, hub)
-		plane.Lose("")
+		plane.Lose()
 		synctest.Wait()
 		if !isDone(w) || !errors.Is(w.Err(), watch.ErrSlow) || k.reconciled != 2 {
 			t.Errorf("watcher ended with %v, reconciled %d times", w.Err(), k.reconciled)
