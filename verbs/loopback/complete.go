@@ -34,14 +34,14 @@ func (q *queuePair) deliverWC(c *cq, wc verbs.WC) {
 
 // releaseLate delivers the completions whose time has come.
 func (e *end) releaseLate() bool {
-	any := false
+	did := false
 	for e.late.len() > 0 && time.Until(e.late.first().due) <= 0 {
 		l := e.late.first()
 		e.qp.deliverWC(l.cq, l.wc)
 		e.late.pop()
-		any = true
+		did = true
 	}
-	return any
+	return did
 }
 
 var wcOpcodes = [...]verbs.WCOpcode{

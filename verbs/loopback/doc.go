@@ -9,6 +9,10 @@
 // posts it, or, when something has to wait, by a timer of package time; all
 // waiting is on channels. So whole clusters run under testing/synctest.
 //
+// Every queue is bounded by what its creator asked for, a wire by
+// wireMessages and wireBytes; they take memory as they fill. A connection at
+// rest is some 2 KiB.
+//
 // A caller's duties:
 //
 //   - the hooks of Faults are called with a connection's lock held: they must

@@ -92,8 +92,8 @@ func (f *Fabric) lookup(a netip.AddrPort) *listener {
 	if l, ok := f.listeners[a]; ok {
 		return l
 	}
-	for _, any := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
-		if l, ok := f.listeners[netip.AddrPortFrom(any, a.Port())]; ok {
+	for _, host := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		if l, ok := f.listeners[netip.AddrPortFrom(host, a.Port())]; ok {
 			return l
 		}
 	}

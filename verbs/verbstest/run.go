@@ -17,9 +17,9 @@ func Run(t *testing.T, target Target) {
 // has asks fresh providers whether their devices have something.
 func (target Target) has(t *testing.T, what func(*env) bool) bool {
 	active, passive := target.New(t)
-	defer closeProvider(t, active)
+	defer CloseProvider(t, active)
 	if passive != active {
-		defer closeProvider(t, passive)
+		defer CloseProvider(t, passive)
 	}
 	return what(&env{T: t, target: target, attr: passive.Device().Attr()})
 }

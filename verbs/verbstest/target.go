@@ -47,9 +47,9 @@ func newEnv(t *testing.T, target Target) *env {
 	e := &env{T: t, target: target}
 	e.active, e.passive = target.New(t)
 	e.attr = e.passive.Device().Attr()
-	t.Cleanup(func() { closeProvider(t, e.passive) })
+	t.Cleanup(func() { CloseProvider(t, e.passive) })
 	if e.active != e.passive {
-		t.Cleanup(func() { closeProvider(t, e.active) })
+		t.Cleanup(func() { CloseProvider(t, e.active) })
 	}
 	e.ln = e.listen()
 	return e
@@ -69,8 +69,9 @@ func (e *env) pair(o Options) *Pair {
 	return connect(e, e.active, e.ln, o)
 }
 
-// closeProvider finds what a test left behind.
-func closeProvider(t TB, p rdmacm.Provider) {
+// CloseProvider closes a provider and fails the test over whatever was left
+// open on its device.
+func CloseProvider(t TB, p rdmacm.Provider) {
 	t.Helper()
 	if c, ok := p.Device().(verbs.LiveCounter); ok {
 		if l := c.Live(); l.Total() != 0 {
