@@ -30,6 +30,23 @@ var providers = []struct {
 	{"softiwarp", newSoftiwarp},
 }
 
+// noErrors fails the test for what is logged as an error.
+type noErrors struct {
+	slog.Handler
+	t testing.TB
+}
+
+func (h noErrors) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+func (h noErrors) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		r.Message += " " + a.String()
+		return true
+	})
+	h.t.Errorf("logged: %s", r.Message)
+	return nil
+}
+
 func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
 	for _, p := range providers {
 		t.Run(p.name, func(t *testing.T) { f(t, p.make(t)) })
@@ -64,7 +81,7 @@ func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
 	if cfg.handler == nil {
 		cfg.handler = service{}
 	}
-	l, err := rpcrdma.Listen(ctx, p, "127.0.0.1:0", rpcrdma.ListenConfig{MemoryLimit: cfg.memory, Logger: slog.New(slog.DiscardHandler)})
+	l, err := rpcrdma.Listen(ctx, p, "127.0.0.1:0", rpcrdma.ListenConfig{MemoryLimit: cfg.memory, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +135,7 @@ func (b *bed) dial(change func(*rpcrdma.Settings)) (*rpcrdma.Client, *rpcrdma.Co
 	if change != nil {
 		change(&s)
 	}
-	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s})
+	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, Logger: slog.New(noErrors{slog.DiscardHandler, b.t})})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func prepared(tb testing.TB, c *rpcrdma.Client, b *bed, proc uint32, n int) *rpc
 }
 
 // TestAllocations: calls in steady state, both sides together. The one with
-// chunks is the fabric's: it makes a binding for each window.
+// chunks is the fabric's, which makes a binding for each window.
 func TestAllocations(t *testing.T) {
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: zero{}})
 	c, _ := b.dial(nil)
@@ -53,8 +53,8 @@ func TestAllocations(t *testing.T) {
 	}{
 		{"NULL", procNull, 0, 0},
 		{"inline echo", procEcho, 3000, 0},
-		{"read chunk", procWrite, 1 << 16, 1},
-		{"write chunk", procRead, 1 << 16, 1},
+		{"read chunk", procWrite, 1 << 16, 2},
+		{"write chunk", procRead, 1 << 16, 2},
 	} {
 		call := prepared(t, c, b, tc.proc, tc.n)
 		one := func() {

@@ -39,6 +39,9 @@ func Listen(ctx context.Context, p rdmacm.Provider, address string, cfg ListenCo
 	if err != nil {
 		return nil, fmt.Errorf("rpcrdma: listen on %s: %w", address, err)
 	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
 	return &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*transport.Host)}, nil
 }
 
@@ -78,7 +81,7 @@ func (l *Listener) Close() error {
 	l.closed = true
 	hosts := l.unused()
 	l.mu.Unlock()
-	closeHosts(hosts)
+	l.free(hosts)
 	return err
 }
 
@@ -110,7 +113,7 @@ func (l *Listener) leave() {
 	l.conns--
 	hosts := l.unused()
 	l.mu.Unlock()
-	closeHosts(hosts)
+	l.free(hosts)
 }
 
 // unused takes the hosts away once nobody needs them any more.
@@ -126,10 +129,10 @@ func (l *Listener) unused() []*transport.Host {
 	return hosts
 }
 
-func closeHosts(hosts []*transport.Host) {
+func (l *Listener) free(hosts []*transport.Host) {
 	for _, h := range hosts {
 		if err := h.Close(); err != nil {
-			slog.Error("registered memory leaked", "error", err)
+			l.cfg.Logger.Error("registered memory was not freed", "listener", l.Addr(), "error", err)
 		}
 	}
 }

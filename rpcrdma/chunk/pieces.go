@@ -4,6 +4,7 @@ package chunk
 // up), or one of the other sources.
 type Source int32
 
+// Sources other than items.
 const (
 	Stream Source = -1 // the XDR stream
 	Zeros  Source = -2 // roundup padding

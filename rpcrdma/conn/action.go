@@ -4,35 +4,37 @@ package conn
 type Kind uint8
 
 const (
-	// Repost: the receive Recv is free; post it again.
+	// Repost asks to post the receive Recv, which is free, again.
 	Repost Kind = iota + 1
-	// FreeReceive: the receive Recv is free and no longer needed; give its
-	// memory back.
+	// FreeReceive asks to give back the memory of the receive Recv, which is
+	// no longer needed.
 	FreeReceive
-	// PostReceives: post N receives more, then give Posted.
+	// PostReceives asks to post N receives more, then to give Posted.
 	PostReceives
-	// Fetch (responder): get memory for each of Call.Reads.Chunks, post the
-	// RDMA Reads in Call.Fetches into it, then give Fetched.
+	// Fetch asks a responder's caller to get memory for each of
+	// Call.Reads.Chunks, post the RDMA Reads in Call.Fetches into it, then
+	// give Fetched.
 	Fetch
-	// Deliver (responder): Call.RPC is a whole call; run its service, then
-	// give Reply.
+	// Deliver asks a responder's caller to run the service for Call.RPC, then
+	// to give Reply.
 	Deliver
-	// Send (responder): post the RDMA Writes and the Send that Call.Answer
-	// describes, then give Sent.
+	// Send asks a responder's caller to post the RDMA Writes and the Send that
+	// Call.Answer describes; when they have completed, give Sent.
 	Send
-	// Ready (requester): Out may go now; give Launch.
+	// Ready tells a requester's caller that Out may go now: give Launch.
 	Ready
-	// Fence (requester): invalidate Out's windows that are not Revoked, then
-	// give Fenced.
+	// Fence asks a requester's caller to invalidate Out's windows that are not
+	// Revoked, then to give Fenced.
 	Fence
-	// Complete (requester): Out has come to its end, as Out.Err says.
+	// Complete tells a requester's caller that Out has come to its end, as
+	// Out.Err says.
 	Complete
-	// Take (requester): copy Body, the reply's stream that came inline, for
-	// Out; it is valid until the next action.
+	// Take asks a requester's caller to copy Body, the reply that came inline,
+	// for Out; it is valid until the next action.
 	Take
-	// Disconnect: end the connection in order, after everything before.
+	// Disconnect asks to end the connection in order, after everything before.
 	Disconnect
-	// Fail: end the connection because of Err.
+	// Fail asks to end the connection because of Err.
 	Fail
 )
 

@@ -19,9 +19,9 @@ import "errors"
 
 // Reasons for the end of a connection that a role's Fail action carries.
 var (
-	// ErrBacklog: the peer sends calls but does not take their replies.
+	// ErrBacklog means that the peer sends calls but does not take their replies.
 	ErrBacklog = errors.New("conn: peer does not take its replies")
-	// ErrInvalidated: the peer invalidated memory that was not the call's.
+	// ErrInvalidated means that the peer invalidated memory that was not the call's.
 	ErrInvalidated = errors.New("conn: peer invalidated memory of another call")
 )
 

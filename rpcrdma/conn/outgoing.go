@@ -11,17 +11,17 @@ import (
 type Use uint8
 
 const (
-	// ReadCall: the peer reads the call message itself (position zero).
+	// ReadCall lets the peer read the call message itself (position zero).
 	ReadCall Use = iota + 1
-	// ReadItem: the peer reads the argument item Index.
+	// ReadItem lets the peer read the argument item Index.
 	ReadItem
-	// WriteResult: the peer writes the result Index.
+	// WriteResult lets the peer write the result Index.
 	WriteResult
-	// WriteReply: the peer writes the reply message (reply chunk).
+	// WriteReply lets the peer write the reply message (reply chunk).
 	WriteReply
 )
 
-// Remote says whether the peer reads or writes what the use names.
+// Writes says that the peer writes what the use names; else it reads it.
 func (u Use) Writes() bool { return u == WriteResult || u == WriteReply }
 
 // Window is a piece of our memory that a call exposes to the peer.

@@ -11,15 +11,15 @@ import (
 
 // Outcomes of a call other than a reply.
 var (
-	// ErrCallTooLong: the call, or a bound of its reply, is over MaxMessage.
+	// ErrCallTooLong means that the call, or a bound of its reply, is over MaxMessage.
 	ErrCallTooLong = errors.New("conn: message too long")
-	// ErrTooManyCalls: too many calls wait for a credit.
+	// ErrTooManyCalls means that too many calls wait for a credit.
 	ErrTooManyCalls = errors.New("conn: too many calls waiting for credits")
-	// ErrBadReply: the reply is malformed or does not fit the call.
+	// ErrBadReply means that the reply is malformed or does not fit the call.
 	ErrBadReply = errors.New("conn: bad reply")
-	// ErrCanceled: Cancel ended the call.
+	// ErrCanceled means that Cancel ended the call.
 	ErrCanceled = errors.New("conn: call canceled")
-	// ErrReplan: the settings changed so that the plan does not hold any
+	// ErrReplan means that the settings changed so that the plan does not hold any
 	// more. Nothing was sent; plan anew.
 	ErrReplan = errors.New("conn: settings changed before the call was sent")
 )

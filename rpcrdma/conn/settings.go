@@ -29,6 +29,7 @@ type Settings struct {
 // CreditsPolicy says how grants are chosen between CreditsMin and CreditsMax.
 type CreditsPolicy uint8
 
+// The policies.
 const (
 	CreditsFixed    CreditsPolicy = iota // always CreditsMax
 	CreditsAdaptive                      // by load

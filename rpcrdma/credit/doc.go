@@ -11,7 +11,7 @@ package credit
 
 import "errors"
 
-// ErrOverrun: the peer sent more calls than it was ever granted.
+// ErrOverrun means that the peer sent more calls than it was ever granted.
 var ErrOverrun = errors.New("credit: peer exceeds its credits")
 
 // Slack is the number of receives posted beyond the credits, so that a

@@ -32,13 +32,13 @@ import (
 )
 
 var (
-	// ErrClosed: the connection or the host was closed here.
+	// ErrClosed means that the connection or the host was closed here.
 	ErrClosed = errors.New("transport: closed")
-	// ErrDraining: the connection takes no more calls.
+	// ErrDraining means that the connection takes no more calls.
 	ErrDraining = errors.New("transport: draining")
-	// ErrNoMemory: not even the first receives could be had.
+	// ErrNoMemory means that not even the first receives could be had.
 	ErrNoMemory = errors.New("transport: out of registered memory")
-	// ErrStalled: the peer lets RDMA operations or Sends make no progress.
+	// ErrStalled means that the peer lets RDMA operations or Sends make no progress.
 	ErrStalled = errors.New("transport: peer stalls")
 )
 

@@ -50,7 +50,7 @@ type link struct {
 	ending bool  // disconnect once everything is posted
 	stats  Stats
 	wc     [pollBatch]verbs.WC
-	over   []*op // ended ops of one completion
+	ended  []*op // of one completion
 }
 
 // newLink creates the queues of a connection being made. id becomes the
@@ -142,14 +142,14 @@ func (l *link) complete(wc *verbs.WC) bool {
 		inv := conn.Invalidation{Did: wc.WithInvalidate, RKey: wc.Invalidated}
 		l.role.received(at, l.rq.bytes(at, wc.ByteLen), inv)
 	default:
-		l.over = l.sq.completed(l.over[:0])
-		for i, o := range l.over {
+		l.ended = l.sq.completed(l.ended[:0])
+		for i, o := range l.ended {
 			if !o.detached {
 				l.role.ended(o)
 			}
 			o.release()
 			l.sq.recycle(o)
-			l.over[i] = nil
+			l.ended[i] = nil
 		}
 	}
 	l.pump()
@@ -199,7 +199,9 @@ func (l *link) pump() {
 	}
 	if l.ending && !l.dead && l.sq.idle() {
 		l.ending = false
-		l.id.Disconnect()
+		if err := l.id.Disconnect(); err != nil {
+			l.dieLocked(err)
+		}
 	}
 }
 
@@ -235,10 +237,11 @@ func (l *link) tick() {
 // the connection held.
 func (l *link) teardown() {
 	l.fail(verbs.ErrClosed) // unless it has ended already
-	if l.reason == nil {
-		l.id.Disconnect()
+	var leaks []error
+	if l.reason == nil && !l.over() {
+		leaks = append(leaks, l.id.Disconnect())
 	}
-	l.id.Close()
+	leaks = append(leaks, l.id.Close())
 	lost := l.reason
 	if lost == nil {
 		lost = &Error{Local: l.id.LocalAddr(), Peer: l.id.RemoteAddr(), Reason: verbs.ErrDisconnected}
@@ -252,9 +255,21 @@ func (l *link) teardown() {
 	l.sq.releaseAll()
 	l.rq.releaseAll()
 	l.mu.Unlock()
-	l.cq.Close()
+	if err := errors.Join(append(leaks, l.cq.Close())...); err != nil {
+		l.host.log.Error("connection was not freed", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "error", err)
+	}
 	l.host.remove(l)
 	close(l.done)
+}
+
+// over says whether the connection has ended below us.
+func (l *link) over() bool {
+	select {
+	case <-l.id.Disconnected():
+		return true
+	default:
+		return false
+	}
 }
 
 // err is why the connection ended; nil while it is up and after an orderly

@@ -107,7 +107,7 @@ func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
 	}
 }
 
-// ErrInvalidCall: an RPC that contradicts itself.
+// ErrInvalidCall means that an RPC contradicts itself.
 var ErrInvalidCall = errors.New("transport: invalid call")
 
 // callHeaderSize is the size of an RPC call header with empty credential and

@@ -17,9 +17,9 @@ package regmem
 import "errors"
 
 var (
-	// ErrTooLarge: more than MaxBuffer bytes in one buffer.
+	// ErrTooLarge means that more than MaxBuffer bytes were asked for.
 	ErrTooLarge = errors.New("regmem: buffer too large")
-	// ErrClosed: the pool is closed.
+	// ErrClosed means that the pool is closed.
 	ErrClosed = errors.New("regmem: pool closed")
 )
 

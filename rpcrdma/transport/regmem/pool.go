@@ -233,7 +233,7 @@ func (p *Pool) put(b *Buffer) {
 	}
 	s.free = append(s.free, b)
 	if p.closed {
-		p.sweep()
+		p.mustSweep()
 		return
 	}
 	p.wake()
@@ -260,7 +260,7 @@ func (p *Pool) unregister(b *Buffer) {
 	defer p.mu.Unlock()
 	p.single--
 	if p.closed {
-		p.sweep()
+		p.mustSweep()
 	}
 }
 
@@ -298,6 +298,13 @@ func (p *Pool) Close() error {
 		return fmt.Errorf("regmem: close: %d bytes and %d single buffers taken: %w", p.taken, p.single, verbs.ErrBusy)
 	}
 	return err
+}
+
+// mustSweep is sweep where nobody can be told; only a bug makes it fail.
+func (p *Pool) mustSweep() {
+	if err := p.sweep(); err != nil {
+		panic("regmem: close protection domain: " + err.Error())
+	}
 }
 
 // sweep unregisters what nobody has taken, and closes the protection domain

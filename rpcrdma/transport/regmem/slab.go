@@ -56,9 +56,11 @@ type Buffer struct {
 // Bytes is the whole buffer.
 func (b *Buffer) Bytes() []byte { return b.mem }
 
-// MR is the region that the buffer lies in, and Offset where.
+// MR is the region that the buffer lies in.
 func (b *Buffer) MR() verbs.MR { return b.mr }
-func (b *Buffer) Offset() int  { return b.off }
+
+// Offset is where in its region the buffer begins.
+func (b *Buffer) Offset() int { return b.off }
 
 // SGE names n bytes from off of the buffer.
 func (b *Buffer) SGE(off, n int) verbs.SGE {

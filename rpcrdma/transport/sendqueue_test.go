@@ -1,0 +1,141 @@
+package transport
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// slots is a send queue that checks its bounds and completes on demand. Slots
+// of unsignaled requests come free with a later signaled one.
+type slots struct {
+	verbs.QP
+	t     *rapid.T
+	depth int
+	out   []verbs.SendWR
+}
+
+func (s *slots) PostSend(wrs []verbs.SendWR) (int, error) {
+	s.out = append(s.out, wrs...)
+	if len(s.out) > s.depth {
+		s.t.Fatalf("%d requests in %d slots", len(s.out), s.depth)
+	}
+	return len(wrs), nil
+}
+
+// complete completes the oldest signaled request; false when there is none.
+func (s *slots) complete() bool {
+	for i := range s.out {
+		if s.out[i].Flags&verbs.SendSignaled != 0 {
+			s.out = s.out[i+1:]
+			return true
+		}
+	}
+	return false
+}
+
+// TestSendQueue: chains of any length go through a queue of any depth, in
+// order; each ends once, after its last request; there is always a completion
+// to wait for when something has to wait.
+func TestSendQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		qp := &slots{t: t, depth: rapid.IntRange(1, 40).Draw(t, "depth")}
+		q := &sendQueue{qp: qp, depth: qp.depth}
+		var waiting []int // IDs of ops not ended, in order
+		next := 0
+		pump := func() {
+			for q.pending.len() > 0 {
+				whole, err := q.post(q.pending.peek())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !whole {
+					return
+				}
+				q.pending.pop()
+			}
+		}
+		complete := func() {
+			for _, o := range q.completed(nil) {
+				if o.slot != waiting[0] {
+					t.Fatalf("op %d ends before %d", o.slot, waiting[0])
+				}
+				waiting = waiting[1:]
+				q.recycle(o)
+			}
+			pump()
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"submit": func(t *rapid.T) {
+				o := q.newOp(opAnswer, next)
+				waiting = append(waiting, next)
+				next++
+				o.wrs = make([]verbs.SendWR, rapid.IntRange(1, 60).Draw(t, "length"))
+				o.signal = rapid.Bool().Draw(t, "signal")
+				q.pending.push(o)
+				pump()
+			},
+			"complete": func(t *rapid.T) {
+				if qp.complete() {
+					complete()
+				}
+			},
+			"": func(t *rapid.T) {
+				if q.used != len(qp.out) {
+					t.Fatalf("%d slots counted, %d used", q.used, len(qp.out))
+				}
+				signaled := 0
+				for _, w := range qp.out {
+					if w.Flags&verbs.SendSignaled != 0 {
+						signaled++
+					}
+				}
+				if signaled != q.signals || (!q.idle() && signaled == 0) {
+					t.Fatalf("%d signaled, %d counted, idle %v", signaled, q.signals, q.idle())
+				}
+				if len(waiting) >= signalEvery+qp.depth && signaled == 0 {
+					t.Fatal("nothing will ever complete")
+				}
+			},
+		})
+		for qp.complete() {
+			complete()
+		}
+		if !q.idle() || len(waiting) >= signalEvery {
+			t.Fatalf("%d ops never end", len(waiting))
+		}
+	})
+}
+
+func TestStalled(t *testing.T) {
+	q := &sendQueue{qp: &slots{depth: 10}, depth: 10}
+	send := func(signal bool) {
+		o := q.newOp(opAnswer, 0)
+		o.wrs, o.signal = make([]verbs.SendWR, 1), signal
+		if whole, err := q.post(o); !whole || err != nil {
+			t.Fatal(whole, err)
+		}
+	}
+	quiet := func(ticks int) {
+		t.Helper()
+		for i := range ticks {
+			if q.stalled() {
+				t.Fatalf("stalled after %d ticks", i+1)
+			}
+		}
+	}
+	quiet(100)
+	send(false) // nothing is due
+	quiet(100)
+	send(true)
+	quiet(stallTicks)
+	q.completed(nil)
+	quiet(100)
+	send(true)
+	quiet(stallTicks)
+	if !q.stalled() {
+		t.Error("not stalled")
+	}
+}
