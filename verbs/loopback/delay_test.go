@@ -232,7 +232,7 @@ func TestReceiverNotReady(t *testing.T) {
 		a.Post(verbstest.Send(1, a.SGE(0, 3)), verbstest.Write(2, b.Remote(0), a.SGE(0, 3)))
 		b.Post(verbstest.Read(3, a.Remote(0), b.SGE(0, 10)))
 		took(t, "Read past a Send that waits", 0, func() { b.Done(3, verbs.WCRDMARead) })
-		time.Sleep(9 * second)
+		<-time.After(9 * second)
 		b.Receive(4, 0, 10)
 		took(t, "Send", 0, func() {
 			b.Got(4, 3)
