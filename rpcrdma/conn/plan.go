@@ -48,13 +48,18 @@ func (r *Requester) planReply(o *Outgoing) (size int) {
 		inline += n + chunk.Pad(n)
 	}
 	fits := inline <= room
+	chunks := 0
 	for i, n := range o.Results {
 		o.Written = append(o.Written, 0)
-		if fits && n < int(r.settings.DDPMinChunk) || n == 0 {
-			continue
+		if n > 0 && (!fits || n >= int(r.settings.DDPMinChunk)) {
+			chunks = i + 1
 		}
+	}
+	// Chunks go with results in order: those before the last that needs one
+	// get one, too.
+	for i, n := range o.Results[:chunks] {
 		// Roundup padding may be written too (RFC 5666 §3.7).
-		o.Windows = append(o.Windows, Window{Use: WriteResult, Index: i, Length: n + chunk.Pad(n)})
+		o.Windows = append(o.Windows, Window{Use: WriteResult, Index: i, Length: max(n+chunk.Pad(n), 4)})
 		size += writeEntrySize
 	}
 	if !fits && size+o.MaxReply > room {
