@@ -168,9 +168,10 @@ func (s *Store) advance(c *settings.Change, dryRun bool) (*settings.State, error
 }
 
 func describe(v *settings.Values) string {
-	var parts []string
-	for _, k := range v.Keys().Keys() {
-		parts = append(parts, k.String()+"="+v.Format(k))
+	keys := v.Keys().Keys()
+	parts := make([]string, len(keys))
+	for i, k := range keys {
+		parts[i] = k.String() + "=" + v.Format(k)
 	}
 	return strings.Join(parts, " ")
 }

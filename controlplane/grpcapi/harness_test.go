@@ -35,16 +35,33 @@ type bench struct {
 	stopHub  context.CancelFunc
 }
 
-// safeBuffer is a log that can be read while it is written.
+// safeBuffer is a log that can be read, and waited for, while it is written.
 type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu    sync.Mutex
+	grown sync.Cond
+	b     bytes.Buffer
+}
+
+func newSafeBuffer() *safeBuffer {
+	s := &safeBuffer{}
+	s.grown.L = &s.mu
+	return s
 }
 
 func (s *safeBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.grown.Broadcast()
 	return s.b.Write(p)
+}
+
+// await returns when the log holds text.
+func (s *safeBuffer) await(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !bytes.Contains(s.b.Bytes(), []byte(text)) {
+		s.grown.Wait()
+	}
 }
 
 func (s *safeBuffer) String() string {
@@ -57,7 +74,7 @@ func (s *safeBuffer) String() string {
 // queues of so many events.
 func start(t *testing.T, plane *planetest.Plane, view grpcapi.Plane, queue int) *bench {
 	t.Helper()
-	b := &bench{plane: plane, registry: prometheus.NewRegistry(), log: &safeBuffer{}}
+	b := &bench{plane: plane, registry: prometheus.NewRegistry(), log: newSafeBuffer()}
 	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	initial := rpcrdma.DefaultSettings()
 	store, err := desired.New(plane, log, &initial, []string{"credits.max"})
@@ -88,6 +105,9 @@ func start(t *testing.T, plane *planetest.Plane, view grpcapi.Plane, queue int) 
 	})
 	b.client, err = grpc.NewClient("passthrough:///bufconn",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		// Windows that don't grow: a stream that isn't read fills up.
+		grpc.WithInitialWindowSize(64<<10),
+		grpc.WithInitialConnWindowSize(1<<20),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	if err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func TestWatchTellsNothingTwice(t *testing.T) {
 // the reason; one that reads sees everything meanwhile, and the plane never
 // waits.
 func TestSlowWatcherIsDropped(t *testing.T) {
-	b := start(t, smallPlane(), nil, 16)
+	b := start(t, smallPlane(), nil, 1024)
 	slow := watchAll(t, b, t.Context(), 2)
 	fast := watchAll(t, b, t.Context(), 2)
 	const events = 4000 // more than flow control and queue hold together
@@ -107,6 +107,8 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 			}
 		}
 	}
+	// The call ends although its client still doesn't read.
+	b.log.await("grpc.code=ResourceExhausted")
 	seen := 0
 	for {
 		_, err := slow.Recv()

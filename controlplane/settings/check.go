@@ -46,7 +46,8 @@ func (v *Values) unavailable() (Key, string) {
 		switch {
 		case k == CreditsPolicy && v.v[k] == uint32(conn.CreditsAdaptive):
 			return k, "adaptive: this rdmad knows fixed alone"
-		case keys[k].missing != "" && !(k == CreditsBackchannel && v.v[k] == 0):
+		case k == CreditsBackchannel && v.v[k] == 0: // none, as it is
+		case keys[k].missing != "":
 			return k, keys[k].missing
 		}
 	}

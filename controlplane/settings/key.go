@@ -134,9 +134,10 @@ func (s KeySet) Keys() []Key {
 
 // String names the keys, comma-separated.
 func (s KeySet) String() string {
-	var names []string
-	for _, k := range s.Keys() {
-		names = append(names, k.String())
+	all := s.Keys()
+	names := make([]string, len(all))
+	for i, k := range all {
+		names[i] = k.String()
 	}
 	return strings.Join(names, ", ")
 }

@@ -55,13 +55,16 @@ func fixed(words ...string) cobra.CompletionFunc {
 }
 
 // ask calls rdmad for a completion. When it doesn't answer there is nothing
-// to offer, and nowhere to say so.
-func (a *app) ask(f func(context.Context, *grpc.ClientConn) error) bool {
-	if a.check() != nil {
-		return false
+// to offer, which the shell's debug log says.
+func (a *app) ask(f func(context.Context, *grpc.ClientConn) error) {
+	err := a.check()
+	if err == nil {
+		a.timeout = completeWait
+		err = a.call(context.Background(), f)
 	}
-	a.timeout = completeWait
-	return a.call(context.Background(), f) == nil
+	if err != nil {
+		cobra.CompDebugln(a.explain(err), false)
+	}
 }
 
 // connectionIDs are those that are up, with a description for the shell.
