@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
 // The number of open descriptors is bounded, and what was closed is opened
@@ -144,20 +147,45 @@ func churn(t *testing.T, c *client, root []byte, g, rounds int) {
 	}
 }
 
-// Close may come while calls run; later ones are refused.
+// stuckMemory gives a buffer when it is told to.
+type stuckMemory struct {
+	asked, give chan struct{}
+	fixedMemory
+}
+
+func (m *stuckMemory) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
+	close(m.asked)
+	<-m.give
+	return m.fixedMemory.Alloc(ctx, n)
+}
+
+// Close waits for calls that run; later ones are refused.
 func TestClose(t *testing.T) {
 	x := serve(t, options{})
 	c := x.me()
 	root := c.root()
 	f := c.mkfile(root, "f")
-	o, err := x.object(f)
-	must(t, err)
-	must(t, x.Close())
-	must(t, x.Close())
-	if _, err := o.reader(); err != nil {
-		t.Errorf("a call that runs lost its file: %v", err)
+	c.write(f, 0, []byte("content"), nfsv3.UNSTABLE)
+	p := prepare(t, c, 6, &nfsv3.Read3args{File: fhOf(f), Count: 7})
+	mem := &stuckMemory{make(chan struct{}), make(chan struct{}), fixedMemory{make(fixedBuffer, 7)}}
+	p.reply.Mem = mem
+	read, closed := make(chan struct{}), make(chan struct{})
+	go func() { defer close(read); p.do(t) }()
+	<-mem.asked
+	go func() { defer close(closed); must(t, x.Close()) }()
+	<-x.done
+	select {
+	case <-closed:
+		t.Error("Close did not wait")
+	default:
 	}
-	o.release()
+	close(mem.give)
+	<-read
+	<-closed
+	must(t, x.Close())
+	if string(mem.b) != "content" {
+		t.Errorf("read %q", mem.b)
+	}
 	if _, err := c.raw(Program, Version, 0, 1, payload(root, "")); err != error(errClosed) {
 		t.Errorf("after Close: %v", err)
 	}

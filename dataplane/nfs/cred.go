@@ -1,8 +1,6 @@
 package nfs
 
 import (
-	"errors"
-
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
@@ -71,6 +69,3 @@ func (s *Server) squash(c *cred) {
 		}
 	}
 }
-
-// errIdentity: the kernel doesn't let this process act for that user.
-var errIdentity = errors.New("nfs: can't take on the caller's identity")

@@ -1,10 +1,6 @@
 package nfs
 
-import (
-	"runtime"
-
-	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
-)
+import "runtime"
 
 // identity is a thread's file system identity while it acts for a caller. The
 // zero value is the process's own.
@@ -16,13 +12,13 @@ type identity struct{ switched bool }
 // before it does anything but system calls. When rdmad does not run as root,
 // and for root itself, there is nothing to do.
 func (s *Server) assume(c *cred) (identity, error) {
-	if !s.canSwitch || (c.uid == 0 && c.gid == 0) {
+	if s.switcher == nil || (c.uid == 0 && c.gid == 0) {
 		return identity{}, nil
 	}
 	runtime.LockOSThread()
-	if !posix.SetFSIdentity(c.uid, c.gid, c.gids) {
+	if !s.switcher.Assume(c.uid, c.gid, c.gids) {
 		s.restoreThread()
-		return identity{}, errAccess
+		return identity{}, errAccess // an ID that this user namespace does not have
 	}
 	return identity{switched: true}, nil
 }
@@ -38,7 +34,7 @@ func (id identity) restore(s *Server) {
 // somebody else's must never serve another call, so that failing, which the
 // kernel does not do here, ends the process.
 func (s *Server) restoreThread() {
-	if !posix.SetFSIdentity(0, s.ownGID, s.ownGroups) {
+	if !s.switcher.Restore() {
 		panic("nfs: a thread's file system identity can't be restored")
 	}
 	runtime.UnlockOSThread()

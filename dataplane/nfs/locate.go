@@ -41,7 +41,7 @@ func (byHandle) learn(_, _ *fh.Handle, _ string)           {}
 func (byHandle) unlearn(_, _ *fh.Handle, _ string, _ bool) {}
 
 // chooseLocator tries what the kernel, the file system and the process's
-// rights allow. top is the export's root directory.
+// rights allow. top is the export's root directory as O_PATH.
 func chooseLocator(s *Server, top int, opt options) locator {
 	var kh posix.Handle
 	s.idKind = fh.Kernel
@@ -54,7 +54,8 @@ func chooseLocator(s *Server, top int, opt options) locator {
 		}
 		return newByName(s)
 	}
-	fd, err := posix.OpenHandle(top, &kh, unix.O_PATH)
+	mount := int(s.dir.Fd())
+	fd, err := posix.OpenHandle(mount, &kh, unix.O_PATH)
 	if err != nil || opt.byName {
 		if err == nil {
 			unix.Close(fd) //nolint:errcheck // nothing was written
@@ -62,7 +63,7 @@ func chooseLocator(s *Server, top int, opt options) locator {
 		return newByName(s)
 	}
 	unix.Close(fd) //nolint:errcheck // nothing was written
-	return byHandle{mount: top}
+	return byHandle{mount: mount}
 }
 
 // handleFits gets the handle of an open object, and says whether there is one

@@ -126,3 +126,32 @@ func TestPrivilegedMountsAreNotCrossed(t *testing.T) {
 		c.want(14, &nfsv3.Rename3args{From: in(root, "f"), To: in(root, "m")}, nfsv3.NFS3ERR_ISDIR)
 	})
 }
+
+// A full disk is told as such; a write that was to be stable and failed makes
+// clients write again what they have not committed.
+func TestPrivilegedFullDisk(t *testing.T) {
+	dir := tempDir(t)
+	must(t, unix.Mount("none", dir, "tmpfs", 0, "size=64k"))
+	t.Cleanup(func() { must(t, unix.Unmount(dir, 0)) })
+	x := serve(t, options{}, func(c *Config) { c.Path = dir })
+	defer x.Close()
+	c := x.as(0, 0)
+	f := c.mkfile(c.root(), "f")
+	res, status := c.write(f, 0, make([]byte, 100<<10), nfsv3.UNSTABLE)
+	if status != nfsv3.NFS3_OK || res.Count == 0 || res.Count > 64<<10 {
+		t.Fatalf("%v %+v", status, res)
+	}
+	verf := res.Verf
+	if _, status := c.write(f, 1<<20, []byte("x"), nfsv3.UNSTABLE); status != nfsv3.NFS3ERR_NOSPC {
+		t.Errorf("UNSTABLE: %v", status)
+	}
+	if res, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); res.Verf != verf {
+		t.Error("the verifier changed, though nothing that was written is lost")
+	}
+	if _, status := c.write(f, 1<<20, []byte("x"), nfsv3.FILE_SYNC); status != nfsv3.NFS3ERR_NOSPC {
+		t.Errorf("FILE_SYNC: %v", status)
+	}
+	if res, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); res.Verf == verf {
+		t.Error("the verifier stayed")
+	}
+}

@@ -141,7 +141,7 @@ func (s *Server) reopen(fd, flags int) (int, error) {
 	name := procPath(fd)
 	flags |= unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
 	opened, err := unix.Open(name, flags, 0)
-	if err != unix.EACCES || s.canSwitch {
+	if err != unix.EACCES || s.switcher != nil {
 		return opened, err
 	}
 	var st unix.Stat_t

@@ -40,7 +40,7 @@ func (s *Server) permittedByMode(o *object, c *cred, mask uint32) error {
 		return err
 	}
 	who := *c
-	if !s.canSwitch {
+	if s.switcher == nil {
 		who = cred{uid: s.ownUID, gid: s.ownGID, gids: s.ownGroups}
 	}
 	bits := st.Mode
@@ -80,7 +80,7 @@ func (c *cred) in(gid uint32) bool {
 // (NFSD_MAY_OWNER_OVERRIDE of Linux's server). Reading is allowed to those who
 // may execute the file, too: to the server, running it is reading it.
 func (s *Server) mayUse(o *object, c *cred, st *unix.Stat_t, mask uint32) error {
-	if !s.canSwitch || c.uid == 0 || c.uid == st.Uid {
+	if s.switcher == nil || c.uid == 0 || c.uid == st.Uid {
 		return nil
 	}
 	err := s.permitted(o, c, mask)
@@ -91,4 +91,4 @@ func (s *Server) mayUse(o *object, c *cred, st *unix.Stat_t, mask uint32) error 
 }
 
 // actsAsRoot says whether the caller is above file permissions.
-func (s *Server) actsAsRoot(c *cred) bool { return s.canSwitch && c.uid == 0 }
+func (s *Server) actsAsRoot(c *cred) bool { return s.switcher != nil && c.uid == 0 }

@@ -2,7 +2,6 @@ package nfs
 
 import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -142,7 +141,7 @@ func (r *request) writeData(o *object, offset uint64, data []byte, how nfsv3.Sta
 	if how == nfsv3.UNSTABLE {
 		o.dirty.Store(true)
 	}
-	id, err := r.setIDWriter(&r.pre)
+	id, err := r.srv.assume(&r.cred) // set-ID bits go, and limits count, as for this user
 	if err != nil {
 		return 0, err
 	}
@@ -165,15 +164,6 @@ func syncLevel(how nfsv3.StableHow) posix.Sync {
 		return posix.FileSync
 	}
 	return posix.NoSync
-}
-
-// setIDWriter makes a write to a set-ID file the caller's own, so that the
-// kernel takes the bits away as it does for everybody but root.
-func (r *request) setIDWriter(st *unix.Stat_t) (identity, error) {
-	if st.Mode&(unix.S_ISUID|unix.S_ISGID) == 0 {
-		return identity{}, nil
-	}
-	return r.srv.assume(&r.cred)
 }
 
 // commit is COMMIT (RFC 1813 §3.3.21). All of the file is committed, whatever

@@ -9,6 +9,7 @@ import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
@@ -231,6 +232,8 @@ func TestRootIdentityIsRestored(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	own, err := os.ReadFile("/proc/self/status")
+	must(t, err)
 	tasks, err := filepath.Glob("/proc/self/task/*/status")
 	must(t, err)
 	for _, path := range tasks {
@@ -241,11 +244,14 @@ func TestRootIdentityIsRestored(t *testing.T) {
 		if uids := field(status, "Uid:"); uids != "0\t0\t0\t0" {
 			t.Errorf("%s: Uid %q", path, uids)
 		}
+		if eff := field(status, "CapEff:"); eff != field(own, "CapEff:") {
+			t.Errorf("%s: CapEff %q", path, eff)
+		}
 		if gids := field(status, "Gid:"); gids != "0\t0\t0\t0" {
 			t.Errorf("%s: Gid %q", path, gids)
 		}
 	}
-	if !posix.CanSwitch(0, nil) {
+	if _, ok := posix.NewSwitcher(0, nil); !ok {
 		t.Error("this process can't act for others any more")
 	}
 }
@@ -268,4 +274,61 @@ func field(status []byte, name string) string {
 		}
 	}
 	return ""
+}
+
+// Root's objects are found by the kernel: the modes of the other tests are
+// what they are called.
+func TestRootUsesHandles(t *testing.T) {
+	x := serve(t, options{})
+	if _, ok := x.locate.(byHandle); !ok || x.idKind != fh.Kernel || x.switcher == nil || !x.hasOpenat2 {
+		t.Errorf("locator %T, kind %v, switcher %v, openat2 %v", x.locate, x.idKind, x.switcher, x.hasOpenat2)
+	}
+	if _, ok := x.lister.(byOffset); !ok {
+		t.Errorf("lister %T", x.lister)
+	}
+	x = serve(t, options{byName: true, inodeIDs: true})
+	if _, ok := x.locate.(*byName); !ok || x.idKind != fh.Inode {
+		t.Errorf("locator %T, kind %v", x.locate, x.idKind)
+	}
+}
+
+// A process that is root and can't act for callers does all as itself.
+func TestRootWithoutSwitching(t *testing.T) {
+	x := serve(t, options{noSwitch: true, byName: true})
+	c := x.as(1000, 1000)
+	f := c.mkfile(c.root(), "f")
+	if a := c.mustAttr(f); a.Uid != 0 {
+		t.Errorf("made as %d", a.Uid)
+	}
+	c.want(7, argsFor(7, f), nfsv3.NFS3_OK)
+	if got := c.access(f, 0x3f); got != nfsv3.ACCESS3_READ|nfsv3.ACCESS3_MODIFY|nfsv3.ACCESS3_EXTEND {
+		t.Errorf("ACCESS %#x", got)
+	}
+}
+
+// Kernels without faccessat2 leave the decision to the mode.
+func TestRootRightsByMode(t *testing.T) {
+	x := serve(t, options{})
+	admin := x.as(0, 0)
+	f := admin.mkfile(admin.root(), "f")
+	admin.mustSet(f, withMode(0o750))
+	must(t, os.Chown(x.path("f"), 1000, 100))
+	must(t, os.Chmod(x.path("f"), 0o641))
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	for _, tc := range []struct {
+		c    cred
+		want uint32
+	}{
+		{cred{uid: 1000, gid: 1}, 6}, {cred{uid: 1, gid: 100}, 4}, {cred{uid: 1, gid: 1, gids: []uint32{7, 100}}, 4},
+		{cred{uid: 1, gid: 1}, 1}, {cred{}, 7},
+	} {
+		for mask := uint32(1); mask <= 7; mask++ {
+			err := x.permittedByMode(o, &tc.c, mask)
+			if (err == nil) != (mask&tc.want == mask) {
+				t.Errorf("%+v, mask %o: %v", tc.c, mask, err)
+			}
+		}
+	}
 }

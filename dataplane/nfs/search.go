@@ -79,7 +79,7 @@ func (l *byName) rest() {
 func (l *byName) run(p *pass) {
 	start := time.Now()
 	queue := []*place{{sum: l.s.top.handle.Sum()}}
-	for len(queue) > 0 && !l.s.closed.Load() {
+	for len(queue) > 0 && !l.s.ended() {
 		last := len(queue) - 1
 		dir := queue[last]
 		queue = append(queue[:last], l.enter(p, dir)...)

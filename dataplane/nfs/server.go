@@ -30,7 +30,8 @@ type Server struct {
 	log *slog.Logger
 
 	root    *os.Root
-	top     *object // the root directory; never given up before Close
+	dir     *os.File // the root directory, opened to read
+	top     *object  // the root directory; never given up before Close
 	place   posix.Place
 	mount   int // ID of the mount that the export is on
 	idKind  fh.Kind
@@ -40,9 +41,9 @@ type Server struct {
 	locate  locator
 	lister  lister
 
-	// canSwitch: the process is root and can act for callers. Otherwise all
-	// is done as the user that it runs as.
-	canSwitch  bool
+	// switcher lets threads act for callers. It is nil when the process is
+	// not root: then all is done as the user that it runs as.
+	switcher   *posix.Switcher
 	ownUID     uint32
 	ownGID     uint32
 	ownGroups  []uint32
@@ -56,10 +57,13 @@ type Server struct {
 	told     toldOnce
 
 	// epoch counts ticks of the clock that closes idle files.
-	epoch  atomic.Uint32
-	closed atomic.Bool
-	stop   chan struct{}
-	done   chan struct{}
+	epoch atomic.Uint32
+	stop  chan struct{} // closed by Close, first of all
+	done  chan struct{}
+	end   sync.Once
+	// life is held for reading by calls that run.
+	life   sync.RWMutex
+	closed bool
 }
 
 // options are what tests set beyond the configuration.
@@ -108,7 +112,12 @@ func (s *Server) setIdentity(opt options) error {
 		s.ownGroups = append(s.ownGroups, uint32(g))
 	}
 	s.ownUID, s.ownGID = uint32(unix.Geteuid()), uint32(unix.Getegid())
-	s.canSwitch = !opt.noSwitch && posix.CanSwitch(s.ownGID, s.ownGroups)
+	if opt.noSwitch {
+		return nil
+	}
+	if sw, ok := posix.NewSwitcher(s.ownGID, s.ownGroups); ok {
+		s.switcher = sw
+	}
 	return nil
 }
 
@@ -119,19 +128,21 @@ func (s *Server) openTop(opt options) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	if err := checkProc(int(dir.Fd())); err != nil {
-		return err
+	s.dir = dir
+	err = checkProc(int(dir.Fd()))
+	fd := -1
+	if err == nil {
+		fd, err = unix.Open(procPath(int(dir.Fd())), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	}
-	fd, err := unix.Open(procPath(int(dir.Fd())), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		if err = s.useTop(fd, opt); err != nil {
+			unix.Close(fd) //nolint:errcheck // the error to tell is the other one
+		}
+	}
 	if err != nil {
-		return err
+		dir.Close()
 	}
-	if err := s.useTop(fd, opt); err != nil {
-		unix.Close(fd) //nolint:errcheck // the error to tell is the other one
-		return err
-	}
-	return nil
+	return err
 }
 
 func (s *Server) useTop(fd int, opt options) error {
@@ -234,24 +245,40 @@ func (s *Server) housekeep(tick time.Duration) {
 	}
 }
 
-// Close closes all files. Calls that still run end as they would have; later
-// ones are answered with SYSTEM_ERR.
+// Close waits for calls that run and closes all files. Later calls are
+// answered with SYSTEM_ERR. The error is nil.
 func (s *Server) Close() error {
-	if s.closed.Swap(true) {
-		return nil
+	s.end.Do(func() {
+		close(s.stop)
+		<-s.done
+		s.life.Lock()
+		defer s.life.Unlock()
+		s.closed = true
+		s.cache.clear()
+		s.top.release()
+		s.dir.Close()
+		s.root.Close()
+	})
+	return nil
+}
+
+// ended says whether Close was called.
+func (s *Server) ended() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
 	}
-	close(s.stop)
-	<-s.done
-	s.cache.clear()
-	s.top.release()
-	return s.root.Close()
 }
 
 var errClosed = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
 
 // ServeRPC implements oncrpc.Handler.
 func (s *Server) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
-	if s.closed.Load() {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
 		return errClosed
 	}
 	switch call.Program {

@@ -135,7 +135,7 @@ func TestSealDoesNotAllocate(t *testing.T) {
 		if _, err := c.Open(&h); err != nil {
 			t.Error(err)
 		}
-	}); n > 1 { // the pool may be emptied at any time
+	}); n > 0 && !raceEnabled {
 		t.Errorf("%v allocations", n)
 	}
 }

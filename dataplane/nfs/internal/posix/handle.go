@@ -56,8 +56,8 @@ func HandleOf(fd int, h *Handle, flags int) (mount int, err error) {
 	return int(id), nil
 }
 
-// OpenHandle opens an object of the mount that mountFD is on. It needs
-// CAP_DAC_READ_SEARCH.
+// OpenHandle opens an object of the mount that mountFD, which is not an O_PATH
+// descriptor, is on. It needs CAP_DAC_READ_SEARCH.
 func OpenHandle(mountFD int, h *Handle, flags int) (fd int, err error) {
 	for {
 		r, _, errno := unix.Syscall(unix.SYS_OPEN_BY_HANDLE_AT, uintptr(mountFD),

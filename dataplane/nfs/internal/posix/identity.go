@@ -7,17 +7,58 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Switcher lets threads of a process that runs as root act in the file system
+// as other users, one call at a time, with no more rights than they have.
+type Switcher struct {
+	gid    uint32
+	groups []uint32
+	own    caps // the process's capabilities
+	user   caps // those of a thread that acts for somebody else than root
+}
+
 // maxGroups bounds the groups of an identity: what AUTH_SYS carries, or the
 // process's own.
 const maxGroups = 1024
 
-// SetFSIdentity sets the calling thread's file system user, group and
-// supplementary groups (setfsuid(2), setfsgid(2), setgroups(2) by system
-// call: the thread alone, unlike the functions of package syscall). Going from
-// user 0 to another one takes the thread's capabilities over files away,
-// going back gives them back. It says whether all took effect; if not, the
-// thread has a mixture and must be set again.
-func SetFSIdentity(uid, gid uint32, groups []uint32) bool {
+// wanted are capabilities that root has over files and others don't.
+const wanted = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_CHOWN
+
+// NewSwitcher tries whether threads can step down and back. ok is false when
+// the process is not root, or lacks the capabilities.
+func NewSwitcher(gid uint32, groups []uint32) (s *Switcher, ok bool) {
+	s = &Switcher{gid: gid, groups: groups}
+	if unix.Geteuid() != 0 || len(groups) > maxGroups || !s.own.get() || s.own[0].Effective&wanted != wanted {
+		return nil, false
+	}
+	runtime.LockOSThread()
+	// The kernel takes the capabilities over files away with user 0. The one
+	// over quotas and other limits has to go as well.
+	ok = setIdentity(65534, 65534, nil) && s.user.get() && s.user[0].Effective&wanted == 0
+	s.user[0].Effective &^= 1 << unix.CAP_SYS_RESOURCE
+	ok = ok && s.user.set()
+	if !s.Restore() {
+		panic("posix: a thread's identity can't be restored")
+	}
+	runtime.UnlockOSThread()
+	return s, ok
+}
+
+// Assume makes the calling thread, to which the caller is locked, act as a
+// user (setfsuid(2), setfsgid(2) and, unlike the functions of package syscall
+// for this thread alone, setgroups(2) and capset(2)). If it says false, the
+// thread has a mixture of identities; either way, Restore is due.
+func (s *Switcher) Assume(uid, gid uint32, groups []uint32) bool {
+	return setIdentity(uid, gid, groups) && (uid == 0 || s.user.set())
+}
+
+// Restore makes the calling thread what it was. If it says false, the thread
+// must not be used any more.
+func (s *Switcher) Restore() bool {
+	return setIdentity(0, s.gid, s.groups) && s.own.set()
+}
+
+// setIdentity says whether all took effect.
+func setIdentity(uid, gid uint32, groups []uint32) bool {
 	if len(groups) > maxGroups {
 		return false
 	}
@@ -25,49 +66,29 @@ func SetFSIdentity(uid, gid uint32, groups []uint32) bool {
 	if len(groups) > 0 {
 		p = unsafe.Pointer(&groups[0])
 	}
-	// Groups first: that needs CAP_SETGID, which no change of the file system
-	// user takes away, but it fails without harm.
 	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(p), 0)
 	runtime.KeepAlive(groups)
-	if errno != 0 {
-		return false
-	}
-	setfs(unix.SYS_SETFSGID, gid)
-	setfs(unix.SYS_SETFSUID, uid)
+	setID(unix.SYS_SETFSGID, gid)
+	setID(unix.SYS_SETFSUID, uid)
 	// Asking for an invalid ID changes nothing and says what is in force.
-	return setfs(unix.SYS_SETFSGID, ^uint32(0)) == gid && setfs(unix.SYS_SETFSUID, ^uint32(0)) == uid
+	return errno == 0 && setID(unix.SYS_SETFSGID, ^uint32(0)) == gid && setID(unix.SYS_SETFSUID, ^uint32(0)) == uid
 }
 
-func setfs(trap uintptr, id uint32) uint32 {
+// setID makes one of the calls that return the ID from before.
+func setID(trap uintptr, id uint32) uint32 {
 	old, _, _ := unix.RawSyscall(trap, uintptr(id), 0, 0)
 	return uint32(old)
 }
 
-// CanSwitch says whether this process is above file permissions, and whether
-// SetFSIdentity lets one of its threads step down to another user and back. It
-// tries it, with the process's own group and groups to go back to.
-func CanSwitch(gid uint32, groups []uint32) bool {
-	if unix.Geteuid() != 0 || fileCaps() != wantedCaps {
-		return false
-	}
-	runtime.LockOSThread()
-	down := SetFSIdentity(65534, 65534, nil) && fileCaps() == 0
-	if !SetFSIdentity(0, gid, groups) || fileCaps() != wantedCaps {
-		panic("posix: a thread's file system identity can't be restored")
-	}
-	runtime.UnlockOSThread()
-	return down
+// caps are a thread's capabilities (capget(2), version 3).
+type caps [2]unix.CapUserData
+
+func (c *caps) get() bool {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	return unix.Capget(&hdr, &c[0]) == nil
 }
 
-// wantedCaps are capabilities that root has over files and others don't.
-const wantedCaps = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_CHOWN
-
-// fileCaps are those of wantedCaps that the thread has.
-func fileCaps() uint32 {
+func (c *caps) set() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if unix.Capget(&hdr, &data[0]) != nil {
-		return 0
-	}
-	return data[0].Effective & wantedCaps
+	return unix.Capset(&hdr, &c[0]) == nil
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package fh
+
+const raceEnabled = false
