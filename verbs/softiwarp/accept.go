@@ -12,7 +12,7 @@ import (
 )
 
 // Accept implements rdmacm.ID. What is posted before the peer's first FPDU
-// waits for it (RFC 5044 §7.1.3).
+// waits for it (RFC 5044 §7.1.2).
 func (id *connID) Accept(ctx context.Context, c rdmacm.ConnParam) error {
 	c, err := checkParam(c)
 	if err != nil {

@@ -26,13 +26,13 @@ const (
 // Config says how a provider behaves. The zero value is ready to use.
 type Config struct {
 	// CRC asks for CRC32C on every connection. A peer that asks for it gets
-	// it in any case (RFC 5044 §7.1.2).
+	// it in any case (RFC 5044 §7.1.1).
 	CRC bool
 	// MPARevision is what connecting starts with: 2 (the default; enhanced,
 	// RFC 6581) or 1. Peers that connect are answered in their own revision.
 	MPARevision int
 	// ClientServer connects without asking for a peer-to-peer connection: the
-	// passive side may then not send before the active side has (RFC 5044 §7.1.3).
+	// passive side may then not send before the active side has (RFC 5044 §7.1.2).
 	ClientServer bool
 	// MaxULPDU is the largest ULPDU sent, in bytes, 82 to 65535; 0 is the
 	// default, 65490. Whatever fits the length field is received.

@@ -137,7 +137,7 @@ func agree(req, reply *mpa.Frame, c *rdmacm.ConnParam) (link, mpa.RTR, error) {
 	return l, rtr, nil
 }
 
-// sayWhy sends the Terminate that RFC 6581 §9.1 has for a failed
+// sayWhy sends the Terminate that RFC 6581 has for a failed
 // negotiation, and returns err.
 func sayWhy(conn *net.TCPConn, crc bool, err error) error {
 	var fault rdmap.Fault

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
 // completionQueue is a bounded ring of completions. A completion that finds
@@ -77,7 +78,7 @@ func (c *completionQueue) overflowLocked() {
 	}
 	c.lost = true
 	for q := range c.users {
-		go q.fail(errCQOverflow, nil)
+		go q.fail(errCQOverflow, &rdmap.Term{Fault: rdmap.LocalCatastrophic})
 	}
 }
 

@@ -191,3 +191,30 @@ func TestDisconnectSendsAll(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
+
+// TestResetWhileSending: a peer that resets the connection, or closes it
+// without reading, while much is waiting to go out.
+func TestResetWhileSending(t *testing.T) {
+	for name, end := range map[string]func(p *rawPeer){
+		"reset":               func(p *rawPeer) { p.conn.SetLinger(0); p.conn.Close() },
+		"closed without read": func(p *rawPeer) { p.conn.Close() },
+	} {
+		a := newArena(t, Config{})
+		peer, s := a.attach(rawRequest())
+		peer.wake()
+		mr := s.region(make([]byte, 16<<20), verbs.AccessLocalWrite)
+		s.recv(verbs.RecvWR{ID: 9})
+		s.send(verbs.SendWR{ID: 1, SGL: sge(mr, 0, 16<<20)}, verbs.SendWR{ID: 2, SGL: sge(mr, 0, 16<<20)})
+		peer.next()
+		end(peer)
+		if err := s.ended(); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("%s: ended with %v", name, err)
+		}
+		for _, wc := range s.complete(3) {
+			if wc.Status != verbs.WCWRFlushErr {
+				t.Errorf("%s: completed as %+v", name, wc)
+			}
+		}
+		a.calm()
+	}
+}

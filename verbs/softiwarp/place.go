@@ -18,14 +18,19 @@ type segment struct {
 // place checks one ULPDU and carries it out; false when the connection must
 // end, with r.end saying why.
 func (r *receiver) place(ulpdu []byte) bool {
-	if r.rtrSend && len(ulpdu) == 0 {
-		// An empty FPDU is an indication, too; it is no message.
-		r.rtrSend = false
-		return true
+	indication := r.rtrSend
+	r.rtrSend = false
+	if indication && len(ulpdu) == 0 {
+		return true // an empty FPDU will do; it is no message
 	}
 	var s segment
 	if !r.decode(&s, ulpdu) {
 		return false
+	}
+	if indication && s.op == rdmap.Send && s.Last && s.MSN == 1 && len(s.payload) == 0 {
+		// It is the indication and takes no Receive.
+		r.sendMSN++
+		return true
 	}
 	switch s.op {
 	case rdmap.Write:
@@ -82,7 +87,7 @@ func queueOf(op rdmap.Opcode) uint32 {
 // placeWrite puts a segment of an RDMA Write into memory, all of it or none.
 func (r *receiver) placeWrite(s *segment) bool {
 	if len(s.payload) == 0 {
-		// Nothing is accessed, so nothing is checked (RFC 5041 §5.1).
+		// Nothing is accessed, so nothing is checked: any STag will do.
 		return true
 	}
 	reg := r.q.dev.stags.pin(s.STag)
@@ -110,13 +115,6 @@ func (r *receiver) placeSend(s *segment) bool {
 	case r.inSend && s.op != r.op:
 		return r.refuse(rdmap.UnexpectedOpcode, s)
 	case !r.inSend:
-		if r.rtrSend {
-			r.rtrSend = false
-			if len(s.payload) == 0 && s.Last && s.op == rdmap.Send {
-				r.sendMSN++
-				return true
-			}
-		}
 		r.entry = r.q.rq.front()
 		if r.entry == nil {
 			return r.refuse(rdmap.UntaggedNoBuffer, s)

@@ -39,7 +39,7 @@ func (r *receiver) takeReadRequest(s *segment) bool {
 // is sent. It is checked again, segment by segment, when it is read.
 func (r *receiver) checkSource(req *rdmap.Read) verdict {
 	if req.Size == 0 {
-		// Nothing is accessed, so nothing is checked (RFC 5040 §5.2).
+		// Nothing is accessed, so nothing is checked: any STag will do.
 		return allowed
 	}
 	reg := r.q.dev.stags.pin(req.SrcSTag)

@@ -103,7 +103,7 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 	return newListener(p, l.(*net.TCPListener)), nil
 }
 
-// Resolve looks the host up; the first of its addresses counts.
+// Resolve looks the host up. Its first IPv4 address counts, or else its first.
 func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
 	remote, err := resolve(ctx, address)
 	if err != nil {
@@ -131,5 +131,14 @@ func resolve(ctx context.Context, address string) (netip.AddrPort, error) {
 	case err != nil:
 		return netip.AddrPort{}, fmt.Errorf("%w: %w", rdmacm.ErrUnreachable, err)
 	}
-	return netip.AddrPortFrom(addrs[0].Unmap(), uint16(port)), nil
+	return netip.AddrPortFrom(preferred(addrs), uint16(port)), nil
+}
+
+func preferred(addrs []netip.Addr) netip.Addr {
+	for _, a := range addrs {
+		if a = a.Unmap(); a.Is4() {
+			return a
+		}
+	}
+	return addrs[0]
 }

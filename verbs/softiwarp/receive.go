@@ -2,11 +2,10 @@ package softiwarp
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"net"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -76,11 +75,6 @@ func (r *receiver) begin(l link) {
 	r.sendMSN, r.readMSN = 1, 1
 	r.rtrRead = l.rtrRead
 	r.rtrSend = l.rtrSend && l.passive
-}
-
-// hurry makes the receiving goroutine end soon, if nothing else does.
-func (r *receiver) hurry(conn *net.TCPConn) {
-	_ = conn.SetReadDeadline(time.Now().Add(lingerTimeout))
 }
 
 // receive is the receiving goroutine.
@@ -208,7 +202,7 @@ func (r *receiver) release() {
 func (r *receiver) inputError() error {
 	switch {
 	case r.err != nil:
-		return r.err
+		return fmt.Errorf("softiwarp: receive: %w", r.err)
 	case r.from != r.to:
 		return errMidFPDU
 	}
@@ -242,7 +236,7 @@ func (r *receiver) consume() bool {
 // another reason.
 func (q *queuePair) endLocked(end *ending) {
 	cause := end.cause
-	if q.txErr != nil && (errors.Is(cause, verbs.ErrDisconnected) || errors.Is(cause, net.ErrClosed) || isTimeout(cause)) {
+	if q.txErr != nil && (errors.Is(cause, verbs.ErrDisconnected) || isTimeout(cause)) {
 		cause = q.txErr
 	}
 	switch {
@@ -250,9 +244,6 @@ func (q *queuePair) endLocked(end *ending) {
 		q.attributeLocked(end.received)
 	case end.readStatus != verbs.WCSuccess:
 		q.blameOldestReadLocked(end.readStatus)
-	}
-	if cause == nil {
-		cause = io.ErrUnexpectedEOF
 	}
 	q.failLocked(cause, end.goodbye)
 }

@@ -30,6 +30,7 @@ func (q *queuePair) establish(l link) bool {
 	if err != nil {
 		return false
 	}
+	_ = l.conn.SetNoDelay(true) // Go's default; nothing here ever waits for more
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.state == verbs.QPErr {

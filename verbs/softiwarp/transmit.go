@@ -1,6 +1,9 @@
 package softiwarp
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
@@ -130,15 +133,7 @@ func (q *queuePair) quantumLocked(wait bool) {
 func (q *queuePair) commitLocked() {
 	t := &q.tx
 	if t.sock.err != nil {
-		if q.state == verbs.QPErr && isTimeout(t.sock.err) {
-			// Our own doing: failLocked ends waits with a deadline. The
-			// stream is at the end of an FPDU, or the rest of it is kept.
-			return
-		}
-		q.txErr = t.sock.err
-		// The receiving goroutine knows better what happened, or will find
-		// out soon: there may be a Terminate to read.
-		q.rx.hurry(q.conn)
+		q.sendFailedLocked(t.sock.err)
 		return
 	}
 	for s := &q.sq; s.tx != t.pos; s.tx++ {
@@ -154,6 +149,22 @@ func (q *queuePair) commitLocked() {
 			q.blameLocked(t.pos, f.status)
 		}
 		q.failLocked(f.cause, f.goodbye)
+	}
+}
+
+// sendFailedLocked accounts for a socket that takes nothing any more.
+func (q *queuePair) sendFailedLocked(err error) {
+	switch {
+	case q.state != verbs.QPErr:
+		q.txErr = fmt.Errorf("softiwarp: send: %w", err)
+		// The receiving goroutine knows better what happened, or will find
+		// out soon: there may be a Terminate to read.
+		_ = q.conn.SetReadDeadline(time.Now().Add(lingerTimeout))
+	case !isTimeout(err):
+		q.txErr = err
+	default:
+		// Our own doing: failLocked ends waits with a deadline. The stream
+		// is at the end of an FPDU, or the rest of it is kept.
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 	offMO   = 14
 )
 
-// Queue numbers that RDMAP uses (RFC 5040 §4.1).
+// Queue numbers that RDMAP uses (RFC 5040 §4.2).
 const (
 	QueueSend        = 0
 	QueueReadRequest = 1

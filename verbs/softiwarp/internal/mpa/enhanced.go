@@ -3,13 +3,13 @@ package mpa
 import "encoding/binary"
 
 const (
-	// EnhancedSize is the length of the enhanced data in bytes (RFC 6581 §6).
+	// EnhancedSize is the length of the enhanced data in bytes (RFC 6581).
 	EnhancedSize = 4
 	// MaxDepth is the largest IRD or ORD that can be told.
 	MaxDepth = depthUnknown - 1
 
 	// depthUnknown as IRD or ORD says that the sender does not take part in
-	// that negotiation (RFC 6581 §9.1).
+	// that negotiation (RFC 6581).
 	depthUnknown = 0x3fff
 
 	bitPeerToPeer = 0x8000 // A, in the IRD word
@@ -20,7 +20,7 @@ const (
 
 // RTR is a set of kinds of ready-to-receive indication: the first FPDU with
 // which the initiator of a peer-to-peer connection frees the responder to
-// send (RFC 6581 §9.2).
+// send (RFC 6581).
 type RTR uint8
 
 // Kinds of ready-to-receive indication.

@@ -65,7 +65,7 @@ func (k Kind) key() string {
 	return replyKey
 }
 
-// Frame is an MPA request or reply frame (RFC 5044 §7.1.1, RFC 6581 §6).
+// Frame is an MPA request or reply frame (RFC 5044 §7.1.1, RFC 6581).
 type Frame struct {
 	Kind     Kind
 	Revision uint8

@@ -10,7 +10,7 @@ const (
 	opcodeMask   = 0x0f
 )
 
-// Opcode is an RDMAP message type (RFC 5040 §4.3).
+// Opcode is an RDMAP message type (RFC 5040 §4.1).
 type Opcode uint8
 
 // The opcodes; all others are reserved.

@@ -7,7 +7,7 @@ const (
 	LayerMPA   = 2
 )
 
-// Error types of the layers (RFC 5040 §4.8, RFC 5041 §7.1, RFC 5044 §8).
+// Error types of the layers (RFC 5040 §4.8, RFC 5041 §7.2, RFC 5044 §8).
 const (
 	TypeRDMAPLocal      = 0 // local catastrophic error
 	TypeRDMAPProtection = 1 // remote protection error
