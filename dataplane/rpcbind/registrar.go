@@ -209,7 +209,7 @@ func (r *Registrar) reportAway(err error) {
 	case err != nil:
 		r.log.Warn("can't register with rpcbind, trying on", "error", text)
 	default:
-		r.log.Info("rpcbind answers again")
+		r.log.Info("rpcbind answers")
 	}
 	r.away = text
 }

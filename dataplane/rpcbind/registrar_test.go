@@ -75,7 +75,7 @@ func TestAway(t *testing.T) {
 		s.with(func() { s.dead["unix"] = false })
 		pass(DefaultInterval)
 		want(t, "registered", s.has(), ours)
-		want(t, "log", s.log.told(), "INFO registered with rpcbind rdma\nINFO rpcbind answers again")
+		want(t, "log", s.log.told(), "INFO registered with rpcbind rdma\nINFO rpcbind answers")
 
 		pass(time.Second) // the next look was due
 		s.with(func() { s.dead["unix"], s.dialled = true, nil })
