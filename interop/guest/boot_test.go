@@ -20,6 +20,7 @@ func TestGuest(t *testing.T) {
 	t.Run("exit code and streams", func(t *testing.T) { testResult(t, g) })
 	t.Run("many at once", func(t *testing.T) { testConcurrent(t, g) })
 	t.Run("deadline kills", func(t *testing.T) { testDeadline(t, g) })
+	t.Run("watch", func(t *testing.T) { testWatch(t, g) })
 	t.Run("share", func(t *testing.T) { testShare(t, g) })
 	t.Run("kernel NFS", func(t *testing.T) { testKernelNFS(t, g) })
 }
@@ -74,6 +75,26 @@ func testDeadline(t *testing.T, g *Guest) {
 		t.Errorf("after the kill: code %d, error %v, want 137", after.Code, err)
 	}
 	g.MustRun(t, scriptTime, "! grep -q sleep /proc/[0-9]*/comm")
+}
+
+func testWatch(t *testing.T, g *Guest) {
+	cmd, err := g.Start("for i in 1 2 3; do echo line; sleep 0.1; done; read never </dev/ttyS0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
+	defer cancel()
+	three := func(stdout string) bool { return strings.Count(stdout, "line") == 3 }
+	if err := cmd.Watch(ctx, three); err != nil {
+		t.Error(err)
+	}
+	cmd.Kill()
+	if _, err := cmd.Wait(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Watch(ctx, func(string) bool { return false }); err == nil {
+		t.Error("a script that has ended is watched without end")
+	}
 }
 
 func testShare(t *testing.T, g *Guest) {

@@ -28,6 +28,7 @@ type Command struct {
 	session *session
 	id      uint32
 	done    chan struct{}
+	printed chan struct{} // holds one token when there is new output
 
 	mu     sync.Mutex
 	stdout strings.Builder
@@ -37,7 +38,7 @@ type Command struct {
 }
 
 func newCommand(s *session, id uint32) *Command {
-	return &Command{session: s, id: id, done: make(chan struct{})}
+	return &Command{session: s, id: id, done: make(chan struct{}), printed: make(chan struct{}, 1)}
 }
 
 func (c *Command) receive(frame agentwire.Frame) {
@@ -60,6 +61,10 @@ func (c *Command) keep(b *strings.Builder, p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.Write(p[:min(len(p), outputLimit-b.Len())])
+	select {
+	case c.printed <- struct{}{}:
+	default: // the watcher has not yet looked at what came before
+	}
 }
 
 func (c *Command) finish(status agentwire.ExitStatus, err error) {
@@ -74,6 +79,28 @@ func (c *Command) Output() (stdout, stderr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stdout.String(), c.stderr.String()
+}
+
+// Watch waits until what the script has printed to its standard output is
+// enough. It fails when the script or ctx ends first. One goroutine watches at
+// a time.
+func (c *Command) Watch(ctx context.Context, enough func(stdout string) bool) error {
+	for {
+		stdout, stderr := c.Output()
+		if enough(stdout) {
+			return nil
+		}
+		select {
+		case <-c.printed:
+		case <-ctx.Done():
+			return fmt.Errorf("guest: waiting for a script's output: %w", ctx.Err())
+		case <-c.done:
+			if stdout, _ = c.Output(); enough(stdout) {
+				return nil
+			}
+			return fmt.Errorf("guest: the script ended after printing %q, %q", stdout, stderr)
+		}
+	}
 }
 
 // Done is closed when the script has ended.

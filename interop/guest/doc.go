@@ -9,6 +9,9 @@
 // TCP port named in [Options]. /host in the guest is the directory
 // [Guest.ShareDir] of the host.
 //
+// The shell is busybox and prefers its own commands to programs of the same
+// name: iproute2's tc is /sbin/tc.
+//
 // The guest ends with the test, or with the test's process. A kernel that
 // oopses ends at once; calls under way return [ErrDied], the test fails, and the
 // console is in its log.

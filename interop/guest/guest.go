@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/rdmad/rdmad/interop/child"
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
@@ -29,7 +31,7 @@ var errPortTaken = errors.New("guest: a forwarded port was taken")
 type Guest struct {
 	ShareDir string // directory of the host that is /host in the guest
 
-	process  *process
+	process  *child.Process
 	session  *session
 	console  *console
 	forwards map[int]int
@@ -98,12 +100,13 @@ func (g *Guest) boot(ctx context.Context, m machine) (err error) {
 		return fmt.Errorf("guest: %w", err)
 	}
 	defer listener.Close()
-	in, out := consoleFiles(g.console, m.options)
-	if g.process, err = startProcess(m.args(), in, out); err != nil {
-		return err
+	cmd := exec.Command(qemuProgram, m.args()...)
+	attachConsole(cmd, g.console, m.options)
+	if g.process, err = child.Start(cmd); err != nil {
+		return fmt.Errorf("guest: %w", err)
 	}
 	if err := g.connect(ctx, listener); err != nil {
-		g.process.stop()
+		g.process.Kill()
 		return g.explain(err)
 	}
 	return nil
@@ -114,7 +117,7 @@ func (g *Guest) connect(ctx context.Context, listener net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
 	go func() {
-		<-g.process.done
+		<-g.process.Done()
 		listener.Close()
 	}()
 	conn, err := listener.Accept()
@@ -126,7 +129,7 @@ func (g *Guest) connect(ctx context.Context, listener net.Listener) error {
 	select {
 	case <-g.session.ready:
 		return nil
-	case <-g.process.done:
+	case <-g.process.Done():
 		return ErrDied
 	case <-ctx.Done():
 		return fmt.Errorf("guest: not up in time: %w", ctx.Err())
@@ -165,11 +168,11 @@ func (g *Guest) Console() string { return g.console.String() }
 func (g *Guest) Oops() string { return g.console.Oops() }
 
 // Done is closed when the guest has ended, for whatever reason.
-func (g *Guest) Done() <-chan struct{} { return g.process.done }
+func (g *Guest) Done() <-chan struct{} { return g.process.Done() }
 
 // Stop ends the guest as a power failure would, and removes its files.
 func (g *Guest) Stop() error {
-	g.process.stop()
+	g.process.Kill()
 	g.session.conn.Close()
 	return os.RemoveAll(g.dir)
 }

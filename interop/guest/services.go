@@ -30,7 +30,8 @@ var knfsdScript string
 const serviceTime = 2 * time.Minute
 
 // UseRDMA makes a soft-iWARP device siw0 on the guest's network card and
-// loads what NFS over RDMA and the verbs programs need. Once for a guest.
+// loads what NFS over RDMA and the verbs programs need. Once for a guest:
+// siw is not always free to be unloaded when its connections have ended.
 func (g *Guest) UseRDMA(tb testing.TB, siw SIW) {
 	tb.Helper()
 	g.MustRun(tb, serviceTime, RDMAScript(siw))

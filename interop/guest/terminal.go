@@ -1,15 +1,16 @@
 package guest
 
 import (
-	"io"
 	"os"
+	"os/exec"
 )
 
-// consoleFiles are QEMU's standard files: the terminal for a guest with a
+// attachConsole gives QEMU its standard files: the terminal for a guest with a
 // shell, else nothing to read and the console's memory to write to.
-func consoleFiles(c *console, o Options) (in io.Reader, out io.Writer) {
+func attachConsole(cmd *exec.Cmd, c *console, o Options) {
 	if o.Shell {
-		return os.Stdin, os.Stdout
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		return
 	}
-	return nil, c
+	cmd.Stdout, cmd.Stderr = c, c
 }

@@ -3,7 +3,7 @@
 # rdma.sh must have run. Clients in the same guest mount 10.0.2.15: siw on the
 # loopback interface has no usable address in 6.1.
 set -e
-modprobe nfsd
+/sbin/modprobe nfsd
 mkdir -p /export /run/rpcbind /var/lib/nfs/v4recovery
 mount -t tmpfs -o size=75% tmpfs /export
 mount -t nfsd nfsd /proc/fs/nfsd

@@ -2,12 +2,12 @@
 # RDMA and rping need. $siw is the module to use: "siw", or the path of a build.
 set -e
 # siw takes its CRC32C from the crypto layer and asks for it only once.
-modprobe crc32c_generic
+/sbin/modprobe crc32c_generic
 case "$siw" in
-/*) modprobe -a ib_core ib_uverbs rdma_cm iw_cm libcrc32c && insmod "$siw" ;;
-*) modprobe "$siw" ;;
+/*) /sbin/modprobe -a ib_core ib_uverbs rdma_cm iw_cm libcrc32c && /sbin/insmod "$siw" ;;
+*) /sbin/modprobe "$siw" ;;
 esac
-modprobe -a sunrpc rpcrdma rdma_ucm nfsv3 nfsv4
+/sbin/modprobe -a sunrpc rpcrdma rdma_ucm nfsv3 nfsv4
 rdma link add siw0 type siw netdev eth0
 # Without it version 4 mounts fail with EINVAL.
 mkdir -p /run/rpc_pipefs

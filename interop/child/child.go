@@ -1,0 +1,56 @@
+// Package child starts programs that must not outlive the process that started
+// them, however that ends.
+package child
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// Process is a running program.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+}
+
+// Start starts cmd such that it is killed when this process dies. The kernel
+// sends the parent-death signal when the starting thread ends (prctl(2)), so one
+// thread is kept for as long as the program runs.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+		}
+		close(p.done)
+	}()
+	return p, <-started
+}
+
+// Done is closed when the program has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Signal sends a signal; a program that has ended gets none.
+func (p *Process) Signal(sig syscall.Signal) {
+	_ = p.cmd.Process.Signal(sig)
+}
+
+// Wait waits for the program's end and says how it ended, as exec.Cmd.Wait.
+func (p *Process) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// Kill kills the program and waits for its end.
+func (p *Process) Kill() {
+	p.Signal(syscall.SIGKILL)
+	<-p.done
+}

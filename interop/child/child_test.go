@@ -1,0 +1,82 @@
+package child
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// parentEnv makes the test program play a parent that starts a child and waits.
+const parentEnv = "RDMAD_CHILD_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(parentEnv) != "" {
+		playParent()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// playParent starts a child that holds the standard output open, and lives on.
+func playParent() {
+	cmd := exec.Command("sleep", "1000")
+	cmd.Stdout = os.Stdout
+	if _, err := Start(cmd); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("started")
+	select {}
+}
+
+func TestKillAndWait(t *testing.T) {
+	p, err := Start(exec.Command("sleep", "1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-p.Done():
+		t.Error("ended by itself")
+	default:
+	}
+	p.Kill()
+	if err := p.Wait(); err == nil {
+		t.Error("no error from a program that was killed")
+	}
+	p.Signal(syscall.SIGTERM) // nobody there: no harm
+}
+
+func TestStartFails(t *testing.T) {
+	if _, err := Start(exec.Command("/nonexistent")); err == nil {
+		t.Error("a program that is not there was started")
+	}
+}
+
+// TestDiesWithParent kills a parent: its child must let go of the pipe.
+func TestDiesWithParent(t *testing.T) {
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), parentEnv+"=1")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(out)
+	if line, err := in.ReadString('\n'); err != nil || line != "started\n" {
+		t.Fatalf("the parent said %q, error %v", line, err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(in); err != nil || len(rest) != 0 {
+		t.Errorf("after the parent's death: %q, error %v", rest, err)
+	}
+	_ = parent.Wait() // killed, as said above
+}

@@ -1,0 +1,107 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/interop/guest"
+)
+
+const (
+	// mountTime covers the kernel's own patience with a server.
+	mountTime = time.Minute
+	// clientTime bounds one script on a mount, under emulation.
+	clientTime = 4 * time.Minute
+)
+
+// mount is the guest's kernel client with a server's export on a directory.
+type mount struct {
+	g      *guest.Guest
+	server nfsServer
+	via    transport
+	dir    string // in the guest
+}
+
+// newMount mounts the export and unmounts it when the test has ended.
+func newMount(t *testing.T, g *guest.Guest, server nfsServer, via transport) *mount {
+	t.Helper()
+	m := &mount{g: g, server: server, via: via, dir: "/mnt/" + string(via)}
+	m.attach(t)
+	t.Cleanup(func() {
+		// Lazily, so that a client stuck on one failed test does not hang
+		// the next one. A test that failed may have unmounted already.
+		ctx, cancel := context.WithTimeout(context.Background(), mountTime)
+		defer cancel()
+		result, err := g.Run(ctx, "umount -f -l "+m.dir)
+		if !t.Failed() && (err != nil || result.Code != 0) {
+			t.Errorf("unmounting: code %d, error %v: %s", result.Code, err, result.Stderr)
+		}
+	})
+	return m
+}
+
+func (m *mount) attach(t *testing.T) {
+	t.Helper()
+	source, options := m.server.mountArgs(m.via)
+	m.g.MustRun(t, mountTime, fmt.Sprintf("mkdir -p %s && mount.nfs %s %s -o %s", m.dir, source, m.dir, options))
+}
+
+// detach unmounts in order: everything is written back.
+func (m *mount) detach(t *testing.T) {
+	t.Helper()
+	m.g.MustRun(t, clientTime, "umount "+m.dir)
+}
+
+// refetch makes the client forget what it has cached of data and names.
+func (m *mount) refetch(t *testing.T) {
+	t.Helper()
+	m.g.MustRun(t, clientTime, "sync; echo 3 >/proc/sys/vm/drop_caches")
+}
+
+// mustRespond ends the test unless the server still answers the client.
+func (m *mount) mustRespond(t *testing.T) {
+	t.Helper()
+	m.g.MustRun(t, mountTime, "echo 3 >/proc/sys/vm/drop_caches; stat "+m.dir)
+}
+
+// work is a directory of a mount in which one test works.
+type work struct {
+	*mount
+	name string
+}
+
+func (w *work) mkdir(t *testing.T) {
+	t.Helper()
+	w.g.MustRun(t, clientTime, "mkdir "+w.path())
+}
+
+func (w *work) rmdir(t *testing.T) {
+	t.Helper()
+	w.g.MustRun(t, clientTime, "rm -rf "+w.path())
+}
+
+// path is the directory's path in the guest.
+func (w *work) path() string { return w.dir + "/" + w.name }
+
+// client runs a script in the directory, as the kernel's client sees it, and
+// returns what it printed.
+func (w *work) client(t *testing.T, script string) string {
+	t.Helper()
+	return w.g.MustRun(t, clientTime, "set -e; cd "+w.path()+"\n"+script)
+}
+
+// serverSide runs a script in the directory, as the server sees it.
+func (w *work) serverSide(t *testing.T, script string) string {
+	t.Helper()
+	return w.server.shell(t, "cd "+w.name+"\n"+script)
+}
+
+// same compares what two sides printed.
+func same(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\ngot\n%.2000s\nwant\n%.2000s", what, got, want)
+	}
+}

@@ -1,0 +1,97 @@
+package interop
+
+import (
+	"strings"
+	"testing"
+)
+
+// testNames makes names of all lengths and of strange letters.
+func testNames(t *testing.T, w *work) {
+	longest := strings.Repeat("n", 255)
+	w.client(t, `for n in 1 2 3 4 5 127 128 254 255; do touch "$(head -c $n /dev/zero | tr '\0' n)"; done
+if touch `+longest+`x 2>/dev/null; then echo "a name of 256 bytes was taken"; exit 1; fi
+touch -- 'two words' '-dash' '*' 'ünïcödé-日本語' '.hidden' 'back\slash' "quote'\"" 'trailing ' "new
+line"
+mkdir -p a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t && touch a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/deep`)
+	list := `find . | LC_ALL=C sort | sha256sum; find . | wc -l`
+	onServer := w.serverSide(t, list)
+	same(t, "names seen by the client", w.client(t, list), onServer)
+	w.refetch(t)
+	same(t, "names fetched again by the client", w.client(t, list), onServer)
+	w.serverSide(t, `[ -e `+longest+` ] && [ -e 'ünïcödé-日本語' ] && [ -e 'back\slash' ] && [ -e a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/deep ]`)
+}
+
+// testLinks makes symbolic links, short and longer than an inline message, and
+// hard links.
+func testLinks(t *testing.T, w *work) {
+	w.client(t, `for n in 1 100 1023 2000 4095; do
+	target=$(head -c $n /dev/zero | tr '\0' x)
+	ln -s "$target" to-$n
+	echo "$target" | sha256sum >>/tmp/links
+done
+echo text >file; ln -s file good; ln -s nowhere dangling; ln -s .. up
+ln file hard1; ln hard1 hard2`)
+	check := `for n in 1 100 1023 2000 4095; do readlink to-$n | sha256sum; done`
+	want := w.client(t, "cat /tmp/links; rm /tmp/links")
+	same(t, "link targets on the server", w.serverSide(t, check), want)
+	w.refetch(t)
+	same(t, "link targets fetched again", w.client(t, check), want)
+	same(t, "reading through links", w.client(t, `cat good hard1 hard2
+[ -L dangling ] && [ ! -e dangling ] && [ -d up ]
+stat -c %h file hard1 hard2
+echo more >>hard2; rm file; cat hard1; stat -c %h hard1`),
+		"text\ntext\ntext\n3\n3\n3\ntext\nmore\n2\n")
+	same(t, "hard links on the server", w.serverSide(t, "stat -c %h hard1 hard2; cat hard2"), "2\n2\ntext\nmore\n")
+}
+
+// testRenameRemove moves and removes, also what must not be.
+func testRenameRemove(t *testing.T, w *work) {
+	w.client(t, `must_fail() { if "$@" 2>/dev/null; then echo "went well: $*"; exit 1; fi; }
+mkdir d e full; touch full/x
+echo 1 >a; echo 2 >b
+mv a b; [ "$(cat b)" = 1 ]; [ ! -e a ]
+mv b d/; mv d/b e/c; [ "$(cat e/c)" = 1 ]
+mv d moved; mv moved e/; [ -d e/moved ]
+must_fail rmdir full
+must_fail rmdir e/c
+must_fail rm nothing
+must_fail mkdir full
+must_fail cat nothing
+must_fail ls e/c/under-a-file
+must_fail mv -T e full
+rmdir e/moved; rm e/c; rmdir e; rm full/x; rmdir full
+# Removed while open: still there for who has it open.
+echo before >open
+exec 3<>open
+rm open
+[ ! -e open ]
+echo after >&3
+exec 3>&-`)
+	same(t, "what is left", w.serverSide(t, "find . | sort"), ".\n")
+}
+
+// largeDirectory is how many names the directory has.
+const largeDirectory = "20000"
+
+// testLargeDirectory lists more names than fit any one reply, while they come
+// and go.
+func testLargeDirectory(t *testing.T, w *work) {
+	w.serverSide(t, "mkdir many; cd many; seq -w 1 "+largeDirectory+" | sed 's/^/a-name-of-some-length-/' | xargs touch")
+	list := "cd many; find . -mindepth 1 | LC_ALL=C sort >/tmp/list-$$; wc -l </tmp/list-$$; sha256sum </tmp/list-$$; rm /tmp/list-$$"
+	want := w.serverSide(t, list)
+	if !strings.HasPrefix(want, largeDirectory+"\n") {
+		t.Fatalf("the server has %s names, want %s", want, largeDirectory)
+	}
+	same(t, "names seen by the client", w.client(t, list), want)
+	w.client(t, `cd many
+rm a-name-of-some-length-01*
+for i in 1 2 3 4 5 6 7 8 9; do touch new-$i; mv a-name-of-some-length-0200$i renamed-$i; done`)
+	want = w.serverSide(t, list)
+	if !strings.HasPrefix(want, "19009\n") {
+		t.Errorf("the server has %s names after the client's changes, want 19009", want)
+	}
+	same(t, "names after changes", w.client(t, list), want)
+	w.refetch(t)
+	same(t, "names fetched again", w.client(t, list), want)
+	w.serverSide(t, "rm -rf many")
+}

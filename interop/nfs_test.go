@@ -1,0 +1,61 @@
+package interop
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rdmad/rdmad/interop/guest"
+)
+
+// matrix is what the kernel's client does on every transport.
+var matrix = []struct {
+	name string
+	test func(*testing.T, *work)
+}{
+	{"sizes", testSizes},
+	{"names", testNames},
+	{"links", testLinks},
+	{"rename and remove", testRenameRemove},
+	{"attributes", testAttributes},
+	{"sparse and truncate", testSparse},
+	{"append and overwrite", testAppend},
+	{"direct", testDirect},
+	{"large directory", testLargeDirectory},
+	{"fio 4k", testFio4K},
+	{"fio 1m", testFio1M},
+	{"tree", testTree},
+	{"remount", testRemount},
+}
+
+// TestNFS lets the kernel's NFSv3 client work on one server over RDMA and, as
+// control, over TCP.
+func TestNFS(t *testing.T) {
+	g := guest.Boot(t, guest.Options{})
+	g.UseRDMA(t, guest.SIWPlain)
+	var server nfsServer
+	switch *serverFlag {
+	case "rdmad":
+		server = startRdmad(t, g.ShareDir)
+	case "knfsd":
+		g.ServeNFS(t)
+		server = knfsd{g}
+	default:
+		t.Fatalf("-server %s: want rdmad or knfsd", *serverFlag)
+	}
+	for _, via := range []transport{overRDMA, overTCP} {
+		t.Run(string(via), func(t *testing.T) { testTransport(t, g, server, via) })
+	}
+}
+
+func testTransport(t *testing.T, g *guest.Guest, server nfsServer, via transport) {
+	m := newMount(t, g, server, via)
+	for i, item := range matrix {
+		w := &work{mount: m, name: fmt.Sprintf("%s-%02d", via, i)}
+		w.mkdir(t)
+		if t.Run(item.name, func(t *testing.T) { item.test(t, w) }) {
+			w.rmdir(t)
+		} else {
+			m.mustRespond(t)
+		}
+	}
+}

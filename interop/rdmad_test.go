@@ -1,0 +1,214 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/interop/child"
+)
+
+// readyTime bounds how long rdmad may take to start on a busy machine.
+const readyTime = time.Minute
+
+// rdmad is an rdmad on the host that exports a directory by NFS, over
+// soft-iWARP and over TCP, on ports of its own that survive a restart.
+type rdmad struct {
+	program, rdmactl string
+	dir              string // export, state and configuration
+	shareDir         string // what the guest has as /host
+	control          string // address of the control plane
+	rdma, tcp        string // addresses of the export
+
+	process *child.Process
+	log     *logWatch
+}
+
+// startRdmad builds rdmad and rdmactl and starts rdmad on free ports. It is
+// stopped when the test has ended, and must then end in order.
+func startRdmad(t *testing.T, shareDir string) *rdmad {
+	t.Helper()
+	dir := t.TempDir()
+	r := &rdmad{program: build(t, dir, "rdmad"), rdmactl: build(t, dir, "rdmactl"), dir: dir, shareDir: shareDir,
+		control: "127.0.0.1:0", rdma: "127.0.0.1:0", tcp: "127.0.0.1:0"}
+	r.start(t)
+	t.Cleanup(func() { r.stop(t) })
+	return r
+}
+
+// build compiles one of the project's programs.
+func build(t *testing.T, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-o", path, "../cmd/"+name)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	return path
+}
+
+// start starts rdmad and waits until it is ready. The ports that it chose the
+// first time are the ones that it gets from then on.
+func (r *rdmad) start(t *testing.T) {
+	t.Helper()
+	r.writeConfig(t)
+	r.log = newLogWatch()
+	cmd := exec.Command(r.program, "--config", "rdmad.yaml", "--log-format", "json")
+	cmd.Dir = r.dir
+	cmd.Stderr = r.log
+	var err error
+	if r.process, err = child.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-r.log.ready:
+	case <-r.process.Done():
+		t.Fatalf("rdmad did not start: %v\n%s", r.process.Wait(), r.log)
+	case <-time.After(readyTime):
+		t.Fatalf("rdmad is not ready after %v:\n%s", readyTime, r.log)
+	}
+	r.control, r.rdma, r.tcp = r.log.address("control plane"), r.log.address("listener"), r.log.address("service")
+}
+
+func (r *rdmad) writeConfig(t *testing.T) {
+	t.Helper()
+	text := fmt.Sprintf(`control: {listen: %q}
+metrics: {listen: ""}
+state: {path: ./state}
+listeners: [{name: nfs, provider: softiwarp, address: %q, service: export}]
+services: [{name: export, nfs: {path: ./export, tcp_listen: %q}}]
+`, r.control, r.rdma, r.tcp)
+	if err := os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill ends rdmad as a crash would.
+func (r *rdmad) kill() { r.process.Kill() }
+
+// stop asks rdmad to end and checks that it does so in order.
+func (r *rdmad) stop(t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.process.Done():
+		t.Errorf("rdmad has ended before: %v", r.process.Wait())
+	default:
+	}
+	r.process.Signal(syscall.SIGTERM)
+	if err := r.process.Wait(); err != nil {
+		t.Errorf("rdmad, told to stop: %v", err)
+	}
+	if t.Failed() {
+		t.Logf("rdmad's log:\n%s", r.log)
+	}
+}
+
+// mountArgs implements nfsServer. MOUNT is spoken over TCP for both.
+func (r *rdmad) mountArgs(via transport) (source, options string) {
+	port := portOf(r.tcp)
+	if via == overRDMA {
+		port = portOf(r.rdma)
+	}
+	return "10.0.2.2:/", fmt.Sprintf("vers=3,proto=%s,port=%s,mountport=%s,mountproto=tcp,nolock", via, port, portOf(r.tcp))
+}
+
+func (r *rdmad) shell(t *testing.T, script string) string {
+	t.Helper()
+	return runInDir(t, filepath.Join(r.dir, "export"), script)
+}
+
+func (r *rdmad) share() string { return r.shareDir }
+
+func portOf(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		panic(err) // rdmad printed it
+	}
+	return port
+}
+
+// ctl runs rdmactl and decodes its JSON answer into v.
+func (r *rdmad) ctl(t *testing.T, v any, args ...string) {
+	t.Helper()
+	args = append([]string{"--addr", r.control, "--timeout", "30s", "-o", "json"}, args...)
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(context.Background(), r.rdmactl, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("rdmactl %s: %v\n%s%s", strings.Join(args, " "), err, &stdout, &stderr)
+	}
+	if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
+		t.Fatalf("rdmactl %s: %v in\n%s", strings.Join(args, " "), err, &stdout)
+	}
+}
+
+// logWatch keeps rdmad's log and understands what it says when it starts.
+type logWatch struct {
+	ready chan struct{} // closed when rdmad says that it is ready
+
+	mu        sync.Mutex
+	text      bytes.Buffer
+	line      []byte
+	isReady   bool
+	addresses map[string]string
+}
+
+// logLimit bounds how much of a log is kept, in bytes.
+const logLimit = 4 << 20
+
+func newLogWatch() *logWatch {
+	return &logWatch{ready: make(chan struct{}), addresses: map[string]string{}}
+}
+
+func (l *logWatch) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text.Len() < logLimit {
+		l.text.Write(p)
+	}
+	l.line = append(l.line, p...)
+	for {
+		line, rest, found := bytes.Cut(l.line, []byte{'\n'})
+		if !found {
+			return len(p), nil
+		}
+		l.inspect(line)
+		l.line = append([]byte(nil), rest...)
+	}
+}
+
+func (l *logWatch) inspect(line []byte) {
+	var entry struct{ Msg, What, Address string }
+	if json.Unmarshal(line, &entry) != nil {
+		return // a panic's trace is kept in text
+	}
+	switch {
+	case entry.Msg == "listening":
+		l.addresses[entry.What] = entry.Address
+	case entry.Msg == "ready" && !l.isReady:
+		l.isReady = true
+		close(l.ready)
+	}
+}
+
+func (l *logWatch) address(what string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addresses[what]
+}
+
+func (l *logWatch) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
