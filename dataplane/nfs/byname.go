@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -79,7 +80,7 @@ func (l *byName) open(id *fh.ID, h *fh.Handle) (int, error) {
 		return -1, errStale
 	}
 	if path, ok := l.path(sum); ok {
-		if fd, err := l.walk(path, id); err != errStale {
+		if fd, err := l.walk(path, id); !errors.Is(err, errStale) {
 			return fd, err
 		}
 	}
@@ -88,7 +89,7 @@ func (l *byName) open(id *fh.ID, h *fh.Handle) (int, error) {
 		if !ok {
 			continue
 		}
-		if fd, err := l.walk(path, id); err != errStale {
+		if fd, err := l.walk(path, id); !errors.Is(err, errStale) {
 			return fd, err
 		}
 	}
@@ -128,17 +129,16 @@ func (l *byName) path(sum uint64) (names []string, ok bool) {
 // else that is there, or nothing, is errStale.
 func (l *byName) walk(names []string, id *fh.ID) (int, error) {
 	fd, err := l.descend(names)
-	switch err {
-	case nil:
-	case unix.ENOENT, unix.ENOTDIR, unix.ENAMETOOLONG, errAccess:
+	if isOneOf(err, unix.ENOENT, unix.ENOTDIR, unix.ENAMETOOLONG, errAccess) {
 		return -1, errStale
-	default:
+	}
+	if err != nil {
 		return -1, err
 	}
 	var st unix.Stat_t
 	got, err := l.s.statID(fd, &st)
 	if err != nil || got != *id {
-		unix.Close(fd) //nolint:errcheck // nothing was written
+		unix.Close(fd)
 		return -1, errStale
 	}
 	return fd, nil
@@ -150,7 +150,7 @@ func (l *byName) descend(names []string) (int, error) {
 	for _, name := range names {
 		fd, err := l.s.openAt(dir, name, unix.O_PATH)
 		if dir != l.s.top.path {
-			unix.Close(dir) //nolint:errcheck // nothing was written
+			unix.Close(dir)
 		}
 		if err != nil {
 			return -1, err

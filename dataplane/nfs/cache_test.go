@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -186,7 +187,7 @@ func TestClose(t *testing.T) {
 	if string(mem.b) != "content" {
 		t.Errorf("read %q", mem.b)
 	}
-	if _, err := c.raw(Program, Version, 0, 1, payload(root, "")); err != error(errClosed) {
+	if _, err := c.raw(Program, Version, 0, 1, payload(root, "")); !errors.Is(err, errClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

@@ -34,8 +34,10 @@
 // Names are single components, opened relative to a directory's descriptor
 // and never through a symbolic link. A directory that is about to be used is
 // asked for its ancestors, so that one that was moved out of the export is
-// stale at once; any other object is checked by the kernel's path for it from
-// time to time.
+// stale at once. Any other object is checked from time to time by the path
+// under which the kernel knows it; while the kernel knows none, which is after
+// a restart when nobody has used the file since, a client that has the handle
+// of a file that was moved out can still use this one file.
 //
 // # Callers
 //
@@ -48,7 +50,15 @@
 // SquashRoot.
 //
 // When it runs as another user, all is done as that user, whoever calls;
-// changing owners is refused (NFS3ERR_PERM).
+// changing owners is refused (NFS3ERR_PERM). Files that this user owns are
+// opened in spite of their mode, by changing it for a moment.
+//
+// # Listing
+//
+// A READDIR cookie is good for ever: names that are there all the time come
+// once, whatever comes and goes between calls, over restarts, too. It is the
+// kernel's directory offset on file systems where that belongs to the name,
+// and a keyed hash of the name elsewhere.
 //
 // # Stability
 //
@@ -57,5 +67,14 @@
 // verifier is a new one in each Server and after each error that may have
 // lost data. Changes of names and attributes are in the kernel when they are
 // answered: they survive the end of rdmad, and with Config.SyncMetadata the
-// end of the machine.
+// end of the machine. An EXCLUSIVE create keeps its verifier in the file's
+// times. Other calls that must not happen twice are answered from a cache of
+// replies when a client sends them again, within the life of a Server.
+//
+// # Limits
+//
+// Inode numbers are the file system's, so an export whose mount shows several
+// devices (btrfs subvolumes) may have two objects with one number only if 24
+// bits of their devices collide. On overlayfs before Linux 6.6, a file of a
+// lower layer gets another handle when it is first written.
 package nfs

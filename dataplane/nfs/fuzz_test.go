@@ -3,6 +3,7 @@ package nfs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"testing"
 
@@ -102,7 +103,7 @@ func FuzzArguments(f *testing.F) {
 		out := flatten(reply)
 		reply.Release()
 		if err != nil {
-			if err != error(errGarbage) {
+			if !errors.Is(err, errGarbage) {
 				t.Fatalf("%s: %v", procedureNames[proc], err)
 			}
 			return
@@ -129,7 +130,7 @@ func FuzzMount(f *testing.F) {
 	f.Fuzz(func(t *testing.T, version, proc uint32, args []byte) {
 		x.t = t
 		out, err := c.raw(MountProgram, version, proc, 1, oncrpc.Payload{Stream: args})
-		if err != nil && err != error(errGarbage) && err != error(errMountVersion) && err != error(errProcUnavail) {
+		if err != nil && !errors.Is(err, errGarbage) && !errors.Is(err, errMountVersion) && !errors.Is(err, errProcUnavail) {
 			t.Fatal(err)
 		}
 		if len(out)%4 != 0 {
@@ -152,7 +153,7 @@ func FuzzCredential(f *testing.F) {
 		c.cred = oncrpc.Auth{Flavor: flavor, Body: body}
 		out, err := c.raw(Program, Version, 4, 1, oncrpc.Payload{Stream: xdr.AppendUint32(xdr.AppendOpaque(nil, root), 0x3f)})
 		if err != nil {
-			if _, denied := err.(*oncrpc.DeniedError); !denied {
+			if _, denied := errors.AsType[*oncrpc.DeniedError](err); !denied {
 				t.Fatal(err)
 			}
 			return

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"errors"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -71,7 +72,7 @@ func (s *Server) insideDir(o *object) error {
 		return nil
 	}
 	ok, err := below(o.path, &s.place)
-	if err == unix.EACCES { // not root, and no right to go up: the path has to do
+	if errors.Is(err, unix.EACCES) { // not root, and no right to go up: the path has to do
 		ok, err = s.pathInside(o.path), nil
 	}
 	if err == nil && !ok {

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand"
 	"os"
@@ -158,7 +159,7 @@ func TestWriteFromItems(t *testing.T) {
 		"stable":        {Stream: writeArgs(root, 0, 3, 3, []byte("abc"))},
 		"item too long": {Stream: writeArgs(root, 0, 3, 0, []byte("abc"))[:len(root)+24+4], Items: []oncrpc.Item{{Pos: len(root) + 24, Data: make([]byte, 9)}}},
 	} {
-		if _, err := c.raw(Program, Version, 7, x.xids.Add(1), p); err != error(errGarbage) {
+		if _, err := c.raw(Program, Version, 7, x.xids.Add(1), p); !errors.Is(err, errGarbage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

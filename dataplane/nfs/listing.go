@@ -21,7 +21,7 @@ type lister interface {
 
 // File systems whose directory offsets are good cookies: they belong to the
 // name and not to its place among others.
-var stableOffsets = map[int64]bool{
+var stableOffsets = map[uint32]bool{
 	unix.EXT4_SUPER_MAGIC:  true, // hash of the name; ext2 and ext3 too
 	unix.XFS_SUPER_MAGIC:   true,
 	unix.BTRFS_SUPER_MAGIC: true,
@@ -34,7 +34,7 @@ func chooseLister(s *Server, fd int) lister {
 	if unix.Fstatfs(fd, &st) != nil {
 		return newHashed(s)
 	}
-	if stableOffsets[int64(st.Type)] || (st.Type == unix.TMPFS_MAGIC && kernelAtLeast(6, 6)) {
+	if stableOffsets[fsType(&st)] || (fsType(&st) == unix.TMPFS_MAGIC && kernelAtLeast(6, 6)) {
 		return byOffset{}
 	}
 	return newHashed(s)

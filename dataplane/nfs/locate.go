@@ -31,7 +31,7 @@ func (l byHandle) open(id *fh.ID, _ *fh.Handle) (int, error) {
 	var kh posix.Handle
 	kh.Set(int32(id.Type), id.Bytes())
 	fd, err := posix.OpenHandle(l.mount, &kh, unix.O_PATH|unix.O_NOFOLLOW)
-	if err == unix.EINVAL || err == unix.EOVERFLOW {
+	if isOneOf(err, unix.EINVAL, unix.EOVERFLOW) {
 		err = errStale
 	}
 	return fd, err
@@ -58,11 +58,11 @@ func chooseLocator(s *Server, top int, opt options) locator {
 	fd, err := posix.OpenHandle(mount, &kh, unix.O_PATH)
 	if err != nil || opt.byName {
 		if err == nil {
-			unix.Close(fd) //nolint:errcheck // nothing was written
+			unix.Close(fd)
 		}
 		return newByName(s)
 	}
-	unix.Close(fd) //nolint:errcheck // nothing was written
+	unix.Close(fd)
 	return byHandle{mount: mount}
 }
 
@@ -80,9 +80,13 @@ func handleFits(fd int, kh *posix.Handle, kind fh.Kind) bool {
 	return ok
 }
 
+// fsType is the magic number of a file system, which has another Go type on
+// each architecture.
+func fsType(st *unix.Statfs_t) uint32 { return uint32(st.Type) }
+
 func isOverlay(fd int) bool {
 	var st unix.Statfs_t
-	return unix.Fstatfs(fd, &st) == nil && int64(st.Type) == unix.OVERLAYFS_SUPER_MAGIC
+	return unix.Fstatfs(fd, &st) == nil && fsType(&st) == unix.OVERLAYFS_SUPER_MAGIC
 }
 
 // identify finds the ID of an open object. What is mounted on top of the

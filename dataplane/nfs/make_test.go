@@ -90,6 +90,10 @@ func TestModesAreExact(t *testing.T) {
 	old := unix.Umask(0o77)
 	defer unix.Umask(old)
 	x := serve(t, options{})
+	must(t, os.Chmod(x.dir, 0o755))
+	if x.umask != 0o77 {
+		t.Fatalf("umask %o", x.umask)
+	}
 	c := x.me()
 	root := c.root()
 	f, _ := c.create(root, "f", &nfsv3.Createhow3_GUARDED{ObjAttributes: withMode(0o4666)})

@@ -168,6 +168,33 @@ func TestLink(t *testing.T) {
 	})
 }
 
+// rdmad ends without a chance to close anything, and another one begins: what
+// was answered holds, and handles are good.
+func TestKilledAndStartedAgain(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		killed := x.Server // never closed before the next one works
+		c := x.me()
+		root := c.root()
+		d := c.mkdir(root, "d")
+		f := c.mkfile(d, "f")
+		old, _ := c.write(f, 0, []byte("acknowledged"), nfsv3.UNSTABLE)
+		c.want(14, &nfsv3.Rename3args{From: in(d, "f"), To: in(root, "g")}, nfsv3.NFS3_OK)
+		x.start()
+		got, status := c.read(f, 0, 100)
+		if status != nfsv3.NFS3_OK || string(got.Data) != "acknowledged" {
+			t.Errorf("%v, %+v", status, got)
+		}
+		if h := c.mustLookup(root, "g"); string(h) != string(f) {
+			t.Error("another handle")
+		}
+		if now, _ := c.write(f, 0, []byte("A"), nfsv3.UNSTABLE); now.Verf == old.Verf {
+			t.Error("the write verifier is the same")
+		}
+		must(t, killed.Close())
+	})
+}
+
 func TestReadOnly(t *testing.T) {
 	x := serve(t, options{})
 	c := x.me()

@@ -82,7 +82,7 @@ func (o *object) close() {
 }
 
 func (o *object) closeFD(fd int) {
-	unix.Close(fd) //nolint:errcheck // nothing is buffered in a descriptor; lost writes are flush's
+	unix.Close(fd)
 	o.server.cache.files.Add(-1)
 }
 
@@ -154,7 +154,7 @@ func (s *Server) reopen(fd, flags int) (int, error) {
 	}
 	opened, err = unix.Open(name, flags, 0)
 	if e := unix.Chmod(name, mode); e != nil && err == nil {
-		unix.Close(opened) //nolint:errcheck // the error to tell is the other one
+		unix.Close(opened)
 		return -1, e
 	}
 	return opened, err

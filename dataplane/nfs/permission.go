@@ -26,7 +26,7 @@ func (s *Server) permitted(o *object, c *cred, mask uint32) error {
 // ask is permitted on a thread that acts for the caller already.
 func (s *Server) ask(o *object, c *cred, mask uint32) error {
 	err := posix.Access(o.path, mask)
-	if err == unix.ENOSYS || err == unix.EINVAL {
+	if isOneOf(err, unix.ENOSYS, unix.EINVAL) {
 		return s.permittedByMode(o, c, mask)
 	}
 	return err

@@ -125,11 +125,10 @@ func (r *request) granted(o *object, want uint32) (granted uint32, err error) {
 		if bits == 0 || (t.right&mayWrite != 0 && r.srv.cfg.ReadOnly) {
 			continue
 		}
-		switch err := r.srv.ask(o, &r.cred, t.right); err {
-		case nil:
+		err := r.srv.ask(o, &r.cred, t.right)
+		if err == nil {
 			granted |= bits
-		case unix.EACCES, unix.EROFS, unix.EPERM, unix.ETXTBSY, errAccess:
-		default:
+		} else if !isOneOf(err, unix.EACCES, unix.EROFS, unix.EPERM, unix.ETXTBSY, errAccess) {
 			return 0, err
 		}
 	}

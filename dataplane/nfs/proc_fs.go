@@ -79,7 +79,7 @@ func (r *request) fsinfo() error {
 const defaultLinks = 255
 
 // maxLinks is the most names that a file may have, by file system.
-var maxLinks = map[int64]uint32{
+var maxLinks = map[uint32]uint32{
 	unix.EXT4_SUPER_MAGIC:  65000,
 	unix.XFS_SUPER_MAGIC:   1<<31 - 1,
 	unix.BTRFS_SUPER_MAGIC: 65535,
@@ -89,7 +89,7 @@ var maxLinks = map[int64]uint32{
 // pathconf is PATHCONF (RFC 1813 §3.3.20).
 func (r *request) pathconf() error {
 	return r.ofObject(func(dst []byte, fs *unix.Statfs_t) []byte {
-		links, ok := maxLinks[int64(fs.Type)]
+		links, ok := maxLinks[fsType(fs)]
 		if !ok {
 			links = defaultLinks
 		}

@@ -77,12 +77,12 @@ func (s *Server) ancestor(fd int, st *unix.Stat_t) (*object, error) {
 		err = errStale
 	}
 	if err != nil {
-		unix.Close(fd) //nolint:errcheck // nothing was written
+		unix.Close(fd)
 		return nil, err
 	}
 	id, err := s.statID(fd, st)
 	if err != nil {
-		unix.Close(fd) //nolint:errcheck // nothing was written
+		unix.Close(fd)
 		return nil, err
 	}
 	return s.cache.put(s.newObject(s.codec.Seal(&id), fd, st), s.epoch.Load()), nil

@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"errors"
+
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
 )
@@ -62,7 +64,7 @@ func (r *request) create() error {
 	}
 	return r.making(handle, name, func(dir *object, name string) (*object, error) {
 		o, err := r.createNew(dir, name, &how)
-		if err == unix.EEXIST && how.mode != nfsv3.GUARDED {
+		if errors.Is(err, unix.EEXIST) && how.mode != nfsv3.GUARDED {
 			return r.createExisting(dir, name, &how)
 		}
 		return o, err
@@ -88,7 +90,7 @@ func (r *request) createNew(dir *object, name string, how *createHow) (*object, 
 		atime, mtime := verifierTimes(how.verifier)
 		err = setTimes(fd, atime, mtime)
 		if err != nil {
-			unix.Close(fd) //nolint:errcheck // nothing was written
+			unix.Close(fd)
 		}
 	}
 	id.restore(r.srv)
@@ -107,7 +109,6 @@ func (r *request) createNew(dir *object, name string, how *createHow) (*object, 
 // kernel has chosen already and would be refused. On an error the object
 // stays, as it would after a crash.
 func (r *request) finish(o *object, a *sattr) (*object, error) {
-	a.setMode = a.setMode && a.mode&^0o777 != 0 && o.typ != unix.S_IFLNK
 	if !r.srv.actsAsRoot(&r.cred) {
 		a.setUID, a.setGID = false, false
 	}
@@ -116,6 +117,7 @@ func (r *request) finish(o *object, a *sattr) (*object, error) {
 	}
 	err := o.stat(&r.st)
 	if err == nil {
+		r.completeMode(o, a)
 		err = r.apply(o, a, &r.st)
 	}
 	if err != nil {
@@ -123,6 +125,29 @@ func (r *request) finish(o *object, a *sattr) (*object, error) {
 		return nil, err
 	}
 	return o, nil
+}
+
+// completeMode leaves the mode of a new object as the kernel has made it, but
+// for set-ID and sticky bits, which not all calls take, and for what this
+// process's umask has taken away: clients have one of their own. Where the
+// directory has a default access control list the umask has not counted.
+func (r *request) completeMode(o *object, a *sattr) {
+	if !a.setMode || o.typ == unix.S_IFLNK {
+		a.setMode = false
+		return
+	}
+	made := r.st.Mode & 0o7777
+	mode := made | a.mode&0o7000
+	if lost := a.mode & r.srv.umask &^ made; lost != 0 && !hasACL(o) {
+		mode |= lost
+	}
+	a.mode, a.setMode = mode, mode != made
+}
+
+// hasACL says whether an object has an access control list beyond its mode.
+func hasACL(o *object) bool {
+	n, err := unix.Getxattr(procPath(o.path), "system.posix_acl_access", nil)
+	return err == nil && n > 0
 }
 
 // createExisting is CREATE of a name that is there. UNCHECKED makes do with a
@@ -173,7 +198,6 @@ func (r *request) mkdir() error {
 		if attr.setMode {
 			mode = attr.mode
 		}
-		attr.setMode = attr.setMode && mode&(unix.S_ISUID|unix.S_ISGID) != 0
 		return r.makeAndFinish(dir, name, &attr, func() error {
 			return unix.Mkdirat(dir.path, name, mode)
 		})

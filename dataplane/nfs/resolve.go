@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
@@ -37,11 +39,10 @@ func (s *Server) object(handle []byte) (*object, error) {
 // load opens the object of a handle.
 func (s *Server) load(h fh.Handle) (*object, error) {
 	id, err := s.codec.Open(&h)
-	switch err {
-	case nil:
-	case fh.ErrForeign:
+	if errors.Is(err, fh.ErrForeign) {
 		return nil, errStale
-	default:
+	}
+	if err != nil {
 		return nil, errBadHandle
 	}
 	fd, err := s.locate.open(&id, &h)
@@ -50,7 +51,7 @@ func (s *Server) load(h fh.Handle) (*object, error) {
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Nlink == 0 {
-		unix.Close(fd) //nolint:errcheck // nothing was written
+		unix.Close(fd)
 		if err == nil {
 			err = errStale
 		}
@@ -95,7 +96,7 @@ func (s *Server) regular(handle []byte) (*object, error) {
 func (s *Server) child(dir *object, fd int, name string, st *unix.Stat_t, writable bool) (*object, error) {
 	id, err := s.statID(fd, st)
 	if err != nil {
-		unix.Close(fd) //nolint:errcheck // nothing was written
+		unix.Close(fd)
 		return nil, err
 	}
 	h := s.codec.Seal(&id)
@@ -103,7 +104,7 @@ func (s *Server) child(dir *object, fd int, name string, st *unix.Stat_t, writab
 	epoch := s.epoch.Load()
 	o := s.cache.get(&h, epoch)
 	if o != nil {
-		unix.Close(fd) //nolint:errcheck // nothing was written
+		unix.Close(fd)
 		return o, nil
 	}
 	o = s.newObject(h, fd, st)

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -178,7 +179,7 @@ func TestBadHandlesAndArguments(t *testing.T) {
 			}
 			for n := range b.Len() {
 				_, err := c.raw(Program, Version, proc, x.xids.Add(1), oncrpc.Payload{Stream: b.Bytes()[:n]})
-				if err != error(errGarbage) {
+				if !errors.Is(err, errGarbage) {
 					t.Errorf("%d of %d bytes of arguments: %v", n, b.Len(), err)
 				}
 			}
@@ -210,7 +211,7 @@ func TestBadCalls(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, err := c.raw(tc.prog, tc.version, tc.proc, 1, tc.args); err != tc.want && (err != nil || tc.want != nil) {
+			if _, err := c.raw(tc.prog, tc.version, tc.proc, 1, tc.args); !errors.Is(err, tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}
 		})

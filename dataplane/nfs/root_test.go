@@ -148,6 +148,25 @@ func TestRootAccessLists(t *testing.T) {
 	}
 }
 
+// A default access control list decides about new files, and no umask.
+func TestRootDefaultAccessLists(t *testing.T) {
+	x := serve(t, options{})
+	x.umask = 0o22
+	// user::rwx, group::r-x, other::r-x: by chance what the umask would leave.
+	acl := []byte{2, 0, 0, 0,
+		1, 0, 7, 0, 0xff, 0xff, 0xff, 0xff,
+		4, 0, 5, 0, 0xff, 0xff, 0xff, 0xff,
+		8, 0, 7, 0, 5, 0, 0, 0,
+		16, 0, 5, 0, 0xff, 0xff, 0xff, 0xff,
+		32, 0, 5, 0, 0xff, 0xff, 0xff, 0xff}
+	must(t, unix.Setxattr(x.dir, "system.posix_acl_default", acl, 0))
+	c := x.as(0, 0)
+	f, status := c.create(c.root(), "f", &nfsv3.Createhow3_GUARDED{ObjAttributes: withMode(0o4777)})
+	if a := c.mustAttr(f); status != nfsv3.NFS3_OK || a.Mode != 0o4755 {
+		t.Errorf("%v, mode %o", status, a.Mode)
+	}
+}
+
 func TestRootSquash(t *testing.T) {
 	for _, tc := range []struct {
 		squash           Squash

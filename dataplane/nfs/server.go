@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +49,7 @@ type Server struct {
 	ownUID     uint32
 	ownGID     uint32
 	ownGroups  []uint32
+	umask      uint32
 	hasOpenat2 bool
 
 	cache    *cache
@@ -73,8 +76,8 @@ type options struct {
 	inodeIDs bool // don't use name_to_handle_at either
 }
 
-// New opens the export. It starts one goroutine, which Close ends. New sets
-// the process's umask to 0, as clients apply their own.
+// New opens the export. It starts one goroutine, which Close ends. The
+// process's umask must not change afterwards.
 func New(cfg Config) (*Server, error) { return newServer(cfg, options{}) }
 
 func newServer(cfg Config, opt options) (_ *Server, err error) {
@@ -87,7 +90,6 @@ func newServer(cfg Config, opt options) (_ *Server, err error) {
 	s.stop, s.done = make(chan struct{}), make(chan struct{})
 	s.requests.New = func() any { return &request{srv: s} }
 	s.verifier.renew()
-	unix.Umask(0)
 	if err := s.setIdentity(opt); err != nil {
 		return nil, err
 	}
@@ -111,6 +113,7 @@ func (s *Server) setIdentity(opt options) error {
 	for _, g := range groups {
 		s.ownGroups = append(s.ownGroups, uint32(g))
 	}
+	s.umask = readUmask()
 	s.ownUID, s.ownGID = uint32(unix.Geteuid()), uint32(unix.Getegid())
 	if opt.noSwitch {
 		return nil
@@ -119,6 +122,22 @@ func (s *Server) setIdentity(opt options) error {
 		s.switcher = sw
 	}
 	return nil
+}
+
+// readUmask asks /proc, as the system call can't ask without setting. Without
+// an answer it is 0: nothing is known to be taken away.
+func readUmask() uint32 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "Umask:"); ok {
+			n, _ := strconv.ParseUint(strings.TrimSpace(value), 8, 32)
+			return uint32(n)
+		}
+	}
+	return 0
 }
 
 // openTop opens the root directory and chooses how handles work on its file
@@ -136,7 +155,7 @@ func (s *Server) openTop(opt options) error {
 	}
 	if err == nil {
 		if err = s.useTop(fd, opt); err != nil {
-			unix.Close(fd) //nolint:errcheck // the error to tell is the other one
+			unix.Close(fd)
 		}
 	}
 	if err != nil {
@@ -208,7 +227,7 @@ func tryOpenat2(dir int) bool {
 	if err != nil {
 		return false
 	}
-	unix.Close(fd) //nolint:errcheck // nothing was written
+	unix.Close(fd)
 	return true
 }
 

@@ -39,7 +39,7 @@ func (s *Server) lost(o *object, err error) {
 // commit brings all data of o to stable storage (COMMIT, RFC 1813 §3.3.21).
 func (o *object) commit() error {
 	fd, err := o.writer()
-	if err == unix.EACCES || err == unix.EROFS || err == unix.EPERM || err == unix.ETXTBSY {
+	if isOneOf(err, unix.EACCES, unix.EROFS, unix.EPERM, unix.ETXTBSY) {
 		fd, err = o.reader() // a file that was written is flushed as well through this
 	}
 	if err != nil {

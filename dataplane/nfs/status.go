@@ -40,6 +40,16 @@ const (
 	errFault       = statusError(nfsv3.NFS3ERR_SERVERFAULT)
 )
 
+// isOneOf says whether err is one of some errors.
+func isOneOf(err error, list ...error) bool {
+	for _, e := range list {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // statusOf is the status that answers err. ok is false for what the protocol
 // has no word for: the answer is NFS3ERR_SERVERFAULT, and somebody should hear
 // of it.

@@ -2,6 +2,7 @@ package fh
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -81,7 +82,7 @@ func TestForgeries(t *testing.T) {
 		if i/8 >= 4 && i/8 < 8 {
 			want = ErrForeign
 		}
-		if _, err := c.Open(&forged); err != want {
+		if _, err := c.Open(&forged); !errors.Is(err, want) {
 			t.Errorf("bit %d: %v, want %v", i, err, want)
 		}
 	}
@@ -90,12 +91,12 @@ func TestForgeries(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if _, err := c.Open(&cut); err != ErrBad {
+		if _, err := c.Open(&cut); !errors.Is(err, ErrBad) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 	for name, other := range map[string]*Codec{"key": newCodec(t, 2, "root"), "export": newCodec(t, 1, "toor")} {
-		if _, err := other.Open(&h); err != ErrForeign {
+		if _, err := other.Open(&h); !errors.Is(err, ErrForeign) {
 			t.Errorf("another %s: %v", name, err)
 		}
 		if other.FSID() == c.FSID() {
@@ -107,7 +108,7 @@ func TestForgeries(t *testing.T) {
 		t.Errorf("the same key and export: %v", err)
 	}
 	var none Handle
-	if _, err := c.Open(&none); err != ErrBad {
+	if _, err := c.Open(&none); !errors.Is(err, ErrBad) {
 		t.Errorf("no handle: %v", err)
 	}
 }
@@ -197,7 +198,7 @@ func TestKeyIsMadeOnce(t *testing.T) {
 	if err != nil || fi.Mode() != 0o600 || fi.Size() != KeySize {
 		t.Errorf("%v, %v", fi, err)
 	}
-	if NewKey() == NewKey() {
+	if a, b := NewKey(), NewKey(); a == b {
 		t.Error("two new keys are the same")
 	}
 }

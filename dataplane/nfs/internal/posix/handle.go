@@ -59,7 +59,7 @@ func HandleOf(fd int, h *Handle, flags int) (mount int, err error) {
 // OpenHandle opens an object of the mount that mountFD, which is not an O_PATH
 // descriptor, is on. It needs CAP_DAC_READ_SEARCH.
 func OpenHandle(mountFD int, h *Handle, flags int) (fd int, err error) {
-	for {
+	for retries := 0; ; retries++ {
 		r, _, errno := unix.Syscall(unix.SYS_OPEN_BY_HANDLE_AT, uintptr(mountFD),
 			uintptr(unsafe.Pointer(h)), uintptr(flags|unix.O_CLOEXEC|unix.O_LARGEFILE))
 		runtime.KeepAlive(h)
@@ -67,10 +67,19 @@ func OpenHandle(mountFD int, h *Handle, flags int) (fd int, err error) {
 		case 0:
 			return int(r), nil
 		case unix.EINTR:
+		case unix.ENOMEM:
+			// ext4 says so while the inode number is being given to a new
+			// file, which takes a moment.
+			if retries == maxRetries {
+				return -1, errno
+			}
+			runtime.Gosched()
 		default:
 			return -1, errno
 		}
 	}
 }
+
+const maxRetries = 100
 
 var empty [1]byte // ""

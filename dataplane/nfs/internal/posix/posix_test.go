@@ -2,6 +2,7 @@ package posix
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,7 +57,7 @@ func TestHandleOf(t *testing.T) {
 	if !bytes.Equal(set.Bytes(), h.Bytes()) || set.Kind() != h.Kind() {
 		t.Error("Set does not make the same handle")
 	}
-	if _, err := HandleOf(-1, &h, 0); err != unix.EBADF {
+	if _, err := HandleOf(-1, &h, 0); !errors.Is(err, unix.EBADF) {
 		t.Errorf("no descriptor: %v", err)
 	}
 }
@@ -79,7 +80,7 @@ func TestOpenHandle(t *testing.T) {
 		t.Fatal("no capabilities")
 	}
 	if c[0].Effective&(1<<unix.CAP_DAC_READ_SEARCH) == 0 {
-		if err != unix.EPERM {
+		if !errors.Is(err, unix.EPERM) {
 			t.Errorf("without the right: %v", err)
 		}
 		return
@@ -91,7 +92,7 @@ func TestOpenHandle(t *testing.T) {
 	}
 	must(t, os.Remove(path))
 	unix.Close(fd)
-	if _, err := OpenHandle(top, &h, unix.O_PATH); err != unix.ESTALE {
+	if _, err := OpenHandle(top, &h, unix.O_PATH); !errors.Is(err, unix.ESTALE) {
 		t.Errorf("gone: %v", err)
 	}
 }
@@ -116,11 +117,11 @@ func TestReadAndWrite(t *testing.T) {
 	}
 	ro := open(t, fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY)
 	for _, level := range []Sync{NoSync, DataSync, FileSync} {
-		if _, err := Write(ro, data, 0, level); err != unix.EBADF {
+		if _, err := Write(ro, data, 0, level); !errors.Is(err, unix.EBADF) {
 			t.Errorf("read-only: %v", err)
 		}
 	}
-	if _, err := Read(fd, make([]byte, 1), -1); err != unix.EINVAL {
+	if _, err := Read(fd, make([]byte, 1), -1); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("offset -1: %v", err)
 	}
 }
@@ -144,7 +145,7 @@ func TestPlaces(t *testing.T) {
 	if top != root {
 		t.Errorf("far up: %+v, want %+v", top, root)
 	}
-	if err := PlaceOf(-1, &top); err != unix.EBADF {
+	if err := PlaceOf(-1, &top); !errors.Is(err, unix.EBADF) {
 		t.Errorf("no descriptor: %v", err)
 	}
 }
@@ -156,7 +157,7 @@ func TestAccess(t *testing.T) {
 	if err := Access(fd, unix.R_OK|unix.W_OK); err != nil {
 		t.Error(err)
 	}
-	if err := Access(fd, unix.X_OK); err != unix.EACCES {
+	if err := Access(fd, unix.X_OK); !errors.Is(err, unix.EACCES) {
 		t.Errorf("nobody may execute it: %v", err)
 	}
 }
@@ -188,7 +189,7 @@ func TestSwitcher(t *testing.T) {
 	if !s.Restore() {
 		t.Fatal("Restore failed")
 	}
-	if err != unix.EACCES {
+	if !errors.Is(err, unix.EACCES) {
 		t.Errorf("the user may read root's file: %v", err)
 	}
 	for _, line := range []string{"Uid:\t0\t0\t0\t4711\n", "Gid:\t0\t0\t0\t4712\n", "Groups:\t5 6"} {

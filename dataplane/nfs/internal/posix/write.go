@@ -1,6 +1,7 @@
 package posix
 
 import (
+	"errors"
 	"runtime"
 	"unsafe"
 
@@ -22,7 +23,7 @@ const (
 func Write(fd int, b []byte, offset int64, level Sync) (n int, err error) {
 	for n < len(b) {
 		m, err := write(fd, b[n:], offset+int64(n), level)
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
@@ -38,7 +39,7 @@ func write(fd int, b []byte, offset int64, level Sync) (int, error) {
 		return unix.Pwrite(fd, b, offset)
 	}
 	n, err := pwritev2(fd, b, offset, level)
-	if err != unix.EOPNOTSUPP && err != unix.ENOSYS {
+	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
 		return n, err
 	}
 	if n, err = unix.Pwrite(fd, b, offset); err != nil {
