@@ -43,13 +43,14 @@ func (d *daemon) bindRegistrar(c *config.Config) error {
 // perhaps on tcp. Clients of NFS over RDMA do MOUNT over TCP, so that it is
 // MOUNT alone that is registered there.
 func registrations(s *config.Service, tcp net.Listener, rdma netip.AddrPort) []rpcbind.Registration {
+	over := rpcbind.Registration{Program: nfs.Program, Version: nfs.Version, Transport: rpcbind.RDMA, Address: rdma}
 	if s.Echo != nil {
-		return []rpcbind.Registration{{Program: echo.Program, Version: echo.Version, Transport: rpcbind.RDMA, Address: rdma}}
+		over.Program, over.Version = echo.Program, echo.Version
 	}
-	list := []rpcbind.Registration{{Program: nfs.Program, Version: nfs.Version, Transport: rpcbind.RDMA, Address: rdma}}
 	if tcp == nil {
-		return list
+		return []rpcbind.Registration{over}
 	}
-	at := tcp.Addr().(*net.TCPAddr).AddrPort()
-	return append(list, rpcbind.Registration{Program: nfs.MountProgram, Version: mountVersion, Transport: rpcbind.TCP, Address: at})
+	return []rpcbind.Registration{over, {
+		Program: nfs.MountProgram, Version: mountVersion, Transport: rpcbind.TCP, Address: tcp.Addr().(*net.TCPAddr).AddrPort(),
+	}}
 }

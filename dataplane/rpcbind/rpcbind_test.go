@@ -73,13 +73,13 @@ func (r *real) startBy(t *testing.T, cfg Config, dial dialFunc) {
 	}
 	r.dial = dial
 	r.Start()
-	t.Cleanup(func() { r.Registrar.Close(context.Background()) })
+	t.Cleanup(func() { r.Close(context.Background()) })
 }
 
 // close closes the Registrar, which must succeed.
 func (r *real) close(t *testing.T) {
 	t.Helper()
-	if err := r.Registrar.Close(t.Context()); err != nil {
+	if err := r.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -132,7 +132,7 @@ func testAway(t *testing.T, r *real) {
 	r.await(t, 4, "registered with rpcbind")
 	r.wantRegistered(t, "registered", everythingByRoot)
 	rpcbind.Stop()
-	if err := r.Registrar.Close(t.Context()); !errors.As(err, new(*UnreachableError)) || !errors.Is(err, unix.ECONNREFUSED) {
+	if err := r.Close(t.Context()); !errors.As(err, new(*UnreachableError)) || !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("Close: %v", err)
 	}
 }
@@ -144,7 +144,7 @@ func testWarmStart(t *testing.T, r *real) {
 	r.start(t, Config{Registrations: everything})
 	r.await(t, 4, "registered with rpcbind")
 	rpcbind.Stop()
-	if err := r.Registrar.Close(t.Context()); !errors.As(err, new(*UnreachableError)) {
+	if err := r.Close(t.Context()); !errors.As(err, new(*UnreachableError)) {
 		t.Errorf("Close: %v", err)
 	}
 	r.host.Start(t, "-w")
@@ -167,7 +167,7 @@ func testOthers(t *testing.T, r *real) {
 	r.start(t, Config{Registrations: []Registration{nfs("127.0.0.1:20049")}})
 	r.await(t, 1, "rpcbind has program 100003 version 3 on rdma at 127.0.0.1:2049 already, registered by superuser")
 	r.wantRegistered(t, "registered", othersToo)
-	alter(t, (*client).unset, &taken)
+	r.host.Info(t, "-d", "100003", "3") // as the log advises
 	r.await(t, 1, "registered with rpcbind")
 	r.wantRegistered(t, "registered once it is gone", "100003 4 rdma 127.0.0.1.8.1 superuser\n100003 3 rdma 127.0.0.1.78.81 superuser")
 	alter(t, (*client).unset, &taken) // which does not look at the address
@@ -199,7 +199,7 @@ func testAnotherUser(t *testing.T, r *real) {
 	mine := r.entries[0].mapping
 	alter(t, (*client).unset, &mine)
 	alter(t, (*client).set, &mine)
-	err := r.Registrar.Close(t.Context())
+	err := r.Close(t.Context())
 	if kept, ok := errors.AsType[*KeptError](err); !ok || kept.Owner != "superuser" {
 		t.Errorf("Close: %v", err)
 	}

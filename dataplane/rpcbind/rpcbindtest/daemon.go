@@ -45,12 +45,14 @@ func (h *Host) Start(t *testing.T, args ...string) *Daemon {
 		t.Fatal(err)
 	}
 	go func() {
-		d.cmd.Wait()
+		_ = d.cmd.Wait() // killed, or its output says why
 		close(d.ended)
 		notify.Close()
 	}()
 	t.Cleanup(d.Kill)
-	notify.SetReadDeadline(time.Now().Add(startTimeout))
+	if err := notify.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+		t.Fatal(err)
+	}
 	buf := make([]byte, 64)
 	n, err := notify.Read(buf)
 	if told := string(buf[:n]); err != nil || told != "READY=1" {
@@ -68,7 +70,7 @@ func (d *Daemon) Stop() { d.end(syscall.SIGTERM) }
 func (d *Daemon) Kill() { d.end(syscall.SIGKILL) }
 
 func (d *Daemon) end(s syscall.Signal) {
-	d.cmd.Process.Signal(s)
+	_ = d.cmd.Process.Signal(s) // it may have ended
 	<-d.ended
 }
 
@@ -105,7 +107,7 @@ func (h *Host) command(t *testing.T, paths, args []string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: h.root, Pdeathsig: syscall.SIGKILL}
 	return cmd

@@ -1,6 +1,7 @@
 package rpcbindtest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,7 +83,7 @@ func newest(files []string) (name string) {
 
 // closure gives the files of packages and of all that they depend on, as far
 // as it is in the pool: what is not, no program in the guest needs either.
-func (p *pool) closure(names ...string) ([]string, error) {
+func (p *pool) closure(ctx context.Context, names ...string) ([]string, error) {
 	var all []string
 	seen := map[string]bool{}
 	for len(names) > 0 {
@@ -94,7 +95,7 @@ func (p *pool) closure(names ...string) ([]string, error) {
 		}
 		seen[name] = true
 		all = append(all, file)
-		more, err := depends(file)
+		more, err := depends(ctx, file)
 		if err != nil {
 			return nil, err
 		}
@@ -105,10 +106,10 @@ func (p *pool) closure(names ...string) ([]string, error) {
 
 // depends names the packages that a package depends on, the first of
 // alternatives.
-func depends(deb string) ([]string, error) {
+func depends(ctx context.Context, deb string) ([]string, error) {
 	var names []string
 	for _, field := range []string{"Depends", "Pre-Depends"} {
-		out, err := exec.Command("dpkg-deb", "--field", deb, field).Output()
+		out, err := exec.CommandContext(ctx, "dpkg-deb", "--field", deb, field).Output()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Base(deb), err)
 		}

@@ -1,6 +1,7 @@
 package rpcbindtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -49,14 +50,14 @@ func findRoot(t *testing.T) (string, error) {
 		return "", err
 	}
 	root := t.TempDir()
-	if err := makeRoot(root, pool); err != nil {
+	if err := makeRoot(t.Context(), root, pool); err != nil {
 		t.Fatalf("unpacking rpcbind: %v", err)
 	}
 	return root, nil
 }
 
 // makeRoot unpacks rpcbind and what it needs.
-func makeRoot(root string, p *pool) error {
+func makeRoot(ctx context.Context, root string, p *pool) error {
 	for _, dir := range []string{"bin", "sbin", "lib", "lib64"} { // merged as on Debian
 		if err := os.MkdirAll(filepath.Join(root, "usr", dir), 0o755); err != nil {
 			return err
@@ -73,12 +74,12 @@ func makeRoot(root string, p *pool) error {
 	if err := os.Symlink("/run", filepath.Join(root, "var/run")); err != nil {
 		return err
 	}
-	debs, err := p.closure("rpcbind", "netbase")
+	debs, err := p.closure(ctx, "rpcbind", "netbase")
 	if err != nil {
 		return err
 	}
 	for _, deb := range debs {
-		if err := unpack(deb, root); err != nil {
+		if err := unpack(ctx, deb, root); err != nil {
 			return err
 		}
 	}
@@ -87,9 +88,9 @@ func makeRoot(root string, p *pool) error {
 }
 
 // unpack unpacks a package's files, but for those that only people read.
-func unpack(deb, root string) error {
-	read := exec.Command("dpkg-deb", "--fsys-tarfile", deb)
-	write := exec.Command("tar", "-x", "-C", root, "--no-same-owner", "--keep-directory-symlink",
+func unpack(ctx context.Context, deb, root string) error {
+	read := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", deb)
+	write := exec.CommandContext(ctx, "tar", "-x", "-C", root, "--no-same-owner", "--keep-directory-symlink",
 		"--exclude=./usr/share/doc", "--exclude=./usr/share/man", "--exclude=./usr/share/locale")
 	var err error
 	if write.Stdin, err = read.StdoutPipe(); err != nil {
