@@ -58,8 +58,8 @@ var reserved = []struct {
 	pkg  string
 	only []string
 }{
-	{"verbs/softiwarp", []string{"cmd/rdmad"}},
-	{"verbs/rdmacore", []string{"cmd/rdmad"}},
+	{"verbs/softiwarp", []string{"cmd/internal/providers", "cmd/rdmad"}},
+	{"verbs/rdmacore", []string{"cmd/internal/providers", "cmd/rdmad"}},
 	{"verbs/loopback", []string{"verbs/verbstest"}},
 	{"verbs/verbstest", nil},
 	{"dataplane/nfs", []string{"cmd/rdmad"}},
@@ -192,7 +192,9 @@ func TestImportRuleBites(t *testing.T) {
 		{"dataplane", module + "proto/rdmad/v1", false, true},
 		{"controlplane", module + "proto/rdmad/v1", false, false},
 		{"cmd/rdmad", module + "verbs/softiwarp", false, false},
+		{"cmd/internal/providers", module + "verbs/softiwarp", false, false},
 		{"cmd/rdmactl", module + "verbs/softiwarp", false, true},
+		{"cmd/rdmactl", module + "cmd/internal/providers", false, false},
 		{"verbs/softiwarp", "C", false, true},
 		{"elsewhere", module + "verbs", false, true},
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 )
 
@@ -74,7 +75,7 @@ func (o *options) load() (*config.Config, error) {
 	if o.config == "" {
 		return config.Default(o.export), nil
 	}
-	return config.Load(o.config, config.Options{Providers: providerNames(), Export: o.export})
+	return config.Load(o.config, config.Options{Providers: providers.Names(), Export: o.export})
 }
 
 func (o *options) checkCommand() *cobra.Command {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/dataplane"
@@ -32,7 +33,7 @@ type daemon struct {
 	log       *slog.Logger
 	registry  *prometheus.Registry
 	state     *state
-	providers providers
+	providers providers.Set
 	services  services
 	data      *dataplane.Dataplane
 	control   *controlplane.Controlplane
@@ -68,7 +69,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	d := &daemon{
 		log:       log,
 		registry:  prometheus.NewRegistry(),
-		providers: make(providers),
+		providers: make(providers.Set),
 		failed:    make(chan error, 2+len(c.Services)),
 	}
 	initial, given := c.Settings.Initial()
@@ -129,7 +130,7 @@ func (d *daemon) bindMetrics(ctx context.Context, address string) (err error) {
 
 func (d *daemon) bindListeners(ctx context.Context, listeners []config.Listener) error {
 	for _, l := range listeners {
-		p, err := d.providers.open(l.Provider, d.log)
+		p, err := d.providers.Open(l.Provider, d.log)
 		if err != nil {
 			return err
 		}
@@ -255,7 +256,7 @@ func (d *daemon) close() {
 		d.metricsOn.Close()
 	}
 	d.services.close(d.log)
-	d.providers.close(d.log)
+	d.providers.Close(d.log)
 	if d.state != nil {
 		d.state.close()
 	}

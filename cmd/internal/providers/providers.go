@@ -1,0 +1,74 @@
+// Package providers is the table of the verbs providers that are built in. It
+// is the one place, besides tests, that imports them by name.
+package providers
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+// Default is the provider that every build has.
+const Default = "softiwarp"
+
+// makers are the providers of this build.
+var makers = map[string]func(*slog.Logger) (rdmacm.Provider, error){
+	"softiwarp": func(log *slog.Logger) (rdmacm.Provider, error) {
+		return softiwarp.New(softiwarp.Config{Logger: log})
+	},
+}
+
+// Names are those of this build, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(makers)) }
+
+// UnknownError is a name that this build has no provider for.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("provider %q is none of %v", e.Name, Names())
+}
+
+// Open makes the provider of a name; the caller closes it. The error is an
+// *UnknownError or the provider's own, with its name.
+func Open(name string, log *slog.Logger) (rdmacm.Provider, error) {
+	mk := makers[name]
+	if mk == nil {
+		return nil, &UnknownError{Name: name}
+	}
+	p, err := mk(log)
+	if err != nil {
+		return nil, fmt.Errorf("provider %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// Set are providers in use, by name. The zero Set is not usable; make one.
+// Its methods are for one goroutine at a time.
+type Set map[string]rdmacm.Provider
+
+// Open gives the provider of a name, made at first use. It is the set's.
+func (s Set) Open(name string, log *slog.Logger) (rdmacm.Provider, error) {
+	if p := s[name]; p != nil {
+		return p, nil
+	}
+	p, err := Open(name, log.With("provider", name))
+	if err != nil {
+		return nil, err
+	}
+	s[name] = p
+	return p, nil
+}
+
+// Close closes them all and logs which could not be.
+func (s Set) Close(log *slog.Logger) {
+	for name, p := range s {
+		if err := p.Close(); err != nil {
+			log.Warn("provider not closed", "provider", name, "error", err)
+		}
+		delete(s, name)
+	}
+}
