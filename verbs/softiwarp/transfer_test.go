@@ -21,7 +21,7 @@ func randomBytes(n int) []byte {
 // TestTransfer moves every size with every operation and compares the bytes,
 // and what lies around them.
 func TestTransfer(t *testing.T) {
-	sizes := []int{0, 1, 2, 3, 4, 4095, 4096, copyLimit, copyLimit + 1, 65471, 65472, 65473, 1<<20 + 1, 5 << 20}
+	sizes := []int{0, 1, 2, 3, 4, 4095, 4096, copyLimit, copyLimit + 1, 65407, 65408, 65409, 65535, 65536, 65537, 1<<20 + 1, 5 << 20}
 	for _, config := range []Config{{}, {CRC: true}, {MaxULPDU: minULPDU}, {MaxULPDU: 65535, CRC: true}, {ClientServer: true}} {
 		t.Run(fmt.Sprintf("crc=%v/ulpdu=%d/clientserver=%v", config.CRC, config.MaxULPDU, config.ClientServer), func(t *testing.T) {
 			a, b := connectPair(t, config, config)
