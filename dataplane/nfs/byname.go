@@ -55,6 +55,7 @@ func (l *byName) put(sum uint64, at hint) {
 		}
 	}
 	l.hint[sum] = at
+	l.gone.drop(sum)
 }
 
 func (l *byName) unlearn(parent, h *fh.Handle, name string, last bool) {
@@ -84,19 +85,33 @@ func (l *byName) open(id *fh.ID, h *fh.Handle) (int, error) {
 			return fd, err
 		}
 	}
+	var hidden error
 	for range 2 {
-		path, ok := l.find(sum)
-		if !ok {
-			continue
+		path, err := l.find(sum)
+		if err == nil {
+			if fd, err := l.walk(path, id); !errors.Is(err, errStale) {
+				return fd, err
+			}
 		}
-		if fd, err := l.walk(path, id); !errors.Is(err, errStale) {
-			return fd, err
-		}
+		hidden = err
 	}
-	l.mu.Lock()
-	l.gone.add(sum)
-	l.mu.Unlock()
-	return -1, errStale
+	return -1, l.missing(sum, hidden)
+}
+
+// missing is the answer for what was not found. It is gone for good when the
+// search could look everywhere. What only this user may not see may come back;
+// anything else that hindered the search makes the client try again.
+func (l *byName) missing(sum uint64, hidden error) error {
+	switch {
+	case hidden == nil || errors.Is(hidden, errStale):
+		l.mu.Lock()
+		l.gone.add(sum)
+		l.mu.Unlock()
+		return errStale
+	case errors.Is(hidden, unix.EACCES):
+		return errStale
+	}
+	return errJukebox
 }
 
 func (l *byName) isGone(sum uint64) bool {
@@ -191,3 +206,5 @@ func (g *goneSet) add(sum uint64) {
 	g.ring[g.next] = sum
 	g.next = (g.next + 1) % maxGone
 }
+
+func (g *goneSet) drop(sum uint64) { delete(g.set, sum) }

@@ -73,8 +73,9 @@
 //
 // # Limits
 //
-// Inode numbers are the file system's, so an export whose mount shows several
-// devices (btrfs subvolumes) may have two objects with one number only if 24
-// bits of their devices collide. On overlayfs before Linux 6.6, a file of a
+// File IDs are the file system's inode numbers. In an export whose mount shows
+// several devices (btrfs subvolumes), the device's number is folded into those
+// of all but the root's, which can't rule out that two objects get the same.
+// On overlayfs before Linux 6.6, a file of a
 // lower layer gets another handle when it is first written.
 package nfs

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -89,6 +90,10 @@ func isOverlay(fd int) bool {
 	return unix.Fstatfs(fd, &st) == nil && fsType(&st) == unix.OVERLAYFS_SUPER_MAGIC
 }
 
+// errHandleSize: the kernel's handle of an object does not fit, though that of
+// the export's root does.
+var errHandleSize = errors.New("nfs: the file system's handle is too long")
+
 // identify finds the ID of an open object. What is mounted on top of the
 // export is not part of it: errAccess.
 func (s *Server) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
@@ -113,7 +118,7 @@ func (s *Server) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
 	}
 	id, ok := fh.NewID(s.idKind, kh.Kind(), kh.Bytes())
 	if !ok {
-		return id, unix.EOVERFLOW
+		return id, errHandleSize
 	}
 	return id, nil
 }

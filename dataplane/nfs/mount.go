@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/mount"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -141,13 +142,12 @@ func (s *Server) mountStep(dir *object, name string) (*object, error) {
 	if err := checkName([]byte(name)); err != nil {
 		return nil, err
 	}
-	r := s.requests.Get().(*request)
-	defer s.requests.Put(r)
 	fd, err := s.openChild(dir, name)
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.child(dir, fd, name, &r.st, false)
+	var st unix.Stat_t
+	o, err := s.child(dir, fd, name, &st, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +22,19 @@ type search struct {
 type pass struct {
 	wanted map[uint64]struct{}
 	found  map[uint64][]string
-	done   bool // guarded by search.running
+	done   bool  // guarded by search.running
+	hidden error // the first that kept the pass from looking everywhere
+}
+
+// errEnded: the server was closed while it was searching.
+var errEnded = errors.New("nfs: server closed")
+
+// miss notes an error that hides a part of the export. Names that have gone,
+// or where other file systems are mounted, hide nothing.
+func (p *pass) miss(err error) {
+	if p.hidden == nil && !isOneOf(err, unix.ENOENT, unix.ENOTDIR, errAccess) {
+		p.hidden = err
+	}
 }
 
 // Between passes: so much longer than the last one took, so that calls with
@@ -39,7 +52,8 @@ type place struct {
 }
 
 // find searches the export for an object and returns the names that led to it.
-func (l *byName) find(sum uint64) ([]string, bool) {
+// Without them the error is errStale, or what kept it from looking everywhere.
+func (l *byName) find(sum uint64) ([]string, error) {
 	l.mu.Lock()
 	if l.next == nil {
 		l.next = &pass{wanted: make(map[uint64]struct{}), found: make(map[uint64][]string)}
@@ -57,8 +71,13 @@ func (l *byName) find(sum uint64) ([]string, bool) {
 		l.mu.Unlock()
 		l.run(p)
 	}
-	names, ok := p.found[sum]
-	return names, ok
+	if names, ok := p.found[sum]; ok {
+		return names, nil
+	}
+	if p.hidden != nil {
+		return nil, p.hidden
+	}
+	return nil, errStale
 }
 
 // rest waits until the next pass may begin, or the server is closed.
@@ -79,7 +98,11 @@ func (l *byName) rest() {
 func (l *byName) run(p *pass) {
 	start := time.Now()
 	queue := []*place{{sum: l.s.top.handle.Sum()}}
-	for len(queue) > 0 && !l.s.ended() {
+	for len(queue) > 0 {
+		if l.s.ended() {
+			p.hidden = errEnded
+			break
+		}
 		last := len(queue) - 1
 		dir := queue[last]
 		queue = append(queue[:last], l.enter(p, dir)...)
@@ -94,6 +117,7 @@ func (l *byName) run(p *pass) {
 func (l *byName) enter(p *pass, dir *place) []*place {
 	fd, err := l.descend(dir.names())
 	if err != nil {
+		p.miss(err)
 		return nil
 	}
 	if fd != l.s.top.path {
@@ -101,6 +125,7 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 	}
 	data, err := l.s.reopen(fd, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
+		p.miss(err)
 		return nil
 	}
 	defer unix.Close(data)
@@ -110,11 +135,15 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 	for {
 		n, err := unix.Getdents(data, buf[:])
 		if err != nil || n == 0 {
+			if err != nil {
+				p.miss(err)
+			}
 			return dirs
 		}
 		for b := buf[:n]; len(b) > 0; {
 			e, rest, ok := nextDirent(b)
 			if !ok {
+				p.miss(errIO)
 				return dirs
 			}
 			b = rest
@@ -132,12 +161,14 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 func (l *byName) see(p *pass, dir *place, dirFD int, name string) *place {
 	fd, err := l.s.openAt(dirFD, name, unix.O_PATH)
 	if err != nil {
+		p.miss(err)
 		return nil
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	id, err := l.s.statID(fd, &st)
 	if err != nil {
+		p.miss(err)
 		return nil
 	}
 	h := l.s.codec.Seal(&id)

@@ -37,7 +37,7 @@ const (
 	errBadCookie   = statusError(nfsv3.NFS3ERR_BAD_COOKIE)
 	errTooSmall    = statusError(nfsv3.NFS3ERR_TOOSMALL)
 	errBadType     = statusError(nfsv3.NFS3ERR_BADTYPE)
-	errFault       = statusError(nfsv3.NFS3ERR_SERVERFAULT)
+	errJukebox     = statusError(nfsv3.NFS3ERR_JUKEBOX)
 )
 
 // isOneOf says whether err is one of some errors.

@@ -1,0 +1,192 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+)
+
+// Without open_by_handle_at, thousands of handles are good again after a
+// restart, though everything was renamed meanwhile; few passes find them all.
+func TestSearchFindsAll(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	root := c.root()
+	files := make(map[string][]byte)
+	for i := range 10 {
+		d := c.mkdir(root, fmt.Sprint("d", i))
+		files[fmt.Sprint("d", i)] = d
+		for j := range 200 {
+			name := fmt.Sprint("f", j)
+			files[fmt.Sprint("d", i, "/", name)] = c.mkfile(d, name)
+		}
+	}
+	must(t, x.Close())
+	must(t, os.Mkdir(x.path("new"), 0o755))
+	for i := range 10 {
+		for j := range 200 {
+			must(t, os.Rename(x.path(fmt.Sprint("d", i, "/f", j)), x.path(fmt.Sprint("d", 9-i, "/g", i, "-", j))))
+		}
+	}
+	for i := range 10 {
+		must(t, os.Rename(x.path(fmt.Sprint("d", i)), x.path(fmt.Sprint("new/", i))))
+	}
+	x.start()
+	var wg sync.WaitGroup
+	for name, h := range files {
+		wg.Go(func() {
+			if _, status := c.getattr(h); status != nfsv3.NFS3_OK {
+				t.Errorf("%s: %v", name, nfsv3.Nfsstat3_name[status])
+			}
+		})
+	}
+	wg.Wait()
+	l := x.locate.(*byName)
+	if n := len(l.hint); n != len(files)+1 {
+		t.Errorf("%d objects are known, want %d", n, len(files)+1)
+	}
+}
+
+// What is gone is searched for once.
+func TestSearchRemembersTheGone(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	root := c.root()
+	mine, others := c.mkfile(root, "mine"), c.mkfile(root, "others")
+	l := x.locate.(*byName)
+	c.want(12, &nfsv3.Remove3args{Object: in(root, "mine")}, nfsv3.NFS3_OK)
+	c.want(1, argsFor(1, mine), nfsv3.NFS3ERR_STALE)
+	if !l.end.IsZero() {
+		t.Error("a search for what this server has removed itself")
+	}
+	must(t, os.Remove(x.path("others")))
+	x.restart()
+	l = x.locate.(*byName)
+	c.want(1, argsFor(1, others), nfsv3.NFS3ERR_STALE)
+	end := l.end
+	if end.IsZero() {
+		t.Fatal("no search for what others have removed")
+	}
+	c.want(1, argsFor(1, others), nfsv3.NFS3ERR_STALE)
+	if l.end != end {
+		t.Error("a second search for the same")
+	}
+}
+
+func TestGoneIsBounded(t *testing.T) {
+	var g goneSet
+	for i := range uint64(3 * maxGone) {
+		g.add(i)
+		g.add(i)
+	}
+	if len(g.set) != maxGone || len(g.ring) != maxGone {
+		t.Errorf("%d, %d are kept", len(g.set), len(g.ring))
+	}
+	if g.has(0) || !g.has(3*maxGone-1) {
+		t.Error("the wrong ones are kept")
+	}
+}
+
+// Hints that lead in a circle, or wrong, do no harm.
+func TestWrongHints(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	root := c.root()
+	f, d := c.mkfile(root, "f"), c.mkdir(root, "d")
+	l := x.locate.(*byName)
+	top := x.top.handle.Sum()
+	for i, spoil := range []func(f, d uint64){
+		func(f, d uint64) { l.put(f, hint{d, "x"}); l.put(d, hint{f, "y"}) },
+		func(f, d uint64) { l.put(f, hint{f, "x"}); l.put(d, hint{d, "x"}) },
+		func(f, d uint64) { l.put(f, hint{d, "none"}); l.put(d, hint{4711, "none"}) },
+		func(f, d uint64) { l.put(f, hint{top, "d"}); l.put(d, hint{top, "f"}) },
+	} {
+		of, err := x.object(f)
+		must(t, err)
+		od, err := x.object(d)
+		must(t, err)
+		spoil(of.handle.Sum(), od.handle.Sum())
+		for _, o := range []*object{of, od} {
+			x.cache.forget(o)
+			o.release()
+		}
+		for proc, h := range map[uint32][]byte{6: f, 16: d} {
+			if got := c.status(proc, argsFor(proc, h)); got != nfsv3.NFS3_OK {
+				t.Errorf("case %d: %s: %v", i, procedureNames[proc], nfsv3.Nfsstat3_name[got])
+			}
+		}
+	}
+}
+
+// The search goes no further than the export.
+func TestSearchStaysInside(t *testing.T) {
+	x := serve(t, options{byName: true})
+	outside := tempDir(t)
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	must(t, os.Symlink(outside, x.path("way")))
+	must(t, os.Rename(x.path("f"), filepath.Join(outside, "f")))
+	x.restart()
+	c.want(6, argsFor(6, f), nfsv3.NFS3ERR_STALE)
+}
+
+// What could not be looked for may be there: clients try again, or later.
+func TestSearchThatIsHindered(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	l := x.locate.(*byName)
+	h, _ := fh.FromBytes(f)
+	for _, tc := range []struct {
+		hidden error
+		want   error
+		gone   bool
+	}{
+		{unix.EMFILE, errJukebox, false}, {errEnded, errJukebox, false}, {unix.EACCES, errStale, false},
+		{errStale, errStale, true}, {nil, errStale, true},
+	} {
+		if err := l.missing(h.Sum(), tc.hidden); !errors.Is(err, tc.want) || l.isGone(h.Sum()) != tc.gone {
+			t.Errorf("%v: %v, gone %v", tc.hidden, err, l.isGone(h.Sum()))
+		}
+	}
+	// Seen again, it is not gone any more.
+	c.mustLookup(root, "f")
+	if l.isGone(h.Sum()) {
+		t.Error("gone, though it was seen")
+	}
+	var p pass
+	for _, err := range []error{unix.ENOENT, unix.ENOTDIR, errAccess} {
+		if p.miss(err); p.hidden != nil {
+			t.Errorf("%v hides nothing", err)
+		}
+	}
+	p.miss(unix.EMFILE)
+	p.miss(unix.EACCES)
+	if !errors.Is(p.hidden, unix.EMFILE) {
+		t.Errorf("hidden by %v", p.hidden)
+	}
+	must(t, x.Close())
+	if _, err := l.find(4711); !errors.Is(err, errEnded) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// Passes leave the machine time for other things, but none waits for a server
+// that is closed.
+func TestSearchRests(t *testing.T) {
+	x := serve(t, options{byName: true})
+	l := x.locate.(*byName)
+	l.end, l.took = time.Now(), time.Hour
+	must(t, x.Close())
+	l.rest()
+}
