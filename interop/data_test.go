@@ -79,18 +79,19 @@ rm /tmp/base /tmp/log /tmp/twice`)
 	same(t, "on the client", w.client(t, check), want)
 }
 
-// testDirect goes past the client's page cache, in sizes of one block up to
+// testDirect goes past the client's page cache, in sizes of one sector up to
 // more than one WRITE.
 func testDirect(t *testing.T, w *work) {
-	for _, bs := range []string{"512", "4k", "64k", "1M", "4M"} {
-		want := w.client(t, `head -c 8388608 /dev/urandom >/tmp/data
-[ `+bs+` != 512 ] || truncate -s 131072 /tmp/data
-dd if=/tmp/data of=direct bs=`+bs+` oflag=direct 2>/dev/null
+	for _, d := range []struct{ blockSize, bytes string }{
+		{"512", "65536"}, {"4k", "524288"}, {"64k", "4194304"}, {"1M", "8388608"}, {"4M", "8388608"},
+	} {
+		want := w.client(t, `head -c `+d.bytes+` /dev/urandom >/tmp/data
+dd if=/tmp/data of=direct bs=`+d.blockSize+` oflag=direct 2>/dev/null
 sha256sum </tmp/data`)
-		same(t, bs+" direct writes, on the server", w.serverSide(t, "sha256sum <direct"), want)
-		same(t, bs+" direct reads", w.client(t, "dd if=direct bs="+bs+" iflag=direct 2>/dev/null | sha256sum"), want)
+		same(t, d.blockSize+" direct writes, on the server", w.serverSide(t, "sha256sum <direct"), want)
+		same(t, d.blockSize+" direct reads", w.client(t, "dd if=direct bs="+d.blockSize+" iflag=direct 2>/dev/null | sha256sum"), want)
+		w.client(t, "rm direct /tmp/data")
 	}
-	w.client(t, "rm /tmp/data")
 }
 
 // testRemount shows that nothing was only in the client's memory.

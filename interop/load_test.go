@@ -39,7 +39,7 @@ func summary(report string) string {
 // large ones, links and programs.
 const (
 	treeDirs  = 60
-	treeFiles = 2000
+	treeFiles = 1200
 )
 
 // makeTree writes the tree, the same in every run.

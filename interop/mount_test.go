@@ -66,20 +66,23 @@ func (m *mount) mustRespond(t *testing.T) {
 	m.g.MustRun(t, mountTime, "echo 3 >/proc/sys/vm/drop_caches; stat "+m.dir)
 }
 
+// client runs a script in the export's directory.
+func (m *mount) client(t *testing.T, script string) string {
+	t.Helper()
+	return m.g.MustRun(t, clientTime, "set -e; cd "+m.dir+"\n"+script)
+}
+
 // work is a directory of a mount in which one test works.
 type work struct {
 	*mount
 	name string
 }
 
-func (w *work) mkdir(t *testing.T) {
+// work makes a new directory, for one test.
+func (m *mount) work(t *testing.T, name string) *work {
 	t.Helper()
-	w.g.MustRun(t, clientTime, "mkdir "+w.path())
-}
-
-func (w *work) rmdir(t *testing.T) {
-	t.Helper()
-	w.g.MustRun(t, clientTime, "rm -rf "+w.path())
+	m.client(t, "mkdir "+name)
+	return &work{m, name}
 }
 
 // path is the directory's path in the guest.

@@ -47,13 +47,31 @@ func TestNFS(t *testing.T) {
 	}
 }
 
+// TestOperation changes and breaks an rdmad that a kernel's client works on.
+func TestOperation(t *testing.T) {
+	g := guest.Boot(t, guest.Options{})
+	g.UseRDMA(t, guest.SIWPlain)
+	r := startRdmad(t, g.ShareDir)
+	t.Run("rdma", func(t *testing.T) {
+		m := newMount(t, g, r, overRDMA)
+		defer m.checkStats(t)
+		t.Run("inline.send_max", func(t *testing.T) { testInlineLive(t, m.work(t, "inline"), r) })
+		t.Run("remote_invalidation.use", func(t *testing.T) { testInvalidation(t, m.work(t, "invalidation"), r) })
+		t.Run("crash", func(t *testing.T) { testCrash(t, m.work(t, "crash"), r) })
+	})
+	t.Run("tcp", func(t *testing.T) {
+		m := newMount(t, g, r, overTCP)
+		t.Run("crash", func(t *testing.T) { testCrash(t, m.work(t, "crash-tcp"), r) })
+	})
+}
+
 func testTransport(t *testing.T, g *guest.Guest, server nfsServer, via transport) {
 	m := newMount(t, g, server, via)
+	defer m.checkStats(t)
 	for i, item := range matrix {
-		w := &work{mount: m, name: fmt.Sprintf("%s-%02d", via, i)}
-		w.mkdir(t)
-		if t.Run(item.name, func(t *testing.T) { item.test(t, w) }) {
-			w.rmdir(t)
+		name := fmt.Sprintf("%02d", i)
+		if t.Run(item.name, func(t *testing.T) { item.test(t, m.work(t, name)) }) {
+			m.client(t, "rm -rf "+name)
 		} else {
 			m.mustRespond(t)
 		}

@@ -1,0 +1,100 @@
+package interop
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// connection is what rdmactl tells of one.
+type connection struct {
+	ID                  string   `json:"id"`
+	Listener            string   `json:"listener"`
+	Provider            string   `json:"provider"`
+	RPCVersion          int      `json:"rpc_version"`
+	InlineSend          int      `json:"inline_send"`
+	InlineReceive       int      `json:"inline_receive"`
+	CreditsGranted      int      `json:"credits_granted"`
+	Calls               uint64   `json:"calls"`
+	Replies             uint64   `json:"replies"`
+	RDMAReads           uint64   `json:"rdma_reads"`
+	RDMAWrites          uint64   `json:"rdma_writes"`
+	SendsWithInvalidate uint64   `json:"sends_with_invalidate"`
+	Errors              uint64   `json:"errors"`
+	Extensions          []string `json:"extensions"`
+}
+
+// connections asks rdmad for its connections.
+func (r *rdmad) connections(t *testing.T) []connection {
+	t.Helper()
+	var answer struct {
+		Connections []connection `json:"connections"`
+	}
+	r.ctl(t, &answer, "connections", "list")
+	return answer.Connections
+}
+
+// set changes a setting for everything and checks that it was applied to the
+// one connection that is up.
+func (r *rdmad) set(t *testing.T, setting string) {
+	t.Helper()
+	var answer struct {
+		Effects []struct {
+			ConnectionID string `json:"connection_id"`
+			Outcome      string `json:"outcome"`
+			Reason       string `json:"reason"`
+		} `json:"effects"`
+	}
+	r.ctl(t, &answer, "settings", "set", setting)
+	if len(answer.Effects) != 1 || answer.Effects[0].Outcome != "APPLIED" {
+		t.Errorf("setting %s had the effects %+v, want APPLIED on one connection", setting, answer.Effects)
+	}
+}
+
+// testInlineLive changes the largest Send under a client that lists and reads.
+func testInlineLive(t *testing.T, w *work, r *rdmad) {
+	w.serverSide(t, "seq -w 1 400 | xargs -I{} sh -c 'seq 1 {} >a-file-with-a-name-{}'")
+	want := w.serverSide(t, "cat * | sha256sum")
+	reader := startScript(t, w.g, "cd "+w.path()+` && while [ ! -e /tmp/stop ]; do
+	echo 3 >/proc/sys/vm/drop_caches
+	cat * | sha256sum || exit 1
+done`)
+	for _, size := range []int{1024, 4096, 2048, 4096} {
+		r.set(t, fmt.Sprintf("inline.send_max=%d", size))
+		waitLines(t, reader, 2)
+		if c := r.connections(t); len(c) != 1 || c[0].InlineSend != size || c[0].Errors != 0 {
+			t.Errorf("with inline.send_max=%d the connections are %+v", size, c)
+		}
+	}
+	w.g.MustRun(t, mountTime, "touch /tmp/stop")
+	read := finish(t, reader)
+	w.g.MustRun(t, mountTime, "rm /tmp/stop")
+	for line := range strings.Lines(read) {
+		same(t, "what was read while the setting changed", line, want)
+	}
+}
+
+// testInvalidation counts how many tags the client must invalidate itself for
+// the same work, with and without Send With Invalidate.
+func testInvalidation(t *testing.T, w *work, r *rdmad) {
+	const files = 100
+	w.serverSide(t, fmt.Sprintf("for i in $(seq 1 %d); do head -c 20000 /dev/urandom >f$i; done", files))
+	needed := func(use string) uint64 {
+		r.set(t, "remote_invalidation.use="+use)
+		w.refetch(t)
+		before := w.stats(t).localInvs
+		w.client(t, "cat f* | sha256sum")
+		return w.stats(t).localInvs - before
+	}
+	off, on := needed("off"), needed("on")
+	t.Logf("reading %d files: %d tags invalidated by the client without, %d with remote invalidation", files, off, on)
+	if off < files {
+		t.Errorf("without remote invalidation the client invalidated %d tags, want one for each of %d files at least", off, files)
+	}
+	if on > off/4 {
+		t.Errorf("with remote invalidation the client still invalidated %d of %d tags", on, off)
+	}
+	if c := r.connections(t); len(c) != 1 || c[0].SendsWithInvalidate < files {
+		t.Errorf("rdmad counts %+v", c)
+	}
+}
