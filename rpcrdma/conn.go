@@ -78,6 +78,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		Provider: r.listener.provider.Name(), RPCVersion: 1, Since: time.Now(),
 	}}
 	if err = r.id.Accept(ctx, r.param(told)); err == nil {
+		c.info.ConnectTime, c.info.Since = time.Since(c.info.Since), time.Now()
 		err = resp.Start()
 	}
 	if err != nil {
@@ -124,11 +125,15 @@ func (c *Conn) Info() Info {
 	i, s := c.info, c.resp.State()
 	i.InlineSend, i.InlineReceive = s.InlineSend, s.InlineReceive
 	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
+	i.LastActive = s.LastActive
 	return i
 }
 
 // Stats are the counters so far.
 func (c *Conn) Stats() Stats { return c.resp.Stats() }
+
+// Sizes are the sizes of calls and replies so far.
+func (c *Conn) Sizes() Sizes { return c.resp.Sizes() }
 
 // Drain finishes the calls in progress, then disconnects. Calls that arrive
 // meanwhile are dropped, for the peer to make again on its next connection.

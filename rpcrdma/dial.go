@@ -18,7 +18,7 @@ type DialConfig struct {
 	Settings *Settings
 	Logger   *slog.Logger
 	// MemoryLimit bounds the client's registered memory, in bytes; 0 is
-	// 512 MiB.
+	// 1 GiB.
 	MemoryLimit int64
 }
 
@@ -69,6 +69,7 @@ func dial(ctx context.Context, p rdmacm.Provider, id rdmacm.ID, cfg DialConfig) 
 	}
 	// Without windows a peer has nothing to invalidate.
 	accepts := s.RemoteInvalidationAccept && id.Device().Attr().MemWindowType2B
+	began := time.Now()
 	err = id.Connect(ctx, rdmacm.ConnParam{
 		PrivateData:        privateData(&s, accepts).Append(nil),
 		ResponderResources: readsIn(id.Device()),
@@ -85,7 +86,7 @@ func dial(ctx context.Context, p rdmacm.Provider, id rdmacm.ID, cfg DialConfig) 
 	return &Client{host: host, req: req, info: Info{
 		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: p.Name(), RPCVersion: 1,
 		RemoteInvalidation: accepts && peer.RemoteInvalidation,
-		Since:              time.Now(),
+		Since:              time.Now(), ConnectTime: time.Since(began),
 	}}, nil
 }
 
@@ -110,11 +111,15 @@ func (c *Client) SetSettings(s *Settings) { c.req.SetSettings(s) }
 func (c *Client) Info() Info {
 	i, s := c.info, c.req.State()
 	i.InlineSend, i.InlineReceive, i.CreditsGranted = s.InlineSend, s.InlineReceive, s.CreditsGranted
+	i.LastActive = s.LastActive
 	return i
 }
 
 // Stats are the counters so far.
 func (c *Client) Stats() Stats { return c.req.Stats() }
+
+// Sizes are the sizes of calls and replies so far.
+func (c *Client) Sizes() Sizes { return c.req.Sizes() }
 
 // Drain waits for the calls in flight, then disconnects; calls made meanwhile
 // fail. When ctx ends first, the connection is closed at once and ctx.Err()

@@ -35,6 +35,15 @@ func DefaultSettings() Settings { return conn.DefaultSettings() }
 // Stats count what a connection did. They only grow.
 type Stats = transport.Stats
 
+// Sizes are the sizes of a connection's RPC messages, by powers of two.
+type Sizes = transport.Sizes
+
+// SizeCounts counts sizes by powers of two.
+type SizeCounts = transport.SizeCounts
+
+// SizeBuckets is the number of buckets of a SizeCounts.
+const SizeBuckets = transport.SizeBuckets
+
 // MemoryStats are numbers of registered memory, in bytes.
 type MemoryStats = regmem.Stats
 
@@ -53,6 +62,10 @@ type Info struct {
 	// RemoteInvalidation: both sides agreed at connect, and its use is on.
 	RemoteInvalidation bool
 	Since              time.Time
+	// ConnectTime is how long the connecting took, LastActive when the
+	// connection last did something.
+	ConnectTime time.Duration
+	LastActive  time.Time
 }
 
 // receiveSize is the receive size that private data can say: settings are in

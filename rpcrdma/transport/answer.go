@@ -21,6 +21,7 @@ func (r *Responder) replied(c *call) {
 		it := &c.reply.Items[i]
 		c.plan = append(c.plan, chunk.Item{Pos: it.Pos, Len: it.Len})
 	}
+	r.countReply(c)
 	r.acts = r.core.Reply(c.call, len(c.reply.Stream), c.plan, r.acts)
 	c.releaseFetched()
 	r.nextFetch()
@@ -57,6 +58,8 @@ func (r *Responder) send(c *call) {
 		return
 	}
 	r.stats.Sends++
+	r.stats.InFlightSum += uint64(r.core.Busy())
+	r.stats.BacklogSum += uint64(r.waiting.len())
 	o.hold(c.buf)
 	c.buf = nil
 	r.submit(o)
@@ -89,6 +92,7 @@ func (r *Responder) place(o *op, c *call) bool {
 		})
 		r.stats.RDMAWrites++
 		r.stats.BytesSent += uint64(w.Length)
+		r.stats.PlacedBytes += uint64(w.Length)
 	}
 	return r.sendHeader(o, c, a.Inline)
 }
@@ -124,7 +128,7 @@ func (r *Responder) stage(o *op, data []byte) *regmem.Buffer {
 	o.signal = true
 	b := r.host.pool.TryAlloc(len(data), regmem.Service)
 	if b != nil {
-		copy(b.Bytes(), data)
+		r.stats.PullupBytes += uint64(copy(b.Bytes(), data))
 	} else {
 		var err error
 		if b, err = r.host.pool.Register(data); err != nil {
@@ -132,6 +136,7 @@ func (r *Responder) stage(o *op, data []byte) *regmem.Buffer {
 			return nil
 		}
 		r.stats.Registrations++
+		r.stats.HardwayRegs++
 	}
 	o.hold(b)
 	return b
@@ -221,6 +226,7 @@ func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) *regmem.Buffer 
 	}
 	o.signal = true
 	o.hold(b)
+	r.stats.PullupBytes += uint64(n)
 	dst := b.Bytes()[:0]
 	for _, p := range pieces {
 		s := r.piece(c, p.From, p.Off, p.Len)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
@@ -49,6 +50,8 @@ type link struct {
 	reason error // why it ended
 	ending bool  // disconnect once everything is posted
 	stats  Stats
+	sizes  Sizes
+	active time.Time // of the last completions
 	wc     [pollBatch]verbs.WC
 	ended  []*op // of one completion
 }
@@ -56,7 +59,7 @@ type link struct {
 // newLink creates the queues of a connection being made. id becomes the
 // link's when there is no error.
 func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
-	l := &link{host: h, id: id, done: make(chan struct{})}
+	l := &link{host: h, id: id, done: make(chan struct{}), active: time.Now()}
 	sends := min(sendDepth, h.attr.MaxQPWR)
 	recvs := min(conn.CreditsLimit+credit.Slack, h.attr.MaxQPWR)
 	cq, err := h.dev.CreateCQ(min(sends+recvs, h.attr.MaxCQE))
@@ -117,6 +120,7 @@ func (l *link) drainCQ() bool {
 			return true
 		}
 		l.mu.Lock()
+		l.active = time.Now()
 		for i := range l.wc[:n] {
 			if !l.complete(&l.wc[i]) {
 				l.mu.Unlock()
@@ -191,6 +195,10 @@ func (l *link) pump() {
 			return
 		}
 		if !whole {
+			if !o.waited {
+				o.waited = true
+				l.stats.SendQueueFull++
+			}
 			return
 		}
 		if o.kind != opExpose {
@@ -283,6 +291,10 @@ func (l *link) err() error {
 // buffer gives a buffer of the pool to somebody who can't wait, or ends the
 // connection.
 func (l *link) buffer(n int) *regmem.Buffer {
+	if b := l.host.pool.TryAlloc(n, regmem.Service); b != nil {
+		return b
+	}
+	l.stats.HardwayRegs++
 	b, err := l.host.must(n)
 	if err != nil {
 		l.dieLocked(err)

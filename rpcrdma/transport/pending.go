@@ -28,6 +28,10 @@ type pending struct {
 	windows []*window // as out.Windows, from Launch until they are fenced
 	reply   []byte    // reply message that came inline
 
+	// pullup and fixup are the bytes copied to be sent, and from where they
+	// came to where they were wanted.
+	pullup, fixup int
+
 	exposing bool // the binds are not posted yet
 	fenceDue bool // to be fenced once they are
 }
@@ -68,6 +72,9 @@ func (r *Requester) release(p *pending) {
 	p.freeMemory()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.stats.PullupBytes += uint64(p.pullup)
+	r.stats.FixupBytes += uint64(p.fixup)
+	p.pullup, p.fixup = 0, 0
 	r.idle = append(r.idle, p)
 	r.inCalls--
 	r.drained()
@@ -105,6 +112,7 @@ func (p *pending) compose(c *RPC) {
 		dst = append(dst, c.Args[off:it.Pos]...)
 		off = it.Pos
 		dst = append(dst, it.Buf.Bytes()[:it.Len]...)
+		p.pullup += it.Len
 		dst = xdr.AppendPad(dst, it.Len)
 	}
 	_ = append(dst, c.Args[off:]...)
@@ -153,6 +161,7 @@ func (r *Requester) exposed(o *op) {
 	o.kind = opRequest
 	r.stats.Sends++
 	r.stats.BytesSent += uint64(length)
+	r.countCall(p)
 	// The call may be over before its Send completes.
 	o.hold(*buf)
 	*buf = nil
@@ -166,6 +175,7 @@ func (r *Requester) exposed(o *op) {
 
 // completed implements the Complete action: the caller may look.
 func (r *Requester) completed(p *pending) {
+	r.countReply(p)
 	r.recycleWindows(p)
 	p.done <- struct{}{}
 }

@@ -133,6 +133,7 @@ func (r *Requester) State() State {
 		InlineReceive:  uint32(r.rq.size),
 		CreditsGranted: r.core.Granted(),
 		Busy:           r.inCalls,
+		LastActive:     r.active,
 	}
 }
 
@@ -142,7 +143,7 @@ func (r *Requester) Stats() Stats {
 	defer r.mu.Unlock()
 	s, c := r.stats, &r.core.Counters
 	s.Calls, s.Replies, s.Errors = c.Calls, c.Replies, c.Errors
-	s.Dropped, s.Ignored = c.Dropped, c.Stray
+	s.Dropped, s.Ignored, s.BadXIDs = c.Dropped, c.Stray, c.Stray
 	return s
 }
 
@@ -168,7 +169,9 @@ func (r *Requester) ended(o *op) {
 // lost implements role: every call that has no outcome fails.
 func (r *Requester) lost(err error) {
 	for _, a := range r.core.Lost(err, nil) {
-		r.pend[a.Out.Tag].done <- struct{}{}
+		p := r.pend[a.Out.Tag]
+		r.stats.WindowsOrphaned += uint64(p.exposedWindows())
+		p.done <- struct{}{}
 	}
 }
 

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
@@ -127,6 +128,7 @@ type State struct {
 	CreditsGranted            uint32
 	RemoteInvalidation        bool
 	Busy                      int // calls in progress
+	LastActive                time.Time
 }
 
 // State tells what is in force now.
@@ -139,6 +141,7 @@ func (r *Responder) State() State {
 		CreditsGranted:     r.core.Granted(),
 		RemoteInvalidation: r.core.Invalidates(),
 		Busy:               r.core.Busy(),
+		LastActive:         r.active,
 	}
 }
 
@@ -244,6 +247,7 @@ func (r *Responder) deliver(c *call) {
 		return
 	}
 	c.head = limit
+	r.countCall(c)
 	c.call.RPC.Peer = r.peer
 	r.busy.Add(1)
 	r.host.workers.run(c)

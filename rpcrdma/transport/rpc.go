@@ -74,14 +74,14 @@ func (r *Requester) Call(ctx context.Context, c *RPC) error {
 // attempt makes the call once.
 func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
 	if err := c.check(); err != nil {
-		return err
+		return r.unmarshaled(err)
 	}
 	p.describe(c)
 	r.mu.Lock()
 	err := r.core.Plan(&p.out)
 	r.mu.Unlock()
 	if err != nil {
-		return err
+		return r.unmarshaled(err)
 	}
 	if err := r.provide(ctx, p, c); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 		case conn.ReadItem:
 			it := &c.Items[w.Index]
 			if m, err = r.stage(ctx, it.Buf, w.Length); err == nil && m.owned {
-				copy(m.buf.Bytes(), it.Buf.Bytes()[:it.Len])
+				p.pullup += copy(m.buf.Bytes(), it.Buf.Bytes()[:it.Len])
 			}
 		case conn.WriteResult:
 			m, err = r.stage(ctx, c.Results[w.Index].Buf, w.Length)
@@ -240,6 +240,7 @@ func (p *pending) results(c *RPC) error {
 			n := p.out.Written[w.Index]
 			if m.owned {
 				n = copy(c.Results[w.Index].Buf.Bytes(), m.buf.Bytes()[:n])
+				p.fixup += n
 			}
 			c.Results[w.Index].Apart = n
 		}

@@ -19,6 +19,8 @@ type op struct {
 	signal bool
 	// detached: the role knows it as done already.
 	detached bool
+	// waited: there was no slot for it at first.
+	waited bool
 
 	bufs []*regmem.Buffer // released when the op ends
 }

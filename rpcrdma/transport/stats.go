@@ -1,6 +1,12 @@
 package transport
 
 // Stats count what a connection did. They only grow.
+//
+// The second half is what the line "xprt: rdma" of a Linux client's mountstats
+// has (xprt_rdma_print_stats), as far as there is such a thing here: no
+// bind_count, as nobody asks rpcbind; connect_count is always 1; nothing is
+// mrs_recycled, as an error ends the connection; no reply_waits_for_send, as
+// a Send holds its memory itself. Names in the comments are the kernel's.
 type Stats struct {
 	Calls, Replies uint64 // RPC calls and replies, of the role's direction
 	ReverseCalls   uint64 // calls in the other direction
@@ -21,4 +27,33 @@ type Stats struct {
 
 	BytesReceived uint64 // in Sends and RDMA Reads
 	BytesSent     uint64 // in Sends and RDMA Writes
+
+	BadXIDs       uint64 // bad_xids: replies to no call in flight
+	InFlightSum   uint64 // req_u: calls in progress, added up at each Send
+	BacklogSum    uint64 // bklog_u: calls waiting for credits or, at a responder, memory, added up likewise
+	ReadChunks    uint64 // read_chunk_count: read segments in calls
+	WriteChunks   uint64 // write_chunk_count: segments of write chunks in calls
+	ReplyChunks   uint64 // reply_chunk_count: segments of reply chunks in calls
+	OfferedBytes  uint64 // total_rdma_request: memory offered for replies
+	PlacedBytes   uint64 // total_rdma_reply: of replies, placed in that memory
+	PullupBytes   uint64 // pullup: copied to be sent
+	FixupBytes    uint64 // fixup_copy: results copied to where they were wanted
+	HardwayRegs   uint64 // hardway_register: buffers registered because the pool had none
+	FailedMarshal uint64 // failed_marshal: calls that could not be composed
+	BadReplies    uint64 // bad_reply: replies refused
+	LongCalls     uint64 // nomsg_call: calls in a position-zero read chunk
+
+	WindowsAllocated uint64 // mrs_allocated
+	WindowsOrphaned  uint64 // mrs_orphaned: exposed when the connection ended
+	CallsFenced      uint64 // local_inv_needed: calls with windows left to invalidate
+	SendQueueFull    uint64 // empty_sendctx_q: work that had to wait for a slot
+
+	// What the peer did to our memory: verbs tell the target of an RDMA
+	// operation nothing, these follow from the protocol. A call that is
+	// answered had each of its read segments read, by one RDMA Read or more;
+	// a segment that a reply returns with a length was written, by one RDMA
+	// Write or more.
+	CallsRead  uint64 // calls with read chunks, answered
+	PeerReads  uint64 // their read segments
+	PeerWrites uint64 // segments written
 }

@@ -73,6 +73,7 @@ func (r *Requester) window() (*window, error) {
 	}
 	w := &window{mw: mw}
 	r.all = append(r.all, w)
+	r.stats.WindowsAllocated++
 	return w, nil
 }
 
@@ -97,16 +98,21 @@ func (r *Requester) fence(p *pending) {
 	}
 	o := r.sq.newOp(opFence, p.out.Tag)
 	o.signal = true
+	fenced := false
 	for i, w := range p.windows {
 		if p.out.Windows[i].Revoked {
 			continue
 		}
+		fenced = true
 		r.stats.LocalInvalidations++
 		if w.mw == nil {
 			w.mr.Close()
 			continue
 		}
 		o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpLocalInvalidate, InvalidateRKey: w.rkey()})
+	}
+	if fenced {
+		r.stats.CallsFenced++
 	}
 	if len(o.wrs) == 0 {
 		r.sq.recycle(o)

@@ -1,0 +1,132 @@
+package transport
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// What calls and replies add to the statistics. link.mu is held.
+
+// countCall counts a call that is being sent.
+func (r *Requester) countCall(p *pending) {
+	s := &r.stats
+	s.InFlightSum += s.Sends - min(s.Receives, s.Sends)
+	s.BacklogSum += uint64(r.core.Waiting())
+	size := chunk.PiecesLength(p.out.StreamLen, p.out.Items)
+	for i := range p.out.Windows {
+		w := &p.out.Windows[i]
+		switch w.Use {
+		case conn.ReadCall:
+			s.ReadChunks++
+			s.LongCalls++
+		case conn.ReadItem:
+			s.ReadChunks++
+			size += w.Length + chunk.Pad(w.Length)
+		case conn.WriteResult:
+			s.WriteChunks++
+			s.OfferedBytes += uint64(w.Length)
+		case conn.WriteReply:
+			s.ReplyChunks++
+			s.OfferedBytes += uint64(w.Length)
+		}
+	}
+	r.sizes.Calls.add(size)
+}
+
+// countReply counts the outcome of a call.
+func (r *Requester) countReply(p *pending) {
+	s, o := &r.stats, &p.out
+	if o.Err != nil {
+		if errors.Is(o.Err, conn.ErrBadReply) {
+			s.BadReplies++
+		}
+		return
+	}
+	size, reads := len(p.reply), 0
+	for i := range o.Windows {
+		n := 0
+		switch w := &o.Windows[i]; w.Use {
+		case conn.WriteResult:
+			n = o.Written[w.Index]
+		case conn.WriteReply:
+			n = o.Long
+		default:
+			reads++
+		}
+		if n > 0 {
+			s.PeerWrites++
+			s.PlacedBytes += uint64(n)
+			size += n + chunk.Pad(n)
+		}
+	}
+	if reads > 0 {
+		s.CallsRead++
+		s.PeerReads += uint64(reads)
+	}
+	r.sizes.Replies.add(size)
+}
+
+// unmarshaled counts a call that could not be composed and returns why.
+func (r *Requester) unmarshaled(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.FailedMarshal++
+	return err
+}
+
+// exposedWindows is the number of windows that the peer can still use.
+func (p *pending) exposedWindows() (n int) {
+	for i := range p.windows {
+		if !p.out.Windows[i].Revoked {
+			n++
+		}
+	}
+	return n
+}
+
+// Sizes are the sizes of the connection's messages so far.
+func (l *link) Sizes() Sizes {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sizes
+}
+
+// countCall counts a call that is being delivered.
+func (r *Responder) countCall(c *call) {
+	s := &r.stats
+	reads, writes, reply, bytes := c.call.Offered()
+	s.ReadChunks += uint64(reads)
+	s.WriteChunks += uint64(writes)
+	s.ReplyChunks += uint64(reply)
+	s.OfferedBytes += bytes
+	if c.call.Reads.Long() {
+		s.LongCalls++
+	}
+	r.sizes.Calls.add(c.messageSize())
+}
+
+// messageSize is the size of the RPC call message.
+func (c *call) messageSize() int {
+	rpc := &c.call.RPC
+	n := len(rpc.Args.Stream)
+	if c.call.Denied != nil { // the whole message
+		return n
+	}
+	n += callHeaderSize + xdr.Padded(len(rpc.Cred.Body)) + xdr.Padded(len(rpc.Verf.Body))
+	for i := range rpc.Args.Items {
+		n += xdr.Padded(len(rpc.Args.Items[i].Data))
+	}
+	return n
+}
+
+// countReply counts a reply that a service made.
+func (r *Responder) countReply(c *call) {
+	n := len(c.reply.Stream)
+	for i := range c.plan {
+		n += xdr.Padded(c.plan[i].Len)
+	}
+	r.sizes.Replies.add(n)
+}

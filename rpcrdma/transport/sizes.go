@@ -1,0 +1,19 @@
+package transport
+
+import "math/bits"
+
+// SizeBuckets is the number of buckets of a SizeCounts. The largest message,
+// conn.MaxMessage, falls into the last but two.
+const SizeBuckets = 24
+
+// SizeCounts counts sizes by powers of two: bucket 0 those of 0 bytes, bucket
+// i those from 1<<(i-1) to 1<<i - 1; the last has all larger ones, too.
+type SizeCounts [SizeBuckets]uint64
+
+func (c *SizeCounts) add(n int) { c[min(bits.Len(uint(n)), SizeBuckets-1)]++ }
+
+// Sizes are the sizes of a connection's RPC messages, headers of RPC and items
+// in chunks included.
+type Sizes struct {
+	Calls, Replies SizeCounts
+}
