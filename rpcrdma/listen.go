@@ -17,7 +17,7 @@ type ListenConfig struct {
 	// Logger takes what concerns no single connection; nil is slog.Default.
 	Logger *slog.Logger
 	// MemoryLimit bounds the registered memory of all connections together,
-	// in bytes; 0 is 512 MiB.
+	// in bytes; 0 is 1 GiB.
 	MemoryLimit int64
 }
 

@@ -9,7 +9,7 @@ import (
 // Call is a call that a responder received, or the error answer to a message
 // that was none. It is reused once its answer is sent.
 type Call struct {
-	// Index tells calls in progress apart; below Responder.Slots.
+	// Index tells calls in progress apart. Indexes are small and used again.
 	Index int
 	// XID of the transport header.
 	XID uint32
@@ -49,18 +49,4 @@ type Answer struct {
 	RKey       uint32
 	// Failed says that the answer is an error and Writes and Inline are empty.
 	Failed bool
-}
-
-// ReplyCapacity is the number of bytes that the caller offered memory for,
-// in write chunks and reply chunk, capped at MaxMessage. It is valid until
-// Reply.
-func (c *Call) ReplyCapacity() int {
-	var n uint64
-	for _, w := range c.header.Writes {
-		n += chunk.Capacity(w)
-	}
-	if c.header.HasReply {
-		n += chunk.Capacity(c.header.Reply)
-	}
-	return int(min(n, MaxMessage))
 }

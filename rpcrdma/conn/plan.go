@@ -95,10 +95,6 @@ func (r *Requester) planCall(o *Outgoing, size int) {
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
 }
 
-// Pieces make up the message that is sent inline or, with a ReadCall window,
-// what that window shows.
-func (o *Outgoing) Pieces() []chunk.Piece { return o.pieces }
-
 // Launch is the event that o goes out: the caller posts what exposes its
 // windows and, once their keys are known, what Build makes. It fails with
 // ErrReplan, or when Plan's limits are exceeded by now; o then completes.

@@ -113,9 +113,6 @@ func (r *Responder) Invalidates() bool {
 // Granted is the last grant told to the peer.
 func (r *Responder) Granted() uint32 { return r.grants.Told() }
 
-// Slots is a bound of Call.Index so far.
-func (r *Responder) Slots() int { return len(r.calls) }
-
 // Short says that fewer receives are posted than the peer may count on: the
 // connection must not be made.
 func (r *Responder) Short() bool { return r.grants.Posted() < r.grants.Limit()+credit.Slack }

@@ -25,7 +25,7 @@ const (
 
 // DefaultMemoryLimit bounds a host's pooled memory when nobody says
 // otherwise, in bytes.
-const DefaultMemoryLimit = 512 << 20
+const DefaultMemoryLimit = 1 << 30
 
 // HostConfig is what a Host is made with.
 type HostConfig struct {
@@ -91,13 +91,6 @@ func NewHost(cfg HostConfig) (*Host, error) {
 
 // Memory gives the present numbers of the host's memory.
 func (h *Host) Memory() regmem.Stats { return h.pool.Stats() }
-
-// Connections is the number of connections not ended.
-func (h *Host) Connections() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.links)
-}
 
 // ticks looks after connections that make no progress and after memory that
 // nobody uses.

@@ -22,7 +22,7 @@ const receiveID = 1 << 63
 // post posts n receives more and says how many could be had.
 func (r *receives) post(n int) (int, error) {
 	for i := range n {
-		b := r.pool.TryAlloc(r.size, regmem.Service)
+		b := r.pool.TryAlloc(r.size, regmem.Receive)
 		if b == nil {
 			return i, nil
 		}

@@ -6,10 +6,16 @@
 //
 //   - Release every buffer once, after the last work request that names it has
 //     completed or its queue pair is closed;
-//   - hold no buffer for Service while it waits for one for Fetch: memory for
-//     what peers send may fill only a part of the pool, so that those who
-//     already hold such memory always find some to go on with;
+//   - hold no buffer for Service while waiting for one for Fetch;
 //   - Close the pool, with which its protection domain goes.
+//
+// Shares. Receives are held as long as connections live, what was fetched
+// until its service is done, and a service may wait for memory meanwhile. So
+// that none of them can starve the next, receives get at most 3/8 of the
+// limit, fetches 2/8, and all slabs of small classes, which may be fragmented,
+// together with large receives 4/8: at least 2/8 are always there for the large
+// buffers of services. A small buffer that its share does not allow is taken
+// from the smallest large class.
 //
 // Lock order: Pool.mu is a leaf but for the provider's own locks.
 package regmem
@@ -28,12 +34,21 @@ var (
 type Use uint8
 
 const (
-	// Service may take all: send buffers, receives, replies being made.
+	// Service is for what is being sent: headers, replies.
 	Service Use = iota
-	// Fetch may take half: memory for what a peer has us read.
+	// Fetch is for what a peer has us read.
 	Fetch
+	// Receive is for receives posted.
+	Receive
 
-	uses = 2
+	uses = 3
+)
+
+// The shares, in eighths of the limit.
+const (
+	receiveShare = 3
+	fetchShare   = 2
+	baseShare    = 4 // slabs of small classes and large receives
 )
 
 const (
@@ -44,8 +59,11 @@ const (
 
 	minClass  = 10      // log2 of the smallest class
 	maxClass  = 20      // log2 of the largest but one
-	slabBytes = 1 << 16 // what small classes are cut from
+	slabBytes = 1 << 16 // what small classes are cut from; larger ones stand alone
 )
+
+// firstLarge is the smallest class whose buffers stand alone.
+const firstLarge = 16 - minClass
 
 // classes are the powers of two from 1 KiB to 1 MiB, and MaxBuffer.
 const classes = maxClass - minClass + 2

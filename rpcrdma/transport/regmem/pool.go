@@ -18,8 +18,8 @@ type Pool struct {
 	mu         sync.Mutex
 	free       [classes][]*slab // with at least one free buffer
 	registered int64            // bytes of slabs, or about to be
-	fetching   int64            // bytes of buffers taken for Fetch
-	taken      int64            // bytes of buffers taken
+	base       int64            // of these in small classes, and bytes of large receives
+	used       [uses]int64      // bytes of buffers taken
 	single     int              // buffers of Register not released
 	waiters    [uses][]*waiter  // oldest first
 	closed     bool
@@ -37,8 +37,8 @@ type Stats struct {
 	Taken      int64 // of these, in buffers not released
 }
 
-// New makes an empty pool in pd, which it closes in the end, of at most limit bytes, rounded up to what one
-// largest buffer for each use takes.
+// New makes an empty pool in pd, which it closes in the end, of at most limit
+// bytes, or what shares of the largest buffer need if that is more.
 func New(pd verbs.PD, access verbs.Access, limit int64) *Pool {
 	return &Pool{pd: pd, access: access, limit: max(limit, 4*MaxBuffer)}
 }
@@ -47,7 +47,15 @@ func New(pd verbs.PD, access verbs.Access, limit int64) *Pool {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{Limit: p.limit, Registered: p.registered, Taken: p.taken}
+	return Stats{Limit: p.limit, Registered: p.registered, Taken: p.taken()}
+}
+
+// taken is the number of bytes of all buffers taken; p.mu is held.
+func (p *Pool) taken() (n int64) {
+	for _, u := range p.used {
+		n += u
+	}
+	return n
 }
 
 // TryAlloc gives a buffer of at least n bytes, or nil when there is none
@@ -133,18 +141,26 @@ func (p *Pool) leave(w *waiter, use Use) {
 	}
 }
 
-// take takes a buffer of a class; nil and no error when there is none now.
-// p.mu is held, but is let go while memory is registered.
+// take takes a buffer of a class, or of the smallest large one instead; nil
+// and no error when there is none now. p.mu is held, but is let go while memory
+// is registered.
 func (p *Pool) take(class int, use Use) (*Buffer, error) {
-	size := int64(classSize(class))
+	b, err := p.takeExactly(class, use)
+	if b == nil && err == nil && class < firstLarge {
+		return p.takeExactly(firstLarge, use)
+	}
+	return b, err
+}
+
+func (p *Pool) takeExactly(class int, use Use) (*Buffer, error) {
 	if p.closed {
 		return nil, ErrClosed
 	}
-	if use == Fetch && p.fetching+size > p.limit/2 {
+	if !p.allowed(class, use) {
 		return nil, nil
 	}
 	if len(p.free[class]) == 0 {
-		if err := p.grow(class); err != nil || len(p.free[class]) == 0 {
+		if err := p.grow(class); err != nil || len(p.free[class]) == 0 || p.closed || !p.allowed(class, use) {
 			return nil, err
 		}
 	}
@@ -158,41 +174,76 @@ func (p *Pool) take(class int, use Use) (*Buffer, error) {
 		p.free[class] = slabs[:len(slabs)-1]
 	}
 	b.use, b.taken = use, true
-	p.taken += size
-	if use == Fetch {
-		p.fetching += size
-	}
+	p.count(class, use, 1)
 	return b, nil
 }
 
+// allowed says whether a share has room for one more buffer.
+func (p *Pool) allowed(class int, use Use) bool {
+	size := int64(classSize(class))
+	switch use {
+	case Fetch:
+		return p.used[Fetch]+size <= p.share(fetchShare)
+	case Receive:
+		return p.used[Receive]+size <= p.share(receiveShare) &&
+			(class < firstLarge || p.base+size <= p.share(baseShare))
+	}
+	return true
+}
+
+func (p *Pool) share(eighths int64) int64 { return p.limit / 8 * eighths }
+
+// count notes that a buffer was taken (1) or put (-1).
+func (p *Pool) count(class int, use Use, sign int64) {
+	size := sign * int64(classSize(class))
+	p.used[use] += size
+	if use == Receive && class >= firstLarge {
+		p.base += size
+	}
+}
+
 // grow adds a slab to a class, in place of unused ones of other classes if
-// need be; nothing happens when the limit is reached. p.mu is let go
-// meanwhile, so that others may have put and taken.
+// need be; nothing happens when the limit, or the share of small classes, is
+// reached. p.mu is let go meanwhile, so that others may have put and taken.
 func (p *Pool) grow(class int) error {
 	need := int64(slabSize(class))
-	for p.registered+need > p.limit {
-		s := p.unused()
+	small := class < firstLarge
+	for p.registered+need > p.limit || (small && p.base+need > p.share(baseShare)) {
+		last := classes - 1
+		if small && p.base+need > p.share(baseShare) {
+			last = firstLarge - 1 // only these make room
+		}
+		s := p.unused(last)
 		if s == nil {
 			return nil
 		}
 		p.drop(s)
 	}
-	p.registered += need
+	p.register(class, 1)
 	p.mu.Unlock()
 	s, err := newSlab(p, class)
 	p.mu.Lock()
 	if err != nil {
-		p.registered -= need
+		p.register(class, -1)
 		return err
 	}
 	p.free[class] = append(p.free[class], s)
 	return nil
 }
 
+// register notes that a slab was registered (1) or unregistered (-1).
+func (p *Pool) register(class int, sign int64) {
+	size := sign * int64(slabSize(class))
+	p.registered += size
+	if class < firstLarge {
+		p.base += size
+	}
+}
+
 // unused takes a slab without taken buffers out of its class, of the largest
-// class first.
-func (p *Pool) unused() *slab {
-	for c := classes - 1; c >= 0; c-- {
+// class up to last first.
+func (p *Pool) unused(last int) *slab {
+	for c := last; c >= 0; c-- {
 		for i, s := range p.free[c] {
 			if s.allFree() {
 				p.free[c] = append(p.free[c][:i], p.free[c][i+1:]...)
@@ -211,7 +262,7 @@ func (p *Pool) drop(s *slab) {
 	if err != nil {
 		panic("regmem: unregister unused memory: " + err.Error())
 	}
-	p.registered -= int64(slabSize(s.class))
+	p.register(s.class, -1)
 }
 
 // put gives a buffer back.
@@ -223,11 +274,7 @@ func (p *Pool) put(b *Buffer) {
 	}
 	b.taken = false
 	s := b.slab
-	size := int64(classSize(s.class))
-	p.taken -= size
-	if b.use == Fetch {
-		p.fetching -= size
-	}
+	p.count(s.class, b.use, -1)
 	if len(s.free) == 0 {
 		p.free[s.class] = append(p.free[s.class], s)
 	}
@@ -294,8 +341,8 @@ func (p *Pool) Close() error {
 	p.closed = true
 	p.wake()
 	err := p.sweep()
-	if p.taken > 0 || p.single > 0 {
-		return fmt.Errorf("regmem: close: %d bytes and %d single buffers taken: %w", p.taken, p.single, verbs.ErrBusy)
+	if p.taken() > 0 || p.single > 0 {
+		return fmt.Errorf("regmem: close: %d bytes and %d single buffers taken: %w", p.taken(), p.single, verbs.ErrBusy)
 	}
 	return err
 }
@@ -310,7 +357,7 @@ func (p *Pool) mustSweep() {
 // sweep unregisters what nobody has taken, and closes the protection domain
 // after the last. The pool is closed; p.mu is held, but is let go meanwhile.
 func (p *Pool) sweep() error {
-	for s := p.unused(); s != nil; s = p.unused() {
+	for s := p.unused(classes - 1); s != nil; s = p.unused(classes - 1) {
 		p.drop(s)
 	}
 	if p.registered > 0 || p.single > 0 || p.gone {

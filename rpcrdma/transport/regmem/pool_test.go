@@ -67,42 +67,81 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestLimit: the pool is never larger than its limit, memory of one class
-// makes room for another, and Fetch gets half.
-func TestLimit(t *testing.T) {
-	pool := newPool(t, 8*MaxBuffer)
-	var all []*Buffer
-	take := func(n int, use Use) (count int) {
-		for b := pool.TryAlloc(n, use); b != nil; b = pool.TryAlloc(n, use) {
-			all = append(all, b)
-			count++
-		}
-		return count
+// TestShares: the pool is never larger than its limit, memory of one class
+// makes room for another, and no use takes what others need.
+func TestShares(t *testing.T) {
+	const limit = 64 * MaxBuffer
+	for name, tc := range map[string]struct {
+		size        int
+		use         Use
+		least, most float64 // of the limit
+	}{
+		"large for services":   {MaxBuffer, Service, 1, 1},
+		"small for services":   {4096, Service, 0.95, 1},
+		"large to fetch into":  {MaxBuffer, Fetch, 0.25, 0.25},
+		"small to fetch into":  {5000, Fetch, 0.24, 0.25},
+		"small receives":       {4096, Receive, 0.37, 0.375},
+		"large receives":       {256 << 10, Receive, 0.37, 0.375},
+		"very small receives":  {1024, Receive, 0.37, 0.375},
+		"very large receivers": {MaxBuffer, Receive, 0.37, 0.375},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := newPool(t, limit)
+			warm := takeAll(pool, 1<<20, Service)
+			for _, b := range warm {
+				b.Release()
+			}
+			all := takeAll(pool, tc.size, tc.use)
+			taken := 0
+			for _, b := range all {
+				taken += len(b.Bytes())
+			}
+			if f := float64(taken) / limit; f < tc.least || f > tc.most {
+				t.Errorf("%d buffers, %.3f of the limit", len(all), f)
+			}
+			if s := pool.Stats(); s.Registered > s.Limit || s.Taken != int64(taken) {
+				t.Errorf("%+v", s)
+			}
+			for _, b := range all {
+				b.Release()
+			}
+		})
 	}
-	release := func() {
-		for _, b := range all {
+}
+
+func takeAll(pool *Pool, n int, use Use) (all []*Buffer) {
+	for b := pool.TryAlloc(n, use); b != nil; b = pool.TryAlloc(n, use) {
+		all = append(all, b)
+	}
+	return all
+}
+
+// TestAlwaysRoom: whatever receives and fetches hold, and however fragmented
+// the small classes are, there is a large buffer for a service.
+func TestAlwaysRoom(t *testing.T) {
+	for _, size := range []int{1024, 4096, 32768, 65536, 256 << 10} {
+		pool := newPool(t, 4*MaxBuffer)
+		held := takeAll(pool, size, Receive)
+		// Fragment: one small buffer of each slab stays.
+		for i, b := range takeAll(pool, 1024, Service) {
+			if i%64 == 0 && len(b.Bytes()) == 1024 {
+				held = append(held, b)
+			} else {
+				b.Release()
+			}
+		}
+		held = append(held, takeAll(pool, MaxBuffer, Fetch)...)
+		held = append(held, takeAll(pool, 1024, Fetch)...)
+		b := pool.TryAlloc(MaxBuffer, Service)
+		if b == nil {
+			t.Errorf("receives of %d: %+v", size, pool.Stats())
+		} else {
 			b.Release()
 		}
-		all = all[:0]
+		for _, b := range held {
+			b.Release()
+		}
 	}
-	if n := take(MaxBuffer, Service); n != 8 {
-		t.Errorf("%d large buffers", n)
-	}
-	release()
-	if n := take(4096, Service); n < 8*MaxBuffer/4096-64 {
-		t.Errorf("%d small buffers", n)
-	}
-	release()
-	if n := take(MaxBuffer, Fetch); n != 4 {
-		t.Errorf("%d large buffers to fetch into", n)
-	}
-	if n := take(MaxBuffer, Service); n != 4 {
-		t.Errorf("%d large buffers besides", n)
-	}
-	if s := pool.Stats(); s.Registered > s.Limit || s.Taken > s.Registered {
-		t.Errorf("%+v", s)
-	}
-	release()
 }
 
 // TestWaitInOrder: who waits gets memory in the order of asking, a large wish
@@ -244,7 +283,7 @@ func TestConcurrent(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, uint64(id)))
 			for range 200 {
 				n := 1 << rng.IntN(21)
-				b, err := pool.Alloc(t.Context(), n, Use(rng.IntN(2)))
+				b, err := pool.Alloc(t.Context(), n, Use(rng.IntN(uses)))
 				if err != nil {
 					t.Error(err)
 					return

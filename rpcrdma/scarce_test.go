@@ -1,0 +1,253 @@
+package rpcrdma_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/transport"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// serveOne accepts or refuses the next connection.
+func serveOne(t *testing.T, l *rpcrdma.Listener, s rpcrdma.Settings) (*rpcrdma.Conn, error) {
+	t.Helper()
+	req, err := l.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req.Accept(t.Context(), rpcrdma.ConnConfig{Handler: service{}, Settings: &s})
+}
+
+// TestNoMemoryForReceives: a connection for whose first receives there is no
+// memory is refused. Those that are up go on, and their grants stay where
+// they are.
+func TestNoMemoryForReceives(t *testing.T) {
+	p := loopback.New(loopback.Config{})
+	l, err := rpcrdma.Listen(t.Context(), p, "127.0.0.1:0", rpcrdma.ListenConfig{MemoryLimit: 1, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		l.Close()
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := rpcrdma.DefaultSettings()
+	s.InlineReceiveSize = 64 << 10
+	dialed := make(chan error, 1)
+	var c *rpcrdma.Client
+	dial := func() {
+		var err error
+		var d *rpcrdma.Client
+		if d, err = rpcrdma.Dial(t.Context(), p, l.Addr().String(), rpcrdma.DialConfig{}); err == nil {
+			c = d
+		}
+		dialed <- err
+	}
+	go dial()
+	conn, err := serveOne(t, l, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-dialed; err != nil {
+		t.Fatal(err)
+	}
+	first := c
+	if err := echo(t.Context(), first, 1, 1); err != nil { // brings its receives
+		t.Fatal(err)
+	}
+	go dial()
+	if conn, err := serveOne(t, l, s); !errors.Is(err, transport.ErrNoMemory) {
+		t.Errorf("%v, %v", conn, err)
+	}
+	if err := <-dialed; err == nil {
+		t.Error("connected")
+	}
+
+	// There is no memory for 64 receives of this size.
+	for i, n := range []int{0, 100, 3000, 5000, 60000, 1 << 20} {
+		for _, err := range []error{
+			echo(t.Context(), first, min(n, 60000), 1),
+			readBack(t.Context(), first, procHeap, n, n, 2),
+		} {
+			if err != nil {
+				t.Errorf("%d: %d bytes: %v", i, n, err)
+			}
+		}
+	}
+	if got := conn.Info().CreditsGranted; got < 8 || got >= 64 {
+		t.Errorf("granted %d", got)
+	}
+	if m := l.Memory(); m.Registered > m.Limit {
+		t.Errorf("%+v", m)
+	}
+	first.Close()
+	<-conn.Done()
+	if m := l.Memory(); m.Taken != 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestFetchesTakeTurns: more read chunks than one connection may hold at once.
+func TestFetchesTakeTurns(t *testing.T) {
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+	c, _ := b.dial(nil)
+	if err := echo(b.ctx, c, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 48 {
+		wg.Go(func() {
+			if err := writeOut(b.ctx, c, 1<<20, uint32(i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestReject(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		l, err := rpcrdma.Listen(t.Context(), p, "127.0.0.1:0", rpcrdma.ListenConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			req, err := l.Accept(t.Context())
+			if err == nil && !req.RemoteAddr().IsValid() {
+				t.Error("no address")
+			}
+			if err == nil {
+				err = req.Reject(t.Context())
+			}
+			done <- err
+		}()
+		var rejected *rdmacm.RejectedError
+		if c, err := rpcrdma.Dial(t.Context(), p, l.Addr().String(), rpcrdma.DialConfig{}); !errors.As(err, &rejected) {
+			t.Errorf("%v, %v", c, err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		l.Close()
+		if _, err := l.Accept(t.Context()); !errors.Is(err, verbs.ErrClosed) {
+			t.Error(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestImpossibleReplies: a service's mistakes are answered with SYSTEM_ERR.
+func TestImpossibleReplies(t *testing.T) {
+	h := handlerFunc(func(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+		buf := make(heapBuffer, 10)
+		switch c.Procedure {
+		case 1:
+			r.AppendItem(buf, 11)
+		case 2:
+			r.AppendItem(buf, -1)
+		case 3:
+			r.Items = append(r.Items, oncrpc.ReplyItem{Pos: len(r.Stream) + 1, Buf: buf, Len: 1})
+		case 4:
+			r.AppendItem(buf, 1)
+			r.Items = append(r.Items, oncrpc.ReplyItem{Pos: 1, Buf: buf, Len: 1})
+		}
+		return nil
+	})
+	p := loopback.New(loopback.Config{})
+	l, err := rpcrdma.Listen(t.Context(), p, "127.0.0.1:0", rpcrdma.ListenConfig{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan *rpcrdma.Conn)
+	go func() {
+		req, err := l.Accept(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		conn, err := req.Accept(t.Context(), rpcrdma.ConnConfig{Handler: h})
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- conn
+	}()
+	c, err := rpcrdma.Dial(t.Context(), p, l.Addr().String(), rpcrdma.DialConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for proc := range uint32(5) {
+		call := newCall(proc)
+		call.MaxReply = 100
+		err := c.Call(t.Context(), &call)
+		e, ok := errors.AsType[*oncrpc.AcceptError](err)
+		if (proc == 0) != (err == nil) || (proc > 0 && (!ok || e.Stat != oncrpc.SystemErr)) {
+			t.Errorf("procedure %d: %v", proc, err)
+		}
+	}
+	c.Close()
+	(<-accepted).Close()
+	l.Close()
+}
+
+// TestInvalidCalls: what contradicts itself is refused before anything is
+// sent.
+func TestInvalidCalls(t *testing.T) {
+	b := newBed(t, providers[0].make(t), bedConfig{})
+	c, conn := b.dial(nil)
+	buf := make(heapBuffer, 10)
+	for name, change := range map[string]func(*rpcrdma.Call){
+		"item beyond the stream": func(c *rpcrdma.Call) { c.Items = []oncrpc.ReplyItem{{Pos: 1, Buf: buf, Len: 1}} },
+		"item beyond its buffer": func(c *rpcrdma.Call) { c.Items = []oncrpc.ReplyItem{{Buf: buf, Len: 11}} },
+		"result too large":       func(c *rpcrdma.Call) { c.Results = []rpcrdma.Result{{Buf: buf, Max: 11}} },
+		"negative":               func(c *rpcrdma.Call) { c.MaxReply = -1 },
+		"credential":             func(c *rpcrdma.Call) { c.Cred.Body = make([]byte, 401) },
+		"too long":               func(c *rpcrdma.Call) { c.Args = make([]byte, 2<<20) },
+		"reply too long":         func(c *rpcrdma.Call) { c.MaxReply = 2 << 20 },
+		"too many results":       func(c *rpcrdma.Call) { c.Results = make([]rpcrdma.Result, 17); fill(c.Results, buf) },
+	} {
+		call := newCall(procNull)
+		change(&call)
+		if err := c.Call(b.ctx, &call); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if s := conn.Stats(); s.Receives != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func fill(r []rpcrdma.Result, buf oncrpc.Buffer) {
+	for i := range r {
+		r[i] = rpcrdma.Result{Buf: buf, Max: 1}
+	}
+}
+
+// TestDrainGivesUp: a service that does not return in time is cut off.
+func TestDrainGivesUp(t *testing.T) {
+	h := newBlocking()
+	b := newBed(t, providers[0].make(t), bedConfig{handler: h})
+	c, conn := b.dial(nil)
+	failed := make(chan error, 1)
+	go func() { failed <- echo(b.ctx, c, 10, 1) }()
+	<-h.entered
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	if err := conn.Drain(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	var end *rpcrdma.Error
+	if err := <-failed; !errors.As(err, &end) {
+		t.Error(err)
+	}
+}
