@@ -104,7 +104,7 @@ func TestFetchesTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	for i := range 48 {
+	for i := range 24 {
 		wg.Go(func() {
 			if err := writeOut(b.ctx, c, 1<<20, uint32(i)); err != nil {
 				t.Error(err)
