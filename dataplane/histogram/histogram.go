@@ -92,6 +92,17 @@ func (s *Snapshot) Quantile(q float64) uint64 {
 	return middle(last)
 }
 
+// Each gives the buckets that hold records, in order: n values from lo up to,
+// not including, hi.
+func (s *Snapshot) Each(f func(lo, hi, n uint64)) {
+	for i, n := range &s.counts {
+		if n > 0 {
+			lo, hi := bounds(i)
+			f(lo, hi, n)
+		}
+	}
+}
+
 // middle is the value that stands for bucket i.
 func middle(i int) uint64 {
 	lo, hi := bounds(i)

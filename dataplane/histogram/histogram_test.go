@@ -2,6 +2,7 @@ package histogram
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"testing"
 
@@ -114,5 +115,20 @@ func BenchmarkRecord(b *testing.B) {
 	for b.Loop() {
 		h.Record(v & 0xfffff)
 		v += 977
+	}
+}
+
+func TestEach(t *testing.T) {
+	var h Histogram
+	var s Snapshot
+	for _, v := range []uint64{0, 63, 63, 64, 65, 1000, 1 << 50} {
+		h.Record(v)
+	}
+	h.Snapshot(&s)
+	var got [][3]uint64
+	s.Each(func(lo, hi, n uint64) { got = append(got, [3]uint64{lo, hi, n}) })
+	want := [][3]uint64{{0, 1, 1}, {63, 64, 2}, {64, 66, 2}, {992, 1008, 1}, {63 << 34, 64 << 34, 1}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
