@@ -24,7 +24,7 @@ func TestCacheIsBounded(t *testing.T) {
 		c := x.me()
 		root := c.root()
 		var files [][]byte
-		for i := range 200 {
+		for i := range 80 {
 			f := c.mkfile(root, fmt.Sprint("f", i))
 			c.write(f, 0, []byte{byte(i)}, nfsv3.UNSTABLE)
 			files = append(files, f)
