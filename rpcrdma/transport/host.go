@@ -51,6 +51,7 @@ type Host struct {
 	mu     sync.Mutex
 	links  map[*link]struct{}
 	closed bool
+	freed  chan struct{} // closed at the end of Close
 	stop   context.CancelFunc
 	ticker sync.WaitGroup
 }
@@ -77,6 +78,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		pool:  regmem.New(pd, access, cfg.MemoryLimit),
 		log:   cfg.Logger,
 		links: make(map[*link]struct{}),
+		freed: make(chan struct{}),
 	}
 	if h.zeros, err = h.pool.Register(make([]byte, xdr.Unit)); err != nil {
 		h.pool.Close()
@@ -141,9 +143,11 @@ func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
+		<-h.freed
 		return nil
 	}
 	h.closed = true
+	defer close(h.freed)
 	links := make([]*link, 0, len(h.links))
 	for l := range h.links {
 		links = append(links, l)

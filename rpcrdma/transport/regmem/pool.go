@@ -22,6 +22,8 @@ type Pool struct {
 	used       [uses]int64      // bytes of buffers taken
 	single     int              // buffers of Register not released
 	waiters    [uses][]*waiter  // oldest first
+	busy       int              // registrations being made or ended without mu
+	quiet      sync.Cond        // on mu: busy became 0
 	closed     bool
 	gone       bool // the protection domain is closed
 }
@@ -40,7 +42,9 @@ type Stats struct {
 // New makes an empty pool in pd, which it closes in the end, of at most limit
 // bytes, or what shares of the largest buffer need if that is more.
 func New(pd verbs.PD, access verbs.Access, limit int64) *Pool {
-	return &Pool{pd: pd, access: access, limit: max(limit, 4*MaxBuffer)}
+	p := &Pool{pd: pd, access: access, limit: max(limit, 4*MaxBuffer)}
+	p.quiet.L = &p.mu
+	return p
 }
 
 // Stats gives the present numbers.
@@ -91,6 +95,9 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 	}
 	w := &waiter{turn: make(chan struct{}, 1)}
 	p.waiters[use] = append(p.waiters[use], w)
+	if p.waiters[use][0] == w {
+		w.turn <- struct{}{} // take may have let the lock go: what was put or closed meanwhile counts
+	}
 	p.mu.Unlock()
 	return p.wait(ctx, w, class, use)
 }
@@ -153,14 +160,17 @@ func (p *Pool) take(class int, use Use) (*Buffer, error) {
 }
 
 func (p *Pool) takeExactly(class int, use Use) (*Buffer, error) {
-	if p.closed {
-		return nil, ErrClosed
-	}
-	if !p.allowed(class, use) {
-		return nil, nil
-	}
-	if len(p.free[class]) == 0 {
-		if err := p.grow(class); err != nil || len(p.free[class]) == 0 || p.closed || !p.allowed(class, use) {
+	for {
+		if p.closed {
+			return nil, ErrClosed
+		}
+		if !p.allowed(class, use) {
+			return nil, nil
+		}
+		if len(p.free[class]) > 0 {
+			break
+		}
+		if grown, err := p.grow(class); !grown {
 			return nil, err
 		}
 	}
@@ -203,9 +213,9 @@ func (p *Pool) count(class int, use Use, sign int64) {
 }
 
 // grow adds a slab to a class, in place of unused ones of other classes if
-// need be; nothing happens when the limit, or the share of small classes, is
-// reached. p.mu is let go meanwhile, so that others may have put and taken.
-func (p *Pool) grow(class int) error {
+// need be; not when the limit, or the share of small classes, is reached. p.mu
+// is let go meanwhile, so that others may have put, taken, and closed.
+func (p *Pool) grow(class int) (grown bool, err error) {
 	need := int64(slabSize(class))
 	small := class < firstLarge
 	for p.registered+need > p.limit || (small && p.base+need > p.share(baseShare)) {
@@ -215,20 +225,36 @@ func (p *Pool) grow(class int) error {
 		}
 		s := p.unused(last)
 		if s == nil {
-			return nil
+			return false, nil
 		}
 		p.drop(s)
 	}
 	p.register(class, 1)
-	p.mu.Unlock()
+	p.begin()
 	s, err := newSlab(p, class)
-	p.mu.Lock()
+	p.end()
 	if err != nil {
 		p.register(class, -1)
-		return err
+	} else {
+		p.free[class] = append(p.free[class], s)
 	}
-	p.free[class] = append(p.free[class], s)
-	return nil
+	if p.closed {
+		p.mustSweep()
+	}
+	return err == nil, err
+}
+
+// begin lets p.mu go for work on a registration; end takes it again.
+func (p *Pool) begin() {
+	p.busy++
+	p.mu.Unlock()
+}
+
+func (p *Pool) end() {
+	p.mu.Lock()
+	if p.busy--; p.busy == 0 {
+		p.quiet.Broadcast()
+	}
 }
 
 // register notes that a slab was registered (1) or unregistered (-1).
@@ -256,9 +282,9 @@ func (p *Pool) unused(last int) *slab {
 
 // drop unregisters a slab that is in no class any more.
 func (p *Pool) drop(s *slab) {
-	p.mu.Unlock()
+	p.begin()
 	err := s.mr.Close()
-	p.mu.Lock()
+	p.end()
 	if err != nil {
 		panic("regmem: unregister unused memory: " + err.Error())
 	}
@@ -289,13 +315,18 @@ func (p *Pool) put(b *Buffer) {
 // Register registers mem for itself alone, whatever the pool holds: for those
 // who can neither wait nor do without. Release unregisters it.
 func (p *Pool) Register(mem []byte) (*Buffer, error) {
-	mr, err := p.pd.RegMR(mem, p.access)
-	if err != nil {
-		return nil, err
-	}
 	p.mu.Lock()
+	if p.gone {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
 	p.single++
 	p.mu.Unlock()
+	mr, err := p.pd.RegMR(mem, p.access)
+	if err != nil {
+		p.uncount()
+		return nil, err
+	}
 	return &Buffer{pool: p, mr: mr, mem: mem, taken: true}, nil
 }
 
@@ -303,6 +334,11 @@ func (p *Pool) unregister(b *Buffer) {
 	if err := b.mr.Close(); err != nil {
 		panic("regmem: unregister a single buffer: " + err.Error())
 	}
+	p.uncount()
+}
+
+// uncount counts a buffer of Register less.
+func (p *Pool) uncount() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.single--
@@ -341,6 +377,9 @@ func (p *Pool) Close() error {
 	p.closed = true
 	p.wake()
 	err := p.sweep()
+	for p.busy > 0 {
+		p.quiet.Wait()
+	}
 	if p.taken() > 0 || p.single > 0 {
 		return fmt.Errorf("regmem: close: %d bytes and %d single buffers taken: %w", p.taken(), p.single, verbs.ErrBusy)
 	}

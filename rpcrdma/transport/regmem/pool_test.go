@@ -322,3 +322,55 @@ func TestAllocDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// slowPD registers memory when it is told to.
+type slowPD struct {
+	verbs.PD
+	began, proceed chan struct{}
+}
+
+func (pd slowPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
+	pd.began <- struct{}{}
+	<-pd.proceed
+	return pd.PD.RegMR(buf, access)
+}
+
+// TestCloseWhileRegistering: whoever waits for a registration learns of the
+// pool's end, and the memory goes with the pool.
+func TestCloseWhileRegistering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loopback.New(loopback.Config{})
+		pd, err := p.Device().AllocPD()
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := slowPD{pd, make(chan struct{}, 1), make(chan struct{})}
+		pool := New(slow, verbs.AccessLocalWrite, 64<<20)
+		failed, closed := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := pool.Alloc(t.Context(), 1<<20, Service)
+			failed <- err
+		}()
+		<-slow.began
+		go func() { closed <- pool.Close() }()
+		synctest.Wait()
+		select {
+		case err := <-closed:
+			t.Fatalf("closed with a registration in progress: %v", err)
+		default:
+		}
+		close(slow.proceed)
+		if err := <-failed; !errors.Is(err, ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		if err := <-closed; err != nil {
+			t.Errorf("%v", err)
+		}
+		if live := p.Device().(verbs.LiveCounter).Live(); live.Total() != 0 {
+			t.Errorf("left: %+v", live)
+		}
+		if _, err := pool.Register(make([]byte, 8)); !errors.Is(err, ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
+}
