@@ -9,10 +9,12 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// completionQueue is a bounded ring of completions. A completion that finds
-// it full is lost, and every queue pair that completes into it dies.
+// completionQueue is a bounded ring of completions, which grows with use. A
+// completion that finds it full is lost, and every queue pair that completes
+// into it dies.
 type completionQueue struct {
-	dev *device
+	dev   *device
+	depth int
 
 	mu      sync.Mutex
 	ring    []verbs.WC
@@ -29,7 +31,8 @@ type completionQueue struct {
 func newCQ(d *device, depth int) *completionQueue {
 	return &completionQueue{
 		dev:   d,
-		ring:  make([]verbs.WC, depth),
+		depth: depth,
+		ring:  make([]verbs.WC, min(depth, ringStart)),
 		users: make(map[*queuePair]int),
 		token: make(chan struct{}, 1),
 	}
@@ -48,9 +51,12 @@ func (c *completionQueue) push(wc *verbs.WC) {
 func (c *completionQueue) pushQuietly(wc *verbs.WC) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.count == len(c.ring) {
+	if c.count == c.depth {
 		c.overflowLocked()
 		return false
+	}
+	if c.count == len(c.ring) {
+		c.growLocked()
 	}
 	i := c.head + c.count
 	if i >= len(c.ring) {
@@ -61,6 +67,13 @@ func (c *completionQueue) pushQuietly(wc *verbs.WC) bool {
 	wake := c.waiting
 	c.waiting = false
 	return wake
+}
+
+func (c *completionQueue) growLocked() {
+	ring := make([]verbs.WC, min(2*len(c.ring), c.depth))
+	n := copy(ring, c.ring[c.head:])
+	copy(ring[n:], c.ring[:c.head])
+	c.ring, c.head = ring, 0
 }
 
 func (c *completionQueue) wake() {

@@ -20,29 +20,44 @@ type recvEntry struct {
 }
 
 // recvQueue is the bounded ring of posted Receives. The receiving goroutine
-// alone takes entries out; entries in the ring don't change.
+// alone takes entries out; entries in the ring don't change. The ring grows
+// with use up to its depth, because consumers ask for room that most
+// connections never need.
 type recvQueue struct {
 	mu      sync.Mutex
 	ring    []recvEntry
 	head    int
 	count   int
+	depth   int  // MaxRecvWR
+	sge     int  // MaxRecvSGE
 	flushed bool // the queue pair is dead: Receives complete as they come
-
-	store []piece // of all entries, maxSGE each
 }
 
-func (r *recvQueue) init(depth, sge int) {
-	r.ring = make([]recvEntry, depth)
-	r.store = make([]piece, depth*sge)
-	for i := range r.ring {
-		r.ring[i].pieces = r.store[i*sge : i*sge : (i+1)*sge]
+// ringStart is the number of entries that a ring which grows starts with.
+const ringStart = 16
+
+func (r *recvQueue) init(depth, sge int) { r.depth, r.sge = depth, sge }
+
+// grow doubles the ring. An entry that the receiving goroutine looks at stays
+// as it is in the old one.
+func (r *recvQueue) grow() {
+	ring := make([]recvEntry, min(max(2*len(r.ring), ringStart), r.depth))
+	n := copy(ring, r.ring[r.head:])
+	n += copy(ring[n:], r.ring[:r.head])
+	store := make([]piece, (len(ring)-n)*r.sge)
+	for i := range ring[n:] {
+		ring[n+i].pieces = store[i*r.sge : i*r.sge : (i+1)*r.sge]
 	}
+	r.ring, r.head = ring, 0
 }
 
 // next is the slot for the next entry; nil when the queue is full.
 func (r *recvQueue) next() *recvEntry {
-	if r.count == len(r.ring) {
+	if r.count == r.depth {
 		return nil
+	}
+	if r.count == len(r.ring) {
+		r.grow()
 	}
 	i := r.head + r.count
 	if i >= len(r.ring) {
