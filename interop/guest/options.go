@@ -7,6 +7,7 @@ type Options struct {
 	Forward   []int    // TCP ports of the guest that the host reaches, see Guest.HostPort
 	Shares    []Share  // directories of the host, beside /host
 	Shell     bool     // a shell on the serial console, joined to this process's terminal
+	Capture   string   // file that gets all packets of the guest's network card (pcap)
 	Append    []string // more words for the kernel's command line
 }
 

@@ -37,6 +37,9 @@ func (m machine) args() []string {
 		"-device", "virtserialport,chardev=agent,name="+portName,
 		"-chardev", m.console(), "-serial", "chardev:console",
 	)
+	if o.Capture != "" {
+		args = append(args, "-object", "filter-dump,id=capture,netdev=net0,maxlen=65535,file="+o.Capture)
+	}
 	for _, s := range o.Shares {
 		args = append(args, "-virtfs", fmt.Sprintf(
 			"local,path=%s,mount_tag=%s,security_model=none,multidevs=remap", s.Dir, s.Tag))

@@ -8,7 +8,7 @@ import (
 
 func TestMachineArgs(t *testing.T) {
 	m := machine{
-		options: Options{Forward: []int{20049, 4791}, Append: []string{"quiet"},
+		options: Options{Forward: []int{20049, 4791}, Append: []string{"quiet"}, Capture: "/c.pcap",
 			Shares: []Share{{Tag: "src", Dir: "/s", At: "/src"}}}.withDefaults("/share"),
 		accel: tcgAccel, kernel: "/k", initramfs: "/i", agentSock: "/a",
 		forwards: map[int]int{20049: 30001, 4791: 30002},
@@ -18,6 +18,7 @@ func TestMachineArgs(t *testing.T) {
 		{"-smp", "2"}, {"-m", "2048"}, {"-kernel", "/k"}, {"-initrd", "/i"},
 		{"-netdev", "user,id=net0,hostfwd=tcp:127.0.0.1:30001-10.0.2.15:20049" +
 			",hostfwd=tcp:127.0.0.1:30002-10.0.2.15:4791"},
+		{"-object", "filter-dump,id=capture,netdev=net0,maxlen=65535,file=/c.pcap"},
 		{"-virtfs", "local,path=/share,mount_tag=host,security_model=none,multidevs=remap"},
 		{"-virtfs", "local,path=/s,mount_tag=src,security_model=none,multidevs=remap"},
 	}
