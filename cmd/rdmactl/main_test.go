@@ -42,6 +42,9 @@ type world struct {
 
 type worldKey struct{}
 
+// patience bounds how long a script waits for what must happen.
+const patience = 10 * time.Second
+
 // TestScripts runs testdata/script, each against a control plane of its own
 // over a data plane with a listener and two connections. Commands beside
 // testscript's:
@@ -49,6 +52,9 @@ type worldKey struct{}
 //	connect ID LISTENER PEER    a connection comes up
 //	disconnect ID REASON        and ends
 //	stop                        the control plane ends
+//	serve VAR KIND              an RDMA server, or another; its address is in VAR
+//	called VAR N                wait until it has had N calls
+//	cut VAR                     end its connections
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -59,6 +65,9 @@ func TestScripts(t *testing.T) {
 			"connect":    connect,
 			"disconnect": disconnect,
 			"stop":       stop,
+			"serve":      serve,
+			"called":     called,
+			"cut":        cut,
 			"status":     exitStatus,
 		},
 	})
@@ -103,6 +112,7 @@ func setup(env *testscript.Env) error {
 	// A process built with -race stays for a second otherwise.
 	env.Setenv("GORACE", "atexit_sleep_ms=0")
 	env.Values[worldKey{}] = &world{plane, control}
+	env.Values[serversKey{}] = map[string]*server{}
 	return nil
 }
 
@@ -127,7 +137,7 @@ func disconnect(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func stop(ts *testscript.TestScript, _ bool, _ []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := ts.Value(worldKey{}).(*world).control.Shutdown(ctx); err != nil {
 		ts.Fatalf("stop: %v", err)

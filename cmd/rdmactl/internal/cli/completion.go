@@ -54,6 +54,13 @@ func fixed(words ...string) cobra.CompletionFunc {
 	}
 }
 
+// fixedValues completes a flag with one of some words, whatever the arguments.
+func fixedValues(words ...string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // ask calls rdmad for a completion. When it doesn't answer there is nothing
 // to offer, which the shell's debug log says.
 func (a *app) ask(f func(context.Context, *grpc.ClientConn) error) {

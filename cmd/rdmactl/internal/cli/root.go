@@ -14,6 +14,7 @@ import (
 const rootHelp = `rdmactl shows and tunes a running rdmad.
 
 It talks to the control plane at --addr, else RDMACTL_ADDR, else ` + defaultAddr + `.
+ping and bench need no rdmad: they call any RPC-over-RDMA server themselves.
 
 Exit codes: 0 done, 1 rdmad refused or is not reachable, 2 wrong usage.
 JSON is the protobuf JSON of the answer; its names stay as they are. Counters
@@ -36,10 +37,11 @@ func newRoot(a *app) *cobra.Command {
 	flags.StringVar(&a.addr, "addr", addrFromEnv(), "control plane: host:port or unix:///path")
 	flags.StringVarP(&a.format, "output", "o", output.FormatTable, "table, json or yaml")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
-	must(root.RegisterFlagCompletionFunc("output", fixed(output.Formats...)))
+	must(root.RegisterFlagCompletionFunc("output", fixedValues(output.Formats...)))
 	must(root.RegisterFlagCompletionFunc("addr", cobra.NoFileCompletions))
 	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
-	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newListeners(a), newCompletion(a), newVersion(a))
+	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newListeners(a),
+		newPing(a), newBench(a), newCompletion(a), newVersion(a))
 	group(root)
 	return root
 }

@@ -50,6 +50,11 @@ func YAML(m proto.Message) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return yamlOf(raw)
+}
+
+// yamlOf turns JSON into YAML.
+func yamlOf(raw []byte) ([]byte, error) {
 	var doc yaml.Node // JSON is YAML, and a node keeps the order
 	if err := yaml.Unmarshal(raw, &doc); err != nil {
 		return nil, err

@@ -31,7 +31,9 @@ type Column struct {
 // Table is rows of cells under columns.
 type Table struct {
 	Columns []Column
-	rows    [][]Cell
+	// Next follows after an empty line, if there is one.
+	Next *Table
+	rows [][]Cell
 }
 
 // Cell is a text and its colour.
@@ -86,8 +88,13 @@ func (t *Table) write(w io.Writer, width int, colours bool) error {
 	for _, row := range t.rows {
 		t.line(&out, row, shown, widths, colours)
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
+	if t.Next != nil {
+		out.WriteByte('\n')
+	}
+	if _, err := io.WriteString(w, out.String()); err != nil || t.Next == nil {
+		return err
+	}
+	return t.Next.write(w, width, colours)
 }
 
 // fit chooses the columns to show and their widths. When no more column may

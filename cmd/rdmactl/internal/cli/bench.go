@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/bench"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/target"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+const benchHelp = `Load an RPC-over-RDMA server over one connection, check every answer, and show
+rates, latencies and what a call costs.
+
+  null   NULL calls, of any server's program as ping finds it or --program says
+  echo   --size bytes there and back, in the RPC messages themselves
+  read   --size bytes from the server, by RDMA Write when they are large
+  write  --size bytes to the server, by RDMA Read when they are large
+
+echo, read and write need a listener with rdmad's echo service. One call goes
+before the measurement. Interrupted, bench shows what it has so far.
+
+bytes per second are of payload, one way. Per-op counts are this side's, but
+for RDMA Reads and Writes: the server makes them, and they follow from the
+chunks that its replies return. A server that splits a segment makes more.
+Round trips are changes of direction before the answer is there, halved: 1, and
+2 when the server must RDMA Read first. docs/library.md has more.
+
+It fails (exit code 1) when any answer was wrong or missing.`
+
+const benchExamples = `  rdmactl bench 192.0.2.7:20049 --op null --depth 16
+  rdmactl bench 192.0.2.7:20049 --op read --size 1048576 --depth 8 --duration 30s
+  rdmactl bench nfs.example.net:20049 --op null --program 100003 --program-version 4 -o json`
+
+// bencher is a bench being made.
+type bencher struct {
+	*app
+	reach
+	op          string
+	size, depth int
+	duration    time.Duration
+	rpcVersion  int
+}
+
+// defaultSizes are the sizes of ops when --size is not given, in bytes.
+var defaultSizes = map[bench.Op]int{bench.Echo: 1 << 10, bench.Read: 64 << 10, bench.Write: 64 << 10}
+
+func newBench(a *app) *cobra.Command {
+	b := &bencher{app: a}
+	cmd := &cobra.Command{
+		Use:               "bench HOST:PORT --op null|echo|read|write",
+		Short:             "How fast an RPC-over-RDMA server is, and what a call costs",
+		Long:              benchHelp,
+		Example:           benchExamples,
+		Args:              exactly("HOST:PORT"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := b.check(cmd, args[0]); err != nil {
+				return err
+			}
+			// Room for every call in flight, if the server grants it.
+			s := rpcrdma.DefaultSettings()
+			s.CreditsMax = max(s.CreditsMax, uint32(b.depth))
+			return b.at(cmd.Context(), &b.reach, args[0], &s, func(t *target.Target) error { return b.run(cmd.Context(), t) })
+		},
+	}
+	b.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&b.op, "op", "", "what every call does: "+strings.Join(bench.Ops, ", "))
+	f.IntVar(&b.size, "size", 0, "bytes of payload per call (default 1024 for echo, 65536 for read and write)")
+	f.IntVar(&b.depth, "depth", 1, "calls in flight")
+	f.DurationVar(&b.duration, "duration", 10*time.Second, "how long")
+	f.IntVar(&b.rpcVersion, "rpc-version", 1, "RPC-over-RDMA version: 1")
+	must(cmd.RegisterFlagCompletionFunc("op", fixedValues(bench.Ops...)))
+	must(cmd.RegisterFlagCompletionFunc("rpc-version", fixedValues("1")))
+	for _, name := range []string{"size", "depth", "duration"} {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+	return cmd
+}
+
+func (b *bencher) check(cmd *cobra.Command, address string) error {
+	op, given := bench.Op(b.op), cmd.Flags().Changed("size")
+	if !given {
+		b.size = defaultSizes[op]
+	}
+	switch {
+	case b.op == "":
+		return usagef("--op is needed: one of %s", strings.Join(bench.Ops, ", "))
+	case !slices.Contains(bench.Ops, b.op):
+		return usagef("--op %q is none of %s", b.op, strings.Join(bench.Ops, ", "))
+	case b.rpcVersion == 2:
+		return usagef("--rpc-version 2: RPC-over-RDMA version 2 is not in this build, only version 1")
+	case b.rpcVersion != 1:
+		return usagef("--rpc-version %d: there are 1 and, not in this build, 2", b.rpcVersion)
+	case op == bench.Null && given && b.size != 0:
+		return usagef("--size is not for --op null, whose calls carry nothing")
+	case op != bench.Null && cmd.Flags().Changed("program"):
+		return usagef("--program is for --op null: %s is a procedure of the echo program", b.op)
+	case b.size < 0 || b.size > bench.MaxSize:
+		return usagef("--size must be 0 to %d", bench.MaxSize)
+	case b.depth < 1 || b.depth > bench.MaxDepth:
+		return usagef("--depth must be 1 to %d", bench.MaxDepth)
+	case b.size*b.depth > bench.MaxMemory:
+		return usagef("--size times --depth must not be over %d", bench.MaxMemory)
+	case b.duration <= 0:
+		return usagef("--duration must be longer than 0")
+	}
+	return b.reach.check(cmd, address)
+}
+
+func (b *bencher) run(ctx context.Context, t *target.Target) error {
+	cfg := bench.Config{
+		Op: bench.Op(b.op), Size: b.size, Depth: b.depth, Duration: b.duration, Timeout: b.timeout,
+	}
+	if cfg.Op == bench.Null {
+		var err error
+		if cfg.Program, err = t.Find(ctx, b.wanted(), b.timeout); err != nil {
+			return err
+		}
+	}
+	progress := output.NewProgress(b.stderr)
+	if progress.Shown() {
+		cfg.Progress = func(p bench.Progress) {
+			progress.Draw(p.Elapsed.Seconds()/b.duration.Seconds(), progressText(p, b.duration))
+		}
+	}
+	res, err := bench.Run(ctx, t, cfg)
+	progress.End()
+	if err != nil {
+		return err
+	}
+	if err := b.printer().Value(res, func() *output.Table { return benchTable(res) }); err != nil {
+		return err
+	}
+	switch {
+	case res.Lost:
+		return fmt.Errorf("%s ended the connection after %v, %d calls failed", t.Address, res.Elapsed.Round(time.Millisecond), res.Errors)
+	case res.Errors > 0:
+		return fmt.Errorf("%d of %d calls failed, one of them because: %w", res.Errors, res.Ops+res.Errors, res.FirstError)
+	}
+	return nil
+}
+
+func progressText(p bench.Progress, of time.Duration) string {
+	return fmt.Sprintf("%.1fs of %v  %.0f ops/s  %d errors", p.Elapsed.Seconds(), of, float64(p.Ops)/p.Elapsed.Seconds(), p.Errors)
+}
+
+func benchTable(r *bench.Result) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	errors := output.Cell{Text: fmt.Sprint(r.Errors)}
+	if r.Errors > 0 {
+		errors.Colour = output.Red
+	}
+	t.Row("op", string(r.Op))
+	t.Row("size", fmt.Sprintf("%d bytes", r.Size))
+	t.Row("depth", fmt.Sprint(r.Depth))
+	t.Row("rpc version", fmt.Sprint(r.RPCVersion))
+	t.Row("time", r.Elapsed.Round(time.Millisecond).String())
+	t.Row("ops", fmt.Sprint(r.Ops))
+	t.Cells(output.Cell{Text: "errors"}, errors)
+	t.Row("ops per second", fmt.Sprintf("%.1f", r.OpsPerSecond))
+	t.Row("bytes per second", fmt.Sprintf("%.0f", r.BytesPerSecond))
+	t.Row("latency", fmt.Sprintf("p50 %s, p99 %s, max %s", micros(r.LatencyUS.P50), micros(r.LatencyUS.P99), micros(r.LatencyUS.Max)))
+	t.Next = perOpTable(&r.PerOp)
+	if r.Ops > 0 {
+		t.Next.Next = output.Histogram("LATENCY", "OPS", latencyBars(r))
+	}
+	return t
+}
+
+func perOpTable(p *bench.PerOp) *output.Table {
+	t := &output.Table{Columns: []output.Column{{Name: "PER OP"}, {Name: "COUNT", Right: true}}}
+	for _, row := range []struct {
+		name  string
+		count float64
+	}{
+		{"sends", p.Sends},
+		{"receives", p.Receives},
+		{"rdma reads", p.RDMAReads},
+		{"rdma writes", p.RDMAWrites},
+		{"registrations", p.Registrations},
+		{"local invalidations", p.LocalInvalidations},
+		{"remote invalidations", p.RemoteInvalidations},
+		{"round trips", p.RoundTrips},
+	} {
+		t.Row(row.name, fmt.Sprint(row.count))
+	}
+	return t
+}
+
+// latencyBars are the latencies between 1, 2, 5, 10 … us.
+func latencyBars(r *bench.Result) []output.Bar {
+	var bounds []uint64 // ns
+	for decade := uint64(time.Microsecond); decade <= uint64(100*time.Second); decade *= 10 {
+		bounds = append(bounds, decade, 2*decade, 5*decade)
+	}
+	bars := make([]output.Bar, len(bounds)+1)
+	for i, b := range bounds {
+		bars[i].Label = "< " + brief(time.Duration(b))
+	}
+	bars[len(bounds)].Label = "longer"
+	r.Histogram.Each(func(lo, hi, n uint64) {
+		i, _ := slices.BinarySearch(bounds, lo+(hi-lo)/2+1)
+		bars[i].Count += float64(n)
+	})
+	return bars
+}
+
+// brief writes a round time.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d/time.Microsecond)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d/time.Millisecond)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/internal/providers"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/target"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// reach are the flags of commands that make RPC-over-RDMA connections
+// themselves.
+type reach struct {
+	provider         string
+	program, version uint32
+	programs         bool // program was given
+}
+
+func (r *reach) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&r.provider, "provider", providers.Default, "verbs provider to connect with")
+	f.Uint32Var(&r.program, "program", 0, "ONC RPC program whose NULL procedure is called (default NFS, else echo)")
+	f.Uint32Var(&r.version, "program-version", 0, "version of --program")
+	must(cmd.RegisterFlagCompletionFunc("provider", fixedValues(providers.Names()...)))
+	must(cmd.RegisterFlagCompletionFunc("program", cobra.NoFileCompletions))
+	must(cmd.RegisterFlagCompletionFunc("program-version", cobra.NoFileCompletions))
+}
+
+// check looks at the flags and at HOST:PORT.
+func (r *reach) check(cmd *cobra.Command, address string) error {
+	if !slices.Contains(providers.Names(), r.provider) {
+		return usagef("--provider %q is none of %v", r.provider, providers.Names())
+	}
+	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
+		return usagef("%q is not HOST:PORT", address)
+	}
+	r.programs = cmd.Flags().Changed("program")
+	if r.programs != cmd.Flags().Changed("program-version") {
+		return usagef("--program and --program-version go together")
+	}
+	return nil
+}
+
+// wanted is the program that was asked for, nil for any.
+func (r *reach) wanted() *target.Program {
+	if !r.programs {
+		return nil
+	}
+	return &target.Program{Number: r.program, Version: r.version}
+}
+
+// at runs f with a connection to address.
+func (a *app) at(ctx context.Context, r *reach, address string, s *rpcrdma.Settings, f func(*target.Target) error) error {
+	t, err := target.Dial(ctx, r.provider, address, a.timeout, s)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	err = f(t)
+	if closed := t.Close(); err == nil && closed != nil {
+		err = fmt.Errorf("%s: closing the connection: %w", address, closed)
+	}
+	return interrupted(ctx, err)
+}
+
+// interrupted puts the end of ctx, which is the user's doing, into words.
+func interrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("interrupted")
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package output
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestHistogram(t *testing.T) {
+	t1 := Histogram("SIZE", "N", []Bar{{"a", 0}, {"b", 80}, {"c", 0}, {"d", 1}, {"e", 3}, {"f", 0}})
+	t1.Next = &Table{Columns: make([]Column, 1)}
+	t1.Next.Row("after")
+	var out strings.Builder
+	if err := t1.write(&out, 0, false); err != nil {
+		t.Fatal(err)
+	}
+	want := "SIZE   N\n" +
+		"   b  80  " + strings.Repeat("█", 40) + "\n" +
+		"   c   0\n" +
+		"   d   1  ▌\n" +
+		"   e   3  █▌\n" +
+		"\nafter\n"
+	if out.String() != want {
+		t.Errorf("got\n%s, want\n%s", out.String(), want)
+	}
+	if b := bar(1, 1e9); b != "▏" {
+		t.Errorf("one of many is %q", b)
+	}
+	out.Reset()
+	if err := Histogram("SIZE", "N", []Bar{{"a", 0}}).write(&out, 0, false); err != nil || out.String() != "SIZE  N\n" {
+		t.Errorf("nothing at all: %q, %v", out.String(), err)
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	for done, want := range map[float64]string{
+		-1: "[....................] x", 0.5: "[##########..........] x", 1: "[####################] x", 7: "[####################] x",
+	} {
+		if got := progressLine(done, "x"); got != want {
+			t.Errorf("%v: %q, want %q", done, got, want)
+		}
+	}
+}
+
+func TestProgressOnTerminalsOnly(t *testing.T) {
+	var out strings.Builder
+	p := NewProgress(&out)
+	p.Draw(0.5, "x")
+	p.End()
+	if p.Shown() || out.Len() != 0 {
+		t.Errorf("wrote %q", out.String())
+	}
+	p.w = &out // as if it were one
+	p.Draw(0.5, "a\x1bb")
+	p.End()
+	p.End()
+	if want := eraseLine + "[##########..........] a�b" + eraseLine; out.String() != want {
+		t.Errorf("wrote %q, want %q", out.String(), want)
+	}
+}
+
+func TestValue(t *testing.T) {
+	v := struct {
+		Name  string  `json:"name"`
+		Count float64 `json:"count"`
+		Deep  struct {
+			Few []int `json:"few"`
+		} `json:"deep"`
+	}{Name: "null", Count: 1.5}
+	v.Deep.Few = []int{}
+	for _, c := range []struct {
+		format, want, event string
+	}{
+		{
+			FormatJSON,
+			"{\n  \"name\": \"null\",\n  \"count\": 1.5,\n  \"deep\": {\n    \"few\": []\n  }\n}\n",
+			`{"name":"null","count":1.5,"deep":{"few":[]}}` + "\n",
+		},
+		{
+			FormatYAML,
+			"name: \"null\"\ncount: 1.5\ndeep:\n  few: []\n",
+			"---\nname: \"null\"\ncount: 1.5\ndeep:\n  few: []\n",
+		},
+		{FormatTable, "row\n", "line\n"},
+	} {
+		var out strings.Builder
+		p := NewPrinter(&out, c.format)
+		err := p.Value(v, func() *Table {
+			t := &Table{Columns: make([]Column, 1)}
+			t.Row("row")
+			return t
+		})
+		if err != nil || out.String() != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.format, out.String(), err, c.want)
+		}
+		out.Reset()
+		if err := p.ValueEvent(v, func() []Cell { return []Cell{{Text: "line"}} }); err != nil || out.String() != c.event {
+			t.Errorf("%s: %q, %v; want %q", c.format, out.String(), err, c.event)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Progress is one line on a terminal that is written again and again. Nothing
+// is written to anything but a terminal.
+type Progress struct {
+	w     io.Writer // nil: not a terminal
+	drawn bool
+}
+
+// NewProgress draws on w.
+func NewProgress(w io.Writer) *Progress {
+	p := &Progress{}
+	if f, ok := w.(*os.File); ok {
+		if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
+			p.w = w
+		}
+	}
+	return p
+}
+
+// Shown says whether anybody sees it.
+func (p *Progress) Shown() bool { return p.w != nil }
+
+// eraseLine goes to the line's begin and erases it.
+const eraseLine = "\r\x1b[K"
+
+// Draw shows the part of the work that is done, 0 to 1, and a text.
+func (p *Progress) Draw(done float64, text string) {
+	if p.w != nil {
+		p.drawn = true
+		fmt.Fprint(p.w, eraseLine+progressLine(done, printable(text)))
+	}
+}
+
+// End takes the line away.
+func (p *Progress) End() {
+	if p.drawn {
+		p.drawn = false
+		fmt.Fprint(p.w, eraseLine)
+	}
+}
+
+// progressWidth is the length of a whole bar, in terminal columns.
+const progressWidth = 20
+
+func progressLine(done float64, text string) string {
+	n := int(min(max(done, 0), 1) * progressWidth)
+	return fmt.Sprintf("[%s%s] %s", strings.Repeat("#", n), strings.Repeat(".", progressWidth-n), text)
+}

@@ -1,0 +1,51 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Value writes v, whose JSON is encoding/json's, or in table format what table
+// makes of it.
+func (p *Printer) Value(v any, table func() *Table) error {
+	if p.format == FormatTable {
+		return table().write(p.w, p.width, p.colours)
+	}
+	return p.value(v, true)
+}
+
+// ValueEvent writes one v of several: a line of JSON, a YAML document, or a
+// line of text.
+func (p *Printer) ValueEvent(v any, line func() []Cell) error {
+	if p.format == FormatTable {
+		return p.line(line())
+	}
+	if p.format == FormatYAML {
+		if _, err := p.w.Write([]byte("---\n")); err != nil {
+			return err
+		}
+	}
+	return p.value(v, false)
+}
+
+func (p *Printer) value(v any, indent bool) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	out := append(raw, '\n')
+	switch {
+	case p.format == FormatYAML:
+		if out, err = yamlOf(raw); err != nil {
+			return err
+		}
+	case indent:
+		var b bytes.Buffer
+		if err := json.Indent(&b, out, "", "  "); err != nil {
+			return err
+		}
+		out = b.Bytes()
+	}
+	_, err = p.w.Write(out)
+	return err
+}

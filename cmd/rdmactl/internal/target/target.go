@@ -1,0 +1,95 @@
+// Package target makes RPC-over-RDMA connections of rdmactl's own, to any
+// server, and says what went wrong in words for the person who typed the
+// address.
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/rdmad/rdmad/cmd/internal/providers"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// Target is a server that we are connected to. Close it.
+type Target struct {
+	*rpcrdma.Client
+	// Address is what was dialled.
+	Address  string
+	provider rdmacm.Provider
+}
+
+// Dial connects to host:port with a provider by name, within timeout. The
+// error says why in one line, with the address; ctx.Err() when ctx ended.
+func Dial(ctx context.Context, provider, address string, timeout time.Duration, s *rpcrdma.Settings) (*Target, error) {
+	p, err := providers.Open(provider, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c, err := rpcrdma.Dial(within, p, address, rpcrdma.DialConfig{Settings: s, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		err = errors.Join(reason(address, timeout, err), p.Close())
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return &Target{Client: c, Address: address, provider: p}, nil
+}
+
+// Close ends the connection and frees everything.
+func (t *Target) Close() error {
+	return errors.Join(t.Client.Close(), t.provider.Close())
+}
+
+// reason says why there is no connection.
+func reason(address string, timeout time.Duration, err error) error {
+	var rejected *rdmacm.RejectedError
+	var dns *net.DNSError
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Errorf("%s: no such host", address)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s did not answer the connection request within %v: is it an RDMA port? set --timeout", address, timeout)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%s: connection refused: nothing listens there", address)
+	case errors.Is(err, rdmacm.ErrUnreachable) && errors.As(err, &errno):
+		return fmt.Errorf("%s: unreachable (%v)", address, errno)
+	case errors.As(err, &rejected):
+		return fmt.Errorf("%s rejected the connection", address)
+	}
+	cause := innermost(err)
+	if errors.Is(cause, io.EOF) || errors.Is(cause, syscall.ECONNRESET) {
+		return fmt.Errorf("%s hung up on the connection request: is it an RDMA port?", address)
+	}
+	return fmt.Errorf("%s answers, but not as an RDMA port does: is it one? (%v)", address, cause)
+}
+
+// innermost is what an error began with.
+func innermost(err error) error {
+	for {
+		var next error
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			next = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			if all := e.Unwrap(); len(all) > 0 {
+				next = all[0]
+			}
+		}
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+// nfs4 is a server of NFS version 4 alone.
+type nfs4 struct{}
+
+func (nfs4) ServeRPC(_ context.Context, call *oncrpc.Call, _ *oncrpc.Reply) error {
+	switch {
+	case call.Program != 100003:
+		return &oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}
+	case call.Version != 4:
+		return &oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: 4, High: 4}
+	}
+	return nil
+}
+
+// corrupting is an echo service whose answers are wrong from the second on.
+type corrupting struct {
+	next  *echo.Service
+	calls atomic.Int32
+}
+
+func (c *corrupting) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	err := c.next.ServeRPC(ctx, call, reply)
+	if c.calls.Add(1) == 1 || err != nil {
+		return err
+	}
+	reply.Stream[len(reply.Stream)-1] ^= 1
+	for i := range reply.Items {
+		reply.Items[i].Buf.Bytes()[reply.Items[i].Len-1] ^= 1
+	}
+	return nil
+}
+
+// silent is a service that does not answer.
+type silent struct{}
+
+func (silent) ServeRPC(ctx context.Context, _ *oncrpc.Call, _ *oncrpc.Reply) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// counting tells when it has had a number of calls.
+type counting struct {
+	next oncrpc.Handler
+	mu   sync.Mutex
+	n    int
+	grew chan struct{} // closed when n grows, and made anew
+}
+
+func (c *counting) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	c.mu.Lock()
+	c.n++
+	close(c.grew)
+	c.grew = make(chan struct{})
+	c.mu.Unlock()
+	return c.next.ServeRPC(ctx, call, reply)
+}
+
+// await waits for the n-th call.
+func (c *counting) await(ctx context.Context, n int) error {
+	for {
+		c.mu.Lock()
+		have, grew := c.n, c.grew
+		c.mu.Unlock()
+		if have >= n {
+			return nil
+		}
+		select {
+		case <-grew:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+type serversKey struct{}
+
+// server is one that a script started, by the name of its variable.
+type server struct {
+	calls *counting
+	plane *dataplane.Dataplane
+}
+
+// serve starts a server on a free port and puts its address into a variable:
+// serve VAR KIND.
+func serve(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: serve VAR KIND")
+	}
+	var address string
+	switch kind := args[1]; kind {
+	case "echo":
+		address = serveRPC(ts, args[0], echo.New())
+	case "nfs4":
+		address = serveRPC(ts, args[0], nfs4{})
+	case "nothing":
+		address = serveRPC(ts, args[0], &oncrpc.Mux{})
+	case "corrupting":
+		address = serveRPC(ts, args[0], &corrupting{next: echo.New()})
+	case "silent":
+		address = serveRPC(ts, args[0], silent{})
+	case "rejecting":
+		address = serveNoRPC(ts)
+	case "tcp-silent", "tcp-closing", "tls":
+		address = serveTCP(ts, kind)
+	default:
+		ts.Fatalf("no server of kind %s", kind)
+	}
+	ts.Setenv(args[0], address)
+}
+
+// serveRPC runs a listener as rdmad does.
+func serveRPC(ts *testscript.TestScript, name string, h oncrpc.Handler) string {
+	p, err := softiwarp.New(softiwarp.Config{})
+	ts.Check(err)
+	d := dataplane.New(dataplane.Config{})
+	s := &server{calls: &counting{next: h, grew: make(chan struct{})}, plane: d}
+	info, err := d.AddListener(context.Background(), dataplane.ListenerConfig{
+		Name: "test", Provider: p, Address: "127.0.0.1:0", Service: "test", Handler: s.calls,
+	})
+	ts.Check(err)
+	d.Start()
+	ts.Defer(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // cut off what hangs
+		_ = d.Shutdown(ctx)
+		ts.Check(p.Close())
+	})
+	ts.Value(serversKey{}).(map[string]*server)[name] = s
+	return info.Address.String()
+}
+
+// serveNoRPC runs a listener that rejects every connection.
+func serveNoRPC(ts *testscript.TestScript) string {
+	p, err := softiwarp.New(softiwarp.Config{})
+	ts.Check(err)
+	l, err := rpcrdma.Listen(context.Background(), p, "127.0.0.1:0", rpcrdma.ListenConfig{})
+	ts.Check(err)
+	var rejecting sync.WaitGroup
+	rejecting.Go(func() {
+		for {
+			req, err := l.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			_ = req.Reject(context.Background()) // the peer may be gone
+		}
+	})
+	ts.Defer(func() {
+		l.Close()
+		rejecting.Wait()
+		ts.Check(p.Close())
+	})
+	return l.Addr().String()
+}
+
+// serveTCP runs a server that knows nothing of RDMA.
+func serveTCP(ts *testscript.TestScript, kind string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	config := &tls.Config{Certificates: []tls.Certificate{certificate(ts)}}
+	var serving sync.WaitGroup
+	var conns []net.Conn
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, c)
+			switch kind {
+			case "tcp-closing":
+				c.Close()
+			case "tls":
+				_ = tls.Server(c, config).Handshake() // must fail
+				c.Close()
+			}
+		}
+	})
+	ts.Defer(func() {
+		l.Close()
+		serving.Wait()
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+	return l.Addr().String()
+}
+
+func certificate(ts *testscript.TestScript) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	template := x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
+	ts.Check(err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// called waits until a server has had a number of calls: called VAR N.
+func called(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(ts.Value(serversKey{}).(map[string]*server)[args[0]].calls.await(ctx, n))
+}
+
+// cut ends a server's connections: cut VAR.
+func cut(ts *testscript.TestScript, _ bool, args []string) {
+	d := ts.Value(serversKey{}).(map[string]*server)[args[0]].plane
+	for _, c := range d.Connections() {
+		ts.Check(d.CloseConnection(c.ID))
+	}
+}
