@@ -29,6 +29,7 @@ type ConnInfo struct {
 	State    string // up, draining
 	rpcrdma.Info
 	Stats rpcrdma.Stats
+	Sizes rpcrdma.Sizes // of calls and replies
 	// Settings are the effective settings last applied.
 	Settings *rpcrdma.Settings
 }

@@ -152,6 +152,7 @@ func (c *conn) info() ConnInfo {
 		State:    state,
 		Info:     c.rc.Info(),
 		Stats:    c.rc.Stats(),
+		Sizes:    c.rc.Sizes(),
 		Settings: c.settings.Load(),
 	}
 }

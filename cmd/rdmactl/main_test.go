@@ -94,6 +94,12 @@ func setup(env *testscript.Env) error {
 		Stats: rpcrdma.Stats{
 			Calls: 1200, Replies: 1199, Sends: 1199, SendsWithInvalidate: 800, Receives: 1200, RDMAReads: 40, RDMAWrites: 500,
 			BytesReceived: 5_000_000_000, BytesSent: 1 << 40, Errors: 2,
+			ReadChunks: 39, WriteChunks: 499, ReplyChunks: 3, OfferedBytes: 1 << 41, PlacedBytes: 1<<40 - 1,
+			InFlightSum: 2400, Ignored: 4,
+		},
+		Sizes: rpcrdma.Sizes{
+			Calls:   rpcrdma.SizeCounts{7: 600, 8: 560, 13: 40},
+			Replies: rpcrdma.SizeCounts{8: 600, 21: 599},
 		},
 	})
 	plane.Connect(planetest.Peer{ID: "2", Listener: "test", Address: "[2001:db8::8]:1002", NoInvalidation: true})

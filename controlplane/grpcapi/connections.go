@@ -35,7 +35,10 @@ func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetCon
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	return &rdmadv1.GetConnectionResponse{Connection: connection(&info)}, nil
+	return &rdmadv1.GetConnectionResponse{
+		Connection: connection(&info),
+		Transport:  transportStatistics(&info, time.Now()),
+	}, nil
 }
 
 // connection is the one place where a connection becomes protobuf.

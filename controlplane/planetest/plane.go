@@ -55,6 +55,7 @@ type Peer struct {
 	// NoInvalidation: the peer doesn't take Send With Invalidate.
 	NoInvalidation bool
 	Stats          rpcrdma.Stats
+	Sizes          rpcrdma.Sizes
 	State          string // up when ""
 }
 
@@ -74,6 +75,7 @@ func (p *Plane) Connect(peer Peer) {
 		Service:  "export",
 		State:    cmp.Or(peer.State, dataplane.StateUp),
 		Stats:    peer.Stats,
+		Sizes:    peer.Sizes,
 	}}
 	c.Local, c.RPCVersion, c.Since = netip.MustParseAddrPort("127.0.0.1:20049"), 1, Born
 	p.mu.Lock()

@@ -134,7 +134,7 @@ func (x WatchConnectionsResponse_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchConnectionsResponse_Type.Descriptor instead.
 func (WatchConnectionsResponse_Type) EnumDescriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6, 0}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8, 0}
 }
 
 // Connection is a connection at one moment.
@@ -537,7 +537,9 @@ func (x *GetConnectionRequest) GetId() string {
 type GetConnectionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connection asked for.
-	Connection    *Connection `protobuf:"bytes,1,opt,name=connection,proto3" json:"connection,omitempty"`
+	Connection *Connection `protobuf:"bytes,1,opt,name=connection,proto3" json:"connection,omitempty"`
+	// What its transport did.
+	Transport     *TransportStatistics `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -579,6 +581,398 @@ func (x *GetConnectionResponse) GetConnection() *Connection {
 	return nil
 }
 
+func (x *GetConnectionResponse) GetTransport() *TransportStatistics {
+	if x != nil {
+		return x.Transport
+	}
+	return nil
+}
+
+// TransportStatistics count what a connection's transport did. They are what
+// the line "xprt: rdma" of a Linux client's mountstats has, as far as the same
+// thing exists here, under the kernel's names where these say what it is; and
+// the sizes of messages.
+type TransportStatistics struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Connections made: 1, as each has statistics of its own.
+	ConnectCount float64 `protobuf:"fixed64,1,opt,name=connect_count,json=connectCount,proto3" json:"connect_count,omitempty"`
+	// How long connecting took, in seconds.
+	ConnectSeconds float64 `protobuf:"fixed64,2,opt,name=connect_seconds,json=connectSeconds,proto3" json:"connect_seconds,omitempty"`
+	// Time since the connection last did something, in seconds.
+	IdleSeconds float64 `protobuf:"fixed64,3,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"`
+	// Sends made.
+	Sends float64 `protobuf:"fixed64,4,opt,name=sends,proto3" json:"sends,omitempty"`
+	// Messages received.
+	Receives float64 `protobuf:"fixed64,5,opt,name=receives,proto3" json:"receives,omitempty"`
+	// Replies to no call in flight.
+	BadXids float64 `protobuf:"fixed64,6,opt,name=bad_xids,json=badXids,proto3" json:"bad_xids,omitempty"`
+	// Calls in progress, added up at each Send (req_u). Divided by sends it is
+	// the mean number.
+	RequestsInUse float64 `protobuf:"fixed64,7,opt,name=requests_in_use,json=requestsInUse,proto3" json:"requests_in_use,omitempty"`
+	// Calls that wait for credits or, at a responder, for memory, added up at
+	// each Send (bklog_u).
+	Backlog float64 `protobuf:"fixed64,8,opt,name=backlog,proto3" json:"backlog,omitempty"`
+	// Read segments in calls.
+	ReadChunkCount float64 `protobuf:"fixed64,9,opt,name=read_chunk_count,json=readChunkCount,proto3" json:"read_chunk_count,omitempty"`
+	// Segments of write chunks in calls.
+	WriteChunkCount float64 `protobuf:"fixed64,10,opt,name=write_chunk_count,json=writeChunkCount,proto3" json:"write_chunk_count,omitempty"`
+	// Segments of reply chunks in calls.
+	ReplyChunkCount float64 `protobuf:"fixed64,11,opt,name=reply_chunk_count,json=replyChunkCount,proto3" json:"reply_chunk_count,omitempty"`
+	// Bytes of memory that calls offered for replies.
+	TotalRdmaRequest float64 `protobuf:"fixed64,12,opt,name=total_rdma_request,json=totalRdmaRequest,proto3" json:"total_rdma_request,omitempty"`
+	// Bytes of replies placed there.
+	TotalRdmaReply float64 `protobuf:"fixed64,13,opt,name=total_rdma_reply,json=totalRdmaReply,proto3" json:"total_rdma_reply,omitempty"`
+	// Bytes copied to be sent.
+	PullupCopyBytes float64 `protobuf:"fixed64,14,opt,name=pullup_copy_bytes,json=pullupCopyBytes,proto3" json:"pullup_copy_bytes,omitempty"`
+	// Bytes of results copied to where they were wanted.
+	FixupCopyBytes float64 `protobuf:"fixed64,15,opt,name=fixup_copy_bytes,json=fixupCopyBytes,proto3" json:"fixup_copy_bytes,omitempty"`
+	// Buffers registered because the pool had none.
+	HardwayRegisterCount float64 `protobuf:"fixed64,16,opt,name=hardway_register_count,json=hardwayRegisterCount,proto3" json:"hardway_register_count,omitempty"`
+	// Calls that could not be composed.
+	FailedMarshalCount float64 `protobuf:"fixed64,17,opt,name=failed_marshal_count,json=failedMarshalCount,proto3" json:"failed_marshal_count,omitempty"`
+	// Replies refused.
+	BadReplyCount float64 `protobuf:"fixed64,18,opt,name=bad_reply_count,json=badReplyCount,proto3" json:"bad_reply_count,omitempty"`
+	// Calls in a position-zero read chunk (RDMA_NOMSG).
+	NomsgCallCount float64 `protobuf:"fixed64,19,opt,name=nomsg_call_count,json=nomsgCallCount,proto3" json:"nomsg_call_count,omitempty"`
+	// Memory windows allocated.
+	MrsAllocated float64 `protobuf:"fixed64,20,opt,name=mrs_allocated,json=mrsAllocated,proto3" json:"mrs_allocated,omitempty"`
+	// Memory windows exposed when the connection ended.
+	MrsOrphaned float64 `protobuf:"fixed64,21,opt,name=mrs_orphaned,json=mrsOrphaned,proto3" json:"mrs_orphaned,omitempty"`
+	// Calls with memory windows left to invalidate.
+	LocalInvNeeded float64 `protobuf:"fixed64,22,opt,name=local_inv_needed,json=localInvNeeded,proto3" json:"local_inv_needed,omitempty"`
+	// Times that work had to wait for a slot of the send queue.
+	EmptySendctxQ float64 `protobuf:"fixed64,23,opt,name=empty_sendctx_q,json=emptySendctxQ,proto3" json:"empty_sendctx_q,omitempty"`
+	// Memory windows bound and regions registered for one call.
+	Registrations float64 `protobuf:"fixed64,24,opt,name=registrations,proto3" json:"registrations,omitempty"`
+	// Windows that rdmad invalidated.
+	LocalInvalidations float64 `protobuf:"fixed64,25,opt,name=local_invalidations,json=localInvalidations,proto3" json:"local_invalidations,omitempty"`
+	// Windows that the peer invalidated.
+	RemoteInvalidations float64 `protobuf:"fixed64,26,opt,name=remote_invalidations,json=remoteInvalidations,proto3" json:"remote_invalidations,omitempty"`
+	// Messages too short to answer, or of an unknown version.
+	Dropped float64 `protobuf:"fixed64,27,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Messages that called for no action.
+	Ignored float64 `protobuf:"fixed64,28,opt,name=ignored,proto3" json:"ignored,omitempty"`
+	// Calls dropped because their XID was in progress.
+	Duplicates float64 `protobuf:"fixed64,29,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
+	// Sizes of RPC calls, in increasing order, to the largest that occurred.
+	CallSizes []*SizeCount `protobuf:"bytes,30,rep,name=call_sizes,json=callSizes,proto3" json:"call_sizes,omitempty"`
+	// Sizes of RPC replies, likewise.
+	ReplySizes    []*SizeCount `protobuf:"bytes,31,rep,name=reply_sizes,json=replySizes,proto3" json:"reply_sizes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransportStatistics) Reset() {
+	*x = TransportStatistics{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransportStatistics) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransportStatistics) ProtoMessage() {}
+
+func (x *TransportStatistics) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransportStatistics.ProtoReflect.Descriptor instead.
+func (*TransportStatistics) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *TransportStatistics) GetConnectCount() float64 {
+	if x != nil {
+		return x.ConnectCount
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetConnectSeconds() float64 {
+	if x != nil {
+		return x.ConnectSeconds
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetIdleSeconds() float64 {
+	if x != nil {
+		return x.IdleSeconds
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetSends() float64 {
+	if x != nil {
+		return x.Sends
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetReceives() float64 {
+	if x != nil {
+		return x.Receives
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetBadXids() float64 {
+	if x != nil {
+		return x.BadXids
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetRequestsInUse() float64 {
+	if x != nil {
+		return x.RequestsInUse
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetBacklog() float64 {
+	if x != nil {
+		return x.Backlog
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetReadChunkCount() float64 {
+	if x != nil {
+		return x.ReadChunkCount
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetWriteChunkCount() float64 {
+	if x != nil {
+		return x.WriteChunkCount
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetReplyChunkCount() float64 {
+	if x != nil {
+		return x.ReplyChunkCount
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetTotalRdmaRequest() float64 {
+	if x != nil {
+		return x.TotalRdmaRequest
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetTotalRdmaReply() float64 {
+	if x != nil {
+		return x.TotalRdmaReply
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetPullupCopyBytes() float64 {
+	if x != nil {
+		return x.PullupCopyBytes
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetFixupCopyBytes() float64 {
+	if x != nil {
+		return x.FixupCopyBytes
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetHardwayRegisterCount() float64 {
+	if x != nil {
+		return x.HardwayRegisterCount
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetFailedMarshalCount() float64 {
+	if x != nil {
+		return x.FailedMarshalCount
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetBadReplyCount() float64 {
+	if x != nil {
+		return x.BadReplyCount
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetNomsgCallCount() float64 {
+	if x != nil {
+		return x.NomsgCallCount
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetMrsAllocated() float64 {
+	if x != nil {
+		return x.MrsAllocated
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetMrsOrphaned() float64 {
+	if x != nil {
+		return x.MrsOrphaned
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetLocalInvNeeded() float64 {
+	if x != nil {
+		return x.LocalInvNeeded
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetEmptySendctxQ() float64 {
+	if x != nil {
+		return x.EmptySendctxQ
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetRegistrations() float64 {
+	if x != nil {
+		return x.Registrations
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetLocalInvalidations() float64 {
+	if x != nil {
+		return x.LocalInvalidations
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetRemoteInvalidations() float64 {
+	if x != nil {
+		return x.RemoteInvalidations
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetDropped() float64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetIgnored() float64 {
+	if x != nil {
+		return x.Ignored
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetDuplicates() float64 {
+	if x != nil {
+		return x.Duplicates
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetCallSizes() []*SizeCount {
+	if x != nil {
+		return x.CallSizes
+	}
+	return nil
+}
+
+func (x *TransportStatistics) GetReplySizes() []*SizeCount {
+	if x != nil {
+		return x.ReplySizes
+	}
+	return nil
+}
+
+// SizeCount is a number of messages of similar size.
+type SizeCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Smallest size counted here, in bytes: 0 or a power of two.
+	From float64 `protobuf:"fixed64,1,opt,name=from,proto3" json:"from,omitempty"`
+	// Largest size counted here, in bytes.
+	To float64 `protobuf:"fixed64,2,opt,name=to,proto3" json:"to,omitempty"`
+	// How many.
+	Count         float64 `protobuf:"fixed64,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SizeCount) Reset() {
+	*x = SizeCount{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SizeCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SizeCount) ProtoMessage() {}
+
+func (x *SizeCount) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SizeCount.ProtoReflect.Descriptor instead.
+func (*SizeCount) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SizeCount) GetFrom() float64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *SizeCount) GetTo() float64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *SizeCount) GetCount() float64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // WatchConnectionsRequest asks for a stream.
 type WatchConnectionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -588,7 +982,7 @@ type WatchConnectionsRequest struct {
 
 func (x *WatchConnectionsRequest) Reset() {
 	*x = WatchConnectionsRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +994,7 @@ func (x *WatchConnectionsRequest) String() string {
 func (*WatchConnectionsRequest) ProtoMessage() {}
 
 func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +1007,7 @@ func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConnectionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{7}
 }
 
 // WatchConnectionsResponse is one event of the stream.
@@ -633,7 +1027,7 @@ type WatchConnectionsResponse struct {
 
 func (x *WatchConnectionsResponse) Reset() {
 	*x = WatchConnectionsResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +1039,7 @@ func (x *WatchConnectionsResponse) String() string {
 func (*WatchConnectionsResponse) ProtoMessage() {}
 
 func (x *WatchConnectionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +1052,7 @@ func (x *WatchConnectionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConnectionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WatchConnectionsResponse) GetType() WatchConnectionsResponse_Type {
@@ -737,11 +1131,53 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x17ListConnectionsResponse\x126\n" +
 	"\vconnections\x18\x01 \x03(\v2\x14.rdmad.v1.ConnectionR\vconnections\"1\n" +
 	"\x14GetConnectionRequest\x12\x19\n" +
-	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\"M\n" +
+	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\"\x8a\x01\n" +
 	"\x15GetConnectionResponse\x124\n" +
 	"\n" +
 	"connection\x18\x01 \x01(\v2\x14.rdmad.v1.ConnectionR\n" +
-	"connection\"\x19\n" +
+	"connection\x12;\n" +
+	"\ttransport\x18\x02 \x01(\v2\x1d.rdmad.v1.TransportStatisticsR\ttransport\"\xe1\t\n" +
+	"\x13TransportStatistics\x12#\n" +
+	"\rconnect_count\x18\x01 \x01(\x01R\fconnectCount\x12'\n" +
+	"\x0fconnect_seconds\x18\x02 \x01(\x01R\x0econnectSeconds\x12!\n" +
+	"\fidle_seconds\x18\x03 \x01(\x01R\vidleSeconds\x12\x14\n" +
+	"\x05sends\x18\x04 \x01(\x01R\x05sends\x12\x1a\n" +
+	"\breceives\x18\x05 \x01(\x01R\breceives\x12\x19\n" +
+	"\bbad_xids\x18\x06 \x01(\x01R\abadXids\x12&\n" +
+	"\x0frequests_in_use\x18\a \x01(\x01R\rrequestsInUse\x12\x18\n" +
+	"\abacklog\x18\b \x01(\x01R\abacklog\x12(\n" +
+	"\x10read_chunk_count\x18\t \x01(\x01R\x0ereadChunkCount\x12*\n" +
+	"\x11write_chunk_count\x18\n" +
+	" \x01(\x01R\x0fwriteChunkCount\x12*\n" +
+	"\x11reply_chunk_count\x18\v \x01(\x01R\x0freplyChunkCount\x12,\n" +
+	"\x12total_rdma_request\x18\f \x01(\x01R\x10totalRdmaRequest\x12(\n" +
+	"\x10total_rdma_reply\x18\r \x01(\x01R\x0etotalRdmaReply\x12*\n" +
+	"\x11pullup_copy_bytes\x18\x0e \x01(\x01R\x0fpullupCopyBytes\x12(\n" +
+	"\x10fixup_copy_bytes\x18\x0f \x01(\x01R\x0efixupCopyBytes\x124\n" +
+	"\x16hardway_register_count\x18\x10 \x01(\x01R\x14hardwayRegisterCount\x120\n" +
+	"\x14failed_marshal_count\x18\x11 \x01(\x01R\x12failedMarshalCount\x12&\n" +
+	"\x0fbad_reply_count\x18\x12 \x01(\x01R\rbadReplyCount\x12(\n" +
+	"\x10nomsg_call_count\x18\x13 \x01(\x01R\x0enomsgCallCount\x12#\n" +
+	"\rmrs_allocated\x18\x14 \x01(\x01R\fmrsAllocated\x12!\n" +
+	"\fmrs_orphaned\x18\x15 \x01(\x01R\vmrsOrphaned\x12(\n" +
+	"\x10local_inv_needed\x18\x16 \x01(\x01R\x0elocalInvNeeded\x12&\n" +
+	"\x0fempty_sendctx_q\x18\x17 \x01(\x01R\remptySendctxQ\x12$\n" +
+	"\rregistrations\x18\x18 \x01(\x01R\rregistrations\x12/\n" +
+	"\x13local_invalidations\x18\x19 \x01(\x01R\x12localInvalidations\x121\n" +
+	"\x14remote_invalidations\x18\x1a \x01(\x01R\x13remoteInvalidations\x12\x18\n" +
+	"\adropped\x18\x1b \x01(\x01R\adropped\x12\x18\n" +
+	"\aignored\x18\x1c \x01(\x01R\aignored\x12\x1e\n" +
+	"\n" +
+	"duplicates\x18\x1d \x01(\x01R\n" +
+	"duplicates\x122\n" +
+	"\n" +
+	"call_sizes\x18\x1e \x03(\v2\x13.rdmad.v1.SizeCountR\tcallSizes\x124\n" +
+	"\vreply_sizes\x18\x1f \x03(\v2\x13.rdmad.v1.SizeCountR\n" +
+	"replySizes\"E\n" +
+	"\tSizeCount\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x01R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x01R\x02to\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x01R\x05count\"\x19\n" +
 	"\x17WatchConnectionsRequest\"\xa0\x02\n" +
 	"\x18WatchConnectionsResponse\x12;\n" +
 	"\x04type\x18\x01 \x01(\x0e2'.rdmad.v1.WatchConnectionsResponse.TypeR\x04type\x12.\n" +
@@ -774,7 +1210,7 @@ func file_rdmad_v1_connection_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_connection_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_rdmad_v1_connection_proto_goTypes = []any{
 	(Connection_State)(0),              // 0: rdmad.v1.Connection.State
 	(WatchConnectionsResponse_Type)(0), // 1: rdmad.v1.WatchConnectionsResponse.Type
@@ -783,29 +1219,34 @@ var file_rdmad_v1_connection_proto_goTypes = []any{
 	(*ListConnectionsResponse)(nil),    // 4: rdmad.v1.ListConnectionsResponse
 	(*GetConnectionRequest)(nil),       // 5: rdmad.v1.GetConnectionRequest
 	(*GetConnectionResponse)(nil),      // 6: rdmad.v1.GetConnectionResponse
-	(*WatchConnectionsRequest)(nil),    // 7: rdmad.v1.WatchConnectionsRequest
-	(*WatchConnectionsResponse)(nil),   // 8: rdmad.v1.WatchConnectionsResponse
-	(*timestamppb.Timestamp)(nil),      // 9: google.protobuf.Timestamp
+	(*TransportStatistics)(nil),        // 7: rdmad.v1.TransportStatistics
+	(*SizeCount)(nil),                  // 8: rdmad.v1.SizeCount
+	(*WatchConnectionsRequest)(nil),    // 9: rdmad.v1.WatchConnectionsRequest
+	(*WatchConnectionsResponse)(nil),   // 10: rdmad.v1.WatchConnectionsResponse
+	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
 }
 var file_rdmad_v1_connection_proto_depIdxs = []int32{
 	0,  // 0: rdmad.v1.Connection.state:type_name -> rdmad.v1.Connection.State
-	9,  // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	11, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
 	2,  // 2: rdmad.v1.ListConnectionsResponse.connections:type_name -> rdmad.v1.Connection
 	2,  // 3: rdmad.v1.GetConnectionResponse.connection:type_name -> rdmad.v1.Connection
-	1,  // 4: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
-	9,  // 5: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
-	2,  // 6: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
-	3,  // 7: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
-	5,  // 8: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
-	7,  // 9: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
-	4,  // 10: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
-	6,  // 11: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
-	8,  // 12: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
-	10, // [10:13] is the sub-list for method output_type
-	7,  // [7:10] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	7,  // 4: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
+	8,  // 5: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
+	8,  // 6: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
+	1,  // 7: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
+	11, // 8: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
+	2,  // 9: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
+	3,  // 10: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
+	5,  // 11: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
+	9,  // 12: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
+	4,  // 13: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
+	6,  // 14: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
+	10, // 15: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
+	13, // [13:16] is the sub-list for method output_type
+	10, // [10:13] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connection_proto_init() }
@@ -819,7 +1260,7 @@ func file_rdmad_v1_connection_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_connection_proto_rawDesc), len(file_rdmad_v1_connection_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -94,13 +94,14 @@ func newConnectionsShow(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.printer().Answer(res, func() *output.Table { return connectionTable(res.GetConnection()) })
+				return a.printer().Answer(res, func() *output.Table { return connectionTable(res) })
 			})
 		},
 	}
 }
 
-func connectionTable(c *rdmadv1.Connection) *output.Table {
+func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
+	c := res.GetConnection()
 	t := &output.Table{Columns: make([]output.Column, 2)}
 	for _, row := range [][2]string{
 		{"id", c.GetId()},
@@ -130,6 +131,9 @@ func connectionTable(c *rdmadv1.Connection) *output.Table {
 		{"errors", count(c.GetErrors())},
 	} {
 		t.Row(row[0], row[1])
+	}
+	if s := res.GetTransport(); s != nil { // not from an older rdmad
+		t.Next = transportTable(s)
 	}
 	return t
 }
