@@ -247,3 +247,30 @@ func TestOverlappingChangesHideTheirPast(t *testing.T) {
 		t.Error("afterwards there should be no overlap")
 	}
 }
+
+// The same in a reply: the directory is being changed by another call, too.
+func TestOverlapHidesWCC(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	before := func(name string) nfsv3.PreOpAttr {
+		t.Helper()
+		r := c.nfs(9, &nfsv3.Mkdir3args{Where: in(root, name), Attributes: noChange()})
+		res, ok := decoded(c, r, nfsv3.ReadMkdir3res).(*nfsv3.Mkdir3res_NFS3_OK)
+		if !ok || attrOf(res.Resok.DirWcc.After) == nil {
+			t.Fatalf("MKDIR: %+v", res)
+		}
+		return res.Resok.DirWcc.Before
+	}
+	if _, there := before("a").(*nfsv3.PreOpAttr_TRUE); !there {
+		t.Error("alone: no attributes from before")
+	}
+	token, _ := x.top.mods.begin()
+	if _, there := before("b").(*nfsv3.PreOpAttr_TRUE); there {
+		t.Error("overlapping: attributes from before")
+	}
+	x.top.mods.end(token)
+	if _, there := before("c").(*nfsv3.PreOpAttr_TRUE); !there {
+		t.Error("alone again: no attributes from before")
+	}
+}

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -346,6 +348,36 @@ func TestHashedSeesChanges(t *testing.T) {
 		got := c.list(root, false, 8192, nothing)
 		if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want))) {
 			t.Fatalf("after %s: %v", name, got)
+		}
+	}
+}
+
+// What is kept is used until the directory changes, and only what was read
+// well after the last change is kept.
+func TestHashedUsesWhatIsKept(t *testing.T) {
+	x := serve(t, options{})
+	h := newHashed(x.Server)
+	x.lister = h
+	c := x.me()
+	root := c.root()
+	c.mkfile(root, "a")
+	snap, err := h.snapshot(x.top)
+	must(t, err)
+	h.keep(snap)
+	if again, err := h.snapshot(x.top); again != snap || err != nil {
+		t.Error("what is kept was not used")
+	}
+	c.mkfile(root, "b")
+	if got := c.list(root, false, 8192, nothing); len(got) != 4 {
+		t.Errorf("an old listing: %v", got)
+	}
+	if now, _ := h.snapshot(x.top); now == snap {
+		t.Error("what is kept was used after a change")
+	}
+	at := time.Unix(1000, 0)
+	for after, want := range map[time.Duration]bool{-time.Hour: false, 0: false, settled: false, settled + 1: true} {
+		if isSettled(unix.Timespec{Sec: 1000}, at.Add(after)) != want {
+			t.Errorf("%v after a change: settled is not %v", after, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -227,5 +228,21 @@ func TestStateMustNotBeExported(t *testing.T) {
 	}
 	if keys, _ := filepath.Glob(filepath.Join(dir, "*/*key*")); len(keys) != 0 {
 		t.Errorf("keys were made: %v", keys)
+	}
+}
+
+// Going up ends at the export, even when a directory is moved out just then.
+func TestGoingUpEndsAtTheRoot(t *testing.T) {
+	x := serve(t, options{})
+	before := openFiles(t)
+	fd, err := unix.Open(filepath.Dir(x.dir), unix.O_PATH|unix.O_CLOEXEC, 0)
+	must(t, err)
+	var st unix.Stat_t
+	if o, err := x.ancestor(fd, &st); !errors.Is(err, errStale) {
+		o.release()
+		t.Errorf("the export's parent: %v", err)
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d descriptors open, %d before", after, before)
 	}
 }

@@ -69,6 +69,11 @@ func (h *hashed) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool
 // the next change: file systems may stamp with a clock that ticks slowly.
 const settled = 50 * time.Millisecond
 
+// isSettled says whether a change from now on would show in a directory's times.
+func isSettled(ctime unix.Timespec, now time.Time) bool {
+	return now.Sub(time.Unix(ctime.Unix())) > settled
+}
+
 // snapshot returns the directory's content, as it is or was during this call.
 func (h *hashed) snapshot(dir *object) (*snapshot, error) {
 	var st unix.Stat_t
@@ -82,7 +87,7 @@ func (h *hashed) snapshot(dir *object) (*snapshot, error) {
 	if err := h.fill(snap, dir); err != nil {
 		return nil, err
 	}
-	if time.Since(time.Unix(st.Ctim.Unix())) > settled {
+	if isSettled(st.Ctim, time.Now()) {
 		h.keep(snap)
 	}
 	return snap, nil
