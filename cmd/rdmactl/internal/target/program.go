@@ -89,11 +89,11 @@ func (t *Target) Explain(ctx context.Context, p Program, timeout time.Duration, 
 	case errors.As(err, &answer):
 		return fmt.Errorf("%s answers %v to %v", t.Address, answer.Stat, p)
 	case errors.As(err, &denied):
-		return fmt.Errorf("%s denied the call (%v)", t.Address, denied)
+		return fmt.Errorf("%s denied the call (%w)", t.Address, denied)
 	case errors.As(err, &peer):
-		return fmt.Errorf("%s refused the call: %v", t.Address, peer)
+		return fmt.Errorf("%s refused the call: %w", t.Address, peer)
 	case errors.As(err, &lost):
-		return fmt.Errorf("%s ended the connection (%v)", t.Address, lost.Reason)
+		return fmt.Errorf("%s ended the connection (%w)", t.Address, lost.Reason)
 	}
 	return fmt.Errorf("%s: %w", t.Address, err)
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,32 +65,21 @@ func reason(address string, timeout time.Duration, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%s: connection refused: nothing listens there", address)
 	case errors.Is(err, rdmacm.ErrUnreachable) && errors.As(err, &errno):
-		return fmt.Errorf("%s: unreachable (%v)", address, errno)
+		return fmt.Errorf("%s: unreachable (%w)", address, errno)
 	case errors.As(err, &rejected):
 		return fmt.Errorf("%s rejected the connection", address)
 	}
-	cause := innermost(err)
-	if errors.Is(cause, io.EOF) || errors.Is(cause, syscall.ECONNRESET) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		return fmt.Errorf("%s hung up on the connection request: is it an RDMA port?", address)
 	}
-	return fmt.Errorf("%s answers, but not as an RDMA port does: is it one? (%v)", address, cause)
+	return fmt.Errorf("%s answers, but not as an RDMA port does: is it one? (%s)", address, cause(address, err))
 }
 
-// innermost is what an error began with.
-func innermost(err error) error {
-	for {
-		var next error
-		switch e := err.(type) {
-		case interface{ Unwrap() error }:
-			next = e.Unwrap()
-		case interface{ Unwrap() []error }:
-			if all := e.Unwrap(); len(all) > 0 {
-				next = all[0]
-			}
-		}
-		if next == nil {
-			return err
-		}
-		err = next
+// cause is what an error says after the address.
+func cause(address string, err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, address+": "); i >= 0 {
+		text = text[i+len(address)+2:]
 	}
+	return text
 }
