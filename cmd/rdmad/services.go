@@ -74,8 +74,10 @@ func (s *service) open(c *config.Service, st *state, log *slog.Logger) error {
 		Path:     c.NFS.Path,
 		ReadOnly: c.NFS.ReadOnly,
 		Squash:   squash,
-		StateDir: st.service(c.Name),
-		Logger:   log,
+
+		AsyncMetadata: c.NFS.AsyncMetadata,
+		StateDir:      st.service(c.Name),
+		Logger:        log,
 	})
 	if err != nil {
 		return err

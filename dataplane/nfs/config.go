@@ -71,10 +71,10 @@ type Config struct {
 	// (see the package comment). IDs of 0 stand for Anonymous.
 	Squash           Squash
 	AnonUID, AnonGID uint32
-	// SyncMetadata writes changes of names and attributes to the disk before
-	// they are answered. Without it they survive the end of rdmad, but not a
-	// power failure.
-	SyncMetadata bool
+	// AsyncMetadata answers changes of names and attributes before they are
+	// on the disk: they survive the end of rdmad, but not a power failure.
+	// RFC 1813 §4.8 wants them there, hence it is off unless asked for.
+	AsyncMetadata bool
 	// MaxOpenFiles bounds the descriptors that are kept open between calls.
 	// 0 stands for a quarter of RLIMIT_NOFILE, at most 4096.
 	MaxOpenFiles int

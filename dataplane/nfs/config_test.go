@@ -120,9 +120,9 @@ func TestWithoutState(t *testing.T) {
 	c.want(1, argsFor(1, root), nfsv3.NFS3ERR_STALE)
 }
 
-// With SyncMetadata, all procedures work as without.
-func TestSyncMetadata(t *testing.T) {
-	x := serve(t, options{}, func(c *Config) { c.SyncMetadata = true })
+// With AsyncMetadata, all procedures work as without.
+func TestAsyncMetadata(t *testing.T) {
+	x := serve(t, options{}, func(c *Config) { c.AsyncMetadata = true })
 	c := x.me()
 	root := c.root()
 	d := c.mkdir(root, "d")

@@ -65,9 +65,9 @@
 // UNSTABLE writes are in the kernel's page cache, DATA_SYNC and FILE_SYNC
 // writes and COMMIT on stable storage, before they are answered. The write
 // verifier is a new one in each Server and after each error that may have
-// lost data. Changes of names and attributes are in the kernel when they are
-// answered: they survive the end of rdmad, and with Config.SyncMetadata the
-// end of the machine. An EXCLUSIVE create keeps its verifier in the file's
+// lost data. Changes of names and attributes are on stable storage when they
+// are answered; with Config.AsyncMetadata they are in the kernel, and survive
+// the end of rdmad but not of the machine. An EXCLUSIVE create keeps its verifier in the file's
 // times. Other calls that must not happen twice are answered from a cache of
 // replies when a client sends them again, within the life of a Server.
 //

@@ -67,9 +67,9 @@ func (o *object) flushAndRelease() {
 }
 
 // syncMetadata makes a change to o, which is a directory or was given new
-// attributes, stable, when configured.
+// attributes, stable, unless configured otherwise.
 func (s *Server) syncMetadata(o *object) error {
-	if !s.cfg.SyncMetadata || (!o.isDir() && o.typ != unix.S_IFREG) {
+	if s.cfg.AsyncMetadata || (!o.isDir() && o.typ != unix.S_IFREG) {
 		return nil
 	}
 	fd, err := o.reader()

@@ -73,6 +73,9 @@ type NFS struct {
 	// Squash says whose rights clients get when rdmad runs as root: none
 	// (their own; the default), root (nobody for root), all (nobody).
 	Squash string `mapstructure:"squash"`
+	// AsyncMetadata answers changes of names and attributes before they are
+	// on the disk.
+	AsyncMetadata bool `mapstructure:"async_metadata"`
 	// TCPListen serves the same over TCP; "" for not at all. Kernel clients
 	// need it for MOUNT.
 	TCPListen string `mapstructure:"tcp_listen"`

@@ -27,7 +27,7 @@ var badInput = []struct{ name, text, want string }{
 	{"unknown without a value", "bogus:\n",
 		"f.yaml:1: bogus: unknown key; known here: connectors, control, listeners, metrics, services, settings, state"},
 	{"unknown in a list", "services:\n  - {name: e, echo: {}}\n  - name: x\n    nfs:\n      paht: /srv\n",
-		"f.yaml:5: services[1].nfs.paht: unknown key; known here: path, read_only, squash, tcp_listen"},
+		"f.yaml:5: services[1].nfs.paht: unknown key; known here: async_metadata, path, read_only, squash, tcp_listen"},
 	{"unknown where there are none", "services: [{name: e, echo: {x: 1}}]",
 		"f.yaml:1: services[0].echo.x: unknown key; there are none here"},
 	{"twice", "metrics: {listen: \"a:1\"}\nmetrics: {listen: \"a:2\"}\n", "f.yaml:2: metrics: already given in line 1"},
