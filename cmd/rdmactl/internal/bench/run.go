@@ -94,11 +94,7 @@ func try(ctx context.Context, t *target.Target, cfg *Config, m *maker) error {
 		return nil
 	}
 	p := target.Program{Number: m.call.Program, Version: m.call.Version}
-	err = t.Explain(ctx, p, cfg.Timeout, err)
-	if errors.As(err, new(*target.NotServedError)) && cfg.Op != Null {
-		err = fmt.Errorf("%w: op null would do", err)
-	}
-	return err
+	return t.Explain(ctx, p, cfg.Timeout, err)
 }
 
 // measure runs a worker for each call in flight.
