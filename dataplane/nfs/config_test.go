@@ -120,9 +120,9 @@ func TestWithoutState(t *testing.T) {
 	c.want(1, argsFor(1, root), nfsv3.NFS3ERR_STALE)
 }
 
-// With AsyncMetadata, all procedures work as without.
-func TestAsyncMetadata(t *testing.T) {
-	x := serve(t, options{}, func(c *Config) { c.AsyncMetadata = true })
+// Without AsyncMetadata, all procedures work as with it.
+func TestSyncMetadata(t *testing.T) {
+	x := serve(t, options{}, func(c *Config) { c.AsyncMetadata = false })
 	c := x.me()
 	root := c.root()
 	d := c.mkdir(root, "d")

@@ -94,14 +94,15 @@ func serve(t testing.TB, opt options, change ...func(*Config)) *export {
 	return serveIn(t, tempDir(t), opt, change...)
 }
 
-// serveIn starts a server over a new directory in base.
+// serveIn starts a server over a new directory in base. It leaves names and
+// attributes to the kernel, as tests make many; TestSyncMetadata does not.
 func serveIn(t testing.TB, base string, opt options, change ...func(*Config)) *export {
 	t.Helper()
 	x := &export{t: t, dir: filepath.Join(base, "export"), opt: opt, mem: &buffers{}}
 	if err := os.Mkdir(x.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	x.cfg = Config{Path: x.dir, StateDir: stateDir, Logger: slog.New(slog.DiscardHandler)}
+	x.cfg = Config{Path: x.dir, StateDir: stateDir, AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&x.cfg)
 	}
