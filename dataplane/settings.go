@@ -63,21 +63,17 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings) Effect {
 	return e
 }
 
-// limits are what a peer told at connect, as far as it shows in what is in
-// force.
+// limits are what the two sides told each other at connect. Sizes are in
+// bytes.
 type limits struct {
-	receive        uint32 // the peer's, in bytes; 0 when it isn't the limit
-	noInvalidation bool   // not agreed at connect
+	bound        uint32 // of our Sends on this connection
+	receive      uint32 // what the peer takes; it may be more
+	invalidation bool   // the peer's STags may be invalidated
 }
 
 func (c *conn) peerLimits() limits {
-	var l limits
-	info, s := c.rc.Info(), c.settings.Load()
-	if info.InlineSend < s.InlineSendMax {
-		l.receive = info.InlineSend
-	}
-	l.noInvalidation = s.RemoteInvalidationUse && !info.RemoteInvalidation
-	return l
+	i := c.rc.Info()
+	return limits{bound: i.PeerReceive, receive: i.PeerReceiveSize, invalidation: i.PeerRemoteInvalidation}
 }
 
 // outcome folds what becomes of each key to the weakest, with the reasons of
@@ -89,8 +85,12 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 		worst = max(worst, o)
 		reasons = append(reasons, fmt.Sprintf(format, args...))
 	}
-	if keys.Has(KeyInlineSendMax) && peer.receive > 0 && peer.receive < now.InlineSendMax {
-		note(Applied, "inline.send_max: the peer receives at most %d bytes", peer.receive)
+	if keys.Has(KeyInlineSendMax) && now.InlineSendMax > peer.bound {
+		if peer.receive > peer.bound {
+			note(PendingReconnect, "inline.send_max: the peer was told %d bytes at connect", peer.bound)
+		} else {
+			note(Applied, "inline.send_max: the peer receives at most %d bytes", peer.receive)
+		}
 	}
 	if keys.Has(KeyInlineReceiveSize) && now.InlineReceiveSize != atConnect.InlineReceiveSize {
 		note(PendingReconnect, "inline.receive_size: version 1 fixes it at connect, %d bytes here", atConnect.InlineReceiveSize)
@@ -98,11 +98,12 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 	if keys.Has(KeyRemoteInvalidationAccept) && now.RemoteInvalidationAccept != atConnect.RemoteInvalidationAccept {
 		note(PendingReconnect, "remote_invalidation.accept: version 1 fixes it at connect, %s here", onOff(atConnect.RemoteInvalidationAccept))
 	}
-	if keys.Has(KeyRemoteInvalidationUse) && now.RemoteInvalidationUse && peer.noInvalidation {
-		if atConnect.RemoteInvalidationAccept {
-			note(Unsupported, "remote_invalidation.use: the peer did not offer it")
-		} else {
+	if keys.Has(KeyRemoteInvalidationUse) && now.RemoteInvalidationUse {
+		switch {
+		case !atConnect.RemoteInvalidationAccept:
 			note(Unsupported, "remote_invalidation.use: remote_invalidation.accept was off at connect")
+		case !peer.invalidation:
+			note(Unsupported, "remote_invalidation.use: the peer did not offer it")
 		}
 	}
 	return worst, strings.Join(reasons, "; ")

@@ -15,6 +15,8 @@ func everything(keys Keys) ChangedFunc { return func(ConnKey) Keys { return keys
 
 func TestOutcomes(t *testing.T) {
 	at := rpcrdma.DefaultSettings()
+	kernel := limits{bound: 4096, receive: 4096, invalidation: true}
+	plain := limits{bound: 4096, receive: 4096}
 	for _, c := range []struct {
 		name   string
 		keys   Keys
@@ -26,9 +28,12 @@ func TestOutcomes(t *testing.T) {
 	}{
 		{name: "send_max", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 }, want: Applied},
 		{name: "send_max over the peer's", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 },
-			peer: limits{receive: 2048}, want: Applied, reason: "inline.send_max: the peer receives at most 2048 bytes"},
+			peer: limits{bound: 2048, receive: 2048}, want: Applied, reason: "inline.send_max: the peer receives at most 2048 bytes"},
 		{name: "send_max under the peer's", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 },
-			peer: limits{receive: 2048}, want: Applied},
+			peer: limits{bound: 2048, receive: 2048}, want: Applied},
+		{name: "send_max over what was told", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 },
+			peer: limits{bound: 4096, receive: 16384}, want: PendingReconnect, reason: "inline.send_max: the peer was told 4096 bytes at connect"},
+		{name: "send_max up to what was told", keys: KeyInlineSendMax, peer: limits{bound: 4096, receive: 16384}, want: Applied},
 		{name: "receive_size", keys: KeyInlineReceiveSize, change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 },
 			want: PendingReconnect, reason: "inline.receive_size: version 1 fixes it at connect, 4096 bytes here"},
 		{name: "receive_size as it is", keys: KeyInlineReceiveSize, want: Applied},
@@ -36,20 +41,23 @@ func TestOutcomes(t *testing.T) {
 		{name: "accept", keys: KeyRemoteInvalidationAccept, change: func(s *rpcrdma.Settings) { s.RemoteInvalidationAccept = false },
 			want: PendingReconnect, reason: "remote_invalidation.accept: version 1 fixes it at connect, on here"},
 		{name: "use", keys: KeyRemoteInvalidationUse, want: Applied},
-		{name: "use, not offered", keys: KeyRemoteInvalidationUse, peer: limits{noInvalidation: true},
+		{name: "use, not offered", keys: KeyRemoteInvalidationUse, peer: plain,
 			want: Unsupported, reason: "remote_invalidation.use: the peer did not offer it"},
-		{name: "use, not accepted", keys: KeyRemoteInvalidationUse, peer: limits{noInvalidation: true},
+		{name: "use, not accepted", keys: KeyRemoteInvalidationUse, peer: plain,
 			at:   func(s *rpcrdma.Settings) { s.RemoteInvalidationAccept = false },
 			want: Unsupported, reason: "remote_invalidation.use: remote_invalidation.accept was off at connect"},
-		{name: "use off, not offered", keys: KeyRemoteInvalidationUse, peer: limits{noInvalidation: true},
+		{name: "use off, not offered", keys: KeyRemoteInvalidationUse, peer: plain,
 			change: func(s *rpcrdma.Settings) { s.RemoteInvalidationUse = false }, want: Applied},
 		{name: "the rest", keys: KeyDDPMinChunk | KeyCreditsMax | KeyCreditsMin | KeyCreditsPolicy, want: Applied},
 		{name: "folded", keys: KeyInlineSendMax | KeyInlineReceiveSize | KeyRemoteInvalidationUse,
-			change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 1024 }, peer: limits{noInvalidation: true},
+			change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 1024 }, peer: plain,
 			want: Unsupported, reason: "inline.receive_size: version 1 fixes it at connect, 4096 bytes here; " +
 				"remote_invalidation.use: the peer did not offer it"},
 	} {
 		now, then := at, at
+		if c.peer == (limits{}) {
+			c.peer = kernel
+		}
 		if c.change != nil {
 			c.change(&now)
 		}

@@ -56,7 +56,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	if cfg.Settings != nil {
 		s = *cfg.Settings
 	}
-	s.InlineReceiveSize = receiveSize(&s)
+	s.InlineReceiveSize = tellable(s.InlineReceiveSize)
 	host, err := r.listener.host(r.id.Device())
 	if err != nil {
 		return nil, err
@@ -76,6 +76,8 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	c := &Conn{resp: resp, done: make(chan struct{}), info: Info{
 		Local: r.id.LocalAddr(), Peer: r.id.RemoteAddr(),
 		Provider: r.listener.provider.Name(), RPCVersion: 1, Since: time.Now(),
+		PeerReceiveSize:        peer.ReceiveSize,
+		PeerRemoteInvalidation: peer.RemoteInvalidation && r.id.Device().Attr().SendInvalidate,
 	}}
 	if err = r.id.Accept(ctx, r.param(told)); err == nil {
 		c.info.ConnectTime, c.info.Since = time.Since(c.info.Since), time.Now()
@@ -123,7 +125,7 @@ func (c *Conn) SetSettings(s *Settings) { c.resp.SetSettings(s) }
 // Info is what is in force now.
 func (c *Conn) Info() Info {
 	i, s := c.info, c.resp.State()
-	i.InlineSend, i.InlineReceive = s.InlineSend, s.InlineReceive
+	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
 	i.LastActive = s.LastActive
 	return i

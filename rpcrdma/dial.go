@@ -55,23 +55,24 @@ func dial(ctx context.Context, p rdmacm.Provider, id rdmacm.ID, cfg DialConfig) 
 	if cfg.Settings != nil {
 		s = *cfg.Settings
 	}
-	s.InlineReceiveSize = receiveSize(&s)
+	s.InlineReceiveSize = tellable(s.InlineReceiveSize)
 	host, err := transport.NewHost(transport.HostConfig{
 		Device: id.Device(), Role: transport.RoleRequester, MemoryLimit: cfg.MemoryLimit, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	req, err := transport.NewRequester(host, id, &s)
+	// Without windows a peer has nothing to invalidate.
+	accepts := s.RemoteInvalidationAccept && id.Device().Attr().MemWindowType2B
+	told := privateData(&s, accepts)
+	req, err := transport.NewRequester(host, id, &s, told.SendSize)
 	if err != nil {
 		host.Close()
 		return nil, err
 	}
-	// Without windows a peer has nothing to invalidate.
-	accepts := s.RemoteInvalidationAccept && id.Device().Attr().MemWindowType2B
 	began := time.Now()
 	err = id.Connect(ctx, rdmacm.ConnParam{
-		PrivateData:        privateData(&s, accepts).Append(nil),
+		PrivateData:        told.Append(nil),
 		ResponderResources: readsIn(id.Device()),
 	})
 	peer, _ := wire.ParsePrivateData(id.Peer().PrivateData)
@@ -85,8 +86,10 @@ func dial(ctx context.Context, p rdmacm.Provider, id rdmacm.ID, cfg DialConfig) 
 	}
 	return &Client{host: host, req: req, info: Info{
 		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: p.Name(), RPCVersion: 1,
-		RemoteInvalidation: accepts && peer.RemoteInvalidation,
-		Since:              time.Now(), ConnectTime: time.Since(began),
+		RemoteInvalidation:     accepts && peer.RemoteInvalidation,
+		PeerRemoteInvalidation: peer.RemoteInvalidation,
+		PeerReceiveSize:        peer.ReceiveSize,
+		Since:                  time.Now(), ConnectTime: time.Since(began),
 	}}, nil
 }
 
@@ -110,8 +113,8 @@ func (c *Client) SetSettings(s *Settings) { c.req.SetSettings(s) }
 // Info is what is in force now.
 func (c *Client) Info() Info {
 	i, s := c.info, c.req.State()
-	i.InlineSend, i.InlineReceive, i.CreditsGranted = s.InlineSend, s.InlineReceive, s.CreditsGranted
-	i.LastActive = s.LastActive
+	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
+	i.CreditsGranted, i.LastActive = s.CreditsGranted, s.LastActive
 	return i
 }
 

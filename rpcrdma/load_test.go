@@ -11,6 +11,10 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -142,7 +146,7 @@ func TestSettingsUnderLoad(t *testing.T) {
 
 // TestSettingsInForce: what Info tells follows the settings at once.
 func TestSettingsInForce(t *testing.T) {
-	b := newBed(t, providers[0].make(t), bedConfig{})
+	b := newBed(t, providers[0].make(t), bedConfig{settings: func(s *rpcrdma.Settings) { s.InlineSendMax = 6000 }})
 	c, conn := b.dial(func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 })
 	call := func() {
 		t.Helper()
@@ -151,25 +155,49 @@ func TestSettingsInForce(t *testing.T) {
 		}
 	}
 	call()
-	if i := conn.Info(); i.InlineSend != 4096 || i.InlineReceive != 4096 || i.CreditsGranted != 64 || !i.RemoteInvalidation || i.Provider != "loopback" || i.RPCVersion != 1 {
+	if i := conn.Info(); i.InlineSend != 5120 || i.InlineReceive != 4096 || i.CreditsGranted != 64 || !i.RemoteInvalidation || i.Provider != "loopback" || i.RPCVersion != 1 {
 		t.Errorf("%+v", i)
 	}
 	invalidated := conn.Stats().SendsWithInvalidate
 	if invalidated == 0 {
 		t.Error("no Send With Invalidate")
 	}
+	// What was told at connect, in steps of 1 KiB, bounds Sends for good.
 	s := rpcrdma.DefaultSettings()
 	s.InlineSendMax, s.CreditsMax, s.RemoteInvalidationUse = 1<<20, 128, false
 	conn.SetSettings(&s)
+	c.SetSettings(&s)
 	call()
-	if i := conn.Info(); i.InlineSend != 8192 || i.CreditsGranted != 128 || i.RemoteInvalidation {
+	if i := conn.Info(); i.InlineSend != 5120 || i.PeerReceive != 5120 || i.PeerReceiveSize != 8192 || !i.PeerRemoteInvalidation || i.CreditsGranted != 128 || i.RemoteInvalidation {
 		t.Errorf("%+v", i)
 	}
 	if n := conn.Stats().SendsWithInvalidate; n != invalidated {
 		t.Errorf("%d Sends With Invalidate, %d before", n, invalidated)
 	}
-	if got := c.Info().CreditsGranted; got != 128 {
-		t.Errorf("client: granted %d", got)
+	if i := c.Info(); i.CreditsGranted != 128 || i.InlineSend != 4096 || i.PeerReceive != 4096 || i.PeerReceiveSize != 4096 {
+		t.Errorf("client: %+v", i)
+	}
+	s.InlineSendMax = 1500
+	conn.SetSettings(&s)
+	if i := conn.Info(); i.InlineSend != 1500 || i.PeerReceive != 5120 {
+		t.Errorf("%+v", i)
+	}
+}
+
+// TestSendsAsTold: a kernel client posts receives of what it was told that we
+// send. A limit that rises above that later changes nothing for it.
+func TestSendsAsTold(t *testing.T) {
+	b := newBed(t, providers[0].make(t), bedConfig{settings: func(s *rpcrdma.Settings) { s.InlineSendMax, s.InlineReceiveSize = 2048, 8192 }})
+	r := b.dialRaw(wire.PrivateData{SendSize: 8192, ReceiveSize: 8192}.Append(nil))
+	conn := <-b.conns
+	s := b.settings
+	s.InlineSendMax = 8192
+	conn.SetSettings(&s)
+	args := xdr.AppendOpaque(nil, make([]byte, 3000))
+	reply := r.memory(8192, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+	h := rpcrdma1.Header{XID: 1, HasReply: true, Reply: rpcrdma1.WriteChunk{segment(reply, 0, 8192)}}
+	if got, _ := r.exchange(message(h, procEcho, args...)); got.Proc != rpcrdma1.NoMsg {
+		t.Errorf("%+v", got)
 	}
 }
 

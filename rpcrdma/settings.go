@@ -58,29 +58,35 @@ type Info struct {
 	// InlineSend is the most of one Send that we make, InlineReceive of one
 	// that we take.
 	InlineSend, InlineReceive uint32
-	CreditsGranted            uint32
+	// PeerReceive bounds InlineSend while the connection lives: the smaller of
+	// what the peer takes in one Send and of what it was told that we make.
+	// PeerReceiveSize is the former alone, which bounds the next connection.
+	PeerReceive, PeerReceiveSize uint32
+	CreditsGranted               uint32
 	// RemoteInvalidation: both sides agreed at connect, and its use is on.
 	RemoteInvalidation bool
-	Since              time.Time
+	// PeerRemoteInvalidation: the peer said at connect that its STags may be
+	// invalidated, and the device can do so.
+	PeerRemoteInvalidation bool
+	Since                  time.Time
 	// ConnectTime is how long the connecting took, LastActive when the
 	// connection last did something.
 	ConnectTime time.Duration
 	LastActive  time.Time
 }
 
-// receiveSize is the receive size that private data can say: settings are in
-// bytes, private data in KiB.
-func receiveSize(s *Settings) uint32 {
-	n := min(max(s.InlineReceiveSize, wire.MinSize), wire.MaxSize)
-	return n / wire.SizeUnit * wire.SizeUnit
+// tellable is the size that private data can say: settings are in bytes,
+// private data in KiB.
+func tellable(n uint32) uint32 {
+	return min(max(n, wire.MinSize), wire.MaxSize) / wire.SizeUnit * wire.SizeUnit
 }
 
 // privateData is what we tell the peer at connect (RFC 8797).
 func privateData(s *Settings, accepts bool) wire.PrivateData {
 	return wire.PrivateData{
 		RemoteInvalidation: accepts,
-		SendSize:           s.InlineSendMax,
-		ReceiveSize:        receiveSize(s),
+		SendSize:           tellable(s.InlineSendMax),
+		ReceiveSize:        tellable(s.InlineReceiveSize),
 	}
 }
 

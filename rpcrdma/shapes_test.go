@@ -198,18 +198,20 @@ func TestSeveralItems(t *testing.T) {
 func TestLimitRisesDuringCall(t *testing.T) {
 	h := newBlocking()
 	b := newBed(t, providers[0].make(t), bedConfig{handler: h, settings: func(s *rpcrdma.Settings) {
-		s.InlineReceiveSize, s.InlineSendMax = 8192, 1024
+		s.InlineReceiveSize, s.InlineSendMax = 8192, 8192
 	}})
 	r := b.dialRaw(wire.PrivateData{SendSize: 8192, ReceiveSize: 8192}.Append(nil))
 	conn := <-b.conns
 	data := r.memory(5000, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+	s := b.settings
+	s.InlineSendMax = 1024
+	conn.SetSettings(&s)
 	head := rpcrdma1.Header{XID: 1, Writes: []rpcrdma1.WriteChunk{nil}}
 	for i := range 200 {
 		head.Writes[0] = append(head.Writes[0], segment(data, i*25, 25))
 	}
 	r.post(message(head, procRead, binary.BigEndian.AppendUint64(nil, 5000<<32|3)...))
 	<-h.entered
-	s := b.settings
 	s.InlineSendMax = 8192
 	conn.SetSettings(&s)
 	close(h.release)

@@ -164,7 +164,7 @@ func (m *responderModel) checkAnswer(c *Call) {
 	for _, p := range a.Inline {
 		n += p.Len
 	}
-	if limit := int(max(m.r.SendLimit(), min(m.r.cfg.ToldSend, m.r.cfg.PeerReceive))); n > limit {
+	if limit := int(m.r.PeerReceive()); n > limit {
 		m.t.Fatalf("sends %d bytes, limit %d", n, limit)
 	}
 	if a.Header.Credits == 0 {
@@ -290,7 +290,7 @@ func FuzzRequester(f *testing.F) {
 		s := &script{data}
 		settings := DefaultSettings()
 		m := &requesterModel{t: t, s: s}
-		m.r = NewRequester(RequesterConfig{Receive: 4096, MaxReceives: 64, Settings: &settings})
+		m.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 1024 + uint32(s.byte())*16, MaxReceives: 64, Settings: &settings})
 		m.run(m.r.Start(nil))
 		m.r.Connected(1024+uint32(s.byte())*16, 1024+uint32(s.byte())*16)
 		for s.more() && !m.dead {

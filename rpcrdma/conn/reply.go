@@ -64,7 +64,7 @@ func (r *Responder) shape(h *rpcrdma1.Header, streamLen int, items []chunk.Item)
 	if h.HasReply && uint64(n) <= chunk.Capacity(h.Reply) && header <= limit {
 		return true, true
 	}
-	return false, header+n <= int(min(r.cfg.ToldSend, r.cfg.PeerReceive))
+	return false, header+n <= int(r.PeerReceive())
 }
 
 // useChunks marks the items of at least least bytes that fit the write chunk

@@ -32,6 +32,9 @@ const maxWaiting = 4096
 type RequesterConfig struct {
 	// Receive is the size of our receives.
 	Receive uint32
+	// ToldSend is the most that the peer is told that we send. Its receives
+	// may be no larger.
+	ToldSend uint32
 	// MaxReceives is the most receives that the queue pair can hold.
 	MaxReceives int
 	// FirstXID is where XIDs start; random.
@@ -112,7 +115,11 @@ func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
 }
 
 // SendLimit is the most bytes of one Send now.
-func (r *Requester) SendLimit() uint32 { return min(r.settings.InlineSendMax, r.peerReceive) }
+func (r *Requester) SendLimit() uint32 { return min(r.settings.InlineSendMax, r.PeerReceive()) }
+
+// PeerReceive is the most bytes of one Send that the peer has receives for,
+// whatever the settings become.
+func (r *Requester) PeerReceive() uint32 { return min(r.cfg.ToldSend, r.peerReceive) }
 
 // ReplyLimit is the most bytes of one Send of the peer.
 func (r *Requester) ReplyLimit() uint32 { return min(r.cfg.Receive, r.peerSend) }

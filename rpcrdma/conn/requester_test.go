@@ -16,7 +16,7 @@ func TestRequesterTranscripts(t *testing.T) {
 
 // requesterPlayer plays transcripts on a Requester.
 //
-//	start [receive= peer= makes= KEY=VALUE...]    settings as in set
+//	start [receive= told= peer= makes= KEY=VALUE...]    settings as in set
 //	call NAME stream=BYTES [item=POS:LEN]... [max=BYTES] [result=BYTES]...
 //	message HEADER [answer=XID] [call=XID] [inv=RKEY]
 //	fenced NAME
@@ -45,7 +45,7 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.calls, p.names = make(map[string]*Outgoing), make(map[*Outgoing]string)
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
-			Receive: uint32(option(t, o, "receive", 4096)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
+			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
 		})
 		acts := p.r.Start(nil)
 		p.r.Connected(uint32(option(t, o, "peer", 4096)), uint32(option(t, o, "makes", 4096)))
@@ -177,7 +177,7 @@ func (p *requesterPlayer) outcome(o *Outgoing) string {
 // TestXIDsInUse: an XID is not given twice while a call has it.
 func TestXIDsInUse(t *testing.T) {
 	s := DefaultSettings()
-	r := NewRequester(RequesterConfig{Receive: 4096, MaxReceives: 100, FirstXID: ^uint32(0) - 1, Settings: &s})
+	r := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: ^uint32(0) - 1, Settings: &s})
 	acts := r.Start(nil)
 	r.Posted(acts[0].N, acts[0].N, nil)
 	r.Connected(4096, 4096)

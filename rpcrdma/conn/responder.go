@@ -10,8 +10,8 @@ import (
 type ResponderConfig struct {
 	// PeerReceive is the most that the peer takes in one Send.
 	PeerReceive uint32
-	// ToldSend is the most that the peer was told that we send. Its calls rely
-	// on that: they offer no reply chunk for what fits.
+	// ToldSend is the most that the peer was told that we send. Its receives
+	// may be no larger, and its calls offer no reply chunk for what fits.
 	ToldSend uint32
 	// PeerInvalidates says that both sides agreed at connect that replies may
 	// invalidate the peer's STags.
@@ -102,8 +102,12 @@ func (r *Responder) wantReceives(acts []Action) []Action {
 // SendLimit is the most bytes of one Send now, unless a caller offered too
 // little for less.
 func (r *Responder) SendLimit() uint32 {
-	return min(r.settings.InlineSendMax, r.cfg.PeerReceive)
+	return min(r.settings.InlineSendMax, r.PeerReceive())
 }
+
+// PeerReceive is the most bytes of one Send that the peer has receives for,
+// whatever the settings become.
+func (r *Responder) PeerReceive() uint32 { return min(r.cfg.ToldSend, r.cfg.PeerReceive) }
 
 // Invalidates says whether replies may invalidate the peer's STags now.
 func (r *Responder) Invalidates() bool {

@@ -28,10 +28,10 @@ type Requester struct {
 
 var _ role = (*Requester)(nil)
 
-// NewRequester makes the queues of a connection to be made and posts nothing
-// yet. Connected sets it up once the peer's limits are known and before the
-// first call; Abandon frees it if the connection never comes up.
-func NewRequester(h *Host, id rdmacm.ID, s *conn.Settings) (*Requester, error) {
+// NewRequester makes the queues of a connection to be made and posts its first
+// receives; toldSend is the most that the peer is told that we send, in bytes.
+// Start runs it once the connection is up; Abandon frees it if it never is.
+func NewRequester(h *Host, id rdmacm.ID, s *conn.Settings, toldSend uint32) (*Requester, error) {
 	l, err := newLink(h, id, s.InlineReceiveSize)
 	if err != nil {
 		return nil, err
@@ -40,6 +40,7 @@ func NewRequester(h *Host, id rdmacm.ID, s *conn.Settings) (*Requester, error) {
 	l.role = r
 	r.core = conn.NewRequester(conn.RequesterConfig{
 		Receive:     s.InlineReceiveSize,
+		ToldSend:    toldSend,
 		MaxReceives: l.maxReceives(),
 		FirstXID:    rand.Uint32(),
 		Settings:    s,
@@ -130,6 +131,7 @@ func (r *Requester) State() State {
 	defer r.mu.Unlock()
 	return State{
 		InlineSend:     r.core.SendLimit(),
+		PeerReceive:    r.core.PeerReceive(),
 		InlineReceive:  uint32(r.rq.size),
 		CreditsGranted: r.core.Granted(),
 		Busy:           r.inCalls,

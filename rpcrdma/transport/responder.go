@@ -125,6 +125,7 @@ func (r *Responder) Err() error { return r.err() }
 // State is what is in force on a connection now; sizes are in bytes.
 type State struct {
 	InlineSend, InlineReceive uint32
+	PeerReceive               uint32 // what bounds InlineSend
 	CreditsGranted            uint32
 	RemoteInvalidation        bool
 	Busy                      int // calls in progress
@@ -137,6 +138,7 @@ func (r *Responder) State() State {
 	defer r.mu.Unlock()
 	return State{
 		InlineSend:         r.core.SendLimit(),
+		PeerReceive:        r.core.PeerReceive(),
 		InlineReceive:      uint32(r.rq.size),
 		CreditsGranted:     r.core.Granted(),
 		RemoteInvalidation: r.core.Invalidates(),
