@@ -218,6 +218,7 @@ func (l *listener) handshake(req *rpcrdma.Request) (*conn, error) {
 	rc, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler:  l.handler,
 		Settings: c.atConnect,
+		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),
 	})
 	if err != nil {
 		l.d.unreserve()

@@ -70,6 +70,7 @@ type bedConfig struct {
 	settings func(*rpcrdma.Settings) // of the listener's side
 	memory   int64
 	timeout  time.Duration
+	log      *slog.Logger // of the listener's connections
 }
 
 func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
@@ -90,7 +91,7 @@ func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
 		cfg.settings(&b.settings)
 	}
 	var accepting sync.WaitGroup
-	accepting.Go(func() { b.accept(cfg.handler) })
+	accepting.Go(func() { b.accept(cfg) })
 	t.Cleanup(func() {
 		l.Close()
 		accepting.Wait()
@@ -108,7 +109,7 @@ func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
 	return b
 }
 
-func (b *bed) accept(h oncrpc.Handler) {
+func (b *bed) accept(cfg bedConfig) {
 	for {
 		req, err := b.l.Accept(b.ctx)
 		if err != nil {
@@ -118,7 +119,7 @@ func (b *bed) accept(h oncrpc.Handler) {
 			return
 		}
 		s := b.settings
-		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: h, Settings: &s})
+		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Settings: &s, Logger: cfg.log})
 		if err != nil {
 			b.t.Errorf("accept: %v", err)
 			continue

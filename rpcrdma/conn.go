@@ -25,8 +25,10 @@ type ConnConfig struct {
 	Handler oncrpc.Handler
 	// Settings at the start; nil is DefaultSettings.
 	Settings *Settings
-	// Logger takes the line about the connection's end when it was not
-	// orderly; nil logs nothing, the owner has Err.
+	// Logger takes a line that names the peer and the reason when messages of
+	// the peer are refused or dropped: soon after the first, then at most once
+	// a minute, and at the end. Nil logs nothing. Of the end itself the owner
+	// learns from Err.
 	Logger *slog.Logger
 }
 
@@ -68,6 +70,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		PeerReceive:     peer.ReceiveSize,
 		ToldSend:        told.SendSize,
 		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
+		Logger:          cfg.Logger,
 	})
 	if err != nil {
 		r.listener.leave()
@@ -88,7 +91,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		r.listener.leave()
 		return nil, err
 	}
-	go c.watch(r.listener, cfg.Logger)
+	go c.watch(r.listener)
 	return c, nil
 }
 
@@ -109,11 +112,8 @@ type Conn struct {
 }
 
 // watch waits for the end.
-func (c *Conn) watch(l *Listener, log *slog.Logger) {
+func (c *Conn) watch(l *Listener) {
 	<-c.resp.Done()
-	if err := c.resp.Err(); err != nil && log != nil {
-		log.Warn("connection failed", "error", err)
-	}
 	l.leave()
 	close(c.done)
 }

@@ -32,6 +32,9 @@ const (
 	// Take asks a requester's caller to copy Body, the reply that came inline,
 	// for Out; it is valid until the next action.
 	Take
+	// Report tells a responder's caller, for the log, that a message of the
+	// peer was refused or dropped because of Err.
+	Report
 	// Disconnect asks to end the connection in order, after everything before.
 	Disconnect
 	// Fail asks to end the connection because of Err.

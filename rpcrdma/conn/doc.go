@@ -25,6 +25,29 @@ var (
 	ErrInvalidated = errors.New("conn: peer invalidated memory of another call")
 )
 
+// Reasons that Report carries, besides those of packages chunk, oncrpc and
+// rpcrdma1.
+var (
+	// ErrDuplicate means that a call with this XID is in progress.
+	ErrDuplicate = errors.New("conn: a call with this XID is in progress")
+	// ErrUncalled means that a message answers or acknowledges nothing of ours.
+	ErrUncalled = errors.New("conn: answers or acknowledges nothing of ours")
+	// ErrDisabled means that the message needs an extension that is off.
+	ErrDisabled = errors.New("conn: header type of an extension that is off")
+	// ErrMessageChunk means that the header type and the read list disagree on
+	// where the RPC message is.
+	ErrMessageChunk = errors.New("conn: header type and position-zero chunk disagree")
+	// ErrXID means that the XIDs of transport header and RPC message differ,
+	// or that there is no RPC message.
+	ErrXID = errors.New("conn: XID of the RPC message is not the transport header's")
+	// ErrChunkInHeader means that a read chunk lies in the RPC header.
+	ErrChunkInHeader = errors.New("conn: read chunk inside of the RPC header")
+	// ErrReplyTooLong means that the peer offered too little for the reply.
+	ErrReplyTooLong = errors.New("conn: reply longer than inline and chunks allow")
+	// ErrNoMemory means that we had no memory for the call's chunks.
+	ErrNoMemory = errors.New("conn: no memory for the call's chunks")
+)
+
 // Bounds of what a peer can make us hold.
 const (
 	// MaxMessage is the most bytes of one message in chunks: a payload of

@@ -127,6 +127,10 @@ func (m *responderModel) run(acts []Action) {
 		case Send:
 			m.checkAnswer(a.Call)
 			m.sending = append(m.sending, a.Call)
+		case Report:
+			if a.Err == nil {
+				m.t.Fatal("refuses without a reason")
+			}
 		case Disconnect:
 			if len(m.fetching)+len(m.delivered) > 0 {
 				m.t.Fatal("disconnects with calls in progress")

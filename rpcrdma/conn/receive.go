@@ -20,10 +20,10 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 		return r.fail(ErrBacklog, acts)
 	}
 	n, err := c.header.Decode(msg)
-	if r.ignorable(c, err, msg[n:]) {
+	if why := r.ignorable(c, err, msg[n:]); why != nil {
 		r.free = append(r.free, c)
 		r.grants.Repost()
-		return append(acts, Action{Kind: Repost, Recv: recv})
+		return append(acts, Action{Kind: Repost, Recv: recv}, Action{Kind: Report, Err: why})
 	}
 	if err := r.grants.Call(); err != nil {
 		return r.fail(err, acts)
@@ -38,38 +38,38 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 	case r.draining:
 		return r.drop(c, acts)
 	case errors.Is(err, rpcrdma1.ErrVersion):
-		return r.refuse(c, rpcrdma1.ErrVers, acts)
+		return r.refuse(c, rpcrdma1.ErrVers, err, acts)
 	case err != nil:
-		return r.refuse(c, rpcrdma1.ErrChunk, acts)
+		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
 	case r.live(c.XID):
 		r.Counters.Duplicates++ // its sender gets the one answer
-		return r.drop(c, acts)
+		return r.drop(c, append(acts, Action{Kind: Report, Err: ErrDuplicate}))
 	}
 	r.Counters.Calls++
 	r.xids, c.tracked = append(r.xids, c.XID), true
 	return r.begin(c, msg[n:], acts)
 }
 
-// ignorable says whether a message is no call and gets no answer.
-func (r *Responder) ignorable(c *Call, err error, body []byte) bool {
+// ignorable says why a message is no call and gets no answer; nil if it is one.
+func (r *Responder) ignorable(c *Call, err error, body []byte) error {
 	if errors.Is(err, rpcrdma1.ErrShort) {
 		r.Counters.Dropped++
-		return true
+		return err
 	}
 	// The error type's number is the same in all versions, and an error is
 	// never answered. DONE acknowledges nothing while replies carry no read
 	// chunks (RFC 8166 §4.4: ignored).
 	if p := c.header.Proc; p == rpcrdma1.Error || (p == rpcrdma1.Done && err == nil) {
 		r.Counters.Ignored++
-		return true
+		return ErrUncalled
 	}
 	if err == nil && c.header.Proc == rpcrdma1.Msg {
 		if _, mtype, ok := oncrpc.MessageType(body); ok && mtype == oncrpc.MsgReply {
 			r.Counters.Ignored++
-			return true
+			return ErrUncalled
 		}
 	}
-	return false
+	return nil
 }
 
 // drop drops a call without an answer.
@@ -82,8 +82,8 @@ func (r *Responder) drop(c *Call, acts []Action) []Action {
 // begin takes a call with a sound header: its chunks are checked, fetched if
 // there are any to read, and it is delivered.
 func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
-	if !r.checkShape(c, body) {
-		return r.refuse(c, rpcrdma1.ErrChunk, acts)
+	if err := r.checkShape(c, body); err != nil {
+		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
 	}
 	c.rkey, c.onlyRKey = onlyHandle(&c.header)
 	c.stream = body
@@ -96,26 +96,31 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 
 // checkShape checks what can be checked before anything is fetched: type
 // against lists, segments against limits.
-func (r *Responder) checkShape(c *Call, body []byte) bool {
+func (r *Responder) checkShape(c *Call, body []byte) error {
 	h := &c.header
 	if h.Proc != rpcrdma1.Msg && h.Proc != rpcrdma1.NoMsg {
-		return false // MSGP is an extension that is off
+		return ErrDisabled // MSGP
 	}
 	if err := c.Reads.Parse(h.Reads, readLimits); err != nil {
-		return false
+		return err
 	}
 	for _, w := range h.Writes {
-		if chunk.CheckWrite(w) != nil {
-			return false
+		if err := chunk.CheckWrite(w); err != nil {
+			return err
 		}
 	}
-	if chunk.CheckWrite(h.Reply) != nil {
-		return false
+	if err := chunk.CheckWrite(h.Reply); err != nil {
+		return err
 	}
-	if h.Proc == rpcrdma1.NoMsg {
-		return c.Reads.Long()
+	switch {
+	case c.Reads.Long() != (h.Proc == rpcrdma1.NoMsg):
+		return ErrMessageChunk
+	case h.Proc == rpcrdma1.NoMsg:
+		return nil
+	case !sameXID(h.XID, body):
+		return ErrXID
 	}
-	return !c.Reads.Long() && c.Reads.Place(len(body)) == nil && sameXID(h.XID, body)
+	return c.Reads.Place(len(body))
 }
 
 func sameXID(xid uint32, msg []byte) bool {
@@ -129,8 +134,11 @@ func (r *Responder) Fetched(c *Call, memory [][]byte, acts []Action) []Action {
 	msg, items := c.stream, memory
 	if c.Reads.Long() {
 		msg, items = memory[0], memory[1:]
-		if c.Reads.Place(len(msg)) != nil || !sameXID(c.XID, msg) {
-			return r.refuse(c, rpcrdma1.ErrChunk, acts)
+		if !sameXID(c.XID, msg) {
+			return r.refuse(c, rpcrdma1.ErrChunk, ErrXID, acts)
+		}
+		if err := c.Reads.Place(len(msg)); err != nil {
+			return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
 		}
 	}
 	return r.deliver(c, msg, items, acts)
@@ -139,7 +147,7 @@ func (r *Responder) Fetched(c *Call, memory [][]byte, acts []Action) []Action {
 // NoMemory is the event that a call's Fetch failed for want of memory. The
 // call is answered with an error; nothing of it was read.
 func (r *Responder) NoMemory(c *Call, acts []Action) []Action {
-	return r.refuse(c, rpcrdma1.ErrChunk, acts)
+	return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, acts)
 }
 
 // deliver decodes the RPC header and hands the call over. Items that would
@@ -147,12 +155,12 @@ func (r *Responder) NoMemory(c *Call, acts []Action) []Action {
 func (r *Responder) deliver(c *Call, msg []byte, items [][]byte, acts []Action) []Action {
 	n, err := oncrpc.DecodeCall(msg, &c.RPC)
 	if err != nil && !errors.As(err, &c.Denied) {
-		return r.refuse(c, rpcrdma1.ErrChunk, acts)
+		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
 	}
 	c.RPC.Args.Items = c.RPC.Args.Items[:0]
 	for i, at := range c.Reads.Items() {
 		if at.At < n {
-			return r.refuse(c, rpcrdma1.ErrChunk, acts)
+			return r.refuse(c, rpcrdma1.ErrChunk, ErrChunkInHeader, acts)
 		}
 		c.RPC.Args.Items = append(c.RPC.Args.Items, oncrpc.Item{Pos: at.At - n, Data: items[i]})
 	}

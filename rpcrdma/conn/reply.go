@@ -13,7 +13,7 @@ func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Act
 	h.Proc, h.Reads = rpcrdma1.Msg, h.Reads[:0]
 	long, ok := r.shape(h, streamLen, items)
 	if !ok {
-		return r.refuse(c, rpcrdma1.ErrChunk, acts)
+		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
 	}
 	c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
 	c.writes = c.writes[:0]
@@ -78,13 +78,13 @@ func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 }
 
 // refuse answers a call with an error (RFC 8166 §4.5).
-func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, acts []Action) []Action {
+func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, why error, acts []Action) []Action {
 	h := &c.header
 	h.Proc, h.Err = rpcrdma1.Error, code
 	h.Low, h.High = rpcrdma1.Version, rpcrdma1.Version
 	c.Answer = Answer{Header: h, Failed: true}
 	r.Counters.Errors++
-	return r.answer(c, acts)
+	return r.answer(c, append(acts, Action{Kind: Report, Err: why}))
 }
 
 // answer gives the call's receive back, sets the grant and sends.

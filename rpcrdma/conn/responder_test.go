@@ -163,6 +163,8 @@ func (p *responderPlayer) show(acts []Action) (lines []string) {
 		case Send:
 			p.calls[a.Call.XID] = a.Call
 			lines = append(lines, sendText(a.Call)...)
+		case Report:
+			lines = append(lines, fmt.Sprintf("report: %v", a.Err))
 		case Disconnect:
 			lines = append(lines, "disconnect")
 		case Fail:

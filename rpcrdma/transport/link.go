@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -42,18 +43,20 @@ type link struct {
 	cancel context.CancelFunc
 	done   chan struct{}  // closed when everything is freed
 	busy   sync.WaitGroup // workers and waiters with a call of this link
+	log    *slog.Logger   // for complaints; nil is none
 
-	mu     sync.Mutex
-	sq     sendQueue
-	rq     receives
-	dead   bool  // no more events
-	reason error // why it ended
-	ending bool  // disconnect once everything is posted
-	stats  Stats
-	sizes  Sizes
-	active time.Time // of the last completions
-	wc     [pollBatch]verbs.WC
-	ended  []*op // of one completion
+	mu         sync.Mutex
+	sq         sendQueue
+	rq         receives
+	dead       bool  // no more events
+	reason     error // why it ended
+	ending     bool  // disconnect once everything is posted
+	stats      Stats
+	sizes      Sizes
+	active     time.Time // of the last completions
+	complaints complaints
+	wc         [pollBatch]verbs.WC
+	ended      []*op // of one completion
 }
 
 // newLink creates the queues of a connection being made. id becomes the
@@ -232,12 +235,25 @@ func (l *link) dieLocked(err error) {
 	l.cancel()
 }
 
-// tick ends a connection that makes no progress.
+// tick ends a connection that makes no progress, and tells of a peer that
+// sends what it should not.
 func (l *link) tick() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if !l.dead && l.sq.stalled() {
 		l.dieLocked(ErrStalled)
+	}
+	l.mu.Unlock()
+	l.tell(false)
+}
+
+// tell writes the line about the peer's messages that is due, if any; last
+// says that none will follow.
+func (l *link) tell(last bool) {
+	l.mu.Lock()
+	count, first := l.complaints.tick(last)
+	l.mu.Unlock()
+	if count > 0 && l.log != nil {
+		complain(l.log, l.id.LocalAddr(), l.id.RemoteAddr(), count, first)
 	}
 }
 
@@ -266,6 +282,7 @@ func (l *link) teardown() {
 	if err := errors.Join(append(leaks, l.cq.Close())...); err != nil {
 		l.host.log.Error("connection was not freed", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "error", err)
 	}
+	l.tell(true)
 	l.host.remove(l)
 	close(l.done)
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -23,6 +24,9 @@ type ResponderConfig struct {
 	ToldSend uint32
 	// PeerInvalidates says that both sides agreed on remote invalidation.
 	PeerInvalidates bool
+	// Logger takes a line now and then about messages that were refused or
+	// dropped; nil is none.
+	Logger *slog.Logger
 }
 
 // Responder answers calls on one connection.
@@ -52,7 +56,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		return nil, err
 	}
 	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), memory: serviceMemory{h.pool}}
-	l.role = r
+	l.role, l.log = r, cfg.Logger
 	r.core = conn.NewResponder(conn.ResponderConfig{
 		PeerReceive:     cfg.PeerReceive,
 		ToldSend:        cfg.ToldSend,
@@ -220,6 +224,8 @@ func (r *Responder) carryOut() {
 			r.deliver(r.of(a.Call))
 		case conn.Send:
 			r.send(r.of(a.Call))
+		case conn.Report:
+			r.complaints.add(a.Err)
 		case conn.Disconnect:
 			r.ending = true
 			r.pump()
