@@ -1,0 +1,183 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	mountv3 "github.com/buildbarn/go-xdr/pkg/protocols/mount"
+
+	"github.com/rdmad/rdmad/interop/guest"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+const (
+	nfsRDMAPort  = 20049 // of the guest's server
+	mountTCPPort = 20048
+	// knfsdTime bounds each of the tests below.
+	knfsdTime = 2 * time.Minute
+)
+
+// kernelServer is the kernel's NFS server in a guest, reached from the host.
+type kernelServer struct {
+	g       *guest.Guest
+	address string // of NFS over RDMA, on the host
+	root    []byte // version 3 handle of the export
+	offers  *offers
+}
+
+// TestKnfsd lets our requester work with the kernel's NFS server over
+// soft-iWARP. What goes over the wire is recorded, by us and by the machine, and
+// compared in the end.
+func TestKnfsd(t *testing.T) {
+	capture := filepath.Join(t.TempDir(), "guest.pcap")
+	g := guest.Boot(t, guest.Options{Forward: []int{nfsRDMAPort, mountTCPPort}, Capture: capture})
+	g.UseRDMA(t, guest.SIWPlain)
+	serveLargest(t, g)
+	s := &kernelServer{
+		g: g, address: fmt.Sprintf("127.0.0.1:%d", g.HostPort(nfsRDMAPort)),
+		root: mountExport(t, g), offers: newOffers(),
+	}
+	g.MustRun(t, knfsdTime, "/sbin/modprobe sch_netem")
+	bare := newSoftiwarp(t, softiwarp.Config{})
+	plain, crc := s.record(bare), s.record(newSoftiwarp(t, softiwarp.Config{CRC: true}))
+
+	t.Run("null", func(t *testing.T) { testNull(t, s, plain) })
+	t.Run("version 2 probe", func(t *testing.T) { testVersionProbe(t, s, bare) })
+	t.Run("nfs 3", func(t *testing.T) { testV3(t, s, plain, rpcrdma.DefaultSettings()) })
+	t.Run("nfs 3 in chunks", func(t *testing.T) { testV3(t, s, crc, inChunks()) })
+	t.Run("nfs 4.1", func(t *testing.T) { testV41(t, s, crc, rpcrdma.DefaultSettings()) })
+	t.Run("nfs 4.1 in chunks", func(t *testing.T) { testV41(t, s, plain, inChunks()) })
+	t.Run("64 calls", func(t *testing.T) { testManyCalls(t, s, plain) })
+	t.Run("cut", func(t *testing.T) { testCut(t, s, crc) })
+	t.Run("capture", func(t *testing.T) { checkCapture(t, capture, s.offers) })
+}
+
+// inChunks are settings under which all data, and every message of more than a
+// kilobyte, goes by RDMA Read or Write.
+func inChunks() rpcrdma.Settings {
+	set := rpcrdma.DefaultSettings()
+	set.DDPMinChunk, set.InlineSendMax, set.InlineReceiveSize = 1, 1024, 1024
+	return set
+}
+
+// serveLargest starts the server with reads and writes of up to 1 MiB, which
+// it would give a machine with more memory by itself.
+func serveLargest(t *testing.T, g *guest.Guest) {
+	t.Helper()
+	g.MustRun(t, knfsdTime, `/sbin/modprobe nfsd
+mount -t nfsd nfsd /proc/fs/nfsd
+echo 1048576 >/proc/fs/nfsd/max_block_size
+umount /proc/fs/nfsd`)
+	g.ServeNFS(t)
+}
+
+// mountExport asks the guest's mountd over TCP for the handle of /export.
+func mountExport(t *testing.T, g *guest.Guest) []byte {
+	t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", g.HostPort(mountTCPPort)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(knfsdTime)); err != nil {
+		t.Fatal(err)
+	}
+	msg := oncrpc.AppendCall(nil, &oncrpc.Call{
+		XID: 1, Program: mountv3.MOUNT_PROGRAM_PROGRAM_NUMBER, Version: 3, Procedure: 1, Cred: rootCred(),
+	})
+	msg = xdr.AppendString(msg, "/export")
+	if _, err := conn.Write(append(oncrpc.AppendRecordMark(nil, len(msg), true), msg...)); err != nil {
+		t.Fatal(err)
+	}
+	records := oncrpc.NewRecordReader(bufio.NewReader(conn), 4096)
+	if _, err := records.Next(); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := records.Read(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h oncrpc.ReplyHeader
+	n, err := oncrpc.DecodeReply(reply, &h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, _, err := mountv3.ReadMountres3(bytes.NewReader(reply[n:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as[*mountv3.Mountres3_MNT3_OK](t, res).Mountinfo.Fhandle
+}
+
+// rootCred says that root calls.
+func rootCred() oncrpc.Auth {
+	sys := oncrpc.AuthSys{MachineName: []byte("host")}
+	return oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
+}
+
+// dial connects to the server, or to a relay before it. The client is closed
+// with the test.
+func (s *kernelServer) dial(ctx context.Context, t *testing.T, p rdmacm.Provider, address string, set rpcrdma.Settings) *nfsClient {
+	t.Helper()
+	var c *rpcrdma.Client
+	s.slowly(t, func() {
+		var err error
+		cfg := rpcrdma.DialConfig{Settings: &set, Logger: slog.New(slog.DiscardHandler)}
+		if c, err = rpcrdma.Dial(ctx, p, address, cfg); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &nfsClient{Client: c, cred: rootCred()}
+}
+
+// slowly runs connect with a delay on what the guest sends, for the reason
+// that dialAll has.
+func (s *kernelServer) slowly(t *testing.T, connect func()) {
+	t.Helper()
+	s.g.MustRun(t, knfsdTime, "/sbin/tc qdisc replace dev eth0 root netem delay 20ms")
+	defer s.g.MustRun(t, knfsdTime, "/sbin/tc qdisc del dev eth0 root")
+	connect()
+}
+
+// testNull calls the NULL procedure of what the server has and of what it has
+// not.
+func testNull(t *testing.T, s *kernelServer, p rdmacm.Provider) {
+	ctx, cancel := limit(t, knfsdTime)
+	defer cancel()
+	c := s.dial(ctx, t, p, s.address, rpcrdma.DefaultSettings())
+	info := c.Info()
+	if info.InlineSend != 4096 || info.InlineReceive != 4096 || info.RemoteInvalidation {
+		t.Errorf("the server negotiated %+v, want 4096 bytes each way", info)
+	}
+	for version := range uint32(6) {
+		_, err := c.do(ctx, nfsCall{version: version, proc: 0})
+		switch refused, isRefusal := errors.AsType[*oncrpc.AcceptError](err); {
+		case version == 3 || version == 4:
+			if err != nil {
+				t.Errorf("NULL of version %d: %v", version, err)
+			}
+		case !isRefusal || refused.Stat != oncrpc.ProgMismatch || refused.Low != 3 || refused.High != 4:
+			t.Errorf("NULL of version %d: %v, want PROG_MISMATCH 3 to 4", version, err)
+		}
+	}
+	if got := c.Info().CreditsGranted; got != 64 {
+		t.Errorf("%d credits granted, want 64", got)
+	}
+}
