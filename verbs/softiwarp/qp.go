@@ -20,6 +20,7 @@ type queuePair struct {
 	sendCQ, recvCQ *completionQueue
 
 	closed   atomic.Bool
+	answered atomic.Bool   // the peer has sent an FPDU
 	done     chan struct{} // closed when finished
 	ended    chan struct{} // the identifier's Disconnected
 	winMu    sync.Mutex
@@ -46,6 +47,7 @@ type queuePair struct {
 	failedStatus verbs.WCStatus
 	goodbye      *rdmap.Term // Terminate to send at the end
 	drainTimer   *time.Timer
+	nudgeTimer   *time.Timer // active side, until the peer has said something
 
 	// The connection; constant once established.
 	conn     *net.TCPConn

@@ -85,22 +85,34 @@ func (p *rawPeer) next() ([]byte, error) {
 	return bytes.Clone(ulpdu), err
 }
 
-// expect reads the next segment, which must have the given opcode.
+// expect reads the next segment, which must have the given opcode. Empty
+// Writes before it are nudges, which come when this side is slow.
 func (p *rawPeer) expect(op rdmap.Opcode) (ddp.Header, []byte) {
 	p.Helper()
-	b, err := p.next()
-	if err != nil {
-		p.Fatalf("raw peer: waiting for opcode %d: %v", op, err)
+	nudge := ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write)}
+	for {
+		b, err := p.next()
+		if err != nil {
+			p.Fatalf("raw peer: waiting for opcode %d: %v", op, err)
+		}
+		var h ddp.Header
+		n, err := h.Decode(b)
+		if err != nil {
+			p.Fatalf("raw peer: %x: %v", b, err)
+		}
+		if op != rdmap.Write && h == nudge && n == len(b) {
+			continue
+		}
+		return p.check(op, h), b[n:]
 	}
-	var h ddp.Header
-	n, err := h.Decode(b)
-	if err != nil {
-		p.Fatalf("raw peer: %x: %v", b, err)
-	}
+}
+
+func (p *rawPeer) check(op rdmap.Opcode, h ddp.Header) ddp.Header {
+	p.Helper()
 	if h.ULP != rdmap.Control(op) {
 		p.Fatalf("raw peer: got %+v, not opcode %d", h, op)
 	}
-	return h, b[n:]
+	return h
 }
 
 // terminated reads up to the Terminate, which must give the fault, and the

@@ -47,7 +47,7 @@ type receiver struct {
 
 	readGot int // bytes of the oldest Read's data
 
-	heard      bool // the passive side: the first FPDU has come
+	heard      bool // the first FPDU has come
 	kick       bool // something may have become ready to send
 	wakeSend   bool // somebody waits for the send CQ and must be woken
 	wakeRecv   bool
@@ -217,8 +217,9 @@ func (r *receiver) consume() bool {
 		if errors.Is(err, mpa.ErrShort) {
 			return true
 		}
-		if r.q.hold {
+		if !r.heard {
 			r.heard, r.kick = true, true
+			r.q.answered.Store(true)
 		}
 		if err != nil {
 			r.refuse(rdmap.MPACRC, nil)

@@ -50,6 +50,20 @@ func (s *socketWriter) send(raw syscall.RawConn, b *batch) {
 	b.reset()
 }
 
+// sendBytes is send for bytes that belong to nobody else, when nothing is
+// left over.
+func (s *socketWriter) sendBytes(raw syscall.RawConn, b []byte) {
+	s.iov, s.taken = [][]byte{b}, 0
+	if err := raw.Write(s.attempt); err != nil && s.err == nil {
+		s.err = err
+	}
+	s.iov = nil
+	if s.err == nil && s.taken < len(b) {
+		s.left, s.from = getBuffer(), 0
+		s.to = copy(s.left[:], b[s.taken:])
+	}
+}
+
 // tryBatch is one writing system call.
 func (s *socketWriter) tryBatch(fd uintptr) bool {
 	for {

@@ -50,6 +50,9 @@ func (q *queuePair) establish(l link) bool {
 		q.sq.sendMSN = 1
 	}
 	q.state = verbs.QPRTS
+	if !l.passive {
+		q.awaitPeerLocked()
+	}
 	q.rxActive = true
 	go q.receive()
 	return true
@@ -68,6 +71,9 @@ func (q *queuePair) failLocked(cause error, goodbye *rdmap.Term) {
 		return
 	}
 	q.state, q.cause, q.goodbye = verbs.QPErr, cause, goodbye
+	if q.nudgeTimer != nil {
+		q.nudgeTimer.Stop()
+	}
 	if q.conn != nil {
 		// Wakes the receiving goroutine and a waiting writer.
 		_ = q.conn.SetDeadline(longAgo)

@@ -1,0 +1,51 @@
+package softiwarp
+
+import (
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// A passive side may look at its socket for FPDUs only a moment after it has
+// said yes, and overlook until more arrives what came in between: Linux's
+// siw_accept sends the MPA reply before siw_qp_socket_assoc. With one credit
+// more never arrives. So while the peer of an active side is silent, an empty
+// RDMA Write follows what was sent: it places nothing, and is what RFC 6581
+// sends for a ready-to-receive indication.
+const (
+	firstNudge = 50 * time.Millisecond // after the connection was made
+	lastNudge  = time.Second           // intervals double up to here
+)
+
+// awaitPeerLocked starts nudging a peer that stays silent.
+func (q *queuePair) awaitPeerLocked() {
+	interval := firstNudge
+	q.nudgeTimer = time.AfterFunc(interval, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.state != verbs.QPRTS || q.answered.Load() || interval >= lastNudge {
+			return
+		}
+		q.nudgeLocked()
+		interval *= 2
+		q.nudgeTimer.Reset(interval)
+	})
+}
+
+// nudgeLocked sends an empty RDMA Write if something was sent before and
+// nothing is being sent now; a full socket needs none.
+func (q *queuePair) nudgeLocked() {
+	if q.sq.tx == 0 || q.txBusy || q.txErr != nil || q.tx.inSend || q.tx.inResponse || len(q.tx.pending()) > 0 {
+		return
+	}
+	h := ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write)}
+	q.tx.sock.sendBytes(q.raw, mpa.AppendFPDU(nil, h.Append(nil), q.crc))
+	if q.tx.sock.err != nil {
+		q.sendFailedLocked(q.tx.sock.err)
+		return
+	}
+	q.kickLocked(0) // what the socket did not take
+}
