@@ -35,7 +35,7 @@ func (nfs4) ServeRPC(_ context.Context, call *oncrpc.Call, _ *oncrpc.Reply) erro
 	return nil
 }
 
-// corrupting is an echo service whose answers are wrong from the third on.
+// corrupting is an echo service whose answers are wrong from the second on.
 type corrupting struct {
 	next  *echo.Service
 	calls atomic.Int32
@@ -43,7 +43,7 @@ type corrupting struct {
 
 func (c *corrupting) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	err := c.next.ServeRPC(ctx, call, reply)
-	if c.calls.Add(1) <= 2 || err != nil {
+	if c.calls.Add(1) == 1 || err != nil {
 		return err
 	}
 	reply.Stream[len(reply.Stream)-1] ^= 1
@@ -59,32 +59,6 @@ type silent struct{}
 func (silent) ServeRPC(ctx context.Context, _ *oncrpc.Call, _ *oncrpc.Reply) error {
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// dozing is an echo service that answers two calls.
-type dozing struct {
-	next  *echo.Service
-	calls atomic.Int32
-}
-
-func (d *dozing) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
-	if d.calls.Add(1) > 2 {
-		return silent{}.ServeRPC(ctx, call, reply)
-	}
-	return d.next.ServeRPC(ctx, call, reply)
-}
-
-// hesitant is an echo service that overlooks the first call.
-type hesitant struct {
-	next  *echo.Service
-	awake atomic.Bool
-}
-
-func (h *hesitant) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
-	if !h.awake.Swap(true) {
-		return silent{}.ServeRPC(ctx, call, reply)
-	}
-	return h.next.ServeRPC(ctx, call, reply)
 }
 
 // counting tells when it has had a number of calls.
@@ -147,10 +121,6 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 		address = serveRPC(ts, args[0], &corrupting{next: echo.New()})
 	case "silent":
 		address = serveRPC(ts, args[0], silent{})
-	case "dozing":
-		address = serveRPC(ts, args[0], &dozing{next: echo.New()})
-	case "hesitant":
-		address = serveRPC(ts, args[0], &hesitant{next: echo.New()})
 	case "rejecting":
 		address = serveNoRPC(ts)
 	case "tcp-silent", "tcp-closing", "tls":

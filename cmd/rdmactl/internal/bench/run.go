@@ -94,7 +94,11 @@ func try(ctx context.Context, t *target.Target, cfg *Config, m *maker) error {
 		return nil
 	}
 	p := target.Program{Number: m.call.Program, Version: m.call.Version}
-	return t.Explain(ctx, p, cfg.Timeout, err)
+	err = t.Explain(ctx, p, cfg.Timeout, err)
+	if errors.As(err, new(*target.NotServedError)) && cfg.Op != Null {
+		err = fmt.Errorf("%w: op null would do", err)
+	}
+	return err
 }
 
 // measure runs a worker for each call in flight.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,19 +116,14 @@ func (b *bencher) check(cmd *cobra.Command, address string) error {
 }
 
 func (b *bencher) run(ctx context.Context, t *target.Target) error {
-	op, wanted := bench.Op(b.op), b.wanted()
-	if op != bench.Null {
-		wanted = &target.Echo
-	}
-	program, err := t.Find(ctx, wanted, b.timeout)
-	switch {
-	case errors.As(err, new(*target.NotServedError)) && op != bench.Null:
-		return fmt.Errorf("%w: only --op null works there", err)
-	case err != nil:
-		return err
-	}
 	cfg := bench.Config{
-		Op: op, Size: b.size, Depth: b.depth, Duration: b.duration, Timeout: b.timeout, Program: program,
+		Op: bench.Op(b.op), Size: b.size, Depth: b.depth, Duration: b.duration, Timeout: b.timeout,
+	}
+	if cfg.Op == bench.Null {
+		var err error
+		if cfg.Program, err = t.Find(ctx, b.wanted(), b.timeout); err != nil {
+			return err
+		}
 	}
 	progress := output.NewProgress(b.stderr)
 	if progress.Shown() {
@@ -160,9 +154,9 @@ func progressText(p bench.Progress, of time.Duration) string {
 
 func benchTable(r *bench.Result) *output.Table {
 	t := &output.Table{Columns: make([]output.Column, 2)}
-	wrong := output.Cell{Text: fmt.Sprint(r.Errors)}
+	errors := output.Cell{Text: fmt.Sprint(r.Errors)}
 	if r.Errors > 0 {
-		wrong.Colour = output.Red
+		errors.Colour = output.Red
 	}
 	t.Row("op", string(r.Op))
 	t.Row("size", fmt.Sprintf("%d bytes", r.Size))
@@ -170,7 +164,7 @@ func benchTable(r *bench.Result) *output.Table {
 	t.Row("rpc version", fmt.Sprint(r.RPCVersion))
 	t.Row("time", r.Elapsed.Round(time.Millisecond).String())
 	t.Row("ops", fmt.Sprint(r.Ops))
-	t.Cells(output.Cell{Text: "errors"}, wrong)
+	t.Cells(output.Cell{Text: "errors"}, errors)
 	t.Row("ops per second", fmt.Sprintf("%.1f", r.OpsPerSecond))
 	t.Row("bytes per second", fmt.Sprintf("%.0f", r.BytesPerSecond))
 	t.Row("latency", fmt.Sprintf("p50 %s, p99 %s, max %s", micros(r.LatencyUS.P50), micros(r.LatencyUS.P99), micros(r.LatencyUS.Max)))

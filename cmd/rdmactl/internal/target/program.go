@@ -40,35 +40,15 @@ func (t *Target) Null(ctx context.Context, p Program, timeout time.Duration) (ti
 	return time.Since(began), err
 }
 
-// firstAnswer is how long the first call on a connection may take before
-// another connection is tried. As a server Linux's siw overlooks a first message
-// that arrives right after its MPA reply, until a second one comes, which a
-// client with one credit doesn't send.
-const firstAnswer = time.Second
-
-// first calls NULL as the first call on the connection.
-func (t *Target) first(ctx context.Context, p Program, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
-	for {
-		_, err := t.Null(ctx, p, min(time.Until(deadline), firstAnswer))
-		left := time.Until(deadline)
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || left <= 0 {
-			return err
-		}
-		if err := t.reconnect(ctx, left); err != nil {
-			return err
-		}
-	}
-}
-
-// Find makes the first call. It gives a program that answers NULL: the wanted
-// one, or when wanted is nil NFS in a version that the server has, else echo.
+// Find gives a program that answers NULL: the wanted one, or when wanted is
+// nil NFS in a version that the server has, else echo.
 func (t *Target) Find(ctx context.Context, wanted *Program, timeout time.Duration) (Program, error) {
 	if wanted != nil {
-		return *wanted, t.Explain(ctx, *wanted, timeout, t.first(ctx, *wanted, timeout))
+		_, err := t.Null(ctx, *wanted, timeout)
+		return *wanted, t.Explain(ctx, *wanted, timeout, err)
 	}
 	p := NFS
-	err := t.first(ctx, p, timeout)
+	_, err := t.Null(ctx, p, timeout)
 	var answer *oncrpc.AcceptError
 	switch errors.As(err, &answer); {
 	case answer == nil:
@@ -95,14 +75,11 @@ func (t *Target) Explain(ctx context.Context, p Program, timeout time.Duration, 
 	var denied *oncrpc.DeniedError
 	var peer *rpcrdma.PeerError
 	var lost *rpcrdma.Error
-	var dial *DialError
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &dial):
-		return dial
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s did not answer a call within %v: set --timeout", t.Address, timeout)
 	case errors.As(err, &answer) && answer.Stat == oncrpc.ProgUnavail:

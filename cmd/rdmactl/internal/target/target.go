@@ -25,50 +25,26 @@ type Target struct {
 	// Address is what was dialled.
 	Address  string
 	provider rdmacm.Provider
-	settings *rpcrdma.Settings
 }
 
-// DialError says why there is no connection, with the address.
-type DialError struct{ err error }
-
-func (e *DialError) Error() string { return e.err.Error() }
-func (e *DialError) Unwrap() error { return e.err }
-
-// Dial connects to host:port with a provider by name, within timeout; nil
-// settings are the defaults. The error is a *DialError, or ctx.Err() when ctx
-// ended.
+// Dial connects to host:port with a provider by name, within timeout. The
+// error says why in one line, with the address; ctx.Err() when ctx ended.
 func Dial(ctx context.Context, provider, address string, timeout time.Duration, s *rpcrdma.Settings) (*Target, error) {
 	p, err := providers.Open(provider, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Address: address, provider: p, settings: s}
-	if err := t.connect(ctx, timeout); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return t, nil
-}
-
-func (t *Target) connect(ctx context.Context, timeout time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	c, err := rpcrdma.Dial(within, t.provider, t.Address, rpcrdma.DialConfig{Settings: t.settings, Logger: slog.New(slog.DiscardHandler)})
-	switch {
-	case err == nil:
-		t.Client = c
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
+	c, err := rpcrdma.Dial(within, p, address, rpcrdma.DialConfig{Settings: s, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		err = errors.Join(reason(address, timeout, err), p.Close())
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
 	}
-	return &DialError{reason(t.Address, timeout, err)}
-}
-
-// reconnect makes another connection in place of this one.
-func (t *Target) reconnect(ctx context.Context, timeout time.Duration) error {
-	if err := t.Client.Close(); err != nil {
-		return &DialError{fmt.Errorf("%s: closing the connection: %w", t.Address, err)}
-	}
-	return t.connect(ctx, timeout)
+	return &Target{Client: c, Address: address, provider: p}, nil
 }
 
 // Close ends the connection and frees everything.
