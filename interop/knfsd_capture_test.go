@@ -66,8 +66,8 @@ func (p packet) fromClient() bool {
 	return slices.Equal(p[fieldPort], []string{strconv.Itoa(nfsRDMAPort)})
 }
 
-// tshark reads a capture and returns what it prints.
-func tshark(t *testing.T, capture string, args ...string) []byte {
+// runTshark reads a capture and returns what it prints.
+func runTshark(t *testing.T, capture string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command("tshark", append([]string{"-n", "-r", capture}, args...)...)
 	var stderr bytes.Buffer
@@ -87,7 +87,7 @@ func packets(t *testing.T, capture string) []packet {
 		args = append(args, "-e", f)
 	}
 	var all []packet
-	for line := range strings.Lines(string(tshark(t, capture, args...))) {
+	for line := range strings.Lines(string(runTshark(t, capture, args...))) {
 		var p packet
 		for _, field := range strings.Split(strings.TrimSuffix(line, "\n"), "|") {
 			p = append(p, strings.FieldsFunc(field, func(r rune) bool { return r == ',' }))
@@ -169,7 +169,7 @@ const mpaFrame = 20
 // checkCRC counts the checksums, which only the connections with CRC have.
 func checkCRC(t *testing.T, capture string) {
 	good := 0
-	for line := range bytes.Lines(tshark(t, capture, "-Y", "iwarp_mpa.crc_check", "-V", "-O", "iwarp_mpa")) {
+	for line := range bytes.Lines(runTshark(t, capture, "-Y", "iwarp_mpa.crc_check", "-V", "-O", "iwarp_mpa")) {
 		switch {
 		case !bytes.Contains(line, []byte("CRC check: ")):
 		case bytes.Contains(line, []byte("(Good CRC32)")):

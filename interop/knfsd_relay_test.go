@@ -19,7 +19,7 @@ type relay struct {
 	mu      sync.Mutex
 	changed sync.Cond // sent, held or closed
 	conns   []net.Conn
-	sent    int64 // bytes of the present connection that the server was sent
+	sent    int64 // bytes of the present connection that the server gets
 	cutAt   int64 // sent may not become more: then the connection is cut; 0 is never
 	held    bool  // the client gets nothing
 	closed  bool
@@ -64,13 +64,26 @@ func (r *relay) serve() {
 			client.Close()
 			return
 		}
-		r.mu.Lock()
-		r.conns = append(r.conns, client, server)
-		r.sent, r.cutAt = 0, 0
-		r.mu.Unlock()
+		if !r.begin(client, server) {
+			return
+		}
 		r.wg.Go(func() { r.toServer(client, server) })
 		r.wg.Go(func() { r.toClient(client, server) })
 	}
+}
+
+// begin makes a connection the present one, unless the relay is closed.
+func (r *relay) begin(client, server net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		client.Close()
+		server.Close()
+		return false
+	}
+	r.conns = append(r.conns, client, server)
+	r.sent, r.cutAt = 0, 0
+	return true
 }
 
 func (r *relay) toServer(client, server net.Conn) {
@@ -86,25 +99,23 @@ func (r *relay) toServer(client, server net.Conn) {
 		if _, err := server.Write(buf[:n]); err != nil {
 			return
 		}
-		r.mu.Lock()
-		r.sent += int64(n)
-		r.changed.Broadcast()
-		r.mu.Unlock()
 		if cut {
 			return
 		}
 	}
 }
 
-// allow says how many of n bytes may pass, and whether the connection is cut
-// after them.
+// allow says how many of n bytes may pass, counts them, and says whether the
+// connection is cut after them.
 func (r *relay) allow(n int) (passing int, cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cutAt == 0 || r.sent+int64(n) < r.cutAt {
-		return n, false
+	if r.cutAt != 0 && r.sent+int64(n) >= r.cutAt {
+		n, cut = int(r.cutAt-r.sent), true
 	}
-	return int(r.cutAt - r.sent), true
+	r.sent += int64(n)
+	r.changed.Broadcast()
+	return n, cut
 }
 
 func (r *relay) toClient(client, server net.Conn) {
@@ -148,7 +159,11 @@ var errRelayClosed = errors.New("the relay is closed")
 
 // waitSent waits until the server was sent n bytes.
 func (r *relay) waitSent(ctx context.Context, n int64) error {
-	stop := context.AfterFunc(ctx, r.changed.Broadcast)
+	stop := context.AfterFunc(ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changed.Broadcast()
+	})
 	defer stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
