@@ -125,7 +125,7 @@ func (r *Requester) returned(o *Outgoing) (reply int, err error) {
 	k := 0
 	for i := range o.Windows {
 		w := &o.Windows[i]
-		if w.Use != WriteResult {
+		if w.Use != WriteResult || w.Off > 0 {
 			continue
 		}
 		n, err := chunk.Returned(sent.Writes[k], h.Writes[k])

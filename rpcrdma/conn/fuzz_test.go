@@ -339,12 +339,15 @@ type requesterModel struct {
 }
 
 func (m *requesterModel) call() {
-	o := &Outgoing{StreamLen: 40 + m.s.uint16()%5000, MaxReply: m.s.uint16()}
+	o := &Outgoing{StreamLen: 40 + m.s.uint16()%5000, MaxReply: m.s.uint16() * 16}
+	if m.s.byte()%8 == 0 {
+		o.XID, o.Again = uint32(m.s.byte()), true
+	}
 	for range m.s.byte() % 3 {
 		o.Items = append(o.Items, chunk.Item{Pos: 40, Len: m.s.uint16()})
 	}
 	for range m.s.byte() % 3 {
-		o.Results = append(o.Results, m.s.uint16())
+		o.Results = append(o.Results, m.s.uint16()*16)
 	}
 	if m.r.Plan(o) != nil {
 		return

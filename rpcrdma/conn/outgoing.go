@@ -24,10 +24,12 @@ const (
 // Writes says that the peer writes what the use names; else it reads it.
 func (u Use) Writes() bool { return u == WriteResult || u == WriteReply }
 
-// Window is a piece of our memory that a call exposes to the peer.
+// Window is a piece of our memory that a call exposes to the peer: one segment
+// of a chunk.
 type Window struct {
 	Use    Use
 	Index  int
+	Off    int // bytes from the start of what the use names
 	Length int // bytes
 	// RKey and Addr are the caller's to set between Launch and Build.
 	RKey uint32
@@ -52,8 +54,11 @@ const (
 type Outgoing struct {
 	// Tag is the caller's, to find what belongs to the call.
 	Tag int
-	// XID is set when the call has a credit.
-	XID uint32
+	// XID is set when the call has a credit. With Again it is the caller's:
+	// that of a call that was sent on a connection that is lost, which a
+	// responder with a duplicate request cache knows it by.
+	XID   uint32
+	Again bool
 
 	// StreamLen and Items describe the call message, MaxReply the largest
 	// reply message without its results that are DDP-eligible, Results the
@@ -77,6 +82,8 @@ type Outgoing struct {
 	Err     error
 	Long    int
 	Written []int
+	// Sent says that the call went out; a peer may have acted on it.
+	Sent bool
 
 	state   outState
 	credits uint32 // to ask for
@@ -86,9 +93,22 @@ type Outgoing struct {
 // reset forgets the last use and keeps the storage.
 func (o *Outgoing) reset() {
 	o.Windows, o.Inline, o.pieces = o.Windows[:0], nil, o.pieces[:0]
-	o.Err, o.Long, o.Written = nil, 0, o.Written[:0]
+	o.Err, o.Long, o.Written, o.Sent = nil, 0, o.Written[:0], false
 	h := &o.Header
 	o.Header = rpcrdma1.Header{Reads: h.Reads[:0], Writes: h.Writes[:0], Reply: h.Reply[:0]}
+}
+
+// ChunkLength is the number of bytes of the chunk that window i is the first
+// segment of.
+func (o *Outgoing) ChunkLength(i int) int {
+	n := o.Windows[i].Length
+	for _, w := range o.Windows[i+1:] {
+		if w.Off == 0 {
+			break
+		}
+		n += w.Length
+	}
+	return n
 }
 
 // PeerError is an error header that answered a call (RFC 8166 §4.5).

@@ -11,6 +11,7 @@ const (
 	readEntrySize   = 24
 	writeEntrySize  = 24 // chunk of one segment in a write list
 	replyEntrySize  = 20 // reply chunk of one segment
+	segmentSize     = 16 // each further segment of a write or reply chunk
 )
 
 // Plan decides how a call travels and what it exposes: o.Windows. The caller
@@ -59,14 +60,23 @@ func (r *Requester) planReply(o *Outgoing) (size int) {
 	// get one, too.
 	for i, n := range o.Results[:chunks] {
 		// Roundup padding may be written too (RFC 5666 §3.7).
-		o.Windows = append(o.Windows, Window{Use: WriteResult, Index: i, Length: max(n+chunk.Pad(n), 4)})
-		size += writeEntrySize
+		more := r.offer(o, WriteResult, i, max(n+chunk.Pad(n), 4))
+		size += writeEntrySize + more*segmentSize
 	}
 	if !fits && size+o.MaxReply > room {
-		o.Windows = append(o.Windows, Window{Use: WriteReply, Length: o.MaxReply + chunk.Pad(o.MaxReply)})
-		size += replyEntrySize
+		more := r.offer(o, WriteReply, 0, o.MaxReply+chunk.Pad(o.MaxReply))
+		size += replyEntrySize + more*segmentSize
 	}
 	return size
+}
+
+// offer adds windows for n bytes, which are segments of one chunk, and says how
+// many they are beyond the first.
+func (r *Requester) offer(o *Outgoing, use Use, index, n int) (more int) {
+	for off := 0; off < n; off += r.cfg.MaxSegment {
+		o.Windows = append(o.Windows, Window{Use: use, Index: index, Off: off, Length: min(n-off, r.cfg.MaxSegment)})
+	}
+	return (n - 1) / r.cfg.MaxSegment
 }
 
 // planCall takes the largest item out of the stream when it is large or the
@@ -85,12 +95,12 @@ func (r *Requester) planCall(o *Outgoing, size int) {
 		n := o.Items[largest].Len
 		if n >= int(r.settings.DDPMinChunk) || chunk.PiecesLength(o.StreamLen, o.Items) > room {
 			o.Items[largest].Chunked = true
-			o.Windows = append(o.Windows, Window{Use: ReadItem, Index: largest, Length: n})
-			room -= readEntrySize
+			more := r.offer(o, ReadItem, largest, n)
+			room -= (1 + more) * readEntrySize
 		}
 	}
 	if n := chunk.PiecesLength(o.StreamLen, o.Items); n > room {
-		o.Windows = append(o.Windows, Window{Use: ReadCall, Length: n})
+		r.offer(o, ReadCall, 0, n)
 	}
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
 }
@@ -107,7 +117,7 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		o.Err = ErrReplan
 		return acts, false
 	}
-	o.state = outSent
+	o.state, o.Sent = outSent, true
 	o.credits = r.spend.Max()
 	r.Counters.Calls++
 	return acts, true
@@ -117,14 +127,16 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 func (o *Outgoing) size() int {
 	n := emptyHeaderSize
 	for i := range o.Windows {
-		switch o.Windows[i].Use {
-		case ReadCall:
+		switch w := &o.Windows[i]; {
+		case w.Use == ReadCall:
 			return 0 // always fits: the message is apart
-		case ReadItem:
+		case w.Use == ReadItem:
 			n += readEntrySize
-		case WriteResult:
+		case w.Off > 0:
+			n += segmentSize
+		case w.Use == WriteResult:
 			n += writeEntrySize
-		case WriteReply:
+		default:
 			n += replyEntrySize
 		}
 	}
@@ -137,24 +149,32 @@ func (o *Outgoing) Build() {
 	h := &o.Header
 	h.XID, h.Version, h.Credits, h.Proc = o.XID, rpcrdma1.Version, o.credits, rpcrdma1.Msg
 	o.Inline = o.pieces
-	for i := range o.Windows {
-		w := &o.Windows[i]
-		seg := rpcrdma1.Segment{Handle: w.RKey, Length: uint32(w.Length), Offset: w.Addr}
-		switch w.Use {
-		case ReadCall: // planned last; goes first
+	for i := range o.Windows { // planned last; goes first
+		if w := &o.Windows[i]; w.Use == ReadCall {
 			h.Proc, o.Inline = rpcrdma1.NoMsg, nil
-			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{})
-			copy(h.Reads[1:], h.Reads)
-			h.Reads[0] = rpcrdma1.ReadSegment{Segment: seg}
-		case ReadItem:
-			pos := chunk.Position(o.Items, w.Index)
-			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: uint32(pos), Segment: seg})
-		case WriteResult:
-			h.Writes = appendChunk(h.Writes, seg)
-		case WriteReply:
-			h.Reply, h.HasReply = append(h.Reply, seg), true
+			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Segment: w.segment()})
 		}
 	}
+	for i := range o.Windows {
+		switch w := &o.Windows[i]; w.Use {
+		case ReadItem:
+			pos := chunk.Position(o.Items, w.Index)
+			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: uint32(pos), Segment: w.segment()})
+		case WriteResult:
+			if w.Off == 0 {
+				h.Writes = appendChunk(h.Writes, w.segment())
+			} else {
+				last := len(h.Writes) - 1
+				h.Writes[last] = append(h.Writes[last], w.segment())
+			}
+		case WriteReply:
+			h.Reply, h.HasReply = append(h.Reply, w.segment()), true
+		}
+	}
+}
+
+func (w *Window) segment() rpcrdma1.Segment {
+	return rpcrdma1.Segment{Handle: w.RKey, Length: uint32(w.Length), Offset: w.Addr}
 }
 
 // appendChunk appends a chunk of one segment and reuses the storage of the

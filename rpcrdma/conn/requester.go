@@ -24,6 +24,10 @@ var (
 	ErrReplan = errors.New("conn: settings changed before the call was sent")
 )
 
+// MinSegment is the least MaxSegment, in bytes. With it the largest header
+// stays below InlineMin.
+const MinSegment = 256 << 10
+
 // maxWaiting is the most calls that wait for a credit.
 const maxWaiting = 4096
 
@@ -37,9 +41,13 @@ type RequesterConfig struct {
 	ToldSend uint32
 	// MaxReceives is the most receives that the queue pair can hold.
 	MaxReceives int
-	// FirstXID is where XIDs start; random.
+	// FirstXID is where XIDs start: random or, after a connection that was
+	// lost, its LastXID.
 	FirstXID uint32
-	Settings *Settings
+	// MaxSegment is the most bytes of one segment of a chunk; at least
+	// MinSegment, so that headers stay short.
+	MaxSegment int
+	Settings   *Settings
 }
 
 // RequesterCounters count what a requester saw. They only grow.
@@ -71,6 +79,7 @@ type Requester struct {
 // NewRequester returns a requester that has posted nothing yet; Start says
 // what to post.
 func NewRequester(cfg RequesterConfig) *Requester {
+	cfg.MaxSegment = max(cfg.MaxSegment, MinSegment)
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
 	r.spend.Start(r.credits())
 	return r
@@ -149,15 +158,24 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 // ready gives o a credit and an XID that is not in use.
 func (r *Requester) ready(o *Outgoing) {
 	r.spend.Call()
+	if _, used := r.sent[o.XID]; used || !o.Again {
+		o.XID = r.nextXID()
+	}
+	o.state = outReady
+	r.sent[o.XID] = o
+}
+
+func (r *Requester) nextXID() uint32 {
 	for {
 		r.xid++
 		if _, used := r.sent[r.xid]; !used {
-			break
+			return r.xid
 		}
 	}
-	o.XID, o.state = r.xid, outReady
-	r.sent[o.XID] = o
 }
+
+// LastXID is the last XID given to a call that was not sent before.
+func (r *Requester) LastXID() uint32 { return r.xid }
 
 // wake lets calls go for which there are credits now.
 func (r *Requester) wake(acts []Action) []Action {

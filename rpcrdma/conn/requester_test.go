@@ -16,8 +16,8 @@ func TestRequesterTranscripts(t *testing.T) {
 
 // requesterPlayer plays transcripts on a Requester.
 //
-//	start [receive= told= peer= makes= KEY=VALUE...]    settings as in set
-//	call NAME stream=BYTES [item=POS:LEN]... [max=BYTES] [result=BYTES]...
+//	start [xid= receive= told= peer= makes= KEY=VALUE...]    settings as in set
+//	call NAME stream=BYTES [item=POS:LEN]... [max=BYTES] [result=BYTES]... [again=XID]
 //	message HEADER [answer=XID] [call=XID] [inv=RKEY]
 //	fenced NAME
 //	cancel NAME
@@ -45,7 +45,7 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.calls, p.names = make(map[string]*Outgoing), make(map[*Outgoing]string)
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
-			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
+			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
 		})
 		acts := p.r.Start(nil)
 		p.r.Connected(uint32(option(t, o, "peer", 4096)), uint32(option(t, o, "makes", 4096)))
@@ -93,6 +93,9 @@ func (p *requesterPlayer) call(t *testing.T, name string, opts map[string][]stri
 	for _, n := range opts["result"] {
 		o.Results = append(o.Results, number(t, n))
 	}
+	if x := opts["again"]; len(x) > 0 {
+		o.XID, o.Again = uint32(number(t, x[0])), true
+	}
 	p.calls[name], p.names[o] = o, name
 	if err := p.r.Plan(o); err != nil {
 		return []string{err.Error()}
@@ -117,7 +120,11 @@ func (p *requesterPlayer) launch(o *Outgoing) (lines []string) {
 		w := &o.Windows[i]
 		p.key += 10
 		w.RKey, w.Addr = p.key, uint64(p.key)*100
-		lines = append(lines, fmt.Sprintf("expose %d: peer %s %d, %d bytes", w.RKey, uses[w.Use], w.Index, w.Length))
+		s := fmt.Sprintf("expose %d: peer %s %d, %d bytes", w.RKey, uses[w.Use], w.Index, w.Length)
+		if w.Off > 0 {
+			s += fmt.Sprintf(" from %d", w.Off)
+		}
+		lines = append(lines, s)
 	}
 	o.Build()
 	s := "send " + formatHeader(&o.Header)

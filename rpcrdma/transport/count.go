@@ -21,10 +21,15 @@ func (r *Requester) countCall(p *pending) {
 		switch w.Use {
 		case conn.ReadCall:
 			s.ReadChunks++
-			s.LongCalls++
+			if w.Off == 0 {
+				s.LongCalls++
+			}
 		case conn.ReadItem:
 			s.ReadChunks++
-			size += w.Length + chunk.Pad(w.Length)
+			size += w.Length
+			if w.Off == 0 {
+				size += chunk.Pad(p.out.Items[w.Index].Len)
+			}
 		case conn.WriteResult:
 			s.WriteChunks++
 			s.OfferedBytes += uint64(w.Length)
@@ -47,8 +52,8 @@ func (r *Requester) countReply(p *pending) {
 	}
 	size, reads := len(p.reply), 0
 	for i := range o.Windows {
-		n := 0
-		switch w := &o.Windows[i]; w.Use {
+		n, w := 0, &o.Windows[i]
+		switch w.Use {
 		case conn.WriteResult:
 			n = o.Written[w.Index]
 		case conn.WriteReply:
@@ -56,10 +61,13 @@ func (r *Requester) countReply(p *pending) {
 		default:
 			reads++
 		}
-		if n > 0 {
+		if part := min(n-w.Off, w.Length); part > 0 {
 			s.PeerWrites++
-			s.PlacedBytes += uint64(n)
-			size += n + chunk.Pad(n)
+			s.PlacedBytes += uint64(part)
+			size += part
+		}
+		if w.Off == 0 {
+			size += chunk.Pad(n)
 		}
 	}
 	if reads > 0 {

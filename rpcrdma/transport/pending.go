@@ -9,8 +9,9 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// headRoom is room for the largest header that a requester makes, in bytes.
-const headRoom = 512
+// headRoom is room for the largest header that a requester makes, in bytes
+// (conn.MinSegment).
+const headRoom = conn.InlineMin
 
 // pending is what the transport keeps for a call being made.
 type pending struct {

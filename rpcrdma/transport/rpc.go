@@ -154,27 +154,32 @@ func (p *pending) describe(c *RPC) {
 // provide gets the memory for the message and for what the windows expose. It
 // may wait.
 func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
-	n := chunk.PiecesLength(p.out.StreamLen, p.out.Items)
 	var err error
-	if p.message, err = r.host.pool.Alloc(ctx, headRoom+n, regmem.Service); err != nil {
+	if p.message, err = r.host.pool.Alloc(ctx, headRoom+chunk.PiecesLength(p.out.StreamLen, p.out.Items), regmem.Service); err != nil {
 		return err
 	}
 	for i := range p.out.Windows {
 		w := &p.out.Windows[i]
+		if w.Off > 0 { // of the same memory as the segment before it
+			before := &p.memory[i-1]
+			p.memory = append(p.memory, exposed{buf: before.buf, off: before.off + p.out.Windows[i-1].Length})
+			continue
+		}
 		var m exposed
+		n := p.out.ChunkLength(i)
 		switch w.Use {
 		case conn.ReadCall:
 			m = exposed{buf: p.message, off: headRoom}
 			p.header, err = r.host.pool.Alloc(ctx, headRoom, regmem.Service)
 		case conn.ReadItem:
 			it := &c.Items[w.Index]
-			if m, err = r.stage(ctx, it.Buf, w.Length); err == nil && m.owned {
+			if m, err = r.stage(ctx, it.Buf, n); err == nil && m.owned {
 				p.pullup += copy(m.buf.Bytes(), it.Buf.Bytes()[:it.Len])
 			}
 		case conn.WriteResult:
-			m, err = r.stage(ctx, c.Results[w.Index].Buf, w.Length)
+			m, err = r.stage(ctx, c.Results[w.Index].Buf, n)
 		case conn.WriteReply:
-			m, err = r.stage(ctx, nil, w.Length)
+			m, err = r.stage(ctx, nil, n)
 		}
 		if err != nil {
 			return err
@@ -231,6 +236,9 @@ func (p *pending) results(c *RPC) error {
 	msg := p.reply
 	for i := range p.out.Windows {
 		w, m := &p.out.Windows[i], &p.memory[i]
+		if w.Off > 0 {
+			continue
+		}
 		switch w.Use {
 		case conn.WriteReply:
 			if p.out.Long > 0 {
