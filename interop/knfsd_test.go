@@ -62,6 +62,7 @@ func TestKnfsd(t *testing.T) {
 	t.Run("64 calls", func(t *testing.T) { testManyCalls(t, s, plain) })
 	t.Run("cut", func(t *testing.T) { testCut(t, s, crc) })
 	t.Run("capture", func(t *testing.T) { checkCapture(t, capture, s.offers) })
+	t.Run("rdmactl", func(t *testing.T) { testRdmactl(t, s) })
 }
 
 // inChunks are settings under which all data, and every message of more than a

@@ -1,0 +1,55 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"testing"
+)
+
+// testRdmactl lets rdmactl ping the kernel's server and count how many NULL
+// calls it answers.
+func testRdmactl(t *testing.T, s *kernelServer) {
+	program := build(t, t.TempDir(), "rdmactl")
+	run := func(t *testing.T, v any, args ...string) {
+		ctx, cancel := limit(t, knfsdTime)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program, append(args, "-o", "json", "--timeout", "30s")...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %v\n%s%s", cmd, err, &stdout, &stderr)
+		}
+		if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
+			t.Fatalf("%v: %v in\n%s", cmd, err, &stdout)
+		}
+		t.Logf("%s", &stdout)
+	}
+	t.Run("ping", func(t *testing.T) {
+		var got struct {
+			RPCVersion         int     `json:"rpc_version"`
+			RTT                float64 `json:"rtt_us"`
+			CreditsGranted     int     `json:"credits_granted"`
+			InlineSend         int     `json:"inline_send"`
+			InlineReceive      int     `json:"inline_receive"`
+			RemoteInvalidation bool    `json:"remote_invalidation"`
+		}
+		run(t, &got, "ping", s.address)
+		if got.RPCVersion != 1 || got.RTT <= 0 || got.CreditsGranted != 64 || got.InlineSend != 4096 || got.InlineReceive != 4096 || got.RemoteInvalidation {
+			t.Errorf("ping tells %+v", got)
+		}
+	})
+	t.Run("bench", func(t *testing.T) {
+		var got struct {
+			Ops, Errors uint64
+			PerOp       struct {
+				Sends, Receives float64
+				RoundTrips      float64 `json:"round_trips"`
+			} `json:"per_op"`
+		}
+		run(t, &got, "bench", s.address, "--op", "null", "--program", "100003", "--program-version", "4", "--depth", "16", "--duration", "1s")
+		if got.Ops == 0 || got.Errors != 0 || got.PerOp.Sends != 1 || got.PerOp.Receives != 1 || got.PerOp.RoundTrips != 1 {
+			t.Errorf("bench tells %+v, want one Send and one Receive for each call", got)
+		}
+	})
+}
