@@ -78,7 +78,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	}
 	c := &Conn{resp: resp, done: make(chan struct{}), info: Info{
 		Local: r.id.LocalAddr(), Peer: r.id.RemoteAddr(),
-		Provider: r.listener.provider.Name(), RPCVersion: 1, Since: time.Now(),
+		Provider: r.listener.provider.Name(), RPCVersion: 1, Connects: 1, Since: time.Now(),
 		PeerReceiveSize:        peer.ReceiveSize,
 		PeerRemoteInvalidation: peer.RemoteInvalidation && r.id.Device().Attr().SendInvalidate,
 	}}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -20,6 +23,12 @@ type DialConfig struct {
 	// MemoryLimit bounds the client's registered memory, in bytes; 0 is
 	// 1 GiB.
 	MemoryLimit int64
+	// Reconnect, when not nil, makes a client that outlives its connections:
+	// when one is lost, the calls in flight are made again on the next, with
+	// the XIDs that they had. A server may then carry out a call twice, unless
+	// it has a duplicate request cache. The first connection is not tried
+	// again: Dial fails.
+	Reconnect *Reconnect
 }
 
 // Call is a call to be made and, afterwards, its results.
@@ -28,52 +37,94 @@ type Call = transport.RPC
 // Result is memory for one DDP-eligible result of a Call.
 type Result = transport.Result
 
-// Client makes calls on one connection. Its methods may be called from any
-// goroutine.
+// Client makes calls on one connection or, with DialConfig.Reconnect, on one
+// after the other. Its methods may be called from any goroutine.
 type Client struct {
-	host *transport.Host
+	provider rdmacm.Provider
+	address  string
+	cfg      DialConfig
+	dev      verbs.Device
+	host     *transport.Host // with the memory of all connections
+	ctx      context.Context // ends with the client
+	cancel   context.CancelFunc
+	ended    chan struct{} // closed when a client that reconnects is closed
+	closing  sync.Once
+	running  sync.WaitGroup // the goroutine that reconnects
+
+	mu       sync.Mutex
+	settings Settings
+	cur      *session
+	reconnecting
+}
+
+// session is one connection of a client.
+type session struct {
 	req  *transport.Requester
 	info Info // what does not change
 }
 
 // Dial connects to host:port. ctx bounds the connecting, not the connection.
 func Dial(ctx context.Context, p rdmacm.Provider, address string, cfg DialConfig) (*Client, error) {
-	id, err := p.Resolve(ctx, address)
-	if err != nil {
-		return nil, fmt.Errorf("rpcrdma: dial %s: %w", address, err)
+	c := &Client{provider: p, address: address, cfg: cfg, settings: DefaultSettings(), ended: make(chan struct{})}
+	if cfg.Settings != nil {
+		c.settings = *cfg.Settings
 	}
-	c, err := dial(ctx, p, id, cfg)
-	if err != nil {
-		id.Close()
-		return nil, fmt.Errorf("rpcrdma: dial %s: %w", address, err)
+	c.changed, c.connects = make(chan struct{}), 1
+	var err error
+	if c.cur, err = c.connect(ctx, c.settings, rand.Uint32()); err != nil {
+		if c.host != nil {
+			c.host.Close()
+		}
+		return nil, err
 	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
 
-func dial(ctx context.Context, p rdmacm.Provider, id rdmacm.ID, cfg DialConfig) (*Client, error) {
-	s := DefaultSettings()
-	if cfg.Settings != nil {
-		s = *cfg.Settings
-	}
-	s.InlineReceiveSize = tellable(s.InlineReceiveSize)
-	host, err := transport.NewHost(transport.HostConfig{
-		Device: id.Device(), Role: transport.RoleRequester, MemoryLimit: cfg.MemoryLimit, Logger: cfg.Logger,
-	})
+// connect makes a connection. The first makes the host.
+func (c *Client) connect(ctx context.Context, s Settings, firstXID uint32) (*session, error) {
+	id, err := c.provider.Resolve(ctx, c.address)
 	if err != nil {
+		return nil, fmt.Errorf("rpcrdma: dial %s: %w", c.address, err)
+	}
+	n, err := c.open(ctx, id, &s, firstXID)
+	if err != nil {
+		id.Close()
+		return nil, fmt.Errorf("rpcrdma: dial %s: %w", c.address, err)
+	}
+	return n, nil
+}
+
+// useHost gives the host for a connection on dev.
+func (c *Client) useHost(dev verbs.Device) (err error) {
+	switch {
+	case c.host == nil:
+		c.dev = dev
+		c.host, err = transport.NewHost(transport.HostConfig{
+			Device: dev, Role: transport.RoleRequester, MemoryLimit: c.cfg.MemoryLimit, Logger: c.cfg.Logger,
+		})
+	case c.dev != dev:
+		err = errOtherDevice
+	}
+	return err
+}
+
+func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID uint32) (*session, error) {
+	if err := c.useHost(id.Device()); err != nil {
 		return nil, err
 	}
+	s.InlineReceiveSize = tellable(s.InlineReceiveSize)
 	// Without windows a peer has nothing to invalidate.
-	accepts := s.RemoteInvalidationAccept && id.Device().Attr().MemWindowType2B
-	told := privateData(&s, accepts)
-	req, err := transport.NewRequester(host, id, &s, told.SendSize)
+	accepts := s.RemoteInvalidationAccept && c.dev.Attr().MemWindowType2B
+	told := privateData(s, accepts)
+	req, err := transport.NewRequester(c.host, id, transport.RequesterConfig{Settings: s, ToldSend: told.SendSize, FirstXID: firstXID})
 	if err != nil {
-		host.Close()
 		return nil, err
 	}
 	began := time.Now()
 	err = id.Connect(ctx, rdmacm.ConnParam{
 		PrivateData:        told.Append(nil),
-		ResponderResources: readsIn(id.Device()),
+		ResponderResources: readsIn(c.dev),
 	})
 	peer, _ := wire.ParsePrivateData(id.Peer().PrivateData)
 	if err == nil {
@@ -81,11 +132,10 @@ func dial(ctx context.Context, p rdmacm.Provider, id rdmacm.ID, cfg DialConfig) 
 	}
 	if err != nil {
 		req.Abandon()
-		host.Close()
 		return nil, err
 	}
-	return &Client{host: host, req: req, info: Info{
-		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: p.Name(), RPCVersion: 1,
+	return &session{req: req, info: Info{
+		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: c.provider.Name(), RPCVersion: 1,
 		RemoteInvalidation:     accepts && peer.RemoteInvalidation,
 		PeerRemoteInvalidation: peer.RemoteInvalidation,
 		PeerReceiveSize:        peer.ReceiveSize,
@@ -96,50 +146,105 @@ func dial(ctx context.Context, p rdmacm.Provider, id rdmacm.ID, cfg DialConfig) 
 // Call makes a call and waits for its results; see transport.RPC for what goes
 // in and comes out. It returns an *oncrpc.AcceptError or *oncrpc.DeniedError
 // when the server answered so, a *conn.PeerError when its transport did,
-// ctx.Err() when ctx ended first, an *Error when the connection ended. Whatever
-// it returns, the peer has no access to the call's memory any more.
-func (c *Client) Call(ctx context.Context, call *Call) error { return c.req.Call(ctx, call) }
+// ctx.Err() when ctx ended first, an *Error when the connection ended and the
+// client does not reconnect. Whatever it returns, the peer has no access to the
+// call's memory any more.
+func (c *Client) Call(ctx context.Context, call *Call) error {
+	if c.cfg.Reconnect == nil {
+		return c.cur.req.Call(ctx, call)
+	}
+	return c.callThrough(ctx, call)
+}
 
 // Alloc gives a buffer of at least n bytes in which items and results travel
-// without a copy.
+// without a copy, on this connection and those after it.
 func (c *Client) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
-	return c.req.Alloc(ctx, n)
+	return c.session().req.Alloc(ctx, n)
+}
+
+// session is the present connection, or the last.
+func (c *Client) session() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cur
 }
 
 // SetSettings changes the settings from the next call on. Those that are fixed
-// at connect keep their values.
-func (c *Client) SetSettings(s *Settings) { c.req.SetSettings(s) }
+// at connect keep their values until the client reconnects.
+func (c *Client) SetSettings(s *Settings) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settings = *s
+	c.cur.req.SetSettings(s)
+}
 
-// Info is what is in force now.
+// Info is what is in force now, or was on the connection that is lost.
 func (c *Client) Info() Info {
-	i, s := c.info, c.req.State()
+	c.mu.Lock()
+	cur, connects := c.cur, c.connects
+	c.mu.Unlock()
+	i, s := cur.info, cur.req.State()
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
-	i.CreditsGranted, i.LastActive = s.CreditsGranted, s.LastActive
+	i.CreditsGranted, i.LastActive, i.Connects = s.CreditsGranted, s.LastActive, connects
 	return i
 }
 
-// Stats are the counters so far.
-func (c *Client) Stats() Stats { return c.req.Stats() }
+// Stats are the counters so far, of all connections.
+func (c *Client) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.cur.req.Stats()
+	s.Add(&c.gone)
+	return s
+}
 
 // Sizes are the sizes of calls and replies so far.
-func (c *Client) Sizes() Sizes { return c.req.Sizes() }
+func (c *Client) Sizes() Sizes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.cur.req.Sizes()
+	s.Add(&c.goneSizes)
+	return s
+}
 
 // Drain waits for the calls in flight, then disconnects; calls made meanwhile
 // fail. When ctx ends first, the connection is closed at once and ctx.Err()
 // returned.
-func (c *Client) Drain(ctx context.Context) error { return c.req.Drain(ctx) }
+func (c *Client) Drain(ctx context.Context) error {
+	if c.cfg.Reconnect != nil {
+		if err := c.drainCalls(ctx); err != nil {
+			c.end()
+			return err
+		}
+	}
+	err := c.session().req.Drain(ctx)
+	c.end()
+	return err
+}
 
 // Close ends the connection at once; calls in flight fail. It waits until
 // everything is freed, but for buffers of Alloc that are not released: these
 // are freed then, and Close says so with verbs.ErrBusy.
-func (c *Client) Close() error {
-	c.req.Close()
-	return c.host.Close()
+func (c *Client) Close() (err error) {
+	c.end()
+	c.closing.Do(func() { err = c.host.Close() })
+	return err
 }
 
-// Done is closed when the connection has ended.
-func (c *Client) Done() <-chan struct{} { return c.req.Done() }
+// Done is closed when the connection has ended; when the client reconnects,
+// once it is closed or drained.
+func (c *Client) Done() <-chan struct{} {
+	if c.cfg.Reconnect != nil {
+		return c.ended
+	}
+	return c.cur.req.Done()
+}
 
-// Err is why the connection ended, an *Error; nil while it is up and after an
-// orderly end.
-func (c *Client) Err() error { return c.req.Err() }
+// Err is why the connection ended, an *Error; nil while it is up, after an
+// orderly end, and for clients that reconnect.
+func (c *Client) Err() error {
+	if c.cfg.Reconnect != nil {
+		return nil
+	}
+	return c.cur.req.Err()
+}

@@ -69,6 +69,9 @@ type Info struct {
 	// invalidated, and the device can do so.
 	PeerRemoteInvalidation bool
 	Since                  time.Time
+	// Connects is the number of connections that were made: 1, more for a
+	// client that reconnects.
+	Connects uint64
 	// ConnectTime is how long the connecting took, LastActive when the
 	// connection last did something.
 	ConnectTime time.Duration

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"math/rand/v2"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -28,10 +27,25 @@ type Requester struct {
 
 var _ role = (*Requester)(nil)
 
+// MaxSegment is the most bytes of one segment that a requester offers; what a
+// kernel client offers.
+const MaxSegment = 1 << 20
+
+// RequesterConfig is what a requester is made with; sizes are in bytes.
+type RequesterConfig struct {
+	Settings *conn.Settings
+	// ToldSend is the most that the peer is told that we send.
+	ToldSend uint32
+	// FirstXID is where XIDs start: random, or LastXID of the requester that
+	// this one takes the place of.
+	FirstXID uint32
+}
+
 // NewRequester makes the queues of a connection to be made and posts its first
-// receives; toldSend is the most that the peer is told that we send, in bytes.
-// Start runs it once the connection is up; Abandon frees it if it never is.
-func NewRequester(h *Host, id rdmacm.ID, s *conn.Settings, toldSend uint32) (*Requester, error) {
+// receives. Start runs it once the connection is up; Abandon frees it if it
+// never is.
+func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error) {
+	s := cfg.Settings
 	l, err := newLink(h, id, s.InlineReceiveSize)
 	if err != nil {
 		return nil, err
@@ -40,9 +54,10 @@ func NewRequester(h *Host, id rdmacm.ID, s *conn.Settings, toldSend uint32) (*Re
 	l.role = r
 	r.core = conn.NewRequester(conn.RequesterConfig{
 		Receive:     s.InlineReceiveSize,
-		ToldSend:    toldSend,
+		ToldSend:    cfg.ToldSend,
 		MaxReceives: l.maxReceives(),
-		FirstXID:    rand.Uint32(),
+		FirstXID:    cfg.FirstXID,
+		MaxSegment:  int(min(MaxSegment, uint64(h.attr.MaxMsgSize), h.attr.MaxMRSize)),
 		Settings:    s,
 	})
 	l.mu.Lock()
@@ -68,6 +83,13 @@ func (r *Requester) Start(peerReceive, peerSend uint32) error {
 
 // Abandon frees a requester that was not started.
 func (r *Requester) Abandon() { r.abandon() }
+
+// LastXID is the last XID given to a call.
+func (r *Requester) LastXID() uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.core.LastXID()
+}
 
 // Alloc gives a buffer of at least n bytes in which items and results travel
 // without a copy.
@@ -168,28 +190,28 @@ func (r *Requester) ended(o *op) {
 	}
 }
 
-// lost implements role: every call that has no outcome fails.
+// lost implements role: every call that has no outcome fails. All windows are
+// closed before that, as callers may give the memory under them back.
 func (r *Requester) lost(err error) {
+	for _, w := range r.all {
+		w.mw.Close()
+	}
+	r.all, r.windows = nil, nil
 	for _, a := range r.core.Lost(err, nil) {
 		p := r.pend[a.Out.Tag]
 		r.stats.WindowsOrphaned += uint64(p.exposedWindows())
+		for i, w := range p.windows {
+			if w.mr != nil && !p.out.Windows[i].Revoked {
+				w.mr.Close()
+			}
+		}
+		p.windows = p.windows[:0]
 		p.done <- struct{}{}
 	}
 }
 
-// free implements role.
-func (r *Requester) free() {
-	for _, p := range r.pend {
-		for _, w := range p.windows {
-			if w.mr != nil {
-				w.mr.Close()
-			}
-		}
-	}
-	for _, w := range r.all {
-		w.mw.Close()
-	}
-}
+// free implements role; lost has freed everything.
+func (r *Requester) free() {}
 
 // carryOut carries out r.acts; what they lead to is added at the end.
 func (r *Requester) carryOut() {

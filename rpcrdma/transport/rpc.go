@@ -34,6 +34,11 @@ type RPC struct {
 	// order in which the reply has them.
 	Results []Result
 
+	// xid is, with again, the XID under which the call went out already, on a
+	// connection that was lost.
+	xid   uint32
+	again bool
+
 	// Reply is set to the XDR stream of the results; its storage is used
 	// again. The bytes and the padding of results placed apart are missing
 	// from it.
@@ -58,6 +63,13 @@ type Result struct {
 // connection ended. Whatever it returns, the peer has no access to the call's
 // memory any more.
 func (r *Requester) Call(ctx context.Context, c *RPC) error {
+	c.again = false
+	return r.CallAgain(ctx, c)
+}
+
+// CallAgain is Call for a call that failed on a connection that ended. If it
+// had been sent, it has the same XID again.
+func (r *Requester) CallAgain(ctx context.Context, c *RPC) error {
 	p, err := r.acquire()
 	if err != nil {
 		return err
@@ -97,9 +109,12 @@ func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
 		r.giveUp(p)
 		<-p.done
 	}
+	if p.out.Sent {
+		c.xid, c.again = p.out.XID, true
+	}
 	switch err := p.out.Err; {
 	case err == nil:
-		return p.results(c)
+		return r.results(p, c)
 	case errors.Is(err, conn.ErrCanceled):
 		return ctx.Err()
 	default:
@@ -139,6 +154,7 @@ func (c *RPC) check() error {
 func (p *pending) describe(c *RPC) {
 	o := &p.out
 	header := callHeaderSize + xdr.Padded(len(c.Cred.Body)) + xdr.Padded(len(c.Verf.Body))
+	o.XID, o.Again = c.xid, c.again
 	o.StreamLen = header + len(c.Args)
 	o.MaxReply = oncrpc.AcceptedReplySize + c.MaxReply
 	o.Items, o.Results = o.Items[:0], o.Results[:0]
@@ -232,6 +248,16 @@ func (r *Requester) giveUp(p *pending) {
 }
 
 // results takes the reply apart.
+func (r *Requester) results(p *pending, c *RPC) error {
+	err := p.results(c)
+	if errors.Is(err, conn.ErrBadReply) {
+		r.mu.Lock()
+		r.stats.BadReplies++
+		r.mu.Unlock()
+	}
+	return err
+}
+
 func (p *pending) results(c *RPC) error {
 	msg := p.reply
 	for i := range p.out.Windows {
@@ -255,11 +281,14 @@ func (p *pending) results(c *RPC) error {
 	}
 	var h oncrpc.ReplyHeader
 	n, err := oncrpc.DecodeReply(msg, &h)
-	if err != nil {
-		return err
+	if errors.Is(err, oncrpc.ErrMalformed) {
+		return fmt.Errorf("%w: %w", conn.ErrBadReply, err)
 	}
 	if h.XID != p.out.XID {
 		return fmt.Errorf("%w: XID of the RPC message", conn.ErrBadReply)
+	}
+	if err != nil {
+		return err
 	}
 	c.Reply = append(c.Reply[:0], msg[n:]...)
 	return nil

@@ -17,3 +17,11 @@ func (c *SizeCounts) add(n int) { c[min(bits.Len(uint(n)), SizeBuckets-1)]++ }
 type Sizes struct {
 	Calls, Replies SizeCounts
 }
+
+// Add adds what another connection counted.
+func (s *Sizes) Add(o *Sizes) {
+	for i := range s.Calls {
+		s.Calls[i] += o.Calls[i]
+		s.Replies[i] += o.Replies[i]
+	}
+}

@@ -1,5 +1,7 @@
 package transport
 
+import "reflect"
+
 // Stats count what a connection did. They only grow.
 //
 // The second half is what the line "xprt: rdma" of a Linux client's mountstats
@@ -56,4 +58,12 @@ type Stats struct {
 	CallsRead  uint64 // calls with read chunks, answered
 	PeerReads  uint64 // their read segments
 	PeerWrites uint64 // segments written
+}
+
+// Add adds what another connection counted.
+func (s *Stats) Add(o *Stats) {
+	to, from := reflect.ValueOf(s).Elem(), reflect.ValueOf(o).Elem()
+	for i := range to.NumField() {
+		to.Field(i).SetUint(to.Field(i).Uint() + from.Field(i).Uint())
+	}
 }

@@ -1,0 +1,248 @@
+package rpcrdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/transport"
+)
+
+// Reconnect says how a client connects again; the zero value is good. It does
+// so when a call needs a connection and there is none: at once when the
+// connection lost had carried a reply, else after a pause that doubles with
+// each failure. The pause is drawn between its half and its whole.
+type Reconnect struct {
+	// MinBackoff is the first pause; 0 is 100 ms.
+	MinBackoff time.Duration
+	// MaxBackoff is the longest pause; 0 is 60 s, as Linux has it.
+	MaxBackoff time.Duration
+	// Timeout bounds one attempt; 0 is 30 s.
+	Timeout time.Duration
+}
+
+// Defaults of Reconnect.
+const (
+	defaultMinBackoff = 100 * time.Millisecond
+	defaultMaxBackoff = 60 * time.Second
+	defaultTimeout    = 30 * time.Second
+)
+
+// errOtherDevice: the memory that calls lie in is registered with one device.
+var errOtherDevice = errors.New("the address is reached by another device now")
+
+// reconnecting is the state of a client that outlives its connections, under
+// Client.mu.
+type reconnecting struct {
+	lost     bool          // the present session has ended
+	closed   bool          // no more calls, no more sessions
+	draining bool          // no more calls
+	changed  chan struct{} // closed, and replaced, when something here changes
+	calls    int           // being made
+	waiting  int           // of these, for a session
+	dialing  bool          // somebody makes the next session
+	pause    time.Duration // before the next attempt
+	failure  error         // of the last attempt
+	connects uint64
+
+	// What the sessions before the present one counted.
+	gone      Stats
+	goneSizes Sizes
+}
+
+// announce tells those who wait that something changed.
+func (r *reconnecting) announce() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// callThrough makes a call, on as many connections as it takes.
+func (c *Client) callThrough(ctx context.Context, call *Call) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.leave()
+	do := (*transport.Requester).Call
+	for {
+		s, err := c.await(ctx)
+		if err != nil {
+			return err
+		}
+		if err = do(s.req, ctx, call); !c.lose(s, err) {
+			return err
+		}
+		do = (*transport.Requester).CallAgain
+	}
+}
+
+func (c *Client) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return ErrClosed
+	case c.draining:
+		return ErrDraining
+	}
+	c.calls++
+	return nil
+}
+
+func (c *Client) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls--; c.calls == 0 {
+		c.announce()
+	}
+}
+
+// lose notes that a session has ended, if err says so, and whether the call is
+// to be made again.
+func (c *Client) lose(s *session, err error) bool {
+	var end *Error
+	if err == nil || (!errors.As(err, &end) && !errors.Is(err, ErrClosed)) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	if c.cur == s && !c.lost {
+		c.lost = true
+		if s.req.Stats().Replies > 0 {
+			c.pause = 0 // it was of use
+		}
+	}
+	return true
+}
+
+// await gives the present session, or waits for the next.
+func (c *Client) await(ctx context.Context) (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.lost && !c.closed {
+		if !c.dialing {
+			c.dialing = true
+			c.running.Go(c.redial)
+		}
+		c.waiting++
+		changed := c.changed
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		c.waiting--
+		switch err := ctx.Err(); {
+		case err != nil && c.failure != nil:
+			return nil, fmt.Errorf("%w, not connected: %w", err, c.failure)
+		case err != nil:
+			return nil, err
+		}
+	}
+	if c.closed {
+		return nil, ErrClosed
+	}
+	return c.cur, nil
+}
+
+// redial makes the next session. It gives up when no call waits for it.
+func (c *Client) redial() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.cur
+	for c.rest() {
+		s := c.settings
+		c.mu.Unlock()
+		<-old.req.Done()
+		ctx, cancel := context.WithTimeout(c.ctx, orDefault(c.cfg.Reconnect.Timeout, defaultTimeout))
+		next, err := c.connect(ctx, s, old.req.LastXID())
+		cancel()
+		c.mu.Lock()
+		if c.failure = err; err == nil {
+			c.take(next)
+			return
+		}
+		if c.cfg.Logger != nil && c.ctx.Err() == nil {
+			c.cfg.Logger.Warn("reconnect failed", "address", c.address, "error", err)
+		}
+	}
+	c.dialing = false
+}
+
+// rest pauses before an attempt and says whether it is still wanted. c.mu is
+// held, but is let go meanwhile.
+func (c *Client) rest() bool {
+	pause := c.pause
+	c.pause = min(max(2*pause, orDefault(c.cfg.Reconnect.MinBackoff, defaultMinBackoff)),
+		orDefault(c.cfg.Reconnect.MaxBackoff, defaultMaxBackoff))
+	if pause > 0 {
+		c.mu.Unlock()
+		t := time.NewTimer(pause/2 + rand.N(pause/2+1))
+		select {
+		case <-t.C:
+		case <-c.ctx.Done():
+			t.Stop()
+		}
+		c.mu.Lock()
+	}
+	return c.waiting > 0 && !c.closed
+}
+
+// take makes next the present session. Settings may have changed since it was
+// begun. c.mu is held.
+func (c *Client) take(next *session) {
+	stats, sizes := c.cur.req.Stats(), c.cur.req.Sizes()
+	c.gone.Add(&stats)
+	c.goneSizes.Add(&sizes)
+	s := c.settings
+	next.req.SetSettings(&s)
+	c.cur, c.lost, c.dialing = next, false, false
+	c.connects++
+	c.announce()
+}
+
+// drainCalls waits for the calls being made and lets no other begin.
+func (c *Client) drainCalls(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.draining = true
+	for c.calls > 0 {
+		changed := c.changed
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end ends the present session and lets no other come.
+func (c *Client) end() {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		c.announce()
+		close(c.ended)
+	}
+	c.mu.Unlock()
+	c.cancel()
+	c.running.Wait()
+	c.session().req.Close()
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
