@@ -29,6 +29,14 @@ var (
 	ErrDraining = transport.ErrDraining
 )
 
+// Why a reply was refused, or its connection given up.
+var (
+	// ErrBadReply means that a reply is malformed or does not fit its call.
+	ErrBadReply = conn.ErrBadReply
+	// ErrInvalidated means that the peer invalidated memory of another call.
+	ErrInvalidated = conn.ErrInvalidated
+)
+
 // DefaultSettings are the values in force when nobody set anything.
 func DefaultSettings() Settings { return conn.DefaultSettings() }
 
