@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,7 +103,9 @@ func packets(t *testing.T, capture string) []packet {
 
 // checkCapture lets tshark judge what went over the wire in all the tests
 // before, and compares the chunks that it sees us offer with those that we meant.
-func checkCapture(t *testing.T, capture string, o *offers) {
+func checkCapture(t *testing.T, guest string, o *offers) {
+	capture := filepath.Join(t.TempDir(), "resegmented.pcap")
+	resegment(t, guest, capture)
 	all := packets(t, capture)
 	t.Run("malformed", func(t *testing.T) { checkMalformed(t, all) })
 	t.Run("complete", func(t *testing.T) { checkComplete(t, all) })
@@ -143,7 +146,7 @@ func checkComplete(t *testing.T, all []packet) {
 			decoded[d] += mpaFrame + n
 		}
 		for _, n := range p.numbers(t, fieldULPDU) {
-			decoded[d] += (2+n+3)/4*4 + 4 // length, ULPDU, padding, CRC
+			decoded[d] += uint64(fpduSize(int(n)))
 		}
 	}
 	cut := 0
