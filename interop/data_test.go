@@ -97,6 +97,7 @@ sha256sum </tmp/data`)
 // testRemount shows that nothing was only in the client's memory.
 func testRemount(t *testing.T, w *work) {
 	sum := w.client(t, "head -c 3000000 /dev/urandom >kept; mkdir d; ln -s ../kept d/l; sha256sum <kept")
+	w.checkStats(t) // the counters go with the mount
 	w.detach(t)
 	same(t, "on the server, after unmounting", w.serverSide(t, "sha256sum <d/l"), sum)
 	w.attach(t)

@@ -86,7 +86,8 @@ func (m *mount) stats(t *testing.T) xprtStats {
 
 // checkStats looks, after work on a mount over RDMA, for replies that the
 // client could not use, and for chunks of every kind: without them the work was
-// not done by RDMA.
+// not done by RDMA. Calls that it could not send at once are no fault: it tries
+// again when it has memory regions to spare (rpcrdma_marshal_req: -ENOBUFS).
 func (m *mount) checkStats(t *testing.T) {
 	t.Helper()
 	if m.via != overRDMA || t.Failed() {
@@ -95,9 +96,6 @@ func (m *mount) checkStats(t *testing.T) {
 	s := m.stats(t)
 	if s.badReplies != 0 || s.badXIDs != 0 {
 		t.Errorf("the client counts %d bad replies and %d unknown XIDs: %+v", s.badReplies, s.badXIDs, s)
-	}
-	if s.connects == 1 && s.failedSends != 0 { // while reconnecting some are to be expected
-		t.Errorf("the client counts %d calls that it could not send: %+v", s.failedSends, s)
 	}
 	if s.readChunks == 0 || s.writeChunks == 0 || s.replyChunks == 0 {
 		t.Errorf("the client used no chunks of some kind: %+v", s)

@@ -67,7 +67,6 @@ func TestOperation(t *testing.T) {
 
 func testTransport(t *testing.T, g *guest.Guest, server nfsServer, via transport) {
 	m := newMount(t, g, server, via)
-	defer m.checkStats(t)
 	for i, item := range matrix {
 		name := fmt.Sprintf("%02d", i)
 		if t.Run(item.name, func(t *testing.T) { item.test(t, m.work(t, name)) }) {
