@@ -1,0 +1,425 @@
+package conn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// pair is a requester and a responder with a connection between them, whose
+// messages, RDMA operations, services and completions make progress one step
+// at a time, in any order that a device allows.
+type pair struct {
+	t        fataler
+	settings [2]Settings // requester's, responder's
+	c        *Requester
+	s        *Responder
+	// Messages on their way; the first arrives first.
+	toServer, toClient []arrival
+	cRecvs, sRecvs     []uint32 // receives posted
+	nextRecv, nextKey  uint32
+
+	fetching, serving, sending []*Call
+	fences                     []*Outgoing
+
+	calls    []*pairCall
+	shortBy  int // receives that are not to be had next
+	sessions int
+}
+
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+type arrival struct {
+	msg []byte
+	inv Invalidation
+}
+
+// pairCall is a call with the reply that the service will make.
+type pairCall struct {
+	out       *Outgoing
+	reply     int // bytes of the stream
+	results   []int
+	begun     bool // with the requester
+	canceled  bool
+	completed int
+	outcome   string
+}
+
+var errCut = errors.New("cut")
+
+func newPair(t fataler, client, server Settings) *pair {
+	p := &pair{t: t, settings: [2]Settings{client, server}}
+	p.connect(1000)
+	return p
+}
+
+// connect begins a session.
+func (p *pair) connect(xid uint32) {
+	p.sessions++
+	p.toServer, p.toClient, p.cRecvs, p.sRecvs = nil, nil, nil, nil
+	p.fetching, p.serving, p.sending, p.fences, p.shortBy = nil, nil, nil, nil, 0
+	cs, ss := p.settings[0], p.settings[1]
+	p.c = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: xid, Settings: &cs})
+	p.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 20, MaxReceives: 100, Settings: &ss})
+	p.client(p.c.Start(nil))
+	p.server(p.s.Start(nil))
+	p.c.Connected(4096, 4096)
+}
+
+// call begins a call.
+func (p *pair) call(k *pairCall) {
+	k.out.Tag = slices.Index(p.calls, k)
+	if k.out.Tag < 0 {
+		k.out.Tag = len(p.calls)
+		p.calls = append(p.calls, k)
+	}
+	k.out.MaxReply, k.out.Results = k.reply, k.results
+	if err := p.c.Plan(k.out); err != nil {
+		p.t.Fatalf("plan: %v", err)
+	}
+	now, err := p.c.Begin(k.out)
+	if err != nil {
+		p.t.Fatalf("begin: %v", err)
+	}
+	k.begun = true
+	if now {
+		p.launch(k.out)
+	}
+}
+
+// message is the RPC call without what is in chunks.
+func (o *Outgoing) message() []byte {
+	b := oncrpc.AppendCall(nil, &oncrpc.Call{XID: o.XID, Program: 1, Version: 1, Procedure: uint32(o.Tag)})
+	return append(b, make([]byte, chunk.PiecesLength(o.StreamLen, o.Items)-len(b))...)
+}
+
+func (p *pair) launch(o *Outgoing) {
+	acts, ok := p.c.Launch(o, nil)
+	p.client(acts)
+	if !ok {
+		return
+	}
+	for i := range o.Windows {
+		p.nextKey++
+		o.Windows[i].RKey, o.Windows[i].Addr = p.nextKey, uint64(p.nextKey)<<32
+	}
+	o.Build()
+	msg := o.Header.Append(nil)
+	if len(o.Inline) > 0 {
+		msg = append(msg, o.message()...)
+	}
+	if len(msg) > 4096 {
+		p.t.Fatalf("sends %d bytes", len(msg))
+	}
+	p.toServer = append(p.toServer, arrival{msg: msg})
+}
+
+// post says how many of n receives could be had.
+func (p *pair) post(recvs *[]uint32, n int) int {
+	n -= min(p.shortBy, n)
+	p.shortBy = 0
+	for range n {
+		p.nextRecv++
+		*recvs = append(*recvs, p.nextRecv)
+	}
+	return n
+}
+
+func (p *pair) client(acts []Action) {
+	for _, a := range acts {
+		switch a.Kind {
+		case Repost:
+			p.cRecvs = append(p.cRecvs, a.Recv)
+		case PostReceives:
+			p.client(p.c.Posted(a.N, p.post(&p.cRecvs, a.N), nil))
+		case Ready:
+			p.launch(a.Out)
+		case Fence:
+			p.fences = append(p.fences, a.Out)
+		case Complete:
+			p.complete(a.Out)
+		case Fail:
+			p.t.Fatalf("requester: %v", a.Err)
+		}
+	}
+}
+
+func (p *pair) complete(o *Outgoing) {
+	k := p.calls[o.Tag]
+	k.begun = false
+	if errors.Is(o.Err, errCut) && !k.canceled {
+		return // to be made again
+	}
+	k.completed++
+	k.outcome = fmt.Sprint(o.Err, o.Long, o.Written)
+	switch {
+	case o.Err == nil && slices.ContainsFunc(o.Windows, func(w Window) bool { return !w.Revoked }) && p.c.lost == nil:
+		p.t.Fatalf("completes with memory exposed")
+	case o.Err != nil && !k.canceled:
+		p.t.Fatalf("call %d: %v", o.Tag, o.Err)
+	}
+}
+
+func (p *pair) server(acts []Action) {
+	for _, a := range acts {
+		switch a.Kind {
+		case Repost:
+			p.sRecvs = append(p.sRecvs, a.Recv)
+		case PostReceives:
+			p.s.Posted(a.N, p.post(&p.sRecvs, a.N))
+		case Fetch:
+			p.fetching = append(p.fetching, a.Call)
+		case Deliver:
+			p.serving = append(p.serving, a.Call)
+		case Send:
+			p.sending = append(p.sending, a.Call)
+			p.toClient = append(p.toClient, answerOf(a.Call))
+		case Report, Fail:
+			p.t.Fatalf("responder: %v", a.Err)
+		}
+	}
+}
+
+// answerOf is the answer as it goes out.
+func answerOf(c *Call) arrival {
+	a := &c.Answer
+	msg := a.Header.Append(nil)
+	n := 0
+	for _, pc := range a.Inline {
+		n += pc.Len
+	}
+	if n > 0 {
+		reply := oncrpc.AppendAcceptedReply(nil, c.XID)
+		msg = append(append(msg, reply...), make([]byte, n-len(reply))...)
+	}
+	return arrival{msg, Invalidation{Did: a.Invalidate, RKey: a.RKey}}
+}
+
+// steps are the things that may happen next, besides what a test does itself.
+func (p *pair) steps() (all []func()) {
+	if len(p.toServer) > 0 {
+		all = append(all, func() {
+			m := take(&p.toServer, 0)
+			if len(p.sRecvs) == 0 {
+				p.t.Fatalf("responder has no receive posted")
+			}
+			p.server(p.s.Receive(take(&p.sRecvs, 0), m.msg, nil))
+		})
+	}
+	if len(p.toClient) > 0 {
+		all = append(all, func() {
+			m := take(&p.toClient, 0)
+			if len(p.cRecvs) == 0 {
+				p.t.Fatalf("requester has no receive posted")
+			}
+			p.client(p.c.Receive(take(&p.cRecvs, 0), m.msg, m.inv, nil))
+		})
+	}
+	for i := range p.fetching {
+		all = append(all, func() { p.fetched(take(&p.fetching, i)) })
+	}
+	for i := range p.serving {
+		all = append(all, func() { p.reply(take(&p.serving, i)) })
+	}
+	for i := range p.sending {
+		all = append(all, func() { p.s.Sent(take(&p.sending, i)) })
+	}
+	for i := range p.fences {
+		all = append(all, func() { p.client(p.c.Fenced(take(&p.fences, i), nil)) })
+	}
+	return all
+}
+
+func take[T any](list *[]T, i int) T {
+	v := (*list)[i]
+	*list = slices.Delete(slices.Clone(*list), i, i+1)
+	return v
+}
+
+func (p *pair) fetched(c *Call) {
+	var mem [][]byte
+	for i, ch := range c.Reads.Chunks {
+		b := make([]byte, ch.Length)
+		if i == 0 && c.Reads.Long() {
+			for _, k := range p.calls {
+				if k.out.XID == c.XID {
+					copy(b, k.out.message())
+				}
+			}
+		}
+		mem = append(mem, b)
+	}
+	p.server(p.s.Fetched(c, mem, nil))
+}
+
+func (p *pair) reply(c *Call) {
+	k := p.calls[c.RPC.Procedure]
+	var items []chunk.Item
+	for _, n := range k.results {
+		items = append(items, chunk.Item{Pos: 24, Len: n})
+	}
+	p.server(p.s.Reply(c, k.reply, items, nil))
+}
+
+// cut ends the connection; the next begins, and calls are made again.
+func (p *pair) cut() {
+	p.client(p.c.Lost(errCut, nil))
+	p.connect(p.c.LastXID())
+	for _, k := range p.calls {
+		if k.completed == 0 && !k.begun {
+			k.out.Again = k.out.Again || k.out.Sent
+			p.call(k)
+		}
+	}
+}
+
+// pairState is what is left when nothing is in progress.
+type pairState struct {
+	InFlight, Granted   uint32
+	Sent, Waiting       int
+	Held, Limit         int
+	Told                uint32
+	ClientRecvs, Served int
+	Requester           RequesterCounters
+	Calls, Replies      uint64
+	Outcomes            string
+}
+
+func (p *pair) state() (s pairState) {
+	s.InFlight, s.Granted = p.c.spend.InFlight(), p.c.spend.Granted()
+	s.Sent, s.Waiting = len(p.c.sent), len(p.c.waiting)+len(p.c.fencing)
+	s.Held, s.Limit, s.Told = p.s.grants.Held(), p.s.grants.Limit(), p.s.grants.Told()
+	s.ClientRecvs, s.Served = len(p.cRecvs), len(p.sRecvs)
+	s.Requester, s.Calls, s.Replies = p.c.Counters, p.s.Counters.Calls, p.s.Counters.Replies
+	for _, k := range p.calls {
+		s.Outcomes += k.outcome + "; "
+	}
+	return s
+}
+
+// finish lets everything in progress come to its end and checks that it did.
+func (p *pair) finish(choose func(n int) int) {
+	for all := p.steps(); len(all) > 0; all = p.steps() {
+		all[choose(len(all))]()
+	}
+	for i, k := range p.calls {
+		if k.completed != 1 {
+			p.t.Fatalf("call %d completed %d times; deadlock? %+v", i, k.completed, p.state())
+		}
+	}
+	s := p.state()
+	if s.InFlight != 0 || s.Sent != 0 || s.Waiting != 0 || s.Held != 0 || len(p.s.xids) != 0 {
+		p.t.Fatalf("left: %+v", s)
+	}
+	if len(p.sRecvs) < s.Limit+credit.Slack {
+		p.t.Fatalf("%d receives for %d calls", len(p.sRecvs), s.Limit)
+	}
+}
+
+func first(int) int { return 0 }
+
+// genCall is a call of any shape.
+func genCall(t *rapid.T) *pairCall {
+	k := &pairCall{out: &Outgoing{StreamLen: 40 + 4*rapid.SampledFrom([]int{0, 10, 900, 1500}).Draw(t, "stream")}}
+	for range rapid.IntRange(0, 2).Draw(t, "items") {
+		k.out.Items = append(k.out.Items, chunk.Item{Pos: 40, Len: rapid.SampledFrom([]int{0, 3, 1000, 5001, 300000}).Draw(t, "item")})
+	}
+	k.reply = 24 + 4*rapid.SampledFrom([]int{0, 5, 900, 1100, 70000}).Draw(t, "reply")
+	for range rapid.IntRange(0, 2).Draw(t, "results") {
+		k.results = append(k.results, rapid.SampledFrom([]int{0, 1, 999, 4097, 300001}).Draw(t, "result"))
+	}
+	return k
+}
+
+func genSettings(t *rapid.T) Settings {
+	s := DefaultSettings()
+	s.CreditsMax = uint32(rapid.IntRange(1, 20).Draw(t, "credits"))
+	s.CreditsPolicy = CreditsPolicy(rapid.IntRange(0, 1).Draw(t, "policy"))
+	s.DDPMinChunk = uint32(rapid.SampledFrom([]int{0, 1000, 4096, 1 << 20}).Draw(t, "min"))
+	return s
+}
+
+// TestAnyOrderEndsTheSame: whatever the order in which RDMA operations,
+// services and Sends complete, the same calls end in the same state.
+func TestAnyOrderEndsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		client, server := genSettings(t), genSettings(t)
+		server.CreditsPolicy = CreditsFixed // adaptive grants follow the load
+		n := rapid.IntRange(1, 12).Draw(t, "calls")
+		in, any := newPair(t, client, server), newPair(t, client, server)
+		for range n {
+			k := genCall(t)
+			same := &pairCall{out: &Outgoing{StreamLen: k.out.StreamLen, Items: slices.Clone(k.out.Items)}, reply: k.reply, results: k.results}
+			in.call(k)
+			any.call(same)
+		}
+		in.finish(first)
+		any.finish(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "next") })
+		if a, b := in.state(), any.state(); a != b {
+			t.Fatalf("in order  %+v\notherwise %+v", a, b)
+		}
+	})
+}
+
+// TestCreditsModel: over random schedules of calls, grants, cancellations,
+// settings and losses nobody sends more than was granted, no message finds no
+// receive, and every call ends once.
+func TestCreditsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPair(t, genSettings(t), genSettings(t))
+		for range rapid.IntRange(0, 150).Draw(t, "steps") {
+			switch rapid.IntRange(0, 19).Draw(t, "what") {
+			case 0, 1, 2, 3, 4:
+				p.call(genCall(t))
+			case 5:
+				if open := p.open(); len(open) > 0 {
+					k := open[rapid.IntRange(0, len(open)-1).Draw(t, "cancel")]
+					k.canceled = true
+					p.client(p.c.Cancel(k.out, nil))
+				}
+			case 6:
+				p.settings[0] = genSettings(t)
+				s := p.settings[0]
+				p.client(p.c.SetSettings(&s, nil))
+			case 7:
+				p.settings[1] = genSettings(t)
+				s := p.settings[1]
+				p.server(p.s.SetSettings(&s, nil))
+			case 8:
+				p.shortBy = rapid.IntRange(0, 10).Draw(t, "short")
+			case 9:
+				if rapid.IntRange(0, 3).Draw(t, "cut") == 0 {
+					p.cut()
+				}
+			default:
+				if all := p.steps(); len(all) > 0 {
+					all[rapid.IntRange(0, len(all)-1).Draw(t, "next")]()
+				}
+			}
+			if n, most := len(p.toServer)+p.s.Busy(), p.s.grants.Limit(); n > most {
+				t.Fatalf("%d calls on their way or in progress, %d granted", n, most)
+			}
+		}
+		p.finish(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "next") })
+	})
+}
+
+// open are the calls that are with the requester.
+func (p *pair) open() (all []*pairCall) {
+	for _, k := range p.calls {
+		if k.begun {
+			all = append(all, k)
+		}
+	}
+	return all
+}
