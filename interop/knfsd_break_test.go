@@ -104,12 +104,16 @@ func (v *v3) mixed(fh nfsv3.NfsFh3, data []byte) error {
 	return nil
 }
 
+// cuts is the number of connections that testCut cuts.
+const cuts = 3
+
 // testCut cuts the connection in the middle of the data of a WRITE, and goes
 // on where the client was on a second connection.
 func testCut(t *testing.T, s *kernelServer, p rdmacm.Provider) {
 	r := newRelay(t, s.address)
 	t.Run("nfs 3", func(t *testing.T) { testCutV3(t, s, p, r) })
 	t.Run("nfs 4.1", func(t *testing.T) { testCutV41(t, s, p, r) })
+	t.Run("reconnect", func(t *testing.T) { testReconnect(t, s, p, r) })
 }
 
 func testCutV3(t *testing.T, s *kernelServer, p rdmacm.Provider, r *relay) {
@@ -163,6 +167,25 @@ func testCutV41(t *testing.T, s *kernelServer, p rdmacm.Provider, r *relay) {
 	v.close(f)
 	v.end()
 	checkCounters(t, v.nfsClient)
+}
+
+// testReconnect lets the client itself go on: the WRITE that was cut succeeds
+// without its caller noticing.
+func testReconnect(t *testing.T, s *kernelServer, p rdmacm.Provider, r *relay) {
+	ctx, cancel := limit(t, knfsdTime)
+	defer cancel()
+	c := s.dialWith(ctx, t, p, r.address(), rpcrdma.DialConfig{Reconnect: &rpcrdma.Reconnect{}})
+	v := &v3{nfsClient: c, t: t, ctx: ctx, dir: nfsv3.NfsFh3{Data: s.root}}
+	fh := v.create("reconnect")
+	data := noise(1<<20, 5)
+	r.cutAfter(int64(len(data) / 2))
+	s.slowly(t, func() { v.write(fh, data) })
+	if got := v.read(fh, 0, len(data)); !bytes.Equal(got.Data, data) {
+		t.Errorf("read back: %s", firstDifference(data, got.Data))
+	}
+	if n, err := c.Info().Connects, c.Err(); n != 2 || err != nil {
+		t.Errorf("the client connected %d times and ended with %v, want 2 connections and no end", n, err)
+	}
 }
 
 // mustBeCut checks that a call failed because its connection has ended.

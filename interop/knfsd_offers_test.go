@@ -9,14 +9,15 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// offers are the transport headers that we sent, by XID.
+// offers are the transport headers that we sent, by XID. A call that is sent
+// again on another connection has several.
 type offers struct {
 	mu      sync.Mutex
-	headers map[uint32]rpcrdma1.Header
+	headers map[uint32][]rpcrdma1.Header
 	bad     []error
 }
 
-func newOffers() *offers { return &offers{headers: map[uint32]rpcrdma1.Header{}} }
+func newOffers() *offers { return &offers{headers: map[uint32][]rpcrdma1.Header{}} }
 
 // record gives a provider whose connections tell s.offers of every Send.
 func (s *kernelServer) record(p rdmacm.Provider) rdmacm.Provider {
@@ -31,7 +32,7 @@ func (o *offers) add(msg []byte) {
 		o.bad = append(o.bad, err)
 		return
 	}
-	o.headers[h.XID] = h
+	o.headers[h.XID] = append(o.headers[h.XID], h)
 }
 
 type recordingProvider struct {

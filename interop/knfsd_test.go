@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"path/filepath"
 	"testing"
@@ -132,10 +131,14 @@ func rootCred() oncrpc.Auth {
 // with the test.
 func (s *kernelServer) dial(ctx context.Context, t *testing.T, p rdmacm.Provider, address string, set rpcrdma.Settings) *nfsClient {
 	t.Helper()
+	return s.dialWith(ctx, t, p, address, rpcrdma.DialConfig{Settings: &set})
+}
+
+func (s *kernelServer) dialWith(ctx context.Context, t *testing.T, p rdmacm.Provider, address string, cfg rpcrdma.DialConfig) *nfsClient {
+	t.Helper()
 	var c *rpcrdma.Client
 	s.slowly(t, func() {
 		var err error
-		cfg := rpcrdma.DialConfig{Settings: &set, Logger: slog.New(slog.DiscardHandler)}
 		if c, err = rpcrdma.Dial(ctx, p, address, cfg); err != nil {
 			t.Fatal(err)
 		}
