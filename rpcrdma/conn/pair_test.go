@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,6 +30,7 @@ type pair struct {
 	fetching, serving, sending []*Call
 	fences                     []*Outgoing
 
+	note     func(format string, args ...any) // what happens; may be nil
 	calls    []*pairCall
 	shortBy  int // receives that are not to be had next
 	sessions int
@@ -49,7 +51,9 @@ type pairCall struct {
 	out       *Outgoing
 	reply     int // bytes of the stream
 	results   []int
-	begun     bool // with the requester
+	most      int   // bytes of the stream at most, if more
+	limits    []int // of the results, if others
+	begun     bool  // with the requester
 	canceled  bool
 	completed int
 	outcome   string
@@ -61,6 +65,12 @@ func newPair(t fataler, client, server Settings) *pair {
 	p := &pair{t: t, settings: [2]Settings{client, server}}
 	p.connect(1000)
 	return p
+}
+
+func (p *pair) tell(format string, args ...any) {
+	if p.note != nil {
+		p.note(format, args...)
+	}
 }
 
 // connect begins a session.
@@ -83,7 +93,10 @@ func (p *pair) call(k *pairCall) {
 		k.out.Tag = len(p.calls)
 		p.calls = append(p.calls, k)
 	}
-	k.out.MaxReply, k.out.Results = k.reply, k.results
+	k.out.MaxReply, k.out.Results = max(k.reply, k.most), k.results
+	if k.limits != nil {
+		k.out.Results = k.limits
+	}
 	if err := p.c.Plan(k.out); err != nil {
 		p.t.Fatalf("plan: %v", err)
 	}
@@ -111,7 +124,7 @@ func (p *pair) launch(o *Outgoing) {
 	}
 	for i := range o.Windows {
 		p.nextKey++
-		o.Windows[i].RKey, o.Windows[i].Addr = p.nextKey, uint64(p.nextKey)<<32
+		o.Windows[i].RKey, o.Windows[i].Addr = p.nextKey, uint64(p.nextKey)*1000
 	}
 	o.Build()
 	msg := o.Header.Append(nil)
@@ -121,7 +134,17 @@ func (p *pair) launch(o *Outgoing) {
 	if len(msg) > 4096 {
 		p.t.Fatalf("sends %d bytes", len(msg))
 	}
+	p.tell("requester sends %s", o.text())
 	p.toServer = append(p.toServer, arrival{msg: msg})
+}
+
+// text is what goes out for a call.
+func (o *Outgoing) text() string {
+	s := formatHeader(&o.Header)
+	for _, pc := range o.Inline {
+		s += fmt.Sprintf("; %s + %d, %d bytes", sourceText(pc.From), pc.Off, pc.Len)
+	}
+	return s
 }
 
 // post says how many of n receives could be had.
@@ -144,9 +167,13 @@ func (p *pair) client(acts []Action) {
 			p.client(p.c.Posted(a.N, p.post(&p.cRecvs, a.N), nil))
 		case Ready:
 			p.launch(a.Out)
+		case Take:
+			p.tell("requester takes %d bytes", len(a.Body))
 		case Fence:
+			p.tell("requester invalidates its memory")
 			p.fences = append(p.fences, a.Out)
 		case Complete:
+			p.tell("requester completes: error %v, %d bytes in the reply chunk, %v in write chunks", a.Out.Err, a.Out.Long, a.Out.Written)
 			p.complete(a.Out)
 		case Fail:
 			p.t.Fatalf("requester: %v", a.Err)
@@ -178,10 +205,19 @@ func (p *pair) server(acts []Action) {
 		case PostReceives:
 			p.s.Posted(a.N, p.post(&p.sRecvs, a.N))
 		case Fetch:
+			for _, f := range a.Call.Fetches {
+				p.tell("responder reads %d bytes from %d@%d to chunk %d + %d", f.Length, f.RKey, f.Addr, f.Chunk, f.Off)
+			}
 			p.fetching = append(p.fetching, a.Call)
 		case Deliver:
+			p.tell("responder %s", strings.Replace(deliverText(a.Call), "deliver", "delivers", 1))
 			p.serving = append(p.serving, a.Call)
 		case Send:
+			for _, w := range a.Call.Answer.Writes {
+				p.tell("responder writes %s + %d, %d bytes to %d@%d", sourceText(w.From), w.Off, w.Length, w.RKey, w.Addr)
+			}
+			text := sendText(a.Call)
+			p.tell("responder sends %s", strings.TrimPrefix(text[len(text)-1], "send "))
 			p.sending = append(p.sending, a.Call)
 			p.toClient = append(p.toClient, answerOf(a.Call))
 		case Report, Fail:

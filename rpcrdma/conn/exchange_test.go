@@ -1,0 +1,60 @@
+package conn
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+)
+
+// TestExchangeTranscripts: the exchanges of RFC 5666 §3.8 and §5 between both
+// roles, each event with the actions that it leads to.
+func TestExchangeTranscripts(t *testing.T) {
+	playAll(t, "exchange", func() player { return new(exchangePlayer) })
+}
+
+// exchangePlayer plays transcripts on a requester and a responder.
+//
+//	start [min=BYTES] [use=0|1]
+//	call stream=BYTES [item=POS:LEN]... [most=BYTES] reply=BYTES [limit=BYTES]... [result=BYTES]...
+//
+// limit is the largest size of a result, most the largest of the reply; they
+// are what it has if they are not given.
+type exchangePlayer struct {
+	p     *pair
+	lines []string
+}
+
+func (e *exchangePlayer) play(t *testing.T, verb string, args []string) []string {
+	t.Helper()
+	e.lines = nil
+	o := options(args)
+	switch verb {
+	case "start":
+		s := DefaultSettings()
+		s.CreditsMax = 8
+		s.DDPMinChunk = uint32(option(t, o, "min", DefaultMinChunk))
+		s.RemoteInvalidationUse = option(t, o, "use", 1) == 1
+		e.p = newPair(t, s, s)
+		e.p.note = func(format string, args ...any) { e.lines = append(e.lines, fmt.Sprintf(format, args...)) }
+	case "call":
+		k := &pairCall{out: &Outgoing{StreamLen: option(t, o, "stream", 40)}, reply: option(t, o, "reply", 24)}
+		k.most = option(t, o, "most", 0)
+		for _, it := range o["item"] {
+			pos, n, _ := strings.Cut(it, ":")
+			k.out.Items = append(k.out.Items, chunk.Item{Pos: number(t, pos), Len: number(t, n)})
+		}
+		for _, n := range o["result"] {
+			k.results = append(k.results, number(t, n))
+		}
+		for _, n := range o["limit"] {
+			k.limits = append(k.limits, number(t, n))
+		}
+		e.p.call(k)
+		e.p.finish(first)
+	default:
+		t.Fatalf("transcript: %s", verb)
+	}
+	return e.lines
+}
