@@ -95,7 +95,7 @@ type Controlplane struct {
 
 // New checks the initial settings and binds the address; nothing is served
 // yet. Errors are one line for the operator.
-func New(ctx context.Context, cfg Config) (*Controlplane, error) {
+func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	cfg = cfg.withDefaults()
 	store, err := desired.New(cfg.Dataplane, cfg.Logger, &cfg.Initial, cfg.Configured)
 	if err != nil {
@@ -103,6 +103,11 @@ func New(ctx context.Context, cfg Config) (*Controlplane, error) {
 	}
 	c := &Controlplane{store: store}
 	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, cfg.Watchers)
+	defer func() {
+		if err != nil {
+			c.hub.Close()
+		}
+	}()
 	if err := registerRevision(cfg.Registerer, store); err != nil {
 		return nil, err
 	}

@@ -52,10 +52,12 @@ type Keeper interface {
 	Reconcile()
 }
 
-// Hub spreads events. Run makes it work; watchers may come and go from any
-// goroutine at any time.
+// Hub spreads events. It is subscribed from the start, so that a watcher never
+// comes before it; Run makes it work, and Close ends a hub that is not run.
+// Watchers may come and go from any goroutine at any time.
 type Hub struct {
 	source   Source
+	sub      Subscription // Run's
 	keeper   Keeper
 	log      *slog.Logger
 	queue    int
@@ -69,20 +71,27 @@ type Hub struct {
 // NewHub makes a hub whose watchers each have a queue of so many events, and
 // that takes so many watchers.
 func NewHub(source Source, keeper Keeper, log *slog.Logger, queue, watchers int) *Hub {
-	return &Hub{source: source, keeper: keeper, log: log, queue: queue, watchers: watchers, open: make(map[*Watcher]struct{})}
+	return &Hub{
+		source: source, sub: source.Subscribe(inbound), keeper: keeper, log: log,
+		queue: queue, watchers: watchers, open: make(map[*Watcher]struct{}),
+	}
 }
 
 // Run spreads events until ctx ends or the data plane does. Afterwards all
 // watchers are ended.
 func (h *Hub) Run(ctx context.Context) {
-	defer h.end()
+	defer h.Close()
 	for {
+		h.keeper.Reconcile()
 		err := h.follow(ctx)
 		if !errors.Is(err, dataplane.ErrSlow) {
 			return
 		}
-		// What was missed is gone: let watchers begin again.
+		// What was missed is gone: let watchers begin again, behind the new
+		// subscription.
 		h.log.Warn("control plane fell behind the data plane's events; watchers are dropped")
+		h.sub.Close()
+		h.sub = h.source.Subscribe(inbound)
 		h.dropAll(ErrSlow)
 	}
 }
@@ -90,16 +99,13 @@ func (h *Hub) Run(ctx context.Context) {
 // follow spreads the events of one subscription and says why it ended; nil
 // when ctx did.
 func (h *Hub) follow(ctx context.Context) error {
-	sub := h.source.Subscribe(inbound)
-	defer sub.Close()
-	h.keeper.Reconcile()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case e, ok := <-sub.Events():
+		case e, ok := <-h.sub.Events():
 			if !ok {
-				return sub.Err()
+				return h.sub.Err()
 			}
 			if e.Type == dataplane.ConnDown {
 				h.keeper.Ended(e.Conn.ID)
@@ -137,7 +143,9 @@ func (h *Hub) dropLocked(w *Watcher, err error) {
 	}
 }
 
-func (h *Hub) end() {
+// Close ends all watchers and the subscription. Not for a hub that Run runs.
+func (h *Hub) Close() {
+	h.sub.Close()
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
