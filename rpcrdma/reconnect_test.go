@@ -121,7 +121,7 @@ func TestLossesUnderLoad(t *testing.T) {
 			for {
 				select {
 				case conn := <-b.conns:
-					for last := replies.Load(); replies.Load() < last+5 && ctx.Err() == nil; {
+					for last := replies.Load(); replies.Load() < last+3 && ctx.Err() == nil; {
 						if err := anyCall(ctx, c, rand.New(rand.NewPCG(7, last))); err != nil && ctx.Err() == nil {
 							t.Errorf("%v", err)
 						}
@@ -133,7 +133,7 @@ func TestLossesUnderLoad(t *testing.T) {
 				}
 			}
 		})
-		load(t, b.ctx, c, 12, 25, func() { replies.Add(1) })
+		load(t, b.ctx, c, 8, 10, func() { replies.Add(1) })
 		stop()
 		cutting.Wait()
 		if i := c.Info(); i.Connects < 3 {
