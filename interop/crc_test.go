@@ -32,7 +32,11 @@ func TestKernelCRC(t *testing.T) {
 			}
 		}
 	})
-	t.Run("wire", func(t *testing.T) { testCapture(t, capture) })
+	t.Run("wire", func(t *testing.T) {
+		judged := filepath.Join(t.TempDir(), "resegmented.pcap")
+		resegment(t, capture, judged)
+		testCapture(t, judged)
+	})
 }
 
 // verdict is what tshark says of a capture: packets, but for checksums FPDUs.
