@@ -47,7 +47,7 @@ func newLiar(t testing.TB, p rdmacm.Provider, privateData []byte, s *rpcrdma.Set
 		if err := l.c.Close(); err != nil {
 			t.Errorf("close client: %v", err)
 		}
-		l.raw.close()
+		l.close()
 		l.ok(cm.Close())
 		cancel()
 		if err := p.Close(); err != nil {

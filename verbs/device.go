@@ -36,6 +36,7 @@ type Device interface {
 // (enum ibv_access_flags).
 type Access uint8
 
+// Access rights, to be combined with |.
 const (
 	// AccessLocalWrite lets Receives and RDMA Read responses of the local
 	// side write into the region. Reading by local requests needs no right.

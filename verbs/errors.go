@@ -5,14 +5,20 @@ import (
 	"fmt"
 )
 
+// Errors that calls wrap.
 var (
 	// ErrNotSupported is wrapped by every "this device can't" answer.
 	ErrNotSupported = errors.New("not supported by this device")
-	ErrClosed       = errors.New("closed")
-	ErrBusy         = errors.New("still in use")
-	ErrInvalid      = errors.New("invalid argument")
-	ErrQueueFull    = errors.New("work queue full")
-	ErrQPState      = errors.New("not allowed in this queue pair state")
+	// ErrClosed means that the object was closed.
+	ErrClosed = errors.New("closed")
+	// ErrBusy means that other objects or posted requests still use the object.
+	ErrBusy = errors.New("still in use")
+	// ErrInvalid means that an argument makes no sense, or names another's object.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrQueueFull means that as many requests are outstanding as the queue takes.
+	ErrQueueFull = errors.New("work queue full")
+	// ErrQPState means that the queue pair must be connected first.
+	ErrQPState = errors.New("not allowed in this queue pair state")
 	// ErrDisconnected is the reason of a QP that ended in order.
 	ErrDisconnected = errors.New("disconnected")
 )

@@ -4,6 +4,7 @@ package verbs
 // RTS, terminate and error states map onto it).
 type QPState uint8
 
+// States of a queue pair.
 const (
 	QPInit QPState = iota // created, not connected: Receives may be posted
 	QPRTR                 // ready to receive: connection being made
@@ -54,6 +55,7 @@ type QP interface {
 // Opcode says what a send-queue request does (enum ibv_wr_opcode).
 type Opcode uint8
 
+// Send-queue requests.
 const (
 	OpSend Opcode = iota
 	OpSendInvalidate

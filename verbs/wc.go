@@ -3,6 +3,7 @@ package verbs
 // WCStatus is the outcome of a work request (enum ibv_wc_status, same order).
 type WCStatus uint8
 
+// Outcomes.
 const (
 	WCSuccess        WCStatus = iota
 	WCLocLenErr               // a message longer than the buffers posted for it
@@ -49,6 +50,7 @@ func (s WCStatus) String() string {
 // valid only with WCSuccess.
 type WCOpcode uint8
 
+// Kinds of completed requests.
 const (
 	WCSend WCOpcode = iota // OpSend and OpSendInvalidate
 	WCRDMAWrite

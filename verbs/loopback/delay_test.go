@@ -209,7 +209,7 @@ func TestDrainTime(t *testing.T) {
 			}
 			// Posted after Disconnect: not sent, but flushed.
 			pair.A.Post(verbstest.Send(2, pair.A.SGE(0, 3)))
-			if err := pair.A.Ended(); err != errDrain {
+			if err := pair.A.Ended(); !errors.Is(err, errDrain) {
 				t.Errorf("ended with %v", err)
 			}
 			pair.B.Ended()

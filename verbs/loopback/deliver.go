@@ -133,7 +133,9 @@ func (e *end) receiveReadResponse(m *message, p *payload) {
 // acquires its region, or says why not. m.n is not 0.
 func (q *queuePair) resolve(m *message, need verbs.Access, no *tagRefusals) (sge, *refusal) {
 	s := q.dev.stags.get(m.key)
-	r, off, size, access := s.region, 0, 0, verbs.Access(0)
+	r, off := s.region, 0
+	var size int
+	var access verbs.Access
 	switch {
 	case s.window != nil:
 		b := s.window.bound.Load()

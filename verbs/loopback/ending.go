@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,7 +38,7 @@ func (e *end) finish() {
 // abort ends whatever there is; the peer sees it as aborted.
 func (e *end) abort(reason error) {
 	told := errAborted
-	if reason == errDropped {
+	if errors.Is(reason, errDropped) {
 		told = errDropped
 	}
 	e.leave(message{kind: msgAbort, reason: told})

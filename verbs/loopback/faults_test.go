@@ -85,7 +85,7 @@ func TestRequestFault(t *testing.T) {
 	if wc := b.Received(); wc.ID != 2 || wc.Status != verbs.WCWRFlushErr {
 		t.Errorf("receive: %+v", wc)
 	}
-	if err := a.Ended(); err != errInjected {
+	if err := a.Ended(); !errors.Is(err, errInjected) {
 		t.Errorf("ended with %v", err)
 	}
 	b.Ended()

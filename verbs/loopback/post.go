@@ -120,7 +120,7 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) error {
 		sink = verbs.AccessLocalWrite
 	case verbs.OpSendInvalidate:
 		if !q.dev.attr.SendInvalidate {
-			return fmt.Errorf("Send With Invalidate: %w", verbs.ErrNotSupported)
+			return fmt.Errorf("opcode Send With Invalidate: %w", verbs.ErrNotSupported)
 		}
 	case verbs.OpLocalInvalidate:
 		return nil

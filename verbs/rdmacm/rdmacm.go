@@ -102,10 +102,11 @@ type ID interface {
 	Close() error
 }
 
+// Errors that Connect and its kin wrap.
 var (
-	// ErrUnreachable: no listener at the address, or no route to it.
+	// ErrUnreachable means no listener at the address, or no route to it.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrPrivateData: more private data than this provider can carry.
+	// ErrPrivateData means more private data than this provider can carry.
 	ErrPrivateData = errors.New("private data too long")
 )
 

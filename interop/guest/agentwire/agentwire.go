@@ -22,6 +22,7 @@ const headerSize = 9
 // Kind says what a frame is.
 type Kind uint8
 
+// Kinds of frames.
 const (
 	Ready  Kind = iota + 1 // to the host: the guest is up
 	Start                  // to the guest: run a command, payload [StartRequest]
