@@ -44,11 +44,12 @@ fuzz: ## each fuzz target for FUZZTIME
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; done; done
 
-lint: ## gofmt, vet, golangci-lint
+lint: ## gofmt, golangci-lint, buf lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) golangci-lint run ./...
+	$(TOOL) buf lint
 
-generate: ## protobuf code; fails in CI when what is checked in differs
+generate: ## protobuf code; CI fails when what is checked in differs
 	$(TOOL) buf generate
 
 bench: ## benchmarks, as ratios to TCP in the same run
