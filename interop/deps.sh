@@ -138,10 +138,18 @@ install_host() {
 		fail "apt-get install $1 failed"
 }
 
+# report_missing says in one line which packages are missing here ($1) and
+# which have not been downloaded for the guest ($2), and ends.
 report_missing() {
-	say "missing: $1(Debian packages; as root: interop/deps.sh)"
+	line="missing Debian packages:"
+	[ -z "$1" ] || line="$line $1"
+	[ -z "$2" ] || line="$line (for the guest, not to be installed:) $(echo $2)"
+	say "$line; interop/deps.sh gets them (as root, if any must be installed)"
 	exit $missing_code
 }
+
+# missing_guest prints the guest's packages unless they are all in the pool.
+missing_guest() { guest_ready || echo "$guest_packages linux-image linux-headers linux-source"; }
 
 case "${1:-install}" in
 list)
@@ -149,17 +157,18 @@ list)
 	;;
 check)
 	missing=$(missing_host)
-	guest_ready || missing="${missing}guest-packages "
-	[ -z "$missing" ] || report_missing "$missing"
+	download=$(missing_guest)
+	[ -z "$missing$download" ] || report_missing "$missing" "$download"
 	echo "$lock"
 	;;
 install)
 	missing=$(missing_host)
 	if [ -n "$missing" ]; then
-		[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || report_missing "$missing"
+		[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+			report_missing "$missing" "$(missing_guest)"
 		install_host "$missing"
 	fi
-	guest_ready || download_guest || report_missing "guest-packages "
+	guest_ready || download_guest || report_missing "" "$(missing_guest)"
 	echo "$lock"
 	;;
 *)
