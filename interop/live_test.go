@@ -53,7 +53,7 @@ func (r *rdmad) set(t *testing.T, setting string) {
 
 // testInlineLive changes the largest Send under a client that lists and reads.
 func testInlineLive(t *testing.T, w *work, r *rdmad) {
-	w.serverSide(t, "seq -w 1 400 | xargs -I{} sh -c 'seq 1 {} >a-file-with-a-name-{}'")
+	w.serverSide(t, "seq -w 1 150 | xargs -I{} sh -c 'seq 1 {} >a-file-with-a-name-{}'")
 	want := w.serverSide(t, "cat * | sha256sum")
 	reader := startScript(t, w.g, "cd "+w.path()+` && while [ ! -e /tmp/stop ]; do
 	echo 3 >/proc/sys/vm/drop_caches

@@ -71,18 +71,30 @@ func makeTree(t *testing.T, root string) {
 	}
 }
 
-// testTree unpacks an archive on the mount and compares it file by file.
+// eachPart defines each COMMAND, which runs a command for every part of the tree,
+// all at once, and fails (under set -e) if one of them does.
+const eachPart = `each() {
+	pids=
+	for p in part0 part1 part2 part3 part4 part5; do "$@" $p & pids="$pids $!"; done
+	for pid in $pids; do wait $pid; done
+}
+`
+
+// testTree unpacks an archive on the mount, in several processes, and compares
+// it file by file.
 func testTree(t *testing.T, w *work) {
 	tree := filepath.Join(w.g.ShareDir, "tree")
 	if _, err := os.Stat(tree); err != nil {
 		makeTree(t, tree)
-		runInDir(t, w.g.ShareDir, "tar cf tree.tar tree")
+		runInDir(t, tree, "for p in part*; do tar cf ../$p.tar $p; done")
 	}
-	w.client(t, "tar xf /host/tree.tar")
-	same(t, "differences on the server", w.serverSide(t, "diff -r --no-dereference "+w.server.share()+"/tree tree || true"), "")
+	w.client(t, eachPart+"unpack() { tar xf /host/$1.tar; }; each unpack")
+	same(t, "differences on the server", w.serverSide(t, "diff -r --no-dereference "+w.server.share()+"/tree . || true"), "")
 	w.refetch(t)
-	w.client(t, "mkdir /tmp/compare; tar xf /host/tree.tar -C /tmp/compare")
-	same(t, "differences on the client", w.client(t, "diff -r /tmp/compare/tree tree || true; rm -rf /tmp/compare"), "")
-	modes := "find tree -type f -perm -111 | wc -l; find tree -type l | wc -l; find tree | wc -l"
+	w.client(t, eachPart+`mkdir /tmp/compare
+unpack() { tar xf /host/$1.tar -C /tmp/compare; }; each unpack
+compare() { diff -r /tmp/compare/$1 $1; }; each compare
+rm -rf /tmp/compare`)
+	modes := "find . -type f -perm -111 | wc -l; find . -type l | wc -l; find . | wc -l"
 	same(t, "files, links and programs", w.client(t, modes), w.serverSide(t, modes))
 }
