@@ -16,6 +16,10 @@ const (
 	KeyCreditsMin                                // credits.min
 	KeyCreditsMax                                // credits.max
 	KeyCreditsBackchannel                        // credits.backchannel
+	KeyCreditsWeight                             // credits.weight
+	KeyExtensionMSGP                             // extensions.msgp
+	KeyExtensionReadReplies                      // extensions.read_replies
+	KeyExtensionCCP                              // extensions.ccp
 )
 
 var keyNames = [...]string{
@@ -28,6 +32,10 @@ var keyNames = [...]string{
 	"credits.min",
 	"credits.max",
 	"credits.backchannel",
+	"credits.weight",
+	"extensions.msgp",
+	"extensions.read_replies",
+	"extensions.ccp",
 }
 
 // Has says whether all of k are in the set.

@@ -25,7 +25,7 @@ func newTouched(state *settings.State, c *settings.Change) *touched {
 	return t
 }
 
-// planeKeys are the data plane's names for the keys; extensions have none.
+// planeKeys are the data plane's names for the keys.
 var planeKeys = [settings.NumKeys]dataplane.Keys{
 	settings.InlineSendMax:            dataplane.KeyInlineSendMax,
 	settings.InlineReceiveSize:        dataplane.KeyInlineReceiveSize,
@@ -36,6 +36,10 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 	settings.CreditsMax:               dataplane.KeyCreditsMax,
 	settings.CreditsMin:               dataplane.KeyCreditsMin,
 	settings.CreditsBackchannel:       dataplane.KeyCreditsBackchannel,
+	settings.CreditsWeight:            dataplane.KeyCreditsWeight,
+	settings.ExtensionMSGP:            dataplane.KeyExtensionMSGP,
+	settings.ExtensionReadReplies:     dataplane.KeyExtensionReadReplies,
+	settings.ExtensionCCP:             dataplane.KeyExtensionCCP,
 }
 
 // changed is the data plane's question which keys the change touches on a

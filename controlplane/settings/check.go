@@ -44,8 +44,6 @@ func checkValues(v *Values) error {
 func (v *Values) unavailable() (Key, string) {
 	for _, k := range v.Keys().Keys() {
 		switch {
-		case k == CreditsPolicy && v.v[k] == uint32(conn.CreditsAdaptive):
-			return k, "adaptive: this rdmad knows fixed alone"
 		case k == CreditsBackchannel && v.v[k] == 0: // none, as it is
 		case keys[k].missing != "":
 			return k, keys[k].missing

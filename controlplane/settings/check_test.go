@@ -32,6 +32,10 @@ func TestRanges(t *testing.T) {
 		{CreditsMax, 1025, "credits.max: must be between 1 and 1024 calls (is 1025)"},
 		{CreditsMin, 0, "credits.min: must be between 1 and 1024 calls (is 0)"},
 		{CreditsPolicy, int(conn.CreditsFixed), ""},
+		{CreditsPolicy, int(conn.CreditsAdaptive), ""},
+		{CreditsWeight, 1, ""},
+		{CreditsWeight, 101, "credits.weight: must be between 1 and 100 shares (is 101)"},
+		{ExtensionMSGP, 2, "extensions.msgp: must be on or off"},
 		{CreditsPolicy, 7, "credits.policy: must be fixed or adaptive"},
 	} {
 		_, err := initial(t).Apply(&Change{Set: set(c.key, c.value)})
@@ -64,9 +68,8 @@ func TestUnavailable(t *testing.T) {
 		{Change{Set: set(ExtensionV2, 0)}, "extensions.v2"},
 		{Change{Set: set(ExtensionBackchannel, 1)}, "extensions.backchannel"},
 		{Change{Set: set(CreditsBackchannel, 1)}, "credits.backchannel"},
-		{Change{Set: set(CreditsPolicy, int(conn.CreditsAdaptive))}, "credits.policy"},
-		{Change{Set: set(InlineSendMax, 2048, ExtensionMSGP, 1)}, "extensions.msgp"},
-		{Change{Unset: KeySet(0).With(ExtensionCCP)}, "extensions.ccp"},
+		{Change{Set: set(InlineSendMax, 2048, ExtensionXmit, 1)}, "extensions.xmit"},
+		{Change{Unset: KeySet(0).With(ExtensionSendDDP)}, "extensions.send_ddp"},
 	} {
 		_, err := initial(t).Apply(&c.change)
 		var missing *UnavailableError
@@ -89,7 +92,7 @@ func TestNothingToChange(t *testing.T) {
 func TestInitialValuesAreChecked(t *testing.T) {
 	for want, spoil := range map[string]func(*conn.Settings){
 		"inline.send_max: must be between 1024 and 262144 bytes (is 0)":                func(s *conn.Settings) { s.InlineSendMax = 0 },
-		"credits.policy: not available: adaptive: this rdmad knows fixed alone":        func(s *conn.Settings) { s.CreditsPolicy = conn.CreditsAdaptive },
+		"credits.policy: must be fixed or adaptive":                                    func(s *conn.Settings) { s.CreditsPolicy = 7 },
 		"credits.min: credits.min 65 (default) would be above credits.max 64 (config)": func(s *conn.Settings) { s.CreditsMin = 65 },
 	} {
 		d := conn.DefaultSettings()

@@ -21,6 +21,7 @@ const (
 	CreditsMax
 	CreditsMin
 	CreditsBackchannel
+	CreditsWeight
 	ExtensionV2
 	ExtensionCharacteristics
 	ExtensionXmit
@@ -53,7 +54,7 @@ type keyInfo struct {
 }
 
 const (
-	noExtensions = "this rdmad speaks version 1 without extensions"
+	noExtensions = "this rdmad speaks version 1 alone"
 	noReverse    = "this rdmad makes no calls in the reverse direction"
 )
 
@@ -67,14 +68,15 @@ var keys = [NumKeys]keyInfo{
 	CreditsMax:               {name: "credits.max", unit: "calls", min: 1, max: conn.CreditsLimit},
 	CreditsMin:               {name: "credits.min", unit: "calls", min: 1, max: conn.CreditsLimit},
 	CreditsBackchannel:       {name: "credits.backchannel", unit: "calls", max: conn.CreditsLimit, missing: noReverse},
+	CreditsWeight:            {name: "credits.weight", unit: "shares", min: 1, max: conn.WeightLimit},
 	ExtensionV2:              {name: "extensions.v2", kind: flag, missing: noExtensions},
 	ExtensionCharacteristics: {name: "extensions.characteristics", kind: flag, missing: noExtensions},
 	ExtensionXmit:            {name: "extensions.xmit", kind: flag, missing: noExtensions},
 	ExtensionContinuation:    {name: "extensions.continuation", kind: flag, missing: noExtensions},
 	ExtensionSendDDP:         {name: "extensions.send_ddp", kind: flag, missing: noExtensions},
-	ExtensionMSGP:            {name: "extensions.msgp", kind: flag, missing: noExtensions},
-	ExtensionReadReplies:     {name: "extensions.read_replies", kind: flag, missing: noExtensions},
-	ExtensionCCP:             {name: "extensions.ccp", kind: flag, missing: noExtensions},
+	ExtensionMSGP:            {name: "extensions.msgp", kind: flag},
+	ExtensionReadReplies:     {name: "extensions.read_replies", kind: flag},
+	ExtensionCCP:             {name: "extensions.ccp", kind: flag},
 	ExtensionBackchannel:     {name: "extensions.backchannel", kind: flag, missing: noExtensions},
 }
 

@@ -11,7 +11,7 @@ import (
 // available are the keys that a change may set.
 var available = []Key{
 	InlineSendMax, InlineReceiveSize, DDPMinChunk, RemoteInvalidationAccept, RemoteInvalidationUse,
-	CreditsPolicy, CreditsMax, CreditsMin,
+	CreditsPolicy, CreditsMax, CreditsMin, CreditsWeight, ExtensionMSGP, ExtensionReadReplies, ExtensionCCP,
 }
 
 func drawScope(t *rapid.T) Scope {
@@ -49,7 +49,7 @@ func drawChange(t *rapid.T) *Change {
 			c.Set.Set(k, rapid.SampledFrom([]uint32{0, 1024, 2048, 3000, 262144, 300000}).Draw(t, "size"))
 		case DDPMinChunk:
 			c.Set.Set(k, rapid.Uint32Range(0, 2<<20).Draw(t, "chunk"))
-		case CreditsMax, CreditsMin:
+		case CreditsMax, CreditsMin, CreditsWeight:
 			c.Set.Set(k, rapid.Uint32Range(0, 100).Draw(t, "credits"))
 		default:
 			c.Set.Set(k, rapid.Uint32Range(0, 2).Draw(t, "choice"))
@@ -107,7 +107,7 @@ func allowed(v *Values) bool {
 			return false
 		}
 	}
-	return v.v[CreditsMin] <= v.v[CreditsMax] && v.v[CreditsPolicy] == uint32(conn.CreditsFixed)
+	return v.v[CreditsMin] <= v.v[CreditsMax]
 }
 
 // TestStateFollowsModel makes random changes. Those that are taken do what

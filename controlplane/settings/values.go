@@ -80,7 +80,8 @@ func (v *Values) Format(k Key) string {
 	return strconv.FormatUint(uint64(value), 10)
 }
 
-// FromSettings holds what s says; it has no values for extensions.
+// FromSettings holds what s says; it has no values for extensions
+// that nothing implements.
 func FromSettings(s *conn.Settings) Values {
 	var v Values
 	v.Set(InlineSendMax, s.InlineSendMax)
@@ -92,12 +93,23 @@ func FromSettings(s *conn.Settings) Values {
 	v.Set(CreditsMax, s.CreditsMax)
 	v.Set(CreditsMin, s.CreditsMin)
 	v.Set(CreditsBackchannel, s.CreditsBackchannel)
+	v.Set(CreditsWeight, s.CreditsWeight)
+	for k, e := range extensions {
+		v.SetFlag(k, s.Extensions.Has(e))
+	}
 	return v
+}
+
+// extensions are those that are built, by key.
+var extensions = map[Key]conn.Extensions{
+	ExtensionMSGP:        conn.ExtMSGP,
+	ExtensionReadReplies: conn.ExtReadReplies,
+	ExtensionCCP:         conn.ExtCCP,
 }
 
 // Settings is what the data plane takes; keys without a value are zero.
 func (v *Values) Settings() *conn.Settings {
-	return &conn.Settings{
+	s := &conn.Settings{
 		InlineSendMax:            v.v[InlineSendMax],
 		InlineReceiveSize:        v.v[InlineReceiveSize],
 		DDPMinChunk:              v.v[DDPMinChunk],
@@ -107,7 +119,14 @@ func (v *Values) Settings() *conn.Settings {
 		CreditsMax:               v.v[CreditsMax],
 		CreditsMin:               v.v[CreditsMin],
 		CreditsBackchannel:       v.v[CreditsBackchannel],
+		CreditsWeight:            v.v[CreditsWeight],
 	}
+	for k, e := range extensions {
+		if v.Flag(k) {
+			s.Extensions |= e
+		}
+	}
+	return s
 }
 
 func boolValue(on bool) uint32 {

@@ -24,7 +24,26 @@ type Settings struct {
 	CreditsMin         uint32
 	CreditsMax         uint32
 	CreditsBackchannel uint32
+	// CreditsWeight is the connection's part of what the adaptive policy has
+	// to give, against the weights of the others.
+	CreditsWeight uint32
+
+	// Extensions are those that are turned on.
+	Extensions Extensions
 }
+
+// Extensions is a set of protocol extensions.
+type Extensions uint16
+
+// The extensions, by their dotted names.
+const (
+	ExtMSGP        Extensions = 1 << iota // extensions.msgp: RDMA_MSGP (RFC 5666 §3.9)
+	ExtReadReplies                        // extensions.read_replies: replies that the requester reads, and DONE (RFC 5666 §3.8)
+	ExtCCP                                // extensions.ccp: Connection Configuration Protocol (RFC 5666 §6)
+)
+
+// Has says whether all of e are in the set.
+func (s Extensions) Has(e Extensions) bool { return s&e == e }
 
 // CreditsPolicy says how grants are chosen between CreditsMin and CreditsMax.
 type CreditsPolicy uint8
@@ -41,6 +60,7 @@ const (
 	InlineMax       = 256 * 1024 // what CM private data can say (RFC 8797 §4.1)
 	CreditsLimit    = 1024       // most credits a connection may be granted
 	DDPMinChunkMax  = 1 << 20    // largest value of DDPMinChunk
+	WeightLimit     = 100        // largest value of CreditsWeight
 	DefaultInline   = 4096
 	DefaultCredits  = 64
 	DefaultMinChunk = 4096
@@ -58,5 +78,6 @@ func DefaultSettings() Settings {
 		CreditsMin:               1,
 		CreditsMax:               DefaultCredits,
 		CreditsBackchannel:       0,
+		CreditsWeight:            1,
 	}
 }

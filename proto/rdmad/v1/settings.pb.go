@@ -388,7 +388,10 @@ type CreditsSettings struct {
 	// Smallest grant; at most max.
 	Min *uint32 `protobuf:"varint,3,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	// Calls that rdmad may have in flight towards the peer.
-	Backchannel   *uint32 `protobuf:"varint,4,opt,name=backchannel,proto3,oneof" json:"backchannel,omitempty"`
+	Backchannel *uint32 `protobuf:"varint,4,opt,name=backchannel,proto3,oneof" json:"backchannel,omitempty"`
+	// Part of what the adaptive policy has to give, against the weights of the
+	// other connections.
+	Weight        *uint32 `protobuf:"varint,5,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,6 +450,13 @@ func (x *CreditsSettings) GetMin() uint32 {
 func (x *CreditsSettings) GetBackchannel() uint32 {
 	if x != nil && x.Backchannel != nil {
 		return *x.Backchannel
+	}
+	return 0
+}
+
+func (x *CreditsSettings) GetWeight() uint32 {
+	if x != nil && x.Weight != nil {
+		return *x.Weight
 	}
 	return 0
 }
@@ -1005,14 +1015,15 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x06accept\x18\x01 \x01(\bH\x00R\x06accept\x88\x01\x01\x12\x15\n" +
 	"\x03use\x18\x02 \x01(\bH\x01R\x03use\x88\x01\x01B\t\n" +
 	"\a_acceptB\x06\n" +
-	"\x04_use\"\xb7\x02\n" +
+	"\x04_use\"\xea\x02\n" +
 	"\x0fCreditsSettings\x12G\n" +
 	"\x06policy\x18\x01 \x01(\x0e2 .rdmad.v1.CreditsSettings.PolicyB\b\xbaH\x05\x82\x01\x02\x10\x01H\x00R\x06policy\x88\x01\x01\x12!\n" +
 	"\x03max\x18\x02 \x01(\rB\n" +
 	"\xbaH\a*\x05\x18\x80\b(\x01H\x01R\x03max\x88\x01\x01\x12!\n" +
 	"\x03min\x18\x03 \x01(\rB\n" +
 	"\xbaH\a*\x05\x18\x80\b(\x01H\x02R\x03min\x88\x01\x01\x12/\n" +
-	"\vbackchannel\x18\x04 \x01(\rB\b\xbaH\x05*\x03\x18\x80\bH\x03R\vbackchannel\x88\x01\x01\"9\n" +
+	"\vbackchannel\x18\x04 \x01(\rB\b\xbaH\x05*\x03\x18\x80\bH\x03R\vbackchannel\x88\x01\x01\x12&\n" +
+	"\x06weight\x18\x05 \x01(\rB\t\xbaH\x06*\x04\x18d(\x01H\x04R\x06weight\x88\x01\x01\"9\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\t\n" +
 	"\x05FIXED\x10\x01\x12\f\n" +
@@ -1020,7 +1031,8 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\a_policyB\x06\n" +
 	"\x04_maxB\x06\n" +
 	"\x04_minB\x0e\n" +
-	"\f_backchannel\"\xad\x03\n" +
+	"\f_backchannelB\t\n" +
+	"\a_weight\"\xad\x03\n" +
 	"\x12ExtensionsSettings\x12\x13\n" +
 	"\x02v2\x18\x01 \x01(\bH\x00R\x02v2\x88\x01\x01\x12-\n" +
 	"\x0fcharacteristics\x18\x02 \x01(\bH\x01R\x0fcharacteristics\x88\x01\x01\x12\x17\n" +

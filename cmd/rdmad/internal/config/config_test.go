@@ -69,8 +69,8 @@ settings:
   inline: {send_max: 8192, receive_size: 16384}
   ddp: {min_chunk: 0}
   remote_invalidation: {accept: false, use: off}
-  credits: {policy: fixed, max: 128, min: 2, backchannel: 0}
-  extensions: {v2: off, msgp: no, ccp: false}
+  credits: {policy: fixed, max: 128, min: 2, backchannel: 0, weight: 7}
+  extensions: {v2: off, msgp: yes, ccp: false}
 `)
 	if c.Control.Listen != "unix:///run/rdmad/control.sock" || c.Metrics.Listen != "0.0.0.0:9000" || c.State.Path != "/var/lib/rdmad" {
 		t.Errorf("control %+v, metrics %+v, state %+v", c.Control, c.Metrics, c.State)
@@ -84,13 +84,13 @@ settings:
 	all, given := c.Settings.Initial()
 	want := conn.Settings{
 		InlineSendMax: 8192, InlineReceiveSize: 16384, DDPMinChunk: 0,
-		CreditsPolicy: conn.CreditsFixed, CreditsMax: 128, CreditsMin: 2,
+		CreditsPolicy: conn.CreditsFixed, CreditsMax: 128, CreditsMin: 2, CreditsWeight: 7, Extensions: conn.ExtMSGP,
 	}
 	if all != want {
 		t.Errorf("settings %+v, want %+v", all, want)
 	}
-	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk credits.min credits.max credits.backchannel "+
-		"remote_invalidation.accept remote_invalidation.use credits.policy" {
+	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk credits.min credits.max credits.backchannel credits.weight "+
+		"remote_invalidation.accept remote_invalidation.use credits.policy extensions.msgp extensions.ccp" {
 		t.Errorf("given %s", got)
 	}
 }

@@ -102,8 +102,6 @@ var badInput = []struct{ name, text, want string }{
 	{"credits crossed", settings("credits: {max: 4, min: 5}"), "f.yaml:2: settings.credits.min: 5 is above credits.max, 4"},
 	{"credits crossed by a default", settings("credits: {min: 65}"), "f.yaml:2: settings.credits.min: 65 is above credits.max, 64"},
 	{"policy", settings("credits: {policy: greedy}"), `f.yaml:2: settings.credits.policy: "greedy" is neither fixed nor adaptive`},
-	{"adaptive", settings("credits: {policy: adaptive}"),
-		"f.yaml:2: settings.credits.policy: the adaptive policy: not available in this build yet"},
 	{"backchannel", settings("credits: {backchannel: 8}"),
 		"f.yaml:2: settings.credits.backchannel: the reverse direction: not available in this build yet"},
 	{"extension", settings("extensions: {v2: on}"), "f.yaml:2: settings.extensions.v2: extension v2: not available in this build yet"},

@@ -24,6 +24,7 @@ type Settings struct {
 		Max         *int64  `mapstructure:"max"`
 		Min         *int64  `mapstructure:"min"`
 		Backchannel *int64  `mapstructure:"backchannel"`
+		Weight      *int64  `mapstructure:"weight"`
 	} `mapstructure:"credits"`
 	Extensions Extensions `mapstructure:"extensions"`
 }
@@ -69,11 +70,30 @@ func (s *Settings) Initial() (all conn.Settings, given []string) {
 		all.RemoteInvalidationUse = *v
 		given = append(given, "remote_invalidation.use")
 	}
-	if s.Credits.Policy != nil { // fixed, the only one so far
+	if p := s.Credits.Policy; p != nil {
 		all.CreditsPolicy = conn.CreditsFixed
+		if *p == "adaptive" {
+			all.CreditsPolicy = conn.CreditsAdaptive
+		}
 		given = append(given, "credits.policy")
 	}
+	for name, on := range s.Extensions.all() {
+		if on == nil || built[name] == 0 {
+			continue
+		}
+		if *on {
+			all.Extensions |= built[name]
+		}
+		given = append(given, "extensions."+name)
+	}
 	return all, given
+}
+
+// built are the extensions that this rdmad has.
+var built = map[string]conn.Extensions{
+	"msgp":         conn.ExtMSGP,
+	"read_replies": conn.ExtReadReplies,
+	"ccp":          conn.ExtCCP,
 }
 
 // numberKey is a live setting with a range.
@@ -103,6 +123,9 @@ var numberKeys = []numberKey{
 	{"credits.backchannel", 0, conn.CreditsLimit,
 		func(s *Settings) **int64 { return &s.Credits.Backchannel },
 		func(s *conn.Settings) *uint32 { return &s.CreditsBackchannel }},
+	{"credits.weight", 1, conn.WeightLimit,
+		func(s *Settings) **int64 { return &s.Credits.Weight },
+		func(s *conn.Settings) *uint32 { return &s.CreditsWeight }},
 }
 
 func (s *Settings) validate(d *document, _ Options) error {
@@ -126,14 +149,11 @@ func (s *Settings) validate(d *document, _ Options) error {
 
 // refuseUnbuilt refuses what would have no effect.
 func (s *Settings) refuseUnbuilt(d *document) error {
-	if p := s.Credits.Policy; p != nil && *p == "adaptive" {
-		return d.fail("settings.credits.policy", unbuilt, "the adaptive policy")
-	}
 	if b := s.Credits.Backchannel; b != nil && *b != 0 {
 		return d.fail("settings.credits.backchannel", unbuilt, "the reverse direction")
 	}
 	for name, on := range s.Extensions.all() {
-		if on != nil && *on {
+		if on != nil && *on && built[name] == 0 {
 			return d.fail("settings.extensions."+name, unbuilt, "extension "+name)
 		}
 	}
