@@ -4,6 +4,7 @@ BIN     := bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL    := $(GO) tool -modfile=tools.mod
+IMAGE   := $(TOOL) buf build --exclude-source-info --path proto/rdmad
 LINT    := $(GO) tool -modfile=lint.mod
 FUZZTIME ?= 20s
 TESTFLAGS ?=
@@ -12,7 +13,7 @@ BENCHTIME ?= 2s
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build test unit race interop deps fuzz lint generate bench demo clean
+.PHONY: help build test unit race interop deps fuzz lint generate baseline bench demo clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,13 +45,17 @@ fuzz: ## each fuzz target for FUZZTIME
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; done; done
 
-lint: ## gofmt, golangci-lint, buf lint
+lint: ## gofmt, golangci-lint, buf lint, API compatible with proto/baseline.binpb
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) golangci-lint run ./...
 	$(TOOL) buf lint
+	$(IMAGE) -o - | $(TOOL) buf breaking - --against proto/baseline.binpb
 
-generate: ## protobuf code; CI fails when what is checked in differs
+generate: ## protobuf code and docs/api.md; CI fails when what is checked in differs
 	$(TOOL) buf generate
+
+baseline: ## the API as it is becomes the one that later versions must be compatible with
+	$(IMAGE) -o proto/baseline.binpb
 
 bench: ## benchmarks, as ratios to TCP in the same run
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./verbs/softiwarp ./rpcrdma/... ./dataplane/...

@@ -10,6 +10,8 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -406,7 +408,19 @@ func (x *Connection) GetBytesSent() float64 {
 
 // ListConnectionsRequest asks for the connections.
 type ListConnectionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most connections of one answer; 0 for all, as far as they fit in one
+	// message.
+	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// From the answer before; empty for the first. Connections that come or go
+	// between pages are in one of them or in none, never in two.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Fields of Connection to answer with, such as "id,calls"; empty for all.
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Only connections of this listener.
+	Listener string `protobuf:"bytes,4,opt,name=listener,proto3" json:"listener,omitempty"`
+	// Only peers within this address or CIDR.
+	Peer          string `protobuf:"bytes,5,opt,name=peer,proto3" json:"peer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -441,11 +455,48 @@ func (*ListConnectionsRequest) Descriptor() ([]byte, []int) {
 	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{1}
 }
 
+func (x *ListConnectionsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListConnectionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListConnectionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
+func (x *ListConnectionsRequest) GetListener() string {
+	if x != nil {
+		return x.Listener
+	}
+	return ""
+}
+
+func (x *ListConnectionsRequest) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
 // ListConnectionsResponse is the connections that are up.
 type ListConnectionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ordered by id.
-	Connections   []*Connection `protobuf:"bytes,1,rep,name=connections,proto3" json:"connections,omitempty"`
+	Connections []*Connection `protobuf:"bytes,1,rep,name=connections,proto3" json:"connections,omitempty"`
+	// For the next page; empty when there is none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -487,11 +538,20 @@ func (x *ListConnectionsResponse) GetConnections() []*Connection {
 	return nil
 }
 
+func (x *ListConnectionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // GetConnectionRequest names one connection.
 type GetConnectionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connection's id.
-	Id            string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Fields of Connection to answer with; empty for all.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -531,6 +591,13 @@ func (x *GetConnectionRequest) GetId() string {
 		return x.Id
 	}
 	return ""
+}
+
+func (x *GetConnectionRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
 }
 
 // GetConnectionResponse is one connection.
@@ -975,7 +1042,11 @@ func (x *SizeCount) GetCount() float64 {
 
 // WatchConnectionsRequest asks for a stream.
 type WatchConnectionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Fields of Connection to send; empty for all.
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,1,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Only connections of this listener.
+	Listener      string `protobuf:"bytes,2,opt,name=listener,proto3" json:"listener,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1008,6 +1079,20 @@ func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use WatchConnectionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsRequest) Descriptor() ([]byte, []int) {
 	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *WatchConnectionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
+func (x *WatchConnectionsRequest) GetListener() string {
+	if x != nil {
+		return x.Listener
+	}
+	return ""
 }
 
 // WatchConnectionsResponse is one event of the stream.
@@ -1083,11 +1168,196 @@ func (x *WatchConnectionsResponse) GetReason() string {
 	return ""
 }
 
+// DrainConnectionRequest names one connection.
+type DrainConnectionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The connection's id.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// How long the calls in flight may take; empty for 30 s. Then the
+	// connection is cut.
+	Deadline      *durationpb.Duration `protobuf:"bytes,2,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainConnectionRequest) Reset() {
+	*x = DrainConnectionRequest{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainConnectionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainConnectionRequest) ProtoMessage() {}
+
+func (x *DrainConnectionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainConnectionRequest.ProtoReflect.Descriptor instead.
+func (*DrainConnectionRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DrainConnectionRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DrainConnectionRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+// DrainConnectionResponse says how it ended.
+type DrainConnectionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// It was cut with calls in flight.
+	Cut           bool `protobuf:"varint,1,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainConnectionResponse) Reset() {
+	*x = DrainConnectionResponse{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainConnectionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainConnectionResponse) ProtoMessage() {}
+
+func (x *DrainConnectionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainConnectionResponse.ProtoReflect.Descriptor instead.
+func (*DrainConnectionResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DrainConnectionResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+// CloseConnectionRequest names one connection.
+type CloseConnectionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The connection's id.
+	Id            string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloseConnectionRequest) Reset() {
+	*x = CloseConnectionRequest{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloseConnectionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloseConnectionRequest) ProtoMessage() {}
+
+func (x *CloseConnectionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloseConnectionRequest.ProtoReflect.Descriptor instead.
+func (*CloseConnectionRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *CloseConnectionRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// CloseConnectionResponse is empty.
+type CloseConnectionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CloseConnectionResponse) Reset() {
+	*x = CloseConnectionResponse{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CloseConnectionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CloseConnectionResponse) ProtoMessage() {}
+
+func (x *CloseConnectionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CloseConnectionResponse.ProtoReflect.Descriptor instead.
+func (*CloseConnectionResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{12}
+}
+
 var File_rdmad_v1_connection_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\n" +
-	"\x19rdmad/v1/connection.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x06\n" +
+	"\x19rdmad/v1/connection.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xee\x06\n" +
 	"\n" +
 	"Connection\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
@@ -1126,12 +1396,20 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02UP\x10\x01\x12\f\n" +
-	"\bDRAINING\x10\x02\"\x18\n" +
-	"\x16ListConnectionsRequest\"Q\n" +
+	"\bDRAINING\x10\x02\"\xe3\x01\n" +
+	"\x16ListConnectionsRequest\x12%\n" +
+	"\tpage_size\x18\x01 \x01(\rB\b\xbaH\x05*\x03\x18\x90NR\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tpageToken\x127\n" +
+	"\tread_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12#\n" +
+	"\blistener\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\blistener\x12\x1b\n" +
+	"\x04peer\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04peer\"y\n" +
 	"\x17ListConnectionsResponse\x126\n" +
-	"\vconnections\x18\x01 \x03(\v2\x14.rdmad.v1.ConnectionR\vconnections\"1\n" +
+	"\vconnections\x18\x01 \x03(\v2\x14.rdmad.v1.ConnectionR\vconnections\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"j\n" +
 	"\x14GetConnectionRequest\x12\x19\n" +
-	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\"\x8a\x01\n" +
+	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\x127\n" +
+	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\x8a\x01\n" +
 	"\x15GetConnectionResponse\x124\n" +
 	"\n" +
 	"connection\x18\x01 \x01(\v2\x14.rdmad.v1.ConnectionR\n" +
@@ -1177,8 +1455,10 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\tSizeCount\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x01R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x01R\x02to\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x01R\x05count\"\x19\n" +
-	"\x17WatchConnectionsRequest\"\xa0\x02\n" +
+	"\x05count\x18\x03 \x01(\x01R\x05count\"w\n" +
+	"\x17WatchConnectionsRequest\x127\n" +
+	"\tread_mask\x18\x01 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12#\n" +
+	"\blistener\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\blistener\"\xa0\x02\n" +
 	"\x18WatchConnectionsResponse\x12;\n" +
 	"\x04type\x18\x01 \x01(\x0e2'.rdmad.v1.WatchConnectionsResponse.TypeR\x04type\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x124\n" +
@@ -1191,11 +1471,22 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\bEXISTING\x10\x01\x12\x06\n" +
 	"\x02UP\x10\x02\x12\b\n" +
 	"\x04DOWN\x10\x03\x12\v\n" +
-	"\aCHANGED\x10\x042\x9a\x02\n" +
-	"\x11ConnectionService\x12V\n" +
-	"\x0fListConnections\x12 .rdmad.v1.ListConnectionsRequest\x1a!.rdmad.v1.ListConnectionsResponse\x12P\n" +
-	"\rGetConnection\x12\x1e.rdmad.v1.GetConnectionRequest\x1a\x1f.rdmad.v1.GetConnectionResponse\x12[\n" +
-	"\x10WatchConnections\x12!.rdmad.v1.WatchConnectionsRequest\x1a\".rdmad.v1.WatchConnectionsResponse0\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\aCHANGED\x10\x04\"y\n" +
+	"\x16DrainConnectionRequest\x12\x19\n" +
+	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\x12D\n" +
+	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"+\n" +
+	"\x17DrainConnectionResponse\x12\x10\n" +
+	"\x03cut\x18\x01 \x01(\bR\x03cut\"3\n" +
+	"\x16CloseConnectionRequest\x12\x19\n" +
+	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\"\x19\n" +
+	"\x17CloseConnectionResponse2\xe8\x03\n" +
+	"\x11ConnectionService\x12\\\n" +
+	"\x0fListConnections\x12 .rdmad.v1.ListConnectionsRequest\x1a!.rdmad.v1.ListConnectionsResponse\"\x04\x88\xb8\x18\x01\x12V\n" +
+	"\rGetConnection\x12\x1e.rdmad.v1.GetConnectionRequest\x1a\x1f.rdmad.v1.GetConnectionResponse\"\x04\x88\xb8\x18\x01\x12a\n" +
+	"\x10WatchConnections\x12!.rdmad.v1.WatchConnectionsRequest\x1a\".rdmad.v1.WatchConnectionsResponse\"\x04\x88\xb8\x18\x010\x01\x12\\\n" +
+	"\x0fDrainConnection\x12 .rdmad.v1.DrainConnectionRequest\x1a!.rdmad.v1.DrainConnectionResponse\"\x04\x88\xb8\x18\x02\x12\\\n" +
+	"\x0fCloseConnection\x12 .rdmad.v1.CloseConnectionRequest\x1a!.rdmad.v1.CloseConnectionResponse\"\x04\x88\xb8\x18\x02B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_connection_proto_rawDescOnce sync.Once
@@ -1210,7 +1501,7 @@ func file_rdmad_v1_connection_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_connection_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_rdmad_v1_connection_proto_goTypes = []any{
 	(Connection_State)(0),              // 0: rdmad.v1.Connection.State
 	(WatchConnectionsResponse_Type)(0), // 1: rdmad.v1.WatchConnectionsResponse.Type
@@ -1223,30 +1514,44 @@ var file_rdmad_v1_connection_proto_goTypes = []any{
 	(*SizeCount)(nil),                  // 8: rdmad.v1.SizeCount
 	(*WatchConnectionsRequest)(nil),    // 9: rdmad.v1.WatchConnectionsRequest
 	(*WatchConnectionsResponse)(nil),   // 10: rdmad.v1.WatchConnectionsResponse
-	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
+	(*DrainConnectionRequest)(nil),     // 11: rdmad.v1.DrainConnectionRequest
+	(*DrainConnectionResponse)(nil),    // 12: rdmad.v1.DrainConnectionResponse
+	(*CloseConnectionRequest)(nil),     // 13: rdmad.v1.CloseConnectionRequest
+	(*CloseConnectionResponse)(nil),    // 14: rdmad.v1.CloseConnectionResponse
+	(*timestamppb.Timestamp)(nil),      // 15: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),      // 16: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),        // 17: google.protobuf.Duration
 }
 var file_rdmad_v1_connection_proto_depIdxs = []int32{
 	0,  // 0: rdmad.v1.Connection.state:type_name -> rdmad.v1.Connection.State
-	11, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	2,  // 2: rdmad.v1.ListConnectionsResponse.connections:type_name -> rdmad.v1.Connection
-	2,  // 3: rdmad.v1.GetConnectionResponse.connection:type_name -> rdmad.v1.Connection
-	7,  // 4: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
-	8,  // 5: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
-	8,  // 6: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
-	1,  // 7: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
-	11, // 8: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
-	2,  // 9: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
-	3,  // 10: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
-	5,  // 11: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
-	9,  // 12: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
-	4,  // 13: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
-	6,  // 14: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
-	10, // 15: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	15, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	16, // 2: rdmad.v1.ListConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	2,  // 3: rdmad.v1.ListConnectionsResponse.connections:type_name -> rdmad.v1.Connection
+	16, // 4: rdmad.v1.GetConnectionRequest.read_mask:type_name -> google.protobuf.FieldMask
+	2,  // 5: rdmad.v1.GetConnectionResponse.connection:type_name -> rdmad.v1.Connection
+	7,  // 6: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
+	8,  // 7: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
+	8,  // 8: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
+	16, // 9: rdmad.v1.WatchConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 10: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
+	15, // 11: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
+	2,  // 12: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
+	17, // 13: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
+	3,  // 14: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
+	5,  // 15: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
+	9,  // 16: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
+	11, // 17: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
+	13, // 18: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
+	4,  // 19: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
+	6,  // 20: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
+	10, // 21: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
+	12, // 22: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
+	14, // 23: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connection_proto_init() }
@@ -1254,13 +1559,14 @@ func file_rdmad_v1_connection_proto_init() {
 	if File_rdmad_v1_connection_proto != nil {
 		return
 	}
+	file_rdmad_v1_access_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_connection_proto_rawDesc), len(file_rdmad_v1_connection_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   9,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

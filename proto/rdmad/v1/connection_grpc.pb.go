@@ -22,15 +22,18 @@ const (
 	ConnectionService_ListConnections_FullMethodName  = "/rdmad.v1.ConnectionService/ListConnections"
 	ConnectionService_GetConnection_FullMethodName    = "/rdmad.v1.ConnectionService/GetConnection"
 	ConnectionService_WatchConnections_FullMethodName = "/rdmad.v1.ConnectionService/WatchConnections"
+	ConnectionService_DrainConnection_FullMethodName  = "/rdmad.v1.ConnectionService/DrainConnection"
+	ConnectionService_CloseConnection_FullMethodName  = "/rdmad.v1.ConnectionService/CloseConnection"
 )
 
 // ConnectionServiceClient is the client API for ConnectionService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ConnectionService shows the RPC-over-RDMA connections that are up.
+// ConnectionService shows the RPC-over-RDMA connections that are up, and ends
+// them.
 type ConnectionServiceClient interface {
-	// ListConnections answers with all of them, in the order of their ids.
+	// ListConnections answers with them, in the order of their ids.
 	ListConnections(ctx context.Context, in *ListConnectionsRequest, opts ...grpc.CallOption) (*ListConnectionsResponse, error)
 	// GetConnection answers with one. Errors: NOT_FOUND when it isn't up.
 	GetConnection(ctx context.Context, in *GetConnectionRequest, opts ...grpc.CallOption) (*GetConnectionResponse, error)
@@ -39,6 +42,13 @@ type ConnectionServiceClient interface {
 	// (google.rpc.ErrorInfo, reason ERROR_REASON_SLOW_READER); traffic never
 	// waits for it.
 	WatchConnections(ctx context.Context, in *WatchConnectionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchConnectionsResponse], error)
+	// DrainConnection lets the calls in flight finish, takes no new ones, and
+	// disconnects; the peer makes those again on its next connection. It
+	// answers when the connection is down. Errors: NOT_FOUND.
+	DrainConnection(ctx context.Context, in *DrainConnectionRequest, opts ...grpc.CallOption) (*DrainConnectionResponse, error)
+	// CloseConnection disconnects at once; answers to calls in flight are lost
+	// to the peer. Errors: NOT_FOUND.
+	CloseConnection(ctx context.Context, in *CloseConnectionRequest, opts ...grpc.CallOption) (*CloseConnectionResponse, error)
 }
 
 type connectionServiceClient struct {
@@ -88,13 +98,34 @@ func (c *connectionServiceClient) WatchConnections(ctx context.Context, in *Watc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ConnectionService_WatchConnectionsClient = grpc.ServerStreamingClient[WatchConnectionsResponse]
 
+func (c *connectionServiceClient) DrainConnection(ctx context.Context, in *DrainConnectionRequest, opts ...grpc.CallOption) (*DrainConnectionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainConnectionResponse)
+	err := c.cc.Invoke(ctx, ConnectionService_DrainConnection_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *connectionServiceClient) CloseConnection(ctx context.Context, in *CloseConnectionRequest, opts ...grpc.CallOption) (*CloseConnectionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CloseConnectionResponse)
+	err := c.cc.Invoke(ctx, ConnectionService_CloseConnection_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ConnectionServiceServer is the server API for ConnectionService service.
 // All implementations must embed UnimplementedConnectionServiceServer
 // for forward compatibility.
 //
-// ConnectionService shows the RPC-over-RDMA connections that are up.
+// ConnectionService shows the RPC-over-RDMA connections that are up, and ends
+// them.
 type ConnectionServiceServer interface {
-	// ListConnections answers with all of them, in the order of their ids.
+	// ListConnections answers with them, in the order of their ids.
 	ListConnections(context.Context, *ListConnectionsRequest) (*ListConnectionsResponse, error)
 	// GetConnection answers with one. Errors: NOT_FOUND when it isn't up.
 	GetConnection(context.Context, *GetConnectionRequest) (*GetConnectionResponse, error)
@@ -103,6 +134,13 @@ type ConnectionServiceServer interface {
 	// (google.rpc.ErrorInfo, reason ERROR_REASON_SLOW_READER); traffic never
 	// waits for it.
 	WatchConnections(*WatchConnectionsRequest, grpc.ServerStreamingServer[WatchConnectionsResponse]) error
+	// DrainConnection lets the calls in flight finish, takes no new ones, and
+	// disconnects; the peer makes those again on its next connection. It
+	// answers when the connection is down. Errors: NOT_FOUND.
+	DrainConnection(context.Context, *DrainConnectionRequest) (*DrainConnectionResponse, error)
+	// CloseConnection disconnects at once; answers to calls in flight are lost
+	// to the peer. Errors: NOT_FOUND.
+	CloseConnection(context.Context, *CloseConnectionRequest) (*CloseConnectionResponse, error)
 	mustEmbedUnimplementedConnectionServiceServer()
 }
 
@@ -121,6 +159,12 @@ func (UnimplementedConnectionServiceServer) GetConnection(context.Context, *GetC
 }
 func (UnimplementedConnectionServiceServer) WatchConnections(*WatchConnectionsRequest, grpc.ServerStreamingServer[WatchConnectionsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchConnections not implemented")
+}
+func (UnimplementedConnectionServiceServer) DrainConnection(context.Context, *DrainConnectionRequest) (*DrainConnectionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DrainConnection not implemented")
+}
+func (UnimplementedConnectionServiceServer) CloseConnection(context.Context, *CloseConnectionRequest) (*CloseConnectionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CloseConnection not implemented")
 }
 func (UnimplementedConnectionServiceServer) mustEmbedUnimplementedConnectionServiceServer() {}
 func (UnimplementedConnectionServiceServer) testEmbeddedByValue()                           {}
@@ -190,6 +234,42 @@ func _ConnectionService_WatchConnections_Handler(srv interface{}, stream grpc.Se
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ConnectionService_WatchConnectionsServer = grpc.ServerStreamingServer[WatchConnectionsResponse]
 
+func _ConnectionService_DrainConnection_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainConnectionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConnectionServiceServer).DrainConnection(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConnectionService_DrainConnection_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConnectionServiceServer).DrainConnection(ctx, req.(*DrainConnectionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ConnectionService_CloseConnection_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CloseConnectionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConnectionServiceServer).CloseConnection(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConnectionService_CloseConnection_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConnectionServiceServer).CloseConnection(ctx, req.(*CloseConnectionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ConnectionService_ServiceDesc is the grpc.ServiceDesc for ConnectionService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -204,6 +284,14 @@ var ConnectionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetConnection",
 			Handler:    _ConnectionService_GetConnection_Handler,
+		},
+		{
+			MethodName: "DrainConnection",
+			Handler:    _ConnectionService_DrainConnection_Handler,
+		},
+		{
+			MethodName: "CloseConnection",
+			Handler:    _ConnectionService_CloseConnection_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

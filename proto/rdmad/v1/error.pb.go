@@ -41,6 +41,17 @@ const (
 	// With RESOURCE_EXHAUSTED: a bound of the control plane is reached.
 	// Metadata: limit.
 	ErrorReason_ERROR_REASON_LIMIT ErrorReason = 4
+	// With FAILED_PRECONDITION: a revision waits to be confirmed. Metadata:
+	// revision, confirm_deadline.
+	ErrorReason_ERROR_REASON_UNCONFIRMED ErrorReason = 5
+	// With FAILED_PRECONDITION: what is to be removed is in use. Metadata: by.
+	ErrorReason_ERROR_REASON_IN_USE ErrorReason = 6
+	// With PERMISSION_DENIED: the client's role doesn't reach. Metadata: role,
+	// required_role.
+	ErrorReason_ERROR_REASON_ROLE ErrorReason = 7
+	// With RESOURCE_EXHAUSTED: the client sends too many requests. Metadata:
+	// retry_after_seconds.
+	ErrorReason_ERROR_REASON_RATE ErrorReason = 8
 )
 
 // Enum value maps for ErrorReason.
@@ -51,6 +62,10 @@ var (
 		2: "ERROR_REASON_SETTING_UNAVAILABLE",
 		3: "ERROR_REASON_SLOW_READER",
 		4: "ERROR_REASON_LIMIT",
+		5: "ERROR_REASON_UNCONFIRMED",
+		6: "ERROR_REASON_IN_USE",
+		7: "ERROR_REASON_ROLE",
+		8: "ERROR_REASON_RATE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -58,6 +73,10 @@ var (
 		"ERROR_REASON_SETTING_UNAVAILABLE": 2,
 		"ERROR_REASON_SLOW_READER":         3,
 		"ERROR_REASON_LIMIT":               4,
+		"ERROR_REASON_UNCONFIRMED":         5,
+		"ERROR_REASON_IN_USE":              6,
+		"ERROR_REASON_ROLE":                7,
+		"ERROR_REASON_RATE":                8,
 	}
 )
 
@@ -92,13 +111,17 @@ var File_rdmad_v1_error_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x14rdmad/v1/error.proto\x12\brdmad.v1*\xa8\x01\n" +
+	"\x14rdmad/v1/error.proto\x12\brdmad.v1*\x8d\x02\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_STALE_REVISION\x10\x01\x12$\n" +
 	" ERROR_REASON_SETTING_UNAVAILABLE\x10\x02\x12\x1c\n" +
 	"\x18ERROR_REASON_SLOW_READER\x10\x03\x12\x16\n" +
-	"\x12ERROR_REASON_LIMIT\x10\x04B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\x12ERROR_REASON_LIMIT\x10\x04\x12\x1c\n" +
+	"\x18ERROR_REASON_UNCONFIRMED\x10\x05\x12\x17\n" +
+	"\x13ERROR_REASON_IN_USE\x10\x06\x12\x15\n" +
+	"\x11ERROR_REASON_ROLE\x10\a\x12\x15\n" +
+	"\x11ERROR_REASON_RATE\x10\bB/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_error_proto_rawDescOnce sync.Once

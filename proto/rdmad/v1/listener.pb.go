@@ -7,8 +7,11 @@
 package rdmadv1
 
 import (
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -41,7 +44,13 @@ type Listener struct {
 	// Handshakes and connections refused since it started.
 	Refused float64 `protobuf:"fixed64,7,opt,name=refused,proto3" json:"refused,omitempty"`
 	// When it started.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	// Where it comes from: "config", or "runtime" for AddListener.
+	Source string `protobuf:"bytes,9,opt,name=source,proto3" json:"source,omitempty"`
+	// Its programs are registered with rpcbind.
+	Rpcbind bool `protobuf:"varint,10,opt,name=rpcbind,proto3" json:"rpcbind,omitempty"`
+	// How many may connect, and who.
+	Admission     *Admission `protobuf:"bytes,11,opt,name=admission,proto3" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,16 +141,114 @@ func (x *Listener) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Listener) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Listener) GetRpcbind() bool {
+	if x != nil {
+		return x.Rpcbind
+	}
+	return false
+}
+
+func (x *Listener) GetAdmission() *Admission {
+	if x != nil {
+		return x.Admission
+	}
+	return nil
+}
+
+// Admission says how many peers may connect, and who.
+type Admission struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most connections; 0 for as many as the daemon takes.
+	MaxConnections uint32 `protobuf:"varint,1,opt,name=max_connections,json=maxConnections,proto3" json:"max_connections,omitempty"`
+	// Most connections from one address; 0 for as many as the listener takes.
+	MaxConnectionsPerPeer uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3" json:"max_connections_per_peer,omitempty"`
+	// Addresses and CIDRs that may connect; empty for all.
+	Allow []string `protobuf:"bytes,3,rep,name=allow,proto3" json:"allow,omitempty"`
+	// Addresses and CIDRs that may not, allowed or not.
+	Deny          []string `protobuf:"bytes,4,rep,name=deny,proto3" json:"deny,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Admission) Reset() {
+	*x = Admission{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Admission) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Admission) ProtoMessage() {}
+
+func (x *Admission) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Admission.ProtoReflect.Descriptor instead.
+func (*Admission) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Admission) GetMaxConnections() uint32 {
+	if x != nil {
+		return x.MaxConnections
+	}
+	return 0
+}
+
+func (x *Admission) GetMaxConnectionsPerPeer() uint32 {
+	if x != nil {
+		return x.MaxConnectionsPerPeer
+	}
+	return 0
+}
+
+func (x *Admission) GetAllow() []string {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+func (x *Admission) GetDeny() []string {
+	if x != nil {
+		return x.Deny
+	}
+	return nil
+}
+
 // ListListenersRequest asks for the listeners.
 type ListListenersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most listeners of one answer; 0 for 1000.
+	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// From the answer before; empty for the first.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListListenersRequest) Reset() {
 	*x = ListListenersRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[1]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -153,7 +260,7 @@ func (x *ListListenersRequest) String() string {
 func (*ListListenersRequest) ProtoMessage() {}
 
 func (x *ListListenersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[1]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -166,21 +273,37 @@ func (x *ListListenersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListListenersRequest.ProtoReflect.Descriptor instead.
 func (*ListListenersRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{1}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListListenersRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListListenersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
 }
 
 // ListListenersResponse is the listeners.
 type ListListenersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ordered by name.
-	Listeners     []*Listener `protobuf:"bytes,1,rep,name=listeners,proto3" json:"listeners,omitempty"`
+	Listeners []*Listener `protobuf:"bytes,1,rep,name=listeners,proto3" json:"listeners,omitempty"`
+	// For the next page; empty when there is none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListListenersResponse) Reset() {
 	*x = ListListenersResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[2]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -192,7 +315,7 @@ func (x *ListListenersResponse) String() string {
 func (*ListListenersResponse) ProtoMessage() {}
 
 func (x *ListListenersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[2]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -205,7 +328,7 @@ func (x *ListListenersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListListenersResponse.ProtoReflect.Descriptor instead.
 func (*ListListenersResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{2}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListListenersResponse) GetListeners() []*Listener {
@@ -215,11 +338,911 @@ func (x *ListListenersResponse) GetListeners() []*Listener {
 	return nil
 }
 
+func (x *ListListenersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// AddListenerRequest describes a listener.
+type AddListenerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name; letters, digits, dot, dash and underscore.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Verbs provider; empty for softiwarp.
+	Provider string `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
+	// host:port; port 0 picks one.
+	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	// Service that answers.
+	Service string `protobuf:"bytes,4,opt,name=service,proto3" json:"service,omitempty"`
+	// Register its programs with rpcbind.
+	Rpcbind bool `protobuf:"varint,5,opt,name=rpcbind,proto3" json:"rpcbind,omitempty"`
+	// How many may connect, and who.
+	Admission     *Admission `protobuf:"bytes,6,opt,name=admission,proto3" json:"admission,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddListenerRequest) Reset() {
+	*x = AddListenerRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddListenerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddListenerRequest) ProtoMessage() {}
+
+func (x *AddListenerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddListenerRequest.ProtoReflect.Descriptor instead.
+func (*AddListenerRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *AddListenerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddListenerRequest) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *AddListenerRequest) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *AddListenerRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *AddListenerRequest) GetRpcbind() bool {
+	if x != nil {
+		return x.Rpcbind
+	}
+	return false
+}
+
+func (x *AddListenerRequest) GetAdmission() *Admission {
+	if x != nil {
+		return x.Admission
+	}
+	return nil
+}
+
+// AddListenerResponse is the listener as bound.
+type AddListenerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The listener.
+	Listener      *Listener `protobuf:"bytes,1,opt,name=listener,proto3" json:"listener,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddListenerResponse) Reset() {
+	*x = AddListenerResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddListenerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddListenerResponse) ProtoMessage() {}
+
+func (x *AddListenerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddListenerResponse.ProtoReflect.Descriptor instead.
+func (*AddListenerResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AddListenerResponse) GetListener() *Listener {
+	if x != nil {
+		return x.Listener
+	}
+	return nil
+}
+
+// UpdateListenerRequest changes a listener.
+type UpdateListenerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The listener's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// New values.
+	Admission *Admission `protobuf:"bytes,2,opt,name=admission,proto3" json:"admission,omitempty"`
+	// Fields of admission to change, such as "max_connections"; empty for all.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// End the connections that may not be there any more.
+	Disconnect    bool `protobuf:"varint,4,opt,name=disconnect,proto3" json:"disconnect,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateListenerRequest) Reset() {
+	*x = UpdateListenerRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateListenerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateListenerRequest) ProtoMessage() {}
+
+func (x *UpdateListenerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateListenerRequest.ProtoReflect.Descriptor instead.
+func (*UpdateListenerRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UpdateListenerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateListenerRequest) GetAdmission() *Admission {
+	if x != nil {
+		return x.Admission
+	}
+	return nil
+}
+
+func (x *UpdateListenerRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *UpdateListenerRequest) GetDisconnect() bool {
+	if x != nil {
+		return x.Disconnect
+	}
+	return false
+}
+
+// UpdateListenerResponse is the listener after the change.
+type UpdateListenerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The listener.
+	Listener *Listener `protobuf:"bytes,1,opt,name=listener,proto3" json:"listener,omitempty"`
+	// Connections ended.
+	Disconnected  uint32 `protobuf:"varint,2,opt,name=disconnected,proto3" json:"disconnected,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateListenerResponse) Reset() {
+	*x = UpdateListenerResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateListenerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateListenerResponse) ProtoMessage() {}
+
+func (x *UpdateListenerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateListenerResponse.ProtoReflect.Descriptor instead.
+func (*UpdateListenerResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *UpdateListenerResponse) GetListener() *Listener {
+	if x != nil {
+		return x.Listener
+	}
+	return nil
+}
+
+func (x *UpdateListenerResponse) GetDisconnected() uint32 {
+	if x != nil {
+		return x.Disconnected
+	}
+	return 0
+}
+
+// RemoveListenerRequest names a listener.
+type RemoveListenerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The listener's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How long calls in flight may take; 0 for 30 s.
+	Deadline      *durationpb.Duration `protobuf:"bytes,2,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveListenerRequest) Reset() {
+	*x = RemoveListenerRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveListenerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveListenerRequest) ProtoMessage() {}
+
+func (x *RemoveListenerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveListenerRequest.ProtoReflect.Descriptor instead.
+func (*RemoveListenerRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RemoveListenerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveListenerRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+// RemoveListenerResponse says how its connections ended.
+type RemoveListenerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Connections that finished their calls.
+	Drained uint32 `protobuf:"varint,1,opt,name=drained,proto3" json:"drained,omitempty"`
+	// Connections cut with calls in flight.
+	Cut           uint32 `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveListenerResponse) Reset() {
+	*x = RemoveListenerResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveListenerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveListenerResponse) ProtoMessage() {}
+
+func (x *RemoveListenerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveListenerResponse.ProtoReflect.Descriptor instead.
+func (*RemoveListenerResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RemoveListenerResponse) GetDrained() uint32 {
+	if x != nil {
+		return x.Drained
+	}
+	return 0
+}
+
+func (x *RemoveListenerResponse) GetCut() uint32 {
+	if x != nil {
+		return x.Cut
+	}
+	return 0
+}
+
+// Service answers calls.
+type Service struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name, as listeners give it.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Kind: nfs or echo.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Where it comes from: "config", or "runtime" for AddService.
+	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	// Listeners that hand it their calls, by name.
+	Listeners []string `protobuf:"bytes,4,rep,name=listeners,proto3" json:"listeners,omitempty"`
+	// Address where it is served over TCP as well; empty when it isn't.
+	TcpAddress string `protobuf:"bytes,5,opt,name=tcp_address,json=tcpAddress,proto3" json:"tcp_address,omitempty"`
+	// Parameters of an nfs service.
+	Nfs           *NfsService `protobuf:"bytes,6,opt,name=nfs,proto3" json:"nfs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Service) Reset() {
+	*x = Service{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Service) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Service) ProtoMessage() {}
+
+func (x *Service) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Service.ProtoReflect.Descriptor instead.
+func (*Service) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Service) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Service) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Service) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Service) GetListeners() []string {
+	if x != nil {
+		return x.Listeners
+	}
+	return nil
+}
+
+func (x *Service) GetTcpAddress() string {
+	if x != nil {
+		return x.TcpAddress
+	}
+	return ""
+}
+
+func (x *Service) GetNfs() *NfsService {
+	if x != nil {
+		return x.Nfs
+	}
+	return nil
+}
+
+// NfsService serves a directory by NFSv3 and MOUNT.
+type NfsService struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Directory.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Refuse every change.
+	ReadOnly bool `protobuf:"varint,2,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	// Whose rights clients get: none (their own; the default), root, all.
+	Squash string `protobuf:"bytes,3,opt,name=squash,proto3" json:"squash,omitempty"`
+	// Answer changes of names and attributes before they are on the disk.
+	AsyncMetadata bool `protobuf:"varint,4,opt,name=async_metadata,json=asyncMetadata,proto3" json:"async_metadata,omitempty"`
+	// host:port to serve it over TCP as well; empty for not at all.
+	TcpListen     string `protobuf:"bytes,5,opt,name=tcp_listen,json=tcpListen,proto3" json:"tcp_listen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NfsService) Reset() {
+	*x = NfsService{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NfsService) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NfsService) ProtoMessage() {}
+
+func (x *NfsService) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NfsService.ProtoReflect.Descriptor instead.
+func (*NfsService) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *NfsService) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *NfsService) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
+func (x *NfsService) GetSquash() string {
+	if x != nil {
+		return x.Squash
+	}
+	return ""
+}
+
+func (x *NfsService) GetAsyncMetadata() bool {
+	if x != nil {
+		return x.AsyncMetadata
+	}
+	return false
+}
+
+func (x *NfsService) GetTcpListen() string {
+	if x != nil {
+		return x.TcpListen
+	}
+	return ""
+}
+
+// EchoService is the echo program; it has no parameters.
+type EchoService struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EchoService) Reset() {
+	*x = EchoService{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EchoService) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EchoService) ProtoMessage() {}
+
+func (x *EchoService) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EchoService.ProtoReflect.Descriptor instead.
+func (*EchoService) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{12}
+}
+
+// ListServicesRequest asks for the services.
+type ListServicesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServicesRequest) Reset() {
+	*x = ListServicesRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServicesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServicesRequest) ProtoMessage() {}
+
+func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServicesRequest.ProtoReflect.Descriptor instead.
+func (*ListServicesRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{13}
+}
+
+// ListServicesResponse is the services.
+type ListServicesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ordered by name.
+	Services      []*Service `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServicesResponse) Reset() {
+	*x = ListServicesResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServicesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServicesResponse) ProtoMessage() {}
+
+func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServicesResponse.ProtoReflect.Descriptor instead.
+func (*ListServicesResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListServicesResponse) GetServices() []*Service {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+// AddServiceRequest describes a service.
+type AddServiceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name; letters, digits, dot, dash and underscore.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What it is.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*AddServiceRequest_Nfs
+	//	*AddServiceRequest_Echo
+	Kind          isAddServiceRequest_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddServiceRequest) Reset() {
+	*x = AddServiceRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddServiceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddServiceRequest) ProtoMessage() {}
+
+func (x *AddServiceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddServiceRequest.ProtoReflect.Descriptor instead.
+func (*AddServiceRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AddServiceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddServiceRequest) GetKind() isAddServiceRequest_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *AddServiceRequest) GetNfs() *NfsService {
+	if x != nil {
+		if x, ok := x.Kind.(*AddServiceRequest_Nfs); ok {
+			return x.Nfs
+		}
+	}
+	return nil
+}
+
+func (x *AddServiceRequest) GetEcho() *EchoService {
+	if x != nil {
+		if x, ok := x.Kind.(*AddServiceRequest_Echo); ok {
+			return x.Echo
+		}
+	}
+	return nil
+}
+
+type isAddServiceRequest_Kind interface {
+	isAddServiceRequest_Kind()
+}
+
+type AddServiceRequest_Nfs struct {
+	// NFSv3 and MOUNT.
+	Nfs *NfsService `protobuf:"bytes,2,opt,name=nfs,proto3,oneof"`
+}
+
+type AddServiceRequest_Echo struct {
+	// The echo program.
+	Echo *EchoService `protobuf:"bytes,3,opt,name=echo,proto3,oneof"`
+}
+
+func (*AddServiceRequest_Nfs) isAddServiceRequest_Kind() {}
+
+func (*AddServiceRequest_Echo) isAddServiceRequest_Kind() {}
+
+// AddServiceResponse is the service.
+type AddServiceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service.
+	Service       *Service `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddServiceResponse) Reset() {
+	*x = AddServiceResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddServiceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddServiceResponse) ProtoMessage() {}
+
+func (x *AddServiceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddServiceResponse.ProtoReflect.Descriptor instead.
+func (*AddServiceResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AddServiceResponse) GetService() *Service {
+	if x != nil {
+		return x.Service
+	}
+	return nil
+}
+
+// RemoveServiceRequest names a service.
+type RemoveServiceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service's name.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveServiceRequest) Reset() {
+	*x = RemoveServiceRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveServiceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveServiceRequest) ProtoMessage() {}
+
+func (x *RemoveServiceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveServiceRequest.ProtoReflect.Descriptor instead.
+func (*RemoveServiceRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RemoveServiceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// RemoveServiceResponse is empty.
+type RemoveServiceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveServiceResponse) Reset() {
+	*x = RemoveServiceResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveServiceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveServiceResponse) ProtoMessage() {}
+
+func (x *RemoveServiceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveServiceResponse.ProtoReflect.Descriptor instead.
+func (*RemoveServiceResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{18}
+}
+
 var File_rdmad_v1_listener_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\n" +
-	"\x17rdmad/v1/listener.proto\x12\brdmad.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf8\x01\n" +
+	"\x17rdmad/v1/listener.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xdd\x02\n" +
 	"\bListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x18\n" +
@@ -228,12 +1251,91 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\vconnections\x18\x05 \x01(\rR\vconnections\x12\x1a\n" +
 	"\baccepted\x18\x06 \x01(\x01R\baccepted\x12\x18\n" +
 	"\arefused\x18\a \x01(\x01R\arefused\x120\n" +
-	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x16\n" +
-	"\x14ListListenersRequest\"I\n" +
+	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06source\x18\t \x01(\tR\x06source\x12\x18\n" +
+	"\arpcbind\x18\n" +
+	" \x01(\bR\arpcbind\x121\n" +
+	"\tadmission\x18\v \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\"\xd3\x01\n" +
+	"\tAdmission\x122\n" +
+	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
+	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x12'\n" +
+	"\x05allow\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\b\"\x06r\x04\x10\x01\x18@R\x05allow\x12%\n" +
+	"\x04deny\x18\x04 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\b\"\x06r\x04\x10\x01\x18@R\x04deny\"f\n" +
+	"\x14ListListenersRequest\x12%\n" +
+	"\tpage_size\x18\x01 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tpageToken\"q\n" +
 	"\x15ListListenersResponse\x120\n" +
-	"\tlisteners\x18\x01 \x03(\v2\x12.rdmad.v1.ListenerR\tlisteners2c\n" +
-	"\x0fListenerService\x12P\n" +
-	"\rListListeners\x12\x1e.rdmad.v1.ListListenersRequest\x1a\x1f.rdmad.v1.ListListenersResponseB/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\tlisteners\x18\x01 \x03(\v2\x12.rdmad.v1.ListenerR\tlisteners\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8f\x02\n" +
+	"\x12AddListenerRequest\x12<\n" +
+	"\x04name\x18\x01 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$R\x04name\x12#\n" +
+	"\bprovider\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\bprovider\x12$\n" +
+	"\aaddress\x18\x03 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x02R\aaddress\x12#\n" +
+	"\aservice\x18\x04 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\aservice\x12\x18\n" +
+	"\arpcbind\x18\x05 \x01(\bR\arpcbind\x121\n" +
+	"\tadmission\x18\x06 \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\"E\n" +
+	"\x13AddListenerResponse\x12.\n" +
+	"\blistener\x18\x01 \x01(\v2\x12.rdmad.v1.ListenerR\blistener\"\xc6\x01\n" +
+	"\x15UpdateListenerRequest\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x121\n" +
+	"\tadmission\x18\x02 \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12;\n" +
+	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12\x1e\n" +
+	"\n" +
+	"disconnect\x18\x04 \x01(\bR\n" +
+	"disconnect\"l\n" +
+	"\x16UpdateListenerResponse\x12.\n" +
+	"\blistener\x18\x01 \x01(\v2\x12.rdmad.v1.ListenerR\blistener\x12\"\n" +
+	"\fdisconnected\x18\x02 \x01(\rR\fdisconnected\"|\n" +
+	"\x15RemoveListenerRequest\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
+	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"D\n" +
+	"\x16RemoveListenerResponse\x12\x18\n" +
+	"\adrained\x18\x01 \x01(\rR\adrained\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\rR\x03cut\"\xb0\x01\n" +
+	"\aService\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x1c\n" +
+	"\tlisteners\x18\x04 \x03(\tR\tlisteners\x12\x1f\n" +
+	"\vtcp_address\x18\x05 \x01(\tR\n" +
+	"tcpAddress\x12&\n" +
+	"\x03nfs\x18\x06 \x01(\v2\x14.rdmad.v1.NfsServiceR\x03nfs\"\xcb\x01\n" +
+	"\n" +
+	"NfsService\x12\x1e\n" +
+	"\x04path\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80 R\x04path\x12\x1b\n" +
+	"\tread_only\x18\x02 \x01(\bR\breadOnly\x120\n" +
+	"\x06squash\x18\x03 \x01(\tB\x18\xbaH\x15r\x13R\x00R\x04noneR\x04rootR\x03allR\x06squash\x12%\n" +
+	"\x0easync_metadata\x18\x04 \x01(\bR\rasyncMetadata\x12'\n" +
+	"\n" +
+	"tcp_listen\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\ttcpListen\"\r\n" +
+	"\vEchoService\"\x15\n" +
+	"\x13ListServicesRequest\"E\n" +
+	"\x14ListServicesResponse\x12-\n" +
+	"\bservices\x18\x01 \x03(\v2\x11.rdmad.v1.ServiceR\bservices\"\xb7\x01\n" +
+	"\x11AddServiceRequest\x12<\n" +
+	"\x04name\x18\x01 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$R\x04name\x12(\n" +
+	"\x03nfs\x18\x02 \x01(\v2\x14.rdmad.v1.NfsServiceH\x00R\x03nfs\x12+\n" +
+	"\x04echo\x18\x03 \x01(\v2\x15.rdmad.v1.EchoServiceH\x00R\x04echoB\r\n" +
+	"\x04kind\x12\x05\xbaH\x02\b\x01\"A\n" +
+	"\x12AddServiceResponse\x12+\n" +
+	"\aservice\x18\x01 \x01(\v2\x11.rdmad.v1.ServiceR\aservice\"5\n" +
+	"\x14RemoveServiceRequest\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\"\x17\n" +
+	"\x15RemoveServiceResponse2\xed\x04\n" +
+	"\x0fListenerService\x12V\n" +
+	"\rListListeners\x12\x1e.rdmad.v1.ListListenersRequest\x1a\x1f.rdmad.v1.ListListenersResponse\"\x04\x88\xb8\x18\x01\x12P\n" +
+	"\vAddListener\x12\x1c.rdmad.v1.AddListenerRequest\x1a\x1d.rdmad.v1.AddListenerResponse\"\x04\x88\xb8\x18\x03\x12Y\n" +
+	"\x0eUpdateListener\x12\x1f.rdmad.v1.UpdateListenerRequest\x1a .rdmad.v1.UpdateListenerResponse\"\x04\x88\xb8\x18\x03\x12Y\n" +
+	"\x0eRemoveListener\x12\x1f.rdmad.v1.RemoveListenerRequest\x1a .rdmad.v1.RemoveListenerResponse\"\x04\x88\xb8\x18\x03\x12S\n" +
+	"\fListServices\x12\x1d.rdmad.v1.ListServicesRequest\x1a\x1e.rdmad.v1.ListServicesResponse\"\x04\x88\xb8\x18\x01\x12M\n" +
+	"\n" +
+	"AddService\x12\x1b.rdmad.v1.AddServiceRequest\x1a\x1c.rdmad.v1.AddServiceResponse\"\x04\x88\xb8\x18\x03\x12V\n" +
+	"\rRemoveService\x12\x1e.rdmad.v1.RemoveServiceRequest\x1a\x1f.rdmad.v1.RemoveServiceResponse\"\x04\x88\xb8\x18\x03B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_listener_proto_rawDescOnce sync.Once
@@ -247,23 +1349,65 @@ func file_rdmad_v1_listener_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_listener_proto_rawDescData
 }
 
-var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_rdmad_v1_listener_proto_goTypes = []any{
-	(*Listener)(nil),              // 0: rdmad.v1.Listener
-	(*ListListenersRequest)(nil),  // 1: rdmad.v1.ListListenersRequest
-	(*ListListenersResponse)(nil), // 2: rdmad.v1.ListListenersResponse
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
+	(*Listener)(nil),               // 0: rdmad.v1.Listener
+	(*Admission)(nil),              // 1: rdmad.v1.Admission
+	(*ListListenersRequest)(nil),   // 2: rdmad.v1.ListListenersRequest
+	(*ListListenersResponse)(nil),  // 3: rdmad.v1.ListListenersResponse
+	(*AddListenerRequest)(nil),     // 4: rdmad.v1.AddListenerRequest
+	(*AddListenerResponse)(nil),    // 5: rdmad.v1.AddListenerResponse
+	(*UpdateListenerRequest)(nil),  // 6: rdmad.v1.UpdateListenerRequest
+	(*UpdateListenerResponse)(nil), // 7: rdmad.v1.UpdateListenerResponse
+	(*RemoveListenerRequest)(nil),  // 8: rdmad.v1.RemoveListenerRequest
+	(*RemoveListenerResponse)(nil), // 9: rdmad.v1.RemoveListenerResponse
+	(*Service)(nil),                // 10: rdmad.v1.Service
+	(*NfsService)(nil),             // 11: rdmad.v1.NfsService
+	(*EchoService)(nil),            // 12: rdmad.v1.EchoService
+	(*ListServicesRequest)(nil),    // 13: rdmad.v1.ListServicesRequest
+	(*ListServicesResponse)(nil),   // 14: rdmad.v1.ListServicesResponse
+	(*AddServiceRequest)(nil),      // 15: rdmad.v1.AddServiceRequest
+	(*AddServiceResponse)(nil),     // 16: rdmad.v1.AddServiceResponse
+	(*RemoveServiceRequest)(nil),   // 17: rdmad.v1.RemoveServiceRequest
+	(*RemoveServiceResponse)(nil),  // 18: rdmad.v1.RemoveServiceResponse
+	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),  // 20: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),    // 21: google.protobuf.Duration
 }
 var file_rdmad_v1_listener_proto_depIdxs = []int32{
-	3, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
-	0, // 1: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
-	1, // 2: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
-	2, // 3: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	19, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
+	1,  // 1: rdmad.v1.Listener.admission:type_name -> rdmad.v1.Admission
+	0,  // 2: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
+	1,  // 3: rdmad.v1.AddListenerRequest.admission:type_name -> rdmad.v1.Admission
+	0,  // 4: rdmad.v1.AddListenerResponse.listener:type_name -> rdmad.v1.Listener
+	1,  // 5: rdmad.v1.UpdateListenerRequest.admission:type_name -> rdmad.v1.Admission
+	20, // 6: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 7: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
+	21, // 8: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
+	11, // 9: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
+	10, // 10: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
+	11, // 11: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
+	12, // 12: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
+	10, // 13: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
+	2,  // 14: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
+	4,  // 15: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
+	6,  // 16: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
+	8,  // 17: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
+	13, // 18: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
+	15, // 19: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
+	17, // 20: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
+	3,  // 21: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
+	5,  // 22: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
+	7,  // 23: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
+	9,  // 24: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
+	14, // 25: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
+	16, // 26: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
+	18, // 27: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_listener_proto_init() }
@@ -271,13 +1415,18 @@ func file_rdmad_v1_listener_proto_init() {
 	if File_rdmad_v1_listener_proto != nil {
 		return
 	}
+	file_rdmad_v1_access_proto_init()
+	file_rdmad_v1_listener_proto_msgTypes[15].OneofWrappers = []any{
+		(*AddServiceRequest_Nfs)(nil),
+		(*AddServiceRequest_Echo)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_listener_proto_rawDesc), len(file_rdmad_v1_listener_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

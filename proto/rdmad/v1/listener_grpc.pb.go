@@ -19,17 +19,42 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ListenerService_ListListeners_FullMethodName = "/rdmad.v1.ListenerService/ListListeners"
+	ListenerService_ListListeners_FullMethodName  = "/rdmad.v1.ListenerService/ListListeners"
+	ListenerService_AddListener_FullMethodName    = "/rdmad.v1.ListenerService/AddListener"
+	ListenerService_UpdateListener_FullMethodName = "/rdmad.v1.ListenerService/UpdateListener"
+	ListenerService_RemoveListener_FullMethodName = "/rdmad.v1.ListenerService/RemoveListener"
+	ListenerService_ListServices_FullMethodName   = "/rdmad.v1.ListenerService/ListServices"
+	ListenerService_AddService_FullMethodName     = "/rdmad.v1.ListenerService/AddService"
+	ListenerService_RemoveService_FullMethodName  = "/rdmad.v1.ListenerService/RemoveService"
 )
 
 // ListenerServiceClient is the client API for ListenerService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ListenerService shows where rdmad accepts connections.
+// ListenerService shows and changes where rdmad accepts connections, and the
+// services that answer them. What is added here lasts over restarts.
 type ListenerServiceClient interface {
-	// ListListeners answers with all listeners, in the order of their names.
+	// ListListeners answers with the listeners, in the order of their names.
 	ListListeners(ctx context.Context, in *ListListenersRequest, opts ...grpc.CallOption) (*ListListenersResponse, error)
+	// AddListener binds an address and accepts connections at once. Errors:
+	// ALREADY_EXISTS when there is a listener of that name, or the address is
+	// in use; NOT_FOUND when there is no such provider or service.
+	AddListener(ctx context.Context, in *AddListenerRequest, opts ...grpc.CallOption) (*AddListenerResponse, error)
+	// UpdateListener changes a listener's limits and who may connect. Peers
+	// that are up stay, unless the request says otherwise. Errors: NOT_FOUND.
+	UpdateListener(ctx context.Context, in *UpdateListenerRequest, opts ...grpc.CallOption) (*UpdateListenerResponse, error)
+	// RemoveListener stops accepting and drains the listener's connections.
+	// Other listeners notice nothing. Errors: NOT_FOUND.
+	RemoveListener(ctx context.Context, in *RemoveListenerRequest, opts ...grpc.CallOption) (*RemoveListenerResponse, error)
+	// ListServices answers with the services, in the order of their names.
+	ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error)
+	// AddService makes a service that listeners can name. Errors:
+	// ALREADY_EXISTS.
+	AddService(ctx context.Context, in *AddServiceRequest, opts ...grpc.CallOption) (*AddServiceResponse, error)
+	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
+	// while a listener names it.
+	RemoveService(ctx context.Context, in *RemoveServiceRequest, opts ...grpc.CallOption) (*RemoveServiceResponse, error)
 }
 
 type listenerServiceClient struct {
@@ -50,14 +75,93 @@ func (c *listenerServiceClient) ListListeners(ctx context.Context, in *ListListe
 	return out, nil
 }
 
+func (c *listenerServiceClient) AddListener(ctx context.Context, in *AddListenerRequest, opts ...grpc.CallOption) (*AddListenerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddListenerResponse)
+	err := c.cc.Invoke(ctx, ListenerService_AddListener_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *listenerServiceClient) UpdateListener(ctx context.Context, in *UpdateListenerRequest, opts ...grpc.CallOption) (*UpdateListenerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateListenerResponse)
+	err := c.cc.Invoke(ctx, ListenerService_UpdateListener_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *listenerServiceClient) RemoveListener(ctx context.Context, in *RemoveListenerRequest, opts ...grpc.CallOption) (*RemoveListenerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveListenerResponse)
+	err := c.cc.Invoke(ctx, ListenerService_RemoveListener_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *listenerServiceClient) ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListServicesResponse)
+	err := c.cc.Invoke(ctx, ListenerService_ListServices_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *listenerServiceClient) AddService(ctx context.Context, in *AddServiceRequest, opts ...grpc.CallOption) (*AddServiceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddServiceResponse)
+	err := c.cc.Invoke(ctx, ListenerService_AddService_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *listenerServiceClient) RemoveService(ctx context.Context, in *RemoveServiceRequest, opts ...grpc.CallOption) (*RemoveServiceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveServiceResponse)
+	err := c.cc.Invoke(ctx, ListenerService_RemoveService_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ListenerServiceServer is the server API for ListenerService service.
 // All implementations must embed UnimplementedListenerServiceServer
 // for forward compatibility.
 //
-// ListenerService shows where rdmad accepts connections.
+// ListenerService shows and changes where rdmad accepts connections, and the
+// services that answer them. What is added here lasts over restarts.
 type ListenerServiceServer interface {
-	// ListListeners answers with all listeners, in the order of their names.
+	// ListListeners answers with the listeners, in the order of their names.
 	ListListeners(context.Context, *ListListenersRequest) (*ListListenersResponse, error)
+	// AddListener binds an address and accepts connections at once. Errors:
+	// ALREADY_EXISTS when there is a listener of that name, or the address is
+	// in use; NOT_FOUND when there is no such provider or service.
+	AddListener(context.Context, *AddListenerRequest) (*AddListenerResponse, error)
+	// UpdateListener changes a listener's limits and who may connect. Peers
+	// that are up stay, unless the request says otherwise. Errors: NOT_FOUND.
+	UpdateListener(context.Context, *UpdateListenerRequest) (*UpdateListenerResponse, error)
+	// RemoveListener stops accepting and drains the listener's connections.
+	// Other listeners notice nothing. Errors: NOT_FOUND.
+	RemoveListener(context.Context, *RemoveListenerRequest) (*RemoveListenerResponse, error)
+	// ListServices answers with the services, in the order of their names.
+	ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error)
+	// AddService makes a service that listeners can name. Errors:
+	// ALREADY_EXISTS.
+	AddService(context.Context, *AddServiceRequest) (*AddServiceResponse, error)
+	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
+	// while a listener names it.
+	RemoveService(context.Context, *RemoveServiceRequest) (*RemoveServiceResponse, error)
 	mustEmbedUnimplementedListenerServiceServer()
 }
 
@@ -70,6 +174,24 @@ type UnimplementedListenerServiceServer struct{}
 
 func (UnimplementedListenerServiceServer) ListListeners(context.Context, *ListListenersRequest) (*ListListenersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListListeners not implemented")
+}
+func (UnimplementedListenerServiceServer) AddListener(context.Context, *AddListenerRequest) (*AddListenerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddListener not implemented")
+}
+func (UnimplementedListenerServiceServer) UpdateListener(context.Context, *UpdateListenerRequest) (*UpdateListenerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateListener not implemented")
+}
+func (UnimplementedListenerServiceServer) RemoveListener(context.Context, *RemoveListenerRequest) (*RemoveListenerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveListener not implemented")
+}
+func (UnimplementedListenerServiceServer) ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListServices not implemented")
+}
+func (UnimplementedListenerServiceServer) AddService(context.Context, *AddServiceRequest) (*AddServiceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddService not implemented")
+}
+func (UnimplementedListenerServiceServer) RemoveService(context.Context, *RemoveServiceRequest) (*RemoveServiceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveService not implemented")
 }
 func (UnimplementedListenerServiceServer) mustEmbedUnimplementedListenerServiceServer() {}
 func (UnimplementedListenerServiceServer) testEmbeddedByValue()                         {}
@@ -110,6 +232,114 @@ func _ListenerService_ListListeners_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ListenerService_AddListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddListenerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).AddListener(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_AddListener_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).AddListener(ctx, req.(*AddListenerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ListenerService_UpdateListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateListenerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).UpdateListener(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_UpdateListener_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).UpdateListener(ctx, req.(*UpdateListenerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ListenerService_RemoveListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveListenerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).RemoveListener(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_RemoveListener_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).RemoveListener(ctx, req.(*RemoveListenerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ListenerService_ListServices_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListServicesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).ListServices(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_ListServices_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).ListServices(ctx, req.(*ListServicesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ListenerService_AddService_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddServiceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).AddService(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_AddService_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).AddService(ctx, req.(*AddServiceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ListenerService_RemoveService_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveServiceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).RemoveService(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_RemoveService_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).RemoveService(ctx, req.(*RemoveServiceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ListenerService_ServiceDesc is the grpc.ServiceDesc for ListenerService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -120,6 +350,30 @@ var ListenerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListListeners",
 			Handler:    _ListenerService_ListListeners_Handler,
+		},
+		{
+			MethodName: "AddListener",
+			Handler:    _ListenerService_AddListener_Handler,
+		},
+		{
+			MethodName: "UpdateListener",
+			Handler:    _ListenerService_UpdateListener_Handler,
+		},
+		{
+			MethodName: "RemoveListener",
+			Handler:    _ListenerService_RemoveListener_Handler,
+		},
+		{
+			MethodName: "ListServices",
+			Handler:    _ListenerService_ListServices_Handler,
+		},
+		{
+			MethodName: "AddService",
+			Handler:    _ListenerService_AddService_Handler,
+		},
+		{
+			MethodName: "RemoveService",
+			Handler:    _ListenerService_RemoveService_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

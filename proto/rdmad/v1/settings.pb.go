@@ -10,6 +10,8 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -130,6 +132,128 @@ func (x Effect_Outcome) Number() protoreflect.EnumNumber {
 // Deprecated: Use Effect_Outcome.Descriptor instead.
 func (Effect_Outcome) EnumDescriptor() ([]byte, []int) {
 	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{11, 0}
+}
+
+// Kind of a change.
+type Revision_Kind int32
+
+const (
+	// Never sent.
+	Revision_KIND_UNSPECIFIED Revision_Kind = 0
+	// SetSettings, and the extensions' calls.
+	Revision_SET Revision_Kind = 1
+	// RollbackSettings.
+	Revision_ROLLBACK Revision_Kind = 2
+	// The configuration file changed.
+	Revision_RELOAD Revision_Kind = 3
+	// Not confirmed in time, and rolled back by itself.
+	Revision_EXPIRED Revision_Kind = 4
+	// ImportSettings.
+	Revision_IMPORT Revision_Kind = 5
+)
+
+// Enum value maps for Revision_Kind.
+var (
+	Revision_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "SET",
+		2: "ROLLBACK",
+		3: "RELOAD",
+		4: "EXPIRED",
+		5: "IMPORT",
+	}
+	Revision_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"SET":              1,
+		"ROLLBACK":         2,
+		"RELOAD":           3,
+		"EXPIRED":          4,
+		"IMPORT":           5,
+	}
+)
+
+func (x Revision_Kind) Enum() *Revision_Kind {
+	p := new(Revision_Kind)
+	*p = x
+	return p
+}
+
+func (x Revision_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Revision_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_rdmad_v1_settings_proto_enumTypes[2].Descriptor()
+}
+
+func (Revision_Kind) Type() protoreflect.EnumType {
+	return &file_rdmad_v1_settings_proto_enumTypes[2]
+}
+
+func (x Revision_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Revision_Kind.Descriptor instead.
+func (Revision_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{16, 0}
+}
+
+// State of a change.
+type Revision_State int32
+
+const (
+	// Never sent.
+	Revision_STATE_UNSPECIFIED Revision_State = 0
+	// Kept.
+	Revision_KEPT Revision_State = 1
+	// Waits for ConfirmSettings.
+	Revision_UNCONFIRMED Revision_State = 2
+	// Rolled back, not having been confirmed.
+	Revision_UNDONE Revision_State = 3
+)
+
+// Enum value maps for Revision_State.
+var (
+	Revision_State_name = map[int32]string{
+		0: "STATE_UNSPECIFIED",
+		1: "KEPT",
+		2: "UNCONFIRMED",
+		3: "UNDONE",
+	}
+	Revision_State_value = map[string]int32{
+		"STATE_UNSPECIFIED": 0,
+		"KEPT":              1,
+		"UNCONFIRMED":       2,
+		"UNDONE":            3,
+	}
+)
+
+func (x Revision_State) Enum() *Revision_State {
+	p := new(Revision_State)
+	*p = x
+	return p
+}
+
+func (x Revision_State) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Revision_State) Descriptor() protoreflect.EnumDescriptor {
+	return file_rdmad_v1_settings_proto_enumTypes[3].Descriptor()
+}
+
+func (Revision_State) Type() protoreflect.EnumType {
+	return &file_rdmad_v1_settings_proto_enumTypes[3]
+}
+
+func (x Revision_State) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Revision_State.Descriptor instead.
+func (Revision_State) EnumDescriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{16, 1}
 }
 
 // Settings holds a value for each live setting, or none. In a request an
@@ -721,7 +845,9 @@ type SettingValue struct {
 	// Where it comes from: "default", "config", or the scope that sets it.
 	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
 	// Revision that set it; 0 for default and config.
-	Revision      uint32 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision uint32 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	// For config: file and line.
+	Location      string `protobuf:"bytes,5,opt,name=location,proto3" json:"location,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -784,6 +910,13 @@ func (x *SettingValue) GetRevision() uint32 {
 	return 0
 }
 
+func (x *SettingValue) GetLocation() string {
+	if x != nil {
+		return x.Location
+	}
+	return ""
+}
+
 // SetSettingsRequest is one change, made whole or not at all.
 type SetSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -798,7 +931,13 @@ type SetSettingsRequest struct {
 	// revision.
 	ExpectedRevision *uint32 `protobuf:"varint,4,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
 	// Check and answer, but change nothing.
-	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// When given, the change is rolled back by itself unless ConfirmSettings
+	// comes within this time, also when rdmad is restarted meanwhile. Until
+	// then no other change is taken.
+	ConfirmWithin *durationpb.Duration `protobuf:"bytes,6,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
+	// Why, for the history.
+	Comment       string `protobuf:"bytes,7,opt,name=comment,proto3" json:"comment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -868,6 +1007,20 @@ func (x *SetSettingsRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *SetSettingsRequest) GetConfirmWithin() *durationpb.Duration {
+	if x != nil {
+		return x.ConfirmWithin
+	}
+	return nil
+}
+
+func (x *SetSettingsRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
 // SetSettingsResponse says what a change did, or would do when it was a dry
 // run.
 type SetSettingsResponse struct {
@@ -875,9 +1028,11 @@ type SetSettingsResponse struct {
 	// Revision after the change. A dry run leaves it as it was.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// One entry for each connection in the scope, in the order of their ids.
-	Effects       []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Effects []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
+	// When the change is rolled back unless confirmed.
+	ConfirmDeadline *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=confirm_deadline,json=confirmDeadline,proto3" json:"confirm_deadline,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *SetSettingsResponse) Reset() {
@@ -920,6 +1075,13 @@ func (x *SetSettingsResponse) GetRevision() uint32 {
 func (x *SetSettingsResponse) GetEffects() []*Effect {
 	if x != nil {
 		return x.Effects
+	}
+	return nil
+}
+
+func (x *SetSettingsResponse) GetConfirmDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ConfirmDeadline
 	}
 	return nil
 }
@@ -988,11 +1150,1054 @@ func (x *Effect) GetReason() string {
 	return ""
 }
 
+// ExplainSettingRequest names a setting and where to look from.
+type ExplainSettingRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Dotted name.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Scope to look from; empty is global.
+	Scope         string `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainSettingRequest) Reset() {
+	*x = ExplainSettingRequest{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainSettingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainSettingRequest) ProtoMessage() {}
+
+func (x *ExplainSettingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainSettingRequest.ProtoReflect.Descriptor instead.
+func (*ExplainSettingRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ExplainSettingRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ExplainSettingRequest) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+// ExplainSettingResponse is what is said about it.
+type ExplainSettingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Revision that it belongs to.
+	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The setting in force.
+	Value *SettingValue `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// Everything that is said, the widest scope first: the last one wins.
+	Candidates []*SettingValue `protobuf:"bytes,3,rep,name=candidates,proto3" json:"candidates,omitempty"`
+	// What the setting does.
+	Summary string `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
+	// Values that it takes.
+	Allowed string `protobuf:"bytes,5,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	// When a change is in force.
+	TakesEffect   string `protobuf:"bytes,6,opt,name=takes_effect,json=takesEffect,proto3" json:"takes_effect,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainSettingResponse) Reset() {
+	*x = ExplainSettingResponse{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainSettingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainSettingResponse) ProtoMessage() {}
+
+func (x *ExplainSettingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainSettingResponse.ProtoReflect.Descriptor instead.
+func (*ExplainSettingResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ExplainSettingResponse) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *ExplainSettingResponse) GetValue() *SettingValue {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *ExplainSettingResponse) GetCandidates() []*SettingValue {
+	if x != nil {
+		return x.Candidates
+	}
+	return nil
+}
+
+func (x *ExplainSettingResponse) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+func (x *ExplainSettingResponse) GetAllowed() string {
+	if x != nil {
+		return x.Allowed
+	}
+	return ""
+}
+
+func (x *ExplainSettingResponse) GetTakesEffect() string {
+	if x != nil {
+		return x.TakesEffect
+	}
+	return ""
+}
+
+// ConfirmSettingsRequest names the revision to keep.
+type ConfirmSettingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The revision; 0 for the one that waits.
+	Revision      uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmSettingsRequest) Reset() {
+	*x = ConfirmSettingsRequest{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmSettingsRequest) ProtoMessage() {}
+
+func (x *ConfirmSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmSettingsRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ConfirmSettingsRequest) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// ConfirmSettingsResponse names the revision that is kept.
+type ConfirmSettingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The revision.
+	Revision      uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmSettingsResponse) Reset() {
+	*x = ConfirmSettingsResponse{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmSettingsResponse) ProtoMessage() {}
+
+func (x *ConfirmSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmSettingsResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ConfirmSettingsResponse) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// Revision is a change in the history.
+type Revision struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number, from 1.
+	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// When.
+	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// Who, as in the audit log.
+	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
+	// What it was.
+	Kind Revision_Kind `protobuf:"varint,4,opt,name=kind,proto3,enum=rdmad.v1.Revision_Kind" json:"kind,omitempty"`
+	// What became of it.
+	State Revision_State `protobuf:"varint,5,opt,name=state,proto3,enum=rdmad.v1.Revision_State" json:"state,omitempty"`
+	// Scope that was changed; empty when several were.
+	Scope string `protobuf:"bytes,6,opt,name=scope,proto3" json:"scope,omitempty"`
+	// Values before and after, at the scopes that were changed.
+	Changes []*SettingChange `protobuf:"bytes,7,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Why, as the client said.
+	Comment string `protobuf:"bytes,8,opt,name=comment,proto3" json:"comment,omitempty"`
+	// For ROLLBACK and EXPIRED: the revision gone back to.
+	Restored      uint32 `protobuf:"varint,9,opt,name=restored,proto3" json:"restored,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Revision) Reset() {
+	*x = Revision{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Revision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Revision) ProtoMessage() {}
+
+func (x *Revision) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Revision.ProtoReflect.Descriptor instead.
+func (*Revision) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Revision) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Revision) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *Revision) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *Revision) GetKind() Revision_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Revision_KIND_UNSPECIFIED
+}
+
+func (x *Revision) GetState() Revision_State {
+	if x != nil {
+		return x.State
+	}
+	return Revision_STATE_UNSPECIFIED
+}
+
+func (x *Revision) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *Revision) GetChanges() []*SettingChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *Revision) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *Revision) GetRestored() uint32 {
+	if x != nil {
+		return x.Restored
+	}
+	return 0
+}
+
+// SettingChange is one value that changed.
+type SettingChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Scope.
+	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	// Dotted name.
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// Value at the scope before; empty for none.
+	Before string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	// Value at the scope after; empty for none.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettingChange) Reset() {
+	*x = SettingChange{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettingChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettingChange) ProtoMessage() {}
+
+func (x *SettingChange) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettingChange.ProtoReflect.Descriptor instead.
+func (*SettingChange) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SettingChange) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *SettingChange) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *SettingChange) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *SettingChange) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// ListRevisionsRequest asks for the history.
+type ListRevisionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most revisions of one answer; 0 for 100.
+	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// From the answer before; empty for the newest.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRevisionsRequest) Reset() {
+	*x = ListRevisionsRequest{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRevisionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRevisionsRequest) ProtoMessage() {}
+
+func (x *ListRevisionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRevisionsRequest.ProtoReflect.Descriptor instead.
+func (*ListRevisionsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ListRevisionsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListRevisionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListRevisionsResponse is a page of the history.
+type ListRevisionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest first.
+	Revisions []*Revision `protobuf:"bytes,1,rep,name=revisions,proto3" json:"revisions,omitempty"`
+	// For the next page; empty when there is none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRevisionsResponse) Reset() {
+	*x = ListRevisionsResponse{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRevisionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRevisionsResponse) ProtoMessage() {}
+
+func (x *ListRevisionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRevisionsResponse.ProtoReflect.Descriptor instead.
+func (*ListRevisionsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListRevisionsResponse) GetRevisions() []*Revision {
+	if x != nil {
+		return x.Revisions
+	}
+	return nil
+}
+
+func (x *ListRevisionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// RollbackSettingsRequest names the revision to go back to.
+type RollbackSettingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The revision; 0 is the configuration file alone.
+	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// As SetSettingsRequest.expected_revision.
+	ExpectedRevision *uint32 `protobuf:"varint,2,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
+	// As SetSettingsRequest.dry_run.
+	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Why, for the history.
+	Comment       string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackSettingsRequest) Reset() {
+	*x = RollbackSettingsRequest{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackSettingsRequest) ProtoMessage() {}
+
+func (x *RollbackSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackSettingsRequest.ProtoReflect.Descriptor instead.
+func (*RollbackSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RollbackSettingsRequest) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *RollbackSettingsRequest) GetExpectedRevision() uint32 {
+	if x != nil && x.ExpectedRevision != nil {
+		return *x.ExpectedRevision
+	}
+	return 0
+}
+
+func (x *RollbackSettingsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RollbackSettingsRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+// RollbackSettingsResponse says what it did.
+type RollbackSettingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As SetSettingsResponse.revision.
+	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// As SetSettingsResponse.effects.
+	Effects []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
+	// What changed.
+	Changes       []*SettingChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RollbackSettingsResponse) Reset() {
+	*x = RollbackSettingsResponse{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RollbackSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RollbackSettingsResponse) ProtoMessage() {}
+
+func (x *RollbackSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RollbackSettingsResponse.ProtoReflect.Descriptor instead.
+func (*RollbackSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RollbackSettingsResponse) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *RollbackSettingsResponse) GetEffects() []*Effect {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *RollbackSettingsResponse) GetChanges() []*SettingChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// WatchSettingsRequest asks for a stream.
+type WatchSettingsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchSettingsRequest) Reset() {
+	*x = WatchSettingsRequest{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchSettingsRequest) ProtoMessage() {}
+
+func (x *WatchSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchSettingsRequest.ProtoReflect.Descriptor instead.
+func (*WatchSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{22}
+}
+
+// WatchSettingsResponse is a revision, new or with a new state.
+type WatchSettingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The revision.
+	Revision      *Revision `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchSettingsResponse) Reset() {
+	*x = WatchSettingsResponse{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchSettingsResponse) ProtoMessage() {}
+
+func (x *WatchSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchSettingsResponse.ProtoReflect.Descriptor instead.
+func (*WatchSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *WatchSettingsResponse) GetRevision() *Revision {
+	if x != nil {
+		return x.Revision
+	}
+	return nil
+}
+
+// ScopeSettings is what one scope says.
+type ScopeSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Scope, in its one spelling.
+	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	// Its values.
+	Settings      *Settings `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScopeSettings) Reset() {
+	*x = ScopeSettings{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScopeSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScopeSettings) ProtoMessage() {}
+
+func (x *ScopeSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScopeSettings.ProtoReflect.Descriptor instead.
+func (*ScopeSettings) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ScopeSettings) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *ScopeSettings) GetSettings() *Settings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+// ExportSettingsRequest asks for everything.
+type ExportSettingsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSettingsRequest) Reset() {
+	*x = ExportSettingsRequest{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSettingsRequest) ProtoMessage() {}
+
+func (x *ExportSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSettingsRequest.ProtoReflect.Descriptor instead.
+func (*ExportSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{25}
+}
+
+// ExportSettingsResponse is what every scope says.
+type ExportSettingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Revision that it belongs to.
+	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Global first, then listeners, then peers.
+	Scopes        []*ScopeSettings `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSettingsResponse) Reset() {
+	*x = ExportSettingsResponse{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSettingsResponse) ProtoMessage() {}
+
+func (x *ExportSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSettingsResponse.ProtoReflect.Descriptor instead.
+func (*ExportSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ExportSettingsResponse) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *ExportSettingsResponse) GetScopes() []*ScopeSettings {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+// ImportSettingsRequest is an export to load.
+type ImportSettingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Scopes that aren't named lose what they say.
+	Scopes []*ScopeSettings `protobuf:"bytes,1,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// As SetSettingsRequest.expected_revision.
+	ExpectedRevision *uint32 `protobuf:"varint,2,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
+	// As SetSettingsRequest.dry_run.
+	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Why, for the history.
+	Comment       string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSettingsRequest) Reset() {
+	*x = ImportSettingsRequest{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSettingsRequest) ProtoMessage() {}
+
+func (x *ImportSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSettingsRequest.ProtoReflect.Descriptor instead.
+func (*ImportSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ImportSettingsRequest) GetScopes() []*ScopeSettings {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *ImportSettingsRequest) GetExpectedRevision() uint32 {
+	if x != nil && x.ExpectedRevision != nil {
+		return *x.ExpectedRevision
+	}
+	return 0
+}
+
+func (x *ImportSettingsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ImportSettingsRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+// ImportSettingsResponse says what it did.
+type ImportSettingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As SetSettingsResponse.revision.
+	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// As SetSettingsResponse.effects.
+	Effects []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
+	// What changed.
+	Changes       []*SettingChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSettingsResponse) Reset() {
+	*x = ImportSettingsResponse{}
+	mi := &file_rdmad_v1_settings_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSettingsResponse) ProtoMessage() {}
+
+func (x *ImportSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_settings_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSettingsResponse.ProtoReflect.Descriptor instead.
+func (*ImportSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ImportSettingsResponse) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *ImportSettingsResponse) GetEffects() []*Effect {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *ImportSettingsResponse) GetChanges() []*SettingChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
 var File_rdmad_v1_settings_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\n" +
-	"\x17rdmad/v1/settings.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\"\xaf\x02\n" +
+	"\x17rdmad/v1/settings.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xaf\x02\n" +
 	"\bSettings\x120\n" +
 	"\x06inline\x18\x01 \x01(\v2\x18.rdmad.v1.InlineSettingsR\x06inline\x12'\n" +
 	"\x03ddp\x18\x02 \x01(\v2\x15.rdmad.v1.DdpSettingsR\x03ddp\x12U\n" +
@@ -1060,22 +2265,27 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12.\n" +
 	"\bsettings\x18\x03 \x01(\v2\x12.rdmad.v1.SettingsR\bsettings\x12.\n" +
-	"\x06values\x18\x04 \x03(\v2\x16.rdmad.v1.SettingValueR\x06values\"j\n" +
+	"\x06values\x18\x04 \x03(\v2\x16.rdmad.v1.SettingValueR\x06values\"\x86\x01\n" +
 	"\fSettingValue\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
 	"\x06source\x18\x03 \x01(\tR\x06source\x12\x1a\n" +
-	"\brevision\x18\x04 \x01(\rR\brevision\"\xef\x01\n" +
+	"\brevision\x18\x04 \x01(\rR\brevision\x12\x1a\n" +
+	"\blocation\x18\x05 \x01(\tR\blocation\"\xe7\x02\n" +
 	"\x12SetSettingsRequest\x12\x1e\n" +
 	"\x05scope\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\x12.\n" +
 	"\bsettings\x18\x02 \x01(\v2\x12.rdmad.v1.SettingsR\bsettings\x12(\n" +
 	"\x05unset\x18\x03 \x03(\tB\x12\xbaH\x0f\x92\x01\f\x10@\x18\x01\"\x06r\x04\x10\x01\x18@R\x05unset\x120\n" +
 	"\x11expected_revision\x18\x04 \x01(\rH\x00R\x10expectedRevision\x88\x01\x01\x12\x17\n" +
-	"\adry_run\x18\x05 \x01(\bR\x06dryRunB\x14\n" +
-	"\x12_expected_revision\"]\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12R\n" +
+	"\x0econfirm_within\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n" +
+	"\"\x04\b\x80\xa3\x052\x02\b\x01R\rconfirmWithin\x12\"\n" +
+	"\acomment\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acommentB\x14\n" +
+	"\x12_expected_revision\"\xa4\x01\n" +
 	"\x13SetSettingsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
-	"\aeffects\x18\x02 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\"\xd2\x01\n" +
+	"\aeffects\x18\x02 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\x12E\n" +
+	"\x10confirm_deadline\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\"\xd2\x01\n" +
 	"\x06Effect\x12#\n" +
 	"\rconnection_id\x18\x01 \x01(\tR\fconnectionId\x122\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x18.rdmad.v1.Effect.OutcomeR\aoutcome\x12\x16\n" +
@@ -1084,10 +2294,100 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aAPPLIED\x10\x01\x12\x15\n" +
 	"\x11PENDING_RECONNECT\x10\x02\x12\x0f\n" +
-	"\vUNSUPPORTED\x10\x032\xa9\x01\n" +
-	"\x0fSettingsService\x12J\n" +
-	"\vGetSettings\x12\x1c.rdmad.v1.GetSettingsRequest\x1a\x1d.rdmad.v1.GetSettingsResponse\x12J\n" +
-	"\vSetSettings\x12\x1c.rdmad.v1.SetSettingsRequest\x1a\x1d.rdmad.v1.SetSettingsResponseB/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\vUNSUPPORTED\x10\x03\"T\n" +
+	"\x15ExplainSettingRequest\x12\x1b\n" +
+	"\x03key\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x03key\x12\x1e\n" +
+	"\x05scope\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\"\xf1\x01\n" +
+	"\x16ExplainSettingResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.rdmad.v1.SettingValueR\x05value\x126\n" +
+	"\n" +
+	"candidates\x18\x03 \x03(\v2\x16.rdmad.v1.SettingValueR\n" +
+	"candidates\x12\x18\n" +
+	"\asummary\x18\x04 \x01(\tR\asummary\x12\x18\n" +
+	"\aallowed\x18\x05 \x01(\tR\aallowed\x12!\n" +
+	"\ftakes_effect\x18\x06 \x01(\tR\vtakesEffect\"4\n" +
+	"\x16ConfirmSettingsRequest\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\"5\n" +
+	"\x17ConfirmSettingsResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\"\xe9\x03\n" +
+	"\bRevision\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
+	"\x05actor\x18\x03 \x01(\tR\x05actor\x12+\n" +
+	"\x04kind\x18\x04 \x01(\x0e2\x17.rdmad.v1.Revision.KindR\x04kind\x12.\n" +
+	"\x05state\x18\x05 \x01(\x0e2\x18.rdmad.v1.Revision.StateR\x05state\x12\x14\n" +
+	"\x05scope\x18\x06 \x01(\tR\x05scope\x121\n" +
+	"\achanges\x18\a \x03(\v2\x17.rdmad.v1.SettingChangeR\achanges\x12\x18\n" +
+	"\acomment\x18\b \x01(\tR\acomment\x12\x1a\n" +
+	"\brestored\x18\t \x01(\rR\brestored\"X\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\a\n" +
+	"\x03SET\x10\x01\x12\f\n" +
+	"\bROLLBACK\x10\x02\x12\n" +
+	"\n" +
+	"\x06RELOAD\x10\x03\x12\v\n" +
+	"\aEXPIRED\x10\x04\x12\n" +
+	"\n" +
+	"\x06IMPORT\x10\x05\"E\n" +
+	"\x05State\x12\x15\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\b\n" +
+	"\x04KEPT\x10\x01\x12\x0f\n" +
+	"\vUNCONFIRMED\x10\x02\x12\n" +
+	"\n" +
+	"\x06UNDONE\x10\x03\"e\n" +
+	"\rSettingChange\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\"f\n" +
+	"\x14ListRevisionsRequest\x12%\n" +
+	"\tpage_size\x18\x01 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tpageToken\"q\n" +
+	"\x15ListRevisionsResponse\x120\n" +
+	"\trevisions\x18\x01 \x03(\v2\x12.rdmad.v1.RevisionR\trevisions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xba\x01\n" +
+	"\x17RollbackSettingsRequest\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x120\n" +
+	"\x11expected_revision\x18\x02 \x01(\rH\x00R\x10expectedRevision\x88\x01\x01\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\"\n" +
+	"\acomment\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acommentB\x14\n" +
+	"\x12_expected_revision\"\x95\x01\n" +
+	"\x18RollbackSettingsResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
+	"\aeffects\x18\x02 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\x121\n" +
+	"\achanges\x18\x03 \x03(\v2\x17.rdmad.v1.SettingChangeR\achanges\"\x16\n" +
+	"\x14WatchSettingsRequest\"G\n" +
+	"\x15WatchSettingsResponse\x12.\n" +
+	"\brevision\x18\x01 \x01(\v2\x12.rdmad.v1.RevisionR\brevision\"_\n" +
+	"\rScopeSettings\x12\x1e\n" +
+	"\x05scope\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\x12.\n" +
+	"\bsettings\x18\x02 \x01(\v2\x12.rdmad.v1.SettingsR\bsettings\"\x17\n" +
+	"\x15ExportSettingsRequest\"e\n" +
+	"\x16ExportSettingsResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x12/\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x17.rdmad.v1.ScopeSettingsR\x06scopes\"\xd8\x01\n" +
+	"\x15ImportSettingsRequest\x12:\n" +
+	"\x06scopes\x18\x01 \x03(\v2\x17.rdmad.v1.ScopeSettingsB\t\xbaH\x06\x92\x01\x03\x10\x80\x04R\x06scopes\x120\n" +
+	"\x11expected_revision\x18\x02 \x01(\rH\x00R\x10expectedRevision\x88\x01\x01\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\"\n" +
+	"\acomment\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acommentB\x14\n" +
+	"\x12_expected_revision\"\x93\x01\n" +
+	"\x16ImportSettingsResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
+	"\aeffects\x18\x02 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\x121\n" +
+	"\achanges\x18\x03 \x03(\v2\x17.rdmad.v1.SettingChangeR\achanges2\xb7\x06\n" +
+	"\x0fSettingsService\x12P\n" +
+	"\vGetSettings\x12\x1c.rdmad.v1.GetSettingsRequest\x1a\x1d.rdmad.v1.GetSettingsResponse\"\x04\x88\xb8\x18\x01\x12Y\n" +
+	"\x0eExplainSetting\x12\x1f.rdmad.v1.ExplainSettingRequest\x1a .rdmad.v1.ExplainSettingResponse\"\x04\x88\xb8\x18\x01\x12P\n" +
+	"\vSetSettings\x12\x1c.rdmad.v1.SetSettingsRequest\x1a\x1d.rdmad.v1.SetSettingsResponse\"\x04\x88\xb8\x18\x02\x12\\\n" +
+	"\x0fConfirmSettings\x12 .rdmad.v1.ConfirmSettingsRequest\x1a!.rdmad.v1.ConfirmSettingsResponse\"\x04\x88\xb8\x18\x02\x12V\n" +
+	"\rListRevisions\x12\x1e.rdmad.v1.ListRevisionsRequest\x1a\x1f.rdmad.v1.ListRevisionsResponse\"\x04\x88\xb8\x18\x01\x12_\n" +
+	"\x10RollbackSettings\x12!.rdmad.v1.RollbackSettingsRequest\x1a\".rdmad.v1.RollbackSettingsResponse\"\x04\x88\xb8\x18\x02\x12X\n" +
+	"\rWatchSettings\x12\x1e.rdmad.v1.WatchSettingsRequest\x1a\x1f.rdmad.v1.WatchSettingsResponse\"\x04\x88\xb8\x18\x010\x01\x12Y\n" +
+	"\x0eExportSettings\x12\x1f.rdmad.v1.ExportSettingsRequest\x1a .rdmad.v1.ExportSettingsResponse\"\x04\x88\xb8\x18\x01\x12Y\n" +
+	"\x0eImportSettings\x12\x1f.rdmad.v1.ImportSettingsRequest\x1a .rdmad.v1.ImportSettingsResponse\"\x04\x88\xb8\x18\x02B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_settings_proto_rawDescOnce sync.Once
@@ -1101,45 +2401,97 @@ func file_rdmad_v1_settings_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_settings_proto_rawDescData
 }
 
-var file_rdmad_v1_settings_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rdmad_v1_settings_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_rdmad_v1_settings_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_rdmad_v1_settings_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_rdmad_v1_settings_proto_goTypes = []any{
 	(CreditsSettings_Policy)(0),        // 0: rdmad.v1.CreditsSettings.Policy
 	(Effect_Outcome)(0),                // 1: rdmad.v1.Effect.Outcome
-	(*Settings)(nil),                   // 2: rdmad.v1.Settings
-	(*InlineSettings)(nil),             // 3: rdmad.v1.InlineSettings
-	(*DdpSettings)(nil),                // 4: rdmad.v1.DdpSettings
-	(*RemoteInvalidationSettings)(nil), // 5: rdmad.v1.RemoteInvalidationSettings
-	(*CreditsSettings)(nil),            // 6: rdmad.v1.CreditsSettings
-	(*ExtensionsSettings)(nil),         // 7: rdmad.v1.ExtensionsSettings
-	(*GetSettingsRequest)(nil),         // 8: rdmad.v1.GetSettingsRequest
-	(*GetSettingsResponse)(nil),        // 9: rdmad.v1.GetSettingsResponse
-	(*SettingValue)(nil),               // 10: rdmad.v1.SettingValue
-	(*SetSettingsRequest)(nil),         // 11: rdmad.v1.SetSettingsRequest
-	(*SetSettingsResponse)(nil),        // 12: rdmad.v1.SetSettingsResponse
-	(*Effect)(nil),                     // 13: rdmad.v1.Effect
+	(Revision_Kind)(0),                 // 2: rdmad.v1.Revision.Kind
+	(Revision_State)(0),                // 3: rdmad.v1.Revision.State
+	(*Settings)(nil),                   // 4: rdmad.v1.Settings
+	(*InlineSettings)(nil),             // 5: rdmad.v1.InlineSettings
+	(*DdpSettings)(nil),                // 6: rdmad.v1.DdpSettings
+	(*RemoteInvalidationSettings)(nil), // 7: rdmad.v1.RemoteInvalidationSettings
+	(*CreditsSettings)(nil),            // 8: rdmad.v1.CreditsSettings
+	(*ExtensionsSettings)(nil),         // 9: rdmad.v1.ExtensionsSettings
+	(*GetSettingsRequest)(nil),         // 10: rdmad.v1.GetSettingsRequest
+	(*GetSettingsResponse)(nil),        // 11: rdmad.v1.GetSettingsResponse
+	(*SettingValue)(nil),               // 12: rdmad.v1.SettingValue
+	(*SetSettingsRequest)(nil),         // 13: rdmad.v1.SetSettingsRequest
+	(*SetSettingsResponse)(nil),        // 14: rdmad.v1.SetSettingsResponse
+	(*Effect)(nil),                     // 15: rdmad.v1.Effect
+	(*ExplainSettingRequest)(nil),      // 16: rdmad.v1.ExplainSettingRequest
+	(*ExplainSettingResponse)(nil),     // 17: rdmad.v1.ExplainSettingResponse
+	(*ConfirmSettingsRequest)(nil),     // 18: rdmad.v1.ConfirmSettingsRequest
+	(*ConfirmSettingsResponse)(nil),    // 19: rdmad.v1.ConfirmSettingsResponse
+	(*Revision)(nil),                   // 20: rdmad.v1.Revision
+	(*SettingChange)(nil),              // 21: rdmad.v1.SettingChange
+	(*ListRevisionsRequest)(nil),       // 22: rdmad.v1.ListRevisionsRequest
+	(*ListRevisionsResponse)(nil),      // 23: rdmad.v1.ListRevisionsResponse
+	(*RollbackSettingsRequest)(nil),    // 24: rdmad.v1.RollbackSettingsRequest
+	(*RollbackSettingsResponse)(nil),   // 25: rdmad.v1.RollbackSettingsResponse
+	(*WatchSettingsRequest)(nil),       // 26: rdmad.v1.WatchSettingsRequest
+	(*WatchSettingsResponse)(nil),      // 27: rdmad.v1.WatchSettingsResponse
+	(*ScopeSettings)(nil),              // 28: rdmad.v1.ScopeSettings
+	(*ExportSettingsRequest)(nil),      // 29: rdmad.v1.ExportSettingsRequest
+	(*ExportSettingsResponse)(nil),     // 30: rdmad.v1.ExportSettingsResponse
+	(*ImportSettingsRequest)(nil),      // 31: rdmad.v1.ImportSettingsRequest
+	(*ImportSettingsResponse)(nil),     // 32: rdmad.v1.ImportSettingsResponse
+	(*durationpb.Duration)(nil),        // 33: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 34: google.protobuf.Timestamp
 }
 var file_rdmad_v1_settings_proto_depIdxs = []int32{
-	3,  // 0: rdmad.v1.Settings.inline:type_name -> rdmad.v1.InlineSettings
-	4,  // 1: rdmad.v1.Settings.ddp:type_name -> rdmad.v1.DdpSettings
-	5,  // 2: rdmad.v1.Settings.remote_invalidation:type_name -> rdmad.v1.RemoteInvalidationSettings
-	6,  // 3: rdmad.v1.Settings.credits:type_name -> rdmad.v1.CreditsSettings
-	7,  // 4: rdmad.v1.Settings.extensions:type_name -> rdmad.v1.ExtensionsSettings
+	5,  // 0: rdmad.v1.Settings.inline:type_name -> rdmad.v1.InlineSettings
+	6,  // 1: rdmad.v1.Settings.ddp:type_name -> rdmad.v1.DdpSettings
+	7,  // 2: rdmad.v1.Settings.remote_invalidation:type_name -> rdmad.v1.RemoteInvalidationSettings
+	8,  // 3: rdmad.v1.Settings.credits:type_name -> rdmad.v1.CreditsSettings
+	9,  // 4: rdmad.v1.Settings.extensions:type_name -> rdmad.v1.ExtensionsSettings
 	0,  // 5: rdmad.v1.CreditsSettings.policy:type_name -> rdmad.v1.CreditsSettings.Policy
-	2,  // 6: rdmad.v1.GetSettingsResponse.settings:type_name -> rdmad.v1.Settings
-	10, // 7: rdmad.v1.GetSettingsResponse.values:type_name -> rdmad.v1.SettingValue
-	2,  // 8: rdmad.v1.SetSettingsRequest.settings:type_name -> rdmad.v1.Settings
-	13, // 9: rdmad.v1.SetSettingsResponse.effects:type_name -> rdmad.v1.Effect
-	1,  // 10: rdmad.v1.Effect.outcome:type_name -> rdmad.v1.Effect.Outcome
-	8,  // 11: rdmad.v1.SettingsService.GetSettings:input_type -> rdmad.v1.GetSettingsRequest
-	11, // 12: rdmad.v1.SettingsService.SetSettings:input_type -> rdmad.v1.SetSettingsRequest
-	9,  // 13: rdmad.v1.SettingsService.GetSettings:output_type -> rdmad.v1.GetSettingsResponse
-	12, // 14: rdmad.v1.SettingsService.SetSettings:output_type -> rdmad.v1.SetSettingsResponse
-	13, // [13:15] is the sub-list for method output_type
-	11, // [11:13] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	4,  // 6: rdmad.v1.GetSettingsResponse.settings:type_name -> rdmad.v1.Settings
+	12, // 7: rdmad.v1.GetSettingsResponse.values:type_name -> rdmad.v1.SettingValue
+	4,  // 8: rdmad.v1.SetSettingsRequest.settings:type_name -> rdmad.v1.Settings
+	33, // 9: rdmad.v1.SetSettingsRequest.confirm_within:type_name -> google.protobuf.Duration
+	15, // 10: rdmad.v1.SetSettingsResponse.effects:type_name -> rdmad.v1.Effect
+	34, // 11: rdmad.v1.SetSettingsResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
+	1,  // 12: rdmad.v1.Effect.outcome:type_name -> rdmad.v1.Effect.Outcome
+	12, // 13: rdmad.v1.ExplainSettingResponse.value:type_name -> rdmad.v1.SettingValue
+	12, // 14: rdmad.v1.ExplainSettingResponse.candidates:type_name -> rdmad.v1.SettingValue
+	34, // 15: rdmad.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	2,  // 16: rdmad.v1.Revision.kind:type_name -> rdmad.v1.Revision.Kind
+	3,  // 17: rdmad.v1.Revision.state:type_name -> rdmad.v1.Revision.State
+	21, // 18: rdmad.v1.Revision.changes:type_name -> rdmad.v1.SettingChange
+	20, // 19: rdmad.v1.ListRevisionsResponse.revisions:type_name -> rdmad.v1.Revision
+	15, // 20: rdmad.v1.RollbackSettingsResponse.effects:type_name -> rdmad.v1.Effect
+	21, // 21: rdmad.v1.RollbackSettingsResponse.changes:type_name -> rdmad.v1.SettingChange
+	20, // 22: rdmad.v1.WatchSettingsResponse.revision:type_name -> rdmad.v1.Revision
+	4,  // 23: rdmad.v1.ScopeSettings.settings:type_name -> rdmad.v1.Settings
+	28, // 24: rdmad.v1.ExportSettingsResponse.scopes:type_name -> rdmad.v1.ScopeSettings
+	28, // 25: rdmad.v1.ImportSettingsRequest.scopes:type_name -> rdmad.v1.ScopeSettings
+	15, // 26: rdmad.v1.ImportSettingsResponse.effects:type_name -> rdmad.v1.Effect
+	21, // 27: rdmad.v1.ImportSettingsResponse.changes:type_name -> rdmad.v1.SettingChange
+	10, // 28: rdmad.v1.SettingsService.GetSettings:input_type -> rdmad.v1.GetSettingsRequest
+	16, // 29: rdmad.v1.SettingsService.ExplainSetting:input_type -> rdmad.v1.ExplainSettingRequest
+	13, // 30: rdmad.v1.SettingsService.SetSettings:input_type -> rdmad.v1.SetSettingsRequest
+	18, // 31: rdmad.v1.SettingsService.ConfirmSettings:input_type -> rdmad.v1.ConfirmSettingsRequest
+	22, // 32: rdmad.v1.SettingsService.ListRevisions:input_type -> rdmad.v1.ListRevisionsRequest
+	24, // 33: rdmad.v1.SettingsService.RollbackSettings:input_type -> rdmad.v1.RollbackSettingsRequest
+	26, // 34: rdmad.v1.SettingsService.WatchSettings:input_type -> rdmad.v1.WatchSettingsRequest
+	29, // 35: rdmad.v1.SettingsService.ExportSettings:input_type -> rdmad.v1.ExportSettingsRequest
+	31, // 36: rdmad.v1.SettingsService.ImportSettings:input_type -> rdmad.v1.ImportSettingsRequest
+	11, // 37: rdmad.v1.SettingsService.GetSettings:output_type -> rdmad.v1.GetSettingsResponse
+	17, // 38: rdmad.v1.SettingsService.ExplainSetting:output_type -> rdmad.v1.ExplainSettingResponse
+	14, // 39: rdmad.v1.SettingsService.SetSettings:output_type -> rdmad.v1.SetSettingsResponse
+	19, // 40: rdmad.v1.SettingsService.ConfirmSettings:output_type -> rdmad.v1.ConfirmSettingsResponse
+	23, // 41: rdmad.v1.SettingsService.ListRevisions:output_type -> rdmad.v1.ListRevisionsResponse
+	25, // 42: rdmad.v1.SettingsService.RollbackSettings:output_type -> rdmad.v1.RollbackSettingsResponse
+	27, // 43: rdmad.v1.SettingsService.WatchSettings:output_type -> rdmad.v1.WatchSettingsResponse
+	30, // 44: rdmad.v1.SettingsService.ExportSettings:output_type -> rdmad.v1.ExportSettingsResponse
+	32, // 45: rdmad.v1.SettingsService.ImportSettings:output_type -> rdmad.v1.ImportSettingsResponse
+	37, // [37:46] is the sub-list for method output_type
+	28, // [28:37] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_settings_proto_init() }
@@ -1147,19 +2499,22 @@ func file_rdmad_v1_settings_proto_init() {
 	if File_rdmad_v1_settings_proto != nil {
 		return
 	}
+	file_rdmad_v1_access_proto_init()
 	file_rdmad_v1_settings_proto_msgTypes[1].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[2].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[3].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[4].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[5].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[9].OneofWrappers = []any{}
+	file_rdmad_v1_settings_proto_msgTypes[20].OneofWrappers = []any{}
+	file_rdmad_v1_settings_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_settings_proto_rawDesc), len(file_rdmad_v1_settings_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   12,
+			NumEnums:      4,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

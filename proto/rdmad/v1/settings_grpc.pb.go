@@ -19,8 +19,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	SettingsService_GetSettings_FullMethodName = "/rdmad.v1.SettingsService/GetSettings"
-	SettingsService_SetSettings_FullMethodName = "/rdmad.v1.SettingsService/SetSettings"
+	SettingsService_GetSettings_FullMethodName      = "/rdmad.v1.SettingsService/GetSettings"
+	SettingsService_ExplainSetting_FullMethodName   = "/rdmad.v1.SettingsService/ExplainSetting"
+	SettingsService_SetSettings_FullMethodName      = "/rdmad.v1.SettingsService/SetSettings"
+	SettingsService_ConfirmSettings_FullMethodName  = "/rdmad.v1.SettingsService/ConfirmSettings"
+	SettingsService_ListRevisions_FullMethodName    = "/rdmad.v1.SettingsService/ListRevisions"
+	SettingsService_RollbackSettings_FullMethodName = "/rdmad.v1.SettingsService/RollbackSettings"
+	SettingsService_WatchSettings_FullMethodName    = "/rdmad.v1.SettingsService/WatchSettings"
+	SettingsService_ExportSettings_FullMethodName   = "/rdmad.v1.SettingsService/ExportSettings"
+	SettingsService_ImportSettings_FullMethodName   = "/rdmad.v1.SettingsService/ImportSettings"
 )
 
 // SettingsServiceClient is the client API for SettingsService service.
@@ -43,6 +50,10 @@ type SettingsServiceClient interface {
 	// GetSettings answers with the values in force at a scope and where each
 	// comes from.
 	GetSettings(ctx context.Context, in *GetSettingsRequest, opts ...grpc.CallOption) (*GetSettingsResponse, error)
+	// ExplainSetting answers with everything that is said about one setting at
+	// a scope, and what wins. Errors: NOT_FOUND; INVALID_ARGUMENT when there is
+	// no such setting.
+	ExplainSetting(ctx context.Context, in *ExplainSettingRequest, opts ...grpc.CallOption) (*ExplainSettingResponse, error)
 	// SetSettings changes settings at a scope, all of them or none, and answers
 	// with what that did to each connection in the scope. Nothing in flight is
 	// lost or sent beyond a limit.
@@ -53,8 +64,29 @@ type SettingsServiceClient interface {
 	// ERROR_REASON_STALE_REVISION) when expected_revision isn't the current
 	// one; UNIMPLEMENTED with google.rpc.ErrorInfo (reason
 	// ERROR_REASON_SETTING_UNAVAILABLE) for settings that this rdmad doesn't
-	// have; RESOURCE_EXHAUSTED when too many scopes hold settings.
+	// have; RESOURCE_EXHAUSTED when too many scopes hold settings;
+	// FAILED_PRECONDITION (reason ERROR_REASON_UNCONFIRMED) while another
+	// revision waits to be confirmed; INTERNAL when it could not be stored, in
+	// which case nothing changed.
 	SetSettings(ctx context.Context, in *SetSettingsRequest, opts ...grpc.CallOption) (*SetSettingsResponse, error)
+	// ConfirmSettings keeps the revision that waits for it. Errors:
+	// FAILED_PRECONDITION when none does, or another.
+	ConfirmSettings(ctx context.Context, in *ConfirmSettingsRequest, opts ...grpc.CallOption) (*ConfirmSettingsResponse, error)
+	// ListRevisions answers with the changes made, the newest first.
+	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error)
+	// RollbackSettings makes a new revision with the settings of an old one.
+	// Settings of connections that have ended since stay away. Errors:
+	// NOT_FOUND when the revision isn't in the history any more; else those of
+	// SetSettings.
+	RollbackSettings(ctx context.Context, in *RollbackSettingsRequest, opts ...grpc.CallOption) (*RollbackSettingsResponse, error)
+	// WatchSettings streams every new revision. A client that reads too slowly
+	// is dropped with RESOURCE_EXHAUSTED (reason ERROR_REASON_SLOW_READER).
+	WatchSettings(ctx context.Context, in *WatchSettingsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSettingsResponse], error)
+	// ExportSettings answers with what every scope says, connections apart.
+	ExportSettings(ctx context.Context, in *ExportSettingsRequest, opts ...grpc.CallOption) (*ExportSettingsResponse, error)
+	// ImportSettings makes what every scope says the same as in an export,
+	// connections apart. Errors: those of SetSettings.
+	ImportSettings(ctx context.Context, in *ImportSettingsRequest, opts ...grpc.CallOption) (*ImportSettingsResponse, error)
 }
 
 type settingsServiceClient struct {
@@ -75,10 +107,89 @@ func (c *settingsServiceClient) GetSettings(ctx context.Context, in *GetSettings
 	return out, nil
 }
 
+func (c *settingsServiceClient) ExplainSetting(ctx context.Context, in *ExplainSettingRequest, opts ...grpc.CallOption) (*ExplainSettingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainSettingResponse)
+	err := c.cc.Invoke(ctx, SettingsService_ExplainSetting_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *settingsServiceClient) SetSettings(ctx context.Context, in *SetSettingsRequest, opts ...grpc.CallOption) (*SetSettingsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetSettingsResponse)
 	err := c.cc.Invoke(ctx, SettingsService_SetSettings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *settingsServiceClient) ConfirmSettings(ctx context.Context, in *ConfirmSettingsRequest, opts ...grpc.CallOption) (*ConfirmSettingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfirmSettingsResponse)
+	err := c.cc.Invoke(ctx, SettingsService_ConfirmSettings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *settingsServiceClient) ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRevisionsResponse)
+	err := c.cc.Invoke(ctx, SettingsService_ListRevisions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *settingsServiceClient) RollbackSettings(ctx context.Context, in *RollbackSettingsRequest, opts ...grpc.CallOption) (*RollbackSettingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RollbackSettingsResponse)
+	err := c.cc.Invoke(ctx, SettingsService_RollbackSettings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *settingsServiceClient) WatchSettings(ctx context.Context, in *WatchSettingsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSettingsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &SettingsService_ServiceDesc.Streams[0], SettingsService_WatchSettings_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchSettingsRequest, WatchSettingsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SettingsService_WatchSettingsClient = grpc.ServerStreamingClient[WatchSettingsResponse]
+
+func (c *settingsServiceClient) ExportSettings(ctx context.Context, in *ExportSettingsRequest, opts ...grpc.CallOption) (*ExportSettingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExportSettingsResponse)
+	err := c.cc.Invoke(ctx, SettingsService_ExportSettings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *settingsServiceClient) ImportSettings(ctx context.Context, in *ImportSettingsRequest, opts ...grpc.CallOption) (*ImportSettingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ImportSettingsResponse)
+	err := c.cc.Invoke(ctx, SettingsService_ImportSettings_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +216,10 @@ type SettingsServiceServer interface {
 	// GetSettings answers with the values in force at a scope and where each
 	// comes from.
 	GetSettings(context.Context, *GetSettingsRequest) (*GetSettingsResponse, error)
+	// ExplainSetting answers with everything that is said about one setting at
+	// a scope, and what wins. Errors: NOT_FOUND; INVALID_ARGUMENT when there is
+	// no such setting.
+	ExplainSetting(context.Context, *ExplainSettingRequest) (*ExplainSettingResponse, error)
 	// SetSettings changes settings at a scope, all of them or none, and answers
 	// with what that did to each connection in the scope. Nothing in flight is
 	// lost or sent beyond a limit.
@@ -115,8 +230,29 @@ type SettingsServiceServer interface {
 	// ERROR_REASON_STALE_REVISION) when expected_revision isn't the current
 	// one; UNIMPLEMENTED with google.rpc.ErrorInfo (reason
 	// ERROR_REASON_SETTING_UNAVAILABLE) for settings that this rdmad doesn't
-	// have; RESOURCE_EXHAUSTED when too many scopes hold settings.
+	// have; RESOURCE_EXHAUSTED when too many scopes hold settings;
+	// FAILED_PRECONDITION (reason ERROR_REASON_UNCONFIRMED) while another
+	// revision waits to be confirmed; INTERNAL when it could not be stored, in
+	// which case nothing changed.
 	SetSettings(context.Context, *SetSettingsRequest) (*SetSettingsResponse, error)
+	// ConfirmSettings keeps the revision that waits for it. Errors:
+	// FAILED_PRECONDITION when none does, or another.
+	ConfirmSettings(context.Context, *ConfirmSettingsRequest) (*ConfirmSettingsResponse, error)
+	// ListRevisions answers with the changes made, the newest first.
+	ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error)
+	// RollbackSettings makes a new revision with the settings of an old one.
+	// Settings of connections that have ended since stay away. Errors:
+	// NOT_FOUND when the revision isn't in the history any more; else those of
+	// SetSettings.
+	RollbackSettings(context.Context, *RollbackSettingsRequest) (*RollbackSettingsResponse, error)
+	// WatchSettings streams every new revision. A client that reads too slowly
+	// is dropped with RESOURCE_EXHAUSTED (reason ERROR_REASON_SLOW_READER).
+	WatchSettings(*WatchSettingsRequest, grpc.ServerStreamingServer[WatchSettingsResponse]) error
+	// ExportSettings answers with what every scope says, connections apart.
+	ExportSettings(context.Context, *ExportSettingsRequest) (*ExportSettingsResponse, error)
+	// ImportSettings makes what every scope says the same as in an export,
+	// connections apart. Errors: those of SetSettings.
+	ImportSettings(context.Context, *ImportSettingsRequest) (*ImportSettingsResponse, error)
 	mustEmbedUnimplementedSettingsServiceServer()
 }
 
@@ -130,8 +266,29 @@ type UnimplementedSettingsServiceServer struct{}
 func (UnimplementedSettingsServiceServer) GetSettings(context.Context, *GetSettingsRequest) (*GetSettingsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetSettings not implemented")
 }
+func (UnimplementedSettingsServiceServer) ExplainSetting(context.Context, *ExplainSettingRequest) (*ExplainSettingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExplainSetting not implemented")
+}
 func (UnimplementedSettingsServiceServer) SetSettings(context.Context, *SetSettingsRequest) (*SetSettingsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetSettings not implemented")
+}
+func (UnimplementedSettingsServiceServer) ConfirmSettings(context.Context, *ConfirmSettingsRequest) (*ConfirmSettingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConfirmSettings not implemented")
+}
+func (UnimplementedSettingsServiceServer) ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRevisions not implemented")
+}
+func (UnimplementedSettingsServiceServer) RollbackSettings(context.Context, *RollbackSettingsRequest) (*RollbackSettingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RollbackSettings not implemented")
+}
+func (UnimplementedSettingsServiceServer) WatchSettings(*WatchSettingsRequest, grpc.ServerStreamingServer[WatchSettingsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchSettings not implemented")
+}
+func (UnimplementedSettingsServiceServer) ExportSettings(context.Context, *ExportSettingsRequest) (*ExportSettingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExportSettings not implemented")
+}
+func (UnimplementedSettingsServiceServer) ImportSettings(context.Context, *ImportSettingsRequest) (*ImportSettingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ImportSettings not implemented")
 }
 func (UnimplementedSettingsServiceServer) mustEmbedUnimplementedSettingsServiceServer() {}
 func (UnimplementedSettingsServiceServer) testEmbeddedByValue()                         {}
@@ -172,6 +329,24 @@ func _SettingsService_GetSettings_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SettingsService_ExplainSetting_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainSettingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SettingsServiceServer).ExplainSetting(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SettingsService_ExplainSetting_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SettingsServiceServer).ExplainSetting(ctx, req.(*ExplainSettingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _SettingsService_SetSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SetSettingsRequest)
 	if err := dec(in); err != nil {
@@ -190,6 +365,107 @@ func _SettingsService_SetSettings_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SettingsService_ConfirmSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfirmSettingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SettingsServiceServer).ConfirmSettings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SettingsService_ConfirmSettings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SettingsServiceServer).ConfirmSettings(ctx, req.(*ConfirmSettingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SettingsService_ListRevisions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRevisionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SettingsServiceServer).ListRevisions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SettingsService_ListRevisions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SettingsServiceServer).ListRevisions(ctx, req.(*ListRevisionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SettingsService_RollbackSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RollbackSettingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SettingsServiceServer).RollbackSettings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SettingsService_RollbackSettings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SettingsServiceServer).RollbackSettings(ctx, req.(*RollbackSettingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SettingsService_WatchSettings_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchSettingsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(SettingsServiceServer).WatchSettings(m, &grpc.GenericServerStream[WatchSettingsRequest, WatchSettingsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SettingsService_WatchSettingsServer = grpc.ServerStreamingServer[WatchSettingsResponse]
+
+func _SettingsService_ExportSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExportSettingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SettingsServiceServer).ExportSettings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SettingsService_ExportSettings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SettingsServiceServer).ExportSettings(ctx, req.(*ExportSettingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SettingsService_ImportSettings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ImportSettingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SettingsServiceServer).ImportSettings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SettingsService_ImportSettings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SettingsServiceServer).ImportSettings(ctx, req.(*ImportSettingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SettingsService_ServiceDesc is the grpc.ServiceDesc for SettingsService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -202,10 +478,40 @@ var SettingsService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _SettingsService_GetSettings_Handler,
 		},
 		{
+			MethodName: "ExplainSetting",
+			Handler:    _SettingsService_ExplainSetting_Handler,
+		},
+		{
 			MethodName: "SetSettings",
 			Handler:    _SettingsService_SetSettings_Handler,
 		},
+		{
+			MethodName: "ConfirmSettings",
+			Handler:    _SettingsService_ConfirmSettings_Handler,
+		},
+		{
+			MethodName: "ListRevisions",
+			Handler:    _SettingsService_ListRevisions_Handler,
+		},
+		{
+			MethodName: "RollbackSettings",
+			Handler:    _SettingsService_RollbackSettings_Handler,
+		},
+		{
+			MethodName: "ExportSettings",
+			Handler:    _SettingsService_ExportSettings_Handler,
+		},
+		{
+			MethodName: "ImportSettings",
+			Handler:    _SettingsService_ImportSettings_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchSettings",
+			Handler:       _SettingsService_WatchSettings_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "rdmad/v1/settings.proto",
 }

@@ -78,7 +78,15 @@ type GetStatusResponse struct {
 	// given at Connection.
 	Calls float64 `protobuf:"fixed64,7,opt,name=calls,proto3" json:"calls,omitempty"`
 	// Transport errors on the connections that are up.
-	Errors        float64 `protobuf:"fixed64,8,opt,name=errors,proto3" json:"errors,omitempty"`
+	Errors float64 `protobuf:"fixed64,8,opt,name=errors,proto3" json:"errors,omitempty"`
+	// Revision that waits to be confirmed; 0 when none does.
+	UnconfirmedRevision uint32 `protobuf:"varint,9,opt,name=unconfirmed_revision,json=unconfirmedRevision,proto3" json:"unconfirmed_revision,omitempty"`
+	// When it is rolled back.
+	ConfirmDeadline *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=confirm_deadline,json=confirmDeadline,proto3" json:"confirm_deadline,omitempty"`
+	// Who the client is, as the audit log names it.
+	Actor string `protobuf:"bytes,11,opt,name=actor,proto3" json:"actor,omitempty"`
+	// What the client may do.
+	Role          Role `protobuf:"varint,12,opt,name=role,proto3,enum=rdmad.v1.Role" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -169,12 +177,40 @@ func (x *GetStatusResponse) GetErrors() float64 {
 	return 0
 }
 
+func (x *GetStatusResponse) GetUnconfirmedRevision() uint32 {
+	if x != nil {
+		return x.UnconfirmedRevision
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetConfirmDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ConfirmDeadline
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *GetStatusResponse) GetRole() Role {
+	if x != nil {
+		return x.Role
+	}
+	return Role_ROLE_UNSPECIFIED
+}
+
 var File_rdmad_v1_status_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\n" +
-	"\x15rdmad/v1/status.proto\x12\brdmad.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\x94\x02\n" +
+	"\x15rdmad/v1/status.proto\x12\brdmad.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x12\n" +
+	"\x10GetStatusRequest\"\xc8\x03\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12%\n" +
@@ -183,9 +219,14 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\tlisteners\x18\x05 \x01(\rR\tlisteners\x12 \n" +
 	"\vconnections\x18\x06 \x01(\rR\vconnections\x12\x14\n" +
 	"\x05calls\x18\a \x01(\x01R\x05calls\x12\x16\n" +
-	"\x06errors\x18\b \x01(\x01R\x06errors2U\n" +
-	"\rStatusService\x12D\n" +
-	"\tGetStatus\x12\x1a.rdmad.v1.GetStatusRequest\x1a\x1b.rdmad.v1.GetStatusResponseB/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\x06errors\x18\b \x01(\x01R\x06errors\x121\n" +
+	"\x14unconfirmed_revision\x18\t \x01(\rR\x13unconfirmedRevision\x12E\n" +
+	"\x10confirm_deadline\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\x12\x14\n" +
+	"\x05actor\x18\v \x01(\tR\x05actor\x12\"\n" +
+	"\x04role\x18\f \x01(\x0e2\x0e.rdmad.v1.RoleR\x04role2[\n" +
+	"\rStatusService\x12J\n" +
+	"\tGetStatus\x12\x1a.rdmad.v1.GetStatusRequest\x1a\x1b.rdmad.v1.GetStatusResponse\"\x04\x88\xb8\x18\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_status_proto_rawDescOnce sync.Once
@@ -204,16 +245,19 @@ var file_rdmad_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: rdmad.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: rdmad.v1.GetStatusResponse
 	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(Role)(0),                     // 3: rdmad.v1.Role
 }
 var file_rdmad_v1_status_proto_depIdxs = []int32{
 	2, // 0: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	0, // 1: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
-	1, // 2: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
-	2, // [2:3] is the sub-list for method output_type
-	1, // [1:2] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 1: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
+	3, // 2: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
+	0, // 3: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
+	1, // 4: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
+	4, // [4:5] is the sub-list for method output_type
+	3, // [3:4] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_status_proto_init() }
@@ -221,6 +265,7 @@ func file_rdmad_v1_status_proto_init() {
 	if File_rdmad_v1_status_proto != nil {
 		return
 	}
+	file_rdmad_v1_access_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
