@@ -27,6 +27,7 @@ type ConnInfo struct {
 	Provider string
 	Service  string
 	State    string // up, draining
+	InFlight int    // calls that the service has not answered yet
 	rpcrdma.Info
 	Stats rpcrdma.Stats
 	Sizes rpcrdma.Sizes // of calls and replies
@@ -56,10 +57,14 @@ type Effect struct {
 type ListenerInfo struct {
 	Name, Provider, Service string
 	Address                 netip.AddrPort // as bound
+	State                   string         // up; draining while it is being removed
 	Connections             int
 	Accepted                uint64
-	Refused                 uint64 // handshakes and connections refused
+	Refused                 uint64 // handshakes and connections refused, for all reasons
+	Refusals                Refusals
 	Since                   time.Time
+	Limits                  Limits // defaults filled in
+	Access                  Access // not to be changed
 }
 
 // EventType says what happened to a connection.
@@ -69,7 +74,7 @@ type EventType uint8
 const (
 	ConnUp EventType = iota
 	ConnDown
-	ConnChanged // settings applied
+	ConnChanged // settings applied, or it is being drained
 )
 
 // Event is a change of a connection, for watchers.
@@ -77,5 +82,5 @@ type Event struct {
 	Type   EventType
 	Time   time.Time
 	Conn   ConnInfo
-	Reason string // ConnDown: why
+	Reason string // ConnDown: why, and whether we did it
 }

@@ -19,6 +19,19 @@ type measured struct {
 	replySize histogram.Histogram // bytes of the RPC reply, header included
 }
 
+// handler is what one connection's calls go through.
+type handler struct {
+	*measured
+	inFlight atomic.Int64
+}
+
+// ServeRPC implements oncrpc.Handler.
+func (h *handler) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	h.inFlight.Add(1)
+	defer h.inFlight.Add(-1)
+	return h.measured.ServeRPC(ctx, call, reply)
+}
+
 // ServeRPC implements oncrpc.Handler.
 func (m *measured) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	start := time.Now()

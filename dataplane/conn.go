@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +28,10 @@ type conn struct {
 	peer netip.AddrPort
 	rc   *rpcrdma.Conn
 
+	handler  handler
+	why      atomic.Pointer[string] // we ended it; nil while we have not
 	draining atomic.Bool
+	cut      atomic.Bool // the drain took too long
 	// setting is held while settings are resolved and handed to rc, so that
 	// the resolver asked last is also the one whose answer stays.
 	setting   sync.Mutex
@@ -38,43 +40,9 @@ type conn struct {
 	revision  uint64            // of the resolver that gave settings
 }
 
-// reserve gives a connection its id and settings, before the peer is
-// answered; ids of connections that don't come up are not used again.
-func (d *Dataplane) reserve(l *listener, peer netip.AddrPort) (*conn, error) {
-	d.mu.Lock()
-	if d.stopping {
-		d.mu.Unlock()
-		return nil, ErrShutdown
-	}
-	if n := len(d.conns) + d.making; n >= d.cfg.MaxConnections {
-		d.mu.Unlock()
-		return nil, fmt.Errorf("%d connections are up, no more are allowed", n)
-	}
-	d.making++
-	d.lastID++
-	c := &conn{
-		l:        l,
-		key:      ConnKey{Listener: l.cfg.Name, Peer: peer.Addr().Unmap(), ID: strconv.FormatUint(d.lastID, 10)},
-		peer:     peer,
-		revision: d.revision,
-	}
-	resolve := d.resolve
-	d.mu.Unlock()
-	c.atConnect = resolve(c.key)
-	c.settings.Store(c.atConnect)
-	return c, nil
-}
-
-func (d *Dataplane) unreserve() {
-	d.mu.Lock()
-	d.making--
-	d.mu.Unlock()
-}
-
-// register makes c visible. Settings changed since reserve are made good.
+// register makes c visible. Settings changed since admit are made good.
 func (d *Dataplane) register(c *conn) {
 	d.mu.Lock()
-	d.making--
 	d.conns[c.key.ID] = c
 	c.l.up++
 	d.mu.Unlock()
@@ -117,11 +85,12 @@ func (c *conn) watch() {
 	d.mu.Lock()
 	delete(d.conns, c.key.ID)
 	c.l.up--
+	c.leaveLocked()
 	addStats(&c.l.gone, &stats)
 	d.mu.Unlock()
-	info, level, reason := c.info(), slog.LevelInfo, "disconnected"
-	if err := c.rc.Err(); err != nil {
-		level, reason = slog.LevelWarn, downReason(err)
+	info, level, reason := c.info(), slog.LevelInfo, c.reason()
+	if c.rc.Err() != nil || c.cut.Load() {
+		level = slog.LevelWarn
 	}
 	d.log.Log(context.Background(), level, "connection down", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
 		"reason", reason, "calls", stats.Calls, "errors", stats.Errors,
@@ -150,20 +119,12 @@ func (c *conn) info() ConnInfo {
 		Provider: c.l.cfg.Provider.Name(),
 		Service:  c.l.cfg.Service,
 		State:    state,
+		InFlight: int(c.handler.inFlight.Load()),
 		Info:     c.rc.Info(),
 		Stats:    c.rc.Stats(),
 		Sizes:    c.rc.Sizes(),
 		Settings: c.settings.Load(),
 	}
-}
-
-// drain finishes the calls in flight and disconnects. When ctx ends first
-// the connection is closed at once and the error is ctx's.
-func (c *conn) drain(ctx context.Context) error {
-	c.draining.Store(true)
-	err := c.rc.Drain(ctx)
-	c.rc.Close()
-	return err
 }
 
 // find looks a connection up.
@@ -208,28 +169,4 @@ func (d *Dataplane) Connection(id string) (ConnInfo, error) {
 		return ConnInfo{}, err
 	}
 	return c.info(), nil
-}
-
-// DrainConnection lets a connection finish its calls in flight and
-// disconnects it. When ctx ends first it is closed at once, and the error is
-// ctx's. ErrNotFound when it is gone.
-func (d *Dataplane) DrainConnection(ctx context.Context, id string) error {
-	c, err := d.find(id)
-	if err != nil {
-		return err
-	}
-	if err := c.drain(ctx); err != nil {
-		return fmt.Errorf("connection %s cut with calls in flight: %w", id, err)
-	}
-	return nil
-}
-
-// CloseConnection ends a connection at once; calls in flight are lost to the
-// peer. ErrNotFound when it is gone.
-func (d *Dataplane) CloseConnection(id string) error {
-	c, err := d.find(id)
-	if err != nil {
-		return err
-	}
-	return c.rc.Close()
 }

@@ -3,7 +3,6 @@ package dataplane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -11,12 +10,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Limits in force when Config leaves them 0.
-const (
-	DefaultMaxConnections   = 4096
-	DefaultMaxHandshakes    = 64
-	DefaultHandshakeTimeout = 10 * time.Second
-)
+// DefaultHandshakeTimeout is in force when Config leaves it 0.
+const DefaultHandshakeTimeout = 10 * time.Second
 
 var (
 	// ErrNotFound says that there is no such connection or listener.
@@ -33,12 +28,8 @@ type Config struct {
 	// Resolver gives the settings of connections; the defaults of package
 	// rpcrdma when nil. ApplySettings swaps it.
 	Resolver Resolver
-	// MaxConnections bounds the connections of all listeners, being made or
-	// up. Peers over it are rejected.
-	MaxConnections int
-	// MaxHandshakes bounds the connections of one listener being made at
-	// once. Peers over it wait in the provider's bounded queue.
-	MaxHandshakes int
+	// Limits of all listeners together. SetLimits changes them.
+	Limits Limits
 	// HandshakeTimeout is how long a peer has to come up.
 	HandshakeTimeout time.Duration
 }
@@ -46,7 +37,7 @@ type Config struct {
 // Dataplane owns listeners and connections. All methods may be called from
 // any goroutine.
 //
-// Lock order: applying, then conn.setting, then mu. Nothing that can wait for
+// Lock order: applying, then conn.setting, then mu, then a turnstile's. Nothing that can wait for
 // a peer is called under any of them, and the data path takes none.
 type Dataplane struct {
 	cfg Config
@@ -60,13 +51,15 @@ type Dataplane struct {
 	stopping  bool
 	listeners map[string]*listener
 	conns     map[string]*conn
-	making    int    // connections being made
+	limits    Limits // of all listeners together
+	made      tally  // connections of all listeners, being made or up
 	lastID    uint64 // connection ids given out
 	resolve   Resolver
 	revision  uint64 // counts resolvers, to see that one was swapped
 	subs      map[*Subscription]struct{}
 
-	running sync.WaitGroup // connections, being made or up
+	handshakes turnstile      // of all listeners
+	running    sync.WaitGroup // connections, being made or up
 }
 
 // New makes a data plane without listeners. Start lets it accept; Shutdown
@@ -75,25 +68,23 @@ func New(cfg Config) *Dataplane {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.MaxConnections == 0 {
-		cfg.MaxConnections = DefaultMaxConnections
-	}
-	if cfg.MaxHandshakes == 0 {
-		cfg.MaxHandshakes = DefaultMaxHandshakes
-	}
 	if cfg.HandshakeTimeout == 0 {
 		cfg.HandshakeTimeout = DefaultHandshakeTimeout
 	}
 	if cfg.Resolver == nil {
 		cfg.Resolver = defaultResolver
 	}
+	limits := cfg.Limits.withDefaults(DefaultMaxConnections, DefaultMaxHandshakes)
 	return &Dataplane{
-		cfg:       cfg,
-		log:       cfg.Logger,
-		listeners: make(map[string]*listener),
-		conns:     make(map[string]*conn),
-		resolve:   cfg.Resolver,
-		subs:      make(map[*Subscription]struct{}),
+		cfg:        cfg,
+		log:        cfg.Logger,
+		listeners:  make(map[string]*listener),
+		conns:      make(map[string]*conn),
+		limits:     limits,
+		made:       newTally(),
+		handshakes: turnstile{limit: limits.Handshakes},
+		resolve:    cfg.Resolver,
+		subs:       make(map[*Subscription]struct{}),
 	}
 }
 
@@ -132,34 +123,11 @@ func (d *Dataplane) Shutdown(ctx context.Context) error {
 	for _, l := range listeners {
 		l.stop() // after it, every connection is in the registry
 	}
-	cut := d.drainAll(ctx, func(*conn) bool { return true })
+	cut := d.drainAll(ctx, reasonShutdown, func(*conn) bool { return true })
 	d.running.Wait()
 	d.endSubscriptions()
 	if cut > 0 {
-		return fmt.Errorf("%d connections cut with calls in flight: %w", cut, context.Cause(ctx))
+		return &CutError{Count: cut, Err: context.Cause(ctx)}
 	}
 	return nil
-}
-
-// drainAll drains the connections that want names, all at once, and closes
-// those not done when ctx ends. It returns how many those were.
-func (d *Dataplane) drainAll(ctx context.Context, want func(*conn) bool) (cut int) {
-	var all []*conn
-	d.mu.Lock()
-	for _, c := range d.conns {
-		if want(c) {
-			all = append(all, c)
-		}
-	}
-	d.mu.Unlock()
-	failed := make(chan bool, len(all))
-	for _, c := range all {
-		go func() { failed <- c.drain(ctx) != nil }()
-	}
-	for range all {
-		if <-failed {
-			cut++
-		}
-	}
-	return cut
 }

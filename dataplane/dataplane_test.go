@@ -129,7 +129,7 @@ func TestListenersAddedWhileRunning(t *testing.T) {
 }
 
 func TestConnectionLimit(t *testing.T) {
-	p := newPlane(t, Config{MaxConnections: 2})
+	p := newPlane(t, Config{Limits: Limits{Connections: 2}})
 	addr := p.listen("a", echo.New())
 	p.Start()
 	first, _ := p.dial(addr, nil)
@@ -307,7 +307,7 @@ func TestShutdownCutsAtTheDeadline(t *testing.T) {
 
 func TestManyConnectionsAtOnce(t *testing.T) {
 	const conns = 300
-	p := newPlane(t, Config{MaxHandshakes: 4})
+	p := newPlane(t, Config{Limits: Limits{Handshakes: 4}})
 	addr := p.listen("a", echo.New())
 	p.Start()
 	failed := make(chan error, conns)

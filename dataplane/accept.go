@@ -1,0 +1,122 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// retryAccept is the pause after a failed accept, so that a provider that
+// keeps failing doesn't spin.
+const retryAccept = 100 * time.Millisecond
+
+// accept takes connection requests until the listener stops.
+func (l *listener) accept() {
+	for {
+		req, err := l.rl.Accept(l.ctx)
+		if err == nil {
+			l.take(req)
+			continue
+		}
+		if l.ctx.Err() != nil || errors.Is(err, verbs.ErrClosed) {
+			return
+		}
+		l.d.log.Error("accept failed", "listener", l.cfg.Name, "error", err)
+		if !pause(l.ctx, retryAccept) {
+			return
+		}
+	}
+}
+
+// take answers a request. Who may not connect is told so here, at once: no
+// goroutine and no memory of ours is spent on them. For the others each
+// handshake has its own goroutine, which stays with the connection; a slow or
+// silent peer holds one place at the turnstiles and delays nobody until all places
+// are held.
+func (l *listener) take(req *rpcrdma.Request) {
+	c, err := l.admit(req)
+	if err != nil {
+		l.refuse(req, err)
+		req.Reject(l.ctx)
+		return
+	}
+	l.accepting.Add(1)
+	l.running.Add(1)
+	l.d.running.Go(func() {
+		defer l.running.Done()
+		err := l.handshake(req, c)
+		l.d.handshakes.leave()
+		l.handshakes.leave()
+		l.accepting.Done()
+		if err != nil {
+			l.refuse(req, err)
+			return
+		}
+		if !l.access.Load().Permits(c.key.Peer) { // changed meanwhile
+			c.end(reasonDenied)
+		}
+		c.watch()
+	})
+}
+
+// admit finds a request's place among the connections, and at the turnstiles.
+func (l *listener) admit(req *rpcrdma.Request) (*conn, error) {
+	c, err := l.d.admit(l, req.RemoteAddr())
+	if err != nil {
+		return nil, err
+	}
+	if l.handshakes.enter(l.ctx) {
+		if l.d.handshakes.enter(l.ctx) {
+			return c, nil
+		}
+		l.handshakes.leave()
+	}
+	c.abandon()
+	return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
+}
+
+// handshake brings a connection up and puts it into the registry.
+func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
+	ctx, cancel := context.WithTimeout(l.ctx, l.d.cfg.HandshakeTimeout)
+	defer cancel()
+	rc, err := req.Accept(ctx, rpcrdma.ConnConfig{
+		Handler:  &c.handler,
+		Settings: c.atConnect,
+		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),
+	})
+	if err != nil {
+		c.abandon()
+		return err
+	}
+	c.rc = rc
+	l.d.register(c)
+	return nil
+}
+
+// refuse counts and logs a connection that didn't come up.
+func (l *listener) refuse(req *rpcrdma.Request, err error) {
+	why := RefusedHandshake
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
+		why = refused.Refusal
+	case l.ctx.Err() != nil:
+		why = RefusedStopping
+	}
+	l.refused.note(l.d.log, l.cfg.Name, req.RemoteAddr(), why, err.Error())
+}
+
+// pause waits for t and says whether ctx is still alive.
+func pause(ctx context.Context, t time.Duration) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

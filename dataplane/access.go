@@ -1,0 +1,98 @@
+package dataplane
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// MaxPrefixes bounds each list of an Access: it is searched for every
+// connection that a peer asks for.
+const MaxPrefixes = 1024
+
+// Access says which peers a listener takes, by address. Deny wins; an empty
+// Allow is everybody. IPv4 addresses match IPv4 prefixes alone, however the
+// socket spells them (RFC 4291 §2.5.5.2). An Access in use is not changed.
+type Access struct {
+	Allow []netip.Prefix `json:"allow,omitempty"`
+	Deny  []netip.Prefix `json:"deny,omitempty"`
+}
+
+// PrefixError is a prefix that can't be in an Access.
+type PrefixError struct{ Prefix, Reason string }
+
+func (e *PrefixError) Error() string { return fmt.Sprintf("%q %s", e.Prefix, e.Reason) }
+
+// ParsePrefix reads a CIDR, or an address, which stands for itself alone.
+// Prefixes of IPv4-mapped IPv6 addresses become IPv4. The error is a
+// *PrefixError.
+func ParsePrefix(s string) (netip.Prefix, error) {
+	var p netip.Prefix
+	var err error
+	if strings.Contains(s, "/") {
+		p, err = netip.ParsePrefix(s)
+	} else {
+		var a netip.Addr
+		if a, err = netip.ParseAddr(s); err == nil && a.Zone() == "" {
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+	}
+	if err != nil || !p.IsValid() {
+		return netip.Prefix{}, &PrefixError{s, "is neither an address nor a CIDR such as 192.0.2.0/24 or 2001:db8::/32"}
+	}
+	if p, err = normalPrefix(p); err != nil {
+		err.(*PrefixError).Prefix = s
+	}
+	return p, err
+}
+
+// normalPrefix gives the one spelling of a prefix that Permits compares with.
+func normalPrefix(p netip.Prefix) (netip.Prefix, error) {
+	if !p.IsValid() {
+		return netip.Prefix{}, &PrefixError{p.String(), "is no prefix"}
+	}
+	if m := p.Masked(); m != p {
+		return netip.Prefix{}, &PrefixError{p.String(), "has bits set past its length; write " + m.String()}
+	}
+	if !p.Addr().Is4In6() {
+		return p, nil
+	}
+	const mapped = 96 // bits before the IPv4 address
+	if p.Bits() < mapped {
+		return netip.Prefix{}, &PrefixError{p.String(), "covers more than IPv4-mapped addresses; write the IPv4 and the IPv6 prefix"}
+	}
+	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped), nil
+}
+
+// normal is a checked copy of a. Its errors are *PrefixError, wrapped with the
+// list.
+func (a *Access) normal() (*Access, error) {
+	out := &Access{Allow: slices.Clone(a.Allow), Deny: slices.Clone(a.Deny)}
+	for _, l := range []struct {
+		name string
+		list []netip.Prefix
+	}{{"allow", out.Allow}, {"deny", out.Deny}} {
+		if len(l.list) > MaxPrefixes {
+			return nil, fmt.Errorf("%s: %d prefixes, at most %d are taken", l.name, len(l.list), MaxPrefixes)
+		}
+		for i, p := range l.list {
+			n, err := normalPrefix(p)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", l.name, err)
+			}
+			l.list[i] = n
+		}
+	}
+	return out, nil
+}
+
+// Permits says whether a peer may connect.
+func (a *Access) Permits(peer netip.Addr) bool {
+	peer = peer.Unmap().WithZone("") // with a zone no prefix would match
+	contains := func(p netip.Prefix) bool { return p.Contains(peer) }
+	if slices.ContainsFunc(a.Deny, contains) {
+		return false
+	}
+	return len(a.Allow) == 0 || slices.ContainsFunc(a.Allow, contains)
+}

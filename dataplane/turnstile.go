@@ -1,0 +1,58 @@
+package dataplane
+
+import (
+	"context"
+	"sync"
+)
+
+// turnstile lets so many through at once, and the others wait. Its limit may
+// change.
+type turnstile struct {
+	mu          sync.Mutex
+	limit, used int
+	moved       chan struct{} // closed when there may be room; nil when nobody waits
+}
+
+// enter waits for room and takes it. It is false when ctx ends first.
+func (t *turnstile) enter(ctx context.Context) bool {
+	for {
+		t.mu.Lock()
+		if t.used < t.limit {
+			t.used++
+			t.mu.Unlock()
+			return true
+		}
+		if t.moved == nil {
+			t.moved = make(chan struct{})
+		}
+		moved := t.moved
+		t.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (t *turnstile) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used--
+	t.wakeLocked()
+}
+
+// setLimit lets more through at once, or fewer as those inside leave.
+func (t *turnstile) setLimit(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limit = n
+	t.wakeLocked()
+}
+
+func (t *turnstile) wakeLocked() {
+	if t.moved != nil && t.used < t.limit {
+		close(t.moved)
+		t.moved = nil
+	}
+}
