@@ -3,19 +3,24 @@
 //
 // Readers, the data plane's resolver above all, take a snapshot without a
 // lock. A change is checked against the model and against what exists, then
-// published as a whole, then applied by the data plane, which says what that
-// did to each connection.
+// stored, then published as a whole, then applied by the data plane, which
+// says what that did to each connection.
+//
+// A store begins in memory alone. Open gives it a file that survives a
+// restart, and Close ends it.
 package desired
 
 import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -35,13 +40,23 @@ type Store struct {
 	log *slog.Logger
 
 	// changing makes changes one after another, from check to effects, so
-	// that the effects are those of one revision.
+	// that the effects are those of one revision. It guards what is stored.
 	changing sync.Mutex
+	disk     Disk // nil in memory
+	closed   bool
+	seen     settings.Values // what the configuration file said last
+	window   *time.Timer     // of the revision that waits to be confirmed; nil without one
+
 	// publishing guards the step from one state to the next. It is not held
-	// while the data plane works, so that the end of a connection can be
-	// noted meanwhile.
+	// while the disk or the data plane works, so that the end of a connection
+	// can be noted meanwhile.
 	publishing sync.Mutex
+	past       history.Log // written with changing held too
 	state      atomic.Pointer[settings.State]
+	storing    bool     // a state is on its way to the disk
+	ended      []string // connections that ended since storing
+	watchers   map[*Watcher]struct{}
+	over       bool // no more watchers
 }
 
 // New is a store at revision 0 with the given settings; configured names the
@@ -59,7 +74,7 @@ func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured [
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	s := &Store{dp: dp, log: log}
+	s := &Store{dp: dp, log: log, seen: state.File().Values, watchers: make(map[*Watcher]struct{})}
 	s.state.Store(state)
 	return s, nil
 }
@@ -76,31 +91,11 @@ func resolver(state *settings.State) dataplane.Resolver {
 	}
 }
 
-// Revision counts the changes made.
+// Revision counts the changes made, those before a restart too.
 func (s *Store) Revision() uint32 { return s.state.Load().Revision() }
 
-// View is what is in force at a scope.
-type View struct {
-	Revision uint32
-	settings.Effective
-}
-
-// Get looks from a scope. *settings.NotFoundError when its listener or
-// connection doesn't exist.
-func (s *Store) Get(scope settings.Scope) (View, error) {
-	target, err := s.target(scope)
-	if err != nil {
-		return View{}, err
-	}
-	state := s.state.Load()
-	if scope.Kind == settings.Connection {
-		return View{state.Revision(), state.Effective(target)}, nil
-	}
-	return View{state.Revision(), state.At(scope)}, nil
-}
-
 // target checks that a scope's listener or connection exists, and tells which
-// connection it is.
+// connection it is. A listener that has gone may still have settings.
 func (s *Store) target(scope settings.Scope) (settings.Target, error) {
 	switch scope.Kind {
 	case settings.Connection:
@@ -111,76 +106,18 @@ func (s *Store) target(scope settings.Scope) (settings.Target, error) {
 		return settings.Target(info.ConnKey), nil
 	case settings.Listener:
 		named := func(l dataplane.ListenerInfo) bool { return l.Name == scope.Name }
-		if !slices.ContainsFunc(s.dp.Listeners(), named) {
+		if !slices.ContainsFunc(s.dp.Listeners(), named) && !s.state.Load().Has(scope) {
 			return settings.Target{}, &settings.NotFoundError{Scope: scope}
 		}
 	}
 	return settings.Target{}, nil
 }
 
-// Result is what a change did, or would do.
-type Result struct {
-	Revision uint32
-	Effects  []dataplane.Effect
-}
-
-// Set makes a change, or with dryRun says what it would do. The scope's
-// target is looked up here. Errors are those of the model and
-// *settings.NotFoundError.
-func (s *Store) Set(c settings.Change, dryRun bool) (Result, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	next, err := s.advance(&c, dryRun)
-	if err != nil {
-		return Result{}, err
-	}
-	touch := newTouched(next, &c)
-	if dryRun {
-		effects := s.dp.PreviewSettings(resolver(next), touch.changed)
-		return Result{s.Revision(), touch.finish(effects)}, nil
-	}
-	s.log.Info("settings changed", "revision", next.Revision(), "scope", c.Scope.String(),
-		"set", describe(&c.Set), "unset", c.Unset.String())
-	effects := s.dp.ApplySettings(s.Resolve, touch.changed)
-	return Result{next.Revision(), touch.finish(effects)}, nil
-}
-
-// advance checks a change and makes its state the current one, unless it is
-// a dry run. What has to be on disk before a change counts is written here.
-func (s *Store) advance(c *settings.Change, dryRun bool) (*settings.State, error) {
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	// The end of a connection is told after it is gone from the data plane:
-	// what is found here will be forgotten in time.
-	target, err := s.target(c.Scope)
-	if err != nil {
-		return nil, err
-	}
-	c.Target = target
-	next, err := s.state.Load().Apply(c)
-	if err != nil {
-		return nil, err
-	}
-	if !dryRun {
-		s.state.Store(next)
-	}
-	return next, nil
-}
-
-func describe(v *settings.Values) string {
-	keys := v.Keys().Keys()
-	parts := make([]string, len(keys))
-	for i, k := range keys {
-		parts[i] = k.String() + "=" + v.Format(k)
-	}
-	return strings.Join(parts, " ")
-}
-
 // Ended drops the settings of a connection that has ended.
 func (s *Store) Ended(id string) {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
-	s.state.Store(s.state.Load().Forget(id))
+	s.forget(id)
 }
 
 // Reconcile drops the settings of all connections that are gone. It makes
@@ -188,11 +125,36 @@ func (s *Store) Ended(id string) {
 func (s *Store) Reconcile() {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
-	state := s.state.Load()
-	for _, id := range state.Connections() {
+	for _, id := range s.state.Load().Connections() {
 		if _, err := s.dp.Connection(id); err != nil {
-			state = state.Forget(id)
+			s.forget(id)
 		}
 	}
-	s.state.Store(state)
+}
+
+// forget drops the settings of a connection from this state, and from the one
+// on its way to the disk; publishing is held.
+func (s *Store) forget(id string) {
+	s.state.Store(s.state.Load().Forget(id))
+	if s.storing {
+		s.ended = append(s.ended, id)
+	}
+}
+
+// Close stops the clock of a confirm window, ends the watchers and closes the
+// file. A revision that waits to be confirmed goes on waiting on disk. Later
+// changes are refused with watch.ErrShutdown.
+func (s *Store) Close() error {
+	s.endWatchers(watch.ErrShutdown)
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.stopWindow()
+	if s.disk == nil {
+		return nil
+	}
+	return s.disk.Close()
 }

@@ -51,7 +51,7 @@ func change(t *testing.T, scope string, pairs ...any) settings.Change {
 
 func set(t *testing.T, store *desired.Store, c settings.Change) desired.Result {
 	t.Helper()
-	r, err := store.Set(c, false)
+	r, err := store.Set(c, desired.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestEffectsNameNarrowerScopes(t *testing.T) {
 func TestDryRunChangesNothing(t *testing.T) {
 	store, plane := start(t)
 	before := plane.Connections()
-	r, err := store.Set(change(t, "listener/nfs", settings.InlineReceiveSize, 8192), true)
+	r, err := store.Set(change(t, "listener/nfs", settings.InlineReceiveSize, 8192), desired.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 			t.Errorf("connection %s changed", c.ID)
 		}
 	}
-	if _, err := store.Set(change(t, "global", settings.CreditsMax, 0), true); err == nil {
+	if _, err := store.Set(change(t, "global", settings.CreditsMax, 0), desired.Options{DryRun: true}); err == nil {
 		t.Error("a dry run doesn't check")
 	}
 }
@@ -157,7 +157,7 @@ func TestRefusedChangesReachNobody(t *testing.T) {
 		store, plane := start(t)
 		ch := change(t, "global", settings.InlineSendMax, 1024)
 		c(&ch)
-		if _, err := store.Set(ch, false); err == nil {
+		if _, err := store.Set(ch, desired.Options{}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		if plane.Applied() != 0 || store.Revision() != 0 {
@@ -266,7 +266,7 @@ func TestConcurrentChanges(t *testing.T) {
 				at := store.Revision()
 				c := change(t, "global", settings.DDPMinChunk, w, settings.InlineSendMax, 1024+w)
 				c.Expected = &at
-				r, err := store.Set(c, false)
+				r, err := store.Set(c, desired.Options{})
 				var stale *settings.StaleError
 				switch {
 				case err == nil && r.Revision == at+1:

@@ -69,13 +69,21 @@ func (t *touched) finish(effects []dataplane.Effect) []dataplane.Effect {
 	effects = slices.Clone(effects)
 	for i := range effects {
 		e := &effects[i]
-		if t.c.Scope.Kind == settings.Connection && e.Outcome == dataplane.PendingReconnect {
-			e.Outcome = dataplane.Unsupported
-			e.Reason = join(e.Reason, "settings of a connection end with it; set it at listener or peer scope")
+		if t.c.Scope.Kind == settings.Connection {
+			endsWithConnection(e)
 		}
 		e.Reason = join(e.Reason, t.notes[e.ConnID])
 	}
 	return effects
+}
+
+// endsWithConnection says of a change at a connection's scope that what waits
+// for a reconnect never comes.
+func endsWithConnection(e *dataplane.Effect) {
+	if e.Outcome == dataplane.PendingReconnect {
+		e.Outcome = dataplane.Unsupported
+		e.Reason = join(e.Reason, "settings of a connection end with it; set it at listener or peer scope")
+	}
 }
 
 func join(a, b string) string {

@@ -75,7 +75,7 @@ func (s *settingsService) SetSettings(_ context.Context, req *rdmadv1.SetSetting
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	result, err := s.store.Set(change, req.GetDryRun())
+	result, err := s.store.Set(change, desired.Options{DryRun: req.GetDryRun()})
 	if err != nil {
 		return nil, toStatus(err)
 	}

@@ -1,0 +1,106 @@
+package desired
+
+import (
+	"time"
+
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/watch"
+)
+
+// retryRollback is how soon a rollback that could not be stored is tried
+// again.
+const retryRollback = 5 * time.Second
+
+// Pending is the revision that waits to be confirmed; nil when none does.
+func (s *Store) Pending() *history.Entry {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.pending()
+}
+
+// pending is Pending with changing held. Nothing but a rollback comes after a
+// revision that waits: it is the newest one.
+func (s *Store) pending() *history.Entry {
+	if e := s.past.Find(s.Revision()); e != nil && e.Status == history.Pending {
+		return e
+	}
+	return nil
+}
+
+func pendingError(e *history.Entry) error {
+	return &PendingError{Revision: e.Revision, Deadline: e.Deadline}
+}
+
+// Confirm makes a revision stay that waits to be confirmed. *NotPendingError
+// when it doesn't wait, or no longer; *StorageError when it goes on waiting;
+// watch.ErrShutdown.
+func (s *Store) Confirm(revision uint32) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if s.closed {
+		return watch.ErrShutdown
+	}
+	p := s.pending()
+	switch {
+	case p == nil:
+		return &NotPendingError{Revision: revision}
+	case p.Revision != revision:
+		return &NotPendingError{Revision: revision, Pending: p.Revision}
+	case !time.Now().Before(p.Deadline): // the rollback is on its way
+		return &NotPendingError{Revision: revision}
+	}
+	e := *p
+	e.Status = history.Confirmed
+	if err := s.commit(&Record{Amend: &e}); err != nil {
+		return err
+	}
+	s.publishing.Lock()
+	s.past.Replace(&e)
+	s.publish(&e)
+	s.publishing.Unlock()
+	s.rearm()
+	s.log.Info("settings confirmed", "revision", revision)
+	return nil
+}
+
+// rearm has the clock run for the revision that waits to be confirmed, if
+// there is one, and for no other; changing is held.
+func (s *Store) rearm() {
+	s.stopWindow()
+	p := s.pending()
+	if p == nil {
+		return
+	}
+	// A clock that was set back must not make the window longer.
+	left := min(time.Until(p.Deadline), p.Deadline.Sub(p.Time))
+	s.runWindow(p.Revision, left)
+}
+
+func (s *Store) runWindow(revision uint32, left time.Duration) {
+	s.window = time.AfterFunc(left, func() { s.expire(revision) })
+}
+
+// stopWindow stops the clock; a rollback that already began finds changing
+// held, and then nothing that waits.
+func (s *Store) stopWindow() {
+	if s.window != nil {
+		s.window.Stop()
+		s.window = nil
+	}
+}
+
+// expire takes back a revision that nobody confirmed.
+func (s *Store) expire(revision uint32) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	p := s.pending()
+	if s.closed || p == nil || p.Revision != revision {
+		return
+	}
+	s.log.Warn("settings not confirmed in time", "revision", revision)
+	e := &history.Entry{Kind: history.AutoRollback, Target: revision - 1}
+	if _, err := s.goBack(e, &Options{}); err != nil {
+		s.log.Error("settings not rolled back yet", "revision", revision, "error", err)
+		s.runWindow(revision, retryRollback)
+	}
+}

@@ -1,0 +1,51 @@
+package desired
+
+import (
+	"fmt"
+	"time"
+)
+
+// PendingError refuses a change while another waits to be confirmed.
+type PendingError struct {
+	Revision uint32 // that waits
+	Deadline time.Time
+}
+
+func (e *PendingError) Error() string {
+	return fmt.Sprintf("revision %d waits to be confirmed until %s: confirm it or roll it back first",
+		e.Revision, e.Deadline.UTC().Format(time.RFC3339))
+}
+
+// NotPendingError refuses to confirm a revision that doesn't wait for it.
+type NotPendingError struct {
+	Revision uint32 // that was to be confirmed
+	Pending  uint32 // that waits; 0 when none does
+}
+
+func (e *NotPendingError) Error() string {
+	if e.Pending != 0 {
+		return fmt.Sprintf("revision %d doesn't wait to be confirmed; revision %d does", e.Revision, e.Pending)
+	}
+	return fmt.Sprintf("revision %d doesn't wait to be confirmed; its time may have run out: look at the history", e.Revision)
+}
+
+// UnknownRevisionError refuses a rollback to a revision that isn't kept any
+// more or is yet to come.
+type UnknownRevisionError struct{ Revision, Oldest, Current uint32 }
+
+func (e *UnknownRevisionError) Error() string {
+	if e.Oldest >= e.Current {
+		return fmt.Sprintf("no way back to revision %d: the settings are at revision %d and nothing older is kept",
+			e.Revision, e.Current)
+	}
+	return fmt.Sprintf("no way back to revision %d: revisions %d to %d can be returned to",
+		e.Revision, e.Oldest, e.Current-1)
+}
+
+// StorageError refuses a change that could not be stored. Nothing changed.
+type StorageError struct{ Err error }
+
+func (e *StorageError) Error() string {
+	return "not changed, as it could not be stored: " + e.Err.Error()
+}
+func (e *StorageError) Unwrap() error { return e.Err }

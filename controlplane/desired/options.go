@@ -1,0 +1,76 @@
+package desired
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// Bounds of options.
+const (
+	ConfirmLeast = time.Second
+	ConfirmMost  = 24 * time.Hour
+	MaxComment   = 512 // bytes
+	maxActor     = 256 // bytes of each part; what is longer is cut
+)
+
+// Options say how a change is made, and for whom.
+type Options struct {
+	// DryRun says what the change would do, and changes nothing.
+	DryRun bool
+	// ConfirmWithin, when not 0, has the change taken back by itself unless it
+	// is confirmed in time, ConfirmLeast to ConfirmMost.
+	ConfirmWithin time.Duration
+	// Expected, when not nil, is the revision that a rollback or a load was
+	// decided at. Set has it in the change.
+	Expected *uint32
+	Actor    history.Actor
+	Comment  string
+}
+
+// Result is what a change did, or would do.
+type Result struct {
+	Revision uint32 // after the change; the present one after a dry run
+	Effects  []dataplane.Effect
+	// ConfirmDeadline is until when the change has to be confirmed; zero
+	// without a confirm window and after a dry run.
+	ConfirmDeadline time.Time
+}
+
+func (o *Options) check() error {
+	var bad []settings.Violation
+	if c := o.ConfirmWithin; c != 0 && (c < ConfirmLeast || c > ConfirmMost) {
+		bad = append(bad, settings.Violation{
+			Field: "confirm_within", Text: fmt.Sprintf("must be between %v and %v (is %v)", ConfirmLeast, ConfirmMost, c),
+		})
+	}
+	if len(o.Comment) > MaxComment || !utf8.ValidString(o.Comment) {
+		bad = append(bad, settings.Violation{
+			Field: "comment", Text: fmt.Sprintf("must be text of at most %d bytes (is %d)", MaxComment, len(o.Comment)),
+		})
+	}
+	if bad != nil {
+		return &settings.InvalidError{Violations: bad}
+	}
+	return nil
+}
+
+// actor is who it is, within bounds.
+func (o *Options) actor() history.Actor {
+	return history.Actor{Name: cut(o.Actor.Name), From: cut(o.Actor.From)}
+}
+
+func cut(s string) string {
+	if len(s) <= maxActor {
+		return s
+	}
+	end := maxActor
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}

@@ -1,0 +1,51 @@
+package desired
+
+import (
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+// Reload takes what the configuration file says now. When that differs from
+// what it said last it becomes a revision; values set at any scope still win
+// over it. ok is false when there was nothing to do. The file is refused
+// whole, with the errors of Set, when it doesn't go together with what is set
+// or while a revision waits to be confirmed.
+func (s *Store) Reload(f settings.FileLayer, o Options) (_ Result, ok bool, err error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if err := s.ready(&o); err != nil {
+		return Result{}, false, err
+	}
+	return s.reload(f, &o)
+}
+
+// reload is Reload with changing held.
+func (s *Store) reload(f settings.FileLayer, o *Options) (_ Result, ok bool, err error) {
+	if f.Values == s.seen {
+		if !o.DryRun {
+			s.reline(f)
+		}
+		return Result{Revision: s.Revision()}, false, nil
+	}
+	if p := s.pending(); p != nil {
+		return Result{}, false, pendingError(p)
+	}
+	before := s.state.Load()
+	next, err := before.WithFile(f)
+	if err != nil {
+		return Result{}, false, err
+	}
+	changed := f.Values.Differ(&s.seen)
+	e := &history.Entry{
+		Kind: history.Reload, Set: f.Values.Only(changed & f.Values.Keys()), Unset: changed &^ f.Values.Keys(),
+	}
+	res, err := s.revise(&revision{before: before, next: next, entry: e, seen: &f.Values, touch: newDifference(before, next)}, o)
+	return res, err == nil, err
+}
+
+// reline notes where the file says the same as before.
+func (s *Store) reline(f settings.FileLayer) {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	s.state.Store(s.state.Load().Relined(f))
+}

@@ -1,0 +1,183 @@
+package desired
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// Set makes a change, or says what it would do. The scope's target is looked
+// up here. Errors are those of the model, *settings.NotFoundError,
+// *PendingError, *StorageError and watch.ErrShutdown; after an error nothing
+// has changed.
+func (s *Store) Set(c settings.Change, o Options) (Result, error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if err := s.ready(&o); err != nil {
+		return Result{}, err
+	}
+	if p := s.pending(); p != nil {
+		return Result{}, pendingError(p)
+	}
+	// The end of a connection is told after it is gone from the data plane:
+	// what is found here will be forgotten in time.
+	target, err := s.target(c.Scope)
+	if err != nil {
+		return Result{}, err
+	}
+	c.Target = target
+	now := s.state.Load()
+	next, err := now.Apply(&c)
+	if err != nil {
+		return Result{}, err
+	}
+	e := &history.Entry{Kind: history.Set, Scope: c.Scope, Set: c.Set, Unset: c.Unset}
+	return s.revise(&revision{before: now, next: next, entry: e, touch: newTouched(next, &c)}, &o)
+}
+
+// ready refuses what no change may be; changing is held.
+func (s *Store) ready(o *Options) error {
+	if s.closed {
+		return watch.ErrShutdown
+	}
+	return o.check()
+}
+
+// revision is a checked step to a new state.
+type revision struct {
+	before, next *settings.State
+	entry        *history.Entry // what is known of it beforehand
+	amend        *history.Entry // an earlier one whose status changes; nil without
+	seen         *settings.Values
+	touch        toucher
+}
+
+// toucher follows a revision over the connections.
+type toucher interface {
+	// changed is the data plane's question which keys are touched on a
+	// connection. The data plane asks from one goroutine.
+	changed(dataplane.ConnKey) dataplane.Keys
+	// finish completes the data plane's answer.
+	finish([]dataplane.Effect) []dataplane.Effect
+}
+
+// revise stores, publishes and applies a revision, or says what it would do;
+// changing is held.
+func (s *Store) revise(r *revision, o *Options) (Result, error) {
+	if o.DryRun {
+		effects := s.dp.PreviewSettings(resolver(r.next), r.touch.changed)
+		return Result{Revision: r.before.Revision(), Effects: r.touch.finish(effects)}, nil
+	}
+	e := r.entry
+	e.Revision, e.Time, e.Actor, e.Comment = r.next.Revision(), time.Now().Round(0), o.actor(), o.Comment
+	e.Step = r.before.Diff(r.next)
+	if o.ConfirmWithin != 0 {
+		e.Status, e.Deadline = history.Pending, e.Time.Add(o.ConfirmWithin)
+	}
+	if err := s.store(r); err != nil {
+		return Result{}, err
+	}
+	s.rearm()
+	effects := r.touch.finish(s.dp.ApplySettings(s.Resolve, r.touch.changed))
+	s.tell(e, effects)
+	return Result{Revision: e.Revision, Effects: effects, ConfirmDeadline: e.Deadline}, nil
+}
+
+// store writes a revision to the disk and publishes it, or neither.
+func (s *Store) store(r *revision) error {
+	s.publishing.Lock()
+	s.storing, s.ended = true, nil
+	drop := s.past.Excess(r.entry)
+	s.publishing.Unlock()
+	err := s.commit(&Record{Entry: r.entry, Amend: r.amend, Seen: r.seen, Drop: drop})
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	s.storing = false
+	if err != nil {
+		return err
+	}
+	next := r.next
+	for _, id := range append(s.ended, gone(r.before, s.state.Load())...) {
+		next = next.Forget(id)
+	}
+	if r.seen != nil {
+		s.seen = *r.seen
+	}
+	s.state.Store(next)
+	if r.amend != nil {
+		s.past.Replace(r.amend)
+		s.publish(r.amend)
+	}
+	s.past.Add(r.entry)
+	s.publish(r.entry)
+	return nil
+}
+
+// gone are the connections whose settings were forgotten between two states.
+func gone(before, now *settings.State) (out []string) {
+	if before == now {
+		return nil
+	}
+	for _, id := range before.Connections() {
+		if !now.Has(settings.Scope{Kind: settings.Connection, Name: id}) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// commit writes to the disk, if there is one; changing is held.
+func (s *Store) commit(r *Record) error {
+	if s.disk == nil {
+		return nil
+	}
+	if err := s.disk.Commit(r); err != nil {
+		s.log.Error("settings not stored", "error", err)
+		return &StorageError{Err: err}
+	}
+	return nil
+}
+
+// tell logs a revision and what became of it.
+func (s *Store) tell(e *history.Entry, effects []dataplane.Effect) {
+	args := []any{"revision", e.Revision, "kind", e.Kind.String()}
+	switch e.Kind {
+	case history.Set:
+		args = append(args, "scope", e.Scope.String(), "set", describe(&e.Set), "unset", e.Unset.String())
+	case history.Reload:
+		args = append(args, "set", describe(&e.Set), "unset", e.Unset.String())
+	case history.Rollback, history.AutoRollback:
+		args = append(args, "to", e.Target)
+	}
+	if e.Actor != (history.Actor{}) {
+		args = append(args, "by", e.Actor.Name, "from", e.Actor.From)
+	}
+	if !e.Deadline.IsZero() {
+		args = append(args, "confirm_until", e.Deadline.UTC())
+	}
+	s.log.Info("settings changed", append(args, counts(effects))...)
+}
+
+// counts says on how many connections a revision had which outcome.
+func counts(effects []dataplane.Effect) slog.Attr {
+	var n [3]int
+	for _, e := range effects {
+		n[e.Outcome]++
+	}
+	return slog.Group("connections", "applied", n[dataplane.Applied],
+		"pending_reconnect", n[dataplane.PendingReconnect], "unsupported", n[dataplane.Unsupported])
+}
+
+func describe(v *settings.Values) string {
+	keys := v.Keys().Keys()
+	parts := make([]string, len(keys))
+	for i, k := range keys {
+		parts[i] = k.String() + "=" + v.Format(k)
+	}
+	return strings.Join(parts, " ")
+}

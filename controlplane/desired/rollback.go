@@ -1,0 +1,67 @@
+package desired
+
+import (
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+// Rollback makes a new revision whose state is the one after an earlier
+// revision; settings of connections that ended since, or were made before a
+// restart, don't come back. It ends a confirm window, and can't open one
+// within another. *UnknownRevisionError when the revision isn't kept or yet to
+// come; else errors are those of Set.
+func (s *Store) Rollback(revision uint32, o Options) (Result, error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if err := s.ready(&o); err != nil {
+		return Result{}, err
+	}
+	if err := s.expected(&o); err != nil {
+		return Result{}, err
+	}
+	if p := s.pending(); p != nil && o.ConfirmWithin != 0 {
+		return Result{}, pendingError(p)
+	}
+	return s.goBack(&history.Entry{Kind: history.Rollback, Target: revision}, &o)
+}
+
+func (s *Store) expected(o *Options) error {
+	if now := s.Revision(); o.Expected != nil && *o.Expected != now {
+		return &settings.StaleError{Expected: *o.Expected, Current: now}
+	}
+	return nil
+}
+
+// goBack returns to the state after revision e.Target; changing is held.
+func (s *Store) goBack(e *history.Entry, o *Options) (Result, error) {
+	before := s.state.Load()
+	undo, ok := s.past.Since(e.Target)
+	if !ok || len(undo) == 0 {
+		oldest, _ := s.past.Oldest()
+		if before.Revision() == 0 {
+			oldest = 0
+		}
+		return Result{}, &UnknownRevisionError{Revision: e.Target, Oldest: oldest, Current: before.Revision()}
+	}
+	next := before
+	for _, past := range undo {
+		next = next.Undo(past.Step, s.alive)
+	}
+	next, err := next.Advance()
+	if err != nil {
+		return Result{}, err
+	}
+	r := &revision{before: before, next: next, entry: e, touch: newDifference(before, next)}
+	if p := s.pending(); p != nil {
+		amend := *p
+		amend.Status = history.RolledBack
+		r.amend = &amend
+	}
+	return s.revise(r, o)
+}
+
+// alive says whether a connection is there to have settings.
+func (s *Store) alive(id string) bool {
+	_, err := s.dp.Connection(id)
+	return err == nil
+}
