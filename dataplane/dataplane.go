@@ -123,7 +123,7 @@ func (d *Dataplane) Shutdown(ctx context.Context) error {
 	for _, l := range listeners {
 		l.stop() // after it, every connection is in the registry
 	}
-	cut := d.drainAll(ctx, reasonShutdown, func(*conn) bool { return true })
+	_, cut := d.drainAll(ctx, reasonShutdown, func(*conn) bool { return true })
 	d.running.Wait()
 	d.endSubscriptions()
 	if cut > 0 {

@@ -107,8 +107,8 @@ func TestListenersAddedWhileRunning(t *testing.T) {
 	}
 	ca, _ := p.dial(a, nil)
 	cb, _ := p.dial(b, nil)
-	if err := p.RemoveListener(t.Context(), "a"); err != nil {
-		t.Error(err)
+	if r, err := p.RemoveListener(t.Context(), "a"); err != nil || r != (Removed{Drained: 1}) {
+		t.Errorf("removed: %+v, %v", r, err)
 	}
 	if e := p.next(ConnDown); e.Conn.Listener != "a" {
 		t.Errorf("down: %+v", e.Conn.ConnKey)
@@ -120,7 +120,7 @@ func TestListenersAddedWhileRunning(t *testing.T) {
 	if l := p.Listeners(); len(l) != 1 || l[0].Name != "b" {
 		t.Errorf("left: %+v", l)
 	}
-	if err := p.RemoveListener(t.Context(), "a"); !errors.Is(err, ErrNotFound) {
+	if _, err := p.RemoveListener(t.Context(), "a"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("removed twice: %v", err)
 	}
 	if addr := p.listen("a", echo.New()); addr == "" {

@@ -32,18 +32,15 @@ func (c *conn) reason() string {
 
 // CutError says that a drain's time was over before all calls were finished.
 type CutError struct {
-	What  string // connection ID, listener NAME; "" is everything
+	What  string // connection ID; "" is everything
 	Count int    // of connections cut
 	Err   error  // why the time was over
 }
 
 func (e *CutError) Error() string {
-	what := fmt.Sprintf("%d connections", e.Count)
-	switch {
-	case e.Count == 1 && e.What != "":
-		what = e.What
-	case e.What != "":
-		what = e.What + ": " + what
+	what := e.What
+	if what == "" {
+		what = fmt.Sprintf("%d connections", e.Count)
 	}
 	return fmt.Sprintf("%s cut with calls in flight: %v", what, e.Err)
 }
@@ -81,8 +78,9 @@ func (c *conn) drain(ctx context.Context, reason string) error {
 }
 
 // drainAll drains the connections that want names, all at once, and closes
-// those not done when ctx ends. It returns how many those were.
-func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn) bool) (cut int) {
+// those not done when ctx ends. It returns how many there were, and how many
+// were cut.
+func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn) bool) (n, cut int) {
 	all := d.choose(want)
 	failed := make(chan bool, len(all))
 	for _, c := range all {
@@ -93,7 +91,7 @@ func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn
 			cut++
 		}
 	}
-	return cut
+	return len(all), cut
 }
 
 // choose gives the connections that are up and that want names.

@@ -14,7 +14,7 @@ const (
 const DefaultListenerHandshakes = 64
 
 // MaxLimit is the largest value of a limit.
-const MaxLimit = 1 << 20
+const MaxLimit = 1 << 16
 
 // Limits bound connections, of the whole data plane or of one listener; a
 // connection needs room in both. 0 is the default, or no limit where there is

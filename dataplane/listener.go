@@ -132,12 +132,18 @@ func (d *Dataplane) runLocked(l *listener) {
 	l.accepting.Go(l.accept)
 }
 
+// Removed says how the connections of a listener ended.
+type Removed struct {
+	Drained int // all calls finished
+	Cut     int // the time was over before that
+}
+
 // RemoveListener stops accepting on a listener and drains its connections;
-// those not done when ctx ends are closed, and a *CutError says how many.
-// Meanwhile the listener is there, draining; called again, the context that
-// ends first holds. When it returns, nothing of the listener is left. Other
-// listeners notice nothing.
-func (d *Dataplane) RemoveListener(ctx context.Context, name string) error {
+// those not done when ctx ends are closed. Meanwhile the listener is there,
+// draining; called again, the context that ends first holds. When it returns,
+// nothing of the listener is left. Other listeners notice nothing. The error
+// is ErrNotFound.
+func (d *Dataplane) RemoveListener(ctx context.Context, name string) (Removed, error) {
 	d.mu.Lock()
 	l := d.listeners[name]
 	if l != nil {
@@ -145,20 +151,17 @@ func (d *Dataplane) RemoveListener(ctx context.Context, name string) error {
 	}
 	d.mu.Unlock()
 	if l == nil {
-		return fmt.Errorf("listener %s: %w", name, ErrNotFound)
+		return Removed{}, fmt.Errorf("listener %s: %w", name, ErrNotFound)
 	}
 	l.stop()
-	cut := d.drainAll(ctx, reasonListener, func(c *conn) bool { return c.l == l })
+	all, cut := d.drainAll(ctx, reasonListener, func(c *conn) bool { return c.l == l })
 	l.running.Wait()
 	d.mu.Lock()
 	if d.listeners[name] == l {
 		delete(d.listeners, name)
 	}
 	d.mu.Unlock()
-	if cut > 0 {
-		return &CutError{What: "listener " + name, Count: cut, Err: context.Cause(ctx)}
-	}
-	return nil
+	return Removed{Drained: all - cut, Cut: cut}, nil
 }
 
 // Listeners describes all listeners, by name.

@@ -30,11 +30,10 @@ type API interface {
 	// or does nothing of that.
 	AddListener(ctx context.Context, l ListenerSpec) (ListenerInfo, error)
 	// RemoveListener stops accepting at once, lets the connections finish
-	// their calls until drain is over and cuts those that have not; a
-	// *dataplane.CutError says how many. The listener is gone in either case.
-	// Asked again meanwhile, the shorter drain holds. A listener of the
+	// their calls until drain is over and cuts those that have not. Asked
+	// again meanwhile, the shorter drain holds. A listener of the
 	// configuration file is back at the next start.
-	RemoveListener(name string, drain time.Duration) error
+	RemoveListener(name string, drain time.Duration) (dataplane.Removed, error)
 	// UpdateListener changes limits and access. For connections that are up
 	// nothing changes, but with EndDenied those that may no longer connect
 	// are ended; their number is the second result. A listener of the
@@ -60,9 +59,9 @@ const (
 // String is the origin's word.
 func (o Origin) String() string {
 	if o == FromOperator {
-		return "operator"
+		return "runtime"
 	}
-	return "file"
+	return "config"
 }
 
 // States of services and listeners; a listener's others are the data plane's,

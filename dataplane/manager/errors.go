@@ -96,3 +96,10 @@ func (e *StoreError) Error() string {
 }
 
 func (e *StoreError) Unwrap() error { return e.Err }
+
+// FailedError is a listener that is kept but could not be brought back.
+type FailedError struct{ Name, Failure string }
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("listener %s is not up (%s); remove it or add it again", e.Name, e.Failure)
+}

@@ -1,0 +1,9 @@
+package dataplane
+
+import "cmp"
+
+// CompareID orders connection ids by the time of their making: they are
+// numbers.
+func CompareID(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
