@@ -80,6 +80,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		Local: r.id.LocalAddr(), Peer: r.id.RemoteAddr(),
 		Provider: r.listener.provider.Name(), RPCVersion: 1, Connects: 1, Since: time.Now(),
 		PeerReceiveSize:        peer.ReceiveSize,
+		PeerSendSize:           peer.SendSize,
 		PeerRemoteInvalidation: peer.RemoteInvalidation && r.id.Device().Attr().SendInvalidate,
 	}}
 	if err = r.id.Accept(ctx, r.param(told)); err == nil {

@@ -139,6 +139,7 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 		RemoteInvalidation:     accepts && peer.RemoteInvalidation,
 		PeerRemoteInvalidation: peer.RemoteInvalidation,
 		PeerReceiveSize:        peer.ReceiveSize,
+		PeerSendSize:           peer.SendSize,
 		Since:                  time.Now(), ConnectTime: time.Since(began),
 	}}, nil
 }

@@ -70,7 +70,9 @@ type Info struct {
 	// what the peer takes in one Send and of what it was told that we make.
 	// PeerReceiveSize is the former alone, which bounds the next connection.
 	PeerReceive, PeerReceiveSize uint32
-	CreditsGranted               uint32
+	// PeerSendSize is the most that the peer said at connect that it sends.
+	PeerSendSize   uint32
+	CreditsGranted uint32
 	// RemoteInvalidation: both sides agreed at connect, and its use is on.
 	RemoteInvalidation bool
 	// PeerRemoteInvalidation: the peer said at connect that its STags may be
