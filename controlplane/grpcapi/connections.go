@@ -1,12 +1,17 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -20,25 +25,111 @@ type connectionService struct {
 }
 
 // ListConnections implements rdmadv1.ConnectionServiceServer.
-func (s *connectionService) ListConnections(context.Context, *rdmadv1.ListConnectionsRequest) (*rdmadv1.ListConnectionsResponse, error) {
+func (s *connectionService) ListConnections(_ context.Context, req *rdmadv1.ListConnectionsRequest) (*rdmadv1.ListConnectionsResponse, error) {
+	mask, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
+	if err != nil {
+		return nil, err
+	}
+	peers, err := parsePeer("peer", req.GetPeer())
+	if err != nil {
+		return nil, err
+	}
+	filters := []string{"connections", req.GetListener(), req.GetPeer()}
+	after, err := afterToken(req.GetPageToken(), filters...)
+	if err != nil {
+		return nil, err
+	}
+	size := cmp.Or(int(req.GetPageSize()), maxConnections)
+	res := &rdmadv1.ListConnectionsResponse{}
 	all := s.plane.Connections()
-	res := &rdmadv1.ListConnectionsResponse{Connections: make([]*rdmadv1.Connection, len(all))}
 	for i := range all {
-		res.Connections[i] = connection(&all[i])
+		c := &all[i]
+		switch {
+		case dataplane.CompareID(c.ID, after) <= 0, req.GetListener() != "" && c.Listener != req.GetListener(),
+			peers.IsValid() && !peers.Contains(c.PeerPort.Addr().Unmap()):
+			continue
+		case len(res.Connections) == size:
+			res.NextPageToken = pageToken(res.Connections[size-1].GetId(), filters...)
+		}
+		if res.NextPageToken != "" {
+			break
+		}
+		res.Connections = append(res.Connections, connection(c))
+	}
+	for _, m := range res.GetConnections() {
+		mask.prune(m)
 	}
 	return res, nil
 }
 
+// maxConnections is the most connections of one answer: some 400 bytes each,
+// they fit in it.
+const maxConnections = 32 << 10
+
+// parsePeer reads an address or CIDR that a request's field gives; the zero
+// Prefix for "".
+func parsePeer(field, text string) (netip.Prefix, error) {
+	if text == "" {
+		return netip.Prefix{}, nil
+	}
+	prefix, ok := settings.ParsePrefix(text)
+	if !ok {
+		return netip.Prefix{}, invalidField(field, fmt.Sprintf("%q is not an address or CIDR, such as 192.0.2.0/24", text))
+	}
+	return prefix, nil
+}
+
 // GetConnection implements rdmadv1.ConnectionServiceServer.
 func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetConnectionRequest) (*rdmadv1.GetConnectionResponse, error) {
+	mask, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
+	if err != nil {
+		return nil, err
+	}
 	info, err := s.plane.Connection(req.GetId())
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	return &rdmadv1.GetConnectionResponse{
+	res := &rdmadv1.GetConnectionResponse{
 		Connection: connection(&info),
 		Transport:  transportStatistics(&info, time.Now()),
-	}, nil
+	}
+	mask.prune(res.GetConnection())
+	return res, nil
+}
+
+// defaultDrain is how long calls in flight may take when a request doesn't
+// say.
+const defaultDrain = 30 * time.Second
+
+// DrainConnection implements rdmadv1.ConnectionServiceServer. A client that
+// goes away doesn't stop a drain that was begun.
+func (s *connectionService) DrainConnection(ctx context.Context, req *rdmadv1.DrainConnectionRequest) (*rdmadv1.DrainConnectionResponse, error) {
+	ctx, cancel := drainContext(ctx, req.GetDeadline())
+	defer cancel()
+	var cut *dataplane.CutError
+	err := s.plane.DrainConnection(ctx, req.GetId())
+	if err != nil && !errors.As(err, &cut) {
+		return nil, toStatus(err)
+	}
+	return &rdmadv1.DrainConnectionResponse{Cut: cut != nil}, nil
+}
+
+// drainContext ends when a drain's time is over, whatever becomes of the
+// client.
+func drainContext(ctx context.Context, deadline *durationpb.Duration) (context.Context, context.CancelFunc) {
+	d := defaultDrain
+	if deadline != nil {
+		d = deadline.AsDuration()
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
+}
+
+// CloseConnection implements rdmadv1.ConnectionServiceServer.
+func (s *connectionService) CloseConnection(_ context.Context, req *rdmadv1.CloseConnectionRequest) (*rdmadv1.CloseConnectionResponse, error) {
+	if err := s.plane.CloseConnection(req.GetId()); err != nil {
+		return nil, toStatus(err)
+	}
+	return &rdmadv1.CloseConnectionResponse{}, nil
 }
 
 // connection is the one place where a connection becomes protobuf.

@@ -55,6 +55,11 @@ func toStatus(err error) error {
 	return status.Error(codes.Internal, err.Error())
 }
 
+// invalidField refuses a request for one of its fields.
+func invalidField(field, text string) error {
+	return toStatus(&settings.InvalidError{Violations: []settings.Violation{{Field: field, Text: text}}})
+}
+
 func violations(e *settings.InvalidError) []*errdetails.BadRequest_FieldViolation {
 	fields := make([]*errdetails.BadRequest_FieldViolation, len(e.Violations))
 	for i, v := range e.Violations {

@@ -48,6 +48,9 @@ type Plane interface {
 	Connections() []dataplane.ConnInfo
 	Connection(id string) (dataplane.ConnInfo, error)
 	Listeners() []dataplane.ListenerInfo
+	Stats() []*dataplane.ListenerStats
+	DrainConnection(ctx context.Context, id string) error
+	CloseConnection(id string) error
 }
 
 // Config is what a Server is made with; every field is needed.

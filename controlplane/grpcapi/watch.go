@@ -19,7 +19,11 @@ type connectionStream = grpc.ServerStreamingServer[rdmadv1.WatchConnectionsRespo
 // Sending blocks while the client doesn't read, so it has a goroutine of its
 // own. When the watcher is dropped meanwhile, returning ends the stream, and
 // that the goroutine.
-func (s *connectionService) WatchConnections(_ *rdmadv1.WatchConnectionsRequest, stream connectionStream) error {
+func (s *connectionService) WatchConnections(req *rdmadv1.WatchConnectionsRequest, stream connectionStream) error {
+	mask, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
+	if err != nil {
+		return err
+	}
 	w, err := s.hub.Watch()
 	if err != nil {
 		return toStatus(err)
@@ -27,7 +31,7 @@ func (s *connectionService) WatchConnections(_ *rdmadv1.WatchConnectionsRequest,
 	defer w.Close()
 	// Listed after the watcher is there: nothing falls between.
 	all := s.plane.Connections()
-	v := &view{stream: stream, known: make(map[string]bool, len(all))}
+	v := &view{stream: stream, listener: req.GetListener(), mask: mask, known: make(map[string]bool, len(all))}
 	sent, panicked := make(chan error, 1), make(chan any, 1)
 	go func() {
 		defer func() {
@@ -49,8 +53,10 @@ func (s *connectionService) WatchConnections(_ *rdmadv1.WatchConnectionsRequest,
 
 // view is what a client has been told.
 type view struct {
-	stream connectionStream
-	known  map[string]bool // connections that it believes up
+	stream   connectionStream
+	listener string // whose connections it wants; "" for all
+	mask     readMask
+	known    map[string]bool // connections that it believes up
 }
 
 // send tells the client of all connections, then of events until the stream
@@ -58,6 +64,9 @@ type view struct {
 func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
 	now := time.Now()
 	for i := range all {
+		if !v.wants(&all[i]) {
+			continue
+		}
 		v.known[all[i].ID] = true
 		if err := v.put(rdmadv1.WatchConnectionsResponse_EXISTING, now, &all[i], ""); err != nil {
 			return err
@@ -77,13 +86,15 @@ func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
 	}
 }
 
+func (v *view) wants(c *dataplane.ConnInfo) bool { return v.listener == "" || v.listener == c.Listener }
+
 // event passes on what is news to the client. The list may have told it
 // already, and a change may be told of a connection before it comes up or
 // after it ended.
 func (v *view) event(e *dataplane.Event) error {
 	id := e.Conn.ID
 	switch {
-	case e.Type == dataplane.ConnUp && !v.known[id]:
+	case e.Type == dataplane.ConnUp && !v.known[id] && v.wants(&e.Conn):
 		v.known[id] = true
 		return v.put(rdmadv1.WatchConnectionsResponse_UP, e.Time, &e.Conn, "")
 	case e.Type == dataplane.ConnChanged && v.known[id]:
@@ -96,10 +107,12 @@ func (v *view) event(e *dataplane.Event) error {
 }
 
 func (v *view) put(t rdmadv1.WatchConnectionsResponse_Type, at time.Time, c *dataplane.ConnInfo, reason string) error {
+	m := connection(c)
+	v.mask.prune(m)
 	return v.stream.Send(&rdmadv1.WatchConnectionsResponse{
 		Type:       t,
 		Time:       timestamp(at),
-		Connection: connection(c),
+		Connection: m,
 		Reason:     reason,
 	})
 }

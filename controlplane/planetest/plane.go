@@ -131,7 +131,7 @@ func (p *Plane) Connections() []dataplane.ConnInfo {
 		out = append(out, c.ConnInfo)
 	}
 	slices.SortFunc(out, func(a, b dataplane.ConnInfo) int {
-		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+		return dataplane.CompareID(a.ID, b.ID)
 	})
 	return out
 }

@@ -36,7 +36,7 @@ func ParseScope(s string) (Scope, error) {
 	case kind == "connection" && validName(rest):
 		return Scope{Kind: Connection, Name: rest}, nil
 	case kind == "peer":
-		if prefix, ok := parsePrefix(rest); ok {
+		if prefix, ok := ParsePrefix(rest); ok {
 			return Scope{Kind: Peer, Prefix: prefix}, nil
 		}
 		return Scope{}, invalid("scope", "%q is not an address or CIDR, such as peer/192.0.2.0/24", rest)
@@ -51,7 +51,10 @@ func validName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '/' || r == 0x7f })
 }
 
-func parsePrefix(s string) (netip.Prefix, bool) {
+// ParsePrefix reads an address or CIDR; IPv4 mapped into IPv6 becomes IPv4.
+// ParsePrefix reads a CIDR or a plain address, masked, IPv4 never mapped into
+// IPv6.
+func ParsePrefix(s string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		a = a.Unmap()
 		return netip.PrefixFrom(a, a.BitLen()), true

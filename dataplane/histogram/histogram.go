@@ -70,6 +70,16 @@ func (h *Histogram) Snapshot(s *Snapshot) {
 	}
 }
 
+// Between makes s what was recorded between two snapshots of one histogram.
+func (s *Snapshot) Between(before, after *Snapshot) {
+	s.Count, s.Sum = 0, after.Sum-min(after.Sum, before.Sum)
+	for i := range after.counts {
+		n := after.counts[i] - min(after.counts[i], before.counts[i])
+		s.counts[i] = n
+		s.Count += n
+	}
+}
+
 // Quantile is the value below which the fraction q of the records lies, to
 // the bucket's width; 0 of an empty snapshot. q is clamped to 0..1.
 func (s *Snapshot) Quantile(q float64) uint64 {

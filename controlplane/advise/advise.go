@@ -1,0 +1,221 @@
+// Package advise works out from the sizes of past messages which thresholds
+// would have saved RDMA operations and registrations.
+//
+// It counts what is certain: a message that was longer than a limit and
+// travelled in chunks, and that would have fitted a higher one which the peer
+// can take. Sizes are known by powers of two; a bucket counts when all of it
+// fits. Nothing is advised that would have saved less than a hundredth of
+// the calls.
+package advise
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+)
+
+// Room is what an inline message takes beside its RPC message, in bytes: the
+// transport header with the chunks that a client offers when it can't know
+// that it won't need them.
+const Room = 256
+
+// worthwhile is the part of all calls that a change must save work for.
+const worthwhile = 0.01
+
+// Key is the setting that an Advice changes.
+type Key uint8
+
+// The settings that can be advised.
+const (
+	InlineSendMax Key = iota
+	InlineReceiveSize
+	DDPMinChunk
+)
+
+// Advice is a change that would have saved work.
+type Advice struct {
+	Key           Key
+	Value         uint32  // new value, in bytes
+	Messages      uint64  // that would have gone inline
+	Operations    uint64  // RDMA Reads and Writes saved
+	Registrations uint64  // of the peers' memory saved
+	Memory        uint64  // more of receive buffers, in bytes
+	AtOnce        bool    // no connection has to be made again
+	Connections   int     // that it concerns
+	Part          float64 // of all calls, 0..1
+}
+
+// Reason says why, in a sentence.
+func (a *Advice) Reason() string {
+	switch a.Key {
+	case InlineSendMax:
+		return fmt.Sprintf("%d replies (%.0f%% of calls) travelled by RDMA Write and would fit a Send of %d bytes, which their peers receive",
+			a.Messages, 100*a.Part, a.Value)
+	case InlineReceiveSize:
+		return fmt.Sprintf("%d calls (%.0f%%) were fetched by RDMA Read and would fit a Send of %d bytes, which their peers make",
+			a.Messages, 100*a.Part, a.Value)
+	}
+	return fmt.Sprintf("%d replies (%.0f%% of calls) fit a Send but were as large as ddp.min_chunk and went by RDMA Write",
+		a.Messages, 100*a.Part)
+}
+
+// For looks at connections and gives the changes worth making, the most
+// useful first.
+func For(conns []dataplane.ConnInfo) []Advice {
+	var calls uint64
+	for i := range conns {
+		calls += conns[i].Stats.Calls
+	}
+	var out []Advice
+	for _, find := range []func([]dataplane.ConnInfo) Advice{longReplies, longCalls, smallChunks} {
+		a := find(conns)
+		if a.Messages == 0 || float64(a.Messages) < worthwhile*float64(calls) {
+			continue
+		}
+		a.Part = float64(a.Messages) / float64(calls)
+		out = append(out, a)
+	}
+	slices.SortStableFunc(out, func(a, b Advice) int { return cmp.Compare(b.Operations, a.Operations) })
+	return out
+}
+
+// step is a limit that would let a bucket of sizes go inline.
+func step(bucket int) uint32 {
+	largest := uint32(1)<<bucket - 1
+	return (largest + Room + 1023) / 1024 * 1024
+}
+
+// steps are all limits worth trying: those of whole buckets.
+func steps(yield func(uint32) bool) {
+	for bucket := range rpcrdma.SizeBuckets {
+		if s := step(bucket); s >= conn.InlineMin && s <= conn.InlineMax && !yield(s) {
+			return
+		}
+	}
+}
+
+// newlyInline counts messages too large for limit before and small enough
+// for it after.
+func newlyInline(sizes *rpcrdma.SizeCounts, before, after uint32) (n uint64) {
+	for bucket, count := range sizes {
+		smallest := uint64(0)
+		if bucket > 0 {
+			smallest = 1 << (bucket - 1)
+		}
+		if smallest+minRoom > uint64(before) && step(bucket) <= after {
+			n += count
+		}
+	}
+	return n
+}
+
+// minRoom is the least that a transport header takes, in bytes.
+const minRoom = 28
+
+// choose tries a setting's values and keeps the smallest that gets nearly all
+// that the largest would.
+func choose(gain func(value uint32) uint64) (value uint32, messages uint64) {
+	var most uint64
+	for s := range steps {
+		most = max(most, gain(s))
+	}
+	if most == 0 {
+		return 0, 0
+	}
+	for s := range steps {
+		if n := gain(s); n*10 >= most*9 {
+			return s, n
+		}
+	}
+	return 0, 0
+}
+
+// longReplies finds replies that a larger inline.send_max would let go
+// inline. Their write or reply chunks cost an RDMA Write and the peer a
+// registration.
+func longReplies(conns []dataplane.ConnInfo) Advice {
+	a := Advice{Key: InlineSendMax, AtOnce: true}
+	gain := func(c *dataplane.ConnInfo, value uint32) uint64 {
+		n := newlyInline(&c.Sizes.Replies, c.InlineSend, min(value, c.PeerReceiveSize))
+		return min(n, c.Stats.RDMAWrites)
+	}
+	a.Value, a.Messages = choose(func(v uint32) (n uint64) {
+		for i := range conns {
+			n += gain(&conns[i], v)
+		}
+		return n
+	})
+	for i := range conns {
+		if c := &conns[i]; gain(c, a.Value) > 0 {
+			a.Connections++
+			// The peer registers for what it was told at connect: a limit
+			// within that saves the operation alone.
+			if min(a.Value, c.PeerReceiveSize) > c.PeerReceive {
+				a.AtOnce = false
+				a.Registrations += gain(c, a.Value)
+			}
+		}
+	}
+	a.Operations = a.Messages
+	return a
+}
+
+// longCalls finds calls that a larger inline.receive_size would let come
+// inline. Their read chunks cost an RDMA Read and the peer a registration.
+func longCalls(conns []dataplane.ConnInfo) Advice {
+	a := Advice{Key: InlineReceiveSize}
+	gain := func(c *dataplane.ConnInfo, value uint32) uint64 {
+		n := newlyInline(&c.Sizes.Calls, c.InlineReceive, min(value, c.PeerSendSize))
+		return min(n, c.Stats.RDMAReads)
+	}
+	a.Value, a.Messages = choose(func(v uint32) (n uint64) {
+		for i := range conns {
+			n += gain(&conns[i], v)
+		}
+		return n
+	})
+	for i := range conns {
+		c := &conns[i]
+		if c.Settings != nil && a.Value > c.Settings.InlineReceiveSize {
+			a.Memory += uint64(a.Value-c.Settings.InlineReceiveSize) * uint64(c.CreditsGranted)
+		}
+		if gain(c, a.Value) > 0 {
+			a.Connections++
+		}
+	}
+	a.Operations, a.Registrations = a.Messages, a.Messages
+	return a
+}
+
+// smallChunks finds replies that went by RDMA Write although they fit a
+// Send, because ddp.min_chunk said so. The peer had registered already.
+func smallChunks(conns []dataplane.ConnInfo) Advice {
+	a := Advice{Key: DDPMinChunk, AtOnce: true}
+	for i := range conns {
+		c := &conns[i]
+		if c.Settings == nil {
+			continue
+		}
+		var n uint64
+		for bucket, count := range c.Sizes.Replies {
+			smallest := uint32(0)
+			if bucket > 0 {
+				smallest = 1 << (bucket - 1)
+			}
+			if smallest >= c.Settings.DDPMinChunk+minRoom && step(bucket) <= c.InlineSend {
+				n += count
+			}
+		}
+		if n = min(n, c.Stats.RDMAWrites); n > 0 {
+			a.Connections++
+			a.Messages += n
+			a.Value = max(a.Value, c.InlineSend)
+		}
+	}
+	a.Operations = a.Messages
+	return a
+}

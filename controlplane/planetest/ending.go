@@ -1,0 +1,60 @@
+package planetest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// DrainConnection implements grpcapi.Plane. A connection whose State is
+// draining has calls that never finish: it is cut when ctx ends.
+func (p *Plane) DrainConnection(ctx context.Context, id string) error {
+	c, err := p.Connection(id)
+	if err != nil {
+		return err
+	}
+	if c.State == dataplane.StateDraining {
+		<-ctx.Done()
+		p.Disconnect(id, "drained by an operator; cut with calls in flight")
+		return &dataplane.CutError{What: "connection " + id, Count: 1, Err: context.Cause(ctx)}
+	}
+	p.Disconnect(id, "drained by an operator")
+	return nil
+}
+
+// CloseConnection implements grpcapi.Plane.
+func (p *Plane) CloseConnection(id string) error {
+	if _, err := p.Connection(id); err != nil {
+		return err
+	}
+	p.Disconnect(id, "closed by an operator")
+	return nil
+}
+
+// Stats implements grpcapi.Plane: the sums over the connections that are up.
+func (p *Plane) Stats() (out []*dataplane.ListenerStats) {
+	conns := p.Connections()
+	for _, l := range p.Listeners() {
+		s := &dataplane.ListenerStats{ListenerInfo: l}
+		for i := range conns {
+			if conns[i].Listener == l.Name {
+				s.Connections++
+				s.Totals.Add(&conns[i].Stats)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Count replaces what a connection has counted.
+func (p *Plane) Count(id string, count func(*dataplane.ConnInfo)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.conns[id]
+	if c == nil {
+		panic(fmt.Sprintf("planetest: there is no connection %s", id))
+	}
+	count(&c.ConnInfo)
+}

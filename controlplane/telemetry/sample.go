@@ -1,0 +1,87 @@
+package telemetry
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/histogram"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// Sample is what happened since the last one. A connection that came up
+// since counts from its start; those that ended count in their listeners.
+func (s *Sampler) Sample(now time.Time) Sample {
+	connsBefore, listenersBefore := s.conns, s.listeners
+	out := Sample{At: now, Seconds: now.Sub(s.at).Seconds()}
+	conns, listeners := s.look(now)
+	for i := range conns {
+		c := &conns[i]
+		before := connsBefore[c.ID]
+		out.Connections = append(out.Connections, Connection{
+			ID:         c.ID,
+			Rates:      rates(&before, &c.Stats, out.Seconds),
+			InProgress: c.InFlight,
+			Credits:    c.CreditsGranted,
+		})
+	}
+	slices.SortFunc(out.Connections, func(a, b Connection) int { return dataplane.CompareID(a.ID, b.ID) })
+	for _, l := range listeners {
+		one := listener(listenersBefore[l.Name], l, out.Seconds)
+		out.Total.add(&one.Rates)
+		out.Listeners = append(out.Listeners, one)
+	}
+	slices.SortFunc(out.Listeners, func(a, b Listener) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// listener compares two looks at a listener. One that was removed and added
+// again under its name counts from its start.
+func listener(before, now *dataplane.ListenerStats, seconds float64) Listener {
+	if before == nil || before.Since != now.Since {
+		before = &dataplane.ListenerStats{}
+	}
+	var served histogram.Snapshot
+	served.Between(&before.ServiceTime, &now.ServiceTime)
+	return Listener{
+		Name:        now.Name,
+		Rates:       rates(&before.Totals, &now.Totals, seconds),
+		Connections: now.Connections,
+		P50:         time.Duration(served.Quantile(0.5)),
+		P99:         time.Duration(served.Quantile(0.99)),
+	}
+}
+
+// rates divides what was counted by the time; 0 of no time.
+func rates(before, now *rpcrdma.Stats, seconds float64) Rates {
+	per := func(before, now uint64) float64 {
+		if now <= before || seconds <= 0 {
+			return 0
+		}
+		return float64(now-before) / seconds
+	}
+	return Rates{
+		Calls:               per(before.Calls, now.Calls),
+		Replies:             per(before.Replies, now.Replies),
+		BytesReceived:       per(before.BytesReceived, now.BytesReceived),
+		BytesSent:           per(before.BytesSent, now.BytesSent),
+		Sends:               per(before.Sends, now.Sends),
+		RDMAReads:           per(before.RDMAReads, now.RDMAReads),
+		RDMAWrites:          per(before.RDMAWrites, now.RDMAWrites),
+		SendsWithInvalidate: per(before.SendsWithInvalidate, now.SendsWithInvalidate),
+		Errors:              per(before.Errors, now.Errors),
+	}
+}
+
+func (r *Rates) add(o *Rates) {
+	r.Calls += o.Calls
+	r.Replies += o.Replies
+	r.BytesReceived += o.BytesReceived
+	r.BytesSent += o.BytesSent
+	r.Sends += o.Sends
+	r.RDMAReads += o.RDMAReads
+	r.RDMAWrites += o.RDMAWrites
+	r.SendsWithInvalidate += o.SendsWithInvalidate
+	r.Errors += o.Errors
+}
