@@ -35,6 +35,19 @@ const (
 	// Report tells a responder's caller, for the log, that a message of the
 	// peer was refused or dropped because of Err.
 	Report
+	// Expose asks a responder's caller to let the peer read the chunks of
+	// Call.Exposure, then to give Exposed or, without memory, NotExposed.
+	Expose
+	// Unexpose asks a responder's caller to invalidate the memory of Exposure,
+	// then to give Unexposed.
+	Unexpose
+	// FetchReply asks a requester's caller to get memory for each of
+	// Reading.Reads.Chunks, post the RDMA Reads in Reading.Fetches into it,
+	// then give ReplyFetched.
+	FetchReply
+	// SendDone asks a requester's caller to send the header that Done gives
+	// for XID.
+	SendDone
 	// Disconnect asks to end the connection in order, after everything before.
 	Disconnect
 	// Fail asks to end the connection because of Err.
@@ -45,9 +58,13 @@ const (
 type Action struct {
 	Kind Kind
 	Recv uint32 // Repost, FreeReceive: as given with the message
+	XID  uint32 // SendDone
 	N    int    // PostReceives
 	Call *Call
 	Out  *Outgoing
 	Body []byte
 	Err  error
+
+	Exposure *Exposure
+	Reading  *Reading
 }

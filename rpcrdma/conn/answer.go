@@ -37,24 +37,30 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 		delete(r.sent, h.XID)
 		r.Counters.Stray++
 		r.spend.Answer(h.Credits)
+		if err == nil && len(h.Reads) > 0 && r.reads() {
+			acts = r.owe(h.XID, acts)
+		}
 		return r.wake(r.giveBack(recv, acts))
 	}
 	if inv.Did && !o.revoke(inv.RKey) {
 		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
 	}
 	delete(r.sent, h.XID)
-	r.spend.Answer(h.Credits)
+	r.answered(o, h.Credits)
 	if err != nil {
 		o.Err = ErrBadReply
 	} else {
 		acts = r.take(o, msg[n:], acts)
 	}
-	if o.Err != nil {
+	acts = r.giveBack(recv, acts)
+	switch {
+	case o.state == outReading:
+		return r.wake(acts)
+	case o.Err != nil:
 		r.Counters.Errors++
-	} else {
+	default:
 		r.Counters.Replies++
 	}
-	acts = r.giveBack(recv, acts)
 	return r.wake(r.finish(o, acts))
 }
 
@@ -91,10 +97,16 @@ func (o *Outgoing) revoke(rkey uint32) bool {
 // the peer wrote is looked at before the windows are revoked.
 func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
 	h := &r.header
+	if len(h.Reads) > 0 {
+		return r.takeReads(o, body, acts)
+	}
 	switch h.Proc {
 	case rpcrdma1.Error:
 		o.Err = &PeerError{Code: h.Err, Low: h.Low, High: h.High}
-	case rpcrdma1.Msg:
+	case rpcrdma1.Msg, rpcrdma1.MsgP:
+		if o.Err = r.takePadding(o); o.Err != nil {
+			return acts
+		}
 		x, mtype, ok := oncrpc.MessageType(body)
 		written, err := r.returned(o)
 		if !ok || x != o.XID || mtype != oncrpc.MsgReply || err != nil || written != 0 {
@@ -115,11 +127,11 @@ func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
 	return acts
 }
 
-// returned checks the chunk lists of a reply: those of the call, with the
+// returned checks the write list and the reply chunk of a reply: those of the call, with the
 // lengths that the peer wrote. It gives the bytes in the reply chunk.
 func (r *Requester) returned(o *Outgoing) (reply int, err error) {
 	h, sent := &r.header, &o.Header
-	if len(h.Reads) != 0 || len(h.Writes) != len(sent.Writes) || (h.HasReply && !sent.HasReply) {
+	if len(h.Writes) != len(sent.Writes) || (h.HasReply && !sent.HasReply) {
 		return 0, ErrBadReply
 	}
 	k := 0

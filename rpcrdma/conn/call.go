@@ -23,6 +23,9 @@ type Call struct {
 	Reads chunk.ReadList
 	// Fetches are the RDMA Reads that fill it.
 	Fetches []chunk.Read
+	// Exposure is what the peer reads of the reply; nil if nothing. It is
+	// valid until Exposed.
+	Exposure *Exposure
 	// Answer is what Send posts.
 	Answer Answer
 
@@ -34,6 +37,7 @@ type Call struct {
 	onlyRKey  bool
 	writes    []chunk.Write
 	pieces    []chunk.Piece
+	padded    []chunk.Piece
 	itemPiece [1]chunk.Piece
 }
 

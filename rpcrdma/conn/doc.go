@@ -44,6 +44,9 @@ var (
 	ErrChunkInHeader = errors.New("conn: read chunk inside of the RPC header")
 	// ErrReplyTooLong means that the peer offered too little for the reply.
 	ErrReplyTooLong = errors.New("conn: reply longer than inline and chunks allow")
+	// ErrExposures means that too many replies are exposed that the peer does
+	// not acknowledge.
+	ErrExposures = errors.New("conn: too many replies for the peer to read")
 	// ErrNoMemory means that we had no memory for the call's chunks.
 	ErrNoMemory = errors.New("conn: no memory for the call's chunks")
 )

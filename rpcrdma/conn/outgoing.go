@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -46,6 +47,7 @@ const (
 	outWaiting          // for a credit
 	outReady            // has a credit, not sent
 	outSent
+	outReading // answered, its reply is being read
 	outFencing // answered or given up; windows being invalidated
 )
 
@@ -74,16 +76,26 @@ type Outgoing struct {
 	// when the message itself is read by the peer.
 	Header rpcrdma1.Header
 	Inline []chunk.Piece
+	// Pad is the padding of the call message, set by Plan: before items, as
+	// the pieces have it. Its alignment is 0 when there is none.
+	Pad oncrpc.Padding
 
 	// Err is the outcome, valid from Complete on. When nil, the reply came:
 	// inline (Take) when Long is 0, else Long bytes of it in the WriteReply
 	// window; Written[i] is the number of bytes in the window of result i, 0
 	// when the result is in the stream.
-	Err     error
+	Err error
+	// Padding is the padding of a reply that came inline.
 	Long    int
 	Written []int
+	Padding oncrpc.Padding
+	// Read, when not nil, is the reply in place of the above: the peer had us
+	// read it.
+	Read *Reading
 	// Sent says that the call went out; a peer may have acted on it.
 	Sent bool
+
+	donesBefore uint32 // DONEs that went out before it
 
 	state   outState
 	credits uint32 // to ask for
@@ -93,7 +105,8 @@ type Outgoing struct {
 // reset forgets the last use and keeps the storage.
 func (o *Outgoing) reset() {
 	o.Windows, o.Inline, o.pieces = o.Windows[:0], nil, o.pieces[:0]
-	o.Err, o.Long, o.Written, o.Sent = nil, 0, o.Written[:0], false
+	o.Err, o.Long, o.Written, o.Read, o.Sent = nil, 0, o.Written[:0], nil, false
+	o.Pad, o.Padding = oncrpc.Padding{}, oncrpc.Padding{}
 	h := &o.Header
 	o.Header = rpcrdma1.Header{Reads: h.Reads[:0], Writes: h.Writes[:0], Reply: h.Reply[:0]}
 }

@@ -33,6 +33,10 @@ func (r *Requester) Plan(o *Outgoing) error {
 	o.reset()
 	size := emptyHeaderSize + r.planReply(o)
 	r.planCall(o, size)
+	if r.peer.unreadable() && o.reads() {
+		return ErrNoReads
+	}
+	r.pad(o, size)
 	return nil
 }
 
@@ -93,7 +97,7 @@ func (r *Requester) planCall(o *Outgoing, size int) {
 	room := int(r.SendLimit()) - size
 	if largest >= 0 && o.Items[largest].Len > 0 {
 		n := o.Items[largest].Len
-		if n >= int(r.settings.DDPMinChunk) || chunk.PiecesLength(o.StreamLen, o.Items) > room {
+		if (n >= int(r.settings.DDPMinChunk) && !r.peer.unreadable()) || chunk.PiecesLength(o.StreamLen, o.Items) > room {
 			o.Items[largest].Chunked = true
 			more := r.offer(o, ReadItem, largest, n)
 			room -= (1 + more) * readEntrySize
@@ -112,13 +116,16 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 	if o.state != outReady {
 		return acts, false
 	}
-	if o.size() > int(r.SendLimit()) {
+	if o.size() > int(r.SendLimit()) || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrReplan
 		return acts, false
 	}
-	o.state, o.Sent = outSent, true
+	o.state, o.Sent, o.donesBefore = outSent, true, r.donesSent
 	o.credits = r.spend.Max()
+	if o.Pad.Align != 0 {
+		r.padding.sent++
+	}
 	r.Counters.Calls++
 	return acts, true
 }
@@ -140,7 +147,24 @@ func (o *Outgoing) size() int {
 			n += replyEntrySize
 		}
 	}
-	return n + chunk.PiecesLength(o.StreamLen, o.Items)
+	if o.Pad.Align != 0 {
+		n += padHeaderSize
+	}
+	return n + o.MessageLength()
+}
+
+// MessageLength is the number of bytes of the call message as it goes out,
+// padding included.
+func (o *Outgoing) MessageLength() int { return piecesLength(o.pieces) }
+
+// reads says whether the peer is to read memory of ours.
+func (o *Outgoing) reads() bool {
+	for i := range o.Windows {
+		if !o.Windows[i].Use.Writes() {
+			return true
+		}
+	}
+	return false
 }
 
 // Build builds what goes out, Header and Inline, from the windows' keys and
@@ -149,6 +173,9 @@ func (o *Outgoing) Build() {
 	h := &o.Header
 	h.XID, h.Version, h.Credits, h.Proc = o.XID, rpcrdma1.Version, o.credits, rpcrdma1.Msg
 	o.Inline = o.pieces
+	if o.Pad.Align != 0 {
+		h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, o.Pad.Align, o.Pad.Thresh
+	}
 	for i := range o.Windows { // planned last; goes first
 		if w := &o.Windows[i]; w.Use == ReadCall {
 			h.Proc, o.Inline = rpcrdma1.NoMsg, nil

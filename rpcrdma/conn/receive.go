@@ -20,6 +20,10 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 		return r.fail(ErrBacklog, acts)
 	}
 	n, err := c.header.Decode(msg)
+	if e := r.acknowledges(&c.header, err); e != nil {
+		r.free = append(r.free, c)
+		return r.done(e, recv, acts)
+	}
 	if why := r.ignorable(c, err, msg[n:]); why != nil {
 		r.free = append(r.free, c)
 		r.grants.Repost()
@@ -57,13 +61,13 @@ func (r *Responder) ignorable(c *Call, err error, body []byte) error {
 		return err
 	}
 	// The error type's number is the same in all versions, and an error is
-	// never answered. DONE acknowledges nothing while replies carry no read
-	// chunks (RFC 8166 §4.4: ignored).
+	// never answered. A DONE that comes here
+	// acknowledges nothing (RFC 8166 §4.4: ignored).
 	if p := c.header.Proc; p == rpcrdma1.Error || (p == rpcrdma1.Done && err == nil) {
 		r.Counters.Ignored++
 		return ErrUncalled
 	}
-	if err == nil && c.header.Proc == rpcrdma1.Msg {
+	if err == nil && (c.header.Proc == rpcrdma1.Msg || (c.header.Proc == rpcrdma1.MsgP && r.padding.takes)) {
 		if _, mtype, ok := oncrpc.MessageType(body); ok && mtype == oncrpc.MsgReply {
 			r.Counters.Ignored++
 			return ErrUncalled
@@ -98,8 +102,15 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 // against lists, segments against limits.
 func (r *Responder) checkShape(c *Call, body []byte) error {
 	h := &c.header
-	if h.Proc != rpcrdma1.Msg && h.Proc != rpcrdma1.NoMsg {
-		return ErrDisabled // MSGP
+	c.RPC.Args.Padding = oncrpc.Padding{}
+	if h.Proc == rpcrdma1.MsgP {
+		var err error
+		if c.RPC.Args.Padding, err = r.padding.check(h); err != nil {
+			return err
+		}
+	}
+	if len(h.Reads) > 0 && r.peer.unreadable() {
+		return ErrNoReads
 	}
 	if err := c.Reads.Parse(h.Reads, readLimits); err != nil {
 		return err
@@ -153,7 +164,9 @@ func (r *Responder) NoMemory(c *Call, acts []Action) []Action {
 // deliver decodes the RPC header and hands the call over. Items that would
 // lie within the header can't be.
 func (r *Responder) deliver(c *Call, msg []byte, items [][]byte, acts []Action) []Action {
-	n, err := oncrpc.DecodeCall(msg, &c.RPC)
+	pad := &c.RPC.Args.Padding
+	n, err := oncrpc.DecodePaddedCall(msg, pad, &c.RPC)
+	pad.Base += uint32(n)
 	if err != nil && !errors.As(err, &c.Denied) {
 		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
 	}

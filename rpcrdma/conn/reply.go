@@ -13,18 +13,10 @@ func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Act
 	h.Proc, h.Reads = rpcrdma1.Msg, h.Reads[:0]
 	long, ok := r.shape(h, streamLen, items)
 	if !ok {
-		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
+		return r.replyByRead(c, streamLen, items, acts)
 	}
 	c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
-	c.writes = c.writes[:0]
-	for i := range h.Writes {
-		if i >= len(items) || !items[i].Chunked {
-			chunk.Unused(h.Writes[i])
-			continue
-		}
-		c.itemPiece[0] = chunk.Piece{From: chunk.Source(i), Len: items[i].Len}
-		c.writes, _ = chunk.Fill(c.writes, h.Writes[i], c.itemPiece[:], r.cfg.MaxTransfer)
-	}
+	r.fillWrites(c, items)
 	inline := c.pieces
 	if long {
 		h.Proc, inline = rpcrdma1.NoMsg, nil
@@ -32,8 +24,27 @@ func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Act
 	} else {
 		chunk.Unused(h.Reply)
 	}
+	return r.conclude(c, inline, acts)
+}
+
+// fillWrites plans the RDMA Writes of the items that go into write chunks.
+func (r *Responder) fillWrites(c *Call, items []chunk.Item) {
+	c.writes = c.writes[:0]
+	for i, w := range c.header.Writes {
+		if i >= len(items) || !items[i].Chunked {
+			chunk.Unused(w)
+			continue
+		}
+		c.itemPiece[0] = chunk.Piece{From: chunk.Source(i), Len: items[i].Len}
+		c.writes, _ = chunk.Fill(c.writes, w, c.itemPiece[:], r.cfg.MaxTransfer)
+	}
+}
+
+// conclude answers with a reply whose header and writes are ready.
+func (r *Responder) conclude(c *Call, inline []chunk.Piece, acts []Action) []Action {
+	h := &c.header
 	c.Answer = Answer{
-		Header: h, Writes: c.writes, Inline: inline,
+		Header: h, Writes: c.writes, Inline: r.pad(c, h, inline),
 		Invalidate: c.onlyRKey && r.Invalidates(), RKey: c.rkey,
 	}
 	if c.Answer.Invalidate {

@@ -47,7 +47,11 @@ type RequesterConfig struct {
 	// MaxSegment is the most bytes of one segment of a chunk; at least
 	// MinSegment, so that headers stay short.
 	MaxSegment int
-	Settings   *Settings
+	// Reads says that the connection lets us do RDMA Reads, none longer than
+	// MaxTransfer.
+	Reads       bool
+	MaxTransfer uint32
+	Settings    *Settings
 }
 
 // RequesterCounters count what a requester saw. They only grow.
@@ -56,6 +60,7 @@ type RequesterCounters struct {
 	Errors         uint64 // error headers and bad replies
 	Dropped        uint64 // messages too short, or of another version
 	Stray          uint64 // replies to no call in flight: late, duplicate or made up
+	Dones          uint64 // DONEs sent
 }
 
 // Requester makes calls on one connection.
@@ -70,8 +75,14 @@ type Requester struct {
 	sent    map[uint32]*Outgoing // nil value: given up, its answer outstanding
 	fencing []*Outgoing          // in no order
 	waiting []*Outgoing          // oldest first
-	header  rpcrdma1.Header      // of the message being received
-	lost    error
+	// Replies being read, in no order. donesSent and donesArrived number DONEs.
+	readings                []*Reading
+	donesSent, donesArrived uint32
+	header                  rpcrdma1.Header // of the message being received
+	lost                    error
+
+	padding padding
+	peer    configured
 
 	Counters RequesterCounters
 }
@@ -81,6 +92,7 @@ type Requester struct {
 func NewRequester(cfg RequesterConfig) *Requester {
 	cfg.MaxSegment = max(cfg.MaxSegment, MinSegment)
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
+	r.padding.set(&r.settings)
 	r.spend.Start(r.credits())
 	return r
 }
@@ -119,6 +131,7 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 // SetSettings is the event that the settings changed.
 func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
+	r.padding.set(s)
 	r.spend.SetMax(r.credits())
 	return r.wake(r.wantReceives(acts))
 }
@@ -128,7 +141,9 @@ func (r *Requester) SendLimit() uint32 { return min(r.settings.InlineSendMax, r.
 
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
-func (r *Requester) PeerReceive() uint32 { return min(r.cfg.ToldSend, r.peerReceive) }
+func (r *Requester) PeerReceive() uint32 {
+	return r.peer.receive(min(r.cfg.ToldSend, r.peerReceive))
+}
 
 // ReplyLimit is the most bytes of one Send of the peer.
 func (r *Requester) ReplyLimit() uint32 { return min(r.cfg.Receive, r.peerSend) }
@@ -206,6 +221,8 @@ func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 		r.spend.Return()
 	case outSent:
 		r.sent[o.XID] = nil
+	case outReading:
+		r.leave(o)
 	default:
 		return acts // it completes anyhow
 	}
@@ -217,7 +234,7 @@ func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 // finish invalidates what o still exposes, then completes it.
 func (r *Requester) finish(o *Outgoing, acts []Action) []Action {
 	for i := range o.Windows {
-		if !o.Windows[i].Revoked && o.state == outSent {
+		if !o.Windows[i].Revoked && (o.state == outSent || o.state == outReading) {
 			o.state = outFencing
 			r.fencing = append(r.fencing, o)
 			return append(acts, Action{Kind: Fence, Out: o})
@@ -271,5 +288,12 @@ func (r *Requester) Lost(err error, acts []Action) []Action {
 		}
 	}
 	clear(r.sent)
+	for _, rd := range r.readings {
+		if o := rd.out; o != nil {
+			o.Err, o.state, o.Read = err, outIdle, nil
+			acts = append(acts, Action{Kind: Complete, Out: o})
+		}
+	}
+	r.readings = nil
 	return acts
 }

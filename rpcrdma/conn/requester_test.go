@@ -22,6 +22,7 @@ func TestRequesterTranscripts(t *testing.T) {
 //	fenced NAME
 //	cancel NAME
 //	launch NAME                a call whose Ready was seen
+//	fetched NAME               all RDMA Reads of its reply, also of one given up
 //	lost REASON
 //	set send= min= credits=
 //
@@ -34,6 +35,7 @@ type requesterPlayer struct {
 	names    map[*Outgoing]string
 	key      uint32
 	recv     uint32
+	readings map[string]*Reading
 }
 
 func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []string {
@@ -43,9 +45,10 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 	case "start":
 		p.settings = DefaultSettings()
 		p.calls, p.names = make(map[string]*Outgoing), make(map[*Outgoing]string)
+		p.readings = make(map[string]*Reading)
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
-			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
+			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), Reads: option(t, o, "ord", 1) > 0, MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
 		})
 		acts := p.r.Start(nil)
 		p.r.Connected(uint32(option(t, o, "peer", 4096)), uint32(option(t, o, "makes", 4096)))
@@ -62,6 +65,8 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		return p.show(p.r.Receive(p.recv-1, append(h.Append(nil), rpcCall(t, o, h.XID)...), inv, nil))
 	case "fenced":
 		return p.show(p.r.Fenced(p.calls[args[0]], nil))
+	case "fetched":
+		return p.show(p.r.ReplyFetched(p.readings[args[0]], nil))
 	case "cancel":
 		return p.show(p.r.Cancel(p.calls[args[0]], nil))
 	case "launch":
@@ -82,6 +87,7 @@ func (p *requesterPlayer) set(t *testing.T, o map[string][]string) {
 	s.InlineSendMax = uint32(option(t, o, "send", int(s.InlineSendMax)))
 	s.DDPMinChunk = uint32(option(t, o, "min", int(s.DDPMinChunk)))
 	s.CreditsMax = uint32(option(t, o, "credits", int(s.CreditsMax)))
+	setReadReplies(t, s, o)
 }
 
 func (p *requesterPlayer) call(t *testing.T, name string, opts map[string][]string) []string {
@@ -156,6 +162,13 @@ func (p *requesterPlayer) show(acts []Action) (lines []string) {
 				}
 			}
 			lines = append(lines, s)
+		case FetchReply:
+			name := p.names[a.Reading.out]
+			p.readings[name] = a.Reading
+			lines = append(lines, readingText(name, a.Reading)...)
+		case SendDone:
+			h := p.r.Done(a.XID)
+			lines = append(lines, "send "+formatHeader(&h))
 		case Complete:
 			lines = append(lines, p.outcome(a.Out))
 		case Fail:
@@ -170,6 +183,8 @@ func (p *requesterPlayer) outcome(o *Outgoing) string {
 	switch {
 	case o.Err != nil:
 		return fmt.Sprintf("%s: %v", s, o.Err)
+	case o.Read != nil:
+		s += ", reply read"
 	case o.Long > 0:
 		s += fmt.Sprintf(", reply of %d bytes in its chunk", o.Long)
 	}

@@ -13,6 +13,9 @@ type ResponderConfig struct {
 	// ToldSend is the most that the peer was told that we send. Its receives
 	// may be no larger, and its calls offer no reply chunk for what fits.
 	ToldSend uint32
+	// PeerSaid says that the peer told PeerReceive at connect; else it is the
+	// default, and Configured may raise it.
+	PeerSaid bool
 	// PeerInvalidates says that both sides agreed at connect that replies may
 	// invalidate the peer's STags.
 	PeerInvalidates bool
@@ -30,6 +33,7 @@ type ResponderCounters struct {
 	Dropped             uint64 // messages too short to answer
 	Ignored             uint64 // DONE, ERROR and replies to calls that we never made
 	Duplicates          uint64 // calls whose XID is in progress
+	Reclaimed           uint64 // replies that the peer did not acknowledge in time
 	SendsWithInvalidate uint64
 }
 
@@ -47,6 +51,11 @@ type Responder struct {
 	free  []*Call
 	xids  []uint32 // of calls in progress, in no order
 
+	exposures exposures
+
+	padding padding
+	peer    configured
+
 	Counters ResponderCounters
 }
 
@@ -60,6 +69,7 @@ const backlogSpare = 32
 // what to post.
 func NewResponder(cfg ResponderConfig) *Responder {
 	r := &Responder{cfg: cfg, settings: *cfg.Settings}
+	r.padding.set(&r.settings)
 	r.grants.Start(r.policy())
 	return r
 }
@@ -75,6 +85,7 @@ func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 // next event on.
 func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
+	r.padding.set(s)
 	if !r.started {
 		r.grants.SetTarget(min(r.policy(), credit.Initial))
 	} else {
@@ -85,7 +96,7 @@ func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 
 // policy is the grant that the settings want now.
 func (r *Responder) policy() int {
-	most := min(int(r.settings.CreditsMax), r.cfg.MaxReceives-credit.Slack, CreditsLimit)
+	most := min(int(r.settings.CreditsMax), r.cfg.MaxReceives-credit.Slack-r.grants.Dones(), CreditsLimit)
 	if r.settings.CreditsPolicy == CreditsAdaptive {
 		return r.adaptive.Grant(int(r.settings.CreditsMin), most)
 	}
@@ -107,7 +118,9 @@ func (r *Responder) SendLimit() uint32 {
 
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
-func (r *Responder) PeerReceive() uint32 { return min(r.cfg.ToldSend, r.cfg.PeerReceive) }
+func (r *Responder) PeerReceive() uint32 {
+	return r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
+}
 
 // Invalidates says whether replies may invalidate the peer's STags now.
 func (r *Responder) Invalidates() bool {
@@ -122,7 +135,8 @@ func (r *Responder) Granted() uint32 { return r.grants.Told() }
 func (r *Responder) Short() bool { return r.grants.Posted() < r.grants.Limit()+credit.Slack }
 
 // Drain is the event that the connection is to end once the calls in progress
-// are answered. Calls that come later are dropped: their sender makes them
+// are answered and what the peer reads of the answers was acknowledged or
+// reclaimed. Calls that come later are dropped: their sender makes them
 // again on its next connection.
 func (r *Responder) Drain(acts []Action) []Action {
 	r.draining = true
@@ -130,7 +144,7 @@ func (r *Responder) Drain(acts []Action) []Action {
 }
 
 func (r *Responder) drained(acts []Action) []Action {
-	if r.draining && !r.dead && r.grants.Held() == 0 {
+	if r.draining && !r.dead && r.grants.Held() == 0 && r.exposures.live == 0 {
 		r.dead = true
 		acts = append(acts, Action{Kind: Disconnect})
 	}
@@ -162,7 +176,7 @@ func (r *Responder) Sent(c *Call) {
 	c.RPC.Args.Stream = nil
 	clear(c.RPC.Args.Items)
 	c.RPC.Cred.Body, c.RPC.Verf.Body = nil, nil
-	c.stream, c.Denied = nil, nil
+	c.stream, c.Denied, c.Exposure = nil, nil, nil
 	r.free = append(r.free, c)
 }
 

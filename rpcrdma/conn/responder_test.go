@@ -26,12 +26,16 @@ func TestResponderTranscripts(t *testing.T) {
 //	set send= min= inv= credits= least= policy=
 //	short N                                receives that are not to be had next
 //	drain
+//	exposed XID                            keys 1000, 1010, … for its chunks
+//	noexposure XID
+//	reclaim INDEX, unexposed INDEX         of exposures
 type responderPlayer struct {
 	r        *Responder
 	settings Settings
 	recv     uint32
 	calls    map[uint32]*Call
 	short    int
+	key      uint32 // of the last chunk exposed
 }
 
 func (p *responderPlayer) play(t *testing.T, verb string, args []string) []string {
@@ -83,6 +87,15 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 		return nil
 	case "drain":
 		return p.show(p.r.Drain(nil))
+	case "exposed":
+		return p.exposed(p.calls[uint32(number(t, args[0]))])
+	case "noexposure":
+		return p.show(p.r.NotExposed(p.calls[uint32(number(t, args[0]))], nil))
+	case "reclaim":
+		return p.show(p.r.Reclaim(p.r.exposures.all[number(t, args[0])], nil))
+	case "unexposed":
+		p.r.Unexposed(p.r.exposures.all[number(t, args[0])])
+		return nil
 	}
 	t.Fatalf("transcript: %s", verb)
 	return nil
@@ -102,6 +115,7 @@ func (p *responderPlayer) set(t *testing.T, o map[string][]string) {
 	s.CreditsMin = uint32(option(t, o, "least", int(s.CreditsMin)))
 	s.CreditsPolicy = CreditsPolicy(option(t, o, "policy", int(s.CreditsPolicy)))
 	s.RemoteInvalidationUse = option(t, o, "inv", 1) == 1
+	setReadReplies(t, s, o)
 }
 
 // rpcCall makes the RPC message of: call= args= rpcvers=, answer= or body=.
@@ -165,6 +179,11 @@ func (p *responderPlayer) show(acts []Action) (lines []string) {
 			lines = append(lines, sendText(a.Call)...)
 		case Report:
 			lines = append(lines, fmt.Sprintf("report: %v", a.Err))
+		case Expose:
+			p.calls[a.Call.XID] = a.Call
+			lines = append(lines, exposeText(a.Call)...)
+		case Unexpose:
+			lines = append(lines, fmt.Sprintf("unexpose %d", a.Exposure.Index))
 		case Disconnect:
 			lines = append(lines, "disconnect")
 		case Fail:

@@ -2,16 +2,18 @@ package credit
 
 // Grants is the responder's side of one direction. The invariant is
 //
-//	posted + held >= limit + Slack
+//	posted + held >= limit + Slack + dones
 //
-// where held calls have a receive each that comes free with their answer, and
-// limit bounds the calls that the peer may have sent and not seen answered.
+// where held calls have a receive each that comes free with their answer, limit
+// bounds the calls that the peer may have sent and not seen answered, and dones
+// are the DONEs that it may send besides (Reserve).
 type Grants struct {
 	target int // what policy wants to grant
 	limit  int // what the peer may count on
 	posted int // receives posted
 	asked  int // receives asked for by Want and not confirmed yet
 	held   int // calls received and not answered
+	dones  int // DONEs that may come
 	told   uint32
 }
 
@@ -47,7 +49,7 @@ func (g *Grants) Posted() int { return g.posted }
 // Want says how many more receives are to be posted, and counts on it that
 // Confirm will say how many were.
 func (g *Grants) Want() int {
-	n := max(g.limit, g.target) + Slack - g.held - g.posted - g.asked
+	n := max(g.limit, g.target) + Slack + g.dones - g.held - g.posted - g.asked
 	if n <= 0 {
 		return 0
 	}
@@ -92,14 +94,14 @@ func (g *Grants) Drop() {
 // lower grant, and those it has not seen are answered already.
 func (g *Grants) Answer() (grant uint32, repost bool) {
 	g.held--
-	can := g.posted + 1 + g.held - Slack // with this call's receive
+	can := g.posted + 1 + g.held - Slack - g.dones // with this call's receive
 	n := max(min(g.target, can), 1)
 	if n >= g.limit {
 		g.limit = n
 	} else {
 		g.limit--
 	}
-	if repost = g.posted+g.held < max(g.limit, g.target)+Slack; repost {
+	if repost = g.posted+g.held < max(g.limit, g.target)+Slack+g.dones; repost {
 		g.posted++
 	}
 	g.told = uint32(n)

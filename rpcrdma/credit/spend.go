@@ -7,6 +7,7 @@ package credit
 type Spend struct {
 	granted  uint32
 	inflight uint32
+	dones    uint32 // DONEs that are due, or not known to have arrived
 	max      uint32
 	posted   uint32 // receives posted
 	asked    uint32 // receives asked for by Want and not confirmed yet
@@ -40,8 +41,12 @@ func (s *Spend) Limit() uint32 {
 	return n
 }
 
-// Can says whether another call may be sent.
-func (s *Spend) Can() bool { return s.inflight < s.Limit() }
+// Can says whether another call may be sent. DONEs count like calls, but never
+// keep the only call back (see Owe).
+func (s *Spend) Can() bool {
+	n := s.Limit()
+	return s.inflight+s.dones < n || (s.inflight == 0 && n > 0)
+}
 
 // Want says how many more receives are to be posted to make use of the grant,
 // and counts on it that Confirm will say how many were.

@@ -1,0 +1,60 @@
+package conn
+
+import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+
+// acknowledges gives the exposure whose DONE a message is; nil if it is
+// another message, or a DONE that acknowledges nothing: of an unknown XID, a
+// second one, or one for a reply that was not sent yet.
+func (r *Responder) acknowledges(h *rpcrdma1.Header, err error) *Exposure {
+	if err != nil || h.Proc != rpcrdma1.Done {
+		return nil
+	}
+	if e := r.exposures.find(h.XID); e != nil && e.state != exposureBinding && !e.acked {
+		return e
+	}
+	return nil
+}
+
+// done takes a DONE (RFC 5666 §3.8): what it acknowledges is not read any
+// more.
+func (r *Responder) done(e *Exposure, recv uint32, acts []Action) []Action {
+	e.acked = true
+	kind := FreeReceive
+	if r.grants.Done() {
+		kind = Repost
+	}
+	acts = append(acts, Action{Kind: kind, Recv: recv})
+	switch e.state {
+	case exposureLive:
+		r.exposures.live--
+		acts = r.unexpose(e, acts)
+	case exposureReclaimed:
+		e.state = exposureIdle
+	}
+	return r.drained(acts)
+}
+
+// owe has a DONE sent for the reply to xid, now or, with a reading, when that
+// is over. Until it is known to have arrived it takes the call's credit.
+func (r *Requester) owe(xid uint32, acts []Action) []Action {
+	r.spend.Owe()
+	return append(acts, Action{Kind: SendDone, XID: xid})
+}
+
+// Done is the event that the DONE of a SendDone action goes out; it gives its
+// header.
+func (r *Requester) Done(xid uint32) rpcrdma1.Header {
+	r.donesSent++
+	r.Counters.Dones++
+	return rpcrdma1.Header{XID: xid, Version: rpcrdma1.Version, Credits: r.spend.Max(), Proc: rpcrdma1.Done}
+}
+
+// answered takes the credits of a call's answer. It also shows that the DONEs
+// that went out before the call have arrived: messages stay in order.
+func (r *Requester) answered(o *Outgoing, credits uint32) {
+	r.spend.Answer(credits)
+	if n := o.donesBefore - r.donesArrived; int32(n) > 0 {
+		r.spend.DonesArrived(n)
+		r.donesArrived = o.donesBefore
+	}
+}

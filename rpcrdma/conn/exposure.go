@@ -1,0 +1,228 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Bounds of what a responder exposes on one connection.
+const (
+	// MaxExposures is the most replies that are exposed, or reclaimed and not
+	// acknowledged. Each has a receive posted for its DONE.
+	MaxExposures = 16
+	// MaxExposedBytes is the most bytes of replies exposed.
+	MaxExposedBytes = 4 * MaxMessage
+)
+
+// Exposure is a reply that the peer reads from our memory (RFC 5666 §3.8). The
+// caller owns its memory from Expose to Unexposed, or to the connection's end.
+type Exposure struct {
+	// Index tells exposures apart; below MaxExposures, and used again.
+	Index int
+	// Chunks are the read chunks, of one segment each.
+	Chunks []ExposedChunk
+	// Bytes in all chunks.
+	Bytes int
+
+	xid    uint32
+	state  exposureState
+	acked  bool // no DONE will come
+	pieces []chunk.Piece
+}
+
+// ExposedChunk is a read chunk of a reply.
+type ExposedChunk struct {
+	Position uint32        // in the XDR stream of the reply; 0: the reply itself
+	Pieces   []chunk.Piece // of the reply's stream and items, and padding
+	Length   int           // bytes
+	// RKey and Addr are the caller's to set between Expose and Exposed.
+	RKey uint32
+	Addr uint64
+}
+
+// exposureState is how far an exposure is.
+type exposureState uint8
+
+const (
+	exposureIdle      exposureState = iota
+	exposureBinding                 // the peer does not know of it
+	exposureLive                    // the reply has been sent
+	exposureFencing                 // memory being invalidated
+	exposureReclaimed               // memory is gone, the DONE has not come
+)
+
+// exposures are a responder's.
+type exposures struct {
+	all   []*Exposure // by Index
+	live  int         // exposureLive
+	bytes int         // not Unexposed yet
+}
+
+// find gives the exposure for an XID.
+func (x *exposures) find(xid uint32) *Exposure {
+	for _, e := range x.all {
+		if e.state != exposureIdle && e.xid == xid {
+			return e
+		}
+	}
+	return nil
+}
+
+// take gives a free exposure; nil when there is none.
+func (x *exposures) take(xid uint32) *Exposure {
+	var e *Exposure
+	for _, old := range x.all {
+		if old.state == exposureIdle {
+			e = old
+			break
+		}
+	}
+	if e == nil {
+		if len(x.all) == MaxExposures {
+			return nil
+		}
+		e = &Exposure{Index: len(x.all)}
+		x.all = append(x.all, e)
+	}
+	e.Chunks, e.pieces, e.Bytes = e.Chunks[:0], e.pieces[:0], 0
+	e.xid, e.state, e.acked = xid, exposureBinding, false
+	return e
+}
+
+// add adds a chunk of pieces, n bytes together.
+func (e *Exposure) add(position, n int, pieces ...chunk.Piece) {
+	at := len(e.pieces)
+	e.pieces = append(e.pieces, pieces...)
+	e.Chunks = append(e.Chunks, ExposedChunk{Position: uint32(position), Pieces: e.pieces[at:len(e.pieces):len(e.pieces)], Length: n})
+	e.Bytes += n
+}
+
+// replyByRead has the peer read a reply for which it offered too little: the
+// items without a write chunk, when the rest fits inline; else the message. c's
+// items are planned as for a reply chunk that is too small.
+func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
+	if !r.settings.Extensions.Has(ExtReadReplies) {
+		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
+	}
+	rest := chunk.PiecesLength(streamLen, items)
+	if rest > MaxMessage {
+		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
+	}
+	e := r.newExposure(c.XID, rest)
+	if e == nil {
+		return r.refuse(c, rpcrdma1.ErrChunk, ErrExposures, acts)
+	}
+	h := &c.header
+	r.fillWrites(c, items)
+	chunk.Unused(h.Reply)
+	limit, header := int(r.SendLimit()), h.Size()
+	switch {
+	case r.exposeItems(e, streamLen, items, limit-header):
+		c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
+	case header+readEntrySize <= limit:
+		c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
+		e.add(0, rest, c.pieces...)
+		h.Proc, c.pieces = rpcrdma1.NoMsg, c.pieces[:0]
+	default:
+		e.state = exposureIdle
+		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
+	}
+	c.Exposure = e
+	r.exposures.bytes += e.Bytes
+	r.grants.Reserve()
+	acts = r.wantReceives(acts)
+	return append(acts, Action{Kind: Expose, Call: c})
+}
+
+// newExposure gives an exposure of at most n bytes within the bounds, nil
+// beyond them. There is one for an XID, so that a DONE is unambiguous.
+func (r *Responder) newExposure(xid uint32, n int) *Exposure {
+	receives := max(r.grants.Limit(), r.grants.Target()) + credit.Slack + r.grants.Dones() + 1
+	if r.exposures.bytes+n > MaxExposedBytes || receives > r.cfg.MaxReceives || r.exposures.find(xid) != nil {
+		return nil
+	}
+	return r.exposures.take(xid)
+}
+
+// exposeItems makes read chunks of the items that are not in write chunks, if
+// the rest with its header entries fits room. Then these items are marked.
+func (r *Responder) exposeItems(e *Exposure, streamLen int, items []chunk.Item, room int) bool {
+	n, rest := 0, chunk.PiecesLength(streamLen, items)
+	for i := range items {
+		if it := &items[i]; !it.Chunked && it.Len > 0 {
+			if n++; chunk.Position(items, i)%4 != 0 {
+				return false
+			}
+			rest -= it.Len + chunk.Pad(it.Len)
+		}
+	}
+	if n == 0 || n > maxReadChunks || rest+n*readEntrySize > room {
+		return false
+	}
+	for i := range items {
+		if it := &items[i]; !it.Chunked && it.Len > 0 {
+			e.add(chunk.Position(items, i), it.Len, chunk.Piece{From: chunk.Source(i), Len: it.Len})
+			it.Chunked = true
+		}
+	}
+	return true
+}
+
+// Exposed is the event that c.Exposure's chunks hold their bytes and can be
+// read: the reply goes out. The caller has set their keys and addresses.
+func (r *Responder) Exposed(c *Call, acts []Action) []Action {
+	e := c.Exposure
+	if !r.grants.Ready() { // its DONE might find no receive
+		c.Exposure, e.acked = nil, true
+		r.grants.Unreserve()
+		return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, r.unexpose(e, acts))
+	}
+	e.state = exposureLive
+	r.exposures.live++
+	h := &c.header
+	for i := range e.Chunks {
+		x := &e.Chunks[i]
+		h.Reads = append(h.Reads, rpcrdma1.ReadSegment{
+			Position: x.Position,
+			Segment:  rpcrdma1.Segment{Handle: x.RKey, Length: uint32(x.Length), Offset: x.Addr},
+		})
+	}
+	return r.conclude(c, c.pieces, acts)
+}
+
+// NotExposed is the event that an Expose failed for want of memory; nothing of
+// it is exposed.
+func (r *Responder) NotExposed(c *Call, acts []Action) []Action {
+	e := c.Exposure
+	c.Exposure, e.state = nil, exposureIdle
+	r.exposures.bytes -= e.Bytes
+	r.grants.Unreserve()
+	return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, acts)
+}
+
+// Reclaim is the event that the peer took too long to read e. What becomes of
+// its DONE is seen later: its receive stays posted.
+func (r *Responder) Reclaim(e *Exposure, acts []Action) []Action {
+	if e.state != exposureLive || r.dead {
+		return acts
+	}
+	r.Counters.Reclaimed++
+	r.exposures.live--
+	return r.drained(r.unexpose(e, acts))
+}
+
+// unexpose has e's memory invalidated.
+func (r *Responder) unexpose(e *Exposure, acts []Action) []Action {
+	e.state = exposureFencing
+	return append(acts, Action{Kind: Unexpose, Exposure: e})
+}
+
+// Unexposed is the event that the peer can't read e any more.
+func (r *Responder) Unexposed(e *Exposure) {
+	r.exposures.bytes -= e.Bytes
+	e.state = exposureReclaimed
+	if e.acked {
+		e.state = exposureIdle
+	}
+}

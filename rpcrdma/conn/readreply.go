@@ -1,0 +1,139 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Reading is a reply whose read chunks are being read (RFC 5666 §3.8). It is the
+// caller's once its call completed with it, and gone with ReplyFetched when the
+// call was given up.
+type Reading struct {
+	// Tag is the caller's.
+	Tag int
+	// Reads are the read chunks, Fetches the RDMA Reads that fill memory for
+	// Reads.Chunks.
+	Reads   chunk.ReadList
+	Fetches []chunk.Read
+	// Stream is the reply message as it came inline; empty when
+	// Reads.Long().
+	Stream []byte
+	// Results, when not empty, holds the result that Reads.Items()[i] is for.
+	// Else the items belong in the message.
+	Results []int
+
+	xid uint32
+	out *Outgoing // nil once it was given up
+}
+
+// maxReadings is the most replies being read at once, given up ones included.
+const maxReadings = CreditsLimit
+
+// reads says whether replies with read chunks are taken now.
+func (r *Requester) reads() bool {
+	return r.cfg.Reads && r.settings.Extensions.Has(ExtReadReplies)
+}
+
+// takeReads takes a reply with a read list: it is checked, then read. One that
+// is refused is acknowledged, too, so that the peer can free its memory.
+func (r *Requester) takeReads(o *Outgoing, body []byte, acts []Action) []Action {
+	if !r.reads() {
+		o.Err = ErrBadReply
+		return acts
+	}
+	rd := &Reading{xid: o.XID, out: o}
+	if len(r.readings) >= maxReadings || !r.sound(rd, o, body) {
+		o.Err = ErrBadReply
+		return r.owe(o.XID, acts)
+	}
+	r.spend.Owe()
+	o.state, o.Read = outReading, rd
+	r.readings = append(r.readings, rd)
+	rd.Fetches = rd.Reads.AppendReads(nil, r.cfg.MaxTransfer)
+	return append(acts, Action{Kind: FetchReply, Reading: rd})
+}
+
+// sound checks a reply with a read list against its call and fills rd. A
+// message in a position-zero chunk may be longer than the call expected, as
+// that is what it is for; results may not.
+func (r *Requester) sound(rd *Reading, o *Outgoing, body []byte) bool {
+	h := &r.header
+	segments := append([]rpcrdma1.ReadSegment(nil), h.Reads...)
+	if rd.Reads.Parse(segments, readLimits) != nil {
+		return false
+	}
+	if written, err := r.returned(o); err != nil || written != 0 {
+		return false
+	}
+	size := len(body)
+	switch long := rd.Reads.Long(); {
+	case long && h.Proc == rpcrdma1.NoMsg:
+		size = rd.Reads.Chunks[0].Length
+	case !long && h.Proc == rpcrdma1.Msg:
+		if x, mtype, ok := oncrpc.MessageType(body); !ok || x != o.XID || mtype != oncrpc.MsgReply {
+			return false
+		}
+		rd.Stream = append(rd.Stream, body...)
+	default:
+		return false
+	}
+	if rd.Reads.Place(size) != nil {
+		return false
+	}
+	for _, it := range rd.Reads.Items() {
+		if it.At < oncrpc.AcceptedReplySize {
+			return false
+		}
+	}
+	return rd.assign(o)
+}
+
+// assign finds out which results the items are. Those that could have been
+// written, and were not, are read in their place, in order: when there are as
+// many items, each is one. Else items are parts of the message that the upper
+// layer finds in its stream.
+func (rd *Reading) assign(o *Outgoing) bool {
+	items := rd.Reads.Items()
+	for i, n := range o.Written {
+		if n == 0 && o.Results[i] > 0 {
+			rd.Results = append(rd.Results, i)
+		}
+	}
+	if len(rd.Results) != len(items) {
+		rd.Results = nil
+	}
+	for k, i := range rd.Results {
+		if n := o.Results[i]; items[k].Length > n+chunk.Pad(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// ReplyFetched is the event that all RDMA Reads of rd have completed.
+func (r *Requester) ReplyFetched(rd *Reading, acts []Action) []Action {
+	if r.lost != nil {
+		return acts
+	}
+	for i, x := range r.readings {
+		if x == rd {
+			last := len(r.readings) - 1
+			r.readings[i], r.readings[last] = r.readings[last], nil
+			r.readings = r.readings[:last]
+			break
+		}
+	}
+	acts = append(acts, Action{Kind: SendDone, XID: rd.xid})
+	if o := rd.out; o != nil {
+		r.Counters.Replies++
+		acts = r.finish(o, acts)
+	}
+	return r.wake(acts)
+}
+
+// leave lets go of o, which is given up while its reply is being read: that
+// goes on without it.
+func (r *Requester) leave(o *Outgoing) {
+	o.Read.out, o.Read = nil, nil
+}
