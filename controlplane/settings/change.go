@@ -24,8 +24,8 @@ func (s *State) Apply(c *Change) (*State, error) {
 	if c.Expected != nil && *c.Expected != s.revision {
 		return nil, &StaleError{Expected: *c.Expected, Current: s.revision}
 	}
-	if s.revision == math.MaxUint32 {
-		return nil, &LimitError{What: "revisions", Limit: math.MaxUint32}
+	if err := s.checkRevision(); err != nil {
+		return nil, err
 	}
 	revision := s.revision + 1
 	l := layer{target: c.Target}
@@ -33,13 +33,13 @@ func (s *State) Apply(c *Change) (*State, error) {
 		l = *old
 	}
 	for _, k := range c.Unset.Keys() {
-		l.values.Delete(k)
-		l.set[k] = 0
+		l.Values.Delete(k)
+		l.Set[k] = 0
 	}
 	for _, k := range c.Set.Keys().Keys() {
-		l.set[k] = revision
+		l.Set[k] = revision
 	}
-	l.values.Overlay(&c.Set)
+	l.Values.Overlay(&c.Set)
 	next := s.replace(c.Scope, &l)
 	next.revision = revision
 	if err := next.checkSize(); err != nil {
@@ -49,6 +49,14 @@ func (s *State) Apply(c *Change) (*State, error) {
 		return nil, err
 	}
 	return next, nil
+}
+
+// checkRevision makes sure that there is a next one.
+func (s *State) checkRevision() error {
+	if s.revision == math.MaxUint32 {
+		return &LimitError{What: "revisions", Limit: math.MaxUint32}
+	}
+	return nil
 }
 
 // Override is a key that a narrower scope decides.
@@ -63,7 +71,7 @@ func (s *State) Overridden(c *Change, t Target) (out []Override) {
 	chain := s.chain(t)
 	for _, k := range c.Keys().Keys() {
 		for i := len(chain) - 1; i >= 0 && narrower(chain[i], c.Scope); i-- {
-			if s.layers[chain[i]].values.Keys().Has(k) {
+			if s.layers[chain[i]].Values.Keys().Has(k) {
 				out = append(out, Override{k, chain[i]})
 				break
 			}

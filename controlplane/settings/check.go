@@ -101,7 +101,7 @@ func (s *State) checkTogether(changed KeySet) error {
 	for _, chain := range s.combinations(bounds) {
 		v := s.base
 		for _, scope := range chain {
-			v.Overlay(&s.layers[scope].values)
+			v.Overlay(&s.layers[scope].Values)
 		}
 		if v.v[CreditsMin] <= v.v[CreditsMax] {
 			continue
@@ -125,7 +125,7 @@ func (s *State) combinations(keys KeySet) [][]Scope {
 	var all [][]Scope
 	for scope, l := range s.layers {
 		switch {
-		case l.values.Keys()&keys == 0:
+		case l.Values.Keys()&keys == 0:
 		case scope.Kind == Listener:
 			listeners = append(listeners, []Scope{scope})
 		case scope.Kind == Connection:
@@ -133,7 +133,7 @@ func (s *State) combinations(keys KeySet) [][]Scope {
 		}
 	}
 	for i, inner := range s.peers {
-		if s.layers[inner].values.Keys()&keys == 0 {
+		if s.layers[inner].Values.Keys()&keys == 0 {
 			continue
 		}
 		var chain []Scope

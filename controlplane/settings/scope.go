@@ -52,8 +52,6 @@ func validName(s string) bool {
 }
 
 // ParsePrefix reads an address or CIDR; IPv4 mapped into IPv6 becomes IPv4.
-// ParsePrefix reads a CIDR or a plain address, masked, IPv4 never mapped into
-// IPv6.
 func ParsePrefix(s string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		a = a.Unmap()

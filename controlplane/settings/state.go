@@ -5,6 +5,10 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmad/rdmad/rpcrdma/conn"
 )
 
 // MaxScopes bounds the listener and peer scopes that hold settings.
@@ -13,18 +17,18 @@ const MaxScopes = 256
 
 // State is all desired settings at one revision. It is immutable.
 type State struct {
-	revision   uint32
-	base       Values // built-in defaults under the configuration file's
-	configured KeySet // keys of base that the file gave
-	layers     map[Scope]*layer
-	peers      []Scope // those of layers, shortest prefix first
+	revision uint32
+	defaults Values // built in
+	file     FileLayer
+	base     Values // defaults under the configuration file's
+	layers   map[Scope]*layer
+	peers    []Scope // those of layers, shortest prefix first
 }
 
-// layer is what one scope says.
+// layer is what one scope says, and of a connection's scope the connection.
 type layer struct {
-	values Values
-	set    [NumKeys]uint32 // revision that gave the value
-	target Target          // of a connection's scope: the connection
+	Layer
+	target Target
 }
 
 // NewState is revision 0: base with nothing changed. Base must have a value
@@ -34,7 +38,12 @@ func NewState(base Values, configured KeySet) (*State, error) {
 	if err := checkValues(&base); err != nil {
 		return nil, err
 	}
-	s := &State{base: base, configured: configured, layers: map[Scope]*layer{}}
+	defaults, builtin := base, conn.DefaultSettings()
+	under := FromSettings(&builtin)
+	under = under.Only(configured)
+	defaults.Overlay(&under)
+	s := &State{defaults: defaults, layers: map[Scope]*layer{}}
+	s = s.withFile(FileLayer{Values: base.Only(configured)})
 	if err := s.checkTogether(base.Keys()); err != nil {
 		return nil, err
 	}
@@ -48,6 +57,7 @@ func (s *State) Revision() uint32 { return s.revision }
 type Origin struct {
 	Source   string // default, config, or the scope that says it
 	Revision uint32 // that set it; 0 for default and config
+	Detail   string // of config: FILE:LINE, where it is known; else ""
 }
 
 // Effective is what is in force somewhere.
@@ -60,7 +70,7 @@ type Effective struct {
 func (s *State) Resolve(t Target) Values {
 	v := s.base
 	for _, scope := range s.chain(t) {
-		v.Overlay(&s.layers[scope].values)
+		v.Overlay(&s.layers[scope].Values)
 	}
 	return v
 }
@@ -70,7 +80,10 @@ func (s *State) Effective(t Target) Effective { return s.explain(s.chain(t)) }
 
 // At is what is in force at a scope that is not a connection's, as far as
 // the scope alone can tell.
-func (s *State) At(scope Scope) Effective {
+func (s *State) At(scope Scope) Effective { return s.explain(s.chainAt(scope)) }
+
+// chainAt is chain for a scope that is not a connection's.
+func (s *State) chainAt(scope Scope) []Scope {
 	chain := s.present(nil, Scope{})
 	switch scope.Kind {
 	case Listener:
@@ -82,7 +95,7 @@ func (s *State) At(scope Scope) Effective {
 			}
 		}
 	}
-	return s.explain(chain)
+	return chain
 }
 
 // chain lists the scopes that speak for t, the widest first.
@@ -109,19 +122,28 @@ func (s *State) present(chain []Scope, scope Scope) []Scope {
 func (s *State) explain(chain []Scope) Effective {
 	e := Effective{Values: s.base}
 	for k := range NumKeys {
-		e.Origins[k].Source = "default"
-		if s.configured.Has(k) {
-			e.Origins[k].Source = "config"
-		}
+		e.Origins[k] = s.baseOrigin(k)
 	}
 	for _, scope := range chain {
 		l := s.layers[scope]
-		e.Values.Overlay(&l.values)
-		for _, k := range l.values.Keys().Keys() {
-			e.Origins[k] = Origin{Source: scope.String(), Revision: l.set[k]}
+		e.Values.Overlay(&l.Values)
+		for _, k := range l.Values.Keys().Keys() {
+			e.Origins[k] = Origin{Source: scope.String(), Revision: l.Set[k]}
 		}
 	}
 	return e
+}
+
+// baseOrigin is where the value below all scopes comes from.
+func (s *State) baseOrigin(k Key) Origin {
+	if !s.file.Values.Keys().Has(k) {
+		return Origin{Source: "default"}
+	}
+	o := Origin{Source: "config"}
+	if s.file.Lines[k] > 0 {
+		o.Detail = s.file.Name + ":" + strconv.Itoa(s.file.Lines[k])
+	}
+	return o
 }
 
 // Connections lists the connections that have settings of their own.
@@ -150,7 +172,7 @@ func (s *State) Forget(id string) *State {
 func (s *State) replace(scope Scope, l *layer) *State {
 	next := *s
 	next.layers = maps.Clone(s.layers)
-	if l == nil || l.values.Keys() == 0 {
+	if l == nil || l.Values.Keys() == 0 {
 		delete(next.layers, scope)
 	} else {
 		next.layers[scope] = l
@@ -172,6 +194,12 @@ func sortedPeers(layers map[Scope]*layer) []Scope {
 		return cmp.Or(cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()), a.Prefix.Addr().Compare(b.Prefix.Addr()))
 	})
 	return peers
+}
+
+// compareScopes orders wider scopes first, equal ones by name.
+func compareScopes(a, b Scope) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
+		cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()), a.Prefix.Addr().Compare(b.Prefix.Addr()))
 }
 
 // contains says whether a prefix lies within another.

@@ -151,7 +151,7 @@ func TestUnsetShowsTheWiderScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := s.Effective(peer)
-	if got := e.Values.Format(InlineSendMax); got != "2048" || e.Origins[InlineSendMax] != (Origin{"global", 1}) {
+	if got := e.Values.Format(InlineSendMax); got != "2048" || e.Origins[InlineSendMax] != (Origin{Source: "global", Revision: 1}) {
 		t.Errorf("inline.send_max %s from %v", got, e.Origins[InlineSendMax])
 	}
 	if got := e.Values.Format(DDPMinChunk); got != "9" {

@@ -50,6 +50,17 @@ func (v *Values) Overlay(w *Values) {
 	v.present |= w.present
 }
 
+// Differ are the keys that v and w don't say the same of.
+func (v *Values) Differ(w *Values) KeySet {
+	set := v.present ^ w.present
+	for k := range NumKeys {
+		if v.v[k] != w.v[k] {
+			set = set.With(k)
+		}
+	}
+	return set
+}
+
 // Only is v without the keys that are not in set.
 func (v *Values) Only(set KeySet) Values {
 	out := *v
@@ -78,6 +89,30 @@ func (v *Values) Format(k Key) string {
 		return "fixed"
 	}
 	return strconv.FormatUint(uint64(value), 10)
+}
+
+// Parse is Format's inverse for one key; it doesn't look at ranges beyond 32
+// bits.
+func (k Key) Parse(text string) (uint32, error) {
+	switch {
+	case keys[k].kind == flag && text == "on":
+		return 1, nil
+	case keys[k].kind == flag && text == "off":
+		return 0, nil
+	case keys[k].kind == flag:
+		return 0, invalid(k.String(), "must be on or off, not %q", text)
+	case keys[k].kind == policy && text == "fixed":
+		return uint32(conn.CreditsFixed), nil
+	case keys[k].kind == policy && text == "adaptive":
+		return uint32(conn.CreditsAdaptive), nil
+	case keys[k].kind == policy:
+		return 0, invalid(k.String(), "must be fixed or adaptive, not %q", text)
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, invalid(k.String(), "must be a whole number of %s, not %q", keys[k].unit, text)
+	}
+	return uint32(n), nil
 }
 
 // FromSettings holds what s says; it has no values for extensions

@@ -1,0 +1,105 @@
+package history
+
+import "slices"
+
+// Bounds of a log. A rollback over many scopes makes an entry of many deltas
+// of some 500 bytes each.
+const (
+	MaxEntries = 1000
+	MaxDeltas  = 16384
+)
+
+// Log is the last entries, their revisions without a gap. When a bound is
+// passed the oldest are dropped. The zero Log is empty.
+type Log struct {
+	entries []*Entry // the oldest first
+	deltas  int
+}
+
+// Excess lists the revisions that adding e would drop, the oldest first.
+func (l *Log) Excess(e *Entry) []uint32 {
+	var out []uint32
+	deltas := l.deltas + len(e.Step.Deltas)
+	for i, old := range l.entries {
+		if len(l.entries)-i < MaxEntries && deltas <= MaxDeltas {
+			break
+		}
+		deltas -= len(old.Step.Deltas)
+		out = append(out, old.Revision)
+	}
+	return out
+}
+
+// Add appends e, which must carry the next revision, and drops what is too
+// much.
+func (l *Log) Add(e *Entry) {
+	for range l.Excess(e) {
+		l.deltas -= len(l.entries[0].Step.Deltas)
+		l.entries[0] = nil
+		l.entries = l.entries[1:]
+	}
+	l.entries = append(l.entries, e)
+	l.deltas += len(e.Step.Deltas)
+}
+
+// Find is the entry of a revision; nil when there is none.
+func (l *Log) Find(revision uint32) *Entry {
+	if i, ok := l.index(revision); ok {
+		return l.entries[i]
+	}
+	return nil
+}
+
+// Replace puts e in the place of the entry of the same revision, if there is
+// one.
+func (l *Log) Replace(e *Entry) {
+	if i, ok := l.index(e.Revision); ok {
+		l.deltas += len(e.Step.Deltas) - len(l.entries[i].Step.Deltas)
+		l.entries[i] = e
+	}
+}
+
+func (l *Log) index(revision uint32) (int, bool) {
+	if len(l.entries) == 0 || revision < l.entries[0].Revision {
+		return 0, false
+	}
+	i := revision - l.entries[0].Revision
+	return int(i), i < uint32(len(l.entries))
+}
+
+// Newest lists up to limit entries that are older than revision before, or
+// from the newest on when before is 0, the newest first. Limits under 1 stand
+// for all.
+func (l *Log) Newest(before uint32, limit int) []*Entry {
+	n := len(l.entries)
+	if before != 0 && n > 0 {
+		n = int(min(max(int64(before)-int64(l.entries[0].Revision), 0), int64(n)))
+	}
+	if limit < 1 || limit > n {
+		limit = n
+	}
+	out := slices.Clone(l.entries[n-limit : n])
+	slices.Reverse(out)
+	return out
+}
+
+// Since lists the entries after a revision, the newest first. It is false
+// when they don't reach back that far or the revision is yet to come.
+func (l *Log) Since(revision uint32) ([]*Entry, bool) {
+	if n := len(l.entries); n == 0 || revision+1 < l.entries[0].Revision || revision > l.entries[n-1].Revision {
+		return nil, false
+	}
+	from := revision + 1 - l.entries[0].Revision
+	out := slices.Clone(l.entries[from:])
+	slices.Reverse(out)
+	return out, true
+}
+
+// Oldest is the first revision that can be returned to; false when there is
+// none.
+func (l *Log) Oldest() (uint32, bool) {
+	if len(l.entries) == 0 {
+		return 0, false
+	}
+	return l.entries[0].Revision - 1, true
+}

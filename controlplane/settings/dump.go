@@ -1,0 +1,127 @@
+package settings
+
+import (
+	"maps"
+	"slices"
+)
+
+// Dump is all settings of all scopes but those of connections, as text that
+// anything can carry: key to value as the command line takes it.
+type Dump struct {
+	Revision uint32 `json:"revision"`
+	// Base is what is in force below the scopes: defaults under the
+	// configuration file's values.
+	Base map[string]string `json:"base"`
+	// Scopes are in the order of scopes.
+	Scopes []ScopeDump `json:"scopes"`
+}
+
+// ScopeDump is what one scope says.
+type ScopeDump struct {
+	Scope  string            `json:"scope"`
+	Values map[string]string `json:"values"`
+}
+
+// Dump writes a state down.
+func (s *State) Dump() Dump {
+	d := Dump{Revision: s.revision, Base: s.base.Text()}
+	layers := s.Layers()
+	for _, scope := range slices.SortedFunc(maps.Keys(layers), compareScopes) {
+		l := layers[scope]
+		d.Scopes = append(d.Scopes, ScopeDump{Scope: scope.String(), Values: l.Values.Text()})
+	}
+	return d
+}
+
+// Text is v as text: dotted key to value.
+func (v *Values) Text() map[string]string {
+	out := make(map[string]string)
+	for _, k := range v.Keys().Keys() {
+		out[k.String()] = v.Format(k)
+	}
+	return out
+}
+
+// ParseValues is Text's inverse. It doesn't look at ranges.
+func ParseValues(text map[string]string) (Values, error) {
+	var v Values
+	for _, name := range slices.Sorted(maps.Keys(text)) {
+		k, ok := ParseKey(name)
+		if !ok {
+			return Values{}, invalid(name, "there is no such setting")
+		}
+		value, err := k.Parse(text[name])
+		if err != nil {
+			return Values{}, err
+		}
+		v.Set(k, value)
+	}
+	return v, nil
+}
+
+// Load is s with the settings of a dump at all scopes but those of
+// connections, under the next revision. Where the dump's base differs from
+// s's, global settings make good for it, so that the same is in force as where
+// the dump was made. Values that s holds already keep their origin.
+func (s *State) Load(d *Dump) (*State, error) {
+	if err := s.checkRevision(); err != nil {
+		return nil, err
+	}
+	wanted, err := d.parse()
+	if err != nil {
+		return nil, err
+	}
+	base, err := ParseValues(d.Base)
+	if err != nil {
+		return nil, err
+	}
+	global := wanted[Scope{}]
+	missing := base.Only(base.Differ(&s.base) & base.Keys() &^ global.Keys())
+	global.Overlay(&missing)
+	wanted[Scope{}] = global
+	next := s
+	for scope := range s.Layers() {
+		if _, ok := wanted[scope]; !ok {
+			next = next.replace(scope, nil)
+		}
+	}
+	for _, scope := range slices.SortedFunc(maps.Keys(wanted), compareScopes) {
+		v := wanted[scope]
+		if err := checkValues(&v); err != nil {
+			return nil, err
+		}
+		l := s.Layer(scope).became(v, s.revision+1)
+		next = next.replace(scope, &layer{Layer: l})
+	}
+	return next.Advance()
+}
+
+// became is a layer that says v from a revision on, and remembers who said
+// what it says already.
+func (l Layer) became(v Values, revision uint32) Layer {
+	out := Layer{Values: v}
+	for _, k := range v.Keys().Keys() {
+		out.Set[k] = revision
+		if old, ok := l.Values.Get(k); ok && old == v.v[k] {
+			out.Set[k] = l.Set[k]
+		}
+	}
+	return out
+}
+
+func (d *Dump) parse() (map[Scope]Values, error) {
+	wanted := make(map[Scope]Values)
+	for _, sd := range d.Scopes {
+		scope, err := ParseScope(sd.Scope)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := wanted[scope]; twice || scope.Kind == Connection {
+			return nil, invalid("scope", "%s: a dump has each global, listener and peer scope once and no connection's", scope)
+		}
+		if wanted[scope], err = ParseValues(sd.Values); err != nil {
+			return nil, err
+		}
+	}
+	return wanted, nil
+}

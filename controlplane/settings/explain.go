@@ -1,0 +1,35 @@
+package settings
+
+// Saying is what one place says of a key.
+type Saying struct {
+	Origin
+	Value string // as the command line takes it
+	Wins  bool   // whether it is the one in force
+}
+
+// Explain lists who says something of k on t, the widest first: the default,
+// the configuration file, scopes. The last one wins.
+func (s *State) Explain(k Key, t Target) []Saying { return s.sayings(k, s.chain(t)) }
+
+// ExplainAt is Explain for a scope that is not a connection's, as far as the
+// scope alone can tell.
+func (s *State) ExplainAt(k Key, scope Scope) []Saying { return s.sayings(k, s.chainAt(scope)) }
+
+func (s *State) sayings(k Key, chain []Scope) []Saying {
+	var out []Saying
+	if s.defaults.Keys().Has(k) {
+		out = append(out, Saying{Origin: Origin{Source: "default"}, Value: s.defaults.Format(k)})
+	}
+	if s.file.Values.Keys().Has(k) {
+		out = append(out, Saying{Origin: s.baseOrigin(k), Value: s.file.Values.Format(k)})
+	}
+	for _, scope := range chain {
+		if l := s.layers[scope]; l.Values.Keys().Has(k) {
+			out = append(out, Saying{Origin: Origin{Source: scope.String(), Revision: l.Set[k]}, Value: l.Values.Format(k)})
+		}
+	}
+	if len(out) > 0 {
+		out[len(out)-1].Wins = true
+	}
+	return out
+}

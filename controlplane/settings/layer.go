@@ -1,0 +1,181 @@
+package settings
+
+import "slices"
+
+// Layer is what one scope says.
+type Layer struct {
+	Values Values
+	Set    [NumKeys]uint32 // revision that gave each value; 0 without a value
+}
+
+// FileLayer is what the configuration file says, which every scope wins over.
+// FileLayers compare with ==.
+type FileLayer struct {
+	Name   string // of the file; "" without one
+	Values Values
+	Lines  [NumKeys]int // where it gives each value, from 1; 0 without a value
+}
+
+// Delta is how one revision changed a scope. A zero Layer says nothing.
+type Delta struct {
+	Scope         Scope
+	Target        Target // the connection, when Scope is a connection's
+	Before, After Layer
+}
+
+// FileDelta is how one revision changed the configuration file's layer.
+type FileDelta struct{ Before, After FileLayer }
+
+// Step is all that one revision changed.
+type Step struct {
+	Deltas []Delta    // in the order of scopes
+	File   *FileDelta // nil when the file's layer stayed
+}
+
+// Diff is the step from s to next.
+func (s *State) Diff(next *State) Step {
+	var step Step
+	for scope, l := range s.layers {
+		if after := next.layers[scope]; after != l {
+			step.add(scope, l, after)
+		}
+	}
+	for scope, l := range next.layers {
+		if s.layers[scope] == nil {
+			step.add(scope, nil, l)
+		}
+	}
+	slices.SortFunc(step.Deltas, func(a, b Delta) int { return compareScopes(a.Scope, b.Scope) })
+	if s.file != next.file {
+		step.File = &FileDelta{Before: s.file, After: next.file}
+	}
+	return step
+}
+
+func (s *Step) add(scope Scope, before, after *layer) {
+	d := Delta{Scope: scope}
+	if before != nil {
+		d.Before, d.Target = before.Layer, before.target
+	}
+	if after != nil {
+		d.After, d.Target = after.Layer, after.target
+	}
+	if d.Before != d.After {
+		s.Deltas = append(s.Deltas, d)
+	}
+}
+
+// Undo is s with step taken back, at the same revision. Scopes of connections
+// that alive doesn't know stay without settings.
+func (s *State) Undo(step Step, alive func(id string) bool) *State {
+	next := s
+	for _, d := range step.Deltas {
+		if d.Scope.Kind == Connection && !alive(d.Scope.Name) {
+			continue
+		}
+		next = next.replace(d.Scope, &layer{Layer: d.Before, target: d.Target})
+	}
+	if step.File != nil {
+		next = next.withFile(step.File.Before)
+	}
+	return next
+}
+
+// Advance is s under the next revision, checked whole: for states that didn't
+// come about by Apply.
+func (s *State) Advance() (*State, error) {
+	if err := s.checkRevision(); err != nil {
+		return nil, err
+	}
+	next := *s
+	next.revision++
+	return &next, next.checkWhole()
+}
+
+// checkWhole holds a state that was put together against all rules.
+func (s *State) checkWhole() error {
+	if err := s.checkSize(); err != nil {
+		return err
+	}
+	return s.checkTogether(s.base.Keys())
+}
+
+// File is the configuration file's layer in force.
+func (s *State) File() FileLayer { return s.file }
+
+// WithFile is s with another layer of the configuration file, under the next
+// revision.
+func (s *State) WithFile(f FileLayer) (*State, error) {
+	if err := checkValues(&f.Values); err != nil {
+		return nil, err
+	}
+	if err := s.checkRevision(); err != nil {
+		return nil, err
+	}
+	changed := f.Values.Differ(&s.file.Values)
+	next := s.withFile(f)
+	next.revision++
+	if err := next.checkTogether(changed); err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// Relined is s with the same values from other lines of the file, or from a
+// file of another name, at the same revision. It is s when f has other
+// values.
+func (s *State) Relined(f FileLayer) *State {
+	if f.Values != s.file.Values || f == s.file {
+		return s
+	}
+	return s.withFile(f)
+}
+
+func (s *State) withFile(f FileLayer) *State {
+	next := *s
+	next.file = f
+	next.base = s.defaults
+	next.base.Overlay(&f.Values)
+	return &next
+}
+
+// Has says whether a scope says anything.
+func (s *State) Has(scope Scope) bool { return s.layers[scope] != nil }
+
+// Layer is what a scope says.
+func (s *State) Layer(scope Scope) Layer {
+	if l := s.layers[scope]; l != nil {
+		return l.Layer
+	}
+	return Layer{}
+}
+
+// Layers are what the scopes say that outlive connections: all but those of
+// connections.
+func (s *State) Layers() map[Scope]Layer {
+	out := make(map[Scope]Layer)
+	for scope, l := range s.layers {
+		if scope.Kind != Connection {
+			out[scope] = l.Layer
+		}
+	}
+	return out
+}
+
+// Restore is the state that Layers, File and Revision were taken from, over
+// s's defaults. It is checked as if it were new.
+func (s *State) Restore(revision uint32, file FileLayer, layers map[Scope]Layer) (*State, error) {
+	next := &State{revision: revision, defaults: s.defaults, layers: make(map[Scope]*layer, len(layers))}
+	if err := checkValues(&file.Values); err != nil {
+		return nil, err
+	}
+	next = next.withFile(file)
+	for scope, l := range layers {
+		if err := checkValues(&l.Values); err != nil {
+			return nil, err
+		}
+		next.layers[scope] = &layer{Layer: l}
+	}
+	next.peers = sortedPeers(next.layers)
+	return next, next.checkWhole()
+}
