@@ -1,0 +1,65 @@
+// Package audit is the record of who changed what: an append-only file of
+// JSON lines, on the disk before a change is made, each with a hash over the
+// one before it, so that a change to the record shows.
+//
+// A request that is let in is told of twice: when it begins and when it is
+// done. One that can't be told of doesn't begin. What began and was never done,
+// because rdmad ended before, is said to have an unknown outcome when the log
+// is next opened.
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// Outcomes other than gRPC codes.
+const (
+	// Started is a request that is being carried out, such as a stream.
+	Started = "STARTED"
+	// Unknown is a request that began, but rdmad ended before it was done.
+	Unknown = "UNKNOWN"
+	// OK is one that was carried out.
+	OK = "OK"
+)
+
+// Entry is one request, or one thing that rdmad did by itself.
+type Entry struct {
+	Sequence uint64    `json:"sequence"` // from 1, without a gap in the file
+	Time     time.Time `json:"time"`
+	// Of is the sequence of the entry that told of the beginning; 0 for
+	// requests that never began.
+	Of       uint64 `json:"of,omitempty"`
+	Actor    string `json:"actor"`
+	Role     string `json:"role"`
+	Origin   string `json:"origin"`
+	Action   string `json:"action"`
+	Request  string `json:"request,omitempty"` // JSON
+	Before   string `json:"before,omitempty"`
+	After    string `json:"after,omitempty"`
+	Outcome  string `json:"outcome"` // OK, Started, Unknown, or why it was refused, as a gRPC code
+	Reason   string `json:"reason,omitempty"`
+	Revision uint32 `json:"revision,omitempty"`
+	// Previous is the hash of the line before, in hexadecimal.
+	Previous string `json:"previous"`
+}
+
+// maxText bounds each of request, before, after and reason in an entry, in
+// bytes, so that large requests can't push everything else out of the log.
+const maxText = 16 << 10
+
+// bounded is s, or its beginning with the size and hash of the whole.
+func bounded(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	cut := maxText
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	sum := sha256.Sum256([]byte(s))
+	return fmt.Sprintf("%s... (%d bytes, SHA-256 %s)", s[:cut], len(s), hex.EncodeToString(sum[:]))
+}
