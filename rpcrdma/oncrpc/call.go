@@ -15,6 +15,11 @@ import (
 // ErrMalformed when msg is no call or ends within the header. After an error
 // only c.XID may be used, and only with a *DeniedError.
 func DecodeCall(msg []byte, c *Call) (n int, err error) {
+	return DecodePaddedCall(msg, &Padding{}, c)
+}
+
+// DecodePaddedCall is DecodeCall for a message with padding.
+func DecodePaddedCall(msg []byte, pad *Padding, c *Call) (n int, err error) {
 	xid, mtype, ok := MessageType(msg)
 	if !ok || mtype != MsgCall {
 		return 0, ErrMalformed
@@ -28,8 +33,8 @@ func DecodeCall(msg []byte, c *Call) (n int, err error) {
 	c.Program = d.Uint32()
 	c.Version = d.Uint32()
 	c.Procedure = d.Uint32()
-	c.Cred = decodeAuth(&d, errBadCred)
-	c.Verf = decodeAuth(&d, errBadVerf)
+	c.Cred = decodeAuth(&d, pad, errBadCred)
+	c.Verf = decodeAuth(&d, pad, errBadVerf)
 	if d.Err() != nil {
 		return 0, headerError(d.Err())
 	}
@@ -38,13 +43,14 @@ func DecodeCall(msg []byte, c *Call) (n int, err error) {
 
 // decodeAuth decodes an opaque_auth and fails with tooLong when its body is
 // over MaxAuthBody.
-func decodeAuth(d *xdr.Decoder, tooLong error) Auth {
+func decodeAuth(d *xdr.Decoder, pad *Padding, tooLong error) Auth {
 	flavor := d.Uint32()
 	n := d.Uint32()
 	if n > MaxAuthBody {
 		d.Fail(tooLong)
 		return Auth{}
 	}
+	d.Fixed(pad.Before(peekSize+d.Offset(), int(n)))
 	return Auth{Flavor: flavor, Body: d.Fixed(int(n))}
 }
 

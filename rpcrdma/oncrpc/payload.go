@@ -14,6 +14,7 @@ var errItemLength = errors.New("oncrpc: item differs from its length word")
 // which decodes p.Stream, wherever the bytes stand: in the stream, or apart
 // as an item. The result aliases them. An item may come with its roundup
 // (RFC 8166 §3.4.4), otherwise its length must be the stream's length word.
+// Padding before the bytes is skipped.
 func (p *Payload) Opaque(d *xdr.Decoder, limit int) []byte {
 	n := d.Length(limit)
 	if d.Err() != nil {
@@ -21,6 +22,7 @@ func (p *Payload) Opaque(d *xdr.Decoder, limit int) []byte {
 	}
 	item := p.itemAt(d.Offset())
 	if item == nil {
+		d.Fixed(p.Padding.Before(d.Offset(), n))
 		return d.Fixed(n)
 	}
 	if len(item.Data) < n || len(item.Data) > xdr.Padded(n) {

@@ -91,7 +91,7 @@ func DecodeReply(msg []byte, h *ReplyHeader) (n int, err error) {
 }
 
 func decodeAccepted(d *xdr.Decoder, h *ReplyHeader) error {
-	h.Verf = decodeAuth(d, ErrMalformed)
+	h.Verf = decodeAuth(d, &Padding{}, ErrMalformed)
 	switch stat := AcceptStat(d.Uint32()); stat {
 	case Success:
 		return nil

@@ -14,6 +14,8 @@ type Payload struct {
 	Stream []byte
 	// Items are in increasing order of Pos.
 	Items []Item
+	// Padding is in the stream before opaque data; Opaque skips it.
+	Padding Padding
 }
 
 // Item is one opaque item that stands apart from its stream.

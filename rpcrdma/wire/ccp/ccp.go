@@ -1,0 +1,79 @@
+// Package ccp encodes and decodes the Connection Configuration Protocol (RFC
+// 5666 §6): ONC RPC program 100417, by which a client tells a server what its
+// end of a connection takes, and learns what the server's does. It is spoken
+// on the connection that it is about.
+//
+// A caller's duties:
+//
+//   - as a client, to call Config alone, before anything else on the
+//     connection, and to live without an answer from servers that don't know
+//     the program;
+//   - to post receives of the sizes told before telling them, and to take the
+//     peer's numbers for what they are: any 32-bit values.
+package ccp
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// The program (RFC 5666 §12), its version and its procedures.
+const (
+	Program = 100417
+	Version = 1
+
+	ProcNull   = 0
+	ProcConfig = 1 // Args -> Reply
+)
+
+// Size is the encoded size of Args and of Reply, in bytes.
+const Size = 3 * xdr.Unit
+
+// ErrMalformed means that there are fewer or more bytes than Size.
+var ErrMalformed = errors.New("ccp: malformed message")
+
+// Args is what a client says (config_rdma_req). Sizes are those of whole
+// Sends, in bytes.
+type Args struct {
+	MaxCall  uint32 // maxcall_sendsize: the largest Send that it may make
+	MaxReply uint32 // maxreply_sendsize: the largest Send that it takes
+	MaxReads uint32 // maxrdmaread: RDMA Reads that may be active at it
+}
+
+// Append appends the encoded arguments.
+func (a *Args) Append(dst []byte) []byte { return appendWords(dst, a.MaxCall, a.MaxReply, a.MaxReads) }
+
+// Decode decodes arguments that are all of b.
+func (a *Args) Decode(b []byte) error { return decodeWords(b, &a.MaxCall, &a.MaxReply, &a.MaxReads) }
+
+// Reply is what a server answers (config_rdma_reply).
+type Reply struct {
+	MaxCall  uint32 // maxcall_sendsize: the largest Send that it takes, in bytes
+	Align    uint32 // of opaque data in its receive buffers, in bytes
+	MaxReads uint32 // maxrdmaread: RDMA Reads that may be active at it
+}
+
+// Append appends the encoded reply.
+func (r *Reply) Append(dst []byte) []byte { return appendWords(dst, r.MaxCall, r.Align, r.MaxReads) }
+
+// Decode decodes a reply that is all of b.
+func (r *Reply) Decode(b []byte) error { return decodeWords(b, &r.MaxCall, &r.Align, &r.MaxReads) }
+
+func appendWords(dst []byte, words ...uint32) []byte {
+	for _, w := range words {
+		dst = xdr.AppendUint32(dst, w)
+	}
+	return dst
+}
+
+func decodeWords(b []byte, words ...*uint32) error {
+	if len(b) != Size {
+		return ErrMalformed
+	}
+	d := xdr.NewDecoder(b)
+	for _, w := range words {
+		*w = d.Uint32()
+	}
+	return d.Err()
+}
