@@ -63,11 +63,13 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	peer, _ := wire.ParsePrivateData(r.id.Peer().PrivateData)
+	peer, said := wire.ParsePrivateData(r.id.Peer().PrivateData)
 	told := privateData(&s, s.RemoteInvalidationAccept)
 	resp, err := transport.NewResponder(host, r.id, transport.ResponderConfig{
 		Handler: cfg.Handler, Settings: &s,
 		PeerReceive:     peer.ReceiveSize,
+		PeerSaid:        said,
+		Reads:           uint32(readsIn(r.id.Device())),
 		ToldSend:        told.SendSize,
 		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
 		Logger:          cfg.Logger,
@@ -129,6 +131,7 @@ func (c *Conn) Info() Info {
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
 	i.LastActive = s.LastActive
+	i.Padding, i.Configuration = s.Padding, s.Configuration
 	return i
 }
 

@@ -61,6 +61,8 @@ type Client struct {
 type session struct {
 	req  *transport.Requester
 	info Info // what does not change
+	// greetings are the replies that came before the connection was of use.
+	greetings uint64
 }
 
 // Dial connects to host:port. ctx bounds the connecting, not the connection.
@@ -126,7 +128,7 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 		PrivateData:        told.Append(nil),
 		ResponderResources: readsIn(c.dev),
 	})
-	peer, _ := wire.ParsePrivateData(id.Peer().PrivateData)
+	peer, said := wire.ParsePrivateData(id.Peer().PrivateData)
 	if err == nil {
 		err = req.Start(peer.ReceiveSize, peer.SendSize)
 	}
@@ -134,7 +136,10 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 		req.Abandon()
 		return nil, err
 	}
-	return &session{req: req, info: Info{
+	if err = c.configure(ctx, req, s, peer, said); err != nil {
+		return nil, err
+	}
+	return &session{req: req, greetings: req.Stats().Replies, info: Info{
 		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: c.provider.Name(), RPCVersion: 1,
 		RemoteInvalidation:     accepts && peer.RemoteInvalidation,
 		PeerRemoteInvalidation: peer.RemoteInvalidation,
@@ -187,6 +192,7 @@ func (c *Client) Info() Info {
 	i, s := cur.info, cur.req.State()
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.LastActive, i.Connects = s.CreditsGranted, s.LastActive, connects
+	i.Padding, i.Configuration = s.Padding, s.Configuration
 	return i
 }
 

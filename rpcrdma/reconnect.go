@@ -112,7 +112,7 @@ func (c *Client) lose(s *session, err error) bool {
 	}
 	if c.cur == s && !c.lost {
 		c.lost = true
-		if s.req.Stats().Replies > 0 {
+		if s.req.Stats().Replies > s.greetings {
 			c.pause = 0 // it was of use
 		}
 	}

@@ -14,6 +14,16 @@ import (
 // Settings are the live settings of one connection.
 type Settings = conn.Settings
 
+// Extensions is a set of protocol extensions, all off by default.
+type Extensions = conn.Extensions
+
+// The extensions of RFC 5666 that RFC 8166 left out.
+const (
+	ExtMSGP        = conn.ExtMSGP
+	ExtReadReplies = conn.ExtReadReplies
+	ExtCCP         = conn.ExtCCP
+)
+
 // CreditsPolicy says how grants are chosen.
 type CreditsPolicy = conn.CreditsPolicy
 
@@ -86,7 +96,18 @@ type Info struct {
 	// connection last did something.
 	ConnectTime time.Duration
 	LastActive  time.Time
+	// Padding is what extensions.msgp does here, Configuration what the peer
+	// told through the Connection Configuration Protocol (extensions.ccp).
+	Padding       Padding
+	Configuration Configuration
 }
+
+// Padding is the use of padded messages on a connection (RDMA_MSGP).
+type Padding = conn.Padding
+
+// Configuration is what a peer told through the Connection Configuration
+// Protocol.
+type Configuration = conn.Configuration
 
 // tellable is the size that private data can say: settings are in bytes,
 // private data in KiB.

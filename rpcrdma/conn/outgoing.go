@@ -84,10 +84,10 @@ type Outgoing struct {
 	// inline (Take) when Long is 0, else Long bytes of it in the WriteReply
 	// window; Written[i] is the number of bytes in the window of result i, 0
 	// when the result is in the stream.
-	Err error
-	// Padding is the padding of a reply that came inline.
+	Err     error
 	Long    int
 	Written []int
+	// Padding is the padding of a reply that came inline.
 	Padding oncrpc.Padding
 	// Read, when not nil, is the reply in place of the above: the peer had us
 	// read it.

@@ -66,9 +66,9 @@ const (
 	// signalEvery bounds the number of Sends in a row without a completion.
 	signalEvery = 8
 	// maxSGE is the number of pieces of one Send asked for: header with
-	// stream, item, padding, rest of the stream. Messages with more are
-	// copied together.
-	maxSGE = 4
+	// stream, padding, item, roundup, rest of the stream. Messages with more
+	// are copied together.
+	maxSGE = 5
 	// pollBatch is the number of completions taken at once.
 	pollBatch = 32
 )

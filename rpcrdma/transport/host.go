@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
-	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 )
 
@@ -44,7 +44,7 @@ type Host struct {
 	pd   verbs.PD
 	pool *regmem.Pool
 	log  *slog.Logger
-	// zeros is what roundup padding is sent from.
+	// zeros is what padding is sent from.
 	zeros   *regmem.Buffer
 	workers workers
 
@@ -80,7 +80,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		links: make(map[*link]struct{}),
 		freed: make(chan struct{}),
 	}
-	if h.zeros, err = h.pool.Register(make([]byte, xdr.Unit)); err != nil {
+	if h.zeros, err = h.pool.Register(make([]byte, conn.PadAlign)); err != nil {
 		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
 	}

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
@@ -112,6 +111,7 @@ func (p *pending) compose(c *RPC) {
 		}
 		dst = append(dst, c.Args[off:it.Pos]...)
 		off = it.Pos
+		dst = p.pad(dst, it.Len)
 		dst = append(dst, it.Buf.Bytes()[:it.Len]...)
 		p.pullup += it.Len
 		dst = xdr.AppendPad(dst, it.Len)
@@ -154,7 +154,7 @@ func (r *Requester) exposed(o *op) {
 	buf := &p.header
 	if len(p.out.Inline) > 0 {
 		buf = &p.message
-		length += chunk.PiecesLength(p.out.StreamLen, p.out.Items)
+		length += p.out.MessageLength()
 	}
 	start := headRoom - size
 	h.Append((*buf).Bytes()[start:start:headRoom])

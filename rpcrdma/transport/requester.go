@@ -158,6 +158,7 @@ func (r *Requester) State() State {
 		CreditsGranted: r.core.Granted(),
 		Busy:           r.inCalls,
 		LastActive:     r.active,
+		Padding:        r.core.Padding(), Configuration: r.core.Configuration(),
 	}
 }
 

@@ -22,6 +22,10 @@ type ResponderConfig struct {
 	PeerReceive uint32
 	// ToldSend is the most that the peer was told that we send.
 	ToldSend uint32
+	// PeerSaid says that the peer told PeerReceive at connect.
+	PeerSaid bool
+	// Reads is the number of RDMA Reads that may be active at our side.
+	Reads uint32
 	// PeerInvalidates says that both sides agreed on remote invalidation.
 	PeerInvalidates bool
 	// Logger takes a line now and then about messages that were refused or
@@ -34,6 +38,7 @@ type Responder struct {
 	*link
 	handler oncrpc.Handler
 	peer    netip.AddrPort
+	reads   uint32 // that may be active at our side
 	memory  serviceMemory
 
 	// Under link.mu:
@@ -55,11 +60,12 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), memory: serviceMemory{h.pool}}
+	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{h.pool}}
 	l.role, l.log = r, cfg.Logger
 	r.core = conn.NewResponder(conn.ResponderConfig{
 		PeerReceive:     cfg.PeerReceive,
 		ToldSend:        cfg.ToldSend,
+		PeerSaid:        cfg.PeerSaid,
 		PeerInvalidates: cfg.PeerInvalidates && h.attr.SendInvalidate,
 		MaxTransfer:     h.attr.MaxMsgSize,
 		MaxReceives:     l.maxReceives(),
@@ -134,6 +140,8 @@ type State struct {
 	RemoteInvalidation        bool
 	Busy                      int // calls in progress
 	LastActive                time.Time
+	Padding                   conn.Padding
+	Configuration             conn.Configuration
 }
 
 // State tells what is in force now.
@@ -148,6 +156,7 @@ func (r *Responder) State() State {
 		RemoteInvalidation: r.core.Invalidates(),
 		Busy:               r.core.Busy(),
 		LastActive:         r.active,
+		Padding:            r.core.Padding(), Configuration: r.core.Configuration(),
 	}
 }
 
@@ -317,7 +326,7 @@ func (c *call) run() {
 	if d := c.call.Denied; d != nil {
 		c.reply.Stream = oncrpc.AppendDenied(c.reply.Stream, c.call.XID, d)
 	} else {
-		_ = oncrpc.Serve(r.ctx, r.handler, &c.call.RPC, &c.reply)
+		_ = oncrpc.Serve(r.ctx, r.handlerFor(c.call.RPC.Program), &c.call.RPC, &c.reply)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

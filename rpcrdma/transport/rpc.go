@@ -55,6 +55,12 @@ type Result struct {
 	// Apart is set to the number of bytes placed in Buf; 0 when the result is
 	// in Reply. It may exceed the result's length word by padding.
 	Apart int
+	// Find gives the offset of the result's length word in the stream of the
+	// results, -1 when this reply has none. The results before this one are
+	// settled: their bytes are in the stream, or in Buf as Apart says. Where
+	// the peer may pad replies (extensions.msgp), each result needs it, or
+	// padded replies are bad; the caller never sees padding.
+	Find func(results []byte) int
 }
 
 // Call makes a call and waits for its results. It returns an *oncrpc.AcceptError
@@ -171,7 +177,7 @@ func (p *pending) describe(c *RPC) {
 // may wait.
 func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	var err error
-	if p.message, err = r.host.pool.Alloc(ctx, headRoom+chunk.PiecesLength(p.out.StreamLen, p.out.Items), regmem.Service); err != nil {
+	if p.message, err = r.host.pool.Alloc(ctx, headRoom+p.out.MessageLength(), regmem.Service); err != nil {
 		return err
 	}
 	for i := range p.out.Windows {
@@ -291,7 +297,7 @@ func (p *pending) results(c *RPC) error {
 		return err
 	}
 	c.Reply = append(c.Reply[:0], msg[n:]...)
-	return nil
+	return c.unpad(p.out.Padding, n)
 }
 
 func setXID(msg []byte, xid uint32) { binary.BigEndian.PutUint32(msg, xid) }

@@ -66,6 +66,7 @@ func (o *op) release() {
 type batch struct {
 	op       *op
 	n        int
+	reads    int  // RDMA Reads among them that are counted
 	signaled bool // the last of them is
 	last     bool // the op's last request is among them
 }
@@ -77,6 +78,7 @@ type sendQueue struct {
 	qp       verbs.QP
 	depth    int
 	used     int         // slots
+	reads    readLimit   // on what is posted
 	unsigned int         // ops since the last signaled request
 	pending  fifo[*op]   // not yet, or in part, posted
 	out      fifo[batch] // posted, oldest first
@@ -107,7 +109,7 @@ func (q *sendQueue) idle() bool { return q.pending.len() == 0 }
 // post posts what there is room for of o, the oldest pending op, and says
 // whether it is posted whole. The caller has put o's requests together.
 func (q *sendQueue) post(o *op) (whole bool, err error) {
-	n := min(q.depth-q.used, len(o.wrs)-o.posted)
+	n := q.reads.allow(o.wrs[o.posted : o.posted+min(q.depth-q.used, len(o.wrs)-o.posted)])
 	if n == 0 {
 		return o.posted == len(o.wrs), nil
 	}
@@ -127,7 +129,7 @@ func (q *sendQueue) post(o *op) (whole bool, err error) {
 	}
 	o.posted += n
 	q.used += n
-	q.out.push(batch{op: o, n: n, signaled: signaled, last: whole && o.kind != opExpose})
+	q.out.push(batch{op: o, n: n, reads: q.reads.post(wrs), signaled: signaled, last: whole && o.kind != opExpose})
 	return whole, nil
 }
 
@@ -138,6 +140,7 @@ func (q *sendQueue) completed(ended []*op) []*op {
 	for q.out.len() > 0 {
 		b := q.out.pop()
 		q.used -= b.n
+		q.reads.active -= b.reads
 		if b.last {
 			ended = append(ended, b.op)
 		}
