@@ -99,8 +99,8 @@ func (e *Exposure) add(position, n int, pieces ...chunk.Piece) {
 }
 
 // replyByRead has the peer read a reply for which it offered too little: the
-// items without a write chunk, when the rest fits inline; else the message. c's
-// items are planned as for a reply chunk that is too small.
+// items, when the rest fits inline and none is in a write chunk; else the
+// message. The items are planned as for a reply chunk that is too small.
 func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
 	if !r.settings.Extensions.Has(ExtReadReplies) {
 		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
@@ -145,12 +145,15 @@ func (r *Responder) newExposure(xid uint32, n int) *Exposure {
 	return r.exposures.take(xid)
 }
 
-// exposeItems makes read chunks of the items that are not in write chunks, if
-// the rest with its header entries fits room. Then these items are marked.
+// exposeItems makes read chunks of the items, which are marked then, if the
+// rest with its header entries fits room. Not beside items in write chunks: the
+// texts don't say whether these count in a position.
 func (r *Responder) exposeItems(e *Exposure, streamLen int, items []chunk.Item, room int) bool {
 	n, rest := 0, chunk.PiecesLength(streamLen, items)
 	for i := range items {
-		if it := &items[i]; !it.Chunked && it.Len > 0 {
+		if it := &items[i]; it.Chunked {
+			return false
+		} else if it.Len > 0 {
 			if n++; chunk.Position(items, i)%4 != 0 {
 				return false
 			}
@@ -161,7 +164,7 @@ func (r *Responder) exposeItems(e *Exposure, streamLen int, items []chunk.Item, 
 		return false
 	}
 	for i := range items {
-		if it := &items[i]; !it.Chunked && it.Len > 0 {
+		if it := &items[i]; it.Len > 0 {
 			e.add(chunk.Position(items, i), it.Len, chunk.Piece{From: chunk.Source(i), Len: it.Len})
 			it.Chunked = true
 		}

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"slices"
+
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -82,7 +84,8 @@ func (r *Requester) sound(rd *Reading, o *Outgoing, body []byte) bool {
 		return false
 	}
 	for _, it := range rd.Reads.Items() {
-		if it.At < oncrpc.AcceptedReplySize {
+		// Beside results in write chunks a position could mean two things.
+		if it.At < oncrpc.AcceptedReplySize || slices.ContainsFunc(o.Written, func(n int) bool { return n > 0 }) {
 			return false
 		}
 	}
