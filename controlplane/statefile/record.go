@@ -32,4 +32,6 @@ type Contents struct {
 	File     settings.FileLayer // in force
 	Seen     settings.Values    // what the configuration file said last
 	Entries  []*history.Entry   // the oldest first, without a gap up to Revision
+
+	counts stateText
 }

@@ -1,0 +1,97 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+// lockTime is how long another process may hold the file.
+const lockTime = time.Second
+
+// File is an open file. Its methods are called one after another.
+type File struct {
+	db     *bbolt.DB
+	path   string
+	counts stateText
+	doubt  error                 // a write that may or may not have been one
+	commit func(*bbolt.Tx) error // of a transaction; tests have it fail
+}
+
+// Open opens a file and gives what it holds. Errors: os.ErrNotExist,
+// *RefusedError, and those of the system.
+func Open(path string) (*File, *Contents, error) {
+	c, err := Read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTime, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, plain(err))
+	}
+	return &File{db: db, path: path, counts: c.counts, commit: (*bbolt.Tx).Commit}, c, nil
+}
+
+// Create makes a file at revision 0 and leaves it closed. There is no moment
+// at which a part of it has its name.
+func Create(path string, f settings.FileLayer) (err error) {
+	temp := path + ".new"
+	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(temp)
+		}
+	}()
+	db, err := bbolt.Open(temp, 0o600, &bbolt.Options{Timeout: lockTime, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, plain(err))
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range []string{bucketMeta, bucketScopes, bucketHistory} {
+			if _, err := tx.CreateBucket([]byte(name)); err != nil {
+				return err
+			}
+		}
+		w := &writer{tx: tx}
+		w.put(bucketMeta, keyFormat, format)
+		w.put(bucketMeta, keyState, stateText{})
+		w.put(bucketMeta, keyFile, textOfFile(&f))
+		w.put(bucketMeta, keySeen, textOfFile(&f))
+		return w.err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, plain(err))
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// plain leaves the path to who names it.
+func plain(err error) error {
+	var pathError *os.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.db.Close() }

@@ -1,0 +1,194 @@
+package statefile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fileLayer is what a configuration file says.
+func fileLayer(name string, pairs ...any) settings.FileLayer {
+	f := settings.FileLayer{Name: name}
+	for i := 0; i < len(pairs); i += 2 {
+		f.Values.Set(pairs[i].(settings.Key), uint32(pairs[i+1].(int)))
+		f.Lines[pairs[i].(settings.Key)] = i + 1
+	}
+	return f
+}
+
+func layer(revision uint32, k settings.Key, value uint32) (l settings.Layer) {
+	l.Values.Set(k, value)
+	l.Set[k] = revision
+	return l
+}
+
+var born = time.Date(2026, 11, 20, 9, 30, 0, 123456789, time.UTC)
+
+// entry is a revision that sets ddp.min_chunk at a listener's scope to its
+// own number.
+func entry(revision uint32) *history.Entry {
+	scope := settings.Scope{Kind: settings.Listener, Name: "nfs"}
+	e := &history.Entry{
+		Revision: revision, Time: born.Add(time.Duration(revision) * time.Minute), Comment: "why",
+		Actor: history.Actor{Name: "ann", From: "192.0.2.1:5"}, Scope: scope,
+	}
+	e.Set.Set(settings.DDPMinChunk, revision)
+	d := settings.Delta{Scope: scope, After: layer(revision, settings.DDPMinChunk, revision)}
+	if revision > 1 {
+		d.Before = layer(revision-1, settings.DDPMinChunk, revision-1)
+	}
+	e.Step.Deltas = []settings.Delta{d}
+	return e
+}
+
+// create makes a file and opens it.
+func create(t testing.TB, path string) *File {
+	t.Helper()
+	if err := Create(path, fileLayer("rdmad.yaml", settings.CreditsMax, 32)); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func commit(t testing.TB, f *File, r *Record) {
+	t.Helper()
+	if err := f.Commit(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents reads without the lock, as a second process does.
+func contents(t testing.TB, path string) *Contents {
+	t.Helper()
+	c, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestNewFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	if _, _, err := Open(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if err := os.WriteFile(path+".new", []byte("left by a crash"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	create(t, path)
+	c := contents(t, path)
+	want := fileLayer("rdmad.yaml", settings.CreditsMax, 32)
+	if c.Revision != 0 || c.File != want || c.Seen != want.Values || len(c.Layers) != 0 || len(c.Entries) != 0 {
+		t.Errorf("%+v", c)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if left, err := filepath.Glob(path + ".*"); err != nil || left != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestRecordsAreReadBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	f := create(t, path)
+	want := []*history.Entry{entry(1), entry(2), entry(3), entry(4)}
+	file := want[1]
+	file.Kind, file.Scope, file.Set, file.Unset = history.Reload, settings.Scope{}, settings.Values{}, settings.KeySet(0).With(settings.CreditsMax)
+	file.Step = settings.Step{File: &settings.FileDelta{
+		Before: fileLayer("rdmad.yaml", settings.CreditsMax, 32), After: fileLayer("other.yaml", settings.RemoteInvalidationUse, 1),
+	}}
+	want[2].Step.Deltas[0].Before = want[0].Step.Deltas[0].After
+	want[3].Status, want[3].Deadline, want[3].Kind, want[3].Target = history.Pending, want[3].Time.Add(time.Minute), history.Rollback, 1
+	for _, e := range want {
+		r := &Record{Entry: e}
+		if e == file {
+			seen := e.Step.File.After.Values
+			r.Seen = &seen
+		}
+		commit(t, f, r)
+	}
+	check := func(when string) {
+		t.Helper()
+		c := contents(t, path)
+		if c.Revision != 4 || !reflect.DeepEqual(c.Entries, want) {
+			t.Errorf("%s: revision %d, entries\n%+v, want\n%+v", when, c.Revision, c.Entries, want)
+		}
+		if c.File != file.Step.File.After || c.Seen != file.Step.File.After.Values {
+			t.Errorf("%s: file %+v, seen %v", when, c.File, c.Seen)
+		}
+		scope := settings.Scope{Kind: settings.Listener, Name: "nfs"}
+		if len(c.Layers) != 1 || c.Layers[scope] != layer(4, settings.DDPMinChunk, 4) {
+			t.Errorf("%s: scopes %v", when, c.Layers)
+		}
+	}
+	check("written")
+	amended := *want[3]
+	amended.Status = history.Confirmed
+	want[3] = &amended
+	commit(t, f, &Record{Amend: &amended})
+	check("amended")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	check("opened again")
+	commit(t, again, &Record{Entry: entry(5), Drop: []uint32{1, 2}})
+	if c := contents(t, path); c.Revision != 5 || len(c.Entries) != 3 || c.Entries[0].Revision != 3 {
+		t.Errorf("after dropping: %+v", c.Entries)
+	}
+}
+
+// TestConnectionsAreNotStored: their revisions are, without what they set.
+func TestConnectionsAreNotStored(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	f := create(t, path)
+	e := entry(1)
+	e.Scope = settings.Scope{Kind: settings.Connection, Name: "7"}
+	e.Step.Deltas[0].Scope = e.Scope
+	commit(t, f, &Record{Entry: e})
+	c := contents(t, path)
+	if c.Revision != 1 || len(c.Layers) != 0 || len(c.Entries) != 1 || c.Entries[0].Scope != e.Scope || c.Entries[0].Step.Deltas != nil {
+		t.Errorf("%+v, entry %+v", c, c.Entries[0])
+	}
+}
+
+func TestScopeThatSaysNothingGoes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	f := create(t, path)
+	commit(t, f, &Record{Entry: entry(1)})
+	e := entry(2)
+	e.Step.Deltas[0].After = settings.Layer{}
+	commit(t, f, &Record{Entry: e})
+	if c := contents(t, path); len(c.Layers) != 0 || c.Revision != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestSecondWriterIsKeptOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	create(t, path)
+	if f, _, err := Open(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v, %v", f, err)
+	}
+}
