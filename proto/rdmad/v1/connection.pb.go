@@ -196,9 +196,11 @@ type Connection struct {
 	// Bytes received: Sends, RDMA Reads and RDMA Writes into rdmad.
 	BytesReceived float64 `protobuf:"fixed64,24,opt,name=bytes_received,json=bytesReceived,proto3" json:"bytes_received,omitempty"`
 	// Bytes sent: Sends and RDMA Writes from rdmad.
-	BytesSent     float64 `protobuf:"fixed64,25,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BytesSent float64 `protobuf:"fixed64,25,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
+	// Calls that the service has not answered yet.
+	CallsInProgress uint32 `protobuf:"varint,26,opt,name=calls_in_progress,json=callsInProgress,proto3" json:"calls_in_progress,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Connection) Reset() {
@@ -402,6 +404,13 @@ func (x *Connection) GetBytesReceived() float64 {
 func (x *Connection) GetBytesSent() float64 {
 	if x != nil {
 		return x.BytesSent
+	}
+	return 0
+}
+
+func (x *Connection) GetCallsInProgress() uint32 {
+	if x != nil {
+		return x.CallsInProgress
 	}
 	return 0
 }
@@ -1357,7 +1366,7 @@ var File_rdmad_v1_connection_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\n" +
-	"\x19rdmad/v1/connection.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xee\x06\n" +
+	"\x19rdmad/v1/connection.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x9a\a\n" +
 	"\n" +
 	"Connection\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
@@ -1392,7 +1401,8 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\breceives\x18\x17 \x01(\x01R\breceives\x12%\n" +
 	"\x0ebytes_received\x18\x18 \x01(\x01R\rbytesReceived\x12\x1d\n" +
 	"\n" +
-	"bytes_sent\x18\x19 \x01(\x01R\tbytesSent\"4\n" +
+	"bytes_sent\x18\x19 \x01(\x01R\tbytesSent\x12*\n" +
+	"\x11calls_in_progress\x18\x1a \x01(\rR\x0fcallsInProgress\"4\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02UP\x10\x01\x12\f\n" +

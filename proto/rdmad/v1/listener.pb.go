@@ -25,6 +25,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// State of a listener.
+type Listener_State int32
+
+const (
+	// Never sent.
+	Listener_STATE_UNSPECIFIED Listener_State = 0
+	// Accepting.
+	Listener_UP Listener_State = 1
+	// Being removed.
+	Listener_DRAINING Listener_State = 2
+	// Kept from the last start, but could not be brought back.
+	Listener_FAILED Listener_State = 3
+)
+
+// Enum value maps for Listener_State.
+var (
+	Listener_State_name = map[int32]string{
+		0: "STATE_UNSPECIFIED",
+		1: "UP",
+		2: "DRAINING",
+		3: "FAILED",
+	}
+	Listener_State_value = map[string]int32{
+		"STATE_UNSPECIFIED": 0,
+		"UP":                1,
+		"DRAINING":          2,
+		"FAILED":            3,
+	}
+)
+
+func (x Listener_State) Enum() *Listener_State {
+	p := new(Listener_State)
+	*p = x
+	return p
+}
+
+func (x Listener_State) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Listener_State) Descriptor() protoreflect.EnumDescriptor {
+	return file_rdmad_v1_listener_proto_enumTypes[0].Descriptor()
+}
+
+func (Listener_State) Type() protoreflect.EnumType {
+	return &file_rdmad_v1_listener_proto_enumTypes[0]
+}
+
+func (x Listener_State) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Listener_State.Descriptor instead.
+func (Listener_State) EnumDescriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{0, 0}
+}
+
 // Listener accepts RPC-over-RDMA connections and hands their calls to a
 // service. Its counters are doubles for the reason given at Connection.
 type Listener struct {
@@ -50,7 +107,11 @@ type Listener struct {
 	// Its programs are registered with rpcbind.
 	Rpcbind bool `protobuf:"varint,10,opt,name=rpcbind,proto3" json:"rpcbind,omitempty"`
 	// How many may connect, and who.
-	Admission     *Admission `protobuf:"bytes,11,opt,name=admission,proto3" json:"admission,omitempty"`
+	Admission *Admission `protobuf:"bytes,11,opt,name=admission,proto3" json:"admission,omitempty"`
+	// What it is doing.
+	State Listener_State `protobuf:"varint,12,opt,name=state,proto3,enum=rdmad.v1.Listener_State" json:"state,omitempty"`
+	// With FAILED: why.
+	Failure       string `protobuf:"bytes,13,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -162,6 +223,20 @@ func (x *Listener) GetAdmission() *Admission {
 	return nil
 }
 
+func (x *Listener) GetState() Listener_State {
+	if x != nil {
+		return x.State
+	}
+	return Listener_STATE_UNSPECIFIED
+}
+
+func (x *Listener) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
 // Admission says how many peers may connect, and who.
 type Admission struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -172,7 +247,9 @@ type Admission struct {
 	// Addresses and CIDRs that may connect; empty for all.
 	Allow []string `protobuf:"bytes,3,rep,name=allow,proto3" json:"allow,omitempty"`
 	// Addresses and CIDRs that may not, allowed or not.
-	Deny          []string `protobuf:"bytes,4,rep,name=deny,proto3" json:"deny,omitempty"`
+	Deny []string `protobuf:"bytes,4,rep,name=deny,proto3" json:"deny,omitempty"`
+	// Most connections being made at once; 0 for 64. Peers over it wait.
+	MaxHandshakes uint32 `protobuf:"varint,5,opt,name=max_handshakes,json=maxHandshakes,proto3" json:"max_handshakes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -233,6 +310,13 @@ func (x *Admission) GetDeny() []string {
 		return x.Deny
 	}
 	return nil
+}
+
+func (x *Admission) GetMaxHandshakes() uint32 {
+	if x != nil {
+		return x.MaxHandshakes
+	}
+	return 0
 }
 
 // ListListenersRequest asks for the listeners.
@@ -734,7 +818,11 @@ type Service struct {
 	// Address where it is served over TCP as well; empty when it isn't.
 	TcpAddress string `protobuf:"bytes,5,opt,name=tcp_address,json=tcpAddress,proto3" json:"tcp_address,omitempty"`
 	// Parameters of an nfs service.
-	Nfs           *NfsService `protobuf:"bytes,6,opt,name=nfs,proto3" json:"nfs,omitempty"`
+	Nfs *NfsService `protobuf:"bytes,6,opt,name=nfs,proto3" json:"nfs,omitempty"`
+	// It is being removed.
+	Draining bool `protobuf:"varint,7,opt,name=draining,proto3" json:"draining,omitempty"`
+	// Why it could not be brought back after a restart; empty when it works.
+	Failure       string `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -809,6 +897,20 @@ func (x *Service) GetNfs() *NfsService {
 		return x.Nfs
 	}
 	return nil
+}
+
+func (x *Service) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *Service) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
 }
 
 // NfsService serves a directory by NFSv3 and MOUNT.
@@ -1159,7 +1261,9 @@ func (x *AddServiceResponse) GetService() *Service {
 type RemoveServiceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The service's name.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How long calls over TCP in flight may take; empty for 30 s.
+	Deadline      *durationpb.Duration `protobuf:"bytes,2,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1201,6 +1305,13 @@ func (x *RemoveServiceRequest) GetName() string {
 	return ""
 }
 
+func (x *RemoveServiceRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
 // RemoveServiceResponse is empty.
 type RemoveServiceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1238,11 +1349,250 @@ func (*RemoveServiceResponse) Descriptor() ([]byte, []int) {
 	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{18}
 }
 
+// Limits bound the connections of all listeners together.
+type Limits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most connections; 0 for 4096.
+	MaxConnections uint32 `protobuf:"varint,1,opt,name=max_connections,json=maxConnections,proto3" json:"max_connections,omitempty"`
+	// Most connections from one address; 0 for no limit.
+	MaxConnectionsPerPeer uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3" json:"max_connections_per_peer,omitempty"`
+	// Most connections being made at once; 0 for 256.
+	MaxHandshakes uint32 `protobuf:"varint,3,opt,name=max_handshakes,json=maxHandshakes,proto3" json:"max_handshakes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limits) Reset() {
+	*x = Limits{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limits) ProtoMessage() {}
+
+func (x *Limits) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limits.ProtoReflect.Descriptor instead.
+func (*Limits) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Limits) GetMaxConnections() uint32 {
+	if x != nil {
+		return x.MaxConnections
+	}
+	return 0
+}
+
+func (x *Limits) GetMaxConnectionsPerPeer() uint32 {
+	if x != nil {
+		return x.MaxConnectionsPerPeer
+	}
+	return 0
+}
+
+func (x *Limits) GetMaxHandshakes() uint32 {
+	if x != nil {
+		return x.MaxHandshakes
+	}
+	return 0
+}
+
+// GetLimitsRequest asks for the limits.
+type GetLimitsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLimitsRequest) Reset() {
+	*x = GetLimitsRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLimitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLimitsRequest) ProtoMessage() {}
+
+func (x *GetLimitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLimitsRequest.ProtoReflect.Descriptor instead.
+func (*GetLimitsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{20}
+}
+
+// GetLimitsResponse is the limits in force.
+type GetLimitsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Defaults filled in.
+	Limits        *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLimitsResponse) Reset() {
+	*x = GetLimitsResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLimitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLimitsResponse) ProtoMessage() {}
+
+func (x *GetLimitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLimitsResponse.ProtoReflect.Descriptor instead.
+func (*GetLimitsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *GetLimitsResponse) GetLimits() *Limits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// SetLimitsRequest changes the limits, all of them.
+type SetLimitsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// New values.
+	Limits        *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLimitsRequest) Reset() {
+	*x = SetLimitsRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLimitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLimitsRequest) ProtoMessage() {}
+
+func (x *SetLimitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLimitsRequest.ProtoReflect.Descriptor instead.
+func (*SetLimitsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SetLimitsRequest) GetLimits() *Limits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// SetLimitsResponse is the limits in force.
+type SetLimitsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Defaults filled in.
+	Limits        *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLimitsResponse) Reset() {
+	*x = SetLimitsResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLimitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLimitsResponse) ProtoMessage() {}
+
+func (x *SetLimitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLimitsResponse.ProtoReflect.Descriptor instead.
+func (*SetLimitsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SetLimitsResponse) GetLimits() *Limits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
 var File_rdmad_v1_listener_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\n" +
-	"\x17rdmad/v1/listener.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xdd\x02\n" +
+	"\x17rdmad/v1/listener.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xe9\x03\n" +
 	"\bListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x18\n" +
@@ -1255,12 +1605,21 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x06source\x18\t \x01(\tR\x06source\x12\x18\n" +
 	"\arpcbind\x18\n" +
 	" \x01(\bR\arpcbind\x121\n" +
-	"\tadmission\x18\v \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\"\xd3\x01\n" +
+	"\tadmission\x18\v \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12.\n" +
+	"\x05state\x18\f \x01(\x0e2\x18.rdmad.v1.Listener.StateR\x05state\x12\x18\n" +
+	"\afailure\x18\r \x01(\tR\afailure\"@\n" +
+	"\x05State\x12\x15\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
+	"\x02UP\x10\x01\x12\f\n" +
+	"\bDRAINING\x10\x02\x12\n" +
+	"\n" +
+	"\x06FAILED\x10\x03\"\x85\x02\n" +
 	"\tAdmission\x122\n" +
 	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
 	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x12'\n" +
 	"\x05allow\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\b\"\x06r\x04\x10\x01\x18@R\x05allow\x12%\n" +
-	"\x04deny\x18\x04 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\b\"\x06r\x04\x10\x01\x18@R\x04deny\"f\n" +
+	"\x04deny\x18\x04 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\b\"\x06r\x04\x10\x01\x18@R\x04deny\x120\n" +
+	"\x0emax_handshakes\x18\x05 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\rmaxHandshakes\"f\n" +
 	"\x14ListListenersRequest\x12%\n" +
 	"\tpage_size\x18\x01 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\bpageSize\x12'\n" +
 	"\n" +
@@ -1295,7 +1654,7 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"D\n" +
 	"\x16RemoveListenerResponse\x12\x18\n" +
 	"\adrained\x18\x01 \x01(\rR\adrained\x12\x10\n" +
-	"\x03cut\x18\x02 \x01(\rR\x03cut\"\xb0\x01\n" +
+	"\x03cut\x18\x02 \x01(\rR\x03cut\"\xe6\x01\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
@@ -1303,7 +1662,9 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\tlisteners\x18\x04 \x03(\tR\tlisteners\x12\x1f\n" +
 	"\vtcp_address\x18\x05 \x01(\tR\n" +
 	"tcpAddress\x12&\n" +
-	"\x03nfs\x18\x06 \x01(\v2\x14.rdmad.v1.NfsServiceR\x03nfs\"\xcb\x01\n" +
+	"\x03nfs\x18\x06 \x01(\v2\x14.rdmad.v1.NfsServiceR\x03nfs\x12\x1a\n" +
+	"\bdraining\x18\a \x01(\bR\bdraining\x12\x18\n" +
+	"\afailure\x18\b \x01(\tR\afailure\"\xcb\x01\n" +
 	"\n" +
 	"NfsService\x12\x1e\n" +
 	"\x04path\x18\x01 \x01(\tB\n" +
@@ -1323,10 +1684,23 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x04echo\x18\x03 \x01(\v2\x15.rdmad.v1.EchoServiceH\x00R\x04echoB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"A\n" +
 	"\x12AddServiceResponse\x12+\n" +
-	"\aservice\x18\x01 \x01(\v2\x11.rdmad.v1.ServiceR\aservice\"5\n" +
+	"\aservice\x18\x01 \x01(\v2\x11.rdmad.v1.ServiceR\aservice\"{\n" +
 	"\x14RemoveServiceRequest\x12\x1d\n" +
-	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\"\x17\n" +
-	"\x15RemoveServiceResponse2\xed\x04\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
+	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"\x17\n" +
+	"\x15RemoveServiceResponse\"\xb2\x01\n" +
+	"\x06Limits\x122\n" +
+	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
+	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x120\n" +
+	"\x0emax_handshakes\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\rmaxHandshakes\"\x12\n" +
+	"\x10GetLimitsRequest\"=\n" +
+	"\x11GetLimitsResponse\x12(\n" +
+	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits\"D\n" +
+	"\x10SetLimitsRequest\x120\n" +
+	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsB\x06\xbaH\x03\xc8\x01\x01R\x06limits\"=\n" +
+	"\x11SetLimitsResponse\x12(\n" +
+	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits2\x85\x06\n" +
 	"\x0fListenerService\x12V\n" +
 	"\rListListeners\x12\x1e.rdmad.v1.ListListenersRequest\x1a\x1f.rdmad.v1.ListListenersResponse\"\x04\x88\xb8\x18\x01\x12P\n" +
 	"\vAddListener\x12\x1c.rdmad.v1.AddListenerRequest\x1a\x1d.rdmad.v1.AddListenerResponse\"\x04\x88\xb8\x18\x03\x12Y\n" +
@@ -1335,7 +1709,9 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\fListServices\x12\x1d.rdmad.v1.ListServicesRequest\x1a\x1e.rdmad.v1.ListServicesResponse\"\x04\x88\xb8\x18\x01\x12M\n" +
 	"\n" +
 	"AddService\x12\x1b.rdmad.v1.AddServiceRequest\x1a\x1c.rdmad.v1.AddServiceResponse\"\x04\x88\xb8\x18\x03\x12V\n" +
-	"\rRemoveService\x12\x1e.rdmad.v1.RemoveServiceRequest\x1a\x1f.rdmad.v1.RemoveServiceResponse\"\x04\x88\xb8\x18\x03B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\rRemoveService\x12\x1e.rdmad.v1.RemoveServiceRequest\x1a\x1f.rdmad.v1.RemoveServiceResponse\"\x04\x88\xb8\x18\x03\x12J\n" +
+	"\tGetLimits\x12\x1a.rdmad.v1.GetLimitsRequest\x1a\x1b.rdmad.v1.GetLimitsResponse\"\x04\x88\xb8\x18\x01\x12J\n" +
+	"\tSetLimits\x12\x1a.rdmad.v1.SetLimitsRequest\x1a\x1b.rdmad.v1.SetLimitsResponse\"\x04\x88\xb8\x18\x03B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_listener_proto_rawDescOnce sync.Once
@@ -1349,65 +1725,81 @@ func file_rdmad_v1_listener_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_listener_proto_rawDescData
 }
 
-var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_rdmad_v1_listener_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_rdmad_v1_listener_proto_goTypes = []any{
-	(*Listener)(nil),               // 0: rdmad.v1.Listener
-	(*Admission)(nil),              // 1: rdmad.v1.Admission
-	(*ListListenersRequest)(nil),   // 2: rdmad.v1.ListListenersRequest
-	(*ListListenersResponse)(nil),  // 3: rdmad.v1.ListListenersResponse
-	(*AddListenerRequest)(nil),     // 4: rdmad.v1.AddListenerRequest
-	(*AddListenerResponse)(nil),    // 5: rdmad.v1.AddListenerResponse
-	(*UpdateListenerRequest)(nil),  // 6: rdmad.v1.UpdateListenerRequest
-	(*UpdateListenerResponse)(nil), // 7: rdmad.v1.UpdateListenerResponse
-	(*RemoveListenerRequest)(nil),  // 8: rdmad.v1.RemoveListenerRequest
-	(*RemoveListenerResponse)(nil), // 9: rdmad.v1.RemoveListenerResponse
-	(*Service)(nil),                // 10: rdmad.v1.Service
-	(*NfsService)(nil),             // 11: rdmad.v1.NfsService
-	(*EchoService)(nil),            // 12: rdmad.v1.EchoService
-	(*ListServicesRequest)(nil),    // 13: rdmad.v1.ListServicesRequest
-	(*ListServicesResponse)(nil),   // 14: rdmad.v1.ListServicesResponse
-	(*AddServiceRequest)(nil),      // 15: rdmad.v1.AddServiceRequest
-	(*AddServiceResponse)(nil),     // 16: rdmad.v1.AddServiceResponse
-	(*RemoveServiceRequest)(nil),   // 17: rdmad.v1.RemoveServiceRequest
-	(*RemoveServiceResponse)(nil),  // 18: rdmad.v1.RemoveServiceResponse
-	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),  // 20: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),    // 21: google.protobuf.Duration
+	(Listener_State)(0),            // 0: rdmad.v1.Listener.State
+	(*Listener)(nil),               // 1: rdmad.v1.Listener
+	(*Admission)(nil),              // 2: rdmad.v1.Admission
+	(*ListListenersRequest)(nil),   // 3: rdmad.v1.ListListenersRequest
+	(*ListListenersResponse)(nil),  // 4: rdmad.v1.ListListenersResponse
+	(*AddListenerRequest)(nil),     // 5: rdmad.v1.AddListenerRequest
+	(*AddListenerResponse)(nil),    // 6: rdmad.v1.AddListenerResponse
+	(*UpdateListenerRequest)(nil),  // 7: rdmad.v1.UpdateListenerRequest
+	(*UpdateListenerResponse)(nil), // 8: rdmad.v1.UpdateListenerResponse
+	(*RemoveListenerRequest)(nil),  // 9: rdmad.v1.RemoveListenerRequest
+	(*RemoveListenerResponse)(nil), // 10: rdmad.v1.RemoveListenerResponse
+	(*Service)(nil),                // 11: rdmad.v1.Service
+	(*NfsService)(nil),             // 12: rdmad.v1.NfsService
+	(*EchoService)(nil),            // 13: rdmad.v1.EchoService
+	(*ListServicesRequest)(nil),    // 14: rdmad.v1.ListServicesRequest
+	(*ListServicesResponse)(nil),   // 15: rdmad.v1.ListServicesResponse
+	(*AddServiceRequest)(nil),      // 16: rdmad.v1.AddServiceRequest
+	(*AddServiceResponse)(nil),     // 17: rdmad.v1.AddServiceResponse
+	(*RemoveServiceRequest)(nil),   // 18: rdmad.v1.RemoveServiceRequest
+	(*RemoveServiceResponse)(nil),  // 19: rdmad.v1.RemoveServiceResponse
+	(*Limits)(nil),                 // 20: rdmad.v1.Limits
+	(*GetLimitsRequest)(nil),       // 21: rdmad.v1.GetLimitsRequest
+	(*GetLimitsResponse)(nil),      // 22: rdmad.v1.GetLimitsResponse
+	(*SetLimitsRequest)(nil),       // 23: rdmad.v1.SetLimitsRequest
+	(*SetLimitsResponse)(nil),      // 24: rdmad.v1.SetLimitsResponse
+	(*timestamppb.Timestamp)(nil),  // 25: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),  // 26: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),    // 27: google.protobuf.Duration
 }
 var file_rdmad_v1_listener_proto_depIdxs = []int32{
-	19, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
-	1,  // 1: rdmad.v1.Listener.admission:type_name -> rdmad.v1.Admission
-	0,  // 2: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
-	1,  // 3: rdmad.v1.AddListenerRequest.admission:type_name -> rdmad.v1.Admission
-	0,  // 4: rdmad.v1.AddListenerResponse.listener:type_name -> rdmad.v1.Listener
-	1,  // 5: rdmad.v1.UpdateListenerRequest.admission:type_name -> rdmad.v1.Admission
-	20, // 6: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 7: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
-	21, // 8: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
-	11, // 9: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
-	10, // 10: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
-	11, // 11: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
-	12, // 12: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
-	10, // 13: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
-	2,  // 14: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
-	4,  // 15: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
-	6,  // 16: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
-	8,  // 17: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
-	13, // 18: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
-	15, // 19: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
-	17, // 20: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
-	3,  // 21: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
-	5,  // 22: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
-	7,  // 23: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
-	9,  // 24: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
-	14, // 25: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
-	16, // 26: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
-	18, // 27: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
-	21, // [21:28] is the sub-list for method output_type
-	14, // [14:21] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	25, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
+	2,  // 1: rdmad.v1.Listener.admission:type_name -> rdmad.v1.Admission
+	0,  // 2: rdmad.v1.Listener.state:type_name -> rdmad.v1.Listener.State
+	1,  // 3: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
+	2,  // 4: rdmad.v1.AddListenerRequest.admission:type_name -> rdmad.v1.Admission
+	1,  // 5: rdmad.v1.AddListenerResponse.listener:type_name -> rdmad.v1.Listener
+	2,  // 6: rdmad.v1.UpdateListenerRequest.admission:type_name -> rdmad.v1.Admission
+	26, // 7: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
+	1,  // 8: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
+	27, // 9: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
+	12, // 10: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
+	11, // 11: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
+	12, // 12: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
+	13, // 13: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
+	11, // 14: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
+	27, // 15: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
+	20, // 16: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	20, // 17: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
+	20, // 18: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	3,  // 19: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
+	5,  // 20: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
+	7,  // 21: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
+	9,  // 22: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
+	14, // 23: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
+	16, // 24: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
+	18, // 25: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
+	21, // 26: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
+	23, // 27: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
+	4,  // 28: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
+	6,  // 29: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
+	8,  // 30: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
+	10, // 31: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
+	15, // 32: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
+	17, // 33: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
+	19, // 34: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
+	22, // 35: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
+	24, // 36: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
+	28, // [28:37] is the sub-list for method output_type
+	19, // [19:28] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_listener_proto_init() }
@@ -1425,13 +1817,14 @@ func file_rdmad_v1_listener_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_listener_proto_rawDesc), len(file_rdmad_v1_listener_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   19,
+			NumEnums:      1,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_rdmad_v1_listener_proto_goTypes,
 		DependencyIndexes: file_rdmad_v1_listener_proto_depIdxs,
+		EnumInfos:         file_rdmad_v1_listener_proto_enumTypes,
 		MessageInfos:      file_rdmad_v1_listener_proto_msgTypes,
 	}.Build()
 	File_rdmad_v1_listener_proto = out.File

@@ -26,6 +26,8 @@ const (
 	ListenerService_ListServices_FullMethodName   = "/rdmad.v1.ListenerService/ListServices"
 	ListenerService_AddService_FullMethodName     = "/rdmad.v1.ListenerService/AddService"
 	ListenerService_RemoveService_FullMethodName  = "/rdmad.v1.ListenerService/RemoveService"
+	ListenerService_GetLimits_FullMethodName      = "/rdmad.v1.ListenerService/GetLimits"
+	ListenerService_SetLimits_FullMethodName      = "/rdmad.v1.ListenerService/SetLimits"
 )
 
 // ListenerServiceClient is the client API for ListenerService service.
@@ -53,8 +55,13 @@ type ListenerServiceClient interface {
 	// ALREADY_EXISTS.
 	AddService(ctx context.Context, in *AddServiceRequest, opts ...grpc.CallOption) (*AddServiceResponse, error)
 	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
-	// while a listener names it.
+	// (reason ERROR_REASON_IN_USE) while a listener names it.
 	RemoveService(ctx context.Context, in *RemoveServiceRequest, opts ...grpc.CallOption) (*RemoveServiceResponse, error)
+	// GetLimits answers with the limits of all listeners together.
+	GetLimits(ctx context.Context, in *GetLimitsRequest, opts ...grpc.CallOption) (*GetLimitsResponse, error)
+	// SetLimits changes the limits of all listeners together, for connections
+	// to come, until the next start or reload.
+	SetLimits(ctx context.Context, in *SetLimitsRequest, opts ...grpc.CallOption) (*SetLimitsResponse, error)
 }
 
 type listenerServiceClient struct {
@@ -135,6 +142,26 @@ func (c *listenerServiceClient) RemoveService(ctx context.Context, in *RemoveSer
 	return out, nil
 }
 
+func (c *listenerServiceClient) GetLimits(ctx context.Context, in *GetLimitsRequest, opts ...grpc.CallOption) (*GetLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetLimitsResponse)
+	err := c.cc.Invoke(ctx, ListenerService_GetLimits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *listenerServiceClient) SetLimits(ctx context.Context, in *SetLimitsRequest, opts ...grpc.CallOption) (*SetLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetLimitsResponse)
+	err := c.cc.Invoke(ctx, ListenerService_SetLimits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ListenerServiceServer is the server API for ListenerService service.
 // All implementations must embed UnimplementedListenerServiceServer
 // for forward compatibility.
@@ -160,8 +187,13 @@ type ListenerServiceServer interface {
 	// ALREADY_EXISTS.
 	AddService(context.Context, *AddServiceRequest) (*AddServiceResponse, error)
 	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
-	// while a listener names it.
+	// (reason ERROR_REASON_IN_USE) while a listener names it.
 	RemoveService(context.Context, *RemoveServiceRequest) (*RemoveServiceResponse, error)
+	// GetLimits answers with the limits of all listeners together.
+	GetLimits(context.Context, *GetLimitsRequest) (*GetLimitsResponse, error)
+	// SetLimits changes the limits of all listeners together, for connections
+	// to come, until the next start or reload.
+	SetLimits(context.Context, *SetLimitsRequest) (*SetLimitsResponse, error)
 	mustEmbedUnimplementedListenerServiceServer()
 }
 
@@ -192,6 +224,12 @@ func (UnimplementedListenerServiceServer) AddService(context.Context, *AddServic
 }
 func (UnimplementedListenerServiceServer) RemoveService(context.Context, *RemoveServiceRequest) (*RemoveServiceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveService not implemented")
+}
+func (UnimplementedListenerServiceServer) GetLimits(context.Context, *GetLimitsRequest) (*GetLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetLimits not implemented")
+}
+func (UnimplementedListenerServiceServer) SetLimits(context.Context, *SetLimitsRequest) (*SetLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetLimits not implemented")
 }
 func (UnimplementedListenerServiceServer) mustEmbedUnimplementedListenerServiceServer() {}
 func (UnimplementedListenerServiceServer) testEmbeddedByValue()                         {}
@@ -340,6 +378,42 @@ func _ListenerService_RemoveService_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ListenerService_GetLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).GetLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_GetLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).GetLimits(ctx, req.(*GetLimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ListenerService_SetLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).SetLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_SetLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).SetLimits(ctx, req.(*SetLimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ListenerService_ServiceDesc is the grpc.ServiceDesc for ListenerService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -374,6 +448,14 @@ var ListenerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveService",
 			Handler:    _ListenerService_RemoveService_Handler,
+		},
+		{
+			MethodName: "GetLimits",
+			Handler:    _ListenerService_GetLimits_Handler,
+		},
+		{
+			MethodName: "SetLimits",
+			Handler:    _ListenerService_SetLimits_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1509,7 +1509,7 @@ func (x *Revision) GetRestored() uint32 {
 // SettingChange is one value that changed.
 type SettingChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Scope.
+	// Scope; "config" for the configuration file.
 	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// Dotted name.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
@@ -2007,7 +2007,9 @@ type ExportSettingsResponse struct {
 	// Revision that it belongs to.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Global first, then listeners, then peers.
-	Scopes        []*ScopeSettings `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	Scopes []*ScopeSettings `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// What is in force below global: defaults and the configuration file.
+	Base          *Settings `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2056,6 +2058,13 @@ func (x *ExportSettingsResponse) GetScopes() []*ScopeSettings {
 	return nil
 }
 
+func (x *ExportSettingsResponse) GetBase() *Settings {
+	if x != nil {
+		return x.Base
+	}
+	return nil
+}
+
 // ImportSettingsRequest is an export to load.
 type ImportSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2066,7 +2075,10 @@ type ImportSettingsRequest struct {
 	// As SetSettingsRequest.dry_run.
 	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// Why, for the history.
-	Comment       string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	Comment string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
+	// As in the export. Where this rdmad's differs, global settings make good
+	// for it.
+	Base          *Settings `protobuf:"bytes,5,opt,name=base,proto3" json:"base,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2127,6 +2139,13 @@ func (x *ImportSettingsRequest) GetComment() string {
 		return x.Comment
 	}
 	return ""
+}
+
+func (x *ImportSettingsRequest) GetBase() *Settings {
+	if x != nil {
+		return x.Base
+	}
+	return nil
 }
 
 // ImportSettingsResponse says what it did.
@@ -2364,15 +2383,17 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\rScopeSettings\x12\x1e\n" +
 	"\x05scope\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\x12.\n" +
 	"\bsettings\x18\x02 \x01(\v2\x12.rdmad.v1.SettingsR\bsettings\"\x17\n" +
-	"\x15ExportSettingsRequest\"e\n" +
+	"\x15ExportSettingsRequest\"\x8d\x01\n" +
 	"\x16ExportSettingsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12/\n" +
-	"\x06scopes\x18\x02 \x03(\v2\x17.rdmad.v1.ScopeSettingsR\x06scopes\"\xd8\x01\n" +
+	"\x06scopes\x18\x02 \x03(\v2\x17.rdmad.v1.ScopeSettingsR\x06scopes\x12&\n" +
+	"\x04base\x18\x03 \x01(\v2\x12.rdmad.v1.SettingsR\x04base\"\x80\x02\n" +
 	"\x15ImportSettingsRequest\x12:\n" +
 	"\x06scopes\x18\x01 \x03(\v2\x17.rdmad.v1.ScopeSettingsB\t\xbaH\x06\x92\x01\x03\x10\x80\x04R\x06scopes\x120\n" +
 	"\x11expected_revision\x18\x02 \x01(\rH\x00R\x10expectedRevision\x88\x01\x01\x12\x17\n" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\"\n" +
-	"\acomment\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acommentB\x14\n" +
+	"\acomment\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acomment\x12&\n" +
+	"\x04base\x18\x05 \x01(\v2\x12.rdmad.v1.SettingsR\x04baseB\x14\n" +
 	"\x12_expected_revision\"\x93\x01\n" +
 	"\x16ImportSettingsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
@@ -2466,32 +2487,34 @@ var file_rdmad_v1_settings_proto_depIdxs = []int32{
 	20, // 22: rdmad.v1.WatchSettingsResponse.revision:type_name -> rdmad.v1.Revision
 	4,  // 23: rdmad.v1.ScopeSettings.settings:type_name -> rdmad.v1.Settings
 	28, // 24: rdmad.v1.ExportSettingsResponse.scopes:type_name -> rdmad.v1.ScopeSettings
-	28, // 25: rdmad.v1.ImportSettingsRequest.scopes:type_name -> rdmad.v1.ScopeSettings
-	15, // 26: rdmad.v1.ImportSettingsResponse.effects:type_name -> rdmad.v1.Effect
-	21, // 27: rdmad.v1.ImportSettingsResponse.changes:type_name -> rdmad.v1.SettingChange
-	10, // 28: rdmad.v1.SettingsService.GetSettings:input_type -> rdmad.v1.GetSettingsRequest
-	16, // 29: rdmad.v1.SettingsService.ExplainSetting:input_type -> rdmad.v1.ExplainSettingRequest
-	13, // 30: rdmad.v1.SettingsService.SetSettings:input_type -> rdmad.v1.SetSettingsRequest
-	18, // 31: rdmad.v1.SettingsService.ConfirmSettings:input_type -> rdmad.v1.ConfirmSettingsRequest
-	22, // 32: rdmad.v1.SettingsService.ListRevisions:input_type -> rdmad.v1.ListRevisionsRequest
-	24, // 33: rdmad.v1.SettingsService.RollbackSettings:input_type -> rdmad.v1.RollbackSettingsRequest
-	26, // 34: rdmad.v1.SettingsService.WatchSettings:input_type -> rdmad.v1.WatchSettingsRequest
-	29, // 35: rdmad.v1.SettingsService.ExportSettings:input_type -> rdmad.v1.ExportSettingsRequest
-	31, // 36: rdmad.v1.SettingsService.ImportSettings:input_type -> rdmad.v1.ImportSettingsRequest
-	11, // 37: rdmad.v1.SettingsService.GetSettings:output_type -> rdmad.v1.GetSettingsResponse
-	17, // 38: rdmad.v1.SettingsService.ExplainSetting:output_type -> rdmad.v1.ExplainSettingResponse
-	14, // 39: rdmad.v1.SettingsService.SetSettings:output_type -> rdmad.v1.SetSettingsResponse
-	19, // 40: rdmad.v1.SettingsService.ConfirmSettings:output_type -> rdmad.v1.ConfirmSettingsResponse
-	23, // 41: rdmad.v1.SettingsService.ListRevisions:output_type -> rdmad.v1.ListRevisionsResponse
-	25, // 42: rdmad.v1.SettingsService.RollbackSettings:output_type -> rdmad.v1.RollbackSettingsResponse
-	27, // 43: rdmad.v1.SettingsService.WatchSettings:output_type -> rdmad.v1.WatchSettingsResponse
-	30, // 44: rdmad.v1.SettingsService.ExportSettings:output_type -> rdmad.v1.ExportSettingsResponse
-	32, // 45: rdmad.v1.SettingsService.ImportSettings:output_type -> rdmad.v1.ImportSettingsResponse
-	37, // [37:46] is the sub-list for method output_type
-	28, // [28:37] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	4,  // 25: rdmad.v1.ExportSettingsResponse.base:type_name -> rdmad.v1.Settings
+	28, // 26: rdmad.v1.ImportSettingsRequest.scopes:type_name -> rdmad.v1.ScopeSettings
+	4,  // 27: rdmad.v1.ImportSettingsRequest.base:type_name -> rdmad.v1.Settings
+	15, // 28: rdmad.v1.ImportSettingsResponse.effects:type_name -> rdmad.v1.Effect
+	21, // 29: rdmad.v1.ImportSettingsResponse.changes:type_name -> rdmad.v1.SettingChange
+	10, // 30: rdmad.v1.SettingsService.GetSettings:input_type -> rdmad.v1.GetSettingsRequest
+	16, // 31: rdmad.v1.SettingsService.ExplainSetting:input_type -> rdmad.v1.ExplainSettingRequest
+	13, // 32: rdmad.v1.SettingsService.SetSettings:input_type -> rdmad.v1.SetSettingsRequest
+	18, // 33: rdmad.v1.SettingsService.ConfirmSettings:input_type -> rdmad.v1.ConfirmSettingsRequest
+	22, // 34: rdmad.v1.SettingsService.ListRevisions:input_type -> rdmad.v1.ListRevisionsRequest
+	24, // 35: rdmad.v1.SettingsService.RollbackSettings:input_type -> rdmad.v1.RollbackSettingsRequest
+	26, // 36: rdmad.v1.SettingsService.WatchSettings:input_type -> rdmad.v1.WatchSettingsRequest
+	29, // 37: rdmad.v1.SettingsService.ExportSettings:input_type -> rdmad.v1.ExportSettingsRequest
+	31, // 38: rdmad.v1.SettingsService.ImportSettings:input_type -> rdmad.v1.ImportSettingsRequest
+	11, // 39: rdmad.v1.SettingsService.GetSettings:output_type -> rdmad.v1.GetSettingsResponse
+	17, // 40: rdmad.v1.SettingsService.ExplainSetting:output_type -> rdmad.v1.ExplainSettingResponse
+	14, // 41: rdmad.v1.SettingsService.SetSettings:output_type -> rdmad.v1.SetSettingsResponse
+	19, // 42: rdmad.v1.SettingsService.ConfirmSettings:output_type -> rdmad.v1.ConfirmSettingsResponse
+	23, // 43: rdmad.v1.SettingsService.ListRevisions:output_type -> rdmad.v1.ListRevisionsResponse
+	25, // 44: rdmad.v1.SettingsService.RollbackSettings:output_type -> rdmad.v1.RollbackSettingsResponse
+	27, // 45: rdmad.v1.SettingsService.WatchSettings:output_type -> rdmad.v1.WatchSettingsResponse
+	30, // 46: rdmad.v1.SettingsService.ExportSettings:output_type -> rdmad.v1.ExportSettingsResponse
+	32, // 47: rdmad.v1.SettingsService.ImportSettings:output_type -> rdmad.v1.ImportSettingsResponse
+	39, // [39:48] is the sub-list for method output_type
+	30, // [30:39] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_settings_proto_init() }
