@@ -95,32 +95,40 @@ func (p *padding) check(h *rpcrdma1.Header) (oncrpc.Padding, error) {
 	return oncrpc.Padding{Align: h.Align, Thresh: h.Thresh, Base: uint32(h.Size())}, nil
 }
 
-// plan says with what padding a message of these pieces goes out that begins
-// base bytes into the Send, and how many bytes that adds; 0 means that it needs
-// none, as nothing is to be aligned, or is already.
+// plan says with what padding a message of these pieces, whose header has
+// header bytes without it, goes out in a Send of at most limit bytes. ok is
+// false when there is to be none: it is off, nothing is to be aligned or is
+// not already, or it does not fit.
 //
 // A receiver can't tell items from other opaques. The threshold lies above
 // what the runs of the stream could hold, so that it applies to items alone.
-func (p *padding) plan(pieces []chunk.Piece, base int) (pad oncrpc.Padding, more int) {
-	pad = oncrpc.Padding{Align: p.use(), Thresh: PadThresh, Base: uint32(base)}
+func (p *padding) plan(pieces []chunk.Piece, header, limit int) (pad oncrpc.Padding, ok bool) {
+	pad = oncrpc.Padding{Align: p.use(), Thresh: PadThresh, Base: uint32(header)}
 	if pad.Align == 0 {
-		return pad, 0
+		return pad, false
 	}
 	for i := range pieces {
 		if pc := &pieces[i]; pc.From == chunk.Stream {
 			pad.Thresh = max(pad.Thresh, uint32(pc.Len)+1)
 		}
 	}
-	off := 0
-	for i := range pieces {
-		pc := &pieces[i]
-		if pc.From >= 0 {
-			n := pad.Before(off, pc.Len)
-			more, off = more+n, off+n
-		}
-		off += pc.Len
+	n := piecesLength(pieces)
+	if paddedLength(pieces, pad) == n {
+		return pad, false
 	}
-	return pad, more
+	pad.Base += padHeaderSize
+	return pad, int(pad.Base)+paddedLength(pieces, pad) <= limit
+}
+
+// paddedLength is the number of bytes of pieces with their padding.
+func paddedLength(pieces []chunk.Piece, pad oncrpc.Padding) (n int) {
+	for i := range pieces {
+		if pieces[i].From >= 0 {
+			n += pad.Before(n, pieces[i].Len)
+		}
+		n += pieces[i].Len
+	}
+	return n
 }
 
 // appendPadded appends pieces with their padding.
@@ -149,12 +157,11 @@ func piecesLength(pieces []chunk.Piece) (n int) {
 // pad makes an inline reply RDMA_MSGP if padding is in use, wanted by the
 // reply and fits.
 func (r *Responder) pad(c *Call, h *rpcrdma1.Header, inline []chunk.Piece) []chunk.Piece {
-	if h.Proc != rpcrdma1.Msg || len(h.Reads) > 0 || r.padding.use() == 0 {
+	if h.Proc != rpcrdma1.Msg || len(h.Reads) > 0 {
 		return inline
 	}
-	base := h.Size() + padHeaderSize
-	pad, more := r.padding.plan(inline, base)
-	if more == 0 || base+piecesLength(inline)+more > int(r.SendLimit()) {
+	pad, ok := r.padding.plan(inline, h.Size(), int(r.SendLimit()))
+	if !ok {
 		return inline
 	}
 	h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, pad.Align, pad.Thresh
@@ -166,12 +173,8 @@ func (r *Responder) pad(c *Call, h *rpcrdma1.Header, inline []chunk.Piece) []chu
 // pad does the same for a planned call whose header has size bytes. What was
 // planned is kept if it is of no use.
 func (r *Requester) pad(o *Outgoing, size int) {
-	if o.reads() {
-		return
-	}
-	base := size + padHeaderSize
-	pad, more := r.padding.plan(o.pieces, base)
-	if more == 0 || base+piecesLength(o.pieces)+more > int(r.SendLimit()) {
+	pad, ok := r.padding.plan(o.pieces, size, int(r.SendLimit()))
+	if !ok || o.reads() {
 		return
 	}
 	o.Pad = pad

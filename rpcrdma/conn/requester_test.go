@@ -23,6 +23,7 @@ func TestRequesterTranscripts(t *testing.T) {
 //	cancel NAME
 //	launch NAME                a call whose Ready was seen
 //	fetched NAME               all RDMA Reads of its reply, also of one given up
+//	configured [takes=BYTES] [align=BYTES] [reads=N] [most=BYTES]    what the peer answered by CCP
 //	lost REASON
 //	set send= min= credits=
 //
@@ -71,6 +72,10 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		return p.show(p.r.Cancel(p.calls[args[0]], nil))
 	case "launch":
 		return p.launch(p.calls[args[0]])
+	case "configured":
+		p.r.Configured(uint32(option(t, o, "takes", 4096)), uint32(option(t, o, "align", 0)),
+			uint32(option(t, o, "reads", 16)), uint32(option(t, o, "most", InlineMax)))
+		return []string{fmt.Sprintf("sends %d", p.r.SendLimit())}
 	case "lost":
 		return p.show(p.r.Lost(errors.New(strings.Join(args, " ")), nil))
 	case "set":
@@ -87,6 +92,7 @@ func (p *requesterPlayer) set(t *testing.T, o map[string][]string) {
 	s.InlineSendMax = uint32(option(t, o, "send", int(s.InlineSendMax)))
 	s.DDPMinChunk = uint32(option(t, o, "min", int(s.DDPMinChunk)))
 	s.CreditsMax = uint32(option(t, o, "credits", int(s.CreditsMax)))
+	setMSGP(t, s, o)
 	setReadReplies(t, s, o)
 }
 
@@ -153,7 +159,7 @@ func (p *requesterPlayer) show(acts []Action) (lines []string) {
 		case Ready:
 			lines = append(lines, p.names[a.Out]+" is ready")
 		case Take:
-			lines = append(lines, fmt.Sprintf("take %d bytes for %s", len(a.Body), p.names[a.Out]))
+			lines = append(lines, fmt.Sprintf("take %d bytes for %s%s", len(a.Body), p.names[a.Out], paddingText(a.Out)))
 		case Fence:
 			s := "fence " + p.names[a.Out] + ":"
 			for _, w := range a.Out.Windows {

@@ -16,7 +16,7 @@ func TestResponderTranscripts(t *testing.T) {
 
 // responderPlayer plays transcripts on a Responder.
 //
-//	start [told= peer= inv=0|1 receives= KEY=VALUE...]   settings as in set
+//	start [told= peer= said=0|1 inv=0|1 receives= KEY=VALUE...]   settings as in set
 //	message HEADER [call=XID] [args=BYTES] [rpcvers=] [body=HEX] [answer=XID]
 //	raw HEX
 //	fetched XID [call=XID] [args=BYTES]    a long call's message
@@ -25,6 +25,7 @@ func TestResponderTranscripts(t *testing.T) {
 //	sent XID
 //	set send= min= inv= credits= least= policy=
 //	short N                                receives that are not to be had next
+//	configured [takes=BYTES] [reads=N]     what the peer told by CCP
 //	drain
 //	exposed XID                            keys 1000, 1010, … for its chunks
 //	noexposure XID
@@ -48,6 +49,7 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.r = NewResponder(ResponderConfig{
 			PeerReceive:     uint32(option(t, o, "peer", 4096)),
 			ToldSend:        uint32(option(t, o, "told", 4096)),
+			PeerSaid:        option(t, o, "said", 0) == 1,
 			PeerInvalidates: option(t, o, "agreed", 1) == 1,
 			MaxTransfer:     uint32(option(t, o, "transfer", 1<<30)),
 			MaxReceives:     option(t, o, "receives", CreditsLimit+2),
@@ -85,6 +87,9 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 	case "short":
 		p.short = number(t, args[0])
 		return nil
+	case "configured":
+		p.r.Configured(uint32(option(t, o, "takes", 4096)), uint32(option(t, o, "reads", 16)))
+		return []string{fmt.Sprintf("sends %d", p.r.SendLimit())}
 	case "drain":
 		return p.show(p.r.Drain(nil))
 	case "exposed":
@@ -115,6 +120,7 @@ func (p *responderPlayer) set(t *testing.T, o map[string][]string) {
 	s.CreditsMin = uint32(option(t, o, "least", int(s.CreditsMin)))
 	s.CreditsPolicy = CreditsPolicy(option(t, o, "policy", int(s.CreditsPolicy)))
 	s.RemoteInvalidationUse = option(t, o, "inv", 1) == 1
+	setMSGP(t, s, o)
 	setReadReplies(t, s, o)
 }
 
@@ -198,6 +204,9 @@ func deliverText(c *Call) string {
 		return fmt.Sprintf("deliver %d: %v", c.XID, c.Denied)
 	}
 	s := fmt.Sprintf("deliver %d procedure %d, %d bytes of arguments", c.XID, c.RPC.Procedure, len(c.RPC.Args.Stream))
+	if pad := c.RPC.Args.Padding; pad.Align != 0 {
+		s += fmt.Sprintf(", opaques of %d padded to %d, from %d", pad.Thresh, pad.Align, pad.Base)
+	}
 	for _, it := range c.RPC.Args.Items {
 		s += fmt.Sprintf(", item of %d at %d", len(it.Data), it.Pos)
 	}

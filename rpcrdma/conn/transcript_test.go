@@ -121,7 +121,7 @@ func parseChunk(t *testing.T, s string) (c rpcrdma1.WriteChunk) {
 	return c
 }
 
-// parseHeader makes a header of: type xid= vers= credits= read= write= reply=.
+// parseHeader makes a header of: type xid= vers= credits= align= thresh= read= write= reply=.
 func parseHeader(t *testing.T, args []string) rpcrdma1.Header {
 	t.Helper()
 	procs := map[string]rpcrdma1.Proc{"MSG": 0, "NOMSG": 1, "MSGP": 2, "DONE": 3, "ERROR": 4}
@@ -130,6 +130,7 @@ func parseHeader(t *testing.T, args []string) rpcrdma1.Header {
 		XID: uint32(option(t, o, "xid", 1)), Version: uint32(option(t, o, "vers", 1)),
 		Credits: uint32(option(t, o, "credits", 32)), Proc: procs[args[0]],
 		Err: rpcrdma1.ErrCode(option(t, o, "err", 0)), Low: uint32(option(t, o, "low", 0)), High: uint32(option(t, o, "high", 0)),
+		Align: uint32(option(t, o, "align", 0)), Thresh: uint32(option(t, o, "thresh", 0)),
 	}
 	for _, r := range o["read"] {
 		pos, chunk, _ := strings.Cut(r, "/")
@@ -161,6 +162,9 @@ func formatHeader(h *rpcrdma1.Header) string {
 			fmt.Fprintf(&b, " low=%d high=%d", h.Low, h.High)
 		}
 		return b.String()
+	}
+	if h.Proc == rpcrdma1.MsgP {
+		fmt.Fprintf(&b, " align=%d thresh=%d", h.Align, h.Thresh)
 	}
 	for _, r := range h.Reads {
 		fmt.Fprintf(&b, " read=%d/%s", r.Position, formatChunk(rpcrdma1.WriteChunk{r.Segment}))
