@@ -71,6 +71,7 @@ type bedConfig struct {
 	memory   int64
 	timeout  time.Duration
 	log      *slog.Logger // of the listener's connections
+	tap      *rpcrdma.Tap // of all of them
 }
 
 func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
@@ -119,7 +120,7 @@ func (b *bed) accept(cfg bedConfig) {
 			return
 		}
 		s := b.settings
-		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Settings: &s, Logger: cfg.log})
+		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Settings: &s, Logger: cfg.log, Tap: cfg.tap})
 		if err != nil {
 			b.t.Errorf("accept: %v", err)
 			continue

@@ -30,6 +30,18 @@ type ConnConfig struct {
 	// a minute, and at the end. Nil logs nothing. Of the end itself the owner
 	// learns from Err.
 	Logger *slog.Logger
+	// Tap is where the connection can be looked at from its first message on;
+	// nil is nowhere.
+	Tap *Tap
+}
+
+// LocalAddr is the address that the peer asked to connect to.
+func (r *Request) LocalAddr() netip.AddrPort { return r.id.LocalAddr() }
+
+// PrivateData is what the peer sent with its request, not to be changed, and
+// what Accept with these settings answers.
+func (r *Request) PrivateData(s *Settings) (peer, own []byte) {
+	return r.id.Peer().PrivateData, privateData(s, s.RemoteInvalidationAccept).Append(nil)
 }
 
 // RemoteAddr is the address of the peer.
@@ -73,6 +85,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		ToldSend:        told.SendSize,
 		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
 		Logger:          cfg.Logger,
+		Tap:             cfg.Tap,
 	})
 	if err != nil {
 		r.listener.leave()

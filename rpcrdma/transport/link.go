@@ -44,6 +44,7 @@ type link struct {
 	done   chan struct{}  // closed when everything is freed
 	busy   sync.WaitGroup // workers and waiters with a call of this link
 	log    *slog.Logger   // for complaints; nil is none
+	tap    *Tap
 
 	mu         sync.Mutex
 	sq         sendQueue
@@ -57,12 +58,13 @@ type link struct {
 	complaints complaints
 	wc         [pollBatch]verbs.WC
 	ended      []*op // of one completion
+	seen       Operation
 }
 
 // newLink creates the queues of a connection being made. id becomes the
 // link's when there is no error.
 func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
-	l := &link{host: h, id: id, done: make(chan struct{}), active: time.Now()}
+	l := &link{host: h, id: id, tap: new(Tap), done: make(chan struct{}), active: time.Now()}
 	sends := min(sendDepth, h.attr.MaxQPWR)
 	recvs := min(conn.CreditsLimit+credit.Slack, h.attr.MaxQPWR)
 	cq, err := h.dev.CreateCQ(min(sends+recvs, h.attr.MaxCQE))
@@ -147,10 +149,17 @@ func (l *link) complete(wc *verbs.WC) bool {
 		l.stats.Receives++
 		l.stats.BytesReceived += uint64(wc.ByteLen)
 		inv := conn.Invalidation{Did: wc.WithInvalidate, RKey: wc.Invalidated}
-		l.role.received(at, l.rq.bytes(at, wc.ByteLen), inv)
+		msg := l.rq.bytes(at, wc.ByteLen)
+		if o := l.tap.observer.Load(); o != nil {
+			l.observeReceive(*o, msg, inv)
+		}
+		l.role.received(at, msg, inv)
 	default:
 		l.ended = l.sq.completed(l.ended[:0])
 		for i, o := range l.ended {
+			if look := l.tap.observer.Load(); look != nil {
+				l.observeReads(*look, o.wrs)
+			}
 			if !o.detached {
 				l.role.ended(o)
 			}
@@ -192,10 +201,14 @@ func (l *link) pump() {
 			l.role.exposed(o)
 			continue
 		}
+		from := o.posted
 		whole, err := l.sq.post(o)
 		if err != nil {
 			l.dieLocked(err)
 			return
+		}
+		if look := l.tap.observer.Load(); look != nil {
+			l.observePosted(*look, o.wrs[from:o.posted])
 		}
 		if !whole {
 			if !o.waited {

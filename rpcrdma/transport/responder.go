@@ -31,6 +31,8 @@ type ResponderConfig struct {
 	// Logger takes a line now and then about messages that were refused or
 	// dropped; nil is none.
 	Logger *slog.Logger
+	// Tap is where the connection is looked at; nil is nowhere.
+	Tap *Tap
 }
 
 // Responder answers calls on one connection.
@@ -62,6 +64,9 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	}
 	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{h.pool}}
 	l.role, l.log = r, cfg.Logger
+	if cfg.Tap != nil {
+		l.tap = cfg.Tap
+	}
 	r.core = conn.NewResponder(conn.ResponderConfig{
 		PeerReceive:     cfg.PeerReceive,
 		ToldSend:        cfg.ToldSend,
@@ -74,7 +79,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	l.mu.Lock()
 	r.acts = r.core.Start(r.acts)
 	r.carryOut()
-	short := !l.dead && r.core.Short()
+	short := !l.dead && !r.core.Settle()
 	l.mu.Unlock()
 	if l.dead || short {
 		l.abandon()
