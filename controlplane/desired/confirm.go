@@ -97,10 +97,16 @@ func (s *Store) expire(revision uint32) {
 	if s.closed || p == nil || p.Revision != revision {
 		return
 	}
-	s.log.Warn("settings not confirmed in time", "revision", revision)
-	e := &history.Entry{Kind: history.AutoRollback, Target: revision - 1}
-	if _, err := s.goBack(e, &Options{}); err != nil {
+	if err := s.takeBack(revision); err != nil {
 		s.log.Error("settings not rolled back yet", "revision", revision, "error", err)
 		s.runWindow(revision, retryRollback)
 	}
+}
+
+// takeBack rolls the revision back that waits to be confirmed; changing is
+// held.
+func (s *Store) takeBack(revision uint32) error {
+	s.log.Warn("settings not confirmed in time", "revision", revision)
+	_, err := s.goBack(&history.Entry{Kind: history.AutoRollback, Target: revision - 1}, &Options{})
+	return err
 }

@@ -36,6 +36,8 @@ type Options struct {
 type Result struct {
 	Revision uint32 // after the change; the present one after a dry run
 	Effects  []dataplane.Effect
+	// Step is what changed, at the scopes and in the file's layer.
+	Step settings.Step
 	// ConfirmDeadline is until when the change has to be confirmed; zero
 	// without a confirm window and after a dry run.
 	ConfirmDeadline time.Time

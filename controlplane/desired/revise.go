@@ -69,13 +69,13 @@ type toucher interface {
 // revise stores, publishes and applies a revision, or says what it would do;
 // changing is held.
 func (s *Store) revise(r *revision, o *Options) (Result, error) {
+	e := r.entry
+	e.Step = r.before.Diff(r.next)
 	if o.DryRun {
 		effects := s.dp.PreviewSettings(resolver(r.next), r.touch.changed)
-		return Result{Revision: r.before.Revision(), Effects: r.touch.finish(effects)}, nil
+		return Result{Revision: r.before.Revision(), Effects: r.touch.finish(effects), Step: e.Step}, nil
 	}
-	e := r.entry
-	e.Revision, e.Time, e.Actor, e.Comment = r.next.Revision(), time.Now().Round(0), o.actor(), o.Comment
-	e.Step = r.before.Diff(r.next)
+	e.Revision, e.Time, e.Actor, e.Comment = r.next.Revision(), time.Now().UTC().Round(0), o.actor(), o.Comment
 	if o.ConfirmWithin != 0 {
 		e.Status, e.Deadline = history.Pending, e.Time.Add(o.ConfirmWithin)
 	}
@@ -85,7 +85,7 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 	s.rearm()
 	effects := r.touch.finish(s.dp.ApplySettings(s.Resolve, r.touch.changed))
 	s.tell(e, effects)
-	return Result{Revision: e.Revision, Effects: effects, ConfirmDeadline: e.Deadline}, nil
+	return Result{Revision: e.Revision, Effects: effects, Step: e.Step, ConfirmDeadline: e.Deadline}, nil
 }
 
 // store writes a revision to the disk and publishes it, or neither.

@@ -1,0 +1,75 @@
+package desired
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/statefile"
+)
+
+// Open has the store go on with what a file holds, and store all further
+// revisions there; a missing file is made. f is what the configuration file
+// says: when that differs from what it said last it becomes a revision, but
+// while a revision waits to be confirmed it isn't looked at, and pending is
+// true: call Reload once it no longer waits. A revision whose time to be
+// confirmed has run out is rolled back at once.
+//
+// To be called once, before the first change. Errors are one line for the
+// operator; the store is then good for nothing but Close.
+func (s *Store) Open(path string, f settings.FileLayer, o Options) (pending bool, err error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	before := s.state.Load()
+	disk, contents, err := openDisk(path, before, f)
+	if err != nil {
+		return false, fmt.Errorf("settings: %w", err)
+	}
+	state, err := before.Restore(contents.Revision, contents.File, contents.Layers)
+	if err != nil {
+		return false, errors.Join(fmt.Errorf("settings: %s doesn't suit this rdmad: %w", path, err), disk.Close())
+	}
+	s.publishing.Lock()
+	for _, e := range contents.Entries {
+		s.past.Add(e)
+	}
+	s.state.Store(state)
+	s.publishing.Unlock()
+	s.disk, s.seen = disk, contents.Seen
+	if err := s.resume(f, &o); err != nil {
+		var waits *PendingError
+		if errors.As(err, &waits) {
+			return true, nil
+		}
+		return false, fmt.Errorf("settings: %s: %w", f.Name, err)
+	}
+	return false, nil
+}
+
+func openDisk(path string, s *settings.State, f settings.FileLayer) (*statefile.File, *statefile.Contents, error) {
+	disk, contents, err := statefile.Open(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return disk, contents, err
+	}
+	if _, err := s.WithFile(f); err != nil {
+		return nil, nil, err
+	}
+	if err := statefile.Create(path, f); err != nil {
+		return nil, nil, err
+	}
+	return statefile.Open(path)
+}
+
+// resume goes on where an earlier process ended; changing is held.
+func (s *Store) resume(f settings.FileLayer, o *Options) error {
+	if p := s.pending(); p != nil && !time.Now().Before(p.Deadline) {
+		if err := s.takeBack(p.Revision); err != nil {
+			return err
+		}
+	}
+	s.rearm()
+	_, _, err := s.reload(f, o)
+	return err
+}
