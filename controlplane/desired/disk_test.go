@@ -1,0 +1,114 @@
+package desired_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/planetest"
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+var errNoRoom = errors.New("no space left on device")
+
+// flakyDisk keeps nothing, and fails when told.
+type flakyDisk struct {
+	fail    error
+	during  func() // called while a record is on its way
+	records []*desired.Record
+}
+
+func (d *flakyDisk) Commit(r *desired.Record) error {
+	if d.during != nil {
+		d.during()
+	}
+	if d.fail != nil {
+		return d.fail
+	}
+	d.records = append(d.records, r)
+	return nil
+}
+
+func (d *flakyDisk) Close() error { return nil }
+
+// TestWhatCannotBeStoredIsRefused: and nothing of it is in force.
+func TestWhatCannotBeStoredIsRefused(t *testing.T) {
+	for name, do := range map[string]func(*desired.Store) error{
+		"set": func(s *desired.Store) error {
+			_, err := s.Set(change(t, "global", settings.InlineSendMax, 1024), desired.Options{})
+			return err
+		},
+		"rollback": func(s *desired.Store) error {
+			_, err := s.Rollback(0, desired.Options{})
+			return err
+		},
+		"reload": func(s *desired.Store) error {
+			_, _, err := s.Reload(fileLayer(settings.InlineSendMax, 1024), desired.Options{})
+			return err
+		},
+		"load": func(s *desired.Store) error {
+			_, err := s.Load(&settings.Dump{}, desired.Options{})
+			return err
+		},
+	} {
+		store, plane := start(t)
+		disk := &flakyDisk{}
+		store.UseDisk(disk)
+		set(t, store, change(t, "global", settings.InlineSendMax, 2048))
+		watcher, err := store.Watch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.fail = errNoRoom
+		before, applied := store.Dump(), plane.Applied()
+		var e *desired.StorageError
+		if err := do(store); !errors.As(err, &e) || !errors.Is(err, errNoRoom) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after := store.Dump(); !equalDumps(before, after) || plane.Applied() != applied || len(store.History(0, 0)) != 1 {
+			t.Errorf("%s: %+v became %+v, applied %d times", name, before, after, plane.Applied()-applied)
+		}
+		select {
+		case e := <-watcher.Entries():
+			t.Errorf("%s: watchers were told of %+v", name, e)
+		default:
+		}
+		disk.fail = nil
+		if err := do(store); err != nil || store.Revision() != 2 || len(disk.records) != 2 {
+			t.Errorf("%s: with room: %v, revision %d, %d records", name, err, store.Revision(), len(disk.records))
+		}
+	}
+}
+
+// TestEndWhileStoring: settings of a connection that ends while a revision is
+// on its way to the disk don't come back with it.
+func TestEndWhileStoring(t *testing.T) {
+	for name, c := range map[string]settings.Change{
+		"its own":      change(t, "connection/1", settings.InlineSendMax, 1024),
+		"another's":    change(t, "connection/2", settings.InlineSendMax, 1024),
+		"all of them":  change(t, "global", settings.InlineSendMax, 1024),
+		"an older one": change(t, "connection/1", settings.DDPMinChunk, 0),
+	} {
+		store, plane := start(t)
+		disk := &flakyDisk{}
+		store.UseDisk(disk)
+		set(t, store, change(t, "connection/1", settings.RemoteInvalidationUse, 0))
+		gone, err := plane.Connection("1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.during = func() {
+			plane.Disconnect("1", "test")
+			store.Ended("1")
+		}
+		set(t, store, c)
+		disk.during = nil
+		if s := store.Resolve(gone.ConnKey); !s.RemoteInvalidationUse || s.DDPMinChunk == 0 {
+			t.Errorf("%s: the scope of connection 1 lives on: %+v", name, s)
+		}
+		plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
+		if s := store.Resolve(gone.ConnKey); !s.RemoteInvalidationUse {
+			t.Errorf("%s: and is another's now", name)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package desired_test
+
+import (
+	"errors"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+func equalDumps(a, b settings.Dump) bool {
+	a.Revision, b.Revision = 0, 0
+	return reflect.DeepEqual(a, b)
+}
+
+func TestRollback(t *testing.T) {
+	store, plane := start(t)
+	set(t, store, change(t, "listener/nfs", settings.InlineSendMax, 1024))
+	one := store.Dump()
+	set(t, store, change(t, "global", settings.InlineSendMax, 2048, settings.DDPMinChunk, 7))
+	set(t, store, change(t, "connection/2", settings.InlineSendMax, 3072))
+	dry, err := store.Rollback(1, desired.Options{DryRun: true})
+	if err != nil || dry.Revision != 3 || plane.Applied() != 3 {
+		t.Errorf("dry run: %+v, %v", dry, err)
+	}
+	r, err := store.Rollback(1, desired.Options{Actor: history.Actor{Name: "ann"}, Comment: "oops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Connection 1 changes in ddp.min_chunk alone.
+	if got, want := effects(r.Effects), "1 applied\n2 applied\n3 applied"; got != want || effects(dry.Effects) != want {
+		t.Errorf("effects\n%s\nwant\n%s", got, want)
+	}
+	if !equalDumps(store.Dump(), one) || r.Revision != 4 || value(t, store, "connection/2") != "4096 default" {
+		t.Errorf("revision %d: %+v, want %+v", r.Revision, store.Dump(), one)
+	}
+	e := store.History(0, 1)[0]
+	if e.Kind != history.Rollback || e.Target != 1 || e.Actor.Name != "ann" || e.Comment != "oops" || e.Revision != 4 {
+		t.Errorf("%+v", e)
+	}
+	// And forward again.
+	if _, err := store.Rollback(3, desired.Options{}); err != nil || value(t, store, "connection/2") != "3072 connection/2" {
+		t.Errorf("%v, connection 2 has %s", err, value(t, store, "connection/2"))
+	}
+	for _, c := range plane.Connections() {
+		if want := store.Resolve(c.ConnKey); *c.Settings != *want {
+			t.Errorf("connection %s has %+v, want %+v", c.ID, c.Settings, want)
+		}
+	}
+}
+
+func TestRollbackTouchesOnlyWhatChanges(t *testing.T) {
+	store, _ := start(t)
+	set(t, store, change(t, "listener/nfs", settings.InlineReceiveSize, 8192))
+	set(t, store, change(t, "connection/3", settings.InlineReceiveSize, 8192))
+	r, err := store.Rollback(1, desired.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := effects(r.Effects); got != "3 applied" {
+		t.Errorf("effects\n%s", got)
+	}
+}
+
+func TestRollbackIsRefused(t *testing.T) {
+	store, _ := start(t)
+	if _, err := store.Rollback(0, desired.Options{}); err == nil ||
+		err.Error() != "no way back to revision 0: the settings are at revision 0 and nothing older is kept" {
+		t.Errorf("%v", err)
+	}
+	for i := range history.MaxEntries + 3 {
+		set(t, store, change(t, "global", settings.DDPMinChunk, i))
+	}
+	for _, revision := range []uint32{0, 1, 2, history.MaxEntries + 3, history.MaxEntries + 4, 1<<32 - 1} {
+		_, err := store.Rollback(revision, desired.Options{})
+		var e *desired.UnknownRevisionError
+		if !errors.As(err, &e) || e.Oldest != 3 || e.Current != history.MaxEntries+3 {
+			t.Errorf("%d: %v", revision, err)
+		}
+	}
+	at := uint32(5)
+	var stale *settings.StaleError
+	if _, err := store.Rollback(4, desired.Options{Expected: &at}); !errors.As(err, &stale) {
+		t.Errorf("%v", err)
+	}
+	if _, err := store.Rollback(3, desired.Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRevisionsGoOnOverRestarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	store, _ := open(t, path, defaultFile)
+	set(t, store, change(t, "peer/10.0.0.0/8", settings.InlineSendMax, 1024))
+	set(t, store, change(t, "connection/2", settings.InlineSendMax, 2048))
+	set(t, store, change(t, "global", settings.InlineSendMax, 3072))
+	before := store.Dump()
+	closeStore(t, store)
+	if _, err := store.Set(change(t, "global", settings.InlineSendMax, 1024), desired.Options{}); err == nil {
+		t.Error("a closed store took a change")
+	}
+
+	store, plane := open(t, path, defaultFile)
+	if store.Revision() != 3 || !equalDumps(store.Dump(), before) {
+		t.Errorf("revision %d: %+v, want %+v", store.Revision(), store.Dump(), before)
+	}
+	for scope, want := range map[string]string{
+		"connection/1": "1024 peer/10.0.0.0/8",
+		"connection/2": "3072 global", // another connection now
+	} {
+		if got := value(t, store, scope); got != want {
+			t.Errorf("%s: %s, want %s", scope, got, want)
+		}
+	}
+	if len(store.History(0, 0)) != 3 || store.History(3, 1)[0].Revision != 2 || store.History(2, 5)[0].Revision != 1 {
+		t.Errorf("history %s", statuses(store))
+	}
+	r, err := store.Rollback(0, desired.Options{})
+	if err != nil || r.Revision != 4 || plane.Applied() == 0 || value(t, store, "connection/1") != "4096 default" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestHistoryOfAll(t *testing.T) {
+	store, _ := start(t)
+	c := change(t, "listener/nfs", settings.InlineSendMax, 1024)
+	c.Unset = settings.KeySet(0).With(settings.DDPMinChunk)
+	set(t, store, c)
+	e := store.History(0, 10)
+	if len(e) != 1 || e[0].Scope != c.Scope || e[0].Set != c.Set || e[0].Unset != c.Unset || e[0].Time.IsZero() || e[0].Status != history.Applied {
+		t.Errorf("%+v", e)
+	}
+}
