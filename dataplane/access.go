@@ -24,6 +24,16 @@ type PrefixError struct{ Prefix, Reason string }
 
 func (e *PrefixError) Error() string { return fmt.Sprintf("%q %s", e.Prefix, e.Reason) }
 
+// AccessError is a list of an Access that can't be taken.
+type AccessError struct {
+	List string // allow or deny
+	Err  error
+}
+
+func (e *AccessError) Error() string { return e.List + ": " + e.Err.Error() }
+
+func (e *AccessError) Unwrap() error { return e.Err }
+
 // ParsePrefix reads a CIDR, or an address, which stands for itself alone.
 // Prefixes of IPv4-mapped IPv6 addresses become IPv4. The error is a
 // *PrefixError.
@@ -65,8 +75,7 @@ func normalPrefix(p netip.Prefix) (netip.Prefix, error) {
 	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped), nil
 }
 
-// normal is a checked copy of a. Its errors are *PrefixError, wrapped with the
-// list.
+// normal is a checked copy of a. Its errors are *AccessError.
 func (a *Access) normal() (*Access, error) {
 	out := &Access{Allow: slices.Clone(a.Allow), Deny: slices.Clone(a.Deny)}
 	for _, l := range []struct {
@@ -74,12 +83,12 @@ func (a *Access) normal() (*Access, error) {
 		list []netip.Prefix
 	}{{"allow", out.Allow}, {"deny", out.Deny}} {
 		if len(l.list) > MaxPrefixes {
-			return nil, fmt.Errorf("%s: %d prefixes, at most %d are taken", l.name, len(l.list), MaxPrefixes)
+			return nil, &AccessError{l.name, fmt.Errorf("%d prefixes, at most %d are taken", len(l.list), MaxPrefixes)}
 		}
 		for i, p := range l.list {
 			n, err := normalPrefix(p)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", l.name, err)
+				return nil, &AccessError{l.name, err}
 			}
 			l.list[i] = n
 		}

@@ -58,7 +58,7 @@ type listener struct {
 }
 
 // AddListener binds a listener, and accepts at once if the data plane was
-// started. ErrExists, ErrShutdown, a *LimitError and a *PrefixError can be
+// started. ErrExists, ErrShutdown, a *LimitError and an *AccessError can be
 // told apart; anything else is the provider's, with the address.
 func (d *Dataplane) AddListener(ctx context.Context, cfg ListenerConfig) (ListenerInfo, error) {
 	l, err := d.newListener(ctx, cfg)

@@ -15,7 +15,7 @@ type ListenerUpdate struct {
 
 // UpdateListener changes limits and access for connections to come, as a
 // whole or not at all. It returns how many connections EndDenied ended. The
-// error is ErrNotFound, a *LimitError or about a list of prefixes.
+// error is ErrNotFound, a *LimitError or an *AccessError.
 func (d *Dataplane) UpdateListener(name string, u ListenerUpdate) (info ListenerInfo, ended int, err error) {
 	if u.Limits != nil {
 		if err := u.Limits.Check(); err != nil {

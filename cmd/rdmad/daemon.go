@@ -20,9 +20,10 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/metrics"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
-	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
 // closeTimeout is how long what remains after the drain may take to end.
@@ -35,11 +36,12 @@ type daemon struct {
 	state     *state
 	providers providers.Set
 	services  services
+	manager   *manager.Manager
 	data      *dataplane.Dataplane
 	control   *controlplane.Controlplane
 	metrics   *metrics.Server
-	metricsOn net.Listener       // nil without metrics
-	registrar *rpcbind.Registrar // nil when no listener wants it
+	metricsOn net.Listener // nil without metrics
+	registrar *rpcbind.Registrar
 
 	stopping atomic.Bool
 	running  sync.WaitGroup
@@ -70,11 +72,14 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		log:       log,
 		registry:  prometheus.NewRegistry(),
 		providers: make(providers.Set),
-		failed:    make(chan error, 2+len(c.Services)),
+		failed:    make(chan error, 2),
 	}
 	initial, given := c.Settings.Initial()
 	d.data = dataplane.New(dataplane.Config{Logger: log})
-	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(func() map[string]rpctcp.Stats { return d.services.tcpStats() }),
+	if err := d.makeManager(); err != nil {
+		return d, err
+	}
+	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats),
 		metrics.BuildInfo(versionString()), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var err error
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
@@ -92,21 +97,47 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	if err := d.bindMetrics(ctx, c.Metrics.Listen); err != nil {
 		return d, err
 	}
-	if d.services, err = bindServices(ctx, c.Services); err != nil {
-		return d, err
+	if err := d.manager.Configure(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners)); err != nil {
+		return d, startError(err)
 	}
-	if err := d.bindListeners(ctx, c.Listeners); err != nil {
-		return d, err
-	}
-	if err := d.bindRegistrar(c); err != nil {
-		return d, err
-	}
-	return d, d.open(c)
+	return d, d.open(ctx, c)
 }
 
-// open takes the directories and files, once all addresses are bound.
-func (d *daemon) open(c *config.Config) (err error) {
-	for _, s := range c.Services {
+// startError tells of an address as all addresses are told of at the start.
+func startError(err error) error {
+	var a *manager.AddressError
+	if errors.As(err, &a) {
+		return bindError(a.What, a.Address, a.Err)
+	}
+	return err
+}
+
+// makeManager makes what services and listeners are added to.
+func (d *daemon) makeManager() (err error) {
+	d.services = services{
+		log:    d.log,
+		state:  func(name string) string { return d.state.service(name) },
+		failed: d.fail,
+		all:    make(map[*service]struct{}),
+	}
+	if d.registrar, err = rpcbind.New(rpcbind.Config{Logger: d.log}); err != nil {
+		return err
+	}
+	d.manager = manager.New(manager.Config{
+		Dataplane: d.data,
+		Provider:  func(name string) (rdmacm.Provider, error) { return d.providers.Open(name, d.log) },
+		Providers: providers.Names(),
+		Kinds:     d.services.kinds(),
+		Registrar: d.registrar,
+		Logger:    d.log,
+	})
+	return nil
+}
+
+// open takes the directories and files, once all addresses are bound, and
+// brings back what operators added.
+func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
+	for _, s := range c.Services { // before there is a state directory
 		if s.NFS == nil {
 			continue
 		}
@@ -117,7 +148,10 @@ func (d *daemon) open(c *config.Config) (err error) {
 	if d.state, err = openState(c.State.Path); err != nil {
 		return err
 	}
-	return d.services.open(c.Services, d.state, d.log)
+	if err := d.manager.Open(); err != nil {
+		return err
+	}
+	return d.manager.Restore(ctx, manager.NewFile(d.state.listeners()))
 }
 
 func (d *daemon) bindMetrics(ctx context.Context, address string) (err error) {
@@ -128,21 +162,6 @@ func (d *daemon) bindMetrics(ctx context.Context, address string) (err error) {
 	return err
 }
 
-func (d *daemon) bindListeners(ctx context.Context, listeners []config.Listener) error {
-	for _, l := range listeners {
-		p, err := d.providers.Open(l.Provider, d.log)
-		if err != nil {
-			return err
-		}
-		if _, err := d.data.AddListener(ctx, dataplane.ListenerConfig{
-			Name: l.Name, Provider: p, Address: l.Address, Service: l.Service, Handler: d.services.find(l.Service),
-		}); err != nil {
-			return bindError("listener "+l.Name, l.Address, err)
-		}
-	}
-	return nil
-}
-
 // start serves on everything that is bound, says so, and returns.
 func (d *daemon) start() {
 	d.serve("control plane", d.control.Serve)
@@ -151,20 +170,13 @@ func (d *daemon) start() {
 		d.serve("metrics", func() error { return d.metrics.Serve(d.metricsOn) })
 		d.log.Info("listening", "what", "metrics", "address", d.metricsOn.Addr().String())
 	}
-	for _, s := range d.services {
-		if s.tcp != nil {
-			d.serve(s.name+" on TCP", s.serveTCP)
-			d.log.Info("listening", "what", "service", "service", s.name, "address", s.tcpOn.Addr().String())
-		}
-	}
+	d.manager.Start()
 	for _, l := range d.data.Listeners() {
 		d.log.Info("listening", "what", "listener", "listener", l.Name, "provider", l.Provider,
 			"service", l.Service, "address", l.Address.String())
 	}
 	d.data.Start()
-	if d.registrar != nil {
-		d.registrar.Start()
-	}
+	d.registrar.Start()
 	d.log.Info("ready", "version", versionString())
 	d.notify(sdnotify.SdNotifyReady)
 }
@@ -173,14 +185,22 @@ func (d *daemon) start() {
 func (d *daemon) serve(what string, f func() error) {
 	d.running.Go(func() {
 		err := f()
-		if d.stopping.Load() {
-			return
-		}
 		if err == nil {
 			err = errors.New("ended unasked")
 		}
-		d.failed <- fmt.Errorf("%s: %w", what, err)
+		d.fail(fmt.Errorf("%s: %w", what, err))
 	})
+}
+
+// fail ends the daemon, unless it is ending.
+func (d *daemon) fail(err error) {
+	if d.stopping.Load() {
+		return
+	}
+	select {
+	case d.failed <- err:
+	default: // others were first
+	}
 }
 
 // wait returns nil when ctx ends, by a signal, and a *servingError when a
@@ -204,7 +224,7 @@ func (d *daemon) stop(drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	tcp := make(chan error, 1)
-	go func() { tcp <- d.services.shutdownTCP(ctx) }()
+	go func() { tcp <- d.manager.Shutdown(ctx) }()
 	unregistered := make(chan struct{})
 	go func() {
 		defer close(unregistered)
@@ -224,9 +244,6 @@ func (d *daemon) stop(drain time.Duration) {
 // unregister takes back what rpcbind was told, so that no client comes any
 // more.
 func (d *daemon) unregister() {
-	if d.registrar == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := d.registrar.Close(ctx); err != nil {
@@ -255,7 +272,9 @@ func (d *daemon) close() {
 	if d.metricsOn != nil {
 		d.metricsOn.Close()
 	}
-	d.services.close(d.log)
+	if d.manager != nil {
+		d.manager.Close()
+	}
 	d.providers.Close(d.log)
 	if d.state != nil {
 		d.state.close()

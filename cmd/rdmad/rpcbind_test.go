@@ -45,9 +45,9 @@ listeners:
 	t.Run("there", func(t *testing.T) {
 		host.Start(t)
 		p := startRDMAD(t, dir, config)
-		const want = "100003 3 rdma6 ::.78.81 superuser, 100003 3 rdma 0.0.0.0.78.81 superuser, " +
-			"100005 3 tcp6 ::.78.80 superuser, 100005 3 tcp 0.0.0.0.78.80 superuser, " +
-			"537002057 1 rdma 127.0.0.1.78.91 superuser"
+		const want = "537002057 1 rdma 127.0.0.1.78.91 superuser, " + // in the order of the listeners' names
+			"100003 3 rdma6 ::.78.81 superuser, 100003 3 rdma 0.0.0.0.78.81 superuser, " +
+			"100005 3 tcp6 ::.78.80 superuser, 100005 3 tcp 0.0.0.0.78.80 superuser"
 		got := ""
 		for deadline := time.Now().Add(startTimeout); got != want && time.Now().Before(deadline); {
 			got = strings.Join(host.Registered(t), ", ")

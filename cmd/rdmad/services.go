@@ -2,147 +2,225 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"sync"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// service is what answers calls, over RDMA through listeners and perhaps over
-// TCP. It is bound first and opened when everything is bound, so that a port
-// in use leaves no folder behind.
-type service struct {
-	name  string
-	tcpOn net.Listener // nil without TCP
-
-	handler oncrpc.Handler // from open on
-	nfs     *nfs.Server    // nil for others
-	tcp     *rpctcp.Server // nil without TCP
-}
-
-// ServeRPC implements oncrpc.Handler. Nothing is served before open.
-func (s *service) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
-	return s.handler.ServeRPC(ctx, call, reply)
-}
-
-// services are all of them, in the order of the configuration.
-type services []*service
-
-// bindServices binds the services' TCP addresses. On an error the caller
-// closes those returned.
-func bindServices(ctx context.Context, list []config.Service) (services, error) {
-	var all services
-	for _, c := range list {
-		s := &service{name: c.Name}
-		if c.NFS != nil && c.NFS.TCPListen != "" {
-			var err error
-			if s.tcpOn, err = listenTCP(ctx, "service "+c.Name+": tcp_listen", c.NFS.TCPListen); err != nil {
-				return all, err
-			}
+// serviceSpecs and listenerSpecs are the configuration's, as the manager takes
+// them.
+func serviceSpecs(list []config.Service) []manager.ServiceSpec {
+	out := make([]manager.ServiceSpec, len(list))
+	for i, s := range list {
+		out[i].Name = s.Name
+		if s.NFS != nil {
+			n := manager.NFSSpec(*s.NFS)
+			out[i].NFS = &n
 		}
-		all = append(all, s)
-	}
-	return all, nil
-}
-
-// open makes the services themselves. list is what they were bound from.
-func (all services) open(list []config.Service, st *state, log *slog.Logger) error {
-	for i, s := range all {
-		if err := s.open(&list[i], st, log.With("service", s.name)); err != nil {
-			return fmt.Errorf("service %s: %w", s.name, err)
+		if s.Echo != nil {
+			out[i].Echo = new(manager.EchoSpec)
 		}
-	}
-	return nil
-}
-
-func (s *service) open(c *config.Service, st *state, log *slog.Logger) error {
-	if c.Echo != nil {
-		s.handler = echo.New()
-		return nil
-	}
-	squash, err := nfs.ParseSquash(c.NFS.Squash)
-	if err != nil {
-		return err
-	}
-	s.nfs, err = nfs.New(nfs.Config{
-		Path:     c.NFS.Path,
-		ReadOnly: c.NFS.ReadOnly,
-		Squash:   squash,
-
-		AsyncMetadata: c.NFS.AsyncMetadata,
-		StateDir:      st.service(c.Name),
-		Logger:        log,
-	})
-	if err != nil {
-		return err
-	}
-	s.handler = s.nfs
-	if s.tcpOn != nil {
-		s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.handler, Logger: log})
-	}
-	return nil
-}
-
-// serveTCP serves until shutdownTCP or close.
-func (s *service) serveTCP() error { return s.tcp.Serve(s.tcpOn) }
-
-// find gives the service of a name, which the configuration has.
-func (all services) find(name string) *service {
-	for _, s := range all {
-		if s.name == name {
-			return s
-		}
-	}
-	return nil
-}
-
-// tcpStats are the counters of the services on TCP, by service.
-func (all services) tcpStats() map[string]rpctcp.Stats {
-	out := make(map[string]rpctcp.Stats)
-	for _, s := range all {
-		if s.tcp != nil {
-			out[s.name] = s.tcp.Stats()
+		if s.Forward != nil {
+			out[i].Forward = &manager.ForwardSpec{Address: s.Forward.Address}
 		}
 	}
 	return out
 }
 
-// shutdownTCP lets calls over TCP finish, all services at once.
-func (all services) shutdownTCP(ctx context.Context) error {
-	errs := make(chan error, len(all))
-	n := 0
-	for _, s := range all {
-		if s.tcp != nil {
-			n++
-			go func() { errs <- s.tcp.Shutdown(ctx) }()
+func listenerSpecs(list []config.Listener) []manager.ListenerSpec {
+	out := make([]manager.ListenerSpec, len(list))
+	for i, l := range list {
+		out[i] = manager.ListenerSpec{
+			Name: l.Name, Provider: l.Provider, Address: l.Address, Service: l.Service, RPCBind: l.RPCBind,
 		}
 	}
-	out := make([]error, 0, n)
-	for range n {
-		out = append(out, <-errs)
-	}
-	return errors.Join(out...)
+	return out
 }
 
-// close ends the services; nothing may call them any more over RDMA.
-func (all services) close(log *slog.Logger) {
-	for _, s := range all {
-		if s.tcp != nil {
-			s.tcp.Close()
+// service is what answers calls, over RDMA through listeners and perhaps over
+// TCP. It is a manager.Service.
+type service struct {
+	oncrpc.Handler // from Open on
+	spec           manager.ServiceSpec
+	log            *slog.Logger
+	tcpOn          net.Listener // nil without TCP
+	open           func(s *service) error
+	failed         func(error)    // told when serving over TCP ends unasked
+	closed         func(*service) // told at the end
+
+	nfs     *nfs.Server // nil for others, and before Open
+	serving sync.WaitGroup
+
+	mu  sync.Mutex
+	tcp *rpctcp.Server // nil without TCP, and before Open
+}
+
+// Open implements manager.Service.
+func (s *service) Open() error {
+	if err := s.open(s); err != nil {
+		return err
+	}
+	if s.tcpOn == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.Handler, Logger: s.log})
+	return nil
+}
+
+func (s *service) server() *rpctcp.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tcp
+}
+
+// Start implements manager.Service.
+func (s *service) Start() {
+	tcp := s.server()
+	if tcp == nil {
+		return
+	}
+	s.log.Info("listening", "what", "service", "address", s.tcpOn.Addr().String())
+	s.serving.Go(func() {
+		if err := tcp.Serve(s.tcpOn); err != nil {
+			s.failed(fmt.Errorf("%s on TCP: %w", s.spec.Name, err))
 		}
-		if s.tcpOn != nil {
-			s.tcpOn.Close()
+	})
+}
+
+// TCP implements manager.Service.
+func (s *service) TCP() netip.AddrPort {
+	if s.tcpOn == nil {
+		return netip.AddrPort{}
+	}
+	a := s.tcpOn.Addr().(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// Registrations implements manager.Service.
+func (s *service) Registrations(rdma netip.AddrPort) []rpcbind.Registration {
+	return registrations(&s.spec, s.tcpOn, rdma)
+}
+
+// Shutdown implements manager.Service.
+func (s *service) Shutdown(ctx context.Context) error {
+	if tcp := s.server(); tcp != nil {
+		return tcp.Shutdown(ctx)
+	}
+	return nil
+}
+
+// Close implements manager.Service.
+func (s *service) Close() error {
+	if tcp := s.server(); tcp != nil {
+		tcp.Close()
+	}
+	if s.tcpOn != nil {
+		s.tcpOn.Close()
+	}
+	s.serving.Wait()
+	s.closed(s)
+	if s.nfs != nil {
+		return s.nfs.Close()
+	}
+	return nil
+}
+
+// services makes services, and knows those there are.
+type services struct {
+	log    *slog.Logger
+	state  func(name string) string // folder of one service's state; for Open
+	failed func(error)
+
+	mu  sync.Mutex
+	all map[*service]struct{}
+}
+
+// kinds are the services of this build.
+func (s *services) kinds() map[string]manager.Maker {
+	return map[string]manager.Maker{
+		"nfs": func(ctx context.Context, spec *manager.ServiceSpec) (manager.Service, error) {
+			return s.make(ctx, spec, spec.NFS.TCPListen, s.openNFS)
+		},
+		"echo": func(ctx context.Context, spec *manager.ServiceSpec) (manager.Service, error) {
+			return s.make(ctx, spec, "", openEcho)
+		},
+	}
+}
+
+// make binds a service.
+func (s *services) make(ctx context.Context, spec *manager.ServiceSpec, tcp string, open func(*service) error) (manager.Service, error) {
+	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, failed: s.failed, closed: s.remove}
+	if tcp != "" {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", tcp)
+		if err != nil {
+			return nil, manager.NewAddressError("service "+spec.Name+": tcp_listen", tcp, err)
 		}
-		if s.nfs != nil {
-			if err := s.nfs.Close(); err != nil {
-				log.Warn("service not closed", "service", s.name, "error", err)
-			}
+		sv.tcpOn = l
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[sv] = struct{}{}
+	return sv, nil
+}
+
+func (s *services) remove(sv *service) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, sv)
+}
+
+func openEcho(s *service) error {
+	s.Handler = echo.New()
+	return nil
+}
+
+func (s *services) openNFS(sv *service) error {
+	n := sv.spec.NFS
+	if err := openExport(n.Path); err != nil {
+		return err
+	}
+	squash, err := nfs.ParseSquash(n.Squash)
+	if err != nil {
+		return err
+	}
+	sv.nfs, err = nfs.New(nfs.Config{
+		Path:     n.Path,
+		ReadOnly: n.ReadOnly,
+		Squash:   squash,
+
+		AsyncMetadata: n.AsyncMetadata,
+		StateDir:      s.state(sv.spec.Name),
+		Logger:        sv.log,
+	})
+	if err != nil {
+		return err
+	}
+	sv.Handler = sv.nfs
+	return nil
+}
+
+// tcpStats are the counters of the services on TCP, by service.
+func (s *services) tcpStats() map[string]rpctcp.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[string]rpctcp.Stats)
+	for sv := range s.all {
+		if tcp := sv.server(); tcp != nil {
+			out[sv.spec.Name] = tcp.Stats()
 		}
 	}
+	return out
 }

@@ -57,4 +57,7 @@ func (s *state) service(name string) string {
 	return filepath.Join(s.path, "services", name)
 }
 
+// listeners is the file of the services and listeners that operators added.
+func (s *state) listeners() string { return filepath.Join(s.path, "listeners.json") }
+
 func (s *state) close() { s.lock.Close() }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -29,17 +30,23 @@ type Config struct {
 	Interval      time.Duration // DefaultInterval
 }
 
-// Registrar keeps registrations in rpcbind. Only one goroutine at a time may
-// call its methods.
+// Registrar keeps registrations in rpcbind. Set may be called from any
+// goroutine and at any time, the other methods by one at a time.
 type Registrar struct {
 	log       *slog.Logger
 	endpoints []Endpoint
 	interval  time.Duration
 	dial      dialFunc
 
-	// entries and away belong to run until it has ended.
+	// entries, leaving and away belong to run until it has ended.
 	entries []entry
-	away    string // why rpcbind could not be asked, as logged last
+	leaving []entry // to be removed
+	away    string  // why rpcbind could not be asked, as logged last
+
+	mu      sync.Mutex
+	wanted  []entry // of the last Set
+	changed bool    // wanted is not in entries yet
+	kick    chan struct{}
 
 	cut     context.CancelFunc // ends a look in progress; nil before Start
 	closing chan struct{}
@@ -59,6 +66,7 @@ func New(cfg Config) (*Registrar, error) {
 		interval:  cfg.Interval,
 		dial:      new(net.Dialer).DialContext,
 		entries:   all,
+		kick:      make(chan struct{}, 1),
 		closing:   make(chan struct{}),
 		done:      make(chan struct{}),
 	}
@@ -97,6 +105,9 @@ func (r *Registrar) run(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+		case <-r.kick:
+			timer.Stop()
+			pause = firstPause
 		case <-r.closing:
 			timer.Stop()
 			return
@@ -104,14 +115,21 @@ func (r *Registrar) run(ctx context.Context) {
 	}
 }
 
-// look registers what rpcbind does not have, and logs what has changed.
+// look registers what rpcbind does not have, removes what is not wanted any
+// more, and logs what has changed. With nothing to do it asks nobody.
 func (r *Registrar) look(ctx context.Context) error {
+	r.adopt()
+	if len(r.entries)+len(r.leaving) == 0 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	c, held, err := r.ask(ctx)
 	if err == nil {
 		defer c.close()
-		err = r.ensureAll(ctx, c, held)
+		if held, err = r.removeLeaving(ctx, c, held); err == nil {
+			err = r.ensureAll(ctx, c, held)
+		}
 	}
 	if errors.As(err, new(*TakenError)) {
 		r.reportAway(nil)

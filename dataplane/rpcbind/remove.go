@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Close ends the looking and unregisters. ctx bounds it. The error says what
@@ -27,20 +28,26 @@ func (r *Registrar) Close(ctx context.Context) error {
 	return r.remove(ctx)
 }
 
-// remove removes the entries that stand in rpcbind with our addresses.
-// Whatever else has their places by now is somebody else's.
+// remove removes the entries that stand in rpcbind with our addresses, those
+// of a Set that was not looked at yet included. Whatever else has their places
+// by now is somebody else's.
 func (r *Registrar) remove(ctx context.Context) error {
+	r.adopt()
+	all := slices.Concat(r.entries, r.leaving)
+	if len(all) == 0 {
+		return nil
+	}
 	c, held, err := r.ask(ctx)
 	if err != nil {
-		if r.anyRegistered() {
+		if anyRegistered(all) {
 			return fmt.Errorf("not unregistered: %w", err)
 		}
 		return nil
 	}
 	defer c.close()
 	var kept []error
-	for i := range r.entries {
-		e := &r.entries[i]
+	for i := range all {
+		e := &all[i]
 		m := find(held, e)
 		if m == nil || m.address != e.address {
 			continue
@@ -58,11 +65,6 @@ func (r *Registrar) remove(ctx context.Context) error {
 	return errors.Join(kept...)
 }
 
-func (r *Registrar) anyRegistered() bool {
-	for i := range r.entries {
-		if r.entries[i].registered {
-			return true
-		}
-	}
-	return false
+func anyRegistered(all []entry) bool {
+	return slices.ContainsFunc(all, func(e entry) bool { return e.registered })
 }

@@ -1,0 +1,91 @@
+package rpcbind
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// Set replaces the registrations: what is new is registered, what is missing
+// is removed, soon after. Two addresses for the same program, version and
+// transport are an error, and nothing changes then.
+func (r *Registrar) Set(list []Registration) error {
+	all, err := entries(list, strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.wanted, r.changed = all, true
+	r.mu.Unlock()
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// adopt makes what was set last the entries. Those that stay keep their state,
+// those that go are to be removed, even if they were never seen registered: a
+// look may have been cut short.
+func (r *Registrar) adopt() {
+	r.mu.Lock()
+	wanted, changed := r.wanted, r.changed
+	r.wanted, r.changed = nil, false
+	r.mu.Unlock()
+	if !changed {
+		return
+	}
+	for _, old := range r.entries {
+		if i := indexOf(wanted, &old); i >= 0 {
+			wanted[i] = old
+		} else if indexOf(r.leaving, &old) < 0 {
+			r.leaving = append(r.leaving, old)
+		}
+	}
+	r.entries = wanted
+	// What was to go and is wanted again stays.
+	r.leaving = slices.DeleteFunc(r.leaving, func(e entry) bool { return indexOf(wanted, &e) >= 0 })
+}
+
+// indexOf finds an entry for the same at the same address.
+func indexOf(list []entry, e *entry) int {
+	return slices.IndexFunc(list, func(o entry) bool { return o.same(&e.mapping) && o.address == e.address })
+}
+
+// removeLeaving removes what is not wanted any more, and gives what rpcbind
+// has after that. What rpcbind keeps is told of and given up: asking again
+// would not change its mind.
+func (r *Registrar) removeLeaving(ctx context.Context, c *client, held []mapping) ([]mapping, error) {
+	for len(r.leaving) > 0 {
+		e := &r.leaving[0]
+		removed, err := r.removeOne(ctx, c, held, e)
+		if err != nil {
+			return held, err
+		}
+		if removed {
+			held = slices.DeleteFunc(held, func(m mapping) bool { return e.same(&m) })
+		}
+		r.leaving = r.leaving[1:]
+	}
+	return held, nil
+}
+
+// removeOne removes an entry if it stands in rpcbind with our address.
+func (r *Registrar) removeOne(ctx context.Context, c *client, held []mapping, e *entry) (bool, error) {
+	m := find(held, e)
+	if m == nil || m.address != e.address {
+		return false, nil
+	}
+	ok, err := c.unset(ctx, &e.mapping)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		kept := &KeptError{What: e.String(), Program: e.program, Version: e.version, Owner: m.owner}
+		r.log.Warn("still registered with rpcbind", "error", kept.Error())
+		return false, nil
+	}
+	r.log.Info("unregistered from rpcbind", "program", e.program, "version", e.version, "netid", e.netid)
+	return true, nil
+}
