@@ -1,0 +1,149 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Query says which entries are wanted.
+type Query struct {
+	Before uint64    // only entries before this one; 0 for the newest
+	Limit  int       // most entries of the answer
+	Actor  string    // only this one's; "" for all
+	Since  time.Time // only entries since then; zero for all
+}
+
+// List gives entries, the newest first, and whether there are more. A request
+// that is done is told of once, when it was done; one that has only begun,
+// when it began. A line that isn't as it was written stands there as an entry
+// that says so.
+func (l *Log) List(ctx context.Context, q Query) (entries []Entry, more bool, err error) {
+	s, err := l.snapshot()
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.current.Close()
+	p := page{Query: q, begun: s.begun}
+	if q.Actor != "" {
+		actor, err := json.Marshal(q.Actor)
+		if err != nil {
+			return nil, false, err
+		}
+		p.actor = append([]byte(`"actor":`), actor...)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(s.current, 0, s.size))
+	if err != nil {
+		return nil, false, err
+	}
+	end := p.take(text)
+	for i := len(s.older) - 1; i >= 0 && !end; i-- {
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
+		if q.Before != 0 && firstOf(s.older[i]) >= q.Before {
+			continue
+		}
+		text, err := os.ReadFile(s.older[i])
+		if errors.Is(err, fs.ErrNotExist) {
+			break // dropped meanwhile
+		} else if err != nil {
+			return nil, false, err
+		}
+		end = p.take(text)
+	}
+	return p.entries, p.more, nil
+}
+
+// firstOf is the sequence that a finished file's name tells.
+func firstOf(name string) uint64 {
+	digits := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(name), olderPrefix), olderSuffix)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// snapshot is the log at one moment.
+type snapshot struct {
+	older   []string
+	current *os.File
+	size    int64
+	begun   map[uint64]*Entry
+}
+
+func (l *Log) snapshot() (s snapshot, err error) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if s.older, err = olderFiles(l.cfg.Dir); err != nil {
+		return s, err
+	}
+	s.size, s.begun = l.size, maps.Clone(l.begun)
+	s.current, err = os.Open(l.path())
+	return s, err
+}
+
+// page collects the entries of an answer.
+type page struct {
+	Query
+	actor   []byte // how an entry of the actor has to read; nil for all
+	begun   map[uint64]*Entry
+	last    uint64 // sequence of the line before, nearer to the end
+	entries []Entry
+	more    bool
+}
+
+// take takes what it needs of a file, from its end, and says whether that was
+// all.
+func (p *page) take(text []byte) (end bool) {
+	for len(text) > 0 {
+		start := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+		line := text[start:]
+		text = text[:start]
+		if p.line(line) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *page) line(line []byte) (end bool) {
+	e, _, err := parseLine(line)
+	if err != nil {
+		e = self(actionDamage, "DATA_LOSS", "not as it was written: "+err.Error())
+		e.Sequence = max(p.last, 1) - 1
+	}
+	p.last = e.Sequence
+	switch {
+	case p.Before != 0 && e.Sequence >= p.Before:
+		return false
+	case err == nil && e.Time.Before(p.Since):
+		return true
+	case err == nil && (p.hidden(e) || !p.wanted(line, e)):
+		return false
+	case len(p.entries) == p.Limit:
+		p.more = true
+		return true
+	}
+	p.entries = append(p.entries, *e)
+	return false
+}
+
+// hidden entries tell what another one tells as well.
+func (p *page) hidden(e *Entry) bool {
+	return e.Outcome == Started && (e.Of != 0 || p.begun[e.Sequence] == nil)
+}
+
+func (p *page) wanted(line []byte, e *Entry) bool {
+	return p.actor == nil || bytes.Contains(line, p.actor) && e.Actor == p.Actor
+}

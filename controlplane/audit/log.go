@@ -1,0 +1,217 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Config is what a log is opened with.
+type Config struct {
+	Dir    string // exists, and is no other process's
+	Logger *slog.Logger
+	// MaxSize is the size at which a file is finished, in bytes; 0 for
+	// DefaultMaxSize. Keep is how many finished files are kept; 0 for
+	// DefaultKeep.
+	MaxSize int64
+	Keep    int
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+}
+
+// Bounds of a log: some 20 MiB hold 20,000 changes.
+const (
+	DefaultMaxSize = 16 << 20
+	DefaultKeep    = 15
+)
+
+// file is what a log needs of an *os.File.
+type file interface {
+	io.Writer
+	Sync() error
+	Truncate(size int64) error
+	Close() error
+}
+
+// Log is an open audit log. Any goroutine may use it. Entries of many
+// goroutines are written, and brought to the disk, together.
+type Log struct {
+	cfg  Config
+	open func(name string) (file, error)
+
+	mu      sync.Mutex // of next
+	next    *batch     // that whoever writes next takes
+	writing sync.Mutex // of what follows; taken before mu
+
+	file   file
+	size   int64
+	first  uint64 // sequence of the file's first entry, 0 while it is empty
+	at     chain
+	begun  map[uint64]*Entry // told of, but not done
+	owed   []*Entry          // that could not be written when they should have been
+	failed error             // for good: the file is in no known state
+}
+
+// batch is entries that are written together.
+type batch struct {
+	entries []*Entry
+	done    chan struct{}
+	err     error // set before done is closed
+}
+
+var errClosed = errors.New("audit log is closed")
+
+// Open opens the log of a directory, or makes one. An entry that a crash left
+// unfinished is cut off, and what doesn't follow from the entries before it is
+// set aside; the log tells of either. Requests that began and were not done get
+// the outcome Unknown. Errors are one line for the operator.
+func Open(cfg Config) (*Log, error) {
+	return openWith(cfg, func(name string) (file, error) {
+		return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	})
+}
+
+func openWith(cfg Config, open func(string) (file, error)) (*Log, error) {
+	if cfg.MaxSize == 0 {
+		cfg.MaxSize = DefaultMaxSize
+	}
+	if cfg.Keep == 0 {
+		cfg.Keep = DefaultKeep
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	l := &Log{cfg: cfg, open: open, begun: make(map[uint64]*Entry)}
+	notes, err := l.recover()
+	if err == nil {
+		err = l.Append(notes...)
+	}
+	if err != nil {
+		if l.file != nil {
+			l.file.Close()
+		}
+		return nil, fmt.Errorf("audit log %s: %w", l.path(), err)
+	}
+	cfg.Logger.Info("audit log opened", "file", l.path(), "sequence", l.at.sequence, "hash", l.at.hash)
+	return l, nil
+}
+
+func (l *Log) path() string { return filepath.Join(l.cfg.Dir, currentName) }
+
+// Append writes entries and returns when they are on the disk. Their time and
+// place in the log are set here.
+func (l *Log) Append(entries ...*Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	b := l.next
+	leads := b == nil
+	if leads {
+		b = &batch{done: make(chan struct{})}
+		l.next = b
+	}
+	b.entries = append(b.entries, entries...)
+	l.mu.Unlock()
+	if !leads {
+		<-b.done
+		return b.err
+	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.mu.Lock()
+	l.next = nil // nobody joins any more
+	l.mu.Unlock()
+	b.err = l.write(b.entries)
+	close(b.done)
+	return b.err
+}
+
+// write brings what is owed and entries to the disk, all or none of them.
+func (l *Log) write(entries []*Entry) error {
+	if l.failed != nil {
+		return l.failed
+	}
+	all := append(l.owed[:len(l.owed):len(l.owed)], entries...)
+	if err := l.makeRoom(); err != nil {
+		return err
+	}
+	text, after, err := l.encode(all)
+	if err != nil {
+		return err
+	}
+	if err := l.put(text); err != nil {
+		return err
+	}
+	if l.first == 0 {
+		l.first = all[0].Sequence
+	}
+	l.at, l.owed = after, nil
+	for _, e := range all {
+		l.remember(e)
+	}
+	return nil
+}
+
+func (l *Log) encode(entries []*Entry) (text []byte, after chain, err error) {
+	after = l.at
+	for _, e := range entries {
+		if e.Time.IsZero() {
+			e.Time = l.cfg.Now().UTC()
+		}
+		if text, after, err = after.appendLine(text, e); err != nil {
+			return nil, l.at, err
+		}
+	}
+	return text, after, nil
+}
+
+// put appends text to the file. When that fails, what was written of it is
+// taken back; when that fails too, the log is of no use until it is opened
+// again.
+func (l *Log) put(text []byte) error {
+	_, err := l.file.Write(text)
+	if err == nil {
+		err = l.file.Sync()
+	}
+	if err == nil {
+		l.size += int64(len(text))
+		return nil
+	}
+	undo := l.file.Truncate(l.size)
+	if undo == nil {
+		undo = l.file.Sync()
+	}
+	if undo != nil {
+		l.failed = fmt.Errorf("%w; and it can't be undone: %w", err, undo)
+		return l.failed
+	}
+	return err
+}
+
+// remember keeps track of what has begun and is not done.
+func (l *Log) remember(e *Entry) {
+	if e.Outcome == Started && e.Of == 0 {
+		l.begun[e.Sequence] = e
+		return
+	}
+	if e.Outcome != Started {
+		delete(l.begun, e.Of)
+	}
+}
+
+// Close closes the file.
+func (l *Log) Close() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if errors.Is(l.failed, errClosed) {
+		return nil
+	}
+	l.failed = errClosed
+	return l.file.Close()
+}

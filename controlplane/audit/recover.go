@@ -1,0 +1,214 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// The actor and actions of what the log tells of itself.
+const (
+	selfActor    = "rdmad"
+	selfRole     = "admin"
+	actionRepair = "repair"
+	actionDamage = "damage"
+)
+
+func self(action, outcome, reason string) *Entry {
+	return &Entry{Actor: selfActor, Role: selfRole, Action: action, Outcome: outcome, Reason: reason}
+}
+
+// recover finds the place to write at, opens the file there, and gives the
+// entries that the log owes. What began is looked for in the last two files:
+// each begins with what was not done when it was made (see rotate).
+func (l *Log) recover() ([]*Entry, error) {
+	older, err := olderFiles(l.cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(older) > 0 {
+		last := older[len(older)-1]
+		if err := l.follow(last); err != nil {
+			l.cfg.Logger.Error("audit log is damaged", "file", last, "after", l.at.sequence, "error", err)
+		}
+	}
+	l.first = 0
+	notes, err := l.resume()
+	if err != nil {
+		return notes, err
+	}
+	begun := make([]*Entry, 0, len(l.begun))
+	for of, e := range l.begun {
+		done := *e
+		done.Of, done.Outcome, done.Reason = of, Unknown, "rdmad ended before it was done"
+		begun = append(begun, &done)
+	}
+	slices.SortFunc(begun, func(a, b *Entry) int { return int(a.Sequence) - int(b.Sequence) })
+	return append(notes, begun...), nil
+}
+
+// follow reads a finished file.
+func (l *Log) follow(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, l.at, err = scan(f, chain{}, l.see)
+	return err
+}
+
+func (l *Log) see(e *Entry) error {
+	if l.first == 0 {
+		l.first = e.Sequence
+	}
+	if e.Outcome == Started && e.Of != 0 {
+		l.begun[e.Of] = e
+		return nil
+	}
+	l.remember(e)
+	return nil
+}
+
+// resume opens the file that is written and cuts off what doesn't follow.
+func (l *Log) resume() (notes []*Entry, err error) {
+	if l.file, err = l.open(l.path()); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(l.path())
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	from := l.at
+	good, at, rest := scan(f, chain{}, l.see)
+	if good > 0 {
+		l.at = at
+	}
+	l.size = good
+	if rest == nil {
+		return nil, syncDir(l.cfg.Dir)
+	}
+	note, err := l.cutOff(f, good, rest)
+	if err != nil {
+		return nil, err
+	}
+	l.cfg.Logger.Error("audit log repaired", "file", l.path(), "after", max(from.sequence, l.at.sequence), "what", note.Reason)
+	return []*Entry{note}, syncDir(l.cfg.Dir)
+}
+
+// cutOff shortens the file to size bytes. All but the beginning of one line,
+// which a crash leaves behind, is kept in a file of its own.
+func (l *Log) cutOff(f *os.File, size int64, why error) (*Entry, error) {
+	if _, err := f.Seek(size, io.SeekStart); err != nil {
+		return nil, err
+	}
+	var note *Entry
+	if errors.Is(why, errTorn) {
+		n, err := io.Copy(io.Discard, f)
+		if err != nil {
+			return nil, err
+		}
+		note = self(actionRepair, OK, fmt.Sprintf("cut off %d bytes of an entry that was not finished", n))
+	} else {
+		name := fmt.Sprintf("%s%0*d", damagePrefix, olderDigits, l.at.sequence+1)
+		n, sum, err := copyOut(filepath.Join(l.cfg.Dir, name), f)
+		if err != nil {
+			return nil, err
+		}
+		note = self(actionDamage, "DATA_LOSS", fmt.Sprintf("%v; %d bytes from there on, SHA-256 %s, are in %s now", why, n, sum, name))
+	}
+	if err := l.file.Truncate(size); err != nil {
+		return nil, err
+	}
+	return note, l.file.Sync()
+}
+
+func copyOut(name string, r io.Reader) (n int64, sum string, err error) {
+	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return 0, "", err
+	}
+	hash := sha256.New()
+	n, err = io.Copy(io.MultiWriter(out, hash), r)
+	if err == nil {
+		err = out.Sync()
+	}
+	return n, hex.EncodeToString(hash.Sum(nil)), errors.Join(err, out.Close())
+}
+
+// makeRoom finishes the file when it is full, and begins the next one with
+// copies of what has begun and is not done, so that the last two files tell
+// of all of that.
+func (l *Log) makeRoom() error {
+	if l.size < l.cfg.MaxSize || l.first == 0 {
+		return nil
+	}
+	older := filepath.Join(l.cfg.Dir, olderName(l.first))
+	if err := os.Rename(l.path(), older); err != nil {
+		return err
+	}
+	next, err := l.open(l.path())
+	if err != nil {
+		return errors.Join(err, os.Rename(older, l.path()))
+	}
+	if err := l.file.Close(); err != nil {
+		l.cfg.Logger.Error("finished file of the audit log", "error", err)
+	}
+	l.file, l.size, l.first = next, 0, 0
+	if err := syncDir(l.cfg.Dir); err != nil {
+		return err
+	}
+	l.dropOldest()
+	return l.carry()
+}
+
+func (l *Log) carry() error {
+	copies := make([]*Entry, 0, len(l.begun))
+	for of, e := range l.begun {
+		c := *e
+		c.Of = of
+		copies = append(copies, &c)
+	}
+	if len(copies) == 0 {
+		return nil
+	}
+	slices.SortFunc(copies, func(a, b *Entry) int { return int(a.Of) - int(b.Of) })
+	text, after, err := l.encode(copies)
+	if err != nil {
+		return err
+	}
+	if err := l.put(text); err != nil {
+		return err
+	}
+	l.first, l.at = copies[0].Sequence, after
+	return nil
+}
+
+// dropOldest keeps as many finished files as there may be.
+func (l *Log) dropOldest() {
+	files, err := olderFiles(l.cfg.Dir)
+	for len(files) > l.cfg.Keep && err == nil {
+		err = os.Remove(files[0])
+		files = files[1:]
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.cfg.Logger.Error("oldest file of the audit log stays", "error", err)
+	}
+}
+
+// syncDir brings the names of files to the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

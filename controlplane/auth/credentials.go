@@ -1,0 +1,159 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+)
+
+// Info is what a handshake found out.
+type Info struct {
+	credentials.CommonAuthInfo
+	Identity Identity
+}
+
+// AuthType implements credentials.AuthInfo.
+func (Info) AuthType() string { return "rdmad" }
+
+// Peer is the client of a gRPC request's context, as Credentials found it;
+// without it, an anonymous client without a role.
+func Peer(ctx context.Context) Identity {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(Info); ok {
+			return info.Identity
+		}
+	}
+	return Identity{Name: Anonymous}
+}
+
+// Credentials identify clients of a gRPC server: on Unix sockets by the
+// kernel, elsewhere by TLS when certs isn't nil, else not at all. Connections
+// may be wrapped, with a NetConn method that gives the one within.
+func Credentials(p *Policy, certs *Certificates, log *slog.Logger) credentials.TransportCredentials {
+	s := &server{policy: p, log: log, lines: rate.NewLimiter(1, 10)}
+	if certs != nil {
+		s.tls = credentials.NewTLS(certs.Config())
+	}
+	return s
+}
+
+type server struct {
+	policy *Policy
+	tls    credentials.TransportCredentials // nil without TLS
+	log    *slog.Logger
+	lines  *rate.Limiter // of the log, which strangers could fill
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (s *server) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := s.handshake(c)
+	if err != nil && s.lines.Allow() {
+		s.log.Warn("control plane client refused", "client", c.RemoteAddr().String(), "error", err)
+	}
+	return conn, info, err
+}
+
+func (s *server) handshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if u, ok := unwrap(c).(*net.UnixConn); ok {
+		id, err := s.policy.peer(u)
+		if err != nil {
+			c.Close()
+			return nil, nil, err
+		}
+		return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id}, nil
+	}
+	if s.tls != nil {
+		return s.secure(c)
+	}
+	host := clientHost(c.RemoteAddr())
+	id := Identity{Name: Anonymous, Origin: c.RemoteAddr().String(), Role: s.policy.anonymous, Client: host}
+	return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, id}, nil
+}
+
+// secure makes the TLS handshake.
+func (s *server) secure(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := s.tls.ServerHandshake(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	id, err := s.named(info, c.RemoteAddr())
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return conn, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id}, nil
+}
+
+func (s *server) named(info credentials.AuthInfo, from net.Addr) (Identity, error) {
+	t, ok := info.(credentials.TLSInfo)
+	if !ok || len(t.State.VerifiedChains) == 0 {
+		return Identity{}, errors.New("the client's certificate was not verified")
+	}
+	leaf := t.State.PeerCertificates[0]
+	name, err := certificateName(leaf)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{
+		Name: name, Origin: from.String(), Role: s.policy.certificate(name), Client: name + " at " + clientHost(from),
+	}, nil
+}
+
+// unwrap is the innermost connection.
+func unwrap(c net.Conn) net.Conn {
+	for {
+		w, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return c
+		}
+		c = w.NetConn()
+	}
+}
+
+// clientHost is what clients of one machine have in common: the IPv4 address,
+// the IPv6 /64, or the loopback as a whole.
+func clientHost(a net.Addr) string {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return a.Network()
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	switch {
+	case ip.IsLoopback():
+		return "loopback"
+	case ip.Is6():
+		return netip.PrefixFrom(ip, 64).Masked().String()
+	}
+	return ip.String()
+}
+
+var errServerOnly = errors.New("credentials of a server")
+
+// ClientHandshake implements credentials.TransportCredentials; there is no
+// client's side.
+func (*server) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errServerOnly
+}
+
+// Info implements credentials.TransportCredentials.
+func (s *server) Info() credentials.ProtocolInfo {
+	if s.tls != nil {
+		return s.tls.Info()
+	}
+	return credentials.ProtocolInfo{SecurityProtocol: "insecure"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (s *server) Clone() credentials.TransportCredentials {
+	c := *s
+	return &c
+}
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (*server) OverrideServerName(string) error { return errServerOnly }

@@ -1,0 +1,103 @@
+package auth
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Bounds of a Limiter that aren't configured. Strangers get a small part of
+// what others do.
+const (
+	maxClients    = 4096 // remembered; the one that was silent longest is forgotten
+	strangersPart = 20
+	tellTime      = time.Second // between two that are told of, for each client
+)
+
+// Rate bounds the requests of each client.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+// DefaultRate lets a client make a hundred changes per second beside
+// watching, and a script list everything at once.
+func DefaultRate() Rate { return Rate{PerSecond: 200, Burst: 400} }
+
+// Limiter keeps each client to a rate. Any goroutine may use it.
+type Limiter struct {
+	full, strangers Rate
+
+	mu      sync.Mutex
+	clients map[string]*list.Element
+	recent  list.List // of *client, the one heard of last in front
+}
+
+type client struct {
+	key    string
+	bucket *rate.Limiter
+	role   Role
+	told   time.Time
+}
+
+// NewLimiter makes a limiter.
+func NewLimiter(r Rate) *Limiter {
+	return &Limiter{
+		full:      r,
+		strangers: Rate{PerSecond: r.PerSecond / strangersPart, Burst: max(1, r.Burst/strangersPart)},
+		clients:   make(map[string]*list.Element),
+	}
+}
+
+// Verdict is what becomes of a request.
+type Verdict struct {
+	OK   bool
+	Wait time.Duration // until one is let in, when this isn't
+	// Tell is set for the refusals that are worth a line: one each second for
+	// each client.
+	Tell bool
+}
+
+// Allow says whether a client may make a request now.
+func (l *Limiter) Allow(id Identity, now time.Time) Verdict {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.client(id)
+	if c.bucket.AllowN(now, 1) {
+		return Verdict{OK: true}
+	}
+	missing := 1 - c.bucket.TokensAt(now)
+	v := Verdict{Wait: time.Duration(missing / float64(c.bucket.Limit()) * float64(time.Second))}
+	if now.Sub(c.told) >= tellTime {
+		c.told, v.Tell = now, true
+	}
+	return v
+}
+
+// client finds a client, or makes room for it.
+func (l *Limiter) client(id Identity) *client {
+	if e, ok := l.clients[id.Client]; ok {
+		c := e.Value.(*client)
+		if c.role == id.Role {
+			l.recent.MoveToFront(e)
+			return c
+		}
+		l.forget(e) // another configuration's
+	}
+	if l.recent.Len() >= maxClients {
+		l.forget(l.recent.Back())
+	}
+	r := l.full
+	if id.Role == None {
+		r = l.strangers
+	}
+	c := &client{key: id.Client, bucket: rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst), role: id.Role}
+	l.clients[id.Client] = l.recent.PushFront(c)
+	return c
+}
+
+func (l *Limiter) forget(e *list.Element) {
+	delete(l.clients, l.recent.Remove(e).(*client).key)
+}

@@ -1,0 +1,175 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+)
+
+// Rule gives a role to the clients that it names.
+type Rule struct {
+	Role         Role
+	Certificates []string // patterns of names; see match
+	UIDs         []uint32
+	Groups       []string // by name or number; supplementary ones count
+}
+
+// Rules are what a Policy is made of. The zero value gives administrators'
+// rights to root, rdmad's own user and whoever is let in without being
+// identified, and none to anybody else.
+type Rules struct {
+	// Group is the name or number of a group whose members are
+	// administrators on a Unix socket; "" for none.
+	Group string
+	Rules []Rule
+	// Default is the role of clients that no rule names, anonymous ones among
+	// them; nil is Admin for anonymous ones and None for the others.
+	Default *Role
+}
+
+// Policy gives roles. It is immutable.
+type Policy struct {
+	rules        []rule
+	admins       []uint32 // gids
+	owner        uint32   // rdmad's own uid
+	named        Role     // of identified clients that no rule names
+	anonymous    Role
+	groupsOf     func(uid uint32) []uint32
+	usersByRules bool
+}
+
+type rule struct {
+	Rule
+	gids []uint32
+}
+
+// NewPolicy looks up the groups and checks the patterns. Errors are one line
+// for the operator, beginning with the key below control.
+func NewPolicy(r Rules) (*Policy, error) {
+	p := &Policy{owner: uint32(os.Geteuid()), anonymous: Admin, groupsOf: groupsOf}
+	if r.Default != nil {
+		p.named, p.anonymous = *r.Default, *r.Default
+		p.usersByRules = *r.Default != None
+	}
+	if r.Group != "" {
+		gid, err := lookupGroup(r.Group)
+		if err != nil {
+			return nil, fmt.Errorf("group: %w", err)
+		}
+		p.admins = []uint32{gid}
+	}
+	for i, one := range r.Rules {
+		key := "roles[" + strconv.Itoa(i) + "]"
+		compiled := rule{Rule: one}
+		for _, c := range one.Certificates {
+			if err := checkPattern(c); err != nil {
+				return nil, fmt.Errorf("%s.certificates: %q %w", key, c, err)
+			}
+		}
+		for _, name := range one.Groups {
+			gid, err := lookupGroup(name)
+			if err != nil {
+				return nil, fmt.Errorf("%s.groups: %w", key, err)
+			}
+			compiled.gids = append(compiled.gids, gid)
+		}
+		p.usersByRules = p.usersByRules || len(one.UIDs)+len(one.Groups) > 0
+		p.rules = append(p.rules, compiled)
+	}
+	return p, nil
+}
+
+func lookupGroup(name string) (uint32, error) {
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	g, err := user.LookupGroup(name)
+	if errors.As(err, new(user.UnknownGroupError)) {
+		return 0, fmt.Errorf("there is no group %s on this machine", name)
+	} else if err != nil {
+		return 0, fmt.Errorf("group %s: %w", name, err)
+	}
+	n, err := strconv.ParseUint(g.Gid, 10, 32)
+	return uint32(n), err
+}
+
+// AdminGroup is the group of administrators; ok is false when there is none.
+func (p *Policy) AdminGroup() (gid uint32, ok bool) {
+	if len(p.admins) == 0 {
+		return 0, false
+	}
+	return p.admins[0], true
+}
+
+// OpenToUsers says whether users other than administrators have a role, so
+// that they have to be let into the socket.
+func (p *Policy) OpenToUsers() bool { return p.usersByRules }
+
+// Anonymous is the role of clients that nothing is known of.
+func (p *Policy) Anonymous() Role { return p.anonymous }
+
+// certificate is the role of a name that a certificate proved: the highest of
+// the rules that name it, else the default.
+func (p *Policy) certificate(name string) Role {
+	role, named := None, false
+	for i := range p.rules {
+		if slices.ContainsFunc(p.rules[i].Certificates, func(c string) bool { return match(c, name) }) {
+			role, named = max(role, p.rules[i].Role), true
+		}
+	}
+	if !named {
+		return p.named
+	}
+	return role
+}
+
+// user is the role of a process by its user and primary group. Its user's
+// other groups are those that the user database says, whatever the process
+// has made of its own.
+func (p *Policy) user(uid, gid uint32) Role {
+	if uid == 0 || uid == p.owner {
+		return Admin
+	}
+	if !p.usersByRules && len(p.admins) == 0 {
+		return p.named
+	}
+	groups := append(p.groupsOf(uid), gid)
+	in := func(gids []uint32) bool {
+		return slices.ContainsFunc(gids, func(g uint32) bool { return slices.Contains(groups, g) })
+	}
+	if in(p.admins) {
+		return Admin
+	}
+	role, named := None, false
+	for i := range p.rules {
+		if r := &p.rules[i]; slices.Contains(r.UIDs, uid) || in(r.gids) {
+			role, named = max(role, r.Role), true
+		}
+	}
+	if !named {
+		return p.named
+	}
+	return role
+}
+
+// groupsOf are all groups of a user; none when the database doesn't know it.
+func groupsOf(uid uint32) []uint32 {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return nil
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return nil
+	}
+	var gids []uint32
+	for _, id := range ids {
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			gids = append(gids, uint32(n))
+		}
+	}
+	return gids
+}

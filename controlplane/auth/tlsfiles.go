@@ -1,0 +1,180 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Files are the PEM files of mutual TLS.
+type Files struct {
+	Cert     string // rdmad's own certificate, with those between it and its CA
+	Key      string // of Cert
+	ClientCA string // certificates of the CAs that clients' certificates come from
+}
+
+// Certificates are the files, read again when they changed. They are looked
+// at before each handshake; what doesn't load is told of once, and what was
+// loaded before stays in force.
+type Certificates struct {
+	files Files
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Config
+	seen    stamps // of the files when they were last read
+	settled bool   // they were read long enough after they changed
+	failure string // of the last try, "" when it loaded
+}
+
+// settleTime is how long a file may change without another time stamp, with
+// a generous margin.
+const settleTime = 2 * time.Second
+
+// stamps tell versions of the files apart. A copy that keeps the time of the
+// original has another inode or change time.
+type stamps [3]struct {
+	inode, size      int64
+	changed, renewed syscall.Timespec
+}
+
+// LoadCertificates reads the files. Errors are one line for the operator,
+// beginning with the key below control.tls.
+func LoadCertificates(files Files, log *slog.Logger) (*Certificates, error) {
+	c := &Certificates{files: files, log: log}
+	if err := c.load(time.Now()); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Config is for a server: TLS 1.3 alone, with a client certificate. Sessions
+// are not resumed, so that each client is held against the CAs of today.
+func (c *Certificates) Config() *tls.Config {
+	cfg := serverConfig()
+	cfg.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.refresh(time.Now()), nil }
+	return cfg
+}
+
+func serverConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		ClientAuth:             tls.RequireAndVerifyClientCert,
+		SessionTicketsDisabled: true,
+		NextProtos:             []string{"h2"},
+	}
+}
+
+// refresh is what is in force now.
+func (c *Certificates) refresh(now time.Time) *tls.Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, _, err := c.stat(); err == nil && s == c.seen && c.settled {
+		return c.current
+	}
+	before := c.failure
+	err := c.load(now)
+	switch {
+	case err != nil && c.failure != before:
+		c.log.Error("control plane's certificates don't load; those from before stay in force", "error", c.failure)
+	case err == nil && before != "":
+		c.log.Info("control plane's certificates load again")
+	}
+	return c.current
+}
+
+// load reads the files; on an error, what is in force stays.
+func (c *Certificates) load(now time.Time) error {
+	cfg, err := c.read(now)
+	if err != nil {
+		c.failure = err.Error()
+		return err
+	}
+	c.current, c.failure = cfg, ""
+	return nil
+}
+
+func (c *Certificates) read(now time.Time) (*tls.Config, error) {
+	s, newest, err := c.stat() // before reading: a change meanwhile shows next time
+	c.seen, c.settled = s, err == nil && now.Sub(newest) > settleTime
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
+	if err != nil {
+		return nil, fmt.Errorf("cert and key: %w", cause(err))
+	}
+	if end := pair.Leaf.NotAfter; now.After(end) {
+		return nil, fmt.Errorf("cert: %s has expired on %s", c.files.Cert, end.UTC().Format(time.DateTime))
+	}
+	pool, err := readPool(c.files.ClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("client_ca: %w", err)
+	}
+	cfg := serverConfig()
+	cfg.Certificates, cfg.ClientCAs = []tls.Certificate{pair}, pool
+	return cfg, nil
+}
+
+// readPool reads certificates of CAs, all or none.
+func readPool(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool, n := x509.NewCertPool(), 0
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		text = rest
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("%s holds a %s, not only certificates", file, block.Type)
+		}
+		ca, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		pool.AddCert(ca)
+		n++
+	}
+	if n == 0 || bytes.Contains(text, []byte("-----BEGIN")) {
+		return nil, fmt.Errorf("%s holds no certificate, or one that is cut off", file)
+	}
+	return pool, nil
+}
+
+func (c *Certificates) stat() (s stamps, newest time.Time, err error) {
+	for i, f := range []struct{ key, name string }{
+		{"cert", c.files.Cert}, {"key", c.files.Key}, {"client_ca", c.files.ClientCA},
+	} {
+		info, err := os.Stat(f.name)
+		if err != nil {
+			return stamps{}, newest, fmt.Errorf("%s: %w", f.key, err)
+		}
+		sys, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return stamps{}, newest, fmt.Errorf("%s: %s has no inode", f.key, f.name)
+		}
+		s[i].inode, s[i].size, s[i].changed, s[i].renewed = int64(sys.Ino), sys.Size, sys.Mtim, sys.Ctim
+		if t := time.Unix(sys.Ctim.Unix()); t.After(newest) {
+			newest = t
+		}
+	}
+	return s, newest, nil
+}
+
+// cause adds the file to what crypto/tls says only of opening one.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path
+	}
+	return err
+}
