@@ -101,8 +101,8 @@ func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, why error, acts []Act
 // answer gives the call's receive back, sets the grant and sends.
 func (r *Responder) answer(c *Call, acts []Action) []Action {
 	r.forget(c)
+	r.adaptive.Observe(r.grants.Held())
 	if r.settings.CreditsPolicy == CreditsAdaptive {
-		r.adaptive.Observe(r.grants.Held())
 		r.grants.SetTarget(r.policy())
 	}
 	grant, repost := r.grants.Answer()

@@ -98,7 +98,11 @@ func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 func (r *Responder) policy() int {
 	most := min(int(r.settings.CreditsMax), r.cfg.MaxReceives-credit.Slack-r.grants.Dones(), CreditsLimit)
 	if r.settings.CreditsPolicy == CreditsAdaptive {
-		return r.adaptive.Grant(int(r.settings.CreditsMin), most)
+		least := int(r.settings.CreditsMin)
+		if !r.started { // as cheap as any connection that never calls
+			least = max(least, credit.Initial)
+		}
+		return r.adaptive.Grant(least, most)
 	}
 	return max(most, 1)
 }
@@ -130,9 +134,10 @@ func (r *Responder) Invalidates() bool {
 // Granted is the last grant told to the peer.
 func (r *Responder) Granted() uint32 { return r.grants.Told() }
 
-// Short says that fewer receives are posted than the peer may count on: the
-// connection must not be made.
-func (r *Responder) Short() bool { return r.grants.Posted() < r.grants.Limit()+credit.Slack }
+// Settle ends the start, once the first receives are posted: with fewer than
+// asked for, the connection begins with fewer credits. False says that there is
+// none for a single call: the connection must not be made.
+func (r *Responder) Settle() bool { return r.grants.Settle() }
 
 // Drain is the event that the connection is to end once the calls in progress
 // are answered and what the peer reads of the answers was acknowledged or
