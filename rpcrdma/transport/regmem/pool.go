@@ -42,7 +42,7 @@ type Stats struct {
 // New makes an empty pool in pd, which it closes in the end, of at most limit
 // bytes, or what shares of the largest buffer need if that is more.
 func New(pd verbs.PD, access verbs.Access, limit int64) *Pool {
-	p := &Pool{pd: pd, access: access, limit: max(limit, 4*MaxBuffer)}
+	p := &Pool{pd: pd, access: access, limit: max(limit, MinLimit)}
 	p.quiet.L = &p.mu
 	return p
 }
