@@ -16,7 +16,7 @@ func TestExchangeTranscripts(t *testing.T) {
 
 // exchangePlayer plays transcripts on a requester and a responder.
 //
-//	start [min=BYTES] [use=0|1]
+//	start [min=BYTES] [use=0|1] [msgp=0|1] [reads=0|1]
 //	call stream=BYTES [item=POS:LEN]... [most=BYTES] reply=BYTES [limit=BYTES]... [result=BYTES]...
 //
 // limit is the largest size of a result, most the largest of the reply; they
@@ -36,6 +36,8 @@ func (e *exchangePlayer) play(t *testing.T, verb string, args []string) []string
 		s.CreditsMax = 8
 		s.DDPMinChunk = uint32(option(t, o, "min", DefaultMinChunk))
 		s.RemoteInvalidationUse = option(t, o, "use", 1) == 1
+		setMSGP(t, &s, o)
+		setReadReplies(t, &s, o)
 		e.p = newPair(t, s, s)
 		e.p.note = func(format string, args ...any) { e.lines = append(e.lines, fmt.Sprintf(format, args...)) }
 	case "call":

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // script is a fuzz input, read as a sequence of choices.
@@ -43,6 +44,9 @@ func (s *script) hostileMessage(xid uint32) []byte {
 	}
 	h := rpcrdma1.Header{XID: xid, Version: 1, Credits: uint32(s.byte())}
 	h.Proc = rpcrdma1.Proc(s.byte() % 5 / 2)
+	if h.Proc == rpcrdma1.MsgP {
+		h.Align, h.Thresh = 1<<(s.byte()%20), uint32(s.uint16())
+	}
 	segment := func() rpcrdma1.Segment {
 		g := rpcrdma1.Segment{Handle: uint32(s.byte() % 4), Length: uint32(s.uint16()), Offset: uint64(s.byte())}
 		if s.byte() == 255 {
@@ -123,6 +127,7 @@ func (m *responderModel) run(acts []Action) {
 			m.checkFetch(a.Call)
 			m.fetching = append(m.fetching, a.Call)
 		case Deliver:
+			m.read(a.Call)
 			m.delivered = append(m.delivered, a.Call)
 		case Send:
 			m.checkAnswer(a.Call)
@@ -149,6 +154,14 @@ func (m *responderModel) run(acts []Action) {
 	}
 }
 
+// read decodes the arguments as opaques, as a service may.
+func (m *responderModel) read(c *Call) {
+	d := xdr.NewDecoder(c.RPC.Args.Stream)
+	for d.Err() == nil && d.Len() > 0 {
+		c.RPC.Args.Opaque(&d, 1<<20)
+	}
+}
+
 func (m *responderModel) checkFetch(c *Call) {
 	total := 0
 	for _, f := range c.Fetches {
@@ -170,6 +183,11 @@ func (m *responderModel) checkAnswer(c *Call) {
 	}
 	if limit := int(m.r.PeerReceive()); n > limit {
 		m.t.Fatalf("sends %d bytes, limit %d", n, limit)
+	}
+	if a.Header.Proc == rpcrdma1.MsgP {
+		if err := checkAligned(a.Header, a.Inline); err != nil {
+			m.t.Fatal(err)
+		}
 	}
 	if a.Header.Credits == 0 {
 		m.t.Fatal("grants 0")
@@ -209,6 +227,11 @@ func FuzzResponder(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x01\x01\x20\x00\x00\x00\x01\x07abcdefgh\x03\x00\x10\x04\x00"))
 	f.Add([]byte("\x01\x01\x20\x00\x01\x0a\x01\x02\x10\x00\x00\x01\x00\x00\x07\x08abcdefgh\x02\x00\x03\x00\x20\x04\x00\x05\x10\x20\x30\x40"))
+	// Configured: 8 KiB and no RDMA Reads; a call with a read chunk.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x07\x01\x20\x00\x00" + "\x00\x01\x01\x20\x00\x01\x0a\x01\x01\x00\x10\x01\x00\x00\x01\x03\x04abcd\x00"))
+	// extensions.msgp on; a padded call, answered with an item of 1001 bytes.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x01" +
+		"\x00\x01\x01\x20\x04\x09\x02\x58\x00\x00\x01\x03\x04abcd\x00" + "\x03\x00\x00\x68\x01\x03\xe9" + "\x04\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &script{data}
 		settings := DefaultSettings()
@@ -241,14 +264,18 @@ func FuzzResponder(f *testing.F) {
 				settings.DDPMinChunk = uint32(s.uint16())
 				settings.InlineSendMax = InlineMin + uint32(s.uint16())
 				settings.RemoteInvalidationUse = s.byte()%2 == 0
+				settings.Extensions = Extensions(s.byte())
 				m.run(m.r.SetSettings(&settings, nil))
 			case 6:
 				if c, ok := pick(s, &m.fetching); ok {
 					m.run(m.r.NoMemory(c, nil))
 				}
 			case 7:
-				if s.byte() == 0 {
+				switch s.byte() {
+				case 0:
 					m.run(m.r.Drain(nil))
+				case 1:
+					m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))
 				}
 			}
 		}
@@ -290,6 +317,11 @@ func (m *responderModel) reply(s *script, c *Call) {
 func FuzzRequester(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x00\x00\x50\x01\x10\x00\x20\x00\x01\x01\x20\x00\x00\x00\x00\x02\x00\x00\x02\x00\x03\x00"))
+	// Configured: 4 KiB, to 64, no RDMA Reads; a long call.
+	f.Add([]byte("\xff\xff\xff" + "\x07\x01\x10\x00\x06\x00\xff" + "\x00\x12\x00\x00\x00\x01\x00\x00"))
+	// extensions.msgp on; a call with an item of 1001 bytes, a padded answer.
+	f.Add([]byte("\xff\xff\xff" + "\x06\x08\x0b\xff\xff\xff\x01" +
+		"\x00\x00\x68\x00\x00\x01\x01\x03\xe9\x00" + "\x02\x01\x01\x08\x00\x09\x02\x00\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &script{data}
 		settings := DefaultSettings()
@@ -315,9 +347,13 @@ func FuzzRequester(f *testing.F) {
 				settings.CreditsMax = uint32(s.byte() % 16)
 				settings.InlineSendMax = InlineMin + uint32(s.uint16())
 				settings.DDPMinChunk = uint32(s.uint16())
+				settings.Extensions = Extensions(s.byte())
 				m.run(m.r.SetSettings(&settings, nil))
 			case 7:
 				m.run(m.r.Posted(0, 0, nil))
+				if len(m.open) == 0 && s.byte() == 1 {
+					m.r.Configured(uint32(s.uint16()), 1<<(s.byte()%20), uint32(s.byte()%3), 1024+uint32(s.byte())*16)
+				}
 			}
 		}
 		m.run(m.r.Lost(errors.New("end"), nil))
@@ -377,6 +413,11 @@ func (m *requesterModel) launch(o *Outgoing) {
 	for _, p := range o.Inline {
 		n += p.Len
 	}
+	if o.Header.Proc == rpcrdma1.MsgP {
+		if err := checkAligned(&o.Header, o.Inline); err != nil {
+			m.t.Fatal(err)
+		}
+	}
 	if n > int(m.r.SendLimit()) {
 		m.t.Fatalf("sends %d bytes, limit %d", n, m.r.SendLimit())
 	}
@@ -405,6 +446,9 @@ func (m *requesterModel) message() {
 			h.Proc = rpcrdma1.NoMsg
 		} else {
 			chunk.Unused(h.Reply)
+			if m.s.byte()%4 == 0 {
+				h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, 1<<(m.s.byte()%20), uint32(m.s.uint16())
+			}
 		}
 		b := oncrpc.AppendAcceptedReply(h.Append(nil), o.XID)
 		if m.s.byte()%4 == 0 {

@@ -281,3 +281,32 @@ func checkReply(t *rapid.T, c *Requester, msg []byte, want *message) {
 		t.Fatal("no reply taken")
 	}
 }
+
+// TestPaddedDoesNotAllocate: padding is a matter of pieces in storage that is
+// used again.
+func TestPaddedDoesNotAllocate(t *testing.T) {
+	seg := rpcrdma1.Segment{Handle: 7, Length: 8192, Offset: 1 << 32}
+	h := rpcrdma1.Header{XID: 1, Version: 1, Credits: 32, Proc: rpcrdma1.MsgP, Align: 512, Thresh: 512, Writes: []rpcrdma1.WriteChunk{{seg}}}
+	msg := append(oncrpc.AppendCall(h.Append(nil), &oncrpc.Call{XID: 1}), make([]byte, 1000)...)
+	r := padResponder()
+	acts := served(t, r, msg, nil)
+	if n := testing.AllocsPerRun(100, func() { acts = served(t, r, msg, acts) }); n != 0 {
+		t.Errorf("responder: %v allocations", n)
+	}
+	if p := r.Padding(); p.Sent != p.Received || p.Sent < 100 {
+		t.Errorf("%+v", p)
+	}
+	s := withMSGP()
+	c := NewRequester(RequesterConfig{Receive: 16384, ToldSend: 16384, MaxReceives: 100, Settings: &s})
+	c.Connected(16384, 16384)
+	o := &Outgoing{StreamLen: 104, Items: []chunk.Item{{Pos: 100, Len: 1001}}}
+	plan := func() {
+		if err := c.Plan(o); err != nil || o.Pad.Align != PadAlign {
+			t.Fatal(err, o.Pad)
+		}
+	}
+	plan()
+	if n := testing.AllocsPerRun(100, plan); n != 0 {
+		t.Errorf("requester: %v allocations", n)
+	}
+}
