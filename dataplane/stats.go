@@ -17,6 +17,8 @@ type ListenerStats struct {
 	// ServiceTime is in ns, CallSize in bytes of arguments, ReplySize in
 	// bytes of the RPC reply.
 	ServiceTime, CallSize, ReplySize histogram.Snapshot
+	// Memory is what is registered for the connections that are up.
+	Memory rpcrdma.MemoryStats
 }
 
 // Stats gives the counters of all listeners, in no order.
@@ -48,6 +50,7 @@ func (l *listener) measure(s *ListenerStats) {
 	l.handler.time.Snapshot(&s.ServiceTime)
 	l.handler.callSize.Snapshot(&s.CallSize)
 	l.handler.replySize.Snapshot(&s.ReplySize)
+	s.Memory = l.rl.Memory()
 }
 
 // addStats adds the counters of one connection to a sum. By reflection, so

@@ -50,6 +50,7 @@ func listener(before, now *dataplane.ListenerStats, seconds float64) Listener {
 		Connections: now.Connections,
 		P50:         time.Duration(served.Quantile(0.5)),
 		P99:         time.Duration(served.Quantile(0.99)),
+		Memory:      now.Memory,
 	}
 }
 
