@@ -127,6 +127,7 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	err = id.Connect(ctx, rdmacm.ConnParam{
 		PrivateData:        told.Append(nil),
 		ResponderResources: readsIn(c.dev),
+		InitiatorDepth:     initiates(s, c.dev),
 	})
 	peer, said := wire.ParsePrivateData(id.Peer().PrivateData)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/verbs"
@@ -19,6 +20,10 @@ type ListenConfig struct {
 	// MemoryLimit bounds the registered memory of all connections together,
 	// in bytes; 0 is 1 GiB.
 	MemoryLimit int64
+	// DoneTimeout is how long a peer may take to read a reply and to
+	// acknowledge it (extensions.read_replies); then the memory is reclaimed,
+	// within 5 s. 0 is 30 s.
+	DoneTimeout time.Duration
 }
 
 // Listener accepts connections. All of them share its memory.
@@ -97,6 +102,7 @@ func (l *Listener) host(dev verbs.Device) (*transport.Host, error) {
 		var err error
 		h, err = transport.NewHost(transport.HostConfig{
 			Device: dev, Role: transport.RoleResponder, MemoryLimit: l.cfg.MemoryLimit, Logger: l.cfg.Logger,
+			DoneTimeout: l.cfg.DoneTimeout,
 		})
 		if err != nil {
 			return nil, err

@@ -133,5 +133,14 @@ func depth(limit int) int { return min(maxReads, limit) }
 func readsIn(d verbs.Device) int  { return depth(d.Attr().MaxQPRdAtom) }
 func readsOut(d verbs.Device) int { return depth(d.Attr().MaxQPInitRdAtom) }
 
+// initiates is the number of RDMA Reads that a client asks to have out at once:
+// none, unless it may be answered by replies that it reads.
+func initiates(s *Settings, d verbs.Device) int {
+	if s.Extensions.Has(conn.ExtReadReplies) {
+		return readsOut(d)
+	}
+	return 0
+}
+
 // PeerError is an RPC-over-RDMA error that answered a call.
 type PeerError = conn.PeerError

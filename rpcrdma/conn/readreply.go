@@ -29,12 +29,27 @@ type Reading struct {
 	out *Outgoing // nil once it was given up
 }
 
+// Out is the call that the reply is for; nil once it was given up.
+func (rd *Reading) Out() *Outgoing { return rd.out }
+
+// Size is the number of bytes of the reply, without roundup.
+func (rd *Reading) Size() int {
+	n := len(rd.Stream)
+	for i := range rd.Reads.Chunks {
+		n += rd.Reads.Chunks[i].Length
+	}
+	return n
+}
+
 // maxReadings is the most replies being read at once, given up ones included.
 const maxReadings = CreditsLimit
 
+// MayRead is the event that the connection, which is up, lets us do RDMA Reads.
+func (r *Requester) MayRead() { r.mayRead = true }
+
 // reads says whether replies with read chunks are taken now.
 func (r *Requester) reads() bool {
-	return r.cfg.Reads && r.settings.Extensions.Has(ExtReadReplies)
+	return r.mayRead && r.settings.Extensions.Has(ExtReadReplies)
 }
 
 // takeReads takes a reply with a read list: it is checked, then read. One that

@@ -47,9 +47,7 @@ type RequesterConfig struct {
 	// MaxSegment is the most bytes of one segment of a chunk; at least
 	// MinSegment, so that headers stay short.
 	MaxSegment int
-	// Reads says that the connection lets us do RDMA Reads, none longer than
-	// MaxTransfer.
-	Reads       bool
+	// MaxTransfer is the most that one RDMA Read moves.
 	MaxTransfer uint32
 	Settings    *Settings
 }
@@ -77,6 +75,7 @@ type Requester struct {
 	waiting []*Outgoing          // oldest first
 	// Replies being read, in no order. donesSent and donesArrived number DONEs.
 	readings                []*Reading
+	mayRead                 bool
 	donesSent, donesArrived uint32
 	header                  rpcrdma1.Header // of the message being received
 	lost                    error

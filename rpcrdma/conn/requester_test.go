@@ -49,10 +49,13 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.readings = make(map[string]*Reading)
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
-			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), Reads: option(t, o, "ord", 1) > 0, MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
+			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
 		})
 		acts := p.r.Start(nil)
 		p.r.Connected(uint32(option(t, o, "peer", 4096)), uint32(option(t, o, "makes", 4096)))
+		if option(t, o, "ord", 1) > 0 {
+			p.r.MayRead()
+		}
 		return p.show(acts)
 	case "call":
 		return p.call(t, args[0], o)

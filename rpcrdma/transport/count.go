@@ -74,6 +74,9 @@ func (r *Requester) countReply(p *pending) {
 		s.CallsRead++
 		s.PeerReads += uint64(reads)
 	}
+	if o.Read != nil {
+		size += o.Read.Size()
+	}
 	r.sizes.Replies.add(size)
 }
 

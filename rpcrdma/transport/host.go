@@ -17,7 +17,8 @@ import (
 type Role uint8
 
 const (
-	// RoleResponder exposes nothing: its memory has local rights only.
+	// RoleResponder exposes nothing of the pool: its memory has local rights
+	// only.
 	RoleResponder Role = iota
 	// RoleRequester exposes parts of its memory to peers, through windows.
 	RoleRequester
@@ -35,6 +36,9 @@ type HostConfig struct {
 	// DefaultMemoryLimit.
 	MemoryLimit int64
 	Logger      *slog.Logger // nil is slog.Default
+	// DoneTimeout is how long a peer may take to acknowledge a reply that it
+	// reads, in whole ticks of 5 s; 0 is DefaultDoneTimeout.
+	DoneTimeout time.Duration
 }
 
 // Host is what the connections of one listener or dialer share.
@@ -47,6 +51,9 @@ type Host struct {
 	// zeros is what padding is sent from.
 	zeros   *regmem.Buffer
 	workers workers
+	// exposable bounds the memory of replies that peers read.
+	exposable   budget
+	doneTimeout time.Duration
 
 	mu     sync.Mutex
 	links  map[*link]struct{}
@@ -73,10 +80,14 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	if cfg.DoneTimeout == 0 {
+		cfg.DoneTimeout = DefaultDoneTimeout
+	}
 	h := &Host{
 		dev: cfg.Device, attr: cfg.Device.Attr(), pd: pd,
-		pool:  regmem.New(pd, access, cfg.MemoryLimit),
-		log:   cfg.Logger,
+		pool:      regmem.New(pd, access, cfg.MemoryLimit),
+		log:       cfg.Logger,
+		exposable: budget{limit: max(cfg.MemoryLimit/exposureShare, conn.MaxMessage)}, doneTimeout: cfg.DoneTimeout,
 		links: make(map[*link]struct{}),
 		freed: make(chan struct{}),
 	}

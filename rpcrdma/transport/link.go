@@ -27,6 +27,8 @@ type role interface {
 	// lost: the connection ended because of err and its queue pair is
 	// destroyed; no event follows.
 	lost(err error)
+	// ticked: a tick went by; the connection is up.
+	ticked(now time.Time)
 	// free gives back what calls hold. The queue pair is gone and no worker
 	// is left.
 	free()
@@ -66,7 +68,7 @@ type link struct {
 func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 	l := &link{host: h, id: id, tap: new(Tap), done: make(chan struct{}), active: time.Now()}
 	sends := min(sendDepth, h.attr.MaxQPWR)
-	recvs := min(conn.CreditsLimit+credit.Slack, h.attr.MaxQPWR)
+	recvs := l.maxReceives()
 	cq, err := h.dev.CreateCQ(min(sends+recvs, h.attr.MaxCQE))
 	if err != nil {
 		return nil, fmt.Errorf("transport: create CQ: %w", err)
@@ -88,7 +90,9 @@ func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 }
 
 // maxReceives is the most receives that the queue pair takes.
-func (l *link) maxReceives() int { return min(conn.CreditsLimit+credit.Slack, l.host.attr.MaxQPWR) }
+func (l *link) maxReceives() int {
+	return min(conn.CreditsLimit+credit.Slack+conn.MaxExposures, l.host.attr.MaxQPWR)
+}
 
 // abandon frees a link that never came up.
 func (l *link) abandon() {
@@ -254,6 +258,9 @@ func (l *link) tick() {
 	l.mu.Lock()
 	if !l.dead && l.sq.stalled() {
 		l.dieLocked(ErrStalled)
+	}
+	if !l.dead {
+		l.role.ticked(time.Now())
 	}
 	l.mu.Unlock()
 	l.tell(false)

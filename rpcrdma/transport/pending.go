@@ -27,6 +27,9 @@ type pending struct {
 	memory  []exposed
 	windows []*window // as out.Windows, from Launch until they are fenced
 	reply   []byte    // reply message that came inline
+	// read holds the chunks of a reply that was read, parts where each is.
+	read  *regmem.Buffer
+	parts [][]byte
 
 	// pullup and fixup are the bytes copied to be sent, and from where they
 	// came to where they were wanted.
@@ -82,7 +85,7 @@ func (r *Requester) release(p *pending) {
 
 // freeMemory gives back what the call holds but its windows.
 func (p *pending) freeMemory() {
-	for _, b := range []**regmem.Buffer{&p.message, &p.header} {
+	for _, b := range []**regmem.Buffer{&p.message, &p.header, &p.read} {
 		if *b != nil {
 			(*b).Release()
 			*b = nil
@@ -94,7 +97,7 @@ func (p *pending) freeMemory() {
 		}
 		p.memory[i] = exposed{}
 	}
-	p.memory = p.memory[:0]
+	p.memory, p.parts = p.memory[:0], nil
 }
 
 // compose writes the call message with everything that is not in a chunk of

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -23,6 +24,13 @@ type Requester struct {
 	all      []*window  // all there are, to be closed
 	pend     []*pending // by slot
 	idle     []*pending
+
+	// Replies being read, by tag; those that wait for their turn; bytes held
+	// by those that had it; whether one of them waits for the pool.
+	readings []*reading
+	toRead   fifo[*reading]
+	reading  int
+	starved  bool
 }
 
 var _ role = (*Requester)(nil)
@@ -58,6 +66,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 		MaxReceives: l.maxReceives(),
 		FirstXID:    cfg.FirstXID,
 		MaxSegment:  int(min(MaxSegment, uint64(h.attr.MaxMsgSize), h.attr.MaxMRSize)),
+		MaxTransfer: h.attr.MaxMsgSize,
 		Settings:    s,
 	})
 	l.mu.Lock()
@@ -77,6 +86,9 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 func (r *Requester) Start(peerReceive, peerSend uint32) error {
 	r.mu.Lock()
 	r.core.Connected(peerReceive, peerSend)
+	if _, reads := r.id.Negotiated(); reads > 0 {
+		r.core.MayRead()
+	}
 	r.mu.Unlock()
 	return r.start()
 }
@@ -183,13 +195,19 @@ func (r *Requester) received(at uint32, msg []byte, inv conn.Invalidation) {
 
 // ended implements role.
 func (r *Requester) ended(o *op) {
-	if o.kind == opFence {
+	switch o.kind {
+	case opFence:
 		p := r.pend[o.slot]
 		r.recycleWindows(p)
 		r.acts = r.core.Fenced(&p.out, r.acts)
-		r.carryOut()
+	case opReadReply:
+		r.replyRead(r.readings[o.slot])
 	}
+	r.carryOut()
 }
+
+// ticked implements role.
+func (r *Requester) ticked(time.Time) {}
 
 // lost implements role: every call that has no outcome fails. All windows are
 // closed before that, as callers may give the memory under them back.
@@ -211,8 +229,8 @@ func (r *Requester) lost(err error) {
 	}
 }
 
-// free implements role; lost has freed everything.
-func (r *Requester) free() {}
+// free implements role; lost has freed the rest.
+func (r *Requester) free() { r.freeReadings() }
 
 // carryOut carries out r.acts; what they lead to is added at the end.
 func (r *Requester) carryOut() {
@@ -243,6 +261,10 @@ func (r *Requester) carryOut() {
 		case conn.Take:
 			p := r.pend[a.Out.Tag]
 			p.reply = append(p.reply[:0], a.Body...)
+		case conn.FetchReply:
+			r.fetchReply(a.Reading)
+		case conn.SendDone:
+			r.sendDone(a.XID)
 		case conn.Fence:
 			r.fence(r.pend[a.Out.Tag])
 		case conn.Complete:

@@ -50,6 +50,9 @@ type Responder struct {
 	calls    []*call
 	fetching int         // bytes of read chunks held
 	waiting  fifo[*call] // fetches that wait for others of this connection
+
+	exposures           []*exposure // by index
+	windows, allWindows []verbs.MW  // free, and all there are
 }
 
 var _ role = (*Responder)(nil)
@@ -173,12 +176,13 @@ func (r *Responder) Stats() Stats {
 	s.Calls, s.Replies, s.Errors = c.Calls, c.Replies, c.Errors
 	s.SendsWithInvalidate = c.SendsWithInvalidate
 	s.Dropped, s.Ignored, s.Duplicates = c.Dropped, c.Ignored, c.Duplicates
+	s.RepliesReclaimed = c.Reclaimed
 	return s
 }
 
 // received implements role.
 func (r *Responder) received(at uint32, msg []byte, inv conn.Invalidation) {
-	if inv.Did { // we expose nothing
+	if inv.Did { // what we expose is not the peer's to invalidate
 		r.dieLocked(conn.ErrInvalidated)
 		return
 	}
@@ -186,29 +190,34 @@ func (r *Responder) received(at uint32, msg []byte, inv conn.Invalidation) {
 	r.carryOut()
 }
 
-// exposed implements role; a responder exposes nothing.
+// exposed implements role; a responder waits for its binds (opBind).
 func (r *Responder) exposed(*op) {}
 
 // ended implements role.
 func (r *Responder) ended(o *op) {
-	c := r.calls[o.slot]
 	switch o.kind {
 	case opFetch:
+		c := r.calls[o.slot]
 		r.acts = r.core.Fetched(c.call, c.parts, r.acts)
 	case opAnswer:
-		r.sent(c)
+		r.sent(r.calls[o.slot])
+	case opBind:
+		r.bound(r.calls[o.slot])
+	case opUnexpose:
+		r.unexposed(r.exposures[o.slot])
 	}
 	r.carryOut()
 }
 
 // lost implements role. Services see their context end.
-func (r *Responder) lost(error) {}
+func (r *Responder) lost(error) { r.closeWindows() }
 
 // free implements role.
 func (r *Responder) free() {
 	for _, c := range r.calls {
 		c.release()
 	}
+	r.freeExposures()
 }
 
 // carryOut carries out r.acts; what they lead to is added at the end.
@@ -238,6 +247,10 @@ func (r *Responder) carryOut() {
 			r.deliver(r.of(a.Call))
 		case conn.Send:
 			r.send(r.of(a.Call))
+		case conn.Expose:
+			r.expose(r.of(a.Call))
+		case conn.Unexpose:
+			r.unexpose(a.Exposure)
 		case conn.Report:
 			r.complaints.add(a.Err)
 		case conn.Disconnect:

@@ -28,7 +28,8 @@ type RPC struct {
 	Items []oncrpc.ReplyItem
 
 	// MaxReply is the largest that the results may become without those that
-	// are DDP-eligible. Too small a value lets long replies fail.
+	// are DDP-eligible. Too small a value lets long replies fail, unless
+	// extensions.read_replies is on at both ends.
 	MaxReply int
 	// Results are the DDP-eligible results that may be placed apart, in the
 	// order in which the reply has them.
@@ -284,6 +285,9 @@ func (p *pending) results(c *RPC) error {
 			}
 			c.Results[w.Index].Apart = n
 		}
+	}
+	if p.out.Read != nil {
+		msg = p.readMessage(c)
 	}
 	var h oncrpc.ReplyHeader
 	n, err := oncrpc.DecodeReply(msg, &h)

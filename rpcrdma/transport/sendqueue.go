@@ -29,11 +29,15 @@ type op struct {
 type opKind uint8
 
 const (
-	opFetch   opKind = iota // RDMA Reads of a call
-	opAnswer                // RDMA Writes and a Send
-	opExpose                // binds of windows; the Send follows when they are posted
-	opRequest               // opExpose with its Send
-	opFence                 // local invalidations
+	opFetch     opKind = iota // RDMA Reads of a call
+	opAnswer                  // RDMA Writes and a Send
+	opExpose                  // binds of windows; the Send follows when they are posted
+	opRequest                 // opExpose with its Send
+	opFence                   // local invalidations
+	opBind                    // binds of windows on a reply
+	opUnexpose                // their invalidations
+	opReadReply               // RDMA Reads of a reply
+	opDone                    // a Send of RDMA_DONE
 )
 
 // hold makes the op release b at its end.

@@ -45,6 +45,8 @@ type Stats struct {
 	BadReplies    uint64 // bad_reply: replies refused
 	LongCalls     uint64 // nomsg_call: calls in a position-zero read chunk
 
+	RepliesReclaimed uint64 // replies for the peer to read that it did not acknowledge in time
+
 	WindowsAllocated uint64 // mrs_allocated
 	WindowsOrphaned  uint64 // mrs_orphaned: exposed when the connection ended
 	CallsFenced      uint64 // local_inv_needed: calls with windows left to invalidate

@@ -1,0 +1,227 @@
+package transport
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Replies that the peer reads (RFC 5666 §3.8). What it may read is a copy in
+// memory registered for this alone: none of the pool's memory ever has rights
+// for a peer. It is seen through windows, or on devices without through its
+// registration.
+
+// DefaultDoneTimeout is how long a peer may take to read a reply and to
+// acknowledge it, when nobody says otherwise.
+const DefaultDoneTimeout = 30 * time.Second
+
+// exposureShare is the part of a host's memory limit that may be exposed at
+// once, beyond the pool.
+const exposureShare = 8
+
+// exposure is what the transport keeps for a reply that the peer reads.
+type exposure struct {
+	core    *conn.Exposure
+	mr      verbs.MR // nil when nothing is exposed
+	offs    []int    // of the chunks in it
+	windows []verbs.MW
+	since   time.Time // when the reply went out
+}
+
+// budget bounds bytes.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+func (b *budget) take(n int) bool {
+	if b.used.Add(int64(n)) <= b.limit {
+		return true
+	}
+	b.give(n)
+	return false
+}
+
+func (b *budget) give(n int) { b.used.Add(-int64(n)) }
+
+// expose implements the Expose action.
+func (r *Responder) expose(c *call) {
+	e := c.call.Exposure
+	for len(r.exposures) <= e.Index {
+		r.exposures = append(r.exposures, new(exposure))
+	}
+	x := r.exposures[e.Index]
+	x.core, x.offs = e, x.offs[:0]
+	n := 0
+	for i := range e.Chunks {
+		n = align(n)
+		x.offs = append(x.offs, n)
+		n += e.Chunks[i].Length
+	}
+	if !r.host.exposable.take(n) {
+		r.acts = r.core.NotExposed(c.call, r.acts)
+		return
+	}
+	mem := make([]byte, n)
+	for i := range e.Chunks {
+		c.lay(mem[x.offs[i]:], e.Chunks[i].Pieces)
+	}
+	mr, err := r.host.pd.RegMR(mem, verbs.AccessRemoteRead)
+	if err != nil {
+		r.host.exposable.give(n)
+		r.dieLocked(err)
+		return
+	}
+	x.mr = mr
+	r.stats.PullupBytes += uint64(n)
+	r.stats.Registrations++
+	if r.host.attr.MemWindowType2B {
+		r.bind(x, c)
+		return
+	}
+	for i := range e.Chunks {
+		e.Chunks[i].RKey, e.Chunks[i].Addr = mr.RKey(), mr.Addr()+uint64(x.offs[i])
+	}
+	r.nowExposed(x, c)
+}
+
+// lay copies pieces of a reply together; what is not copied is zero.
+func (c *call) lay(mem []byte, pieces []chunk.Piece) {
+	for _, p := range pieces {
+		switch p.From {
+		case chunk.Stream:
+			copy(mem, c.reply.Stream[p.Off:p.Off+p.Len])
+		case chunk.Zeros:
+		default:
+			copy(mem, c.reply.Items[p.From].Buf.Bytes()[p.Off:p.Off+p.Len])
+		}
+		mem = mem[p.Len:]
+	}
+}
+
+// bind posts what gives x's windows their keys; nowExposed follows.
+func (r *Responder) bind(x *exposure, c *call) {
+	o := r.sq.newOp(opBind, c.call.Index)
+	o.signal = true
+	for i := range x.core.Chunks {
+		w, err := r.window()
+		if err != nil {
+			r.sq.recycle(o)
+			r.dieLocked(err)
+			return
+		}
+		x.windows = append(x.windows, w)
+		o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpBindMW, Bind: verbs.BindInfo{
+			MW: w, MR: x.mr, Offset: x.offs[i], Length: x.core.Chunks[i].Length, Access: verbs.AccessRemoteRead,
+		}})
+		r.stats.Registrations++
+	}
+	r.submit(o)
+}
+
+// window takes a free window.
+func (r *Responder) window() (verbs.MW, error) {
+	if n := len(r.windows); n > 0 {
+		w := r.windows[n-1]
+		r.windows = r.windows[:n-1]
+		return w, nil
+	}
+	w, err := r.host.pd.AllocMW()
+	if err != nil {
+		return nil, err
+	}
+	r.allWindows = append(r.allWindows, w)
+	r.stats.WindowsAllocated++
+	return w, nil
+}
+
+// bound: the windows of a call's exposure have their keys.
+func (r *Responder) bound(c *call) {
+	x := r.exposures[c.call.Exposure.Index]
+	for i, w := range x.windows {
+		x.core.Chunks[i].RKey, x.core.Chunks[i].Addr = w.RKey(), w.Addr()
+	}
+	r.nowExposed(x, c)
+}
+
+func (r *Responder) nowExposed(x *exposure, c *call) {
+	x.since = time.Now()
+	r.acts = r.core.Exposed(c.call, r.acts)
+}
+
+// unexpose implements the Unexpose action.
+func (r *Responder) unexpose(e *conn.Exposure) {
+	x := r.exposures[e.Index]
+	if len(x.windows) == 0 {
+		r.unexposed(x)
+		return
+	}
+	o := r.sq.newOp(opUnexpose, e.Index)
+	o.signal = true
+	for _, w := range x.windows {
+		o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpLocalInvalidate, InvalidateRKey: w.RKey()})
+		r.stats.LocalInvalidations++
+	}
+	r.submit(o)
+}
+
+// unexposed: the peer can't use x's windows any more.
+func (r *Responder) unexposed(x *exposure) {
+	r.windows = append(r.windows, x.windows...)
+	clear(x.windows)
+	x.windows = x.windows[:0]
+	if err := r.freeExposure(x); err != nil {
+		r.dieLocked(err)
+		return
+	}
+	r.core.Unexposed(x.core)
+}
+
+// freeExposure frees x's memory.
+func (r *Responder) freeExposure(x *exposure) error {
+	if x.mr == nil {
+		return nil
+	}
+	n := len(x.mr.Bytes())
+	if err := x.mr.Close(); err != nil {
+		return err
+	}
+	x.mr = nil
+	r.host.exposable.give(n)
+	return nil
+}
+
+// ticked implements role: what the peer took too long to read is reclaimed.
+func (r *Responder) ticked(now time.Time) {
+	for _, x := range r.exposures {
+		if x.mr != nil && now.Sub(x.since) >= r.host.doneTimeout {
+			r.acts = r.core.Reclaim(x.core, r.acts)
+		}
+	}
+	r.carryOut()
+}
+
+// closeWindows closes all windows, once the queue pair is gone.
+func (r *Responder) closeWindows() {
+	for _, w := range r.allWindows {
+		if err := w.Close(); err != nil {
+			r.host.log.Error("memory window was not freed", "peer", r.peer, "error", err)
+		}
+	}
+	r.allWindows, r.windows = nil, nil
+}
+
+// freeExposures frees what is exposed at the connection's end.
+func (r *Responder) freeExposures() {
+	for _, x := range r.exposures {
+		if x.mr != nil {
+			r.stats.WindowsOrphaned += uint64(len(x.windows))
+		}
+		if err := r.freeExposure(x); err != nil {
+			r.host.log.Error("memory of a reply was not freed", "peer", r.peer, "error", err)
+		}
+	}
+}
