@@ -43,6 +43,8 @@ var rooms = []struct {
 	{"dataplane/nfs", 7},
 	{"dataplane/rpctcp", 7},
 	{"dataplane/rpcbind", 8},
+	{"dataplane/trace", 7},
+	{"dataplane/pcap", 8},
 	{"dataplane", 9},
 	{"proto", 0},
 	{"controlplane", 10},

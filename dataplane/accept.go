@@ -86,8 +86,10 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 		Handler:  &c.handler,
 		Settings: c.atConnect,
 		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),
+		Tap:      c.traced(req),
 	})
 	if err != nil {
+		c.trace.Close()
 		c.abandon()
 		return err
 	}

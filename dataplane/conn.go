@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -28,6 +29,7 @@ type conn struct {
 	peer netip.AddrPort
 	rc   *rpcrdma.Conn
 
+	trace    *trace.Conn
 	handler  handler
 	why      atomic.Pointer[string] // we ended it; nil while we have not
 	draining atomic.Bool
@@ -80,6 +82,7 @@ func (c *conn) update() (before, now *rpcrdma.Settings) {
 func (c *conn) watch() {
 	<-c.rc.Done()
 	c.rc.Close()
+	c.trace.Close()
 	d := c.l.d
 	stats := c.rc.Stats()
 	d.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -58,6 +59,7 @@ type Dataplane struct {
 	revision  uint64 // counts resolvers, to see that one was swapped
 	subs      map[*Subscription]struct{}
 
+	tracing    trace.Hub
 	handshakes turnstile      // of all listeners
 	running    sync.WaitGroup // connections, being made or up
 }

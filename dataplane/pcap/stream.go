@@ -1,0 +1,126 @@
+package pcap
+
+import (
+	"net/netip"
+
+	"github.com/rdmad/rdmad/dataplane/trace"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// stream is a connection in the file. Its ends are the peer, which began it,
+// and we.
+type stream struct {
+	conn      *trace.Conn
+	peer, own side
+	sinkTag   uint32 // of the last Read Request
+}
+
+// Addresses for connections that have none (RFC 5737).
+var (
+	madeUpPeer = netip.AddrFrom4([4]byte{192, 0, 2, 1})
+	madeUpOwn  = netip.AddrFrom4([4]byte{192, 0, 2, 2})
+)
+
+func newStream(c *trace.Conn) *stream {
+	peer, own := c.Peer, c.Local
+	if !peer.IsValid() || !own.IsValid() || peer.Addr().Is4() != own.Addr().Is4() {
+		peer = netip.AddrPortFrom(madeUpPeer, peer.Port())
+		own = netip.AddrPortFrom(madeUpOwn, own.Port())
+	}
+	// A connection that has the ports of an older one begins elsewhere.
+	isn := uint32(c.Number) * 0x01000193
+	return &stream{
+		conn: c,
+		peer: side{addr: peer, mac: [6]byte{0x02, 0, 0, 0, 0, 1}, seq: isn},
+		own:  side{addr: own, mac: [6]byte{0x02, 0, 0, 0, 0, 2}, seq: ^isn},
+	}
+}
+
+// windowScale is TCP's largest window scale (RFC 7323 §2.2), after maximum
+// segment size: what is sent always fits the window.
+var windowScale = []byte{2, 4, maxSegment >> 8, maxSegment & 0xff, 1, 3, 3, 14}
+
+// open writes the connection's handshake.
+func (s *stream) open(w *Writer) error {
+	for _, g := range []segment{
+		{from: &s.peer, to: &s.own, flags: flagSYN, options: windowScale},
+		{from: &s.own, to: &s.peer, flags: flagSYN | flagACK, options: windowScale},
+		{from: &s.peer, to: &s.own, flags: flagACK},
+	} {
+		if err := w.packet(&g); err != nil {
+			return err
+		}
+	}
+	if err := s.mpa(w, &s.peer, &s.own, mpaRequest, s.conn.PeerPrivate); err != nil {
+		return err
+	}
+	return s.mpa(w, &s.own, &s.peer, mpaReply, s.conn.OwnPrivate)
+}
+
+func (s *stream) mpa(w *Writer, from, to *side, key string, private []byte) error {
+	frame := appendMPA(nil, key, private)
+	return w.packet(&segment{from: from, to: to, flags: flagPSH | flagACK, payload: frame, length: len(frame)})
+}
+
+// write writes an event.
+func (s *stream) write(w *Writer, e *trace.Event) error {
+	from, to := &s.own, &s.peer
+	if e.In {
+		from, to = to, from
+	}
+	switch e.Op {
+	case verbs.OpSend:
+		return s.untagged(w, from, to, opSend, 0, e)
+	case verbs.OpSendInvalidate:
+		return s.untagged(w, from, to, opSendInv, e.RKey, e)
+	case verbs.OpRDMAWrite:
+		return s.tagged(w, from, to, opWrite, e.RKey, e.Addr, e)
+	case verbs.OpRDMARead:
+		return s.read(w, e)
+	}
+	return nil
+}
+
+// untagged writes a Send.
+func (s *stream) untagged(w *Writer, from, to *side, op byte, invalidate uint32, e *trace.Event) error {
+	from.msn[queueSend]++
+	return s.segments(w, from, to, e, maxULPDU-untaggedSize, func(dst []byte, off int, last bool) []byte {
+		return appendUntagged(dst, op, last, invalidate, queueSend, from.msn[queueSend], uint32(off))
+	})
+}
+
+// tagged writes an RDMA Write or a Read Response.
+func (s *stream) tagged(w *Writer, from, to *side, op byte, stag uint32, addr uint64, e *trace.Event) error {
+	return s.segments(w, from, to, e, maxULPDU-taggedSize, func(dst []byte, off int, last bool) []byte {
+		return appendTagged(dst, op, last, stag, addr+uint64(off))
+	})
+}
+
+// read writes a Read Request and its Response. Our memory that the data goes
+// to has a key made up for this Read alone: readers find it by that.
+func (s *stream) read(w *Writer, e *trace.Event) error {
+	s.sinkTag++
+	s.own.msn[queueReadRequest]++
+	w.ulpdu = appendUntagged(w.ulpdu[:0], opReadRequest, true, 0, queueReadRequest, s.own.msn[queueReadRequest], 0)
+	w.ulpdu = appendReadRequest(w.ulpdu, s.sinkTag, 0, uint32(e.Length), e.RKey, e.Addr)
+	if err := w.fpdu(&s.own, &s.peer, untaggedSize+readSize); err != nil {
+		return err
+	}
+	return s.tagged(w, &s.peer, &s.own, opReadResponse, s.sinkTag, 0, e)
+}
+
+// segments cuts an event's bytes into DDP segments.
+func (s *stream) segments(w *Writer, from, to *side, e *trace.Event, most int, header func(dst []byte, off int, last bool) []byte) error {
+	for off := 0; ; off += most {
+		n := min(most, e.Length-off)
+		last := off+n == e.Length
+		w.ulpdu = header(w.ulpdu[:0], off, last)
+		size := len(w.ulpdu) + n
+		if off < len(e.Data) {
+			w.ulpdu = append(w.ulpdu, e.Data[off:min(off+n, len(e.Data))]...)
+		}
+		if err := w.fpdu(from, to, size); err != nil || last {
+			return err
+		}
+	}
+}

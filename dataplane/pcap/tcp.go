@@ -1,0 +1,124 @@
+package pcap
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Sizes of what is around an FPDU, and of the packets, in bytes.
+const (
+	etherSize = 14
+	ip4Size   = 20
+	ip6Size   = 40
+	tcpSize   = 20
+	// maxSegment is what one TCP segment carries: that of jumbo frames of
+	// 9000 bytes.
+	maxSegment = 8960
+	synOptions = 8
+)
+
+// TCP flags.
+const (
+	flagSYN = 0x02
+	flagPSH = 0x08
+	flagACK = 0x10
+)
+
+// side is one end of a connection.
+type side struct {
+	addr netip.AddrPort
+	mac  [6]byte
+	seq  uint32    // next sequence number
+	msn  [2]uint32 // of untagged messages sent, by queue (RFC 5041 §5.2)
+}
+
+// segment is a TCP segment of which the payload's first bytes are known.
+type segment struct {
+	from, to *side
+	flags    byte
+	options  []byte
+	payload  []byte
+	length   int // of the payload, whatever is known of it
+}
+
+// append appends the packet; checksums that need bytes that are not known are 0.
+func (s *segment) append(dst []byte) []byte {
+	dst = append(dst, s.to.mac[:]...)
+	dst = append(dst, s.from.mac[:]...)
+	tcpLength := tcpSize + len(s.options) + s.length
+	var sum uint32
+	if s.from.addr.Addr().Is4() {
+		dst, sum = s.appendIP4(dst, tcpLength)
+	} else {
+		dst, sum = s.appendIP6(dst, tcpLength)
+	}
+	at := len(dst)
+	dst = binary.BigEndian.AppendUint16(dst, s.from.addr.Port())
+	dst = binary.BigEndian.AppendUint16(dst, s.to.addr.Port())
+	dst = binary.BigEndian.AppendUint32(dst, s.from.seq)
+	ack := uint32(0)
+	if s.flags&flagACK != 0 {
+		ack = s.to.seq
+	}
+	dst = binary.BigEndian.AppendUint32(dst, ack)
+	dst = append(dst, byte(tcpSize+len(s.options))<<2, s.flags, 0xff, 0xff, 0, 0, 0, 0)
+	dst = append(dst, s.options...)
+	dst = append(dst, s.payload...)
+	if len(s.payload) == s.length {
+		binary.BigEndian.PutUint16(dst[at+16:], ^fold(sumOf(dst[at:], sum+protoTCP+uint32(tcpLength))))
+	}
+	s.from.seq += uint32(s.length)
+	if s.flags&flagSYN != 0 {
+		s.from.seq++
+	}
+	return dst
+}
+
+const (
+	protoTCP = 6
+	hops     = 64
+)
+
+// appendIP4 appends type and header, and gives the pseudo header's addresses'
+// sum (RFC 9293 §3.1).
+func (s *segment) appendIP4(dst []byte, length int) ([]byte, uint32) {
+	from, to := s.from.addr.Addr().As4(), s.to.addr.Addr().As4()
+	dst = append(dst, 0x08, 0x00)
+	at := len(dst)
+	dst = append(dst, 0x45, 0)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(ip4Size+length))
+	dst = append(dst, 0, 0, 0x40, 0, hops, protoTCP, 0, 0) // not to be fragmented
+	dst = append(dst, from[:]...)
+	dst = append(dst, to[:]...)
+	binary.BigEndian.PutUint16(dst[at+10:], ^fold(sumOf(dst[at:], 0)))
+	return dst, sumOf(dst[at+12:], 0)
+}
+
+func (s *segment) appendIP6(dst []byte, length int) ([]byte, uint32) {
+	from, to := s.from.addr.Addr().As16(), s.to.addr.Addr().As16()
+	dst = append(dst, 0x86, 0xdd, 0x60, 0, 0, 0)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(length))
+	dst = append(dst, protoTCP, hops)
+	at := len(dst)
+	dst = append(dst, from[:]...)
+	dst = append(dst, to[:]...)
+	return dst, sumOf(dst[at:], 0)
+}
+
+// sumOf adds 16-bit words to a sum that is yet to be folded (RFC 1071).
+func sumOf(b []byte, sum uint32) uint32 {
+	for ; len(b) >= 2; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	if len(b) == 1 {
+		sum += uint32(b[0]) << 8
+	}
+	return sum
+}
+
+func fold(sum uint32) uint16 {
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum)
+}

@@ -1,0 +1,108 @@
+package pcap
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/rdmad/rdmad/dataplane/trace"
+)
+
+// maxStreams is the number of connections from which on those that have ended
+// are forgotten.
+const maxStreams = 4096
+
+// Writer writes one capture file in pcapng.
+type Writer struct {
+	ng      *pcapgo.NgWriter
+	streams map[*trace.Conn]*stream
+	now     time.Time // of the event being written
+	packets int
+	dropped uint64 // told in the file
+	ulpdu   []byte // scratch
+	payload []byte
+	frame   []byte
+}
+
+// NewWriter begins a file. version is rdmad's.
+func NewWriter(w io.Writer, version string) (*Writer, error) {
+	ng, err := pcapgo.NewNgWriterInterface(w, pcapgo.NgInterface{
+		Name: "rdmad", Description: "RPC-over-RDMA connections of rdmad, as iWARP",
+		LinkType: layers.LinkTypeEthernet, OS: runtime.GOOS, TimestampResolution: 9,
+	}, pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "rdmad " + version, OS: runtime.GOOS, Hardware: runtime.GOARCH}})
+	if err != nil {
+		return nil, fmt.Errorf("pcap: %w", err)
+	}
+	return &Writer{ng: ng, streams: make(map[*trace.Conn]*stream)}, nil
+}
+
+// Write writes the packets of an event, after those of a handshake if it is
+// the connection's first.
+func (w *Writer) Write(e *trace.Event) error {
+	w.now = e.Time
+	s := w.streams[e.Conn]
+	if s == nil {
+		w.forget()
+		s = newStream(e.Conn)
+		w.streams[e.Conn] = s
+		if err := s.open(w); err != nil {
+			return err
+		}
+	}
+	if err := s.write(w, e); err != nil {
+		return err
+	}
+	if e.Dropped == w.dropped {
+		return nil
+	}
+	w.dropped = e.Dropped
+	return w.statistics()
+}
+
+// Packets is the number of packets so far.
+func (w *Writer) Packets() int { return w.packets }
+
+// Flush writes whole blocks out.
+func (w *Writer) Flush() error { return w.ng.Flush() }
+
+// forget makes room for connections.
+func (w *Writer) forget() {
+	if len(w.streams) < maxStreams {
+		return
+	}
+	for c := range w.streams {
+		if c.Ended() {
+			delete(w.streams, c)
+		}
+	}
+}
+
+// statistics tells readers of the file what was dropped.
+func (w *Writer) statistics() error {
+	return w.ng.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{
+		LastUpdate: w.now, PacketsReceived: uint64(w.packets) + w.dropped, PacketsDropped: w.dropped,
+	})
+}
+
+// fpdu writes a packet with the ULPDU in w.ulpdu, which has n bytes of which
+// these are known.
+func (w *Writer) fpdu(from, to *side, n int) error {
+	w.payload = appendFPDU(w.payload[:0], w.ulpdu, n)
+	return w.packet(&segment{from: from, to: to, flags: flagPSH | flagACK, payload: w.payload, length: fpduSize(n)})
+}
+
+// packet writes a packet.
+func (w *Writer) packet(s *segment) error {
+	w.frame = s.append(w.frame[:0])
+	w.packets++
+	return w.ng.WritePacket(gopacket.CaptureInfo{
+		Timestamp:     w.now,
+		CaptureLength: len(w.frame),
+		Length:        len(w.frame) + s.length - len(s.payload),
+	}, w.frame)
+}

@@ -1,0 +1,19 @@
+package dataplane
+
+import (
+	"github.com/rdmad/rdmad/dataplane/trace"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// Tracing is where connections can be looked at.
+func (d *Dataplane) Tracing() *trace.Hub { return &d.tracing }
+
+// traced makes a connection that is about to be made known to watchers.
+func (c *conn) traced(req *rpcrdma.Request) *rpcrdma.Tap {
+	peer, own := req.PrivateData(c.atConnect)
+	c.trace = c.l.d.tracing.Add(trace.Info{
+		ID: c.key.ID, Listener: c.key.Listener, Local: req.LocalAddr(), Peer: c.peer,
+		PeerPrivate: peer, OwnPrivate: own,
+	})
+	return c.trace.Tap()
+}
