@@ -51,10 +51,7 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	if err != nil || !p.IsValid() {
 		return netip.Prefix{}, &PrefixError{s, "is neither an address nor a CIDR such as 192.0.2.0/24 or 2001:db8::/32"}
 	}
-	if p, err = normalPrefix(p); err != nil {
-		err.(*PrefixError).Prefix = s
-	}
-	return p, err
+	return normalPrefix(p)
 }
 
 // normalPrefix gives the one spelling of a prefix that Permits compares with.
@@ -68,10 +65,7 @@ func normalPrefix(p netip.Prefix) (netip.Prefix, error) {
 	if !p.Addr().Is4In6() {
 		return p, nil
 	}
-	const mapped = 96 // bits before the IPv4 address
-	if p.Bits() < mapped {
-		return netip.Prefix{}, &PrefixError{p.String(), "covers more than IPv4-mapped addresses; write the IPv4 and the IPv6 prefix"}
-	}
+	const mapped = 96 // bits before the IPv4 address; with fewer, Masked would not be IPv4-mapped
 	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped), nil
 }
 

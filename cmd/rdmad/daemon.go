@@ -75,7 +75,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		failed:    make(chan error, 2),
 	}
 	initial, given := c.Settings.Initial()
-	d.data = dataplane.New(dataplane.Config{Logger: log})
+	d.data = dataplane.New(dataplane.Config{Logger: log, Limits: c.Limits.Dataplane()})
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
@@ -132,6 +132,17 @@ func (d *daemon) makeManager() (err error) {
 		Logger:    d.log,
 	})
 	return nil
+}
+
+// reconfigure makes the services, listeners and limits of the file's new
+// version those that run; c was checked. Listeners that go, or come back
+// changed, are drained for as long as drain says. What can be done is done;
+// the error, of a line for each, names what can't.
+func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.Duration) error {
+	return errors.Join(
+		d.manager.SetLimits(c.Limits.Dataplane()),
+		d.manager.Reload(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners), drain),
+	)
 }
 
 // open takes the directories and files, once all addresses are bound, and

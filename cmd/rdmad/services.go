@@ -42,6 +42,7 @@ func listenerSpecs(list []config.Listener) []manager.ListenerSpec {
 	for i, l := range list {
 		out[i] = manager.ListenerSpec{
 			Name: l.Name, Provider: l.Provider, Address: l.Address, Service: l.Service, RPCBind: l.RPCBind,
+			Limits: l.Limits.Dataplane(), Allow: l.Access.Allow, Deny: l.Access.Deny,
 		}
 	}
 	return out

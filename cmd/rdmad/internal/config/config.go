@@ -5,7 +5,11 @@
 // Relative paths are taken from the working directory.
 package config
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rdmad/rdmad/dataplane"
+)
 
 // Config is a checked configuration.
 type Config struct {
@@ -18,7 +22,13 @@ type Config struct {
 	Listeners  []Listener  `mapstructure:"listeners"`
 	Services   []Service   `mapstructure:"services"`
 	Connectors []Connector `mapstructure:"connectors"`
-	Settings   Settings    `mapstructure:"settings"`
+	// Limits bound the connections of all listeners together.
+	Limits   Limits   `mapstructure:"limits"`
+	Settings Settings `mapstructure:"settings"`
+
+	// SettingLines are the lines of File that give the live settings, by
+	// dotted name.
+	SettingLines map[string]int `mapstructure:"-"`
 }
 
 // Control is the gRPC control plane.
@@ -56,6 +66,14 @@ type Listener struct {
 	// RPCBind has the service's programs registered with the machine's
 	// rpcbind while it is served.
 	RPCBind bool `mapstructure:"rpcbind"`
+	// Limits bound the listener's connections, within those of all.
+	Limits Limits `mapstructure:"limits"`
+	// Allow and Deny are addresses and CIDRs. Deny wins; without an Allow
+	// everybody else may connect.
+	Allow []string `mapstructure:"allow"`
+	Deny  []string `mapstructure:"deny"`
+	// Access are the two as they were read.
+	Access dataplane.Access `mapstructure:"-"`
 }
 
 // Service is what answers calls; exactly one of its kinds is set.

@@ -1,12 +1,14 @@
 package config
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 )
 
@@ -25,7 +27,7 @@ func TestEmptyFileIsTheDefault(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n", "listeners:\nservices: []\nsettings: {inline: }\n", "{}"} {
 		got := parse(t, text)
 		want := Default("")
-		want.File = "rdmad.yaml"
+		want.File, want.SettingLines = "rdmad.yaml", map[string]int{}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%q gives\n%+v, want\n%+v", text, got, want)
 		}
@@ -37,7 +39,7 @@ func TestDefaults(t *testing.T) {
 	if c.Control.Listen != "127.0.0.1:20050" || c.Metrics.Listen != "127.0.0.1:20051" || c.State.Path != "./rdmad.state" {
 		t.Errorf("control %q, metrics %q, state %q", c.Control.Listen, c.Metrics.Listen, c.State.Path)
 	}
-	if want := (Listener{Name: "nfs", Provider: "softiwarp", Address: "127.0.0.1:20049", Service: "export"}); len(c.Listeners) != 1 || c.Listeners[0] != want {
+	if want := (Listener{Name: "nfs", Provider: "softiwarp", Address: "127.0.0.1:20049", Service: "export"}); !reflect.DeepEqual(c.Listeners, []Listener{want}) {
 		t.Errorf("listeners %+v", c.Listeners)
 	}
 	if want := (NFS{Path: "./export", TCPListen: "127.0.0.1:20048"}); len(c.Services) != 1 || *c.Services[0].NFS != want {
@@ -59,7 +61,9 @@ metrics: {listen: "0.0.0.0:9000"}
 state: {path: /var/lib/rdmad}
 listeners:
   - {name: nfs, provider: softiwarp, address: "[::]:20049", service: data, rpcbind: on}
-  - {name: test.1, provider: softiwarp, address: "storage:0", service: test}
+  - {name: test.1, provider: softiwarp, address: "storage:0", service: test,
+     limits: {connections: 10, connections_per_peer: 2, handshakes: 3}, allow: [192.0.2.0/24, "2001:db8::1"], deny: ["::ffff:192.0.2.7"]}
+limits: {connections: 1000, connections_per_peer: 100, handshakes: 50}
 services:
   - {name: data, nfs: {path: /srv, read_only: on}}
   - {name: test, echo: {}}
@@ -75,8 +79,18 @@ settings:
 	if c.Control.Listen != "unix:///run/rdmad/control.sock" || c.Metrics.Listen != "0.0.0.0:9000" || c.State.Path != "/var/lib/rdmad" {
 		t.Errorf("control %+v, metrics %+v, state %+v", c.Control, c.Metrics, c.State)
 	}
-	if len(c.Listeners) != 2 || c.Listeners[1] != (Listener{"test.1", "softiwarp", "storage:0", "test", false}) || !c.Listeners[0].RPCBind {
+	if len(c.Listeners) != 2 || !c.Listeners[0].RPCBind || !reflect.DeepEqual(c.Listeners[1], Listener{
+		Name: "test.1", Provider: "softiwarp", Address: "storage:0", Service: "test",
+		Limits: Limits{10, 2, 3}, Allow: []string{"192.0.2.0/24", "2001:db8::1"}, Deny: []string{"::ffff:192.0.2.7"},
+		Access: dataplane.Access{
+			Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::1/128")},
+			Deny:  []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")},
+		},
+	}) {
 		t.Errorf("listeners %+v", c.Listeners)
+	}
+	if want := (dataplane.Limits{Connections: 1000, ConnectionsPerPeer: 100, Handshakes: 50}); c.Limits.Dataplane() != want {
+		t.Errorf("limits %+v", c.Limits)
 	}
 	if len(c.Services) != 3 || *c.Services[0].NFS != (NFS{Path: "/srv", ReadOnly: true}) || c.Services[1].Echo == nil || c.Services[2].Echo == nil {
 		t.Errorf("services %+v", c.Services)
@@ -92,6 +106,14 @@ settings:
 	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk credits.min credits.max credits.backchannel credits.weight "+
 		"remote_invalidation.accept remote_invalidation.use credits.policy extensions.msgp extensions.ccp" {
 		t.Errorf("given %s", got)
+	}
+}
+
+func TestSettingLines(t *testing.T) {
+	c := parse(t, "settings:\n  inline: {send_max: 2048,\n    receive_size: 2048}\n  ddp: {min_chunk: }\n  extensions:\n    ccp: on\n    v2: off\n")
+	want := map[string]int{"inline.send_max": 2, "inline.receive_size": 3, "extensions.ccp": 6}
+	if !reflect.DeepEqual(c.SettingLines, want) {
+		t.Errorf("%v, want %v", c.SettingLines, want)
 	}
 }
 

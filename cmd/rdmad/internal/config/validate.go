@@ -15,7 +15,7 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 // later version is refused last, so that its own mistakes are told first.
 func (c *Config) validate(d *document, o Options) error {
 	for _, check := range []func(*document, Options) error{
-		c.validateAddresses, c.validateServices, c.validateListeners, c.validateConnectors,
+		c.validateAddresses, c.validateServices, c.validateListeners, c.validateLimits, c.validateConnectors,
 		c.validateClashes, c.Settings.validate, c.refuseUnbuilt,
 	} {
 		if err := check(d, o); err != nil {

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"net/netip"
+	"strconv"
+
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// Limits bound connections; 0 is the default, or no limit of its own.
+type Limits struct {
+	Connections        int64 `mapstructure:"connections"`
+	ConnectionsPerPeer int64 `mapstructure:"connections_per_peer"`
+	Handshakes         int64 `mapstructure:"handshakes"`
+}
+
+// Dataplane gives the limits as the data plane takes them.
+func (l *Limits) Dataplane() dataplane.Limits {
+	return dataplane.Limits{
+		Connections:        int(l.Connections),
+		ConnectionsPerPeer: int(l.ConnectionsPerPeer),
+		Handshakes:         int(l.Handshakes),
+	}
+}
+
+func (l *Limits) validate(d *document, key string) error {
+	for _, v := range []struct {
+		name  string
+		value int64
+	}{
+		{"connections", l.Connections},
+		{"connections_per_peer", l.ConnectionsPerPeer},
+		{"handshakes", l.Handshakes},
+	} {
+		at := key + "." + v.name
+		if d.given(at) && (v.value < 1 || v.value > dataplane.MaxLimit) {
+			return d.fail(at, "%d is out of range 1..%d", v.value, dataplane.MaxLimit)
+		}
+	}
+	return nil
+}
+
+func (c *Config) validateLimits(d *document, _ Options) error {
+	if err := c.Limits.validate(d, "limits"); err != nil {
+		return err
+	}
+	for i := range c.Listeners {
+		l, key := &c.Listeners[i], "listeners["+strconv.Itoa(i)+"]"
+		if err := l.Limits.validate(d, key+".limits"); err != nil {
+			return err
+		}
+		var err error
+		if l.Access.Allow, err = prefixes(d, key+".allow", l.Allow); err != nil {
+			return err
+		}
+		if l.Access.Deny, err = prefixes(d, key+".deny", l.Deny); err != nil {
+			return err
+		}
+		if d.given(key+".allow") && len(l.Allow) == 0 {
+			return d.fail(key+".allow", "an empty list would let everybody in; leave it out to say so, or name who may connect")
+		}
+	}
+	return nil
+}
+
+// prefixes reads a list of addresses and CIDRs.
+func prefixes(d *document, key string, list []string) ([]netip.Prefix, error) {
+	if len(list) > dataplane.MaxPrefixes {
+		return nil, d.fail(key, "%d entries, at most %d are taken", len(list), dataplane.MaxPrefixes)
+	}
+	var out []netip.Prefix
+	for i, s := range list {
+		p, err := dataplane.ParsePrefix(s)
+		if err != nil {
+			return nil, d.fail(key+"["+strconv.Itoa(i)+"]", "%v", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
