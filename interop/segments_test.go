@@ -43,8 +43,8 @@ type segment struct {
 
 // resegment copies a capture and gives tshark each iWARP connection, on
 // whatever ports, as a stream that it can follow: in the order of the sequence
-// numbers, because tshark reads on behind a segment that was lost and comes
-// later; without bytes that were sent again; and with the first bytes of an
+// numbers, because tshark misses messages around a segment that was lost and
+// comes later; without bytes that were sent again; and with the first bytes of an
 // FPDU, where they stand at a segment's end and are too few for tshark, moved to
 // the segment after. No byte is changed.
 func resegment(t *testing.T, from, to string) {
