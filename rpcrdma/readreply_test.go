@@ -1,0 +1,494 @@
+package rpcrdma_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+func readReplies(s *rpcrdma.Settings) { s.Extensions |= conn.ExtReadReplies }
+
+// longEcho is an echo of n bytes by a caller that expects nothing of the kind.
+func longEcho(ctx context.Context, c *rpcrdma.Client, n int, seed uint32) error {
+	b := make([]byte, n)
+	pattern(b, seed)
+	call := newCall(procEcho)
+	call.Args = xdr.AppendOpaque(nil, b)
+	if err := c.Call(ctx, &call); err != nil {
+		return err
+	}
+	if string(call.Reply) != string(call.Args) {
+		return errWrong
+	}
+	return nil
+}
+
+// unexpected reads n bytes, for which there are results of at most most bytes,
+// if any, and no more than that in the reply.
+func unexpected(ctx context.Context, c *rpcrdma.Client, proc uint32, n, most int, seed uint32) (apart bool, err error) {
+	call := newCall(proc)
+	call.Args = xdr.AppendUint32(xdr.AppendUint32(nil, uint32(n)), seed)
+	buf := make(heapBuffer, most)
+	if most > 0 {
+		call.Results = []rpcrdma.Result{{Buf: buf, Max: most}}
+	}
+	if err := c.Call(ctx, &call); err != nil {
+		return false, err
+	}
+	d := xdr.NewDecoder(call.Reply)
+	gotSeed, length := d.Uint32(), int(d.Uint32())
+	var data []byte
+	if apart = most > 0 && call.Results[0].Apart > 0; apart {
+		data = buf[:call.Results[0].Apart]
+	} else {
+		data = d.Fixed(length)
+	}
+	after := d.Uint32()
+	want := make([]byte, n)
+	pattern(want, seed)
+	if d.Err() != nil || gotSeed != seed || after != ^seed || length != n || string(data) != string(want) {
+		return apart, errWrong
+	}
+	return apart, nil
+}
+
+// tooMany says that a reply was not exposed because too many are.
+func tooMany(err error) bool {
+	var e *rpcrdma.PeerError
+	return errors.As(err, &e) && e.Code == rpcrdma1.ErrChunk
+}
+
+// TestReadReplies: replies of any size and shape for which too little was
+// offered come by RDMA Read when both ends have it on, and are too long, or bad,
+// when one has not.
+func TestReadReplies(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: readReplies})
+		c, s := b.dial(readReplies)
+		reads := uint64(0)
+		for i, n := range []int{4096, 4097, 5000, 65535, 300000, 1 << 20} {
+			if err := longEcho(b.ctx, c, n, uint32(i)); err != nil {
+				t.Fatalf("echo of %d bytes: %v", n, err)
+			}
+			for _, proc := range []uint32{procRead, procHeap} {
+				if apart, err := unexpected(b.ctx, c, proc, n, 0, uint32(i)); err != nil || apart {
+					t.Fatalf("%d bytes: %v, apart %v", n, err, apart)
+				}
+			}
+			reads += 3
+		}
+		// A result that would have fitted inline comes apart, when what goes with
+		// it is longer than the caller said.
+		if st := c.Stats(); st.RDMAReads != reads || st.Errors != 0 {
+			t.Errorf("client: %+v", st)
+		}
+		// An answer shows that all DONEs before it have arrived.
+		if err := echo(b.ctx, c, 10, 1); err != nil {
+			t.Fatal(err)
+		}
+		if st := s.Stats(); st.Errors != 0 || st.Ignored != 0 || st.RepliesReclaimed != 0 {
+			t.Errorf("server: %+v", st)
+		}
+	})
+}
+
+// TestReadRepliesConcurrently: many at once, more than may be exposed: those
+// beyond get the error that they would have got without.
+func TestReadRepliesConcurrently(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: readReplies})
+		c, s := b.dial(readReplies)
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				for k := range 20 {
+					if err := longEcho(b.ctx, c, 5000+1000*i+k, uint32(k)); err != nil {
+						t.Errorf("echo: %v", err)
+					}
+					if err := echo(b.ctx, c, 100, 1); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if st := s.Stats(); st.Ignored != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestReadRepliesOneSided: with the extension at one end only, such calls fail
+// and others work.
+func TestReadRepliesOneSided(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: readReplies})
+		c, s := b.dial(nil)
+		for i := range conn.MaxExposures {
+			if err := longEcho(b.ctx, c, 5000, uint32(i)); !errors.Is(err, rpcrdma.ErrBadReply) {
+				t.Fatalf("call %d: %v", i, err)
+			}
+		}
+		// Nothing was acknowledged: no more is exposed.
+		var e *rpcrdma.PeerError
+		if err := longEcho(b.ctx, c, 5000, 1); !errors.As(err, &e) || e.Code != rpcrdma1.ErrChunk {
+			t.Errorf("%v", err)
+		}
+		if err := readBack(b.ctx, c, procRead, 20000, 20000, 1); err != nil {
+			t.Error(err)
+		}
+		off := b.settings
+		off.Extensions = 0
+		s.SetSettings(&off)
+		on := rpcrdma.DefaultSettings()
+		readReplies(&on)
+		c.SetSettings(&on)
+		if err := longEcho(b.ctx, c, 5000, 1); !errors.As(err, &e) || e.Code != rpcrdma1.ErrChunk {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestReadRepliesToggled: turned on and off under load, calls get their reply
+// or the error that says that they can't, and the connection lives.
+func TestReadRepliesToggled(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: readReplies})
+		c, s := b.dial(readReplies)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		outcomes := make(map[bool]int)
+		for i := range 4 {
+			wg.Go(func() {
+				for k := range 30 {
+					err := longEcho(b.ctx, c, 5000+k, uint32(i))
+					var e *rpcrdma.PeerError
+					if err != nil && !errors.As(err, &e) {
+						t.Errorf("%v", err)
+					}
+					mu.Lock()
+					outcomes[err == nil]++
+					mu.Unlock()
+				}
+			})
+		}
+		for i := range 40 {
+			set := b.settings
+			if i%2 == 0 {
+				set.Extensions = 0
+			}
+			s.SetSettings(&set)
+			if err := echo(b.ctx, c, 10, 1); err != nil {
+				t.Error(err)
+			}
+		}
+		wg.Wait()
+		if err := longEcho(b.ctx, c, 5000, 1); err != nil {
+			t.Errorf("%v after %v", err, outcomes)
+		}
+	})
+}
+
+// TestReplyReclaimed: a reply that nobody acknowledges is reclaimed, and can't
+// be read any more.
+func TestReplyReclaimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: readReplies, timeout: time.Hour})
+		r := b.dialRaw(kernelPrivateData)
+		s := <-b.conns
+		read := func(h rpcrdma1.Header) {
+			sink := r.memory(8192, verbs.AccessLocalWrite)
+			_, err := r.qp.PostSend([]verbs.SendWR{{
+				ID: 1 << 42, Op: verbs.OpRDMARead, Flags: verbs.SendSignaled, RemoteAddr: h.Reads[0].Offset, RKey: h.Reads[0].Handle,
+				SGL: []verbs.SGE{{MR: sink, Length: int(h.Reads[0].Length)}},
+			}})
+			r.ok(err)
+		}
+		ask := func(xid uint32) rpcrdma1.Header {
+			r.post(message(rpcrdma1.Header{XID: xid}, procRead, xdr.AppendUint32(xdr.AppendUint32(nil, 5000), 7)...))
+			var h rpcrdma1.Header
+			_, err := h.Decode(r.receive())
+			r.ok(err)
+			if len(h.Reads) != 1 || h.Reads[0].Length != 5000 {
+				t.Fatalf("%+v", h)
+			}
+			return h
+		}
+		h := ask(1)
+		read(h)
+		if _, ok := r.wait(func(wc verbs.WC) bool { return wc.ID == 1<<42 }); !ok {
+			t.Fatal("can't be read")
+		}
+		time.Sleep(36 * time.Second)
+		synctest.Wait()
+		if st := s.Stats(); st.RepliesReclaimed != 1 || st.LocalInvalidations != 1 {
+			t.Errorf("%+v", st)
+		}
+		// A late DONE is no offence, a second one is ignored.
+		done := rpcrdma1.Header{XID: 1, Version: 1, Credits: 1, Proc: rpcrdma1.Done}
+		r.post(done.Append(nil))
+		r.post(done.Append(nil))
+		ask(2)
+		if st := s.Stats(); st.Ignored != 1 {
+			t.Errorf("%+v", st)
+		}
+		read(h) // too late
+		r.ended()
+		<-s.Done()
+	})
+}
+
+// TestHostileDones: DONEs for anything, more than there are credits, do not
+// disturb the others on the connection or its memory.
+func TestHostileDones(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: func(s *rpcrdma.Settings) {
+			readReplies(s)
+			s.CreditsMax = 2
+		}})
+		r := b.dialRaw(kernelPrivateData)
+		s := <-b.conns
+		args := xdr.AppendUint32(xdr.AppendUint32(nil, 5000), 7)
+		for round := range uint32(20) {
+			h, _ := r.exchange(message(rpcrdma1.Header{XID: round}, procRead, args...))
+			if len(h.Reads) != 1 {
+				t.Fatalf("%+v", h)
+			}
+			for i := range uint32(3) {
+				done := rpcrdma1.Header{XID: round + i, Version: 1, Credits: 1, Proc: rpcrdma1.Done}
+				r.post(done.Append(nil))
+				r.exchange(message(rpcrdma1.Header{XID: 1000}, procNull))
+			}
+		}
+		if st := s.Stats(); st.Ignored != 40 || st.Calls != 80 || st.Replies != 80 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestLyingReadLists: read lists that a server made up fail the call or end the
+// connection; nothing is left.
+func TestLyingReadLists(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		s := rpcrdma.DefaultSettings()
+		readReplies(&s)
+		l := newLiar(t, p, kernelPrivateData, &s)
+		reply := l.memory(16384, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
+		lies := map[string]func(h *rpcrdma1.Header) []byte{
+			"no message": func(h *rpcrdma1.Header) []byte { h.Reads[0].Length = 0; return nil },
+			"nonsense":   func(h *rpcrdma1.Header) []byte { h.Reads[0].Offset += 1000; return nil },
+			"too long":   func(h *rpcrdma1.Header) []byte { h.Reads[0].Length = conn.MaxMessage + 1; return nil },
+			"wraps":      func(h *rpcrdma1.Header) []byte { h.Reads[0].Offset = ^uint64(0); return nil },
+			"beyond the end": func(h *rpcrdma1.Header) []byte {
+				h.Reads = append(h.Reads, h.Reads[0])
+				h.Reads[1].Position = 4000
+				return nil
+			},
+		}
+		for name, lie := range lies {
+			call := newCall(procNull)
+			failed := make(chan error, 1)
+			go func() { failed <- l.c.Call(l.ctx, &call) }()
+			h, body := truth(l.next())
+			copy(reply.Bytes(), body)
+			h.Proc, h.Reads = rpcrdma1.NoMsg, []rpcrdma1.ReadSegment{{Segment: segment(reply, 0, len(body))}}
+			l.send(h, lie(&h))
+			if err := <-failed; !errors.Is(err, rpcrdma.ErrBadReply) {
+				t.Errorf("%s: %v", name, err)
+			}
+			var done rpcrdma1.Header
+			if _, err := done.Decode(l.receive()); err != nil || done.Proc != rpcrdma1.Done || done.XID != h.XID {
+				t.Errorf("%s: %v, %+v", name, err, done)
+			}
+		}
+		// The truth; then an STag that is none.
+		for _, handle := range []uint32{reply.RKey(), ^reply.RKey()} {
+			call := newCall(procNull)
+			failed := make(chan error, 1)
+			go func() { failed <- l.c.Call(l.ctx, &call) }()
+			h, body := truth(l.next())
+			copy(reply.Bytes(), body)
+			h.Proc, h.Reads = rpcrdma1.NoMsg, []rpcrdma1.ReadSegment{{Segment: segment(reply, 0, len(body))}}
+			h.Reads[0].Handle = handle
+			l.send(h, nil)
+			var ended *rpcrdma.Error
+			switch err := <-failed; {
+			case handle == reply.RKey() && err != nil:
+				t.Errorf("the truth: %v", err)
+			case handle != reply.RKey() && !errors.As(err, &ended):
+				t.Errorf("bad STag: %v", err)
+			}
+			if handle == reply.RKey() {
+				l.receive()
+			}
+		}
+	})
+}
+
+// TestReadReplyCancel: calls are given up at any moment, before their reply is
+// read, meanwhile and after. The connection goes on, and everything is
+// acknowledged.
+func TestReadReplyCancel(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: readReplies})
+		c, s := b.dial(readReplies)
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				for k := range 25 {
+					ctx, cancel := context.WithCancel(b.ctx)
+					others := make(chan struct{})
+					go func() {
+						defer close(others)
+						if k%2 == 0 {
+							if err := echo(b.ctx, c, 50*i, 1); err != nil {
+								t.Error(err)
+							}
+						}
+						cancel()
+					}()
+					_, err := unexpected(ctx, c, procRead, 5000+1000*k, 0, uint32(k))
+					if err != nil && !errors.Is(err, context.Canceled) && !tooMany(err) {
+						t.Errorf("%v", err)
+					}
+					<-others
+				}
+			})
+		}
+		wg.Wait()
+		for i := range uint32(2 * conn.MaxExposures) {
+			_, err := unexpected(b.ctx, c, procRead, 100000, 0, i)
+			for tooMany(err) { // of those given up some are still being read
+				_, err = unexpected(b.ctx, c, procRead, 100000, 0, i)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if st := s.Stats(); st.RepliesReclaimed != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestReadReplyDrop: the network ends a connection on which replies are being
+// read after any number of messages. Both sides end and nothing is left.
+func TestReadReplyDrop(t *testing.T) {
+	for _, windows := range []bool{true, false} {
+		p := loopback.New(loopback.Config{NoWindows: !windows, NoSendInvalidate: !windows})
+		b := newBed(t, p, bedConfig{settings: readReplies})
+		for n := 1; n < 30; n++ {
+			p.Fabric().SetFaults(loopback.Faults{DropAfter: n})
+			c, s := b.dial(readReplies)
+			var wg sync.WaitGroup
+			for i := range uint32(2) {
+				wg.Go(func() {
+					for longEcho(b.ctx, c, 5000, i) == nil {
+					}
+				})
+			}
+			wg.Wait()
+			<-c.Done()
+			<-s.Done()
+			if c.Err() == nil && s.Err() == nil {
+				t.Errorf("after %d messages: no reason", n)
+			}
+		}
+		if m := b.l.Memory().Taken; m > 4096 {
+			t.Errorf("%d bytes taken", m)
+		}
+	}
+}
+
+// TestReadReplyFails: each kind of request that a reply with read chunks takes
+// fails once. The connection ends, nothing is left.
+func TestReadReplyFails(t *testing.T) {
+	p := loopback.New(loopback.Config{})
+	b := newBed(t, p, bedConfig{settings: readReplies})
+	for _, op := range []verbs.Opcode{verbs.OpSend, verbs.OpRDMARead, verbs.OpLocalInvalidate, verbs.OpBindMW} {
+		for k := range uint64(4) {
+			p.Fabric().SetFaults(loopback.Faults{})
+			c, s := b.dial(readReplies)
+			p.Fabric().SetFaults(loopback.Faults{Request: func(r loopback.Request) verbs.WCStatus {
+				if r.Op == op && r.Seq >= 9+k {
+					return verbs.WCRemAccessErr
+				}
+				return verbs.WCSuccess
+			}})
+			for i := uint32(0); ; i++ {
+				if _, err := unexpected(b.ctx, c, procRead, 5000, 0, i); err != nil {
+					break
+				}
+			}
+			<-c.Done()
+			<-s.Done()
+			if c.Err() == nil && s.Err() == nil {
+				t.Errorf("opcode %d: no reason", op)
+			}
+		}
+	}
+}
+
+// TestReadReplyMemory: with little memory at either end, replies wait for it or
+// get the error, and nothing stands still.
+func TestReadReplyMemory(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: readReplies, memory: 1})
+		set := rpcrdma.DefaultSettings()
+		readReplies(&set)
+		c, err := rpcrdma.Dial(b.ctx, p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &set, MemoryLimit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		var wg sync.WaitGroup
+		for i := range uint32(6) {
+			wg.Go(func() {
+				for k := range 4 {
+					if _, err := unexpected(b.ctx, c, procRead, 900000, 0, i); err != nil && !tooMany(err) {
+						t.Errorf("%d: %v", k, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if _, err := unexpected(b.ctx, c, procRead, 900000, 0, 9); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReadReplyDrain: a connection that is drained waits for the DONE of what
+// the peer reads.
+func TestReadReplyDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: readReplies, timeout: time.Hour})
+		r := b.dialRaw(kernelPrivateData)
+		s := <-b.conns
+		h, _ := r.exchange(message(rpcrdma1.Header{XID: 1}, procRead, xdr.AppendUint32(xdr.AppendUint32(nil, 5000), 7)...))
+		drained := make(chan error, 1)
+		go func() { drained <- s.Drain(b.ctx) }()
+		synctest.Wait()
+		select {
+		case err := <-drained:
+			t.Fatalf("before the DONE: %v", err)
+		default:
+		}
+		r.post((&rpcrdma1.Header{XID: h.XID, Version: 1, Credits: 1, Proc: rpcrdma1.Done}).Append(nil))
+		r.ended()
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+	})
+}
