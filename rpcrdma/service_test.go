@@ -129,7 +129,7 @@ func readBack(ctx context.Context, c *rpcrdma.Client, proc uint32, n, limit int,
 	call := newCall(proc)
 	call.Args = xdr.AppendUint32(xdr.AppendUint32(nil, uint32(n)), seed)
 	call.MaxReply = 12
-	call.Results = []rpcrdma.Result{{Buf: buf, Max: limit}}
+	call.Results = []rpcrdma.Result{{Buf: buf, Max: limit, Find: func([]byte) int { return 4 }}}
 	if err := c.Call(ctx, &call); err != nil {
 		return err
 	}
