@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	live "github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 )
@@ -114,6 +115,30 @@ func TestSettingLines(t *testing.T) {
 	want := map[string]int{"inline.send_max": 2, "inline.receive_size": 3, "extensions.ccp": 6}
 	if !reflect.DeepEqual(c.SettingLines, want) {
 		t.Errorf("%v, want %v", c.SettingLines, want)
+	}
+}
+
+// TestLayer: every key that a file may give is one of the control plane's.
+func TestLayer(t *testing.T) {
+	c := parse(t, `settings:
+  inline: {send_max: 8192, receive_size: 16384}
+  ddp: {min_chunk: 0}
+  remote_invalidation: {accept: false, use: off}
+  credits: {policy: adaptive, max: 128, min: 2, backchannel: 0, weight: 7}
+  extensions: {msgp: on, read_replies: off, ccp: on}
+`)
+	f := c.Layer()
+	_, given := c.Settings.Initial()
+	if len(given) != 13 || len(f.Values.Keys().Keys()) != len(given) || f.Name != "rdmad.yaml" {
+		t.Errorf("%d given, layer %+v", len(given), f)
+	}
+	for _, k := range f.Values.Keys().Keys() {
+		if f.Lines[k] < 2 || f.Lines[k] > 6 {
+			t.Errorf("%s in line %d", k, f.Lines[k])
+		}
+	}
+	if got := f.Values.Format(live.CreditsPolicy) + f.Values.Format(live.ExtensionCCP) + f.Values.Format(live.CreditsWeight); got != "adaptiveon7" {
+		t.Errorf("values %s", got)
 	}
 }
 

@@ -55,7 +55,18 @@ func Parse(file string, text []byte, o Options) (*Config, error) {
 	if err := c.validate(d, o); err != nil {
 		return nil, err
 	}
+	c.SettingLines = d.settingLines(&c.Settings)
 	return c, nil
+}
+
+// settingLines are the lines of the live settings that the file gives.
+func (d *document) settingLines(s *Settings) map[string]int {
+	lines := make(map[string]int)
+	_, given := s.Initial()
+	for _, name := range given {
+		lines[name] = d.lines["settings."+name]
+	}
+	return lines
 }
 
 // parseYAML gives the mapping at the top of the only document; nil when the

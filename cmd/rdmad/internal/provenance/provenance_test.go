@@ -1,0 +1,164 @@
+package provenance
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/statefile"
+)
+
+func parse(t *testing.T, text string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("rdmad.yaml", []byte(text), config.Options{Providers: []string{"softiwarp"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const text = "settings:\n  inline: {send_max: 8192}\n  credits: {max: 32}\n"
+
+// stored is a file in which inline.send_max was set globally and ddp.min_chunk
+// for a peer, the latter to be confirmed.
+func stored(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "settings.db")
+	if err := statefile.Create(path, parse(t, text).Layer()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := statefile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	at := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
+	for i, c := range []struct {
+		scope string
+		k     settings.Key
+		value uint32
+	}{{"global", settings.InlineSendMax, 2048}, {"peer/10.0.0.0/8", settings.DDPMinChunk, 9}} {
+		scope, err := settings.ParseScope(c.scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := settings.Delta{Scope: scope}
+		d.After.Values.Set(c.k, c.value)
+		d.After.Set[c.k] = uint32(i + 1)
+		e := &history.Entry{Revision: uint32(i + 1), Time: at, Scope: scope, Step: settings.Step{Deltas: []settings.Delta{d}}}
+		if i == 1 {
+			e.Status, e.Deadline = history.Pending, at.Add(time.Minute)
+		}
+		if err := f.Commit(&statefile.Record{Entry: e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func table(t *testing.T, c *config.Config, path string) string {
+	t.Helper()
+	r, err := Make(c, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// expect wants lines, with spaces squeezed, in this order.
+func expect(t *testing.T, got string, lines ...string) {
+	t.Helper()
+	rest := strings.Split(got, "\n")
+	for _, want := range lines {
+		for {
+			if len(rest) == 0 {
+				t.Fatalf("no line %q in its place in\n%s", want, got)
+			}
+			line := strings.Join(strings.Fields(rest[0]), " ")
+			rest = rest[1:]
+			if line == want {
+				break
+			}
+		}
+	}
+}
+
+func TestWithoutState(t *testing.T) {
+	got := table(t, parse(t, text), filepath.Join(t.TempDir(), "settings.db"))
+	expect(t, got, "rdmad.yaml: ok (1 listener, 1 service)", "SETTING VALUE FROM",
+		"inline.send_max 8192 config rdmad.yaml:2", "inline.receive_size 4096 default", "credits.max 32 config rdmad.yaml:3", "extensions.ccp off default")
+	if strings.Contains(got, "stored") || strings.Contains(got, "extensions.v2") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestStoredIsShown(t *testing.T) {
+	path := stored(t)
+	got := table(t, parse(t, "\n"+text), path)
+	expect(t, got, "stored settings: "+path+", revision 2, which waits to be confirmed until 2026-11-20T09:31:00Z",
+		"inline.send_max 2048 global, revision 1, over 8192 config rdmad.yaml:3", "credits.max 32 config rdmad.yaml:4",
+		"ddp.min_chunk 9 peer/10.0.0.0/8, revision 2")
+	// A file that says something else will be taken when rdmad starts.
+	expect(t, table(t, parse(t, "settings: {credits: {max: 16}}"), path),
+		"inline.send_max 2048 global, revision 1", "credits.max 16 config rdmad.yaml:1")
+}
+
+func TestRefusedByState(t *testing.T) {
+	path := stored(t)
+	if err := os.WriteFile(path, []byte("not a database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(parse(t, text), path); err == nil || !strings.HasPrefix(err.Error(), path+": damaged") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	r, err := Make(parse(t, text), "nowhere/settings.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Settings = r.Settings[:1]
+	var out bytes.Buffer
+	if err := r.JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+  "file": "rdmad.yaml",
+  "listeners": 1,
+  "services": 1,
+  "state": {
+    "path": "nowhere/settings.db",
+    "read": false,
+    "problem": "",
+    "revision": 0,
+    "pending": 0,
+    "deadline": ""
+  },
+  "settings": [
+    {
+      "key": "inline.send_max",
+      "value": "8192",
+      "source": "config",
+      "detail": "rdmad.yaml:2",
+      "revision": 0,
+      "over": ""
+    }
+  ],
+  "scopes": []
+}
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", &out, want)
+	}
+}

@@ -1,0 +1,311 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/planetest"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a reloader of a file, over a store.
+type rig struct {
+	t      *testing.T
+	file   string
+	store  *desired.Store
+	lines  chan string // of the log
+	demand chan os.Signal
+	plane  *planetest.Plane
+}
+
+// Reload implements Settings.
+func (r *rig) Reload(f settings.FileLayer) (desired.Result, bool, error) {
+	return r.store.Reload(f, desired.Options{})
+}
+
+// WatchRevisions implements Settings.
+func (r *rig) WatchRevisions() (*desired.Watcher, error) { return r.store.Watch() }
+
+// Write takes the log, a line at a time.
+func (r *rig) Write(line []byte) (int, error) {
+	r.lines <- strings.TrimSpace(string(line))
+	return len(line), nil
+}
+
+// start runs a reloader of a file that holds text.
+func start(t *testing.T, text string) *rig {
+	t.Helper()
+	r := &rig{
+		t: t, file: filepath.Join(t.TempDir(), "rdmad.yaml"), plane: &planetest.Plane{},
+		lines: make(chan string, 100), demand: make(chan os.Signal),
+	}
+	initial := rpcrdma.DefaultSettings()
+	var err error
+	if r.store, err = desired.New(r.plane, slog.New(slog.DiscardHandler), &initial, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.write(text)
+	running := r.load()
+	if _, _, err := r.Reload(running.Layer()); err != nil {
+		t.Fatal(err)
+	}
+	noTime := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	reloader := New(Config{
+		Running: running,
+		Load: func() (*config.Config, error) {
+			return config.Load(r.file, config.Options{Providers: []string{"softiwarp"}})
+		},
+		Settings: r,
+		Apply: func(old, next *config.Config) []string {
+			r.lines <- fmt.Sprintf("services %d -> %d", len(old.Services), len(next.Services))
+			return nil
+		},
+		Logger: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{ReplaceAttr: noTime})),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		reloader.Run(ctx, r.demand)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return r
+}
+
+func (r *rig) load() *config.Config {
+	r.t.Helper()
+	c, err := config.Load(r.file, config.Options{Providers: []string{"softiwarp"}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// write replaces the file as an editor does.
+func (r *rig) write(text string) {
+	r.t.Helper()
+	temp := r.file + "~"
+	if err := os.WriteFile(temp, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Rename(temp, r.file); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// hup asks for a reload and returns once it has begun.
+func (r *rig) hup() { r.demand <- syscall.SIGHUP }
+
+// log expects lines, of which each contains its part of want.
+func (r *rig) log(want ...string) {
+	r.t.Helper()
+	for _, w := range want {
+		select {
+		case line := <-r.lines:
+			if w = strings.ReplaceAll(w, "FILE", r.file); !strings.Contains(line, w) {
+				r.t.Fatalf("log has\n%s\nwant\n%s", line, w)
+			}
+		case <-time.After(30 * time.Second):
+			r.t.Fatalf("nothing logged, want %s", w)
+		}
+	}
+}
+
+const echo = "services: [{name: e, echo: {}}]\n"
+
+// sendMax is inline.send_max in force, with its origin.
+func (r *rig) sendMax() string {
+	r.t.Helper()
+	v, err := r.store.Get(settings.Scope{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	o := v.Origins[settings.InlineSendMax]
+	return strings.TrimSpace(v.Values.Format(settings.InlineSendMax) + " " + o.Source + " " + strings.TrimPrefix(o.Detail, filepath.Dir(r.file)+"/"))
+}
+
+func TestOnDemand(t *testing.T) {
+	r := start(t, echo)
+	r.hup()
+	r.log("services 1 -> 1", "configuration reloaded")
+	if r.store.Revision() != 0 {
+		t.Errorf("revision %d after nothing changed", r.store.Revision())
+	}
+	r.write("settings: {inline: {send_max: 2048}}\nservices: [{name: e, echo: {}}, {name: f, echo: {}}]\n")
+	r.log("services 1 -> 2", "configuration reloaded")
+	if got := r.sendMax(); got != "2048 config rdmad.yaml:1" {
+		t.Errorf("inline.send_max %s", got)
+	}
+}
+
+func TestChangedFile(t *testing.T) {
+	r := start(t, echo)
+	for i, how := range []func(text string){
+		r.write,
+		func(text string) { // in place, in pieces
+			f, err := os.Create(r.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for _, b := range []byte(text) {
+				if _, err := f.Write([]byte{b}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		func(text string) { // moved away, then made anew
+			if err := os.Rename(r.file, r.file+".bak"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func(text string) { // through a link
+			other := filepath.Join(filepath.Dir(r.file), "other")
+			if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(r.file); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(other, r.file); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		size := 2048 + i
+		how(fmt.Sprintf("%s\nsettings: {inline: {send_max: %d}}\n", echo, size))
+		r.log("services 1 -> 1", "configuration reloaded")
+		if got, want := r.sendMax(), fmt.Sprintf("%d config rdmad.yaml:3", size); got != want {
+			t.Errorf("change %d: inline.send_max %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestRefused: one line with the place, and everything stays.
+func TestRefused(t *testing.T) {
+	r := start(t, echo)
+	c := settings.Change{}
+	c.Set.Set(settings.CreditsMin, 20)
+	if _, err := r.store.Set(c, desired.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"settings:\n  inline: {send_max: 1}\n":                               `error="FILE:2: settings.inline.send_max: 1 is out of range`,
+		"settings:\n  inline: {sendmax: 2048}\n":                             `error="FILE:2: settings.inline.sendmax: unknown key`,
+		"settings:\n  inline: {send_max: 2048}\n  credits:\n    max: 10\n":   `error="FILE:4: settings.credits.max: credits.min 20 (global) would be above credits.max 10 (config)"`,
+		"settings: {inline: {send_max: 2048}}\ncontrol: {listen: \"x:1\"}\n": `error="FILE:2: control.listen: `,
+	} {
+		r.write(text)
+		r.log(want)
+		if got := r.sendMax(); got != "4096 default" || r.store.Revision() != 1 {
+			t.Errorf("%q: inline.send_max %s, revision %d", text, got, r.store.Revision())
+		}
+	}
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	r.log("configuration not reloaded, everything stays as it is")
+	r.write("settings: {inline: {send_max: 2048}}\n")
+	r.log("services 1 -> 1", "configuration reloaded")
+	if got := r.sendMax(); got != "2048 config rdmad.yaml:1" {
+		t.Errorf("inline.send_max %s", got)
+	}
+}
+
+// TestRestartNeeded: what can't follow is named, again until rdmad is
+// restarted, and the rest is applied.
+func TestRestartNeeded(t *testing.T) {
+	r := start(t, echo)
+	r.write(echo + "control: {listen: \"127.0.0.1:1\"}\nstate: {path: other}\nsettings: {inline: {send_max: 2048}}\n")
+	r.log("services 1 -> 1", "configuration reloaded", `need a restart to be in force" file=FILE parts="control, state"`)
+	if got := r.sendMax(); got != "2048 config rdmad.yaml:4" {
+		t.Errorf("inline.send_max %s", got)
+	}
+	r.hup()
+	r.log("services 1 -> 1", "configuration reloaded", "control, state")
+	r.write(echo)
+	r.log("services 1 -> 1", "configuration reloaded")
+	r.hup()
+	r.log("services 1 -> 1", "configuration reloaded")
+}
+
+// TestWaitsForConfirm: a file that changes within a confirm window is taken
+// as soon as the window ends.
+func TestWaitsForConfirm(t *testing.T) {
+	for name, end := range map[string]func(*desired.Store) error{
+		"confirmed": func(s *desired.Store) error { return s.Confirm(1) },
+		"rolled back": func(s *desired.Store) error {
+			_, err := s.Rollback(0, desired.Options{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, echo)
+			c := settings.Change{}
+			c.Set.Set(settings.DDPMinChunk, 0)
+			if _, err := r.store.Set(c, desired.Options{ConfirmWithin: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+			r.write(echo + "settings: {inline: {send_max: 2048}}\n")
+			r.log("revision 1 waits to be confirmed until ")
+			if err := end(r.store); err != nil {
+				t.Fatal(err)
+			}
+			r.log("services 1 -> 1", "configuration reloaded")
+			if got := r.sendMax(); got != "2048 config rdmad.yaml:2" {
+				t.Errorf("inline.send_max %s", got)
+			}
+			if err := r.store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWithoutAFile(t *testing.T) {
+	lines := make(chan string, 1)
+	r := &rig{t: t, lines: lines}
+	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), ptr(rpcrdma.DefaultSettings()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.store = store
+	reloader := New(Config{Running: config.Default(""), Settings: r, Logger: slog.New(slog.NewTextHandler(r, nil))})
+	ctx, cancel := context.WithCancel(context.Background())
+	demand, done := make(chan os.Signal), make(chan struct{})
+	go func() {
+		defer close(done)
+		reloader.Run(ctx, demand)
+	}()
+	demand <- syscall.SIGHUP
+	r.log("nothing to reload: rdmad was started without --config")
+	cancel()
+	<-done
+}
+
+func ptr[T any](v T) *T { return &v }
