@@ -11,6 +11,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -141,6 +144,27 @@ func registerRevision(r prometheus.Registerer, store *desired.Store) error {
 	return nil
 }
 
+// OpenSettings goes on with the settings that a file holds, see
+// desired.Store.Open. To be called before Serve.
+func (c *Controlplane) OpenSettings(path string, f settings.FileLayer) (pending bool, err error) {
+	return c.store.Open(path, f, fileOptions)
+}
+
+// fileOptions say who a change of the configuration file comes from.
+var fileOptions = desired.Options{Actor: history.Actor{Name: "config file"}}
+
+// Reload takes what the configuration file says now, see
+// desired.Store.Reload.
+func (c *Controlplane) Reload(f settings.FileLayer) (desired.Result, bool, error) {
+	o := fileOptions
+	o.Actor.From = f.Name
+	return c.store.Reload(f, o)
+}
+
+// WatchRevisions watches the revisions of the settings, see
+// desired.Store.Watch.
+func (c *Controlplane) WatchRevisions() (*desired.Watcher, error) { return c.store.Watch() }
+
 // Resolver gives the data plane its settings. It never blocks.
 func (c *Controlplane) Resolver() dataplane.Resolver { return c.store.Resolve }
 
@@ -158,8 +182,9 @@ func (c *Controlplane) Serve() error {
 // is ctx's.
 func (c *Controlplane) Shutdown(ctx context.Context) error {
 	c.cancel()
+	c.store.EndWatchers()
 	err := c.server.Shutdown(ctx)
 	c.running.Wait()
 	c.listener.Close()
-	return err
+	return errors.Join(err, c.store.Close())
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
-	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -145,7 +144,7 @@ func (s *Store) forget(id string) {
 // file. A revision that waits to be confirmed goes on waiting on disk. Later
 // changes are refused with watch.ErrShutdown.
 func (s *Store) Close() error {
-	s.endWatchers(watch.ErrShutdown)
+	s.EndWatchers()
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if s.closed {

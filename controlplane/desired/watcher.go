@@ -83,11 +83,12 @@ func (s *Store) drop(w *Watcher, err error) {
 	}
 }
 
-func (s *Store) endWatchers(err error) {
+// EndWatchers ends all watchers with watch.ErrShutdown, and lets no more come.
+func (s *Store) EndWatchers() {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	s.over = true
 	for w := range s.watchers {
-		s.drop(w, err)
+		s.drop(w, watch.ErrShutdown)
 	}
 }
