@@ -52,7 +52,7 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 			if err != nil {
 				return err
 			}
-			return serve(c, o.drain, log)
+			return serve(c, o.load, o.drain, log)
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -78,28 +78,6 @@ func (o *options) load() (*config.Config, error) {
 	return config.Load(o.config, config.Options{Providers: providers.Names(), Export: o.export})
 }
 
-func (o *options) checkCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "check --config FILE",
-		Short: "Check a configuration and start nothing",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.config == "" {
-				return errors.New("check: which file? set --config FILE")
-			}
-			c, err := o.load()
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok (%s, %s)\n", c.File,
-				count(len(c.Listeners), "listener"), count(len(c.Services), "service"))
-			return nil
-		},
-	}
-	o.configFlags(cmd)
-	return cmd
-}
-
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -110,13 +88,6 @@ func versionCommand() *cobra.Command {
 			return err
 		},
 	}
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 // newLogger logs to standard error.

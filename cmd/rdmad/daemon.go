@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"os/signal"
 	"sync"
 	"sync/atomic"
@@ -43,23 +44,31 @@ type daemon struct {
 	metricsOn net.Listener // nil without metrics
 	registrar *rpcbind.Registrar
 
+	fileWaits bool // the configuration file's settings aren't in force yet
+
 	stopping atomic.Bool
 	running  sync.WaitGroup
 	failed   chan error // one for each server
 }
 
-// serve runs a daemon until a signal ends it. An error before anything is
-// served means that nothing was started; after that it is a *servingError.
-func serve(c *config.Config, drain time.Duration, log *slog.Logger) error {
+// serve runs a daemon until a signal ends it; load reads the configuration
+// again. An error before anything is served means that nothing was started;
+// after that it is a *servingError.
+func serve(c *config.Config, load func() (*config.Config, error), drain time.Duration, log *slog.Logger) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	d, err := bind(ctx, c, log)
 	if err != nil {
 		d.close()
 		return err
 	}
 	d.start()
+	stopReloading := d.reload(c, load, drain, hangup)
 	err = d.wait(ctx)
+	stopReloading()
 	cancel() // the next signal ends the process the way signals do
 	d.stop(drain)
 	return err
@@ -157,6 +166,9 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 		}
 	}
 	if d.state, err = openState(c.State.Path); err != nil {
+		return err
+	}
+	if d.fileWaits, err = d.control.OpenSettings(d.state.settings(), c.Layer()); err != nil {
 		return err
 	}
 	if err := d.manager.Open(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type process struct {
 	waited    sync.Once
 
 	mu    sync.Mutex
+	grew  chan struct{} // closed with the next line
 	lines strings.Builder
 }
 
@@ -42,6 +44,7 @@ func startProcess(program, dir string, args []string) (*process, error) {
 		read:      make(chan struct{}),
 		known:     make(chan struct{}),
 		told:      make(chan string, 8),
+		grew:      make(chan struct{}),
 	}
 	// A name without a file: it ends with the socket.
 	name := fmt.Sprintf("@rdmad-test-%d-%d", os.Getpid(), started.Add(1))
@@ -112,6 +115,8 @@ func (p *process) collect(lines *bufio.Scanner) {
 	for lines.Scan() {
 		p.mu.Lock()
 		p.lines.WriteString(lines.Text() + "\n")
+		close(p.grew)
+		p.grew = make(chan struct{})
 		p.mu.Unlock()
 		var l struct{ Msg, What, Listener, Service, Address string }
 		if json.Unmarshal(lines.Bytes(), &l) != nil {
@@ -138,7 +143,28 @@ func (p *process) log() string {
 	return p.lines.String()
 }
 
-var signals = map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
+// waitLog waits until the log has so many lines that match.
+func (p *process) waitLog(pattern *regexp.Regexp, n int) error {
+	deadline := time.NewTimer(startTimeout)
+	defer deadline.Stop()
+	for {
+		p.mu.Lock()
+		found, grew := len(pattern.FindAllString(p.lines.String(), -1)), p.grew
+		p.mu.Unlock()
+		if found >= n {
+			return nil
+		}
+		select {
+		case <-grew:
+		case <-p.read:
+			return fmt.Errorf("ended without %d lines of %s; log:\n%s", n, pattern, p.log())
+		case <-deadline.C:
+			return fmt.Errorf("no %d lines of %s in %v; log:\n%s", n, pattern, startTimeout, p.log())
+		}
+	}
+}
+
+var signals = map[string]syscall.Signal{"HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
 
 func (p *process) signal(name string) error {
 	s, ok := signals[name]

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"testing"
 
@@ -42,6 +43,8 @@ func (l leakTest) Run() int {
 //	expand FILE...            put variables into files
 //	end NAME SIGNAL CODE      send a signal; it must end with CODE. Its log is
 //	                          then in NAME.log
+//	send NAME SIGNAL          send a signal to one that goes on
+//	logged NAME COUNT REGEXP  wait until its log has so many lines that match
 //	get CODE URL              HTTP GET, the body to standard output
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -57,6 +60,8 @@ func TestScripts(t *testing.T) {
 			"start":  cmdStart,
 			"expand": cmdExpand,
 			"end":    cmdEnd,
+			"send":   cmdSend,
+			"logged": cmdLogged,
 			"get":    cmdGet,
 		},
 	})
@@ -126,10 +131,7 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: end NAME SIGNAL CODE")
 	}
-	p := daemons(ts)[args[0]]
-	if p == nil {
-		ts.Fatalf("%s was not started", args[0])
-	}
+	p := startedOne(ts, args[0])
 	want, err := strconv.Atoi(args[2])
 	ts.Check(err)
 	ts.Check(p.signal(args[1]))
@@ -140,6 +142,33 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("service manager told %q, not STOPPING=1", told)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".log"), []byte(p.log()), 0o600))
+}
+
+// startedOne is a daemon that was started.
+func startedOne(ts *testscript.TestScript, name string) *process {
+	p := daemons(ts)[name]
+	if p == nil {
+		ts.Fatalf("%s was not started", name)
+	}
+	return p
+}
+
+func cmdSend(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: send NAME SIGNAL")
+	}
+	ts.Check(startedOne(ts, args[0]).signal(args[1]))
+}
+
+func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: logged NAME COUNT REGEXP")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	pattern, err := regexp.Compile("(?m)" + args[2])
+	ts.Check(err)
+	ts.Check(startedOne(ts, args[0]).waitLog(pattern, n))
 }
 
 func cmdGet(ts *testscript.TestScript, neg bool, args []string) {

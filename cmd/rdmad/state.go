@@ -60,4 +60,10 @@ func (s *state) service(name string) string {
 // listeners is the file of the services and listeners that operators added.
 func (s *state) listeners() string { return filepath.Join(s.path, "listeners.json") }
 
+// settings is the file of the live settings and their history.
+func (s *state) settings() string { return settingsFile(s.path) }
+
+// settingsFile is its path in a state directory.
+func settingsFile(path string) string { return filepath.Join(path, "settings.db") }
+
 func (s *state) close() { s.lock.Close() }

@@ -36,10 +36,9 @@ type Config struct {
 	// Load reads the file again.
 	Load     func() (*config.Config, error)
 	Settings Settings
-	// Apply has listeners and services follow, once the settings have, and
-	// names the parts of the file that have to wait for a restart. It logs what
-	// it does and what fails.
-	Apply func(old, next *config.Config) (restart []string)
+	// Apply has listeners and services follow, once the settings have. It
+	// logs what it does and what fails.
+	Apply func(old, next *config.Config)
 	// Waiting says that the file hasn't been taken yet, because a revision of
 	// the settings waits to be confirmed.
 	Waiting bool
@@ -76,7 +75,10 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 		folder.event(time.Now()) // it may have changed before it was watched
 	}
 	revisions := r.revisions()
-	defer revisions.close()
+	defer func() { revisions.close() }()
+	if r.waiting { // it may have been settled before it was watched
+		r.take()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -159,7 +161,8 @@ func (r *Reloader) take() {
 		return
 	}
 	old := r.cfg.Running
-	restart := append(unchangeable(old, next), r.cfg.Apply(old, next)...)
+	restart := unchangeable(old, next)
+	r.cfg.Apply(old, next)
 	// What waits for a restart is still what it was.
 	next.Control, next.Metrics, next.State = old.Control, old.Metrics, old.State
 	r.cfg.Running = next

@@ -75,9 +75,8 @@ func start(t *testing.T, text string) *rig {
 			return config.Load(r.file, config.Options{Providers: []string{"softiwarp"}})
 		},
 		Settings: r,
-		Apply: func(old, next *config.Config) []string {
+		Apply: func(old, next *config.Config) {
 			r.lines <- fmt.Sprintf("services %d -> %d", len(old.Services), len(next.Services))
-			return nil
 		},
 		Logger: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{ReplaceAttr: noTime})),
 	})

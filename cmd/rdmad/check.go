@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/provenance"
+)
+
+func (o *options) checkCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "check --config FILE",
+		Short: "Check a configuration, show where each setting comes from, and start nothing",
+		Long: `check reads a configuration as rdmad does, with what operators stored over it in
+the state directory, and shows every live setting with its value and where that
+comes from: the built-in default, a line of the file, or a stored change. It
+changes nothing, and may be used while rdmad runs.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.config == "" {
+				return errors.New("check: which file? set --config FILE")
+			}
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output: %q is neither table nor json", output)
+			}
+			c, err := o.load()
+			if err != nil {
+				return err
+			}
+			report, err := provenance.Make(c, settingsFile(c.State.Path))
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return report.JSON(cmd.OutOrStdout())
+			}
+			return report.Table(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	o.configFlags(cmd)
+	return cmd
+}
