@@ -39,6 +39,7 @@ func (d *Dataplane) Stats() []*ListenerStats {
 	out := make([]*ListenerStats, 0, len(all))
 	for l, s := range all {
 		l.measure(s)
+		s.Memory = l.rl.Memory()
 		out = append(out, s)
 	}
 	return out
@@ -50,7 +51,6 @@ func (l *listener) measure(s *ListenerStats) {
 	l.handler.time.Snapshot(&s.ServiceTime)
 	l.handler.callSize.Snapshot(&s.CallSize)
 	l.handler.replySize.Snapshot(&s.ReplySize)
-	s.Memory = l.rl.Memory()
 }
 
 // addStats adds the counters of one connection to a sum. By reflection, so

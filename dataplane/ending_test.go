@@ -1,0 +1,207 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/echo"
+)
+
+// busy makes a connection with a call that waits in the service.
+func (p *plane) busy(addr string, g *gate) (id string, answered chan error) {
+	p.t.Helper()
+	c, up := p.dial(addr, nil)
+	answered = make(chan error, 1)
+	go func() { answered <- null(p.t.Context(), c) }()
+	<-g.entered
+	return up.ID, answered
+}
+
+func TestDrainCanBeWatched(t *testing.T) {
+	p := newPlane(t, Config{})
+	g := newGate()
+	addr := p.listen("a", g)
+	p.Start()
+	id, answered := p.busy(addr, g)
+	if c, _ := p.Connection(id); c.InFlight != 1 || c.State != StateUp {
+		t.Errorf("before: %d in flight, %s", c.InFlight, c.State)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- p.DrainConnection(t.Context(), id) }()
+	if e := p.next(ConnChanged); e.Conn.ID != id || e.Conn.State != StateDraining || e.Conn.InFlight != 1 {
+		t.Errorf("told of %s, %s, %d in flight", e.Conn.ID, e.Conn.State, e.Conn.InFlight)
+	}
+	close(g.open)
+	if err := errors.Join(<-answered, <-drained); err != nil {
+		t.Error(err)
+	}
+	if e := p.next(ConnDown); e.Reason != "drained by an operator" || e.Conn.InFlight != 0 {
+		t.Errorf("down: %q, %d in flight", e.Reason, e.Conn.InFlight)
+	}
+	if lines := p.log.lines("connection down"); len(lines) != 1 || !strings.Contains(lines[0], `level=INFO`) || !strings.Contains(lines[0], `reason="drained by an operator"`) {
+		t.Errorf("log %q", lines)
+	}
+}
+
+func TestReasonsOfTheEnd(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		name, want string
+		end        func(p *plane, id string) error
+	}{
+		{"close", "closed by an operator", func(p *plane, id string) error { return p.CloseConnection(id) }},
+		{"drain", "drained by an operator; cut with calls in flight", func(p *plane, id string) error { return p.DrainConnection(over, id) }},
+		{"listener", "the listener was removed; cut with calls in flight", func(p *plane, _ string) error {
+			r, err := p.RemoveListener(over, "a")
+			if r != (Removed{Cut: 1}) {
+				p.t.Errorf("removed: %+v", r)
+			}
+			return err
+		}},
+		{"shutdown", "rdmad is stopping; cut with calls in flight", func(p *plane, _ string) error { return p.Shutdown(over) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlane(t, Config{})
+			g := newGate()
+			addr := p.listen("a", g)
+			p.Start()
+			id, answered := p.busy(addr, g)
+			err := c.end(p, id)
+			var cut *CutError
+			if wantCut := c.name == "drain" || c.name == "shutdown"; wantCut != errors.As(err, &cut) || (err != nil && !wantCut) {
+				t.Errorf("error %v", err)
+			}
+			if <-answered == nil {
+				t.Error("answered")
+			}
+			if e := p.next(ConnDown); e.Reason != c.want {
+				t.Errorf("down: %q, want %q", e.Reason, c.want)
+			}
+		})
+	}
+}
+
+func TestPeersEndIsNotOurs(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	c, _ := p.dial(addr, nil)
+	c.Close()
+	if e := p.next(ConnDown); e.Reason != "disconnected" {
+		t.Errorf("down: %q", e.Reason)
+	}
+}
+
+// TestListenerIsThereWhileItDrains: its name is taken, its address free, and a
+// second removal may be in more of a hurry.
+func TestListenerIsThereWhileItDrains(t *testing.T) {
+	p := newPlane(t, Config{})
+	g := newGate()
+	addr := p.listen("a", g)
+	p.Start()
+	_, answered := p.busy(addr, g)
+	removed := make(chan Removed, 1)
+	go func() {
+		r, err := p.RemoveListener(t.Context(), "a")
+		if err != nil {
+			t.Error(err)
+		}
+		removed <- r
+	}()
+	if e := p.next(ConnChanged); e.Conn.State != StateDraining {
+		t.Errorf("told of %s", e.Conn.State)
+	}
+	if l := p.info("a"); l.State != StateDraining || l.Connections != 1 {
+		t.Errorf("listener %+v", l)
+	}
+	if s := p.Stats(); len(s) != 1 || s[0].Totals.Calls != 1 {
+		t.Errorf("its counters are gone: %+v", s)
+	}
+	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.p, Address: "127.0.0.1:0", Handler: g}); !errors.Is(err, ErrExists) {
+		t.Errorf("another of its name: %v", err)
+	}
+	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.p, Address: addr, Handler: g}); err != nil {
+		t.Errorf("another at its address: %v", err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.RemoveListener(over, "a"); err != nil {
+		t.Error(err)
+	}
+	<-removed
+	if err := <-answered; err == nil {
+		t.Error("answered")
+	}
+	if l := p.Listeners(); len(l) != 1 || l[0].Name != "b" {
+		t.Errorf("left: %+v", l)
+	}
+	p.next(ConnDown)
+	if _, up := p.dial(addr, nil); up.Listener != "b" {
+		t.Errorf("the address is %s's", up.Listener)
+	}
+}
+
+// TestNoCallIsLostElsewhere adds and removes listeners and changes limits and
+// access while another listener's connections make calls.
+func TestNoCallIsLostElsewhere(t *testing.T) {
+	const conns, rounds = 4, 30
+	p := newPlane(t, Config{})
+	addr := p.listen("steady", echo.New())
+	p.Start()
+	stop := make(chan struct{})
+	type result struct {
+		calls uint64
+		err   error
+	}
+	results := make(chan result, conns)
+	for range conns {
+		c, _ := p.dial(addr, nil)
+		go func() {
+			var r result
+			for r.err == nil {
+				select {
+				case <-stop:
+					results <- r
+					return
+				default:
+				}
+				r.err = null(t.Context(), c)
+				r.calls++
+			}
+			results <- r
+		}()
+	}
+	for i := range rounds {
+		other := p.listenWith("other", Limits{}, Access{})
+		if err := comeAndGo(t.Context(), p.p, other); err != nil {
+			t.Error(err)
+		}
+		deny := prefixes(t, "192.0.2.0/24")
+		if _, _, err := p.UpdateListener("steady", ListenerUpdate{Limits: &Limits{Connections: conns + i}, Deny: &deny, EndDenied: true}); err != nil {
+			t.Error(err)
+		}
+		if err := p.SetLimits(Limits{Connections: 100 + i}); err != nil {
+			t.Error(err)
+		}
+		if _, err := p.RemoveListener(t.Context(), "other"); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	var calls uint64
+	for range conns {
+		r := <-results
+		if r.err != nil {
+			t.Error(r.err)
+		}
+		calls += r.calls
+	}
+	for _, s := range p.Stats() {
+		if s.Name == "steady" && (s.Totals.Calls != calls || s.Totals.Replies != calls || s.Totals.Dropped != 0 || s.Connections != conns) {
+			t.Errorf("%d calls made; the listener has %+v, %d connections", calls, s.Totals, s.Connections)
+		}
+	}
+}
