@@ -109,18 +109,23 @@ func (s *stream) read(w *Writer, e *trace.Event) error {
 	return s.tagged(w, &s.peer, &s.own, opReadResponse, s.sinkTag, 0, e)
 }
 
-// segments cuts an event's bytes into DDP segments.
+// segments cuts an event's bytes into DDP segments. Those that are known are in
+// segments of their own: readers make nothing of an FPDU that is cut.
 func (s *stream) segments(w *Writer, from, to *side, e *trace.Event, most int, header func(dst []byte, off int, last bool) []byte) error {
-	for off := 0; ; off += most {
+	for off := 0; ; {
 		n := min(most, e.Length-off)
+		if known := len(e.Data) - off; known > 0 {
+			n = min(n, known)
+		}
 		last := off+n == e.Length
 		w.ulpdu = header(w.ulpdu[:0], off, last)
 		size := len(w.ulpdu) + n
 		if off < len(e.Data) {
-			w.ulpdu = append(w.ulpdu, e.Data[off:min(off+n, len(e.Data))]...)
+			w.ulpdu = append(w.ulpdu, e.Data[off:off+n]...)
 		}
 		if err := w.fpdu(from, to, size); err != nil || last {
 			return err
 		}
+		off += n
 	}
 }
