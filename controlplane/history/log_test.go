@@ -1,0 +1,132 @@
+package history
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+// revisions of entries, for comparison.
+func revisions(entries []*Entry) []uint32 {
+	out := []uint32{}
+	for _, e := range entries {
+		out = append(out, e.Revision)
+	}
+	return out
+}
+
+func equal(a, b []uint32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// TestLogFollowsModel holds a log against a plain list.
+func TestLogFollowsModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l Log
+		first := rapid.Uint32Range(1, 3).Draw(t, "first")
+		var model []*Entry
+		deltas := 0
+		for i := range rapid.IntRange(0, 3).Draw(t, "rounds") * MaxEntries / 2 {
+			e := &Entry{Revision: first + uint32(i)}
+			if rapid.IntRange(0, 99).Draw(t, "large") == 0 {
+				e.Step.Deltas = make([]settings.Delta, rapid.IntRange(0, MaxDeltas/4).Draw(t, "deltas"))
+			}
+			var excess []uint32
+			deltas += len(e.Step.Deltas)
+			for len(model) >= MaxEntries || deltas > MaxDeltas {
+				deltas -= len(model[0].Step.Deltas)
+				excess = append(excess, model[0].Revision)
+				model = model[1:]
+			}
+			if got := l.Excess(e); !equal(got, excess) {
+				t.Fatalf("excess %v, want %v", got, excess)
+			}
+			l.Add(e)
+			model = append(model, e)
+		}
+		newest := func(list []*Entry) []uint32 {
+			out := []uint32{}
+			for i := len(list) - 1; i >= 0; i-- {
+				out = append(out, list[i].Revision)
+			}
+			return out
+		}
+		if got := revisions(l.Newest(0, 0)); !equal(got, newest(model)) {
+			t.Fatalf("got %v, want %v", got, newest(model))
+		}
+		oldest, ok := l.Oldest()
+		if ok != (len(model) > 0) || ok && oldest != model[0].Revision-1 {
+			t.Fatalf("oldest %d, %v", oldest, ok)
+		}
+		if len(model) == 0 {
+			return
+		}
+		at := rapid.IntRange(0, len(model)-1).Draw(t, "at")
+		limit := rapid.IntRange(1, 2*len(model)).Draw(t, "limit")
+		want := newest(model[:at])
+		if got := revisions(l.Newest(model[at].Revision, limit)); !equal(got, want[:min(limit, len(want))]) {
+			t.Fatalf("before %d: %v, want %v", model[at].Revision, got, want)
+		}
+		since, ok := l.Since(model[at].Revision)
+		if !ok || !equal(revisions(since), newest(model[at+1:])) || l.Find(model[at].Revision) != model[at] {
+			t.Fatalf("since %d: %v, %v", model[at].Revision, revisions(since), ok)
+		}
+	})
+}
+
+func TestLogEdges(t *testing.T) {
+	var l Log
+	if l.Find(0) != nil || l.Find(1) != nil || len(l.Newest(5, 1)) != 0 {
+		t.Error("an empty log has entries")
+	}
+	if _, ok := l.Since(0); ok {
+		t.Error("an empty log leads somewhere")
+	}
+	l.Add(&Entry{Revision: 7})
+	l.Add(&Entry{Revision: 8})
+	l.Replace(&Entry{Revision: 8, Status: Confirmed})
+	l.Replace(&Entry{Revision: 9, Status: Confirmed})
+	if l.Find(6) != nil || l.Find(9) != nil || l.Find(1<<32-1) != nil || l.Find(8).Status != Confirmed {
+		t.Error("found what is not there, or not what is")
+	}
+	for revision, want := range map[uint32]bool{5: false, 6: true, 7: true, 8: true, 9: false, 1<<32 - 1: false} {
+		if _, ok := l.Since(revision); ok != want {
+			t.Errorf("since %d: %v", revision, ok)
+		}
+	}
+	if got := revisions(l.Newest(1<<32-1, 1)); !equal(got, []uint32{8}) {
+		t.Errorf("%v", got)
+	}
+	if got := revisions(l.Newest(3, 0)); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for k := range NumKinds {
+		if got, ok := ParseKind(k.String()); !ok || got != k {
+			t.Errorf("kind %d is %q is %d", k, k, got)
+		}
+	}
+	for s := range NumStatuses {
+		if got, ok := ParseStatus(s.String()); !ok || got != s {
+			t.Errorf("status %d is %q is %d", s, s, got)
+		}
+	}
+	if _, ok := ParseKind(""); ok {
+		t.Error("no name is a kind")
+	}
+	if _, ok := ParseStatus("done"); ok {
+		t.Error("a status of no name")
+	}
+}
