@@ -17,10 +17,11 @@ func TestExchangeTranscripts(t *testing.T) {
 // exchangePlayer plays transcripts on a requester and a responder.
 //
 //	start [min=BYTES] [use=0|1] [msgp=0|1] [reads=0|1]
-//	call stream=BYTES [item=POS:LEN]... [most=BYTES] reply=BYTES [limit=BYTES]... [result=BYTES]...
+//	call stream=BYTES [item=POS:LEN]... [most=BYTES] reply=BYTES [limit=BYTES]... [result=BYTES]... [short=1] [expect=BYTES]
 //
 // limit is the largest size of a result, most the largest of the reply; they
-// are what it has if they are not given.
+// are what it has if they are not given. With short the requester expects
+// nothing but a header, with expect so many bytes of the reply.
 type exchangePlayer struct {
 	p     *pair
 	lines []string
@@ -42,7 +43,7 @@ func (e *exchangePlayer) play(t *testing.T, verb string, args []string) []string
 		e.p.note = func(format string, args ...any) { e.lines = append(e.lines, fmt.Sprintf(format, args...)) }
 	case "call":
 		k := &pairCall{out: &Outgoing{StreamLen: option(t, o, "stream", 40)}, reply: option(t, o, "reply", 24)}
-		k.most = option(t, o, "most", 0)
+		k.most, k.short, k.expect = option(t, o, "most", 0), option(t, o, "short", 0) == 1, option(t, o, "expect", 0)
 		for _, it := range o["item"] {
 			pos, n, _ := strings.Cut(it, ":")
 			k.out.Items = append(k.out.Items, chunk.Item{Pos: number(t, pos), Len: number(t, n)})

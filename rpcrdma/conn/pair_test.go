@@ -29,6 +29,7 @@ type pair struct {
 
 	fetching, serving, sending []*Call
 	fences                     []*Outgoing
+	reads                      pairReads
 
 	note     func(format string, args ...any) // what happens; may be nil
 	calls    []*pairCall
@@ -53,6 +54,8 @@ type pairCall struct {
 	results   []int
 	most      int   // bytes of the stream at most, if more
 	limits    []int // of the results, if others
+	short     bool  // the requester expects next to nothing
+	expect    int   // bytes of the stream that it expects, if fewer
 	begun     bool  // with the requester
 	canceled  bool
 	completed int
@@ -78,12 +81,14 @@ func (p *pair) connect(xid uint32) {
 	p.sessions++
 	p.toServer, p.toClient, p.cRecvs, p.sRecvs = nil, nil, nil, nil
 	p.fetching, p.serving, p.sending, p.fences, p.shortBy = nil, nil, nil, nil, 0
+	p.reads = pairReads{readable: make(map[uint32]bool)}
 	cs, ss := p.settings[0], p.settings[1]
-	p.c = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: xid, Settings: &cs})
+	p.c = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: xid, MaxTransfer: 1 << 20, Settings: &cs})
 	p.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 20, MaxReceives: 100, Settings: &ss})
 	p.client(p.c.Start(nil))
 	p.server(p.s.Start(nil))
 	p.c.Connected(4096, 4096)
+	p.c.MayRead()
 }
 
 // call begins a call.
@@ -96,6 +101,12 @@ func (p *pair) call(k *pairCall) {
 	k.out.MaxReply, k.out.Results = max(k.reply, k.most), k.results
 	if k.limits != nil {
 		k.out.Results = k.limits
+	}
+	if k.expect > 0 {
+		k.out.MaxReply = k.expect
+	}
+	if k.short {
+		k.out.MaxReply, k.out.Results = 0, nil
 	}
 	if err := p.c.Plan(k.out); err != nil {
 		p.t.Fatalf("plan: %v", err)
@@ -169,11 +180,13 @@ func (p *pair) client(acts []Action) {
 			p.launch(a.Out)
 		case Take:
 			p.tell("requester takes %d bytes", len(a.Body))
+		case FetchReply, SendDone:
+			p.readAction(a)
 		case Fence:
 			p.tell("requester invalidates its memory")
 			p.fences = append(p.fences, a.Out)
 		case Complete:
-			p.tell("requester completes: error %v, %d bytes in the reply chunk, %v in write chunks", a.Out.Err, a.Out.Long, a.Out.Written)
+			p.tellOutcome(a.Out)
 			p.complete(a.Out)
 		case Fail:
 			p.t.Fatalf("requester: %v", a.Err)
@@ -192,6 +205,7 @@ func (p *pair) complete(o *Outgoing) {
 	switch {
 	case o.Err == nil && slices.ContainsFunc(o.Windows, func(w Window) bool { return !w.Revoked }) && p.c.lost == nil:
 		p.t.Fatalf("completes with memory exposed")
+	case o.Err != nil && k.short && refusedRead(o.Err):
 	case o.Err != nil && !k.canceled:
 		p.t.Fatalf("call %d: %v", o.Tag, o.Err)
 	}
@@ -220,7 +234,19 @@ func (p *pair) server(acts []Action) {
 			p.tell("responder sends %s", strings.TrimPrefix(text[len(text)-1], "send "))
 			p.sending = append(p.sending, a.Call)
 			p.toClient = append(p.toClient, answerOf(a.Call))
+		case Expose:
+			for _, line := range exposeText(a.Call) {
+				p.tell("responder exposes%s", strings.TrimPrefix(line, "expose"))
+			}
+			p.reads.exposing = append(p.reads.exposing, a.Call)
+		case Unexpose:
+			p.tell("responder invalidates reply %d", a.Exposure.Index)
+			p.reads.unexposing = append(p.reads.unexposing, a.Exposure)
 		case Report, Fail:
+			if a.Kind == Report && refusedRead(a.Err) {
+				p.tell("responder: %v", a.Err)
+				continue
+			}
 			p.t.Fatalf("responder: %v", a.Err)
 		}
 	}
@@ -255,6 +281,7 @@ func (p *pair) steps() (all []func()) {
 	if len(p.toClient) > 0 {
 		all = append(all, func() {
 			m := take(&p.toClient, 0)
+			p.reads.unread += p.refuses(m.msg)
 			if len(p.cRecvs) == 0 {
 				p.t.Fatalf("requester has no receive posted")
 			}
@@ -273,7 +300,7 @@ func (p *pair) steps() (all []func()) {
 	for i := range p.fences {
 		all = append(all, func() { p.client(p.c.Fenced(take(&p.fences, i), nil)) })
 	}
-	return all
+	return append(all, p.readSteps()...)
 }
 
 func take[T any](list *[]T, i int) T {
@@ -360,6 +387,7 @@ func (p *pair) finish(choose func(n int) int) {
 	if len(p.sRecvs) < s.Limit+credit.Slack {
 		p.t.Fatalf("%d receives for %d calls", len(p.sRecvs), s.Limit)
 	}
+	p.nothingExposed()
 }
 
 func first(int) int { return 0 }
@@ -374,6 +402,7 @@ func genCall(t *rapid.T) *pairCall {
 	for range rapid.IntRange(0, 2).Draw(t, "results") {
 		k.results = append(k.results, rapid.SampledFrom([]int{0, 1, 999, 4097, 300001}).Draw(t, "result"))
 	}
+	k.short = rapid.IntRange(0, 2).Draw(t, "short") == 0
 	return k
 }
 
@@ -382,6 +411,9 @@ func genSettings(t *rapid.T) Settings {
 	s.CreditsMax = uint32(rapid.IntRange(1, 20).Draw(t, "credits"))
 	s.CreditsPolicy = CreditsPolicy(rapid.IntRange(0, 1).Draw(t, "policy"))
 	s.DDPMinChunk = uint32(rapid.SampledFrom([]int{0, 1000, 4096, 1 << 20}).Draw(t, "min"))
+	if rapid.IntRange(0, 4).Draw(t, "reads") > 0 {
+		s.Extensions |= ExtReadReplies
+	}
 	return s
 }
 
@@ -395,7 +427,7 @@ func TestAnyOrderEndsTheSame(t *testing.T) {
 		in, any := newPair(t, client, server), newPair(t, client, server)
 		for range n {
 			k := genCall(t)
-			same := &pairCall{out: &Outgoing{StreamLen: k.out.StreamLen, Items: slices.Clone(k.out.Items)}, reply: k.reply, results: k.results}
+			same := &pairCall{out: &Outgoing{StreamLen: k.out.StreamLen, Items: slices.Clone(k.out.Items)}, reply: k.reply, results: k.results, short: k.short}
 			in.call(k)
 			any.call(same)
 		}
@@ -408,8 +440,8 @@ func TestAnyOrderEndsTheSame(t *testing.T) {
 }
 
 // TestCreditsModel: over random schedules of calls, grants, cancellations,
-// settings and losses nobody sends more than was granted, no message finds no
-// receive, and every call ends once.
+// settings, replies to be read and losses nobody sends more than was granted, no
+// message finds no receive, every call ends once, and nothing stays exposed.
 func TestCreditsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPair(t, genSettings(t), genSettings(t))
@@ -433,6 +465,8 @@ func TestCreditsModel(t *testing.T) {
 				p.server(p.s.SetSettings(&s, nil))
 			case 8:
 				p.shortBy = rapid.IntRange(0, 10).Draw(t, "short")
+			case 10:
+				p.reclaim(t)
 			case 9:
 				if rapid.IntRange(0, 3).Draw(t, "cut") == 0 {
 					p.cut()
@@ -442,9 +476,7 @@ func TestCreditsModel(t *testing.T) {
 					all[rapid.IntRange(0, len(all)-1).Draw(t, "next")]()
 				}
 			}
-			if n, most := len(p.toServer)+p.s.Busy(), p.s.grants.Limit(); n > most {
-				t.Fatalf("%d calls on their way or in progress, %d granted", n, most)
-			}
+			p.checkCredits()
 		}
 		p.finish(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "next") })
 	})
