@@ -44,6 +44,14 @@ func (t *Tap) Set(o Observer) {
 	t.observer.Store(&o)
 }
 
+// Observe shows an operation to the observer, if there is one. It is for
+// transports other than this one.
+func (t *Tap) Observe(o *Operation) {
+	if to := t.observer.Load(); to != nil {
+		(*to).Observe(o)
+	}
+}
+
 // observeReceive shows a Send that came in.
 func (l *link) observeReceive(o Observer, msg []byte, inv conn.Invalidation) {
 	w := &l.seen

@@ -1,0 +1,174 @@
+package grpcapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/pcap"
+	"github.com/rdmad/rdmad/dataplane/trace"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// diagnosticsService implements rdmad.v1.DiagnosticsService.
+type diagnosticsService struct {
+	rdmadv1.UnimplementedDiagnosticsServiceServer
+	plane   Plane
+	version string
+	// stopping is closed when streams are to end.
+	stopping <-chan struct{}
+}
+
+// traceSnap is what a trace keeps: the headers.
+var traceSnap = trace.Snap{Send: 16 << 10}
+
+// Trace implements rdmadv1.DiagnosticsServiceServer.
+func (s *diagnosticsService) Trace(req *rdmadv1.TraceRequest, stream grpc.ServerStreamingServer[rdmadv1.TraceResponse]) error {
+	return s.watch(req.GetFilter(), traceSnap, func(w *trace.Watcher) error {
+		dec := trace.NewDecoder()
+		for {
+			e, err := w.Next(stream.Context())
+			if err != nil {
+				return ofWatcher(err)
+			}
+			if err := stream.Send(traceResponse(dec.Decode(e))); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// Capture implements rdmadv1.DiagnosticsServiceServer.
+func (s *diagnosticsService) Capture(req *rdmadv1.CaptureRequest, stream grpc.ServerStreamingServer[rdmadv1.CaptureResponse]) error {
+	snap := trace.All
+	if n := int(req.GetSnapLength()); n > 0 {
+		snap = trace.Snap{Send: n, RDMA: n}
+	}
+	return s.watch(req.GetFilter(), snap, func(w *trace.Watcher) error {
+		c := &capture{stream: stream}
+		var err error
+		if c.out, err = pcap.NewWriter(&c.file, s.version); err != nil {
+			return toStatus(err)
+		}
+		return c.run(stream.Context(), w)
+	})
+}
+
+// watch runs send with a watcher, until rdmad shuts down at the latest.
+func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, snap trace.Snap, send func(*trace.Watcher) error) error {
+	filter, err := s.filter(f)
+	if err != nil {
+		return err
+	}
+	w, err := s.plane.Tracing().Watch(filter, snap)
+	if errors.Is(err, trace.ErrTooMany) {
+		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT, "limit", fmt.Sprint(trace.MaxWatchers))
+	}
+	if err != nil {
+		return toStatus(err)
+	}
+	defer w.Close()
+	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error { return send(w) })
+}
+
+// filter checks what is asked for: what can't match anything is an error.
+func (s *diagnosticsService) filter(f *rdmadv1.TraceFilter) (trace.Filter, error) {
+	out := trace.Filter{Connections: f.GetConnectionIds(), Listener: f.GetListener()}
+	if text := f.GetPeer(); text != "" {
+		var ok bool
+		if out.Peer, ok = peerPrefix(text); !ok {
+			return out, invalidField("filter.peer", fmt.Sprintf("%q is neither an address nor a CIDR such as 192.0.2.0/24", text))
+		}
+	}
+	known := func(l dataplane.ListenerInfo) bool { return l.Name == out.Listener }
+	if out.Listener != "" && !slices.ContainsFunc(s.plane.Listeners(), known) {
+		return out, toStatus(fmt.Errorf("listener %s: %w", out.Listener, dataplane.ErrNotFound))
+	}
+	if id := s.plane.Tracing().Missing(&out); id != "" {
+		return out, toStatus(fmt.Errorf("connection %s: %w", id, dataplane.ErrNotFound))
+	}
+	return out, nil
+}
+
+// peerPrefix reads an address or a CIDR.
+func peerPrefix(text string) (netip.Prefix, bool) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		a = a.Unmap().WithZone("")
+		return netip.PrefixFrom(a, a.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err == nil && !p.Addr().Is4In6()
+}
+
+// ofWatcher is what a watcher's end means to a client.
+func ofWatcher(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// flushAt is the size from which on a piece of a capture is sent, in bytes. A
+// piece may have the packets of one event more.
+const flushAt = 64 << 10
+
+// capture is a file on its way to a client.
+type capture struct {
+	stream  grpc.ServerStreamingServer[rdmadv1.CaptureResponse]
+	file    bytes.Buffer
+	out     *pcap.Writer
+	sent    int // packets
+	dropped uint64
+}
+
+func (c *capture) run(ctx context.Context, w *trace.Watcher) error {
+	for {
+		e, err := w.TryNext()
+		if e == nil && err == nil { // nothing waits: let the client have what there is
+			if err := c.flush(); err != nil {
+				return err
+			}
+			e, err = w.Next(ctx)
+		}
+		if errors.Is(err, io.EOF) {
+			return c.flush()
+		}
+		if err != nil {
+			return err
+		}
+		c.dropped = e.Dropped
+		if err := c.out.Write(e); err != nil {
+			return toStatus(err)
+		}
+		if c.file.Len() >= flushAt {
+			if err := c.flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// flush sends whole blocks.
+func (c *capture) flush() error {
+	if err := c.out.Flush(); err != nil {
+		return toStatus(err)
+	}
+	if c.file.Len() == 0 {
+		return nil
+	}
+	packets := c.out.Packets()
+	err := c.stream.Send(&rdmadv1.CaptureResponse{
+		Data: c.file.Bytes(), Packets: uint32(packets - c.sent), Dropped: float64(c.dropped),
+	})
+	c.sent = packets
+	c.file.Reset()
+	return err
+}
