@@ -6,3 +6,10 @@ func (s *Store) UseDisk(d Disk) {
 	defer s.changing.Unlock()
 	s.disk = d
 }
+
+// Disk is where revisions are stored.
+func (s *Store) Disk() Disk {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.disk
+}
