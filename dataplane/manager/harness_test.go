@@ -1,0 +1,286 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/rpcbind"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// drainTime is longer than any test.
+const drainTime = time.Hour
+
+// rig is a manager with what it stands on. Services of kind nfs are fakes
+// that keep track of what is open.
+type rig struct {
+	*Manager
+	t        *testing.T
+	data     *dataplane.Dataplane
+	provider *loopback.Provider
+	store    *memoryStore
+	rpcbind  *fakeRegistrar
+	log      *logBuffer
+
+	mu      sync.Mutex
+	open    map[string]*fakeService // not closed yet, by name
+	openErr error                   // of Open
+}
+
+// newRig makes a running manager of nothing. Everything must be free in the
+// end.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, store: new(memoryStore), provider: loopback.New(loopback.Config{})}
+	t.Cleanup(func() {
+		if err := r.provider.Close(); err != nil {
+			t.Errorf("provider: %v", err)
+		}
+	})
+	r.boot(nil, nil)
+	return r
+}
+
+// boot starts a manager as a daemon would, with what the store has.
+func (r *rig) boot(services []ServiceSpec, listeners []ListenerSpec) {
+	r.t.Helper()
+	r.log = new(logBuffer)
+	log := slog.New(slog.NewTextHandler(r.log, nil))
+	r.data, r.rpcbind, r.open = dataplane.New(dataplane.Config{Logger: log}), new(fakeRegistrar), make(map[string]*fakeService)
+	r.Manager = New(Config{
+		Dataplane: r.data,
+		Provider:  func(string) (rdmacm.Provider, error) { return r.provider, nil },
+		Providers: []string{"loopback"},
+		Kinds:     map[string]Maker{"echo": r.make, "nfs": r.make},
+		Registrar: r.rpcbind,
+		Logger:    log,
+	})
+	m, data, open := r.Manager, r.data, r.open
+	r.t.Cleanup(func() { r.halt(m, data, open) })
+	ctx := r.t.Context()
+	if err := errors.Join(m.Configure(ctx, services, listeners), m.Open(), m.Restore(ctx, r.store)); err != nil {
+		r.t.Fatal(err)
+	}
+	m.Start()
+	data.Start()
+}
+
+// reboot ends the manager and starts another.
+func (r *rig) reboot(services []ServiceSpec, listeners []ListenerSpec) {
+	r.t.Helper()
+	r.halt(r.Manager, r.data, r.open)
+	r.boot(services, listeners)
+}
+
+func (r *rig) halt(m *Manager, data *dataplane.Dataplane, open map[string]*fakeService) {
+	ctx := context.Background()
+	if err := errors.Join(data.Shutdown(ctx), m.Shutdown(ctx)); err != nil {
+		r.t.Error(err)
+	}
+	m.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range open {
+		r.t.Errorf("service %s was not closed", name)
+	}
+}
+
+// dial connects to a listener and waits until the data plane has seen it.
+func (r *rig) dial(l ListenerInfo) *rpcrdma.Client {
+	r.t.Helper()
+	events := r.data.Subscribe(64)
+	defer events.Close()
+	c, err := rpcrdma.Dial(r.t.Context(), r.provider, l.Address.String(), rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	for e := range events.Events() {
+		if e.Type == dataplane.ConnUp && e.Conn.PeerPort == c.Info().Local {
+			break
+		}
+	}
+	return c
+}
+
+func (r *rig) null(c *rpcrdma.Client) error {
+	return c.Call(r.t.Context(), &rpcrdma.Call{Program: echo.Program, Version: echo.Version, Procedure: echo.ProcNull})
+}
+
+func (r *rig) addEcho(name string) {
+	r.t.Helper()
+	if _, err := r.AddService(r.t.Context(), echoService(name)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) addListener(l ListenerSpec) ListenerInfo {
+	r.t.Helper()
+	info, err := r.AddListener(r.t.Context(), l)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return info
+}
+
+func echoService(name string) ServiceSpec { return ServiceSpec{Name: name, Echo: &EchoSpec{}} }
+
+func onLoopback(name, service string) ListenerSpec {
+	return ListenerSpec{Name: name, Provider: "loopback", Address: "127.0.0.1:0", Service: service}
+}
+
+// names are those of the listeners, with the state of those that are not up.
+func (r *rig) names() string {
+	var out []string
+	for _, l := range r.Listeners() {
+		name := l.Name + "/" + l.Origin.String()
+		if l.State != StateUp {
+			name += "/" + l.State
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, " ")
+}
+
+// fakeService is an echo service that says whether it is open.
+type fakeService struct {
+	*echo.Service
+	r        *rig
+	name     string
+	open     map[string]*fakeService
+	opened   bool
+	started  bool
+	shutdown func(ctx context.Context) error // nil has nothing to wait for
+	hold     chan struct{}                   // calls wait for it; nil doesn't hold them
+	entered  chan struct{}
+}
+
+func (r *rig) make(_ context.Context, s *ServiceSpec) (Service, error) {
+	if s.NFS != nil && s.NFS.TCPListen == "taken:1" {
+		return nil, &AddressError{What: "service " + s.Name + ": tcp_listen", Address: s.NFS.TCPListen, Err: errors.New("taken"), InUse: true}
+	}
+	f := &fakeService{Service: echo.New(), r: r, name: s.Name, open: r.open}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open[s.Name] != nil {
+		r.t.Errorf("service %s was made twice", s.Name)
+	}
+	r.open[s.Name] = f
+	return f, nil
+}
+
+func (r *rig) service(name string) *fakeService {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open[name]
+}
+
+func (f *fakeService) ServeRPC(ctx context.Context, c *oncrpc.Call, reply *oncrpc.Reply) error {
+	if f.hold != nil {
+		f.entered <- struct{}{}
+		select {
+		case <-f.hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return f.Service.ServeRPC(ctx, c, reply)
+}
+
+func (f *fakeService) Open() error {
+	f.opened = f.r.openErr == nil
+	return f.r.openErr
+}
+
+func (f *fakeService) Start()              { f.started = true }
+func (f *fakeService) TCP() netip.AddrPort { return netip.AddrPort{} }
+
+func (f *fakeService) Registrations(a netip.AddrPort) []rpcbind.Registration {
+	return []rpcbind.Registration{{Program: echo.Program, Version: echo.Version, Transport: rpcbind.RDMA, Address: a}}
+}
+
+func (f *fakeService) Shutdown(ctx context.Context) error {
+	if f.shutdown != nil {
+		return f.shutdown(ctx)
+	}
+	return nil
+}
+
+func (f *fakeService) Close() error {
+	f.r.mu.Lock()
+	defer f.r.mu.Unlock()
+	if f.open[f.name] != f {
+		f.r.t.Errorf("service %s was closed twice", f.name)
+	}
+	delete(f.open, f.name)
+	return nil
+}
+
+// memoryStore is a disk that may be full.
+type memoryStore struct {
+	saved Saved
+	err   error
+}
+
+func (s *memoryStore) Load() (Saved, error) { return s.saved, nil }
+
+func (s *memoryStore) Save(v Saved) error {
+	if s.err == nil {
+		s.saved = v
+	}
+	return s.err
+}
+
+// fakeRegistrar keeps what it was told last.
+type fakeRegistrar struct {
+	list []rpcbind.Registration
+	err  error
+}
+
+func (f *fakeRegistrar) Set(list []rpcbind.Registration) error {
+	if f.err == nil {
+		f.list = list
+	}
+	return f.err
+}
+
+// logBuffer keeps the log.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) has(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Contains(b.buf.String(), text)
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\ngot  %+v\nwant %+v", what, got, want)
+	}
+}

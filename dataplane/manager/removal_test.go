@@ -1,0 +1,128 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// TestListenerDrains: while it does, its service is in use, its name taken,
+// and the next start would not bring it back. Asked again, it may be cut.
+func TestListenerDrains(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	f := r.service("test")
+	f.hold, f.entered = make(chan struct{}), make(chan struct{}, 1)
+	l := r.addListener(onLoopback("a", "test"))
+	c := r.dial(l)
+	answered := make(chan error, 1)
+	go func() { answered <- r.null(c) }()
+	<-f.entered
+	events := r.data.Subscribe(16)
+	removed := make(chan dataplane.Removed, 2)
+	remove := func() {
+		n, err := r.RemoveListener("a", drainTime)
+		if err != nil {
+			t.Error(err)
+		}
+		removed <- n
+	}
+	go remove()
+	if e := <-events.Events(); e.Conn.State != dataplane.StateDraining {
+		t.Errorf("told of %s", e.Conn.State)
+	}
+	if r.names() != "a/runtime/draining" || len(r.store.saved.Listeners) != 0 {
+		t.Errorf("there is %s, stored %+v", r.names(), r.store.saved.Listeners)
+	}
+	var exists *ExistsError
+	if _, err := r.AddListener(t.Context(), onLoopback("a", "test")); !errors.As(err, &exists) || err.Error() != "listener a is being removed; try again when it is gone" {
+		t.Errorf("another of its name: %v", err)
+	}
+	var used *InUseError
+	if err := r.RemoveService("test", 0); !errors.As(err, &used) {
+		t.Errorf("its service: %v", err)
+	}
+	if _, _, err := r.UpdateListener("a", dataplane.ListenerUpdate{}); err == nil {
+		t.Error("changed while it drains")
+	}
+	// Others go on meanwhile.
+	r.addEcho("other")
+	if _, err := r.RemoveListener("a", 0); err != nil {
+		t.Error(err)
+	}
+	<-removed
+	if <-answered == nil {
+		t.Error("the call was answered")
+	}
+	if r.names() != "" {
+		t.Errorf("left %s", r.names())
+	}
+	if err := r.RemoveService("test", 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServiceDrains: calls over TCP have their time, and the second who asks
+// may be in more of a hurry.
+func TestServiceDrains(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	waiting, cut := make(chan struct{}, 2), make(chan struct{})
+	r.service("test").shutdown = func(ctx context.Context) error {
+		waiting <- struct{}{}
+		select {
+		case <-ctx.Done():
+			close(cut)
+		case <-cut:
+		}
+		return ctx.Err()
+	}
+	removed := make(chan error, 1)
+	go func() { removed <- r.RemoveService("test", drainTime) }()
+	<-waiting
+	if s := r.Services(); len(s) != 1 || s[0].State != StateDraining {
+		t.Errorf("services %+v", s)
+	}
+	var missing *NotFoundError
+	if _, err := r.AddListener(t.Context(), onLoopback("a", "test")); !errors.As(err, &missing) || err.Error() != "no service test; there are none" {
+		t.Errorf("a listener for it: %v", err)
+	}
+	if _, err := r.AddService(t.Context(), echoService("test")); !errors.Is(err, dataplane.ErrExists) {
+		t.Errorf("another of its name: %v", err)
+	}
+	if err := r.RemoveService("test", 0); err != nil {
+		t.Error(err)
+	}
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+	if len(r.Services()) != 0 || r.service("test") != nil {
+		t.Errorf("left %+v", r.Services())
+	}
+	r.addEcho("test") // the name is free
+}
+
+// TestNothingAfterShutdown: changes are refused, and what is being removed is
+// waited for.
+func TestNothingAfterShutdown(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	r.addListener(onLoopback("a", "test"))
+	if err := errors.Join(r.data.Shutdown(t.Context()), r.Shutdown(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	before := r.store.saved
+	_, err1 := r.AddService(t.Context(), echoService("b"))
+	_, err2 := r.AddListener(t.Context(), onLoopback("b", "test"))
+	_, err3 := r.RemoveListener("a", 0)
+	for _, err := range []error{err1, err2, err3, r.RemoveService("test", 0)} {
+		if !errors.Is(err, dataplane.ErrShutdown) {
+			t.Errorf("error %v", err)
+		}
+	}
+	same(t, "stored", r.store.saved, before)
+	r.Close()
+	r.Close()
+}
