@@ -4,19 +4,23 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"time"
 
-	"buf.build/go/protovalidate"
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmad/rdmad/controlplane/auth"
 )
 
 // chain is what every call passes, the outermost first: metrics, log,
-// recovery, validation. A panic is counted and logged like any other error.
-func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, v protovalidate.Validator) (
+// recovery, the gate, and for streams the end of those that aren't read. A
+// panic is counted and logged like any other error. One of the handler is
+// recovered from within the gate, so that the audit log tells of it too.
+func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime time.Duration) (
 	[]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor,
 ) {
 	logger := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
@@ -25,6 +29,9 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, v protovalidate.Va
 	logOpts := []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall),
 		logging.WithLevels(level),
+		logging.WithFieldsFromContext(func(ctx context.Context) logging.Fields {
+			return logging.Fields{"actor", auth.Peer(ctx).Name}
+		}),
 		logging.WithDisableLoggingFields(logging.ComponentFieldKey, logging.MethodTypeFieldKey, logging.SystemTag[0]),
 	}
 	recoverOpt := recovery.WithRecoveryHandlerContext(func(ctx context.Context, p any) error {
@@ -35,12 +42,15 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, v protovalidate.Va
 			metrics.UnaryServerInterceptor(),
 			logging.UnaryServerInterceptor(logger, logOpts...),
 			recovery.UnaryServerInterceptor(recoverOpt),
-			validateUnary(v),
+			g.unary,
+			recovery.UnaryServerInterceptor(recoverOpt),
 		}, []grpc.StreamServerInterceptor{
 			metrics.StreamServerInterceptor(),
 			logging.StreamServerInterceptor(logger, logOpts...),
 			recovery.StreamServerInterceptor(recoverOpt),
-			validateStream(v),
+			g.stream,
+			dropSlow(sendTime),
+			recovery.StreamServerInterceptor(recoverOpt),
 		}
 }
 

@@ -10,21 +10,26 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"buf.build/go/protovalidate"
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
+	channelz "google.golang.org/grpc/channelz/service"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/trace"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -37,6 +42,7 @@ const (
 	maxStreams     = 100       // on one client connection
 	maxClients     = 256       // client connections; more wait to be accepted
 	handshakeTime  = 10 * time.Second
+	sendTime       = 10 * time.Second // for one message of a stream, once its client's window is shut
 	idleTime       = 15 * time.Minute // without a call before a client is let go
 	keepaliveTime  = 30 * time.Second // of silence before a client is probed
 	keepaliveWait  = 10 * time.Second // for its answer
@@ -51,23 +57,60 @@ type Plane interface {
 	Stats() []*dataplane.ListenerStats
 	DrainConnection(ctx context.Context, id string) error
 	CloseConnection(id string) error
+	Tracing() *trace.Hub
 }
 
-// Config is what a Server is made with; every field is needed.
+// Config is what a Server is made with; every field but Access is needed.
 type Config struct {
 	Plane      Plane
+	Manager    manager.API
 	Store      *desired.Store
 	Hub        *watch.Hub
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 	Version    string    // of rdmad
 	Started    time.Time // when rdmad did
+	Access     Access
+}
+
+// Access is who may do what. Zero values give their defaults.
+type Access struct {
+	// Policy gives roles to clients; nil is that of no rules, which takes
+	// anonymous ones for administrators.
+	Policy *auth.Policy
+	// Certificates make clients use TLS; nil for none. Unix sockets have the
+	// kernel's word instead.
+	Certificates *auth.Certificates
+	Rate         auth.Rate // of each client; zero for auth.DefaultRate
+	// SendTime is how long a stream's client may leave a message unread that
+	// no buffer takes any more; zero for 10 s.
+	SendTime time.Duration
+}
+
+func (a Access) withDefaults() (Access, error) {
+	if a.Policy == nil {
+		p, err := auth.NewPolicy(auth.Rules{})
+		if err != nil {
+			return a, err
+		}
+		a.Policy = p
+	}
+	if a.Rate == (auth.Rate{}) {
+		a.Rate = auth.DefaultRate()
+	}
+	if a.SendTime == 0 {
+		a.SendTime = sendTime
+	}
+	return a, nil
 }
 
 // Server answers gRPC. Serve may be called once; Shutdown at any time.
 type Server struct {
-	grpc   *grpc.Server
-	health *health.Server
+	grpc     *grpc.Server
+	health   *health.Server
+	gate     *gate
+	stopping chan struct{} // closed by Shutdown
+	stop     sync.Once
 }
 
 // New makes a server with all services, health and reflection. Errors are
@@ -82,9 +125,16 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Registerer.Register(metrics); err != nil {
 		return nil, fmt.Errorf("metrics of the control plane: %w", err)
 	}
-	unary, stream := chain(metrics, cfg.Logger, validator)
+	access, err := cfg.Access.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{limiter: auth.NewLimiter(access.Rate), validator: validator}
+	unary, stream := chain(metrics, cfg.Logger, g, access.SendTime)
 	s := &Server{
+		gate: g,
 		grpc: grpc.NewServer(
+			grpc.Creds(auth.Credentials(access.Policy, access.Certificates, cfg.Logger)),
 			grpc.ChainUnaryInterceptor(unary...),
 			grpc.ChainStreamInterceptor(stream...),
 			grpc.MaxRecvMsgSize(maxRequest),
@@ -97,23 +147,34 @@ func New(cfg Config) (*Server, error) {
 			}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
 		),
-		health: health.NewServer(),
+		health:   health.NewServer(),
+		stopping: make(chan struct{}),
 	}
 	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
-	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane})
+	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{manager: cfg.Manager})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
+	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
+	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, store: cfg.Store, stopping: s.stopping})
+	rdmadv1.RegisterAuditServiceServer(s.grpc, &auditService{gate: g})
+	rdmadv1.RegisterDiagnosticsServiceServer(s.grpc, &diagnosticsService{plane: cfg.Plane, version: cfg.Version, stopping: s.stopping})
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
+	channelz.RegisterChannelzServiceToServer(s.grpc)
+	g.methods = methodsOf(s.grpc.GetServiceInfo())
 	return s, nil
 }
 
+// Record tells l of every change from now on, which is to be before Serve,
+// and refuses those that it can't be told of. Without it nothing is recorded.
+func (s *Server) Record(l *audit.Log) { s.gate.log = l }
+
 // Serve answers on l until Shutdown, which makes it return nil. It owns l.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.grpc.Serve(netutil.LimitListener(l, maxClients)); !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.grpc.Serve(limitClients(l, maxClients)); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil
@@ -125,6 +186,7 @@ func (s *Server) Serve(l net.Listener) error {
 // hub.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
+	s.stop.Do(func() { close(s.stopping) })
 	done := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()

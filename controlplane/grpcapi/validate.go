@@ -1,51 +1,19 @@
 package grpcapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
-// validateUnary refuses requests that break the rules written in the .proto
+// validate refuses a request that breaks the rules written in the .proto
 // files.
-func validateUnary(v protovalidate.Validator) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		if err := validate(v, req); err != nil {
-			return nil, err
-		}
-		return next(ctx, req)
-	}
-}
-
-// validateStream does the same for each message that a stream's client
-// sends.
-func validateStream(v protovalidate.Validator) grpc.StreamServerInterceptor {
-	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-		return next(srv, &validated{ss, v})
-	}
-}
-
-type validated struct {
-	grpc.ServerStream
-	v protovalidate.Validator
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (s *validated) RecvMsg(m any) error {
-	if err := s.ServerStream.RecvMsg(m); err != nil {
-		return err
-	}
-	return validate(s.v, m)
-}
-
 func validate(v protovalidate.Validator, req any) error {
 	m, ok := req.(proto.Message)
 	if !ok {

@@ -1,0 +1,132 @@
+package grpcapi
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"buf.build/go/protovalidate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/auth"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// gate lets requests in: those within the client's rate, of a role that
+// reaches, and well formed. What changes something is told to the audit log
+// before, and again when it is done or refused.
+type gate struct {
+	methods   map[string]method
+	limiter   *auth.Limiter
+	validator protovalidate.Validator
+	log       *audit.Log // nil for none
+}
+
+func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	c := g.call(ctx, info.FullMethod)
+	ctx = auth.NewContext(ctx, c.client)
+	if err := g.rate(&c, req); err != nil {
+		return nil, err
+	}
+	err := c.allowed()
+	if err == nil {
+		err = validate(g.validator, req)
+	}
+	if err != nil {
+		g.refused(&c, req, err)
+		return nil, err
+	}
+	ctx, r, err := g.begin(ctx, &c, req)
+	if err != nil {
+		return nil, err
+	}
+	res, err := next(ctx, req)
+	if r != nil {
+		r.Done(audited(err))
+	}
+	return res, err
+}
+
+// rate refuses a client that sends too many requests. Only some of its
+// refusals are told of: the log has a bound too.
+func (g *gate) rate(c *call, req any) error {
+	v := g.limiter.Allow(c.client, time.Now())
+	if v.OK {
+		return nil
+	}
+	wait := strconv.FormatFloat(math.Ceil(v.Wait.Seconds()*1000)/1000, 'f', -1, 64)
+	err := withInfo(codes.ResourceExhausted, textError("too many requests; the next one is taken in "+wait+" seconds"),
+		rdmadv1.ErrorReason_ERROR_REASON_RATE, "retry_after_seconds", wait)
+	if v.Tell {
+		g.refused(c, req, err)
+	}
+	return err
+}
+
+// begin tells of a request that is let in; the request is nil when there is
+// nothing to be told.
+func (g *gate) begin(ctx context.Context, c *call, req any) (context.Context, *audit.Request, error) {
+	if g.log == nil || !c.recorded {
+		return ctx, nil, nil
+	}
+	ctx, r, err := g.log.Begin(ctx, c.entry(req))
+	if err != nil {
+		return ctx, nil, status.Errorf(codes.Internal, "nothing was changed: the audit log can't be written: %v", err)
+	}
+	return ctx, r, nil
+}
+
+// refused tells of a request that isn't let in.
+func (g *gate) refused(c *call, req any, why error) {
+	if g.log == nil || !c.recorded {
+		return
+	}
+	e := c.entry(req)
+	e.Outcome, e.Reason = audited(why)
+	g.log.Refused(e)
+}
+
+// entry is what the log says of a request; req is nil before it is known.
+func (c *call) entry(req any) audit.Entry {
+	e := audit.Entry{Actor: c.client.Name, Role: c.client.Role.String(), Origin: c.client.Origin, Action: c.action}
+	if m, ok := req.(proto.Message); ok {
+		text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+		if err != nil {
+			text = []byte(strconv.Quote(err.Error()))
+		}
+		e.Request = string(text)
+	}
+	return e
+}
+
+// audited is how the log says what became of a request.
+func audited(err error) (outcome, reason string) {
+	st := status.Convert(err)
+	if st.Code() == codes.OK {
+		return audit.OK, ""
+	}
+	return codeName(st.Code()), st.Message()
+}
+
+// codeNames are the codes as RPC's specification writes them.
+var codeNames = [...]string{
+	codes.OK: "OK", codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",
+	codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.NotFound: "NOT_FOUND", codes.AlreadyExists: "ALREADY_EXISTS",
+	codes.PermissionDenied: "PERMISSION_DENIED", codes.ResourceExhausted: "RESOURCE_EXHAUSTED",
+	codes.FailedPrecondition: "FAILED_PRECONDITION", codes.Aborted: "ABORTED", codes.OutOfRange: "OUT_OF_RANGE",
+	codes.Unimplemented: "UNIMPLEMENTED", codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE",
+	codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED",
+}
+
+func codeName(c codes.Code) string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return c.String()
+}

@@ -1,0 +1,70 @@
+package grpcapi
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/auth"
+)
+
+func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	c := g.call(ss.Context(), info.FullMethod)
+	if err := g.rate(&c, nil); err != nil {
+		return err
+	}
+	if err := c.allowed(); err != nil {
+		g.refused(&c, nil, err)
+		return err
+	}
+	s := &gated{ServerStream: ss, gate: g, call: &c, ctx: auth.NewContext(ss.Context(), c.client)}
+	err := next(srv, s)
+	if s.request != nil {
+		s.request.Done(ended(err))
+	}
+	return err
+}
+
+// ended is what the log says of a stream that was let in. The client's end of
+// it is how streams are meant to end.
+func ended(err error) (outcome, reason string) {
+	if status.Code(err) == codes.Canceled {
+		return audit.OK, ""
+	}
+	return audited(err)
+}
+
+// gated is a stream that was let in. Its first message tells what is wanted,
+// and is told to the audit log; every message is validated.
+type gated struct {
+	grpc.ServerStream
+	gate    *gate
+	call    *call
+	ctx     context.Context
+	request *audit.Request // nil when there is nothing to be told
+	begun   bool
+}
+
+// Context implements grpc.ServerStream.
+func (s *gated) Context() context.Context { return s.ctx }
+
+// RecvMsg implements grpc.ServerStream.
+func (s *gated) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if err := validate(s.gate.validator, m); err != nil {
+		s.gate.refused(s.call, m, err)
+		return err
+	}
+	if s.begun {
+		return nil
+	}
+	s.begun = true
+	var err error
+	s.ctx, s.request, err = s.gate.begin(s.ctx, s.call, m)
+	return err
+}
