@@ -27,6 +27,8 @@ var (
 		"A listener, by provider, address and service.", []string{"listener", "provider", "address", "service"}, nil)
 	upDesc = prometheus.NewDesc("rdmad_connections",
 		"RPC-over-RDMA connections that are up.", listenerLabels, nil)
+	refusedDesc = prometheus.NewDesc("rdmad_connections_refused_total",
+		"Connections that were refused or failed while being made, by reason.", []string{"listener", "reason"}, nil)
 	timeDesc = prometheus.NewDesc("rdmad_rpc_service_seconds",
 		"Time a call spent in its service.", listenerLabels, nil)
 	callSizeDesc = prometheus.NewDesc("rdmad_rpc_call_bytes",
@@ -42,8 +44,6 @@ var counters = []struct {
 }{
 	counter("rdmad_connections_accepted_total", "Connections that came up.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Accepted }),
-	counter("rdmad_connections_refused_total", "Connections that were refused or failed while being made.",
-		func(s *dataplane.ListenerStats) uint64 { return s.Refused }),
 	counter("rdmad_rpc_calls_total", "RPC calls received.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Calls }),
 	counter("rdmad_rpc_replies_total", "RPC replies sent.",
@@ -86,7 +86,7 @@ func counter(name, help string, get func(*dataplane.ListenerStats) uint64) (c st
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{infoDesc, upDesc, timeDesc, callSizeDesc, replySizeDesc} {
+	for _, d := range []*prometheus.Desc{infoDesc, upDesc, refusedDesc, timeDesc, callSizeDesc, replySizeDesc} {
 		ch <- d
 	}
 	for i := range counters {
@@ -99,6 +99,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.source.Stats() {
 		ch <- prometheus.MustNewConstMetric(infoDesc, prometheus.GaugeValue, 1, s.Name, s.Provider, s.Address.String(), s.Service)
 		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, float64(s.Connections), s.Name)
+		for why, n := range s.Refusals {
+			ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(n), s.Name, dataplane.Refusal(why).String())
+		}
 		for i := range counters {
 			ch <- prometheus.MustNewConstMetric(counters[i].desc, prometheus.CounterValue, float64(counters[i].get(s)), s.Name)
 		}

@@ -35,6 +35,7 @@ func sample() fixed {
 		ListenerInfo: dataplane.ListenerInfo{
 			Name: "nfs", Provider: "softiwarp", Service: "export", Address: netip.MustParseAddrPort("127.0.0.1:20049"),
 			Connections: 1, Accepted: 2, Refused: 3,
+			Refusals: dataplane.Refusals{dataplane.RefusedPerPeer: 1, dataplane.RefusedDenied: 2},
 		},
 		Totals: rpcrdma.Stats{
 			Calls: 4, Replies: 5, ReverseCalls: 6, RDMAReads: 7, RDMAWrites: 8, Sends: 9,
@@ -63,9 +64,13 @@ rdmad_connections{listener="nfs"} 1
 # HELP rdmad_connections_accepted_total Connections that came up.
 # TYPE rdmad_connections_accepted_total counter
 rdmad_connections_accepted_total{listener="nfs"} 2
-# HELP rdmad_connections_refused_total Connections that were refused or failed while being made.
+# HELP rdmad_connections_refused_total Connections that were refused or failed while being made, by reason.
 # TYPE rdmad_connections_refused_total counter
-rdmad_connections_refused_total{listener="nfs"} 3
+rdmad_connections_refused_total{listener="nfs",reason="connections"} 0
+rdmad_connections_refused_total{listener="nfs",reason="connections_per_peer"} 1
+rdmad_connections_refused_total{listener="nfs",reason="denied"} 2
+rdmad_connections_refused_total{listener="nfs",reason="handshake"} 0
+rdmad_connections_refused_total{listener="nfs",reason="stopping"} 0
 # HELP rdmad_duplicate_calls_total Calls dropped because their XID was in progress.
 # TYPE rdmad_duplicate_calls_total counter
 rdmad_duplicate_calls_total{listener="nfs"} 18
