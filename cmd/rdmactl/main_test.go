@@ -55,6 +55,8 @@ const patience = 10 * time.Second
 //	serve VAR KIND              an RDMA server, or another; its address is in VAR
 //	called VAR N                wait until it has had N calls
 //	cut VAR                     end its connections
+//	watching N                  wait until so many traces and captures run
+//	observe ID WHAT             a connection does something; see observe
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -69,6 +71,11 @@ func TestScripts(t *testing.T) {
 			"called":     called,
 			"cut":        cut,
 			"status":     exitStatus,
+			"watching":   watching,
+			"observe":    observe,
+
+			"cmpstripped": cmpStripped,
+			"packets":     packets,
 		},
 	})
 }

@@ -69,6 +69,9 @@ func (d *Decoder) Decode(e *Event) *Message {
 		return m
 	case errors.Is(err, rpcrdma1.ErrVersion):
 		m.Prefix = true
+		if m.Header.Version != 2 { // version 2 is not decoded further
+			m.malformed(errVersion)
+		}
 		return m
 	case err != nil:
 		m.Prefix = true
@@ -90,7 +93,10 @@ func (m *Message) malformed(err error) {
 	}
 }
 
-var errXID = errors.New("XIDs of transport header and RPC message differ")
+var (
+	errVersion = errors.New("unknown version")
+	errXID     = errors.New("XIDs of transport header and RPC message differ")
+)
 
 // decodeRPC decodes the beginning of an RPC message.
 func (d *Decoder) decodeRPC(m *Message, b []byte) {

@@ -138,6 +138,13 @@ func (h *Hub) Watch(f Filter, s Snap) (*Watcher, error) {
 	return w, nil
 }
 
+// Watchers is the number of watchers there are.
+func (h *Hub) Watchers() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.watchers)
+}
+
 // forget takes a watcher out.
 func (h *Hub) forget(w *Watcher) {
 	h.mu.Lock()

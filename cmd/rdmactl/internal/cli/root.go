@@ -41,7 +41,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("addr", cobra.NoFileCompletions))
 	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
 	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newListeners(a),
-		newPing(a), newBench(a), newCompletion(a), newVersion(a))
+		newPing(a), newBench(a), newTrace(a), newCapture(a), newCompletion(a), newVersion(a))
 	group(root)
 	return root
 }

@@ -41,6 +41,14 @@ func (p *Progress) Draw(done float64, text string) {
 	}
 }
 
+// Text shows a text alone, for work without a known end.
+func (p *Progress) Text(text string) {
+	if p.w != nil {
+		p.drawn = true
+		fmt.Fprint(p.w, eraseLine+printable(text))
+	}
+}
+
 // End takes the line away.
 func (p *Progress) End() {
 	if p.drawn {

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+const captureHelp = `Write a pcapng file of what goes over connections, until interrupted. Like
+tcpdump, it overwrites FILE. The packets are made from what rdmad saw, on any
+provider, as iWARP carries them. Wireshark decodes them, and tshark -2 does:
+its second pass puts RDMA Writes back into replies.
+
+  rdmactl capture -w nfs.pcapng --duration 10s
+  rdmactl capture -w - --connection 3 | tshark -r -
+
+What is not read in time is dropped and counted; connections never wait. With
+--snap 4096 messages are usually whole and bulk data is not there: readers
+then miss it in READ replies and WRITE calls.`
+
+// captureFlags are what to write, where to, and how much.
+type captureFlags struct {
+	traceFilter
+	file     string
+	snap     uint32
+	count    uint64
+	duration time.Duration
+}
+
+func newCapture(a *app) *cobra.Command {
+	var f captureFlags
+	cmd := &cobra.Command{
+		Use:               "capture -w FILE",
+		Short:             "A pcapng file of what goes over connections",
+		Long:              captureHelp,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(a); err != nil {
+				return err
+			}
+			return a.capture(cmd.Context(), &f)
+		},
+	}
+	f.flags(a, cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.file, "write", "w", "", "file to write, and to overwrite if it is there; - for standard output")
+	flags.Uint32Var(&f.snap, "snap", 0, "bytes to keep of each message and RDMA operation; 0 for all")
+	flags.Uint64Var(&f.count, "count", 0, "stop after so many packets; 0 for never")
+	flags.DurationVar(&f.duration, "duration", 0, "stop after so long; 0 for never")
+	for _, name := range []string{"snap", "count", "duration"} {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+	return cmd
+}
+
+// toStdout is the FILE that means standard output.
+const toStdout = "-"
+
+func (f *captureFlags) check(a *app) error {
+	switch {
+	case f.file == "":
+		return usagef("capture needs -w FILE, or -w - for standard output")
+	case f.duration < 0:
+		return usagef("--duration must not be shorter than 0")
+	case f.file == toStdout && a.format != output.FormatTable:
+		return usagef("-w - and -o %s both want standard output", a.format)
+	}
+	if out, ok := a.stdout.(*os.File); ok && f.file == toStdout && term.IsTerminal(int(out.Fd())) {
+		return usagef("a capture is no text for a terminal: use -w FILE, or a pipe such as | tshark -r -")
+	}
+	return nil
+}
+
+// captured is what became of a capture.
+type captured struct {
+	File    string  `json:"file"`
+	Packets uint64  `json:"packets"`
+	Bytes   uint64  `json:"bytes"`
+	Dropped float64 `json:"dropped"`
+}
+
+// capture writes what rdmad sends, piece by piece; every piece is whole
+// blocks, and an interruption falls between two of them.
+func (a *app) capture(ctx context.Context, f *captureFlags) error {
+	conn, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req := &rdmadv1.CaptureRequest{Filter: f.message(), SnapLength: f.snap}
+	stream, err := rdmadv1.NewDiagnosticsServiceClient(conn).Capture(ctx, req)
+	w := &captureWriter{app: a, flags: f, progress: output.NewProgress(a.stderr)}
+	var timer *time.Timer
+	for err == nil && !w.enough() {
+		var piece *rdmadv1.CaptureResponse
+		if piece, err = stream.Recv(); err == nil {
+			err = w.write(piece)
+		}
+		if timer == nil && f.duration > 0 { // from when rdmad captures
+			timer = time.AfterFunc(f.duration, cancel)
+			defer timer.Stop()
+		}
+	}
+	if ended(ctx, err) || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return w.finish(err)
+}
+
+// captureWriter writes the file, and tells how far it is.
+type captureWriter struct {
+	app      *app
+	flags    *captureFlags
+	out      io.WriteCloser // nil before the first piece
+	done     captured
+	began    time.Time
+	drawn    time.Time
+	progress *output.Progress
+}
+
+// enough says whether all packets that were asked for are there.
+func (w *captureWriter) enough() bool { return w.flags.count > 0 && w.done.Packets >= w.flags.count }
+
+// write writes a piece. A file that is there is overwritten when the first
+// comes, not when rdmad refuses.
+func (w *captureWriter) write(piece *rdmadv1.CaptureResponse) error {
+	if w.out == nil {
+		if err := w.create(); err != nil {
+			return err
+		}
+		w.began = time.Now()
+	}
+	data, packets := piece.GetData(), uint64(piece.GetPackets())
+	if w.flags.count > 0 && w.done.Packets+packets > w.flags.count {
+		packets = w.flags.count - w.done.Packets
+		data = firstPackets(data, packets)
+	}
+	n, err := w.out.Write(data)
+	w.done.Bytes += uint64(n)
+	if err != nil {
+		return fmt.Errorf("capture: %w", err)
+	}
+	w.done.Packets += packets
+	w.done.Dropped = piece.GetDropped()
+	w.draw()
+	return nil
+}
+
+// nopCloser leaves standard output open.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+func (w *captureWriter) create() error {
+	if w.flags.file == toStdout {
+		w.out = nopCloser{w.app.stdout}
+		return nil
+	}
+	f, err := os.Create(w.flags.file)
+	if err != nil {
+		return fmt.Errorf("capture: %w", err)
+	}
+	w.out = f
+	return nil
+}
+
+// redraw is the time between two states of the progress line, at least.
+const redraw = 100 * time.Millisecond
+
+func (w *captureWriter) draw() {
+	now := time.Now()
+	if now.Sub(w.drawn) < redraw {
+		return
+	}
+	w.drawn = now
+	text := w.done.String()
+	switch f := w.flags; {
+	case f.count > 0:
+		w.progress.Draw(float64(w.done.Packets)/float64(f.count), text)
+	case f.duration > 0:
+		w.progress.Draw(float64(now.Sub(w.began))/float64(f.duration), text)
+	default:
+		w.progress.Text(text)
+	}
+}
+
+func (c *captured) String() string {
+	return fmt.Sprintf("%d packets, %d bytes, %.0f dropped", c.Packets, c.Bytes, c.Dropped)
+}
+
+// finish closes the file and tells what is in it.
+func (w *captureWriter) finish(err error) error {
+	w.progress.End()
+	if w.out != nil {
+		if closed := w.out.Close(); err == nil && closed != nil {
+			err = fmt.Errorf("capture: %w", closed)
+		}
+	}
+	if w.out != nil || err == nil {
+		w.done.File = w.flags.file
+		fmt.Fprintln(w.app.stderr, w.done.String())
+	}
+	if err != nil || w.app.format == output.FormatTable {
+		return err
+	}
+	return w.app.printer().Value(&w.done, nil)
+}
