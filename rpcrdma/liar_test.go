@@ -27,6 +27,13 @@ type liar struct {
 // newLiar connects a client to a server on bare verbs.
 func newLiar(t testing.TB, p rdmacm.Provider, privateData []byte, s *rpcrdma.Settings) *liar {
 	t.Helper()
+	return newGreetingLiar(t, p, privateData, s, func(*liar) {})
+}
+
+// newGreetingLiar does the same for a client that makes calls while it
+// connects, which greet answers.
+func newGreetingLiar(t testing.TB, p rdmacm.Provider, privateData []byte, s *rpcrdma.Settings, greet func(*liar)) *liar {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	l := &liar{raw: &raw{t: t, ctx: ctx}}
 	cm, err := p.Listen(ctx, "127.0.0.1:0")
@@ -42,6 +49,7 @@ func newLiar(t testing.TB, p rdmacm.Provider, privateData []byte, s *rpcrdma.Set
 	l.setUp()
 	l.sources = l.memory(1<<20, verbs.AccessLocalWrite)
 	l.ok(l.id.Accept(ctx, rdmacm.ConnParam{PrivateData: privateData, ResponderResources: 1, InitiatorDepth: 1}))
+	greet(l)
 	l.ok(<-dialed)
 	t.Cleanup(func() {
 		if err := l.c.Close(); err != nil {

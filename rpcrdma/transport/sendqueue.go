@@ -120,7 +120,8 @@ func (q *sendQueue) post(o *op) (whole bool, err error) {
 	wrs := o.wrs[o.posted : o.posted+n]
 	whole = o.posted+n == len(o.wrs)
 	// A queue that is full, or nearly so, needs a completion to come.
-	signaled := !whole || o.signal || q.unsigned+1 >= signalEvery || q.used+n > q.depth/2
+	reads := q.reads.post(wrs)
+	signaled := !whole || o.signal || reads > 0 || q.unsigned+1 >= signalEvery || q.used+n > q.depth/2
 	if signaled {
 		wrs[n-1].Flags |= verbs.SendSignaled
 		q.unsigned = 0
@@ -133,7 +134,7 @@ func (q *sendQueue) post(o *op) (whole bool, err error) {
 	}
 	o.posted += n
 	q.used += n
-	q.out.push(batch{op: o, n: n, reads: q.reads.post(wrs), signaled: signaled, last: whole && o.kind != opExpose})
+	q.out.push(batch{op: o, n: n, reads: reads, signaled: signaled, last: whole && o.kind != opExpose})
 	return whole, nil
 }
 

@@ -43,6 +43,11 @@ func TestSendQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		qp := &slots{t: t, depth: rapid.IntRange(1, 40).Draw(t, "depth")}
 		q := &sendQueue{qp: qp, depth: qp.depth}
+		mostReads := qp.depth
+		if rapid.Bool().Draw(t, "limited") {
+			mostReads = rapid.IntRange(1, 40).Draw(t, "reads")
+			q.limitReads(uint32(mostReads))
+		}
 		var waiting []int // IDs of ops not ended, in order
 		next := 0
 		pump := func() {
@@ -73,6 +78,11 @@ func TestSendQueue(t *testing.T) {
 				waiting = append(waiting, next)
 				next++
 				o.wrs = make([]verbs.SendWR, rapid.IntRange(1, 60).Draw(t, "length"))
+				for i := range o.wrs {
+					if o.wrs[i].Op = verbs.OpSend; rapid.IntRange(0, 3).Draw(t, "read") == 0 {
+						o.wrs[i].Op = verbs.OpRDMARead
+					}
+				}
 				o.signal = rapid.Bool().Draw(t, "signal")
 				q.pending.push(o)
 				pump()
@@ -86,14 +96,20 @@ func TestSendQueue(t *testing.T) {
 				if q.used != len(qp.out) {
 					t.Fatalf("%d slots counted, %d used", q.used, len(qp.out))
 				}
-				signaled := 0
+				signaled, reads := 0, 0
 				for _, w := range qp.out {
+					if w.Op == verbs.OpRDMARead {
+						reads++
+					}
 					if w.Flags&verbs.SendSignaled != 0 {
 						signaled++
 					}
 				}
 				if signaled != q.signals || (!q.idle() && signaled == 0) {
 					t.Fatalf("%d signaled, %d counted, idle %v", signaled, q.signals, q.idle())
+				}
+				if reads > mostReads {
+					t.Fatalf("%d RDMA Reads, %d allowed", reads, mostReads)
 				}
 				if len(waiting) >= signalEvery+qp.depth && signaled == 0 {
 					t.Fatal("nothing will ever complete")
