@@ -69,11 +69,21 @@ type limits struct {
 	bound        uint32 // of our Sends on this connection
 	receive      uint32 // what the peer takes; it may be more
 	invalidation bool   // the peer's STags may be invalidated
+	configured   bool   // the peer spoke CCP
+	pads         bool   // the peer sent RDMA_MSGP
+	padTaken     bool   // and may
 }
 
 func (c *conn) peerLimits() limits {
 	i := c.rc.Info()
-	return limits{bound: i.PeerReceive, receive: i.PeerReceiveSize, invalidation: i.PeerRemoteInvalidation}
+	l := limits{
+		bound: i.PeerReceive, receive: i.PeerReceiveSize, invalidation: i.PeerRemoteInvalidation,
+		configured: i.Configuration.Spoken, pads: i.Padding.Received > 0, padTaken: i.Padding.Taken,
+	}
+	if l.configured { // it told last what it receives
+		l.receive = l.bound
+	}
+	return l
 }
 
 // outcome folds what becomes of each key to the weakest, with the reasons of
@@ -106,6 +116,7 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 			note(Unsupported, "remote_invalidation.use: the peer did not offer it")
 		}
 	}
+	extensionOutcome(keys, now, peer, note)
 	return worst, strings.Join(reasons, "; ")
 }
 

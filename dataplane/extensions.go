@@ -1,0 +1,24 @@
+package dataplane
+
+import "github.com/rdmad/rdmad/rpcrdma"
+
+// extensionOutcome notes what becomes of the extensions of RFC 5666 on a
+// connection that a peer made to us.
+func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o Outcome, format string, args ...any)) {
+	if keys.Has(KeyExtensionMSGP) {
+		switch on := now.Extensions.Has(rpcrdma.ExtMSGP); {
+		case on && !peer.pads:
+			note(Applied, "extensions.msgp: the peer has sent no RDMA_MSGP; one that takes none fails on padded replies")
+		case !on && peer.padTaken:
+			note(Applied, "extensions.msgp: none is sent, but those of the peer are taken until it reconnects")
+		}
+	}
+	if keys.Has(KeyExtensionCCP) {
+		switch on := now.Extensions.Has(rpcrdma.ExtCCP); {
+		case on && !peer.configured:
+			note(PendingReconnect, "extensions.ccp: a client asks when it connects")
+		case !on && peer.configured:
+			note(PendingReconnect, "extensions.ccp: what the peer told holds until it reconnects")
+		}
+	}
+}
