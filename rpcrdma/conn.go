@@ -25,6 +25,10 @@ type ConnConfig struct {
 	Handler oncrpc.Handler
 	// Settings at the start; nil is DefaultSettings.
 	Settings *Settings
+	// Queued is told how long each call waited before its service started:
+	// after it arrived, and for memory to fetch its read chunks into. It is
+	// called from the goroutine that runs the service; nil is nobody.
+	Queued func(time.Duration)
 	// Logger takes a line that names the peer and the reason when messages of
 	// the peer are refused or dropped: soon after the first, then at most once
 	// a minute, and at the end. Nil logs nothing. Of the end itself the owner
@@ -84,6 +88,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		Reads:           uint32(readsIn(r.id.Device())),
 		ToldSend:        told.SendSize,
 		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
+		Queued:          cfg.Queued,
 		Logger:          cfg.Logger,
 		Tap:             cfg.Tap,
 	})
@@ -137,6 +142,14 @@ func (c *Conn) watch(l *Listener) {
 // SetSettings changes the settings at once, between two messages. Those that
 // are fixed at connect keep their values.
 func (c *Conn) SetSettings(s *Settings) { c.resp.SetSettings(s) }
+
+// Aim says how many credits the policy adaptive is to grant from the next reply
+// on, within the bounds of the settings; 0, at the start, leaves it to the
+// connection's own load.
+func (c *Conn) Aim(n int) { c.resp.Aim(n) }
+
+// Load tells the load, and begins to look for the next peak.
+func (c *Conn) Load() Load { return c.resp.Load() }
 
 // Info is what is in force now.
 func (c *Conn) Info() Info {

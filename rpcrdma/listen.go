@@ -68,6 +68,19 @@ func (l *Listener) Memory() MemoryStats {
 	return sum
 }
 
+// SetMemoryLimit changes MemoryLimit, to at least MinMemoryLimit. What is in
+// use stays: it returns the limit in force, which is higher meanwhile.
+func (l *Listener) SetMemoryLimit(limit int64) (inForce int64) {
+	limit = max(limit, MinMemoryLimit)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cfg.MemoryLimit = limit
+	for _, h := range l.hosts {
+		inForce += h.SetMemoryLimit(limit / int64(len(l.hosts)))
+	}
+	return max(limit, inForce)
+}
+
 // Accept waits for the next connection request. It fails with ctx.Err() or,
 // after Close, verbs.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {

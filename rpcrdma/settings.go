@@ -65,6 +65,19 @@ const SizeBuckets = transport.SizeBuckets
 // MemoryStats are numbers of registered memory, in bytes.
 type MemoryStats = regmem.Stats
 
+// MinMemoryLimit is the least registered memory that a listener can do with.
+const MinMemoryLimit = regmem.MinLimit
+
+// The parts of a listener's memory, as ratios, that receives may take, and that
+// receives and the small buffers of replies may take together.
+const (
+	ReceiveShare = regmem.ReceiveShare
+	SmallShare   = regmem.SmallShare
+)
+
+// Load is what a connection did lately, and the memory that its credits take.
+type Load = transport.Load
+
 // Error is the end of a connection, with both addresses and the reason.
 type Error = transport.Error
 

@@ -22,6 +22,7 @@ func (r *Responder) replied(c *call) {
 		c.plan = append(c.plan, chunk.Item{Pos: it.Pos, Len: it.Len})
 	}
 	r.countReply(c)
+	r.core.Aim(int(r.aim.Load()))
 	r.acts = r.core.Reply(c.call, len(c.reply.Stream), c.plan, r.acts)
 	c.releaseFetched()
 	r.nextFetch()

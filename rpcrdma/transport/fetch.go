@@ -23,7 +23,9 @@ func align(n int) int { return (n + chunkAlign - 1) &^ (chunkAlign - 1) }
 // when there is memory.
 func (r *Responder) fetch(c *call) {
 	c.layOut()
+	c.queueing.fetching(r.active)
 	if r.waiting.len() > 0 || r.fetching+c.size > maxFetching {
+		c.queueing.late = true
 		r.waiting.push(c)
 		return
 	}
@@ -46,6 +48,7 @@ func (r *Responder) fetchNow(c *call) {
 		r.postReads(c)
 		return
 	}
+	c.queueing.late = true
 	r.busy.Go(func() {
 		b, err := r.host.pool.Alloc(r.ctx, c.size, regmem.Fetch)
 		r.mu.Lock()
@@ -68,6 +71,7 @@ func (r *Responder) fetchNow(c *call) {
 // postReads posts the RDMA Reads of a call whose memory is there. Chunks
 // without bytes need none.
 func (r *Responder) postReads(c *call) {
+	c.queueing.fetched()
 	mem, off := c.fetched.Bytes(), 0
 	for i := range c.call.Reads.Chunks {
 		off = align(off)

@@ -105,6 +105,10 @@ func NewHost(cfg HostConfig) (*Host, error) {
 // Memory gives the present numbers of the host's memory.
 func (h *Host) Memory() regmem.Stats { return h.pool.Stats() }
 
+// SetMemoryLimit bounds the host's pooled memory from now on, in bytes. It
+// returns the bound in force, which is higher while more is in use.
+func (h *Host) SetMemoryLimit(limit int64) int64 { return h.pool.SetLimit(limit) }
+
 // ticks looks after connections that make no progress and after memory that
 // nobody uses.
 func (h *Host) ticks(ctx context.Context) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
@@ -28,6 +29,9 @@ type ResponderConfig struct {
 	Reads uint32
 	// PeerInvalidates says that both sides agreed on remote invalidation.
 	PeerInvalidates bool
+	// Queued is told how long each call waited before its service started,
+	// from the goroutine that runs it; nil is nobody.
+	Queued func(time.Duration)
 	// Logger takes a line now and then about messages that were refused or
 	// dropped; nil is none.
 	Logger *slog.Logger
@@ -42,6 +46,8 @@ type Responder struct {
 	peer    netip.AddrPort
 	reads   uint32 // that may be active at our side
 	memory  serviceMemory
+	queued  func(time.Duration)
+	aim     atomic.Int32 // for the adaptive policy
 
 	// Under link.mu:
 	core     *conn.Responder
@@ -65,7 +71,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{h.pool}}
+	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{h.pool}, queued: cfg.Queued}
 	l.role, l.log = r, cfg.Logger
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
@@ -283,6 +289,7 @@ func (r *Responder) deliver(c *call) {
 	}
 	c.head = limit
 	r.countCall(c)
+	c.queueing.delivered(r.active, c.fetched != nil)
 	c.call.RPC.Peer = r.peer
 	r.busy.Add(1)
 	r.host.workers.run(c)
@@ -314,6 +321,8 @@ type call struct {
 	size    int
 	parts   [][]byte
 
+	queueing queueing
+
 	reply oncrpc.Reply
 	plan  []chunk.Item
 	// sources are where the reply's items are sent from, and stream where its
@@ -339,6 +348,7 @@ func (s source) follows(e verbs.SGE) bool {
 func (c *call) run() {
 	r := c.r
 	defer r.busy.Done()
+	r.started(c)
 	c.reply.Mem = r.memory
 	c.reply.Stream = c.buf.Bytes()[c.head:c.head]
 	if d := c.call.Denied; d != nil {

@@ -1,0 +1,42 @@
+package transport
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestQueueing: what counts is the wait for memory and for a worker, not the
+// time that the peer takes to have its chunks read; a slot used again starts
+// anew.
+func TestQueueing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q queueing
+		waited := func(chunks, late bool) time.Duration {
+			if chunks {
+				q.fetching(time.Now())
+				q.late = late
+				time.Sleep(3 * time.Second) // for memory, if late
+				q.fetched()
+				time.Sleep(50 * time.Second) // for the RDMA Reads
+			}
+			q.delivered(time.Now(), chunks)
+			time.Sleep(2 * time.Second) // for a worker
+			return time.Since(q.ready)
+		}
+		for _, c := range []struct {
+			chunks, late bool
+			want         time.Duration
+		}{
+			{false, false, 2 * time.Second},
+			{true, true, 5 * time.Second},
+			{true, false, 2 * time.Second},
+			{true, true, 5 * time.Second},
+			{false, false, 2 * time.Second},
+		} {
+			if got := waited(c.chunks, c.late); got != c.want {
+				t.Errorf("chunks %v, late %v: %v, want %v", c.chunks, c.late, got, c.want)
+			}
+		}
+	})
+}
