@@ -20,12 +20,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -48,13 +50,16 @@ func (l live) Subscribe(buffer int) watch.Subscription { return l.Dataplane.Subs
 // needed; zero values of the others give their defaults.
 type Config struct {
 	Dataplane Dataplane
+	// Manager adds and removes services and listeners.
+	Manager manager.API
 	// Initial are the settings before anybody changes them; all zero stands
 	// for the defaults of package rpcrdma. Configured names those that the
 	// configuration file gave, by dotted name.
 	Initial    rpcrdma.Settings
 	Configured []string
-	// Listen is host:port on the loopback, or unix:///path.
+	// Listen is host:port, or unix:///path. Access is who may come from there.
 	Listen  string
+	Access  Access
 	Version string // of rdmad, for operators
 	Logger  *slog.Logger
 	// Registerer takes the control plane's metrics.
@@ -90,6 +95,8 @@ type Controlplane struct {
 	hub      *watch.Hub
 	server   *grpcapi.Server
 	listener net.Listener
+	log      *slog.Logger
+	audit    *audit.Log // nil before OpenAudit
 
 	ctx     context.Context // of the hub
 	cancel  context.CancelFunc
@@ -104,7 +111,11 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Controlplane{store: store}
+	access, err := cfg.Access.open(cfg.Listen, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controlplane{store: store, log: cfg.Logger}
 	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, cfg.Watchers)
 	defer func() {
 		if err != nil {
@@ -116,17 +127,19 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	}
 	c.server, err = grpcapi.New(grpcapi.Config{
 		Plane:      cfg.Dataplane,
+		Manager:    cfg.Manager,
 		Store:      store,
 		Hub:        c.hub,
 		Logger:     cfg.Logger,
 		Registerer: cfg.Registerer,
 		Version:    cfg.Version,
 		Started:    time.Now(),
+		Access:     access,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if c.listener, err = listen(ctx, cfg.Listen); err != nil {
+	if c.listener, err = listen(ctx, cfg.Listen, cfg.Access.reachable(), access.Policy); err != nil {
 		return nil, err
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -186,5 +199,9 @@ func (c *Controlplane) Shutdown(ctx context.Context) error {
 	err := c.server.Shutdown(ctx)
 	c.running.Wait()
 	c.listener.Close()
-	return errors.Join(err, c.store.Close())
+	err = errors.Join(err, c.store.Close())
+	if c.audit != nil {
+		err = errors.Join(err, c.audit.Close())
+	}
+	return err
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rdmad/rdmad/controlplane/auth"
 )
 
 const unixScheme = "unix://"
@@ -20,15 +22,21 @@ const unixScheme = "unix://"
 // answer.
 const dialStale = time.Second
 
-// listen binds the control plane's address: host:port, whose host must be
-// the loopback because there is no TLS, or unix:///path.
-func listen(ctx context.Context, address string) (net.Listener, error) {
+// listen binds the control plane's address: unix:///path, or host:port, whose
+// host must be the loopback unless open says that others may reach it.
+func listen(ctx context.Context, address string, open bool, p *auth.Policy) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, unixScheme); ok {
-		return listenUnix(ctx, path)
+		return listenUnix(ctx, path, p)
 	}
-	literal, err := loopback(ctx, address)
-	if err != nil {
-		return nil, err
+	literal := address
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, fmt.Errorf("control.listen %q is neither host:port nor unix:///path", address)
+	}
+	if !open {
+		var err error
+		if literal, err = loopback(ctx, address); err != nil {
+			return nil, err
+		}
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", literal)
 	if err != nil {
@@ -40,12 +48,9 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 // loopback resolves an address, and refuses one that other machines can
 // reach.
 func loopback(ctx context.Context, address string) (literal string, err error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", fmt.Errorf("control.listen %q is neither host:port nor unix:///path", address)
-	}
 	open := fmt.Errorf("control.listen %s: without TLS the control plane listens on the loopback or a Unix socket only", address)
-	if host == "" {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
 		return "", open // all addresses
 	}
 	addrs, err := new(net.Resolver).LookupNetIP(ctx, "ip", host)
@@ -61,10 +66,10 @@ func loopback(ctx context.Context, address string) (literal string, err error) {
 	return net.JoinHostPort(addrs[0].Unmap().String(), port), nil
 }
 
-// listenUnix binds a socket file that its owner alone may use. A file left
-// behind by a dead process is replaced; one that somebody answers on, or that
-// is no socket, is not touched.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+// listenUnix binds a socket file that those may open who have a role. A file
+// left behind by a dead process is replaced; one that somebody answers on, or
+// that is no socket, is not touched.
+func listenUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, error) {
 	fail := func(err error) error { return fmt.Errorf("control.listen %s%s: %w", unixScheme, path, reason(err)) }
 	if !strings.HasPrefix(path, "/") {
 		return nil, fail(errors.New("the path must be absolute"))
@@ -76,11 +81,28 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := openTo(path, p); err != nil {
 		l.Close()
 		return nil, fail(err)
 	}
 	return l, nil
+}
+
+// openTo sets who may open a socket: its owner, the administrators' group, or
+// everybody when users that can't be told by the file's mode have a role.
+// Whoever gets in has the role that the policy says, and that alone.
+func openTo(path string, p *auth.Policy) error {
+	mode := os.FileMode(0o600)
+	if gid, ok := p.AdminGroup(); ok {
+		if err := os.Lchown(path, -1, int(gid)); err != nil {
+			return fmt.Errorf("give it to group %d: %w", gid, reason(err))
+		}
+		mode = 0o660
+	}
+	if p.OpenToUsers() {
+		mode = 0o666
+	}
+	return os.Chmod(path, mode)
 }
 
 func removeStale(ctx context.Context, path string) error {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/controlplane/auth"
 )
 
 func TestListenRefuses(t *testing.T) {
@@ -38,7 +40,7 @@ func TestListenRefuses(t *testing.T) {
 		"unix://" + dir + "/alive":      "control.listen unix://" + dir + "/alive: address already in use",
 		"unix://" + dir + "/none/there": "control.listen unix://" + dir + "/none/there: no such file or directory",
 	} {
-		l, err := listen(t.Context(), address)
+		l, err := listen(t.Context(), address, false, new(auth.Policy))
 		if err == nil {
 			l.Close()
 		}
@@ -53,7 +55,7 @@ func TestListenRefuses(t *testing.T) {
 
 func TestListenOnLoopback(t *testing.T) {
 	for _, given := range []string{"127.0.0.1:0", "127.8.9.10:0", "localhost:0"} {
-		l, err := listen(t.Context(), given)
+		l, err := listen(t.Context(), given, false, new(auth.Policy))
 		if err != nil {
 			t.Error(err)
 			continue
@@ -74,7 +76,7 @@ func TestListenOnUnixSocket(t *testing.T) {
 	}
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
-	l, err := listen(t.Context(), "unix://"+path)
+	l, err := listen(t.Context(), "unix://"+path, false, new(auth.Policy))
 	if err != nil {
 		t.Fatal(err)
 	}

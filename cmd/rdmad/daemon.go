@@ -93,9 +93,11 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	var err error
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
 		Dataplane:  controlplane.Live(d.data),
+		Manager:    d.manager,
 		Initial:    initial,
 		Configured: given,
 		Listen:     c.Control.Listen,
+		Access:     c.Control.Access(),
 		Version:    versionString(),
 		Logger:     log,
 		Registerer: d.registry,
@@ -166,6 +168,9 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 		}
 	}
 	if d.state, err = openState(c.State.Path); err != nil {
+		return err
+	}
+	if err := d.control.OpenAudit(d.state.path); err != nil {
 		return err
 	}
 	if d.fileWaits, err = d.control.OpenSettings(d.state.settings(), c.Layer()); err != nil {

@@ -15,8 +15,14 @@ import (
 func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), drain time.Duration, hangup <-chan os.Signal) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := reload.New(reload.Config{
-		Running:  c,
-		Load:     load,
+		Running: c,
+		Load: func() (*config.Config, error) {
+			next, err := load()
+			if err != nil {
+				d.control.RecordReload(c.File, err)
+			}
+			return next, err
+		},
 		Settings: d.control,
 		Apply:    func(_, next *config.Config) { d.apply(ctx, next, drain) },
 		Waiting:  d.fileWaits,
@@ -36,7 +42,9 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 // apply has services, listeners and limits follow the file. What can't is
 // told in a line each.
 func (d *daemon) apply(ctx context.Context, next *config.Config, drain time.Duration) {
-	if err := d.reconfigure(ctx, next, drain); err != nil {
+	err := d.reconfigure(ctx, next, drain)
+	d.control.RecordReload(next.File, err)
+	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			d.log.Error("a part of the configuration is not in force", "file", next.File, "error", strings.TrimSpace(line))
 		}

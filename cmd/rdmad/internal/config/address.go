@@ -2,34 +2,9 @@ package config
 
 import (
 	"net"
-	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 )
-
-// controlAddress is closed unless told open: without TLS, only the loopback
-// and Unix sockets, which the file system guards, are taken.
-func controlAddress(d *document, key, v string) error {
-	if rest, ok := strings.CutPrefix(v, "unix:"); ok {
-		u, err := url.Parse(v)
-		if err != nil || !strings.HasPrefix(rest, "///") || u.Host != "" || u.Path == "/" {
-			return d.fail(key, "%q is not unix:///absolute/path", v)
-		}
-		return nil
-	}
-	if err := address(d, key, v); err != nil {
-		return err
-	}
-	host, _, err := net.SplitHostPort(v)
-	if err != nil {
-		return d.fail(key, "%v", err)
-	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return d.fail(key, "%s is not on the loopback; without TLS the control plane listens there or on unix:///path only", v)
-	}
-	return nil
-}
 
 // address checks host:port without looking anything up; port 0 lets the
 // system choose.

@@ -31,20 +31,6 @@ type Config struct {
 	SettingLines map[string]int `mapstructure:"-"`
 }
 
-// Control is the gRPC control plane.
-type Control struct {
-	// Listen is host:port on the loopback, or unix:///path.
-	Listen string `mapstructure:"listen"`
-	TLS    *TLS   `mapstructure:"tls"`
-}
-
-// TLS names the files of a mutual-TLS control plane.
-type TLS struct {
-	Cert     string `mapstructure:"cert"`
-	Key      string `mapstructure:"key"`
-	ClientCA string `mapstructure:"client_ca"`
-}
-
 // Metrics is the HTTP server of /metrics and /healthz.
 type Metrics struct {
 	Listen string `mapstructure:"listen"` // host:port; "" for none

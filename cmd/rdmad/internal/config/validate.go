@@ -15,7 +15,7 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 // later version is refused last, so that its own mistakes are told first.
 func (c *Config) validate(d *document, o Options) error {
 	for _, check := range []func(*document, Options) error{
-		c.validateAddresses, c.validateServices, c.validateListeners, c.validateLimits, c.validateConnectors,
+		c.validateControl, c.validateAddresses, c.validateServices, c.validateListeners, c.validateLimits, c.validateConnectors,
 		c.validateClashes, c.Settings.validate, c.refuseUnbuilt,
 	} {
 		if err := check(d, o); err != nil {
@@ -26,14 +26,6 @@ func (c *Config) validate(d *document, o Options) error {
 }
 
 func (c *Config) validateAddresses(d *document, _ Options) error {
-	if err := controlAddress(d, "control.listen", c.Control.Listen); err != nil {
-		return err
-	}
-	if t := c.Control.TLS; t != nil {
-		if t.Cert == "" || t.Key == "" || t.ClientCA == "" {
-			return d.fail("control.tls", "needs all of cert, key and client_ca")
-		}
-	}
 	if c.Metrics.Listen != "" {
 		if err := address(d, "metrics.listen", c.Metrics.Listen); err != nil {
 			return err
@@ -156,9 +148,6 @@ const unbuilt = "%s: not available in this build yet"
 
 // refuseUnbuilt refuses what this build has no code for.
 func (c *Config) refuseUnbuilt(d *document, _ Options) error {
-	if d.given("control.tls") {
-		return d.fail("control.tls", unbuilt, "TLS on the control plane")
-	}
 	for i, s := range c.Services {
 		if s.Forward != nil {
 			return d.fail("services["+strconv.Itoa(i)+"].forward", unbuilt, "the forward service")

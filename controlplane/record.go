@@ -1,0 +1,122 @@
+package controlplane
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/watch"
+)
+
+// What rdmad does by itself, as the audit log names it.
+const (
+	actionReload = "reload" // of the configuration file
+	actionExpire = "expire" // of a confirm window
+)
+
+// OpenAudit has every change recorded in the audit log of a directory, see
+// package audit; a change that can't be recorded isn't made from then on. To
+// be called before OpenSettings and Serve; Shutdown closes it.
+func (c *Controlplane) OpenAudit(dir string) error {
+	l, err := audit.Open(audit.Config{Dir: dir, Logger: c.log})
+	if err != nil {
+		return err
+	}
+	own, err := c.store.Watch()
+	if err != nil {
+		l.Close()
+		return err
+	}
+	c.audit = l
+	c.server.Record(l)
+	c.running.Go(func() { c.recordOwn(own) })
+	return nil
+}
+
+// recordOwn records the revisions that rdmad makes by itself, until watchers
+// end. They are made whether that works or not: one that undoes a change that
+// nobody confirmed must not wait for the disk.
+func (c *Controlplane) recordOwn(w *desired.Watcher) {
+	defer w.Close()
+	for {
+		select {
+		case e := <-w.Entries():
+			c.recordRevision(e)
+		case <-w.Done():
+			for {
+				select {
+				case e := <-w.Entries():
+					c.recordRevision(e)
+				default:
+					if err := w.Err(); errors.Is(err, watch.ErrSlow) {
+						c.log.Error("audit log fell behind; what rdmad does by itself is no longer recorded")
+					}
+					return
+				}
+			}
+		}
+	}
+}
+
+func (c *Controlplane) recordRevision(e *history.Entry) {
+	var action string
+	switch {
+	case e.Kind == history.Reload:
+		action = actionReload
+	case e.Kind == history.AutoRollback:
+		action = actionExpire
+	default:
+		return // a client's, recorded with its request
+	}
+	before, after := describe(&e.Step)
+	c.record(audit.Entry{
+		Action: action, Request: strconv.Quote(e.Comment), Outcome: audit.OK,
+		Before: before, After: after, Revision: e.Revision,
+	})
+}
+
+// RecordReload records that a configuration file was read again, and why it,
+// or a part of it, was refused; err is nil when nothing was.
+func (c *Controlplane) RecordReload(file string, err error) {
+	e := audit.Entry{Action: actionReload, Request: strconv.Quote(file), Outcome: audit.OK}
+	if err != nil {
+		e.Outcome, e.Reason = "INVALID_ARGUMENT", err.Error()
+	}
+	c.record(e)
+}
+
+func (c *Controlplane) record(e audit.Entry) {
+	if c.audit == nil {
+		return
+	}
+	e.Actor, e.Role, e.Origin = auth.Daemon, auth.Admin.String(), "itself"
+	c.audit.Refused(e)
+}
+
+// describe is what a step changed, as KEY=VALUE behind the scope, if that
+// isn't global.
+func describe(s *settings.Step) (before, after string) {
+	var was, is []string
+	add := func(scope string, b, a *settings.Values) {
+		for _, k := range b.Differ(a).Keys() {
+			was = append(was, scope+k.String()+"="+b.Format(k))
+			is = append(is, scope+k.String()+"="+a.Format(k))
+		}
+	}
+	if s.File != nil {
+		add("config:", &s.File.Before.Values, &s.File.After.Values)
+	}
+	for i := range s.Deltas {
+		scope := ""
+		if name := s.Deltas[i].Scope.String(); name != "global" {
+			scope = name + ":"
+		}
+		add(scope, &s.Deltas[i].Before.Values, &s.Deltas[i].After.Values)
+	}
+	return strings.Join(was, " "), strings.Join(is, " ")
+}
