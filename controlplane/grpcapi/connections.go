@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -26,7 +25,7 @@ type connectionService struct {
 
 // ListConnections implements rdmadv1.ConnectionServiceServer.
 func (s *connectionService) ListConnections(_ context.Context, req *rdmadv1.ListConnectionsRequest) (*rdmadv1.ListConnectionsResponse, error) {
-	mask, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
+	fields, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +56,7 @@ func (s *connectionService) ListConnections(_ context.Context, req *rdmadv1.List
 		res.Connections = append(res.Connections, connection(c))
 	}
 	for _, m := range res.GetConnections() {
-		mask.prune(m)
+		fields.prune(m)
 	}
 	return res, nil
 }
@@ -81,7 +80,7 @@ func parsePeer(field, text string) (netip.Prefix, error) {
 
 // GetConnection implements rdmadv1.ConnectionServiceServer.
 func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetConnectionRequest) (*rdmadv1.GetConnectionResponse, error) {
-	mask, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
+	fields, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +92,7 @@ func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetCon
 		Connection: connection(&info),
 		Transport:  transportStatistics(&info, time.Now()),
 	}
-	mask.prune(res.GetConnection())
+	fields.prune(res.GetConnection())
 	return res, nil
 }
 
@@ -104,7 +103,7 @@ const defaultDrain = 30 * time.Second
 // DrainConnection implements rdmadv1.ConnectionServiceServer. A client that
 // goes away doesn't stop a drain that was begun.
 func (s *connectionService) DrainConnection(ctx context.Context, req *rdmadv1.DrainConnectionRequest) (*rdmadv1.DrainConnectionResponse, error) {
-	ctx, cancel := drainContext(ctx, req.GetDeadline())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime(req.GetDeadline()))
 	defer cancel()
 	var cut *dataplane.CutError
 	err := s.plane.DrainConnection(ctx, req.GetId())
@@ -112,16 +111,6 @@ func (s *connectionService) DrainConnection(ctx context.Context, req *rdmadv1.Dr
 		return nil, toStatus(err)
 	}
 	return &rdmadv1.DrainConnectionResponse{Cut: cut != nil}, nil
-}
-
-// drainContext ends when a drain's time is over, whatever becomes of the
-// client.
-func drainContext(ctx context.Context, deadline *durationpb.Duration) (context.Context, context.CancelFunc) {
-	d := defaultDrain
-	if deadline != nil {
-		d = deadline.AsDuration()
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }
 
 // CloseConnection implements rdmadv1.ConnectionServiceServer.
@@ -159,6 +148,8 @@ func connection(c *dataplane.ConnInfo) *rdmadv1.Connection {
 		Receives:            float64(c.Stats.Receives),
 		BytesReceived:       float64(c.Stats.BytesReceived),
 		BytesSent:           float64(c.Stats.BytesSent),
+		CallsInProgress:     uint32(c.InFlight),
+		Extensions:          extensions(c),
 	}
 }
 

@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -66,6 +67,15 @@ func toProto(v *settings.Values) *rdmadv1.Settings {
 		}
 	}
 	return m
+}
+
+// known refuses a request that says something this rdmad doesn't know: half
+// of what a newer client wants is not what it wants.
+func known(req proto.Message) error {
+	if name := unknownField(req.ProtoReflect()); name != "" {
+		return invalidField(name, "holds something that this rdmad doesn't know; is the client newer?")
+	}
+	return nil
 }
 
 // unknownField finds a message within m that has fields this rdmad doesn't

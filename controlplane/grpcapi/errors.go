@@ -4,15 +4,18 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
+	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -29,9 +32,10 @@ func toStatus(err error) error {
 		notFound    *settings.NotFoundError
 		limit       *settings.LimitError
 	)
+	if _, done := status.FromError(err); done {
+		return err // nil too
+	}
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &invalid):
 		return badRequest(violations(invalid))
 	case errors.As(err, &unavailable):
@@ -43,6 +47,10 @@ func toStatus(err error) error {
 	case errors.As(err, &limit):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT,
 			"limit", strconv.FormatUint(limit.Limit, 10))
+	case revisionStatus(err) != nil:
+		return revisionStatus(err)
+	case managerStatus(err) != nil:
+		return managerStatus(err)
 	case errors.Is(err, watch.ErrSlow):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_SLOW_READER)
 	case errors.Is(err, watch.ErrTooMany):
@@ -53,6 +61,59 @@ func toStatus(err error) error {
 		return status.Error(codes.NotFound, err.Error())
 	}
 	return status.Error(codes.Internal, err.Error())
+}
+
+// revisionStatus turns the errors of package desired into statuses; nil for
+// others.
+func revisionStatus(err error) error {
+	var (
+		pending    *desired.PendingError
+		notPending *desired.NotPendingError
+		unknown    *desired.UnknownRevisionError
+	)
+	switch {
+	case errors.As(err, &pending):
+		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_UNCONFIRMED,
+			"revision", strconv.FormatUint(uint64(pending.Revision), 10),
+			"confirm_deadline", pending.Deadline.UTC().Format(time.RFC3339))
+	case errors.As(err, &notPending):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	case errors.As(err, &unknown):
+		return status.Error(codes.NotFound, err.Error())
+	}
+	return nil
+}
+
+// managerStatus turns the errors of listeners and services into statuses; nil
+// for others.
+func managerStatus(err error) error {
+	var (
+		invalid  *manager.InvalidError
+		inUse    *manager.InUseError
+		unknown  *manager.UnknownError
+		address  *manager.AddressError
+		failed   *manager.FailedError
+		limit    *dataplane.LimitError
+		existing = errors.Is(err, dataplane.ErrExists)
+	)
+	switch {
+	case errors.As(err, &invalid):
+		return invalidField(invalid.Field, invalid.Text)
+	case errors.As(err, &limit):
+		return invalidField(limit.Limit, err.Error())
+	case errors.As(err, &inUse):
+		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_IN_USE,
+			"by", strings.Join(inUse.Listeners, ","))
+	case errors.As(err, &failed):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	case errors.As(err, &unknown):
+		return status.Error(codes.NotFound, err.Error())
+	case existing, errors.As(err, &address) && address.InUse:
+		return status.Error(codes.AlreadyExists, err.Error())
+	case errors.As(err, &address):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	return nil
 }
 
 // invalidField refuses a request for one of its fields.

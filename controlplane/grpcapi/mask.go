@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -9,26 +10,30 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// readMask says which fields of an answer a client wants; nil is all.
-type readMask map[protoreflect.FieldNumber]bool
+// mask says which fields of a message are meant; nil is all.
+type mask map[protoreflect.Name]bool
 
-// newReadMask reads a mask of m's fields. The error names the first path that
-// m doesn't have.
-func newReadMask(mask *fieldmaskpb.FieldMask, m proto.Message) (readMask, error) {
-	if len(mask.GetPaths()) == 0 {
+// newReadMask is the mask of an answer's fields.
+func newReadMask(m *fieldmaskpb.FieldMask, of proto.Message) (mask, error) {
+	return newMask("read_mask", m, of)
+}
+
+// newMask reads a mask of a message's fields. The error names the first path
+// that the message doesn't have.
+func newMask(name string, m *fieldmaskpb.FieldMask, of proto.Message) (mask, error) {
+	if len(m.GetPaths()) == 0 {
 		return nil, nil
 	}
-	fields := m.ProtoReflect().Descriptor().Fields()
-	out := make(readMask, len(mask.GetPaths()))
-	for _, path := range mask.GetPaths() {
+	fields := of.ProtoReflect().Descriptor().Fields()
+	out := make(mask, len(m.GetPaths()))
+	for _, path := range m.GetPaths() {
 		if path == "*" {
 			return nil, nil
 		}
-		field := fields.ByName(protoreflect.Name(path))
-		if field == nil {
-			return nil, invalidField("read_mask", fmt.Sprintf("there is no field %q; there are %s", path, fieldNames(fields)))
+		if fields.ByName(protoreflect.Name(path)) == nil {
+			return nil, invalidField(name, fmt.Sprintf("there is no field %q; there are %s", path, fieldNames(fields)))
 		}
-		out[field.Number()] = true
+		out[protoreflect.Name(path)] = true
 	}
 	return out, nil
 }
@@ -41,14 +46,22 @@ func fieldNames(fields protoreflect.FieldDescriptors) string {
 	return strings.Join(names, ", ")
 }
 
+// hasAny says whether one of some fields is meant.
+func (m mask) hasAny(names ...string) bool {
+	if m == nil {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return m[protoreflect.Name(name)] })
+}
+
 // prune takes the fields away that the client didn't ask for.
-func (r readMask) prune(m proto.Message) {
-	if r == nil {
+func (m mask) prune(msg proto.Message) {
+	if m == nil {
 		return
 	}
-	reflected := m.ProtoReflect()
+	reflected := msg.ProtoReflect()
 	reflected.Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		if !r[field.Number()] {
+		if !m[field.Name()] {
 			reflected.Clear(field)
 		}
 		return true

@@ -67,6 +67,7 @@ func TestListenersAndStatus(t *testing.T) {
 	}
 	want := &rdmadv1.ListListenersResponse{Listeners: []*rdmadv1.Listener{{
 		Name: "nfs", Provider: "softiwarp", Address: "127.0.0.1:20049", Service: "export", Since: timestamppb.New(planetest.Born),
+		Source: "config", Admission: &rdmadv1.Admission{}, State: rdmadv1.Listener_UP,
 	}}}
 	if !proto.Equal(listeners, want) {
 		t.Errorf("got  %v\nwant %v", listeners, want)
@@ -82,13 +83,14 @@ func TestListenersAndStatus(t *testing.T) {
 }
 
 var services = []string{
-	"grpc.health.v1.Health", "rdmad.v1.ConnectionService", "rdmad.v1.ListenerService",
-	"rdmad.v1.SettingsService", "rdmad.v1.StatusService",
+	"grpc.channelz.v1.Channelz", "grpc.health.v1.Health", "rdmad.v1.AuditService", "rdmad.v1.ConnectionService",
+	"rdmad.v1.DiagnosticsService", "rdmad.v1.ExtensionService", "rdmad.v1.ListenerService",
+	"rdmad.v1.SettingsService", "rdmad.v1.StatusService", "rdmad.v1.TelemetryService",
 }
 
 func TestHealthOfEachService(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
-	for _, name := range append([]string{""}, services[1:]...) {
+	for _, name := range append([]string{""}, services[2:]...) {
 		res, err := healthpb.NewHealthClient(b.client).Check(t.Context(), &healthpb.HealthCheckRequest{Service: name})
 		if err != nil || res.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 			t.Errorf("%q: %v, %v", name, res, err)
@@ -136,7 +138,7 @@ func (panicky) Listeners() []dataplane.ListenerInfo { panic("the roof is on fire
 func TestPanicIsOneFailedCall(t *testing.T) {
 	plane := smallPlane()
 	b := start(t, plane, panicky{plane}, 16)
-	_, err := rdmadv1.NewListenerServiceClient(b.client).ListListeners(t.Context(), &rdmadv1.ListListenersRequest{})
+	_, err := rdmadv1.NewStatusServiceClient(b.client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
 	if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "fire") {
 		t.Errorf("the caller sees %v", err)
 	}
@@ -148,7 +150,7 @@ func TestPanicIsOneFailedCall(t *testing.T) {
 	if _, err := rdmadv1.NewConnectionServiceClient(b.client).ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
-	if n := handled(t, b.registry, "ListListeners", "Internal"); n != 1 {
+	if n := handled(t, b.registry, "GetStatus", "Internal"); n != 1 {
 		t.Errorf("counted %v times", n)
 	}
 }

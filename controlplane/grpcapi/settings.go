@@ -5,7 +5,6 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/settings"
-	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -35,12 +34,7 @@ func (s *settingsService) GetSettings(_ context.Context, req *rdmadv1.GetSetting
 		Settings: toProto(&shown),
 	}
 	for _, k := range shown.Keys().Keys() {
-		res.Values = append(res.Values, &rdmadv1.SettingValue{
-			Key:      k.String(),
-			Value:    shown.Format(k),
-			Source:   view.Origins[k].Source,
-			Revision: view.Origins[k].Revision,
-		})
+		res.Values = append(res.Values, settingValue(k, shown.Format(k), view.Origins[k]))
 	}
 	return res, nil
 }
@@ -70,39 +64,65 @@ func noSetting(field, name string) error {
 }
 
 // SetSettings implements rdmadv1.SettingsServiceServer.
-func (s *settingsService) SetSettings(_ context.Context, req *rdmadv1.SetSettingsRequest) (*rdmadv1.SetSettingsResponse, error) {
+func (s *settingsService) SetSettings(ctx context.Context, req *rdmadv1.SetSettingsRequest) (*rdmadv1.SetSettingsResponse, error) {
 	change, err := toChange(req)
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	result, err := s.store.Set(change, desired.Options{DryRun: req.GetDryRun()})
+	result, err := s.store.Set(change, desired.Options{
+		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(), Actor: actor(ctx), Comment: req.GetComment(),
+	})
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	res := &rdmadv1.SetSettingsResponse{Revision: result.Revision}
-	for _, e := range result.Effects {
-		res.Effects = append(res.Effects, &rdmadv1.Effect{
-			ConnectionId: e.ConnID,
-			Outcome:      outcomes[e.Outcome],
-			Reason:       e.Reason,
-		})
+	noteChanges(ctx, &result, req.GetDryRun())
+	return &rdmadv1.SetSettingsResponse{
+		Revision: result.Revision, Effects: effects(result.Effects), ConfirmDeadline: timestamp(result.ConfirmDeadline),
+	}, nil
+}
+
+// ExplainSetting implements rdmadv1.SettingsServiceServer.
+func (s *settingsService) ExplainSetting(_ context.Context, req *rdmadv1.ExplainSettingRequest) (*rdmadv1.ExplainSettingResponse, error) {
+	scope, err := settings.ParseScope(req.GetScope())
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	k, ok := settings.ParseKey(req.GetKey())
+	if !ok {
+		return nil, toStatus(noSetting("key", req.GetKey()))
+	}
+	if k.Missing() != "" {
+		return nil, toStatus(&settings.UnavailableError{Key: k.String(), Reason: k.Missing()})
+	}
+	said, err := s.store.Explain(scope, k)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	about := k.About()
+	res := &rdmadv1.ExplainSettingResponse{
+		Revision: s.store.Revision(), Summary: about.Summary, Allowed: about.Allowed, TakesEffect: about.TakesEffect,
+	}
+	for _, one := range said {
+		v := settingValue(k, one.Value, one.Origin)
+		res.Candidates = append(res.Candidates, v)
+		if one.Wins {
+			res.Value = v
+		}
 	}
 	return res, nil
 }
 
-var outcomes = [...]rdmadv1.Effect_Outcome{
-	dataplane.Applied:          rdmadv1.Effect_APPLIED,
-	dataplane.PendingReconnect: rdmadv1.Effect_PENDING_RECONNECT,
-	dataplane.Unsupported:      rdmadv1.Effect_UNSUPPORTED,
+func settingValue(k settings.Key, value string, o settings.Origin) *rdmadv1.SettingValue {
+	return &rdmadv1.SettingValue{
+		Key: k.String(), Value: value, Source: o.Source, Revision: o.Revision, Location: o.Detail,
+	}
 }
 
 // toChange reads a request, whole: a change that a newer client wants and
 // this rdmad doesn't know is refused rather than half made.
 func toChange(req *rdmadv1.SetSettingsRequest) (settings.Change, error) {
-	if name := unknownField(req.ProtoReflect()); name != "" {
-		return settings.Change{}, &settings.InvalidError{Violations: []settings.Violation{{
-			Field: name, Text: "holds something that this rdmad doesn't know; is the client newer?",
-		}}}
+	if err := known(req); err != nil {
+		return settings.Change{}, err
 	}
 	scope, err := settings.ParseScope(req.GetScope())
 	if err != nil {

@@ -1,8 +1,6 @@
 package grpcapi
 
 import (
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,12 +13,8 @@ import (
 type connectionStream = grpc.ServerStreamingServer[rdmadv1.WatchConnectionsResponse]
 
 // WatchConnections implements rdmadv1.ConnectionServiceServer.
-//
-// Sending blocks while the client doesn't read, so it has a goroutine of its
-// own. When the watcher is dropped meanwhile, returning ends the stream, and
-// that the goroutine.
 func (s *connectionService) WatchConnections(req *rdmadv1.WatchConnectionsRequest, stream connectionStream) error {
-	mask, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
+	fields, err := newReadMask(req.GetReadMask(), &rdmadv1.Connection{})
 	if err != nil {
 		return err
 	}
@@ -31,31 +25,15 @@ func (s *connectionService) WatchConnections(req *rdmadv1.WatchConnectionsReques
 	defer w.Close()
 	// Listed after the watcher is there: nothing falls between.
 	all := s.plane.Connections()
-	v := &view{stream: stream, listener: req.GetListener(), mask: mask, known: make(map[string]bool, len(all))}
-	sent, panicked := make(chan error, 1), make(chan any, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				panicked <- fmt.Sprintf("%v\n%s", p, debug.Stack())
-			}
-		}()
-		sent <- v.send(all, w)
-	}()
-	select {
-	case err := <-sent:
-		return err
-	case <-w.Done():
-		return toStatus(w.Err())
-	case p := <-panicked:
-		panic(p) // where it is recovered from, as in any other call
-	}
+	v := &view{stream: stream, listener: req.GetListener(), mask: fields, known: make(map[string]bool, len(all))}
+	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error { return v.send(all, w) })
 }
 
 // view is what a client has been told.
 type view struct {
 	stream   connectionStream
 	listener string // whose connections it wants; "" for all
-	mask     readMask
+	mask     mask
 	known    map[string]bool // connections that it believes up
 }
 

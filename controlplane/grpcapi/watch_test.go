@@ -191,7 +191,7 @@ func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 	b := start(t, plane, s, 16)
 	answer := make(chan error, 1)
 	go func() {
-		_, err := rdmadv1.NewListenerServiceClient(b.client).ListListeners(context.Background(), &rdmadv1.ListListenersRequest{})
+		_, err := rdmadv1.NewStatusServiceClient(b.client).GetStatus(context.Background(), &rdmadv1.GetStatusRequest{})
 		answer <- err
 	}()
 	<-s.asked

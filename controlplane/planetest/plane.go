@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -25,6 +26,7 @@ type Plane struct {
 	subs      []*subscription
 	over      bool
 	applied   int
+	tracing   trace.Hub
 }
 
 // Born is when everything came up.
@@ -32,11 +34,57 @@ var Born = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
 // Listen adds a listener of the nfs service.
 func (p *Plane) Listen(name, address string) {
+	p.listen(name, address, "export", dataplane.Limits{}, dataplane.Access{})
+}
+
+func (p *Plane) listen(name, address, service string, limits dataplane.Limits, access dataplane.Access) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listeners = append(p.listeners, dataplane.ListenerInfo{
-		Name: name, Provider: "softiwarp", Service: "export", Address: netip.MustParseAddrPort(address), Since: Born,
+		Name: name, Provider: "softiwarp", Service: service, Address: netip.MustParseAddrPort(address), Since: Born,
+		State: dataplane.StateUp, Limits: limits, Access: access,
 	})
+	slices.SortFunc(p.listeners, func(a, b dataplane.ListenerInfo) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// unlisten removes a listener and says how many connections it had.
+func (p *Plane) unlisten(name string) (drained int) {
+	for _, c := range p.Connections() {
+		if c.Listener == name {
+			p.Disconnect(c.ID, "the listener was removed")
+			drained++
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listeners = slices.DeleteFunc(p.listeners, func(l dataplane.ListenerInfo) bool { return l.Name == name })
+	return drained
+}
+
+// update changes a listener that exists and says how many connections that
+// ended.
+func (p *Plane) update(name string, u dataplane.ListenerUpdate) (ended int) {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.listeners, func(l dataplane.ListenerInfo) bool { return l.Name == name })
+	l := &p.listeners[i]
+	if u.Limits != nil {
+		l.Limits = *u.Limits
+	}
+	if u.Allow != nil {
+		l.Access.Allow = *u.Allow
+	}
+	if u.Deny != nil {
+		l.Access.Deny = *u.Deny
+	}
+	access := l.Access
+	p.mu.Unlock()
+	for _, c := range p.Connections() {
+		if u.EndDenied && c.Listener == name && !access.Permits(c.ConnKey.Peer) {
+			p.Disconnect(c.ID, "the listener's allow and deny keep this address out now")
+			ended++
+		}
+	}
+	return ended
 }
 
 // Use makes resolve the source of settings without telling connections.
@@ -62,7 +110,8 @@ type Peer struct {
 // conn is a connection that is up.
 type conn struct {
 	dataplane.ConnInfo
-	peer Peer
+	peer  Peer
+	trace *trace.Conn
 }
 
 // Connect brings a connection up.
@@ -78,6 +127,7 @@ func (p *Plane) Connect(peer Peer) {
 		Sizes:    peer.Sizes,
 	}}
 	c.Local, c.RPCVersion, c.Since = netip.MustParseAddrPort("127.0.0.1:20049"), 1, Born
+	c.trace = p.tracing.Add(trace.Info{ID: c.ID, Listener: c.Listener, Local: c.Local, Peer: addr})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.Settings = p.settings(c.ConnKey)
@@ -112,6 +162,7 @@ func (p *Plane) Disconnect(id, reason string) {
 	defer p.mu.Unlock()
 	c := p.conns[id]
 	delete(p.conns, id)
+	c.trace.Close()
 	p.publish(dataplane.Event{Type: dataplane.ConnDown, Time: Born, Conn: c.ConnInfo, Reason: reason})
 }
 

@@ -1,0 +1,144 @@
+package grpcapi
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+)
+
+// extensionService implements rdmad.v1.ExtensionService: the settings
+// extensions.* under another view.
+type extensionService struct {
+	rdmadv1.UnimplementedExtensionServiceServer
+	plane Plane
+	store *desired.Store
+}
+
+const extensionPrefix = "extensions."
+
+// specifications says where each extension is defined.
+var specifications = map[string]string{
+	"v2":              "draft-cel-nfsv4-rpcrdma-version-two-01",
+	"characteristics": "draft-cel-nfsv4-rpcrdma-version-two-01",
+	"xmit":            "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
+	"continuation":    "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
+	"send_ddp":        "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
+	"msgp":            "RFC 5666, section 3.9",
+	"read_replies":    "RFC 5666, section 3.8",
+	"ccp":             "RFC 5666, section 6",
+	"backchannel":     "RFC 8167",
+}
+
+// ListExtensions implements rdmadv1.ExtensionServiceServer.
+func (s *extensionService) ListExtensions(_ context.Context, req *rdmadv1.ListExtensionsRequest) (*rdmadv1.ListExtensionsResponse, error) {
+	scope, err := settings.ParseScope(req.GetScope())
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	view, err := s.store.Get(scope)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	res := &rdmadv1.ListExtensionsResponse{Revision: view.Revision}
+	used := s.used(scope)
+	for _, k := range settings.Match("extensions").Keys() {
+		name := strings.TrimPrefix(k.String(), extensionPrefix)
+		res.Extensions = append(res.Extensions, &rdmadv1.Extension{
+			Name:          name,
+			Summary:       k.About().Summary,
+			Specification: specifications[name],
+			Available:     k.Missing() == "",
+			Reason:        k.Missing(),
+			Enabled:       view.Values.Flag(k),
+			Source:        view.Origins[k].Source,
+			Connections:   used[name],
+		})
+	}
+	slices.SortFunc(res.Extensions, func(a, b *rdmadv1.Extension) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return res, nil
+}
+
+// used counts the connections in a scope by the extensions in use on them.
+func (s *extensionService) used(scope settings.Scope) map[string]uint32 {
+	used := make(map[string]uint32)
+	all := s.plane.Connections()
+	for i := range all {
+		if !scope.Covers(settings.Target(all[i].ConnKey)) {
+			continue
+		}
+		for _, name := range extensions(&all[i]) {
+			used[name]++
+		}
+	}
+	return used
+}
+
+// EnableExtensions implements rdmadv1.ExtensionServiceServer.
+func (s *extensionService) EnableExtensions(ctx context.Context, req *rdmadv1.EnableExtensionsRequest) (*rdmadv1.EnableExtensionsResponse, error) {
+	result, err := s.turn(ctx, true, req.GetNames(), req.GetScope(), req.ExpectedRevision, desired.Options{
+		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &rdmadv1.EnableExtensionsResponse{
+		Revision: result.Revision, Effects: effects(result.Effects), ConfirmDeadline: timestamp(result.ConfirmDeadline),
+	}, nil
+}
+
+// DisableExtensions implements rdmadv1.ExtensionServiceServer.
+func (s *extensionService) DisableExtensions(ctx context.Context, req *rdmadv1.DisableExtensionsRequest) (*rdmadv1.DisableExtensionsResponse, error) {
+	result, err := s.turn(ctx, false, req.GetNames(), req.GetScope(), req.ExpectedRevision, desired.Options{
+		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &rdmadv1.DisableExtensionsResponse{
+		Revision: result.Revision, Effects: effects(result.Effects), ConfirmDeadline: timestamp(result.ConfirmDeadline),
+	}, nil
+}
+
+func (s *extensionService) turn(ctx context.Context, on bool, names []string, scope string, expected *uint32, o desired.Options) (desired.Result, error) {
+	at, err := settings.ParseScope(scope)
+	if err != nil {
+		return desired.Result{}, toStatus(err)
+	}
+	c := settings.Change{Scope: at, Expected: expected}
+	for _, name := range names {
+		k, ok := settings.ParseKey(extensionPrefix + name)
+		if !ok {
+			return desired.Result{}, invalidField("names", "there is no extension "+name)
+		}
+		c.Set.SetFlag(k, on)
+	}
+	o.Actor = actor(ctx)
+	result, err := s.store.Set(c, o)
+	if err != nil {
+		return desired.Result{}, toStatus(err)
+	}
+	noteChanges(ctx, &result, o.DryRun)
+	return result, nil
+}
+
+// extensions lists those in use on a connection, by name.
+func extensions(c *dataplane.ConnInfo) (out []string) {
+	if c.Settings == nil {
+		return nil
+	}
+	for _, e := range []struct {
+		name string
+		bit  conn.Extensions
+	}{{"ccp", conn.ExtCCP}, {"msgp", conn.ExtMSGP}, {"read_replies", conn.ExtReadReplies}} {
+		if c.Settings.Extensions.Has(e.bit) {
+			out = append(out, e.name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package grpcapi
+
+import (
+	"context"
+	"strconv"
+
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/history"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// ConfirmSettings implements rdmadv1.SettingsServiceServer.
+func (s *settingsService) ConfirmSettings(ctx context.Context, req *rdmadv1.ConfirmSettingsRequest) (*rdmadv1.ConfirmSettingsResponse, error) {
+	revision := req.GetRevision()
+	if p := s.store.Pending(); revision == 0 && p != nil {
+		revision = p.Revision
+	}
+	if err := s.store.Confirm(revision); err != nil {
+		return nil, toStatus(err)
+	}
+	audit.Note(ctx, "unconfirmed", "confirmed", revision)
+	return &rdmadv1.ConfirmSettingsResponse{Revision: revision}, nil
+}
+
+// defaultPage is the entries of a page when a request doesn't say.
+const defaultPage = 100
+
+// ListRevisions implements rdmadv1.SettingsServiceServer.
+func (s *settingsService) ListRevisions(_ context.Context, req *rdmadv1.ListRevisionsRequest) (*rdmadv1.ListRevisionsResponse, error) {
+	after, err := afterToken(req.GetPageToken(), "revisions")
+	if err != nil {
+		return nil, err
+	}
+	before, err := strconv.ParseUint(after, 10, 32)
+	if err != nil && after != "" {
+		return nil, invalidField("page_token", "is not one that this request got before; begin again without it")
+	}
+	size := int(req.GetPageSize())
+	if size == 0 {
+		size = defaultPage
+	}
+	entries := s.store.History(uint32(before), size+1) // one more says that there is more
+	res := &rdmadv1.ListRevisionsResponse{}
+	if len(entries) > size {
+		entries = entries[:size]
+		res.NextPageToken = pageToken(strconv.FormatUint(uint64(entries[size-1].Revision), 10), "revisions")
+	}
+	for _, e := range entries {
+		res.Revisions = append(res.Revisions, revision(e))
+	}
+	return res, nil
+}
+
+// RollbackSettings implements rdmadv1.SettingsServiceServer.
+func (s *settingsService) RollbackSettings(ctx context.Context, req *rdmadv1.RollbackSettingsRequest) (*rdmadv1.RollbackSettingsResponse, error) {
+	result, err := s.store.Rollback(req.GetRevision(), desired.Options{
+		DryRun: req.GetDryRun(), Expected: req.ExpectedRevision, Actor: actor(ctx), Comment: req.GetComment(),
+	})
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	noteChanges(ctx, &result, req.GetDryRun())
+	return &rdmadv1.RollbackSettingsResponse{
+		Revision: result.Revision, Effects: effects(result.Effects), Changes: changes(&result.Step),
+	}, nil
+}
+
+// WatchSettings implements rdmadv1.SettingsServiceServer.
+func (s *settingsService) WatchSettings(_ *rdmadv1.WatchSettingsRequest, stream grpc.ServerStreamingServer[rdmadv1.WatchSettingsResponse]) error {
+	w, err := s.store.Watch()
+	if err != nil {
+		return toStatus(err)
+	}
+	defer w.Close()
+	// The client knows from the header that nothing is missed from now on.
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
+	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error {
+		for {
+			select {
+			case e := <-w.Entries():
+				if err := stream.Send(&rdmadv1.WatchSettingsResponse{Revision: revision(e)}); err != nil {
+					return err
+				}
+			case <-w.Done():
+				return toStatus(w.Err())
+			case <-stream.Context().Done():
+				return stream.Context().Err()
+			}
+		}
+	})
+}
+
+// revision is the one place where a revision becomes protobuf.
+func revision(e *history.Entry) *rdmadv1.Revision {
+	r := &rdmadv1.Revision{
+		Revision: e.Revision,
+		Time:     timestamp(e.Time),
+		Actor:    e.Actor.Name,
+		Kind:     revisionKinds[e.Kind],
+		State:    revisionStates[e.Status],
+		Changes:  changes(&e.Step),
+		Comment:  e.Comment,
+		Restored: e.Target,
+	}
+	if e.Kind == history.Set {
+		r.Scope = e.Scope.String()
+	}
+	return r
+}
+
+var revisionKinds = [history.NumKinds]rdmadv1.Revision_Kind{
+	history.Set:          rdmadv1.Revision_SET,
+	history.Rollback:     rdmadv1.Revision_ROLLBACK,
+	history.AutoRollback: rdmadv1.Revision_EXPIRED,
+	history.Reload:       rdmadv1.Revision_RELOAD,
+	history.Load:         rdmadv1.Revision_IMPORT,
+}
+
+var revisionStates = [history.NumStatuses]rdmadv1.Revision_State{
+	history.Applied:    rdmadv1.Revision_KEPT,
+	history.Pending:    rdmadv1.Revision_UNCONFIRMED,
+	history.Confirmed:  rdmadv1.Revision_KEPT,
+	history.RolledBack: rdmadv1.Revision_UNDONE,
+}

@@ -1,0 +1,142 @@
+package grpcapi
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/controlplane/advise"
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/telemetry"
+	"github.com/rdmad/rdmad/dataplane"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// telemetryService implements rdmad.v1.TelemetryService.
+type telemetryService struct {
+	rdmadv1.UnimplementedTelemetryServiceServer
+	plane Plane
+	store *desired.Store
+	// stopping is closed when streams are to end.
+	stopping <-chan struct{}
+}
+
+const defaultInterval = time.Second
+
+// WatchTelemetry implements rdmadv1.TelemetryServiceServer. While the client
+// doesn't read, Send blocks and no sample is taken: the next one covers the
+// time that was missed.
+func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, stream grpc.ServerStreamingServer[rdmadv1.WatchTelemetryResponse]) error {
+	interval := defaultInterval
+	if req.GetInterval() != nil {
+		interval = req.GetInterval().AsDuration()
+	}
+	sampler := telemetry.New(s.plane, time.Now())
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			sample := sampler.Sample(time.Now())
+			if err := stream.Send(telemetrySample(&sample)); err != nil {
+				return err
+			}
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-s.stopping:
+			return toStatus(dataplane.ErrShutdown)
+		}
+	}
+}
+
+// telemetrySample is the one place where a sample becomes protobuf.
+func telemetrySample(s *telemetry.Sample) *rdmadv1.WatchTelemetryResponse {
+	res := &rdmadv1.WatchTelemetryResponse{Time: timestamp(s.At), Seconds: s.Seconds, Total: rates(&s.Total)}
+	for i := range s.Listeners {
+		l := &s.Listeners[i]
+		res.Listeners = append(res.Listeners, &rdmadv1.ListenerSample{
+			Name:             l.Name,
+			Rates:            rates(&l.Rates),
+			Connections:      uint32(l.Connections),
+			ServiceTimeUsP50: micros(l.P50),
+			ServiceTimeUsP99: micros(l.P99),
+			MemoryUsed:       float64(l.Memory.Taken),
+			MemoryLimit:      float64(l.Memory.Limit),
+		})
+	}
+	for i := range s.Connections {
+		c := &s.Connections[i]
+		res.Connections = append(res.Connections, &rdmadv1.ConnectionSample{
+			Id: c.ID, Rates: rates(&c.Rates), CallsInProgress: uint32(c.InProgress), CreditsGranted: c.Credits,
+		})
+	}
+	return res
+}
+
+func rates(r *telemetry.Rates) *rdmadv1.Rates {
+	return &rdmadv1.Rates{
+		Calls:               r.Calls,
+		Replies:             r.Replies,
+		BytesReceived:       r.BytesReceived,
+		BytesSent:           r.BytesSent,
+		Sends:               r.Sends,
+		RdmaReads:           r.RDMAReads,
+		RdmaWrites:          r.RDMAWrites,
+		SendsWithInvalidate: r.SendsWithInvalidate,
+		Errors:              r.Errors,
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// AdviseSettings implements rdmadv1.TelemetryServiceServer.
+func (s *telemetryService) AdviseSettings(_ context.Context, req *rdmadv1.AdviseSettingsRequest) (*rdmadv1.AdviseSettingsResponse, error) {
+	scope, err := settings.ParseScope(req.GetScope())
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	if _, err := s.store.Get(scope); err != nil {
+		return nil, toStatus(err)
+	}
+	var in []dataplane.ConnInfo
+	for _, c := range s.plane.Connections() {
+		if scope.Covers(settings.Target(c.ConnKey)) {
+			in = append(in, c)
+		}
+	}
+	res := &rdmadv1.AdviseSettingsResponse{Connections: uint32(len(in))}
+	for i := range in {
+		res.Calls += float64(in[i].Stats.Calls)
+	}
+	for _, a := range advise.For(in) {
+		res.Advice = append(res.Advice, adviceMessage(&a))
+	}
+	return res, nil
+}
+
+var adviceKeys = [...]settings.Key{
+	advise.InlineSendMax:     settings.InlineSendMax,
+	advise.InlineReceiveSize: settings.InlineReceiveSize,
+	advise.DDPMinChunk:       settings.DDPMinChunk,
+}
+
+func adviceMessage(a *advise.Advice) *rdmadv1.Advice {
+	var v settings.Values
+	k := adviceKeys[a.Key]
+	v.Set(k, a.Value)
+	outcome := dataplane.PendingReconnect
+	if a.AtOnce {
+		outcome = dataplane.Applied
+	}
+	return &rdmadv1.Advice{
+		Settings:            toProto(&v),
+		Assignments:         []string{k.String() + "=" + v.Format(k)},
+		RdmaOperationsSaved: float64(a.Operations),
+		RegistrationsSaved:  float64(a.Registrations),
+		MemoryAdded:         float64(a.Memory),
+		Reason:              a.Reason(),
+		Outcome:             outcomes[outcome],
+	}
+}
