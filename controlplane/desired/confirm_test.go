@@ -217,7 +217,7 @@ func TestRollbackOfAWindowIsRetried(t *testing.T) {
 		disk := &flakyDisk{}
 		store.UseDisk(disk)
 		try(t, store, "global", settings.InlineSendMax, 1024)
-		disk.fail = errNoRoom
+		disk.failWith(errNoRoom)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if got := value(t, store, "global"); got != "1024 global" || store.Pending() == nil {
@@ -226,7 +226,7 @@ func TestRollbackOfAWindowIsRetried(t *testing.T) {
 		if err := store.Confirm(1); err == nil {
 			t.Error("confirmed after its time")
 		}
-		disk.fail = nil
+		disk.failWith(nil)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if got := value(t, store, "global"); got != "4096 default" || store.Pending() != nil {

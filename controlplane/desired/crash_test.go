@@ -240,7 +240,10 @@ func (m *crashModel) crash() {
 	time.Sleep(time.Duration(rapid.IntRange(0, 70).Draw(m.t, "down")) * time.Second)
 	m.open(data)
 	m.disk.before = nil
-	m.settle()
+	if m.pending != 0 && !time.Now().Before(m.until) { // rolled back before the file is looked at
+		m.states = append(m.states, m.states[m.pending-1])
+		m.pending = 0
+	}
 	if m.pending == 0 && m.file.Values != m.seen {
 		m.seen = m.file.Values
 		m.happened(nil)

@@ -2,6 +2,7 @@ package desired_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
@@ -13,12 +14,15 @@ var errNoRoom = errors.New("no space left on device")
 
 // flakyDisk keeps nothing, and fails when told.
 type flakyDisk struct {
+	mu      sync.Mutex
 	fail    error
 	during  func() // called while a record is on its way
 	records []*desired.Record
 }
 
 func (d *flakyDisk) Commit(r *desired.Record) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.during != nil {
 		d.during()
 	}
@@ -27,6 +31,13 @@ func (d *flakyDisk) Commit(r *desired.Record) error {
 	}
 	d.records = append(d.records, r)
 	return nil
+}
+
+// failWith has it fail from now on, or work again with nil.
+func (d *flakyDisk) failWith(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fail = err
 }
 
 func (d *flakyDisk) Close() error { return nil }
@@ -59,7 +70,7 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		disk.fail = errNoRoom
+		disk.failWith(errNoRoom)
 		before, applied := store.Dump(), plane.Applied()
 		var e *desired.StorageError
 		if err := do(store); !errors.As(err, &e) || !errors.Is(err, errNoRoom) {
@@ -73,7 +84,7 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 			t.Errorf("%s: watchers were told of %+v", name, e)
 		default:
 		}
-		disk.fail = nil
+		disk.failWith(nil)
 		if err := do(store); err != nil || store.Revision() != 2 || len(disk.records) != 2 {
 			t.Errorf("%s: with room: %v, revision %d, %d records", name, err, store.Revision(), len(disk.records))
 		}
