@@ -85,6 +85,7 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 	rc, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler:  &c.handler,
 		Settings: c.atConnect,
+		Queued:   l.handler.queued,
 		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),
 		Tap:      c.traced(req),
 	})

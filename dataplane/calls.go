@@ -14,6 +14,9 @@ import (
 type measured struct {
 	next      oncrpc.Handler
 	failed    atomic.Uint64       // calls answered with an RPC error
+	waits     atomic.Uint64       // calls that queued counted
+	waited    atomic.Uint64       // ns that these waited
+	queue     histogram.Histogram // ns that calls waited before their service started
 	time      histogram.Histogram // ns in the service
 	callSize  histogram.Histogram // bytes of arguments
 	replySize histogram.Histogram // bytes of the RPC reply, header included
@@ -52,4 +55,12 @@ func (m *measured) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrp
 	}
 	m.replySize.Record(uint64(n))
 	return nil
+}
+
+// queued counts how long a call waited before its service started.
+func (m *measured) queued(d time.Duration) {
+	n := uint64(max(d, 0))
+	m.queue.Record(n)
+	m.waits.Add(1)
+	m.waited.Add(n)
 }

@@ -31,6 +31,7 @@ type conn struct {
 
 	trace    *trace.Conn
 	handler  handler
+	sharing  sharing
 	why      atomic.Pointer[string] // we ended it; nil while we have not
 	draining atomic.Bool
 	cut      atomic.Bool // the drain took too long

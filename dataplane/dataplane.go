@@ -31,6 +31,9 @@ type Config struct {
 	Resolver Resolver
 	// Limits of all listeners together. SetLimits changes them.
 	Limits Limits
+	// Memory is the budget of registered memory of all listeners together, in
+	// bytes; 0 is DefaultMemory. SetMemory changes it.
+	Memory int64
 	// HandshakeTimeout is how long a peer has to come up.
 	HandshakeTimeout time.Duration
 }
@@ -59,6 +62,7 @@ type Dataplane struct {
 	revision  uint64 // counts resolvers, to see that one was swapped
 	subs      map[*Subscription]struct{}
 
+	division   division
 	tracing    trace.Hub
 	handshakes turnstile      // of all listeners
 	running    sync.WaitGroup // connections, being made or up
@@ -77,7 +81,7 @@ func New(cfg Config) *Dataplane {
 		cfg.Resolver = defaultResolver
 	}
 	limits := cfg.Limits.withDefaults(DefaultMaxConnections, DefaultMaxHandshakes)
-	return &Dataplane{
+	d := &Dataplane{
 		cfg:        cfg,
 		log:        cfg.Logger,
 		listeners:  make(map[string]*listener),
@@ -88,6 +92,8 @@ func New(cfg Config) *Dataplane {
 		resolve:    cfg.Resolver,
 		subs:       make(map[*Subscription]struct{}),
 	}
+	d.division.init(cfg.Memory)
+	return d
 }
 
 func defaultResolver(ConnKey) *rpcrdma.Settings {
@@ -105,6 +111,7 @@ func (d *Dataplane) Start() {
 		return
 	}
 	d.started = true
+	d.division.start(d)
 	for _, l := range d.listeners {
 		d.runLocked(l)
 	}
@@ -127,6 +134,7 @@ func (d *Dataplane) Shutdown(ctx context.Context) error {
 	}
 	_, cut := d.drainAll(ctx, reasonShutdown, func(*conn) bool { return true })
 	d.running.Wait()
+	d.division.end()
 	d.endSubscriptions()
 	if cut > 0 {
 		return &CutError{Count: cut, Err: context.Cause(ctx)}

@@ -25,7 +25,8 @@ type ListenerConfig struct {
 	Service string
 	Handler oncrpc.Handler
 	// MemoryLimit bounds the registered memory pooled for the listener's
-	// connections, in bytes; 0 is rpcrdma's default.
+	// connections, in bytes, within what the data plane's budget leaves it; 0
+	// is no bound of its own.
 	MemoryLimit int64
 	Limits      Limits
 	Access      Access
@@ -48,6 +49,8 @@ type listener struct {
 	access   atomic.Pointer[Access] // changed under Dataplane.mu
 	accepted atomic.Uint64
 	refused  *refusalLog
+	sharing  listenerSharing
+	listenerGauges
 
 	// Under Dataplane.mu:
 	draining bool // being removed
@@ -73,6 +76,7 @@ func (d *Dataplane) AddListener(ctx context.Context, cfg ListenerConfig) (Listen
 		return ListenerInfo{}, fmt.Errorf("listener %s: %w", cfg.Name, err)
 	}
 	d.listeners[cfg.Name] = l
+	d.division.wake()
 	if d.started {
 		d.runLocked(l)
 	}
@@ -96,7 +100,7 @@ func (d *Dataplane) newListener(ctx context.Context, cfg ListenerConfig) (*liste
 	}
 	rl, err := rpcrdma.Listen(ctx, cfg.Provider, cfg.Address, rpcrdma.ListenConfig{
 		Logger:      d.log.With("listener", cfg.Name),
-		MemoryLimit: cfg.MemoryLimit,
+		MemoryLimit: rpcrdma.MinMemoryLimit, // the division gives it more
 	})
 	if err != nil {
 		return nil, err
@@ -109,6 +113,7 @@ func (d *Dataplane) newListener(ctx context.Context, cfg ListenerConfig) (*liste
 		handler: &measured{next: cfg.Handler},
 		refused: newRefusalLog(),
 		made:    newTally(),
+		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},
 	}
 	l.access.Store(access)
 	l.setLimitsLocked(cfg.Limits) // nobody else knows it yet

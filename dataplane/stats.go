@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"reflect"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/histogram"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -14,6 +15,13 @@ type ListenerStats struct {
 	Totals rpcrdma.Stats
 	// Failed counts calls that the service answered with an RPC error.
 	Failed uint64
+	// QueueTime is how long calls waited before their service started, in ns.
+	QueueTime histogram.Snapshot
+	// Credits is the number of calls that all peers together may have in
+	// flight, QueueDelay the smoothed QueueTime that grants follow; both as of
+	// the last look, at most adaptive.Period ago.
+	Credits    int
+	QueueDelay time.Duration
 	// ServiceTime is in ns, CallSize in bytes of arguments, ReplySize in
 	// bytes of the RPC reply.
 	ServiceTime, CallSize, ReplySize histogram.Snapshot
@@ -48,6 +56,8 @@ func (d *Dataplane) Stats() []*ListenerStats {
 // measure adds what is known of the calls.
 func (l *listener) measure(s *ListenerStats) {
 	s.Failed = l.handler.failed.Load()
+	s.Credits, s.QueueDelay = int(l.credits.Load()), time.Duration(l.delay.Load())
+	l.handler.queue.Snapshot(&s.QueueTime)
 	l.handler.time.Snapshot(&s.ServiceTime)
 	l.handler.callSize.Snapshot(&s.CallSize)
 	l.handler.replySize.Snapshot(&s.ReplySize)

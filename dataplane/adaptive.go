@@ -1,0 +1,199 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/adaptive"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+)
+
+// Registered memory of all listeners together, in bytes.
+const (
+	DefaultMemory = 1 << 30 // when Config leaves it 0
+	MinMemory     = 16 << 20
+	MaxMemory     = 1 << 40
+)
+
+// MemoryError is a budget out of range.
+type MemoryError struct{ Value int64 }
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("memory: %d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
+}
+
+// Memory is the budget of registered memory of all listeners together, in
+// bytes.
+func (d *Dataplane) Memory() int64 { return d.division.budget.Load() }
+
+// SetMemory changes the budget; 0 is the default. What is in use stays: grants
+// become smaller, and listeners give back what they no longer need. The error
+// is a *MemoryError.
+func (d *Dataplane) SetMemory(n int64) error {
+	if n == 0 {
+		n = DefaultMemory
+	}
+	if n < MinMemory || n > MaxMemory {
+		return &MemoryError{n}
+	}
+	d.division.budget.Store(n)
+	d.division.wake()
+	return nil
+}
+
+// division divides credits and registered memory between connections and
+// listeners, in a goroutine of its own while the data plane runs. It reads
+// counters and sets atomics; no call waits for it.
+type division struct {
+	budget atomic.Int64
+	soon   chan struct{} // holds a token when there is a reason not to wait
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+
+	// The goroutine's own:
+	controller adaptive.Controller
+	steps      uint
+	conns      []*conn
+	listeners  []*listener
+	claims     []*adaptive.Conn
+	groups     []*adaptive.Group
+	pools      []adaptive.Pool
+}
+
+// init makes it ready. A budget out of range becomes the nearest in it.
+func (v *division) init(budget int64) {
+	if budget == 0 {
+		budget = DefaultMemory
+	}
+	v.budget.Store(min(max(budget, MinMemory), MaxMemory))
+	v.soon = make(chan struct{}, 1)
+	v.stop = func() {}
+}
+
+// start runs it until end.
+func (v *division) start(d *Dataplane) {
+	ctx, stop := context.WithCancel(context.Background())
+	v.stop = stop
+	v.done.Go(func() { v.run(ctx, d) })
+}
+
+func (v *division) end() {
+	v.stop()
+	v.done.Wait()
+}
+
+// wake makes the next step come at once.
+func (v *division) wake() {
+	select {
+	case v.soon <- struct{}{}:
+	default:
+	}
+}
+
+func (v *division) run(ctx context.Context, d *Dataplane) {
+	t := time.NewTicker(adaptive.Period)
+	defer t.Stop()
+	for {
+		v.look(d)
+		v.grants()
+		v.memory()
+		v.forget()
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		case <-v.soon:
+			v.steps = 0
+		}
+	}
+}
+
+// look lists what there is now.
+func (v *division) look(d *Dataplane) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.listeners {
+		v.listeners = append(v.listeners, l)
+	}
+	for _, c := range d.conns {
+		v.conns = append(v.conns, c)
+	}
+}
+
+// forget drops the lists' content, which may end before the next step.
+func (v *division) forget() {
+	clear(v.conns)
+	clear(v.listeners)
+	clear(v.claims)
+	clear(v.groups)
+	v.conns, v.listeners, v.claims, v.groups = v.conns[:0], v.listeners[:0], v.claims[:0], v.groups[:0]
+}
+
+// sharing is what the division knows of a connection. It is its goroutine's.
+type sharing struct {
+	conn     adaptive.Conn
+	answered uint64 // at the last step
+	load     rpcrdma.Load
+}
+
+// grants sets what connections with the adaptive policy are to grant. Those
+// with the fixed one take what they take; the budget is what they leave.
+func (v *division) grants() {
+	budget := float64(v.budget.Load()-int64(len(v.listeners))*rpcrdma.MinMemoryLimit) * rpcrdma.SmallShare
+	for _, l := range v.listeners {
+		l.observe()
+		v.groups = append(v.groups, &l.sharing.group)
+	}
+	free := int64(budget)
+	for _, c := range v.conns {
+		free -= c.measure()
+		if c.sharing.conn.Group != nil {
+			v.claims = append(v.claims, &c.sharing.conn)
+		}
+	}
+	v.controller.Step(v.claims, v.groups, free)
+	for _, c := range v.conns {
+		l, s := &c.l.sharing, &c.sharing
+		c.rc.Aim(s.conn.Target)
+		l.need += int64(max(s.load.Limit, s.conn.Target))*creditBytes(&s.load) + spareBytes(&s.load)
+		l.limits += s.load.Limit
+	}
+	for _, l := range v.listeners {
+		l.credits.Store(int64(l.sharing.limits))
+		l.delay.Store(int64(l.sharing.group.Delay))
+	}
+}
+
+// measure takes the connection's load. It returns what the connection takes
+// beyond what is divided: all that it has when its policy is fixed, else the
+// receives that it has besides those of its credits.
+func (c *conn) measure() (taken int64) {
+	s, set := &c.sharing, c.settings.Load()
+	s.load = c.rc.Load()
+	answered := s.load.Answered - s.answered
+	s.answered = s.load.Answered
+	if set.CreditsPolicy != rpcrdma.CreditsAdaptive {
+		s.conn = adaptive.Conn{}
+		return int64(s.load.Limit)*creditBytes(&s.load) + spareBytes(&s.load)
+	}
+	s.conn.Group = &c.l.sharing.group
+	s.conn.Weight, s.conn.Min, s.conn.Max = int(set.CreditsWeight), int(set.CreditsMin), int(set.CreditsMax)
+	s.conn.Cost = creditBytes(&s.load)
+	s.conn.Limit, s.conn.Peak, s.conn.Answered = s.load.Limit, s.load.Peak, int(answered)
+	return spareBytes(&s.load)
+}
+
+// creditBytes is the memory that goes with a credit: a receive, and what a
+// reply is made in. Large receives may be out of proportion; their share
+// counts then.
+func creditBytes(l *rpcrdma.Load) int64 {
+	share := float64(l.ReceiveBytes) * (rpcrdma.SmallShare / rpcrdma.ReceiveShare)
+	return max(int64(share)+1, l.ReceiveBytes+l.ReplyBytes)
+}
+
+// spareBytes is the memory of the receives beyond those for credits.
+func spareBytes(l *rpcrdma.Load) int64 { return credit.Slack * l.ReceiveBytes }
