@@ -1,0 +1,310 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+// running is a daemon in this process.
+type running struct {
+	*daemon
+	t   *testing.T
+	dir string
+}
+
+// startHere runs a daemon in this process, with one echo listener named steady
+// in its file, and its state in dir.
+func startHere(t *testing.T, dir, more string) *running {
+	t.Helper()
+	r := &running{t: t, dir: dir}
+	d, err := bind(t.Context(), r.parse(more), slog.New(slog.DiscardHandler))
+	if err != nil {
+		d.close()
+		t.Fatal(err)
+	}
+	d.start()
+	r.daemon = d
+	return r
+}
+
+// parse gives the configuration with more lines in it.
+func (r *running) parse(more string) *config.Config {
+	r.t.Helper()
+	c, err := config.Parse("rdmad.yaml", []byte(`
+control: {listen: "127.0.0.1:0"}
+metrics: {listen: ""}
+state: {path: `+filepath.Join(r.dir, "state")+`}
+services:
+  - {name: test, echo: {}}
+listeners:
+  - {name: steady, provider: softiwarp, address: "127.0.0.1:0", service: test}
+`+more), config.Options{Providers: []string{"softiwarp"}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// end stops it in good order.
+func (r *running) end() { r.stop(time.Minute) }
+
+func (r *running) listener(name string) manager.ListenerInfo {
+	r.t.Helper()
+	for _, l := range r.manager.Listeners() {
+		if l.Name == name {
+			return l
+		}
+	}
+	r.t.Fatalf("no listener %s", name)
+	panic("unreachable")
+}
+
+// addDisk adds an NFS service, over TCP as well, and a listener for it.
+func (r *running) addDisk() {
+	r.t.Helper()
+	_, err := r.manager.AddService(r.t.Context(), manager.ServiceSpec{
+		Name: "disk", NFS: &manager.NFSSpec{Path: filepath.Join(r.dir, "disk"), TCPListen: "127.0.0.1:0"},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_, err = r.manager.AddListener(r.t.Context(), manager.ListenerSpec{
+		Name: "disk", Provider: "softiwarp", Address: "127.0.0.1:0", Service: "disk",
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// useDisk makes a file over RDMA, and connects over TCP.
+func (r *running) useDisk(p *softiwarp.Provider, name string) (*rpcrdma.Client, net.Conn) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	rpc := r.dial(p, "disk")
+	c := nfsclient.New(rpc, 0, 0)
+	root, err := c.Mount(ctx, "/export")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := c.Create(ctx, root, name); err != nil {
+		r.t.Fatal(err)
+	}
+	nc, err := net.Dial("tcp", r.manager.Services()[0].TCP.String()) // disk is the first by name
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return rpc, nc
+}
+
+func (r *running) dial(p *softiwarp.Provider, name string) *rpcrdma.Client {
+	r.t.Helper()
+	c, err := rpcrdma.Dial(r.t.Context(), p, r.listener(name).Address.String(), rpcrdma.DialConfig{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// removeDisk takes away what addDisk added.
+func (r *running) removeDisk() {
+	r.t.Helper()
+	if _, err := r.manager.RemoveListener("disk", time.Minute); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.manager.RemoveService("disk", 0); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func newProvider(t *testing.T) *softiwarp.Provider {
+	t.Helper()
+	p, err := softiwarp.New(softiwarp.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("provider: %v", err)
+		}
+	})
+	return p
+}
+
+// descriptors lists what this process has open under a directory, and how
+// many descriptors it has in all.
+func descriptors(t *testing.T, dir string) (under []string, all int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir+"/disk") {
+			under = append(under, to)
+		}
+	}
+	return under, len(entries)
+}
+
+// TestExportsComeAndGo adds and removes an NFS service with its listeners
+// while another listener's client makes calls: none is lost, and no descriptor
+// is left.
+func TestExportsComeAndGo(t *testing.T) {
+	const rounds = 5
+	p := newProvider(t)
+	r := startHere(t, t.TempDir(), "")
+	defer r.end()
+	steady := r.dial(p, "steady")
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				ended <- nil
+				return
+			default:
+			}
+			if err := steady.Call(t.Context(), echoCall([]byte("hello"))); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	_, before := descriptors(t, r.dir)
+	for i := range rounds {
+		r.addDisk()
+		c, nc := r.useDisk(p, "file"+string(rune('a'+i)))
+		if under, _ := descriptors(t, r.dir); len(under) == 0 {
+			t.Error("an export that has nothing open?")
+		}
+		var used *manager.InUseError
+		if err := r.manager.RemoveService("disk", 0); !errors.As(err, &used) {
+			t.Errorf("removed in use: %v", err)
+		}
+		r.removeDisk()
+		<-c.Done()
+		c.Close()
+		nc.Close()
+		if under, _ := descriptors(t, r.dir); len(under) != 0 {
+			t.Errorf("still open: %v", under)
+		}
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Errorf("a call on the other listener: %v", err)
+	}
+	if l := r.listener("steady"); l.Connections != 1 || l.Accepted != 1 {
+		t.Errorf("the other listener: %+v", l.ListenerInfo)
+	}
+	// Sockets linger until their peers have closed.
+	after := before + 1
+	for deadline := time.Now().Add(startTimeout); after > before && time.Now().Before(deadline); {
+		_, after = descriptors(t, r.dir)
+	}
+	if after > before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+	if files, err := os.ReadDir(filepath.Join(r.dir, "disk")); err != nil || len(files) != rounds {
+		t.Errorf("%d files, %v", len(files), err)
+	}
+}
+
+// TestAdditionsComeBack: with their port, their limits, and the handles that
+// clients know.
+func TestAdditionsComeBack(t *testing.T) {
+	dir := t.TempDir()
+	p := newProvider(t)
+	r := startHere(t, dir, "")
+	r.addDisk()
+	before := r.listener("disk")
+	deny := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	if _, _, err := r.manager.UpdateListener("disk", dataplane.ListenerUpdate{Deny: &deny, Limits: &dataplane.Limits{Connections: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	rpc := r.dial(p, "disk")
+	root, err := nfsclient.New(rpc, 0, 0).Mount(t.Context(), "/export")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.end()
+	r = startHere(t, dir, "")
+	defer r.end()
+	after := r.listener("disk")
+	if after.Address != before.Address || after.Limits.Connections != 3 || len(after.Access.Deny) != 1 || after.Origin != manager.FromOperator {
+		t.Errorf("came back as %+v", after)
+	}
+	if _, err := nfsclient.New(r.dial(p, "disk"), 0, 0).Create(t.Context(), root, "late"); err != nil {
+		t.Errorf("a handle from before: %v", err)
+	}
+}
+
+// TestBadAdditionsKeepRdmadFromStarting, in one line, and stay as they are.
+func TestBadAdditionsKeepRdmadFromStarting(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "state", "listeners.json")
+	if err := os.Mkdir(filepath.Join(dir, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(`{"format": 7}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &running{t: t, dir: dir}
+	d, err := bind(t.Context(), r.parse(""), slog.New(slog.DiscardHandler))
+	d.close()
+	want := "services and listeners added before: " + file + ": has format 7, and this rdmad knows format 1; " +
+		"restore it, or move it away to start without what was added"
+	if err == nil || err.Error() != want {
+		t.Errorf("said %v, want %s", err, want)
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != `{"format": 7}` {
+		t.Errorf("left %q, %v", b, err)
+	}
+}
+
+// TestFileChangesListeners takes a new version of the file.
+func TestFileChangesListeners(t *testing.T) {
+	p := newProvider(t)
+	r := startHere(t, t.TempDir(), "")
+	defer r.end()
+	steady := r.dial(p, "steady")
+	if err := steady.Call(t.Context(), echoCall(nil)); err != nil {
+		t.Fatal(err)
+	}
+	err := r.reconfigure(t.Context(), r.parse(`  - {name: second, provider: softiwarp, address: "127.0.0.1:0", service: test, deny: ["127.0.0.0/8"]}
+limits: {connections: 7}
+`), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := r.manager.Limits(); l.Connections != 7 {
+		t.Errorf("limits %+v", l)
+	}
+	if c, err := rpcrdma.Dial(t.Context(), p, r.listener("second").Address.String(), rpcrdma.DialConfig{}); err == nil {
+		c.Close()
+		t.Error("who is denied came in")
+	}
+	if err := r.reconfigure(t.Context(), r.parse(""), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.manager.Listeners()); n != 1 || r.manager.Limits().Connections != dataplane.DefaultMaxConnections {
+		t.Errorf("%d listeners, limits %+v", n, r.manager.Limits())
+	}
+	if err := steady.Call(t.Context(), echoCall(nil)); err != nil {
+		t.Errorf("the one that did not change: %v", err)
+	}
+}
