@@ -186,6 +186,10 @@ func (c *Controlplane) Addr() string { return address(c.listener.Addr()) }
 
 // Serve answers until Shutdown, which makes it return nil.
 func (c *Controlplane) Serve() error {
+	if c.audit != nil {
+		sequence, hash := c.audit.Newest()
+		c.log.Info("recording changes in the audit log", "sequence", sequence, "hash", hash)
+	}
 	c.running.Go(func() { c.hub.Run(c.ctx) })
 	return c.server.Serve(c.listener)
 }

@@ -97,11 +97,18 @@ func openWith(cfg Config, open func(string) (file, error)) (*Log, error) {
 		}
 		return nil, fmt.Errorf("audit log %s: %w", l.path(), err)
 	}
-	cfg.Logger.Info("audit log opened", "file", l.path(), "sequence", l.at.sequence, "hash", l.at.hash)
 	return l, nil
 }
 
 func (l *Log) path() string { return filepath.Join(l.cfg.Dir, currentName) }
+
+// Newest is the last entry's sequence and hash; 0 and "" in an empty log.
+// Noted elsewhere, they show later whether the end of the log was cut off.
+func (l *Log) Newest() (sequence uint64, hash string) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	return l.at.sequence, l.at.hash
+}
 
 // Append writes entries and returns when they are on the disk. Their time and
 // place in the log are set here.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 )
@@ -41,6 +40,7 @@ type app struct {
 	addr    string
 	format  string
 	timeout time.Duration
+	tls     tlsFlags
 }
 
 // Main runs the process's command line and returns its exit code.
@@ -84,23 +84,26 @@ func (a *app) check() error {
 		return usagef("--timeout must be longer than 0")
 	}
 	if strings.HasPrefix(a.addr, "unix:///") {
-		return nil
+		return a.tls.none()
 	}
 	if _, _, err := net.SplitHostPort(a.addr); err != nil {
 		return usagef("--addr %q is neither host:port nor unix:///path", a.addr)
 	}
-	return nil
+	return a.tls.check()
 }
 
-// dial prepares a connection to the daemon; the first call makes it. The
-// control plane has no TLS: it listens on the loopback or a Unix socket.
+// dial prepares a connection to the daemon; the first call makes it.
 func (a *app) dial() (*grpc.ClientConn, error) {
 	target := a.addr
 	if !strings.HasPrefix(target, "unix:") {
 		target = "passthrough:///" + target
 	}
+	creds, err := a.tls.credentials()
+	if err != nil {
+		return nil, err
+	}
 	return grpc.NewClient(target,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(creds),
 		grpc.WithNoProxy(),
 		grpc.WithUserAgent("rdmactl/"+a.version),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))

@@ -54,6 +54,9 @@ func (a *app) explain(err error) string {
 // apart.
 func (a *app) unreachable(text string) string {
 	switch {
+	case strings.Contains(text, "tls: "), strings.Contains(text, "authentication handshake failed"):
+		return fmt.Sprintf("no TLS with rdmad at %s: check --tls-cert, --tls-key, --tls-ca and --server-name (%s)",
+			a.addr, strings.Trim(strings.TrimPrefix(text, "connection error: desc = "), `"`))
 	case strings.HasPrefix(text, "connection error:"), strings.HasPrefix(text, "name resolver error:"):
 		cause := text[strings.LastIndex(text, ": ")+2:]
 		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR (%s)",

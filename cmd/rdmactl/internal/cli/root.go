@@ -37,6 +37,7 @@ func newRoot(a *app) *cobra.Command {
 	flags.StringVar(&a.addr, "addr", addrFromEnv(), "control plane: host:port or unix:///path")
 	flags.StringVarP(&a.format, "output", "o", output.FormatTable, "table, json or yaml")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
+	a.tls.flags(root)
 	must(root.RegisterFlagCompletionFunc("output", fixedValues(output.Formats...)))
 	must(root.RegisterFlagCompletionFunc("addr", cobra.NoFileCompletions))
 	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
