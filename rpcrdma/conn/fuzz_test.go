@@ -99,6 +99,8 @@ type responderModel struct {
 	fetching  []*Call
 	delivered []*Call
 	sending   []*Call
+	exposing  []*Call
+	fencing   []*Exposure
 	dead      bool
 }
 
@@ -132,12 +134,17 @@ func (m *responderModel) run(acts []Action) {
 		case Send:
 			m.checkAnswer(a.Call)
 			m.sending = append(m.sending, a.Call)
+		case Expose:
+			m.checkExposure(a.Call.Exposure)
+			m.exposing = append(m.exposing, a.Call)
+		case Unexpose:
+			m.fencing = append(m.fencing, a.Exposure)
 		case Report:
 			if a.Err == nil {
 				m.t.Fatal("refuses without a reason")
 			}
 		case Disconnect:
-			if len(m.fetching)+len(m.delivered) > 0 {
+			if len(m.fetching)+len(m.delivered)+len(m.exposing) > 0 || m.r.exposures.live > 0 {
 				m.t.Fatal("disconnects with calls in progress")
 			}
 			m.dead = true
@@ -149,7 +156,7 @@ func (m *responderModel) run(acts []Action) {
 		}
 	}
 	n := len(m.posted)
-	if n+m.r.Busy() < m.r.grants.Limit()+credit.Slack && !m.dead {
+	if n+m.r.Busy() < m.r.grants.Limit()+credit.Slack+m.r.grants.Dones() && !m.dead {
 		m.t.Fatalf("%d receives and %d calls for a limit of %d", n, m.r.Busy(), m.r.grants.Limit())
 	}
 }
@@ -232,6 +239,9 @@ func FuzzResponder(f *testing.F) {
 	// extensions.msgp on; a padded call, answered with an item of 1001 bytes.
 	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x01" +
 		"\x00\x01\x01\x20\x04\x09\x02\x58\x00\x00\x01\x03\x04abcd\x00" + "\x03\x00\x00\x68\x01\x03\xe9" + "\x04\x00"))
+	// extensions.read_replies on; a reply that is exposed, its DONE.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x02" + "\x00\x01\x01\x20\x00\x00\x00\x01\x03\x04abcd\x00" +
+		"\x03\x00\x13\x88\x00" + "\x07\x09\x00\x00" + "\x04\x00" + "\x07\x09\x04\x01" + "\x07\x09\x02\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &script{data}
 		settings := DefaultSettings()
@@ -276,6 +286,8 @@ func FuzzResponder(f *testing.F) {
 					m.run(m.r.Drain(nil))
 				case 1:
 					m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))
+				default:
+					m.readReply(s)
 				}
 			}
 		}
@@ -322,6 +334,9 @@ func FuzzRequester(f *testing.F) {
 	// extensions.msgp on; a call with an item of 1001 bytes, a padded answer.
 	f.Add([]byte("\xff\xff\xff" + "\x06\x08\x0b\xff\xff\xff\x01" +
 		"\x00\x00\x68\x00\x00\x01\x01\x03\xe9\x00" + "\x02\x01\x01\x08\x00\x09\x02\x00\x01"))
+	// extensions.read_replies on; a call whose reply is to be read.
+	f.Add([]byte("\xff\xff\xff" + "\x06\x08\x0b\xff\xff\xff\x02" + "\x00\x00\x00\x00\x00\x01\x00\x00" +
+		"\x02\x01\x00\x01\x01\x20\x02\x01\x00\x01\x01\x13\x88\x07\x00\x00\x01\x00\x00" + "\x07\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &script{data}
 		settings := DefaultSettings()
@@ -329,6 +344,7 @@ func FuzzRequester(f *testing.F) {
 		m.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 1024 + uint32(s.byte())*16, MaxReceives: 64, Settings: &settings})
 		m.run(m.r.Start(nil))
 		m.r.Connected(1024+uint32(s.byte())*16, 1024+uint32(s.byte())*16)
+		m.r.MayRead()
 		for s.more() && !m.dead {
 			switch s.byte() % 8 {
 			case 0, 1:
@@ -351,6 +367,9 @@ func FuzzRequester(f *testing.F) {
 				m.run(m.r.SetSettings(&settings, nil))
 			case 7:
 				m.run(m.r.Posted(0, 0, nil))
+				if rd, ok := pick(s, &m.readings); ok {
+					m.run(m.r.ReplyFetched(rd, nil))
+				}
 				if len(m.open) == 0 && s.byte() == 1 {
 					m.r.Configured(uint32(s.uint16()), 1<<(s.byte()%20), uint32(s.byte()%3), 1024+uint32(s.byte())*16)
 				}
@@ -364,14 +383,15 @@ func FuzzRequester(f *testing.F) {
 }
 
 type requesterModel struct {
-	t      *testing.T
-	s      *script
-	r      *Requester
-	open   []*Outgoing // begun, not complete
-	fences []*Outgoing
-	key    uint32
-	posted int
-	dead   bool
+	t        *testing.T
+	s        *script
+	r        *Requester
+	open     []*Outgoing // begun, not complete
+	fences   []*Outgoing
+	readings []*Reading
+	key      uint32
+	posted   int
+	dead     bool
 }
 
 func (m *requesterModel) call() {
@@ -471,6 +491,11 @@ func (m *requesterModel) run(acts []Action) {
 			m.run(m.r.Posted(a.N, a.N, nil))
 		case Ready:
 			m.launch(a.Out)
+		case FetchReply:
+			m.checkReading(a.Reading)
+			m.readings = append(m.readings, a.Reading)
+		case SendDone:
+			m.r.Done(a.XID)
 		case Fence:
 			m.fences = append(m.fences, a.Out)
 		case Complete:
