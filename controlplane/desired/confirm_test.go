@@ -223,8 +223,9 @@ func TestRollbackOfAWindowIsRetried(t *testing.T) {
 		if got := value(t, store, "global"); got != "1024 global" || store.Pending() == nil {
 			t.Errorf("without room: %s", got)
 		}
-		if err := store.Confirm(1); err == nil {
-			t.Error("confirmed after its time")
+		var late *desired.NotPendingError
+		if err := store.Confirm(1); !errors.As(err, &late) {
+			t.Errorf("confirmed after its time: %v", err)
 		}
 		disk.failWith(nil)
 		time.Sleep(10 * time.Second)

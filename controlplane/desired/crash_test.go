@@ -1,12 +1,12 @@
 package desired_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,18 +25,36 @@ import (
 // leaves that is killed there.
 type copyingDisk struct {
 	desired.Disk
-	path          string
+	path string
+
+	mu            sync.Mutex // a rollback may come from the clock
 	before, after []byte
 	err           error
 }
 
 func (d *copyingDisk) Commit(r *desired.Record) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var err1, err2 error
 	d.before, err1 = os.ReadFile(d.path)
 	err := d.Disk.Commit(r)
 	d.after, err2 = os.ReadFile(d.path)
 	d.err = errors.Join(d.err, err1, err2)
 	return err
+}
+
+// forget drops the copies.
+func (d *copyingDisk) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.before, d.after = nil, nil
+}
+
+// copies are those of the last write since forget.
+func (d *copyingDisk) copies() (before, after []byte, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.before, d.after, d.err
 }
 
 // crashModel is a store, and what it must be: the state after each revision.
@@ -140,14 +158,15 @@ func (m *crashModel) checkFile(data []byte, revision uint32) {
 // step does something and holds every file it leaves against the model.
 func (m *crashModel) step(do func()) {
 	before := m.revision()
-	m.disk.before, m.disk.after = nil, nil
+	m.disk.forget()
 	do()
-	if m.disk.err != nil {
-		m.t.Fatal(m.disk.err)
+	left, now, err := m.disk.copies()
+	if err != nil {
+		m.t.Fatal(err)
 	}
-	if m.disk.before != nil && !bytes.Equal(m.disk.before, m.disk.after) {
-		m.checkFile(m.disk.before, before)
-		m.checkFile(m.disk.after, m.revision())
+	if left != nil {
+		m.checkFile(left, before)
+		m.checkFile(now, m.revision())
 	}
 	m.check()
 }
@@ -239,7 +258,6 @@ func (m *crashModel) crash() {
 	}
 	time.Sleep(time.Duration(rapid.IntRange(0, 70).Draw(m.t, "down")) * time.Second)
 	m.open(data)
-	m.disk.before = nil
 	if m.pending != 0 && !time.Now().Before(m.until) { // rolled back before the file is looked at
 		m.states = append(m.states, m.states[m.pending-1])
 		m.pending = 0

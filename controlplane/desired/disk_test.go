@@ -2,12 +2,15 @@ package desired_test
 
 import (
 	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/rpcrdma"
 )
 
 var errNoRoom = errors.New("no space left on device")
@@ -95,6 +98,7 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 // on its way to the disk don't come back with it.
 func TestEndWhileStoring(t *testing.T) {
 	for name, c := range map[string]settings.Change{
+		"its first":    change(t, "connection/1", settings.DDPMinChunk, 0),
 		"its own":      change(t, "connection/1", settings.InlineSendMax, 1024),
 		"another's":    change(t, "connection/2", settings.InlineSendMax, 1024),
 		"all of them":  change(t, "global", settings.InlineSendMax, 1024),
@@ -103,7 +107,9 @@ func TestEndWhileStoring(t *testing.T) {
 		store, plane := start(t)
 		disk := &flakyDisk{}
 		store.UseDisk(disk)
-		set(t, store, change(t, "connection/1", settings.RemoteInvalidationUse, 0))
+		if name != "its first" {
+			set(t, store, change(t, "connection/1", settings.RemoteInvalidationUse, 0))
+		}
 		gone, err := plane.Connection("1")
 		if err != nil {
 			t.Fatal(err)
@@ -121,5 +127,44 @@ func TestEndWhileStoring(t *testing.T) {
 		if s := store.Resolve(gone.ConnKey); !s.RemoteInvalidationUse {
 			t.Errorf("%s: and is another's now", name)
 		}
+	}
+}
+
+// endingPlane ends connection 1 when somebody asks for connection 2.
+type endingPlane struct {
+	*planetest.Plane
+	store *desired.Store
+}
+
+func (p *endingPlane) Connection(id string) (dataplane.ConnInfo, error) {
+	if id == "2" && p.store != nil {
+		p.store.Ended("1")
+	}
+	return p.Plane.Connection(id)
+}
+
+// TestEndWhileDeciding: nor of one that ends before the revision is on its
+// way.
+func TestEndWhileDeciding(t *testing.T) {
+	plane := &endingPlane{Plane: &planetest.Plane{}}
+	initial := rpcrdma.DefaultSettings()
+	store, err := desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
+	plane.Connect(planetest.Peer{ID: "2", Listener: "nfs", Address: "10.1.2.3:1002"})
+	one, err := plane.Connection("1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, store, change(t, "connection/1", settings.DDPMinChunk, 0))
+	set(t, store, change(t, "connection/2", settings.DDPMinChunk, 0))
+	plane.store = store
+	if _, err := store.Rollback(1, desired.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := store.Resolve(one.ConnKey); s.DDPMinChunk == 0 {
+		t.Error("the scope of connection 1 lives on")
 	}
 }

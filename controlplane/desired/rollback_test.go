@@ -65,6 +65,22 @@ func TestRollbackTouchesOnlyWhatChanges(t *testing.T) {
 	}
 }
 
+// TestRollbackOfAConnection: what would wait for a reconnect never comes when
+// it is the connection's own.
+func TestRollbackOfAConnection(t *testing.T) {
+	store, _ := start(t)
+	set(t, store, change(t, "connection/3", settings.InlineReceiveSize, 8192))
+	c := change(t, "connection/3")
+	c.Unset = settings.KeySet(0).With(settings.InlineReceiveSize)
+	set(t, store, c)
+	r, err := store.Rollback(1, desired.Options{})
+	want := "3 unsupported inline.receive_size: version 1 fixes it at connect, 4096 bytes here; " +
+		"settings of a connection end with it; set it at listener or peer scope"
+	if err != nil || effects(r.Effects) != want {
+		t.Errorf("%v, effects\n%s\nwant\n%s", err, effects(r.Effects), want)
+	}
+}
+
 func TestRollbackIsRefused(t *testing.T) {
 	store, _ := start(t)
 	if _, err := store.Rollback(0, desired.Options{}); err == nil ||

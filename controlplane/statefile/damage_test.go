@@ -42,10 +42,11 @@ var whole = sync.OnceValues(func() (data []byte, err error) {
 // filled is a copy of it.
 func filled(t testing.TB) (path string, data []byte) {
 	t.Helper()
-	data, err := whole()
+	shared, err := whole()
 	if err != nil {
 		t.Fatal(err)
 	}
+	data = bytes.Clone(shared)
 	path = filepath.Join(t.TempDir(), "settings.db")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
@@ -117,6 +118,27 @@ func TestDamageIsRefused(t *testing.T) {
 	}
 	if taken == 0 || taken == 600 {
 		t.Errorf("%d of 600 were taken", taken)
+	}
+}
+
+// TestTreeWithoutAnEnd: pages that lead back to themselves are found out at
+// the first turn.
+func TestTreeWithoutAnEnd(t *testing.T) {
+	_, data := filled(t)
+	le := binary.LittleEndian
+	turned := 0
+	for at := 0; at+4096 <= len(data); at += 4096 {
+		p := data[at:]
+		if le.Uint16(p[8:]) != flagBranch || le.Uint64(p) != uint64(at/4096) {
+			continue
+		}
+		for i := range int(le.Uint16(p[10:])) {
+			le.PutUint64(p[pageHeader+i*elemSize+8:], uint64(at/4096))
+		}
+		turned++
+	}
+	if _, err := parse(data); turned == 0 || !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "is used twice") {
+		t.Errorf("%d pages turned: %v", turned, err)
 	}
 }
 

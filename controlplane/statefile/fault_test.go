@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/controlplane/history"
 )
 
 // limitFiles lets no file of this process grow beyond so many bytes until
@@ -82,6 +84,20 @@ func TestFailedSyncIsTakenBack(t *testing.T) {
 	commit(t, f, &Record{Entry: entry(2)})
 	if c := contents(t, path); c.Revision != 2 {
 		t.Errorf("afterwards: %+v", c)
+	}
+	// The same for a record that is no revision.
+	before = contents(t, path)
+	f.commit = func(tx *bbolt.Tx) error {
+		f.commit = (*bbolt.Tx).Commit
+		return errors.Join(failure, tx.Commit())
+	}
+	amended := entry(2)
+	amended.Status = history.Confirmed
+	if err := f.Commit(&Record{Amend: amended}); !errors.Is(err, failure) {
+		t.Fatal(err)
+	}
+	if after := contents(t, path); !reflect.DeepEqual(before, after) {
+		t.Errorf("%+v became\n%+v", before.Entries[1], after.Entries[1])
 	}
 }
 
