@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
@@ -47,7 +48,7 @@ type RequesterConfig struct {
 	// MaxSegment is the most bytes of one segment of a chunk; at least
 	// MinSegment, so that headers stay short.
 	MaxSegment int
-	// MaxTransfer is the most that one RDMA Read moves.
+	// MaxTransfer is the most that one RDMA Read moves; 0 is no bound.
 	MaxTransfer uint32
 	Settings    *Settings
 }
@@ -90,6 +91,9 @@ type Requester struct {
 // what to post.
 func NewRequester(cfg RequesterConfig) *Requester {
 	cfg.MaxSegment = max(cfg.MaxSegment, MinSegment)
+	if cfg.MaxTransfer == 0 {
+		cfg.MaxTransfer = math.MaxUint32
+	}
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
 	r.padding.set(&r.settings)
 	r.spend.Start(r.credits())
