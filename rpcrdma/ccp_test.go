@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -13,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -198,8 +201,9 @@ func TestConfiguredReads(t *testing.T) {
 				}
 			}
 		}
-		if s := conn.Stats(); s.RDMAReads != 3*(1+9+17+25+33) {
-			t.Errorf("%d RDMA Reads", s.RDMAReads)
+		// One at a time, all calls with several waited.
+		if s := conn.Stats(); s.RDMAReads != 3*(1+9+17+25+33) || s.SendQueueFull < 4 {
+			t.Errorf("%d RDMA Reads, %d waits", s.RDMAReads, s.SendQueueFull)
 		}
 	})
 }
@@ -292,6 +296,50 @@ func TestConfiguredEachTime(t *testing.T) {
 		}
 		conn.Close()
 	}
+}
+
+// TestConfiguredIsNoUse: an answer to CCP alone does not make a connection one
+// that was of use: a server that drops each call is not flooded.
+func TestConfiguredIsNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		called := make(chan struct{})
+		h := handlerFunc(func(ctx context.Context, _ *call, _ *reply) error {
+			called <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: h, settings: withCCP, timeout: 24 * time.Hour})
+		s := rpcrdma.DefaultSettings()
+		withCCP(&s)
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{
+			Settings: &s, Reconnect: &rpcrdma.Reconnect{MinBackoff: time.Second, MaxBackoff: 10 * time.Second},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			call := newCall(procNull)
+			failed <- c.Call(ctx, &call)
+		}()
+		for n := 1; ; n++ {
+			select {
+			case <-called:
+				(<-b.conns).Close()
+			case err := <-failed:
+				if !errors.Is(err, context.DeadlineExceeded) || n < 6 {
+					t.Errorf("%d connections: %v", n, err)
+				}
+				return
+			}
+			if n > 20 {
+				t.Fatalf("%d connections", n)
+			}
+		}
+	})
 }
 
 // TestSilentServer: a server that does not answer CCP at all is given up with
