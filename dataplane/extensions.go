@@ -13,6 +13,13 @@ func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o
 			note(Applied, "extensions.msgp: none is sent, but those of the peer are taken until it reconnects")
 		}
 	}
+	if keys.Has(KeyExtensionReadReplies) {
+		if now.Extensions.Has(rpcrdma.ExtReadReplies) {
+			note(Applied, "extensions.read_replies: a peer that does not read such replies fails on them, as it does on the error without")
+		} else {
+			note(Applied, "extensions.read_replies: replies exposed already may still be read")
+		}
+	}
 	if keys.Has(KeyExtensionCCP) {
 		switch on := now.Extensions.Has(rpcrdma.ExtCCP); {
 		case on && !peer.configured:

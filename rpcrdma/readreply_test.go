@@ -492,3 +492,22 @@ func TestReadReplyDrain(t *testing.T) {
 		}
 	})
 }
+
+// TestInvalidatesReply: a peer that invalidates the memory that it was to read
+// loses its connection, and nothing is left.
+func TestInvalidatesReply(t *testing.T) {
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: readReplies})
+	r := b.dialRaw(kernelPrivateData)
+	s := <-b.conns
+	h, _ := r.exchange(message(rpcrdma1.Header{XID: 1}, procRead, xdr.AppendUint32(xdr.AppendUint32(nil, 5000), 7)...))
+	done := rpcrdma1.Header{XID: 1, Version: 1, Credits: 1, Proc: rpcrdma1.Done}
+	n := copy(r.send.Bytes(), done.Append(nil))
+	_, err := r.qp.PostSend([]verbs.SendWR{{
+		Op: verbs.OpSendInvalidate, InvalidateRKey: h.Reads[0].Handle, SGL: []verbs.SGE{{MR: r.send, Length: n}},
+	}})
+	r.ok(err)
+	<-s.Done()
+	if err := s.Err(); !errors.Is(err, rpcrdma.ErrInvalidated) {
+		t.Errorf("%v", err)
+	}
+}
