@@ -1,0 +1,444 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func config(dir string) Config {
+	return Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)}
+}
+
+func open(t *testing.T, cfg Config) *Log {
+	t.Helper()
+	l, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// made appends n changes, each begun and done.
+func made(t *testing.T, l *Log, n int) {
+	t.Helper()
+	for i := range n {
+		ctx, r, err := l.Begin(t.Context(), Entry{Actor: "ada", Role: "operator", Origin: "here", Action: "Set", Request: fmt.Sprint(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		Note(ctx, "a=1", "a=2", uint32(i+1))
+		r.Done(OK, "")
+	}
+}
+
+// told is the log as one line an entry, the newest first.
+func told(t *testing.T, l *Log) string {
+	t.Helper()
+	entries, more, err := l.List(t.Context(), Query{Limit: 10000})
+	if err != nil || more {
+		t.Fatalf("more %v, %v", more, err)
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		fmt.Fprintf(&b, "%d %s %s %s %s %s>%s %d\n", e.Sequence, e.Actor, e.Action, e.Request, e.Outcome, e.Before, e.After, e.Revision)
+	}
+	return b.String()
+}
+
+// verify wants the log whole, and as long as said.
+func verify(t *testing.T, dir string, first, last uint64) Report {
+	t.Helper()
+	r, err := Verify(dir)
+	if err != nil || r.First != first || r.Last != last {
+		t.Fatalf("%+v, %v; want entries %d to %d", r, err, first, last)
+	}
+	return r
+}
+
+func TestEveryChangeIsToldOnce(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, config(dir))
+	made(t, l, 2)
+	l.Refused(Entry{Actor: "bob", Action: "Close", Outcome: "PERMISSION_DENIED", Reason: "no"})
+	_, running, err := l.Begin(t.Context(), Entry{Actor: "eve", Action: "Trace"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "6 eve Trace  STARTED > 0\n5 bob Close  PERMISSION_DENIED > 0\n4 ada Set 1 OK a=1>a=2 2\n2 ada Set 0 OK a=1>a=2 1\n"
+	if got := told(t, l); got != want {
+		t.Errorf("got\n%s want\n%s", got, want)
+	}
+	running.Done("RESOURCE_EXHAUSTED", "slow")
+	if got, want := told(t, l), strings.Replace(want, "6 eve Trace  STARTED", "7 eve Trace  RESOURCE_EXHAUSTED", 1); got != want {
+		t.Errorf("got\n%s want\n%s", got, want)
+	}
+	verify(t, dir, 1, 7)
+	info, err := os.Stat(filepath.Join(dir, currentName))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+func TestNoteWithoutALog(t *testing.T) {
+	Note(context.Background(), "a", "b", 1) // as in tests of services
+}
+
+func TestLongTextsAreCut(t *testing.T) {
+	l := open(t, config(t.TempDir()))
+	long := strings.Repeat("ü", maxText)
+	l.Refused(Entry{Request: long, Outcome: "ABORTED"})
+	entries, _, err := l.List(t.Context(), Query{Limit: 1})
+	if err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	}
+	got := entries[0].Request
+	if len(got) > maxText+200 || !strings.HasPrefix(long, got[:maxText]) || !strings.Contains(got, "(32768 bytes, SHA-256 ") {
+		t.Errorf("%d bytes, ending %q", len(got), got[len(got)-100:])
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(dir)
+	cfg.MaxSize = 8 << 10
+	cfg.Keep = 1000
+	l := open(t, cfg)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() { made(t, l, 20) })
+	}
+	all.Wait()
+	last, _ := l.Newest()
+	if r := verify(t, dir, 1, last); r.Files < 10 || last < 640 {
+		t.Errorf("%+v", r)
+	}
+	if n := strings.Count(told(t, l), "\n"); n != 320 {
+		t.Errorf("%d changes told", n)
+	}
+}
+
+func TestPages(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.MaxSize, cfg.Keep = 2<<10, 100
+	clock := time.Unix(1000, 0)
+	cfg.Now = func() time.Time { clock = clock.Add(time.Second); return clock }
+	l := open(t, cfg)
+	made(t, l, 30)
+	l.Refused(Entry{Actor: "bob", Outcome: "ABORTED"})
+	var got []uint64
+	for q := (Query{Limit: 7, Actor: "ada"}); ; {
+		entries, more, err := l.List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			got = append(got, e.Sequence)
+			q.Before = e.Sequence
+		}
+		if !more {
+			break
+		}
+		made(t, l, 1) // newer entries don't get between pages
+	}
+	for i, s := range got {
+		if len(got) != 30 || i > 0 && s >= got[i-1] {
+			t.Fatalf("%v", got)
+		}
+	}
+	since, _, err := l.List(t.Context(), Query{Limit: 100, Since: time.Unix(1000+58, 0)})
+	if err != nil || since[len(since)-1].Time.Before(time.Unix(1058, 0)) || len(since) < 2 {
+		t.Errorf("%v, %v", since, err)
+	}
+}
+
+func TestFilesAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(dir)
+	cfg.MaxSize, cfg.Keep = 1<<10, 3
+	l := open(t, cfg)
+	made(t, l, 60)
+	r, err := Verify(dir)
+	if err != nil || r.Files != 4 || r.Last != 120 || r.First < 90 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	names, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(names) != 4 {
+		t.Errorf("files %v", names)
+	}
+}
+
+// TestReopen: a crash at any moment loses nothing that was answered. What had
+// begun is told of, even when that was many files ago.
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(dir)
+	cfg.MaxSize, cfg.Keep = 1<<10, 2
+	l := open(t, cfg)
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "eve", Action: "Capture", Request: "all"}); err != nil {
+		t.Fatal(err)
+	}
+	made(t, l, 20)
+	last, _ := l.Newest()
+	// No Close: the process died.
+	again := open(t, cfg)
+	if got := told(t, again); !strings.HasPrefix(got, fmt.Sprintf("%d eve Capture all UNKNOWN > 0\n", last+1)) || strings.Count(got, "eve") != 1 {
+		t.Errorf("got\n%s", got)
+	}
+	third := open(t, cfg)
+	if n, _ := third.Newest(); n != last+1 {
+		t.Errorf("opened once more: %d entries after %d", n, last+1)
+	}
+	if _, err := Verify(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCrashWhileRotating: between the two names, there is no current file.
+func TestCrashWhileRotating(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, config(dir))
+	made(t, l, 3)
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "eve"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(l.path(), filepath.Join(dir, olderName(1))); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, config(dir))
+	made(t, again, 1)
+	verify(t, dir, 1, 10)
+}
+
+func TestTornEntryIsCutOff(t *testing.T) {
+	for cut := range 400 {
+		dir := t.TempDir()
+		l := open(t, config(dir))
+		made(t, l, 1)
+		l.Close()
+		text, err := os.ReadFile(l.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := bytes.IndexByte(text, '\n') + 1
+		if end+cut >= len(text) {
+			break
+		}
+		if err := os.WriteFile(l.path(), text[:end+cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := told(t, open(t, config(dir)))
+		want := "2 ada Set 0 UNKNOWN > 0\n"
+		if cut > 0 {
+			want = "3 ada Set 0 UNKNOWN > 0\n2 rdmad repair  OK > 0\n"
+		}
+		if got != want {
+			t.Fatalf("cut at %d:\n%s", cut, got)
+		}
+		if _, err := Verify(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTampering: whatever is done to a written entry shows, and what was
+// found when the log is opened is kept.
+func TestTampering(t *testing.T) {
+	for name, change := range map[string]func([]byte) []byte{
+		"a word": func(b []byte) []byte { return bytes.Replace(b, []byte(`"after":"a=2"`), []byte(`"after":"a=3"`), 1) },
+		"a hash": func(b []byte) []byte { return bytes.Replace(b, []byte(`"hash":"`), []byte(`"hash":"0`), 1) },
+		"a line gone": func(b []byte) []byte {
+			l := bytes.SplitAfter(b, []byte("\n"))
+			return bytes.Join(append(l[:2:2], l[3:]...), nil)
+		},
+		"lines swapped": func(b []byte) []byte {
+			l := bytes.SplitAfter(b, []byte("\n"))
+			l[2], l[3] = l[3], l[2]
+			return bytes.Join(l, nil)
+		},
+		"a line twice": func(b []byte) []byte {
+			l := bytes.SplitAfter(b, []byte("\n"))
+			return bytes.Join(append(l[:2:2], l[1:]...), nil)
+		},
+		"one rewritten with its hash": func(b []byte) []byte {
+			l := bytes.SplitAfter(b, []byte("\n"))
+			e, _, err := parseLine(l[1])
+			if err != nil {
+				panic(err)
+			}
+			at := chain{e.Sequence - 1, e.Previous}
+			e.Actor = "somebody else"
+			l[1], _, _ = at.appendLine(nil, e)
+			return bytes.Join(l, nil)
+		},
+	} {
+		dir := t.TempDir()
+		l := open(t, config(dir))
+		made(t, l, 4)
+		l.Close()
+		text, err := os.ReadFile(l.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := change(bytes.Clone(text))
+		if bytes.Equal(changed, text) {
+			t.Fatalf("%s: nothing changed", name)
+		}
+		if err := os.WriteFile(l.path(), changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var damage *DamageError
+		if _, err := Verify(dir); !errors.As(err, &damage) || damage.After > 4 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := told(t, open(t, config(dir))); !strings.Contains(got, "rdmad damage") {
+			t.Errorf("%s: told\n%s", name, got)
+		}
+		kept, _ := filepath.Glob(filepath.Join(dir, damagePrefix+"*"))
+		tail, err := os.ReadFile(kept[0])
+		if err != nil || len(kept) != 1 || !bytes.HasSuffix(changed, tail) || len(tail) == 0 {
+			t.Errorf("%s: kept %v, %v", name, kept, err)
+		}
+		if _, err := Verify(dir); err != nil {
+			t.Errorf("%s: afterwards %v", name, err)
+		}
+	}
+}
+
+// TestDamagedLineIsListed: one that is changed while rdmad runs.
+func TestDamagedLineIsListed(t *testing.T) {
+	l := open(t, config(t.TempDir()))
+	made(t, l, 3)
+	text, err := os.ReadFile(l.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(l.path(), bytes.Replace(text, []byte("a=2"), []byte("a=9"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "6 ada Set 2 OK a=1>a=2 3\n4 ada Set 1 OK a=1>a=2 2\n2 rdmad damage  DATA_LOSS > 0\n"
+	if got := told(t, l); got != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// faulty is a file whose writes, syncs and truncations can fail.
+type faulty struct {
+	*os.File
+	write, sync, truncate error
+}
+
+func (f *faulty) Write(b []byte) (int, error) {
+	if f.write != nil {
+		n, _ := f.File.Write(b[:len(b)/2])
+		return n, f.write
+	}
+	return f.File.Write(b)
+}
+
+func (f *faulty) Sync() error {
+	if err := f.sync; err != nil {
+		f.sync = nil
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *faulty) Truncate(n int64) error {
+	if f.truncate != nil {
+		return f.truncate
+	}
+	return f.File.Truncate(n)
+}
+
+func TestDiskThatFails(t *testing.T) {
+	full := errors.New("no space left on device")
+	dir := t.TempDir()
+	disk := &faulty{}
+	l, err := openWith(config(dir), func(name string) (file, error) {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		disk.File = f
+		return disk, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, running, err := l.Begin(t.Context(), Entry{Actor: "ada", Action: "Set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.write = full
+	running.Done(OK, "") // was made; told when there is room again
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	disk.write, disk.sync = nil, full
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	made(t, l, 1)
+	if got, want := told(t, l), "4 ada Set 0 OK a=1>a=2 1\n2 ada Set  OK > 0\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	verify(t, dir, 1, 4)
+	disk.write, disk.truncate = full, errors.New("read-only")
+	if err := l.Append(&Entry{}); err == nil || !strings.Contains(err.Error(), "can't be undone") {
+		t.Errorf("%v", err)
+	}
+	disk.write = nil
+	if err := l.Append(&Entry{}); err == nil {
+		t.Error("written behind half an entry")
+	}
+	made(t, open(t, config(dir)), 1) // opened again, it is good
+}
+
+func FuzzFile(f *testing.F) {
+	var text []byte
+	var at chain
+	for i := range 3 {
+		var err error
+		if text, at, err = at.appendLine(text, &Entry{Actor: "ada", Outcome: Started, Request: fmt.Sprint(i)}); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Add(text)
+	f.Add(text[:len(text)-5])
+	f.Add(bytes.ReplaceAll(text, []byte("ada"), []byte("bob")))
+	f.Add([]byte("\n\n{}\n"))
+	f.Add(make([]byte, 700))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, currentName), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, damage := Verify(dir)
+		l, err := Open(config(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		made(t, l, 1)
+		r, err := Verify(dir)
+		if err != nil {
+			t.Fatalf("after it was opened (%v before): %v", damage, err)
+		}
+		entries, _, err := l.List(t.Context(), Query{Limit: 1})
+		if err != nil || len(entries) != 1 || entries[0].Sequence != r.Last {
+			t.Fatalf("%v, %v, last is %d", entries, err, r.Last)
+		}
+	})
+}
