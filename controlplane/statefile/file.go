@@ -61,10 +61,10 @@ func Create(path string, f settings.FileLayer) (err error) {
 			}
 		}
 		w := &writer{tx: tx}
-		w.put(bucketMeta, keyFormat, format)
-		w.put(bucketMeta, keyState, stateText{})
-		w.put(bucketMeta, keyFile, textOfFile(&f))
-		w.put(bucketMeta, keySeen, textOfFile(&f))
+		w.put(keyFormat, format)
+		w.put(keyState, stateText{})
+		w.put(keyFile, textOfFile(&f))
+		w.put(keySeen, textOfFile(&f))
 		return w.err
 	})
 	if err := errors.Join(err, db.Close()); err != nil {

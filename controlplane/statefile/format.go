@@ -54,7 +54,7 @@ func unseal(bucket string, key, value []byte, v any) error {
 	if err := dec.Decode(v); err != nil {
 		return damaged("%s %q: %v", bucket, key, err)
 	}
-	if _, err := dec.Token(); err != io.EOF { //nolint:errorlint // Token returns it bare
+	if _, err := dec.Token(); err != io.EOF {
 		return damaged("%s %q: more than one value", bucket, key)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
@@ -39,12 +40,12 @@ func (f *File) write(r *Record) (counts stateText, undo []overwritten, err error
 	w := &writer{tx: tx, counts: f.counts}
 	w.record(r)
 	w.counts.Writes++
-	w.put(bucketMeta, keyState, w.counts)
+	w.put(keyState, w.counts)
 	if w.err != nil {
 		return counts, nil, errors.Join(w.err, tx.Rollback())
 	}
 	if err := f.commit(tx); err != nil {
-		if e := tx.Rollback(); e != nil && !errors.Is(e, bbolt.ErrTxClosed) {
+		if e := tx.Rollback(); e != nil && !errors.Is(e, bolterrors.ErrTxClosed) {
 			err = errors.Join(err, e)
 		}
 		return counts, w.undo, err
@@ -100,7 +101,7 @@ func (w *writer) record(r *Record) {
 		w.counts.Entries += w.seal(bucketHistory, historyKey(e.Revision), textOfEntry(e))
 	}
 	if r.Seen != nil {
-		w.put(bucketMeta, keySeen, textOfFile(&settings.FileLayer{Values: *r.Seen}))
+		w.put(keySeen, textOfFile(&settings.FileLayer{Values: *r.Seen}))
 	}
 	if e := r.Entry; e != nil {
 		w.step(&e.Step)
@@ -121,11 +122,12 @@ func (w *writer) step(s *settings.Step) {
 		}
 	}
 	if s.File != nil {
-		w.put(bucketMeta, keyFile, textOfFile(&s.File.After))
+		w.put(keyFile, textOfFile(&s.File.After))
 	}
 }
 
-func (w *writer) put(bucket, key string, v any) { w.seal(bucket, []byte(key), v) }
+// put writes a value of the bucket meta.
+func (w *writer) put(key string, v any) { w.seal(bucketMeta, []byte(key), v) }
 
 // seal writes a value and says how many there are more.
 func (w *writer) seal(bucket string, key []byte, v any) int {
