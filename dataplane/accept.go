@@ -40,7 +40,7 @@ func (l *listener) take(req *rpcrdma.Request) {
 	c, err := l.admit(req)
 	if err != nil {
 		l.refuse(req, err)
-		req.Reject(l.ctx)
+		_ = req.Reject(l.ctx) // the peer may be gone
 		return
 	}
 	l.accepting.Add(1)

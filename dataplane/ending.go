@@ -49,9 +49,9 @@ func (e *CutError) Unwrap() error { return e.Err }
 
 // end closes a connection at once and waits until it is freed. The first
 // reason given for a connection stays.
-func (c *conn) end(reason string) error {
+func (c *conn) end(reason string) {
 	c.why.CompareAndSwap(nil, &reason)
-	return c.rc.Close()
+	c.rc.Close()
 }
 
 // drain finishes the calls in flight and disconnects. When ctx ends first
@@ -128,5 +128,6 @@ func (d *Dataplane) CloseConnection(id string) error {
 	if err != nil {
 		return err
 	}
-	return c.end(reasonClosed)
+	c.end(reasonClosed)
+	return nil
 }

@@ -8,7 +8,7 @@ import (
 // set replaces the registrations and waits for what that does.
 func (s *scene) set(t *testing.T, list ...Registration) {
 	t.Helper()
-	if err := s.Registrar.Set(list); err != nil {
+	if err := s.Set(list); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
@@ -45,7 +45,7 @@ func TestSet(t *testing.T) {
 func TestSetOfTwoAddresses(t *testing.T) {
 	play(t, nil, func(t *testing.T, s *scene) {
 		s.made()
-		if err := s.Registrar.Set([]Registration{nfs("127.0.0.1:1"), nfs("127.0.0.1:2")}); err == nil {
+		if err := s.Set([]Registration{nfs("127.0.0.1:1"), nfs("127.0.0.1:2")}); err == nil {
 			t.Error("taken")
 		}
 		pass(DefaultInterval)
@@ -99,7 +99,7 @@ func TestSetKept(t *testing.T) {
 // TestCloseAfterSet removes what a Set that nobody looked at yet let go.
 func TestCloseAfterSet(t *testing.T) {
 	play(t, nil, func(t *testing.T, s *scene) {
-		if err := s.Registrar.Set(nil); err != nil {
+		if err := s.Set(nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Registrar.Close(t.Context()); err != nil {
