@@ -88,8 +88,14 @@ func TestReadReplies(t *testing.T) {
 			}
 			reads += 3
 		}
-		// A result that would have fitted inline comes apart, when what goes with
-		// it is longer than the caller said.
+		// A result that was expected inline, but for what goes with it, is placed
+		// as if it had been written.
+		for _, proc := range []uint32{procRead, procHeap} {
+			if apart, err := unexpected(b.ctx, c, proc, 4037, 4040, 1); err != nil || !apart {
+				t.Errorf("result: %v, apart %v", err, apart)
+			}
+			reads++
+		}
 		if st := c.Stats(); st.RDMAReads != reads || st.Errors != 0 {
 			t.Errorf("client: %+v", st)
 		}
