@@ -1,0 +1,271 @@
+package dataplane
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// slow is a service that takes its time, by the clock of a bubble.
+type slow struct {
+	next *echo.Service
+	time time.Duration
+}
+
+func (s *slow) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	time.Sleep(s.time)
+	return s.next.ServeRPC(ctx, call, reply)
+}
+
+// load is a client that keeps calls in flight, and checks every answer.
+type load struct {
+	t    *testing.T
+	c    *rpcrdma.Client
+	stop chan struct{}
+	busy sync.WaitGroup
+}
+
+func startLoad(t *testing.T, c *rpcrdma.Client, depth int) *load {
+	l := &load{t: t, c: c, stop: make(chan struct{})}
+	for i := range depth {
+		l.busy.Go(func() { l.calls(byte(i)) })
+	}
+	return l
+}
+
+func (l *load) calls(with byte) {
+	args := binary.BigEndian.AppendUint32(nil, 512)
+	args = append(args, bytes.Repeat([]byte{with}, 512)...)
+	for {
+		select {
+		case <-l.stop:
+			return
+		default:
+		}
+		call := rpcrdma.Call{Program: echo.Program, Version: echo.Version, Procedure: echo.ProcEcho, Args: args, MaxReply: len(args)}
+		if err := l.c.Call(context.Background(), &call); err != nil || !bytes.Equal(call.Reply, args) {
+			l.t.Errorf("%v, %d bytes", err, len(call.Reply))
+			return
+		}
+	}
+}
+
+func (l *load) end() {
+	close(l.stop)
+	l.busy.Wait()
+}
+
+// adaptiveBed is a plane in a bubble, with an echo service that takes 100 ms
+// and receives so large that MinMemory is for a few dozen credits.
+type adaptiveBed struct {
+	*plane
+	addr    string
+	mu      sync.Mutex
+	byID    map[string]uint32 // weights
+	general rpcrdma.Settings
+}
+
+func newAdaptiveBed(t *testing.T, memory int64) *adaptiveBed {
+	b := &adaptiveBed{general: rpcrdma.DefaultSettings(), byID: make(map[string]uint32)}
+	b.general.CreditsPolicy, b.general.InlineReceiveSize = rpcrdma.CreditsAdaptive, 64<<10
+	b.plane = newPlane(t, Config{Memory: memory, Resolver: b.resolve})
+	b.Start()
+	b.addr = b.listen("l", &slow{echo.New(), 100 * time.Millisecond})
+	return b
+}
+
+func (b *adaptiveBed) resolve(k ConnKey) *rpcrdma.Settings {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.general
+	if w := b.byID[k.ID]; w > 0 {
+		s.CreditsWeight = w
+	}
+	return &s
+}
+
+// change changes settings of all connections, at once.
+func (b *adaptiveBed) change(f func()) {
+	b.mu.Lock()
+	f()
+	b.mu.Unlock()
+	b.ApplySettings(b.resolve, nil)
+	b.next(ConnChanged)
+}
+
+// granted is what a connection is granted.
+func (b *adaptiveBed) granted(id string) int {
+	b.t.Helper()
+	c, err := b.Connection(id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return int(c.CreditsGranted)
+}
+
+// memoryWithin checks the budget.
+func (b *adaptiveBed) memoryWithin() {
+	b.t.Helper()
+	for _, s := range b.Stats() {
+		if s.Memory.Registered > s.Memory.Limit || s.Memory.Limit > b.Memory() {
+			b.t.Errorf("memory %+v, budget %d", s.Memory, b.Memory())
+		}
+	}
+}
+
+// TestAdaptiveWeights: two busy connections of weights 1 and 3 share a small
+// budget accordingly, and no call fails.
+func TestAdaptiveWeights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAdaptiveBed(t, MinMemory)
+		one, i := b.dial(b.addr, nil)
+		three, j := b.dial(b.addr, nil)
+		b.change(func() { b.byID[j.ID] = 3 })
+		loads := []*load{startLoad(t, one, 64), startLoad(t, three, 64)}
+		time.Sleep(3 * time.Second)
+		x, y := b.granted(i.ID), b.granted(j.ID)
+		if x+y < 50 || y < 3*x-4 || y > 3*x+4 {
+			t.Errorf("granted %d and %d, want 1:3", x, y)
+		}
+		b.memoryWithin()
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			if x2, y2 := b.granted(i.ID), b.granted(j.ID); x2 != x || y2 != y {
+				t.Errorf("granted %d and %d, then %d and %d", x, y, x2, y2)
+			}
+		}
+		for _, l := range loads {
+			l.end()
+		}
+	})
+}
+
+// TestAdaptiveExhausted: the budget shrinks while 64 calls are in flight. None
+// of them fails; grants become smaller, not below the minimum; another peer can
+// connect and work; with the budget back, so are the grants.
+func TestAdaptiveExhausted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAdaptiveBed(t, 256<<20)
+		c, info := b.dial(b.addr, nil)
+		l := startLoad(t, c, 64)
+		time.Sleep(3 * time.Second)
+		if n := b.granted(info.ID); n != 64 {
+			t.Errorf("with plenty: granted %d", n)
+		}
+		if err := b.SetMemory(MinMemory); err != nil {
+			t.Fatal(err)
+		}
+		other, info2 := b.dial(b.addr, nil)
+		l2 := startLoad(t, other, 64)
+		time.Sleep(3 * time.Second)
+		if x, y := b.granted(info.ID), b.granted(info2.ID); x > 40 || y > 40 || x < 20 || y < 20 {
+			t.Errorf("exhausted: granted %d and %d", x, y)
+		}
+		b.memoryWithin()
+		if err := b.SetMemory(256 << 20); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if x, y := b.granted(info.ID), b.granted(info2.ID); x != 64 || y != 64 {
+			t.Errorf("with plenty again: granted %d and %d", x, y)
+		}
+		l.end()
+		l2.end()
+	})
+}
+
+// TestAdaptiveLive: policy, bounds and weight changed under load hold from the
+// next answers on.
+func TestAdaptiveLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAdaptiveBed(t, 256<<20)
+		c, info := b.dial(b.addr, nil)
+		l := startLoad(t, c, 64)
+		for _, step := range []struct {
+			what   string
+			change func(*rpcrdma.Settings)
+			want   int
+		}{
+			{"max lowered", func(s *rpcrdma.Settings) { s.CreditsMax = 20 }, 20},
+			{"policy fixed", func(s *rpcrdma.Settings) { s.CreditsPolicy, s.CreditsMax = rpcrdma.CreditsFixed, 30 }, 30},
+			{"policy adaptive", func(s *rpcrdma.Settings) { s.CreditsPolicy = rpcrdma.CreditsAdaptive }, 30},
+			{"max raised", func(s *rpcrdma.Settings) { s.CreditsMax = 50 }, 50},
+			{"weight", func(s *rpcrdma.Settings) { s.CreditsWeight = 100 }, 50},
+		} {
+			b.change(func() { step.change(&b.general) })
+			time.Sleep(3 * time.Second)
+			if n := b.granted(info.ID); n != step.want {
+				t.Errorf("%s: granted %d, want %d", step.what, n, step.want)
+			}
+		}
+		l.end()
+		b.change(func() { b.general.CreditsMin = 40 })
+		time.Sleep(3 * time.Second)
+		for range 2 { // the first brings receives
+			if err := null(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := b.granted(info.ID); n < 40 {
+			t.Errorf("idle: granted %d, the minimum is 40", n)
+		}
+	})
+}
+
+// TestListenersShareMemory: a busy listener has most of the budget, an idle one
+// enough to begin with, and both together no more than there is.
+func TestListenersShareMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAdaptiveBed(t, 64<<20)
+		idle := b.listen("idle", echo.New())
+		b.mu.Lock()
+		b.general.CreditsMax = 1024
+		b.mu.Unlock()
+		many := rpcrdma.DefaultSettings()
+		many.CreditsMax = 256
+		c2, _ := b.dial(idle, nil)
+		c, _ := b.dial(b.addr, &many)
+		l := startLoad(t, c, 256)
+		time.Sleep(4 * time.Second)
+		limits := make(map[string]int64)
+		var sum int64
+		for _, s := range b.Stats() {
+			limits[s.Name] = s.Memory.Limit
+			sum += s.Memory.Limit
+		}
+		if sum > b.Memory() || limits["l"] < b.Memory()*3/4 || limits["idle"] < rpcrdma.MinMemoryLimit {
+			t.Errorf("limits %v, budget %d", limits, b.Memory())
+		}
+		if err := null(t.Context(), c2); err != nil {
+			t.Error(err)
+		}
+		l.end()
+	})
+}
+
+func TestSetMemory(t *testing.T) {
+	p := newPlane(t, Config{})
+	if n := p.Memory(); n != DefaultMemory {
+		t.Errorf("default %d", n)
+	}
+	for _, n := range []int64{-1, 1, MinMemory - 1, MaxMemory + 1} {
+		var e *MemoryError
+		if err := p.SetMemory(n); !errors.As(err, &e) || e.Value != n {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	for n, want := range map[int64]int64{0: DefaultMemory, MinMemory: MinMemory, 1 << 33: 1 << 33} {
+		if err := p.SetMemory(n); err != nil || p.Memory() != want {
+			t.Errorf("%d: %v, %d", n, err, p.Memory())
+		}
+	}
+}
