@@ -29,6 +29,8 @@ var (
 		"RPC-over-RDMA connections that are up.", listenerLabels, nil)
 	refusedDesc = prometheus.NewDesc("rdmad_connections_refused_total",
 		"Connections that were refused or failed while being made, by reason.", []string{"listener", "reason"}, nil)
+	queueDesc = prometheus.NewDesc("rdmad_rpc_queue_seconds",
+		"Time a call waited before its service started.", listenerLabels, nil)
 	timeDesc = prometheus.NewDesc("rdmad_rpc_service_seconds",
 		"Time a call spent in its service.", listenerLabels, nil)
 	callSizeDesc = prometheus.NewDesc("rdmad_rpc_call_bytes",
@@ -84,13 +86,41 @@ func counter(name, help string, get func(*dataplane.ListenerStats) uint64) (c st
 	return c
 }
 
+// gauges of a listener.
+var gauges = []struct {
+	desc *prometheus.Desc
+	get  func(*dataplane.ListenerStats) float64
+}{
+	gauge("rdmad_credits_granted", "Calls that all peers together may have in flight.",
+		func(s *dataplane.ListenerStats) float64 { return float64(s.Credits) }),
+	gauge("rdmad_rpc_queue_delay_seconds", "Smoothed time before a call's service starts, which adaptive grants follow.",
+		func(s *dataplane.ListenerStats) float64 { return s.QueueDelay.Seconds() }),
+	gauge("rdmad_memory_limit_bytes", "Registered memory that a listener may have now, of the budget of all.",
+		func(s *dataplane.ListenerStats) float64 { return float64(s.Memory.Limit) }),
+	gauge("rdmad_memory_registered_bytes", "Registered memory that a listener has.",
+		func(s *dataplane.ListenerStats) float64 { return float64(s.Memory.Registered) }),
+	gauge("rdmad_memory_taken_bytes", "Registered memory in use, in receives, replies and data.",
+		func(s *dataplane.ListenerStats) float64 { return float64(s.Memory.Taken) }),
+}
+
+func gauge(name, help string, get func(*dataplane.ListenerStats) float64) (g struct {
+	desc *prometheus.Desc
+	get  func(*dataplane.ListenerStats) float64
+}) {
+	g.desc, g.get = prometheus.NewDesc(name, help, listenerLabels, nil), get
+	return g
+}
+
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{infoDesc, upDesc, refusedDesc, timeDesc, callSizeDesc, replySizeDesc} {
+	for _, d := range []*prometheus.Desc{infoDesc, upDesc, refusedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc} {
 		ch <- d
 	}
 	for i := range counters {
 		ch <- counters[i].desc
+	}
+	for i := range gauges {
+		ch <- gauges[i].desc
 	}
 }
 
@@ -105,6 +135,10 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for i := range counters {
 			ch <- prometheus.MustNewConstMetric(counters[i].desc, prometheus.CounterValue, float64(counters[i].get(s)), s.Name)
 		}
+		for i := range gauges {
+			ch <- prometheus.MustNewConstMetric(gauges[i].desc, prometheus.GaugeValue, gauges[i].get(s), s.Name)
+		}
+		ch <- histogram.NewMetric(queueDesc, histogram.Seconds, &s.QueueTime, s.Name)
 		ch <- histogram.NewMetric(timeDesc, histogram.Seconds, &s.ServiceTime, s.Name)
 		ch <- histogram.NewMetric(callSizeDesc, histogram.Bytes, &s.CallSize, s.Name)
 		ch <- histogram.NewMetric(replySizeDesc, histogram.Bytes, &s.ReplySize, s.Name)

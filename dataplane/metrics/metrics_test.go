@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -42,7 +43,9 @@ func sample() fixed {
 			SendsWithInvalidate: 10, Receives: 11, Errors: 12, BytesReceived: 13, BytesSent: 14,
 			Dropped: 16, Ignored: 17, Duplicates: 18,
 		},
-		Failed: 15,
+		Failed:  15,
+		Credits: 19, QueueDelay: 20 * time.Millisecond,
+		Memory: rpcrdma.MemoryStats{Limit: 28, Registered: 29, Taken: 30},
 	}
 	var h histogram.Histogram
 	h.Record(2_000_000)
@@ -71,6 +74,9 @@ rdmad_connections_refused_total{listener="nfs",reason="connections_per_peer"} 1
 rdmad_connections_refused_total{listener="nfs",reason="denied"} 2
 rdmad_connections_refused_total{listener="nfs",reason="handshake"} 0
 rdmad_connections_refused_total{listener="nfs",reason="stopping"} 0
+# HELP rdmad_credits_granted Calls that all peers together may have in flight.
+# TYPE rdmad_credits_granted gauge
+rdmad_credits_granted{listener="nfs"} 19
 # HELP rdmad_duplicate_calls_total Calls dropped because their XID was in progress.
 # TYPE rdmad_duplicate_calls_total counter
 rdmad_duplicate_calls_total{listener="nfs"} 18
@@ -80,6 +86,15 @@ rdmad_errors_total{listener="nfs"} 12
 # HELP rdmad_listener_info A listener, by provider, address and service.
 # TYPE rdmad_listener_info gauge
 rdmad_listener_info{address="127.0.0.1:20049",listener="nfs",provider="softiwarp",service="export"} 1
+# HELP rdmad_memory_limit_bytes Registered memory that a listener may have now, of the budget of all.
+# TYPE rdmad_memory_limit_bytes gauge
+rdmad_memory_limit_bytes{listener="nfs"} 28
+# HELP rdmad_memory_registered_bytes Registered memory that a listener has.
+# TYPE rdmad_memory_registered_bytes gauge
+rdmad_memory_registered_bytes{listener="nfs"} 29
+# HELP rdmad_memory_taken_bytes Registered memory in use, in receives, replies and data.
+# TYPE rdmad_memory_taken_bytes gauge
+rdmad_memory_taken_bytes{listener="nfs"} 30
 # HELP rdmad_messages_dropped_total Messages too short to be answered.
 # TYPE rdmad_messages_dropped_total counter
 rdmad_messages_dropped_total{listener="nfs"} 16
@@ -104,6 +119,9 @@ rdmad_rpc_calls_total{listener="nfs"} 4
 # HELP rdmad_rpc_failed_total RPC calls that the service answered with an RPC error.
 # TYPE rdmad_rpc_failed_total counter
 rdmad_rpc_failed_total{listener="nfs"} 15
+# HELP rdmad_rpc_queue_delay_seconds Smoothed time before a call's service starts, which adaptive grants follow.
+# TYPE rdmad_rpc_queue_delay_seconds gauge
+rdmad_rpc_queue_delay_seconds{listener="nfs"} 0.02
 # HELP rdmad_rpc_replies_total RPC replies sent.
 # TYPE rdmad_rpc_replies_total counter
 rdmad_rpc_replies_total{listener="nfs"} 5
@@ -158,8 +176,8 @@ rdmad_tcp_sent_bytes_total{service="export"} 27
 			t.Fatal(err)
 		}
 	}
-	if got.String() != want[1:] || histograms != 3 {
-		t.Errorf("%d histograms and\n%s\nwant 3 and%s", histograms, got.String(), want)
+	if got.String() != want[1:] || histograms != 4 {
+		t.Errorf("%d histograms and\n%s\nwant 4 and%s", histograms, got.String(), want)
 	}
 	problems, err := promlint.NewWithMetricFamilies(all).Lint()
 	if err != nil || len(problems) != 0 {
