@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -299,19 +300,26 @@ func TestFailingRequests(t *testing.T) {
 }
 
 // FuzzWire: whatever messages a peer sends, it gets answers or loses its
-// connection, and leaves nothing behind.
+// connection, and leaves nothing behind, whichever extensions are on.
 func FuzzWire(f *testing.F) {
-	f.Add(message(rpcrdma1.Header{XID: 1}, procNull))
-	f.Add(message(rpcrdma1.Header{XID: 2, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: rpcrdma1.Segment{Handle: 1, Length: 9}}}}, procWrite, 0, 0, 0, 9))
-	f.Add(append(message(rpcrdma1.Header{XID: 3, HasReply: true, Reply: rpcrdma1.WriteChunk{{Handle: 1, Length: 9}}}, procEcho, 0, 0, 0, 0), 0xff, 0xff, 3, 3, 3))
-	f.Fuzz(func(t *testing.T, script []byte) {
-		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+	done := rpcrdma1.Header{XID: 5, Version: 1, Proc: rpcrdma1.Done}
+	f.Add(uint8(conn.ExtReadReplies), append(append(message(rpcrdma1.Header{XID: 5}, procRead, 0, 0, 0x1f, 0x40), 0xff, 0xff), done.Append(nil)...))
+	padded := rpcrdma1.Header{XID: 6, Proc: rpcrdma1.MsgP, Align: 512, Thresh: 64}
+	f.Add(uint8(conn.ExtMSGP), message(padded, procWrite, 0, 0, 0, 0))
+	f.Add(uint8(conn.ExtCCP), message(rpcrdma1.Header{XID: 7}, procNull))
+	f.Add(uint8(0), message(rpcrdma1.Header{XID: 1}, procNull))
+	f.Add(uint8(0), message(rpcrdma1.Header{XID: 2, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: rpcrdma1.Segment{Handle: 1, Length: 9}}}}, procWrite, 0, 0, 0, 9))
+	f.Add(uint8(0xff), append(message(rpcrdma1.Header{XID: 3, HasReply: true, Reply: rpcrdma1.WriteChunk{{Handle: 1, Length: 9}}}, procEcho, 0, 0, 0, 0), 0xff, 0xff, 3, 3, 3))
+	f.Fuzz(func(t *testing.T, extensions uint8, script []byte) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: func(s *rpcrdma.Settings) {
+			s.Extensions = conn.Extensions(extensions)
+		}})
 		other := b.dialRaw(nil)
 		<-b.conns
 		shared := other.memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead|verbs.AccessRemoteWrite)
 		script = bytes.Clone(script)
 		r := b.dialRaw(kernelPrivateData)
-		conn := <-b.conns
+		up := <-b.conns
 		mine := r.memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead|verbs.AccessRemoteWrite)
 		for part := range bytes.SplitSeq(script, []byte{0xff, 0xff}) {
 			// Let handles 1 and 2 mean memory that is there, and that is not its own.
@@ -331,7 +339,7 @@ func FuzzWire(f *testing.F) {
 			r.post(part)
 		}
 		r.id.Disconnect()
-		<-conn.Done()
+		<-up.Done()
 		if m := b.l.Memory().Taken; m > 1<<20 {
 			t.Fatalf("%d bytes taken", m)
 		}

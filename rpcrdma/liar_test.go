@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs"
@@ -135,8 +136,8 @@ func TestLies(t *testing.T) {
 		"long, no reply":        func(l *liar, call, h rpcrdma1.Header, _ []byte) { long(l, call, h, make([]byte, 8000)) },
 		"long, nothing written": func(l *liar, _, h rpcrdma1.Header, _ []byte) { h.Proc = rpcrdma1.NoMsg; l.send(h, nil) },
 		"long and inline":       func(l *liar, _, h rpcrdma1.Header, body []byte) { h.Reply[0].Length = 24; l.send(h, body) },
-		"longer than the chunk": func(l *liar, call, h rpcrdma1.Header, body []byte) {
-			h.Proc, h.Reply[0].Length = rpcrdma1.NoMsg, 8001
+		"longer than the chunk": func(l *liar, call, h rpcrdma1.Header, _ []byte) {
+			h.Proc, h.Reply[0].Length = rpcrdma1.NoMsg, call.Reply[0].Length+1
 			l.send(h, nil)
 		},
 		"result too long":      func(l *liar, _, h rpcrdma1.Header, body []byte) { h.Writes[0][0].Length = 9005; l.send(h, body) },
@@ -271,15 +272,22 @@ func TestInvalidatesAnother(t *testing.T) {
 // the memory that they offered, and nothing is left.
 func FuzzReplies(f *testing.F) {
 	h := rpcrdma1.Header{Version: 1, Credits: 9, HasReply: true, Reply: rpcrdma1.WriteChunk{{Handle: 2, Length: 100}}, Writes: []rpcrdma1.WriteChunk{{{Handle: 1, Length: 50}}}}
-	f.Add(oncrpc.AppendAcceptedReply(h.Append(nil), 0))
+	f.Add(uint8(0), oncrpc.AppendAcceptedReply(h.Append(nil), 0))
 	h.Proc = rpcrdma1.NoMsg
-	f.Add(append(h.Append(nil), 0xff, 0xff, 1, 2, 3))
-	f.Add(binary.BigEndian.AppendUint64(nil, 1))
-	f.Fuzz(func(t *testing.T, script []byte) {
+	f.Add(uint8(0), append(h.Append(nil), 0xff, 0xff, 1, 2, 3))
+	f.Add(uint8(0), binary.BigEndian.AppendUint64(nil, 1))
+	h.Reads = []rpcrdma1.ReadSegment{{Segment: rpcrdma1.Segment{Handle: 3, Length: 200}}}
+	f.Add(uint8(conn.ExtReadReplies), h.Append(nil))
+	padded := rpcrdma1.Header{Version: 1, Credits: 9, Proc: rpcrdma1.MsgP, Align: 256, Thresh: 16}
+	f.Add(uint8(conn.ExtMSGP), oncrpc.AppendAcceptedReply(padded.Append(nil), 0))
+	f.Fuzz(func(t *testing.T, extensions uint8, script []byte) {
 		if len(script) > 4*rawSize {
 			return
 		}
-		l := newLiar(t, loopback.New(loopback.Config{}), kernelPrivateData, nil)
+		s := rpcrdma.DefaultSettings()
+		s.Extensions = conn.Extensions(extensions) &^ conn.ExtCCP // which makes a call of its own
+		l := newLiar(t, loopback.New(loopback.Config{}), kernelPrivateData, &s)
+		readable := l.memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
 		call := newCall(procRead)
 		call.MaxReply = 8000
 		memory := make(heapBuffer, 9104)
@@ -296,7 +304,7 @@ func FuzzReplies(f *testing.F) {
 			}
 		}
 		for _, part := range parts {
-			// Let XID 0 mean the call's, handles 1 and 2 its memory.
+			// Let XID 0 mean the call's, handles 1 and 2 its memory, 3 ours.
 			for i := 0; i+4 <= len(part); i += 4 {
 				switch word := part[i : i+4]; {
 				case binary.BigEndian.Uint32(word) == 0 && i == 0:
@@ -305,6 +313,9 @@ func FuzzReplies(f *testing.F) {
 				case binary.BigEndian.Uint32(word) == 1:
 					binary.BigEndian.PutUint32(word, offered.Writes[0][0].Handle)
 					binary.BigEndian.PutUint64(part[i+8:], offered.Writes[0][0].Offset)
+				case binary.BigEndian.Uint32(word) == 3:
+					binary.BigEndian.PutUint32(word, readable.RKey())
+					binary.BigEndian.PutUint64(part[i+8:], readable.Addr())
 				case binary.BigEndian.Uint32(word) == 2:
 					binary.BigEndian.PutUint32(word, offered.Reply[0].Handle)
 					binary.BigEndian.PutUint64(part[i+8:], offered.Reply[0].Offset)
