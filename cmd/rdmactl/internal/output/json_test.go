@@ -25,9 +25,9 @@ func Example() {
 	line, err = JSONLine(&rdmadv1.Connection{})
 	fmt.Print(string(line), err, "\n")
 	// Output:
-	// {"revision":3,"effects":[{"connection_id":"1","outcome":"APPLIED","reason":""},{"connection_id":"2","outcome":"PENDING_RECONNECT","reason":"inline.receive_size: version 1 fixes it"},{"connection_id":"3","outcome":"UNSUPPORTED","reason":""}]}
+	// {"revision":3,"effects":[{"connection_id":"1","outcome":"APPLIED","reason":""},{"connection_id":"2","outcome":"PENDING_RECONNECT","reason":"inline.receive_size: version 1 fixes it"},{"connection_id":"3","outcome":"UNSUPPORTED","reason":""}],"confirm_deadline":null}
 	// <nil>
-	// {"id":"","listener":"","provider":"","peer":"","rpc_version":0,"inline_send":0,"inline_receive":0,"credits_granted":0,"remote_invalidation":false,"extensions":[],"calls":0,"replies":0,"reverse_calls":0,"rdma_reads":0,"rdma_writes":0,"sends":0,"sends_with_invalidate":0,"errors":0,"service":"","state":"STATE_UNSPECIFIED","local":"","since":null,"receives":0,"bytes_received":0,"bytes_sent":0}
+	// {"id":"","listener":"","provider":"","peer":"","rpc_version":0,"inline_send":0,"inline_receive":0,"credits_granted":0,"remote_invalidation":false,"extensions":[],"calls":0,"replies":0,"reverse_calls":0,"rdma_reads":0,"rdma_writes":0,"sends":0,"sends_with_invalidate":0,"errors":0,"service":"","state":"STATE_UNSPECIFIED","local":"","since":null,"receives":0,"bytes_received":0,"bytes_sent":0,"calls_in_progress":0}
 	// <nil>
 }
 
@@ -82,7 +82,8 @@ func TestYAMLSaysTheSame(t *testing.T) {
 }
 
 // TestNumbersAreNumbers: protobuf's JSON writes 64-bit integers as strings,
-// so no answer may have them.
+// so no answer may have them. Addresses of segments use all 64 bits, and are
+// strings for that.
 func TestNumbersAreNumbers(t *testing.T) {
 	seen := map[protoreflect.FullName]bool{}
 	var look func(m protoreflect.MessageDescriptor)
@@ -96,7 +97,9 @@ func TestNumbersAreNumbers(t *testing.T) {
 			switch fd.Kind() {
 			case protoreflect.Int64Kind, protoreflect.Uint64Kind, protoreflect.Sint64Kind,
 				protoreflect.Fixed64Kind, protoreflect.Sfixed64Kind:
-				t.Errorf("%s is a string in JSON", fd.FullName())
+				if fd.FullName() != "rdmad.v1.Segment.offset" {
+					t.Errorf("%s is a string in JSON", fd.FullName())
+				}
 			case protoreflect.MessageKind:
 				look(fd.Message())
 			}
@@ -105,6 +108,8 @@ func TestNumbersAreNumbers(t *testing.T) {
 	for _, file := range []protoreflect.FileDescriptor{
 		rdmadv1.File_rdmad_v1_connection_proto, rdmadv1.File_rdmad_v1_listener_proto,
 		rdmadv1.File_rdmad_v1_settings_proto, rdmadv1.File_rdmad_v1_status_proto,
+		rdmadv1.File_rdmad_v1_extension_proto, rdmadv1.File_rdmad_v1_telemetry_proto,
+		rdmadv1.File_rdmad_v1_audit_proto, rdmadv1.File_rdmad_v1_diagnostics_proto,
 	} {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()

@@ -1,6 +1,8 @@
 package output
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +25,16 @@ var Formats = []string{FormatTable, FormatJSON, FormatYAML}
 // KnownFormat says whether there is such a format.
 func KnownFormat(name string) bool { return slices.Contains(Formats, name) }
 
+// When there are colours.
+const (
+	ColourAuto   = "auto" // on a terminal, unless NO_COLOR or TERM=dumb is set
+	ColourAlways = "always"
+	ColourNever  = "never"
+)
+
+// Colourings lists them.
+var Colourings = []string{ColourAuto, ColourAlways, ColourNever}
+
 // Printer writes answers in one format. Colours and the width of tables
 // follow the terminal, if it is one.
 type Printer struct {
@@ -44,12 +56,33 @@ func NewPrinter(w io.Writer, format string) *Printer {
 	return p
 }
 
+// Colours overrides what the terminal and NO_COLOR say, unless when is
+// ColourAuto.
+func (p *Printer) Colours(when string) *Printer {
+	if when != ColourAuto {
+		p.colours = when == ColourAlways
+	}
+	return p
+}
+
 // Answer writes m, or in table format what table makes of it.
 func (p *Printer) Answer(m proto.Message, table func() *Table) error {
+	return p.answer(m, table, func(raw []byte) ([]byte, error) { return raw, nil })
+}
+
+// answer is Answer with some of the JSON, which may not be indented.
+func (p *Printer) answer(m proto.Message, table func() *Table, some func([]byte) ([]byte, error)) error {
 	if p.format == FormatTable {
 		return table().write(p.w, p.width, p.colours)
 	}
-	return p.structured(m, JSON)
+	raw, err := JSONLine(m)
+	if err == nil {
+		raw, err = some(raw)
+	}
+	if err != nil {
+		return err
+	}
+	return p.raw(raw, true)
 }
 
 // Event writes one message of a stream: a line of JSON, a YAML document, or
@@ -58,12 +91,31 @@ func (p *Printer) Event(m proto.Message, line func() []Cell) error {
 	if p.format == FormatTable {
 		return p.line(line())
 	}
-	if p.format == FormatYAML {
-		if _, err := io.WriteString(p.w, "---\n"); err != nil {
-			return err
-		}
+	if err := p.document(); err != nil {
+		return err
 	}
-	return p.structured(m, JSONLine)
+	raw, err := JSONLine(m)
+	if err != nil {
+		return err
+	}
+	return p.raw(raw, false)
+}
+
+// document begins one of several in YAML.
+func (p *Printer) document() error {
+	if p.format != FormatYAML {
+		return nil
+	}
+	_, err := io.WriteString(p.w, "---\n")
+	return err
+}
+
+// Line writes a line of cells, in table format only.
+func (p *Printer) Line(cells ...Cell) error {
+	if p.format != FormatTable {
+		return nil
+	}
+	return p.line(cells)
 }
 
 func (p *Printer) line(cells []Cell) error {
@@ -72,16 +124,23 @@ func (p *Printer) line(cells []Cell) error {
 	return t.write(p.w, p.width, p.colours)
 }
 
-func (p *Printer) structured(m proto.Message, asJSON func(proto.Message) ([]byte, error)) error {
-	encode := asJSON
-	if p.format == FormatYAML {
-		encode = YAML
+// raw writes JSON, indented or on one line, or as YAML.
+func (p *Printer) raw(raw []byte, indent bool) error {
+	out := append(bytes.TrimRight(raw, "\n"), '\n')
+	switch {
+	case p.format == FormatYAML:
+		var err error
+		if out, err = yamlOf(raw); err != nil {
+			return err
+		}
+	case indent:
+		var b bytes.Buffer
+		if err := json.Indent(&b, out, "", "  "); err != nil {
+			return err
+		}
+		out = b.Bytes()
 	}
-	out, err := encode(m)
-	if err != nil {
-		return err
-	}
-	_, err = p.w.Write(out)
+	_, err := p.w.Write(out)
 	return err
 }
 

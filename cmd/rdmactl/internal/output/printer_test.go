@@ -91,7 +91,7 @@ func TestEventsAndNotesByFormat(t *testing.T) {
 	} {
 		var out strings.Builder
 		p := NewPrinter(&out, format)
-		if err := p.Event(&rdmadv1.GetConnectionRequest{Id: "7"}, func() []Cell { return []Cell{{Text: "what"}, {Text: "7"}} }); err != nil {
+		if err := p.Event(&rdmadv1.CloseConnectionRequest{Id: "7"}, func() []Cell { return []Cell{{Text: "what"}, {Text: "7"}} }); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Note("said"); err != nil {
@@ -100,5 +100,26 @@ func TestEventsAndNotesByFormat(t *testing.T) {
 		if out.String() != want {
 			t.Errorf("%s: %q, want %q", format, out.String(), want)
 		}
+	}
+}
+
+// TestColoursAsAsked: always wins over NO_COLOR and pipes, never over
+// terminals.
+func TestColoursAsAsked(t *testing.T) {
+	t.Setenv("NO_COLOR", "1")
+	for when, want := range map[string]bool{ColourAlways: true, ColourNever: false, ColourAuto: false} {
+		var out strings.Builder
+		if err := NewPrinter(&out, FormatTable).Colours(when).Answer(&rdmadv1.GetStatusResponse{}, sample); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "\x1b["); got != want {
+			t.Errorf("%s: %q", when, out.String())
+		}
+	}
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "xterm")
+	_, program := terminal(t, 80)
+	if !NewPrinter(program, FormatTable).colours || NewPrinter(program, FormatTable).Colours(ColourNever).colours {
+		t.Error("a terminal's colours don't follow")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
 )
 
 // Colour of a cell on a terminal.
@@ -23,8 +25,11 @@ const (
 type Column struct {
 	Name  string
 	Right bool // numbers
-	// Drop says when the column goes if the table is wider than the
-	// terminal: the highest first, 0 never.
+	// Min is the width down to which cells may be shortened if the table is
+	// wider than the terminal; 0 for not at all.
+	Min int
+	// Drop says when the column goes if that isn't enough: the highest first,
+	// 0 never.
 	Drop int
 }
 
@@ -97,14 +102,23 @@ func (t *Table) write(w io.Writer, width int, colours bool) error {
 	return t.Next.write(w, width, colours)
 }
 
-// fit chooses the columns to show and their widths. When no more column may
-// go, the last one is cut.
+// fit chooses the columns to show and their widths: it shortens those that
+// may be, else drops one and tries again. When no more may go, all but the
+// first are shortened.
 func (t *Table) fit(width int) (shown, widths []int) {
-	for i := range t.Columns {
+	floors := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
 		shown = append(shown, i)
 		widths = append(widths, t.width(i))
+		floors[i] = widths[i]
+		if c.Min > 0 {
+			floors[i] = min(widths[i], max(c.Min, len(c.Name)))
+		}
 	}
-	for width > 0 && total(shown, widths) > width {
+	if width == 0 {
+		return shown, widths
+	}
+	for total(shown, floors) > width {
 		drop := -1
 		for at, i := range shown {
 			if t.Columns[i].Drop > 0 && (drop < 0 || t.Columns[i].Drop > t.Columns[shown[drop]].Drop) {
@@ -112,19 +126,38 @@ func (t *Table) fit(width int) (shown, widths []int) {
 			}
 		}
 		if drop < 0 {
-			last := shown[len(shown)-1]
-			widths[last] = max(widths[last]-(total(shown, widths)-width), 1)
+			for _, i := range shown[1:] {
+				floors[i] = 1
+			}
 			break
 		}
 		shown = append(shown[:drop], shown[drop+1:]...)
 	}
+	shorten(shown, widths, floors, total(shown, widths)-width)
 	return shown, widths
 }
 
+// shorten takes so many terminal columns away, from the widest first, but
+// none below its floor.
+func shorten(shown, widths, floors []int, columns int) {
+	for ; columns > 0; columns-- {
+		widest := -1
+		for _, i := range shown {
+			if widths[i] > floors[i] && (widest < 0 || widths[i] >= widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
 func (t *Table) width(column int) int {
-	n := utf8.RuneCountInString(t.Columns[column].Name)
+	n := lipgloss.Width(t.Columns[column].Name)
 	for _, row := range t.rows {
-		n = max(n, utf8.RuneCountInString(row[column].Text))
+		n = max(n, lipgloss.Width(row[column].Text))
 	}
 	return n
 }
@@ -144,7 +177,7 @@ func (t *Table) line(out *strings.Builder, row []Cell, shown, widths []int, colo
 			line.WriteString(gap)
 		}
 		text := cut(row[i].Text, widths[i])
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		pad := strings.Repeat(" ", widths[i]-lipgloss.Width(text))
 		if colours && row[i].Colour != Plain && text != "" {
 			text = string(row[i].Colour) + text + reset
 		}
@@ -158,10 +191,17 @@ func (t *Table) line(out *strings.Builder, row []Cell, shown, widths []int, colo
 	out.WriteByte('\n')
 }
 
-// cut shortens s to n runes, with a mark.
+// cut shortens s to n terminal columns, with a mark.
 func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
+	if lipgloss.Width(s) <= n {
 		return s
 	}
-	return string([]rune(s)[:n-1]) + "…"
+	var out strings.Builder
+	for _, r := range s {
+		if n -= lipgloss.Width(string(r)); n < 1 { // one is for the mark
+			break
+		}
+		out.WriteRune(r)
+	}
+	return out.String() + "…"
 }

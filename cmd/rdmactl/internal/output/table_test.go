@@ -53,6 +53,25 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// TestCellsAreShortenedBeforeColumnsGo: what may be shortened is, down to its
+// least width; wide characters count as two.
+func TestCellsAreShortenedBeforeColumnsGo(t *testing.T) {
+	table := &Table{Columns: []Column{{Name: "NAME", Min: 6}, {Name: "N", Right: true, Drop: 1}, {Name: "WHY", Min: 5}}}
+	table.Row("productionnfs", "12345", "世界世界世界")
+	table.Row("a", "1", "b")
+	for width, want := range map[int]string{
+		34: "NAME               N  WHY\nproductionnfs  12345  世界世界世界\na                  1  b\n",
+		28: "NAME            N  WHY\nproductio…  12345  世界世界…\na               1  b\n",
+		20: "NAME        N  WHY\nprodu…  12345  世界…\na           1  b\n",
+		19: "NAME       WHY\nproducti…  世界世…\na          b\n",
+		9:  "NAME    …\nprodu…  …\na       b\n",
+	} {
+		if got := text(t, table, width, false); got != want {
+			t.Errorf("width %d:\n%s\nwant\n%s", width, got, want)
+		}
+	}
+}
+
 func TestColoursTakeNoRoom(t *testing.T) {
 	plain, coloured := text(t, sample(), 0, false), text(t, sample(), 0, true)
 	if !strings.Contains(coloured, "\x1b[31mc\x1b[0m     a rather") || !strings.HasPrefix(coloured, "\x1b[1mID\x1b[0m") {

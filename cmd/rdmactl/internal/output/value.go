@@ -1,9 +1,6 @@
 package output
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "encoding/json"
 
 // Value writes v, whose JSON is encoding/json's, or in table format what table
 // makes of it.
@@ -20,10 +17,8 @@ func (p *Printer) ValueEvent(v any, line func() []Cell) error {
 	if p.format == FormatTable {
 		return p.line(line())
 	}
-	if p.format == FormatYAML {
-		if _, err := p.w.Write([]byte("---\n")); err != nil {
-			return err
-		}
+	if err := p.document(); err != nil {
+		return err
 	}
 	return p.value(v, false)
 }
@@ -33,19 +28,5 @@ func (p *Printer) value(v any, indent bool) error {
 	if err != nil {
 		return err
 	}
-	out := append(raw, '\n')
-	switch {
-	case p.format == FormatYAML:
-		if out, err = yamlOf(raw); err != nil {
-			return err
-		}
-	case indent:
-		var b bytes.Buffer
-		if err := json.Indent(&b, out, "", "  "); err != nil {
-			return err
-		}
-		out = b.Bytes()
-	}
-	_, err = p.w.Write(out)
-	return err
+	return p.raw(raw, indent)
 }
