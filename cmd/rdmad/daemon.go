@@ -84,7 +84,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		failed:    make(chan error, 2),
 	}
 	initial, given := c.Settings.Initial()
-	d.data = dataplane.New(dataplane.Config{Logger: log, Limits: c.Limits.Dataplane()})
+	d.data = dataplane.New(dataplane.Config{Logger: log, Limits: c.Limits.Dataplane(), Memory: c.Limits.Memory})
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
@@ -152,6 +152,7 @@ func (d *daemon) makeManager() (err error) {
 func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.Duration) error {
 	return errors.Join(
 		d.manager.SetLimits(c.Limits.Dataplane()),
+		d.data.SetMemory(c.Limits.Memory),
 		d.manager.Reload(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners), drain),
 	)
 }

@@ -286,13 +286,13 @@ func TestFileChangesListeners(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := r.reconfigure(t.Context(), r.parse(`  - {name: second, provider: softiwarp, address: "127.0.0.1:0", service: test, deny: ["127.0.0.0/8"]}
-limits: {connections: 7}
+limits: {connections: 7, memory: 67108864}
 `), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := r.manager.Limits(); l.Connections != 7 {
-		t.Errorf("limits %+v", l)
+	if l := r.manager.Limits(); l.Connections != 7 || r.data.Memory() != 64<<20 {
+		t.Errorf("limits %+v, memory %d", l, r.data.Memory())
 	}
 	if c, err := rpcrdma.Dial(t.Context(), p, r.listener("second").Address.String(), rpcrdma.DialConfig{}); err == nil {
 		c.Close()
@@ -301,8 +301,8 @@ limits: {connections: 7}
 	if err := r.reconfigure(t.Context(), r.parse(""), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(r.manager.Listeners()); n != 1 || r.manager.Limits().Connections != dataplane.DefaultMaxConnections {
-		t.Errorf("%d listeners, limits %+v", n, r.manager.Limits())
+	if n := len(r.manager.Listeners()); n != 1 || r.manager.Limits().Connections != dataplane.DefaultMaxConnections || r.data.Memory() != dataplane.DefaultMemory {
+		t.Errorf("%d listeners, limits %+v, memory %d", n, r.manager.Limits(), r.data.Memory())
 	}
 	if err := steady.Call(t.Context(), echoCall(nil)); err != nil {
 		t.Errorf("the one that did not change: %v", err)

@@ -64,7 +64,7 @@ listeners:
   - {name: nfs, provider: softiwarp, address: "[::]:20049", service: data, rpcbind: on}
   - {name: test.1, provider: softiwarp, address: "storage:0", service: test,
      limits: {connections: 10, connections_per_peer: 2, handshakes: 3}, allow: [192.0.2.0/24, "2001:db8::1"], deny: ["::ffff:192.0.2.7"]}
-limits: {connections: 1000, connections_per_peer: 100, handshakes: 50}
+limits: {connections: 1000, connections_per_peer: 100, handshakes: 50, memory: 67108864}
 services:
   - {name: data, nfs: {path: /srv, read_only: on}}
   - {name: test, echo: {}}
@@ -82,7 +82,7 @@ settings:
 	}
 	if len(c.Listeners) != 2 || !c.Listeners[0].RPCBind || !reflect.DeepEqual(c.Listeners[1], Listener{
 		Name: "test.1", Provider: "softiwarp", Address: "storage:0", Service: "test",
-		Limits: Limits{10, 2, 3}, Allow: []string{"192.0.2.0/24", "2001:db8::1"}, Deny: []string{"::ffff:192.0.2.7"},
+		Limits: Limits{Connections: 10, ConnectionsPerPeer: 2, Handshakes: 3}, Allow: []string{"192.0.2.0/24", "2001:db8::1"}, Deny: []string{"::ffff:192.0.2.7"},
 		Access: dataplane.Access{
 			Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::1/128")},
 			Deny:  []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")},
@@ -90,7 +90,7 @@ settings:
 	}) {
 		t.Errorf("listeners %+v", c.Listeners)
 	}
-	if want := (dataplane.Limits{Connections: 1000, ConnectionsPerPeer: 100, Handshakes: 50}); c.Limits.Dataplane() != want {
+	if want := (dataplane.Limits{Connections: 1000, ConnectionsPerPeer: 100, Handshakes: 50}); c.Limits.Dataplane() != want || c.Limits.Memory != 64<<20 {
 		t.Errorf("limits %+v", c.Limits)
 	}
 	if len(c.Services) != 3 || *c.Services[0].NFS != (NFS{Path: "/srv", ReadOnly: true}) || c.Services[1].Echo == nil || c.Services[2].Echo == nil {

@@ -7,11 +7,13 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 )
 
-// Limits bound connections; 0 is the default, or no limit of its own.
+// Limits bound connections and, for all listeners together, registered memory;
+// 0 is the default, or no limit of its own.
 type Limits struct {
 	Connections        int64 `mapstructure:"connections"`
 	ConnectionsPerPeer int64 `mapstructure:"connections_per_peer"`
 	Handshakes         int64 `mapstructure:"handshakes"`
+	Memory             int64 `mapstructure:"memory"` // bytes
 }
 
 // Dataplane gives the limits as the data plane takes them.
@@ -44,10 +46,16 @@ func (c *Config) validateLimits(d *document, _ Options) error {
 	if err := c.Limits.validate(d, "limits"); err != nil {
 		return err
 	}
+	if n := c.Limits.Memory; d.given("limits.memory") && (n < dataplane.MinMemory || n > dataplane.MaxMemory) {
+		return d.fail("limits.memory", "%d is out of range %d..%d bytes", n, int64(dataplane.MinMemory), int64(dataplane.MaxMemory))
+	}
 	for i := range c.Listeners {
 		l, key := &c.Listeners[i], "listeners["+strconv.Itoa(i)+"]"
 		if err := l.Limits.validate(d, key+".limits"); err != nil {
 			return err
+		}
+		if at := key + ".limits.memory"; d.given(at) {
+			return d.fail(at, "listeners share one budget: set limits.memory at the top")
 		}
 		var err error
 		if l.Access.Allow, err = prefixes(d, key+".allow", l.Allow); err != nil {
