@@ -107,11 +107,19 @@ func (c *call) entry(req any) audit.Entry {
 
 // audited is how the log says what became of a request.
 func audited(err error) (outcome, reason string) {
-	st := status.Convert(err)
+	st := statusOf(err)
 	if st.Code() == codes.OK {
 		return audit.OK, ""
 	}
 	return codeName(st.Code()), st.Message()
+}
+
+// statusOf is the status that gRPC makes of a handler's error.
+func statusOf(err error) *status.Status {
+	if st, ok := status.FromError(err); ok {
+		return st
+	}
+	return status.FromContextError(err)
 }
 
 // codeNames are the codes as RPC's specification writes them.

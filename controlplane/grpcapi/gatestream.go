@@ -5,7 +5,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/controlplane/auth"
@@ -31,7 +30,7 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 // ended is what the log says of a stream that was let in. The client's end of
 // it is how streams are meant to end.
 func ended(err error) (outcome, reason string) {
-	if status.Code(err) == codes.Canceled {
+	if statusOf(err).Code() == codes.Canceled {
 		return audit.OK, ""
 	}
 	return audited(err)
