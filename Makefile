@@ -13,7 +13,7 @@ BENCHTIME ?= 2s
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build test unit race interop deps fuzz lint generate baseline bench demo clean
+.PHONY: help build test unit race interop deps fuzz lint generate baseline bench plots demo clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,9 @@ baseline: ## the API as it is becomes the one that later versions must be compat
 
 bench: ## benchmarks, as ratios to TCP in the same run
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./verbs/softiwarp ./rpcrdma/... ./dataplane/...
+
+plots: ## docs/adaptive.svg, from the data that the simulation's test has checked in
+	cd docs/plots && $(GO) run . -data ../../dataplane/adaptive/testdata/simulation.csv -out ../adaptive.svg
 
 clean: ## what build made
 	rm -rf $(BIN)
