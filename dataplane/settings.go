@@ -117,6 +117,9 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 		}
 	}
 	extensionOutcome(keys, now, peer, note)
+	if keys.Has(KeyCreditsWeight) && now.CreditsPolicy == rpcrdma.CreditsFixed {
+		note(Applied, "credits.weight: counts while credits.policy is adaptive; it is fixed")
+	}
 	return worst, strings.Join(reasons, "; ")
 }
 
