@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma"
 )
 
 // extensionService implements rdmad.v1.ExtensionService: the settings
@@ -127,18 +127,16 @@ func (s *extensionService) turn(ctx context.Context, on bool, names []string, sc
 	return result, nil
 }
 
-// extensions lists those in use on a connection, by name.
+// extensions lists those in force on a connection, by name.
 func extensions(c *dataplane.ConnInfo) (out []string) {
-	if c.Settings == nil {
-		return nil
+	if c.Configuration.Spoken {
+		out = append(out, "ccp")
 	}
-	for _, e := range []struct {
-		name string
-		bit  conn.Extensions
-	}{{"ccp", conn.ExtCCP}, {"msgp", conn.ExtMSGP}, {"read_replies", conn.ExtReadReplies}} {
-		if c.Settings.Extensions.Has(e.bit) {
-			out = append(out, e.name)
-		}
+	if c.Padding.Align != 0 || c.Padding.Taken {
+		out = append(out, "msgp")
+	}
+	if c.Settings != nil && c.Settings.Extensions.Has(rpcrdma.ExtReadReplies) {
+		out = append(out, "read_replies")
 	}
 	return out
 }

@@ -1,11 +1,13 @@
 package grpcapi_test
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -82,5 +84,29 @@ func TestExtensionsRefused(t *testing.T) {
 	}
 	if e := extension(t, c, "", "msgp"); e.GetEnabled() {
 		t.Error("half of a refused request was carried out")
+	}
+}
+
+// TestExtensionsInForce: a connection shows what is in force on it, not what
+// somebody wants.
+func TestExtensionsInForce(t *testing.T) {
+	p := smallPlane()
+	b := start(t, p, nil, 16)
+	c := rdmadv1.NewExtensionServiceClient(b.client)
+	if _, err := c.EnableExtensions(t.Context(), &rdmadv1.EnableExtensionsRequest{Names: []string{"ccp", "msgp", "read_replies"}}); err != nil {
+		t.Fatal(err)
+	}
+	p.Count("1", func(c *dataplane.ConnInfo) { c.Configuration.Spoken, c.Padding.Taken = true, true })
+	all, err := rdmadv1.NewConnectionServiceClient(b.client).ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"ccp msgp read_replies", "read_replies"} {
+		if got := strings.Join(all.GetConnections()[i].GetExtensions(), " "); got != want {
+			t.Errorf("connection %d: %s, want %s", i+1, got, want)
+		}
+	}
+	if e := extension(t, c, "", "ccp"); e.GetConnections() != 1 {
+		t.Errorf("%v", e)
 	}
 }
