@@ -91,6 +91,9 @@ func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetCon
 	res := &rdmadv1.GetConnectionResponse{
 		Connection: connection(&info),
 		Transport:  transportStatistics(&info, time.Now()),
+
+		Padding:       padding(&info),
+		Configuration: configuration(&info),
 	}
 	fields.prune(res.GetConnection())
 	return res, nil

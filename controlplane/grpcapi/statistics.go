@@ -42,9 +42,22 @@ func transportStatistics(c *dataplane.ConnInfo, now time.Time) *rdmadv1.Transpor
 		Dropped:              float64(s.Dropped),
 		Ignored:              float64(s.Ignored),
 		Duplicates:           float64(s.Duplicates),
+		RepliesReclaimed:     float64(s.RepliesReclaimed),
 		CallSizes:            sizeCounts(&c.Sizes.Calls),
 		ReplySizes:           sizeCounts(&c.Sizes.Replies),
 	}
+}
+
+func padding(c *dataplane.ConnInfo) *rdmadv1.Padding {
+	p := &c.Padding
+	return &rdmadv1.Padding{Align: p.Align, Taken: p.Taken, Sent: float64(p.Sent), Received: float64(p.Received)}
+}
+
+func configuration(c *dataplane.ConnInfo) *rdmadv1.Configuration {
+	if !c.Configuration.Spoken {
+		return nil
+	}
+	return &rdmadv1.Configuration{ReceiveSize: c.Configuration.Takes, MaxRdmaReads: c.Configuration.Reads}
 }
 
 // idle is in seconds; 0 when it is not known.

@@ -136,7 +136,7 @@ func (x WatchConnectionsResponse_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchConnectionsResponse_Type.Descriptor instead.
 func (WatchConnectionsResponse_Type) EnumDescriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8, 0}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10, 0}
 }
 
 // Connection is a connection at one moment.
@@ -615,7 +615,12 @@ type GetConnectionResponse struct {
 	// The connection asked for.
 	Connection *Connection `protobuf:"bytes,1,opt,name=connection,proto3" json:"connection,omitempty"`
 	// What its transport did.
-	Transport     *TransportStatistics `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
+	Transport *TransportStatistics `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
+	// Use of padded messages (extensions.msgp).
+	Padding *Padding `protobuf:"bytes,3,opt,name=padding,proto3" json:"padding,omitempty"`
+	// What the peer told through the Connection Configuration Protocol
+	// (extensions.ccp); absent when it told nothing.
+	Configuration *Configuration `protobuf:"bytes,4,opt,name=configuration,proto3" json:"configuration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -662,6 +667,149 @@ func (x *GetConnectionResponse) GetTransport() *TransportStatistics {
 		return x.Transport
 	}
 	return nil
+}
+
+func (x *GetConnectionResponse) GetPadding() *Padding {
+	if x != nil {
+		return x.Padding
+	}
+	return nil
+}
+
+func (x *GetConnectionResponse) GetConfiguration() *Configuration {
+	if x != nil {
+		return x.Configuration
+	}
+	return nil
+}
+
+// Padding is the use of RDMA_MSGP on a connection.
+type Padding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Alignment, in bytes, of opaque data in messages that rdmad sends; 0 for
+	// no padding.
+	Align uint32 `protobuf:"varint,1,opt,name=align,proto3" json:"align,omitempty"`
+	// Padded messages of the peer are taken.
+	Taken bool `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"`
+	// Padded messages sent.
+	Sent float64 `protobuf:"fixed64,3,opt,name=sent,proto3" json:"sent,omitempty"`
+	// Padded messages received.
+	Received      float64 `protobuf:"fixed64,4,opt,name=received,proto3" json:"received,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Padding) Reset() {
+	*x = Padding{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Padding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Padding) ProtoMessage() {}
+
+func (x *Padding) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Padding.ProtoReflect.Descriptor instead.
+func (*Padding) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Padding) GetAlign() uint32 {
+	if x != nil {
+		return x.Align
+	}
+	return 0
+}
+
+func (x *Padding) GetTaken() bool {
+	if x != nil {
+		return x.Taken
+	}
+	return false
+}
+
+func (x *Padding) GetSent() float64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *Padding) GetReceived() float64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+// Configuration is what a peer told of itself (RFC 5666, section 6).
+type Configuration struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most that it takes in one Send, in bytes.
+	ReceiveSize uint32 `protobuf:"varint,1,opt,name=receive_size,json=receiveSize,proto3" json:"receive_size,omitempty"`
+	// RDMA Reads that may be active at it.
+	MaxRdmaReads  uint32 `protobuf:"varint,2,opt,name=max_rdma_reads,json=maxRdmaReads,proto3" json:"max_rdma_reads,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Configuration) Reset() {
+	*x = Configuration{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Configuration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Configuration) ProtoMessage() {}
+
+func (x *Configuration) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Configuration.ProtoReflect.Descriptor instead.
+func (*Configuration) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Configuration) GetReceiveSize() uint32 {
+	if x != nil {
+		return x.ReceiveSize
+	}
+	return 0
+}
+
+func (x *Configuration) GetMaxRdmaReads() uint32 {
+	if x != nil {
+		return x.MaxRdmaReads
+	}
+	return 0
 }
 
 // TransportStatistics count what a connection's transport did. They are what
@@ -730,6 +878,9 @@ type TransportStatistics struct {
 	Ignored float64 `protobuf:"fixed64,28,opt,name=ignored,proto3" json:"ignored,omitempty"`
 	// Calls dropped because their XID was in progress.
 	Duplicates float64 `protobuf:"fixed64,29,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
+	// Replies with read chunks whose memory was taken back because no RDMA_DONE
+	// came.
+	RepliesReclaimed float64 `protobuf:"fixed64,32,opt,name=replies_reclaimed,json=repliesReclaimed,proto3" json:"replies_reclaimed,omitempty"`
 	// Sizes of RPC calls, in increasing order, to the largest that occurred.
 	CallSizes []*SizeCount `protobuf:"bytes,30,rep,name=call_sizes,json=callSizes,proto3" json:"call_sizes,omitempty"`
 	// Sizes of RPC replies, likewise.
@@ -740,7 +891,7 @@ type TransportStatistics struct {
 
 func (x *TransportStatistics) Reset() {
 	*x = TransportStatistics{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +903,7 @@ func (x *TransportStatistics) String() string {
 func (*TransportStatistics) ProtoMessage() {}
 
 func (x *TransportStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +916,7 @@ func (x *TransportStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransportStatistics.ProtoReflect.Descriptor instead.
 func (*TransportStatistics) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TransportStatistics) GetConnectCount() float64 {
@@ -971,6 +1122,13 @@ func (x *TransportStatistics) GetDuplicates() float64 {
 	return 0
 }
 
+func (x *TransportStatistics) GetRepliesReclaimed() float64 {
+	if x != nil {
+		return x.RepliesReclaimed
+	}
+	return 0
+}
+
 func (x *TransportStatistics) GetCallSizes() []*SizeCount {
 	if x != nil {
 		return x.CallSizes
@@ -1000,7 +1158,7 @@ type SizeCount struct {
 
 func (x *SizeCount) Reset() {
 	*x = SizeCount{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1170,7 @@ func (x *SizeCount) String() string {
 func (*SizeCount) ProtoMessage() {}
 
 func (x *SizeCount) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1183,7 @@ func (x *SizeCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SizeCount.ProtoReflect.Descriptor instead.
 func (*SizeCount) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SizeCount) GetFrom() float64 {
@@ -1062,7 +1220,7 @@ type WatchConnectionsRequest struct {
 
 func (x *WatchConnectionsRequest) Reset() {
 	*x = WatchConnectionsRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1232,7 @@ func (x *WatchConnectionsRequest) String() string {
 func (*WatchConnectionsRequest) ProtoMessage() {}
 
 func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1245,7 @@ func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConnectionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{7}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WatchConnectionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
@@ -1121,7 +1279,7 @@ type WatchConnectionsResponse struct {
 
 func (x *WatchConnectionsResponse) Reset() {
 	*x = WatchConnectionsResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1291,7 @@ func (x *WatchConnectionsResponse) String() string {
 func (*WatchConnectionsResponse) ProtoMessage() {}
 
 func (x *WatchConnectionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1304,7 @@ func (x *WatchConnectionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConnectionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WatchConnectionsResponse) GetType() WatchConnectionsResponse_Type {
@@ -1191,7 +1349,7 @@ type DrainConnectionRequest struct {
 
 func (x *DrainConnectionRequest) Reset() {
 	*x = DrainConnectionRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1361,7 @@ func (x *DrainConnectionRequest) String() string {
 func (*DrainConnectionRequest) ProtoMessage() {}
 
 func (x *DrainConnectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1374,7 @@ func (x *DrainConnectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainConnectionRequest.ProtoReflect.Descriptor instead.
 func (*DrainConnectionRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{9}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DrainConnectionRequest) GetId() string {
@@ -1244,7 +1402,7 @@ type DrainConnectionResponse struct {
 
 func (x *DrainConnectionResponse) Reset() {
 	*x = DrainConnectionResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1256,7 +1414,7 @@ func (x *DrainConnectionResponse) String() string {
 func (*DrainConnectionResponse) ProtoMessage() {}
 
 func (x *DrainConnectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1269,7 +1427,7 @@ func (x *DrainConnectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainConnectionResponse.ProtoReflect.Descriptor instead.
 func (*DrainConnectionResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DrainConnectionResponse) GetCut() bool {
@@ -1290,7 +1448,7 @@ type CloseConnectionRequest struct {
 
 func (x *CloseConnectionRequest) Reset() {
 	*x = CloseConnectionRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1460,7 @@ func (x *CloseConnectionRequest) String() string {
 func (*CloseConnectionRequest) ProtoMessage() {}
 
 func (x *CloseConnectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1473,7 @@ func (x *CloseConnectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseConnectionRequest.ProtoReflect.Descriptor instead.
 func (*CloseConnectionRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{11}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CloseConnectionRequest) GetId() string {
@@ -1334,7 +1492,7 @@ type CloseConnectionResponse struct {
 
 func (x *CloseConnectionResponse) Reset() {
 	*x = CloseConnectionResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1504,7 @@ func (x *CloseConnectionResponse) String() string {
 func (*CloseConnectionResponse) ProtoMessage() {}
 
 func (x *CloseConnectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1517,7 @@ func (x *CloseConnectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseConnectionResponse.ProtoReflect.Descriptor instead.
 func (*CloseConnectionResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{12}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{14}
 }
 
 var File_rdmad_v1_connection_proto protoreflect.FileDescriptor
@@ -1419,12 +1577,23 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"j\n" +
 	"\x14GetConnectionRequest\x12\x19\n" +
 	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\x127\n" +
-	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\x8a\x01\n" +
+	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xf6\x01\n" +
 	"\x15GetConnectionResponse\x124\n" +
 	"\n" +
 	"connection\x18\x01 \x01(\v2\x14.rdmad.v1.ConnectionR\n" +
 	"connection\x12;\n" +
-	"\ttransport\x18\x02 \x01(\v2\x1d.rdmad.v1.TransportStatisticsR\ttransport\"\xe1\t\n" +
+	"\ttransport\x18\x02 \x01(\v2\x1d.rdmad.v1.TransportStatisticsR\ttransport\x12+\n" +
+	"\apadding\x18\x03 \x01(\v2\x11.rdmad.v1.PaddingR\apadding\x12=\n" +
+	"\rconfiguration\x18\x04 \x01(\v2\x17.rdmad.v1.ConfigurationR\rconfiguration\"e\n" +
+	"\aPadding\x12\x14\n" +
+	"\x05align\x18\x01 \x01(\rR\x05align\x12\x14\n" +
+	"\x05taken\x18\x02 \x01(\bR\x05taken\x12\x12\n" +
+	"\x04sent\x18\x03 \x01(\x01R\x04sent\x12\x1a\n" +
+	"\breceived\x18\x04 \x01(\x01R\breceived\"X\n" +
+	"\rConfiguration\x12!\n" +
+	"\freceive_size\x18\x01 \x01(\rR\vreceiveSize\x12$\n" +
+	"\x0emax_rdma_reads\x18\x02 \x01(\rR\fmaxRdmaReads\"\x8e\n" +
+	"\n" +
 	"\x13TransportStatistics\x12#\n" +
 	"\rconnect_count\x18\x01 \x01(\x01R\fconnectCount\x12'\n" +
 	"\x0fconnect_seconds\x18\x02 \x01(\x01R\x0econnectSeconds\x12!\n" +
@@ -1457,7 +1626,8 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\aignored\x18\x1c \x01(\x01R\aignored\x12\x1e\n" +
 	"\n" +
 	"duplicates\x18\x1d \x01(\x01R\n" +
-	"duplicates\x122\n" +
+	"duplicates\x12+\n" +
+	"\x11replies_reclaimed\x18  \x01(\x01R\x10repliesReclaimed\x122\n" +
 	"\n" +
 	"call_sizes\x18\x1e \x03(\v2\x13.rdmad.v1.SizeCountR\tcallSizes\x124\n" +
 	"\vreply_sizes\x18\x1f \x03(\v2\x13.rdmad.v1.SizeCountR\n" +
@@ -1511,7 +1681,7 @@ func file_rdmad_v1_connection_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_connection_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_rdmad_v1_connection_proto_goTypes = []any{
 	(Connection_State)(0),              // 0: rdmad.v1.Connection.State
 	(WatchConnectionsResponse_Type)(0), // 1: rdmad.v1.WatchConnectionsResponse.Type
@@ -1520,48 +1690,52 @@ var file_rdmad_v1_connection_proto_goTypes = []any{
 	(*ListConnectionsResponse)(nil),    // 4: rdmad.v1.ListConnectionsResponse
 	(*GetConnectionRequest)(nil),       // 5: rdmad.v1.GetConnectionRequest
 	(*GetConnectionResponse)(nil),      // 6: rdmad.v1.GetConnectionResponse
-	(*TransportStatistics)(nil),        // 7: rdmad.v1.TransportStatistics
-	(*SizeCount)(nil),                  // 8: rdmad.v1.SizeCount
-	(*WatchConnectionsRequest)(nil),    // 9: rdmad.v1.WatchConnectionsRequest
-	(*WatchConnectionsResponse)(nil),   // 10: rdmad.v1.WatchConnectionsResponse
-	(*DrainConnectionRequest)(nil),     // 11: rdmad.v1.DrainConnectionRequest
-	(*DrainConnectionResponse)(nil),    // 12: rdmad.v1.DrainConnectionResponse
-	(*CloseConnectionRequest)(nil),     // 13: rdmad.v1.CloseConnectionRequest
-	(*CloseConnectionResponse)(nil),    // 14: rdmad.v1.CloseConnectionResponse
-	(*timestamppb.Timestamp)(nil),      // 15: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),      // 16: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),        // 17: google.protobuf.Duration
+	(*Padding)(nil),                    // 7: rdmad.v1.Padding
+	(*Configuration)(nil),              // 8: rdmad.v1.Configuration
+	(*TransportStatistics)(nil),        // 9: rdmad.v1.TransportStatistics
+	(*SizeCount)(nil),                  // 10: rdmad.v1.SizeCount
+	(*WatchConnectionsRequest)(nil),    // 11: rdmad.v1.WatchConnectionsRequest
+	(*WatchConnectionsResponse)(nil),   // 12: rdmad.v1.WatchConnectionsResponse
+	(*DrainConnectionRequest)(nil),     // 13: rdmad.v1.DrainConnectionRequest
+	(*DrainConnectionResponse)(nil),    // 14: rdmad.v1.DrainConnectionResponse
+	(*CloseConnectionRequest)(nil),     // 15: rdmad.v1.CloseConnectionRequest
+	(*CloseConnectionResponse)(nil),    // 16: rdmad.v1.CloseConnectionResponse
+	(*timestamppb.Timestamp)(nil),      // 17: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),      // 18: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),        // 19: google.protobuf.Duration
 }
 var file_rdmad_v1_connection_proto_depIdxs = []int32{
 	0,  // 0: rdmad.v1.Connection.state:type_name -> rdmad.v1.Connection.State
-	15, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	16, // 2: rdmad.v1.ListConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	17, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	18, // 2: rdmad.v1.ListConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
 	2,  // 3: rdmad.v1.ListConnectionsResponse.connections:type_name -> rdmad.v1.Connection
-	16, // 4: rdmad.v1.GetConnectionRequest.read_mask:type_name -> google.protobuf.FieldMask
+	18, // 4: rdmad.v1.GetConnectionRequest.read_mask:type_name -> google.protobuf.FieldMask
 	2,  // 5: rdmad.v1.GetConnectionResponse.connection:type_name -> rdmad.v1.Connection
-	7,  // 6: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
-	8,  // 7: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
-	8,  // 8: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
-	16, // 9: rdmad.v1.WatchConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	1,  // 10: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
-	15, // 11: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
-	2,  // 12: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
-	17, // 13: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
-	3,  // 14: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
-	5,  // 15: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
-	9,  // 16: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
-	11, // 17: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
-	13, // 18: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
-	4,  // 19: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
-	6,  // 20: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
-	10, // 21: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
-	12, // 22: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
-	14, // 23: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	9,  // 6: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
+	7,  // 7: rdmad.v1.GetConnectionResponse.padding:type_name -> rdmad.v1.Padding
+	8,  // 8: rdmad.v1.GetConnectionResponse.configuration:type_name -> rdmad.v1.Configuration
+	10, // 9: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
+	10, // 10: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
+	18, // 11: rdmad.v1.WatchConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 12: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
+	17, // 13: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
+	2,  // 14: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
+	19, // 15: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
+	3,  // 16: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
+	5,  // 17: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
+	11, // 18: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
+	13, // 19: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
+	15, // 20: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
+	4,  // 21: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
+	6,  // 22: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
+	12, // 23: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
+	14, // 24: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
+	16, // 25: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connection_proto_init() }
@@ -1576,7 +1750,7 @@ func file_rdmad_v1_connection_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_connection_proto_rawDesc), len(file_rdmad_v1_connection_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
