@@ -21,12 +21,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve runs a control plane until the test ends and returns a client.
-func serve(t *testing.T, cfg controlplane.Config) (*controlplane.Controlplane, *grpc.ClientConn) {
+// serve runs a control plane, after what is to be done before, until the test
+// ends and returns a client.
+func serve(t *testing.T, cfg controlplane.Config, before ...func(*controlplane.Controlplane)) (*controlplane.Controlplane, *grpc.ClientConn) {
 	t.Helper()
 	c, err := controlplane.New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range before {
+		f(c)
 	}
 	served := make(chan error, 1)
 	go func() { served <- c.Serve() }()

@@ -1,0 +1,122 @@
+package controlplane_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/planetest"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// TestModeOfTheSocket: those may open it who have a role.
+func TestModeOfTheSocket(t *testing.T) {
+	viewer := auth.Viewer
+	for want, rules := range map[os.FileMode]auth.Rules{
+		0o600: {},
+		0o660: {Group: "0"},
+		0o666: {Group: "0", Default: &viewer},
+	} {
+		if want != 0o600 && os.Getuid() != 0 {
+			continue // only root may give a file to any group
+		}
+		path := filepath.Join(t.TempDir(), "control")
+		_, client := serve(t, controlplane.Config{
+			Dataplane: &planetest.Plane{}, Listen: "unix://" + path, Access: controlplane.Access{Rules: rules},
+		})
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%+v: mode %v, %v, want %v", rules, info.Mode(), err, want)
+		}
+		st, err := rdmadv1.NewStatusServiceClient(client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
+		if err != nil || !strings.HasPrefix(st.GetActor(), "uid ") || st.GetRole() != rdmadv1.Role_ROLE_ADMIN {
+			t.Errorf("%v, %v", st, err)
+		}
+	}
+}
+
+func TestDefaultRoleOfTheLoopback(t *testing.T) {
+	viewer := auth.Viewer
+	_, client := serve(t, controlplane.Config{
+		Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0", Access: controlplane.Access{Rules: auth.Rules{Default: &viewer}},
+	})
+	st, err := rdmadv1.NewStatusServiceClient(client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
+	if err != nil || st.GetActor() != auth.Anonymous || st.GetRole() != rdmadv1.Role_ROLE_VIEWER {
+		t.Errorf("%v, %v", st, err)
+	}
+	_, err = rdmadv1.NewSettingsServiceClient(client).SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{})
+	if status.Code(err) != codes.PermissionDenied {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAuditOverTheWire: a change, what was before and after, and where it came
+// from, through a restart.
+func TestAuditOverTheWire(t *testing.T) {
+	dir := t.TempDir()
+	c, client := serve(t, controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0"}, func(c *controlplane.Controlplane) {
+		if err := c.OpenAudit(dir); err != nil {
+			t.Fatal(err)
+		}
+	})
+	seven := uint32(7)
+	if _, err := rdmadv1.NewSettingsServiceClient(client).SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{
+		Settings: &rdmadv1.Settings{Credits: &rdmadv1.CreditsSettings{Max: &seven}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.RecordReload("rdmad.yaml", os.ErrPermission)
+	res, err := rdmadv1.NewAuditServiceClient(client).ListAudit(t.Context(), &rdmadv1.ListAuditRequest{})
+	if err != nil || len(res.GetEntries()) != 2 {
+		t.Fatalf("%v, %v", res, err)
+	}
+	reload, set := res.GetEntries()[0], res.GetEntries()[1]
+	if reload.GetActor() != auth.Daemon || reload.GetAction() != "reload" || reload.GetOutcome() != "INVALID_ARGUMENT" || reload.GetReason() != "permission denied" {
+		t.Errorf("%v", reload)
+	}
+	if set.GetActor() != auth.Anonymous || !strings.HasPrefix(set.GetOrigin(), "127.0.0.1:") || set.GetAction() != "rdmad.v1.SettingsService/SetSettings" ||
+		set.GetAfter() != "credits.max=7" || set.GetOutcome() != audit.OK || set.GetRevision() != 1 {
+		t.Errorf("%v", set)
+	}
+	if r, err := audit.Verify(dir); err != nil || r.Last != 3 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestAccessRefuses(t *testing.T) {
+	for want, cfg := range map[string]controlplane.Config{
+		"control.group: there is no group nobody-has-this": {Listen: "127.0.0.1:0", Access: controlplane.Access{Rules: auth.Rules{Group: "nobody-has-this"}}},
+		"control.tls.cert: stat ":                          {Listen: "127.0.0.1:0", Access: controlplane.Access{TLS: &auth.Files{Cert: "/none"}}},
+		"control.tls: unix:///x is a Unix socket":          {Listen: "unix:///x", Access: controlplane.Access{TLS: &auth.Files{}}},
+	} {
+		cfg.Dataplane = &planetest.Plane{}
+		if _, err := controlplane.New(t.Context(), cfg); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestInsecureIsLoud: anybody gets in, and the log says so.
+func TestInsecureIsLoud(t *testing.T) {
+	var log bytes.Buffer
+	c, err := controlplane.New(t.Context(), controlplane.Config{
+		Dataplane: &planetest.Plane{}, Listen: "0.0.0.0:0", Access: controlplane.Access{Insecure: true},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Shutdown(t.Context())
+	if !strings.Contains(log.String(), "level=WARN msg=\"THE CONTROL PLANE IS OPEN") {
+		t.Errorf("log:\n%s", log.String())
+	}
+}
