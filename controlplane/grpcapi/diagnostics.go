@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/pcap"
@@ -113,7 +114,7 @@ func ofWatcher(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return err
+	return status.FromContextError(err).Err()
 }
 
 // flushAt is the size from which on a piece of a capture is sent, in bytes. A
@@ -142,7 +143,7 @@ func (c *capture) run(ctx context.Context, w *trace.Watcher) error {
 			return c.flush()
 		}
 		if err != nil {
-			return err
+			return ofWatcher(err)
 		}
 		c.dropped = e.Dropped
 		if err := c.out.Write(e); err != nil {

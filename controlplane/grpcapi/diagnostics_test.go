@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket/pcapgo"
@@ -254,5 +255,23 @@ func TestShutdownEndsTraces(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("Shutdown: %v", err)
+	}
+}
+
+// TestCanceledStreamsAreNoErrors: a client that goes away is not rdmad's fault.
+func TestCanceledStreamsAreNoErrors(t *testing.T) {
+	b := start(t, smallPlane(), nil, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	traceOf(t, b, ctx, nil)
+	if _, err := rdmadv1.NewDiagnosticsServiceClient(b.client).Capture(ctx, &rdmadv1.CaptureRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	watched(t, b.plane, 2)
+	cancel()
+	for _, method := range []string{"Trace", "Capture"} {
+		b.log.await("grpc.method=" + method)
+	}
+	if log := b.log.String(); strings.Contains(log, "level=ERROR") || strings.Count(log, "grpc.code=Canceled") != 2 {
+		t.Errorf("logged:\n%s", log)
 	}
 }
