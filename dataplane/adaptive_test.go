@@ -71,6 +71,7 @@ type adaptiveBed struct {
 	addr    string
 	mu      sync.Mutex
 	byID    map[string]uint32 // weights
+	fixed   string            // the connection with the policy fixed, at 40
 	general rpcrdma.Settings
 }
 
@@ -89,6 +90,9 @@ func (b *adaptiveBed) resolve(k ConnKey) *rpcrdma.Settings {
 	s := b.general
 	if w := b.byID[k.ID]; w > 0 {
 		s.CreditsWeight = w
+	}
+	if k.ID == b.fixed {
+		s.CreditsPolicy, s.CreditsMax = rpcrdma.CreditsFixed, 40
 	}
 	return &s
 }
@@ -142,6 +146,25 @@ func TestAdaptiveWeights(t *testing.T) {
 			if x2, y2 := b.granted(i.ID), b.granted(j.ID); x2 != x || y2 != y {
 				t.Errorf("granted %d and %d, then %d and %d", x, y, x2, y2)
 			}
+		}
+		for _, l := range loads {
+			l.end()
+		}
+	})
+}
+
+// TestFixedFirst: a connection with the policy fixed has what it is set to, and
+// the others divide what it leaves.
+func TestFixedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAdaptiveBed(t, MinMemory)
+		fixed, i := b.dial(b.addr, nil)
+		b.change(func() { b.fixed = i.ID })
+		other, j := b.dial(b.addr, nil)
+		loads := []*load{startLoad(t, fixed, 64), startLoad(t, other, 64)}
+		time.Sleep(3 * time.Second)
+		if x, y := b.granted(i.ID), b.granted(j.ID); x != 40 || y < 15 || y > 30 {
+			t.Errorf("fixed has %d, adaptive %d", x, y)
 		}
 		for _, l := range loads {
 			l.end()

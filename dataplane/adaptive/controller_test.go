@@ -138,6 +138,22 @@ func TestNoFlapping(t *testing.T) {
 	}
 }
 
+// TestSmallRise: a rise by less than a sixteenth waits for more.
+func TestSmallRise(t *testing.T) {
+	g := new(Group)
+	c := busy(g, 1, 1, 1000)
+	var k Controller
+	for _, step := range []struct {
+		budget int64
+		want   int
+	}{{3200, 32}, {3300, 32}, {3400, 34}, {3300, 33}} {
+		run(&k, []*Conn{c}, []*Group{g}, step.budget, 20)
+		if c.Target != step.want {
+			t.Errorf("budget %d: target %d, want %d", step.budget, c.Target, step.want)
+		}
+	}
+}
+
 // TestDemandFalls: who hardly uses its credits loses them after a while, down
 // to what every connection begins with.
 func TestDemandFalls(t *testing.T) {

@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -164,13 +165,8 @@ func (w *world) step(budget int64) {
 
 // follow counts the changes of direction of a client's target.
 func (c *client) follow(before int) {
-	d := 0
-	switch {
-	case c.state.Target > before:
-		d = 1
-	case c.state.Target < before:
-		d = -1
-	default:
+	d := cmp.Compare(c.state.Target, before)
+	if d == 0 {
 		return
 	}
 	if c.direction != 0 && d != c.direction {

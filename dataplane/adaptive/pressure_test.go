@@ -44,6 +44,28 @@ func TestPressure(t *testing.T) {
 	}
 }
 
+// TestPressureAwaitsEffect: while grants have not come down since the last cut
+// there is no other, for a while.
+func TestPressureAwaitsEffect(t *testing.T) {
+	g := new(Group)
+	c := busy(g, 1, 1, 64)
+	var k Controller
+	run(&k, []*Conn{c}, []*Group{g}, 1_000_000, 20)
+	cuts := 0
+	for range maxLate {
+		g.Observe(1, time.Second)
+		before := c.Target
+		c.Peak, c.Answered = 64, 1 // but the limit stays
+		k.Step([]*Conn{c}, []*Group{g}, 1_000_000)
+		if c.Target < before {
+			cuts++
+		}
+	}
+	if cuts != 1 {
+		t.Errorf("%d cuts before the first took effect", cuts)
+	}
+}
+
 // TestPressureAlone: one group's delay is nothing to another.
 func TestPressureAlone(t *testing.T) {
 	slow, quick := new(Group), new(Group)
