@@ -65,10 +65,10 @@ func (c *Controlplane) recordOwn(w *desired.Watcher) {
 
 func (c *Controlplane) recordRevision(e *history.Entry) {
 	var action string
-	switch {
-	case e.Kind == history.Reload:
+	switch e.Kind {
+	case history.Reload:
 		action = actionReload
-	case e.Kind == history.AutoRollback:
+	case history.AutoRollback:
 		action = actionExpire
 	default:
 		return // a client's, recorded with its request
