@@ -42,8 +42,8 @@ var phases = []phase{
 	{"few busy", 5 * time.Second, func(s *simulation) { s.want(func(i int) bool { return i < 20 }) }, (*simulation).checkFew, 0},
 	{"all busy", 8 * time.Second, func(s *simulation) { s.want(func(int) bool { return true }) }, (*simulation).checkShared, 2},
 	{"service slow", 20 * time.Second, func(s *simulation) { s.servers = few }, (*simulation).checkSlow, 4},
-	{"recovery", 25 * time.Second, func(s *simulation) { s.servers = plenty }, (*simulation).checkShared, 1},
-	{"half idle", 5 * time.Second, func(s *simulation) { s.want(func(i int) bool { return i%2 == 0 }) }, (*simulation).checkHalf, 2},
+	{"recovery", 15 * time.Second, func(s *simulation) { s.servers = plenty }, (*simulation).checkShared, 1},
+	{"half idle", 3 * time.Second, func(s *simulation) { s.want(func(i int) bool { return i%2 == 0 }) }, (*simulation).checkHalf, 2},
 }
 
 // simulation is a run of the model.
