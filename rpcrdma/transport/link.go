@@ -205,14 +205,13 @@ func (l *link) pump() {
 			l.role.exposed(o)
 			continue
 		}
-		from := o.posted
+		if look := l.tap.observer.Load(); look != nil { // before the peer sees it
+			l.observePosted(*look, o.wrs[o.posted:o.posted+l.sq.room(o)])
+		}
 		whole, err := l.sq.post(o)
 		if err != nil {
 			l.dieLocked(err)
 			return
-		}
-		if look := l.tap.observer.Load(); look != nil {
-			l.observePosted(*look, o.wrs[from:o.posted])
 		}
 		if !whole {
 			if !o.waited {

@@ -110,10 +110,15 @@ func (q *sendQueue) recycle(o *op) {
 // idle says whether everything was posted.
 func (q *sendQueue) idle() bool { return q.pending.len() == 0 }
 
+// room is the number of o's requests that can be posted now.
+func (q *sendQueue) room(o *op) int {
+	return q.reads.allow(o.wrs[o.posted : o.posted+min(q.depth-q.used, len(o.wrs)-o.posted)])
+}
+
 // post posts what there is room for of o, the oldest pending op, and says
 // whether it is posted whole. The caller has put o's requests together.
 func (q *sendQueue) post(o *op) (whole bool, err error) {
-	n := q.reads.allow(o.wrs[o.posted : o.posted+min(q.depth-q.used, len(o.wrs)-o.posted)])
+	n := q.room(o)
 	if n == 0 {
 		return o.posted == len(o.wrs), nil
 	}

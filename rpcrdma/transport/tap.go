@@ -62,8 +62,8 @@ func (l *link) observeReceive(o Observer, msg []byte, inv conn.Invalidation) {
 	l.show(o)
 }
 
-// observePosted shows the Sends and RDMA Writes among requests that were
-// posted.
+// observePosted shows the Sends and RDMA Writes among requests that are about
+// to be posted.
 func (l *link) observePosted(o Observer, wrs []verbs.SendWR) {
 	for i := range wrs {
 		switch wrs[i].Op {
