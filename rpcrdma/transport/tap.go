@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Operation is what a connection did or was told, for who looks at it: a Send
-// made or received, an RDMA Write made, an RDMA Read made and completed. It
+// Operation is what a connection does or was told, for who looks at it: a Send
+// received or about to be made, an RDMA Write about to be made, an RDMA Read made and completed. It
 // belongs to the connection and is valid during the call of Observe only.
 type Operation struct {
 	Op verbs.Opcode // OpSend, OpSendInvalidate, OpRDMAWrite, OpRDMARead
