@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
@@ -20,6 +21,7 @@ import (
 // listenerService implements rdmad.v1.ListenerService.
 type listenerService struct {
 	rdmadv1.UnimplementedListenerServiceServer
+	plane   Plane
 	manager manager.API
 }
 
@@ -322,7 +324,7 @@ func (s *listenerService) RemoveService(ctx context.Context, req *rdmadv1.Remove
 
 // GetLimits implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) GetLimits(context.Context, *rdmadv1.GetLimitsRequest) (*rdmadv1.GetLimitsResponse, error) {
-	return &rdmadv1.GetLimitsResponse{Limits: limitsMessage(s.manager.Limits())}, nil
+	return &rdmadv1.GetLimitsResponse{Limits: s.limits()}, nil
 }
 
 // SetLimits implements rdmadv1.ListenerServiceServer.
@@ -330,16 +332,25 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 	if err := known(req); err != nil {
 		return nil, err
 	}
-	before := s.manager.Limits()
+	before := s.limits()
+	if m := req.GetLimits(); m.MaxMemory != nil {
+		if err := s.plane.SetMemory(int64(m.GetMaxMemory())); err != nil {
+			return nil, invalidField("limits.max_memory", err.Error())
+		}
+	}
 	if err := s.manager.SetLimits(limits(req.GetLimits())); err != nil {
 		return nil, toStatus(err)
 	}
-	audit.Note(ctx, fmt.Sprintf("%+v", before), fmt.Sprintf("%+v", s.manager.Limits()), 0)
-	return &rdmadv1.SetLimitsResponse{Limits: limitsMessage(s.manager.Limits())}, nil
+	after := s.limits()
+	audit.Note(ctx, before.String(), after.String(), 0)
+	return &rdmadv1.SetLimitsResponse{Limits: after}, nil
 }
 
-func limitsMessage(l dataplane.Limits) *rdmadv1.Limits {
+// limits are those in force.
+func (s *listenerService) limits() *rdmadv1.Limits {
+	l := s.manager.Limits()
 	return &rdmadv1.Limits{
+		MaxMemory:             proto.Float64(float64(s.plane.Memory())),
 		MaxConnections:        uint32(l.Connections),
 		MaxConnectionsPerPeer: uint32(l.ConnectionsPerPeer),
 		MaxHandshakes:         uint32(l.Handshakes),

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -115,12 +116,20 @@ func TestListenersRefused(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	c := rdmadv1.NewListenerServiceClient(start(t, smallPlane(), nil, 16).client)
-	res, err := c.SetLimits(t.Context(), &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{MaxConnections: 8, MaxConnectionsPerPeer: 2, MaxHandshakes: 4}})
+	res, err := c.SetLimits(t.Context(), &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{
+		MaxConnections: 8, MaxConnectionsPerPeer: 2, MaxHandshakes: 4, MaxMemory: proto.Float64(1 << 30),
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.GetLimits(t.Context(), &rdmadv1.GetLimitsRequest{})
-	if err != nil || got.GetLimits().String() != res.GetLimits().String() || got.GetLimits().GetMaxHandshakes() != 4 {
+	if err != nil || got.GetLimits().String() != res.GetLimits().String() || got.GetLimits().GetMaxHandshakes() != 4 || got.GetLimits().GetMaxMemory() != 1<<30 {
 		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := c.SetLimits(t.Context(), &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{MaxMemory: proto.Float64(1)}}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a byte of memory: %v", err)
+	}
+	if res, err := c.SetLimits(t.Context(), &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{}}); err != nil || res.GetLimits().GetMaxMemory() != 1<<30 {
+		t.Errorf("memory not given: %v, %v", res, err)
 	}
 }

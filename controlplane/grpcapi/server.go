@@ -55,6 +55,8 @@ type Plane interface {
 	Connection(id string) (dataplane.ConnInfo, error)
 	Listeners() []dataplane.ListenerInfo
 	Stats() []*dataplane.ListenerStats
+	Memory() int64
+	SetMemory(n int64) error
 	DrainConnection(ctx context.Context, id string) error
 	CloseConnection(id string) error
 	Tracing() *trace.Hub
@@ -152,7 +154,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
-	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{manager: cfg.Manager})
+	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
 	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, store: cfg.Store, stopping: s.stopping})

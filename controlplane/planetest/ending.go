@@ -58,3 +58,24 @@ func (p *Plane) Count(id string, count func(*dataplane.ConnInfo)) {
 	}
 	count(&c.ConnInfo)
 }
+
+// Memory implements grpcapi.Plane.
+func (p *Plane) Memory() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.memory
+}
+
+// leastMemory is what a plane can do with, in bytes.
+const leastMemory = 1 << 20
+
+// SetMemory implements grpcapi.Plane.
+func (p *Plane) SetMemory(n int64) error {
+	if n < leastMemory {
+		return fmt.Errorf("%d bytes are less than %d, the least that connections can do with", n, leastMemory)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.memory = n
+	return nil
+}

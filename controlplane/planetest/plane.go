@@ -25,6 +25,7 @@ type Plane struct {
 	listeners []dataplane.ListenerInfo
 	subs      []*subscription
 	over      bool
+	memory    int64
 	applied   int
 	tracing   trace.Hub
 }

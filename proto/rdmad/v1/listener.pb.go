@@ -1358,6 +1358,10 @@ type Limits struct {
 	MaxConnectionsPerPeer uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3" json:"max_connections_per_peer,omitempty"`
 	// Most connections being made at once; 0 for 256.
 	MaxHandshakes uint32 `protobuf:"varint,3,opt,name=max_handshakes,json=maxHandshakes,proto3" json:"max_handshakes,omitempty"`
+	// Most registered memory, in bytes; absent in a request for what it is. The
+	// adaptive credit policy divides it between connections. A double for the
+	// reason given at Connection.
+	MaxMemory     *float64 `protobuf:"fixed64,4,opt,name=max_memory,json=maxMemory,proto3,oneof" json:"max_memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1409,6 +1413,13 @@ func (x *Limits) GetMaxConnectionsPerPeer() uint32 {
 func (x *Limits) GetMaxHandshakes() uint32 {
 	if x != nil {
 		return x.MaxHandshakes
+	}
+	return 0
+}
+
+func (x *Limits) GetMaxMemory() float64 {
+	if x != nil && x.MaxMemory != nil {
+		return *x.MaxMemory
 	}
 	return 0
 }
@@ -1689,11 +1700,14 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
 	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"\x17\n" +
-	"\x15RemoveServiceResponse\"\xb2\x01\n" +
+	"\x15RemoveServiceResponse\"\xfe\x01\n" +
 	"\x06Limits\x122\n" +
 	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
 	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x120\n" +
-	"\x0emax_handshakes\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\rmaxHandshakes\"\x12\n" +
+	"\x0emax_handshakes\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\rmaxHandshakes\x12;\n" +
+	"\n" +
+	"max_memory\x18\x04 \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00pB)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\tmaxMemory\x88\x01\x01B\r\n" +
+	"\v_max_memory\"\x12\n" +
 	"\x10GetLimitsRequest\"=\n" +
 	"\x11GetLimitsResponse\x12(\n" +
 	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits\"D\n" +
@@ -1812,6 +1826,7 @@ func file_rdmad_v1_listener_proto_init() {
 		(*AddServiceRequest_Nfs)(nil),
 		(*AddServiceRequest_Echo)(nil),
 	}
+	file_rdmad_v1_listener_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
