@@ -10,11 +10,13 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 )
@@ -39,6 +41,7 @@ type app struct {
 
 	addr    string
 	format  string
+	colour  string
 	timeout time.Duration
 	tls     tlsFlags
 }
@@ -73,12 +76,17 @@ func Run(ctx context.Context, version string, args []string, stdout, stderr io.W
 }
 
 // printer writes answers in the format asked for.
-func (a *app) printer() *output.Printer { return output.NewPrinter(a.stdout, a.format) }
+func (a *app) printer() *output.Printer {
+	return output.NewPrinter(a.stdout, a.format).Colours(a.colour)
+}
 
 // check looks at the flags that all commands have.
 func (a *app) check() error {
 	if !output.KnownFormat(a.format) {
 		return usagef("--output %q is none of %s", a.format, strings.Join(output.Formats, ", "))
+	}
+	if !slices.Contains(output.Colourings, a.colour) {
+		return usagef("--color %q is none of %s", a.colour, strings.Join(output.Colourings, ", "))
 	}
 	if a.timeout <= 0 {
 		return usagef("--timeout must be longer than 0")
@@ -105,21 +113,10 @@ func (a *app) dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient(target,
 		grpc.WithTransportCredentials(creds),
 		grpc.WithNoProxy(),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: a.timeout}),
 		grpc.WithUserAgent("rdmactl/"+a.version),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
 }
 
 // maxAnswer is as large as rdmad makes answers, in bytes.
 const maxAnswer = 16 << 20
-
-// call runs one request within the timeout.
-func (a *app) call(ctx context.Context, f func(context.Context, *grpc.ClientConn) error) error {
-	conn, err := a.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	return f(ctx, conn)
-}

@@ -20,9 +20,6 @@ tcpdump, it overwrites FILE. The packets are made from what rdmad saw, on any
 provider, as iWARP carries them. Wireshark decodes them, and tshark -2 does:
 its second pass puts RDMA Writes back into replies.
 
-  rdmactl capture -w nfs.pcapng --duration 10s
-  rdmactl capture -w - --connection 3 | tshark -r -
-
 What is not read in time is dropped and counted; connections never wait. With
 --snap 4096 messages are usually whole and bulk data is not there: readers
 then miss it in READ replies and WRITE calls.`
@@ -42,6 +39,7 @@ func newCapture(a *app) *cobra.Command {
 		Use:               "capture -w FILE",
 		Short:             "A pcapng file of what goes over connections",
 		Long:              captureHelp,
+		Example:           "  rdmactl capture -w nfs.pcapng --duration 10s\n  rdmactl capture -w - --connection 3 | tshark -r -",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
-
-	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // completeWait bounds how long a shell waits for rdmad when completing.
@@ -32,6 +29,7 @@ func newCompletion(*app) *cobra.Command {
 		Use:               "completion SHELL",
 		Short:             "Completion for bash, zsh or fish",
 		Long:              completionHelp,
+		Example:           "  rdmactl completion bash",
 		Args:              exactly("SHELL"),
 		ValidArgsFunction: fixed("bash", "zsh", "fish"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,62 +57,6 @@ func fixedValues(words ...string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// ask calls rdmad for a completion. When it doesn't answer there is nothing
-// to offer, which the shell's debug log says.
-func (a *app) ask(f func(context.Context, *grpc.ClientConn) error) {
-	err := a.check()
-	if err == nil {
-		a.timeout = completeWait
-		err = a.call(context.Background(), f)
-	}
-	if err != nil {
-		cobra.CompDebugln(a.explain(err), false)
-	}
-}
-
-// connectionIDs are those that are up, with a description for the shell.
-func (a *app) connectionIDs(prefix string) (out []string) {
-	a.ask(func(ctx context.Context, conn *grpc.ClientConn) error {
-		res, err := rdmadv1.NewConnectionServiceClient(conn).ListConnections(ctx, &rdmadv1.ListConnectionsRequest{})
-		for _, c := range res.GetConnections() {
-			out = append(out, cobra.CompletionWithDesc(prefix+c.GetId(), oneLine(c.GetListener()+" "+c.GetPeer())))
-		}
-		return err
-	})
-	return out
-}
-
-// listenerNames are those there are.
-func (a *app) listenerNames(prefix string) (out []string) {
-	a.ask(func(ctx context.Context, conn *grpc.ClientConn) error {
-		res, err := rdmadv1.NewListenerServiceClient(conn).ListListeners(ctx, &rdmadv1.ListListenersRequest{})
-		for _, l := range res.GetListeners() {
-			out = append(out, cobra.CompletionWithDesc(prefix+l.GetName(), oneLine(l.GetAddress())))
-		}
-		return err
-	})
-	return out
-}
-
-// completeConnection completes ID.
-func (a *app) completeConnection(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.connectionIDs(""), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeScope completes --scope.
-func (a *app) completeScope(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	switch kind, _, _ := strings.Cut(typed, "/"); kind {
-	case "connection":
-		return a.connectionIDs("connection/"), cobra.ShellCompDirectiveNoFileComp
-	case "listener":
-		return a.listenerNames("listener/"), cobra.ShellCompDirectiveNoFileComp
-	}
-	return []string{"global", "listener/", "peer/", "connection/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeKeys completes names of settings.
@@ -146,6 +88,29 @@ func completeAssignments(_ *cobra.Command, args []string, typed string) (out []s
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// extensionPrefix is what the settings of extensions begin with.
+const extensionPrefix = "extensions."
+
+// extensionNames are the extensions' own names.
+func extensionNames() (names []string) {
+	for _, k := range keys {
+		if name, ok := strings.CutPrefix(k.name, extensionPrefix); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// completeExtensions completes NAME….
+func completeExtensions(_ *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
+	for _, name := range extensionNames() {
+		if !slices.Contains(args, name) {
+			out = append(out, name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
 // contains says whether one of args begins with s.

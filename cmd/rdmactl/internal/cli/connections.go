@@ -3,11 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -15,32 +14,84 @@ import (
 
 func newConnections(a *app) *cobra.Command {
 	cmd := group(&cobra.Command{Use: "connections", Short: "The RPC-over-RDMA connections that are up"})
-	cmd.AddCommand(newConnectionsList(a), newConnectionsShow(a), newConnectionsWatch(a))
+	cmd.AddCommand(newConnectionsList(a), newConnectionsShow(a), newConnectionsWatch(a), newConnectionsDrain(a), newConnectionsClose(a))
 	return cmd
 }
 
 func newConnectionsList(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:               "list",
-		Short:             "All connections",
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "All connections, or those of a listener or of some peers",
+		Long: `All connections, or those of a listener or of some peers. With --fields a
+table has these columns, and JSON and YAML these fields alone; show has all of
+one connection.`,
+		Example: `  rdmactl connections list --listener nfs
+  rdmactl connections list --peer 192.0.2.0/24 --fields id,peer,calls,calls_in_progress`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				res, err := rdmadv1.NewConnectionServiceClient(conn).ListConnections(ctx, &rdmadv1.ListConnectionsRequest{})
-				if err != nil {
-					return err
-				}
-				return a.printer().Answer(res, func() *output.Table { return connectionsTable(res.GetConnections()) })
-			})
-		},
+	}
+	listener := a.listenerFlag(cmd, "only connections of this listener")
+	peer := cmd.Flags().String("peer", "", "only peers within this address or CIDR")
+	fields := cmd.Flags().StringSlice("fields", nil, "these fields alone, by their names in JSON, with commas")
+	must(cmd.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions))
+	must(cmd.RegisterFlagCompletionFunc("fields", completeFields))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkFields(*fields); err != nil {
+			return err
+		}
+		req := &rdmadv1.ListConnectionsRequest{Listener: *listener, Peer: *peer}
+		if len(*fields) > 0 {
+			req.ReadMask = &fieldmaskpb.FieldMask{Paths: *fields}
+		}
+		return a.listConnections(cmd.Context(), req)
+	}
+	return cmd
+}
+
+// listenerFlag adds --listener.
+func (a *app) listenerFlag(cmd *cobra.Command, usage string) *string {
+	name := cmd.Flags().String("listener", "", usage)
+	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListenerFlag))
+	return name
+}
+
+// listConnections prints all pages as one.
+func (a *app) listConnections(ctx context.Context, req *rdmadv1.ListConnectionsRequest) error {
+	all := &rdmadv1.ListConnectionsResponse{}
+	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		client := rdmadv1.NewConnectionServiceClient(conn)
+		return pages(func(token string) (string, error) {
+			req.PageToken = token
+			res, err := client.ListConnections(ctx, req)
+			all.Connections = append(all.Connections, res.GetConnections()...)
+			return res.GetNextPageToken(), err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if fields := req.GetReadMask().GetPaths(); len(fields) > 0 {
+		return a.printer().AnswerFields(all, "connections", fields, func() *output.Table { return fieldsTable(all.GetConnections(), fields) })
+	}
+	return a.printer().Answer(all, func() *output.Table { return connectionsTable(all.GetConnections()) })
+}
+
+// pages fetches pages until there is none; page gets the token of the one to
+// fetch and gives that of the next.
+func pages(page func(token string) (next string, err error)) error {
+	for token := ""; ; {
+		next, err := page(token)
+		if err != nil || next == "" {
+			return err
+		}
+		token = next
 	}
 }
 
 func connectionsTable(all []*rdmadv1.Connection) *output.Table {
 	t := &output.Table{Columns: []output.Column{
 		{Name: "ID", Right: true},
-		{Name: "LISTENER"},
+		{Name: "LISTENER", Min: 8},
 		{Name: "PEER"},
 		{Name: "PROVIDER", Drop: 8},
 		{Name: "VERS", Right: true, Drop: 7},
@@ -80,119 +131,4 @@ func onOff(b bool) string {
 	return "off"
 }
 
-func state(c *rdmadv1.Connection) string { return strings.ToLower(c.GetState().String()) }
-
-func newConnectionsShow(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show ID",
-		Short:             "One connection, whole",
-		Args:              exactly("ID"),
-		ValidArgsFunction: a.completeConnection,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				res, err := rdmadv1.NewConnectionServiceClient(conn).GetConnection(ctx, &rdmadv1.GetConnectionRequest{Id: args[0]})
-				if err != nil {
-					return err
-				}
-				return a.printer().Answer(res, func() *output.Table { return connectionTable(res) })
-			})
-		},
-	}
-}
-
-func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
-	c := res.GetConnection()
-	t := &output.Table{Columns: make([]output.Column, 2)}
-	for _, row := range [][2]string{
-		{"id", c.GetId()},
-		{"state", state(c)},
-		{"listener", c.GetListener()},
-		{"service", c.GetService()},
-		{"provider", c.GetProvider()},
-		{"peer", c.GetPeer()},
-		{"local", c.GetLocal()},
-		{"since", clock(c.GetSince())},
-		{"rpc version", fmt.Sprint(c.GetRpcVersion())},
-		{"inline send", fmt.Sprintf("%d bytes", c.GetInlineSend())},
-		{"inline receive", fmt.Sprintf("%d bytes", c.GetInlineReceive())},
-		{"credits granted", fmt.Sprint(c.GetCreditsGranted())},
-		{"remote invalidation", onOff(c.GetRemoteInvalidation())},
-		{"extensions", strings.Join(c.GetExtensions(), ", ")},
-		{"calls", count(c.GetCalls())},
-		{"replies", count(c.GetReplies())},
-		{"reverse calls", count(c.GetReverseCalls())},
-		{"rdma reads", count(c.GetRdmaReads())},
-		{"rdma writes", count(c.GetRdmaWrites())},
-		{"sends", count(c.GetSends())},
-		{"sends with invalidate", count(c.GetSendsWithInvalidate())},
-		{"receives", count(c.GetReceives())},
-		{"bytes received", count(c.GetBytesReceived())},
-		{"bytes sent", count(c.GetBytesSent())},
-		{"errors", count(c.GetErrors())},
-	} {
-		t.Row(row[0], row[1])
-	}
-	if s := res.GetTransport(); s != nil { // not from an older rdmad
-		t.Next = transportTable(s)
-	}
-	return t
-}
-
-func newConnectionsWatch(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:               "watch",
-		Short:             "Connections that are up, then every change until interrupted",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.watchConnections(cmd.Context()) },
-	}
-}
-
-func (a *app) watchConnections(ctx context.Context) error {
-	conn, err := a.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	stream, err := rdmadv1.NewConnectionServiceClient(conn).WatchConnections(ctx, &rdmadv1.WatchConnectionsRequest{})
-	if err != nil {
-		return err
-	}
-	p := a.printer()
-	for {
-		e, err := stream.Recv()
-		if ended(ctx, err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := p.Event(e, func() []output.Cell { return eventLine(e) }); err != nil {
-			return err
-		}
-	}
-}
-
-var eventColours = map[rdmadv1.WatchConnectionsResponse_Type]output.Colour{
-	rdmadv1.WatchConnectionsResponse_UP:      output.Green,
-	rdmadv1.WatchConnectionsResponse_DOWN:    output.Red,
-	rdmadv1.WatchConnectionsResponse_CHANGED: output.Yellow,
-}
-
-func eventLine(e *rdmadv1.WatchConnectionsResponse) []output.Cell {
-	c := e.GetConnection()
-	what := strings.ToLower(e.GetType().String())
-	text := fmt.Sprintf("inline send %d, credits %d, remote invalidation %s",
-		c.GetInlineSend(), c.GetCreditsGranted(), onOff(c.GetRemoteInvalidation()))
-	if e.GetType() == rdmadv1.WatchConnectionsResponse_DOWN {
-		text = e.GetReason()
-	}
-	return []output.Cell{
-		{Text: e.GetTime().AsTime().Local().Format(time.TimeOnly)},
-		{Text: fmt.Sprintf("%-8s", what), Colour: eventColours[e.GetType()]},
-		{Text: "connection " + c.GetId()},
-		{Text: c.GetListener()},
-		{Text: c.GetPeer()},
-		{Text: text},
-	}
-}
+func state(c *rdmadv1.Connection) string { return word(c.GetState().String()) }

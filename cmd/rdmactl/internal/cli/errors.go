@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -20,7 +22,8 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// explain says in one line what went wrong and what to do.
+// explain says what went wrong and what to do, in one line unless several
+// fields of a request are wrong.
 func (a *app) explain(err error) string {
 	st, ok := status.FromError(err)
 	if !ok {
@@ -32,10 +35,14 @@ func (a *app) explain(err error) string {
 		return a.unreachable(text)
 	case codes.DeadlineExceeded:
 		return fmt.Sprintf("rdmad at %s did not answer within %s: is it overloaded? set --timeout", a.addr, a.timeout)
+	case codes.Canceled:
+		return "interrupted"
+	case codes.InvalidArgument:
+		return violations(st, text)
+	case codes.PermissionDenied:
+		return "permission denied: " + text + " (rdmactl status says who you are)"
 	case codes.NotFound:
 		return text + hint(text)
-	case codes.Aborted:
-		return text + " (rdmactl settings get)"
 	case codes.Unimplemented:
 		if reason(st) == "" {
 			return fmt.Sprintf("rdmad at %s doesn't know this request: is it older than rdmactl? (%s)", a.addr, text)
@@ -47,46 +54,109 @@ func (a *app) explain(err error) string {
 	case codes.Internal, codes.Unknown:
 		return fmt.Sprintf("rdmad at %s failed: %s", a.addr, text)
 	}
-	return text
+	return text + remedy(st)
 }
 
-// unreachable tells no daemon, a wrong address and a daemon that went away
-// apart.
-func (a *app) unreachable(text string) string {
-	switch {
-	case strings.Contains(text, "tls: "), strings.Contains(text, "authentication handshake failed"):
-		return fmt.Sprintf("no TLS with rdmad at %s: check --tls-cert, --tls-key, --tls-ca and --server-name (%s)",
-			a.addr, strings.Trim(strings.TrimPrefix(text, "connection error: desc = "), `"`))
-	case strings.HasPrefix(text, "connection error:"), strings.HasPrefix(text, "name resolver error:"):
-		cause := text[strings.LastIndex(text, ": ")+2:]
-		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR (%s)",
-			a.addr, strings.Trim(cause, `"`))
-	case strings.HasPrefix(text, "error reading from server:"):
-		return fmt.Sprintf("rdmad at %s went away: was it stopped?", a.addr)
+// remedy is what to do about an error of a known reason.
+func remedy(st *status.Status) string {
+	switch meta := metadata(st); reason(st) {
+	case rdmadv1.ErrorReason_ERROR_REASON_STALE_REVISION.String():
+		return fmt.Sprintf(" (rdmactl settings get, then --revision %s)", oneLine(meta["current_revision"]))
+	case rdmadv1.ErrorReason_ERROR_REASON_UNCONFIRMED.String():
+		back := "rdmactl settings history shows where to"
+		if n, err := strconv.ParseUint(meta["revision"], 10, 32); err == nil && n > 0 {
+			back = fmt.Sprintf("rdmactl settings rollback %d", n-1)
+		}
+		return " (rdmactl settings confirm, or " + back + ")"
+	case rdmadv1.ErrorReason_ERROR_REASON_IN_USE.String():
+		return " (rdmactl listeners remove " + oneLine(strings.ReplaceAll(meta["by"], ",", ", ")) + ")"
+	case rdmadv1.ErrorReason_ERROR_REASON_SETTING_UNAVAILABLE.String():
+		return " (rdmactl extensions list shows what there is)"
 	}
-	return text
+	return ""
+}
+
+// violations lists the fields of a request that are wrong, as the command
+// line names them.
+func violations(st *status.Status, text string) string {
+	var lines []string
+	for _, d := range st.Details() {
+		bad, _ := d.(*errdetails.BadRequest)
+		for _, v := range bad.GetFieldViolations() {
+			line := oneLine(v.GetDescription())
+			if name := argument(oneLine(v.GetField())); name != "" {
+				line = name + ": " + line
+			}
+			lines = append(lines, line)
+		}
+	}
+	switch len(lines) {
+	case 0:
+		return text
+	case 1:
+		return lines[0]
+	}
+	return fmt.Sprintf("%d things are wrong:\n  %s", len(lines), strings.Join(lines, "\n  "))
+}
+
+// arguments are request fields by what the command line calls them, where
+// that isn't the same.
+var arguments = map[string]string{
+	"name": "NAME", "names": "NAME", "id": "ID", "keys": "KEY", "key": "KEY", "unset": "KEY", "scopes": "FILE", "base": "FILE",
+}
+
+// argument is what the command line calls a request's field.
+func argument(field string) string {
+	for _, within := range []string{"admission.", "limits.", "nfs.", "filter."} {
+		field = strings.TrimPrefix(field, within)
+	}
+	field = strings.TrimPrefix(field, "settings.")
+	name, rest := field, ""
+	if i := strings.IndexAny(field, "[."); i >= 0 {
+		name, rest = field[:i], field[i:]
+	}
+	switch {
+	case arguments[name] != "":
+		return arguments[name]
+	case slices.Contains(flagFields, name) && !strings.HasPrefix(rest, "."):
+		return "--" + strings.ReplaceAll(name, "_", "-")
+	}
+	return field
+}
+
+// flagFields are request fields that flags give.
+var flagFields = []string{
+	"scope", "listener", "peer", "deadline", "confirm_within", "comment", "address", "service", "provider", "allow", "deny",
+	"max_connections", "max_connections_per_peer", "max_handshakes", "path", "squash", "tcp_listen", "actor", "since",
 }
 
 // hint says where to look for what wasn't found.
 func hint(text string) string {
-	switch {
-	case strings.Contains(text, "listener"):
-		return " (rdmactl listeners list)"
-	case strings.Contains(text, "connection"):
-		return " (rdmactl connections list)"
-	}
-	return ""
-}
-
-// reason of the status's google.rpc.ErrorInfo, "" when there is none.
-func reason(st *status.Status) string {
-	for _, d := range st.Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok {
-			return info.GetReason()
+	for _, h := range []struct{ word, command string }{
+		{"service", "services list"},
+		{"listener", "listeners list"},
+		{"revision", "settings history"},
+		{"connection", "connections list"},
+	} {
+		if strings.Contains(text, h.word) {
+			return " (rdmactl " + h.command + ")"
 		}
 	}
 	return ""
 }
+
+// info is the status's google.rpc.ErrorInfo, nil when there is none.
+func info(st *status.Status) *errdetails.ErrorInfo {
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			return info
+		}
+	}
+	return nil
+}
+
+func reason(st *status.Status) string              { return info(st).GetReason() }
+func metadata(st *status.Status) map[string]string { return info(st).GetMetadata() }
 
 // ended says whether a stream ended because the user ended it.
 func ended(ctx context.Context, err error) bool {

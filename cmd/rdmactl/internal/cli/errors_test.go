@@ -44,7 +44,7 @@ func TestNearest(t *testing.T) {
 		"nothing":        "",
 		"":               "",
 	} {
-		if got := nearest(name); got != want {
+		if got := nearest(name, keyNames()); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}

@@ -39,19 +39,32 @@ func findKey(name string) (key, error) {
 			return k, nil
 		}
 	}
-	if near := nearest(name); near != "" {
-		return key{}, usagef("there is no setting %q; did you mean %s?", name, near)
+	return key{}, usagef("there is no setting %q%s", name, orDidYouMean(name, keyNames(), "; rdmactl settings get lists them"))
+}
+
+// keyNames are the names of all settings.
+func keyNames() (names []string) {
+	for _, k := range keys {
+		names = append(names, k.name)
 	}
-	return key{}, usagef("there is no setting %q; rdmactl settings get lists them", name)
+	return names
+}
+
+// orDidYouMean suggests the nearest name, or says something else.
+func orDidYouMean(name string, names []string, otherwise string) string {
+	if near := nearest(name, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return otherwise
 }
 
 // nearest is the name that takes the fewest edits to get to, if they are
 // few.
-func nearest(name string) string {
+func nearest(name string, names []string) string {
 	best, at := "", 4
-	for _, k := range keys {
-		if d := distance(name, k.name); d < at {
-			best, at = k.name, d
+	for _, n := range names {
+		if d := distance(name, n); d < at && d < len(n) {
+			best, at = n, d
 		}
 	}
 	return best

@@ -13,38 +13,85 @@ import (
 
 func newListeners(a *app) *cobra.Command {
 	cmd := group(&cobra.Command{Use: "listeners", Short: "Where rdmad accepts connections"})
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(newListenersList(a), newListenersAdd(a), newListenersUpdate(a), newListenersRemove(a))
+	return cmd
+}
+
+func newListenersList(a *app) *cobra.Command {
+	return &cobra.Command{
 		Use:               "list",
 		Short:             "All listeners",
+		Long:              "All listeners. Who may connect, and how many, is in JSON and YAML.",
+		Example:           "  rdmactl listeners list",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				res, err := rdmadv1.NewListenerServiceClient(conn).ListListeners(ctx, &rdmadv1.ListListenersRequest{})
-				if err != nil {
-					return err
-				}
-				return a.printer().Answer(res, func() *output.Table { return listenersTable(res.GetListeners()) })
-			})
+			all := &rdmadv1.ListListenersResponse{}
+			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error { return fetchListeners(ctx, conn, all) })
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(all, func() *output.Table { return listenersTable(all.GetListeners()) })
 		},
+	}
+}
+
+// fetchListeners makes one answer of all pages.
+func fetchListeners(ctx context.Context, conn *grpc.ClientConn, all *rdmadv1.ListListenersResponse) error {
+	client := rdmadv1.NewListenerServiceClient(conn)
+	return pages(func(token string) (string, error) {
+		res, err := client.ListListeners(ctx, &rdmadv1.ListListenersRequest{PageToken: token})
+		all.Listeners = append(all.Listeners, res.GetListeners()...)
+		return res.GetNextPageToken(), err
 	})
-	return cmd
 }
 
 func listenersTable(all []*rdmadv1.Listener) *output.Table {
 	t := &output.Table{Columns: []output.Column{
-		{Name: "NAME"},
-		{Name: "PROVIDER", Drop: 2},
+		{Name: "NAME", Min: 8},
+		{Name: "PROVIDER", Drop: 3},
 		{Name: "ADDRESS"},
-		{Name: "SERVICE"},
+		{Name: "SERVICE", Min: 8},
+		{Name: "STATE"},
 		{Name: "CONNECTIONS", Right: true},
 		{Name: "ACCEPTED", Right: true, Drop: 1},
-		{Name: "REFUSED", Right: true},
-		{Name: "SINCE", Drop: 3},
+		{Name: "REFUSED", Right: true, Drop: 1},
+		{Name: "FROM", Drop: 2},
+		{Name: "SINCE", Drop: 4},
+		{Name: "", Min: 10},
 	}}
 	for _, l := range all {
-		t.Row(l.GetName(), l.GetProvider(), l.GetAddress(), l.GetService(), fmt.Sprint(l.GetConnections()),
-			count(l.GetAccepted()), count(l.GetRefused()), clock(l.GetSince()))
+		cells := texts(l.GetName(), l.GetProvider(), l.GetAddress(), l.GetService(), word(l.GetState().String()),
+			fmt.Sprint(l.GetConnections()), count(l.GetAccepted()), count(l.GetRefused()), l.GetSource(), clock(l.GetSince()), l.GetFailure())
+		switch l.GetState() {
+		case rdmadv1.Listener_DRAINING:
+			cells[4].Colour = output.Yellow
+		case rdmadv1.Listener_FAILED:
+			cells[4].Colour = output.Red
+		}
+		t.Cells(cells...)
+	}
+	return t
+}
+
+// listenerTable is one listener, whole.
+func listenerTable(l *rdmadv1.Listener) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	m := l.GetAdmission()
+	for _, row := range [][2]string{
+		{"name", l.GetName()},
+		{"state", word(l.GetState().String())},
+		{"provider", l.GetProvider()},
+		{"address", l.GetAddress()},
+		{"service", l.GetService()},
+		{"rpcbind", onOff(l.GetRpcbind())},
+		{"connections", fmt.Sprint(l.GetConnections())},
+		{"max connections", orNoLimit(m.GetMaxConnections())},
+		{"max connections per peer", orNoLimit(m.GetMaxConnectionsPerPeer())},
+		{"allow", orWords(m.GetAllow(), "all")},
+		{"deny", orWords(m.GetDeny(), "nobody")},
+	} {
+		t.Row(row[0], row[1])
 	}
 	return t
 }

@@ -36,13 +36,15 @@ func newRoot(a *app) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.addr, "addr", addrFromEnv(), "control plane: host:port or unix:///path")
 	flags.StringVarP(&a.format, "output", "o", output.FormatTable, "table, json or yaml")
+	flags.StringVar(&a.colour, "color", output.ColourAuto, "auto, always or never; auto is on a terminal without NO_COLOR")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
 	a.tls.flags(root)
 	must(root.RegisterFlagCompletionFunc("output", fixedValues(output.Formats...)))
+	must(root.RegisterFlagCompletionFunc("color", fixedValues(output.Colourings...)))
 	must(root.RegisterFlagCompletionFunc("addr", cobra.NoFileCompletions))
 	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
-	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newListeners(a),
-		newPing(a), newBench(a), newTrace(a), newCapture(a), newCompletion(a), newVersion(a))
+	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newExtensions(a), newListeners(a), newServices(a),
+		newLimits(a), newAudit(a), newPing(a), newBench(a), newTrace(a), newCapture(a), newTop(a), newCompletion(a), newVersion(a))
 	group(root)
 	return root
 }
@@ -89,6 +91,7 @@ func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "version",
 		Short:             "Print rdmactl's version (rdmad's is in status)",
+		Example:           "  rdmactl version",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {

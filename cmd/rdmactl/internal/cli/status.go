@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -15,18 +14,19 @@ import (
 
 func newStatus(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "status",
-		Short:             "How the daemon is",
+		Use:   "status",
+		Short: "How the daemon is, and who you are to it",
+		Long: `How the daemon is: connections, errors, the settings' revision and whether it
+waits to be confirmed; and who you are to it, which role you have.`,
+		Example:           "  rdmactl status",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				res, err := rdmadv1.NewStatusServiceClient(conn).GetStatus(ctx, &rdmadv1.GetStatusRequest{})
-				if err != nil {
-					return err
-				}
-				return a.printer().Answer(res, func() *output.Table { return statusTable(res) })
-			})
+			res, err := ask(cmd.Context(), a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.GetStatus, &rdmadv1.GetStatusRequest{})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(res, func() *output.Table { return statusTable(res) })
 		},
 	}
 }
@@ -37,6 +37,10 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 	t.Row("started", clock(s.GetStarted()))
 	t.Row("uptime", (time.Duration(s.GetUptimeSeconds()) * time.Second).String())
 	t.Row("settings revision", fmt.Sprint(s.GetRevision()))
+	if r := s.GetUnconfirmedRevision(); r != 0 {
+		t.Cells(output.Cell{Text: "unconfirmed"}, output.Cell{Colour: output.Yellow, Text: fmt.Sprintf(
+			"revision %d, taken back at %s unless confirmed (rdmactl settings confirm)", r, clock(s.GetConfirmDeadline()))})
+	}
 	t.Row("listeners", fmt.Sprint(s.GetListeners()))
 	t.Row("connections", fmt.Sprint(s.GetConnections()))
 	t.Row("calls", count(s.GetCalls()))
@@ -45,8 +49,22 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 		errors.Colour = output.Red
 	}
 	t.Cells(output.Cell{Text: "errors"}, errors)
+	if s.GetActor() != "" { // not from an older rdmad
+		t.Row("you are", fmt.Sprintf("%s, role %s", s.GetActor(), role(s.GetRole())))
+	}
 	return t
 }
+
+// role writes a role as the configuration does.
+func role(r rdmadv1.Role) string {
+	if r == rdmadv1.Role_ROLE_UNSPECIFIED {
+		return "none"
+	}
+	return word(strings.TrimPrefix(r.String(), "ROLE_"))
+}
+
+// word writes an enum's value in small letters.
+func word(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", " ")) }
 
 // count writes a counter.
 func count(n float64) string { return fmt.Sprintf("%.0f", n) }

@@ -23,8 +23,8 @@ func (t *tlsFlags) flags(root *cobra.Command) {
 	f.StringVar(&t.cert, "tls-cert", os.Getenv("RDMACTL_TLS_CERT"), "certificate `FILE` that says who you are (PEM)")
 	f.StringVar(&t.key, "tls-key", os.Getenv("RDMACTL_TLS_KEY"), "`FILE` with the key of --tls-cert")
 	f.StringVar(&t.ca, "tls-ca", os.Getenv("RDMACTL_TLS_CA"), "`FILE` with the CA of rdmad's certificate (default the system's)")
-	f.StringVar(&t.serverName, "server-name", os.Getenv("RDMACTL_TLS_SERVER_NAME"), "name in rdmad's certificate (default --addr's host)")
-	must(root.RegisterFlagCompletionFunc("server-name", cobra.NoFileCompletions))
+	f.StringVar(&t.serverName, "tls-server-name", os.Getenv("RDMACTL_TLS_SERVER_NAME"), "name in rdmad's certificate (default --addr's host)")
+	must(root.RegisterFlagCompletionFunc("tls-server-name", cobra.NoFileCompletions))
 }
 
 // check looks at what belongs together.
@@ -33,7 +33,7 @@ func (t *tlsFlags) check() error {
 		return usagef("--tls-cert and --tls-key go together")
 	}
 	if t.cert == "" && (t.ca != "" || t.serverName != "") {
-		return usagef("--tls-ca and --server-name are of no use without --tls-cert and --tls-key: rdmad wants to know who calls")
+		return usagef("--tls-ca and --tls-server-name are of no use without --tls-cert and --tls-key: rdmad wants to know who calls")
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func (t *tlsFlags) none() error {
 	for _, f := range []struct{ name, value, env string }{
 		{"--tls-cert", t.cert, "RDMACTL_TLS_CERT"},
 		{"--tls-ca", t.ca, "RDMACTL_TLS_CA"},
-		{"--server-name", t.serverName, "RDMACTL_TLS_SERVER_NAME"},
+		{"--tls-server-name", t.serverName, "RDMACTL_TLS_SERVER_NAME"},
 	} {
 		if f.value != "" && f.value != os.Getenv(f.env) {
 			return usagef("%s: a Unix socket has no TLS", f.name)

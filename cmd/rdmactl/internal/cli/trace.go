@@ -23,12 +23,10 @@ func (f *traceFilter) flags(a *app, cmd *cobra.Command) {
 	flags.StringSliceVar(&f.connections, "connection", nil, "only this connection; several with commas, or given again")
 	flags.StringVar(&f.listener, "listener", "", "only connections of this listener")
 	flags.StringVar(&f.peer, "peer", "", "only peers within this address or CIDR")
-	must(cmd.RegisterFlagCompletionFunc("connection", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return a.connectionIDs(""), cobra.ShellCompDirectiveNoFileComp
+	must(cmd.RegisterFlagCompletionFunc("connection", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return commaList(a.connectionIDs(""), typed), inOrder | cobra.ShellCompDirectiveNoSpace
 	}))
-	must(cmd.RegisterFlagCompletionFunc("listener", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return a.listenerNames(""), cobra.ShellCompDirectiveNoFileComp
-	}))
+	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListenerFlag))
 	must(cmd.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions))
 }
 
@@ -50,6 +48,7 @@ func newTrace(a *app) *cobra.Command {
 		Use:               "trace",
 		Short:             "Messages on connections as they go, decoded",
 		Long:              traceHelp,
+		Example:           "  rdmactl trace --connection 3 --count 20",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.trace(cmd.Context(), &f, count) },

@@ -36,6 +36,8 @@ type Column struct {
 // Table is rows of cells under columns.
 type Table struct {
 	Columns []Column
+	// Whole tables are not made to fit the terminal: they are to be copied.
+	Whole bool
 	// Next follows after an empty line, if there is one.
 	Next *Table
 	rows [][]Cell
@@ -80,7 +82,11 @@ const gap = "  "
 // write lays the table out within width terminal columns, 0 for any width.
 // A table whose columns have no names has no head.
 func (t *Table) write(w io.Writer, width int, colours bool) error {
-	shown, widths := t.fit(width)
+	fitting := width
+	if t.Whole {
+		fitting = 0
+	}
+	shown, widths := t.fit(fitting)
 	var out strings.Builder
 	head, named := make([]Cell, len(t.Columns)), false
 	for i, c := range t.Columns {

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+const adviseHelp = `Which thresholds would have saved RDMA operations and registrations, from the
+sizes of the messages so far on the connections of a scope that are up, and the
+command that sets them. --apply runs it, after a question; --yes answers that.
+
+` + settingsHelp
+
+func newSettingsAdvise(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "advise",
+		Short: "Thresholds that would have saved RDMA operations, and how to set them",
+		Long:  adviseHelp,
+		Example: `  rdmactl settings advise --scope listener/nfs
+  rdmactl settings advise --apply --yes --confirm-within 5m`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	scope := a.scopeFlag(cmd)
+	apply := cmd.Flags().Bool("apply", false, "set them")
+	yes := cmd.Flags().Bool("yes", false, "with --apply: don't ask")
+	var c changeFlags
+	c.confirmFlag(cmd)
+	c.commentFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		for _, name := range []string{"yes", "confirm-within", "comment"} {
+			if cmd.Flags().Changed(name) && !*apply {
+				return usagef("--%s is for --apply", name)
+			}
+		}
+		if *apply && !*yes && !onTerminal(cmd.InOrStdin()) {
+			return usagef("--apply asks, and there is no terminal to ask on: add --yes")
+		}
+		res, err := ask(cmd.Context(), a, rdmadv1.NewTelemetryServiceClient, rdmadv1.TelemetryServiceClient.AdviseSettings,
+			&rdmadv1.AdviseSettingsRequest{Scope: *scope})
+		if err != nil {
+			return err
+		}
+		if !*apply {
+			return a.printer().Answer(res, func() *output.Table { return adviceTable(res, *scope) })
+		}
+		req := &rdmadv1.SetSettingsRequest{Scope: *scope, Settings: &rdmadv1.Settings{}, ConfirmWithin: c.window(cmd), Comment: c.comment}
+		return a.applyAdvice(cmd.Context(), res, req, *yes, cmd.InOrStdin())
+	}
+	return cmd
+}
+
+// adviceTable shows each change and, at the end, the command for all.
+func adviceTable(res *rdmadv1.AdviseSettingsResponse, scope string) *output.Table {
+	looked := fmt.Sprintf("from %.0f calls on %d connections", res.GetCalls(), res.GetConnections())
+	if len(res.GetAdvice()) == 0 {
+		t := &output.Table{Columns: make([]output.Column, 1)}
+		t.Row("nothing to advise, " + looked)
+		return t
+	}
+	t := &output.Table{Columns: []output.Column{
+		{Name: "SETTING"},
+		{Name: "OPERATIONS SAVED", Right: true},
+		{Name: "REGISTRATIONS SAVED", Right: true},
+		{Name: "MEMORY ADDED", Right: true, Drop: 1},
+		{Name: "IN FORCE"},
+		{Name: "REASON", Min: 20},
+	}}
+	for _, a := range res.GetAdvice() {
+		t.Cells(output.Cell{Text: strings.Join(a.GetAssignments(), " ")},
+			output.Cell{Text: count(a.GetRdmaOperationsSaved())},
+			output.Cell{Text: count(a.GetRegistrationsSaved())},
+			output.Cell{Text: count(a.GetMemoryAdded())},
+			output.Cell{Text: a.GetOutcome().String(), Colour: outcomeColours[a.GetOutcome()]},
+			output.Cell{Text: a.GetReason()})
+	}
+	t.Next = &output.Table{Columns: make([]output.Column, 1), Whole: true}
+	t.Next.Row(looked + ":")
+	t.Next.Row("rdmactl " + strings.Join(adviceCommand(res, scope), " "))
+	return t
+}
+
+// adviceCommand sets all that is advised.
+func adviceCommand(res *rdmadv1.AdviseSettingsResponse, scope string) []string {
+	command := []string{"settings", "set"}
+	for _, a := range res.GetAdvice() {
+		command = append(command, a.GetAssignments()...)
+	}
+	if scope != "global" {
+		command = append(command, "--scope", scope)
+	}
+	return command
+}
+
+// applyAdvice sets all that is advised, when it may.
+func (a *app) applyAdvice(ctx context.Context, res *rdmadv1.AdviseSettingsResponse, req *rdmadv1.SetSettingsRequest, yes bool, in io.Reader) error {
+	if len(res.GetAdvice()) == 0 {
+		return a.said(&rdmadv1.SetSettingsResponse{}, "nothing to advise, from %.0f calls on %d connections", res.GetCalls(), res.GetConnections())
+	}
+	for _, advice := range res.GetAdvice() {
+		proto.Merge(req.Settings, advice.GetSettings())
+	}
+	if !yes {
+		fmt.Fprintf(a.stderr, "rdmactl %s? [y/N] ", strings.Join(adviceCommand(res, req.GetScope()), " "))
+		answer, err := bufio.NewReader(in).ReadString('\n')
+		if err != nil && answer == "" {
+			return fmt.Errorf("nothing is changed: %w", err)
+		}
+		if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+			return fmt.Errorf("nothing is changed")
+		}
+	}
+	return a.setSettings(ctx, req)
+}
+
+// onTerminal says whether somebody can answer.
+func onTerminal(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+)
+
+// ask makes one request, of a client's method, and gives the answer:
+//
+//	ask(ctx, a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.GetStatus, req)
+func ask[C, Q, R any](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
+	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q,
+) (res R, err error) {
+	err = a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		res, err = method(client(conn), ctx, req)
+		return err
+	})
+	return res, err
+}
+
+// call runs requests within the timeout. Nothing may be printed meanwhile.
+func (a *app) call(ctx context.Context, f func(context.Context, *grpc.ClientConn) error) error {
+	return a.callFor(ctx, a.timeout, nil, f)
+}
+
+// callFor runs requests within a time. When they take longer than a second, a
+// terminal shows what is waited for: what tell says, if it can, else that an
+// answer is.
+func (a *app) callFor(ctx context.Context, most time.Duration, tell teller, f func(context.Context, *grpc.ClientConn) error) error {
+	conn, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	defer a.waiting(ctx, conn, tell)()
+	return f(ctx, conn)
+}
+
+// teller asks rdmad how far something is; "" when there is nothing to say.
+type teller func(context.Context, *grpc.ClientConn) string
+
+// waitSilently is how long a request may take before it is said what is
+// waited for, and the time between two looks.
+const waitSilently = time.Second
+
+// waiting shows a line on a terminal until the function that it returns is
+// called.
+func (a *app) waiting(ctx context.Context, conn *grpc.ClientConn, tell teller) (end func()) {
+	progress := output.NewProgress(a.stderr)
+	if !progress.Shown() {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer progress.End()
+		began, ticks := time.Now(), time.NewTicker(waitSilently)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-ticks.C:
+				text := ""
+				if tell != nil {
+					text = tell(ctx, conn)
+				}
+				if text == "" {
+					text = "waiting for rdmad at " + a.addr
+				}
+				progress.Text(fmt.Sprintf("%s, %s", text, now.Sub(began).Round(time.Second)))
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// follow shows a stream's messages until it ends or is interrupted, which is
+// how it is meant to end.
+func follow[C, Q, E any](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
+	method func(C, context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[E], error), req Q, show func(*E) error,
+) error {
+	conn, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stream, err := method(client(conn), ctx, req)
+	for err == nil {
+		var e *E
+		if e, err = stream.Recv(); err == nil {
+			err = show(e)
+		}
+	}
+	if ended(ctx, err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newConnectionsShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "One connection, whole",
+		Long: `One connection, whole: what was negotiated, its counters, what its transport
+did under the names of a Linux client's mountstats, and the sizes of its
+messages.`,
+		Example:           "  rdmactl connections show 3",
+		Args:              exactly("ID"),
+		ValidArgsFunction: a.completeConnection,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := ask(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.GetConnection,
+				&rdmadv1.GetConnectionRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(res, func() *output.Table { return connectionTable(res) })
+		},
+	}
+}
+
+func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
+	c := res.GetConnection()
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	for _, row := range [][2]string{
+		{"id", c.GetId()},
+		{"state", state(c)},
+		{"listener", c.GetListener()},
+		{"service", c.GetService()},
+		{"provider", c.GetProvider()},
+		{"peer", c.GetPeer()},
+		{"local", c.GetLocal()},
+		{"since", clock(c.GetSince())},
+		{"rpc version", fmt.Sprint(c.GetRpcVersion())},
+		{"inline send", fmt.Sprintf("%d bytes", c.GetInlineSend())},
+		{"inline receive", fmt.Sprintf("%d bytes", c.GetInlineReceive())},
+		{"credits granted", fmt.Sprint(c.GetCreditsGranted())},
+		{"remote invalidation", onOff(c.GetRemoteInvalidation())},
+		{"extensions", strings.Join(c.GetExtensions(), ", ")},
+		{"calls", count(c.GetCalls())},
+		{"replies", count(c.GetReplies())},
+		{"reverse calls", count(c.GetReverseCalls())},
+		{"rdma reads", count(c.GetRdmaReads())},
+		{"rdma writes", count(c.GetRdmaWrites())},
+		{"sends", count(c.GetSends())},
+		{"sends with invalidate", count(c.GetSendsWithInvalidate())},
+		{"receives", count(c.GetReceives())},
+		{"bytes received", count(c.GetBytesReceived())},
+		{"bytes sent", count(c.GetBytesSent())},
+		{"errors", count(c.GetErrors())},
+		{"calls in progress", fmt.Sprint(c.GetCallsInProgress())},
+	} {
+		t.Row(row[0], row[1])
+	}
+	if s := res.GetTransport(); s != nil { // not from an older rdmad
+		t.Next = transportTable(s)
+	}
+	return t
+}

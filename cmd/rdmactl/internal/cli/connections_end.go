@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// defaultDeadline is how long rdmad lets calls in flight take when it isn't
+// told.
+const defaultDeadline = 30 * time.Second
+
+// deadlineFlag adds --deadline.
+func deadlineFlag(cmd *cobra.Command) *time.Duration {
+	d := cmd.Flags().Duration("deadline", 0, "how long calls in flight may take before they are cut (default 30s)")
+	must(cmd.RegisterFlagCompletionFunc("deadline", cobra.NoFileCompletions))
+	return d
+}
+
+// deadline is what a request says of it; nil for rdmad's default.
+func deadline(cmd *cobra.Command, d time.Duration) *durationpb.Duration {
+	if !cmd.Flags().Changed("deadline") {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
+// draining is how long a drain may take with everything around it.
+func (a *app) draining(d time.Duration) time.Duration { return cmp.Or(d, defaultDeadline) + a.timeout }
+
+func newConnectionsDrain(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drain ID",
+		Short: "End a connection when its calls are finished",
+		Long: `Let the calls in flight of a connection finish, take no new ones, and
+disconnect it. The peer makes those again on its next connection, which has
+the settings that waited for one. It returns when the connection is down.
+Interrupted, rdmad goes on draining.`,
+		Example:           "  rdmactl connections drain 3 --deadline 10s",
+		Args:              exactly("ID"),
+		ValidArgsFunction: a.completeConnection,
+	}
+	wait := deadlineFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.drainConnection(cmd.Context(), &rdmadv1.DrainConnectionRequest{Id: args[0], Deadline: deadline(cmd, *wait)}, *wait)
+	}
+	return cmd
+}
+
+func (a *app) drainConnection(ctx context.Context, req *rdmadv1.DrainConnectionRequest, wait time.Duration) error {
+	var res *rdmadv1.DrainConnectionResponse
+	tell := func(ctx context.Context, conn *grpc.ClientConn) string {
+		return connectionDrains(ctx, conn, req.GetId())
+	}
+	err := a.callFor(ctx, a.draining(wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+		res, err = rdmadv1.NewConnectionServiceClient(conn).DrainConnection(ctx, req)
+		return err
+	})
+	if err != nil {
+		return goesOn(ctx, err, "rdmad goes on draining the connection")
+	}
+	return a.said(res, "connection %s is drained%s", req.GetId(), map[bool]string{true: ", and was cut with calls in flight"}[res.GetCut()])
+}
+
+func connectionDrains(ctx context.Context, conn *grpc.ClientConn, id string) string {
+	res, err := rdmadv1.NewConnectionServiceClient(conn).GetConnection(ctx, &rdmadv1.GetConnectionRequest{Id: id})
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("draining connection %s, %d calls in progress", id, res.GetConnection().GetCallsInProgress())
+}
+
+func newConnectionsClose(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "close ID",
+		Short: "End a connection at once",
+		Long: `Disconnect at once. Answers to calls in flight are lost to the peer, which
+makes them again; drain waits for them.`,
+		Example:           "  rdmactl connections close 3",
+		Args:              exactly("ID"),
+		ValidArgsFunction: a.completeConnection,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := ask(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.CloseConnection,
+				&rdmadv1.CloseConnectionRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.said(res, "connection %s is closed", args[0])
+		},
+	}
+}
+
+// goesOn adds to an interruption what it doesn't stop.
+func goesOn(ctx context.Context, err error, what string) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted: %s", what)
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newConnectionsWatch(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Connections that are up, then every change until interrupted",
+		Long: `Connections that are up, then a line for each that comes, ends or gets other
+settings, until interrupted.`,
+		Example:           "  rdmactl connections watch --listener nfs -o json",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	listener := a.listenerFlag(cmd, "only connections of this listener")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.watchConnections(cmd.Context(), &rdmadv1.WatchConnectionsRequest{Listener: *listener})
+	}
+	return cmd
+}
+
+func (a *app) watchConnections(ctx context.Context, req *rdmadv1.WatchConnectionsRequest) error {
+	p := a.printer()
+	return follow(ctx, a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.WatchConnections, req,
+		func(e *rdmadv1.WatchConnectionsResponse) error {
+			return p.Event(e, func() []output.Cell { return eventLine(e) })
+		})
+}
+
+var eventColours = map[rdmadv1.WatchConnectionsResponse_Type]output.Colour{
+	rdmadv1.WatchConnectionsResponse_UP:      output.Green,
+	rdmadv1.WatchConnectionsResponse_DOWN:    output.Red,
+	rdmadv1.WatchConnectionsResponse_CHANGED: output.Yellow,
+}
+
+func eventLine(e *rdmadv1.WatchConnectionsResponse) []output.Cell {
+	c := e.GetConnection()
+	what := word(e.GetType().String())
+	text := fmt.Sprintf("inline send %d, credits %d, remote invalidation %s",
+		c.GetInlineSend(), c.GetCreditsGranted(), onOff(c.GetRemoteInvalidation()))
+	if e.GetType() == rdmadv1.WatchConnectionsResponse_DOWN {
+		text = e.GetReason()
+	}
+	return []output.Cell{
+		{Text: e.GetTime().AsTime().Local().Format(time.TimeOnly)},
+		{Text: fmt.Sprintf("%-8s", what), Colour: eventColours[e.GetType()]},
+		{Text: "connection " + c.GetId()},
+		{Text: c.GetListener()},
+		{Text: c.GetPeer()},
+		{Text: text},
+	}
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newExtensions(a *app) *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "extensions",
+		Short: "Protocol extensions: the settings extensions.* under another view",
+	})
+	cmd.AddCommand(newExtensionsList(a), newExtensionsEnable(a), newExtensionsDisable(a))
+	return cmd
+}
+
+func newExtensionsList(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "All extensions, as they are at a scope",
+		Long: `All extensions, as they are at a scope, and on how many connections each is in
+use now. What this rdmad doesn't have says why, in JSON and YAML.`,
+		Example:           "  rdmactl extensions list --scope listener/nfs",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	scope := a.scopeFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		res, err := ask(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.ListExtensions,
+			&rdmadv1.ListExtensionsRequest{Scope: *scope})
+		if err != nil {
+			return err
+		}
+		return a.printer().Answer(res, func() *output.Table { return extensionsTable(res.GetExtensions()) })
+	}
+	return cmd
+}
+
+func extensionsTable(all []*rdmadv1.Extension) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "NAME"},
+		{Name: "STATE"},
+		{Name: "FROM", Min: 12},
+		{Name: "CONNECTIONS", Right: true},
+		{Name: "SPECIFICATION", Drop: 1},
+		{Name: "SUMMARY", Min: 20},
+	}}
+	for _, e := range all {
+		state := output.Cell{Text: onOff(e.GetEnabled())}
+		switch {
+		case !e.GetAvailable():
+			state = output.Cell{Text: "not available", Colour: output.Red}
+		case e.GetEnabled():
+			state.Colour = output.Green
+		}
+		t.Cells(output.Cell{Text: e.GetName()}, state, output.Cell{Text: e.GetSource()},
+			output.Cell{Text: fmt.Sprint(e.GetConnections())}, output.Cell{Text: e.GetSpecification()}, output.Cell{Text: e.GetSummary()})
+	}
+	return t
+}
+
+func newExtensionsEnable(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "enable NAME…",
+		Short:   "Turn extensions on at a scope, all or none",
+		Long:    "Turn extensions on at a scope, all of them or none, and see what that did to\neach connection in it.\n\n" + settingsHelp,
+		Example: "  rdmactl extensions enable read_replies --scope peer/192.0.2.0/24",
+	}
+	scope, c := a.extensionFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		res, err := ask(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.EnableExtensions,
+			&rdmadv1.EnableExtensionsRequest{
+				Names: names, Scope: *scope, ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, ConfirmWithin: c.window(cmd),
+			})
+		if err != nil {
+			return err
+		}
+		return a.made(res, *scope, c.dryRun, res.GetConfirmDeadline(), effectsTable(res.GetEffects()))
+	}
+	return cmd
+}
+
+func newExtensionsDisable(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "disable NAME…",
+		Short: "Turn extensions off at a scope, all or none",
+		Long: `Turn extensions off at a scope, all of them or none, and see what that did to
+each connection in it. What a peer already agreed to is finished first.
+
+` + settingsHelp,
+		Example: "  rdmactl extensions disable msgp ccp --dry-run",
+	}
+	scope, c := a.extensionFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		res, err := ask(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.DisableExtensions,
+			&rdmadv1.DisableExtensionsRequest{
+				Names: names, Scope: *scope, ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, ConfirmWithin: c.window(cmd),
+			})
+		if err != nil {
+			return err
+		}
+		return a.made(res, *scope, c.dryRun, res.GetConfirmDeadline(), effectsTable(res.GetEffects()))
+	}
+	return cmd
+}
+
+// extensionFlags adds what enable and disable have in common.
+func (a *app) extensionFlags(cmd *cobra.Command) (scope *string, c *changeFlags) {
+	cmd.Args = checkExtensions
+	cmd.ValidArgsFunction = completeExtensions
+	c = &changeFlags{}
+	scope = a.scopeFlag(cmd)
+	c.flags(a, cmd)
+	c.confirmFlag(cmd)
+	return scope, c
+}
+
+// checkExtensions refuses names that no extension has.
+func checkExtensions(cmd *cobra.Command, names []string) error {
+	if err := atLeastOne("NAME")(cmd, names); err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for _, name := range names {
+		if _, err := findKey(extensionPrefix + name); err != nil {
+			return usagef("there is no extension %q%s", name, orDidYouMean(name, extensionNames(), "; rdmactl extensions list shows them"))
+		}
+		if seen[name] {
+			return usagef("%s is given twice", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}

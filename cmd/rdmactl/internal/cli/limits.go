@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newLimits(a *app) *cobra.Command {
+	show := newLimitsShow(a)
+	cmd := &cobra.Command{
+		Use:     "limits",
+		Short:   "How many connections all listeners together take",
+		Long:    "How many connections all listeners together take: limits alone is limits show.",
+		Example: "  rdmactl limits",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("%s has no %q, only: set, show", cmd.CommandPath(), args[0])
+			}
+			return nil
+		},
+		RunE: show.RunE,
+	}
+	cmd.AddCommand(show, newLimitsSet(a))
+	return cmd
+}
+
+func newLimitsShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show",
+		Short:             "The limits in force",
+		Example:           "  rdmactl limits show",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.GetLimits, &rdmadv1.GetLimitsRequest{})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(res, func() *output.Table { return limitsTable(res.GetLimits()) })
+		},
+	}
+}
+
+func limitsTable(l *rdmadv1.Limits) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	t.Row("max connections", orNoLimit(l.GetMaxConnections()))
+	t.Row("max connections per peer", orNoLimit(l.GetMaxConnectionsPerPeer()))
+	t.Row("max handshakes", orNoLimit(l.GetMaxHandshakes()))
+	return t
+}
+
+// orNoLimit writes a limit, of which 0 is none.
+func orNoLimit(n uint32) string {
+	if n == 0 {
+		return "no limit"
+	}
+	return number(n)
+}
+
+// orWords writes a list, or something else for none.
+func orWords(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+func newLimitsSet(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change the limits until the next start or reload",
+		Long: `Change the limits, for connections to come, until the next start or reload of
+the configuration file; what isn't given stays as it is.`,
+		Example:           "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var want rdmadv1.Limits
+	flags := []struct {
+		name, usage string
+		value       *uint32
+		field       func(*rdmadv1.Limits) *uint32
+	}{
+		{"max-connections", "most connections; 0 for 4096", &want.MaxConnections, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnections }},
+		{"max-connections-per-peer", "most connections from one address; 0 for no limit", &want.MaxConnectionsPerPeer, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnectionsPerPeer }},
+		{"max-handshakes", "most connections being made at once; 0 for 256", &want.MaxHandshakes, func(l *rdmadv1.Limits) *uint32 { return &l.MaxHandshakes }},
+	}
+	for _, f := range flags {
+		cmd.Flags().Uint32Var(f.value, f.name, 0, f.usage)
+		must(cmd.RegisterFlagCompletionFunc(f.name, cobra.NoFileCompletions))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var set []func(*rdmadv1.Limits)
+		for _, f := range flags {
+			if cmd.Flags().Changed(f.name) {
+				set = append(set, func(l *rdmadv1.Limits) { *f.field(l) = *f.value })
+			}
+		}
+		if len(set) == 0 {
+			return usagef("%s needs one of --max-connections, --max-connections-per-peer, --max-handshakes", cmd.CommandPath())
+		}
+		return a.setLimits(cmd.Context(), set)
+	}
+	return cmd
+}
+
+// setLimits changes some of the limits; a request has them all.
+func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits)) error {
+	var res *rdmadv1.SetLimitsResponse
+	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		client := rdmadv1.NewListenerServiceClient(conn)
+		now, err := client.GetLimits(ctx, &rdmadv1.GetLimitsRequest{})
+		if err != nil {
+			return err
+		}
+		limits := now.GetLimits()
+		for _, f := range set {
+			f(limits)
+		}
+		res, err = client.SetLimits(ctx, &rdmadv1.SetLimitsRequest{Limits: limits})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.printer().Answer(res, func() *output.Table { return limitsTable(res.GetLimits()) })
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// parseRevision reads REVISION.
+func parseRevision(s string) (uint32, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return 0, usagef("%q is not a revision, a number from 0; rdmactl settings history lists them", s)
+	}
+	return uint32(n), nil
+}
+
+func newSettingsConfirm(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm [REVISION]",
+		Short: "Keep a change that was made with --confirm-within",
+		Long: `Keep a change that was made with --confirm-within: the one that waits, or
+REVISION and no other.`,
+		Example: "  rdmactl settings confirm",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("%s: %q is one argument too many; see --help", cmd.CommandPath(), args[1])
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeUnconfirmed,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req := &rdmadv1.ConfirmSettingsRequest{}
+			if len(args) > 0 {
+				var err error
+				if req.Revision, err = parseRevision(args[0]); err != nil {
+					return err
+				}
+			}
+			res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ConfirmSettings, req)
+			if err != nil {
+				return err
+			}
+			return a.said(res, "revision %d is confirmed", res.GetRevision())
+		},
+	}
+}
+
+// historyPage is the most revisions that rdmad gives at once.
+const historyPage = 1000
+
+func newSettingsHistory(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "history",
+		Short:             "Who changed which settings when, the newest first",
+		Example:           "  rdmactl settings history --limit 5",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	limit := limitFlag(cmd, "revisions")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), *limit) }
+	return cmd
+}
+
+// limitFlag adds --limit.
+func limitFlag(cmd *cobra.Command, of string) *uint32 {
+	limit := cmd.Flags().Uint32("limit", 20, "most "+of+" to show; 0 for all")
+	must(cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions))
+	return limit
+}
+
+// wanted is the size of the next page and whether there is to be one, when
+// have of limit are there; a limit of 0 is none.
+func wanted(limit uint32, have int, most uint32) (size uint32, more bool) {
+	switch {
+	case limit == 0:
+		return most, true
+	case uint64(have) >= uint64(limit):
+		return 0, false
+	}
+	return min(limit-uint32(have), most), true
+}
+
+func (a *app) history(ctx context.Context, limit uint32) error {
+	all := &rdmadv1.ListRevisionsResponse{}
+	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		client := rdmadv1.NewSettingsServiceClient(conn)
+		return pages(func(token string) (string, error) {
+			all.NextPageToken = token
+			size, more := wanted(limit, len(all.Revisions), historyPage)
+			if !more {
+				return "", nil
+			}
+			res, err := client.ListRevisions(ctx, &rdmadv1.ListRevisionsRequest{PageSize: size, PageToken: token})
+			all.Revisions = append(all.Revisions, res.GetRevisions()...)
+			all.NextPageToken = res.GetNextPageToken()
+			return res.GetNextPageToken(), err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return a.printer().Answer(all, func() *output.Table { return historyTable(all.GetRevisions()) })
+}
+
+func historyTable(all []*rdmadv1.Revision) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "REVISION", Right: true},
+		{Name: "TIME", Drop: 2},
+		{Name: "WHO", Min: 8},
+		{Name: "KIND", Drop: 1},
+		{Name: "STATE"},
+		{Name: "SCOPE", Min: 8},
+		{Name: "CHANGES", Min: 20},
+		{Name: "COMMENT", Min: 8, Drop: 3},
+	}}
+	for _, r := range all {
+		t.Cells(revisionCells(r, clock(r.GetTime()))...)
+	}
+	return t
+}
+
+var stateColours = map[rdmadv1.Revision_State]output.Colour{
+	rdmadv1.Revision_UNCONFIRMED: output.Yellow,
+	rdmadv1.Revision_UNDONE:      output.Red,
+}
+
+func revisionCells(r *rdmadv1.Revision, when string) []output.Cell {
+	kind := word(r.GetKind().String())
+	switch r.GetKind() {
+	case rdmadv1.Revision_ROLLBACK, rdmadv1.Revision_EXPIRED:
+		kind = fmt.Sprintf("%s to %d", kind, r.GetRestored())
+	}
+	return []output.Cell{
+		{Text: fmt.Sprint(r.GetRevision())},
+		{Text: when},
+		{Text: r.GetActor()},
+		{Text: kind},
+		{Text: word(r.GetState().String()), Colour: stateColours[r.GetState()]},
+		{Text: r.GetScope()},
+		{Text: changesText(r.GetChanges(), r.GetScope())},
+		{Text: r.GetComment()},
+	}
+}
+
+func newSettingsRollback(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollback REVISION",
+		Short: "Make a new revision with the settings of an old one",
+		Long: `Make a new revision with the settings of an old one; 0 is the configuration
+file alone. It ends a confirm window. Settings of connections that have ended
+since stay away.`,
+		Example:           "  rdmactl settings rollback 12 --dry-run",
+		Args:              exactly("REVISION"),
+		ValidArgsFunction: a.completeRevision,
+	}
+	var c changeFlags
+	c.flags(a, cmd)
+	c.commentFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		to, err := parseRevision(args[0])
+		if err != nil {
+			return err
+		}
+		res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.RollbackSettings,
+			&rdmadv1.RollbackSettingsRequest{Revision: to, ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, Comment: c.comment})
+		if err != nil {
+			return err
+		}
+		return a.made(res, "the settings", c.dryRun, nil, changesTable(res.GetChanges(), res.GetEffects()))
+	}
+	return cmd
+}
+
+func newSettingsWatch(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "watch",
+		Short: "New revisions, and what becomes of them, until interrupted",
+		Long: `A line for each new revision, and for one whose state changes: confirmed, or
+taken back. It ends when interrupted.`,
+		Example:           "  rdmactl settings watch",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p := a.printer()
+			return follow(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.WatchSettings,
+				&rdmadv1.WatchSettingsRequest{}, func(e *rdmadv1.WatchSettingsResponse) error {
+					return p.Event(e, func() []output.Cell { return revisionLine(e.GetRevision()) })
+				})
+		},
+	}
+}
+
+// revisionLine is a revision on a line of its own.
+func revisionLine(r *rdmadv1.Revision) []output.Cell {
+	cells := revisionCells(r, clock(r.GetTime()))
+	cells[0].Text = "revision " + cells[0].Text
+	return append(cells[1:2:2], append(cells[:1:1], dense(cells[2:])...)...)
+}
+
+// dense leaves cells without text out.
+func dense(cells []output.Cell) (out []output.Cell) {
+	for _, c := range cells {
+		if strings.TrimSpace(c.Text) != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newSettingsExplain(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain KEY",
+		Short: "What a setting does, and everything that is said about it at a scope",
+		Long: `What a setting does, which values it takes, when a change is in force, and
+everything that is said about it at a scope, the widest first: the last wins.
+
+` + settingsHelp,
+		Example: "  rdmactl settings explain inline.send_max --scope connection/3",
+		Args:    exactly("KEY"),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeKeys(cmd, args, typed)
+		},
+	}
+	scope := a.scopeFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, err := findKey(args[0]); err != nil {
+			return err
+		}
+		res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ExplainSetting,
+			&rdmadv1.ExplainSettingRequest{Key: args[0], Scope: *scope})
+		if err != nil {
+			return err
+		}
+		return a.printer().Answer(res, func() *output.Table { return explainTable(res) })
+	}
+	return cmd
+}
+
+func explainTable(res *rdmadv1.ExplainSettingResponse) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	v := res.GetValue()
+	t.Row("setting", v.GetKey())
+	t.Row("does", res.GetSummary())
+	t.Row("takes", res.GetAllowed())
+	t.Row("changes are in force", res.GetTakesEffect())
+	t.Cells(output.Cell{Text: "value"}, output.Cell{Text: v.GetValue(), Colour: output.Bold})
+	said := &output.Table{Columns: []output.Column{{Name: "FROM", Min: 12}, {Name: "VALUE"}, {Name: "REVISION", Right: true}, {Name: ""}}}
+	for i, c := range res.GetCandidates() {
+		wins := output.Cell{}
+		if i == len(res.GetCandidates())-1 {
+			wins = output.Cell{Text: "wins", Colour: output.Green}
+		}
+		said.Cells(output.Cell{Text: source(c)}, output.Cell{Text: c.GetValue()}, output.Cell{Text: number(c.GetRevision())}, wins)
+	}
+	t.Next = said
+	return t
+}

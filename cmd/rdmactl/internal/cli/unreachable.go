@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// unreachable tells no daemon, a wrong address, trouble with TLS and a daemon
+// that went away apart, by what grpc says of it.
+func (a *app) unreachable(text string) string {
+	said, dialing := strings.CutPrefix(text, "connection error: desc = ")
+	said = strings.Trim(said, `"`)
+	if a.tls.cert != "" {
+		if trouble := a.tlsTrouble(said); trouble != "" {
+			return trouble
+		}
+	}
+	switch {
+	case dialing && cutOff(said):
+		return fmt.Sprintf("rdmad at %s ended the connection at once: does it want TLS? set --tls-cert, --tls-key and --tls-ca", a.addr)
+	case dialing, strings.HasPrefix(text, "name resolver error:"):
+		cause := said[strings.LastIndex(said, ": ")+1:]
+		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR (%s)", a.addr, strings.TrimSpace(cause))
+	case cutOff(said):
+		return fmt.Sprintf("rdmad at %s went away: was it stopped?", a.addr)
+	}
+	return text
+}
+
+// cutOff says whether the other side ended the connection.
+func cutOff(said string) bool {
+	for _, how := range []string{"EOF", "broken pipe", "connection reset", "use of closed network connection"} {
+		if strings.Contains(said, how) {
+			return true
+		}
+	}
+	return false
+}
+
+// tlsTrouble is what went wrong with a handshake; "" for nothing.
+func (a *app) tlsTrouble(said string) string {
+	detail := said
+	if at := strings.LastIndex(said, "tls: "); at >= 0 {
+		detail = said[at+len("tls: "):]
+	}
+	detail = strings.TrimPrefix(detail, "failed to verify certificate: ")
+	switch {
+	case strings.Contains(said, "first record does not look like a TLS handshake"):
+		return fmt.Sprintf("rdmad at %s has no TLS: leave --tls-cert and RDMACTL_TLS_CERT away, or is --addr wrong?", a.addr)
+	case strings.Contains(said, "unknown authority"):
+		from := "the system's CAs: set --tls-ca"
+		if a.tls.ca != "" {
+			from = "those of --tls-ca " + a.tls.ca
+		}
+		return fmt.Sprintf("rdmad's certificate at %s is from another CA than %s (%s)", a.addr, from, detail)
+	case strings.Contains(said, "x509: certificate is"), strings.Contains(said, "x509: cannot validate certificate for"):
+		return fmt.Sprintf("rdmad's certificate at %s is for another name: set --tls-server-name, or --addr (%s)", a.addr, detail)
+	case strings.Contains(said, "x509: "):
+		return fmt.Sprintf("rdmad's certificate at %s doesn't do (%s)", a.addr, detail)
+	case strings.Contains(said, "remote error: tls: "):
+		return a.refused(" (" + detail + ")")
+	case cutOff(said) && !strings.HasPrefix(said, "error reading from server:"):
+		return a.refused("")
+	}
+	return ""
+}
+
+// refused says that rdmad doesn't take the client's certificate. It says why
+// if it can.
+func (a *app) refused(detail string) string {
+	if pair, err := tls.LoadX509KeyPair(a.tls.cert, a.tls.key); err == nil && time.Now().After(pair.Leaf.NotAfter) {
+		return fmt.Sprintf("rdmad at %s refused the certificate %s: it has expired on %s", a.addr, a.tls.cert, pair.Leaf.NotAfter.Local().Format(time.DateTime))
+	}
+	return fmt.Sprintf("rdmad at %s refused the certificate %s: is it from rdmad's control.tls.client_ca, and does it name somebody?%s", a.addr, a.tls.cert, detail)
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/planetest"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// world is what a script's rdmactl talks to.
+type world struct {
+	plane   *planetest.Plane
+	control *controlplane.Controlplane
+	served  chan error
+}
+
+// newWorld serves a control plane, with options that control explains, over a
+// data plane with two listeners and two connections.
+func newWorld(dir string, options []string) (*world, error) {
+	plane := &planetest.Plane{}
+	plane.Listen("nfs", "127.0.0.1:20049")
+	plane.Listen("test", "127.0.0.1:20059")
+	cfg := controlplane.Config{
+		Dataplane: plane, Manager: planetest.NewManager(plane), Listen: "127.0.0.1:0", Version: "v1.2.3",
+		Initial: initial(), Configured: []string{"credits.max"}, Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}},
+	}
+	audited, file := false, false
+	for _, option := range options {
+		switch option {
+		case "unix":
+			cfg.Listen = "unix://" + filepath.Join(dir, "control.sock")
+		case "tls":
+			cfg.Access.TLS = &auth.Files{
+				Cert: filepath.Join(dir, "rdmad.pem"), Key: filepath.Join(dir, "rdmad.key"), ClientCA: filepath.Join(dir, "ca.pem"),
+			}
+			cfg.Access.Rules.Rules = []auth.Rule{{Role: auth.Operator, Certificates: []string{"olga"}}}
+		case "viewer":
+			role := auth.Viewer
+			cfg.Access.Rules.Default = &role
+		case "audit":
+			audited = true
+		case "busy":
+			cfg.Access.Rate = auth.Rate{PerSecond: 0.001, Burst: 1}
+		case "file":
+			file = true
+		default:
+			return nil, errors.New("control has no option " + option)
+		}
+	}
+	c, err := controlplane.New(context.Background(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{plane: plane, control: c, served: make(chan error, 1)}
+	if audited {
+		err = c.OpenAudit(filepath.Join(dir, "audit"))
+	}
+	if err == nil && file {
+		_, err = c.OpenSettings(filepath.Join(dir, "settings.db"), fileLayer())
+	}
+	go func() {
+		w.served <- c.Serve()
+		close(w.served)
+	}()
+	if err != nil {
+		return nil, errors.Join(err, w.end())
+	}
+	plane.Use(c.Resolver())
+	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001", Stats: busy, Sizes: sizes})
+	plane.Connect(planetest.Peer{ID: "2", Listener: "test", Address: "[2001:db8::8]:1002", NoInvalidation: true})
+	return w, nil
+}
+
+func (w *world) end() error {
+	err := w.control.Shutdown(context.Background())
+	return errors.Join(err, <-w.served)
+}
+
+// busy and sizes are what connection 1 counted.
+var (
+	busy = rpcrdma.Stats{
+		Calls: 1200, Replies: 1199, Sends: 1199, SendsWithInvalidate: 800, Receives: 1200, RDMAReads: 40, RDMAWrites: 500,
+		BytesReceived: 5_000_000_000, BytesSent: 1 << 40, Errors: 2,
+		ReadChunks: 39, WriteChunks: 499, ReplyChunks: 3, OfferedBytes: 1 << 41, PlacedBytes: 1<<40 - 1,
+		InFlightSum: 2400, Ignored: 4,
+	}
+	sizes = rpcrdma.Sizes{
+		Calls:   rpcrdma.SizeCounts{7: 600, 8: 560, 13: 40},
+		Replies: rpcrdma.SizeCounts{8: 600, 21: 599},
+	}
+)
+
+func initial() rpcrdma.Settings {
+	s := rpcrdma.DefaultSettings()
+	s.CreditsMax = 128
+	return s
+}
+
+// control ends the control plane and begins another: control OPTION…. Options
+// are unix (a Unix socket), tls (with what certificates makes), viewer (that
+// is all anybody may be), audit (an audit log), busy (one request is let in)
+// and file (settings from a file, and stored).
+func control(ts *testscript.TestScript, _ bool, options []string) {
+	w, ok := ts.Value(worldKey{}).(*world)
+	if !ok {
+		ts.Fatalf("there is no control plane")
+	}
+	ts.Check(w.end())
+	next, err := newWorld(ts.MkAbs("."), options)
+	ts.Check(err)
+	*w = *next
+	ts.Setenv("RDMACTL_ADDR", w.control.Addr())
+}
+
+func stop(ts *testscript.TestScript, _ bool, _ []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ts.Check(ts.Value(worldKey{}).(*world).control.Shutdown(ctx))
+}
+
+// traffic makes a connection look as if larger messages should go inline:
+// traffic ID.
+func traffic(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Value(worldKey{}).(*world).plane.Count(args[0], func(c *dataplane.ConnInfo) {
+		c.PeerReceive, c.PeerReceiveSize, c.PeerSendSize = 4096, 65536, 65536
+		c.Stats.Calls, c.Stats.RDMAWrites, c.Stats.RDMAReads = 1000, 500, 300
+		c.Sizes = rpcrdma.Sizes{Calls: rpcrdma.SizeCounts{7: 700, 14: 300}, Replies: rpcrdma.SizeCounts{8: 500, 13: 500}}
+	})
+}
+
+// fileLayer is a configuration file that says something in its fifth line.
+func fileLayer() settings.FileLayer {
+	f := settings.FileLayer{Name: "/etc/rdmad.yaml"}
+	f.Values.Set(settings.InlineSendMax, 8192)
+	f.Lines[settings.InlineSendMax] = 5
+	return f
+}
