@@ -1,0 +1,101 @@
+package top
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// control is what the view asks of rdmad. Each method waits for the answer,
+// which is the message that it returns; they run beside the view.
+type control interface {
+	// detail is everything about a connection.
+	detail(id string) detail
+	// settings in force at a scope.
+	settings(scope string) (*rdmadv1.GetSettingsResponse, error)
+	// about a setting at a scope.
+	about(key, scope string) (*rdmadv1.ExplainSettingResponse, error)
+	// set changes settings, or says what that would do.
+	set(*rdmadv1.SetSettingsRequest) (*rdmadv1.SetSettingsResponse, error)
+	// end ends a connection.
+	end(id string, how ending) error
+}
+
+// detail is the answer about a connection.
+type detail struct {
+	id       string
+	conn     *rdmadv1.GetConnectionResponse
+	settings *rdmadv1.GetSettingsResponse
+	err      error
+}
+
+// ending is a way for a connection to end.
+type ending int
+
+const (
+	drain ending = iota // calls in flight finish first
+	cut
+)
+
+// drainWithin bounds how long calls in flight may take.
+const drainWithin = 30 * time.Second
+
+// remote asks by gRPC.
+type remote struct {
+	ctx         context.Context // the view's
+	timeout     time.Duration
+	connections rdmadv1.ConnectionServiceClient
+	service     rdmadv1.SettingsServiceClient
+}
+
+func newRemote(ctx context.Context, o *Options) *remote {
+	return &remote{ctx, o.Timeout, rdmadv1.NewConnectionServiceClient(o.Conn), rdmadv1.NewSettingsServiceClient(o.Conn)}
+}
+
+func (r *remote) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.ctx, r.timeout)
+}
+
+func (r *remote) detail(id string) detail {
+	ctx, cancel := r.bounded()
+	defer cancel()
+	d := detail{id: id}
+	if d.conn, d.err = r.connections.GetConnection(ctx, &rdmadv1.GetConnectionRequest{Id: id}); d.err == nil {
+		d.settings, d.err = r.service.GetSettings(ctx, &rdmadv1.GetSettingsRequest{Scope: "connection/" + id})
+	}
+	return d
+}
+
+func (r *remote) settings(scope string) (*rdmadv1.GetSettingsResponse, error) {
+	ctx, cancel := r.bounded()
+	defer cancel()
+	return r.service.GetSettings(ctx, &rdmadv1.GetSettingsRequest{Scope: scope})
+}
+
+func (r *remote) about(key, scope string) (*rdmadv1.ExplainSettingResponse, error) {
+	ctx, cancel := r.bounded()
+	defer cancel()
+	return r.service.ExplainSetting(ctx, &rdmadv1.ExplainSettingRequest{Key: key, Scope: scope})
+}
+
+func (r *remote) set(req *rdmadv1.SetSettingsRequest) (*rdmadv1.SetSettingsResponse, error) {
+	ctx, cancel := r.bounded()
+	defer cancel()
+	return r.service.SetSettings(ctx, req)
+}
+
+func (r *remote) end(id string, how ending) error {
+	if how == cut {
+		ctx, cancel := r.bounded()
+		defer cancel()
+		_, err := r.connections.CloseConnection(ctx, &rdmadv1.CloseConnectionRequest{Id: id})
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, drainWithin+r.timeout)
+	defer cancel()
+	_, err := r.connections.DrainConnection(ctx, &rdmadv1.DrainConnectionRequest{Id: id, Deadline: durationpb.New(drainWithin)})
+	return err
+}

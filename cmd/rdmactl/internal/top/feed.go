@@ -1,0 +1,122 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// snapshot is rdmad at one moment.
+type snapshot struct {
+	status *rdmadv1.GetStatusResponse
+	conns  []*rdmadv1.Connection
+	sample *rdmadv1.WatchTelemetryResponse // nil before the first
+}
+
+// offline says that rdmad doesn't answer. It is asked again.
+type offline struct{ err error }
+
+// retryAfter is how long to wait before rdmad is asked again.
+const retryAfter = time.Second
+
+// listed are the fields of connections that the table needs; the rates come
+// with the samples.
+var listed = []string{"id", "listener", "peer", "service", "state", "errors", "credits_granted", "calls_in_progress"}
+
+// feed brings snapshots, one with each sample.
+type feed struct {
+	conn              *grpc.ClientConn
+	status            rdmadv1.StatusServiceClient
+	connections       rdmadv1.ConnectionServiceClient
+	telemetry         rdmadv1.TelemetryServiceClient
+	interval, timeout time.Duration
+}
+
+func newFeed(o *Options) *feed {
+	return &feed{
+		conn:        o.Conn,
+		status:      rdmadv1.NewStatusServiceClient(o.Conn),
+		connections: rdmadv1.NewConnectionServiceClient(o.Conn),
+		telemetry:   rdmadv1.NewTelemetryServiceClient(o.Conn),
+		interval:    o.Interval,
+		timeout:     o.Timeout,
+	}
+}
+
+// run sends snapshots until ctx ends. When rdmad goes away it says so and
+// tries again.
+func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
+	for {
+		err := f.follow(ctx, send)
+		if ctx.Err() != nil {
+			return
+		}
+		send(offline{err})
+		retry := time.NewTimer(retryAfter)
+		select {
+		case <-ctx.Done():
+			retry.Stop()
+			return
+		case <-retry.C:
+		}
+		f.conn.ResetConnectBackoff()
+	}
+}
+
+// follow sends snapshots as long as rdmad answers.
+func (f *feed) follow(ctx context.Context, send func(tea.Msg)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stream, err := f.telemetry.WatchTelemetry(ctx, &rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(f.interval)})
+	if err != nil {
+		return err
+	}
+	// A host that vanished sends nothing, not even an error.
+	patience := f.interval + f.timeout
+	silence := time.AfterFunc(patience, func() { cancel(fmt.Errorf("no sample for %s", patience)) })
+	defer silence.Stop()
+	now, err := f.look(ctx)
+	for err == nil {
+		send(now)
+		var sample *rdmadv1.WatchTelemetryResponse
+		if sample, err = stream.Recv(); err != nil {
+			break
+		}
+		silence.Reset(patience)
+		now, err = f.look(ctx)
+		now.sample = sample
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// look asks for everything but the sample.
+func (f *feed) look(ctx context.Context) (snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	status, err := f.status.GetStatus(ctx, &rdmadv1.GetStatusRequest{})
+	if err != nil {
+		return snapshot{}, err
+	}
+	s := snapshot{status: status}
+	req := &rdmadv1.ListConnectionsRequest{ReadMask: &fieldmaskpb.FieldMask{Paths: listed}}
+	for {
+		res, err := f.connections.ListConnections(ctx, req)
+		if err != nil {
+			return snapshot{}, err
+		}
+		s.conns = append(s.conns, res.GetConnections()...)
+		if req.PageToken = res.GetNextPageToken(); req.PageToken == "" {
+			return s, nil
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// headerHeight is what the header needs: rdmad, totals, listeners.
+func (m *model) headerHeight() int { return 2 + m.listenerLines() }
+
+// listenerLines is how many listeners are shown: some lines are better spent
+// on connections.
+func (m *model) listenerLines() int { return min(len(m.listeners), max(m.height/8, 1)) }
+
+func (m *model) header() []string {
+	out := []string{m.daemonLine(), m.totalsLine()}
+	n := m.listenerLines()
+	for i, l := range m.listeners[:n] {
+		more := 0
+		if i == n-1 {
+			more = len(m.listeners) - n
+		}
+		out = append(out, m.listenerLine(l, more))
+	}
+	return out
+}
+
+// daemonLine says who rdmad is, or that it is away.
+func (m *model) daemonLine() string {
+	l := newLine(m.width)
+	if m.away != nil {
+		return l.add(bad.Bold(true), "rdmad is away, trying again: ").add(bad, m.explain(m.away)).String()
+	}
+	s := m.status
+	l.add(title, "rdmad "+s.GetVersion()).add(plain, "  up "+span(time.Duration(s.GetUptimeSeconds()*float64(time.Second))))
+	l.add(plain, fmt.Sprintf("  revision %d", s.GetRevision()))
+	if u := s.GetUnconfirmedRevision(); u != 0 {
+		now := s.GetStarted().AsTime().Add(time.Duration(s.GetUptimeSeconds() * float64(time.Second)))
+		left := max(s.GetConfirmDeadline().AsTime().Sub(now), 0)
+		l.add(warn, fmt.Sprintf("  %d rolled back in %s unless confirmed", u, span(left)))
+	}
+	if m.paused {
+		l.add(warn.Bold(true), fmt.Sprintf("  paused, %s behind", plural(len(m.held), "sample")))
+	}
+	return l.right(faint, fmt.Sprintf("%s  every %s", m.o.Addr, m.o.Interval)).String()
+}
+
+// totalsLine is everything together, with what it was.
+func (m *model) totalsLine() string {
+	l := newLine(m.width)
+	l.add(bold, plural(len(m.rows), "connection"))
+	if m.total == nil {
+		return l.add(faint, "  first sample to come").String()
+	}
+	const labels = len("  calls/s 12345   MB/s in 12345 out 12345 ")
+	width := max(min((m.width-l.used-labels)/2, remembered), 0)
+	start := l.used
+	l.add(plain, "  calls/s ").add(bold, fmt.Sprintf("%5s ", rate(m.total.GetCalls()))).add(graph, m.calls.spark(width))
+	l.to(start + len("  calls/s 12345 ") + width)
+	l.add(plain, "  MB/s in ").add(bold, fmt.Sprintf("%5s", megabytes(m.total.GetBytesReceived())))
+	l.add(plain, " out ").add(bold, fmt.Sprintf("%5s ", megabytes(m.total.GetBytesSent()))).add(graph, m.bytes.spark(width))
+	return l.String()
+}
+
+// meterWidth is the width of the bar for registered memory.
+const meterWidth = 10
+
+func (m *model) listenerLine(s *rdmadv1.ListenerSample, more int) string {
+	l := newLine(m.width)
+	name := 8
+	for _, s := range m.listeners {
+		name = max(name, min(lipgloss.Width(s.GetName()), 16))
+	}
+	l.add(bold, padTo(s.GetName(), name, false)).add(plain, fmt.Sprintf(" %4d up", s.GetConnections()))
+	l.add(plain, "  service p50 ").add(bold, fmt.Sprintf("%-7s", micros(s.GetServiceTimeUsP50())))
+	l.add(plain, " p99 ").add(bold, fmt.Sprintf("%-7s", micros(s.GetServiceTimeUsP99())))
+	used, limit := s.GetMemoryUsed(), s.GetMemoryLimit()
+	l.add(plain, "  memory ")
+	if limit > 0 {
+		l.add(graph, bar(used, limit, meterWidth)).to(l.used + meterWidth - lipgloss.Width(bar(used, limit, meterWidth)))
+		l.add(plain, fmt.Sprintf(" %s of %s", size(used), size(limit)))
+	} else {
+		l.add(plain, size(used))
+	}
+	if more > 0 {
+		l.right(faint, fmt.Sprintf("and %d more", more))
+	}
+	return l.String()
+}
+
+// eighths are the ends of bars, in eighths of a column.
+var eighths = []rune(" ▏▎▍▌▋▊▉")
+
+// bar shows n of most in so many columns. Whatever is there can be seen.
+func bar(n, most float64, width int) string {
+	if n <= 0 || most <= 0 {
+		return ""
+	}
+	parts := max(int(min(n/most, 1)*float64(width)*8+0.5), 1)
+	out := strings.Repeat("█", parts/8)
+	if rest := parts % 8; rest > 0 {
+		out += string(eighths[rest])
+	}
+	return out
+}

@@ -1,0 +1,43 @@
+package top
+
+import "math"
+
+// remembered is how many samples sparklines can show; on wider terminals
+// they end.
+const remembered = 120
+
+// history is the latest values of something, the oldest first.
+type history []float64
+
+func (h *history) add(v float64) {
+	if len(*h) == remembered {
+		copy(*h, (*h)[1:])
+		(*h)[remembered-1] = v
+		return
+	}
+	*h = append(*h, v)
+}
+
+var levels = []rune("▁▂▃▄▅▆▇█")
+
+// spark draws the latest values, as many as fit, the newest at the right.
+// The largest of them is the full height; 0 is the lowest level.
+func (h history) spark(width int) string {
+	h = h[max(len(h)-width, 0):]
+	most := 0.0
+	for _, v := range h {
+		most = max(most, v)
+	}
+	out := make([]rune, 0, width)
+	for range width - len(h) {
+		out = append(out, ' ')
+	}
+	for _, v := range h {
+		level := 0
+		if most > 0 && v > 0 {
+			level = int(math.Round(v / most * float64(len(levels)-1)))
+		}
+		out = append(out, levels[level])
+	}
+	return string(out)
+}

@@ -1,0 +1,253 @@
+package top
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// row is a connection in the table.
+type row struct {
+	id, listener, peer, service string
+	draining                    bool
+	rates                       *rdmadv1.Rates
+	credits, busy               uint32
+	errors                      float64
+	calls, bytes                history
+}
+
+// model is all that the view shows. Its fields are Update's to change.
+type model struct {
+	o       *Options
+	control control
+
+	width, height int
+
+	status    *rdmadv1.GetStatusResponse
+	listeners []*rdmadv1.ListenerSample
+	total     *rdmadv1.Rates
+	calls     history // of everything, per second
+	bytes     history
+	away      error           // why rdmad doesn't answer
+	rows      map[string]*row // all connections
+	sampled   bool            // there are rates
+
+	paused bool
+	held   []snapshot // what came meanwhile, the latest of it
+
+	sort    int // column
+	reverse bool
+	filter  field
+	typing  bool // a filter
+
+	visible []*row // in their order
+	cursor  int    // in visible
+	moved   bool   // the user chose a row: the cursor stays with it
+	first   int    // row at the top of the table
+
+	notice  notice
+	help    bool
+	pane    *pane
+	form    *form
+	confirm *confirm
+	asked   int // questions to rdmad so far
+}
+
+// notice is a line for the user until the next key.
+type notice struct {
+	text string
+	bad  bool
+}
+
+func newModel(o *Options, c control) *model {
+	return &model{o: o, control: c, width: 80, height: 24, rows: map[string]*row{},
+		sort: max(columnNamed(o.Sort), 0), reverse: o.Reverse, filter: field{text: o.Filter}}
+}
+
+// Init implements tea.Model. The feed runs already.
+func (m *model) Init() tea.Cmd { return nil }
+
+// Update implements tea.Model.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case snapshot:
+		m.away = nil
+		if m.paused {
+			m.hold(msg)
+			return m, nil
+		}
+		m.take(msg)
+		return m, m.loadPane()
+	case offline:
+		m.away = msg.err
+	case detail:
+		m.paneLoaded(msg)
+	case ended:
+		m.connectionEnded(msg)
+	case formAnswer:
+		return m, m.formAnswered(msg)
+	case tea.PasteMsg:
+		if f := m.field(); f != nil {
+			f.insert(msg.Content)
+			m.arrange()
+		}
+	case tea.KeyPressMsg:
+		m.notice = notice{}
+		return m, m.key(msg)
+	}
+	return m, nil
+}
+
+// key gives a key to what is in front.
+func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
+	switch s := k.String(); {
+	case s == "ctrl+c":
+		return tea.Quit
+	case s == "ctrl+z":
+		return tea.Suspend
+	case m.help:
+		m.help = false
+		return nil
+	case m.confirm != nil:
+		return m.confirmKey(s)
+	case m.form != nil:
+		return m.formKey(k)
+	case m.typing:
+		m.filterKey(k)
+		return nil
+	case s == "q":
+		return tea.Quit
+	case s == "?":
+		m.help = true
+		return nil
+	case m.pane != nil:
+		return m.paneKey(s)
+	default:
+		return m.tableKey(s)
+	}
+}
+
+// field is the text being typed, nil when none is.
+func (m *model) field() *field {
+	switch {
+	case m.form != nil:
+		return m.form.field()
+	case m.typing:
+		return &m.filter
+	}
+	return nil
+}
+
+// hold keeps a snapshot until the view goes on.
+func (m *model) hold(s snapshot) {
+	if len(m.held) == remembered {
+		m.held = slices.Delete(m.held, 0, 1)
+	}
+	m.held = append(m.held, s)
+}
+
+// goOn shows what came during a pause.
+func (m *model) goOn() {
+	m.paused = false
+	for _, s := range m.held {
+		m.take(s)
+	}
+	m.held = nil
+}
+
+// take makes a snapshot the one that is shown.
+func (m *model) take(s snapshot) {
+	m.status = s.status
+	if s.sample != nil {
+		m.sampled = true
+		m.listeners, m.total = s.sample.GetListeners(), s.sample.GetTotal()
+		m.calls.add(m.total.GetCalls())
+		m.bytes.add(m.total.GetBytesReceived() + m.total.GetBytesSent())
+	}
+	samples := make(map[string]*rdmadv1.ConnectionSample, len(s.conns))
+	for _, c := range s.sample.GetConnections() {
+		samples[c.GetId()] = c
+	}
+	rows := make(map[string]*row, len(s.conns))
+	for _, c := range s.conns {
+		r := m.rows[c.GetId()]
+		if r == nil {
+			r = &row{id: c.GetId()}
+		}
+		r.take(c, samples[r.id])
+		rows[r.id] = r
+	}
+	m.rows = rows
+	m.arrange()
+}
+
+// take is a connection as it is now. The sample, which may be missing, was
+// taken just before it was listed.
+func (r *row) take(c *rdmadv1.Connection, sample *rdmadv1.ConnectionSample) {
+	r.listener, r.peer, r.service = c.GetListener(), c.GetPeer(), c.GetService()
+	r.draining = c.GetState() == rdmadv1.Connection_DRAINING
+	r.errors, r.credits, r.busy = c.GetErrors(), c.GetCreditsGranted(), c.GetCallsInProgress()
+	if sample == nil {
+		return
+	}
+	r.rates, r.credits, r.busy = sample.GetRates(), sample.GetCreditsGranted(), sample.GetCallsInProgress()
+	r.calls.add(r.rates.GetCalls())
+	r.bytes.add(r.rates.GetBytesReceived() + r.rates.GetBytesSent())
+}
+
+// arrange filters and sorts the rows, and keeps the cursor on its connection.
+func (m *model) arrange() {
+	id := m.current()
+	m.visible = m.visible[:0]
+	for _, r := range m.rows {
+		if m.matches(r) {
+			m.visible = append(m.visible, r)
+		}
+	}
+	by := columns[m.sort].cmp
+	slices.SortFunc(m.visible, func(a, b *row) int {
+		n := by(a, b)
+		if m.reverse {
+			n = -n
+		}
+		if n == 0 {
+			return byID(a, b)
+		}
+		return n
+	})
+	if i := slices.IndexFunc(m.visible, func(r *row) bool { return r.id == id }); i >= 0 && m.moved {
+		m.cursor = i
+	}
+	m.cursor = max(min(m.cursor, len(m.visible)-1), 0)
+}
+
+// matches says whether the filter lets a row through.
+func (m *model) matches(r *row) bool {
+	want := strings.ToLower(m.filter.text)
+	for _, text := range []string{r.id, r.listener, r.peer, r.service} {
+		if strings.Contains(strings.ToLower(text), want) {
+			return true
+		}
+	}
+	return false
+}
+
+// current is the id of the connection at the cursor, or in the pane; "" when
+// there is none.
+func (m *model) current() string {
+	switch {
+	case m.pane != nil:
+		return m.pane.id
+	case m.cursor < len(m.visible):
+		return m.visible[m.cursor].id
+	}
+	return ""
+}
+
+// explain puts an error into a line.
+func (m *model) explain(err error) string { return m.o.Explain(err) }

@@ -1,0 +1,78 @@
+// Package top is `rdmactl top`: a live view of a rdmad in a terminal, from
+// which its settings can be changed.
+//
+// It is a model in the sense of bubbletea: messages go in, Update makes the
+// next state of them, View draws it. Samples, answers and keys are messages
+// alike, so that tests need neither a terminal nor a daemon. feed.go brings
+// samples, control.go answers; nothing else talks to rdmad. Nothing reads a
+// clock: times are those of the messages.
+package top
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"google.golang.org/grpc"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// Options say what to show and how.
+type Options struct {
+	// Conn is the connection to rdmad. It stays the caller's.
+	Conn *grpc.ClientConn
+	// Addr is where rdmad is, to be shown.
+	Addr string
+	// Interval is the time between samples.
+	Interval time.Duration
+	// Timeout bounds each answer.
+	Timeout time.Duration
+	// Sort is the column to sort by, one of Columns.
+	Sort string
+	// Reverse turns the order round.
+	Reverse bool
+	// Filter is a text that shown connections must contain.
+	Filter string
+	// In and Out are the terminal, Env the environment that describes it.
+	In, Out *os.File
+	Env     []string
+	// Assign reads KEY=VALUE arguments, as `settings set` takes them.
+	Assign func(assignments []string) (set *rdmadv1.Settings, unset []string, err error)
+	// Values are what a key can be set to, nil for numbers.
+	Values func(key string) []string
+	// Explain puts an error into a line for the user.
+	Explain func(error) string
+}
+
+// Run shows the view until the user quits or ctx ends. The terminal is then
+// as it was. It fails when rdmad is not reachable to begin with; later it
+// waits for it to come back.
+func Run(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := newFeed(&o)
+	first, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	m := newModel(&o, newRemote(ctx, &o))
+	m.take(first)
+	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
+	var feeding sync.WaitGroup
+	feeding.Go(func() { f.run(ctx, p.Send) })
+	// Quit draws the last view and gives the terminal back; ending the
+	// program by its context would not.
+	quit := context.AfterFunc(ctx, p.Quit)
+	_, err = p.Run()
+	quit()
+	cancel()
+	feeding.Wait()
+	if errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package top
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// View implements tea.Model.
+func (m *model) View() tea.View {
+	v := tea.NewView(strings.Join(m.lines(), "\n"))
+	v.AltScreen = true
+	v.WindowTitle = "rdmactl top " + printable(m.o.Addr)
+	return v
+}
+
+// lines are the screen: header, body, and one line for keys and questions.
+func (m *model) lines() []string {
+	out := m.header()
+	body := m.body()
+	for i := range m.bodyHeight() {
+		if i < len(body) {
+			out = append(out, body[i])
+		} else {
+			out = append(out, "")
+		}
+	}
+	out = append(out, m.footer())
+	return out[:min(len(out), max(m.height, 1))]
+}
+
+// bodyHeight is how many lines are between header and footer.
+func (m *model) bodyHeight() int { return max(m.height-m.headerHeight()-1, 0) }
+
+func (m *model) body() []string {
+	switch {
+	case m.help:
+		return m.helpLines()
+	case m.form != nil:
+		return m.formLines()
+	case m.pane != nil:
+		return window(m.paneLines(), m.pane.scroll, m.bodyHeight())
+	}
+	return m.tableLines()
+}
+
+// window is the part of lines that can be seen.
+func window(lines []string, from, height int) []string {
+	from = max(min(from, len(lines)-height), 0)
+	return lines[from:min(from+height, len(lines))]
+}
+
+// keyHint is a key and what it does.
+type keyHint struct{ key, does string }
+
+var (
+	tableHints = []keyHint{{"?", "help"}, {"↑↓", "choose"}, {"enter", "details"}, {"s", "set"}, {"/", "filter"},
+		{"←→", "sort"}, {"r", "reverse"}, {"space", "pause"}, {"d", "drain"}, {"x", "close"}, {"q", "quit"}}
+	paneHints   = []keyHint{{"esc", "back"}, {"↑↓", "scroll"}, {"s", "set"}, {"d", "drain"}, {"x", "close"}, {"space", "pause"}, {"?", "help"}, {"q", "quit"}}
+	helpHints   = []keyHint{{"any key", "back"}}
+	chooseHints = []keyHint{{"enter", "choose"}, {"↑↓", "move"}, {"tab", "scope"}, {"type", "search"}, {"esc", "cancel"}}
+	enterHints  = []keyHint{{"enter", "dry run"}, {"tab", "next value"}, {"esc", "back"}}
+	lookHints   = []keyHint{{"enter", "make the change"}, {"↑↓", "scroll"}, {"esc", "back"}}
+	doneHints   = []keyHint{{"enter", "done"}, {"↑↓", "scroll"}}
+)
+
+// footer is the last line: a question, what is typed, news, or keys.
+func (m *model) footer() string {
+	l := newLine(m.width)
+	switch {
+	case m.help:
+		l.hints(helpHints)
+	case m.confirm != nil:
+		l.add(warn.Bold(true), m.confirm.question())
+	case m.notice.text != "" && m.notice.bad:
+		l.add(bad, m.notice.text)
+	case m.notice.text != "":
+		l.add(good, m.notice.text)
+	case m.form != nil:
+		l.hints([...][]keyHint{chooseHints, enterHints, lookHints, doneHints}[m.form.step])
+	case m.typing:
+		l.add(bold, "Filter: ").add(plain, m.filter.text).add(chosen, " ").add(faint, "  id, listener, peer, service; enter, esc")
+	case m.pane != nil:
+		l.hints(paneHints)
+	default:
+		l.hints(tableHints)
+	}
+	return l.String()
+}
+
+func (l *line) hints(all []keyHint) {
+	for i, h := range all {
+		if i > 0 {
+			l.add(plain, "  ")
+		}
+		l.add(hotkey, h.key).add(faint, " "+h.does)
+	}
+}
