@@ -40,9 +40,16 @@ func (s seen) String() string {
 
 // looker keeps what it sees.
 type looker struct {
-	t   *testing.T
-	mu  sync.Mutex
-	all []seen
+	t     *testing.T
+	mu    sync.Mutex
+	all   []seen
+	grown sync.Cond
+}
+
+func newLooker(t *testing.T) *looker {
+	l := &looker{t: t}
+	l.grown.L = &l.mu
+	return l
 }
 
 func (l *looker) Observe(o *rpcrdma.Operation) {
@@ -53,6 +60,20 @@ func (l *looker) Observe(o *rpcrdma.Operation) {
 		l.t.Errorf("%v: length %d of %d bytes", s, o.Length, len(s.data))
 	}
 	l.all = append(l.all, s)
+	l.grown.Broadcast()
+}
+
+// answer gives what was seen since the last time, up to a Send out, which a
+// caller may hear of sooner than an observer.
+func (l *looker) answer() []seen {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.all) == 0 || l.all[len(l.all)-1].String() != "send out" {
+		l.grown.Wait()
+	}
+	all := l.all
+	l.all = nil
+	return all
 }
 
 // take gives what was seen since the last time.
@@ -70,7 +91,7 @@ func (l *looker) take() []seen {
 func TestTapSeesEverything(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		var tap rpcrdma.Tap
-		look := &looker{t: t}
+		look := newLooker(t)
 		b := newBed(t, p, bedConfig{tap: &tap})
 		c, _ := b.dial(nil)
 		tap.Set(look)
@@ -97,7 +118,7 @@ func TestTapSeesEverything(t *testing.T) {
 			if err := c.Call(b.ctx, call); err != nil {
 				t.Fatal(err)
 			}
-			all := look.take()
+			all := look.answer()
 			var got []string
 			for _, s := range all {
 				got = append(got, s.String())
@@ -158,7 +179,7 @@ func checkSeen(t *testing.T, name string, all []seen, data []byte) {
 // misses nothing.
 func TestTapFromTheFirstMessage(t *testing.T) {
 	var tap rpcrdma.Tap
-	look := &looker{t: t}
+	look := newLooker(t)
 	tap.Set(look)
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{tap: &tap})
 	c, _ := b.dial(nil)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/controlplane/desired"
@@ -89,7 +90,7 @@ func (s *settingsService) WatchSettings(_ *rdmadv1.WatchSettingsRequest, stream 
 			case <-w.Done():
 				return toStatus(w.Err())
 			case <-stream.Context().Done():
-				return stream.Context().Err()
+				return status.FromContextError(stream.Context().Err()).Err()
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/controlplane/advise"
 	"github.com/rdmad/rdmad/controlplane/desired"
@@ -44,7 +45,7 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 				return err
 			}
 		case <-stream.Context().Done():
-			return stream.Context().Err()
+			return status.FromContextError(stream.Context().Err()).Err()
 		case <-s.stopping:
 			return toStatus(dataplane.ErrShutdown)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
@@ -59,7 +60,7 @@ func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
 		case <-w.Done():
 			return toStatus(w.Err())
 		case <-v.stream.Context().Done():
-			return v.stream.Context().Err()
+			return status.FromContextError(v.stream.Context().Err()).Err()
 		}
 	}
 }
