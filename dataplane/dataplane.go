@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/trace"
@@ -61,6 +62,8 @@ type Dataplane struct {
 	resolve   Resolver
 	revision  uint64 // counts resolvers, to see that one was swapped
 	subs      map[*Subscription]struct{}
+
+	changesWanted atomic.Int32 // by how many of subs; written with mu held
 
 	division   division
 	tracing    trace.Hub

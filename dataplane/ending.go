@@ -3,7 +3,6 @@ package dataplane
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // Why we ended a connection, as events and the log have it.
@@ -59,7 +58,7 @@ func (c *conn) end(reason string) {
 func (c *conn) drain(ctx context.Context, reason string) error {
 	c.why.CompareAndSwap(nil, &reason)
 	if c.draining.CompareAndSwap(false, true) {
-		c.l.d.publish(Event{Type: ConnChanged, Time: time.Now(), Conn: c.info()})
+		c.l.d.changed(c)
 	}
 	// The cut is noted before the connection ends by it and is told of.
 	until, cut := context.WithCancel(context.WithoutCancel(ctx))

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"sync"
+	"time"
 )
 
 // ErrSlow ends a subscription whose reader fell behind its buffer.
@@ -10,8 +11,9 @@ var ErrSlow = errors.New("subscriber is too slow")
 
 // Subscription is a bounded stream of events.
 type Subscription struct {
-	d  *Dataplane
-	ch chan Event
+	d       *Dataplane
+	ch      chan Event
+	changes bool // it takes ConnChanged; d.mu is held
 
 	mu  sync.Mutex
 	err error
@@ -23,7 +25,7 @@ type Subscription struct {
 // subscribe first and list then: an event may then tell what the list says
 // already.
 func (d *Dataplane) Subscribe(buffer int) *Subscription {
-	s := &Subscription{d: d, ch: make(chan Event, max(buffer, 1))}
+	s := &Subscription{d: d, ch: make(chan Event, max(buffer, 1)), changes: true}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.subs == nil {
@@ -31,7 +33,32 @@ func (d *Dataplane) Subscribe(buffer int) *Subscription {
 		return s
 	}
 	d.subs[s] = struct{}{}
+	d.changesWanted.Add(1)
 	return s
+}
+
+// Changes says whether the subscription is to have ConnChanged, as it has at
+// first. A change of settings makes one for each connection, which costs
+// nothing while nobody wants them. Whoever lists the connections after
+// wanting them sees every change in the list or as an event.
+func (s *Subscription) Changes(want bool) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if _, ok := s.d.subs[s]; ok {
+		s.d.wantLocked(s, want)
+	}
+}
+
+func (d *Dataplane) wantLocked(s *Subscription, want bool) {
+	if s.changes == want {
+		return
+	}
+	s.changes = want
+	if want {
+		d.changesWanted.Add(1)
+	} else {
+		d.changesWanted.Add(-1)
+	}
 }
 
 // Events yields the events in order. It is closed when the subscription
@@ -62,6 +89,7 @@ func (s *Subscription) end(err error) {
 
 func (d *Dataplane) dropLocked(s *Subscription, err error) {
 	if _, ok := d.subs[s]; ok {
+		d.wantLocked(s, false)
 		delete(d.subs, s)
 		s.end(err)
 	}
@@ -72,11 +100,21 @@ func (d *Dataplane) publish(e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for s := range d.subs {
+		if e.Type == ConnChanged && !s.changes {
+			continue
+		}
 		select {
 		case s.ch <- e:
 		default:
 			d.dropLocked(s, ErrSlow)
 		}
+	}
+}
+
+// changed tells of a change of a connection that was made before the call.
+func (d *Dataplane) changed(c *conn) {
+	if d.changesWanted.Load() > 0 {
+		d.publish(Event{Type: ConnChanged, Time: time.Now(), Conn: c.info()})
 	}
 }
 

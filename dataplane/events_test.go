@@ -50,3 +50,37 @@ func TestEventsTellWhatChanged(t *testing.T) {
 		t.Errorf("down: %+v", down)
 	}
 }
+
+// Changes are told to who wants them, and cost nothing while nobody does.
+func TestChangesAreWanted(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	p.dial(addr, nil)
+	some := p.Subscribe(8)
+	some.Changes(false)
+	some.Changes(false)
+	p.events.Changes(false)
+	change := func(size uint32) {
+		p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = size }), nil)
+	}
+	if n := p.changesWanted.Load(); n != 0 {
+		t.Errorf("%d want changes", n)
+	}
+	change(1024)
+	p.events.Changes(true)
+	change(2048)
+	if e := p.next(ConnChanged); e.Conn.Settings.InlineSendMax != 2048 {
+		t.Errorf("told of %+v", e.Conn.Settings)
+	}
+	p.dial(addr, nil)
+	if e := <-some.Events(); e.Type != ConnUp || e.Conn.ID != "2" {
+		t.Errorf("who wants no changes was told of %+v", e)
+	}
+	some.Changes(true)
+	some.Close()
+	some.Changes(true) // of no effect any more
+	if n := p.changesWanted.Load(); n != 1 {
+		t.Errorf("%d want changes", n)
+	}
+}

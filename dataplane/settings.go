@@ -3,7 +3,6 @@ package dataplane
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -28,7 +27,7 @@ func (d *Dataplane) ApplySettings(resolve Resolver, changed ChangedFunc) []Effec
 	for _, c := range d.snapshot() {
 		before, now := c.update()
 		if *before != *now {
-			d.publish(Event{Type: ConnChanged, Time: time.Now(), Conn: c.info()})
+			d.changed(c)
 		}
 		if changed == nil {
 			continue

@@ -1,6 +1,8 @@
 package planetest
 
 import (
+	"slices"
+
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 )
@@ -8,17 +10,18 @@ import (
 // subscription is a bounded stream of events; all fields but ch are under
 // Plane.mu.
 type subscription struct {
-	p     *Plane
-	ch    chan dataplane.Event
-	ended bool
-	err   error
+	p       *Plane
+	ch      chan dataplane.Event
+	ended   bool
+	changes bool
+	err     error
 }
 
 // Subscribe implements watch.Source.
 func (p *Plane) Subscribe(buffer int) watch.Subscription {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := &subscription{p: p, ch: make(chan dataplane.Event, buffer)}
+	s := &subscription{p: p, ch: make(chan dataplane.Event, buffer), changes: true}
 	p.subs = append(p.subs, s)
 	if p.over {
 		s.end(dataplane.ErrShutdown)
@@ -26,10 +29,17 @@ func (p *Plane) Subscribe(buffer int) watch.Subscription {
 	return s
 }
 
+// WantsChanges says whether a subscription that lives takes ConnChanged.
+func (p *Plane) WantsChanges() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.subs, func(s *subscription) bool { return !s.ended && s.changes })
+}
+
 // publish hands e to whoever has room; p.mu is held.
 func (p *Plane) publish(e dataplane.Event) {
 	for _, s := range p.subs {
-		if s.ended {
+		if s.ended || e.Type == dataplane.ConnChanged && !s.changes {
 			continue
 		}
 		select {
@@ -69,6 +79,13 @@ func (s *subscription) end(err error) {
 
 // Events implements watch.Subscription.
 func (s *subscription) Events() <-chan dataplane.Event { return s.ch }
+
+// Changes implements watch.Subscription.
+func (s *subscription) Changes(want bool) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	s.changes = want
+}
 
 // Err implements watch.Subscription.
 func (s *subscription) Err() error {

@@ -35,6 +35,8 @@ var (
 // dataplane.Subscription.
 type Subscription interface {
 	Events() <-chan dataplane.Event
+	// Changes says whether ConnChanged is wanted, as it is at first.
+	Changes(want bool)
 	Err() error
 	Close()
 }
@@ -54,16 +56,17 @@ type Keeper interface {
 
 // Hub spreads events. It is subscribed from the start, so that a watcher never
 // comes before it; Run makes it work, and Close ends a hub that is not run.
-// Watchers may come and go from any goroutine at any time.
+// Watchers may come and go from any goroutine at any time. While there are
+// none the data plane is spared the events that only they want.
 type Hub struct {
 	source   Source
-	sub      Subscription // Run's
 	keeper   Keeper
 	log      *slog.Logger
 	queue    int
 	watchers int
 
 	mu   sync.Mutex
+	sub  Subscription // replaced by Run alone
 	open map[*Watcher]struct{}
 	over bool
 }
@@ -71,10 +74,12 @@ type Hub struct {
 // NewHub makes a hub whose watchers each have a queue of so many events, and
 // that takes so many watchers.
 func NewHub(source Source, keeper Keeper, log *slog.Logger, queue, watchers int) *Hub {
-	return &Hub{
+	h := &Hub{
 		source: source, sub: source.Subscribe(inbound), keeper: keeper, log: log,
 		queue: queue, watchers: watchers, open: make(map[*Watcher]struct{}),
 	}
+	h.sub.Changes(false) // ends are what the keeper needs
+	return h
 }
 
 // Run spreads events until ctx ends or the data plane does. Afterwards all
@@ -91,9 +96,16 @@ func (h *Hub) Run(ctx context.Context) {
 		// subscription.
 		h.log.Warn("control plane fell behind the data plane's events; watchers are dropped")
 		h.sub.Close()
-		h.sub = h.source.Subscribe(inbound)
+		h.resubscribe()
 		h.dropAll(ErrSlow)
 	}
+}
+
+func (h *Hub) resubscribe() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sub = h.source.Subscribe(inbound)
+	h.sub.Changes(len(h.open) > 0)
 }
 
 // follow spreads the events of one subscription and says why it ended; nil
@@ -140,6 +152,9 @@ func (h *Hub) dropLocked(w *Watcher, err error) {
 		delete(h.open, w)
 		w.err = err
 		close(w.done)
+		if len(h.open) == 0 {
+			h.sub.Changes(false)
+		}
 	}
 }
 
@@ -164,6 +179,7 @@ func (h *Hub) Watch() (*Watcher, error) {
 	}
 	w := &Watcher{h: h, events: make(chan *dataplane.Event, h.queue), done: make(chan struct{})}
 	h.open[w] = struct{}{}
+	h.sub.Changes(true)
 	return w, nil
 }
 

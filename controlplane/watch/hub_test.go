@@ -167,3 +167,34 @@ func TestWatchersEndWithTheHub(t *testing.T) {
 		}
 	})
 }
+
+// The data plane is asked for changes only while somebody watches.
+func TestChangesComeToWatchersAlone(t *testing.T) {
+	run(t, 4, 8, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, _ *keeper) {
+		wanted := func() bool {
+			synctest.Wait()
+			return plane.WantsChanges()
+		}
+		if wanted() {
+			t.Error("changes are wanted without a watcher")
+		}
+		a, b := open(t, hub), open(t, hub)
+		a.Close()
+		if !wanted() {
+			t.Error("a watcher gets no changes")
+		}
+		b.Close()
+		if wanted() {
+			t.Error("changes are wanted after the last watcher")
+		}
+		open(t, hub)
+		plane.Lose() // which drops it
+		if wanted() {
+			t.Error("changes are wanted without a watcher, in a second subscription")
+		}
+		open(t, hub)
+		if !wanted() {
+			t.Error("a watcher of the second subscription gets no changes")
+		}
+	})
+}
