@@ -68,8 +68,12 @@ type Override struct {
 // Overridden lists the keys of c that a scope narrower than c's decides on t,
 // in order; nil when c has its way.
 func (s *State) Overridden(c *Change, t Target) (out []Override) {
-	chain := s.chain(t)
-	for _, k := range c.Keys().Keys() {
+	var buf [usualChain]Scope
+	chain, keys := s.chain(buf[:0], t), c.Keys()
+	for k := range NumKeys {
+		if !keys.Has(k) {
+			continue
+		}
 		for i := len(chain) - 1; i >= 0 && narrower(chain[i], c.Scope); i-- {
 			if s.layers[chain[i]].Values.Keys().Has(k) {
 				out = append(out, Override{k, chain[i]})

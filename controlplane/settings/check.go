@@ -129,7 +129,7 @@ func (s *State) combinations(keys KeySet) [][]Scope {
 		case scope.Kind == Listener:
 			listeners = append(listeners, []Scope{scope})
 		case scope.Kind == Connection:
-			all = append(all, s.chain(l.target))
+			all = append(all, s.chain(nil, l.target))
 		}
 	}
 	for i, inner := range s.peers {

@@ -9,7 +9,7 @@ type Saying struct {
 
 // Explain lists who says something of k on t, the widest first: the default,
 // the configuration file, scopes. The last one wins.
-func (s *State) Explain(k Key, t Target) []Saying { return s.sayings(k, s.chain(t)) }
+func (s *State) Explain(k Key, t Target) []Saying { return s.sayings(k, s.chain(nil, t)) }
 
 // ExplainAt is Explain for a scope that is not a connection's, as far as the
 // scope alone can tell.

@@ -68,15 +68,16 @@ type Effective struct {
 
 // Resolve is what is in force on t.
 func (s *State) Resolve(t Target) Values {
+	var buf [usualChain]Scope
 	v := s.base
-	for _, scope := range s.chain(t) {
+	for _, scope := range s.chain(buf[:0], t) {
 		v.Overlay(&s.layers[scope].Values)
 	}
 	return v
 }
 
 // Effective is Resolve with origins.
-func (s *State) Effective(t Target) Effective { return s.explain(s.chain(t)) }
+func (s *State) Effective(t Target) Effective { return s.explain(s.chain(nil, t)) }
 
 // At is what is in force at a scope that is not a connection's, as far as
 // the scope alone can tell.
@@ -98,9 +99,15 @@ func (s *State) chainAt(scope Scope) []Scope {
 	return chain
 }
 
-// chain lists the scopes that speak for t, the widest first.
-func (s *State) chain(t Target) []Scope {
-	chain := s.present(nil, Scope{})
+// usualChain is how many scopes speak for a connection without more than two
+// peer scopes that hold each other. Settings are resolved for every connection
+// at every change, which is not to cost memory.
+const usualChain = 5
+
+// chain lists the scopes that speak for t, the widest first, behind an empty
+// chain.
+func (s *State) chain(chain []Scope, t Target) []Scope {
+	chain = s.present(chain, Scope{})
 	chain = s.present(chain, Scope{Kind: Listener, Name: t.Listener})
 	addr := plain(t.Peer)
 	for _, p := range s.peers {
