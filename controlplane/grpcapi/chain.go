@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -50,8 +51,20 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime 
 			recovery.StreamServerInterceptor(recoverOpt),
 			g.stream,
 			dropSlow(sendTime),
+			clientGone,
 			recovery.StreamServerInterceptor(recoverOpt),
 		}
+}
+
+// clientGone gives the end of a stream whose client went away, or whose time
+// is over, the code that it has to the client: handlers return their context's
+// error as it is, and the log would take that for a fault of ours.
+func clientGone(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	err := next(srv, ss)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return status.FromContextError(err).Err()
+	}
+	return err
 }
 
 // level makes what operators do wrong visible, what they do right quiet, and

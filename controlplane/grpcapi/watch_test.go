@@ -6,9 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane"
@@ -204,4 +206,32 @@ func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 		t.Errorf("the call ended with %v", err)
 	}
 	close(s.let)
+}
+
+// A client that goes away is no fault of ours, whatever stream it reads.
+func TestClientsThatGoAwayAreNoFaults(t *testing.T) {
+	b := start(t, smallPlane(), nil, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	watchAll(t, b, ctx, 2)
+	revisions, err := rdmadv1.NewSettingsServiceClient(b.client).WatchSettings(ctx, &rdmadv1.WatchSettingsRequest{})
+	if err == nil {
+		_, err = revisions.Header()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates, err := rdmadv1.NewTelemetryServiceClient(b.client).WatchTelemetry(ctx, &rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(100 * time.Millisecond)})
+	if err == nil {
+		_, err = rates.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	for _, method := range []string{"WatchConnections", "WatchSettings", "WatchTelemetry"} {
+		b.log.await("grpc.method=" + method)
+	}
+	if log := b.log.String(); strings.Contains(log, "level=ERROR") || strings.Count(log, "grpc.code=Canceled") != 3 {
+		t.Errorf("log:\n%s", log)
+	}
 }
