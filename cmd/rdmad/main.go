@@ -1,8 +1,9 @@
 // Command rdmad serves RPC-over-RDMA connections and the control plane over
 // them. See README.md.
 //
-// Exit codes: 0 after an orderly end, 1 when something failed while serving,
-// 2 when it could not start (one line on standard error says why).
+// Exit codes: 0 after an orderly end, 1 when something failed while serving or
+// audit verify found damage, 2 when it could not start (one line on standard
+// error says why).
 package main
 
 import (
@@ -11,6 +12,8 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/rdmad/rdmad/controlplane/audit"
 )
 
 // version is set by the build.
@@ -29,7 +32,7 @@ func run(args []string) int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "rdmad:", oneLine(err))
-	if errors.As(err, new(*servingError)) {
+	if errors.As(err, new(*servingError)) || errors.As(err, new(*audit.DamageError)) {
 		return 1
 	}
 	return 2

@@ -442,3 +442,27 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// TestVerifyWhileWritten: a log that is written to, its files finished and
+// dropped, is never called damaged.
+func TestVerifyWhileWritten(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config(dir)
+	cfg.MaxSize, cfg.Keep = 2<<10, 3
+	l := open(t, cfg)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		made(t, l, 300)
+	}()
+	for verified := 0; ; verified++ {
+		if r, err := Verify(dir); err != nil {
+			t.Fatalf("after %d: %+v, %v", verified, r, err)
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}

@@ -11,55 +11,84 @@ import (
 // Report is what Verify found.
 type Report struct {
 	First, Last uint64 // sequences; 0 when there are no entries
+	Entries     int    // that are as they were written
 	Files       int
-	Hash        string // of the last entry, to be compared with one noted elsewhere
+	Hash        string   // of the last entry, to be compared with one noted elsewhere
+	SetAside    []string // files with what was found damaged when rdmad started
 }
 
 // DamageError is a place where the log isn't as it was written.
 type DamageError struct {
-	File  string
-	After uint64 // sequence of the last entry that is as it was written
-	Err   error
+	File   string
+	Offset int64  // bytes before it in the file
+	After  uint64 // sequence of the last entry that is as it was written
+	Err    error
 }
 
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%s: after entry %d: %v", e.File, e.After, e.Err)
+	return fmt.Sprintf("%s: at byte %d, after entry %d: %v", e.File, e.Offset, e.After, e.Err)
 }
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
 // Verify reads a directory's whole log and checks that each entry follows the
-// one before it. The error is a *DamageError when one doesn't. What it can't
-// see is that the oldest files or the newest entries are gone: compare Last
-// and Hash with what rdmad logged when it started or was verified before.
+// one before it. The error is a *DamageError when one doesn't. rdmad may be
+// running: an entry half-written, or a file that is finished at that moment,
+// looks like damage once, and only what is seen twice is. What Verify can't see
+// is that the oldest files or the newest entries are gone: compare Last and
+// Hash with what rdmad logged when it started or was verified before.
 func Verify(dir string) (Report, error) {
-	var (
-		r  Report
-		at chain
-	)
+	var before *DamageError
+	for {
+		r, err := verifyOnce(dir)
+		var damage *DamageError
+		if !errors.As(err, &damage) || before != nil && before.After == damage.After {
+			return r, err
+		}
+		before = damage
+	}
+}
+
+func verifyOnce(dir string) (r Report, err error) {
+	if _, err := os.Stat(dir); err != nil {
+		return r, err
+	}
 	files, err := olderFiles(dir)
 	if err != nil {
 		return r, err
 	}
+	if r.SetAside, err = filepath.Glob(filepath.Join(dir, damagePrefix+"*")); err != nil {
+		return r, err
+	}
+	var at chain
 	for _, file := range append(files, filepath.Join(dir, currentName)) {
-		f, err := os.Open(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		} else if err != nil {
+		if at, err = r.add(file, at); err != nil {
 			return r, err
-		}
-		r.Files++
-		_, at, err = scan(f, at, func(e *Entry) error {
-			if r.First == 0 {
-				r.First = e.Sequence
-			}
-			return nil
-		})
-		f.Close()
-		r.Last, r.Hash = at.sequence, at.hash
-		if err != nil {
-			return r, &DamageError{file, at.sequence, err}
 		}
 	}
 	return r, nil
+}
+
+// add checks one file, whose entries follow at. One that isn't there has none.
+func (r *Report) add(file string, at chain) (chain, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return at, nil
+	} else if err != nil {
+		return at, err
+	}
+	defer f.Close()
+	r.Files++
+	good, at, err := scan(f, at, func(e *Entry) error {
+		if r.First == 0 {
+			r.First = e.Sequence
+		}
+		r.Entries++
+		return nil
+	})
+	r.Last, r.Hash = at.sequence, at.hash
+	if err != nil {
+		return at, &DamageError{File: file, Offset: good, After: at.sequence, Err: err}
+	}
+	return at, nil
 }
