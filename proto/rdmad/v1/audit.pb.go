@@ -47,8 +47,11 @@ type AuditEntry struct {
 	Before string `protobuf:"bytes,8,opt,name=before,proto3" json:"before,omitempty"`
 	// What is after.
 	After string `protobuf:"bytes,9,opt,name=after,proto3" json:"after,omitempty"`
-	// OK, or the gRPC code that the request was refused with, such as
-	// PERMISSION_DENIED.
+	// OK; or the gRPC code that the request was refused with, such as
+	// PERMISSION_DENIED; or STARTED for one that is being carried out, such as a
+	// stream; UNKNOWN for one that began, but rdmad ended before it was done; or
+	// DATA_LOSS for an entry that is not as it was written, which is shown as one
+	// of rdmad's own.
 	Outcome string `protobuf:"bytes,10,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// Why it was refused.
 	Reason string `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
