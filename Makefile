@@ -9,11 +9,12 @@ LINT    := $(GO) tool -modfile=lint.mod
 FUZZTIME ?= 20s
 TESTFLAGS ?=
 BENCHTIME ?= 2s
+LOADFLAGS ?=
 
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build test unit race interop deps fuzz lint generate baseline bench plots demo clean
+.PHONY: help build test unit race interop deps fuzz lint generate baseline bench load plots demo clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -62,6 +63,11 @@ bench: ## benchmarks, as ratios to TCP in the same run
 
 plots: ## docs/adaptive.svg, from the data that the simulation's test has checked in
 	cd docs/plots && $(GO) run . -data ../../dataplane/adaptive/testdata/simulation.csv -out ../adaptive.svg
+
+load: ## settings updates under 1,000 connections with traffic; figures in bin/load.json (LOADFLAGS changes what)
+	@mkdir -p $(BIN)
+	$(GO) test -count=1 -timeout 30m -v -run '^TestSettingsUnderLoad$$' ./cmd/rdmad -args \
+	  -load.connections 1000 -load.time 1m -load.slice 3s -load.calls 4000 -load.updates 100 -load.json $(CURDIR)/$(BIN)/load.json $(LOADFLAGS)
 
 clean: ## what build made
 	rm -rf $(BIN)

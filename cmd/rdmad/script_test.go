@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakTest{m}, map[string]func(){"rdmad": main})
+	testscript.Main(leakTest{m}, map[string]func(){"rdmad": profiledMain})
 }
 
 // leakTest fails when tests leave goroutines behind.

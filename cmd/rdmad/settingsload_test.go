@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// What the load is. The defaults make a short run that `go test` takes along;
+// `make load` makes the long one.
+var (
+	loadConnections = flag.Int("load.connections", 100, "connections with traffic")
+	loadTime        = flag.Duration("load.time", time.Second, "time in each phase")
+	loadSlice       = flag.Duration("load.slice", 500*time.Millisecond, "time before the next phase takes its turn")
+	loadCalls       = flag.Int("load.calls", 1000, "calls per second, on all connections together")
+	loadUpdates     = flag.Int("load.updates", 100, "settings updates per second")
+	loadJSON        = flag.String("load.json", "", "file for the figures, as JSON")
+	loadProfile     = flag.String("load.profile", "", "file for a CPU profile of rdmad under updates")
+)
+
+// profileVar tells a rdmad that a test starts to write a CPU profile of its
+// first time.
+const (
+	profileVar  = "RDMAD_TEST_PROFILE"
+	profileTime = 20 * time.Second
+)
+
+// profiledMain is main, with a CPU profile when the environment asks for one.
+func profiledMain() {
+	if path := os.Getenv(profileVar); path != "" {
+		f, err := os.Create(path)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		time.AfterFunc(profileTime, pprof.StopCPUProfile)
+	}
+	main()
+}
+
+// phase is what goes on beside the calls.
+type phase int
+
+const (
+	quiet    phase = iota // nothing
+	updating              // settings change
+	stalled               // settings change, and clients of streams don't read
+	phases
+)
+
+func (p phase) String() string { return [...]string{"quiet", "updates", "updates, stopped readers"}[p] }
+
+// order is how phases take turns: each is as often before another as after it,
+// so that what drifts on the machine hits all of them.
+var order = []phase{quiet, updating, stalled, stalled, updating, quiet}
+
+// load is a rdmad with clients.
+type load struct {
+	r       *rig
+	p       *process
+	conn    *grpc.ClientConn
+	clients []*rpcrdma.Client
+	callers callers
+	updates updates
+	stopped stoppedReaders
+}
+
+// TestSettingsUnderLoad changes settings at all scopes, with and without
+// confirm windows, while many connections make calls, and with clients of the
+// streams that don't read. No call is lost, no connection ends, every answer
+// is well formed. The figures are for who asks for them (-v): nothing here
+// depends on time.
+func TestSettingsUnderLoad(t *testing.T) {
+	if *loadProfile != "" {
+		path, err := filepath.Abs(*loadProfile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(profileVar, path)
+	}
+	l := startLoad(t)
+	before := l.connections(t)
+	l.run(t)
+	l.check(t, before)
+	report := l.report()
+	t.Logf("\n%s", report)
+	if *loadJSON != "" {
+		if err := report.write(*loadJSON); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func startLoad(t *testing.T) *load {
+	t.Helper()
+	r := newRig(t)
+	l := &load{r: r, p: r.start()}
+	conn, err := grpc.NewClient(l.p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.conn = conn
+	t.Cleanup(func() { conn.Close() })
+	l.dialAll(t)
+	return l
+}
+
+// dialers is how many connections are being made at once.
+const dialers = 16
+
+func (l *load) dialAll(t *testing.T) {
+	t.Helper()
+	// What 1,000 clients take of this process is to be small.
+	s := rpcrdma.DefaultSettings()
+	s.CreditsMax = 8
+	l.clients = make([]*rpcrdma.Client, *loadConnections)
+	var dialing sync.WaitGroup
+	for d := range dialers {
+		dialing.Go(func() {
+			for i := d; i < len(l.clients); i += dialers {
+				c, err := rpcrdma.Dial(t.Context(), l.r.provider, l.p.addresses["echo"], rpcrdma.DialConfig{Settings: &s, MemoryLimit: 2 << 20})
+				if err != nil {
+					t.Errorf("connection %d: %v", i, err)
+					return
+				}
+				l.clients[i] = c
+			}
+		})
+	}
+	dialing.Wait()
+	t.Cleanup(func() {
+		for _, c := range l.clients {
+			if c != nil {
+				c.Close()
+			}
+		}
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// run takes turns until each phase had its time.
+func (l *load) run(t *testing.T) {
+	l.callers.start(t, l.clients, *loadCalls)
+	l.updates.init(l.conn, l.ids(t))
+	turns := max(int(*loadTime / *loadSlice), 1) * int(phases)
+	for i := range turns {
+		p := order[i%len(order)]
+		ctx, cancel := context.WithCancel(t.Context())
+		var beside sync.WaitGroup
+		if p == stalled {
+			l.stopped.open(ctx, t, l.conn, &beside)
+		}
+		time.AfterFunc(*loadSlice, cancel)
+		if p != quiet {
+			beside.Go(func() { l.updates.run(ctx, t, *loadUpdates) })
+		}
+		l.callers.enter(p)
+		<-ctx.Done()
+		l.callers.enter(phases) // what is between two phases counts for none
+		beside.Wait()
+		cancel()
+	}
+	l.callers.stop()
+}
+
+// connections is what rdmad says of its connections, by id.
+func (l *load) connections(t *testing.T) map[string]*rdmadv1.Connection {
+	t.Helper()
+	all := make(map[string]*rdmadv1.Connection)
+	client := rdmadv1.NewConnectionServiceClient(l.conn)
+	for token := ""; ; {
+		res, err := client.ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range res.GetConnections() {
+			all[c.GetId()] = c
+		}
+		if token = res.GetNextPageToken(); token == "" {
+			return all
+		}
+	}
+}
+
+func (l *load) ids(t *testing.T) (ids []string) {
+	for id := range l.connections(t) {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// check looks for what was lost.
+func (l *load) check(t *testing.T, before map[string]*rdmadv1.Connection) {
+	t.Helper()
+	after := l.connections(t)
+	if len(before) != len(l.clients) || len(after) != len(before) {
+		t.Errorf("%d connections before and %d after, of %d", len(before), len(after), len(l.clients))
+	}
+	var calls, replies, errors float64
+	for id, c := range after {
+		if before[id] == nil {
+			t.Errorf("connection %s came in the middle of it", id)
+		}
+		calls, replies, errors = calls+c.GetCalls(), replies+c.GetReplies(), errors+c.GetErrors()
+	}
+	made := float64(l.callers.made.Load())
+	if calls != made || replies != made || errors != 0 {
+		t.Errorf("%v calls made; rdmad counts %v, %v replies, %v errors", made, calls, replies, errors)
+	}
+	for i, c := range l.clients {
+		if err := c.Err(); err != nil {
+			t.Errorf("client %d: %v", i, err)
+		}
+		if s := c.Stats(); s.Errors != 0 || s.BadReplies != 0 || s.BadXIDs != 0 {
+			t.Errorf("client %d counts %+v", i, s)
+		}
+	}
+	if made == 0 || l.updates.made.Load() == 0 || l.updates.confirmed.Load() == 0 || l.stopped.opened == 0 {
+		t.Errorf("%v calls, %d updates, %d of them confirmed, %d stopped readers: nothing is shown",
+			made, l.updates.made.Load(), l.updates.confirmed.Load(), l.stopped.opened)
+	}
+	for line := range strings.Lines(l.p.log()) {
+		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, "connection down") {
+			t.Errorf("rdmad says: %s", line)
+		}
+	}
+}

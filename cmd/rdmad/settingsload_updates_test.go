@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rdmad/rdmad/dataplane/histogram"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// updates are changes of settings by several operators at once.
+type updates struct {
+	client rdmadv1.SettingsServiceClient
+	ids    []string // of connections
+
+	made, confirmed, late atomic.Uint64
+	next                  atomic.Uint64
+	answer                histogram.Histogram // ns from request to answer
+	slowest               atomic.Int64        // ns
+	effects               atomic.Uint64
+	took                  time.Duration // in which they were made
+	// Within a confirm window every other change is refused.
+	window sync.RWMutex
+}
+
+// operators is how many requests are under way at most.
+const operators = 8
+
+func (u *updates) init(conn *grpc.ClientConn, ids []string) {
+	u.client, u.ids = rdmadv1.NewSettingsServiceClient(conn), ids
+}
+
+// run makes so many updates per second until ctx ends; what has begun is
+// finished.
+func (u *updates) run(ctx context.Context, t *testing.T, rate int) {
+	begin := time.Now()
+	due := make(chan struct{}, operators)
+	var working sync.WaitGroup
+	for range operators {
+		working.Go(func() {
+			for range due {
+				u.update(t, int(u.next.Add(1)))
+			}
+		})
+	}
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-tick.C:
+			select {
+			case due <- struct{}{}:
+			default:
+				u.late.Add(1) // all operators wait for answers
+			}
+		case <-ctx.Done():
+		}
+	}
+	close(due)
+	working.Wait()
+	u.took += time.Since(begin)
+}
+
+// update makes the n-th update and checks its answer.
+func (u *updates) update(t *testing.T, n int) {
+	r, want := u.request(n)
+	if r.GetConfirmWithin() != nil {
+		u.window.Lock()
+		defer u.window.Unlock()
+	} else {
+		u.window.RLock()
+		defer u.window.RUnlock()
+	}
+	begin := time.Now()
+	res, err := u.client.SetSettings(t.Context(), r)
+	took := time.Since(begin)
+	if err != nil {
+		t.Errorf("update %d, %v: %v", n, r, err)
+		return
+	}
+	u.count(took, len(res.GetEffects()))
+	if res.GetRevision() == 0 || len(res.GetEffects()) != want || (res.GetConfirmDeadline() != nil) != (r.GetConfirmWithin() != nil) {
+		t.Errorf("update %d, %v: revision %d, %d effects of %d, deadline %v", n, r, res.GetRevision(), len(res.GetEffects()), want, res.GetConfirmDeadline())
+	}
+	for _, e := range res.GetEffects() {
+		if e.GetOutcome() != rdmadv1.Effect_APPLIED || e.GetConnectionId() == "" {
+			t.Errorf("update %d, %v: %v", n, r, e)
+			break
+		}
+	}
+	if r.GetConfirmWithin() == nil {
+		return
+	}
+	if _, err := u.client.ConfirmSettings(t.Context(), &rdmadv1.ConfirmSettingsRequest{Revision: res.GetRevision()}); err != nil {
+		t.Errorf("update %d: confirm: %v", n, err)
+		return
+	}
+	u.confirmed.Add(1)
+}
+
+func (u *updates) count(took time.Duration, effects int) {
+	u.made.Add(1)
+	u.effects.Add(uint64(effects))
+	u.answer.Record(uint64(took))
+	for {
+		was := u.slowest.Load()
+		if int64(took) <= was || u.slowest.CompareAndSwap(was, int64(took)) {
+			return
+		}
+	}
+}
+
+// request is the n-th of a round through the scopes and the settings that
+// change what connections do at once, with the number of connections that it
+// reaches.
+func (u *updates) request(n int) (r *rdmadv1.SetSettingsRequest, reaches int) {
+	id := u.ids[n*7919%len(u.ids)]
+	r, reaches = &rdmadv1.SetSettingsRequest{Comment: fmt.Sprintf("load %d", n)}, len(u.ids)
+	turn := n / 10
+	switch n % 10 {
+	case 0:
+		r.Settings = sendMax(1024 << (turn % 3))
+	case 1:
+		r.Scope, r.Settings = "connection/"+id, minChunk(uint32(turn%5)*1024)
+	case 2:
+		r.Scope, r.Settings = "listener/echo", credits(uint32(4+turn%60))
+	case 3:
+		r.Scope, r.Settings = "peer/127.0.0.0/8", minChunk(uint32(turn%9)*512)
+	case 4:
+		r.Settings = &rdmadv1.Settings{RemoteInvalidation: &rdmadv1.RemoteInvalidationSettings{Use: new(turn%2 == 0)}}
+	case 5:
+		r.Scope, r.Settings = "connection/"+id, sendMax(1024<<(turn%3))
+	case 6:
+		r.Settings, r.ConfirmWithin = minChunk(uint32(turn%4)*1024), durationpb.New(time.Minute)
+	case 7:
+		r.Scope, r.Unset = "peer/127.0.0.0/8", []string{"ddp.min_chunk"}
+	case 8:
+		r.Scope, r.Settings = "connection/"+id, credits(uint32(1+turn%64))
+	case 9:
+		r.Settings = credits(uint32(8 + turn%120))
+	}
+	if n%10 == 1 || n%10 == 5 || n%10 == 8 {
+		reaches = 1
+	}
+	return r, reaches
+}
+
+func sendMax(n uint32) *rdmadv1.Settings {
+	return &rdmadv1.Settings{Inline: &rdmadv1.InlineSettings{SendMax: &n}}
+}
+
+func minChunk(n uint32) *rdmadv1.Settings {
+	return &rdmadv1.Settings{Ddp: &rdmadv1.DdpSettings{MinChunk: &n}}
+}
+
+func credits(most uint32) *rdmadv1.Settings {
+	return &rdmadv1.Settings{Credits: &rdmadv1.CreditsSettings{Max: &most}}
+}
