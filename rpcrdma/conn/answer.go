@@ -21,9 +21,15 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 	if r.lost != nil {
 		return acts
 	}
-	r.spend.Arrive()
 	h := &r.header
 	n, err := h.Decode(msg)
+	if r.duplex && r.calledBy(h, err, msg[n:]) {
+		if inv.Did { // a call has nothing of ours to invalidate
+			return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+		}
+		return append(acts, Action{Kind: Other, Recv: recv, Body: msg})
+	}
+	r.spend.Arrive()
 	if errors.Is(err, rpcrdma1.ErrShort) || errors.Is(err, rpcrdma1.ErrVersion) {
 		r.Counters.Dropped++
 		return r.ignore(recv, inv, acts)

@@ -1,7 +1,10 @@
 // Package conn is RPC-over-RDMA as a state machine without I/O (RFC 8166):
 // no sockets, verbs, goroutines, locks or clock. One event goes in, the
 // actions to carry out come out as data, in order. There is one type for each
-// role: Responder answers calls, Requester makes them.
+// role: Responder answers calls, Requester makes them. A connection may have
+// both, one for each direction (RFC 8167): the client's Requester and the
+// server's Responder of the forward direction come first, and hand what is of the
+// reverse direction on (Duplex).
 //
 // A caller's duties:
 //
@@ -47,6 +50,8 @@ var (
 	// ErrExposures means that too many replies are exposed that the peer does
 	// not acknowledge.
 	ErrExposures = errors.New("conn: too many replies for the peer to read")
+	// ErrReverseChunks means that a call from server to client has chunks.
+	ErrReverseChunks = errors.New("conn: chunks in a call of the reverse direction")
 	// ErrNoMemory means that we had no memory for the call's chunks.
 	ErrNoMemory = errors.New("conn: no memory for the call's chunks")
 )

@@ -33,6 +33,9 @@ func (r *Requester) Plan(o *Outgoing) error {
 	o.reset()
 	size := emptyHeaderSize + r.planReply(o)
 	r.planCall(o, size)
+	if r.cfg.Reverse && len(o.Windows) > 0 {
+		return ErrCallTooLong
+	}
 	if r.peer.unreadable() && o.reads() {
 		return ErrNoReads
 	}

@@ -20,6 +20,11 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 		return r.fail(ErrBacklog, acts)
 	}
 	n, err := c.header.Decode(msg)
+	if r.duplex && answers(&c.header, err, msg[n:]) {
+		r.free = append(r.free, c)
+		r.grants.Repost() // the receive counts in the other direction
+		return append(acts, Action{Kind: Other, Recv: recv, Body: msg})
+	}
 	if e := r.acknowledges(&c.header, err); e != nil {
 		r.free = append(r.free, c)
 		return r.done(e, recv, acts)
@@ -103,6 +108,9 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 func (r *Responder) checkShape(c *Call, body []byte) error {
 	h := &c.header
 	c.RPC.Args.Padding = oncrpc.Padding{}
+	if r.cfg.Reverse && (len(h.Reads) > 0 || len(h.Writes) > 0 || h.HasReply) {
+		return ErrReverseChunks
+	}
 	if h.Proc == rpcrdma1.MsgP {
 		var err error
 		if c.RPC.Args.Padding, err = r.padding.check(h); err != nil {

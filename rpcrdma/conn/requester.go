@@ -50,7 +50,10 @@ type RequesterConfig struct {
 	MaxSegment int
 	// MaxTransfer is the most that one RDMA Read moves; 0 is no bound.
 	MaxTransfer uint32
-	Settings    *Settings
+	// Reverse makes it the requester of the reverse direction, a server's: all
+	// its messages are inline.
+	Reverse  bool
+	Settings *Settings
 }
 
 // RequesterCounters count what a requester saw. They only grow.
@@ -83,6 +86,7 @@ type Requester struct {
 
 	padding padding
 	peer    configured
+	duplex  bool // there is a responder on the connection, too
 
 	Counters RequesterCounters
 }

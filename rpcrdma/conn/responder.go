@@ -23,7 +23,10 @@ type ResponderConfig struct {
 	MaxTransfer uint32
 	// MaxReceives is the most receives that the queue pair can hold.
 	MaxReceives int
-	Settings    *Settings
+	// Reverse makes it the responder of the reverse direction, a client's: all
+	// messages are inline.
+	Reverse  bool
+	Settings *Settings
 }
 
 // ResponderCounters count what a responder saw. They only grow.
@@ -46,6 +49,8 @@ type Responder struct {
 	started  bool // the first call came
 	draining bool // new calls are dropped
 	dead     bool
+	duplex   bool // there is a requester on the connection, too
+	held     bool // see Hold
 
 	calls []*Call // by Index
 	free  []*Call
@@ -149,7 +154,7 @@ func (r *Responder) Drain(acts []Action) []Action {
 }
 
 func (r *Responder) drained(acts []Action) []Action {
-	if r.draining && !r.dead && r.grants.Held() == 0 && r.exposures.live == 0 {
+	if r.draining && !r.dead && !r.held && r.grants.Held() == 0 && r.exposures.live == 0 {
 		r.dead = true
 		acts = append(acts, Action{Kind: Disconnect})
 	}

@@ -20,9 +20,11 @@ type Settings struct {
 	// peers that accept it.
 	RemoteInvalidationUse bool
 
-	CreditsPolicy      CreditsPolicy
-	CreditsMin         uint32
-	CreditsMax         uint32
+	CreditsPolicy CreditsPolicy
+	CreditsMin    uint32
+	CreditsMax    uint32
+	// CreditsBackchannel is the most calls from server to client in flight: a
+	// server makes no more, a client grants as many. With 0 there are none.
 	CreditsBackchannel uint32
 	// CreditsWeight is the connection's part of what the adaptive policy has
 	// to give, against the weights of the others.
@@ -40,6 +42,7 @@ const (
 	ExtMSGP        Extensions = 1 << iota // extensions.msgp: RDMA_MSGP (RFC 5666 §3.9)
 	ExtReadReplies                        // extensions.read_replies: replies that the requester reads, and DONE (RFC 5666 §3.8)
 	ExtCCP                                // extensions.ccp: Connection Configuration Protocol (RFC 5666 §6)
+	ExtBackchannel                        // extensions.backchannel: calls from server to client (RFC 8167)
 )
 
 // Has says whether all of e are in the set.
@@ -59,6 +62,7 @@ const (
 	InlineMin       = 1024       // RFC 8166 §3.3.2: the default every peer must take
 	InlineMax       = 256 * 1024 // what CM private data can say (RFC 8797 §4.1)
 	CreditsLimit    = 1024       // most credits a connection may be granted
+	ReverseLimit    = 256        // largest value of CreditsBackchannel
 	DDPMinChunkMax  = 1 << 20    // largest value of DDPMinChunk
 	WeightLimit     = 100        // largest value of CreditsWeight
 	DefaultInline   = 4096

@@ -1,0 +1,86 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// Calls in both directions on one connection (RFC 8167). Each direction has a
+// role of its own at either end, with its own XIDs, credits and receives: those
+// of a connection are its directions' together, and a message takes one of its
+// own direction's. That of a message whose direction can't be told is forward.
+//
+// Version 1 has no direction in its header. The type of the RPC message tells it,
+// which is inline in the reverse direction; an error always goes from responder
+// to requester.
+
+// Backchannel says whether there are to be calls from server to client.
+func (s *Settings) Backchannel() bool {
+	return s.Extensions.Has(ExtBackchannel) && s.CreditsBackchannel > 0
+}
+
+// Reverse are the settings of the roles of the reverse direction: those of the
+// connection, but for credits, and without what is not for inline messages.
+func (s *Settings) Reverse() Settings {
+	r := *s
+	r.CreditsPolicy, r.CreditsMin = CreditsFixed, 1
+	r.CreditsMax = min(max(s.CreditsBackchannel, 1), ReverseLimit)
+	r.DDPMinChunk = MaxMessage + 1
+	r.Extensions = 0
+	return r
+}
+
+// Duplex says whether a requester's messages are to be told from those of this
+// responder, by Other actions.
+func (r *Responder) Duplex(on bool) { r.duplex = on }
+
+// Duplex says whether a responder's messages are to be told from those of this
+// requester, by Other actions.
+func (r *Requester) Duplex(on bool) { r.duplex = on }
+
+// answers says whether a message to a server answers a call of the reverse
+// direction.
+func answers(h *rpcrdma1.Header, err error, body []byte) bool {
+	if err != nil {
+		return false
+	}
+	switch h.Proc {
+	case rpcrdma1.Error:
+		return true
+	case rpcrdma1.Msg, rpcrdma1.MsgP:
+		_, mtype, ok := oncrpc.MessageType(body)
+		return ok && mtype == oncrpc.MsgReply
+	}
+	return false
+}
+
+// calledBy says whether a message to a client is a call of the reverse
+// direction. A message in a position-zero chunk may be a call as well as a reply
+// that we are to read: it is a call if it can't be such a reply.
+func (r *Requester) calledBy(h *rpcrdma1.Header, err error, body []byte) bool {
+	if err != nil {
+		return false
+	}
+	switch h.Proc {
+	case rpcrdma1.Msg, rpcrdma1.MsgP:
+		_, mtype, ok := oncrpc.MessageType(body)
+		return ok && mtype == oncrpc.MsgCall
+	case rpcrdma1.NoMsg:
+		_, ours := r.sent[h.XID]
+		return len(h.Reads) > 0 && !ours && !r.reads()
+	}
+	return false
+}
+
+// Hold keeps a draining connection up while on, for calls that are made on it in
+// the other direction.
+func (r *Responder) Hold(on bool, acts []Action) []Action {
+	r.held = on
+	return r.drained(acts)
+}
+
+// Takes is the event that the peer takes so many bytes in one Send, whatever we
+// said that we make: it is for responders that are made before that is known.
+func (r *Responder) Takes(peerReceive uint32) {
+	r.cfg.PeerReceive, r.cfg.ToldSend = peerReceive, peerReceive
+}
