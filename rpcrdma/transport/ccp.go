@@ -53,6 +53,7 @@ func (c *configuration) ServeRPC(_ context.Context, call *oncrpc.Call, reply *on
 		return errCCPArgs
 	}
 	r.core.Configured(args.MaxReply, args.MaxReads)
+	r.configureCalls(args.MaxCall)
 	r.sq.limitReads(args.MaxReads)
 	// What is posted holds this much, and nothing that is posted later less.
 	told := ccp.Reply{MaxCall: uint32(r.rq.size), Align: align, MaxReads: r.reads}
@@ -86,6 +87,7 @@ func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.core.Configured(told.MaxCall, told.Align, told.MaxReads, most)
+	r.tellCallee()
 	r.sq.limitReads(told.MaxReads)
 	return nil
 }

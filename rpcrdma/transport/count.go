@@ -8,10 +8,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// What calls and replies add to the statistics. link.mu is held.
+// What calls and replies of the forward direction add to the statistics.
+// link.mu is held.
 
 // countCall counts a call that is being sent.
 func (r *Requester) countCall(p *pending) {
+	if r.reverse {
+		return
+	}
 	s := &r.stats
 	s.InFlightSum += s.Sends - min(s.Receives, s.Sends)
 	s.BacklogSum += uint64(r.core.Waiting())
@@ -48,6 +52,9 @@ func (r *Requester) countReply(p *pending) {
 		if errors.Is(o.Err, conn.ErrBadReply) {
 			s.BadReplies++
 		}
+		return
+	}
+	if r.reverse {
 		return
 	}
 	size, reads := len(p.reply), 0
@@ -107,6 +114,9 @@ func (l *link) Sizes() Sizes {
 
 // countCall counts a call that is being delivered.
 func (r *Responder) countCall(c *call) {
+	if r.reverse {
+		return
+	}
 	s := &r.stats
 	reads, writes, reply, bytes := c.call.Offered()
 	s.ReadChunks += uint64(reads)
@@ -135,6 +145,9 @@ func (c *call) messageSize() int {
 
 // countReply counts a reply that a service made.
 func (r *Responder) countReply(c *call) {
+	if r.reverse {
+		return
+	}
 	n := len(c.reply.Stream)
 	for i := range c.plan {
 		n += xdr.Padded(c.plan[i].Len)

@@ -202,6 +202,7 @@ func (r *Responder) ticked(now time.Time) {
 		}
 	}
 	r.carryOut()
+	r.prepareCalls()
 }
 
 // closeWindows closes all windows, once the queue pair is gone.

@@ -68,7 +68,7 @@ type link struct {
 func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 	l := &link{host: h, id: id, tap: new(Tap), done: make(chan struct{}), active: time.Now()}
 	sends := min(sendDepth, h.attr.MaxQPWR)
-	recvs := l.maxReceives()
+	recvs := l.maxReceives() + l.maxReverse()
 	cq, err := h.dev.CreateCQ(min(sends+recvs, h.attr.MaxCQE))
 	if err != nil {
 		return nil, fmt.Errorf("transport: create CQ: %w", err)
@@ -89,9 +89,14 @@ func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 	return l, nil
 }
 
-// maxReceives is the most receives that the queue pair takes.
+// maxReceives is the most receives that the queue pair takes for the forward
+// direction, maxReverse for the reverse.
 func (l *link) maxReceives() int {
-	return min(conn.CreditsLimit+credit.Slack+conn.MaxExposures, l.host.attr.MaxQPWR)
+	return min(conn.CreditsLimit+credit.Slack+conn.MaxExposures, l.host.attr.MaxQPWR-l.maxReverse())
+}
+
+func (l *link) maxReverse() int {
+	return min(conn.ReverseLimit+credit.Slack, l.host.attr.MaxQPWR/4)
 }
 
 // abandon frees a link that never came up.

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
@@ -31,6 +32,11 @@ type Requester struct {
 	toRead   fifo[*reading]
 	reading  int
 	starved  bool
+
+	// A client's answers to calls of its server; or is this the role of a
+	// server that makes them?
+	callee  callee
+	reverse bool
 }
 
 var _ role = (*Requester)(nil)
@@ -47,6 +53,12 @@ type RequesterConfig struct {
 	// FirstXID is where XIDs start: random, or LastXID of the requester that
 	// this one takes the place of.
 	FirstXID uint32
+	// Handler answers calls of the server, while the settings allow them; nil
+	// is nobody.
+	Handler oncrpc.Handler
+	// Logger takes a line now and then about such calls that were refused;
+	// nil is none.
+	Logger *slog.Logger
 }
 
 // NewRequester makes the queues of a connection to be made and posts its first
@@ -59,7 +71,8 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 		return nil, err
 	}
 	r := &Requester{link: l, memory: serviceMemory{h.pool}}
-	l.role = r
+	l.role, l.log = r, cfg.Logger
+	r.callee.handler = cfg.Handler
 	r.core = conn.NewRequester(conn.RequesterConfig{
 		Receive:     s.InlineReceiveSize,
 		ToldSend:    cfg.ToldSend,
@@ -73,6 +86,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	r.acts = r.core.Start(r.acts)
 	r.carryOut()
 	bad := l.dead || r.core.Short()
+	r.takeCalls(s)
 	l.mu.Unlock()
 	if bad {
 		l.abandon()
@@ -89,6 +103,7 @@ func (r *Requester) Start(peerReceive, peerSend uint32) error {
 	if _, reads := r.id.Negotiated(); reads > 0 {
 		r.core.MayRead()
 	}
+	r.tellCallee()
 	r.mu.Unlock()
 	return r.start()
 }
@@ -118,10 +133,11 @@ func (r *Requester) SetSettings(s *conn.Settings) {
 	}
 	r.acts = r.core.SetSettings(s, r.acts)
 	r.carryOut()
+	r.setCallee(s)
 }
 
-// Drain waits for the calls in flight and disconnects; new ones fail with
-// ErrDraining. When ctx ends first, the connection is closed at once.
+// Drain waits for the calls in flight, and for those of the server that are
+// being answered, and disconnects; new ones fail with ErrDraining. When ctx ends first, the connection is closed at once.
 func (r *Requester) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.draining = true
@@ -138,10 +154,14 @@ func (r *Requester) Drain(ctx context.Context) error {
 
 // drained disconnects when the last call is over.
 func (r *Requester) drained() {
-	if r.draining && !r.dead && r.inCalls == 0 {
-		r.ending = true
-		r.pump()
+	if !r.draining || r.dead || r.inCalls > 0 {
+		return
 	}
+	if r.callee.drain() {
+		return
+	}
+	r.ending = true
+	r.pump()
 }
 
 // Close ends the connection at once and waits until everything is freed.
@@ -171,6 +191,7 @@ func (r *Requester) State() State {
 		Busy:           r.inCalls,
 		LastActive:     r.active,
 		Padding:        r.core.Padding(), Configuration: r.core.Configuration(),
+		Backchannel: r.callee.state(),
 	}
 }
 
@@ -181,6 +202,7 @@ func (r *Requester) Stats() Stats {
 	s, c := r.stats, &r.core.Counters
 	s.Calls, s.Replies, s.Errors = c.Calls, c.Replies, c.Errors
 	s.Dropped, s.Ignored, s.BadXIDs = c.Dropped, c.Stray, c.Stray
+	r.callee.count(&s)
 	return s
 }
 
@@ -202,12 +224,14 @@ func (r *Requester) ended(o *op) {
 		r.acts = r.core.Fenced(&p.out, r.acts)
 	case opReadReply:
 		r.replyRead(r.readings[o.slot])
+	case opAnswer:
+		r.callee.resp.ended(o)
 	}
 	r.carryOut()
 }
 
 // ticked implements role.
-func (r *Requester) ticked(time.Time) {}
+func (r *Requester) ticked(time.Time) { r.prepareCallee() }
 
 // lost implements role: every call that has no outcome fails. All windows are
 // closed before that, as callers may give the memory under them back.
@@ -230,7 +254,12 @@ func (r *Requester) lost(err error) {
 }
 
 // free implements role; lost has freed the rest.
-func (r *Requester) free() { r.freeReadings() }
+func (r *Requester) free() {
+	r.freeReadings()
+	if r.callee.resp != nil {
+		r.callee.resp.free()
+	}
+}
 
 // carryOut carries out r.acts; what they lead to is added at the end.
 func (r *Requester) carryOut() {
@@ -256,6 +285,8 @@ func (r *Requester) carryOut() {
 			if err != nil {
 				r.dieLocked(err)
 			}
+		case conn.Other:
+			r.callee.resp.received(a.Recv, a.Body, conn.Invalidation{})
 		case conn.Ready:
 			r.launch(r.pend[a.Out.Tag])
 		case conn.Take:

@@ -23,6 +23,10 @@ type ResponderConfig struct {
 	PeerReceive uint32
 	// ToldSend is the most that the peer was told that we send.
 	ToldSend uint32
+	// PeerSend is the most that the peer makes in one Send.
+	PeerSend uint32
+	// FirstXID is where XIDs of calls to the client start: random.
+	FirstXID uint32
 	// PeerSaid says that the peer told PeerReceive at connect.
 	PeerSaid bool
 	// Reads is the number of RDMA Reads that may be active at our side.
@@ -56,9 +60,15 @@ type Responder struct {
 	calls    []*call
 	fetching int         // bytes of read chunks held
 	waiting  fifo[*call] // fetches that wait for others of this connection
+	draining bool
 
 	exposures           []*exposure // by index
 	windows, allWindows []verbs.MW  // free, and all there are
+
+	// A server's calls to its client; or is this the role of a client that
+	// answers them?
+	caller  caller
+	reverse bool
 }
 
 var _ role = (*Responder)(nil)
@@ -76,6 +86,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
 	}
+	r.caller.init(&cfg)
 	r.core = conn.NewResponder(conn.ResponderConfig{
 		PeerReceive:     cfg.PeerReceive,
 		ToldSend:        cfg.ToldSend,
@@ -112,12 +123,14 @@ func (r *Responder) SetSettings(s *conn.Settings) {
 	}
 	r.acts = r.core.SetSettings(s, r.acts)
 	r.carryOut()
+	r.setReverse(s)
 }
 
-// Drain finishes the calls in progress and disconnects. When ctx ends first,
-// the connection is closed at once.
+// Drain finishes the calls in progress, those to the client as well, and
+// disconnects. When ctx ends first, the connection is closed at once.
 func (r *Responder) Drain(ctx context.Context) error {
 	r.mu.Lock()
+	r.draining = true
 	if !r.dead {
 		r.acts = r.core.Drain(r.acts)
 		r.carryOut()
@@ -156,6 +169,7 @@ type State struct {
 	LastActive                time.Time
 	Padding                   conn.Padding
 	Configuration             conn.Configuration
+	Backchannel               Backchannel
 }
 
 // State tells what is in force now.
@@ -171,6 +185,7 @@ func (r *Responder) State() State {
 		Busy:               r.core.Busy(),
 		LastActive:         r.active,
 		Padding:            r.core.Padding(), Configuration: r.core.Configuration(),
+		Backchannel: r.caller.state(),
 	}
 }
 
@@ -183,6 +198,7 @@ func (r *Responder) Stats() Stats {
 	s.SendsWithInvalidate = c.SendsWithInvalidate
 	s.Dropped, s.Ignored, s.Duplicates = c.Dropped, c.Ignored, c.Duplicates
 	s.RepliesReclaimed = c.Reclaimed
+	r.caller.count(&s)
 	return s
 }
 
@@ -196,8 +212,9 @@ func (r *Responder) received(at uint32, msg []byte, inv conn.Invalidation) {
 	r.carryOut()
 }
 
-// exposed implements role; a responder waits for its binds (opBind).
-func (r *Responder) exposed(*op) {}
+// exposed implements role, for calls to the client; a responder waits for its
+// own binds (opBind).
+func (r *Responder) exposed(o *op) { r.caller.req.exposed(o) }
 
 // ended implements role.
 func (r *Responder) ended(o *op) {
@@ -216,7 +233,12 @@ func (r *Responder) ended(o *op) {
 }
 
 // lost implements role. Services see their context end.
-func (r *Responder) lost(error) { r.closeWindows() }
+func (r *Responder) lost(err error) {
+	r.closeWindows()
+	if q := r.caller.req; q != nil {
+		q.lost(err)
+	}
+}
 
 // free implements role.
 func (r *Responder) free() {
@@ -259,6 +281,8 @@ func (r *Responder) carryOut() {
 			r.unexpose(a.Exposure)
 		case conn.Report:
 			r.complaints.add(a.Err)
+		case conn.Other:
+			r.answered(a.Recv, a.Body)
 		case conn.Disconnect:
 			r.ending = true
 			r.pump()

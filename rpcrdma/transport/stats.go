@@ -11,7 +11,8 @@ import "reflect"
 // a Send holds its memory itself. Names in the comments are the kernel's.
 type Stats struct {
 	Calls, Replies uint64 // RPC calls and replies, of the role's direction
-	ReverseCalls   uint64 // calls in the other direction
+	ReverseCalls   uint64 // calls from server to client, made or received
+	ReverseReplies uint64 // their replies
 
 	Sends               uint64 // with and without invalidation
 	SendsWithInvalidate uint64
