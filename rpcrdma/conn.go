@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"time"
 
@@ -84,7 +85,9 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	resp, err := transport.NewResponder(host, r.id, transport.ResponderConfig{
 		Handler: cfg.Handler, Settings: &s,
 		PeerReceive:     peer.ReceiveSize,
+		PeerSend:        peer.SendSize,
 		PeerSaid:        said,
+		FirstXID:        rand.Uint32(),
 		Reads:           uint32(readsIn(r.id.Device())),
 		ToldSend:        told.SendSize,
 		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
@@ -125,11 +128,12 @@ func (r *Request) param(told wire.PrivateData) rdmacm.ConnParam {
 	}
 }
 
-// Conn is a connection that serves calls.
+// Conn is a connection that serves calls, and makes calls to its client.
 type Conn struct {
 	resp *transport.Responder
 	info Info // what does not change
 	done chan struct{}
+	ends ends
 }
 
 // watch waits for the end.
@@ -137,6 +141,7 @@ func (c *Conn) watch(l *Listener) {
 	<-c.resp.Done()
 	l.leave()
 	close(c.done)
+	c.ends.run()
 }
 
 // SetSettings changes the settings at once, between two messages. Those that
@@ -157,7 +162,7 @@ func (c *Conn) Info() Info {
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
 	i.LastActive = s.LastActive
-	i.Padding, i.Configuration = s.Padding, s.Configuration
+	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
 	return i
 }
 
@@ -167,7 +172,8 @@ func (c *Conn) Stats() Stats { return c.resp.Stats() }
 // Sizes are the sizes of calls and replies so far.
 func (c *Conn) Sizes() Sizes { return c.resp.Sizes() }
 
-// Drain finishes the calls in progress, then disconnects. Calls that arrive
+// Drain finishes the calls in progress, those to the client as well, then
+// disconnects. Calls that arrive
 // meanwhile are dropped, for the peer to make again on its next connection.
 // When ctx ends first, the connection is closed at once and ctx.Err() returned.
 func (c *Conn) Drain(ctx context.Context) error {

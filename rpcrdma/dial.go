@@ -29,6 +29,11 @@ type DialConfig struct {
 	// it has a duplicate request cache. The first connection is not tried
 	// again: Dial fails.
 	Reconnect *Reconnect
+	// Handler answers calls of the server (RFC 8167) while the settings allow
+	// them (extensions.backchannel, credits.backchannel); nil is nobody. They
+	// come inline, and so must the replies go. A client that reconnects does
+	// so for them, too, as a server can't.
+	Handler oncrpc.Handler
 }
 
 // Call is a call to be made and, afterwards, its results.
@@ -80,6 +85,9 @@ func Dial(ctx context.Context, p rdmacm.Provider, address string, cfg DialConfig
 		return nil, err
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.mu.Lock()
+	c.keep()
+	c.mu.Unlock()
 	return c, nil
 }
 
@@ -119,7 +127,9 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	// Without windows a peer has nothing to invalidate.
 	accepts := s.RemoteInvalidationAccept && c.dev.Attr().MemWindowType2B
 	told := privateData(s, accepts)
-	req, err := transport.NewRequester(c.host, id, transport.RequesterConfig{Settings: s, ToldSend: told.SendSize, FirstXID: firstXID})
+	req, err := transport.NewRequester(c.host, id, transport.RequesterConfig{
+		Settings: s, ToldSend: told.SendSize, FirstXID: firstXID, Handler: c.cfg.Handler, Logger: c.cfg.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +203,7 @@ func (c *Client) Info() Info {
 	i, s := cur.info, cur.req.State()
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.LastActive, i.Connects = s.CreditsGranted, s.LastActive, connects
-	i.Padding, i.Configuration = s.Padding, s.Configuration
+	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
 	return i
 }
 
@@ -215,7 +225,8 @@ func (c *Client) Sizes() Sizes {
 	return s
 }
 
-// Drain waits for the calls in flight, then disconnects; calls made meanwhile
+// Drain waits for the calls in flight, and for those of the server that are
+// being answered, then disconnects; calls made meanwhile
 // fail. When ctx ends first, the connection is closed at once and ctx.Err()
 // returned.
 func (c *Client) Drain(ctx context.Context) error {

@@ -11,7 +11,8 @@ import (
 )
 
 // Reconnect says how a client connects again; the zero value is good. It does
-// so when a call needs a connection and there is none: at once when the
+// so when a call needs a connection and there is none, or DialConfig.Handler
+// takes calls of the server: at once when the
 // connection lost had carried a reply, else after a pause that doubles with
 // each failure. The pause is drawn between its half and its whole.
 type Reconnect struct {
@@ -110,13 +111,17 @@ func (c *Client) lose(s *session, err error) bool {
 	if c.closed {
 		return false
 	}
+	c.loseLocked(s)
+	return true
+}
+
+func (c *Client) loseLocked(s *session) {
 	if c.cur == s && !c.lost {
 		c.lost = true
-		if s.req.Stats().Replies > s.greetings {
+		if st := s.req.Stats(); st.Replies > s.greetings || st.ReverseReplies > 0 {
 			c.pause = 0 // it was of use
 		}
 	}
-	return true
 }
 
 // await gives the present session, or waits for the next.
@@ -124,10 +129,7 @@ func (c *Client) await(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.lost && !c.closed {
-		if !c.dialing {
-			c.dialing = true
-			c.running.Go(c.redial)
-		}
+		c.dial()
 		c.waiting++
 		changed := c.changed
 		c.mu.Unlock()
@@ -150,7 +152,15 @@ func (c *Client) await(ctx context.Context) (*session, error) {
 	return c.cur, nil
 }
 
-// redial makes the next session. It gives up when no call waits for it.
+// dial begins to make the next session, unless somebody does. c.mu is held.
+func (c *Client) dial() {
+	if !c.dialing {
+		c.dialing = true
+		c.running.Go(c.redial)
+	}
+}
+
+// redial makes the next session. It gives up when nobody wants it.
 func (c *Client) redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +200,7 @@ func (c *Client) rest() bool {
 		}
 		c.mu.Lock()
 	}
-	return c.waiting > 0 && !c.closed
+	return (c.waiting > 0 || c.serves()) && !c.closed
 }
 
 // take makes next the present session. Settings may have changed since it was
@@ -204,6 +214,7 @@ func (c *Client) take(next *session) {
 	c.cur, c.lost, c.dialing = next, false, false
 	c.connects++
 	c.announce()
+	c.keep()
 }
 
 // drainCalls waits for the calls being made and lets no other begin.

@@ -17,11 +17,12 @@ type Settings = conn.Settings
 // Extensions is a set of protocol extensions, all off by default.
 type Extensions = conn.Extensions
 
-// The extensions of RFC 5666 that RFC 8166 left out.
+// The extensions: those of RFC 5666 that RFC 8166 left out, and RFC 8167.
 const (
 	ExtMSGP        = conn.ExtMSGP
 	ExtReadReplies = conn.ExtReadReplies
 	ExtCCP         = conn.ExtCCP
+	ExtBackchannel = conn.ExtBackchannel
 )
 
 // CreditsPolicy says how grants are chosen.
@@ -37,6 +38,14 @@ const (
 var (
 	ErrClosed   = transport.ErrClosed
 	ErrDraining = transport.ErrDraining
+	// ErrNoBackchannel means that calls to the client are not on, or that the
+	// back channel was not opened in time.
+	ErrNoBackchannel = transport.ErrNoBackchannel
+	// ErrCallTooLong means that a call or its largest reply is too long: for
+	// calls to a client, longer than one Send.
+	ErrCallTooLong = conn.ErrCallTooLong
+	// ErrTooManyCalls means that too many calls wait already.
+	ErrTooManyCalls = conn.ErrTooManyCalls
 )
 
 // Why a reply was refused, or its connection given up.
@@ -113,7 +122,14 @@ type Info struct {
 	// told through the Connection Configuration Protocol (extensions.ccp).
 	Padding       Padding
 	Configuration Configuration
+	// Backchannel is the state of calls from server to client
+	// (extensions.backchannel).
+	Backchannel BackchannelState
 }
+
+// BackchannelState is the state of calls from server to client: whether they
+// can be made now, and the grant in force.
+type BackchannelState = transport.Backchannel
 
 // Padding is the use of padded messages on a connection (RDMA_MSGP).
 type Padding = conn.Padding
