@@ -53,7 +53,7 @@ var rooms = []struct {
 }
 
 // sansIO are the rooms without sockets, verbs, goroutines, locks or clock.
-var sansIO = []string{"rpcrdma/xdr", "rpcrdma/wire", "rpcrdma/chunk", "rpcrdma/credit", "rpcrdma/conn"}
+var sansIO = []string{"rpcrdma/xdr", "rpcrdma/wire", "rpcrdma/chunk", "rpcrdma/credit", "rpcrdma/ulb", "rpcrdma/conn"}
 
 // reserved packages and the only rooms that may import them outside tests.
 var reserved = []struct {

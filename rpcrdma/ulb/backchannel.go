@@ -1,0 +1,85 @@
+package ulb
+
+// Opened says how a call and its reply opened a way for callbacks.
+type Opened uint8
+
+const (
+	// NotOpened: they did not.
+	NotOpened Opened = iota
+	// OpenedSession: CREATE_SESSION made the connection the session's back
+	// channel (RFC 8881 §18.36).
+	OpenedSession
+	// OpenedBind: BIND_CONN_TO_SESSION did (RFC 8881 §18.34).
+	OpenedBind
+	// SetClientID: the server took a callback address of SETCLIENTID
+	// (RFC 7530 §16.33). Callbacks may come on a connection of their own.
+	SetClientID
+	// Controlled: BACKCHANNEL_CTL gave the back channel another program number
+	// (RFC 8881 §18.33).
+	Controlled
+)
+
+const (
+	connBackChan = 0x2 // CREATE_SESSION4_FLAG_CONN_BACK_CHAN
+	dirBack      = 0x2 // CDFS4_BACK, a bit of channel_dir_from_server4
+)
+
+// BackChannel is what a Plan knows of callbacks after the reply.
+type BackChannel struct {
+	Opened Opened
+	// Program is the number that the callbacks have, chosen by the client;
+	// valid but for OpenedBind, where it is that of the session.
+	Program uint32
+	// Ident comes with each callback of version 4.0; valid with SetClientID.
+	Ident uint32
+}
+
+// asked is what a call says of callbacks.
+type asked struct {
+	flags   uint32
+	program uint32
+	ident   uint32
+}
+
+// granted is called for a tag in the results.
+func (p *Plan) granted(o Opened) {
+	p.Back = BackChannel{Opened: o, Program: p.asked.program, Ident: p.asked.ident}
+	if o == OpenedBind {
+		p.Back.Program = 0
+	}
+	if o != SetClientID {
+		p.Back.Ident = 0
+	}
+}
+
+// maxCallbacks bounds the programs of one connection. A client has one, or one
+// for each session.
+const maxCallbacks = 16
+
+// Callbacks are the program numbers that a connection's client has chosen for
+// callbacks. The oldest is forgotten when there are too many.
+type Callbacks struct {
+	programs [maxCallbacks]uint32
+	known    int
+	next     int
+}
+
+// Learn notes what a reply has opened.
+func (c *Callbacks) Learn(b BackChannel) {
+	if b.Opened == NotOpened || b.Opened == OpenedBind || c.Has(b.Program) {
+		return
+	}
+	c.programs[c.next] = b.Program
+	c.next = (c.next + 1) % maxCallbacks
+	c.known = min(c.known+1, maxCallbacks)
+}
+
+// Has says whether program is one of them.
+func (c *Callbacks) Has(program uint32) bool {
+	for _, p := range c.programs[:c.known] {
+		if p == program {
+			return true
+		}
+	}
+	return false
+}

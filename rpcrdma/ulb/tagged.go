@@ -1,0 +1,100 @@
+package ulb
+
+import (
+	"fmt"
+
+	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// tagged takes what the walk reports.
+func (p *Plan) tagged(ev walk.Event) error {
+	if p.reply {
+		p.inResults(ev)
+		return nil
+	}
+	switch ev.Tag {
+	case Grow:
+		p.grow(1, ev.Value)
+	case Grow4:
+		p.grow(4, ev.Value)
+	case Grow16:
+		p.grow(16, ev.Value)
+	case Expect:
+		return p.expect(ev.Value)
+	case Session:
+		p.asked.flags = ev.Value
+	case CallbackProgram:
+		p.asked.program = ev.Value
+	case Ident:
+		p.asked.ident = ev.Value
+	}
+	return nil
+}
+
+func (p *Plan) inResults(ev walk.Event) {
+	switch ev.Tag {
+	case Expect:
+		p.index++
+	case Session:
+		if ev.Value&p.asked.flags&connBackChan != 0 {
+			p.granted(OpenedSession)
+		}
+	case Bind:
+		if ev.Value&dirBack != 0 {
+			p.granted(OpenedBind)
+		}
+	case Confirm:
+		p.granted(SetClientID)
+	case Control:
+		p.granted(Controlled)
+	}
+}
+
+// grow adds n times size to the estimate.
+func (p *Plan) grow(n, size uint32) {
+	if p.MaxReply == Unknown {
+		return
+	}
+	p.MaxReply = int(min(int64(p.MaxReply)+int64(n)*int64(size), maxEstimate))
+}
+
+// expect plans a DDP-eligible result. Where a body can't be reduced, it is a
+// part of the reply like others.
+func (p *Plan) expect(size uint32) error {
+	size = min(size, maxEstimate)
+	if p.guarded != bare {
+		p.grow(1, uint32(xdr.Padded(int(size))))
+		return nil
+	}
+	if len(p.Results) == maxItems {
+		return fmt.Errorf("%w: more than %d results", ErrMalformed, maxItems)
+	}
+	p.Results = append(p.Results, Result{Max: int(size), Pos: -1})
+	return nil
+}
+
+// item notes the item of n bytes that the walk is at.
+func (p *Plan) item(n int) error {
+	if left := p.w.Left(); !p.whole && left >= 0 && xdr.Padded(n) > left {
+		return wrap(walk.ErrShort)
+	}
+	if !p.reply {
+		if len(p.Items) == maxItems {
+			return fmt.Errorf("%w: more than %d items", ErrMalformed, maxItems)
+		}
+		p.current = len(p.Items)
+		p.Items = append(p.Items, Item{Pos: p.w.Offset(), Len: n})
+		return nil
+	}
+	p.current = p.index - 1
+	if p.current < 0 || p.current >= len(p.Results) {
+		return ErrUnplanned
+	}
+	r := &p.Results[p.current]
+	if n > r.Max || r.Pos >= 0 {
+		return ErrUnplanned
+	}
+	r.Pos, r.Len = p.w.Offset(), n
+	return nil
+}

@@ -1,0 +1,339 @@
+package walk
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// Errors of a Walker. They stick.
+var (
+	// ErrShort: the stream ends before the type does.
+	ErrShort = errors.New("walk: unexpected end of data")
+	// ErrLimit: a length is over its maximum.
+	ErrLimit = errors.New("walk: length over the limit")
+	// ErrBool: a boolean is neither 0 nor 1.
+	ErrBool = errors.New("walk: boolean is neither 0 nor 1")
+	// ErrArm: a union has no arm for its discriminant.
+	ErrArm = errors.New("walk: discriminant without an arm")
+	// ErrUnknown is ErrArm for a union with a tag.
+	ErrUnknown = errors.New("walk: unknown discriminant")
+)
+
+// Kind is why a Walker stopped.
+type Kind uint8
+
+// Kinds of events.
+const (
+	// More: the piece is used up.
+	More Kind = iota
+	// Tagged: something tagged; Value is its value.
+	Tagged
+	// AtItem: the next byte is the first of an Item of Value bytes.
+	AtItem
+	// End: the type is complete.
+	End
+)
+
+// Event is what a Walker reports.
+type Event struct {
+	Kind  Kind
+	Tag   Tag
+	Value uint32
+}
+
+// frame is how far the walk is in one type.
+type frame struct {
+	t    *Type
+	left uint32 // array, bits: elements to go
+	n    uint32 // seq: fields done; bits: words in all; others: 1 when begun
+}
+
+// Walker walks over one stream at a time. The zero value is at the end of an
+// empty one.
+type Walker struct {
+	stack [maxDepth]frame
+	depth int
+	off   int // bytes done
+	skip  int // bytes to pass over before the next step
+	total int // length of the stream; negative when unknown
+	item  int // length of the item met last
+	word  [xdr.Unit]byte
+	have  int // bytes in word
+	pad   oncrpc.Padding
+	err   error
+}
+
+// Reset starts a walk over t. total is the stream's length in bytes, negative
+// when it is not known.
+func (w *Walker) Reset(t *Type, total int) {
+	w.stack[0], w.depth = frame{t: t}, 1
+	w.off, w.skip, w.have, w.item = 0, 0, 0, 0
+	w.total, w.pad, w.err = total, oncrpc.Padding{}, nil
+}
+
+// SetPadding says that the stream is of a padded message. Call it before the
+// first step.
+func (w *Walker) SetPadding(pad oncrpc.Padding) { w.pad = pad }
+
+// Offset is the number of bytes done.
+func (w *Walker) Offset() int { return w.off }
+
+// Pending is the number of bytes that the walk passes over next, whatever they
+// are; after AtItem, those of the item and its roundup.
+func (w *Walker) Pending() int { return w.skip }
+
+// Left is the number of bytes left of the stream, negative when that is not
+// known.
+func (w *Walker) Left() int {
+	if w.total < 0 {
+		return -1
+	}
+	return w.total - w.off
+}
+
+// ItemLen is the length of the item met last, without roundup.
+func (w *Walker) ItemLen() int { return w.item }
+
+// Pass says that the caller has taken the next n bytes of the stream itself,
+// at most Pending.
+func (w *Walker) Pass(n int) {
+	if n < 0 || n > w.skip {
+		panic("walk: passed over more than was pending")
+	}
+	w.skip -= n
+	w.off += n
+}
+
+// Apart says, at AtItem, that the item's bytes and roundup are not in the
+// stream.
+func (w *Walker) Apart() {
+	w.skip = 0
+}
+
+// Next goes on over b up to the next event and returns the number of bytes
+// done. After More it has done all of b.
+func (w *Walker) Next(b []byte) (n int, ev Event, err error) {
+	for w.err == nil {
+		if w.skip > 0 {
+			m := min(w.skip, len(b)-n)
+			n += m
+			w.Pass(m)
+			if w.skip > 0 {
+				return n, Event{}, w.short()
+			}
+		}
+		if w.depth == 0 {
+			return n, Event{Kind: End}, nil
+		}
+		f := &w.stack[w.depth-1]
+		if w.still(f, &ev) {
+			if ev.Kind != More {
+				return n, ev, nil
+			}
+			continue
+		}
+		v, ok := w.take(b, &n)
+		if !ok {
+			return n, Event{}, w.short()
+		}
+		if w.err = w.step(f, v, &ev); ev.Kind != More && w.err == nil {
+			return n, ev, nil
+		}
+	}
+	return n, Event{}, w.err
+}
+
+// short is the error when the stream has come to its end.
+func (w *Walker) short() error {
+	if w.total >= 0 && w.off+w.have >= w.total {
+		w.err = ErrShort
+	}
+	return w.err
+}
+
+// take takes a word, which may come in pieces.
+func (w *Walker) take(b []byte, n *int) (v uint32, ok bool) {
+	if w.have == 0 && len(b)-*n >= xdr.Unit {
+		v = binary.BigEndian.Uint32(b[*n:])
+		*n += xdr.Unit
+		w.off += xdr.Unit
+		return v, true
+	}
+	m := copy(w.word[w.have:], b[*n:])
+	*n += m
+	w.have += m
+	if w.have < xdr.Unit {
+		return 0, false
+	}
+	w.have = 0
+	w.off += xdr.Unit
+	return binary.BigEndian.Uint32(w.word[:]), true
+}
+
+// still does what needs no word. It is false when f needs one.
+func (w *Walker) still(f *frame, ev *Event) bool {
+	t := f.t
+	switch t.kind {
+	case kindSeq:
+		if f.n == uint32(len(t.elems)) {
+			w.depth--
+			break
+		}
+		f.n++
+		w.push(t.elems[f.n-1])
+	case kindFixed:
+		w.skip = int(t.n)
+		w.depth--
+	case kindMark:
+		w.depth--
+		*ev = Event{Kind: Tagged, Tag: t.tag, Value: t.n}
+	case kindRest:
+		w.depth = 0
+	case kindItem:
+		if f.n == 0 {
+			return false
+		}
+		w.depth--
+		w.skip = xdr.Padded(w.item)
+		*ev = Event{Kind: AtItem, Value: uint32(w.item)}
+	case kindArray:
+		if f.n == 0 {
+			return false
+		}
+		if f.left == 0 {
+			w.depth--
+			break
+		}
+		f.left--
+		w.push(t.elems[0])
+	case kindBits:
+		if f.n == 0 || f.left > 0 {
+			return false
+		}
+		w.depth--
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *Walker) push(t *Type) {
+	w.stack[w.depth] = frame{t: t}
+	w.depth++
+}
+
+// step gives f the word that it needs.
+func (w *Walker) step(f *frame, v uint32, ev *Event) error {
+	t := f.t
+	switch t.kind {
+	case kindWord:
+		w.depth--
+		w.report(t, v, ev)
+	case kindBool:
+		w.depth--
+		if v > 1 {
+			return ErrBool
+		}
+	case kindOpaque:
+		w.depth--
+		if err := w.check(v, t.n, 1); err != nil {
+			return err
+		}
+		w.skip = w.pad.Before(w.off, int(v)) + xdr.Padded(int(v))
+		w.report(t, v, ev)
+	case kindItem:
+		if err := w.check(v, t.n, 0); err != nil {
+			return err
+		}
+		w.item, f.n = int(v), 1
+		w.skip = w.pad.Before(w.off, int(v))
+	case kindArray:
+		e := t.elems[0]
+		if err := w.check(v, t.n, e.min); err != nil {
+			return err
+		}
+		f.left, f.n = v, 1
+		if e.kind == kindFixed {
+			f.left = 0
+			w.skip = int(v) * e.min
+		}
+		w.report(t, v, ev)
+	case kindBits:
+		return w.bits(f, v, ev)
+	case kindList:
+		if v > 1 {
+			return ErrBool
+		}
+		if v == 0 {
+			w.depth--
+			break
+		}
+		w.push(t.elems[0])
+	case kindUnion:
+		return w.choose(f, v, ev)
+	}
+	return nil
+}
+
+func (w *Walker) report(t *Type, v uint32, ev *Event) {
+	if t.tag != 0 {
+		*ev = Event{Kind: Tagged, Tag: t.tag, Value: v}
+	}
+}
+
+// check compares a length with its limit, and with what is left of the stream:
+// a unit takes at least size bytes.
+func (w *Walker) check(n, limit uint32, size int) error {
+	if n > limit {
+		return ErrLimit
+	}
+	bytes := int64(n) * int64(size)
+	if bytes > maxLength {
+		return ErrLimit
+	}
+	if w.total >= 0 && bytes > int64(w.total-w.off) {
+		return ErrShort
+	}
+	return nil
+}
+
+// bits takes the number of words, then each word.
+func (w *Walker) bits(f *frame, v uint32, ev *Event) error {
+	t := f.t
+	if f.n == 0 {
+		f.left, f.n = v, v
+		if v == 0 {
+			w.depth--
+		}
+		return w.check(v, t.n, xdr.Unit)
+	}
+	base := (f.n - f.left) * 32
+	f.left--
+	worth, last := uint32(0), uint32(len(t.sizes)-1)
+	for i := uint32(0); v != 0; i, v = i+1, v>>1 {
+		if v&1 != 0 {
+			worth += t.sizes[min(base+i, last)]
+		}
+	}
+	w.report(t, worth, ev)
+	return nil
+}
+
+// choose puts a union's arm in its place.
+func (w *Walker) choose(f *frame, v uint32, ev *Event) error {
+	t := f.t
+	a := t.arm(v)
+	switch {
+	case a != nil:
+		*f = frame{t: a}
+		w.report(t, v, ev)
+		return nil
+	case t.tag != 0:
+		return ErrUnknown
+	default:
+		return ErrArm
+	}
+}

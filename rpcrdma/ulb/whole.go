@@ -1,0 +1,96 @@
+package ulb
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// Call plans for a whole call. Items of c.Args stay apart: positions are
+// offsets in c.Args.Stream. Bytes after the arguments are not looked at.
+func (p *Plan) Call(r *Registry, c *oncrpc.Call) error {
+	p.StartCall(r, c, len(c.Args.Stream))
+	return p.body(&c.Args)
+}
+
+// Callback is Call for a call from a server to a client that has chosen the
+// programs known.
+func (p *Plan) Callback(r *Registry, known *Callbacks, c *oncrpc.Call) error {
+	p.StartCallback(r, known, c, len(c.Args.Stream))
+	return p.body(&c.Args)
+}
+
+// Reply finds the planned results in those of a whole successful reply, whose
+// items stay apart. Bytes after the results are not looked at.
+func (p *Plan) Reply(results *oncrpc.Payload) error {
+	p.StartReply(len(results.Stream))
+	return p.body(results)
+}
+
+// body walks over a whole body.
+func (p *Plan) body(body *oncrpc.Payload) error {
+	p.whole = true
+	p.w.SetPadding(body.Padding)
+	off, items := 0, body.Items
+	for {
+		n, s, err := p.Walk(body.Stream[off:])
+		off += n
+		switch {
+		case err != nil:
+			return err
+		case s == AtItem && len(items) > 0 && items[0].Pos == off:
+			if err := p.apart(len(items[0].Data)); err != nil {
+				return err
+			}
+			items = items[1:]
+		case s == AtItem:
+		case p.walked() && len(items) > 0:
+			p.err = ErrIneligible
+			return p.err
+		default:
+			return p.Finish()
+		}
+	}
+}
+
+// walked says whether the binding knows the body.
+func (p *Plan) walked() bool { return p.proc != nil && p.guarded == bare }
+
+// apart says that the item that the walk is at stands apart as n bytes, which
+// may include roundup (RFC 8166 §3.4.4).
+func (p *Plan) apart(n int) error {
+	want := p.w.ItemLen()
+	if n < want || n > xdr.Padded(want) {
+		p.err = ErrIneligible
+		return p.err
+	}
+	p.w.Apart()
+	return nil
+}
+
+// Find gives the offset of the length word of planned result i in results,
+// those of a successful reply, -1 when this reply has none or can't be walked
+// so far. apart[j] is the number of bytes of an earlier result j that stand
+// apart, 0 when they are in results. It suits the Find of a requester's
+// results, who calls it once for each, in order.
+func (p *Plan) Find(results []byte, i int, apart []int) int {
+	p.StartReply(len(results))
+	p.whole = true
+	off := 0
+	for {
+		n, s, err := p.Walk(results[off:])
+		off += n
+		if err != nil || s != AtItem {
+			return -1
+		}
+		switch j := p.current; {
+		case j == i:
+			return off - xdr.Unit
+		case j > i:
+			return -1
+		case j < len(apart) && apart[j] > 0:
+			if p.apart(apart[j]) != nil {
+				return -1
+			}
+		}
+	}
+}
