@@ -46,7 +46,7 @@ var columns = []column{
 	numbers("inv", "INV/S", 5, 8, rate, func(r *row) float64 { return r.rates.GetSendsWithInvalidate() }),
 	numbers("credits", "CRED", 4, 5, whole, func(r *row) float64 { return float64(r.credits) }),
 	numbers("busy", "BUSY", 4, 4, whole, func(r *row) float64 { return float64(r.busy) }),
-	numbers("errors", "ERR", 3, 2, rate, func(r *row) float64 { return r.errors }),
+	numbers("errors", "ERR", 3, 2, count, func(r *row) float64 { return r.errors }),
 }
 
 // Columns are the names of what can be sorted by.
@@ -81,8 +81,9 @@ const (
 
 // layout is which columns are shown, and how wide.
 type layout struct {
-	shown, widths []int
-	spark         int // 0 for none
+	shown  []int // columns
+	widths []int // of all columns
+	spark  int   // 0 for none
 }
 
 // lay chooses columns for a width: some go, then the peer is shortened; what

@@ -22,6 +22,14 @@ func rate(v float64) string {
 	return fmt.Sprintf("%.1fM", v/1e6)
 }
 
+// count writes a number of things in at most five columns.
+func count(v float64) string {
+	if v < 9.95 {
+		return whole(v)
+	}
+	return rate(v)
+}
+
 // megabytes writes bytes as 10^6 of them.
 func megabytes(v float64) string {
 	v /= 1e6
@@ -51,6 +59,8 @@ func size(v float64) string {
 // micros writes microseconds with a unit.
 func micros(v float64) string {
 	switch {
+	case v > 0 && v < 9.95:
+		return fmt.Sprintf("%.1f us", v)
 	case v < 999.5:
 		return fmt.Sprintf("%.0f us", v)
 	case v < 999500:

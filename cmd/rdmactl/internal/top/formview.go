@@ -108,12 +108,27 @@ func (m *model) resultLines() []string {
 	}
 	effects := f.result.GetEffects()
 	out := []string{head.String(), m.outcomeCounts(effects), ""}
-	height := max(m.bodyHeight()-5, 1)
-	first := max(min(f.scroll, len(effects)-height), 0)
-	for _, e := range effects[first:min(first+height, len(effects))] {
-		l := newLine(m.width).add(plain, fmt.Sprintf("connection %-6s ", printable(e.GetConnectionId())))
-		l.add(outcomeStyles[e.GetOutcome()], fmt.Sprintf("%-17s ", e.GetOutcome())).add(faint, e.GetReason())
-		out = append(out, l.String())
+	first := max(min(f.scroll, len(effects)-1), 0)
+	for _, e := range effects[first:] {
+		if len(out) >= m.bodyHeight() {
+			break
+		}
+		out = append(out, m.effectLines(e)...)
+	}
+	return out
+}
+
+// effectLines is what happens to a connection; a long reason goes on below.
+func (m *model) effectLines(e *rdmadv1.Effect) (out []string) {
+	l := newLine(m.width).add(plain, fmt.Sprintf("connection %-6s ", printable(e.GetConnectionId()))).
+		add(outcomeStyles[e.GetOutcome()], fmt.Sprintf("%-17s ", e.GetOutcome()))
+	indent := min(l.used, m.width/2)
+	for _, text := range wrap(e.GetReason(), max(m.width-l.used, m.width/2)) {
+		out = append(out, l.add(faint, text).String())
+		l = newLine(m.width).to(indent)
+	}
+	if out == nil {
+		out = []string{l.String()}
 	}
 	return out
 }

@@ -15,17 +15,20 @@ func (m *model) headerHeight() int { return 2 + m.listenerLines() }
 
 // listenerLines is how many listeners are shown: some lines are better spent
 // on connections.
-func (m *model) listenerLines() int { return min(len(m.listeners), max(m.height/8, 1)) }
+func (m *model) listenerLines() int { return min(len(m.listeners), m.height/8) }
 
 func (m *model) header() []string {
 	out := []string{m.daemonLine(), m.totalsLine()}
 	n := m.listenerLines()
 	for i, l := range m.listeners[:n] {
-		more := 0
-		if i == n-1 {
-			more = len(m.listeners) - n
+		if rest := len(m.listeners) - i; i == n-1 && rest > 1 {
+			text := fmt.Sprintf("and %d more listeners", rest)
+			if i == 0 {
+				text = plural(rest, "listener")
+			}
+			return append(out, newLine(m.width).add(faint, text).String())
 		}
-		out = append(out, m.listenerLine(l, more))
+		out = append(out, m.listenerLine(l))
 	}
 	return out
 }
@@ -53,7 +56,13 @@ func (m *model) daemonLine() string {
 // totalsLine is everything together, with what it was.
 func (m *model) totalsLine() string {
 	l := newLine(m.width)
+	if m.filter.text != "" && !m.typing {
+		l.add(warn, fmt.Sprintf("%d of ", len(m.visible)))
+	}
 	l.add(bold, plural(len(m.rows), "connection"))
+	if m.filter.text != "" && !m.typing {
+		l.add(warn, fmt.Sprintf(" with %q", m.filter.text))
+	}
 	if m.total == nil {
 		return l.add(faint, "  first sample to come").String()
 	}
@@ -68,27 +77,24 @@ func (m *model) totalsLine() string {
 }
 
 // meterWidth is the width of the bar for registered memory.
-const meterWidth = 10
+const meterWidth = 8
 
-func (m *model) listenerLine(s *rdmadv1.ListenerSample, more int) string {
+func (m *model) listenerLine(s *rdmadv1.ListenerSample) string {
 	l := newLine(m.width)
 	name := 8
 	for _, s := range m.listeners {
 		name = max(name, min(lipgloss.Width(s.GetName()), 16))
 	}
 	l.add(bold, padTo(s.GetName(), name, false)).add(plain, fmt.Sprintf(" %4d up", s.GetConnections()))
-	l.add(plain, "  service p50 ").add(bold, fmt.Sprintf("%-7s", micros(s.GetServiceTimeUsP50())))
+	l.add(plain, "  p50 ").add(bold, fmt.Sprintf("%-7s", micros(s.GetServiceTimeUsP50())))
 	l.add(plain, " p99 ").add(bold, fmt.Sprintf("%-7s", micros(s.GetServiceTimeUsP99())))
 	used, limit := s.GetMemoryUsed(), s.GetMemoryLimit()
 	l.add(plain, "  memory ")
 	if limit > 0 {
-		l.add(graph, bar(used, limit, meterWidth)).to(l.used + meterWidth - lipgloss.Width(bar(used, limit, meterWidth)))
+		l.add(graph, padTo(bar(used, limit, meterWidth), meterWidth, false))
 		l.add(plain, fmt.Sprintf(" %s of %s", size(used), size(limit)))
 	} else {
 		l.add(plain, size(used))
-	}
-	if more > 0 {
-		l.right(faint, fmt.Sprintf("and %d more", more))
 	}
 	return l.String()
 }

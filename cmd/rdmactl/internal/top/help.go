@@ -6,7 +6,7 @@ var helpText = []keyHint{
 	{"enter", "details of the connection; esc goes back"},
 	{"← → or < >", "sort by the column before or after"},
 	{"r", "reverse the order"},
-	{"/", "show only connections that have a text; esc shows all"},
+	{"/", "show only connections with a text; esc shows all"},
 	{"space or p", "pause; nothing is lost while the screen stands still"},
 	{"s", "change a setting: choose it and the scope, see a dry run, then make the change"},
 	{"d", "drain the connection: its calls finish, then it is disconnected"},
@@ -45,4 +45,9 @@ func (m *model) helpLines() []string {
 		}
 	}
 	return out
+}
+
+func (m *model) helpKey(s string) {
+	page := max(m.height-2, 1)
+	m.helpScroll, m.help = moved(s, m.helpScroll, max(len(m.helpLines())-m.height+2, 1), page)
 }

@@ -48,12 +48,13 @@ type model struct {
 	moved   bool   // the user chose a row: the cursor stays with it
 	first   int    // row at the top of the table
 
-	notice  notice
-	help    bool
-	pane    *pane
-	form    *form
-	confirm *confirm
-	asked   int // questions to rdmad so far
+	notice     notice
+	help       bool
+	helpScroll int
+	pane       *pane
+	form       *form
+	confirm    *confirm
+	asked      int // questions to rdmad so far
 }
 
 // notice is a line for the user until the next key.
@@ -111,7 +112,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case s == "ctrl+z":
 		return tea.Suspend
 	case m.help:
-		m.help = false
+		m.helpKey(s)
 		return nil
 	case m.confirm != nil:
 		return m.confirmKey(s)
@@ -123,7 +124,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case s == "q":
 		return tea.Quit
 	case s == "?":
-		m.help = true
+		m.help, m.helpScroll = true, 0
 		return nil
 	case m.pane != nil:
 		return m.paneKey(s)

@@ -162,19 +162,23 @@ func sizes(width int, all []*rdmadv1.SizeCount) (out []string) {
 	return out
 }
 
-// effective is the settings with where they come from.
+// effective is the settings with where they come from, and since which
+// revision where there is room for that.
 func effective(width int, all []*rdmadv1.SettingValue) (out []string) {
+	key, value := 0, 0
 	for _, v := range all {
-		from := v.GetSource()
+		key, value = max(key, len(v.GetKey())), max(value, len(v.GetValue()))
+	}
+	for _, v := range all {
+		style, revision := plain, ""
 		if v.GetRevision() > 0 {
-			from += fmt.Sprintf(", revision %d", v.GetRevision())
+			style, revision = good, fmt.Sprintf("  rev %d", v.GetRevision())
 		}
-		style := plain
-		if v.GetRevision() > 0 {
-			style = good
+		l := newLine(width).add(faint, padTo(v.GetKey(), key+1, false)).add(style, padTo(v.GetValue(), value+1, false)).add(faint, v.GetSource())
+		if l.used+len(revision) <= width {
+			l.add(faint, revision)
 		}
-		out = append(out, newLine(width).add(faint, padTo(v.GetKey(), 27, false)).add(style, padTo(v.GetValue(), 9, false)).
-			add(plain, " ").add(faint, from).String())
+		out = append(out, l.String())
 	}
 	return out
 }

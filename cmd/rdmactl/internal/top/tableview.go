@@ -37,12 +37,12 @@ func (m *model) nothing() string {
 
 func (m *model) headings(l layout) string {
 	out := newLine(m.width)
-	for at, i := range l.shown {
+	for _, i := range l.shown {
 		style := bold
 		if i == m.sort {
 			style = title
 		}
-		out.add(plain, " ").add(style, padTo(m.heading(i), l.widths[at], columns[i].right))
+		out.add(plain, " ").add(style, padTo(m.heading(i), l.widths[i], columns[i].right))
 	}
 	if l.spark > 0 {
 		name := "CALLS/S"
@@ -50,9 +50,6 @@ func (m *model) headings(l layout) string {
 			name = "CALLS"
 		}
 		out.add(plain, " ").add(faint, name)
-	}
-	if m.filter.text != "" && !m.typing {
-		out.right(warn, fmt.Sprintf("%d of %d with %q", len(m.visible), len(m.rows), m.filter.text))
 	}
 	return out.String()
 }
@@ -71,7 +68,7 @@ func (m *model) rowLine(l layout, r *row, current bool) string {
 		if at == 0 {
 			before = mark
 		}
-		out.add(style, before).add(m.cellStyle(style, i, r, current), padTo(columns[i].text(r), l.widths[at], columns[i].right))
+		out.add(style, before).add(m.cellStyle(style, i, r, current), padTo(columns[i].text(r), l.widths[i], columns[i].right))
 	}
 	if l.spark > 0 {
 		out.add(style, " ").add(sparks, padTo(r.calls.spark(l.spark), l.spark, false))

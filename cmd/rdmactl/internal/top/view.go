@@ -16,17 +16,20 @@ func (m *model) View() tea.View {
 
 // lines are the screen: header, body, and one line for keys and questions.
 func (m *model) lines() []string {
-	out := m.header()
-	body := m.body()
-	for i := range m.bodyHeight() {
-		if i < len(body) {
-			out = append(out, body[i])
-		} else {
-			out = append(out, "")
-		}
+	if m.help {
+		return append(pad(window(m.helpLines(), m.helpScroll, m.height-1), m.height-1), m.footer())
 	}
+	out := m.header()
+	out = append(out, pad(m.body(), m.bodyHeight())...)
 	out = append(out, m.footer())
 	return out[:min(len(out), max(m.height, 1))]
+}
+
+// pad is exactly height lines.
+func pad(lines []string, height int) []string {
+	out := make([]string, max(height, 0))
+	copy(out, lines)
+	return out
 }
 
 // bodyHeight is how many lines are between header and footer.
@@ -34,8 +37,6 @@ func (m *model) bodyHeight() int { return max(m.height-m.headerHeight()-1, 0) }
 
 func (m *model) body() []string {
 	switch {
-	case m.help:
-		return m.helpLines()
 	case m.form != nil:
 		return m.formLines()
 	case m.pane != nil:
@@ -46,6 +47,7 @@ func (m *model) body() []string {
 
 // window is the part of lines that can be seen.
 func window(lines []string, from, height int) []string {
+	height = max(height, 0)
 	from = max(min(from, len(lines)-height), 0)
 	return lines[from:min(from+height, len(lines))]
 }
@@ -57,7 +59,7 @@ var (
 	tableHints = []keyHint{{"?", "help"}, {"↑↓", "choose"}, {"enter", "details"}, {"s", "set"}, {"/", "filter"},
 		{"←→", "sort"}, {"r", "reverse"}, {"space", "pause"}, {"d", "drain"}, {"x", "close"}, {"q", "quit"}}
 	paneHints   = []keyHint{{"esc", "back"}, {"↑↓", "scroll"}, {"s", "set"}, {"d", "drain"}, {"x", "close"}, {"space", "pause"}, {"?", "help"}, {"q", "quit"}}
-	helpHints   = []keyHint{{"any key", "back"}}
+	helpHints   = []keyHint{{"↑↓", "scroll"}, {"any other key", "back"}}
 	chooseHints = []keyHint{{"enter", "choose"}, {"↑↓", "move"}, {"tab", "scope"}, {"type", "search"}, {"esc", "cancel"}}
 	enterHints  = []keyHint{{"enter", "dry run"}, {"tab", "next value"}, {"esc", "back"}}
 	lookHints   = []keyHint{{"enter", "make the change"}, {"↑↓", "scroll"}, {"esc", "back"}}

@@ -1,0 +1,121 @@
+// Package stage sets the scene for rdmactl top: a rdmad with traffic, and a
+// program in a pseudo-terminal. Tests and the documentation's pictures use
+// it.
+package stage
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// configuration lets the system choose all ports but the control plane's.
+const configuration = `control: {listen: %q}
+metrics: {listen: "127.0.0.1:0"}
+services:
+  - {name: test, echo: {}}
+listeners:
+  - {name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: test}
+  - {name: backup, provider: softiwarp, address: "127.0.0.1:0", service: test}
+`
+
+// Daemon is a rdmad with two listeners, nfs and backup, whose calls an echo
+// service answers.
+type Daemon struct {
+	// Control is the address of its control plane.
+	Control string
+	// Listeners are the addresses of its listeners by name.
+	Listeners map[string]string
+
+	cmd  *exec.Cmd
+	over chan struct{}
+}
+
+// Start runs a rdmad in a directory with its control plane at an address,
+// and waits until it is ready.
+func Start(ctx context.Context, program, dir, control string) (*Daemon, error) {
+	file := filepath.Join(dir, "rdmad.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, configuration, control), 0o600); err != nil {
+		return nil, err
+	}
+	d := &Daemon{
+		Listeners: map[string]string{},
+		cmd:       exec.Command(program, "--config", file, "--log-format", "json"),
+		over:      make(chan struct{}),
+	}
+	d.cmd.Dir = dir
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := d.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.cmd.Start(); err != nil {
+		return nil, err
+	}
+	ready := make(chan error, 1)
+	go d.follow(log, ready)
+	select {
+	case err = <-ready:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		d.Kill()
+		return nil, err
+	}
+	return d, nil
+}
+
+// follow reads its log to the end: where it listens, that it is ready, or
+// why not.
+func (d *Daemon) follow(log io.Reader, ready chan<- error) {
+	defer close(d.over)
+	last := ""
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		last = lines.Text()
+		var l struct{ Msg, What, Listener, Address string }
+		if json.Unmarshal(lines.Bytes(), &l) != nil {
+			continue
+		}
+		switch {
+		case l.Msg == "ready":
+			ready <- nil
+		case l.Msg == "listening" && l.What == "listener":
+			d.Listeners[l.Listener] = l.Address
+		case l.Msg == "listening" && l.What == "control plane":
+			d.Control = l.Address
+		}
+	}
+	err := d.cmd.Wait()
+	select {
+	case ready <- fmt.Errorf("rdmad did not start: %s (%w)", last, err):
+	default:
+	}
+}
+
+// Kill ends it, and loses what is in flight.
+func (d *Daemon) Kill() {
+	_ = d.cmd.Process.Kill() // it may have ended
+	<-d.over
+}
+
+// Build makes programs of this module in a directory. They are named after
+// their packages.
+func Build(ctx context.Context, dir string, packages ...string) error {
+	args := []string{"build", "-o", dir + string(filepath.Separator)}
+	for _, p := range packages {
+		args = append(args, "github.com/rdmad/rdmad/"+p)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
