@@ -15,6 +15,8 @@ import (
 type Config struct {
 	// File is where it was read from; "" for the defaults.
 	File string `mapstructure:"-"`
+	// Text is what stood in it when Load read it.
+	Text []byte `mapstructure:"-"`
 
 	Control    Control     `mapstructure:"control"`
 	Metrics    Metrics     `mapstructure:"metrics"`

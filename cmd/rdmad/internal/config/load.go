@@ -30,7 +30,12 @@ func Load(file string, o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(file, text, o)
+	c, err := Parse(file, text, o)
+	if err != nil {
+		return nil, err
+	}
+	c.Text = text
+	return c, nil
 }
 
 // Parse checks the text of a file.

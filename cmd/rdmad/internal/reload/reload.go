@@ -52,14 +52,10 @@ type Reloader struct {
 	waiting bool
 }
 
-// New makes a reloader for what is running. The file is read for later
-// comparison.
+// New makes a reloader for what is running. A file that isn't any more what
+// Running was read from is a changed one.
 func New(cfg Config) *Reloader {
-	r := &Reloader{cfg: cfg, waiting: cfg.Waiting}
-	if file := cfg.Running.File; file != "" {
-		r.text, _ = os.ReadFile(file) // a file that went away is a changed one
-	}
-	return r
+	return &Reloader{cfg: cfg, text: cfg.Running.Text, waiting: cfg.Waiting}
 }
 
 // Run works until ctx ends; demand asks for a reload whether the file changed

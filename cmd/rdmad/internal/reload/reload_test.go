@@ -49,6 +49,13 @@ func (r *rig) Write(line []byte) (int, error) {
 // start runs a reloader of a file that holds text.
 func start(t *testing.T, text string) *rig {
 	t.Helper()
+	return startChanged(t, text, text)
+}
+
+// startChanged runs a reloader of a file that held text when it was loaded,
+// and holds another one when the reloader is made.
+func startChanged(t *testing.T, text, now string) *rig {
+	t.Helper()
 	r := &rig{
 		t: t, file: filepath.Join(t.TempDir(), "rdmad.yaml"), plane: &planetest.Plane{},
 		lines: make(chan string, 100), demand: make(chan os.Signal),
@@ -63,6 +70,7 @@ func start(t *testing.T, text string) *rig {
 	if _, _, err := r.Reload(running.Layer()); err != nil {
 		t.Fatal(err)
 	}
+	r.write(now)
 	noTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
@@ -308,3 +316,10 @@ func TestWithoutAFile(t *testing.T) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// TestChangedWhileStarting: rdmad takes its time between reading the file and
+// watching it.
+func TestChangedWhileStarting(t *testing.T) {
+	r := startChanged(t, echo, "services: [{name: e, echo: {}}, {name: f, echo: {}}]\n")
+	r.log("services 1 -> 2", "configuration reloaded")
+}
