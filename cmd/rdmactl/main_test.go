@@ -42,13 +42,16 @@ const patience = 10 * time.Second
 // over a data plane with a listener and two connections. Commands beside
 // testscript's:
 //
-//	connect ID LISTENER PEER    a connection comes up
+//	connect ID LISTENER PEER [STATE]
+//	                            a connection comes up; with calls that don't
+//	                            end when STATE is draining
 //	disconnect ID REASON        and ends
 //	traffic ID                  it looks as if larger messages should go inline
 //	stop                        the control plane ends
 //	control OPTION…             another one begins, whose address is in
 //	                            RDMACTL_ADDR: see control
 //	certificates                make what option tls needs: see certificates
+//	strip FROM TO               copy a file without times, ports and page tokens
 //	status CODE COMMAND…        run a command that exits with CODE
 //	serve VAR KIND              an RDMA server, or another; its address is in VAR
 //	called VAR N                wait until it has had N calls
@@ -77,8 +80,8 @@ func TestScripts(t *testing.T) {
 			"watching":     watching,
 			"observe":      observe,
 
-			"cmpstripped": cmpStripped,
-			"packets":     packets,
+			"strip":   strip,
+			"packets": packets,
 		},
 	})
 }
@@ -103,10 +106,16 @@ func setup(env *testscript.Env) error {
 }
 
 func connect(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 3 {
-		ts.Fatalf("usage: connect ID LISTENER PEER")
+	peer := planetest.Peer{}
+	switch len(args) {
+	case 4:
+		peer.State = args[3]
+	case 3:
+	default:
+		ts.Fatalf("usage: connect ID LISTENER PEER [STATE]")
 	}
-	ts.Value(worldKey{}).(*world).plane.Connect(planetest.Peer{ID: args[0], Listener: args[1], Address: args[2]})
+	peer.ID, peer.Listener, peer.Address = args[0], args[1], args[2]
+	ts.Value(worldKey{}).(*world).plane.Connect(peer)
 }
 
 func disconnect(ts *testscript.TestScript, _ bool, args []string) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -61,7 +62,7 @@ func newWorld(dir string, options []string) (*world, error) {
 	}
 	w := &world{plane: plane, control: c, served: make(chan error, 1)}
 	if audited {
-		err = c.OpenAudit(filepath.Join(dir, "audit"))
+		err = errors.Join(os.Mkdir(filepath.Join(dir, "audit"), 0o700), c.OpenAudit(filepath.Join(dir, "audit")))
 	}
 	if err == nil && file {
 		_, err = c.OpenSettings(filepath.Join(dir, "settings.db"), fileLayer())

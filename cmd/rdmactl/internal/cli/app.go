@@ -44,6 +44,10 @@ type app struct {
 	colour  string
 	timeout time.Duration
 	tls     tlsFlags
+
+	// silent is how long a request may take before a terminal shows what is
+	// waited for, and the time between two looks.
+	silent time.Duration
 }
 
 // Main runs the process's command line and returns its exit code.
@@ -56,7 +60,7 @@ func Main(version string) int {
 // Run runs one command line and returns its exit code. Streams end when ctx
 // does.
 func Run(ctx context.Context, version string, args []string, stdout, stderr io.Writer) int {
-	a := &app{version: version, stdout: stdout, stderr: stderr}
+	a := &app{version: version, stdout: stdout, stderr: stderr, silent: time.Second}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetOut(stdout)

@@ -80,7 +80,11 @@ func (a *app) audit(ctx context.Context, req *rdmadv1.ListAuditRequest, limit ui
 	if err != nil {
 		return err
 	}
-	return a.printer().Answer(all, func() *output.Table { return auditTable(all.GetEntries()) })
+	p := a.printer()
+	if err := p.Answer(all, func() *output.Table { return auditTable(all.GetEntries()) }); err != nil || all.NextPageToken == "" {
+		return err
+	}
+	return p.Note("%s", thereIsMore)
 }
 
 func auditTable(all []*rdmadv1.AuditEntry) *output.Table {

@@ -46,10 +46,6 @@ func (a *app) callFor(ctx context.Context, most time.Duration, tell teller, f fu
 // teller asks rdmad how far something is; "" when there is nothing to say.
 type teller func(context.Context, *grpc.ClientConn) string
 
-// waitSilently is how long a request may take before it is said what is
-// waited for, and the time between two looks.
-const waitSilently = time.Second
-
 // waiting shows a line on a terminal until the function that it returns is
 // called.
 func (a *app) waiting(ctx context.Context, conn *grpc.ClientConn, tell teller) (end func()) {
@@ -62,7 +58,7 @@ func (a *app) waiting(ctx context.Context, conn *grpc.ClientConn, tell teller) (
 	go func() {
 		defer close(done)
 		defer progress.End()
-		began, ticks := time.Now(), time.NewTicker(waitSilently)
+		began, ticks := time.Now(), time.NewTicker(a.silent)
 		defer ticks.Stop()
 		for {
 			select {

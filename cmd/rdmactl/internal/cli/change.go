@@ -72,14 +72,17 @@ func (a *app) said(res proto.Message, format string, args ...any) error {
 	return p.Answer(res, nil)
 }
 
-// made prints what a change did to what ("global"), then to connections.
-func (a *app) made(res changed, what string, dryRun bool, deadline *timestamppb.Timestamp, table *output.Table) error {
+// everything stands for all scopes in made.
+const everything = "everything"
+
+// made prints what a change did to a scope, then to connections.
+func (a *app) made(res changed, scope string, dryRun bool, deadline *timestamppb.Timestamp, table *output.Table) error {
 	p := a.printer()
 	var err error
 	if dryRun {
-		err = p.Note("dry run: nothing is changed, %s stays at revision %d", what, res.GetRevision())
+		err = p.Note("dry run: nothing is changed, %s stays at revision %d", scope, res.GetRevision())
 	} else {
-		err = p.Note("%s is at revision %d", what, res.GetRevision())
+		err = p.Note("%s is at revision %d", scope, res.GetRevision())
 	}
 	if err == nil && deadline != nil {
 		err = p.Line(output.Cell{Colour: output.Yellow, Text: fmt.Sprintf(

@@ -14,7 +14,7 @@ const completeWait = time.Second
 const completionHelp = `Print a script that completes commands, settings and the connections that are
 up. To load it:
 
-  bash   source <(rdmactl completion bash)
+  bash   source <(rdmactl completion bash)    (with the package bash-completion)
   zsh    rdmactl completion zsh > "${fpath[1]}/_rdmactl"
   fish   rdmactl completion fish > ~/.config/fish/completions/rdmactl.fish`
 

@@ -69,7 +69,7 @@ func remedy(st *status.Status) string {
 		}
 		return " (rdmactl settings confirm, or " + back + ")"
 	case rdmadv1.ErrorReason_ERROR_REASON_IN_USE.String():
-		return " (rdmactl listeners remove " + oneLine(strings.ReplaceAll(meta["by"], ",", ", ")) + ")"
+		return " (rdmactl listeners remove)"
 	case rdmadv1.ErrorReason_ERROR_REASON_SETTING_UNAVAILABLE.String():
 		return " (rdmactl extensions list shows what there is)"
 	}
@@ -84,6 +84,9 @@ func violations(st *status.Status, text string) string {
 		bad, _ := d.(*errdetails.BadRequest)
 		for _, v := range bad.GetFieldViolations() {
 			line := oneLine(v.GetDescription())
+			if strings.Contains(line, "regex pattern") { // names alone have one
+				line = "must be letters, digits, dots, dashes and underscores, at most 64, and begin with a letter or digit"
+			}
 			if name := argument(oneLine(v.GetField())); name != "" {
 				line = name + ": " + line
 			}
@@ -102,7 +105,7 @@ func violations(st *status.Status, text string) string {
 // arguments are request fields by what the command line calls them, where
 // that isn't the same.
 var arguments = map[string]string{
-	"name": "NAME", "names": "NAME", "id": "ID", "keys": "KEY", "key": "KEY", "unset": "KEY", "scopes": "FILE", "base": "FILE",
+	"name": "NAME", "names": "NAME", "id": "ID", "keys": "KEY", "key": "KEY", "unset": "KEY",
 }
 
 // argument is what the command line calls a request's field.
@@ -116,6 +119,8 @@ func argument(field string) string {
 		name, rest = field[:i], field[i:]
 	}
 	switch {
+	case name == "scopes" || name == "base":
+		return "FILE: " + field
 	case arguments[name] != "":
 		return arguments[name]
 	case slices.Contains(flagFields, name) && !strings.HasPrefix(rest, "."):
@@ -127,7 +132,7 @@ func argument(field string) string {
 // flagFields are request fields that flags give.
 var flagFields = []string{
 	"scope", "listener", "peer", "deadline", "confirm_within", "comment", "address", "service", "provider", "allow", "deny",
-	"max_connections", "max_connections_per_peer", "max_handshakes", "path", "squash", "tcp_listen", "actor", "since",
+	"max_connections", "max_connections_per_peer", "max_handshakes", "max_memory", "path", "squash", "tcp_listen", "actor", "since",
 }
 
 // hint says where to look for what wasn't found.

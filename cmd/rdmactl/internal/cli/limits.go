@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -52,6 +54,9 @@ func limitsTable(l *rdmadv1.Limits) *output.Table {
 	t.Row("max connections", orNoLimit(l.GetMaxConnections()))
 	t.Row("max connections per peer", orNoLimit(l.GetMaxConnectionsPerPeer()))
 	t.Row("max handshakes", orNoLimit(l.GetMaxHandshakes()))
+	if l.MaxMemory != nil { // not from an older rdmad
+		t.Row("max memory", count(l.GetMaxMemory())+" bytes")
+	}
 	return t
 }
 
@@ -91,9 +96,14 @@ the configuration file; what isn't given stays as it is.`,
 		{"max-connections-per-peer", "most connections from one address; 0 for no limit", &want.MaxConnectionsPerPeer, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnectionsPerPeer }},
 		{"max-handshakes", "most connections being made at once; 0 for 256", &want.MaxHandshakes, func(l *rdmadv1.Limits) *uint32 { return &l.MaxHandshakes }},
 	}
+	names := []string{"max-memory"}
+	memory := cmd.Flags().Uint64("max-memory", 0, "most registered memory, in bytes, which the adaptive credit policy divides")
 	for _, f := range flags {
 		cmd.Flags().Uint32Var(f.value, f.name, 0, f.usage)
-		must(cmd.RegisterFlagCompletionFunc(f.name, cobra.NoFileCompletions))
+		names = append(names, f.name)
+	}
+	for _, name := range names {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var set []func(*rdmadv1.Limits)
@@ -102,8 +112,12 @@ the configuration file; what isn't given stays as it is.`,
 				set = append(set, func(l *rdmadv1.Limits) { *f.field(l) = *f.value })
 			}
 		}
+		if cmd.Flags().Changed("max-memory") {
+			set = append(set, func(l *rdmadv1.Limits) { l.MaxMemory = proto.Float64(float64(*memory)) })
+		}
 		if len(set) == 0 {
-			return usagef("%s needs one of --max-connections, --max-connections-per-peer, --max-handshakes", cmd.CommandPath())
+			slices.Sort(names)
+			return usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(names, ", --"))
 		}
 		return a.setLimits(cmd.Context(), set)
 	}
@@ -120,6 +134,7 @@ func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits)) error 
 			return err
 		}
 		limits := now.GetLimits()
+		limits.MaxMemory = nil // stays as it is
 		for _, f := range set {
 			f(limits)
 		}

@@ -76,6 +76,9 @@ func limitFlag(cmd *cobra.Command, of string) *uint32 {
 	return limit
 }
 
+// thereIsMore follows a list that --limit ended.
+const thereIsMore = "there are older ones: --limit 0 shows all"
+
 // wanted is the size of the next page and whether there is to be one, when
 // have of limit are there; a limit of 0 is none.
 func wanted(limit uint32, have int, most uint32) (size uint32, more bool) {
@@ -107,7 +110,11 @@ func (a *app) history(ctx context.Context, limit uint32) error {
 	if err != nil {
 		return err
 	}
-	return a.printer().Answer(all, func() *output.Table { return historyTable(all.GetRevisions()) })
+	p := a.printer()
+	if err := p.Answer(all, func() *output.Table { return historyTable(all.GetRevisions()) }); err != nil || all.NextPageToken == "" {
+		return err
+	}
+	return p.Note("%s", thereIsMore)
 }
 
 func historyTable(all []*rdmadv1.Revision) *output.Table {
@@ -174,7 +181,7 @@ since stay away.`,
 		if err != nil {
 			return err
 		}
-		return a.made(res, "the settings", c.dryRun, nil, changesTable(res.GetChanges(), res.GetEffects()))
+		return a.made(res, everything, c.dryRun, nil, changesTable(res.GetChanges(), res.GetEffects()))
 	}
 	return cmd
 }

@@ -130,7 +130,7 @@ stands for standard input.`,
 		if err != nil {
 			return err
 		}
-		return a.made(res, "the settings", c.dryRun, nil, changesTable(res.GetChanges(), res.GetEffects()))
+		return a.made(res, everything, c.dryRun, nil, changesTable(res.GetChanges(), res.GetEffects()))
 	}
 	return cmd
 }

@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/creack/pty"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/planetest"
@@ -39,7 +43,7 @@ func control(t *testing.T) (plane *planetest.Plane, addr string, stop func()) {
 	}
 }
 
-// watching is a `connections watch` in progress.
+// watching is a watch in progress.
 type watching struct {
 	lines  *bufio.Scanner
 	exit   chan int
@@ -53,7 +57,7 @@ func watch(t *testing.T, args ...string) *watching {
 	r, w := io.Pipe()
 	v := &watching{lines: bufio.NewScanner(r), exit: make(chan int, 1), cancel: cancel}
 	go func() {
-		v.exit <- Run(ctx, "test", append([]string{"connections", "watch"}, args...), w, &v.stderr)
+		v.exit <- Run(ctx, "test", args, w, &v.stderr)
 		w.Close()
 	}()
 	return v
@@ -70,7 +74,7 @@ func (v *watching) line(t *testing.T) string {
 func TestWatchPrintsEventsUntilInterrupted(t *testing.T) {
 	plane, addr, stop := control(t)
 	defer stop()
-	v := watch(t, "--addr", addr)
+	v := watch(t, "connections", "watch", "--addr", addr)
 	var got []string
 	got = append(got, v.line(t))
 	plane.Connect(planetest.Peer{ID: "2", Listener: "nfs", Address: "192.0.2.8:1002", NoInvalidation: true})
@@ -94,7 +98,7 @@ func TestWatchPrintsEventsUntilInterrupted(t *testing.T) {
 
 func TestWatchJSONIsOneObjectALine(t *testing.T) {
 	plane, addr, stop := control(t)
-	v := watch(t, "--addr", addr, "-o", "json")
+	v := watch(t, "connections", "watch", "--addr", addr, "-o", "json")
 	var seen []string
 	for range 2 {
 		var e struct {
@@ -122,4 +126,88 @@ func TestWatchJSONIsOneObjectALine(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q", code, v.stderr.String())
 	}
 	v.cancel()
+}
+
+// change runs a command that has to work.
+func change(t *testing.T, args ...string) {
+	t.Helper()
+	var out strings.Builder
+	if code := Run(context.Background(), "test", args, &out, &out); code != 0 {
+		t.Fatalf("%v: exit code %d, %s", args, code, out.String())
+	}
+}
+
+func TestSettingsWatchPrintsRevisionsUntilInterrupted(t *testing.T) {
+	_, addr, stop := control(t)
+	defer stop()
+	for _, c := range []struct{ format, first, second string }{
+		{"table", `revision \d+  anonymous  set  unconfirmed  global  .*  try`, `revision \d+  anonymous  set  kept  global  .*  try`},
+		{"json", `^{"revision":{"revision":\d+,.*"state":"UNCONFIRMED",.*"comment":"try","restored":0}}$`, `"state":"KEPT"`},
+	} {
+		v := watch(t, "settings", "watch", "--addr", addr, "-o", c.format)
+		lines := make(chan string, 100)
+		go func() {
+			defer close(lines)
+			for v.lines.Scan() {
+				lines <- v.lines.Text()
+			}
+		}()
+		// What is changed before the stream is there is not in it.
+		for seen := false; !seen; {
+			change(t, "settings", "set", "credits.max=33", "--comment", "try", "--confirm-within", "1h", "--addr", addr)
+			seen = appears(lines, c.first, time.After(time.Second/5))
+			change(t, "settings", "confirm", "--addr", addr)
+		}
+		if !appears(lines, c.second, nil) {
+			t.Errorf("%s: the revision is not seen confirmed", c.format)
+		}
+		v.cancel()
+		if code := <-v.exit; code != 0 || v.stderr.String() != "" {
+			t.Errorf("%s: exit code %d, stderr %q", c.format, code, v.stderr.String())
+		}
+	}
+}
+
+// appears waits for a line that matches, until the lines end or stop comes.
+func appears(lines <-chan string, pattern string, stop <-chan time.Time) bool {
+	match := regexp.MustCompile(pattern)
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok || match.MatchString(line) {
+				return ok
+			}
+		case <-stop:
+			return false
+		}
+	}
+}
+
+// TestWaitingIsSaidOnATerminal, and taken away again.
+func TestWaitingIsSaidOnATerminal(t *testing.T) {
+	screen, program, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	defer program.Close()
+	a := &app{stderr: program, addr: "here:1", silent: time.Millisecond}
+	for _, c := range []struct {
+		tell teller
+		want string
+	}{
+		{nil, "waiting for rdmad at here:1, "},
+		{func(context.Context, *grpc.ClientConn) string { return "draining connection 3" }, "draining connection 3, "},
+	} {
+		end := a.waiting(t.Context(), nil, c.tell)
+		seen, buf := "", make([]byte, 256)
+		for !strings.Contains(seen, c.want) {
+			n, err := screen.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen += string(buf[:n])
+		}
+		end()
+	}
 }
