@@ -45,12 +45,14 @@ func (d *dice) Read(p []byte) (int, error) {
 
 func (d *dice) word() uint32 {
 	switch n := d.r.IntN(20); {
-	case n < 10:
-		return d.r.Uint32N(3)
+	case n < 9:
+		return d.r.Uint32N(4)
+	case n < 16:
+		return d.r.Uint32N(8)
 	case n < 18:
 		return d.r.Uint32N(16)
 	case n == 18:
-		return []uint32{10005, 10008, 10010, 10017, 10058, 10094}[d.r.IntN(6)]
+		return [...]uint32{10005, 10008, 10010, 10017, 10058, 10094}[d.r.IntN(6)]
 	default:
 		return d.r.Uint32()
 	}
@@ -216,7 +218,7 @@ func v4call(args []byte) *oncrpc.Call {
 // pickier says that the oracle refuses what the walker does not look at:
 // roundup and text; or does not know what the walker knows: the delegations of
 // RFC 9754, and extended attributes.
-func pickier(err error, body []byte) bool {
+func pickier(err error) bool {
 	text := err.Error()
 	for _, s := range []string{"padding contains", "UTF-8", "non-ASCII"} {
 		if strings.Contains(text, s) {
