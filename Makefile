@@ -14,7 +14,7 @@ LOADFLAGS ?=
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build test unit race interop deps fuzz lint generate baseline bench load plots demo clean
+.PHONY: help build test unit race interop deps fuzz lint generate baseline bench load plots demo screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -68,6 +68,9 @@ load: ## settings updates under 1,000 connections with traffic; figures in bin/l
 	@mkdir -p $(BIN)
 	$(GO) test -count=1 -timeout 30m -v -run '^TestSettingsUnderLoad$$' ./cmd/rdmad -args \
 	  -load.connections 1000 -load.time 1m -load.slice 3s -load.calls 4000 -load.updates 100 -load.json $(CURDIR)/$(BIN)/load.json $(LOADFLAGS)
+
+screenshots: ## docs/images, of rdmactl top in a real run
+	$(GO) run ./cmd/rdmactl/internal/top/shot
 
 clean: ## what build made
 	rm -rf $(BIN)

@@ -195,7 +195,7 @@ func walk(s *scene) {
 	s.Look(func(sc *screen.Screen) { id = strings.Fields(sc.Line(4))[1] })
 	s.press("s", "Change a setting at  connection/"+id, "inline.send_max")
 	s.press("send_max\r", "allowed", "new value")
-	s.press("99\r", "1024", "262144")
+	s.press("99\r", "(is 99)")
 	if got := s.settings("connection/" + id).GetInline().GetSendMax(); got != 4096 {
 		s.Errorf("inline.send_max is %d before the change", got)
 	}
@@ -239,7 +239,7 @@ func signals(s *scene) {
 		{"ctrl+c", func() error { return s.Keys("\x03") }, []string{"--color", "always"}, []string{"NO_COLOR=1"}},
 	} {
 		s.top(80, 24, c.env, c.args...)
-		s.press("", "0 connections", "calls/s", "q quit")
+		s.press("", "0 connections", "calls/s", "? help")
 		coloured := false
 		s.Look(func(sc *screen.Screen) {
 			for x := range 80 {

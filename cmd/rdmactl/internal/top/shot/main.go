@@ -99,7 +99,7 @@ var steps = []step{
 	{"2048\r", "APPLIED", "top-set"},
 	{"\r", "done: revision", ""},
 	{"\r", "CALLS/S▾", ""},
-	{"\r", "from connection/", "top-connection"},
+	{"\r", "2048  connection/", "top-connection"},
 }
 
 // shoot drives top and draws what it shows.
