@@ -80,6 +80,13 @@ func (b *Backchannel[K]) Call(ctx context.Context, key K, call *Call) error {
 	}
 }
 
+// Len is the number of clients that are connected or waited for.
+func (b *Backchannel[K]) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.clients)
+}
+
 // connectionEnds says whether a call failed because its connection ends.
 func connectionEnds(err error) bool {
 	_, ended := errors.AsType[*Error](err)

@@ -35,13 +35,20 @@ func newLiar(t testing.TB, p rdmacm.Provider, privateData []byte, s *rpcrdma.Set
 // connects, which greet answers.
 func newGreetingLiar(t testing.TB, p rdmacm.Provider, privateData []byte, s *rpcrdma.Settings, greet func(*liar)) *liar {
 	t.Helper()
+	return newLiarTo(t, p, privateData, rpcrdma.DialConfig{Settings: s}, greet)
+}
+
+// newLiarTo does the same for any client.
+func newLiarTo(t testing.TB, p rdmacm.Provider, privateData []byte, cfg rpcrdma.DialConfig, greet func(*liar)) *liar {
+	t.Helper()
+	cfg.Logger = slog.New(noErrors{slog.DiscardHandler, t})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	l := &liar{raw: &raw{t: t, ctx: ctx}}
 	cm, err := p.Listen(ctx, "127.0.0.1:0")
 	l.ok(err)
 	dialed := make(chan error, 1)
 	go func() {
-		c, err := rpcrdma.Dial(ctx, p, cm.Addr().String(), rpcrdma.DialConfig{Settings: s, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
+		c, err := rpcrdma.Dial(ctx, p, cm.Addr().String(), cfg)
 		l.c = c
 		dialed <- err
 	}()

@@ -1,0 +1,445 @@
+package rpcrdma_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// backward turns calls from server to client on, n at once.
+func backward(n uint32) func(*rpcrdma.Settings) {
+	return func(s *rpcrdma.Settings) {
+		s.Extensions |= rpcrdma.ExtBackchannel
+		s.CreditsBackchannel = n
+	}
+}
+
+// dialServing is dial for a client that answers calls.
+func (b *bed) dialServing(cfg rpcrdma.DialConfig, change func(*rpcrdma.Settings)) (*rpcrdma.Client, *rpcrdma.Conn) {
+	b.t.Helper()
+	s := rpcrdma.DefaultSettings()
+	change(&s)
+	cfg.Settings, cfg.Logger = &s, slog.New(noErrors{slog.DiscardHandler, b.t})
+	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			b.t.Errorf("close client: %v", err)
+		}
+	})
+	return c, <-b.conns
+}
+
+// caller is who calls: a client, or a server that calls its client.
+type caller interface {
+	Call(ctx context.Context, call *rpcrdma.Call) error
+}
+
+// echoTo is echo for both.
+func echoTo(ctx context.Context, c caller, n int, seed uint32) error {
+	b := make([]byte, n)
+	pattern(b, seed)
+	call := newCall(procEcho)
+	call.Args = xdr.AppendOpaque(nil, b)
+	call.MaxReply = len(call.Args)
+	if err := c.Call(ctx, &call); err != nil {
+		return err
+	}
+	if string(call.Reply) != string(call.Args) {
+		return errWrong
+	}
+	return nil
+}
+
+// gate holds calls of procNull until count of them are there.
+func gate(count int) handlerFunc {
+	var mu sync.Mutex
+	all := make(chan struct{})
+	return func(ctx context.Context, c *call, r *reply) error {
+		if c.Procedure != procNull {
+			return service{}.ServeRPC(ctx, c, r)
+		}
+		mu.Lock()
+		if count--; count == 0 {
+			close(all)
+		}
+		mu.Unlock()
+		select {
+		case <-all:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// TestBothDirections: 64 calls of the client and 16 of the server are in flight
+// together, and more follow at any time.
+func TestBothDirections(t *testing.T) {
+	const forward, reverse = 64, 16
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{handler: gate(forward), settings: backward(reverse)})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: gate(reverse)}, backward(reverse))
+		conn.OpenBackchannel()
+		for _, to := range []caller{c, conn} { // for the first grants
+			if err := echoTo(b.ctx, to, 10, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var wg sync.WaitGroup
+		many := func(to caller, n int) {
+			for i := range n {
+				wg.Go(func() {
+					null := newCall(procNull)
+					if err := to.Call(b.ctx, &null); err != nil {
+						t.Errorf("call %d: %v", i, err)
+					}
+					for k := range 4 {
+						if err := echoTo(b.ctx, to, 37*i+k, uint32(k)); err != nil {
+							t.Errorf("call %d: %v", i, err)
+						}
+					}
+				})
+			}
+		}
+		many(c, forward)
+		many(conn, reverse)
+		wg.Wait()
+		s, cs := conn.Stats(), c.Stats()
+		if s.Calls != 5*forward+1 || s.ReverseCalls != 5*reverse+1 || s.ReverseReplies != s.ReverseCalls ||
+			cs.Replies != s.Calls || cs.ReverseCalls != s.ReverseCalls || cs.ReverseReplies != s.ReverseCalls {
+			t.Errorf("server %+v\nclient %+v", s, cs)
+		}
+		if s.Errors+s.Ignored+s.Dropped+s.Duplicates+cs.Errors+cs.Ignored+cs.Dropped != 0 {
+			t.Errorf("server %+v\nclient %+v", s, cs)
+		}
+		want := rpcrdma.BackchannelState{Open: true, Credits: reverse}
+		if got, own := c.Info().Backchannel, conn.Info().Backchannel; got != want || own != want {
+			t.Errorf("%+v, %+v", got, own)
+		}
+		if got := c.Info().CreditsGranted; got != forward {
+			t.Errorf("granted %d", got)
+		}
+	})
+}
+
+// TestCallsWithinCalls: a service calls its client before it answers, and the
+// client's calls the server again.
+func TestCallsWithinCalls(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		conns := make(chan *rpcrdma.Conn, 1)
+		var c *rpcrdma.Client
+		server := handlerFunc(func(ctx context.Context, k *call, r *reply) error {
+			if k.Procedure == procNull {
+				conn := <-conns
+				conns <- conn
+				return echoTo(ctx, conn, 500, 3)
+			}
+			return service{}.ServeRPC(ctx, k, r)
+		})
+		client := handlerFunc(func(ctx context.Context, k *call, r *reply) error {
+			if err := echoTo(ctx, c, 20000, 4); err != nil {
+				return err
+			}
+			return service{}.ServeRPC(ctx, k, r)
+		})
+		b := newBed(t, p, bedConfig{handler: server, settings: backward(2)})
+		var conn *rpcrdma.Conn
+		c, conn = b.dialServing(rpcrdma.DialConfig{Handler: client}, backward(2))
+		conn.OpenBackchannel()
+		conns <- conn
+		if err := echo(b.ctx, c, 10, 1); err != nil { // brings more than one credit
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				null := newCall(procNull)
+				if err := c.Call(b.ctx, &null); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// TestReverseInlineOnly: what might not fit in one Send is refused where it is
+// made; a reply that does not fit is an error header.
+func TestReverseInlineOnly(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: backward(4)})
+		_, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
+		conn.OpenBackchannel()
+		for n, ok := range map[int]bool{4096 - 28 - 40 - 4: true, 4096 - 28 - 40: false, 60000: false} {
+			err := echoTo(b.ctx, conn, n, 1)
+			if ok != (err == nil) || (!ok && !errors.Is(err, rpcrdma.ErrCallTooLong)) {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+		}
+		long := newCall(procHeap)
+		long.Args = xdr.AppendUint32(xdr.AppendUint32(nil, 5000), 1)
+		long.MaxReply = 100
+		var refused *rpcrdma.PeerError
+		if err := conn.Call(b.ctx, &long); !errors.As(err, &refused) {
+			t.Errorf("long reply: %v", err)
+		}
+		if err := echoTo(b.ctx, conn, 100, 1); err != nil {
+			t.Error(err)
+		}
+		if s := conn.Stats(); s.RDMAReads+s.RDMAWrites != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestReverseCanceled: a call that is given up returns at once; its credit
+// comes back with the late reply.
+func TestReverseCanceled(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		entered, release := make(chan struct{}), make(chan struct{})
+		h := handlerFunc(func(ctx context.Context, c *call, r *reply) error {
+			if c.Procedure == procNull {
+				entered <- struct{}{}
+				<-release
+			}
+			return service{}.ServeRPC(ctx, c, r)
+		})
+		b := newBed(t, p, bedConfig{settings: backward(1)})
+		_, conn := b.dialServing(rpcrdma.DialConfig{Handler: h}, backward(1))
+		conn.OpenBackchannel()
+		ctx, cancel := context.WithCancel(b.ctx)
+		done := make(chan error)
+		go func() {
+			null := newCall(procNull)
+			done <- conn.Call(ctx, &null)
+		}()
+		<-entered
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		go func() { done <- echoTo(b.ctx, conn, 10, 1) }()
+		close(release)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if s := conn.Stats(); s.ReverseCalls != 2 || s.ReverseReplies != 1 || s.BadXIDs != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestReverseLost: the connection ends under calls of both directions. All
+// return, whoever ends it.
+func TestReverseLost(t *testing.T) {
+	ways := map[string]func(*rpcrdma.Client, *rpcrdma.Conn) error{
+		"server closes": func(_ *rpcrdma.Client, c *rpcrdma.Conn) error { return c.Close() },
+		"client closes": func(c *rpcrdma.Client, _ *rpcrdma.Conn) error { return c.Close() },
+	}
+	for name, end := range ways {
+		t.Run(name, func(t *testing.T) {
+			eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+				entered := make(chan struct{}, 100)
+				h := handlerFunc(func(ctx context.Context, _ *call, _ *reply) error {
+					entered <- struct{}{}
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				b := newBed(t, p, bedConfig{handler: h, settings: backward(3)})
+				c, conn := b.dialServing(rpcrdma.DialConfig{Handler: h}, backward(3))
+				conn.OpenBackchannel()
+				done := make(chan error, 10)
+				for _, to := range []caller{c, c, c, conn, conn, conn} { // some wait for credits
+					go func() {
+						null := newCall(procNull)
+						done <- to.Call(b.ctx, &null)
+					}()
+				}
+				<-entered
+				<-entered
+				// A client's own calls may still hold memory for a moment.
+				if err := end(c, conn); err != nil && !errors.Is(err, verbs.ErrBusy) {
+					t.Error(err)
+				}
+				for range 6 {
+					if err := <-done; err == nil {
+						t.Error("a call succeeded")
+					}
+				}
+				<-conn.Done()
+				null := newCall(procNull)
+				var ended *rpcrdma.Error
+				if err := conn.Call(b.ctx, &null); !errors.Is(err, rpcrdma.ErrClosed) && !errors.As(err, &ended) {
+					t.Errorf("after the end: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestReverseDrain: draining, at either end, waits for calls from server to
+// client, and takes no more.
+func TestReverseDrain(t *testing.T) {
+	for _, who := range []string{"server", "client"} {
+		t.Run(who, func(t *testing.T) {
+			eachProvider(t, func(t *testing.T, p rdmacm.Provider) { reverseDrain(t, p, who == "server") })
+		})
+	}
+}
+
+func reverseDrain(t *testing.T, p rdmacm.Provider, server bool) {
+	entered, release := make(chan struct{}, 100), make(chan struct{})
+	h := handlerFunc(func(context.Context, *call, *reply) error {
+		entered <- struct{}{}
+		<-release
+		return nil
+	})
+	b := newBed(t, p, bedConfig{settings: backward(4)})
+	c, conn := b.dialServing(rpcrdma.DialConfig{Handler: h}, backward(4))
+	if err := echo(b.ctx, c, 10, 1); err != nil {
+		t.Fatal(err)
+	}
+	conn.OpenBackchannel()
+	called, drained := make(chan error, 1), make(chan error, 1)
+	go func() {
+		null := newCall(procNull)
+		called <- conn.Call(b.ctx, &null)
+	}()
+	<-entered
+	drain, fresh := c.Drain, caller(c)
+	if server {
+		drain, fresh = conn.Drain, conn
+	}
+	go func() { drained <- drain(b.ctx) }()
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	for null := newCall(procNull); !errors.Is(fresh.Call(ctx, &null), rpcrdma.ErrDraining); {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-drained:
+		t.Errorf("drained with a call in flight: %v", err)
+	default:
+	}
+	close(release)
+	if err := <-called; err != nil {
+		t.Error(err)
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	<-conn.Done()
+	if conn.Err() != nil || c.Err() != nil {
+		t.Errorf("%v, %v", conn.Err(), c.Err())
+	}
+}
+
+// TestReverseHeld: calls wait until the back channel is open, as long as their
+// context lets them.
+func TestReverseHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: backward(4), timeout: time.Hour})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
+		if err := echo(b.ctx, c, 10, 1); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(b.ctx, 7*time.Second)
+		defer cancel()
+		err := echoTo(ctx, conn, 10, 1)
+		if !errors.Is(err, rpcrdma.ErrNoBackchannel) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 7*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		done := make(chan error)
+		go func() { done <- echoTo(b.ctx, conn, 10, 1) }()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Errorf("not held: %v", err)
+		default:
+		}
+		conn.OpenBackchannel()
+		conn.OpenBackchannel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		// A connection that ends lets those go that wait.
+		c, conn = b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
+		go func() { done <- echoTo(b.ctx, conn, 10, 1) }()
+		synctest.Wait()
+		c.Close()
+		if err := <-done; !errors.Is(err, rpcrdma.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReverseLive: the settings of either end change under calls of both
+// directions.
+func TestReverseLive(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{})
+		none := func(*rpcrdma.Settings) {}
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, none)
+		conn.OpenBackchannel()
+		if err := echoTo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
+			t.Errorf("off: %v", err)
+		}
+		set := func(to interface{ SetSettings(*rpcrdma.Settings) }, change func(*rpcrdma.Settings)) {
+			s := rpcrdma.DefaultSettings()
+			change(&s)
+			to.SetSettings(&s)
+		}
+		set(c, backward(16))
+		set(conn, backward(0))
+		if err := echoTo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
+			t.Errorf("no credits: %v", err)
+		}
+		for _, n := range []uint32{1, 16, 200, 3, 256, 2} {
+			set(conn, backward(n))
+			set(c, backward(max(n, 4)-2))
+			var wg sync.WaitGroup
+			for i := range 24 {
+				wg.Go(func() {
+					var to caller = conn
+					if i%3 == 0 {
+						to = c
+					}
+					for k := range 4 {
+						if err := echoTo(b.ctx, to, 11*i+k, uint32(i)); err != nil {
+							t.Errorf("credits %d: %v", n, err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		}
+		set(conn, none)
+		if err := echoTo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
+			t.Errorf("off again: %v", err)
+		}
+		// A client goes on: nothing tells the server.
+		set(conn, backward(8))
+		set(c, none)
+		if err := echoTo(b.ctx, conn, 10, 1); err != nil {
+			t.Error(err)
+		}
+		if err := echo(b.ctx, c, 9000, 1); err != nil {
+			t.Error(err)
+		}
+	})
+}
