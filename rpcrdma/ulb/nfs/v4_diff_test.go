@@ -103,7 +103,7 @@ func TestEveryOperation(t *testing.T) {
 				if beyondOracle(o.number) {
 					continue
 				}
-				for range 500 {
+				for range 250 {
 					compare(t, &p, s, append(s.head("", 1), s.op(r, o.number)...))
 				}
 			}
