@@ -2,7 +2,9 @@ package top
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -95,6 +97,9 @@ func (f *feed) follow(ctx context.Context, send func(tea.Msg)) error {
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
+	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("rdmad ended the stream")
 	}
 	return err
 }

@@ -10,8 +10,18 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// headerHeight is what the header needs: rdmad, totals, listeners.
-func (m *model) headerHeight() int { return 2 + m.listenerLines() }
+// headerHeight is what the header needs: rdmad, totals, listeners, and an
+// empty line where there is room for it.
+func (m *model) headerHeight() int {
+	n := 2 + m.listenerLines()
+	if m.height >= airy {
+		n++
+	}
+	return n
+}
+
+// airy is the height from which an empty line is affordable.
+const airy = 20
 
 // listenerLines is how many listeners are shown: some lines are better spent
 // on connections.

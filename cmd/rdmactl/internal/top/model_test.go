@@ -115,7 +115,7 @@ func TestScrolling(t *testing.T) {
 
 func TestPauseLosesNothing(t *testing.T) {
 	v, going := playing(t, 100, 24), playing(t, 100, 24)
-	before := v.screen().Line(8)
+	before := v.screen().Line(7)
 	v.keys("space")
 	for n := 12; n < 20; n++ {
 		v.send(moment(n))
@@ -142,11 +142,11 @@ func TestPaneFollowsItsConnection(t *testing.T) {
 	if got := strings.Join(v.control.asked, ", "); got != "detail 1, detail 1" {
 		t.Errorf("asked %s", got)
 	}
-	top := v.screen().Line(6)
+	top := v.screen().Line(7)
 	v.keys("end")
 	v.sees("Settings in force", "credits.max")
-	if v.keys("home"); v.screen().Line(6) != top {
-		t.Errorf("line 6 is %q, was %q", v.screen().Line(6), top)
+	if v.keys("home"); v.screen().Line(7) != top {
+		t.Errorf("line 7 is %q, was %q", v.screen().Line(7), top)
 	}
 	v.control.down["1"] = true
 	s := moment(13)

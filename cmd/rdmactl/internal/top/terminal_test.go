@@ -192,7 +192,10 @@ func walk(s *scene) {
 	s.until(func(sc *screen.Screen) bool { return len(rows(sc)) == 2 }, "all rows")
 	s.press("\r", "Connection ", "Negotiated", "Sizes of calls", "Settings in force", "inline send            4096 bytes")
 	var id string
-	s.Look(func(sc *screen.Screen) { id = strings.Fields(sc.Line(4))[1] })
+	s.Look(func(sc *screen.Screen) {
+		_, rest, _ := strings.Cut(sc.String(), "\nConnection ")
+		id, _, _ = strings.Cut(rest, " ")
+	})
 	s.press("s", "Change a setting at  connection/"+id, "inline.send_max")
 	s.press("send_max\r", "allowed", "new value")
 	s.press("99\r", "(is 99)")

@@ -19,7 +19,7 @@ func (m *model) lines() []string {
 	if m.help {
 		return append(pad(window(m.helpLines(), m.helpScroll, m.height-1), m.height-1), m.footer())
 	}
-	out := m.header()
+	out := pad(m.header(), m.headerHeight())
 	out = append(out, pad(m.body(), m.bodyHeight())...)
 	out = append(out, m.footer())
 	return out[:min(len(out), max(m.height, 1))]

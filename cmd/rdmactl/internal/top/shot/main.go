@@ -81,7 +81,7 @@ func run(ctx context.Context, out string, samples int) (err error) {
 			_ = load.Wait()
 		}()
 	}
-	top := exec.Command(rdmactl, "top", "--addr", daemon.Control, "--interval", "500ms", "--color", "always")
+	top := exec.Command(rdmactl, "top", "--addr", daemon.Control, "--interval", "500ms", "--sort", "out", "--color", "always")
 	top.Env = append(os.Environ(), "TERM=xterm-256color")
 	return shoot(ctx, top, out, samples)
 }
@@ -93,12 +93,12 @@ type step struct{ keys, shows, picture string }
 // steps go from the table through a change of a setting into the pane of the
 // connection that has it.
 var steps = []step{
-	{"", "CALLS/S▾", "top"},
+	{"", "MB OUT▾", "top"},
 	{"s", "inline.send_max", ""},
 	{"\r", "allowed", ""},
 	{"2048\r", "APPLIED", "top-set"},
 	{"\r", "done: revision", ""},
-	{"\r", "CALLS/S▾", ""},
+	{"\r", "revision 1 ", ""},
 	{"\r", "2048  connection/", "top-connection"},
 }
 
