@@ -34,6 +34,10 @@ var traceSnap = trace.Snap{Send: 16 << 10}
 // Trace implements rdmadv1.DiagnosticsServiceServer.
 func (s *diagnosticsService) Trace(req *rdmadv1.TraceRequest, stream grpc.ServerStreamingServer[rdmadv1.TraceResponse]) error {
 	return s.watch(req.GetFilter(), traceSnap, func(w *trace.Watcher) error {
+		// The client knows from the header that nothing is missed from now on.
+		if err := stream.SendHeader(nil); err != nil {
+			return err
+		}
 		dec := trace.NewDecoder()
 		for {
 			e, err := w.Next(stream.Context())
