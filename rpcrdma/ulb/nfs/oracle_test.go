@@ -45,6 +45,8 @@ func (d *dice) Read(p []byte) (int, error) {
 
 func (d *dice) word() uint32 {
 	switch n := d.r.IntN(20); {
+	case n < 4:
+		return 0
 	case n < 9:
 		return d.r.Uint32N(4)
 	case n < 16:
@@ -130,20 +132,29 @@ var (
 // beyondOracle are the operations that go-xdr does not know.
 func beyondOracle(number uint32) bool { return number >= 72 && number < opIllegal }
 
-// op draws an operation.
+// op draws an operation; of results, most succeed.
 func (s *side) op(r *rand.Rand, number uint32) []byte {
-	return roll(r, header(int(number)), func(r io.Reader) error { _, err := s.decode(r); return err })
+	prefix := header(int(number))
+	if (s == &replySide || s == &callbackReplySide) && r.IntN(4) > 0 {
+		prefix = header(int(number), 0)
+	}
+	return roll(r, prefix, func(r io.Reader) error { _, err := s.decode(r); return err })
 }
 
-// compound draws a whole body of n operations.
+// compound draws a whole body of n operations. Every other one may have an
+// item.
 func (s *side) compound(r *rand.Rand, n int) []byte {
 	b := s.head("tags"[:r.IntN(5)], n)
 	for range n {
 		number := s.ops[r.IntN(len(s.ops))].number
-		for beyondOracle(number) {
-			number = s.ops[r.IntN(len(s.ops))].number
+		if r.IntN(2) == 0 && (s == &callSide || s == &replySide) {
+			number = [...]uint32{6, 25, 27, 38}[r.IntN(4)]
 		}
-		b = append(b, s.op(r, number)...)
+		if !beyondOracle(number) {
+			b = append(b, s.op(r, number)...)
+			continue
+		}
+		b = append(b, s.op(r, 22)...)
 	}
 	return b
 }

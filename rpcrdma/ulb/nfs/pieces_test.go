@@ -104,6 +104,7 @@ func checkPieces(t *rapid.T, p *ulb.Plan, body []byte, want []ulb.Item, start fu
 func TestPieces(t *testing.T) {
 	for name, s := range map[string]*side{"arguments": &callSide, "results": &replySide} {
 		t.Run(name, func(t *testing.T) {
+			seen := 0
 			rapid.Check(t, func(t *rapid.T) {
 				r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 				body := s.compound(r, 1+r.IntN(6))
@@ -113,6 +114,7 @@ func TestPieces(t *testing.T) {
 				}
 				var p ulb.Plan
 				want := items(ops, headLen(s, body, ops))
+				seen += len(want)
 				if s == &callSide {
 					checkPieces(t, &p, body, want, func(total int) { p.StartCall(registry, v4call(nil), total) })
 					return
@@ -122,6 +124,9 @@ func TestPieces(t *testing.T) {
 				}
 				checkPieces(t, &p, body, want, p.StartReply)
 			})
+			if seen < 20 {
+				t.Errorf("only %d items were seen", seen)
+			}
 		})
 	}
 }
