@@ -38,16 +38,8 @@ func (r *rdmad) connections(t *testing.T) []connection {
 // one connection that is up.
 func (r *rdmad) set(t *testing.T, setting string) {
 	t.Helper()
-	var answer struct {
-		Effects []struct {
-			ConnectionID string `json:"connection_id"`
-			Outcome      string `json:"outcome"`
-			Reason       string `json:"reason"`
-		} `json:"effects"`
-	}
-	r.ctl(t, &answer, "settings", "set", setting)
-	if len(answer.Effects) != 1 || answer.Effects[0].Outcome != "APPLIED" {
-		t.Errorf("setting %s had the effects %+v, want APPLIED on one connection", setting, answer.Effects)
+	if e := r.effect(t, setting); e.Outcome != "APPLIED" {
+		t.Errorf("setting %s had the effect %+v, want APPLIED", setting, e)
 	}
 }
 

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,6 +75,46 @@ func parseXprtStats(mountstats, dir string) (xprtStats, error) {
 	}, nil
 }
 
+// opStats is how one procedure's calls went, of a mount's per-op statistics
+// (rpc_clnt_show_stats, net/sunrpc/stats.c).
+type opStats struct {
+	calls         uint64
+	transmissions uint64
+	timeouts      uint64 // major ones
+}
+
+// parseOps finds the procedures of the mount at dir that were called.
+func parseOps(mountstats, dir string) (map[string]opStats, error) {
+	_, rest, found := strings.Cut(mountstats, " mounted on "+dir+" with fstype nfs ")
+	if !found {
+		return nil, fmt.Errorf("nothing is mounted on %s", dir)
+	}
+	rest, _, _ = strings.Cut(rest, "\ndevice ")
+	_, rest, found = strings.Cut(rest, "per-op statistics\n")
+	if !found {
+		return nil, fmt.Errorf("%s has no statistics of procedures", dir)
+	}
+	ops := make(map[string]opStats)
+	for line := range strings.Lines(rest) {
+		name, counters, _ := strings.Cut(strings.TrimSpace(line), ":")
+		words := strings.Fields(counters)
+		if len(words) < 3 {
+			continue
+		}
+		var n [3]uint64
+		for i := range n {
+			var err error
+			if n[i], err = strconv.ParseUint(words[i], 10, 64); err != nil {
+				return nil, err
+			}
+		}
+		if n[0] > 0 {
+			ops[name] = opStats{calls: n[0], transmissions: n[1], timeouts: n[2]}
+		}
+	}
+	return ops, nil
+}
+
 // stats reads the client's counters of a mount over RDMA.
 func (m *mount) stats(t *testing.T) xprtStats {
 	t.Helper()
@@ -117,6 +158,22 @@ func TestParseXprtStats(t *testing.T) {
 	for _, dir := range []string{"/mnt/tcp", "/mnt", "/proc"} {
 		if s, err := parseXprtStats(text, dir); err == nil {
 			t.Errorf("%s gave %+v", dir, s)
+		}
+	}
+}
+
+func TestParseOps(t *testing.T) {
+	const text = "device 10.0.2.2:/ mounted on /mnt/rdma with fstype nfs statvers=1.1\n\txprt:\trdma 0 0\n\tper-op statistics\n" +
+		"\t        NULL: 1 1 0 44 24 0 1 1 0\n\t        READ: 20 21 1 5 6 7 8 9 0\n\t      COMMIT: 0 0 0 0 0 0 0 0 0\n\n" +
+		"device proc mounted on /proc with fstype proc\n"
+	got, err := parseOps(text, "/mnt/rdma")
+	want := map[string]opStats{"NULL": {calls: 1, transmissions: 1}, "READ": {calls: 20, transmissions: 21, timeouts: 1}}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %+v, error %v, want %+v", got, err, want)
+	}
+	for _, dir := range []string{"/mnt", "/proc"} {
+		if ops, err := parseOps(text, dir); err == nil {
+			t.Errorf("%s gave %+v", dir, ops)
 		}
 	}
 }
