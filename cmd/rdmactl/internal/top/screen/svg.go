@@ -70,15 +70,15 @@ func (s *Screen) svgRun(out *strings.Builder, from, to, y int, fg string) {
 			at++
 			continue
 		}
-		if x, top, w, h, ok := block(line[at].Text); ok {
-			rect(out, float64(at)+x, float64(y)+top, w, h, fg)
+		if top, w, h, ok := block(line[at].Text); ok {
+			rect(out, float64(at), float64(y)+top, w, h, fg)
 			at++
 			continue
 		}
 		end := at
 		var text strings.Builder
 		for ; end < to && line[end].Text != " "; end++ {
-			if _, _, _, _, ok := block(line[end].Text); ok {
+			if _, _, _, ok := block(line[end].Text); ok {
 				break
 			}
 			text.WriteString(line[end].Text)
@@ -95,19 +95,19 @@ func rect(out *strings.Builder, x, y, w, h float64, fill string) {
 }
 
 // block is the part of its cell that a block character fills (U+2581 to
-// U+258F).
-func block(text string) (x, y, w, h float64, ok bool) {
+// U+258F), in cells.
+func block(text string) (top, width, height float64, ok bool) {
 	r := []rune(text)
 	switch {
 	case len(r) != 1:
-		return 0, 0, 0, 0, false
+		return 0, 0, 0, false
 	case r[0] >= '▁' && r[0] <= '█': // from below, in eighths
-		h = float64(r[0]-'▁'+1) / 8
-		return 0, 1 - h, 1, h, true
+		height = float64(r[0]-'▁'+1) / 8
+		return 1 - height, 1, height, true
 	case r[0] > '█' && r[0] <= '▏': // from the left, in eighths
-		return 0, 0, float64('▏'-r[0]+1) / 8, 1, true
+		return 0, float64('▏'-r[0]+1) / 8, 1, true
 	}
-	return 0, 0, 0, 0, false
+	return 0, 0, 0, false
 }
 
 // colours are what is seen.

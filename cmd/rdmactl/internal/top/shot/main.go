@@ -81,7 +81,7 @@ func run(ctx context.Context, out string, samples int) (err error) {
 			_ = load.Wait()
 		}()
 	}
-	top := exec.Command(rdmactl, "top", "--addr", daemon.Control, "--interval", "500ms", "--sort", "out", "--color", "always")
+	top := exec.CommandContext(ctx, rdmactl, "top", "--addr", daemon.Control, "--interval", "500ms", "--sort", "out", "--color", "always")
 	top.Env = append(os.Environ(), "TERM=xterm-256color")
 	return shoot(ctx, top, out, samples)
 }

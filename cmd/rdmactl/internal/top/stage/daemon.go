@@ -38,7 +38,7 @@ type Daemon struct {
 }
 
 // Start runs a rdmad in a directory with its control plane at an address,
-// and waits until it is ready.
+// and waits until it is ready. It is killed when ctx ends.
 func Start(ctx context.Context, program, dir, control string) (*Daemon, error) {
 	file := filepath.Join(dir, "rdmad.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, configuration, control), 0o600); err != nil {
@@ -46,7 +46,7 @@ func Start(ctx context.Context, program, dir, control string) (*Daemon, error) {
 	}
 	d := &Daemon{
 		Listeners: map[string]string{},
-		cmd:       exec.Command(program, "--config", file, "--log-format", "json"),
+		cmd:       exec.CommandContext(ctx, program, "--config", file, "--log-format", "json"),
 		over:      make(chan struct{}),
 	}
 	d.cmd.Dir = dir
@@ -108,11 +108,10 @@ func (d *Daemon) Kill() {
 // Build makes programs of this module in a directory. They are named after
 // their packages.
 func Build(ctx context.Context, dir string, packages ...string) error {
-	args := []string{"build", "-o", dir + string(filepath.Separator)}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator))
 	for _, p := range packages {
-		args = append(args, "github.com/rdmad/rdmad/"+p)
+		cmd.Args = append(cmd.Args, "github.com/rdmad/rdmad/"+p)
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
