@@ -67,6 +67,48 @@ func TestResponderDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// TestDuplexDoesNotAllocate: nor with calls in both directions, the server's own
+// included.
+func TestDuplexDoesNotAllocate(t *testing.T) {
+	msg := callMessages()["inline"]
+	r := newTestResponder()
+	r.Duplex(true)
+	d := DefaultSettings()
+	s := d.Reverse()
+	q := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Settings: &s})
+	q.Connected(4096, 4096)
+	for _, a := range q.Start(nil) {
+		q.Posted(a.N, a.N, nil)
+	}
+	o := &Outgoing{StreamLen: 40, MaxReply: 100}
+	var acts, other []Action
+	answer := make([]byte, 0, 100)
+	once := func() {
+		acts = served(t, r, msg, acts)
+		if q.Plan(o) != nil {
+			t.Fatal("plan")
+		}
+		if now, _ := q.Begin(o); !now {
+			t.Fatal("no credit")
+		}
+		other, _ = q.Launch(o, other[:0])
+		o.Build()
+		h := rpcrdma1.Header{XID: o.XID, Version: 1, Credits: 1}
+		answer = oncrpc.AppendAcceptedReply(h.Append(answer[:0]), o.XID)
+		acts = r.Receive(0, answer, acts[:0])
+		if len(acts) != 1 || acts[0].Kind != Other {
+			t.Fatal("not handed on")
+		}
+		if other = q.Receive(0, acts[0].Body, Invalidation{}, other[:0]); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	once()
+	if n := testing.AllocsPerRun(100, once); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func newTestResponder() *Responder {
 	s := DefaultSettings()
 	r := NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Settings: &s})

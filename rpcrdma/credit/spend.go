@@ -90,3 +90,6 @@ func (s *Spend) Answer(grant uint32) {
 
 // Return takes a call back that was counted and never sent.
 func (s *Spend) Return() { s.inflight-- }
+
+// Posted is the number of receives posted now.
+func (s *Spend) Posted() uint32 { return s.posted }

@@ -1,0 +1,359 @@
+package conn
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// duplexEnd is one end of a connection with roles of both directions, which
+// share its receives.
+type duplexEnd struct {
+	t        fataler
+	server   bool // its responder is forward, its requester reverse
+	settings Settings
+	q        *Requester
+	s        *Responder
+
+	recvs    []uint32 // posted
+	nextRecv uint32
+	shortBy  int // receives that are not to be had next
+
+	out              [][]byte // messages that it sent and nobody took
+	serving, sending []*Call
+	open             []*Outgoing // begun, not complete
+	completed        int
+	dead             bool
+}
+
+const duplexReceives = 60 // for each direction
+
+func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
+	e := &duplexEnd{t: t, server: server, settings: s}
+	forward, reverse := s, s.Reverse()
+	qs, ss := &forward, &reverse
+	if server {
+		qs, ss = ss, qs
+	}
+	e.q = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: duplexReceives, FirstXID: 100, Reverse: server, Settings: qs})
+	e.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, MaxTransfer: 1 << 20, MaxReceives: duplexReceives, Reverse: !server, Settings: ss})
+	e.fromQ(e.q.Start(nil))
+	e.fromS(e.s.Start(nil))
+	e.q.Connected(4096, 4096)
+	e.s.Takes(4096)
+	e.q.Duplex(!server)
+	e.s.Duplex(server)
+	return e
+}
+
+func (e *duplexEnd) post(n int) int {
+	n -= min(e.shortBy, n)
+	e.shortBy = 0
+	for range n {
+		e.nextRecv++
+		e.recvs = append(e.recvs, e.nextRecv)
+	}
+	return n
+}
+
+// both carries out what the roles have in common.
+func (e *duplexEnd) both(a Action, hand func()) {
+	switch a.Kind {
+	case Repost:
+		if slices.Contains(e.recvs, a.Recv) {
+			e.t.Fatalf("receive posted twice")
+		}
+		e.recvs = append(e.recvs, a.Recv)
+	case FreeReceive:
+		if slices.Contains(e.recvs, a.Recv) {
+			e.t.Fatalf("posted receive freed")
+		}
+	case Fail:
+		if a.Err == nil {
+			e.t.Fatalf("fails without a reason")
+		}
+		e.dead = true
+	case Other:
+		hand()
+	}
+}
+
+func (e *duplexEnd) fromQ(acts []Action) {
+	for _, a := range acts {
+		e.both(a, func() {
+			if e.server {
+				e.t.Fatalf("the reverse requester hands a message on")
+			}
+			e.fromS(e.s.Receive(a.Recv, a.Body, nil))
+		})
+		switch a.Kind {
+		case PostReceives:
+			e.fromQ(e.q.Posted(a.N, e.post(a.N), nil))
+		case Ready:
+			e.launch(a.Out)
+		case Complete:
+			e.complete(a.Out)
+		case Fence:
+			e.fromQ(e.q.Fenced(a.Out, nil))
+		}
+	}
+}
+
+func (e *duplexEnd) fromS(acts []Action) {
+	for _, a := range acts {
+		e.both(a, func() {
+			if !e.server {
+				e.t.Fatalf("the reverse responder hands a message on")
+			}
+			e.fromQ(e.q.Receive(a.Recv, a.Body, Invalidation{}, nil))
+		})
+		switch a.Kind {
+		case PostReceives:
+			e.s.Posted(a.N, e.post(a.N))
+		case Deliver:
+			e.serving = append(e.serving, a.Call)
+		case Fetch:
+			if !e.server {
+				e.t.Fatalf("the reverse responder reads")
+			}
+			e.fromS(e.s.NoMemory(a.Call, nil))
+		case Send:
+			if !e.server && len(a.Call.Answer.Writes) > 0 {
+				e.t.Fatalf("the reverse responder writes")
+			}
+			e.sending = append(e.sending, a.Call)
+			e.out = append(e.out, answerOf(a.Call).msg)
+		}
+	}
+}
+
+// call begins a call of stream bytes with a reply of at most reply.
+func (e *duplexEnd) call(stream, reply int) {
+	o := &Outgoing{StreamLen: stream, MaxReply: reply}
+	if err := e.q.Plan(o); err != nil {
+		if !e.server || !errors.Is(err, ErrCallTooLong) {
+			e.t.Fatalf("plan: %v", err)
+		}
+		return
+	}
+	now, err := e.q.Begin(o)
+	if err != nil {
+		e.t.Fatalf("begin: %v", err)
+	}
+	e.open = append(e.open, o)
+	if now {
+		e.launch(o)
+	}
+}
+
+func (e *duplexEnd) launch(o *Outgoing) {
+	acts, ok := e.q.Launch(o, nil)
+	e.fromQ(acts)
+	if !ok {
+		return
+	}
+	o.Build()
+	msg := o.Header.Append(nil)
+	if len(o.Inline) > 0 {
+		msg = append(msg, o.message()...)
+	}
+	if len(msg) > 4096 {
+		e.t.Fatalf("sends %d bytes", len(msg))
+	}
+	e.out = append(e.out, msg)
+}
+
+func (e *duplexEnd) complete(o *Outgoing) {
+	i := slices.Index(e.open, o)
+	if i < 0 {
+		e.t.Fatalf("a call completes twice")
+	}
+	e.open = slices.Delete(e.open, i, i+1)
+	e.completed++
+}
+
+// receive takes a message of the peer.
+func (e *duplexEnd) receive(msg []byte) {
+	if len(e.recvs) == 0 {
+		e.t.Fatalf("no receive posted")
+	}
+	recv := take(&e.recvs, 0)
+	if e.server {
+		e.fromS(e.s.Receive(recv, msg, nil))
+	} else {
+		e.fromQ(e.q.Receive(recv, msg, Invalidation{}, nil))
+	}
+}
+
+func (e *duplexEnd) set(s Settings) {
+	e.settings = s
+	forward, reverse := s, s.Reverse()
+	if e.server {
+		e.fromS(e.s.SetSettings(&forward, nil))
+		e.fromQ(e.q.SetSettings(&reverse, nil))
+	} else {
+		e.fromQ(e.q.SetSettings(&forward, nil))
+		e.fromS(e.s.SetSettings(&reverse, nil))
+	}
+}
+
+// check: the receives posted are those that the directions count, and enough
+// for what the peer may send.
+func (e *duplexEnd) check() {
+	e.t.Helper()
+	if e.dead {
+		return
+	}
+	if n := int(e.q.spend.Posted()) + e.s.grants.Posted(); n != len(e.recvs) {
+		e.t.Fatalf("%d receives posted, %d counted", len(e.recvs), n)
+	}
+	if n := e.s.grants.Posted() + e.s.grants.Held(); n < e.s.grants.Limit()+credit.Slack {
+		e.t.Fatalf("%d receives for %d calls", n, e.s.grants.Limit())
+	}
+	if e.q.spend.Posted() < e.q.spend.InFlight() {
+		e.t.Fatalf("%d receives for %d replies", e.q.spend.Posted(), e.q.spend.InFlight())
+	}
+}
+
+// steps are the things that may happen next at this end.
+func (e *duplexEnd) steps(peer *duplexEnd, reply func() int) (all []func()) {
+	if len(e.out) > 0 {
+		all = append(all, func() { peer.receive(take(&e.out, 0)) })
+	}
+	for i := range e.serving {
+		all = append(all, func() { e.fromS(e.s.Reply(take(&e.serving, i), reply(), nil, nil)) })
+	}
+	for i := range e.sending {
+		all = append(all, func() { e.s.Sent(take(&e.sending, i)) })
+	}
+	return all
+}
+
+func genDuplexSettings(t *rapid.T) Settings {
+	s := DefaultSettings()
+	s.CreditsMax = uint32(rapid.IntRange(1, 20).Draw(t, "credits"))
+	s.CreditsBackchannel = uint32(rapid.IntRange(1, 20).Draw(t, "backchannel"))
+	s.CreditsPolicy = CreditsPolicy(rapid.IntRange(0, 1).Draw(t, "policy"))
+	return s
+}
+
+// TestDuplexCredits: over random schedules of calls in both directions,
+// cancellations, settings and shortages nobody sends more than was granted, no
+// message finds no receive, and neither direction waits for the other: every call
+// ends once.
+func TestDuplexCredits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ends := []*duplexEnd{newDuplexEnd(t, false, genDuplexSettings(t)), newDuplexEnd(t, true, genDuplexSettings(t))}
+		reply := func() int { return 24 + 4*rapid.SampledFrom([]int{0, 7, 900, 1100}).Draw(t, "reply") }
+		begun, refused := 0, false
+		steps := func() []func() {
+			return append(ends[0].steps(ends[1], reply), ends[1].steps(ends[0], reply)...)
+		}
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			e := ends[rapid.IntRange(0, 1).Draw(t, "end")]
+			switch rapid.IntRange(0, 19).Draw(t, "what") {
+			case 0, 1, 2, 3, 4:
+				n := len(e.open) + e.completed
+				e.call(40+4*rapid.IntRange(0, 900).Draw(t, "stream"), 24)
+				begun += len(e.open) + e.completed - n
+			case 5:
+				if len(e.open) > 0 {
+					e.fromQ(e.q.Cancel(e.open[rapid.IntRange(0, len(e.open)-1).Draw(t, "cancel")], nil))
+				}
+			case 6:
+				e.set(genDuplexSettings(t))
+			case 7:
+				e.shortBy = rapid.IntRange(0, 8).Draw(t, "short")
+			default:
+				if all := steps(); len(all) > 0 {
+					all[rapid.IntRange(0, len(all)-1).Draw(t, "next")]()
+				}
+			}
+			ends[0].check()
+			ends[1].check()
+		}
+		for all := steps(); len(all) > 0; all = steps() {
+			all[rapid.IntRange(0, len(all)-1).Draw(t, "next")]()
+			ends[0].check()
+			ends[1].check()
+		}
+		for _, e := range ends {
+			refused = refused || e.dead
+			if len(e.open) > 0 || e.q.spend.InFlight() != 0 || e.s.grants.Held() != 0 || len(e.s.xids) != 0 || len(e.q.sent) != 0 {
+				t.Fatalf("server %v: %d calls open, %d in flight, %d held; deadlock?", e.server, len(e.open), e.q.spend.InFlight(), e.s.grants.Held())
+			}
+		}
+		if n := ends[0].completed + ends[1].completed; n != begun || refused {
+			t.Fatalf("%d calls, %d complete, ended %v", begun, n, refused)
+		}
+	})
+}
+
+// FuzzDuplex: a hostile peer in both directions, against an end of either kind
+// that makes and answers calls.
+func FuzzDuplex(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("\x00\x01\x20\x00\x00\x00\x01\x03\x04abcd\x00"))
+	f.Add([]byte("\x01\x02\x00\x01\x00\x05\x00\x04\x01\x20\x00\x00\x00\x01\x02\x00\x03\x00\x10"))
+	// A call of ours, answered; one of the peer with a write chunk.
+	f.Add([]byte("\x00\x02\x00\x04\x07\x01\x01\x03\x09\x01\x20\x00\x00\x01\x01\x01\x10\x00\x07\x00\x01\x03\x04abcd\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := &script{data}
+		settings := DefaultSettings()
+		settings.CreditsMax, settings.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
+		e := newDuplexEnd(t, len(data)%2 == 0, settings)
+		for s.more() && !e.dead {
+			switch s.byte() % 8 {
+			case 0, 1:
+				e.receive(s.hostileMessage(uint32(100 + s.byte()%8)))
+			case 2:
+				e.call(40+s.uint16()%3000, s.uint16()%3000)
+			case 3:
+				e.answerOne(s)
+			case 4:
+				if c, ok := pick(s, &e.serving); ok {
+					e.fromS(e.s.Reply(c, 24+s.uint16()%9000, nil, nil))
+				}
+			case 5:
+				if c, ok := pick(s, &e.sending); ok {
+					e.s.Sent(c)
+				}
+			case 6:
+				if len(e.open) > 0 {
+					e.fromQ(e.q.Cancel(e.open[int(s.byte())%len(e.open)], nil))
+				}
+			case 7:
+				settings.CreditsMax, settings.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
+				settings.Extensions = Extensions(s.byte())
+				e.set(settings)
+			}
+			e.check()
+		}
+		e.fromQ(e.q.Lost(errors.New("end"), nil))
+		if len(e.open) != 0 {
+			t.Fatalf("%d calls never complete", len(e.open))
+		}
+	})
+}
+
+// answerOne answers a call of ours truly, or nearly so.
+func (e *duplexEnd) answerOne(s *script) {
+	for _, o := range e.open {
+		if o.state != outSent || s.byte()%4 == 0 {
+			continue
+		}
+		h := o.Header
+		h.Credits, h.Reads = uint32(s.byte()), nil
+		b := oncrpc.AppendAcceptedReply(h.Append(nil), o.XID)
+		if s.byte()%4 == 0 {
+			b[int(s.byte())%len(b)] ^= s.byte()
+		}
+		e.receive(b)
+		return
+	}
+}

@@ -1,0 +1,110 @@
+package conn
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+)
+
+func TestReverseTranscripts(t *testing.T) {
+	playAll(t, "reverse", func() player { return new(duplexPlayer) })
+}
+
+// duplexPlayer plays transcripts on one end of a connection with roles of both
+// directions.
+//
+//	end server|client [back=CREDITS] ...    else as start of the forward role
+//	message ..., raw ...                    as at the forward role
+//	reverse VERB ...                        an input to the reverse role
+//	hold 0|1                                calls of a server to its client
+//	VERB ...                                an input to the forward role
+//
+// What the reverse role does is marked.
+type duplexPlayer struct {
+	server bool
+	q      requesterPlayer
+	s      responderPlayer
+}
+
+func (p *duplexPlayer) play(t *testing.T, verb string, args []string) []string {
+	t.Helper()
+	o := options(args)
+	switch verb {
+	case "end":
+		return p.start(t, args[0] == "server", o)
+	case "message":
+		h := parseHeader(t, args)
+		inv := Invalidation{Did: option(t, o, "inv", 0) != 0, RKey: uint32(option(t, o, "inv", 0))}
+		return p.receive(append(h.Append(nil), rpcCall(t, o, h.XID)...), inv)
+	case "raw":
+		msg, err := hex.DecodeString(strings.Join(args, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.receive(msg, Invalidation{})
+	case "reverse":
+		return marked(p.role(!p.server).play(t, args[0], args[1:]))
+	case "hold":
+		return p.s.show(p.s.r.Hold(args[0] == "1", nil))
+	}
+	return p.role(p.server).play(t, verb, args)
+}
+
+func (p *duplexPlayer) role(responder bool) player {
+	if responder {
+		return &p.s
+	}
+	return &p.q
+}
+
+func (p *duplexPlayer) start(t *testing.T, server bool, o map[string][]string) (lines []string) {
+	p.server = server
+	p.q.play(t, "start", nil)
+	p.s.play(t, "start", nil)
+	back := DefaultSettings()
+	back.CreditsBackchannel = uint32(option(t, o, "back", 2))
+	back = back.Reverse()
+	if server {
+		p.q.settings = back
+		p.q.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Settings: &p.q.settings})
+		p.q.r.Connected(4096, 4096)
+		lines = append(p.s.play(t, "start", nil), marked(p.q.show(p.q.r.Start(nil)))...)
+		p.s.r.Duplex(true)
+		return lines
+	}
+	p.s.settings = back
+	p.s.r = NewResponder(ResponderConfig{MaxReceives: 100, Reverse: true, Settings: &p.s.settings})
+	p.s.r.Takes(uint32(option(t, o, "peer", 4096)))
+	lines = append(p.q.play(t, "start", nil), marked(p.s.show(p.s.r.Start(nil)))...)
+	p.q.r.Duplex(true)
+	return lines
+}
+
+// receive takes a message; receives are counted for both roles together.
+func (p *duplexPlayer) receive(msg []byte, inv Invalidation) []string {
+	recv := p.q.recv
+	p.q.recv++
+	var acts []Action
+	if p.server {
+		acts = p.s.r.Receive(recv, msg, nil)
+	} else {
+		acts = p.q.r.Receive(recv, msg, inv, nil)
+	}
+	switch other := len(acts) == 1 && acts[0].Kind == Other; {
+	case other && p.server:
+		return marked(p.q.show(p.q.r.Receive(recv, msg, inv, nil)))
+	case other:
+		return marked(p.s.show(p.s.r.Receive(recv, msg, nil)))
+	case p.server:
+		return p.s.show(acts)
+	}
+	return p.q.show(acts)
+}
+
+// marked marks what the reverse role does.
+func marked(lines []string) []string {
+	for i, l := range lines {
+		lines[i] = "reverse: " + strings.TrimLeft(l, " ")
+	}
+	return lines
+}
