@@ -91,15 +91,18 @@ func run(ctx context.Context, out string, samples int) (err error) {
 type step struct{ keys, shows, picture string }
 
 // steps go from the table through a change of a setting into the pane of the
-// connection that has it.
+// connection that has it. The last line of the screen is drawn last: pictures
+// wait for it.
 var steps = []step{
-	{"", "MB OUT▾", "top"},
+	{"", "x close", "top"},
 	{"s", "inline.send_max", ""},
 	{"\r", "allowed", ""},
-	{"2048\r", "APPLIED", "top-set"},
+	{"2048\r", "APPLIED", ""},
+	{"", "make the change", "top-set"},
 	{"\r", "done: revision", ""},
 	{"\r", "revision 1 ", ""},
-	{"\r", "2048  connection/", "top-connection"},
+	{"\r", "2048  connection/", ""},
+	{"", "esc back", "top-connection"},
 }
 
 // shoot drives top and draws what it shows.
