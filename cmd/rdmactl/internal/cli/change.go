@@ -112,6 +112,11 @@ func effectsTable(effects []*rdmadv1.Effect) *output.Table {
 
 // changesTable shows values before and after, then the effects.
 func changesTable(changes []*rdmadv1.SettingChange, effects []*rdmadv1.Effect) *output.Table {
+	if len(changes) == 0 {
+		t := &output.Table{Columns: make([]output.Column, 1)}
+		t.Row("it is so already: no setting changes")
+		return t
+	}
 	t := &output.Table{Columns: []output.Column{{Name: "SCOPE", Min: 12}, {Name: "KEY"}, {Name: "BEFORE"}, {Name: "AFTER"}}}
 	for _, c := range changes {
 		t.Row(c.GetScope(), c.GetKey(), orNone(c.GetBefore()), orNone(c.GetAfter()))
