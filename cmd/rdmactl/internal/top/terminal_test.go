@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds how long to wait for what must happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func rdmactl(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
