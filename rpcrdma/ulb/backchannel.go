@@ -4,18 +4,18 @@ package ulb
 type Opened uint8
 
 const (
-	// NotOpened: they did not.
+	// NotOpened means that they did not.
 	NotOpened Opened = iota
-	// OpenedSession: CREATE_SESSION made the connection the session's back
-	// channel (RFC 8881 §18.36).
+	// OpenedSession means that CREATE_SESSION made the connection the session's
+	// back channel (RFC 8881 §18.36).
 	OpenedSession
-	// OpenedBind: BIND_CONN_TO_SESSION did (RFC 8881 §18.34).
+	// OpenedBind means that BIND_CONN_TO_SESSION did (RFC 8881 §18.34).
 	OpenedBind
-	// SetClientID: the server took a callback address of SETCLIENTID
+	// SetClientID means that the server took a callback address of SETCLIENTID
 	// (RFC 7530 §16.33). Callbacks may come on a connection of their own.
 	SetClientID
-	// Controlled: BACKCHANNEL_CTL gave the back channel another program number
-	// (RFC 8881 §18.33).
+	// Controlled means that BACKCHANNEL_CTL gave the back channel another
+	// program number (RFC 8881 §18.33).
 	Controlled
 )
 

@@ -71,7 +71,8 @@ func (p *Plan) apart(n int) error {
 // those of a successful reply, -1 when this reply has none or can't be walked
 // so far. apart[j] is the number of bytes of an earlier result j that stand
 // apart, 0 when they are in results. It suits the Find of a requester's
-// results, who calls it once for each, in order.
+// results, who calls it once for each, in order. Reply afterwards finds them
+// all, and what the reply has opened.
 func (p *Plan) Find(results []byte, i int, apart []int) int {
 	p.StartReply(len(results))
 	p.whole = true

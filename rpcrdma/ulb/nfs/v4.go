@@ -38,7 +38,7 @@ const opTag walk.Tag = 255
 // The result of an operation counts from when the operation is met in the
 // arguments; the tag comes back as it went.
 func compound(ops []op, versions *Type) (args, results *Type) {
-	var in, out []arm
+	in, out := make([]arm, 0, len(ops)), make([]arm, 0, len(ops))
 	for _, o := range ops {
 		grow := mark(ulb.Grow, 4+o.results.Max())
 		in = append(in, at(o.number, seq(grow, o.args)))
