@@ -3,31 +3,63 @@ package main
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // stoppedReaders are clients of streams that take the first message and never
-// another one.
-type stoppedReaders struct{ opened int }
+// another one, until their phase is over.
+type stoppedReaders struct {
+	opened  int
+	dropped atomic.Uint64 // ended by rdmad, as too slow
+	skipped atomic.Uint64 // told that events are missing
+}
 
-// open opens one of each stream and takes a first message; they end with ctx.
+// open opens one of each stream and takes a first message. When ctx ends they
+// look what has become of them.
 func (s *stoppedReaders) open(ctx context.Context, t *testing.T, conn *grpc.ClientConn, beside *sync.WaitGroup) {
-	for _, one := range streams(ctx, t, conn) {
+	own, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	context.AfterFunc(ctx, func() { time.AfterFunc(*loadSlice/4, cancel) })
+	for _, one := range streams(own, t, conn) {
 		s.opened++
 		if err := one.begin(); err != nil {
 			t.Errorf("%s: %v", one.name, err)
 		}
 		beside.Go(func() {
 			<-ctx.Done()
-			for one.stream.RecvMsg(one.message) == nil { // what was on its way
-			}
+			s.look(t, &one)
 		})
+	}
+}
+
+// look reads a stream to its end.
+func (s *stoppedReaders) look(t *testing.T, one *stream) {
+	skipped := false
+	for {
+		switch err := one.stream.RecvMsg(one.message); status.Code(err) {
+		case codes.OK:
+			e, ok := one.message.(*rdmadv1.TraceResponse)
+			skipped = skipped || ok && e.GetDropped() > 0
+			continue
+		case codes.ResourceExhausted:
+			s.dropped.Add(1)
+		case codes.Canceled:
+		default:
+			t.Errorf("%s: %v", one.name, err)
+		}
+		if skipped {
+			s.skipped.Add(1)
+		}
+		return
 	}
 }
 

@@ -32,7 +32,12 @@ type loadReport struct {
 		P99       float64 `json:"answer_p99_us"`
 		Max       float64 `json:"answer_max_us"`
 	} `json:"updates"`
-	Stopped int `json:"stopped_readers"`
+	// Streams that nobody read: all, ended by rdmad, told that events are missing.
+	Stopped struct {
+		Opened  int    `json:"opened"`
+		Dropped uint64 `json:"dropped"`
+		Skipped uint64 `json:"skipped"`
+	} `json:"stopped_readers"`
 }
 
 type phaseTimes struct {
@@ -48,8 +53,9 @@ func micros(ns uint64) float64 { return float64(ns) / float64(time.Microsecond) 
 
 func (l *load) report() *loadReport {
 	r := &loadReport{
-		Connections: len(l.clients), Seconds: loadTime.Seconds(), Ratio: map[string]float64{}, Median: map[string]float64{}, Stopped: l.stopped.opened,
+		Connections: len(l.clients), Seconds: loadTime.Seconds(), Ratio: map[string]float64{}, Median: map[string]float64{},
 	}
+	r.Stopped.Opened, r.Stopped.Dropped, r.Stopped.Skipped = l.stopped.opened, l.stopped.dropped.Load(), l.stopped.skipped.Load()
 	for p := range phases {
 		var s histogram.Snapshot
 		l.callers.latency[p].Snapshot(&s)
@@ -111,8 +117,8 @@ func (r *loadReport) String() string {
 	}
 	w.Flush()
 	u := &r.Updates
-	fmt.Fprintf(&b, "%d connections; %d updates (%d confirmed, %d not begun in time), %.1f per second, %d effects; answered in p50 %.1f ms, p99 %.1f ms, at most %.1f ms; %d streams that nobody read\n",
-		r.Connections, u.Made, u.Confirmed, u.Late, u.PerSecond, u.Effects, u.P50/1000, u.P99/1000, u.Max/1000, r.Stopped)
+	fmt.Fprintf(&b, "%d connections; %d updates (%d confirmed, %d not begun in time), %.1f per second, %d effects; answered in p50 %.1f ms, p99 %.1f ms, at most %.1f ms; %d streams that nobody read, of which %d were dropped and %d missed events\n",
+		r.Connections, u.Made, u.Confirmed, u.Late, u.PerSecond, u.Effects, u.P50/1000, u.P99/1000, u.Max/1000, r.Stopped.Opened, r.Stopped.Dropped, r.Stopped.Skipped)
 	return b.String()
 }
 
