@@ -93,7 +93,7 @@ var sides = map[string]*side{
 	"callback arguments": &callbackSide, "callback results": &callbackReplySide,
 }
 
-// TestEveryOperation draws bodies of each operation alone.
+// TestEveryOperation draws bodies of each operation alone, and changes them.
 func TestEveryOperation(t *testing.T) {
 	for name, s := range sides {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,11 @@ func TestEveryOperation(t *testing.T) {
 					draws = 400
 				}
 				for range draws {
-					compare(t, &p, s, append(s.head("", 1), s.op(r, o.number)...))
+					body := append(s.head("", 1), s.op(r, o.number)...)
+					compare(t, &p, s, body)
+					for range 10 {
+						compare(t, &p, s, mutated(r, body))
+					}
 				}
 			}
 		})
