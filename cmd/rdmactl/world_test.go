@@ -61,6 +61,7 @@ func newWorld(dir string, options []string) (*world, error) {
 		return nil, err
 	}
 	w := &world{plane: plane, control: c, served: make(chan error, 1)}
+	served := w.served // control puts another world in w's place
 	if audited {
 		err = errors.Join(os.Mkdir(filepath.Join(dir, "audit"), 0o700), c.OpenAudit(filepath.Join(dir, "audit")))
 	}
@@ -68,8 +69,8 @@ func newWorld(dir string, options []string) (*world, error) {
 		_, err = c.OpenSettings(filepath.Join(dir, "settings.db"), fileLayer())
 	}
 	go func() {
-		w.served <- c.Serve()
-		close(w.served)
+		served <- c.Serve()
+		close(served)
 	}()
 	if err != nil {
 		return nil, errors.Join(err, w.end())
