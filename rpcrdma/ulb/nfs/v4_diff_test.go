@@ -103,9 +103,9 @@ func TestEveryOperation(t *testing.T) {
 				if beyondOracle(o.number) {
 					continue
 				}
-				draws := 60
+				draws := 30
 				if slices.Contains([]uint32{12, 18, 42, 51, 56}, o.number) { // many arms
-					draws = 400
+					draws = 200
 				}
 				for range draws {
 					body := append(s.head("", 1), s.op(r, o.number)...)
@@ -125,7 +125,7 @@ func TestCompounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, 4))
 			var p ulb.Plan
-			for range 300 {
+			for range 100 {
 				body := s.compound(r, r.IntN(8))
 				compare(t, &p, s, body)
 				for range 20 {
