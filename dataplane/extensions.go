@@ -2,7 +2,7 @@ package dataplane
 
 import "github.com/rdmad/rdmad/rpcrdma"
 
-// extensionOutcome notes what becomes of the extensions of RFC 5666 on a
+// extensionOutcome notes what becomes of the extensions of version 1 on a
 // connection that a peer made to us.
 func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o Outcome, format string, args ...any)) {
 	if keys.Has(KeyExtensionMSGP) {
@@ -27,5 +27,24 @@ func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o
 		case !on && peer.configured:
 			note(PendingReconnect, "extensions.ccp: what the peer told holds until it reconnects")
 		}
+	}
+	backchannelOutcome(keys, now, peer, note)
+}
+
+// backchannelOutcome does so for calls to the client (RFC 8167).
+func backchannelOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o Outcome, format string, args ...any)) {
+	on := now.Extensions.Has(rpcrdma.ExtBackchannel)
+	if keys.Has(KeyExtensionBackchannel) {
+		switch {
+		case on && now.CreditsBackchannel == 0:
+			note(Applied, "extensions.backchannel: no calls to the client while credits.backchannel is 0")
+		case on && !peer.callable:
+			note(Applied, "extensions.backchannel: calls to the client wait until the upper layer opens the back channel")
+		case !on && peer.callable:
+			note(Applied, "extensions.backchannel: calls to the client that are in flight are finished")
+		}
+	}
+	if keys.Has(KeyCreditsBackchannel) && !on {
+		note(Applied, "credits.backchannel: counts while extensions.backchannel is on; it is off")
 	}
 }

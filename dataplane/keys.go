@@ -20,6 +20,7 @@ const (
 	KeyExtensionMSGP                             // extensions.msgp
 	KeyExtensionReadReplies                      // extensions.read_replies
 	KeyExtensionCCP                              // extensions.ccp
+	KeyExtensionBackchannel                      // extensions.backchannel
 )
 
 var keyNames = [...]string{
@@ -36,6 +37,7 @@ var keyNames = [...]string{
 	"extensions.msgp",
 	"extensions.read_replies",
 	"extensions.ccp",
+	"extensions.backchannel",
 }
 
 // Has says whether all of k are in the set.

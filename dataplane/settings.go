@@ -71,6 +71,7 @@ type limits struct {
 	configured   bool   // the peer spoke CCP
 	pads         bool   // the peer sent RDMA_MSGP
 	padTaken     bool   // and may
+	callable     bool   // calls to the client can be made
 }
 
 func (c *conn) peerLimits() limits {
@@ -78,6 +79,7 @@ func (c *conn) peerLimits() limits {
 	l := limits{
 		bound: i.PeerReceive, receive: i.PeerReceiveSize, invalidation: i.PeerRemoteInvalidation,
 		configured: i.Configuration.Spoken, pads: i.Padding.Received > 0, padTaken: i.Padding.Taken,
+		callable: i.Backchannel.Open,
 	}
 	if l.configured { // it told last what it receives
 		l.receive = l.bound

@@ -70,6 +70,17 @@ func TestOutcomes(t *testing.T) {
 			peer: limits{bound: 4096, receive: 4096, configured: true}, want: Applied},
 		{name: "ccp off", keys: KeyExtensionCCP, peer: limits{bound: 4096, receive: 4096, configured: true},
 			want: PendingReconnect, reason: "extensions.ccp: what the peer told holds until it reconnects"},
+		{name: "backchannel on", keys: KeyExtensionBackchannel, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtBackchannel },
+			want: Applied, reason: "extensions.backchannel: calls to the client wait until the upper layer opens the back channel"},
+		{name: "backchannel on, open", keys: KeyExtensionBackchannel, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtBackchannel },
+			peer: limits{bound: 4096, receive: 4096, callable: true}, want: Applied},
+		{name: "backchannel on, no credits", keys: KeyExtensionBackchannel | KeyCreditsBackchannel,
+			change: func(s *rpcrdma.Settings) { s.Extensions, s.CreditsBackchannel = rpcrdma.ExtBackchannel, 0 },
+			want:   Applied, reason: "extensions.backchannel: no calls to the client while credits.backchannel is 0"},
+		{name: "backchannel off", keys: KeyExtensionBackchannel, peer: limits{bound: 4096, receive: 4096, callable: true},
+			want: Applied, reason: "extensions.backchannel: calls to the client that are in flight are finished"},
+		{name: "backchannel credits, off", keys: KeyCreditsBackchannel,
+			want: Applied, reason: "credits.backchannel: counts while extensions.backchannel is on; it is off"},
 		{name: "folded", keys: KeyInlineSendMax | KeyInlineReceiveSize | KeyRemoteInvalidationUse,
 			change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 1024 }, peer: plain,
 			want: Unsupported, reason: "inline.receive_size: version 1 fixes it at connect, 4096 bytes here; " +
@@ -93,9 +104,9 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestKeyNames(t *testing.T) {
-	all := KeyExtensionCCP<<1 - 1
+	all := KeyExtensionBackchannel<<1 - 1
 	names := strings.Split(all.String(), ", ")
-	const extensions = 3 // one field holds them
+	const extensions = 4 // one field holds them
 	if want := reflect.TypeFor[rpcrdma.Settings]().NumField() - 1 + extensions; len(names) != want {
 		t.Errorf("%d names for %d settings", len(names), want)
 	}

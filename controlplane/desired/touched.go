@@ -40,6 +40,7 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 	settings.ExtensionMSGP:            dataplane.KeyExtensionMSGP,
 	settings.ExtensionReadReplies:     dataplane.KeyExtensionReadReplies,
 	settings.ExtensionCCP:             dataplane.KeyExtensionCCP,
+	settings.ExtensionBackchannel:     dataplane.KeyExtensionBackchannel,
 }
 
 // changed is the data plane's question which keys the change touches on a

@@ -129,6 +129,9 @@ func (s *extensionService) turn(ctx context.Context, on bool, names []string, sc
 
 // extensions lists those in force on a connection, by name.
 func extensions(c *dataplane.ConnInfo) (out []string) {
+	if c.Backchannel.Open {
+		out = append(out, "backchannel")
+	}
 	if c.Configuration.Spoken {
 		out = append(out, "ccp")
 	}

@@ -137,9 +137,8 @@ func TestSetRefuses(t *testing.T) {
 			"ErrorInfo ERROR_REASON_SETTING_UNAVAILABLE map[key:extensions.v2]",
 		},
 		{
-			`{"settings":{"credits":{"backchannel":1}}}`, codes.Unimplemented,
-			"credits.backchannel: not available: this rdmad makes no calls in the reverse direction",
-			"ErrorInfo ERROR_REASON_SETTING_UNAVAILABLE map[key:credits.backchannel]",
+			`{"settings":{"credits":{"backchannel":257}}}`, codes.InvalidArgument,
+			"credits.backchannel: must be between 0 and 256 calls (is 257)", "BadRequest credits.backchannel",
 		},
 		{
 			`{"scope":"listener/none","settings":{"ddp":{"min_chunk":1}}}`, codes.NotFound,

@@ -28,7 +28,7 @@ var abouts = [NumKeys]struct{ summary, effect string }{
 	CreditsPolicy:            {"how grants are chosen: always credits.max, or by load between credits.min and credits.max", nextGrants},
 	CreditsMax:               {"most calls that a peer may have in flight", "at once, in the next grants; receives are posted first"},
 	CreditsMin:               {"least that the adaptive policy grants", nextGrants},
-	CreditsBackchannel:       {"calls that rdmad may have in flight towards the peer", nextGrants},
+	CreditsBackchannel:       {"calls that rdmad may have in flight towards the peer; 0 is none", nextGrants},
 	CreditsWeight:            {"part of what the adaptive policy has to give, against the weights of other connections", nextGrants},
 	ExtensionV2:              {"RPC-over-RDMA version 2", "when the peer connects again"},
 	ExtensionCharacteristics: {"transport characteristics of version 2", newMessages},

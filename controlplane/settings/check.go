@@ -43,9 +43,7 @@ func checkValues(v *Values) error {
 // unavailable finds the first value that nothing implements.
 func (v *Values) unavailable() (Key, string) {
 	for _, k := range v.Keys().Keys() {
-		switch {
-		case k == CreditsBackchannel && v.v[k] == 0: // none, as it is
-		case keys[k].missing != "":
+		if keys[k].missing != "" {
 			return k, keys[k].missing
 		}
 	}

@@ -66,8 +66,7 @@ func TestUnavailable(t *testing.T) {
 		key    string
 	}{
 		{Change{Set: set(ExtensionV2, 0)}, "extensions.v2"},
-		{Change{Set: set(ExtensionBackchannel, 1)}, "extensions.backchannel"},
-		{Change{Set: set(CreditsBackchannel, 1)}, "credits.backchannel"},
+		{Change{Set: set(ExtensionCharacteristics, 1)}, "extensions.characteristics"},
 		{Change{Set: set(InlineSendMax, 2048, ExtensionXmit, 1)}, "extensions.xmit"},
 		{Change{Unset: KeySet(0).With(ExtensionSendDDP)}, "extensions.send_ddp"},
 	} {

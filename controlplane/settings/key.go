@@ -53,10 +53,7 @@ type keyInfo struct {
 	missing  string // why nothing implements it; "" when something does
 }
 
-const (
-	noExtensions = "this rdmad speaks version 1 alone"
-	noReverse    = "this rdmad makes no calls in the reverse direction"
-)
+const noExtensions = "this rdmad speaks version 1 alone"
 
 var keys = [NumKeys]keyInfo{
 	InlineSendMax:            {name: "inline.send_max", unit: "bytes", min: conn.InlineMin, max: conn.InlineMax},
@@ -67,7 +64,7 @@ var keys = [NumKeys]keyInfo{
 	CreditsPolicy:            {name: "credits.policy", kind: policy},
 	CreditsMax:               {name: "credits.max", unit: "calls", min: 1, max: conn.CreditsLimit},
 	CreditsMin:               {name: "credits.min", unit: "calls", min: 1, max: conn.CreditsLimit},
-	CreditsBackchannel:       {name: "credits.backchannel", unit: "calls", max: conn.CreditsLimit, missing: noReverse},
+	CreditsBackchannel:       {name: "credits.backchannel", unit: "calls", max: conn.ReverseLimit},
 	CreditsWeight:            {name: "credits.weight", unit: "shares", min: 1, max: conn.WeightLimit},
 	ExtensionV2:              {name: "extensions.v2", kind: flag, missing: noExtensions},
 	ExtensionCharacteristics: {name: "extensions.characteristics", kind: flag, missing: noExtensions},
@@ -77,7 +74,7 @@ var keys = [NumKeys]keyInfo{
 	ExtensionMSGP:            {name: "extensions.msgp", kind: flag},
 	ExtensionReadReplies:     {name: "extensions.read_replies", kind: flag},
 	ExtensionCCP:             {name: "extensions.ccp", kind: flag},
-	ExtensionBackchannel:     {name: "extensions.backchannel", kind: flag, missing: noExtensions},
+	ExtensionBackchannel:     {name: "extensions.backchannel", kind: flag},
 }
 
 // String is the dotted name.

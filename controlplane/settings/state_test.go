@@ -111,11 +111,12 @@ func TestEachKeyIsResolvedAlone(t *testing.T) {
 		"credits.policy=fixed default@0",
 		"credits.max=64 config@0",
 		"credits.min=1 default@0",
-		"credits.backchannel=0 default@0",
+		"credits.backchannel=16 default@0",
 		"credits.weight=1 default@0",
 		"extensions.msgp=off default@0",
 		"extensions.read_replies=off default@0",
 		"extensions.ccp=off default@0",
+		"extensions.backchannel=off default@0",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -140,6 +140,7 @@ var extensions = map[Key]conn.Extensions{
 	ExtensionMSGP:        conn.ExtMSGP,
 	ExtensionReadReplies: conn.ExtReadReplies,
 	ExtensionCCP:         conn.ExtCCP,
+	ExtensionBackchannel: conn.ExtBackchannel,
 }
 
 // Settings is what the data plane takes; keys without a value are zero.

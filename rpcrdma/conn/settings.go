@@ -68,6 +68,7 @@ const (
 	DefaultInline   = 4096
 	DefaultCredits  = 64
 	DefaultMinChunk = 4096
+	DefaultReverse  = 16 // CreditsBackchannel: as a Linux client grants
 )
 
 // DefaultSettings are the values in force when nobody set anything.
@@ -81,7 +82,7 @@ func DefaultSettings() Settings {
 		CreditsPolicy:            CreditsFixed,
 		CreditsMin:               1,
 		CreditsMax:               DefaultCredits,
-		CreditsBackchannel:       0,
+		CreditsBackchannel:       DefaultReverse,
 		CreditsWeight:            1,
 	}
 }

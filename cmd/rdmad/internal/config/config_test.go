@@ -125,11 +125,11 @@ func TestLayer(t *testing.T) {
   ddp: {min_chunk: 0}
   remote_invalidation: {accept: false, use: off}
   credits: {policy: adaptive, max: 128, min: 2, backchannel: 0, weight: 7}
-  extensions: {msgp: on, read_replies: off, ccp: on}
+  extensions: {msgp: on, read_replies: off, ccp: on, backchannel: on}
 `)
 	f := c.Layer()
 	_, given := c.Settings.Initial()
-	if len(given) != 13 || len(f.Values.Keys().Keys()) != len(given) || f.Name != "rdmad.yaml" {
+	if len(given) != 14 || len(f.Values.Keys().Keys()) != len(given) || f.Name != "rdmad.yaml" {
 		t.Errorf("%d given, layer %+v", len(given), f)
 	}
 	for _, k := range f.Values.Keys().Keys() {

@@ -94,6 +94,7 @@ var built = map[string]conn.Extensions{
 	"msgp":         conn.ExtMSGP,
 	"read_replies": conn.ExtReadReplies,
 	"ccp":          conn.ExtCCP,
+	"backchannel":  conn.ExtBackchannel,
 }
 
 // numberKey is a live setting with a range.
@@ -120,7 +121,7 @@ var numberKeys = []numberKey{
 	{"credits.max", 1, conn.CreditsLimit,
 		func(s *Settings) **int64 { return &s.Credits.Max },
 		func(s *conn.Settings) *uint32 { return &s.CreditsMax }},
-	{"credits.backchannel", 0, conn.CreditsLimit,
+	{"credits.backchannel", 0, conn.ReverseLimit,
 		func(s *Settings) **int64 { return &s.Credits.Backchannel },
 		func(s *conn.Settings) *uint32 { return &s.CreditsBackchannel }},
 	{"credits.weight", 1, conn.WeightLimit,
@@ -149,9 +150,6 @@ func (s *Settings) validate(d *document, _ Options) error {
 
 // refuseUnbuilt refuses what would have no effect.
 func (s *Settings) refuseUnbuilt(d *document) error {
-	if b := s.Credits.Backchannel; b != nil && *b != 0 {
-		return d.fail("settings.credits.backchannel", unbuilt, "the reverse direction")
-	}
 	for name, on := range s.Extensions.all() {
 		if on != nil && *on && built[name] == 0 {
 			return d.fail("settings.extensions."+name, unbuilt, "extension "+name)
