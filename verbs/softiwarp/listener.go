@@ -21,6 +21,7 @@ type listener struct {
 	tcp      *net.TCPListener
 	requests chan *connID
 	closing  chan struct{}
+	dropped  *droppedLog
 	wg       sync.WaitGroup
 
 	mu       sync.Mutex
@@ -35,6 +36,7 @@ func newListener(p *Provider, tcp *net.TCPListener) *listener {
 		p: p, tcp: tcp,
 		requests: make(chan *connID, p.config.Backlog),
 		closing:  make(chan struct{}),
+		dropped:  newDroppedLog(),
 		halfDone: list.New(),
 	}
 	l.wg.Go(l.accept)
@@ -139,9 +141,7 @@ func (l *listener) handshake(conn *net.TCPConn, e *list.Element) {
 		err = l.queue(conn, frame)
 	}
 	if err != nil {
-		l.p.config.Logger.Warn("softiwarp: connection request dropped",
-			"listener", l.Addr(), "peer", conn.RemoteAddr(), "error", err)
-		_ = conn.Close()
+		l.drop(conn, err)
 	}
 }
 
