@@ -173,8 +173,8 @@ func (c *Conn) Stats() Stats { return c.resp.Stats() }
 func (c *Conn) Sizes() Sizes { return c.resp.Sizes() }
 
 // Drain finishes the calls in progress, those to the client as well, then
-// disconnects. Calls that arrive
-// meanwhile are dropped, for the peer to make again on its next connection.
+// disconnects. Calls that arrive meanwhile are dropped, for the peer to make
+// again on its next connection.
 // When ctx ends first, the connection is closed at once and ctx.Err() returned.
 func (c *Conn) Drain(ctx context.Context) error {
 	err := c.resp.Drain(ctx)

@@ -21,8 +21,11 @@
 // until its first call, then (credits + 2), each of inline.receive_size; per
 // call in progress twice the inline send limit, and while they are there its
 // read chunks and its reply; with extensions.read_replies up to 16 receives and
-// 4.25 MiB of replies that the peer reads (conn.MaxExposures). A connection that was busy may keep the send
-// buffers of its last 7 inline replies; else an idle one holds receives only.
+// 4.25 MiB of replies that the peer reads (conn.MaxExposures); with
+// extensions.backchannel, once the back channel is open, up to
+// (credits.backchannel + 2) receives more, as many at a client. A connection
+// that was busy may keep the send buffers of its last 7 inline replies; else an
+// idle one holds receives only.
 package transport
 
 import (
