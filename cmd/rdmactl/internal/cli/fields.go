@@ -39,7 +39,7 @@ func checkFields(fields []string) error {
 // fieldsTable has a column for each field.
 func fieldsTable(all []*rdmadv1.Connection, fields []string) *output.Table {
 	t := &output.Table{}
-	var from []protoreflect.FieldDescriptor
+	from := make([]protoreflect.FieldDescriptor, 0, len(fields))
 	for _, f := range fields {
 		d := (*rdmadv1.Connection)(nil).ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(f))
 		from = append(from, d)
