@@ -157,7 +157,8 @@ func TestReverseInvalidates(t *testing.T) {
 		s := rpcrdma.DefaultSettings()
 		backward(2)(&s)
 		l := reverseLiar(t, p, service{}, s)
-		go func() { _ = readBack(l.ctx, l.c, procRead, 9000, 9000, 1) }()
+		read := make(chan error, 1)
+		go func() { read <- readBack(l.ctx, l.c, procRead, 9000, 9000, 1) }()
 		call := l.next()
 		msg := message(rpcrdma1.Header{XID: 1}, procNull)
 		copy(l.raw.send.Bytes(), msg)
@@ -168,8 +169,10 @@ func TestReverseInvalidates(t *testing.T) {
 		l.ok(err)
 		l.ended()
 		<-l.c.Done()
-		if err := l.c.Err(); !errors.Is(err, rpcrdma.ErrInvalidated) {
-			t.Error(err)
+		for _, err := range []error{<-read, l.c.Err()} {
+			if !errors.Is(err, rpcrdma.ErrInvalidated) {
+				t.Error(err)
+			}
 		}
 	})
 }
@@ -201,7 +204,7 @@ func TestReverseLies(t *testing.T) {
 			{"true", func(xid uint32) []byte { return reverseReply(xid, 8) }, nil},
 			{"error", func(xid uint32) []byte {
 				return (&rpcrdma1.Header{XID: xid, Version: 1, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrChunk}).Append(nil)
-			}, &rpcrdma.PeerError{}},
+			}, errRefused},
 			{"read chunk", func(xid uint32) []byte {
 				h := rpcrdma1.Header{XID: xid, Version: 1, Reads: []rpcrdma1.ReadSegment{{Position: 24, Segment: segment}}}
 				return oncrpc.AppendAcceptedReply(h.Append(nil), xid)
@@ -233,16 +236,11 @@ func TestReverseLies(t *testing.T) {
 			}
 			r.post(lie.msg(h.XID))
 			err = <-done
-			var peer *rpcrdma.PeerError
-			switch lie.want.(type) {
-			case *rpcrdma.PeerError:
-				if !errors.As(err, &peer) {
-					t.Errorf("%s: %v", lie.name, err)
-				}
-			default:
-				if !errors.Is(err, lie.want) {
-					t.Errorf("%s: %v", lie.name, err)
-				}
+			if peer := (*rpcrdma.PeerError)(nil); errors.As(err, &peer) {
+				err = errRefused
+			}
+			if !errors.Is(err, lie.want) {
+				t.Errorf("%s: %v", lie.name, err)
 			}
 		}
 		if h, _ := r.exchange(message(rpcrdma1.Header{XID: 2}, procNull)); h.Proc != rpcrdma1.Msg || h.XID != 2 {
@@ -254,6 +252,9 @@ func TestReverseLies(t *testing.T) {
 		}
 	})
 }
+
+// errRefused stands for any rpcrdma.PeerError.
+var errRefused = errors.New("refused")
 
 // reverseReply is a client's reply to a call of the server without results.
 func reverseReply(xid, credits uint32) []byte {
