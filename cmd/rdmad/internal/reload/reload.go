@@ -88,6 +88,7 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 			folder.event(time.Now())
 		case <-due:
 			folder.due()
+			events, failures = folder.watcher.Events, folder.watcher.Errors
 			r.onChange()
 		case <-revisions.entries():
 			if r.waiting {

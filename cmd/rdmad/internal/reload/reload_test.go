@@ -323,3 +323,41 @@ func TestChangedWhileStarting(t *testing.T) {
 	r := startChanged(t, echo, "services: [{name: e, echo: {}}, {name: f, echo: {}}]\n")
 	r.log("services 1 -> 2", "configuration reloaded")
 }
+
+// TestFolderReplaced: by a rename, and by another one after it was gone.
+func TestFolderReplaced(t *testing.T) {
+	r := start(t, echo)
+	folder := filepath.Dir(r.file)
+	next := "services: [{name: e, echo: {}}, {name: f, echo: {}}]\n"
+	r.write(next) // seen once the folder is watched
+	r.log("services 1 -> 2", "configuration reloaded")
+	if err := os.Rename(folder, folder+".old"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder + ".old") })
+	r.log("no such file or directory")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.write(echo)
+	r.log("services 2 -> 1", "configuration reloaded")
+	r.write(next)
+	r.log("services 1 -> 2", "configuration reloaded")
+}
+
+// TestLinkToAFileElsewhere: its folder is watched as well.
+func TestLinkToAFileElsewhere(t *testing.T) {
+	r := start(t, echo)
+	link, elsewhere := r.file, filepath.Join(t.TempDir(), "real.yaml")
+	r.file = elsewhere
+	r.write("services: [{name: e, echo: {}}, {name: f, echo: {}}]\n")
+	if err := os.Symlink(elsewhere, link+".link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(link+".link", link); err != nil {
+		t.Fatal(err)
+	}
+	r.log("services 1 -> 2", "configuration reloaded")
+	r.write(echo)
+	r.log("services 2 -> 1", "configuration reloaded")
+}

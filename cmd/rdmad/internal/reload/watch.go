@@ -15,26 +15,47 @@ const (
 	mostTime  = 2 * time.Second
 )
 
-// files tells of changes in the folder of a file. The folder is watched, not
-// the file, which may be another one after each change.
+// files tells of changes in the folder of a file, and in the one that a link
+// there leads to. Folders are watched, not the file, which may be another one
+// after each change; so may they.
 type files struct {
+	file    string
 	watcher *fsnotify.Watcher
 	timer   *time.Timer
 	first   time.Time // event that was not told yet; zero without one
 }
 
 func watchFolder(file string) (*files, error) {
+	f := &files{file: file, timer: time.NewTimer(time.Hour)}
+	f.timer.Stop()
+	if err := f.follow(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// follow watches the folders that the file is in now, which may be others
+// under the same names. What changed before is to be looked at afterwards.
+func (f *files) follow() error {
+	folders := []string{filepath.Dir(f.file)}
+	if target, err := filepath.EvalSymlinks(f.file); err == nil { // else its folder tells when it is back
+		folders = append(folders, filepath.Dir(target))
+	}
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := w.Add(filepath.Dir(file)); err != nil {
-		w.Close()
-		return nil, err
+	for _, folder := range folders {
+		if err := w.Add(folder); err != nil {
+			w.Close()
+			return err
+		}
 	}
-	f := &files{watcher: w, timer: time.NewTimer(time.Hour)}
-	f.timer.Stop()
-	return f, nil
+	if f.watcher != nil {
+		f.watcher.Close()
+	}
+	f.watcher = w
+	return nil
 }
 
 // event notes that something happened.
@@ -45,8 +66,15 @@ func (f *files) event(now time.Time) {
 	f.timer.Reset(min(quietTime, max(f.first.Add(mostTime).Sub(now), 0)))
 }
 
-// due is when something was told by the timer.
-func (f *files) due() { f.first = time.Time{} }
+// due is when something was told by the timer. A folder that isn't there is
+// looked for again after a while.
+func (f *files) due() {
+	f.first = time.Time{}
+	if f.follow() != nil {
+		f.first = time.Now()
+		f.timer.Reset(mostTime)
+	}
+}
 
 func (f *files) close() {
 	f.timer.Stop()
