@@ -138,7 +138,7 @@ func TestSetRefuses(t *testing.T) {
 		},
 		{
 			`{"settings":{"credits":{"backchannel":257}}}`, codes.InvalidArgument,
-			"credits.backchannel: must be between 0 and 256 calls (is 257)", "BadRequest credits.backchannel",
+			"credits.backchannel: must be less than or equal to 256 (is 257)", "BadRequest credits.backchannel",
 		},
 		{
 			`{"scope":"listener/none","settings":{"ddp":{"min_chunk":1}}}`, codes.NotFound,

@@ -71,8 +71,9 @@ func (m *Manager) RemoveService(name string, _ time.Duration) error {
 
 // Listeners implements manager.API.
 func (m *Manager) Listeners() []manager.ListenerInfo {
-	var out []manager.ListenerInfo
-	for _, l := range m.plane.Listeners() {
+	all := m.plane.Listeners()
+	out := make([]manager.ListenerInfo, 0, len(all))
+	for _, l := range all {
 		info := manager.ListenerInfo{ListenerInfo: l}
 		if spec, ok := m.specs[l.Name]; ok {
 			info.Spec, info.Origin = spec, manager.FromOperator

@@ -881,6 +881,8 @@ type TransportStatistics struct {
 	// Replies with read chunks whose memory was taken back because no RDMA_DONE
 	// came.
 	RepliesReclaimed float64 `protobuf:"fixed64,32,opt,name=replies_reclaimed,json=repliesReclaimed,proto3" json:"replies_reclaimed,omitempty"`
+	// Replies to calls that rdmad made (reverse direction).
+	ReverseReplies float64 `protobuf:"fixed64,33,opt,name=reverse_replies,json=reverseReplies,proto3" json:"reverse_replies,omitempty"`
 	// Sizes of RPC calls, in increasing order, to the largest that occurred.
 	CallSizes []*SizeCount `protobuf:"bytes,30,rep,name=call_sizes,json=callSizes,proto3" json:"call_sizes,omitempty"`
 	// Sizes of RPC replies, likewise.
@@ -1125,6 +1127,13 @@ func (x *TransportStatistics) GetDuplicates() float64 {
 func (x *TransportStatistics) GetRepliesReclaimed() float64 {
 	if x != nil {
 		return x.RepliesReclaimed
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetReverseReplies() float64 {
+	if x != nil {
+		return x.ReverseReplies
 	}
 	return 0
 }
@@ -1592,7 +1601,7 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\breceived\x18\x04 \x01(\x01R\breceived\"X\n" +
 	"\rConfiguration\x12!\n" +
 	"\freceive_size\x18\x01 \x01(\rR\vreceiveSize\x12$\n" +
-	"\x0emax_rdma_reads\x18\x02 \x01(\rR\fmaxRdmaReads\"\x8e\n" +
+	"\x0emax_rdma_reads\x18\x02 \x01(\rR\fmaxRdmaReads\"\xb7\n" +
 	"\n" +
 	"\x13TransportStatistics\x12#\n" +
 	"\rconnect_count\x18\x01 \x01(\x01R\fconnectCount\x12'\n" +
@@ -1627,7 +1636,8 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\n" +
 	"duplicates\x18\x1d \x01(\x01R\n" +
 	"duplicates\x12+\n" +
-	"\x11replies_reclaimed\x18  \x01(\x01R\x10repliesReclaimed\x122\n" +
+	"\x11replies_reclaimed\x18  \x01(\x01R\x10repliesReclaimed\x12'\n" +
+	"\x0freverse_replies\x18! \x01(\x01R\x0ereverseReplies\x122\n" +
 	"\n" +
 	"call_sizes\x18\x1e \x03(\v2\x13.rdmad.v1.SizeCountR\tcallSizes\x124\n" +
 	"\vreply_sizes\x18\x1f \x03(\v2\x13.rdmad.v1.SizeCountR\n" +

@@ -511,7 +511,7 @@ type CreditsSettings struct {
 	Max *uint32 `protobuf:"varint,2,opt,name=max,proto3,oneof" json:"max,omitempty"`
 	// Smallest grant; at most max.
 	Min *uint32 `protobuf:"varint,3,opt,name=min,proto3,oneof" json:"min,omitempty"`
-	// Calls that rdmad may have in flight towards the peer.
+	// Calls that rdmad may have in flight towards the peer; 0 for none.
 	Backchannel *uint32 `protobuf:"varint,4,opt,name=backchannel,proto3,oneof" json:"backchannel,omitempty"`
 	// Part of what the adaptive policy has to give, against the weights of the
 	// other connections.
@@ -2246,7 +2246,7 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\xbaH\a*\x05\x18\x80\b(\x01H\x01R\x03max\x88\x01\x01\x12!\n" +
 	"\x03min\x18\x03 \x01(\rB\n" +
 	"\xbaH\a*\x05\x18\x80\b(\x01H\x02R\x03min\x88\x01\x01\x12/\n" +
-	"\vbackchannel\x18\x04 \x01(\rB\b\xbaH\x05*\x03\x18\x80\bH\x03R\vbackchannel\x88\x01\x01\x12&\n" +
+	"\vbackchannel\x18\x04 \x01(\rB\b\xbaH\x05*\x03\x18\x80\x02H\x03R\vbackchannel\x88\x01\x01\x12&\n" +
 	"\x06weight\x18\x05 \x01(\rB\t\xbaH\x06*\x04\x18d(\x01H\x04R\x06weight\x88\x01\x01\"9\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x12POLICY_UNSPECIFIED\x10\x00\x12\t\n" +
