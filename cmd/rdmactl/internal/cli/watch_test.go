@@ -152,9 +152,11 @@ func TestSettingsWatchPrintsRevisionsUntilInterrupted(t *testing.T) {
 				lines <- v.lines.Text()
 			}
 		}()
-		// What is changed before the stream is there is not in it.
-		for seen := false; !seen; {
-			change(t, "settings", "set", "credits.max=33", "--comment", "try", "--confirm-within", "1h", "--addr", addr)
+		// What is changed before the stream is there is not in it; then another
+		// value has to do, as what stays is not shown.
+		value := 33
+		for seen := false; !seen; value++ {
+			change(t, "settings", "set", fmt.Sprintf("credits.max=%d", value), "--comment", "try", "--confirm-within", "1h", "--addr", addr)
 			seen = appears(lines, c.first, time.After(time.Second/5))
 			change(t, "settings", "confirm", "--addr", addr)
 		}
