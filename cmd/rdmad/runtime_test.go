@@ -253,6 +253,37 @@ func TestAdditionsComeBack(t *testing.T) {
 	}
 }
 
+// TestMissingDirectoryIsNotMadeAgain: clients of an export whose file system
+// isn't mounted must not find an empty one in its place.
+func TestMissingDirectoryIsNotMadeAgain(t *testing.T) {
+	dir := t.TempDir()
+	r := startHere(t, dir, "")
+	r.addDisk()
+	r.end()
+	disk, away := filepath.Join(dir, "disk"), filepath.Join(dir, "away")
+	if err := os.Rename(disk, away); err != nil {
+		t.Fatal(err)
+	}
+	r = startHere(t, dir, "")
+	for _, s := range r.manager.Services() {
+		if s.Spec.Name == "disk" && (s.State != manager.StateFailed || !strings.Contains(s.Failure, "mounted")) {
+			t.Errorf("came back as %+v", s)
+		}
+	}
+	if _, err := os.Stat(disk); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory is there: %v", err)
+	}
+	r.end()
+	if err := os.Rename(away, disk); err != nil {
+		t.Fatal(err)
+	}
+	r = startHere(t, dir, "")
+	defer r.end()
+	if l := r.listener("disk"); l.State != dataplane.StateUp {
+		t.Errorf("with its directory: %+v", l)
+	}
+}
+
 // TestBadAdditionsKeepRdmadFromStarting, in one line, and stay as they are.
 func TestBadAdditionsKeepRdmadFromStarting(t *testing.T) {
 	dir := t.TempDir()

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
@@ -55,7 +57,7 @@ type service struct {
 	spec           manager.ServiceSpec
 	log            *slog.Logger
 	tcpOn          net.Listener // nil without TCP
-	open           func(s *service) error
+	open           func(s *service, again bool) error
 	failed         func(error)    // told when serving over TCP ends unasked
 	closed         func(*service) // told at the end
 
@@ -67,8 +69,8 @@ type service struct {
 }
 
 // Open implements manager.Service.
-func (s *service) Open() error {
-	if err := s.open(s); err != nil {
+func (s *service) Open(again bool) error {
+	if err := s.open(s, again); err != nil {
 		return err
 	}
 	if s.tcpOn == nil {
@@ -161,7 +163,7 @@ func (s *services) kinds() map[string]manager.Maker {
 }
 
 // make binds a service.
-func (s *services) make(ctx context.Context, spec *manager.ServiceSpec, tcp string, open func(*service) error) (manager.Service, error) {
+func (s *services) make(ctx context.Context, spec *manager.ServiceSpec, tcp string, open func(*service, bool) error) (manager.Service, error) {
 	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, failed: s.failed, closed: s.remove}
 	if tcp != "" {
 		var lc net.ListenConfig
@@ -183,13 +185,18 @@ func (s *services) remove(sv *service) {
 	delete(s.all, sv)
 }
 
-func openEcho(s *service) error {
+func openEcho(s *service, _ bool) error {
 	s.Handler = echo.New()
 	return nil
 }
 
-func (s *services) openNFS(sv *service) error {
+func (s *services) openNFS(sv *service, again bool) error {
 	n := sv.spec.NFS
+	if again {
+		if _, err := os.Stat(n.Path); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s is missing, and not made again, as what it held may be elsewhere: is its file system mounted?", n.Path)
+		}
+	}
 	if err := openExport(n.Path); err != nil {
 		return err
 	}

@@ -160,6 +160,7 @@ func (r *rig) names() string {
 
 // fakeService is an echo service that says whether it is open.
 type fakeService struct {
+	again bool
 	*echo.Service
 	r        *rig
 	name     string
@@ -203,7 +204,8 @@ func (f *fakeService) ServeRPC(ctx context.Context, c *oncrpc.Call, reply *oncrp
 	return f.Service.ServeRPC(ctx, c, reply)
 }
 
-func (f *fakeService) Open() error {
+func (f *fakeService) Open(again bool) error {
+	f.again = again
 	f.opened = f.r.openErr == nil
 	return f.r.openErr
 }

@@ -34,7 +34,7 @@ func (m *Manager) Open() error {
 	m.op.Lock()
 	defer m.op.Unlock()
 	for _, s := range m.all() {
-		if err := s.running.Open(); err != nil {
+		if err := s.running.Open(false); err != nil {
 			return fmt.Errorf("service %s: %w", s.spec.Name, err)
 		}
 	}
@@ -86,7 +86,7 @@ func (m *Manager) restoreService(ctx context.Context, spec *ServiceSpec) {
 		s, err = m.bindService(ctx, spec, FromOperator)
 	}
 	if err == nil {
-		if err = s.running.Open(); err != nil {
+		if err = s.running.Open(true); err != nil {
 			s.close(m)
 		}
 	}

@@ -20,8 +20,10 @@ import (
 type Service interface {
 	// Handler answers after Open.
 	oncrpc.Handler
-	// Open takes directories and files; once, before Start.
-	Open() error
+	// Open takes directories and files; once, before Start. A service that was
+	// there before a restart (again) finds what it had or fails: what is missing
+	// may be a file system that isn't mounted.
+	Open(again bool) error
 	// Start serves over TCP, if it does that at all, and returns.
 	Start()
 	// TCP is where it is bound; invalid when it isn't.

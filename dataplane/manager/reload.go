@@ -156,7 +156,7 @@ func (m *Manager) addFileService(ctx context.Context, spec *ServiceSpec) error {
 	if err != nil {
 		return err
 	}
-	if err := s.running.Open(); err != nil {
+	if err := s.running.Open(false); err != nil {
 		s.close(m)
 		return fmt.Errorf("service %s: %w", spec.Name, err)
 	}

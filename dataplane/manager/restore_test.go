@@ -14,7 +14,13 @@ func TestAdditionsSurviveARestart(t *testing.T) {
 	spec := onLoopback("a", "test")
 	spec.Limits, spec.Allow = dataplane.Limits{ConnectionsPerPeer: 3}, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	before := r.addListener(spec)
+	if r.service("test").again {
+		t.Error("a new service is opened as if it had been there")
+	}
 	r.reboot(nil, nil)
+	if !r.service("test").again {
+		t.Error("a service that came back is opened as if it were new")
+	}
 	after := r.listener("a")
 	if after.Address != before.Address || after.State != StateUp || after.Origin != FromOperator {
 		t.Errorf("came back as %+v", after)

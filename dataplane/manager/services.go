@@ -21,7 +21,7 @@ func (m *Manager) AddService(ctx context.Context, spec ServiceSpec) (ServiceInfo
 	if err != nil {
 		return ServiceInfo{}, err
 	}
-	if err := s.running.Open(); err != nil {
+	if err := s.running.Open(false); err != nil {
 		s.close(m)
 		return ServiceInfo{}, fmt.Errorf("service %s: %w", spec.Name, err)
 	}
