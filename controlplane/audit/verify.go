@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Report is what Verify found.
@@ -33,21 +34,35 @@ func (e *DamageError) Unwrap() error { return e.Err }
 
 // Verify reads a directory's whole log and checks that each entry follows the
 // one before it. The error is a *DamageError when one doesn't. rdmad may be
-// running: an entry half-written, or a file that is finished at that moment,
-// looks like damage once, and only what is seen twice is. What Verify can't see
-// is that the oldest files or the newest entries are gone: compare Last and
-// Hash with what rdmad logged when it started or was verified before.
-func Verify(dir string) (Report, error) {
+// running: an entry half-written, or a file that is finished or dropped at that
+// moment, looks like damage, so that only what is seen twice in the same
+// files is. What Verify can't see is that the oldest files or the newest
+// entries are gone: compare Last and Hash with what rdmad logged when it
+// started or was verified before.
+func Verify(dir string) (r Report, err error) {
 	var before *DamageError
-	for {
-		r, err := verifyOnce(dir)
+	for range patience {
+		files, _ := olderFiles(dir)
+		r, err = verifyOnce(dir)
 		var damage *DamageError
-		if !errors.As(err, &damage) || before != nil && before.After == damage.After {
+		if !errors.As(err, &damage) {
+			return r, err
+		}
+		if now, _ := olderFiles(dir); !slices.Equal(files, now) {
+			before = nil
+			continue
+		}
+		if before != nil && before.File == damage.File && before.Offset == damage.Offset && before.After == damage.After {
 			return r, err
 		}
 		before = damage
 	}
+	return r, err
 }
+
+// patience is how often the log is read again when its files changed
+// meanwhile. A file is finished every 16 MiB.
+const patience = 1000
 
 func verifyOnce(dir string) (r Report, err error) {
 	if _, err := os.Stat(dir); err != nil {
