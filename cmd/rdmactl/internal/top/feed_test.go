@@ -65,7 +65,7 @@ func fed(t *testing.T, p *paged, ok func(tea.Msg) bool) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	enough := false
-	newFeed(&Options{Conn: conn, Interval: 100 * time.Millisecond, Timeout: 400 * time.Millisecond}).run(ctx, func(msg tea.Msg) {
+	newFeed(&Options{Conn: conn, Interval: 100 * time.Millisecond, Timeout: 1900 * time.Millisecond}).run(ctx, func(msg tea.Msg) {
 		if ok(msg) {
 			enough = true
 			cancel()
@@ -103,7 +103,7 @@ func TestFeedNoticesSilenceAndEnd(t *testing.T) {
 	for _, c := range []struct {
 		ends bool
 		want string
-	}{{false, "no sample for 500ms"}, {true, "rdmad ended the stream"}} {
+	}{{false, "no sample for 2s"}, {true, "rdmad ended the stream"}} {
 		away, back := "", false
 		fed(t, &paged{samples: 2, ends: c.ends}, func(msg tea.Msg) bool {
 			switch msg := msg.(type) {
