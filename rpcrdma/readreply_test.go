@@ -471,7 +471,6 @@ func TestReadReplyMemory(t *testing.T) {
 		wg.Wait()
 		// The last DONEs may still be on their way; then there is room again.
 		_, err = unexpected(b.ctx, c, procRead, 900000, 0, 9)
-		_, err = unexpected(b.ctx, c, procRead, 900000, 0, 9)
 		for tooMany(err) && b.ctx.Err() == nil {
 			_, err = unexpected(b.ctx, c, procRead, 900000, 0, 9)
 		}
