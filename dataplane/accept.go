@@ -106,6 +106,8 @@ func (l *listener) refuse(req *rpcrdma.Request, err error) {
 	switch {
 	case errors.As(err, &refused):
 		why = refused.Refusal
+	case errors.Is(err, rpcrdma.ErrNoMemory):
+		l.d.division.wake() // there may be some when the peer comes again
 	case l.ctx.Err() != nil:
 		why = RefusedStopping
 	}

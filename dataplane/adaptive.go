@@ -46,15 +46,15 @@ func (d *Dataplane) SetMemory(n int64) error {
 }
 
 // division divides credits and registered memory between connections and
-// listeners, in a goroutine of its own while the data plane runs. It reads
-// counters and sets atomics; no call waits for it.
+// listeners, in a goroutine of its own while the data plane runs, and when a
+// listener is added. It reads counters and sets atomics; no call waits for it.
 type division struct {
 	budget atomic.Int64
 	soon   chan struct{} // holds a token when there is a reason not to wait
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 
-	// The goroutine's own:
+	mu         sync.Mutex // held in a step; Dataplane.mu may be taken under it
 	controller adaptive.Controller
 	steps      uint
 	conns      []*conn
@@ -97,19 +97,30 @@ func (v *division) wake() {
 func (v *division) run(ctx context.Context, d *Dataplane) {
 	t := time.NewTicker(adaptive.Period)
 	defer t.Stop()
-	for {
-		v.look(d)
-		v.grants()
-		v.memory()
-		v.forget()
+	for split := true; ; {
+		v.step(d, split)
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+			split = false
 		case <-v.soon:
-			v.steps = 0
+			split = true
 		}
 	}
+}
+
+// step divides once. With split it looks at the listeners' memory in any case.
+func (v *division) step(d *Dataplane, split bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if split {
+		v.steps = 0
+	}
+	v.look(d)
+	v.grants()
+	v.memory()
+	v.forget()
 }
 
 // look lists what there is now.
@@ -133,7 +144,7 @@ func (v *division) forget() {
 	v.conns, v.listeners, v.claims, v.groups = v.conns[:0], v.listeners[:0], v.claims[:0], v.groups[:0]
 }
 
-// sharing is what the division knows of a connection. It is its goroutine's.
+// sharing is what the division knows of a connection, under its mu.
 type sharing struct {
 	conn     adaptive.Conn
 	answered uint64 // at the last step

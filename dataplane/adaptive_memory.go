@@ -12,8 +12,7 @@ import (
 // while nothing calls for one.
 const splitEvery = 10
 
-// listenerSharing is what the division knows of a listener. It is its
-// goroutine's.
+// listenerSharing is what the division knows of a listener, under its mu.
 type listenerSharing struct {
 	group         adaptive.Group
 	calls, waited uint64 // at the last step

@@ -292,3 +292,18 @@ func TestSetMemory(t *testing.T) {
 		}
 	}
 }
+
+// A listener that is added has its part of the memory before its first peer
+// comes, not only after the division's next step.
+func TestMemoryBeforePeers(t *testing.T) {
+	p := newPlane(t, Config{}) // not started: the division's goroutine doesn't run
+	p.listen("a", echo.New())
+	p.listen("b", echo.New())
+	p.division.mu.Lock()
+	defer p.division.mu.Unlock()
+	for _, name := range []string{"a", "b"} {
+		if n := p.listeners[name].sharing.memory; n != DefaultMemory/2 {
+			t.Errorf("listener %s has %d bytes", name, n)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -326,16 +325,12 @@ func TestManyConnectionsAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if t.Failed() {
+		return // fewer events will come
+	}
 	ids := map[string]bool{}
-	// A client that is gone before the listener had it in its registry counts as
-	// refused, and makes no events.
-	for downs := 0; downs < conns-int(p.Stats()[0].Refused); {
-		var e Event
-		select {
-		case e = <-p.events.Events():
-		case <-time.After(time.Second):
-			continue
-		}
+	for downs := 0; downs < conns; {
+		e := <-p.events.Events()
 		if e.Type == ConnDown {
 			downs++
 		} else if ids[e.Conn.ID] {
@@ -343,7 +338,7 @@ func TestManyConnectionsAtOnce(t *testing.T) {
 		}
 		ids[e.Conn.ID] = true
 	}
-	if s := p.Stats()[0]; s.Totals.Calls < s.Accepted || s.Accepted+s.Refused != conns || s.Connections != 0 {
+	if s := p.Stats()[0]; s.Totals.Calls != conns || s.Accepted != conns || s.Connections != 0 {
 		t.Errorf("totals %+v of %+v", s.Totals, s.ListenerInfo)
 	}
 }

@@ -53,6 +53,7 @@ type listener struct {
 	listenerGauges
 
 	// Under Dataplane.mu:
+	divided  bool // has its part of the memory
 	draining bool // being removed
 	limits   Limits
 	made     tally         // connections being made or up
@@ -69,17 +70,19 @@ func (d *Dataplane) AddListener(ctx context.Context, cfg ListenerConfig) (Listen
 		return ListenerInfo{}, fmt.Errorf("listener %s: %w", cfg.Name, err)
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	if err := d.freeLocked(cfg.Name); err != nil {
+		d.mu.Unlock()
 		l.cancel()
 		l.rl.Close()
 		return ListenerInfo{}, fmt.Errorf("listener %s: %w", cfg.Name, err)
 	}
 	d.listeners[cfg.Name] = l
-	d.division.wake()
-	if d.started {
-		d.runLocked(l)
-	}
+	d.mu.Unlock()
+	d.division.step(d, true) // its peers may all come at once
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.divided = true
+	d.runLocked(l)
 	return l.infoLocked(), nil
 }
 
@@ -132,9 +135,12 @@ func (d *Dataplane) freeLocked(name string) error {
 	return nil
 }
 
-// runLocked starts l's accept loop; Dataplane.mu is held.
+// runLocked starts l's accept loop once the data plane was started and l has
+// its part of the memory; Dataplane.mu is held.
 func (d *Dataplane) runLocked(l *listener) {
-	l.accepting.Go(l.accept)
+	if d.started && !d.stopping && l.divided && !l.draining {
+		l.accepting.Go(l.accept)
+	}
 }
 
 // Removed says how the connections of a listener ended.

@@ -34,6 +34,10 @@ const (
 	CreditsAdaptive = conn.CreditsAdaptive
 )
 
+// ErrNoMemory is Accept's when there is not enough registered memory for the
+// connection's first receives.
+var ErrNoMemory = transport.ErrNoMemory
+
 // Why a call failed that was not sent.
 var (
 	ErrClosed   = transport.ErrClosed
