@@ -61,7 +61,7 @@ func (cl *call) serve() {
 // send gives the call's memory back and sends the reply.
 func (cl *call) send() {
 	cl.forget()
-	cl.conn.out.send(cl)
+	cl.conn.out.Send(cl)
 }
 
 // forget gives the call's memory back.
@@ -87,9 +87,9 @@ func (cl *call) size() int {
 	return n
 }
 
-// appendTo implements outgoing: the items are written from where they are,
+// AppendTo implements Outgoing: the items are written from where they are,
 // between the pieces of the stream.
-func (cl *call) appendTo(vec net.Buffers) net.Buffers {
+func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
 	oncrpc.AppendRecordMark(cl.mark[:0], cl.size(), true)
 	vec = append(vec, cl.mark[:])
 	at := 0
@@ -112,8 +112,8 @@ func (cl *call) appendTo(vec net.Buffers) net.Buffers {
 	return vec
 }
 
-// sent implements outgoing.
-func (cl *call) sent(err error) {
+// Sent implements Outgoing.
+func (cl *call) Sent(err error) {
 	if err == nil {
 		cl.conn.server.stats.bytesOut.Add(uint64(oncrpc.RecordMarkSize + cl.size()))
 	}

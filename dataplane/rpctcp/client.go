@@ -38,7 +38,7 @@ type Client struct {
 	nc      net.Conn
 	in      *bufio.Reader
 	records *oncrpc.RecordReader
-	out     sender
+	out     Sender
 	slots   chan *clientCall // calls that are not in flight
 	done    chan struct{}    // closed when the reader has ended
 
@@ -74,7 +74,7 @@ func NewClient(nc net.Conn, cfg ClientConfig) *Client {
 		pending: make(map[uint32]*clientCall),
 	}
 	c.records = oncrpc.NewRecordReader(c.in, cfg.MaxRecord)
-	c.out = sender{nc: nc, timeout: cfg.WriteTimeout, failed: c.fail}
+	c.out = Sender{nc: nc, timeout: cfg.WriteTimeout, failed: c.fail}
 	for range cfg.MaxCalls {
 		c.slots <- &clientCall{client: c, finished: make(chan struct{}, 1)}
 	}
@@ -109,7 +109,7 @@ func (c *Client) Call(ctx context.Context, program, version, procedure uint32, a
 	}
 	header := oncrpc.Call{XID: cl.xid, Program: program, Version: version, Procedure: procedure, Cred: c.cfg.Cred}
 	cl.header = oncrpc.AppendCall(cl.header[:0], &header)
-	c.out.send(cl)
+	c.out.Send(cl)
 	select {
 	case <-cl.finished:
 	case <-ctx.Done():

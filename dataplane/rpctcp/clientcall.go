@@ -22,8 +22,8 @@ type clientCall struct {
 	err               error
 }
 
-// appendTo implements outgoing.
-func (cl *clientCall) appendTo(vec net.Buffers) net.Buffers {
+// AppendTo implements Outgoing.
+func (cl *clientCall) AppendTo(vec net.Buffers) net.Buffers {
 	oncrpc.AppendRecordMark(cl.mark[:0], len(cl.header)+len(cl.args), true)
 	vec = append(vec, cl.mark[:], cl.header)
 	if len(cl.args) > 0 {
@@ -32,8 +32,8 @@ func (cl *clientCall) appendTo(vec net.Buffers) net.Buffers {
 	return vec
 }
 
-// sent implements outgoing.
-func (cl *clientCall) sent(error) { // an error has failed the client already
+// Sent implements Outgoing.
+func (cl *clientCall) Sent(error) { // an error has failed the client already
 	c := cl.client
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,45 +6,51 @@ import (
 	"time"
 )
 
-// outgoing is a record to be sent.
-type outgoing interface {
-	// appendTo appends the record, mark included, piece by piece.
-	appendTo(net.Buffers) net.Buffers
-	// sent is called once, when the record was written, or was not because of
+// Outgoing is a record to be sent by a Sender.
+type Outgoing interface {
+	// AppendTo appends the record, mark included, piece by piece.
+	AppendTo(net.Buffers) net.Buffers
+	// Sent is called once, when the record was written, or was not because of
 	// err. The pieces are not read any more.
-	sent(err error)
+	Sent(err error)
 }
 
 // batchBytes is how much is written under one deadline, a record more or less.
 const batchBytes = 1 << 20
 
-// sender writes records from many goroutines to one connection, in the order
+// Sender writes records from many goroutines to one connection, in the order
 // in which they were given to it. Whoever finds nobody writing writes for all
 // until nothing is left, so that records given meanwhile go out together. Its
 // queue is as long as the calls in flight, which its users bound.
-type sender struct {
+type Sender struct {
 	nc      net.Conn
 	timeout time.Duration // for batchBytes to be taken by the peer
 	failed  func(error)   // called once, with what went wrong
 
 	mu      sync.Mutex
-	queue   []outgoing
+	queue   []Outgoing
 	writing bool
 	err     error
 
 	// Only for the goroutine that writes.
-	batch []outgoing
+	batch []Outgoing
 	vec   net.Buffers
 	left  net.Buffers // of vec; writing consumes it
 }
 
-// send takes the record over. It may write other goroutines' records before it
-// returns.
-func (s *sender) send(o outgoing) {
+// NewSender writes to nc. Each MiB must be taken by the peer within timeout.
+// failed is called once, with what went wrong; whoever uses nc closes it.
+func NewSender(nc net.Conn, timeout time.Duration, failed func(error)) *Sender {
+	return &Sender{nc: nc, timeout: timeout, failed: failed}
+}
+
+// Send takes the record over; it may be called from any goroutine. It may
+// write other goroutines' records before it returns.
+func (s *Sender) Send(o Outgoing) {
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
-		o.sent(s.err)
+		o.Sent(s.err)
 		return
 	}
 	s.queue = append(s.queue, o)
@@ -61,7 +67,7 @@ func (s *sender) send(o outgoing) {
 
 // takeBatch moves the queue to the batch. It is false when there is nothing
 // to write.
-func (s *sender) takeBatch() bool {
+func (s *Sender) takeBatch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.batch, s.queue = s.queue, s.batch[:0]
@@ -71,13 +77,13 @@ func (s *sender) takeBatch() bool {
 
 // writeBatch writes the batch in steps of batchBytes, each under a deadline of
 // its own.
-func (s *sender) writeBatch() {
+func (s *Sender) writeBatch() {
 	for start := 0; start < len(s.batch); {
 		s.vec = s.vec[:0]
 		end, size := start, 0
 		for end < len(s.batch) && size < batchBytes {
 			at := len(s.vec)
-			s.vec = s.batch[end].appendTo(s.vec)
+			s.vec = s.batch[end].AppendTo(s.vec)
 			for _, piece := range s.vec[at:] {
 				size += len(piece)
 			}
@@ -85,7 +91,7 @@ func (s *sender) writeBatch() {
 		}
 		err := s.write()
 		for i := start; i < end; i++ {
-			s.batch[i].sent(err)
+			s.batch[i].Sent(err)
 			s.batch[i] = nil
 		}
 		start = end
@@ -94,7 +100,7 @@ func (s *sender) writeBatch() {
 
 // write writes s.vec, unless writing has failed before: what reached the peer
 // then is unknown, so nothing may follow.
-func (s *sender) write() error {
+func (s *Sender) write() error {
 	if s.err != nil { // only who writes sets it
 		return s.err
 	}
@@ -111,7 +117,7 @@ func (s *sender) write() error {
 }
 
 // fail lets all that is sent from now on fail with err.
-func (s *sender) fail(err error) {
+func (s *Sender) fail(err error) {
 	s.mu.Lock()
 	s.err = err
 	s.mu.Unlock()

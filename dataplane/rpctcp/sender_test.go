@@ -38,7 +38,7 @@ func (c *writeConn) Write(b []byte) (int, error) {
 	return c.out.Write(b)
 }
 
-// letter is an outgoing record of one piece.
+// letter is an Outgoing record of one piece.
 type letter struct {
 	text   []byte
 	result chan error
@@ -46,16 +46,16 @@ type letter struct {
 
 func newLetter(text []byte) *letter { return &letter{text: text, result: make(chan error, 1)} }
 
-func (l *letter) appendTo(vec net.Buffers) net.Buffers { return append(vec, l.text) }
-func (l *letter) sent(err error)                       { l.result <- err }
+func (l *letter) AppendTo(vec net.Buffers) net.Buffers { return append(vec, l.text) }
+func (l *letter) Sent(err error)                       { l.result <- err }
 
 // TestSenderBatches has records given while one is being written go out
 // together, in their order.
 func TestSenderBatches(t *testing.T) {
 	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
-	s := sender{nc: conn, failed: func(err error) { t.Error(err) }}
+	s := Sender{nc: conn, failed: func(err error) { t.Error(err) }}
 	first := newLetter([]byte("0"))
-	go s.send(first)
+	go s.Send(first)
 	<-conn.begun
 	var rest []*letter
 	want := "0"
@@ -63,7 +63,7 @@ func TestSenderBatches(t *testing.T) {
 		l := newLetter([]byte{'a' + byte(i)})
 		want += string(l.text)
 		rest = append(rest, l)
-		s.send(l) // does not wait: another goroutine writes
+		s.Send(l) // does not wait: another goroutine writes
 	}
 	close(conn.hold)
 	for _, l := range append(rest, first) {
@@ -79,14 +79,14 @@ func TestSenderBatches(t *testing.T) {
 // TestSenderSplitsBatches gives each batchBytes a deadline of its own.
 func TestSenderSplitsBatches(t *testing.T) {
 	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
-	s := sender{nc: conn, failed: func(err error) { t.Error(err) }}
+	s := Sender{nc: conn, failed: func(err error) { t.Error(err) }}
 	first := newLetter([]byte("0"))
-	go s.send(first)
+	go s.Send(first)
 	<-conn.begun
 	var rest []*letter
 	for range 4 {
 		rest = append(rest, newLetter(make([]byte, batchBytes/2)))
-		s.send(rest[len(rest)-1])
+		s.Send(rest[len(rest)-1])
 	}
 	close(conn.hold)
 	for _, l := range append(rest, first) {
@@ -104,13 +104,13 @@ func TestSenderFails(t *testing.T) {
 	broken := errors.New("broken")
 	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100), err: broken}
 	var told []error
-	s := sender{nc: conn, failed: func(err error) { told = append(told, err) }}
+	s := Sender{nc: conn, failed: func(err error) { told = append(told, err) }}
 	first, second := newLetter([]byte("first")), newLetter(make([]byte, batchBytes))
 	third := newLetter([]byte("third"))
-	go s.send(first)
+	go s.Send(first)
 	<-conn.begun
-	s.send(second)
-	s.send(third) // in a batch after second's
+	s.Send(second)
+	s.Send(third) // in a batch after second's
 	close(conn.hold)
 	for i, l := range []*letter{first, second, third} {
 		if err := <-l.result; !errors.Is(err, broken) {
@@ -121,7 +121,7 @@ func TestSenderFails(t *testing.T) {
 	conn.err = nil
 	conn.mu.Unlock()
 	late := newLetter([]byte("late"))
-	s.send(late)
+	s.Send(late)
 	if err := <-late.result; !errors.Is(err, broken) {
 		t.Errorf("after the failure: %v", err)
 	}

@@ -31,7 +31,7 @@ type serverConn struct {
 
 	in      *bufio.Reader
 	records *oncrpc.RecordReader
-	out     sender
+	out     Sender
 
 	slots    chan *call // calls that are not in flight
 	jobs     chan *call // for the workers
@@ -49,7 +49,7 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.in = bufio.NewReaderSize(countingReader{nc, &s.stats.bytesIn}, readBuffer)
 	c.records = oncrpc.NewRecordReader(c.in, s.cfg.MaxRecord)
-	c.out = sender{nc: nc, timeout: s.cfg.WriteTimeout, failed: c.cut}
+	c.out = Sender{nc: nc, timeout: s.cfg.WriteTimeout, failed: c.cut}
 	c.jobs = make(chan *call)
 	c.slots = make(chan *call, s.cfg.MaxCalls)
 	for range s.cfg.MaxCalls {
