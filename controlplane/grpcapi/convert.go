@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -67,29 +66,4 @@ func toProto(v *settings.Values) *rdmadv1.Settings {
 		}
 	}
 	return m
-}
-
-// known refuses a request that says something this rdmad doesn't know: half
-// of what a newer client wants is not what it wants.
-func known(req proto.Message) error {
-	if name := unknownField(req.ProtoReflect()); name != "" {
-		return invalidField(name, "holds something that this rdmad doesn't know; is the client newer?")
-	}
-	return nil
-}
-
-// unknownField finds a message within m that has fields this rdmad doesn't
-// know; "" when there is none.
-func unknownField(m protoreflect.Message) string {
-	if len(m.GetUnknown()) > 0 {
-		return string(m.Descriptor().Name())
-	}
-	var found string
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if fd.Message() != nil && !fd.IsList() && !fd.IsMap() {
-			found = unknownField(v.Message())
-		}
-		return found == ""
-	})
-	return found
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // gate lets requests in: those within the client's rate, of a role that
-// reaches, and well formed. What changes something is told to the audit log
-// before, and again when it is done or refused.
+// reaches, and well formed. What changes something must be understood whole,
+// and is told to the audit log before, and again when it is done or refused.
 type gate struct {
 	methods   map[string]method
 	limiter   *auth.Limiter
@@ -37,6 +37,9 @@ func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, n
 	err := c.allowed()
 	if err == nil {
 		err = validate(g.validator, req)
+	}
+	if err == nil && c.recorded {
+		err = known(req)
 	}
 	if err != nil {
 		g.refused(&c, req, err)

@@ -120,9 +120,6 @@ const defaultProvider = "softiwarp"
 
 // AddListener implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) AddListener(ctx context.Context, req *rdmadv1.AddListenerRequest) (*rdmadv1.AddListenerResponse, error) {
-	if err := known(req); err != nil {
-		return nil, err
-	}
 	a := req.GetAdmission()
 	allow, err := prefixes("admission.allow", a.GetAllow())
 	if err != nil {
@@ -166,9 +163,6 @@ func limits(m bounding) dataplane.Limits {
 
 // UpdateListener implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) UpdateListener(ctx context.Context, req *rdmadv1.UpdateListenerRequest) (*rdmadv1.UpdateListenerResponse, error) {
-	if err := known(req); err != nil {
-		return nil, err
-	}
 	update, err := s.update(req)
 	if err != nil {
 		return nil, err
@@ -288,9 +282,6 @@ func service(s *manager.ServiceInfo) *rdmadv1.Service {
 
 // AddService implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) AddService(ctx context.Context, req *rdmadv1.AddServiceRequest) (*rdmadv1.AddServiceResponse, error) {
-	if err := known(req); err != nil {
-		return nil, err
-	}
 	spec := manager.ServiceSpec{Name: req.GetName()}
 	switch {
 	case req.GetNfs() != nil:
@@ -329,9 +320,6 @@ func (s *listenerService) GetLimits(context.Context, *rdmadv1.GetLimitsRequest) 
 
 // SetLimits implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsRequest) (*rdmadv1.SetLimitsResponse, error) {
-	if err := known(req); err != nil {
-		return nil, err
-	}
 	before := s.limits()
 	if m := req.GetLimits(); m.MaxMemory != nil {
 		if err := s.plane.SetMemory(int64(m.GetMaxMemory())); err != nil {

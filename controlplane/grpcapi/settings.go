@@ -118,12 +118,8 @@ func settingValue(k settings.Key, value string, o settings.Origin) *rdmadv1.Sett
 	}
 }
 
-// toChange reads a request, whole: a change that a newer client wants and
-// this rdmad doesn't know is refused rather than half made.
+// toChange reads a request.
 func toChange(req *rdmadv1.SetSettingsRequest) (settings.Change, error) {
-	if err := known(req); err != nil {
-		return settings.Change{}, err
-	}
 	scope, err := settings.ParseScope(req.GetScope())
 	if err != nil {
 		return settings.Change{}, err

@@ -205,14 +205,44 @@ func TestFieldsOfTheFutureAreRefused(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
 	c := rdmadv1.NewSettingsServiceClient(b.client)
 	future := protowire.AppendVarint(protowire.AppendTag(nil, 99, protowire.VarintType), 1)
-	for name, spoil := range map[string]func(*rdmadv1.SetSettingsRequest){
-		"SetSettingsRequest": func(m *rdmadv1.SetSettingsRequest) { m.ProtoReflect().SetUnknown(future) },
-		"InlineSettings":     func(m *rdmadv1.SetSettingsRequest) { m.Settings.Inline.ProtoReflect().SetUnknown(future) },
+	spoil := func(m proto.Message) { m.ProtoReflect().SetUnknown(future) }
+	extensions := rdmadv1.NewExtensionServiceClient(b.client)
+	for name, try := range map[string]func() error{
+		"SetSettingsRequest": func() error {
+			m := request(t, `{"settings":{"inline":{"send_max":1024}}}`)
+			spoil(m)
+			_, err := c.SetSettings(t.Context(), m)
+			return err
+		},
+		"InlineSettings": func() error {
+			m := request(t, `{"settings":{"inline":{"send_max":1024}}}`)
+			spoil(m.Settings.Inline)
+			_, err := c.SetSettings(t.Context(), m)
+			return err
+		},
+		"CreditsSettings": func() error {
+			in := &rdmadv1.CreditsSettings{Max: new(uint32(7))}
+			spoil(in)
+			_, err := c.ImportSettings(t.Context(), &rdmadv1.ImportSettingsRequest{Scopes: []*rdmadv1.ScopeSettings{
+				{Scope: "global"}, {Scope: "listener/nfs", Settings: &rdmadv1.Settings{Credits: in}},
+			}})
+			return err
+		},
+		"RollbackSettingsRequest": func() error {
+			m := &rdmadv1.RollbackSettingsRequest{}
+			spoil(m)
+			_, err := c.RollbackSettings(t.Context(), m)
+			return err
+		},
+		"EnableExtensionsRequest": func() error {
+			m := &rdmadv1.EnableExtensionsRequest{Names: []string{"msgp"}}
+			spoil(m)
+			_, err := extensions.EnableExtensions(t.Context(), m)
+			return err
+		},
 	} {
-		m := request(t, `{"settings":{"inline":{"send_max":1024}}}`)
-		spoil(m)
-		_, err := c.SetSettings(t.Context(), m)
-		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), name) {
+		err := try()
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), name+": holds something") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

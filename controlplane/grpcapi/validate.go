@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // validate refuses a request that breaks the rules written in the .proto
@@ -36,6 +37,40 @@ func validate(v protovalidate.Validator, req any) error {
 		}
 	}
 	return badRequest(fields)
+}
+
+// known refuses a request that says something this rdmad doesn't know: half
+// of what a newer client wants is not what it wants.
+func known(req any) error {
+	m, ok := req.(proto.Message)
+	if !ok {
+		return nil // validate says so
+	}
+	if name := unknownField(m.ProtoReflect()); name != "" {
+		return invalidField(name, "holds something that this rdmad doesn't know; is the client newer?")
+	}
+	return nil
+}
+
+// unknownField finds a message within m that has fields this rdmad doesn't
+// know; "" when there is none.
+func unknownField(m protoreflect.Message) (found string) {
+	if len(m.GetUnknown()) > 0 {
+		return string(m.Descriptor().Name())
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Message() == nil || fd.IsMap(): // requests have no maps
+		case fd.IsList():
+			for i := 0; i < v.List().Len() && found == ""; i++ {
+				found = unknownField(v.List().Get(i).Message())
+			}
+		default:
+			found = unknownField(v.Message())
+		}
+		return found == ""
+	})
+	return found
 }
 
 // fieldName is the field's path, which for settings is the dotted name.
