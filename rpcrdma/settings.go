@@ -50,6 +50,8 @@ var (
 	ErrCallTooLong = conn.ErrCallTooLong
 	// ErrTooManyCalls means that too many calls wait already.
 	ErrTooManyCalls = conn.ErrTooManyCalls
+	// ErrXIDInUse means that a call in flight has the XID that the caller gave.
+	ErrXIDInUse = conn.ErrXIDInUse
 )
 
 // Why a reply was refused, or its connection given up.

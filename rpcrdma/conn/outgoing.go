@@ -61,6 +61,9 @@ type Outgoing struct {
 	// responder with a duplicate request cache knows it by.
 	XID   uint32
 	Again bool
+	// Own says that the XID is the caller's from the start; no call in flight
+	// may have it (ErrXIDInUse).
+	Own bool
 
 	// StreamLen and Items describe the call message, MaxReply the largest
 	// reply message without its results that are DDP-eligible, Results the

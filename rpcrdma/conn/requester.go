@@ -16,6 +16,8 @@ var (
 	ErrCallTooLong = errors.New("conn: message too long")
 	// ErrTooManyCalls means that too many calls wait for a credit.
 	ErrTooManyCalls = errors.New("conn: too many calls waiting for credits")
+	// ErrXIDInUse means that a call in flight has the XID that the caller gave.
+	ErrXIDInUse = errors.New("conn: XID of a call in flight")
 	// ErrBadReply means that the reply is malformed or does not fit the call.
 	ErrBadReply = errors.New("conn: bad reply")
 	// ErrCanceled means that Cancel ended the call.
@@ -83,6 +85,7 @@ type Requester struct {
 	donesSent, donesArrived uint32
 	header                  rpcrdma1.Header // of the message being received
 	lost                    error
+	owns                    bool // there was a call with an XID of its caller's
 
 	padding padding
 	peer    configured
@@ -165,6 +168,12 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 	if r.lost != nil {
 		return false, r.lost
 	}
+	if o.Own {
+		r.owns = true
+		if r.used(o.XID) {
+			return false, ErrXIDInUse
+		}
+	}
 	if len(r.waiting) == 0 && r.spend.Can() {
 		r.ready(o)
 		return true, nil
@@ -180,7 +189,7 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 // ready gives o a credit and an XID that is not in use.
 func (r *Requester) ready(o *Outgoing) {
 	r.spend.Call()
-	if _, used := r.sent[o.XID]; used || !o.Again {
+	if _, used := r.sent[o.XID]; !o.Own && (used || !o.Again) {
 		o.XID = r.nextXID()
 	}
 	o.state = outReady
@@ -190,10 +199,18 @@ func (r *Requester) ready(o *Outgoing) {
 func (r *Requester) nextXID() uint32 {
 	for {
 		r.xid++
-		if _, used := r.sent[r.xid]; !used {
+		if !r.used(r.xid) {
 			return r.xid
 		}
 	}
+}
+
+// used says whether a call in flight has the XID, or will have it.
+func (r *Requester) used(xid uint32) bool {
+	if _, sent := r.sent[xid]; sent || !r.owns {
+		return sent
+	}
+	return slices.ContainsFunc(r.waiting, func(o *Outgoing) bool { return o.Own && o.XID == xid })
 }
 
 // LastXID is the last XID given to a call that was not sent before.

@@ -23,8 +23,8 @@ func (p *pending) pad(dst []byte, n int) []byte {
 var errPadded = fmt.Errorf("%w: padding that the call can't find", conn.ErrBadReply)
 
 // unpad takes the padding out of c.Reply, which stood header bytes into the
-// message that pad is of.
-func (c *RPC) unpad(pad oncrpc.Padding, header int) error {
+// message that pad is of, and of which the results begin at body.
+func (c *RPC) unpad(pad oncrpc.Padding, header, body int) error {
 	if pad.Align == 0 {
 		return nil
 	}
@@ -32,16 +32,17 @@ func (c *RPC) unpad(pad oncrpc.Padding, header int) error {
 	if len(c.Results) == 0 {
 		return c.refuse()
 	}
-	last := 0
+	last := body
 	for i := range c.Results {
 		r := &c.Results[i]
 		if r.Find == nil {
 			return c.refuse()
 		}
-		at := r.Find(c.Reply)
+		at := r.Find(c.Reply[body:])
 		if at < 0 || r.Apart > 0 {
 			continue
 		}
+		at += body
 		start := at + xdr.Unit
 		if at < last || start > len(c.Reply) {
 			return c.refuse()

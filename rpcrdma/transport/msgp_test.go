@@ -42,9 +42,15 @@ func TestUnpad(t *testing.T) {
 			}
 			padded, plain = xdr.AppendFixed(padded, b), xdr.AppendFixed(plain, b)
 		}
+		whole := bytes.Repeat([]byte{0xaa}, header)
+		whole = append(whole, padded...)
 		c.Reply = padded
-		if err := c.unpad(pad, header); err != nil || !bytes.Equal(c.Reply, plain) {
+		if err := c.unpad(pad, header, 0); err != nil || !bytes.Equal(c.Reply, plain) {
 			t.Fatalf("%v: %x, want %x", err, c.Reply, plain)
+		}
+		c.Reply = whole
+		if err := c.unpad(pad, 0, header); err != nil || !bytes.Equal(c.Reply[header:], plain) {
+			t.Fatalf("whole reply: %v: %x, want %x", err, c.Reply, plain)
 		}
 	})
 }
@@ -69,12 +75,12 @@ func TestUnpadRefuses(t *testing.T) {
 		"no room for padding":  {Reply: good()[:1000], Results: []Result{{Find: at(0)}}},
 		"data cut short":       {Reply: good()[:len(good())-1], Results: []Result{{Find: at(0)}}},
 	} {
-		if err := c.unpad(pad, oncrpc.AcceptedReplySize); !errors.Is(err, conn.ErrBadReply) || len(c.Reply) != 0 {
+		if err := c.unpad(pad, oncrpc.AcceptedReplySize, 0); !errors.Is(err, conn.ErrBadReply) || len(c.Reply) != 0 {
 			t.Errorf("%s: %v, %d bytes", name, err, len(c.Reply))
 		}
 	}
 	c := RPC{Reply: good(), Results: []Result{{Find: at(-1)}, {Find: at(0)}}}
-	if err := c.unpad(pad, oncrpc.AcceptedReplySize); err != nil || len(c.Reply) != 604 {
+	if err := c.unpad(pad, oncrpc.AcceptedReplySize, 0); err != nil || len(c.Reply) != 604 {
 		t.Errorf("%v, %d bytes", err, len(c.Reply))
 	}
 }

@@ -19,6 +19,11 @@ type RPC struct {
 	Program, Version, Procedure uint32
 	Cred, Verf                  oncrpc.Auth
 
+	// XID is the caller's with OwnXID, for who passes calls on; no other call in
+	// flight on the connection may have it (ErrXIDInUse). Else the call gets one.
+	XID    uint32
+	OwnXID bool
+
 	// Args is the XDR stream of the arguments without the bytes and the
 	// padding of Items; their length words are in it.
 	Args []byte
@@ -44,6 +49,16 @@ type RPC struct {
 	// again. The bytes and the padding of results placed apart are missing
 	// from it.
 	Reply []byte
+
+	// Whole has Reply be the whole RPC reply, header and verifier included,
+	// whatever it says: that the call was denied, or not accepted, is no error
+	// of Call then.
+	Whole bool
+	// Long is set, with Whole, to memory that the reply was written to: its
+	// first LongLen bytes are the message, Reply is empty, and the memory is
+	// the caller's to release.
+	Long    oncrpc.Buffer
+	LongLen int
 }
 
 // Result is memory for one DDP-eligible result.
@@ -161,7 +176,10 @@ func (c *RPC) check() error {
 func (p *pending) describe(c *RPC) {
 	o := &p.out
 	header := callHeaderSize + xdr.Padded(len(c.Cred.Body)) + xdr.Padded(len(c.Verf.Body))
-	o.XID, o.Again = c.xid, c.again
+	o.XID, o.Again, o.Own = c.xid, c.again, c.OwnXID
+	if o.Own {
+		o.XID = c.XID
+	}
 	o.StreamLen = header + len(c.Args)
 	o.MaxReply = oncrpc.AcceptedReplySize + c.MaxReply
 	o.Items, o.Results = o.Items[:0], o.Results[:0]
@@ -266,7 +284,7 @@ func (r *Requester) results(p *pending, c *RPC) error {
 }
 
 func (p *pending) results(c *RPC) error {
-	msg := p.reply
+	msg, long := p.reply, -1
 	for i := range p.out.Windows {
 		w, m := &p.out.Windows[i], &p.memory[i]
 		if w.Off > 0 {
@@ -275,7 +293,7 @@ func (p *pending) results(c *RPC) error {
 		switch w.Use {
 		case conn.WriteReply:
 			if p.out.Long > 0 {
-				msg = m.buf.Bytes()[:p.out.Long]
+				msg, long = m.buf.Bytes()[:p.out.Long], i
 			}
 		case conn.WriteResult:
 			n := p.out.Written[w.Index]
@@ -297,11 +315,26 @@ func (p *pending) results(c *RPC) error {
 	if h.XID != p.out.XID {
 		return fmt.Errorf("%w: XID of the RPC message", conn.ErrBadReply)
 	}
+	if c.Whole {
+		return p.whole(c, msg, n, long)
+	}
 	if err != nil {
 		return err
 	}
 	c.Reply = append(c.Reply[:0], msg[n:]...)
-	return c.unpad(p.out.Padding, n)
+	return c.unpad(p.out.Padding, n, 0)
+}
+
+// whole gives a reply as it is; its header is n bytes. It lies in window long,
+// unless that is -1.
+func (p *pending) whole(c *RPC, msg []byte, n, long int) error {
+	if long >= 0 && p.memory[long].owned {
+		p.memory[long].owned = false
+		c.Reply, c.Long, c.LongLen = c.Reply[:0], p.memory[long].buf, len(msg)
+		return nil
+	}
+	c.Reply, c.Long, c.LongLen = append(c.Reply[:0], msg...), nil, 0
+	return c.unpad(p.out.Padding, 0, n)
 }
 
 func setXID(msg []byte, xid uint32) { binary.BigEndian.PutUint32(msg, xid) }
