@@ -71,12 +71,17 @@ type Buffer interface {
 // Reply is a reply being built.
 type Reply struct {
 	// Stream is the XDR stream: the reply header, and what the handler
-	// appends.
+	// appends. One that has a whole reply already, from another server, puts
+	// it in the header's place: from Stream[:0] on, under the call's XID.
 	Stream []byte
 	// Items are the DDP-eligible results that stand apart from Stream.
 	Items []ReplyItem
 	// Mem gives buffers for items.
 	Mem Memory
+	// Sent, when the handler sets it, is called once the reply is on its way,
+	// unless the connection ends before that. Calls to the client made from
+	// then on don't overtake the reply. Transports that make none forget it.
+	Sent func()
 }
 
 // ReplyItem is a DDP-eligible result: Len bytes from the start of Buf,
@@ -94,11 +99,12 @@ func (r *Reply) AppendItem(buf Buffer, n int) {
 	r.Items = append(r.Items, ReplyItem{Pos: len(r.Stream), Buf: buf, Len: n})
 }
 
-// Release gives all items' buffers back and forgets them.
+// Release gives all items' buffers back and forgets them, and Sent.
 func (r *Reply) Release() {
 	for i := range r.Items {
 		r.Items[i].Buf.Release()
 		r.Items[i] = ReplyItem{}
 	}
 	r.Items = r.Items[:0]
+	r.Sent = nil
 }

@@ -380,13 +380,23 @@ func (c *call) run() {
 	} else {
 		_ = oncrpc.Serve(r.ctx, r.handlerFor(c.call.RPC.Program), &c.call.RPC, &c.reply)
 	}
+	if f := r.answer(c); f != nil {
+		f()
+	}
+}
+
+// answer sends a call's reply. It returns what is to be done when that is on
+// its way.
+func (r *Responder) answer(c *call) (then func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	then, c.reply.Sent = c.reply.Sent, nil
 	if r.dead {
-		return // freed with the rest
+		return nil // freed with the rest
 	}
 	r.replied(c)
 	r.carryOut()
+	return then
 }
 
 // release gives back what the call holds.
