@@ -3,13 +3,11 @@ package controlplane
 import (
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/history"
-	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
@@ -73,7 +71,7 @@ func (c *Controlplane) recordRevision(e *history.Entry) {
 	default:
 		return // a client's, recorded with its request
 	}
-	before, after := describe(&e.Step)
+	before, after := e.Step.Texts()
 	c.record(audit.Entry{
 		Action: action, Request: strconv.Quote(e.Comment), Outcome: audit.OK,
 		Before: before, After: after, Revision: e.Revision,
@@ -96,27 +94,4 @@ func (c *Controlplane) record(e audit.Entry) {
 	}
 	e.Actor, e.Role, e.Origin = auth.Daemon, auth.Admin.String(), "itself"
 	c.audit.Refused(e)
-}
-
-// describe is what a step changed, as KEY=VALUE behind the scope, if that
-// isn't global.
-func describe(s *settings.Step) (before, after string) {
-	var was, is []string
-	add := func(scope string, b, a *settings.Values) {
-		for _, k := range b.Differ(a).Keys() {
-			was = append(was, scope+k.String()+"="+b.Format(k))
-			is = append(is, scope+k.String()+"="+a.Format(k))
-		}
-	}
-	if s.File != nil {
-		add("config:", &s.File.Before.Values, &s.File.After.Values)
-	}
-	for i := range s.Deltas {
-		scope := ""
-		if name := s.Deltas[i].Scope.String(); name != "global" {
-			scope = name + ":"
-		}
-		add(scope, &s.Deltas[i].Before.Values, &s.Deltas[i].After.Values)
-	}
-	return strings.Join(was, " "), strings.Join(is, " ")
 }

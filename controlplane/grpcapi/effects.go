@@ -23,21 +23,8 @@ var outcomes = [...]rdmadv1.Effect_Outcome{
 
 // changes is what a step changed, value by value.
 func changes(step *settings.Step) (out []*rdmadv1.SettingChange) {
-	if f := step.File; f != nil {
-		out = differences(out, "config", &f.Before.Values, &f.After.Values)
-	}
-	for i := range step.Deltas {
-		d := &step.Deltas[i]
-		out = differences(out, d.Scope.String(), &d.Before.Values, &d.After.Values)
-	}
-	return out
-}
-
-func differences(out []*rdmadv1.SettingChange, scope string, before, after *settings.Values) []*rdmadv1.SettingChange {
-	for _, k := range before.Differ(after).Keys() {
-		out = append(out, &rdmadv1.SettingChange{
-			Scope: scope, Key: k.String(), Before: before.Format(k), After: after.Format(k),
-		})
+	for _, d := range step.Differences() {
+		out = append(out, &rdmadv1.SettingChange{Scope: d.Place, Key: d.Key.String(), Before: d.Before, After: d.After})
 	}
 	return out
 }

@@ -1,0 +1,49 @@
+package settings
+
+import "strings"
+
+// Difference is a value that a revision changed.
+type Difference struct {
+	Place         string // a scope, or "config" for the configuration file's layer
+	Key           Key
+	Before, After string // as the command line takes them; "" for none
+}
+
+// Differences lists what the step changed, value by value: the file's layer,
+// then scopes in order.
+func (s *Step) Differences() (out []Difference) {
+	add := func(place string, before, after *Values) {
+		for _, k := range before.Differ(after).Keys() {
+			out = append(out, Difference{Place: place, Key: k, Before: before.Format(k), After: after.Format(k)})
+		}
+	}
+	if f := s.File; f != nil {
+		add("config", &f.Before.Values, &f.After.Values)
+	}
+	for i := range s.Deltas {
+		d := &s.Deltas[i]
+		add(d.Scope.String(), &d.Before.Values, &d.After.Values)
+	}
+	return out
+}
+
+// Texts is what the step changed in two lines: KEY=VALUE, or KEY unset, each
+// behind its place unless that is the global scope.
+func (s *Step) Texts() (before, after string) {
+	var was, is []string
+	for _, d := range s.Differences() {
+		was, is = append(was, d.text(d.Before)), append(is, d.text(d.After))
+	}
+	return strings.Join(was, " "), strings.Join(is, " ")
+}
+
+func (d *Difference) text(value string) string {
+	text := d.Key.String() + " unset"
+	if value != "" {
+		text = d.Key.String() + "=" + value
+	}
+	if d.Place == (Scope{}).String() {
+		return text
+	}
+	return d.Place + ":" + text
+}

@@ -1,0 +1,29 @@
+package settings
+
+import "testing"
+
+// A step says what it changed, with what had no value before or has none
+// after, wherever that was.
+func TestStepTexts(t *testing.T) {
+	values := func(k Key, v uint32) (out Values) {
+		out.Set(k, v)
+		return out
+	}
+	step := Step{
+		File: &FileDelta{Before: FileLayer{Values: values(CreditsMax, 32)}, After: FileLayer{Values: values(CreditsMax, 64)}},
+		Deltas: []Delta{
+			{After: Layer{Values: values(RemoteInvalidationUse, 1)}},
+			{Scope: Scope{Kind: Listener, Name: "nfs"}, Before: Layer{Values: values(DDPMinChunk, 512)}},
+		},
+	}
+	before, after := step.Texts()
+	if want := "config:credits.max=32 remote_invalidation.use unset listener/nfs:ddp.min_chunk=512"; before != want {
+		t.Errorf("before: %s, want %s", before, want)
+	}
+	if want := "config:credits.max=64 remote_invalidation.use=on listener/nfs:ddp.min_chunk unset"; after != want {
+		t.Errorf("after: %s, want %s", after, want)
+	}
+	if before, after := new(Step).Texts(); before != "" || after != "" {
+		t.Errorf("of nothing: %q, %q", before, after)
+	}
+}
