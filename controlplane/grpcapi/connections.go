@@ -45,7 +45,7 @@ func (s *connectionService) ListConnections(_ context.Context, req *rdmadv1.List
 		c := &all[i]
 		switch {
 		case dataplane.CompareID(c.ID, after) <= 0, req.GetListener() != "" && c.Listener != req.GetListener(),
-			peers.IsValid() && !peers.Contains(c.PeerPort.Addr().Unmap()):
+			peers.IsValid() && !peers.Contains(c.PeerPort.Addr().Unmap().WithZone("")):
 			continue
 		case len(res.Connections) == size:
 			res.NextPageToken = pageToken(res.Connections[size-1].GetId(), filters...)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 
 	"google.golang.org/grpc"
@@ -85,13 +84,10 @@ func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, snap trace.Snap, send
 }
 
 // filter checks what is asked for: what can't match anything is an error.
-func (s *diagnosticsService) filter(f *rdmadv1.TraceFilter) (trace.Filter, error) {
-	out := trace.Filter{Connections: f.GetConnectionIds(), Listener: f.GetListener()}
-	if text := f.GetPeer(); text != "" {
-		var ok bool
-		if out.Peer, ok = peerPrefix(text); !ok {
-			return out, invalidField("filter.peer", fmt.Sprintf("%q is neither an address nor a CIDR such as 192.0.2.0/24", text))
-		}
+func (s *diagnosticsService) filter(f *rdmadv1.TraceFilter) (out trace.Filter, err error) {
+	out = trace.Filter{Connections: f.GetConnectionIds(), Listener: f.GetListener()}
+	if out.Peer, err = parsePeer("filter.peer", f.GetPeer()); err != nil {
+		return out, err
 	}
 	known := func(l dataplane.ListenerInfo) bool { return l.Name == out.Listener }
 	if out.Listener != "" && !slices.ContainsFunc(s.plane.Listeners(), known) {
@@ -101,16 +97,6 @@ func (s *diagnosticsService) filter(f *rdmadv1.TraceFilter) (trace.Filter, error
 		return out, toStatus(fmt.Errorf("connection %s: %w", id, dataplane.ErrNotFound))
 	}
 	return out, nil
-}
-
-// peerPrefix reads an address or a CIDR.
-func peerPrefix(text string) (netip.Prefix, bool) {
-	if a, err := netip.ParseAddr(text); err == nil {
-		a = a.Unmap().WithZone("")
-		return netip.PrefixFrom(a, a.BitLen()), true
-	}
-	p, err := netip.ParsePrefix(text)
-	return p.Masked(), err == nil && !p.Addr().Is4In6()
 }
 
 // ofWatcher is what a watcher's end means to a client.

@@ -102,8 +102,8 @@ func TestTraceRefusals(t *testing.T) {
 		code   codes.Code
 		want   string
 	}{
-		{&rdmadv1.TraceFilter{Peer: "here"}, codes.InvalidArgument, `filter.peer: "here" is neither an address nor a CIDR such as 192.0.2.0/24`},
-		{&rdmadv1.TraceFilter{Peer: "::ffff:1.2.3.4/100"}, codes.InvalidArgument, `filter.peer: "::ffff:1.2.3.4/100" is neither an address nor a CIDR such as 192.0.2.0/24`},
+		{&rdmadv1.TraceFilter{Peer: "here"}, codes.InvalidArgument, `filter.peer: "here" is not an address or CIDR, such as 192.0.2.0/24`},
+		{&rdmadv1.TraceFilter{Peer: "::ffff:1.2.3.4/90"}, codes.InvalidArgument, `filter.peer: "::ffff:1.2.3.4/90" is not an address or CIDR, such as 192.0.2.0/24`},
 		{&rdmadv1.TraceFilter{Listener: "none"}, codes.NotFound, "listener none: not found"},
 		{&rdmadv1.TraceFilter{ConnectionIds: []string{"1", "9"}}, codes.NotFound, "connection 9: not found"},
 		{&rdmadv1.TraceFilter{ConnectionIds: []string{""}}, codes.InvalidArgument, "filter.connection_ids[0]: must be at least 1 characters"},

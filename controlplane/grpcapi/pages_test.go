@@ -80,11 +80,16 @@ func TestPagesOfConnections(t *testing.T) {
 }
 
 func TestConnectionFilters(t *testing.T) {
-	c := rdmadv1.NewConnectionServiceClient(start(t, crowd(30), nil, 64).client)
+	p := crowd(30)
+	p.Connect(planetest.Peer{ID: "31", Listener: "nfs", Address: "[fe80::7%eth0]:1000"})
+	c := rdmadv1.NewConnectionServiceClient(start(t, p, nil, 64).client)
 	for _, f := range []struct {
 		listener, peer string
 		want           int
-	}{{"nfs", "", 20}, {"other", "", 10}, {"none", "", 0}, {"", "10.0.1.0/24", 6}, {"", "10.0.1.1", 6}, {"nfs", "10.0.0.0/8", 20}, {"", "::/0", 0}} {
+	}{
+		{"nfs", "", 21}, {"other", "", 10}, {"none", "", 0}, {"", "10.0.1.0/24", 6}, {"", "10.0.1.1", 6}, {"nfs", "10.0.0.0/8", 20},
+		{"", "fe80::/10", 1}, {"", "2001:db8::/32", 0},
+	} {
 		ids, _ := list(t, c, &rdmadv1.ListConnectionsRequest{Listener: f.listener, Peer: f.peer, PageSize: 4}, func() {})
 		if len(ids) != f.want {
 			t.Errorf("%+v: %v", f, ids)

@@ -16,5 +16,5 @@ type Filter struct {
 func (f *Filter) Match(i *Info) bool {
 	return (len(f.Connections) == 0 || slices.Contains(f.Connections, i.ID)) &&
 		(f.Listener == "" || f.Listener == i.Listener) &&
-		(!f.Peer.IsValid() || f.Peer.Contains(i.Peer.Addr()))
+		(!f.Peer.IsValid() || f.Peer.Contains(i.Peer.Addr().WithZone(""))) // with a zone no prefix matches
 }

@@ -63,11 +63,12 @@ func TestFilters(t *testing.T) {
 		{"connections", Filter{Connections: []string{"2", "1"}}, []string{"1 a", "2 b"}},
 		{"listener", Filter{Listener: "other"}, []string{"3 c"}},
 		{"peer", Filter{Peer: netip.MustParsePrefix("10.0.1.0/24")}, []string{"2 b"}},
+		{"peer with a zone", Filter{Peer: netip.MustParsePrefix("fe80::/10")}, []string{"3 c"}},
 		{"both", Filter{Listener: "other", Peer: netip.MustParsePrefix("10.0.0.0/24")}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := watch(t, &h, tc.filter, All)
-			c := add(&h, "3", "other", "[2001:db8::1]:700") // after the watcher
+			c := add(&h, "3", "other", "[fe80::1%eth0]:700") // after the watcher
 			defer c.Close()
 			say(a, "a")
 			say(b, "b")
