@@ -5,8 +5,12 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/watch"
@@ -46,4 +50,41 @@ func TestPanicOfTheSenderIsTheCalls(t *testing.T) {
 	}()
 	err := s.WatchConnections(&rdmadv1.WatchConnectionsRequest{}, broken{ctx: t.Context()})
 	t.Errorf("returned %v", err)
+}
+
+// unread is a stream whose client stopped reading.
+type unread struct {
+	grpc.ServerStream
+	ctx     context.Context
+	stuck   chan struct{} // closed by the first Send
+	unstuck chan struct{} // closed when that has ended
+}
+
+func (u unread) Context() context.Context { return u.ctx }
+
+func (u unread) Send(*rdmadv1.WatchTelemetryResponse) error {
+	defer close(u.unstuck)
+	close(u.stuck)
+	<-u.ctx.Done()
+	return u.ctx.Err()
+}
+
+// TestShutdownWaitsForNoReader: the call ends although a sample can't be sent;
+// that it ends lets the sender go.
+func TestShutdownWaitsForNoReader(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stopping := make(chan struct{})
+	u := unread{ctx: ctx, stuck: make(chan struct{}), unstuck: make(chan struct{})}
+	s := &telemetryService{plane: &planetest.Plane{}, stopping: stopping}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.WatchTelemetry(&rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(time.Millisecond)}, u)
+	}()
+	<-u.stuck
+	close(stopping)
+	if err := <-ended; status.Code(err) != codes.Unavailable {
+		t.Errorf("ended with %v", err)
+	}
+	cancel()
+	<-u.unstuck
 }

@@ -34,22 +34,22 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 	if req.GetInterval() != nil {
 		interval = req.GetInterval().AsDuration()
 	}
-	sampler := telemetry.New(s.plane, time.Now())
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			sample := sampler.Sample(time.Now())
-			if err := stream.Send(telemetrySample(&sample)); err != nil {
-				return err
+	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
+		sampler := telemetry.New(s.plane, time.Now())
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				sample := sampler.Sample(time.Now())
+				if err := stream.Send(telemetrySample(&sample)); err != nil {
+					return err
+				}
+			case <-stream.Context().Done():
+				return status.FromContextError(stream.Context().Err()).Err()
 			}
-		case <-stream.Context().Done():
-			return status.FromContextError(stream.Context().Err()).Err()
-		case <-s.stopping:
-			return toStatus(dataplane.ErrShutdown)
 		}
-	}
+	})
 }
 
 // telemetrySample is the one place where a sample becomes protobuf.
