@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
@@ -81,49 +83,51 @@ func (s *extensionService) used(scope settings.Scope) map[string]uint32 {
 
 // EnableExtensions implements rdmadv1.ExtensionServiceServer.
 func (s *extensionService) EnableExtensions(ctx context.Context, req *rdmadv1.EnableExtensionsRequest) (*rdmadv1.EnableExtensionsResponse, error) {
-	result, err := s.turn(ctx, true, req.GetNames(), req.GetScope(), req.ExpectedRevision, desired.Options{
-		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(),
-	})
+	r, err := s.turn(ctx, true, req, req.ExpectedRevision)
 	if err != nil {
 		return nil, err
 	}
-	return &rdmadv1.EnableExtensionsResponse{
-		Revision: result.Revision, Effects: effects(result.Effects), ConfirmDeadline: timestamp(result.ConfirmDeadline),
-	}, nil
+	return &rdmadv1.EnableExtensionsResponse{Revision: r.Revision, Effects: effects(r.Effects), ConfirmDeadline: timestamp(r.ConfirmDeadline)}, nil
 }
 
 // DisableExtensions implements rdmadv1.ExtensionServiceServer.
 func (s *extensionService) DisableExtensions(ctx context.Context, req *rdmadv1.DisableExtensionsRequest) (*rdmadv1.DisableExtensionsResponse, error) {
-	result, err := s.turn(ctx, false, req.GetNames(), req.GetScope(), req.ExpectedRevision, desired.Options{
-		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(),
-	})
+	r, err := s.turn(ctx, false, req, req.ExpectedRevision)
 	if err != nil {
 		return nil, err
 	}
-	return &rdmadv1.DisableExtensionsResponse{
-		Revision: result.Revision, Effects: effects(result.Effects), ConfirmDeadline: timestamp(result.ConfirmDeadline),
-	}, nil
+	return &rdmadv1.DisableExtensionsResponse{Revision: r.Revision, Effects: effects(r.Effects), ConfirmDeadline: timestamp(r.ConfirmDeadline)}, nil
 }
 
-func (s *extensionService) turn(ctx context.Context, on bool, names []string, scope string, expected *uint32, o desired.Options) (desired.Result, error) {
-	at, err := settings.ParseScope(scope)
+// turning is what requests to turn extensions on and off have in common.
+type turning interface {
+	GetNames() []string
+	GetScope() string
+	GetDryRun() bool
+	GetConfirmWithin() *durationpb.Duration
+}
+
+// turn makes the change of settings that a request stands for.
+func (s *extensionService) turn(ctx context.Context, on bool, req turning, expected *uint32) (desired.Result, error) {
+	scope, err := settings.ParseScope(req.GetScope())
 	if err != nil {
 		return desired.Result{}, toStatus(err)
 	}
-	c := settings.Change{Scope: at, Expected: expected}
-	for _, name := range names {
+	c := settings.Change{Scope: scope, Expected: expected}
+	for _, name := range req.GetNames() {
 		k, ok := settings.ParseKey(extensionPrefix + name)
 		if !ok {
 			return desired.Result{}, invalidField("names", "there is no extension "+name)
 		}
 		c.Set.SetFlag(k, on)
 	}
-	o.Actor = actor(ctx)
-	result, err := s.store.Set(c, o)
+	result, err := s.store.Set(c, desired.Options{
+		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(), Actor: actor(ctx),
+	})
 	if err != nil {
 		return desired.Result{}, toStatus(err)
 	}
-	noteChanges(ctx, &result, o.DryRun)
+	noteChanges(ctx, &result, req.GetDryRun())
 	return result, nil
 }
 
