@@ -17,10 +17,11 @@ host_packages="qemu-system-x86 gcc libc6-dev make kmod xz-utils libelf1 tshark"
 # Programs that run in the guest, with all that they depend on. dataplane/rpcbind's
 # tests unpack rpcbind as well: installing it would start it on this machine.
 guest_packages="busybox-static kmod iproute2 nfs-common nfs-kernel-server
-rpcbind netbase rdma-core ibverbs-providers rdmacm-utils perftest fio"
+rpcbind netbase rdma-core ibverbs-providers rdmacm-utils perftest fio
+nfs-ganesha nfs-ganesha-vfs attr e2fsprogs xfsprogs"
 
 # Dependencies that no program copied into the guest uses.
-unused_packages='^(perl|libperl|python|libpython|dpkg|tar|udev|adduser|passwd|ucf)'
+unused_packages='^(perl|libperl|dbus|python|libpython|dpkg|tar|udev|adduser|passwd|ucf)'
 
 missing_code=3
 

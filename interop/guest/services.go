@@ -2,6 +2,7 @@ package guest
 
 import (
 	_ "embed"
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ var rdmaScript string
 //go:embed scripts/knfsd.sh
 var knfsdScript string
 
+//go:embed scripts/ganesha.sh
+var ganeshaScript string
+
 // serviceTime is enough to load modules under emulation on a busy machine.
 const serviceTime = 2 * time.Minute
 
@@ -45,4 +49,15 @@ func RDMAScript(siw SIW) string { return "siw=" + string(siw) + "\n" + rdmaScrip
 func (g *Guest) ServeNFS(tb testing.TB) {
 	tb.Helper()
 	g.MustRun(tb, serviceTime, knfsdScript)
+}
+
+// GaneshaPort is the TCP port of [Guest.ServeGanesha]'s server in the guest.
+const GaneshaPort = 2052
+
+// ServeGanesha starts nfs-ganesha in the guest, after UseRDMA: /ganesha, NFSv4
+// alone, on TCP port GaneshaPort. Called again after the program was killed, it
+// starts it again; ganesha's process id is in /run/ganesha/pid.
+func (g *Guest) ServeGanesha(tb testing.TB) {
+	tb.Helper()
+	g.MustRun(tb, serviceTime, fmt.Sprintf("port=%d\n%s", GaneshaPort, ganeshaScript))
 }

@@ -33,12 +33,14 @@ var standard = recipe{
 		"usr/sbin/mount.nfs", "usr/sbin/umount.nfs", "usr/sbin/nfsstat", "usr/sbin/showmount",
 		"usr/sbin/rpc.nfsd", "usr/sbin/rpc.mountd", "usr/sbin/exportfs",
 		"usr/sbin/rpcbind", "usr/sbin/rpcinfo",
+		"usr/bin/ganesha.nfsd", "usr/sbin/mke2fs", "usr/sbin/xfs_io", "usr/bin/getfattr", "usr/bin/setfattr",
 		"usr/bin/rping", "usr/bin/ucmatose", "usr/bin/ib_send_bw", "usr/bin/ib_read_bw",
 		"usr/bin/ib_write_bw", "usr/bin/fio",
 	},
 	plugins: []string{
 		"usr/lib/x86_64-linux-gnu/libibverbs/libsiw-rdmav*.so",
 		"usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so",
+		"usr/lib/x86_64-linux-gnu/ganesha/libfsalvfs.so",
 	},
 	files: []string{
 		"etc/libibverbs.d/siw.driver", "etc/libibverbs.d/rxe.driver",
@@ -47,9 +49,9 @@ var standard = recipe{
 	modules: []string{
 		"virtio_pci", "virtio_net", "virtio_console", "virtio_rng", "9p", "9pnet_virtio",
 		"crc32c_generic", "sunrpc", "rpcrdma", "rdma_cm", "rdma_ucm", "ib_uverbs",
-		"siw", "rdma_rxe", "nfsv3", "nfsv4", "nfsd", "sch_netem",
+		"siw", "rdma_rxe", "nfsv3", "nfsv4", "nfsd", "sch_netem", "loop", "ext4",
 	},
-	libDirs: []string{"usr/lib/x86_64-linux-gnu", "usr/lib", "usr/lib64"},
+	libDirs: []string{"usr/lib/x86_64-linux-gnu", "usr/lib", "usr/lib64", "usr/lib/ganesha"},
 }
 
 // key names the image that this recipe makes from the packages of set.
