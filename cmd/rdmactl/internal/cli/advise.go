@@ -5,15 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -45,7 +44,7 @@ func newSettingsAdvise(a *app) *cobra.Command {
 				return usagef("--%s is for --apply", name)
 			}
 		}
-		if *apply && !*yes && !onTerminal(cmd.InOrStdin()) {
+		if _, answers := terminalOf(cmd.InOrStdin()); *apply && !*yes && !answers {
 			return usagef("--apply asks, and there is no terminal to ask on: add --yes")
 		}
 		res, err := ask(cmd.Context(), a, rdmadv1.NewTelemetryServiceClient, rdmadv1.TelemetryServiceClient.AdviseSettings,
@@ -113,7 +112,7 @@ func (a *app) applyAdvice(ctx context.Context, res *rdmadv1.AdviseSettingsRespon
 		proto.Merge(req.Settings, advice.GetSettings())
 	}
 	if !yes {
-		fmt.Fprintf(a.stderr, "rdmactl %s? [y/N] ", strings.Join(adviceCommand(res, req.GetScope()), " "))
+		fmt.Fprintf(a.stderr, "rdmactl %s? [y/N] ", terminal.OneLine(strings.Join(adviceCommand(res, req.GetScope()), " ")))
 		answer, err := bufio.NewReader(in).ReadString('\n')
 		if err != nil && answer == "" {
 			return fmt.Errorf("nothing is changed: %w", err)
@@ -123,10 +122,4 @@ func (a *app) applyAdvice(ctx context.Context, res *rdmadv1.AdviseSettingsRespon
 		}
 	}
 	return a.setSettings(ctx, req)
-}
-
-// onTerminal says whether somebody can answer.
-func onTerminal(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -73,7 +72,7 @@ func (f *captureFlags) check(a *app) error {
 	case f.file == toStdout && a.format != output.FormatTable:
 		return usagef("-w - and -o %s both want standard output", a.format)
 	}
-	if out, ok := a.stdout.(*os.File); ok && f.file == toStdout && term.IsTerminal(int(out.Fd())) {
+	if _, ok := terminalOf(a.stdout); ok && f.file == toStdout {
 		return usagef("a capture is no text for a terminal: use -w FILE, or a pipe such as | tshark -r -")
 	}
 	return nil

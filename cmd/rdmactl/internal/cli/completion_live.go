@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -29,7 +30,7 @@ func (a *app) connectionIDs(prefix string) (out []string) {
 	a.try(func(ctx context.Context, conn *grpc.ClientConn) error {
 		res, err := rdmadv1.NewConnectionServiceClient(conn).ListConnections(ctx, &rdmadv1.ListConnectionsRequest{PageSize: mostOffered})
 		for _, c := range res.GetConnections() {
-			out = append(out, cobra.CompletionWithDesc(prefix+c.GetId(), oneLine(c.GetListener()+" "+c.GetPeer())))
+			out = append(out, cobra.CompletionWithDesc(prefix+c.GetId(), terminal.OneLine(c.GetListener()+" "+c.GetPeer())))
 		}
 		return err
 	})
@@ -44,7 +45,7 @@ func (a *app) listenerNames(prefix string) (out []string) {
 	a.try(func(ctx context.Context, conn *grpc.ClientConn) error {
 		res, err := rdmadv1.NewListenerServiceClient(conn).ListListeners(ctx, &rdmadv1.ListListenersRequest{PageSize: mostOffered})
 		for _, l := range res.GetListeners() {
-			out = append(out, cobra.CompletionWithDesc(prefix+l.GetName(), oneLine(l.GetAddress())))
+			out = append(out, cobra.CompletionWithDesc(prefix+l.GetName(), terminal.OneLine(l.GetAddress())))
 		}
 		return err
 	})
@@ -56,7 +57,7 @@ func (a *app) serviceNames() (out []string) {
 	a.try(func(ctx context.Context, conn *grpc.ClientConn) error {
 		res, err := rdmadv1.NewListenerServiceClient(conn).ListServices(ctx, &rdmadv1.ListServicesRequest{})
 		for _, s := range res.GetServices() {
-			out = append(out, cobra.CompletionWithDesc(s.GetName(), oneLine(strings.TrimSpace(s.GetKind()+" "+nfsText(s.GetNfs())))))
+			out = append(out, cobra.CompletionWithDesc(s.GetName(), terminal.OneLine(strings.TrimSpace(s.GetKind()+" "+nfsText(s.GetNfs())))))
 		}
 		return err
 	})
@@ -71,7 +72,7 @@ func (a *app) revisions(unconfirmed bool) (out []string) {
 		for _, r := range res.GetRevisions() {
 			if !unconfirmed || r.GetState() == rdmadv1.Revision_UNCONFIRMED {
 				what := clock(r.GetTime()) + " " + changesText(r.GetChanges(), r.GetScope())
-				out = append(out, cobra.CompletionWithDesc(fmt.Sprint(r.GetRevision()), oneLine(what)))
+				out = append(out, cobra.CompletionWithDesc(fmt.Sprint(r.GetRevision()), terminal.OneLine(what)))
 			}
 		}
 		return err

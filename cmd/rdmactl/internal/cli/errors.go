@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -27,9 +28,9 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(f
 func (a *app) explain(err error) string {
 	st, ok := status.FromError(err)
 	if !ok {
-		return oneLine(err.Error())
+		return terminal.OneLine(err.Error())
 	}
-	text := oneLine(st.Message())
+	text := terminal.OneLine(st.Message())
 	switch st.Code() {
 	case codes.Unavailable:
 		return a.unreachable(text)
@@ -61,7 +62,7 @@ func (a *app) explain(err error) string {
 func remedy(st *status.Status) string {
 	switch meta := metadata(st); reason(st) {
 	case rdmadv1.ErrorReason_ERROR_REASON_STALE_REVISION.String():
-		return fmt.Sprintf(" (rdmactl settings get, then --revision %s)", oneLine(meta["current_revision"]))
+		return fmt.Sprintf(" (rdmactl settings get, then --revision %s)", terminal.OneLine(meta["current_revision"]))
 	case rdmadv1.ErrorReason_ERROR_REASON_UNCONFIRMED.String():
 		back := "rdmactl settings history shows where to"
 		if n, err := strconv.ParseUint(meta["revision"], 10, 32); err == nil && n > 0 {
@@ -83,11 +84,11 @@ func violations(st *status.Status, text string) string {
 	for _, d := range st.Details() {
 		bad, _ := d.(*errdetails.BadRequest)
 		for _, v := range bad.GetFieldViolations() {
-			line := oneLine(v.GetDescription())
+			line := terminal.OneLine(v.GetDescription())
 			if strings.Contains(line, "regex pattern") { // names alone have one
 				line = "must be letters, digits, dots, dashes and underscores, at most 64, and begin with a letter or digit"
 			}
-			if name := argument(oneLine(v.GetField())); name != "" {
+			if name := argument(terminal.OneLine(v.GetField())); name != "" {
 				line = name + ": " + line
 			}
 			lines = append(lines, line)
@@ -166,17 +167,4 @@ func metadata(st *status.Status) map[string]string { return info(st).GetMetadata
 // ended says whether a stream ended because the user ended it.
 func ended(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled)
-}
-
-// oneLine is text without line ends and control characters.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0):
-			return -1
-		}
-		return r
-	}, s)
 }

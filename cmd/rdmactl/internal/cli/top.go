@@ -66,8 +66,8 @@ func (a *app) top(cmd *cobra.Command, o *top.Options) error {
 	if !slices.Contains(top.Columns, o.Sort) {
 		return usagef("--sort %q is none of %s", o.Sort, strings.Join(top.Columns, ", "))
 	}
-	out, ok := terminal(a.stdout)
-	if in, inOK := terminal(os.Stdin); ok && inOK {
+	out, ok := terminalOf(a.stdout)
+	if in, inOK := terminalOf(os.Stdin); ok && inOK {
 		o.In, o.Out = in, out
 	} else {
 		return usagef("top needs a terminal: %s", instead)
@@ -84,8 +84,8 @@ func (a *app) top(cmd *cobra.Command, o *top.Options) error {
 	return top.Run(cmd.Context(), *o)
 }
 
-// terminal is the file behind a stream, if it is a terminal.
-func terminal(stream any) (*os.File, bool) {
+// terminalOf is the file behind a stream, if it is a terminal.
+func terminalOf(stream any) (*os.File, bool) {
 	f, ok := stream.(*os.File)
 	return f, ok && term.IsTerminal(int(f.Fd()))
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
 // Formats that answers can be written in.
@@ -150,6 +152,6 @@ func (p *Printer) Note(format string, args ...any) error {
 	if p.format != FormatTable {
 		return nil
 	}
-	_, err := io.WriteString(p.w, printable(fmt.Sprintf(format, args...))+"\n")
+	_, err := io.WriteString(p.w, terminal.Printable(fmt.Sprintf(format, args...))+"\n")
 	return err
 }

@@ -1,37 +1,27 @@
 package output
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/creack/pty"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// terminal opens a pseudo-terminal of so many columns.
-func terminal(t *testing.T, columns uint16) (screen, program *os.File) {
+// openTerminal opens a pseudo-terminal of so many columns.
+func openTerminal(t *testing.T, columns uint16) (screen, program *os.File) {
 	t.Helper()
-	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	screen, program, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { screen.Close() })
-	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	if err := unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 24}); err != nil {
+	t.Cleanup(func() {
+		screen.Close()
+		program.Close()
+	})
+	if err := pty.Setsize(screen, &pty.Winsize{Cols: columns, Rows: 24}); err != nil {
 		t.Fatal(err)
 	}
 	return screen, program
@@ -40,7 +30,7 @@ func terminal(t *testing.T, columns uint16) (screen, program *os.File) {
 // shown is what a terminal gets to see of an answer.
 func shown(t *testing.T, columns uint16) string {
 	t.Helper()
-	screen, program := terminal(t, columns)
+	screen, program := openTerminal(t, columns)
 	if err := NewPrinter(program, FormatTable).Answer(&rdmadv1.GetStatusResponse{}, sample); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +108,7 @@ func TestColoursAsAsked(t *testing.T) {
 	}
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("TERM", "xterm")
-	_, program := terminal(t, 80)
+	_, program := openTerminal(t, 80)
 	if !NewPrinter(program, FormatTable).colours || NewPrinter(program, FormatTable).Colours(ColourNever).colours {
 		t.Error("a terminal's colours don't follow")
 	}

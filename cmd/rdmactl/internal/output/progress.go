@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
 // Progress is one line on a terminal that is written again and again. Nothing
@@ -37,7 +39,7 @@ const eraseLine = "\r\x1b[K"
 func (p *Progress) Draw(done float64, text string) {
 	if p.w != nil {
 		p.drawn = true
-		fmt.Fprint(p.w, eraseLine+progressLine(done, printable(text)))
+		fmt.Fprint(p.w, eraseLine+progressLine(done, terminal.Printable(text)))
 	}
 }
 
@@ -45,7 +47,7 @@ func (p *Progress) Draw(done float64, text string) {
 func (p *Progress) Text(text string) {
 	if p.w != nil {
 		p.drawn = true
-		fmt.Fprint(p.w, eraseLine+printable(text))
+		fmt.Fprint(p.w, eraseLine+terminal.Printable(text))
 	}
 }
 

@@ -3,9 +3,10 @@ package output
 import (
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
 // Colour of a cell on a terminal.
@@ -62,19 +63,9 @@ func (t *Table) Row(texts ...string) {
 // steer a terminal is replaced.
 func (t *Table) Cells(cells ...Cell) {
 	for i := range cells {
-		cells[i].Text = printable(cells[i].Text)
+		cells[i].Text = terminal.Printable(cells[i].Text)
 	}
 	t.rows = append(t.rows, cells)
-}
-
-// printable has no control characters.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return utf8.RuneError
-		}
-		return r
-	}, s)
 }
 
 const gap = "  "
@@ -182,7 +173,7 @@ func (t *Table) line(out *strings.Builder, row []Cell, shown, widths []int, colo
 		if at > 0 {
 			line.WriteString(gap)
 		}
-		text := cut(row[i].Text, widths[i])
+		text := terminal.Cut(row[i].Text, widths[i])
 		pad := strings.Repeat(" ", widths[i]-lipgloss.Width(text))
 		if colours && row[i].Colour != Plain && text != "" {
 			text = string(row[i].Colour) + text + reset
@@ -195,19 +186,4 @@ func (t *Table) line(out *strings.Builder, row []Cell, shown, widths []int, colo
 	}
 	out.WriteString(strings.TrimRight(line.String(), " "))
 	out.WriteByte('\n')
-}
-
-// cut shortens s to n terminal columns, with a mark.
-func cut(s string, n int) string {
-	if lipgloss.Width(s) <= n {
-		return s
-	}
-	var out strings.Builder
-	for _, r := range s {
-		if n -= lipgloss.Width(string(r)); n < 1 { // one is for the mark
-			break
-		}
-		out.WriteRune(r)
-	}
-	return out.String() + "…"
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
 // column of the table.
@@ -143,7 +145,7 @@ func (l *layout) total() int {
 func (m *model) columnWidth(i int) int {
 	n := max(columns[i].least, lipgloss.Width(m.heading(i)))
 	for _, r := range m.visible {
-		n = max(n, lipgloss.Width(printable(columns[i].text(r))))
+		n = max(n, lipgloss.Width(terminal.Printable(columns[i].text(r))))
 	}
 	return n
 }

@@ -2,9 +2,7 @@ package top
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // rate writes a number per second in at most five columns.
@@ -92,15 +90,4 @@ func plural(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// printable replaces what could steer a terminal: texts come from rdmad and
-// from peers.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return utf8.RuneError
-		}
-		return r
-	}, s)
 }

@@ -5,6 +5,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -120,7 +121,7 @@ func (m *model) resultLines() []string {
 
 // effectLines is what happens to a connection; a long reason goes on below.
 func (m *model) effectLines(e *rdmadv1.Effect) (out []string) {
-	l := newLine(m.width).add(plain, fmt.Sprintf("connection %-6s ", printable(e.GetConnectionId()))).
+	l := newLine(m.width).add(plain, fmt.Sprintf("connection %-6s ", terminal.Printable(e.GetConnectionId()))).
 		add(outcomeStyles[e.GetOutcome()], fmt.Sprintf("%-17s ", e.GetOutcome()))
 	indent := min(l.used, m.width/2)
 	for _, text := range wrap(e.GetReason(), max(m.width-l.used, m.width/2)) {

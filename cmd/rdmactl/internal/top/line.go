@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
 // Looks. The colours are the terminal's own sixteen; without colours bold,
@@ -32,7 +34,7 @@ func newLine(width int) *line { return &line{width: width} }
 
 // add appends a text in a style, cut at the line's end.
 func (l *line) add(style lipgloss.Style, text string) *line {
-	text = cutTo(printable(text), l.width-l.used)
+	text = terminal.Cut(terminal.Printable(text), l.width-l.used)
 	if text != "" {
 		l.used += lipgloss.Width(text)
 		l.out.WriteString(style.Render(text))
@@ -59,27 +61,9 @@ func (l *line) right(style lipgloss.Style, text string) *line {
 
 func (l *line) String() string { return l.out.String() }
 
-// cutTo shortens s to n columns, with a mark.
-func cutTo(s string, n int) string {
-	if n <= 0 {
-		return ""
-	}
-	if lipgloss.Width(s) <= n {
-		return s
-	}
-	var out strings.Builder
-	for _, r := range s {
-		if n -= lipgloss.Width(string(r)); n < 1 { // one is for the mark
-			break
-		}
-		out.WriteRune(r)
-	}
-	return out.String() + "…"
-}
-
 // padTo is s in exactly n columns.
 func padTo(s string, n int, right bool) string {
-	s = cutTo(printable(s), n)
+	s = terminal.Cut(terminal.Printable(s), n)
 	blanks := strings.Repeat(" ", max(n-lipgloss.Width(s), 0))
 	if right {
 		return blanks + s
@@ -90,7 +74,7 @@ func padTo(s string, n int, right bool) string {
 // wrap breaks a text at blanks into lines of at most so many columns.
 func wrap(text string, width int) (out []string) {
 	now := ""
-	for _, word := range strings.Fields(printable(text)) {
+	for _, word := range strings.Fields(terminal.Printable(text)) {
 		if now != "" && lipgloss.Width(now)+1+lipgloss.Width(word) > width {
 			out, now = append(out, now), ""
 		}

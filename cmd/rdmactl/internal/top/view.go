@@ -4,13 +4,15 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
 // View implements tea.Model.
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
 	v.AltScreen = true
-	v.WindowTitle = "rdmactl top " + printable(m.o.Addr)
+	v.WindowTitle = "rdmactl top " + terminal.Printable(m.o.Addr)
 	return v
 }
 

@@ -1,0 +1,58 @@
+// Package terminal makes texts fit to be shown: those from rdmad, and what
+// rdmad has from peers, may hold what steers a terminal.
+package terminal
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
+)
+
+// Printable replaces what could steer a terminal, or show a text in another
+// order than it has.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if steers(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+// OneLine takes what could steer a terminal away; ends of lines and tabs
+// become blanks.
+func OneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case steers(r):
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// steers says whether r is a control character: of C0, C1, or for the
+// direction of text.
+func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// Cut shortens s to n columns, with a mark.
+func Cut(s string, n int) string {
+	if n <= 0 {
+		return ""
+	}
+	if lipgloss.Width(s) <= n {
+		return s
+	}
+	var out strings.Builder
+	for _, r := range s {
+		if n -= lipgloss.Width(string(r)); n < 1 { // one is for the mark
+			break
+		}
+		out.WriteRune(r)
+	}
+	return out.String() + "…"
+}
