@@ -52,8 +52,9 @@ lint: ## gofmt, golangci-lint, buf lint, API compatible with proto/baseline.binp
 	$(TOOL) buf lint
 	$(IMAGE) -o - | $(TOOL) buf breaking - --against proto/baseline.binpb
 
-generate: ## protobuf code and docs/api.md; CI fails when what is checked in differs
+generate: ## protobuf code, docs/api.md, XDR in tests; CI fails when what is checked in differs
 	$(TOOL) buf generate
+	$(GO) generate ./rpcrdma/wire/rpcrdma2/...
 
 baseline: ## the API as it is becomes the one that later versions must be compatible with
 	$(IMAGE) -o proto/baseline.binpb
