@@ -16,8 +16,9 @@ var (
 	// received, Proc by its number in this version. Answer ERR_VERS.
 	ErrVersion = errors.New("rpcrdma1: unsupported version")
 	// ErrMalformed: the prefix fields are as received, the rest can't be
-	// trusted. Answer ERR_CHUNK, but never to an Error header.
-	ErrMalformed = errors.New("rpcrdma1: malformed header")
+	// trusted. Answer ERR_CHUNK, but never to an Error header. Version 2 has
+	// the same error.
+	ErrMalformed = errors.New("rpcrdma: malformed header")
 )
 
 // What is malformed; each is an ErrMalformed.
@@ -73,11 +74,11 @@ func (h *Header) reset(p Prefix) {
 func (h *Header) decodeBody(d *xdr.Decoder) error {
 	switch h.Proc {
 	case Msg, NoMsg:
-		return h.decodeLists(d)
+		return h.DecodeLists(d)
 	case MsgP:
 		h.Align = d.Uint32()
 		h.Thresh = d.Uint32()
-		return h.decodeLists(d)
+		return h.DecodeLists(d)
 	case Done:
 		return nil
 	case Error:
@@ -102,7 +103,9 @@ func (h *Header) decodeError(d *xdr.Decoder) error {
 	return reason(d.Err())
 }
 
-func (h *Header) decodeLists(d *xdr.Decoder) error {
+// DecodeLists decodes the read list, the write list and the reply chunk, which
+// are the same in version 2. It reuses the storage of the lists, which are empty.
+func (h *Header) DecodeLists(d *xdr.Decoder) error {
 	if err := h.decodeReads(d); err != nil {
 		return err
 	}

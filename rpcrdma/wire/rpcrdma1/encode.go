@@ -13,15 +13,15 @@ func (h *Header) Size() int {
 		}
 		return PrefixSize + wordSize
 	case MsgP:
-		return PrefixSize + 2*wordSize + h.listsSize()
+		return PrefixSize + 2*wordSize + h.ListsSize()
 	default:
-		return PrefixSize + h.listsSize()
+		return PrefixSize + h.ListsSize()
 	}
 }
 
-// listsSize is the encoded size of the read list, the write list and the
-// reply chunk.
-func (h *Header) listsSize() int {
+// ListsSize is the encoded size of the read list, the write list and the
+// reply chunk, which are the same in version 2.
+func (h *Header) ListsSize() int {
 	n := len(h.Reads)*(wordSize+readSegmentSize) + wordSize
 	for _, c := range h.Writes {
 		n += wordSize + c.size()
@@ -56,7 +56,7 @@ func (h *Header) Append(dst []byte) []byte {
 		dst = xdr.AppendUint32(dst, h.Align)
 		dst = xdr.AppendUint32(dst, h.Thresh)
 	}
-	return h.appendLists(dst)
+	return h.AppendLists(dst)
 }
 
 func (h *Header) appendError(dst []byte) []byte {
@@ -68,9 +68,9 @@ func (h *Header) appendError(dst []byte) []byte {
 	return dst
 }
 
-// appendLists appends the lists as XDR's optional-data: each entry is preceded
-// by 1, the list is ended by 0.
-func (h *Header) appendLists(dst []byte) []byte {
+// AppendLists appends the lists as XDR's optional-data: each entry is preceded
+// by 1, the list is ended by 0. They are the same in version 2.
+func (h *Header) AppendLists(dst []byte) []byte {
 	for i := range h.Reads {
 		r := &h.Reads[i]
 		dst = xdr.AppendUint32(dst, 1)

@@ -1,0 +1,49 @@
+package rpcrdma2
+
+import "github.com/rdmad/rdmad/rpcrdma/xdr"
+
+// TargetableFlag marks a buffer segment that items may be placed in
+// (XMRSFLAG_DDP).
+const TargetableFlag = 0x01
+
+// BufferGroup is a run of equal segments of a receive buffer (xmrbs_group).
+type BufferGroup struct {
+	Count  uint32
+	Length uint32 // of each, in bytes
+	Align  uint32 // bytes
+	Flags  uint32
+}
+
+// Buffer is the structure of a receive buffer (xmrbs_buf).
+type Buffer struct {
+	Length uint32 // in all, in bytes
+	Groups []BufferGroup
+}
+
+// Size is the number of bytes that Append appends.
+func (b *Buffer) Size() int { return 2*wordSize + groupSize*len(b.Groups) }
+
+// Append appends the encoded structure.
+func (b *Buffer) Append(dst []byte) []byte {
+	dst = xdr.AppendUint32(dst, b.Length)
+	dst = xdr.AppendUint32(dst, uint32(len(b.Groups)))
+	for i := range b.Groups {
+		g := &b.Groups[i]
+		dst = xdr.AppendUint32(dst, g.Count)
+		dst = xdr.AppendUint32(dst, g.Length)
+		dst = xdr.AppendUint32(dst, g.Align)
+		dst = xdr.AppendUint32(dst, g.Flags)
+	}
+	return dst
+}
+
+// Decode replaces the structure by what data holds, as Body's Decode does.
+func (b *Buffer) Decode(data []byte) error {
+	d := xdr.NewDecoder(data)
+	b.Length = d.Uint32()
+	b.Groups = b.Groups[:0]
+	for range d.Count(MaxGroups, groupSize) {
+		b.Groups = append(b.Groups, BufferGroup{Count: d.Uint32(), Length: d.Uint32(), Align: d.Uint32(), Flags: d.Uint32()})
+	}
+	return finish(&d)
+}

@@ -1,0 +1,119 @@
+package rpcrdma2
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// ErrMalformed is version 1's: the prefix fields are as received, the rest
+// can't be trusted. Answer BAD_HEADER, but never to an Error header.
+var ErrMalformed = rpcrdma1.ErrMalformed
+
+// What is malformed; each is an ErrMalformed.
+var (
+	errTruncated = malformed("truncated")
+	errTrailing  = malformed("bytes after the operation's body")
+	errProc      = malformed("unknown header type")
+	errCode      = malformed("unknown error code")
+	errDirection = malformed("direction is neither call nor reply")
+	errPresent   = malformed("word of an optional part is neither 0 nor 1")
+	errCount     = malformed("too many elements in a list")
+	errLocation  = malformed("unknown place of an item")
+	errValue     = malformed("value out of range")
+)
+
+func malformed(what string) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, what)
+}
+
+// Decode decodes the header at the start of b and returns its length: the RPC
+// message or part of it, if any, is b[n:]. Errors are version 1's. It replaces all
+// of h's fields and reuses the storage of its slices; once that is large
+// enough it does not allocate. After an error there is the prefix alone.
+func (h *Header) Decode(b []byte) (n int, err error) {
+	p, ok := rpcrdma1.DecodePrefix(b)
+	if !ok {
+		return 0, rpcrdma1.ErrShort
+	}
+	h.reset(p)
+	if p.Version != Version {
+		return 0, rpcrdma1.ErrVersion
+	}
+	d := xdr.NewDecoder(b[rpcrdma1.PrefixSize:])
+	if err := h.decodeBody(&d); err != nil {
+		h.reset(p)
+		return 0, err
+	}
+	return rpcrdma1.PrefixSize + d.Offset(), nil
+}
+
+// reset makes h a header of prefix p without anything else, and keeps the
+// storage of its lists.
+func (h *Header) reset(p rpcrdma1.Prefix) {
+	*h = Header{Header: rpcrdma1.Header{
+		XID:     p.XID,
+		Version: p.Version,
+		Credits: p.Credits,
+		Proc:    p.Proc,
+		Reads:   h.Reads[:0],
+		Writes:  h.Writes[:0],
+		Reply:   h.Reply[:0],
+	}}
+}
+
+func (h *Header) decodeBody(d *xdr.Decoder) error {
+	switch h.Proc {
+	case Msg, NoMsg:
+		if h.Direction = decodeDirection(d); d.Err() != nil {
+			return reason(d.Err())
+		}
+		return h.DecodeLists(d)
+	case Error:
+		return h.decodeError(d)
+	case Optional:
+		h.Direction = decodeDirection(d)
+		h.Option = OptType(d.Uint32())
+		h.Info = d.Opaque(MaxInfo)
+		return reason(d.Err())
+	default:
+		return errProc
+	}
+}
+
+func decodeDirection(d *xdr.Decoder) Direction {
+	dir := Direction(d.Uint32())
+	if dir > Reply {
+		d.Fail(errDirection)
+	}
+	return dir
+}
+
+func (h *Header) decodeError(d *xdr.Decoder) error {
+	h.Err = rpcrdma1.ErrCode(d.Uint32())
+	switch h.Err {
+	case ErrVers:
+		h.Low = d.Uint32()
+		h.High = d.Uint32()
+	case ErrBadHeader, ErrInvalOption:
+	default:
+		d.Fail(errCode)
+	}
+	return reason(d.Err())
+}
+
+// reason gives an XDR error the meaning that it has here.
+func reason(err error) error {
+	switch {
+	case err == nil, errors.Is(err, ErrMalformed):
+		return err
+	case errors.Is(err, xdr.ErrBool):
+		return errPresent
+	case errors.Is(err, xdr.ErrLimit):
+		return errCount
+	default:
+		return errTruncated
+	}
+}

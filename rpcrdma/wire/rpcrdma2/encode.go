@@ -1,0 +1,65 @@
+package rpcrdma2
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// Size is the number of bytes that Append appends.
+func (h *Header) Size() int {
+	switch h.Proc {
+	case Error:
+		if h.Err == ErrVers {
+			return rpcrdma1.PrefixSize + 3*wordSize
+		}
+		return rpcrdma1.PrefixSize + wordSize
+	case Optional:
+		return OptionalSize(len(h.Info))
+	default:
+		return rpcrdma1.PrefixSize + wordSize + h.ListsSize()
+	}
+}
+
+// OptionalSize is the size of an Optional header whose body has n bytes.
+func OptionalSize(n int) int { return rpcrdma1.PrefixSize + 2*wordSize + xdr.OpaqueSize(n) }
+
+// Append appends the encoded header, Version as it stands in h. Fields that
+// the header type does not have are left out. It allocates only when dst is
+// too small.
+func (h *Header) Append(dst []byte) []byte {
+	dst = h.appendPrefix(dst)
+	switch h.Proc {
+	case Error:
+		dst = xdr.AppendUint32(dst, uint32(h.Err))
+		if h.Err == ErrVers {
+			dst = xdr.AppendUint32(dst, h.Low)
+			dst = xdr.AppendUint32(dst, h.High)
+		}
+		return dst
+	case Optional:
+		dst = xdr.AppendUint32(dst, uint32(h.Direction))
+		dst = xdr.AppendUint32(dst, uint32(h.Option))
+		return xdr.AppendOpaque(dst, h.Info)
+	default:
+		dst = xdr.AppendUint32(dst, uint32(h.Direction))
+		return h.AppendLists(dst)
+	}
+}
+
+// AppendOptional appends h, an Optional header, with body in place of Option
+// and Info. It is Append without the body encoded elsewhere before.
+func (h *Header) AppendOptional(dst []byte, body Body) []byte {
+	dst = h.appendPrefix(dst)
+	dst = xdr.AppendUint32(dst, uint32(h.Direction))
+	dst = xdr.AppendUint32(dst, uint32(body.Type()))
+	n := body.Size()
+	dst = body.Append(xdr.AppendUint32(dst, uint32(n)))
+	return xdr.AppendPad(dst, n)
+}
+
+func (h *Header) appendPrefix(dst []byte) []byte {
+	dst = xdr.AppendUint32(dst, h.XID)
+	dst = xdr.AppendUint32(dst, h.Version)
+	dst = xdr.AppendUint32(dst, h.Credits)
+	return xdr.AppendUint32(dst, uint32(h.Proc))
+}

@@ -1,0 +1,30 @@
+package rpcrdma2
+
+import "github.com/rdmad/rdmad/rpcrdma/xdr"
+
+// Init tells characteristics at the start (opttype 1, optinit_xch): it is the
+// first message on a connection, from either side.
+type Init struct {
+	Start Set
+	// NoChange are those of Start that stay while the connection lives.
+	NoChange Subset
+}
+
+// Type is OptInit.
+func (*Init) Type() OptType { return OptInit }
+
+// Size implements Body.
+func (o *Init) Size() int { return o.Start.size() + o.NoChange.size() }
+
+// Append implements Body.
+func (o *Init) Append(dst []byte) []byte {
+	return appendWords(o.Start.append(dst), o.NoChange)
+}
+
+// Decode implements Body.
+func (o *Init) Decode(b []byte) error {
+	d := xdr.NewDecoder(b)
+	o.Start = o.Start.decode(&d)
+	o.NoChange = decodeWords(&d, o.NoChange, MaxSubsetWords)
+	return finish(&d)
+}

@@ -1,0 +1,88 @@
+package rpcrdma2
+
+import "github.com/rdmad/rdmad/rpcrdma/xdr"
+
+// OptType is an optional operation (rdma_opttype).
+type OptType uint32
+
+// The optional operations of the extensions.
+const (
+	OptInit     OptType = 1 // characteristics at the start
+	OptRequest  OptType = 2 // asks for characteristics to be changed
+	OptRespond  OptType = 3 // answers OptRequest
+	OptUpdate   OptType = 4 // tells of a change
+	OptXmtReq   OptType = 5 // first transmission of a request
+	OptXmtResp  OptType = 6 // first transmission of a response
+	OptXmtCont  OptType = 7 // each further transmission of either
+	OptXmtError OptType = 8 // a transmission group was refused
+)
+
+// Body is the body of an optional operation (rdma_optinfo).
+type Body interface {
+	// Type is the operation.
+	Type() OptType
+	// Size is the number of bytes that Append appends, a multiple of 4.
+	Size() int
+	// Append appends the encoded body. It allocates only when dst is too small.
+	Append(dst []byte) []byte
+	// Decode replaces the body by what b holds, all of it, and reuses the
+	// storage of its lists; once that is large enough it does not allocate.
+	// Errors are ErrMalformed; the body is of no use then.
+	Decode(b []byte) error
+}
+
+// finish says what is wrong with a body that was decoded.
+func finish(d *xdr.Decoder) error {
+	if d.Err() == nil && d.Len() > 0 {
+		return errTrailing
+	}
+	return reason(d.Err())
+}
+
+// grow lengthens s by one element, which keeps the storage that it had when it
+// was there before.
+func grow[T any](s []T) ([]T, *T) {
+	if n := len(s); n < cap(s) {
+		s = s[:n+1]
+	} else {
+		var zero T
+		s = append(s, zero)
+	}
+	return s, &s[len(s)-1]
+}
+
+// decodeWords replaces words by an array of at most limit.
+func decodeWords(d *xdr.Decoder, words []uint32, limit int) []uint32 {
+	words = words[:0]
+	for range d.Count(limit, wordSize) {
+		words = append(words, d.Uint32())
+	}
+	return words
+}
+
+func appendWords(dst []byte, words []uint32) []byte {
+	dst = xdr.AppendUint32(dst, uint32(len(words)))
+	for _, w := range words {
+		dst = xdr.AppendUint32(dst, w)
+	}
+	return dst
+}
+
+// decodeSegments replaces s by an array of segments.
+func decodeSegments(d *xdr.Decoder, s []Segment) []Segment {
+	s = s[:0]
+	for range d.Count(MaxSegments, segmentSize) {
+		s = append(s, Segment{Handle: d.Uint32(), Length: d.Uint32(), Offset: d.Uint64()})
+	}
+	return s
+}
+
+func appendSegments(dst []byte, s []Segment) []byte {
+	dst = xdr.AppendUint32(dst, uint32(len(s)))
+	for i := range s {
+		dst = xdr.AppendUint32(dst, s[i].Handle)
+		dst = xdr.AppendUint32(dst, s[i].Length)
+		dst = xdr.AppendUint64(dst, s[i].Offset)
+	}
+	return dst
+}

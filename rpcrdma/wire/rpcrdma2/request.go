@@ -1,0 +1,25 @@
+package rpcrdma2
+
+import "github.com/rdmad/rdmad/rpcrdma/xdr"
+
+// Request asks the peer to change its characteristics (opttype 2,
+// optreq_xch). It is answered with a Respond of the same XID.
+type Request struct {
+	Want Set
+}
+
+// Type is OptRequest.
+func (*Request) Type() OptType { return OptRequest }
+
+// Size implements Body.
+func (o *Request) Size() int { return o.Want.size() }
+
+// Append implements Body.
+func (o *Request) Append(dst []byte) []byte { return o.Want.append(dst) }
+
+// Decode implements Body.
+func (o *Request) Decode(b []byte) error {
+	d := xdr.NewDecoder(b)
+	o.Want = o.Want.decode(&d)
+	return finish(&d)
+}

@@ -1,0 +1,32 @@
+package rpcrdma2
+
+import "github.com/rdmad/rdmad/rpcrdma/xdr"
+
+// Respond answers a Request (opttype 3, optresp_xch).
+type Respond struct {
+	// Done and Rejected are of the request's set.
+	Done, Rejected Subset
+	// Other are characteristics that became neither what they were nor what
+	// was asked for.
+	Other Set
+}
+
+// Type is OptRespond.
+func (*Respond) Type() OptType { return OptRespond }
+
+// Size implements Body.
+func (o *Respond) Size() int { return o.Done.size() + o.Rejected.size() + o.Other.size() }
+
+// Append implements Body.
+func (o *Respond) Append(dst []byte) []byte {
+	return o.Other.append(appendWords(appendWords(dst, o.Done), o.Rejected))
+}
+
+// Decode implements Body.
+func (o *Respond) Decode(b []byte) error {
+	d := xdr.NewDecoder(b)
+	o.Done = decodeWords(&d, o.Done, MaxSubsetWords)
+	o.Rejected = decodeWords(&d, o.Rejected, MaxSubsetWords)
+	o.Other = o.Other.decode(&d)
+	return finish(&d)
+}

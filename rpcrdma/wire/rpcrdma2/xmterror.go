@@ -1,0 +1,113 @@
+package rpcrdma2
+
+import "github.com/rdmad/rdmad/rpcrdma/xdr"
+
+// XmtErrCode says what was wrong with a transmission (optx_err).
+type XmtErrCode uint32
+
+// The errors of transmissions.
+const (
+	BadHeaderType   XmtErrCode = 1 // BADHMT: another header type expected
+	BadOptType      XmtErrCode = 2 // BADOMT: another optional operation expected
+	BadContinuation XmtErrCode = 3 // BADCONT: nothing to continue
+	BadSequence     XmtErrCode = 4 // BADSEQ: another transmission number expected
+	BadXID          XmtErrCode = 5 // BADXID: another XID expected
+	BadOffset       XmtErrCode = 6 // BADOFF: no such offset in the buffer segment
+	BadTarget       XmtErrCode = 7 // BADTBSN: no such target buffer segment
+	BadPayload      XmtErrCode = 8 // BADPL: payload length not within the transmission
+)
+
+// Transmission names a transmission (xms_id).
+type Transmission struct {
+	XID       uint32
+	Direction Direction
+	Number    uint32 // in its group
+}
+
+// XmtError tells of a transmission group that was refused (opttype 8,
+// optxmt_err).
+type XmtError struct {
+	Bad Transmission
+	// Lead is an earlier transmission that led to it, if HasLead.
+	Lead    Transmission
+	HasLead bool
+
+	Code XmtErrCode
+	// BadHeaderType, BadOptType, BadSequence, BadXID.
+	Expected uint32
+	// All but BadContinuation: the value that was there.
+	Actual uint32
+	// BadOffset, BadTarget, BadPayload: the range that was valid. A value in
+	// it is not aligned as it should be.
+	Min, Max uint32
+}
+
+// Type is OptXmtError.
+func (*XmtError) Type() OptType { return OptXmtError }
+
+const transmissionSize = 3 * wordSize
+
+// Size implements Body.
+func (o *XmtError) Size() int {
+	n := transmissionSize + 2*wordSize
+	if o.HasLead {
+		n += transmissionSize
+	}
+	switch o.Code {
+	case BadHeaderType, BadOptType, BadSequence, BadXID:
+		n += 2 * wordSize
+	case BadOffset, BadTarget, BadPayload:
+		n += 3 * wordSize
+	}
+	return n
+}
+
+// Append implements Body.
+func (o *XmtError) Append(dst []byte) []byte {
+	dst = o.Bad.append(dst)
+	dst = xdr.AppendBool(dst, o.HasLead)
+	if o.HasLead {
+		dst = o.Lead.append(dst)
+	}
+	dst = xdr.AppendUint32(dst, uint32(o.Code))
+	switch o.Code {
+	case BadHeaderType, BadOptType, BadSequence, BadXID:
+		dst = xdr.AppendUint32(dst, o.Expected)
+		dst = xdr.AppendUint32(dst, o.Actual)
+	case BadOffset, BadTarget, BadPayload:
+		dst = xdr.AppendUint32(dst, o.Actual)
+		dst = xdr.AppendUint32(dst, o.Min)
+		dst = xdr.AppendUint32(dst, o.Max)
+	}
+	return dst
+}
+
+// Decode implements Body.
+func (o *XmtError) Decode(b []byte) error {
+	d := xdr.NewDecoder(b)
+	*o = XmtError{Bad: decodeTransmission(&d)}
+	if o.HasLead = d.Bool(); o.HasLead {
+		o.Lead = decodeTransmission(&d)
+	}
+	o.Code = XmtErrCode(d.Uint32())
+	switch o.Code {
+	case BadHeaderType, BadOptType, BadSequence, BadXID:
+		o.Expected, o.Actual = d.Uint32(), d.Uint32()
+	case BadContinuation:
+	case BadOffset, BadTarget, BadPayload:
+		o.Actual, o.Min, o.Max = d.Uint32(), d.Uint32(), d.Uint32()
+	default:
+		d.Fail(errCode)
+	}
+	return finish(&d)
+}
+
+func (t *Transmission) append(dst []byte) []byte {
+	dst = xdr.AppendUint32(dst, t.XID)
+	dst = xdr.AppendUint32(dst, uint32(t.Direction))
+	return xdr.AppendUint32(dst, t.Number)
+}
+
+func decodeTransmission(d *xdr.Decoder) Transmission {
+	return Transmission{XID: d.Uint32(), Direction: decodeDirection(d), Number: d.Uint32()}
+}
