@@ -42,6 +42,19 @@ func findKey(name string) (key, error) {
 	return key{}, usagef("there is no setting %q%s", name, orDidYouMean(name, keyNames(), "; rdmactl settings get lists them"))
 }
 
+// checkKeys refuses what is neither a setting nor the first part of some.
+func checkKeys(names []string) error {
+	for _, name := range names {
+		if slices.ContainsFunc(keys, func(k key) bool { return string(k.group.Name()) == name }) {
+			continue
+		}
+		if _, err := findKey(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // keyNames are the names of all settings.
 func keyNames() (names []string) {
 	for _, k := range keys {

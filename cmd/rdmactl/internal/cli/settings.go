@@ -42,6 +42,9 @@ func newSettingsGet(a *app) *cobra.Command {
 	}
 	scope := a.scopeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkKeys(args); err != nil {
+			return err
+		}
 		res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.GetSettings,
 			&rdmadv1.GetSettingsRequest{Scope: *scope, Keys: args})
 		if err != nil {
