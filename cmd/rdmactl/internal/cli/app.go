@@ -45,6 +45,8 @@ type app struct {
 	timeout time.Duration
 	tls     tlsFlags
 
+	// allowed is the time that the last requests had.
+	allowed time.Duration
 	// silent is how long a request may take before a terminal shows what is
 	// waited for, and the time between two looks.
 	silent time.Duration

@@ -32,6 +32,7 @@ func (a *app) call(ctx context.Context, f func(context.Context, *grpc.ClientConn
 // terminal shows what is waited for: what tell says, if it can, else that an
 // answer is.
 func (a *app) callFor(ctx context.Context, most time.Duration, tell teller, f func(context.Context, *grpc.ClientConn) error) error {
+	a.allowed = most
 	conn, err := a.dial()
 	if err != nil {
 		return err

@@ -32,8 +32,11 @@ func deadline(cmd *cobra.Command, d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// draining is how long a drain may take with everything around it.
-func (a *app) draining(d time.Duration) time.Duration { return cmp.Or(d, defaultDeadline) + a.timeout }
+// draining is how long a drain may take with everything around it. Deadlines
+// that can't be are rdmad's to refuse.
+func (a *app) draining(d time.Duration) time.Duration {
+	return cmp.Or(max(d, 0), defaultDeadline) + a.timeout
+}
 
 func newConnectionsDrain(a *app) *cobra.Command {
 	cmd := &cobra.Command{

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (a *app) explain(err error) string {
 	case codes.Unavailable:
 		return a.unreachable(text)
 	case codes.DeadlineExceeded:
-		return fmt.Sprintf("rdmad at %s did not answer within %s: is it overloaded? set --timeout", a.addr, a.timeout)
+		return fmt.Sprintf("rdmad at %s did not answer within %s: is it overloaded? set --timeout", a.addr, cmp.Or(a.allowed, a.timeout))
 	case codes.Canceled:
 		return "interrupted"
 	case codes.InvalidArgument:

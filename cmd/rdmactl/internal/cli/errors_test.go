@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,10 @@ func TestExplain(t *testing.T) {
 		if got := a.explain(c.err); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
+	}
+	a.allowed = 35 * time.Second // a drain's
+	if got := a.explain(status.Error(codes.DeadlineExceeded, "late")); !strings.Contains(got, "within 35s") {
+		t.Errorf("of a drain: %s", got)
 	}
 }
 
