@@ -94,7 +94,7 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 		c.abandon()
 		return err
 	}
-	c.rc = rc
+	c.rc, c.link = rc, rc
 	l.d.register(c)
 	return nil
 }

@@ -131,7 +131,9 @@ func (v *division) look(d *Dataplane) {
 		v.listeners = append(v.listeners, l)
 	}
 	for _, c := range d.conns {
-		v.conns = append(v.conns, c)
+		if c.rc != nil { // in the other direction it is the peer that grants
+			v.conns = append(v.conns, c)
+		}
 	}
 }
 

@@ -79,8 +79,12 @@ func (d *Dataplane) admit(l *listener, peer netip.AddrPort) (*conn, error) {
 
 // leaveLocked gives c's place to others.
 func (c *conn) leaveLocked() {
-	c.l.d.made.remove(c.key.Peer)
-	c.l.made.remove(c.key.Peer)
+	addr := c.key.Peer
+	if c.client.IsValid() {
+		addr = c.client.Addr().Unmap()
+	}
+	c.l.d.made.remove(addr)
+	c.l.made.remove(addr)
 }
 
 // abandon gives up a connection that was admitted and didn't come up.

@@ -24,6 +24,9 @@ type Resolver func(ConnKey) *rpcrdma.Settings
 type ConnInfo struct {
 	ConnKey
 	PeerPort netip.AddrPort
+	// Client is the TCP client that a connector made the connection for;
+	// invalid for connections that a listener accepted.
+	Client   netip.AddrPort
 	Provider string
 	Service  string
 	State    string // up, draining

@@ -27,7 +27,10 @@ type conn struct {
 	l    *listener
 	key  ConnKey
 	peer netip.AddrPort
-	rc   *rpcrdma.Conn
+	rc   *rpcrdma.Conn // nil for those of connectors
+	link Link
+
+	client netip.AddrPort // of a connector; invalid for others
 
 	trace    *trace.Conn
 	handler  handler
@@ -74,18 +77,18 @@ func (c *conn) update() (before, now *rpcrdma.Settings) {
 	c.revision = revision
 	c.settings.Store(now)
 	if *now != *before {
-		c.rc.SetSettings(now)
+		c.link.SetSettings(now)
 	}
 	return before, now
 }
 
 // watch waits for the end of a connection and takes it out of the registry.
 func (c *conn) watch() {
-	<-c.rc.Done()
-	c.rc.Close()
-	c.trace.Close()
+	<-c.link.Done()
+	c.link.Close()
+	c.untrace()
 	d := c.l.d
-	stats := c.rc.Stats()
+	stats := c.link.Stats()
 	d.mu.Lock()
 	delete(d.conns, c.key.ID)
 	c.l.up--
@@ -93,7 +96,7 @@ func (c *conn) watch() {
 	addStats(&c.l.gone, &stats)
 	d.mu.Unlock()
 	info, level, reason := c.info(), slog.LevelInfo, c.reason()
-	if c.rc.Err() != nil || c.cut.Load() {
+	if c.link.Err() != nil || c.cut.Load() {
 		level = slog.LevelWarn
 	}
 	d.log.Log(context.Background(), level, "connection down", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
@@ -120,13 +123,14 @@ func (c *conn) info() ConnInfo {
 	return ConnInfo{
 		ConnKey:  c.key,
 		PeerPort: c.peer,
+		Client:   c.client,
 		Provider: c.l.cfg.Provider.Name(),
 		Service:  c.l.cfg.Service,
 		State:    state,
 		InFlight: int(c.handler.inFlight.Load()),
-		Info:     c.rc.Info(),
-		Stats:    c.rc.Stats(),
-		Sizes:    c.rc.Sizes(),
+		Info:     c.link.Info(),
+		Stats:    c.link.Stats(),
+		Sizes:    c.link.Sizes(),
 		Settings: c.settings.Load(),
 	}
 }

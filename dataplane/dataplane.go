@@ -63,6 +63,8 @@ type Dataplane struct {
 	revision  uint64 // counts resolvers, to see that one was swapped
 	subs      map[*Subscription]struct{}
 
+	connectors map[string]*Connector // by name; with mu held
+
 	changesWanted atomic.Int32 // by how many of subs; written with mu held
 
 	division   division
@@ -95,6 +97,7 @@ func New(cfg Config) *Dataplane {
 		resolve:    cfg.Resolver,
 		subs:       make(map[*Subscription]struct{}),
 	}
+	d.connectors = make(map[string]*Connector)
 	d.division.init(cfg.Memory)
 	return d
 }

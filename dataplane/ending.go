@@ -17,7 +17,7 @@ const (
 
 // reason is why a connection is down.
 func (c *conn) reason() string {
-	why, err := c.why.Load(), c.rc.Err()
+	why, err := c.why.Load(), c.link.Err()
 	switch {
 	case why != nil && c.cut.Load():
 		return *why + reasonCut
@@ -50,7 +50,7 @@ func (e *CutError) Unwrap() error { return e.Err }
 // reason given for a connection stays.
 func (c *conn) end(reason string) {
 	c.why.CompareAndSwap(nil, &reason)
-	c.rc.Close()
+	c.link.Close()
 }
 
 // drain finishes the calls in flight and disconnects. When ctx ends first
@@ -68,8 +68,8 @@ func (c *conn) drain(ctx context.Context, reason string) error {
 		cut()
 	})
 	defer stop()
-	err := c.rc.Drain(until)
-	c.rc.Close()
+	err := c.link.Drain(until)
+	c.link.Close()
 	if err != nil {
 		return context.Cause(ctx)
 	}

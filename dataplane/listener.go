@@ -129,7 +129,7 @@ func (d *Dataplane) freeLocked(name string) error {
 	switch {
 	case d.stopping:
 		return ErrShutdown
-	case d.listeners[name] != nil:
+	case d.listeners[name] != nil || d.connectors[name] != nil:
 		return ErrExists
 	}
 	return nil

@@ -54,7 +54,7 @@ func (d *Dataplane) PreviewSettings(resolve Resolver, changed ChangedFunc) []Eff
 func (c *conn) effect(keys Keys, now *rpcrdma.Settings) Effect {
 	e := Effect{ConnID: c.key.ID}
 	select {
-	case <-c.rc.Done():
+	case <-c.link.Done():
 		e.Outcome, e.Reason = Unsupported, "the connection has ended"
 	default:
 		e.Outcome, e.Reason = outcome(keys, now, c.atConnect, c.peerLimits())
@@ -75,7 +75,7 @@ type limits struct {
 }
 
 func (c *conn) peerLimits() limits {
-	i := c.rc.Info()
+	i := c.link.Info()
 	l := limits{
 		bound: i.PeerReceive, receive: i.PeerReceiveSize, invalidation: i.PeerRemoteInvalidation,
 		configured: i.Configuration.Spoken, pads: i.Padding.Received > 0, padTaken: i.Padding.Taken,

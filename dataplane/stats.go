@@ -39,7 +39,7 @@ func (d *Dataplane) Stats() []*ListenerStats {
 	// Under the lock, so that no connection is counted twice or not at all.
 	for _, c := range d.conns {
 		if s := all[c.l]; s != nil {
-			one := c.rc.Stats()
+			one := c.link.Stats()
 			addStats(&s.Totals, &one)
 		}
 	}

@@ -1,0 +1,239 @@
+package dataplane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// reasonConnector is why a connection ends with its connector.
+const reasonConnector = "the connector was removed"
+
+// ConnectorConfig describes a connector: it makes an RPC-over-RDMA connection
+// for each of its TCP clients.
+type ConnectorConfig struct {
+	// Name is unique among connectors and listeners; settings refer to it as
+	// to a listener's.
+	Name     string
+	Provider rdmacm.Provider
+	// Target is host:port of the server, Address where clients come in.
+	Target  string
+	Address netip.AddrPort
+	// Limits and Access are about the clients.
+	Limits Limits
+	Access Access
+}
+
+// Connector is a connector's place in the data plane. Its connections are
+// among the others, with the settings of a listener of its name; they count
+// for the data plane's limits, with the address of their client.
+type Connector struct {
+	cfg ConnectorConfig
+	l   *listener // that listens on nothing
+}
+
+// ConnectorInfo describes a connector.
+type ConnectorInfo struct {
+	Name, Provider, Target string
+	Address                netip.AddrPort // as bound
+	State                  string         // up; draining while it is being removed
+	Connections            int
+	Accepted               uint64 // clients for whom the target could be connected to
+	Refused                uint64 // clients refused, for all reasons
+	Refusals               Refusals
+	Since                  time.Time
+	Limits                 Limits // defaults filled in
+	Access                 Access // not to be changed
+	Totals                 rpcrdma.Stats
+}
+
+// AddConnector makes a place for a connector. The error is ErrExists,
+// ErrShutdown, a *LimitError or an *AccessError, with its name.
+func (d *Dataplane) AddConnector(cfg ConnectorConfig) (*Connector, error) {
+	if err := cfg.Limits.Check(); err != nil {
+		return nil, fmt.Errorf("connector %s: limits.%w", cfg.Name, err)
+	}
+	access, err := cfg.Access.normal()
+	if err != nil {
+		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
+	}
+	l := &listener{
+		d: d, cfg: ListenerConfig{Name: cfg.Name, Provider: cfg.Provider, Service: cfg.Target},
+		since: time.Now(), handler: new(measured), refused: newRefusalLog(), made: newTally(),
+	}
+	l.access.Store(access)
+	l.setLimitsLocked(cfg.Limits) // nobody else knows it yet
+	k := &Connector{cfg: cfg, l: l}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.freeLocked(cfg.Name); err != nil {
+		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
+	}
+	d.connectors[cfg.Name] = k
+	return k, nil
+}
+
+// Remove drains the connector's connections; those not done when ctx ends are
+// closed. The connector has seen to it that no client is admitted any more;
+// wait waits for it to have left every Seat.
+func (k *Connector) Remove(ctx context.Context, wait func()) Removed {
+	d := k.l.d
+	all, cut := d.drainAll(ctx, reasonConnector, func(c *conn) bool { return c.l == k.l })
+	wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.connectors[k.cfg.Name] == k {
+		delete(d.connectors, k.cfg.Name)
+	}
+	return Removed{Drained: all - cut, Cut: cut}
+}
+
+// Stopping says that no client is to be admitted any more.
+func (k *Connector) Stopping() {
+	k.l.d.mu.Lock()
+	defer k.l.d.mu.Unlock()
+	k.l.draining = true
+}
+
+// Connectors describes all connectors, by name.
+func (d *Dataplane) Connectors() []ConnectorInfo {
+	conns := d.snapshot()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]ConnectorInfo, 0, len(d.connectors))
+	for _, k := range d.connectors {
+		out = append(out, k.infoLocked(conns))
+	}
+	slices.SortFunc(out, func(a, b ConnectorInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (k *Connector) infoLocked(conns []*conn) ConnectorInfo {
+	l := k.l
+	info := ConnectorInfo{
+		Name: k.cfg.Name, Provider: k.cfg.Provider.Name(), Target: k.cfg.Target, Address: k.cfg.Address,
+		State: StateUp, Connections: l.up, Accepted: l.accepted.Load(), Refusals: l.refused.snapshot(),
+		Since: l.since, Limits: l.limits, Access: *l.access.Load(), Totals: l.gone,
+	}
+	if l.draining {
+		info.State = StateDraining
+	}
+	info.Refused = info.Refusals.Sum()
+	for _, c := range conns {
+		if c.l == l {
+			one := c.link.Stats()
+			addStats(&info.Totals, &one)
+		}
+	}
+	return info
+}
+
+// EnterHandshake waits for room among the connections being made, and takes
+// it; LeaveHandshake gives it back. The error is a *RefusedError.
+func (k *Connector) EnterHandshake(ctx context.Context) error {
+	if k.l.handshakes.enter(ctx) {
+		if k.l.d.handshakes.enter(ctx) {
+			return nil
+		}
+		k.l.handshakes.leave()
+	}
+	return &RefusedError{RefusedHandshake, "too many connections are being made at once"}
+}
+
+// LeaveHandshake gives the room of EnterHandshake back.
+func (k *Connector) LeaveHandshake() {
+	k.l.d.handshakes.leave()
+	k.l.handshakes.leave()
+}
+
+// Refuse counts and logs a client that got no connection.
+func (k *Connector) Refuse(client netip.AddrPort, err error) {
+	why := RefusedHandshake
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		why = refused.Refusal
+	} else if k.stopping() {
+		why = RefusedStopping
+	}
+	k.l.refused.note(k.l.d.log, k.cfg.Name, client, why, err.Error())
+}
+
+func (k *Connector) stopping() bool {
+	k.l.d.mu.Lock()
+	defer k.l.d.mu.Unlock()
+	return k.l.draining || k.l.d.stopping
+}
+
+// Seat is a client's place: admitted, then perhaps up, then left. Abandon or
+// Down leaves it.
+type Seat struct{ c *conn }
+
+// Admit finds a client's place. The error is a *RefusedError.
+func (k *Connector) Admit(client netip.AddrPort) (*Seat, error) {
+	l, d, addr := k.l, k.l.d, client.Addr().Unmap()
+	if !l.access.Load().Permits(addr) {
+		return nil, &RefusedError{RefusedDenied, "the connector's allow and deny keep this address out"}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopping || l.draining {
+		return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
+	}
+	refused := l.made.room(addr, &l.limits, " of the connector")
+	if refused == nil {
+		refused = d.made.room(addr, &d.limits, "")
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	d.made.add(addr)
+	l.made.add(addr)
+	d.lastID++
+	c := &conn{l: l, key: ConnKey{Listener: l.cfg.Name, ID: strconv.FormatUint(d.lastID, 10)}, client: client}
+	c.handler.measured = l.handler
+	return &Seat{c}, nil
+}
+
+// Target says where the connection is going to, on which its settings depend;
+// once, before the others.
+func (s *Seat) Target(a netip.AddrPort) {
+	c, d := s.c, s.c.l.d
+	c.key.Peer, c.peer = a.Addr().Unmap(), a
+	d.mu.Lock()
+	resolve := d.resolve
+	c.revision = d.revision
+	d.mu.Unlock()
+	c.atConnect = resolve(c.key)
+	c.settings.Store(c.atConnect)
+}
+
+// ID is the connection's, as operators know it.
+func (s *Seat) ID() string { return s.c.key.ID }
+
+// Settings are those for connecting, not to be changed.
+func (s *Seat) Settings() *rpcrdma.Settings { return s.c.atConnect }
+
+// Began and Ended count the calls in flight.
+func (s *Seat) Began() { s.c.handler.inFlight.Add(1) }
+
+// Ended is a call less in flight.
+func (s *Seat) Ended() { s.c.handler.inFlight.Add(-1) }
+
+// Abandon leaves a place whose connection did not come up.
+func (s *Seat) Abandon() { s.c.abandon() }
+
+// Up makes the connection visible. It has ended when Down is called.
+func (s *Seat) Up(l Link) {
+	s.c.link = l
+	s.c.l.d.register(s.c)
+}
+
+// Down leaves the place of a connection that was up.
+func (s *Seat) Down() { s.c.watch() }
