@@ -18,13 +18,16 @@ func (e *PendingError) Error() string {
 
 // NotPendingError refuses to confirm a revision that doesn't wait for it.
 type NotPendingError struct {
-	Revision uint32 // that was to be confirmed
+	Revision uint32 // that was to be confirmed; 0 is any
 	Pending  uint32 // that waits; 0 when none does
 }
 
 func (e *NotPendingError) Error() string {
 	if e.Pending != 0 {
 		return fmt.Sprintf("revision %d doesn't wait to be confirmed; revision %d does", e.Revision, e.Pending)
+	}
+	if e.Revision == 0 {
+		return "no revision waits to be confirmed; the time of one may have run out: look at the history"
 	}
 	return fmt.Sprintf("revision %d doesn't wait to be confirmed; its time may have run out: look at the history", e.Revision)
 }
