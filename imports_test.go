@@ -42,6 +42,8 @@ var rooms = []struct {
 	{"dataplane/echo", 7},
 	{"dataplane/nfs", 7},
 	{"dataplane/rpctcp", 7},
+	{"dataplane/perconn", 7},
+	{"dataplane/forward", 8},
 	{"dataplane/rpcbind", 8},
 	{"dataplane/trace", 7},
 	{"dataplane/pcap", 8},
@@ -66,6 +68,7 @@ var reserved = []struct {
 	{"verbs/verbstest", nil},
 	{"dataplane/nfs", []string{"cmd/rdmad"}},
 	{"dataplane/echo", []string{"cmd/rdmad"}},
+	{"dataplane/forward", []string{"cmd/rdmad"}},
 	{"proto", []string{"controlplane", "cmd/rdmactl"}},
 }
 

@@ -82,6 +82,11 @@ func (l *listener) admit(req *rpcrdma.Request) (*conn, error) {
 func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 	ctx, cancel := context.WithTimeout(l.ctx, l.d.cfg.HandshakeTimeout)
 	defer cancel()
+	if err := c.openSession(ctx); err != nil {
+		_ = req.Reject(l.ctx) // the peer may be gone
+		c.abandon()
+		return err
+	}
 	rc, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler:  &c.handler,
 		Settings: c.atConnect,
@@ -90,12 +95,16 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 		Tap:      c.traced(req),
 	})
 	if err != nil {
+		c.closeSession()
 		c.trace.Close()
 		c.abandon()
 		return err
 	}
 	c.rc, c.link = rc, rc
 	l.d.register(c)
+	if c.session != nil {
+		c.session.Up(served{c})
+	}
 	return nil
 }
 

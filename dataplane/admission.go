@@ -69,7 +69,7 @@ func (d *Dataplane) admit(l *listener, peer netip.AddrPort) (*conn, error) {
 		peer:     peer,
 		revision: d.revision,
 	}
-	c.handler.measured = l.handler
+	c.handler.measured, c.handler.next = l.handler, l.cfg.Handler
 	resolve := d.resolve
 	d.mu.Unlock()
 	c.atConnect = resolve(c.key)

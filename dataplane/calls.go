@@ -9,10 +9,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// measured is a handler that records how long calls take in the service and
-// how large they and their replies are.
+// measured records how long a listener's calls take in the service and how
+// large they and their replies are.
 type measured struct {
-	next      oncrpc.Handler
 	failed    atomic.Uint64       // calls answered with an RPC error
 	waits     atomic.Uint64       // calls that queued counted
 	waited    atomic.Uint64       // ns that these waited
@@ -25,6 +24,7 @@ type measured struct {
 // handler is what one connection's calls go through.
 type handler struct {
 	*measured
+	next     oncrpc.Handler
 	inFlight atomic.Int64
 }
 
@@ -32,13 +32,13 @@ type handler struct {
 func (h *handler) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	h.inFlight.Add(1)
 	defer h.inFlight.Add(-1)
-	return h.measured.ServeRPC(ctx, call, reply)
+	return h.serve(ctx, h.next, call, reply)
 }
 
-// ServeRPC implements oncrpc.Handler.
-func (m *measured) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+// serve has next answer a call.
+func (m *measured) serve(ctx context.Context, next oncrpc.Handler, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	start := time.Now()
-	err := m.next.ServeRPC(ctx, call, reply)
+	err := next.ServeRPC(ctx, call, reply)
 	m.time.Record(uint64(max(time.Since(start), 0)))
 	n := len(call.Args.Stream)
 	for i := range call.Args.Items {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -34,6 +35,7 @@ type conn struct {
 
 	trace    *trace.Conn
 	handler  handler
+	session  perconn.Handler // nil when the service keeps nothing for it
 	sharing  sharing
 	why      atomic.Pointer[string] // we ended it; nil while we have not
 	draining atomic.Bool
@@ -86,6 +88,7 @@ func (c *conn) update() (before, now *rpcrdma.Settings) {
 func (c *conn) watch() {
 	<-c.link.Done()
 	c.link.Close()
+	c.closeSession()
 	c.untrace()
 	d := c.l.d
 	stats := c.link.Stats()

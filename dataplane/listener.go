@@ -23,6 +23,7 @@ type ListenerConfig struct {
 	Address string
 	// Service names the handler, for operators.
 	Service string
+	// Handler may be a perconn.Opener.
 	Handler oncrpc.Handler
 	// MemoryLimit bounds the registered memory pooled for the listener's
 	// connections, in bytes, within what the data plane's budget leaves it; 0
@@ -113,7 +114,7 @@ func (d *Dataplane) newListener(ctx context.Context, cfg ListenerConfig) (*liste
 		cfg:     cfg,
 		rl:      rl,
 		since:   time.Now(),
-		handler: &measured{next: cfg.Handler},
+		handler: new(measured),
 		refused: newRefusalLog(),
 		made:    newTally(),
 		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},

@@ -20,10 +20,11 @@ const (
 	RefusedPerPeer                    // limit of connections of one address
 	RefusedHandshake                  // failed, or took too long
 	RefusedStopping                   // the listener or the data plane ends
+	RefusedService                    // the service can't serve it, such as for want of its upstream
 	refusals
 )
 
-var refusalNames = [refusals]string{"denied", "connections", "connections_per_peer", "handshake", "stopping"}
+var refusalNames = [refusals]string{"denied", "connections", "connections_per_peer", "handshake", "stopping", "service"}
 
 // String is the refusal's word, as in metrics.
 func (r Refusal) String() string { return refusalNames[r] }

@@ -1,0 +1,51 @@
+// Package perconn is what the data plane and a service have to do with each
+// other when the service keeps something for each connection: an upstream
+// connection, a way to call the client.
+//
+// A service's duties:
+//
+//   - answer calls from OpenConn on, before Up as well;
+//   - End the connection when it can't go on, and let its calls wait for their
+//     context then: whatever they return, nobody is answered any more;
+//   - make no call and no End after Close has returned.
+package perconn
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// Opener is a service with something to keep for each connection; an
+// oncrpc.Handler of the data plane may be one.
+type Opener interface {
+	// OpenConn is called before a peer's connection is accepted. ctx bounds
+	// it. On an error the connection is rejected. A nil Handler and no error
+	// mean that the service keeps nothing: it answers the calls itself.
+	OpenConn(ctx context.Context, peer netip.AddrPort) (Handler, error)
+}
+
+// Handler answers the calls of one connection.
+type Handler interface {
+	oncrpc.Handler
+	// Up tells once that the connection is up.
+	Up(c Conn)
+	// Close is called once, when the connection has ended and all calls have
+	// returned, or when it did not come up.
+	Close()
+}
+
+// Conn is a connection that is up. Its methods may be called from any
+// goroutine.
+type Conn interface {
+	// ID is the connection's, as in the log.
+	ID() string
+	// OpenBackchannel and Call are those of rpcrdma.Conn.
+	OpenBackchannel()
+	Call(ctx context.Context, call *rpcrdma.Call) error
+	// End ends the connection at once, for a reason that operators are told.
+	// It does not wait.
+	End(reason string)
+}

@@ -1,0 +1,49 @@
+package dataplane
+
+import (
+	"context"
+
+	"github.com/rdmad/rdmad/dataplane/perconn"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// openSession has a service that keeps something for each connection begin,
+// before the peer is answered. The error is a *RefusedError.
+func (c *conn) openSession(ctx context.Context) error {
+	o, ok := c.l.cfg.Handler.(perconn.Opener)
+	if !ok {
+		return nil
+	}
+	s, err := o.OpenConn(ctx, c.peer)
+	if err != nil {
+		return &RefusedError{RefusedService, err.Error()}
+	}
+	if s != nil {
+		c.session, c.handler.next = s, s
+	}
+	return nil
+}
+
+func (c *conn) closeSession() {
+	if c.session != nil {
+		c.session.Close()
+	}
+}
+
+// served is a connection as its service sees it.
+type served struct{ c *conn }
+
+var _ perconn.Conn = served{}
+
+// ID implements perconn.Conn.
+func (s served) ID() string { return s.c.key.ID }
+
+// OpenBackchannel implements perconn.Conn.
+func (s served) OpenBackchannel() { s.c.rc.OpenBackchannel() }
+
+// Call implements perconn.Conn.
+func (s served) Call(ctx context.Context, call *rpcrdma.Call) error { return s.c.rc.Call(ctx, call) }
+
+// End implements perconn.Conn. Closing waits for the calls, from one of which
+// this may be called.
+func (s served) End(reason string) { go s.c.end(reason) }
