@@ -65,6 +65,9 @@ var (
 // DefaultSettings are the values in force when nobody set anything.
 func DefaultSettings() Settings { return conn.DefaultSettings() }
 
+// MaxMessage is the most bytes of one RPC message that travels in chunks.
+const MaxMessage = conn.MaxMessage
+
 // Stats count what a connection did. They only grow.
 type Stats = transport.Stats
 
