@@ -1,0 +1,264 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// keepStream is the largest storage of a stream that is kept for the next
+// call, in bytes.
+const keepStream = 64 << 10
+
+// zeros are roundup bytes.
+var zeros [xdr.Unit]byte
+
+// call is a call of a client in flight. It is used again when its reply is
+// written.
+type call struct {
+	s    *session
+	hdr  oncrpc.Call
+	plan ulb.Plan
+	rpc  rpcrdma.Call
+	// stream is the call without its DDP-eligible items; the arguments begin
+	// at body.
+	stream []byte
+	body   int
+	// unsure: the binding does not understand all of the arguments.
+	unsure bool
+	// gated and begun: the call counts among those in flight, and has its XID.
+	gated, begun bool
+	// reserved is what the call has taken of the budgets, in bytes.
+	reserved int64
+	// apart is Apart of the results looked for so far; find[i] is Find of
+	// result i.
+	apart []int
+	find  []func([]byte) int
+
+	// The reply: its mark, its message, and what stands apart from that.
+	mark   [oncrpc.RecordMarkSize]byte
+	reply  []byte
+	pieces []piece
+}
+
+// piece is a result that stands apart from the reply: n bytes of memory that
+// belong, with their roundup, at off of the message.
+type piece struct {
+	off, n int
+	mem    []byte
+}
+
+// reserve takes n bytes of the budgets of the client and of the connector.
+func (cl *call) reserve(n int64) error {
+	s := cl.s
+	if err := s.budget.acquire(s.ctx, n); err != nil {
+		return err
+	}
+	if err := s.c.budget.acquire(s.ctx, n); err != nil {
+		s.budget.release(n)
+		return err
+	}
+	cl.reserved = n
+	return nil
+}
+
+// settle keeps n bytes of what was reserved.
+func (cl *call) settle(n int64) {
+	if rest := cl.reserved - n; rest > 0 {
+		cl.s.budget.release(rest)
+		cl.s.c.budget.release(rest)
+		cl.reserved = n
+	}
+}
+
+// provide makes the call ready to be made: memory for its results, and for the
+// largest reply.
+func (cl *call) provide() error {
+	h, rpc := &cl.hdr, &cl.rpc
+	rpc.Program, rpc.Version, rpc.Procedure, rpc.Cred, rpc.Verf = h.Program, h.Version, h.Procedure, h.Cred, h.Verf
+	rpc.XID, rpc.OwnXID, rpc.Whole = h.XID, true, true
+	rpc.Args = cl.stream[cl.body:]
+	need := cl.planReply() + cl.callCost()
+	if cl.reserved > 0 {
+		cl.settle(need)
+	} else if err := cl.reserve(need); err != nil {
+		return err
+	}
+	for i := range rpc.Results {
+		r := &rpc.Results[i]
+		buf, err := cl.s.rdma.Alloc(cl.s.ctx, xdr.Padded(r.Max))
+		if err != nil {
+			rpc.Results = rpc.Results[:i]
+			return err
+		}
+		r.Buf = buf
+	}
+	return nil
+}
+
+// planReply says what results there may be, without memory, and how large the
+// reply may become. It returns the memory that they take.
+func (cl *call) planReply() int64 {
+	rpc, largest := &cl.rpc, cl.largestReply()
+	room, need := rpcrdma.MaxMessage, int64(0)
+	for i := range cl.plan.Results {
+		n := min(cl.plan.Results[i].Max, room)
+		if i >= maxApart {
+			largest += xdr.Padded(n)
+			continue
+		}
+		room -= xdr.Padded(n)
+		rpc.Results = append(rpc.Results, rpcrdma.Result{Max: n, Find: cl.finder(i)})
+		need += footprint(xdr.Padded(n))
+	}
+	rpc.MaxReply = min(largest, rpcrdma.MaxMessage-oncrpc.AcceptedReplySize)
+	return need + footprint(rpc.MaxReply)
+}
+
+// largestReply is the most bytes of the results but those that may stand
+// apart.
+func (cl *call) largestReply() int {
+	switch most := cl.s.c.cfg.MaxReply; {
+	case cl.hdr.Procedure == 0 && cl.hdr.Cred.Flavor != oncrpc.FlavorGSS:
+		return 0 // neither arguments nor results, by convention (RFC 5531 §12.1)
+	case cl.unsure:
+		return max(most, cl.plan.MaxReply)
+	case cl.plan.MaxReply == ulb.Unknown:
+		return most
+	}
+	return cl.plan.MaxReply
+}
+
+// callCost is the memory that the call takes: its items, and the message with
+// all of them but the largest.
+func (cl *call) callCost() int64 {
+	need, message, largest := int64(0), len(cl.stream), 0
+	for i := range cl.rpc.Items {
+		n := cl.rpc.Items[i].Len
+		need += footprint(n)
+		message += n
+		largest = max(largest, n)
+	}
+	return need + footprint(min(message-largest+minBuffer, rpcrdma.MaxMessage))
+}
+
+// serve makes the call and writes the reply. Without a connection to the
+// target there is none: the client makes the call again on its next.
+func (cl *call) serve() {
+	s := cl.s
+	err := s.rdma.Call(s.ctx, &cl.rpc)
+	s.forget(cl)
+	cl.freeItems()
+	if err == nil {
+		err = cl.compose()
+	}
+	switch {
+	case err == nil:
+	case lost(err):
+		cl.end()
+		return
+	default:
+		s.c.stats.failed.Add(1)
+		s.complain(cl, err)
+		cl.answer(err)
+	}
+	s.out.Send(cl)
+}
+
+// lost says whether a call failed with its connection, or was given up with
+// it.
+func lost(err error) bool {
+	_, ended := errors.AsType[*rpcrdma.Error](err)
+	return ended || errors.Is(err, rpcrdma.ErrClosed) || errors.Is(err, rpcrdma.ErrDraining) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, errEnded)
+}
+
+// answer makes the reply that tells of err.
+func (cl *call) answer(err error) {
+	cl.freeLong()
+	cl.rpc.Reply = oncrpc.AppendError(cl.rpc.Reply[:0], cl.hdr.XID, err)
+	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
+}
+
+// size is the length of the reply in bytes, without its mark.
+func (cl *call) size() int {
+	n := len(cl.reply)
+	for i := range cl.pieces {
+		n += xdr.Padded(cl.pieces[i].n)
+	}
+	return n
+}
+
+// AppendTo implements rpctcp.Outgoing: results are written from where the
+// target has put them.
+func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
+	oncrpc.AppendRecordMark(cl.mark[:0], cl.size(), true)
+	vec = append(vec, cl.mark[:])
+	at := 0
+	for _, p := range cl.pieces {
+		if p.off > at {
+			vec = append(vec, cl.reply[at:p.off])
+			at = p.off
+		}
+		vec = append(vec, p.mem[:p.n])
+		if pad := xdr.Pad(p.n); pad > 0 {
+			vec = append(vec, zeros[:pad])
+		}
+	}
+	if at < len(cl.reply) {
+		vec = append(vec, cl.reply[at:])
+	}
+	return vec
+}
+
+// Sent implements rpctcp.Outgoing.
+func (cl *call) Sent(err error) {
+	if err == nil {
+		cl.s.c.stats.replies.Add(1)
+		cl.s.c.stats.bytesOut.Add(uint64(oncrpc.RecordMarkSize + cl.size()))
+	}
+	cl.end()
+}
+
+// end gives back what the call holds.
+func (cl *call) end() {
+	cl.freeItems()
+	for i := range cl.rpc.Results {
+		cl.rpc.Results[i].Buf.Release()
+		cl.rpc.Results[i] = rpcrdma.Result{}
+	}
+	cl.rpc.Results = cl.rpc.Results[:0]
+	cl.freeLong()
+	clear(cl.pieces)
+	cl.reply, cl.pieces = nil, cl.pieces[:0]
+	if cap(cl.stream) > keepStream {
+		cl.stream = nil
+	}
+	if cap(cl.rpc.Reply) > keepStream {
+		cl.rpc.Reply = nil
+	}
+	cl.rpc.Args, cl.rpc.Cred, cl.rpc.Verf, cl.unsure = nil, oncrpc.Auth{}, oncrpc.Auth{}, false
+	cl.settle(0)
+	cl.s.forget(cl)
+	cl.s.recycle(cl)
+}
+
+func (cl *call) freeItems() {
+	for i := range cl.rpc.Items {
+		cl.rpc.Items[i].Buf.Release()
+		cl.rpc.Items[i] = oncrpc.ReplyItem{}
+	}
+	cl.rpc.Items = cl.rpc.Items[:0]
+}
+
+func (cl *call) freeLong() {
+	if cl.rpc.Long != nil {
+		cl.rpc.Long.Release()
+		cl.rpc.Long, cl.rpc.LongLen = nil, 0
+	}
+}

@@ -1,0 +1,69 @@
+package connector
+
+import (
+	"context"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+var _ dataplane.Link = (*session)(nil)
+
+// SetSettings implements dataplane.Link.
+func (s *session) SetSettings(n *rpcrdma.Settings) {
+	s.rdma.SetSettings(n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settings = n
+	s.limitLocked()
+}
+
+// limitLocked puts the limit of calls in flight in force: as many as we ask the
+// target to grant. While the target waits for an answer of the client's, which
+// may come after further calls, it may be more.
+func (s *session) limitLocked() {
+	n := s.c.cfg.MaxCalls
+	if len(s.callbacks) == 0 {
+		n = min(n, int(s.settings.CreditsMax))
+	}
+	s.gate.setLimit(int64(n))
+}
+
+// Info implements dataplane.Link.
+func (s *session) Info() rpcrdma.Info { return s.rdma.Info() }
+
+// Stats implements dataplane.Link.
+func (s *session) Stats() rpcrdma.Stats { return s.rdma.Stats() }
+
+// Sizes implements dataplane.Link.
+func (s *session) Sizes() rpcrdma.Sizes { return s.rdma.Sizes() }
+
+// Drain implements dataplane.Link: it has the calls in flight answered, then
+// disconnects both sides.
+func (s *session) Drain(ctx context.Context) error {
+	s.stopReading()
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		s.Close()
+		return ctx.Err()
+	}
+}
+
+// Close implements dataplane.Link.
+func (s *session) Close() error {
+	s.end(nil)
+	<-s.done
+	return nil
+}
+
+// Done implements dataplane.Link.
+func (s *session) Done() <-chan struct{} { return s.done }
+
+// Err implements dataplane.Link.
+func (s *session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}

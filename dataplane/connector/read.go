@@ -1,0 +1,272 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+const (
+	// headSize is how much of a record is read before it is known what it is,
+	// in bytes: any RPC header, and the arguments of most calls. What of an item
+	// is within it is copied, the rest is read in its place.
+	headSize = 1024
+	// step is how much of a stream is read at once where an item may follow, in
+	// bytes.
+	step = 1024
+
+	minBuffer = 1 << 10 // smallest buffer of registered memory, in bytes
+	maxClass  = 1 << 20 // largest that is a power of two
+
+	// maxApart bounds the items of a call, and again its results, that may stand
+	// apart. Those beyond it are in the stream.
+	maxApart = 16
+	// mostSmall is what buffers may take for being small, in bytes.
+	mostSmall = (maxApart + 4) * minBuffer
+	// mostReply is the most that a reply may take of the budgets, in bytes:
+	// its results, and its message.
+	mostReply = 3*rpcrdma.MaxMessage + mostSmall
+	// mostOfCall is the most that one call may take.
+	mostOfCall = 3*MaxRecord + mostSmall + mostReply
+)
+
+// footprint is the registered memory that a buffer of n bytes takes, at most.
+func footprint(n int) int64 {
+	switch {
+	case n <= minBuffer:
+		return minBuffer
+	case n <= maxClass:
+		return 1 << bits.Len(uint(n-1))
+	}
+	return rpcrdma.MaxMessage + minBuffer*4
+}
+
+// reading is a record of which a part is read.
+type reading struct {
+	*oncrpc.RecordReader
+	total int // bytes; -1 when not known yet
+	done  bool
+}
+
+// more appends up to n bytes to b, fewer at the end of the record.
+func (r *reading) more(b []byte, n int) ([]byte, error) {
+	for n > 0 && !r.done {
+		if cap(b)-len(b) < n {
+			b = append(b, make([]byte, n)...)[:len(b)]
+		}
+		m, err := r.ReadPart(b[len(b) : len(b)+n])
+		if r.done = errors.Is(err, io.EOF); r.done {
+			break
+		}
+		if err != nil {
+			return b, err
+		}
+		b, n = b[:len(b)+m], n-m
+	}
+	if !r.done {
+		left, err := r.Fragment()
+		if err != nil {
+			return b, err
+		}
+		r.done = left == 0
+	}
+	return b, nil
+}
+
+// readHead reads what a record begins with.
+func (s *session) readHead(cl *call) (*reading, error) {
+	if err := s.expect(oncrpc.RecordMarkSize); err != nil {
+		return nil, err
+	}
+	n, err := s.records.Next()
+	if err != nil {
+		return nil, err
+	}
+	r := &s.reading
+	r.RecordReader, r.total, r.done = s.records, -1, false
+	if s.records.Whole() {
+		r.total = n
+	}
+	if err := s.expect(n); err != nil {
+		return nil, err
+	}
+	cl.stream, err = r.more(cl.stream[:0], headSize)
+	return r, err
+}
+
+// readCall reads one record: a call, which is handed on, or a reply to a call
+// of the target's.
+func (s *session) readCall(cl *call) (handed bool, err error) {
+	r, err := s.readHead(cl)
+	if err != nil {
+		return false, err
+	}
+	xid, mtype, ok := oncrpc.MessageType(cl.stream)
+	switch {
+	case !ok:
+		return false, oncrpc.ErrMalformed
+	case mtype == oncrpc.MsgReply:
+		return false, s.readReply(xid, cl, r)
+	}
+	s.c.stats.calls.Add(1)
+	cl.body, err = oncrpc.DecodeCall(cl.stream, &cl.hdr)
+	denied, ok := errors.AsType[*oncrpc.DeniedError](err)
+	if err != nil && !ok {
+		return false, err
+	}
+	if err := s.gate.acquire(s.ctx, 1); err != nil {
+		return false, err
+	}
+	cl.gated = true
+	switch {
+	case denied != nil:
+		return s.deny(cl, r, denied)
+	case !s.begin(cl):
+		s.c.stats.duplicates.Add(1)
+		return false, s.skip(cl, r)
+	}
+	if err := s.readArguments(cl, r); err != nil {
+		return false, err
+	}
+	if err := cl.provide(); err != nil {
+		return false, err
+	}
+	s.dispatch(cl)
+	return true, nil
+}
+
+// skip reads the rest of a record that interests nobody.
+func (s *session) skip(cl *call, r *reading) (err error) {
+	for !r.done && err == nil {
+		cl.stream, err = r.more(cl.stream[:0], headSize)
+	}
+	return err
+}
+
+// deny answers a call that RPC itself does not allow.
+func (s *session) deny(cl *call, r *reading, why error) (handed bool, err error) {
+	if err := s.skip(cl, r); err != nil {
+		return false, err
+	}
+	s.c.stats.failed.Add(1)
+	cl.answer(why)
+	s.out.Send(cl)
+	return true, nil
+}
+
+// readArguments reads the arguments: DDP-eligible items into registered memory,
+// the rest into the stream. What the binding does not understand is the
+// target's to judge, and goes as it is.
+func (s *session) readArguments(cl *call, r *reading) error {
+	total := r.total
+	if total >= 0 {
+		total -= cl.body
+	}
+	cl.plan.StartCall(s.c.cfg.Bindings, &cl.hdr, total)
+	if !r.done {
+		size := r.total
+		if size < 0 {
+			size = MaxRecord
+		}
+		if err := cl.reserve(3*int64(size) + mostSmall + mostReply); err != nil {
+			return err
+		}
+		// Neither memory nor credits may have been there at once.
+		if err := s.readWithin(s.c.cfg.RecordTimeout); err != nil {
+			return err
+		}
+	}
+	// done is how much of the stream the walk has passed.
+	for done := cl.body; ; {
+		n, at, err := cl.plan.Walk(cl.stream[done:])
+		done += n
+		switch {
+		case err != nil:
+			cl.unsure = true
+			return s.readRest(cl, r)
+		case at == ulb.End:
+			return s.readRest(cl, r)
+		case at == ulb.AtItem:
+			if err := s.readItem(cl, r, done); err != nil {
+				return err
+			}
+		case r.done:
+			return nil
+		}
+		if at == ulb.More {
+			if cl.stream, err = r.more(cl.stream, step); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// readRest reads the rest of a record into the stream.
+func (s *session) readRest(cl *call, r *reading) (err error) {
+	for !r.done && err == nil {
+		left, ferr := r.Fragment()
+		if ferr != nil {
+			return ferr
+		}
+		cl.stream, err = r.more(cl.stream, min(left, keepStream))
+	}
+	return err
+}
+
+// readItem reads the item that the walk has come to, at off of the stream.
+func (s *session) readItem(cl *call, r *reading, off int) error {
+	n := cl.plan.Items[cl.plan.Current()].Len
+	have := len(cl.stream) - off
+	if r.done && have < xdr.Padded(n) {
+		return nil // cut short: the target's to judge
+	}
+	if n > MaxRecord {
+		return fmt.Errorf("%w: argument of %d bytes", oncrpc.ErrRecordTooLarge, n)
+	}
+	if n == 0 || len(cl.rpc.Items) == maxApart {
+		return nil // in the stream
+	}
+	buf, err := s.rdma.Alloc(s.ctx, n)
+	if err != nil {
+		return err
+	}
+	cl.rpc.Items = append(cl.rpc.Items, oncrpc.ReplyItem{Pos: off - cl.body, Buf: buf, Len: n})
+	have = min(have, xdr.Padded(n))
+	copied := copy(buf.Bytes()[:n], cl.stream[off:off+have])
+	// What follows the item in the stream moves to its place.
+	cl.stream = append(cl.stream[:off], cl.stream[off+have:]...)
+	if copied < n {
+		if err := r.ReadParts(buf.Bytes()[copied:n]); err != nil {
+			return unexpected(err)
+		}
+	}
+	if rest := xdr.Padded(n) - max(have, n); rest > 0 {
+		var pad [xdr.Unit]byte
+		if err := r.ReadParts(pad[:rest]); err != nil {
+			return unexpected(err)
+		}
+	}
+	cl.plan.Took(cl.plan.Pending())
+	if !r.done {
+		left, err := r.Fragment()
+		if err != nil {
+			return err
+		}
+		r.done = left == 0
+	}
+	return nil
+}
+
+// unexpected is err as seen within an item: its record must be longer.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,64 @@
+package connector
+
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// errMisplaced: the target has written a result that its reply does not have.
+var errMisplaced = errors.New("the reply lacks a result that came by RDMA Write, or has it in another length")
+
+// compose finds where the results that stand apart belong in the reply.
+func (cl *call) compose() error {
+	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
+	if cl.rpc.Long != nil {
+		cl.reply = cl.rpc.Long.Bytes()[:cl.rpc.LongLen]
+	}
+	apart := 0
+	for i := range cl.rpc.Results {
+		apart += cl.rpc.Results[i].Apart
+	}
+	if apart == 0 {
+		return nil
+	}
+	var h oncrpc.ReplyHeader
+	body, err := oncrpc.DecodeReply(cl.reply, &h)
+	if err != nil {
+		return nil // no success, no results: as it is
+	}
+	results := cl.reply[body:]
+	cl.apart = cl.apart[:0]
+	for i := range cl.rpc.Results {
+		r := &cl.rpc.Results[i]
+		if r.Apart > 0 {
+			at := cl.plan.Find(results, i, cl.apart)
+			if at < 0 {
+				return errMisplaced
+			}
+			n := cl.plan.Results[i].Len
+			if r.Apart < n || r.Apart > xdr.Padded(n) {
+				return errMisplaced
+			}
+			cl.pieces = append(cl.pieces, piece{off: body + at + xdr.Unit, n: n, mem: r.Buf.Bytes()})
+		}
+		cl.apart = append(cl.apart, r.Apart)
+	}
+	return nil
+}
+
+// finder gives Find of result i, made once.
+func (cl *call) finder(i int) func([]byte) int {
+	for len(cl.find) <= i {
+		at := len(cl.find)
+		cl.find = append(cl.find, func(results []byte) int {
+			cl.apart = cl.apart[:0]
+			for j := range at {
+				cl.apart = append(cl.apart, cl.rpc.Results[j].Apart)
+			}
+			return cl.plan.Find(results, at, cl.apart)
+		})
+	}
+	return cl.find[i]
+}

@@ -1,0 +1,300 @@
+package connector
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// readBuffer is how much is read ahead, in bytes. Longer items go straight into
+// their own memory.
+const readBuffer = 16 << 10
+
+// Why sessions end.
+var (
+	errEnded   = errors.New("connector: the connection has ended")
+	errDrained = errors.New("connector: no more calls are taken")
+)
+
+// session is one client: a goroutine that reads its calls, and as many that
+// make them as there were ever calls at once, up to the limit. It is the
+// dataplane.Link of its connection.
+type session struct {
+	c      *Connector
+	nc     net.Conn
+	client netip.AddrPort
+	seat   *dataplane.Seat
+	rdma   *rpcrdma.Client
+	ctx    context.Context // ends with the session
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+
+	in      *bufio.Reader
+	records *oncrpc.RecordReader
+	reading reading // the reader's
+	out     *rpctcp.Sender
+
+	gate     *budget // calls in flight
+	budget   *budget // bytes of calls
+	jobs     chan *call
+	working  sync.WaitGroup
+	calls    sync.WaitGroup // in flight
+	stopping atomic.Bool    // no further calls are to be read
+
+	mu        sync.Mutex
+	idle      []*call
+	xids      map[uint32]struct{} // of calls in flight
+	callbacks map[uint32]*callback
+	settings  *rpcrdma.Settings
+	err       error // why it ended, if not in order
+	ended     bool
+}
+
+func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
+	s := &session{
+		c: c, nc: nc, client: address(nc.RemoteAddr()), seat: seat, done: make(chan struct{}),
+		gate: newBudget(1), budget: newBudget(c.cfg.ClientMemory / 2),
+		settings: seat.Settings(),
+		jobs:     make(chan *call), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.in = bufio.NewReaderSize(countingReader{nc, &c.stats.bytesIn}, readBuffer)
+	s.records = oncrpc.NewRecordReader(s.in, MaxRecord)
+	s.out = rpctcp.NewSender(nc, c.cfg.WriteTimeout, func(err error) {
+		s.end(fmt.Errorf("client does not take its replies: %w", err))
+	})
+	return s
+}
+
+// connect makes the connection to the target.
+func (s *session) connect(ctx context.Context, target string) (err error) {
+	settings := *s.seat.Settings()
+	s.rdma, err = rpcrdma.Dial(ctx, s.c.cfg.Provider, target, rpcrdma.DialConfig{
+		Settings: &settings, Logger: s.c.log, MemoryLimit: s.c.cfg.ClientMemory, Handler: s,
+	})
+	if err == nil {
+		s.SetSettings(&settings)
+	}
+	return err
+}
+
+// run passes calls on until either side ends, and returns when nothing of the
+// session is left.
+func (s *session) run() {
+	defer close(s.done)
+	stop := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-s.rdma.Done():
+			s.end(targetGone(s.rdma.Err()))
+		case <-stop:
+		}
+	})
+	if err := s.readCalls(); err != nil && !s.stopping.Load() {
+		s.end(err) // nobody is left to answer to
+	}
+	// The last replies are written. A client that is gone altogether looks like
+	// one that only has no more calls.
+	patience := time.AfterFunc(s.c.cfg.RecordTimeout, func() {
+		if !s.stopping.Load() { // else who drains is the one with patience
+			s.end(nil)
+		}
+	})
+	s.calls.Wait()
+	patience.Stop()
+	close(s.jobs)
+	s.working.Wait()
+	close(stop)
+	watching.Wait()
+	s.end(nil)
+	if err := s.rdma.Close(); err != nil {
+		s.c.log.Error("registered memory was not freed", "conn", s.seat.ID(), "error", err)
+	}
+}
+
+// targetGone is the reason of a session whose target has ended the connection.
+func targetGone(err error) error {
+	if err == nil {
+		return errTargetGone
+	}
+	return err
+}
+
+var errTargetGone = errors.New("the target has disconnected")
+
+// end ends the session at once; the first reason stays.
+func (s *session) end(why error) {
+	s.mu.Lock()
+	first := !s.ended
+	if first {
+		s.ended, s.err = true, why
+	}
+	s.mu.Unlock()
+	if first {
+		s.cancel(errEnded)
+		s.nc.Close()
+	}
+}
+
+// readCalls reads calls and has them made. It returns nil when the client has
+// said that there are no more.
+func (s *session) readCalls() error {
+	for {
+		if err := s.awaitCall(); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		cl := s.take()
+		if handed, err := s.readCall(cl); err != nil {
+			cl.end()
+			return unexpected(err)
+		} else if !handed {
+			cl.end()
+		}
+	}
+}
+
+// awaitCall waits for the first byte of a record. The client may be idle for
+// longer than allowed while calls are in flight.
+func (s *session) awaitCall() error {
+	for s.in.Buffered() == 0 && !s.stopping.Load() {
+		if err := s.readWithin(s.c.cfg.IdleTimeout); err != nil {
+			return err
+		}
+		_, err := s.in.Peek(1)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		if s.gate.used() == 0 && !s.stopping.Load() {
+			return fmt.Errorf("no call for %v", s.c.cfg.IdleTimeout)
+		}
+	}
+	if s.stopping.Load() {
+		return errDrained
+	}
+	return nil
+}
+
+// readWithin sets the deadline of the reads to come, unless stopReading has
+// set one for good.
+func (s *session) readWithin(d time.Duration) error {
+	if err := s.nc.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return err
+	}
+	if s.stopping.Load() {
+		return errDrained
+	}
+	return nil
+}
+
+// expect sets the deadline for a record, or a mark, to arrive, when n bytes
+// have not arrived yet.
+func (s *session) expect(n int) error {
+	if s.in.Buffered() >= n {
+		return nil
+	}
+	return s.readWithin(s.c.cfg.RecordTimeout)
+}
+
+// stopReading lets the session end as soon as its calls are answered.
+func (s *session) stopReading() {
+	s.stopping.Store(true)
+	_ = s.nc.SetReadDeadline(time.Unix(1, 0)) // fails when the connection has ended already
+}
+
+// take gives a call that is not in flight.
+func (s *session) take() *call {
+	s.calls.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.idle); n > 0 {
+		cl := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		return cl
+	}
+	return &call{s: s}
+}
+
+// begin notes the call's XID. It is false when a call in flight has it: the
+// client gets one answer for both, as by a server's duplicate request cache.
+func (s *session) begin(cl *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.xids[cl.hdr.XID]; there {
+		return false
+	}
+	s.xids[cl.hdr.XID] = struct{}{}
+	cl.begun = true
+	s.seat.Began()
+	return true
+}
+
+// forget lets the client use the call's XID again.
+func (s *session) forget(cl *call) {
+	if !cl.begun {
+		return
+	}
+	cl.begun = false
+	s.seat.Ended()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.xids, cl.hdr.XID)
+}
+
+// recycle takes a call back that is over.
+func (s *session) recycle(cl *call) {
+	if cl.gated {
+		cl.gated = false
+		s.gate.release(1)
+	}
+	s.mu.Lock()
+	s.idle = append(s.idle, cl)
+	s.mu.Unlock()
+	s.calls.Done()
+}
+
+// dispatch hands a call to a worker, and starts one when all are busy: there
+// are never more than calls in flight.
+func (s *session) dispatch(cl *call) {
+	select {
+	case s.jobs <- cl:
+	default:
+		s.working.Go(func() {
+			for ok := true; ok; cl, ok = <-s.jobs {
+				cl.serve()
+			}
+		})
+	}
+}
+
+
+// countingReader counts what is read.
+type countingReader struct {
+	r     io.Reader
+	count *atomic.Uint64
+}
+
+func (r countingReader) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
+	r.count.Add(uint64(n))
+	return n, err
+}
