@@ -38,7 +38,10 @@ func bindError(what, address string, err error) error {
 // must be there: a mistyped path shall not become a tree) and makes sure that
 // it can be read.
 func openExport(path string) error {
-	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	switch err := os.Mkdir(path, 0o755); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w; make the directory that it is in first", err)
+	case err != nil && !errors.Is(err, os.ErrExist):
 		return err
 	}
 	d, err := os.Open(path)

@@ -92,6 +92,7 @@ func managerStatus(err error) error {
 		inUse    *manager.InUseError
 		unknown  *manager.UnknownError
 		address  *manager.AddressError
+		unopened *manager.OpenError
 		failed   *manager.FailedError
 		limit    *dataplane.LimitError
 		existing = errors.Is(err, dataplane.ErrExists)
@@ -104,7 +105,7 @@ func managerStatus(err error) error {
 	case errors.As(err, &inUse):
 		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_IN_USE,
 			"by", strings.Join(inUse.Listeners, ","))
-	case errors.As(err, &failed):
+	case errors.As(err, &failed), errors.As(err, &unopened):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.As(err, &unknown):
 		return status.Error(codes.NotFound, err.Error())

@@ -103,6 +103,7 @@ func TestListenersRefused(t *testing.T) {
 		"no kind":        {service(&rdmadv1.AddServiceRequest{Name: "new"}), codes.InvalidArgument},
 		"relative path":  {service(nfs(&rdmadv1.NfsService{Path: "export"})), codes.InvalidArgument},
 		"bad squash":     {service(nfs(&rdmadv1.NfsService{Path: "/srv", Squash: "some"})), codes.InvalidArgument},
+		"no directory":   {service(nfs(&rdmadv1.NfsService{Path: "/missing/export"})), codes.FailedPrecondition},
 		"remove no one":  {removed, codes.NotFound},
 		"update no one":  {updated, codes.NotFound},
 		"unknown field":  {masked, codes.InvalidArgument},

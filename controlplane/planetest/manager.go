@@ -2,6 +2,8 @@ package planetest
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -45,10 +47,16 @@ func (m *Manager) find(name string) int {
 	return slices.IndexFunc(m.services, func(s manager.ServiceInfo) bool { return s.Spec.Name == name })
 }
 
+// missing is a directory that isn't there.
+const missing = "/missing/"
+
 // AddService implements manager.API.
 func (m *Manager) AddService(_ context.Context, spec manager.ServiceSpec) (manager.ServiceInfo, error) {
 	if m.find(spec.Name) >= 0 {
 		return manager.ServiceInfo{}, &manager.ExistsError{What: "service", Name: spec.Name, State: manager.StateUp}
+	}
+	if n := spec.NFS; n != nil && strings.HasPrefix(n.Path, missing) {
+		return manager.ServiceInfo{}, &manager.OpenError{Service: spec.Name, Err: fmt.Errorf("mkdir %s: %w", n.Path, os.ErrNotExist)}
 	}
 	s := manager.ServiceInfo{Spec: spec, Origin: manager.FromOperator, State: manager.StateUp}
 	m.services = append(m.services, s)

@@ -87,6 +87,16 @@ func (e *AddressError) Error() string {
 
 func (e *AddressError) Unwrap() error { return e.Err }
 
+// OpenError is a service whose directories or files could not be had.
+type OpenError struct {
+	Service string
+	Err     error
+}
+
+func (e *OpenError) Error() string { return "service " + e.Service + ": " + e.Err.Error() }
+
+func (e *OpenError) Unwrap() error { return e.Err }
+
 // StoreError says that a change could not be kept for the next start, so that
 // nothing was changed.
 type StoreError struct{ Err error }

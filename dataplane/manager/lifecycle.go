@@ -35,7 +35,7 @@ func (m *Manager) Open() error {
 	defer m.op.Unlock()
 	for _, s := range m.all() {
 		if err := s.running.Open(false); err != nil {
-			return fmt.Errorf("service %s: %w", s.spec.Name, err)
+			return &OpenError{Service: s.spec.Name, Err: err}
 		}
 	}
 	return nil

@@ -170,7 +170,8 @@ func TestNothingHalfDone(t *testing.T) {
 	}
 	r.store.err = nil
 	r.openErr = errors.New("no such directory")
-	if _, err := r.AddService(t.Context(), echoService("b")); err == nil || err.Error() != "service b: no such directory" || r.service("b") != nil {
+	var unopened *OpenError
+	if _, err := r.AddService(t.Context(), echoService("b")); !errors.As(err, &unopened) || err.Error() != "service b: no such directory" || r.service("b") != nil {
 		t.Errorf("service: %v, open %v", err, r.service("b"))
 	}
 	r.rpcbind.err = errors.New("rpcbind: two addresses")

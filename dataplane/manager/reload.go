@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -158,7 +157,7 @@ func (m *Manager) addFileService(ctx context.Context, spec *ServiceSpec) error {
 	}
 	if err := s.running.Open(false); err != nil {
 		s.close(m)
-		return fmt.Errorf("service %s: %w", spec.Name, err)
+		return &OpenError{Service: spec.Name, Err: err}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

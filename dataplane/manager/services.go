@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -23,7 +22,7 @@ func (m *Manager) AddService(ctx context.Context, spec ServiceSpec) (ServiceInfo
 	}
 	if err := s.running.Open(false); err != nil {
 		s.close(m)
-		return ServiceInfo{}, fmt.Errorf("service %s: %w", spec.Name, err)
+		return ServiceInfo{}, &OpenError{Service: spec.Name, Err: err}
 	}
 	if err := m.save(func(all *Saved) { all.putService(spec) }); err != nil {
 		s.close(m)
