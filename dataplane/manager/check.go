@@ -15,27 +15,41 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// nameSyntax is the configuration file's: what stands unquoted in a scope, in
-// a metric's label and in a path.
+// nameSyntax is what stands unquoted in a scope, in a metric's label and in a
+// path.
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-func checkName(name string) error {
+// NameProblem says what is wrong with the name of a service or listener; ""
+// for nothing.
+func NameProblem(name string) string {
 	if !nameSyntax.MatchString(name) {
-		return &InvalidError{"name", fmt.Sprintf("%q: letters, digits, '_', '.' and '-' make a name, 63 at most", name)}
+		return fmt.Sprintf("%q: letters, digits, '_', '.' and '-' make a name, 63 at most", name)
 	}
-	return nil
+	return ""
 }
 
-// checkAddress takes host:port without looking anything up.
-func checkAddress(field, v string) error {
+// AddressProblem says what is wrong with host:port, without looking anything
+// up; port 0 lets the system choose. It is "" for nothing.
+func AddressProblem(v string) string {
 	host, port, err := net.SplitHostPort(v)
 	if err != nil || strings.ContainsAny(host, " /\\") {
-		return &InvalidError{field, fmt.Sprintf("%q is not HOST:PORT", v)}
+		return fmt.Sprintf("%q is not HOST:PORT", v)
 	}
 	if n, err := strconv.ParseUint(port, 10, 64); err != nil || n > 65535 {
-		return &InvalidError{field, fmt.Sprintf("port %q is not a number from 0 to 65535", port)}
+		return fmt.Sprintf("port %q is not a number from 0 to 65535", port)
 	}
-	return nil
+	return ""
+}
+
+func checkName(name string) error { return problem("name", NameProblem(name)) }
+
+func checkAddress(field, v string) error { return problem(field, AddressProblem(v)) }
+
+func problem(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	return &InvalidError{field, text}
 }
 
 // Squashes are the values of an nfs service's squash.

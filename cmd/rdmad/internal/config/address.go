@@ -1,23 +1,17 @@
 package config
 
 import (
-	"net"
 	"strconv"
 	"strings"
+
+	"github.com/rdmad/rdmad/dataplane/manager"
 )
 
 // address checks host:port without looking anything up; port 0 lets the
 // system choose.
 func address(d *document, key, v string) error {
-	host, port, err := net.SplitHostPort(v)
-	if err != nil {
-		return d.fail(key, "%q is not HOST:PORT", v)
-	}
-	if n, err := strconv.ParseUint(port, 10, 64); err != nil || n > 65535 {
-		return d.fail(key, "port %q is not a number from 0 to 65535", port)
-	}
-	if strings.ContainsAny(host, " /\\") {
-		return d.fail(key, "%q is not HOST:PORT", v)
+	if text := manager.AddressProblem(v); text != "" {
+		return d.fail(key, "%s", text)
 	}
 	return nil
 }
