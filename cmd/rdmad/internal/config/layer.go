@@ -1,6 +1,10 @@
 package config
 
-import live "github.com/rdmad/rdmad/controlplane/settings"
+import (
+	"errors"
+
+	live "github.com/rdmad/rdmad/controlplane/settings"
+)
 
 // Layer is what the file says of the live settings, as the control plane
 // takes it.
@@ -19,14 +23,19 @@ func (c *Config) Layer() live.FileLayer {
 	return f
 }
 
-// SettingError blames a live setting that does not go together with what is
-// set elsewhere, at its line.
-func (c *Config) SettingError(key, msg string) *Error {
-	e := &Error{File: c.File, Line: c.SettingLines[key], Msg: msg}
+// Blame is err, or the line of the file that does not go together with what
+// is set elsewhere when that is what err says.
+func (c *Config) Blame(err error) error {
+	var invalid *live.InvalidError
+	if !errors.As(err, &invalid) || len(invalid.Violations) == 0 {
+		return err
+	}
+	key, text := invalid.Violations[0].Field, invalid.Violations[0].Text
+	e := &Error{File: c.File, Line: c.SettingLines[key], Msg: text}
 	if e.Line > 0 {
 		e.Key = "settings." + key
 	} else {
-		e.Msg = key + ": " + msg
+		e.Msg = key + ": " + text
 	}
 	return e
 }

@@ -90,7 +90,7 @@ func Make(c *config.Config, stored string) (*Report, error) {
 	}
 	if contents == nil || contents.Seen != c.Layer().Values {
 		if state, err = state.WithFile(c.Layer()); err != nil {
-			return nil, blame(c, err)
+			return nil, c.Blame(err)
 		}
 	}
 	r.fill(state.Relined(c.Layer()))
@@ -108,16 +108,6 @@ func (r *Report) restore(state *settings.State, c *statefile.Contents) (*setting
 		r.State.Pending, r.State.Deadline = last.Revision, last.Deadline.UTC().Format(time.RFC3339)
 	}
 	return restored, nil
-}
-
-// blame finds the line of the file that doesn't go together with what is
-// stored.
-func blame(c *config.Config, err error) error {
-	var invalid *settings.InvalidError
-	if errors.As(err, &invalid) && len(invalid.Violations) > 0 {
-		return c.SettingError(invalid.Violations[0].Field, invalid.Violations[0].Text)
-	}
-	return err
 }
 
 func (r *Report) fill(state *settings.State) {

@@ -154,7 +154,7 @@ func (r *Reloader) take() {
 		r.cfg.Logger.Warn("configuration not reloaded yet", "file", next.File, "reason", pending.Error())
 		return
 	case err != nil:
-		r.refuse(blame(next, err))
+		r.refuse(next.Blame(err))
 		return
 	}
 	old := r.cfg.Running
@@ -172,16 +172,6 @@ func (r *Reloader) take() {
 
 func (r *Reloader) refuse(err error) {
 	r.cfg.Logger.Error("configuration not reloaded, everything stays as it is", "error", oneLine(err))
-}
-
-// blame finds the line of the file that doesn't go together with what is set.
-func blame(c *config.Config, err error) error {
-	var invalid *settings.InvalidError
-	if errors.As(err, &invalid) && len(invalid.Violations) > 0 {
-		v := invalid.Violations[0]
-		return c.SettingError(v.Field, v.Text)
-	}
-	return err
 }
 
 // unchangeable names the parts that differ and can't follow a running rdmad.
