@@ -130,7 +130,7 @@ func (v *division) look(d *Dataplane) {
 	for _, l := range d.listeners {
 		v.listeners = append(v.listeners, l)
 	}
-	for _, c := range d.conns {
+	for _, c := range d.conns.all {
 		if c.rc != nil { // in the other direction it is the peer that grants
 			v.conns = append(v.conns, c)
 		}

@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ type conn struct {
 // register makes c visible. Settings changed since admit are made good.
 func (d *Dataplane) register(c *conn) {
 	d.mu.Lock()
-	d.conns[c.key.ID] = c
+	d.conns.add(c)
 	c.l.up++
 	d.mu.Unlock()
 	c.l.accepted.Add(1)
@@ -93,7 +92,7 @@ func (c *conn) watch() {
 	d := c.l.d
 	stats := c.link.Stats()
 	d.mu.Lock()
-	delete(d.conns, c.key.ID)
+	d.conns.remove(c)
 	c.l.up--
 	c.leaveLocked()
 	addStats(&c.l.gone, &stats)
@@ -142,7 +141,7 @@ func (c *conn) info() ConnInfo {
 func (d *Dataplane) find(id string) (*conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := d.conns[id]
+	c := d.conns.byID[id]
 	if c == nil {
 		return nil, fmt.Errorf("connection %s: %w", id, ErrNotFound)
 	}
@@ -162,15 +161,8 @@ func (d *Dataplane) Connections() []ConnInfo {
 // snapshot is the registry's content by id.
 func (d *Dataplane) snapshot() []*conn {
 	d.mu.Lock()
-	all := make([]*conn, 0, len(d.conns))
-	for _, c := range d.conns {
-		all = append(all, c)
-	}
-	d.mu.Unlock()
-	slices.SortFunc(all, func(a, b *conn) int {
-		return cmp.Or(cmp.Compare(len(a.key.ID), len(b.key.ID)), cmp.Compare(a.key.ID, b.key.ID))
-	})
-	return all
+	defer d.mu.Unlock()
+	return slices.Clone(d.conns.all)
 }
 
 // Connection describes one connection; ErrNotFound when it is gone.

@@ -55,7 +55,7 @@ type Dataplane struct {
 	started   bool
 	stopping  bool
 	listeners map[string]*listener
-	conns     map[string]*conn
+	conns     registry
 	limits    Limits // of all listeners together
 	made      tally  // connections of all listeners, being made or up
 	lastID    uint64 // connection ids given out
@@ -90,7 +90,7 @@ func New(cfg Config) *Dataplane {
 		cfg:        cfg,
 		log:        cfg.Logger,
 		listeners:  make(map[string]*listener),
-		conns:      make(map[string]*conn),
+		conns:      newRegistry(),
 		limits:     limits,
 		made:       newTally(),
 		handshakes: turnstile{limit: limits.Handshakes},

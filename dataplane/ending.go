@@ -97,7 +97,7 @@ func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn
 func (d *Dataplane) choose(want func(*conn) bool) (out []*conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, c := range d.conns {
+	for _, c := range d.conns.all {
 		if want(c) {
 			out = append(out, c)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// ChangedFunc says which settings an update touches on a connection; 0 when
-// the connection is outside of the update's scope.
+// ChangedFunc says which settings an update touches on a connection; with 0
+// what is in force on the connection stays as it is.
 type ChangedFunc func(ConnKey) Keys
 
 // ApplySettings makes resolve the source of settings: of connections to
@@ -25,14 +25,17 @@ func (d *Dataplane) ApplySettings(resolve Resolver, changed ChangedFunc) []Effec
 	d.mu.Unlock()
 	var effects []Effect
 	for _, c := range d.snapshot() {
+		var keys Keys
+		if changed != nil {
+			if keys = changed(c.key); keys == 0 {
+				continue
+			}
+		}
 		before, now := c.update()
 		if *before != *now {
 			d.changed(c)
 		}
-		if changed == nil {
-			continue
-		}
-		if keys := changed(c.key); keys != 0 {
+		if keys != 0 {
 			effects = append(effects, c.effect(keys, now))
 		}
 	}
@@ -57,10 +60,17 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings) Effect {
 	case <-c.link.Done():
 		e.Outcome, e.Reason = Unsupported, "the connection has ended"
 	default:
-		e.Outcome, e.Reason = outcome(keys, now, c.atConnect, c.peerLimits())
+		var peer limits
+		if keys&peerKeys != 0 {
+			peer = c.peerLimits()
+		}
+		e.Outcome, e.Reason = outcome(keys, now, c.atConnect, peer)
 	}
 	return e
 }
+
+// peerKeys are those of which the outcome depends on the peer's limits.
+const peerKeys = KeyInlineSendMax | KeyRemoteInvalidationUse | KeyExtensionMSGP | KeyExtensionCCP | KeyExtensionBackchannel
 
 // limits are what the two sides told each other at connect. Sizes are in
 // bytes.

@@ -168,7 +168,16 @@ func TestApplySettings(t *testing.T) {
 	}
 
 	// One connection only, and nothing for the other to be told.
-	got := p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 }), func(k ConnKey) Keys {
+	asked := 0
+	larger := func(k ConnKey) *rpcrdma.Settings {
+		asked++
+		s := *smaller(k)
+		if k.ID == "2" {
+			s.InlineSendMax = 8192
+		}
+		return &s
+	}
+	got := p.ApplySettings(larger, func(k ConnKey) Keys {
 		if k.ID == "2" {
 			return KeyInlineSendMax | KeyRemoteInvalidationUse
 		}
@@ -176,15 +185,16 @@ func TestApplySettings(t *testing.T) {
 	})
 	want = []Effect{{ConnID: "2", Outcome: Unsupported, Reason: "inline.send_max: the peer receives at most 2048 bytes; " +
 		"remote_invalidation.use: the peer did not offer it"}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("effects %+v", got)
+	if !reflect.DeepEqual(got, want) || asked != 1 {
+		t.Errorf("effects %+v, settings asked for %d times", got, asked)
+	}
+	if e := p.next(ConnChanged); e.Conn.ID != "2" || e.Conn.InlineSend != 2048 {
+		t.Errorf("event %+v", e.Conn)
 	}
 	// The same again changes nothing and publishes nothing.
-	p.next(ConnChanged)
-	p.next(ConnChanged)
-	p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 }), nil)
-	if n := len(p.events.Events()); n != 0 {
-		t.Errorf("%d events for no change", n)
+	p.ApplySettings(larger, nil)
+	if n := len(p.events.Events()); n != 0 || asked != 3 {
+		t.Errorf("%d events for no change, settings asked for %d times", n, asked)
 	}
 }
 

@@ -37,7 +37,7 @@ func (d *Dataplane) Stats() []*ListenerStats {
 		all[l] = &ListenerStats{ListenerInfo: l.infoLocked(), Totals: l.gone}
 	}
 	// Under the lock, so that no connection is counted twice or not at all.
-	for _, c := range d.conns {
+	for _, c := range d.conns.all {
 		if s := all[c.l]; s != nil {
 			one := c.link.Stats()
 			addStats(&s.Totals, &one)

@@ -11,22 +11,31 @@ import (
 // touches where something else is in force afterwards.
 type difference struct {
 	before, next *settings.State
+	keys         perClass[settings.KeySet]
 	bound        map[string]settings.KeySet // by connection id: keys that its own scope decides
 }
 
 func newDifference(before, next *settings.State) *difference {
-	return &difference{before: before, next: next, bound: make(map[string]settings.KeySet)}
+	return &difference{before: before, next: next, keys: make(perClass[settings.KeySet]), bound: make(map[string]settings.KeySet)}
 }
 
 func (d *difference) changed(key dataplane.ConnKey) (keys dataplane.Keys) {
-	target := settings.Target(key)
-	before, next := d.before.Resolve(target), d.next.Resolve(target)
-	for _, k := range before.Differ(&next).Keys() {
+	own := hasOwn(d.next, key.ID)
+	differ := d.keys.get(key, own || hasOwn(d.before, key.ID), d.differ)
+	for _, k := range differ.Keys() {
 		keys |= planeKeys[k]
 	}
-	own := d.next.Layer(settings.Scope{Kind: settings.Connection, Name: key.ID})
-	d.bound[key.ID] = own.Values.Keys() & before.Differ(&next)
+	if own {
+		l := d.next.Layer(settings.Scope{Kind: settings.Connection, Name: key.ID})
+		d.bound[key.ID] = l.Values.Keys() & differ
+	}
 	return keys
+}
+
+// differ is the keys of which something else is in force afterwards.
+func (d *difference) differ(target settings.Target) settings.KeySet {
+	before, next := d.before.Resolve(target), d.next.Resolve(target)
+	return before.Differ(&next)
 }
 
 func (d *difference) finish(effects []dataplane.Effect) []dataplane.Effect {

@@ -72,7 +72,7 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 	e := r.entry
 	e.Step = r.before.Diff(r.next)
 	if o.DryRun {
-		effects := s.dp.PreviewSettings(resolver(r.next), r.touch.changed)
+		effects := s.dp.PreviewSettings(newResolved(r.next).resolve, r.touch.changed)
 		return Result{Revision: r.before.Revision(), Effects: r.touch.finish(effects), Step: e.Step}, nil
 	}
 	e.Revision, e.Time, e.Actor, e.Comment = r.next.Revision(), time.Now().UTC().Round(0), o.actor(), o.Comment

@@ -52,8 +52,9 @@ type Store struct {
 	publishing sync.Mutex
 	past       history.Log // written with changing held too
 	state      atomic.Pointer[settings.State]
-	storing    bool     // a state is on its way to the disk
-	ended      []string // connections that ended since storing
+	resolved   atomic.Pointer[resolved] // of state, or not yet
+	storing    bool                     // a state is on its way to the disk
+	ended      []string                 // connections that ended since storing
 	watchers   map[*Watcher]struct{}
 	over       bool // no more watchers
 }
@@ -80,14 +81,12 @@ func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured [
 
 // Resolve is the data plane's resolver. It doesn't block.
 func (s *Store) Resolve(key dataplane.ConnKey) *rpcrdma.Settings {
-	return resolver(s.state.Load())(key)
-}
-
-func resolver(state *settings.State) dataplane.Resolver {
-	return func(key dataplane.ConnKey) *rpcrdma.Settings {
-		v := state.Resolve(settings.Target(key))
-		return v.Settings()
+	state, r := s.state.Load(), s.resolved.Load()
+	if r == nil || r.state != state {
+		r = newResolved(state)
+		s.resolved.Store(r) // one of an older state, in a race, is replaced at the next look
 	}
+	return r.resolve(key)
 }
 
 // Revision counts the changes made, those before a restart too.

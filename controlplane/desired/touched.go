@@ -14,11 +14,12 @@ type touched struct {
 	state *settings.State // after the change
 	c     *settings.Change
 	keys  dataplane.Keys
+	said  perClass[string]
 	notes map[string]string // by connection id: narrower scopes that win
 }
 
 func newTouched(state *settings.State, c *settings.Change) *touched {
-	t := &touched{state: state, c: c, notes: make(map[string]string)}
+	t := &touched{state: state, c: c, said: make(perClass[string]), notes: make(map[string]string)}
 	for _, k := range c.Keys().Keys() {
 		t.keys |= planeKeys[k]
 	}
@@ -46,21 +47,28 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 // changed is the data plane's question which keys the change touches on a
 // connection. The data plane asks from one goroutine.
 func (t *touched) changed(key dataplane.ConnKey) dataplane.Keys {
-	target := settings.Target(key)
-	if !t.c.Scope.Covers(target) {
+	if !t.c.Scope.Covers(settings.Target(key)) {
 		return 0
 	}
+	if note := t.said.get(key, hasOwn(t.state, key.ID), t.note); note != "" {
+		t.notes[key.ID] = note
+	}
+	return t.keys
+}
+
+// note says which keys a narrower scope decides; "" when the change has its
+// way.
+func (t *touched) note(target settings.Target) string {
 	over := t.state.Overridden(t.c, target)
 	if over == nil {
-		return t.keys
+		return ""
 	}
 	v := t.state.Resolve(target)
 	parts := make([]string, len(over))
 	for i, o := range over {
 		parts[i] = fmt.Sprintf("%s: stays %s, set at %s", o.Key, v.Format(o.Key), o.Scope)
 	}
-	t.notes[key.ID] = strings.Join(parts, "; ")
-	return t.keys
+	return strings.Join(parts, "; ")
 }
 
 // finish adds to the effects what only the scopes tell: which keys a narrower

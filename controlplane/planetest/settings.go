@@ -36,9 +36,8 @@ func (p *Plane) effects(changed dataplane.ChangedFunc, now func(*conn) *rpcrdma.
 	for _, info := range p.Connections() {
 		p.mu.Lock()
 		if c := p.conns[info.ID]; c != nil {
-			s := now(c)
 			if keys := changed(c.ConnKey); keys != 0 {
-				out = append(out, c.effect(keys, s))
+				out = append(out, c.effect(keys, now(c)))
 			}
 		}
 		p.mu.Unlock()
