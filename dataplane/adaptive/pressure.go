@@ -41,10 +41,6 @@ func (g *Group) Observe(calls uint64, waited time.Duration) {
 	g.Delay = (g.Delay + mean) / 2
 }
 
-// Level is the most credits per unit of weight that the group's connections
-// get because of their queueing delay; 0 is no limit.
-func (g *Group) Level() float64 { return float64(g.level) / unit }
-
 // begin clears the sums, add counts a connection.
 func (g *Group) begin() { g.used, g.useful, g.limits, g.targets = 0, 0, 0, 0 }
 

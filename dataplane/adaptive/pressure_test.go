@@ -20,7 +20,7 @@ func TestPressure(t *testing.T) {
 		}
 	}
 	step(0, 20)
-	if conns[0].Target != 64 || conns[1].Target != 64 || g.Level() != 0 {
+	if conns[0].Target != 64 || conns[1].Target != 64 || g.level != 0 {
 		t.Fatalf("without pressure: %d and %d", conns[0].Target, conns[1].Target)
 	}
 	step(2*High, 60)
@@ -39,8 +39,8 @@ func TestPressure(t *testing.T) {
 		t.Errorf("for ever: %d and %d", conns[0].Target, conns[1].Target)
 	}
 	step(0, 1000)
-	if conns[0].Target != 64 || conns[1].Target != 64 || g.Level() != 0 {
-		t.Errorf("in the end: %d and %d, level %v", conns[0].Target, conns[1].Target, g.Level())
+	if conns[0].Target != 64 || conns[1].Target != 64 || g.level != 0 {
+		t.Errorf("in the end: %d and %d, level %v", conns[0].Target, conns[1].Target, g.level)
 	}
 }
 

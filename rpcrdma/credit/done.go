@@ -38,6 +38,3 @@ func (s *Spend) Owe() { s.dones++ }
 
 // DonesArrived counts n DONEs that an answer shows to have arrived.
 func (s *Spend) DonesArrived(n uint32) { s.dones -= n }
-
-// Dones is the number of DONEs that are due, or not known to have arrived.
-func (s *Spend) Dones() uint32 { return s.dones }

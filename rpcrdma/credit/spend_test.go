@@ -87,7 +87,7 @@ func (m *spendModel) repost() {
 func (m *spendModel) check(t *rapid.T) {
 	s := m.s
 	switch limit := min(m.granted, max(m.max, 1)); {
-	case s.posted != m.real || s.InFlight() != m.inflight || s.Dones() != m.dones || s.Granted() != m.granted:
+	case s.posted != m.real || s.InFlight() != m.inflight || s.dones != m.dones || s.Granted() != m.granted:
 		t.Fatalf("%+v: %+v", *m, *s)
 	case m.real < m.inflight+Slack:
 		t.Fatalf("%d receives for %d calls", m.real, m.inflight)
