@@ -1,8 +1,6 @@
 package desired
 
 import (
-	"slices"
-
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 )
@@ -39,7 +37,6 @@ func (d *difference) differ(target settings.Target) settings.KeySet {
 }
 
 func (d *difference) finish(effects []dataplane.Effect) []dataplane.Effect {
-	effects = slices.Clone(effects)
 	for i := range effects {
 		if d.bound[effects[i].ConnID] != 0 {
 			endsWithConnection(&effects[i])

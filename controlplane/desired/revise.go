@@ -62,7 +62,7 @@ type toucher interface {
 	// changed is the data plane's question which keys are touched on a
 	// connection. The data plane asks from one goroutine.
 	changed(dataplane.ConnKey) dataplane.Keys
-	// finish completes the data plane's answer.
+	// finish completes the data plane's answer, in place.
 	finish([]dataplane.Effect) []dataplane.Effect
 }
 

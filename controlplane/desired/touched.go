@@ -2,7 +2,6 @@ package desired
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -75,7 +74,6 @@ func (t *touched) note(target settings.Target) string {
 // scope decides, and that what waits for a reconnect never comes when the
 // scope ends with the connection.
 func (t *touched) finish(effects []dataplane.Effect) []dataplane.Effect {
-	effects = slices.Clone(effects)
 	for i := range effects {
 		e := &effects[i]
 		if t.c.Scope.Kind == settings.Connection {
