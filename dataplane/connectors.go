@@ -103,6 +103,23 @@ func (k *Connector) Stopping() {
 	k.l.draining = true
 }
 
+// Update changes limits and access for clients to come, as a whole or not at
+// all. The error is a *LimitError or an *AccessError, with the name.
+func (k *Connector) Update(limits Limits, access Access) error {
+	if err := limits.Check(); err != nil {
+		return fmt.Errorf("connector %s: limits.%w", k.cfg.Name, err)
+	}
+	a, err := access.normal()
+	if err != nil {
+		return fmt.Errorf("connector %s: %w", k.cfg.Name, err)
+	}
+	k.l.d.mu.Lock()
+	defer k.l.d.mu.Unlock()
+	k.l.access.Store(a)
+	k.l.setLimitsLocked(limits)
+	return nil
+}
+
 // Connectors describes all connectors, by name.
 func (d *Dataplane) Connectors() []ConnectorInfo {
 	conns := d.snapshot()

@@ -21,9 +21,12 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/connector"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/metrics"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -35,9 +38,11 @@ type daemon struct {
 	log       *slog.Logger
 	registry  *prometheus.Registry
 	state     *state
+	opening   sync.Mutex // guards providers
 	providers providers.Set
 	services  services
 	manager   *manager.Manager
+	connect   *connector.Set
 	data      *dataplane.Dataplane
 	control   *controlplane.Controlplane
 	metrics   *metrics.Server
@@ -111,6 +116,9 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	if err := d.manager.Configure(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners)); err != nil {
 		return d, startError(err)
 	}
+	if err := d.connect.Configure(ctx, connectorSpecs(c.Connectors)); err != nil {
+		return d, startError(err)
+	}
 	return d, d.open(ctx, c)
 }
 
@@ -136,13 +144,23 @@ func (d *daemon) makeManager() (err error) {
 	}
 	d.manager = manager.New(manager.Config{
 		Dataplane: d.data,
-		Provider:  func(name string) (rdmacm.Provider, error) { return d.providers.Open(name, d.log) },
+		Provider:  d.provider,
 		Providers: providers.Names(),
 		Kinds:     d.services.kinds(),
 		Registrar: d.registrar,
 		Logger:    d.log,
 	})
+	d.connect = connector.NewSet(connector.SetConfig{
+		Dataplane: d.data, Provider: d.provider, Bindings: ulb.NewRegistry(nfs.Bindings()...), Logger: d.log,
+	})
 	return nil
+}
+
+// provider gives the provider of a name, made at first use.
+func (d *daemon) provider(name string) (rdmacm.Provider, error) {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	return d.providers.Open(name, d.log)
 }
 
 // reconfigure makes the services, listeners and limits of the file's new
@@ -154,6 +172,7 @@ func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.D
 		d.manager.SetLimits(c.Limits.Dataplane()),
 		d.data.SetMemory(c.Limits.Memory),
 		d.manager.Reload(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners), drain),
+		d.connect.Reload(ctx, connectorSpecs(c.Connectors), drain),
 	)
 }
 
@@ -205,6 +224,7 @@ func (d *daemon) start() {
 			"service", l.Service, "address", l.Address.String())
 	}
 	d.data.Start()
+	d.connect.Start()
 	d.registrar.Start()
 	d.log.Info("ready", "version", versionString())
 	d.notify(sdnotify.SdNotifyReady)
@@ -252,14 +272,15 @@ func (d *daemon) stop(drain time.Duration) {
 	d.notify(sdnotify.SdNotifyStopping)
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
-	tcp := make(chan error, 1)
+	tcp, connectors := make(chan error, 1), make(chan error, 1)
 	go func() { tcp <- d.manager.Shutdown(ctx) }()
+	go func() { connectors <- d.connect.Shutdown(ctx) }()
 	unregistered := make(chan struct{})
 	go func() {
 		defer close(unregistered)
 		d.unregister()
 	}()
-	for _, err := range []error{d.data.Shutdown(ctx), <-tcp} {
+	for _, err := range []error{d.data.Shutdown(ctx), <-tcp, <-connectors} {
 		if err != nil {
 			d.log.Warn("not everything was finished in time", "error", err)
 		}
@@ -285,6 +306,11 @@ func (d *daemon) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	d.stopping.Store(true)
+	if d.connect != nil {
+		if err := d.connect.Shutdown(ctx); err != nil {
+			d.log.Warn("connections cut off", "error", err)
+		}
+	}
 	if err := d.data.Shutdown(ctx); err != nil {
 		d.log.Warn("connections cut off", "error", err)
 	}

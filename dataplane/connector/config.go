@@ -27,9 +27,11 @@ const (
 // MaxRecord is the most bytes of a call over TCP: what RPC-over-RDMA carries.
 const MaxRecord = rpcrdma.MaxMessage
 
-// MinMemory is the least registered memory of a client, in bytes: twice what
-// one call may take.
-const MinMemory = 2 * mostOfCall
+// MinMemory is the least registered memory of a client, in bytes: more than
+// twice what one call may take.
+const MinMemory = 16 << 20
+
+const _ = uint(MinMemory - 2*mostOfCall)
 
 // Config is what a Connector is made with. Zero values give the defaults.
 type Config struct {

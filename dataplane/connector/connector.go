@@ -62,8 +62,15 @@ type Stats struct {
 	BytesReceived, BytesSent uint64
 }
 
+// BindError is an address that could not be had.
+type BindError struct{ Err error }
+
+func (e *BindError) Error() string { return e.Err.Error() }
+
+func (e *BindError) Unwrap() error { return e.Err }
+
 // New binds a connector. Start lets it accept; Shutdown frees it in any case.
-// The errors are net's, and those of dataplane.AddConnector.
+// The errors are *BindError and those of dataplane.AddConnector.
 func New(ctx context.Context, cfg Config) (*Connector, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -72,7 +79,7 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
-		return nil, err
+		return nil, &BindError{err}
 	}
 	place, err := cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{
 		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()), Limits: cfg.Limits, Access: cfg.Access,
@@ -227,6 +234,13 @@ func (c *Connector) Shutdown(ctx context.Context) dataplane.Removed {
 	c.listen.Close()
 	c.making.Wait()
 	return c.place.Remove(ctx, c.running.Wait)
+}
+
+// Close is Shutdown without waiting for calls in flight.
+func (c *Connector) Close() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.Shutdown(ctx)
 }
 
 // complain logs a call that could not be answered as the target wanted, unless

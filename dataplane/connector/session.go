@@ -286,7 +286,6 @@ func (s *session) dispatch(cl *call) {
 	}
 }
 
-
 // countingReader counts what is read.
 type countingReader struct {
 	r     io.Reader

@@ -95,14 +95,6 @@ type Forward struct {
 	Address string `mapstructure:"address"`
 }
 
-// Connector accepts ONC RPC on TCP and sends it on over RPC-over-RDMA.
-type Connector struct {
-	Name     string `mapstructure:"name"`
-	Listen   string `mapstructure:"listen"`
-	Provider string `mapstructure:"provider"`
-	Target   string `mapstructure:"target"`
-}
-
 // Error is a mistake in a configuration.
 type Error struct {
 	File string

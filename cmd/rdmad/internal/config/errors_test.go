@@ -12,6 +12,10 @@ func echoListener(fields string) string {
 	return echoService + "listeners: [{" + fields + "}]\n"
 }
 
+func outConnector(fields string) string {
+	return "connectors: [{name: out, provider: softiwarp, " + fields + "}]\n"
+}
+
 func settings(text string) string { return "settings:\n  " + text + "\n" }
 
 var badInput = []struct{ name, text, want string }{
@@ -127,8 +131,31 @@ var badInput = []struct{ name, text, want string }{
 		"f.yaml:3: listeners[0].address: a:1 is the address of metrics.listen already"},
 
 	{"connector's target", `connectors: [{name: out, listen: "a:1", provider: softiwarp}]`, `f.yaml:1: connectors[0].target: "" is not HOST:PORT`},
-	{"connector", `connectors: [{name: out, listen: "a:1", provider: softiwarp, target: "b:2"}]`,
-		"f.yaml:1: connectors: connectors: not available in this build yet"},
+	{"connector's listen", outConnector(`listen: "a"`), `f.yaml:1: connectors[0].listen: "a" is not HOST:PORT`},
+	{"connector's port", outConnector(`listen: "a:1", target: "b:0"`),
+		"f.yaml:1: connectors[0].target: nobody listens on port 0; NFS over RDMA is on port 20049"},
+	{"connector twice", `connectors: [{name: out, listen: "a:1", provider: softiwarp, target: "b:1"}, {name: out}]`,
+		`f.yaml:1: connectors[1].name: "out" is taken already`},
+	{"connector and listener", echoListener(`name: out, provider: softiwarp, address: "a:1", service: e`) + outConnector(`listen: "a:2", target: "b:1"`),
+		`f.yaml:3: connectors[0].name: "out" is the name of a listener; the settings of both are those of listener/out`},
+	{"connector on an address", "metrics: {listen: \"a:1\"}\n" + outConnector(`listen: "a:1", target: "b:1"`),
+		"f.yaml:2: connectors[0].listen: a:1 is the address of metrics.listen already"},
+	{"connector's time", outConnector(`listen: "a:1", target: "b:1", dial_timeout: soon`),
+		`f.yaml:1: connectors[0].dial_timeout: "soon" is not a time such as 10s`},
+	{"connector's short time", outConnector(`listen: "a:1", target: "b:1", callback_timeout: 1ms`),
+		`f.yaml:1: connectors[0].callback_timeout: 1ms is out of range 100ms..10m0s`},
+	{"connector's calls", outConnector(`listen: "a:1", target: "b:1", max_calls: 0`),
+		"f.yaml:1: connectors[0].max_calls: 0 is out of range 1..4096"},
+	{"connector's reply", outConnector(`listen: "a:1", target: "b:1", max_reply: 2000000`),
+		"f.yaml:1: connectors[0].max_reply: 2000000 is out of range 1024..1114112"},
+	{"connector's memory", outConnector(`listen: "a:1", target: "b:1", limits: {memory: 1000000}`),
+		"f.yaml:1: connectors[0].limits.memory: 1000000 is out of range 16777216..1099511627776"},
+	{"connector's limit", outConnector(`listen: "a:1", target: "b:1", limits: {connections: 0}`),
+		"f.yaml:1: connectors[0].limits.connections: 0 is out of range 1..65536"},
+	{"connector's deny", outConnector(`listen: "a:1", target: "b:1", deny: [x]`),
+		`f.yaml:1: connectors[0].deny[0]: "x" is neither an address nor a CIDR such as 192.0.2.0/24 or 2001:db8::/32`},
+	{"connector's allow", outConnector(`listen: "a:1", target: "b:1", allow: []`),
+		"f.yaml:1: connectors[0].allow: an empty list would let everybody in; leave it out to say so, or name who may connect"},
 
 	{"send_max small", settings("inline: {send_max: 1023}"), "f.yaml:2: settings.inline.send_max: 1023 is out of range 1024..262144"},
 	{"send_max large", settings("inline: {send_max: 262145}"), "f.yaml:2: settings.inline.send_max: 262145 is out of range 1024..262144"},

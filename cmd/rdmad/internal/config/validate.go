@@ -1,15 +1,12 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// nameSyntax of listeners, services and connectors: what stands unquoted in a
-// scope and in a metric's label.
-var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+	"github.com/rdmad/rdmad/dataplane/manager"
+)
 
 // validate checks what the types can't say. What is valid but comes with a
 // later version is refused last, so that its own mistakes are told first.
@@ -37,9 +34,6 @@ func (c *Config) validateAddresses(d *document, _ Options) error {
 	return nil
 }
 
-// squashes are the values of an nfs service's squash.
-var squashes = []string{"none", "root", "all"}
-
 func (c *Config) validateServices(d *document, _ Options) error {
 	seen := map[string]bool{}
 	for i, s := range c.Services {
@@ -53,8 +47,8 @@ func (c *Config) validateServices(d *document, _ Options) error {
 			if s.NFS.Path == "" {
 				return d.fail(key+".nfs.path", "is missing: which directory is served?")
 			}
-			if q := s.NFS.Squash; q != "" && !slices.Contains(squashes, q) {
-				return d.fail(key+".nfs.squash", "%q is none of %s", q, strings.Join(squashes, ", "))
+			if q := s.NFS.Squash; q != "" && !slices.Contains(manager.Squashes, q) {
+				return d.fail(key+".nfs.squash", "%q is none of %s", q, strings.Join(manager.Squashes, ", "))
 			}
 			if a := s.NFS.TCPListen; a != "" {
 				if err := address(d, key+".nfs.tcp_listen", a); err != nil {
@@ -83,8 +77,8 @@ func name(d *document, key, v string, seen map[string]bool) error {
 	if v == "" {
 		return d.fail(key+".name", "is missing")
 	}
-	if !nameSyntax.MatchString(v) {
-		return d.fail(key+".name", "%q: letters, digits, '_', '.' and '-' make a name, 63 at most", v)
+	if text := manager.NameProblem(v); text != "" {
+		return d.fail(key+".name", "%s", text)
 	}
 	if seen[v] {
 		return d.fail(key+".name", "%q is taken already", v)
@@ -124,26 +118,6 @@ func provider(d *document, key, v string, o Options) error {
 	return nil
 }
 
-func (c *Config) validateConnectors(d *document, o Options) error {
-	seen := map[string]bool{}
-	for i, n := range c.Connectors {
-		key := "connectors[" + strconv.Itoa(i) + "]"
-		if err := name(d, key, n.Name, seen); err != nil {
-			return err
-		}
-		if err := provider(d, key+".provider", n.Provider, o); err != nil {
-			return err
-		}
-		if err := address(d, key+".listen", n.Listen); err != nil {
-			return err
-		}
-		if err := address(d, key+".target", n.Target); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 const unbuilt = "%s: not available in this build yet"
 
 // refuseUnbuilt refuses what this build has no code for.
@@ -152,9 +126,6 @@ func (c *Config) refuseUnbuilt(d *document, _ Options) error {
 		if s.Forward != nil {
 			return d.fail("services["+strconv.Itoa(i)+"].forward", unbuilt, "the forward service")
 		}
-	}
-	if len(c.Connectors) > 0 {
-		return d.fail("connectors", unbuilt, "connectors")
 	}
 	return c.Settings.refuseUnbuilt(d)
 }
