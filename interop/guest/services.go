@@ -27,6 +27,9 @@ var rdmaScript string
 //go:embed scripts/knfsd.sh
 var knfsdScript string
 
+//go:embed scripts/disk.sh
+var diskScript string
+
 //go:embed scripts/ganesha.sh
 var ganeshaScript string
 
@@ -44,8 +47,9 @@ func (g *Guest) UseRDMA(tb testing.TB, siw SIW) {
 // RDMAScript is the script that UseRDMA runs.
 func RDMAScript(siw SIW) string { return "siw=" + string(siw) + "\n" + rdmaScript }
 
-// ServeNFS starts the kernel's NFS server in the guest, after UseRDMA: /export,
-// versions 3 and 4, on TCP port 2049 and RDMA port 20049, MOUNT on TCP 20048.
+// ServeNFS starts the kernel's NFS server in the guest, after UseRDMA: /export, on
+// tmpfs unless MakeDisk was there first, versions 3 and 4, on TCP port 2049 and
+// RDMA port 20049, MOUNT on TCP 20048.
 func (g *Guest) ServeNFS(tb testing.TB) {
 	tb.Helper()
 	g.MustRun(tb, serviceTime, knfsdScript)
@@ -54,10 +58,18 @@ func (g *Guest) ServeNFS(tb testing.TB) {
 // GaneshaPort is the TCP port of [Guest.ServeGanesha]'s server in the guest.
 const GaneshaPort = 2052
 
-// ServeGanesha starts nfs-ganesha in the guest, after UseRDMA: /ganesha, NFSv4
-// alone, on TCP port GaneshaPort. Called again after the program was killed, it
-// starts it again; ganesha's process id is in /run/ganesha/pid.
+// ServeGanesha starts nfs-ganesha in the guest, after UseRDMA: /ganesha, a disk,
+// by NFSv4 alone, on TCP port GaneshaPort. When the program was killed, it starts it
+// again. Its process id is in /run/ganesha/pid.
 func (g *Guest) ServeGanesha(tb testing.TB) {
 	tb.Helper()
+	g.MakeDisk(tb, "/ganesha")
 	g.MustRun(tb, serviceTime, fmt.Sprintf("port=%d\n%s", GaneshaPort, ganeshaScript))
+}
+
+// MakeDisk mounts a new ext4 file system in memory on a directory, unless
+// something is mounted there. It has user extended attributes, as tmpfs has not.
+func (g *Guest) MakeDisk(tb testing.TB, dir string) {
+	tb.Helper()
+	g.MustRun(tb, serviceTime, "disk="+dir+"\n"+diskScript)
 }

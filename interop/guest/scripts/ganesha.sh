@@ -1,23 +1,14 @@
 # Starts nfs-ganesha, which speaks NFS over TCP alone, in the guest: versions
-# 4.0, 4.1 and 4.2 on port $port, of /ganesha, an ext4 file system in memory.
-# rdma.sh must have run. Where the file system is there already, only the
-# program is started: as after a crash. Its back end VFS has no delegations and
-# no extended attributes.
+# 4.0, 4.1 and 4.2 on port $port, of the file system on /ganesha, again if it was
+# killed before. rdma.sh must have run. Its back end VFS grants no delegations and
+# has no extended attributes.
 set -e
 dir=/run/ganesha
-if [ ! -d $dir ]; then
-	/sbin/modprobe -a loop ext4
-	mkdir -p $dir /backing /ganesha /var/lib/nfs/ganesha
-	mount -t tmpfs -o size=60% tmpfs /backing
-	truncate -s 4G /backing/image
-	/sbin/mke2fs -q -t ext4 -E lazy_itable_init=0,nodiscard -N 200000 /backing/image
-	mount -t ext4 -o loop,noatime,user_xattr /backing/image /ganesha
-	rmdir /ganesha/lost+found
-	ln -sf /proc/self/mounts /etc/mtab
-	pidof rpcbind >/dev/null || { mkdir -p /run/rpcbind; rpcbind; }
-fi
-# The lease is short, so that clients have to renew it many times in a test of
-# a minute; half of it is the least that a client of before gets to come back.
+mkdir -p $dir /var/lib/nfs/ganesha /run/rpcbind
+ln -sf /proc/self/mounts /etc/mtab
+pidof rpcbind >/dev/null || rpcbind
+# A short lease is renewed many times in a test of minutes, and clients of before
+# get as long to come back.
 cat >$dir/ganesha.conf <<-END
 NFS_CORE_PARAM {
 	NFS_Port = $port;
