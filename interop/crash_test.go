@@ -11,7 +11,7 @@ import (
 )
 
 // limit bounds an operation of a test.
-func limit(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+func limit(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithTimeout(t.Context(), d)
 }
@@ -25,12 +25,12 @@ while [ ! -e /tmp/stop ]; do
 	echo $i
 done`
 
-// crashes is how many times rdmad is killed under load.
+// crashes is how many times a server is killed under load.
 const crashes = 2
 
-// testCrash kills rdmad while the client writes, starts it again on the same
-// ports, and sees the client go on with nothing lost.
-func testCrash(t *testing.T, w *work, r *rdmad) {
+// testCrash has a server killed and started again while the client writes, and
+// sees the client go on with nothing lost.
+func testCrash(t *testing.T, w *work, killAndStart func(t *testing.T)) {
 	cd := "cd " + w.path() + "; "
 	records := startScript(t, w.g, cd+recordWriter)
 	bulk := startScript(t, w.g, cd+`set -e; n=0
@@ -42,8 +42,7 @@ done`)
 	for range crashes {
 		waitLines(t, records, 20)
 		waitLines(t, bulk, 1)
-		r.kill()
-		r.start(t)
+		killAndStart(t)
 		waitLines(t, records, 20)
 		waitLines(t, bulk, 1)
 	}
@@ -78,7 +77,7 @@ func checkBulk(t *testing.T, w *work, written string) {
 	}
 }
 
-func startScript(t *testing.T, g *guest.Guest, script string) *guest.Command {
+func startScript(t testing.TB, g *guest.Guest, script string) *guest.Command {
 	t.Helper()
 	cmd, err := g.Start(script)
 	if err != nil {
@@ -89,7 +88,7 @@ func startScript(t *testing.T, g *guest.Guest, script string) *guest.Command {
 }
 
 // waitLines waits until a script has printed n more lines.
-func waitLines(t *testing.T, cmd *guest.Command, n int) {
+func waitLines(t testing.TB, cmd *guest.Command, n int) {
 	t.Helper()
 	ctx, cancel := limit(t, clientTime)
 	defer cancel()
@@ -101,7 +100,7 @@ func waitLines(t *testing.T, cmd *guest.Command, n int) {
 }
 
 // finish waits for a script's end and returns all that it printed.
-func finish(t *testing.T, cmd *guest.Command) string {
+func finish(t testing.TB, cmd *guest.Command) string {
 	t.Helper()
 	ctx, cancel := limit(t, clientTime)
 	defer cancel()

@@ -17,6 +17,7 @@ type connection struct {
 	CreditsGranted      int      `json:"credits_granted"`
 	Calls               uint64   `json:"calls"`
 	Replies             uint64   `json:"replies"`
+	ReverseCalls        uint64   `json:"reverse_calls"`
 	RDMAReads           uint64   `json:"rdma_reads"`
 	RDMAWrites          uint64   `json:"rdma_writes"`
 	SendsWithInvalidate uint64   `json:"sends_with_invalidate"`
@@ -25,7 +26,7 @@ type connection struct {
 }
 
 // connections asks rdmad for its connections.
-func (r *rdmad) connections(t *testing.T) []connection {
+func (r *rdmad) connections(t testing.TB) []connection {
 	t.Helper()
 	var answer struct {
 		Connections []connection `json:"connections"`

@@ -25,9 +25,15 @@ type mount struct {
 }
 
 // newMount mounts the export and unmounts it when the test has ended.
-func newMount(t *testing.T, g *guest.Guest, server nfsServer, via transport) *mount {
+func newMount(t testing.TB, g *guest.Guest, server nfsServer, via transport) *mount {
 	t.Helper()
-	m := &mount{g: g, server: server, via: via, dir: "/mnt/" + string(via)}
+	return newMountAt(t, g, server, via, "/mnt/"+string(via))
+}
+
+// newMountAt does so on a directory of choice in the guest.
+func newMountAt(t testing.TB, g *guest.Guest, server nfsServer, via transport, dir string) *mount {
+	t.Helper()
+	m := &mount{g: g, server: server, via: via, dir: dir}
 	m.attach(t)
 	t.Cleanup(func() {
 		// Lazily, so that a client stuck on one failed test does not hang
@@ -42,32 +48,32 @@ func newMount(t *testing.T, g *guest.Guest, server nfsServer, via transport) *mo
 	return m
 }
 
-func (m *mount) attach(t *testing.T) {
+func (m *mount) attach(t testing.TB) {
 	t.Helper()
 	source, options := m.server.mountArgs(m.via)
 	m.g.MustRun(t, mountTime, fmt.Sprintf("mkdir -p %s && mount.nfs %s %s -o %s", m.dir, source, m.dir, options))
 }
 
 // detach unmounts in order: everything is written back.
-func (m *mount) detach(t *testing.T) {
+func (m *mount) detach(t testing.TB) {
 	t.Helper()
 	m.g.MustRun(t, clientTime, "umount "+m.dir)
 }
 
 // refetch makes the client forget what it has cached of data and names.
-func (m *mount) refetch(t *testing.T) {
+func (m *mount) refetch(t testing.TB) {
 	t.Helper()
 	m.g.MustRun(t, clientTime, "sync; echo 3 >/proc/sys/vm/drop_caches")
 }
 
 // mustRespond ends the test unless the server still answers the client.
-func (m *mount) mustRespond(t *testing.T) {
+func (m *mount) mustRespond(t testing.TB) {
 	t.Helper()
 	m.g.MustRun(t, mountTime, "echo 3 >/proc/sys/vm/drop_caches; stat "+m.dir)
 }
 
 // client runs a script in the export's directory.
-func (m *mount) client(t *testing.T, script string) string {
+func (m *mount) client(t testing.TB, script string) string {
 	t.Helper()
 	return m.g.MustRun(t, clientTime, "set -e; cd "+m.dir+"\n"+script)
 }

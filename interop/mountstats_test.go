@@ -43,13 +43,22 @@ const (
 	statCount        = 27
 )
 
-// parseXprtStats finds the line of the mount at dir.
-func parseXprtStats(mountstats, dir string) (xprtStats, error) {
-	_, rest, found := strings.Cut(mountstats, " mounted on "+dir+" with fstype nfs ")
+// cutMount finds what /proc/self/mountstats has of the mount at dir.
+func cutMount(mountstats, dir string) (string, error) {
+	_, rest, found := strings.Cut(mountstats, " mounted on "+dir+" with fstype nfs")
 	if !found {
-		return xprtStats{}, fmt.Errorf("nothing is mounted on %s", dir)
+		return "", fmt.Errorf("nothing is mounted on %s", dir)
 	}
 	rest, _, _ = strings.Cut(rest, "\ndevice ")
+	return rest, nil
+}
+
+// parseXprtStats finds the line of the mount at dir.
+func parseXprtStats(mountstats, dir string) (xprtStats, error) {
+	rest, err := cutMount(mountstats, dir)
+	if err != nil {
+		return xprtStats{}, err
+	}
 	_, line, found := strings.Cut(rest, "xprt:\trdma ")
 	if !found {
 		return xprtStats{}, fmt.Errorf("%s is not mounted over RDMA", dir)
@@ -85,12 +94,11 @@ type opStats struct {
 
 // parseOps finds the procedures of the mount at dir that were called.
 func parseOps(mountstats, dir string) (map[string]opStats, error) {
-	_, rest, found := strings.Cut(mountstats, " mounted on "+dir+" with fstype nfs ")
-	if !found {
-		return nil, fmt.Errorf("nothing is mounted on %s", dir)
+	rest, err := cutMount(mountstats, dir)
+	if err != nil {
+		return nil, err
 	}
-	rest, _, _ = strings.Cut(rest, "\ndevice ")
-	_, rest, found = strings.Cut(rest, "per-op statistics\n")
+	_, rest, found := strings.Cut(rest, "per-op statistics\n")
 	if !found {
 		return nil, fmt.Errorf("%s has no statistics of procedures", dir)
 	}
@@ -116,7 +124,7 @@ func parseOps(mountstats, dir string) (map[string]opStats, error) {
 }
 
 // stats reads the client's counters of a mount over RDMA.
-func (m *mount) stats(t *testing.T) xprtStats {
+func (m *mount) stats(t testing.TB) xprtStats {
 	t.Helper()
 	s, err := parseXprtStats(m.g.MustRun(t, mountTime, "cat /proc/self/mountstats"), m.dir)
 	if err != nil {

@@ -60,11 +60,11 @@ func TestOperation(t *testing.T) {
 		t.Run("credits.max", func(t *testing.T) { testCredits(t, m.work(t, "credits"), r) })
 		t.Run("inline.receive_size", func(t *testing.T) { testReceiveSize(t, m.work(t, "receive"), r) })
 		t.Run("remote_invalidation.use", func(t *testing.T) { testInvalidation(t, m.work(t, "invalidation"), r) })
-		t.Run("crash", func(t *testing.T) { testCrash(t, m.work(t, "crash"), r) })
+		t.Run("crash", func(t *testing.T) { testCrash(t, m.work(t, "crash"), r.killAndStart) })
 	})
 	t.Run("tcp", func(t *testing.T) {
 		m := newMount(t, g, r, overTCP)
-		t.Run("crash", func(t *testing.T) { testCrash(t, m.work(t, "crash-tcp"), r) })
+		t.Run("crash", func(t *testing.T) { testCrash(t, m.work(t, "crash-tcp"), r.killAndStart) })
 	})
 }
 

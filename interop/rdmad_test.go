@@ -25,21 +25,28 @@ const readyTime = time.Minute
 // soft-iWARP and over TCP, on ports of its own that survive a restart.
 type rdmad struct {
 	program, rdmactl string
-	dir              string // export, state and configuration
-	shareDir         string // what the guest has as /host
-	control          string // address of the control plane
-	rdma, tcp        string // addresses of the export
+	dir              string              // export, state and configuration
+	shareDir         string              // what the guest has as /host
+	config           func(*rdmad) string // the text of its configuration
+	control          string              // address of the control plane
+	rdma, tcp        string              // addresses of the export
 
 	process *child.Process
 	log     *logWatch
 }
 
-// startRdmad builds rdmad and rdmactl and starts rdmad on free ports. It is
-// stopped when the test has ended, and must then end in order.
+// startRdmad starts an rdmad that exports a directory.
 func startRdmad(t *testing.T, shareDir string) *rdmad {
 	t.Helper()
+	return startRdmadAs(t, shareDir, (*rdmad).exporting)
+}
+
+// startRdmad builds rdmad and rdmactl and starts rdmad on free ports. It is
+// stopped when the test has ended, and must then end in order.
+func startRdmadAs(t testing.TB, shareDir string, config func(*rdmad) string) *rdmad {
+	t.Helper()
 	dir := t.TempDir()
-	r := &rdmad{program: build(t, dir, "rdmad"), rdmactl: build(t, dir, "rdmactl"), dir: dir, shareDir: shareDir,
+	r := &rdmad{program: build(t, dir, "rdmad"), rdmactl: build(t, dir, "rdmactl"), dir: dir, shareDir: shareDir, config: config,
 		control: "127.0.0.1:0", rdma: "127.0.0.1:0", tcp: "127.0.0.1:0"}
 	r.start(t)
 	t.Cleanup(func() { r.stop(t) })
@@ -47,7 +54,7 @@ func startRdmad(t *testing.T, shareDir string) *rdmad {
 }
 
 // build compiles one of the project's programs.
-func build(t *testing.T, dir, name string) string {
+func build(t testing.TB, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	cmd := exec.Command("go", "build", "-o", path, "../cmd/"+name)
@@ -59,9 +66,11 @@ func build(t *testing.T, dir, name string) string {
 
 // start starts rdmad and waits until it is ready. The ports that it chose the
 // first time are the ones that it gets from then on.
-func (r *rdmad) start(t *testing.T) {
+func (r *rdmad) start(t testing.TB) {
 	t.Helper()
-	r.writeConfig(t)
+	if err := os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), []byte(r.config(r)), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	r.log = newLogWatch()
 	cmd := exec.Command(r.program, "--config", "rdmad.yaml", "--log-format", "json")
 	cmd.Dir = r.dir
@@ -80,26 +89,26 @@ func (r *rdmad) start(t *testing.T) {
 	r.control, r.rdma, r.tcp = r.log.address("control plane"), r.log.address("listener"), r.log.address("service")
 }
 
-// The matrix makes tens of thousands of names: synced one by one they would
-// take most of the run on a slow disk.
-func (r *rdmad) writeConfig(t *testing.T) {
-	t.Helper()
-	text := fmt.Sprintf(`control: {listen: %q}
+// exporting is a configuration with an NFS service. The matrix makes tens of
+// thousands of names: synced one by one they would take most of the run on a slow
+// disk.
+func (r *rdmad) exporting() string {
+	return fmt.Sprintf(`control: {listen: %q}
 metrics: {listen: ""}
 state: {path: ./state}
 listeners: [{name: nfs, provider: softiwarp, address: %q, service: export}]
 services: [{name: export, nfs: {path: ./export, async_metadata: true, tcp_listen: %q}}]
 `, r.control, r.rdma, r.tcp)
-	if err := os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
-// kill ends rdmad as a crash would.
-func (r *rdmad) kill() { r.process.Kill() }
+// killAndStart ends rdmad as a crash would, and starts it again on the same ports.
+func (r *rdmad) killAndStart(t *testing.T) {
+	r.process.Kill()
+	r.start(t)
+}
 
 // stop asks rdmad to end and checks that it does so in order.
-func (r *rdmad) stop(t *testing.T) {
+func (r *rdmad) stop(t testing.TB) {
 	t.Helper()
 	select {
 	case <-r.process.Done():
@@ -124,7 +133,7 @@ func (r *rdmad) mountArgs(via transport) (source, options string) {
 	return "10.0.2.2:/", fmt.Sprintf("vers=3,proto=%s,port=%s,mountport=%s,mountproto=tcp,nolock", via, port, portOf(r.tcp))
 }
 
-func (r *rdmad) shell(t *testing.T, script string) string {
+func (r *rdmad) shell(t testing.TB, script string) string {
 	t.Helper()
 	return runInDir(t, filepath.Join(r.dir, "export"), script)
 }
@@ -140,7 +149,7 @@ func portOf(address string) string {
 }
 
 // ctl runs rdmactl and decodes its JSON answer into v.
-func (r *rdmad) ctl(t *testing.T, v any, args ...string) {
+func (r *rdmad) ctl(t testing.TB, v any, args ...string) {
 	t.Helper()
 	args = append([]string{"--addr", r.control, "--timeout", "30s", "-o", "json"}, args...)
 	var stdout, stderr bytes.Buffer
@@ -190,13 +199,14 @@ func (l *logWatch) Write(p []byte) (int, error) {
 }
 
 func (l *logWatch) inspect(line []byte) {
-	var entry struct{ Msg, What, Address string }
+	var entry struct{ Msg, What, Listener, Address string }
 	if json.Unmarshal(line, &entry) != nil {
 		return // a panic's trace is kept in text
 	}
 	switch {
 	case entry.Msg == "listening":
 		l.addresses[entry.What] = entry.Address
+		l.addresses[entry.What+" "+entry.Listener] = entry.Address
 	case entry.Msg == "ready" && !l.isReady:
 		l.isReady = true
 		close(l.ready)

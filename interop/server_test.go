@@ -14,7 +14,7 @@ import (
 
 // serverFlag lets the matrix be checked against the kernel's own server: what
 // fails there is a fault of the tests.
-var serverFlag = flag.String("server", "rdmad", "who serves NFS: rdmad on the host, or knfsd in the guest")
+var serverFlag = flag.String("server", "rdmad", "who serves NFS: rdmad on the host, or, in the guest, knfsd (TestNFS) or ganesha (TestGateway)")
 
 // A transport is mount.nfs's proto option.
 type transport string
@@ -30,7 +30,7 @@ type nfsServer interface {
 	mountArgs(via transport) (source, options string)
 	// shell runs a script in the export's directory, on the server's side,
 	// and returns what it printed. The test fails at once if it fails.
-	shell(t *testing.T, script string) string
+	shell(t testing.TB, script string) string
 	// share is the server side's path of the guest's /host.
 	share() string
 }
@@ -49,7 +49,7 @@ func (k knfsd) mountArgs(via transport) (source, options string) {
 	return "10.0.2.15:/export", fmt.Sprintf("vers=3,proto=%s,port=%d,mountport=20048,mountproto=tcp,nolock", via, port)
 }
 
-func (k knfsd) shell(t *testing.T, script string) string {
+func (k knfsd) shell(t testing.TB, script string) string {
 	t.Helper()
 	return k.g.MustRun(t, serverTime, "set -e; cd /export; "+script)
 }
@@ -57,7 +57,7 @@ func (k knfsd) shell(t *testing.T, script string) string {
 func (k knfsd) share() string { return "/host" }
 
 // runInDir runs a script on the host.
-func runInDir(t *testing.T, dir, script string) string {
+func runInDir(t testing.TB, dir, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), serverTime)
 	defer cancel()
