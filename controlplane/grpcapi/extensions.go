@@ -27,7 +27,7 @@ const extensionPrefix = "extensions."
 // specifications says where each extension is defined.
 var specifications = map[string]string{
 	"v2":              "draft-cel-nfsv4-rpcrdma-version-two-01",
-	"characteristics": "draft-cel-nfsv4-rpcrdma-version-two-01",
+	"characteristics": "draft-dnoveck-nfsv4-rpcrdma-xcharext",
 	"xmit":            "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
 	"continuation":    "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
 	"send_ddp":        "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
