@@ -101,12 +101,25 @@ func (r *request) readlink() error {
 	}
 	ok := r.begin(err)
 	r.appendAttrOf(o)
-	if ok {
-		r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, target)
-	}
 	if o != nil {
 		o.release()
 	}
+	if !ok {
+		return nil
+	}
+	return r.appendTarget(target)
+}
+
+// appendTarget appends a link's target, which is DDP-eligible (RFC 8267 §4): a
+// client may have offered memory for it and none for it in the message.
+func (r *request) appendTarget(target []byte) error {
+	buf, err := r.reply.Mem.Alloc(r.ctx, len(target))
+	if err != nil {
+		return err
+	}
+	n := copy(buf.Bytes(), target)
+	r.reply.Stream = xdr.AppendUint32(r.reply.Stream, uint32(n))
+	r.reply.AppendItem(buf, n)
 	return nil
 }
 
