@@ -133,6 +133,9 @@ func (r *rig) connect(cfg Config) {
 // close ends everything, and fails the test for what is left.
 func (r *rig) close() {
 	r.once.Do(func() {
+		if r.t.Failed() {
+			r.t.Log(r.log.String())
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if r.c != nil {
