@@ -33,7 +33,7 @@ func serviceSpecs(list []config.Service) []manager.ServiceSpec {
 			out[i].Echo = new(manager.EchoSpec)
 		}
 		if s.Forward != nil {
-			out[i].Forward = &manager.ForwardSpec{Address: s.Forward.Address}
+			out[i].Forward = forwardSpec(&s.Forward.Config)
 		}
 	}
 	return out
@@ -158,6 +158,12 @@ func (s *services) kinds() map[string]manager.Maker {
 		},
 		"echo": func(ctx context.Context, spec *manager.ServiceSpec) (manager.Service, error) {
 			return s.make(ctx, spec, "", openEcho)
+		},
+		"forward": func(ctx context.Context, spec *manager.ServiceSpec) (manager.Service, error) {
+			if err := checkForward(spec.Forward); err != nil {
+				return nil, err
+			}
+			return s.make(ctx, spec, "", openForward)
 		},
 	}
 }

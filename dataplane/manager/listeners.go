@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -76,6 +77,9 @@ func (m *Manager) serviceFor(spec *ListenerSpec) (*service, error) {
 	s := m.services[spec.Service]
 	if s == nil || s.state != StateUp {
 		return nil, &NotFoundError{What: "service", Name: spec.Service, Known: m.upLocked()}
+	}
+	if spec.RPCBind && s.spec.Forward != nil {
+		return nil, &InvalidError{"rpcbind", fmt.Sprintf("service %q forwards programs that rdmad does not know; leave it off", spec.Service)}
 	}
 	return s, nil
 }

@@ -67,7 +67,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			func() error { _, err := r.AddService(t.Context(), ServiceSpec{Name: "x"}); return err }},
 		{"unknown kind", `kind of service "forward" is not in this build, which has: echo, nfs`, nil,
 			func() error {
-				_, err := r.AddService(t.Context(), ServiceSpec{Name: "x", Forward: &ForwardSpec{"h:1"}})
+				_, err := r.AddService(t.Context(), ServiceSpec{Name: "x", Forward: &ForwardSpec{Address: "h:1"}})
 				return err
 			}},
 		{"relative path", `nfs.path: "srv" must begin with /: rdmad may be started somewhere else next time`, nil,

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
 )
@@ -33,6 +34,12 @@ type EchoSpec struct{}
 // ForwardSpec sends calls on to an ONC RPC server on TCP.
 type ForwardSpec struct {
 	Address string `json:"address"` // host:port
+	// What is 0 is the default.
+	DialTimeout     time.Duration `json:"dial_timeout_ns,omitempty"`
+	CallTimeout     time.Duration `json:"call_timeout_ns,omitempty"`
+	CallbackTimeout time.Duration `json:"callback_timeout_ns,omitempty"`
+	ReservedPort    bool          `json:"reserved_port,omitempty"`
+	MaxRecord       int           `json:"max_record,omitempty"` // bytes
 }
 
 // Kind is nfs, echo, forward, or "" unless exactly one is set.

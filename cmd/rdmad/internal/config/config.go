@@ -90,11 +90,6 @@ type NFS struct {
 // Echo is the echo program; it has no parameters.
 type Echo struct{}
 
-// Forward sends calls on to an ONC RPC server on TCP.
-type Forward struct {
-	Address string `mapstructure:"address"`
-}
-
 // Error is a mistake in a configuration.
 type Error struct {
 	File string

@@ -61,7 +61,7 @@ func (c *Config) validateServices(d *document, _ Options) error {
 		}
 		if s.Forward != nil {
 			kinds++
-			if err := address(d, key+".forward.address", s.Forward.Address); err != nil {
+			if err := s.Forward.validate(d, key+".forward"); err != nil {
 				return err
 			}
 		}
@@ -121,11 +121,4 @@ func provider(d *document, key, v string, o Options) error {
 const unbuilt = "%s: not available in this build yet"
 
 // refuseUnbuilt refuses what this build has no code for.
-func (c *Config) refuseUnbuilt(d *document, _ Options) error {
-	for i, s := range c.Services {
-		if s.Forward != nil {
-			return d.fail("services["+strconv.Itoa(i)+"].forward", unbuilt, "the forward service")
-		}
-	}
-	return c.Settings.refuseUnbuilt(d)
-}
+func (c *Config) refuseUnbuilt(d *document, _ Options) error { return c.Settings.refuseUnbuilt(d) }

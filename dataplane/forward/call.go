@@ -1,0 +1,202 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// What a client is told of a call that is not forwarded, or not answered.
+var (
+	errXIDInUse  = errors.New("forward: another call has the XID")
+	errPadded    = errors.New("forward: padded arguments; leave extensions.msgp off where calls are forwarded")
+	errGarbage   = &oncrpc.AcceptError{Stat: oncrpc.GarbageArgs}
+	errSystem    = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
+	roundup      [xdr.Unit]byte
+	headerLength = 512 // usually enough for a call's header, in bytes
+)
+
+// call is a call in flight. It is used again.
+type call struct {
+	s        *Session
+	xid      uint32
+	plan     ulb.Plan
+	reduces  bool   // the reply is walked
+	header   []byte // record mark and call header; its storage is kept
+	args     *oncrpc.Payload
+	reply    *oncrpc.Reply
+	ctx      context.Context
+	timer    *time.Timer
+	finished chan struct{} // gets one value when neither sending nor awaiting
+
+	// refusal is what the reader has the client told in place of the reply.
+	refusal error
+
+	// Under s.mu.
+	sending, awaiting bool
+	err               error // why there is no reply
+}
+
+func newCall(s *Session) *call {
+	c := &call{s: s, header: make([]byte, 0, headerLength), finished: make(chan struct{}, 1)}
+	c.timer = time.NewTimer(time.Hour)
+	c.timer.Stop()
+	return c
+}
+
+// ServeRPC implements oncrpc.Handler. The reply is the upstream's as it is; one
+// that can't be taken apart is SYSTEM_ERR. Where there is none the connection
+// ends.
+func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply) error {
+	c := s.take()
+	defer s.give(c)
+	if err := c.prepare(ctx, in, reply); err != nil {
+		s.f.stats.refused.Add(1)
+		return err
+	}
+	err := s.register(c)
+	if errors.Is(err, errXIDInUse) {
+		return err
+	}
+	if err == nil {
+		s.f.stats.calls.Add(1)
+		s.out.Send(c)
+		err = c.wait(ctx)
+	}
+	if err != nil {
+		<-ctx.Done() // the connection ends: nobody is to be told anything else
+		return err
+	}
+	if c.refusal != nil {
+		s.f.stats.badReplies.Add(1)
+		return c.refusal
+	}
+	if o := c.plan.Back.Opened; c.reduces && (o == ulb.OpenedSession || o == ulb.OpenedBind) {
+		reply.Sent = s.open
+	}
+	return nil
+}
+
+// prepare plans for the call and its reply and encodes the header.
+//
+// A call that its binding can't walk is the upstream's to judge and goes out as
+// it came; its reply is not reduced unless all that is wrong is an operation
+// that is not known. But items that are not where the arguments have room for
+// them would turn the call into another: GARBAGE_ARGS.
+func (c *call) prepare(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply) error {
+	if in.Args.Padding.Align != 0 {
+		return errPadded
+	}
+	err := c.plan.Call(bindings, in)
+	if errors.Is(err, ulb.ErrIneligible) || !itemsFit(&in.Args) {
+		return errGarbage
+	}
+	c.reduces = err == nil || errors.Is(err, ulb.ErrUnknown)
+	c.xid, c.ctx, c.args, c.reply = in.XID, ctx, &in.Args, reply
+	c.refusal, c.err = nil, nil
+	c.header = oncrpc.AppendCall(c.header[:oncrpc.RecordMarkSize], in)
+	oncrpc.AppendRecordMark(c.header[:0], c.size(), true)
+	return nil
+}
+
+// itemsFit says whether each item is as long as the word before it says, with
+// or without roundup: also where no binding looks.
+func itemsFit(args *oncrpc.Payload) bool {
+	for i := range args.Items {
+		it := &args.Items[i]
+		if it.Pos < xdr.Unit || it.Pos > len(args.Stream) {
+			return false
+		}
+		d := xdr.NewDecoder(args.Stream[it.Pos-xdr.Unit : it.Pos])
+		if n := int64(d.Uint32()); int64(len(it.Data)) < n || int64(len(it.Data)) > n+xdr.Unit-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// size is the length of the record without its mark.
+func (c *call) size() int {
+	n := len(c.header) - oncrpc.RecordMarkSize + len(c.args.Stream)
+	for i := range c.args.Items {
+		n += xdr.Padded(len(c.args.Items[i].Data))
+	}
+	return n
+}
+
+// AppendTo implements rpctcp.Outgoing: the items are written from where they
+// are, between the pieces of the stream.
+func (c *call) AppendTo(vec net.Buffers) net.Buffers {
+	vec = append(vec, c.header)
+	at := 0
+	for i := range c.args.Items {
+		it := &c.args.Items[i]
+		vec = appendPiece(vec, c.args.Stream[at:it.Pos])
+		at = it.Pos
+		vec = appendPiece(vec, it.Data)
+		vec = appendPiece(vec, roundup[:xdr.Pad(len(it.Data))])
+	}
+	return appendPiece(vec, c.args.Stream[at:])
+}
+
+func appendPiece(vec net.Buffers, piece []byte) net.Buffers {
+	if len(piece) == 0 {
+		return vec
+	}
+	return append(vec, piece)
+}
+
+// Sent implements rpctcp.Outgoing; an error has failed the session already.
+func (c *call) Sent(error) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.sending = false
+	c.finishLocked()
+}
+
+// answeredLocked ends the waiting for a reply.
+func (c *call) answeredLocked(err error) {
+	c.err = err
+	c.awaiting = false
+	c.finishLocked()
+}
+
+// finishLocked wakes the caller when nothing of the call is used any more.
+func (c *call) finishLocked() {
+	if !c.sending && !c.awaiting {
+		c.finished <- struct{}{}
+	}
+}
+
+// wait waits for the reply, or for the end of everything. The call's memory is
+// not used any more afterwards.
+func (c *call) wait(ctx context.Context) error {
+	timeout := c.s.f.cfg.CallTimeout
+	c.timer.Reset(timeout)
+	defer c.timer.Stop()
+	select {
+	case <-c.finished:
+		return c.err
+	case <-ctx.Done():
+		c.s.fail(errClosed)
+	case <-c.timer.C:
+		c.s.f.stats.timeouts.Add(1)
+		c.s.fail(fmt.Errorf("no answer to call %#x within %v", c.xid, timeout))
+	}
+	<-c.finished
+	if c.err == nil { // it was arriving
+		c.err = errClosed
+	}
+	return c.err
+}
+
+// forget lets go of what the call refers to.
+func (c *call) forget() {
+	c.args, c.reply, c.ctx = nil, nil, nil
+}

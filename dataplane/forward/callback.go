@@ -1,0 +1,146 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+const (
+	// maxCallbacks bounds the calls of the upstream that wait or are in
+	// flight on one connection. NFSv4.1 servers have as many as the client has
+	// slots, kernel clients 16.
+	maxCallbacks = 64
+	// maxCallback is the most bytes of one; it travels inline, in less.
+	maxCallback = 64 << 10
+)
+
+// readCall reads a call of the upstream and has the client called. One that
+// can't be passed on is answered with SYSTEM_ERR.
+func (s *Session) readCall(xid uint32) error {
+	s.f.stats.callbacks.Add(1)
+	msg := slices.Clone(s.head[:])
+	for {
+		left, err := s.records.Fragment()
+		if err != nil {
+			return err
+		}
+		if left == 0 {
+			break
+		}
+		if len(msg)+left > maxCallback {
+			if err := s.refuseCallback(xid, errSystem); err != nil {
+				return err
+			}
+			return s.skip()
+		}
+		at := len(msg)
+		msg = slices.Grow(msg, left)[:at+left]
+		if err := s.records.ReadParts(msg[at:]); err != nil {
+			return err
+		}
+	}
+	var c oncrpc.Call
+	n, err := oncrpc.DecodeCall(msg, &c)
+	if _, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
+		return s.refuseCallback(xid, err)
+	}
+	if err != nil {
+		return errNoMessage
+	}
+	if !s.beginCallback(maxCallbacks) {
+		return s.refuseCallback(xid, errSystem)
+	}
+	s.calling.Go(func() {
+		defer s.endCallback()
+		s.callback(&c, msg[n:])
+	})
+	return nil
+}
+
+// beginCallback counts one more, unless there are as many as most.
+func (s *Session) beginCallback(most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.callbacks >= most {
+		return false
+	}
+	s.callbacks++
+	return true
+}
+
+func (s *Session) endCallback() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.callbacks--
+}
+
+// callback calls the client, when it can be called, and answers the upstream
+// with what it says. Everything travels inline, as RFC 8167 §5.3 has it, so that no
+// binding is asked.
+func (s *Session) callback(c *oncrpc.Call, args []byte) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.f.cfg.CallbackTimeout)
+	defer cancel()
+	rpc := rpcrdma.Call{
+		Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf,
+		XID: c.XID, OwnXID: true, Args: args, Whole: true,
+	}
+	if err := s.callClient(ctx, &rpc); err != nil {
+		s.f.stats.callbacksRefused.Add(1)
+		s.answer(oncrpc.AppendError(nil, c.XID, err))
+		return
+	}
+	s.answer(rpc.Reply)
+}
+
+// callClient makes the call once the connection is up.
+func (s *Session) callClient(ctx context.Context, rpc *rpcrdma.Call) error {
+	select {
+	case <-s.up:
+		return s.conn.Call(ctx, rpc)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errFlood is why an upstream is given up that calls and calls without taking
+// the answers.
+var errFlood = errors.New("more calls to the client than are answered")
+
+// refuseCallback answers a call of the upstream in place of the client. The
+// reader must not write itself: the upstream may be waiting for it to read.
+func (s *Session) refuseCallback(xid uint32, err error) error {
+	if !s.beginCallback(2 * maxCallbacks) {
+		return errFlood
+	}
+	s.f.stats.callbacksRefused.Add(1)
+	s.calling.Go(func() {
+		defer s.endCallback()
+		s.answer(oncrpc.AppendError(nil, xid, err))
+	})
+	return nil
+}
+
+// answer sends a reply to the upstream and waits until it is written.
+func (s *Session) answer(reply []byte) {
+	record := oncrpc.AppendRecordMark(make([]byte, 0, oncrpc.RecordMarkSize+len(reply)), len(reply), true)
+	a := &answer{append(record, reply...), make(chan struct{})}
+	s.out.Send(a)
+	<-a.sent
+}
+
+// answer is a reply to the upstream.
+type answer struct {
+	record []byte
+	sent   chan struct{} // closed then
+}
+
+// AppendTo implements rpctcp.Outgoing.
+func (a *answer) AppendTo(vec net.Buffers) net.Buffers { return append(vec, a.record) }
+
+// Sent implements rpctcp.Outgoing; an error has failed the session already.
+func (a *answer) Sent(error) { close(a.sent) }

@@ -1,0 +1,75 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"syscall"
+	"time"
+)
+
+// keepAlive finds out within about a minute that an idle upstream is gone
+// without a word.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}
+
+// Reserved ports that are used, as Linux's xprt_min_resvport and
+// xprt_max_resvport: lower ones belong to well-known services.
+const (
+	minReserved = 665
+	maxReserved = 1023
+)
+
+// dial connects to the upstream.
+func (f *Forwarder) dial(ctx context.Context) (net.Conn, error) {
+	within, cancel := context.WithTimeout(ctx, f.cfg.DialTimeout)
+	defer cancel()
+	d := net.Dialer{KeepAliveConfig: keepAlive}
+	dial := func() (net.Conn, error) { return d.DialContext(within, "tcp", f.cfg.Address) }
+	if f.cfg.ReservedPort {
+		dial = func() (net.Conn, error) { return dialReserved(within, d, f.cfg.Address) }
+	}
+	nc, err := dial()
+	if err != nil {
+		return nil, reason(err, f.cfg.DialTimeout)
+	}
+	return nc, nil
+}
+
+// reason is what a dial failed for, without what net puts around it.
+func reason(err error, timeout time.Duration) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		if op.Timeout() {
+			return fmt.Errorf("no connection within %v", timeout)
+		}
+		err = op.Err
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}
+
+// dialReserved connects from a reserved port that is free, from a random one
+// on downwards.
+func dialReserved(ctx context.Context, d net.Dialer, address string) (net.Conn, error) {
+	const ports = maxReserved - minReserved + 1
+	first := rand.N(ports)
+	for i := range ports {
+		d.LocalAddr = &net.TCPAddr{Port: minReserved + (first+ports-i)%ports}
+		nc, err := d.DialContext(ctx, "tcp", address)
+		switch {
+		case err == nil:
+			return nc, nil
+		case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL):
+		case errors.Is(err, syscall.EACCES):
+			return nil, fmt.Errorf("no reserved port without CAP_NET_BIND_SERVICE (%w): give it to rdmad, or turn reserved_port off", syscall.EACCES)
+		default:
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("all ports from %d to %d are in use", minReserved, maxReserved)
+}

@@ -1,0 +1,178 @@
+package forward
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// eachProvider runs a test end to end over each provider.
+func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
+	t.Run("loopback", func(t *testing.T) { f(t, loopback.New(loopback.Config{})) })
+	t.Run("softiwarp", func(t *testing.T) {
+		p, err := softiwarp.New(softiwarp.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, p)
+	})
+}
+
+// logBuffer keeps log lines.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// rig is a data plane whose only listener forwards to an upstream. At its end
+// nothing may be left of it, and none of its registered memory be taken.
+type rig struct {
+	*Forwarder
+	t       testing.TB
+	p       rdmacm.Provider
+	d       *dataplane.Dataplane
+	log     logBuffer
+	address string
+	events  *dataplane.Subscription
+}
+
+func newRig(t testing.TB, p rdmacm.Provider, upstream string, change ...func(*Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, p: p}
+	log := slog.New(slog.NewTextHandler(&r.log, nil))
+	cfg := Config{Address: upstream, Logger: log}
+	for _, f := range change {
+		f(&cfg)
+	}
+	r.Forwarder = New(cfg)
+	r.d = dataplane.New(dataplane.Config{Logger: log, Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return settings() }})
+	r.events = r.d.Subscribe(1 << 10)
+	info, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{
+		Name: "in", Provider: p, Address: "127.0.0.1:0", Service: "upstream", Handler: r.Forwarder,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = info.Address.String()
+	r.d.Start()
+	t.Cleanup(r.close)
+	return r
+}
+
+// settings of both sides.
+func settings() *rpcrdma.Settings {
+	s := rpcrdma.DefaultSettings()
+	s.Extensions = rpcrdma.ExtBackchannel
+	return &s
+}
+
+func (r *rig) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := r.d.Shutdown(ctx); err != nil {
+		r.t.Error(err)
+	}
+	for _, l := range r.d.Stats() {
+		if l.Memory.Taken != 0 {
+			r.t.Errorf("%d bytes of registered memory taken", l.Memory.Taken)
+		}
+	}
+	if err := r.p.Close(); err != nil {
+		r.t.Error(err)
+	}
+	if n := r.Stats().Connections; n != 0 {
+		r.t.Errorf("%d upstream connections left", n)
+	}
+	if r.t.Failed() {
+		r.t.Log(r.log.String())
+	}
+}
+
+// dial connects a client, which is closed before the rig.
+func (r *rig) dial(change ...func(*rpcrdma.DialConfig)) *rpcrdma.Client {
+	r.t.Helper()
+	cfg := rpcrdma.DialConfig{Settings: settings()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	c, err := rpcrdma.Dial(r.t.Context(), r.p, r.address, cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// down waits for the end of a connection and gives the reason.
+func (r *rig) down() string {
+	r.t.Helper()
+	for e := range r.events.Events() {
+		if e.Type == dataplane.ConnDown {
+			return e.Reason
+		}
+	}
+	r.t.Fatal("events ended")
+	return ""
+}
+
+// logged says whether a line has all the texts.
+func (r *rig) logged(texts ...string) bool {
+line:
+	for l := range strings.Lines(r.log.String()) {
+		for _, text := range texts {
+			if !strings.Contains(l, text) {
+				continue line
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// serveTCP serves a handler on TCP until the test's end.
+func serveTCP(t testing.TB, h oncrpc.Handler) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := rpctcp.NewServer(rpctcp.Config{Handler: h, Logger: slog.New(slog.DiscardHandler)})
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
