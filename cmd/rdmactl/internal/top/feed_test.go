@@ -5,11 +5,13 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -47,25 +49,28 @@ func (p *paged) WatchTelemetry(_ *rdmadv1.WatchTelemetryRequest, stream grpc.Ser
 	return nil
 }
 
-// fed runs a feed on it until ok has seen enough.
+// fed runs a feed on it until ok has seen enough, by the clock of a bubble.
 func fed(t *testing.T, p *paged, ok func(tea.Msg) bool) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { feedOn(t, p, ok) })
+}
+
+func feedOn(t *testing.T, p *paged, ok func(tea.Msg) bool) {
+	l := bufconn.Listen(64 << 10)
 	s := grpc.NewServer()
 	rdmadv1.RegisterStatusServiceServer(s, p)
 	rdmadv1.RegisterConnectionServiceServer(s, p)
 	rdmadv1.RegisterTelemetryServiceServer(s, p)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	enough := false
-	newFeed(&Options{Conn: conn, Interval: 100 * time.Millisecond, Timeout: 1900 * time.Millisecond}).run(ctx, func(msg tea.Msg) {
+	newFeed(&Options{Conn: conn, Interval: 100 * time.Millisecond, Timeout: 400 * time.Millisecond}).run(ctx, func(msg tea.Msg) {
 		if ok(msg) {
 			enough = true
 			cancel()
@@ -103,7 +108,7 @@ func TestFeedNoticesSilenceAndEnd(t *testing.T) {
 	for _, c := range []struct {
 		ends bool
 		want string
-	}{{false, "no sample for 2s"}, {true, "rdmad ended the stream"}} {
+	}{{false, "no sample for 500ms"}, {true, "rdmad ended the stream"}} {
 		away, back := "", false
 		fed(t, &paged{samples: 2, ends: c.ends}, func(msg tea.Msg) bool {
 			switch msg := msg.(type) {
