@@ -122,18 +122,17 @@ func (k *Connector) Update(limits Limits, access Access) error {
 
 // Connectors describes all connectors, by name.
 func (d *Dataplane) Connectors() []ConnectorInfo {
-	conns := d.snapshot()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := make([]ConnectorInfo, 0, len(d.connectors))
 	for _, k := range d.connectors {
-		out = append(out, k.infoLocked(conns))
+		out = append(out, k.infoLocked())
 	}
 	slices.SortFunc(out, func(a, b ConnectorInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-func (k *Connector) infoLocked(conns []*conn) ConnectorInfo {
+func (k *Connector) infoLocked() ConnectorInfo {
 	l := k.l
 	info := ConnectorInfo{
 		Name: k.cfg.Name, Provider: k.cfg.Provider.Name(), Target: k.cfg.Target, Address: k.cfg.Address,
@@ -144,7 +143,7 @@ func (k *Connector) infoLocked(conns []*conn) ConnectorInfo {
 		info.State = StateDraining
 	}
 	info.Refused = info.Refusals.Sum()
-	for _, c := range conns {
+	for _, c := range l.d.conns.all {
 		if c.l == l {
 			one := c.link.Stats()
 			addStats(&info.Totals, &one)

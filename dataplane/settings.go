@@ -64,7 +64,11 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings) Effect {
 		if keys&peerKeys != 0 {
 			peer = c.peerLimits()
 		}
-		e.Outcome, e.Reason = outcome(keys, now, c.atConnect, peer)
+		fold := outcome
+		if c.rc == nil {
+			fold = connectorOutcome
+		}
+		e.Outcome, e.Reason = fold(keys, now, c.atConnect, peer)
 	}
 	return e
 }

@@ -1,0 +1,49 @@
+package dataplane
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// Settings of the side that answers calls: on connections of connectors that
+// is the target, whatever is set here.
+const responderKeys = KeyRemoteInvalidationUse | KeyCreditsPolicy | KeyCreditsMin | KeyCreditsWeight
+
+// extensionKeys are those of which the outcome depends on the role.
+const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel
+
+// connectorOutcome is outcome for a connection that a connector made.
+func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome, string) {
+	worst, text := outcome(keys&^(responderKeys|extensionKeys), now, atConnect, peer)
+	var reasons []string
+	if text != "" {
+		reasons = append(reasons, text)
+	}
+	note := func(o Outcome, format string, args ...any) {
+		worst = max(worst, o)
+		reasons = append(reasons, fmt.Sprintf(format, args...))
+	}
+	if k := keys & responderKeys; k != 0 {
+		note(Unsupported, "%v: the target of a connector decides on that", k)
+	}
+	changed := func(e rpcrdma.Extensions) bool { return now.Extensions.Has(e) != atConnect.Extensions.Has(e) }
+	if keys.Has(KeyExtensionMSGP) && now.Extensions.Has(rpcrdma.ExtMSGP) {
+		note(Applied, "extensions.msgp: a target that takes no RDMA_MSGP fails on padded calls")
+	}
+	if keys.Has(KeyExtensionReadReplies) && changed(rpcrdma.ExtReadReplies) {
+		note(PendingReconnect, "extensions.read_replies: the target is told at connect whether its replies can be read")
+	}
+	if keys.Has(KeyExtensionCCP) && changed(rpcrdma.ExtCCP) {
+		note(PendingReconnect, "extensions.ccp: the target is asked at connect")
+	}
+	on := now.Extensions.Has(rpcrdma.ExtBackchannel)
+	if keys.Has(KeyExtensionBackchannel) && on && now.CreditsBackchannel == 0 {
+		note(Applied, "extensions.backchannel: no calls of the target while credits.backchannel is 0")
+	}
+	if keys.Has(KeyCreditsBackchannel) && !on {
+		note(Applied, "credits.backchannel: counts while extensions.backchannel is on; it is off")
+	}
+	return worst, strings.Join(reasons, "; ")
+}
