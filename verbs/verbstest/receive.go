@@ -73,7 +73,7 @@ func testZeroLength(e *env) {
 // A message is gathered from several regions and scattered over several, in
 // order; what a Receive has room for beyond it stays as it was.
 func testScatterGather(e *env) {
-	p := e.pair(Options{SGE: 8})
+	p := e.pair(Options{SGE: 6})
 	src, want := gatherList(p.A)
 	sinks, room := scatterList(p.B)
 	p.B.PostRecv(verbs.RecvWR{ID: 1, SGL: sinks})

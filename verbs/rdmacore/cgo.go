@@ -1,0 +1,73 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+/*
+#cgo LDFLAGS: -lrdmacm -libverbs
+#cgo CFLAGS: -O2 -Wall
+#cgo noescape rdmad_post_send
+#cgo nocallback rdmad_post_send
+#cgo noescape rdmad_post_recv
+#cgo nocallback rdmad_post_recv
+#cgo noescape rdmad_poll
+#cgo nocallback rdmad_poll
+#cgo nocallback rdmad_events
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// ProviderName is the name under which the provider is configured.
+const ProviderName = "rdmacore"
+
+// failed makes an error of what the shim returned; nil for 0.
+func failed(what string, rc C.int) error {
+	if rc == 0 {
+		return nil
+	}
+	return fmt.Errorf("rdmacore: %s: %w", what, syscall.Errno(rc))
+}
+
+// cAddress is a C pointer as the shim's structures hold it.
+func cAddress[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+func invalid(why string) error { return fmt.Errorf("rdmacore: %s: %w", why, verbs.ErrInvalid) }
+
+// handles are what C keeps instead of Go pointers: numbers of identifiers,
+// listeners, queue pairs and completion queues. They are never used twice.
+var handles = table{entries: make(map[uint64]any)}
+
+type table struct {
+	mu      sync.Mutex
+	last    uint64
+	entries map[uint64]any
+}
+
+func (t *table) add(v any) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	t.entries[t.last] = v
+	return t.last
+}
+
+// get is nil for a handle that was removed.
+func (t *table) get(h uint64) any {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.entries[h]
+}
+
+func (t *table) remove(h uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.entries, h)
+}

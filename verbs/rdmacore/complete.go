@@ -1,0 +1,83 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import "github.com/rdmad/rdmad/verbs"
+
+// completed takes one completion of the device's. The lock of its CQ is held.
+func (q *queuePair) completed(w *C.struct_rdmad_wc) {
+	pos, status := uint32(w.wr_id), verbs.WCStatus(w.status)
+	if pos&recvBit != 0 {
+		q.received(pos&positionMask, status, w)
+	} else {
+		q.sent(pos, status, int(w.byte_len))
+	}
+	if status != verbs.WCSuccess && status != verbs.WCWRFlushErr {
+		q.fail(errOfStatus(status))
+	}
+}
+
+func (q *queuePair) sent(pos uint32, status verbs.WCStatus, byteLen int) {
+	s := &q.sq
+	s.mu.Lock()
+	s.complete(pos, status, byteLen)
+	q.releaseSendsLocked(false)
+	s.mu.Unlock()
+}
+
+// releaseSendsLocked queues what has completed in order, or everything. The
+// locks of the send CQ and the send queue are held.
+func (q *queuePair) releaseSendsLocked(all bool) {
+	for {
+		wc := verbs.WC{QPNum: q.num}
+		pos := q.sq.head
+		more, report := q.sq.release(&wc, all)
+		if !more {
+			return
+		}
+		if e := q.sq.at(pos); e.op == verbs.OpBindMW || e.op == verbs.OpLocalInvalidate {
+			q.windows.done(e.op, e.key, wc.Status)
+		}
+		if report {
+			q.sendCQ.queue.push(&wc)
+		}
+	}
+}
+
+func (q *queuePair) received(pos uint32, status verbs.WCStatus, w *C.struct_rdmad_wc) {
+	r := &q.rq
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.waiting(pos) {
+		return
+	}
+	if r.failed {
+		status = verbs.WCWRFlushErr
+	}
+	wc := verbs.WC{ID: *r.at(r.head), Status: status, Op: verbs.WCRecv, QPNum: q.num}
+	r.head++
+	if status == verbs.WCSuccess {
+		wc.ByteLen = int(w.byte_len)
+		if w.with_inv != 0 {
+			wc.WithInvalidate, wc.Invalidated = true, uint32(w.invalidated)
+			q.windows.drop(uint32(w.invalidated))
+		}
+	}
+	r.failed = r.failed || status != verbs.WCSuccess
+	q.recvCQ.queue.push(&wc)
+}
+
+// flushReceivesLocked completes what is left. The lock of the receive CQ is
+// held.
+func (q *queuePair) flushReceivesLocked() {
+	r := &q.rq
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.head != r.tail {
+		q.recvCQ.queue.push(&verbs.WC{ID: *r.at(r.head), Status: verbs.WCWRFlushErr, Op: verbs.WCRecv, QPNum: q.num})
+		r.head++
+	}
+}

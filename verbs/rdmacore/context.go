@@ -1,0 +1,143 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+)
+
+// openContext is a device that librdmacm has opened: one for a process, which
+// all its providers share. Its goroutine reads asynchronous events while it is
+// in use.
+type openContext struct {
+	c    *C.struct_ibv_context
+	name string
+	info C.struct_rdmad_device
+
+	users  int // guarded by contexts.mu
+	events descriptor
+	done   chan struct{}
+
+	mu       sync.Mutex
+	watchers map[*Provider]struct{}
+}
+
+// contexts are the devices in use, by C's address.
+var contexts = struct {
+	mu   sync.Mutex
+	open map[*C.struct_ibv_context]*openContext
+}{open: make(map[*C.struct_ibv_context]*openContext)}
+
+// listDevices gives the contexts of all devices that librdmacm knows.
+func listDevices() ([]*C.struct_ibv_context, error) {
+	var n C.int
+	list, err := C.rdma_get_devices(&n)
+	if list == nil {
+		return nil, fmt.Errorf("listing devices: %w", err)
+	}
+	defer C.rdma_free_devices(list)
+	return append([]*C.struct_ibv_context(nil), unsafe.Slice(list, int(n))...), nil
+}
+
+// acquire takes a context into use for a provider; release ends it.
+func acquire(c *C.struct_ibv_context) (*openContext, error) {
+	contexts.mu.Lock()
+	defer contexts.mu.Unlock()
+	if o := contexts.open[c]; o != nil {
+		o.users++
+		return o, nil
+	}
+	o := &openContext{c: c, users: 1, done: make(chan struct{}), watchers: make(map[*Provider]struct{})}
+	if rc := C.rdmad_query(c, &o.info); rc != 0 {
+		return nil, failed("query device", rc)
+	}
+	o.name = C.GoString(&o.info.name[0])
+	if rc := C.rdmad_nonblock(c.async_fd); rc != 0 {
+		return nil, failed("asynchronous events of "+o.name, rc)
+	}
+	var err error
+	if o.events, err = newDescriptor(int(c.async_fd), o.name+" events"); err != nil {
+		return nil, err
+	}
+	contexts.open[c] = o
+	go o.watch()
+	return o, nil
+}
+
+func (o *openContext) release() {
+	contexts.mu.Lock()
+	defer contexts.mu.Unlock()
+	if o.users--; o.users > 0 {
+		return
+	}
+	delete(contexts.open, o.c)
+	o.events.close()
+	<-o.done
+}
+
+// watch reads asynchronous events until the context is no longer in use.
+func (o *openContext) watch() {
+	defer close(o.done)
+	for {
+		var kind, port, rc C.int
+		var handle C.uint64_t
+		err := o.events.wait(func(uintptr) bool {
+			rc = C.rdmad_async(o.c, &kind, &handle, &port)
+			return rc != C.EAGAIN
+		})
+		if err != nil || rc != 0 {
+			return
+		}
+		o.event(kind, uint64(handle), int(port))
+	}
+}
+
+// event tells whom an event is about.
+func (o *openContext) event(kind C.int, handle uint64, port int) {
+	switch kind {
+	case C.IBV_EVENT_CQ_ERR:
+		if cq, ok := handles.get(handle).(*completionQueue); ok {
+			cq.overflowed()
+		}
+	case C.IBV_EVENT_QP_FATAL, C.IBV_EVENT_QP_REQ_ERR, C.IBV_EVENT_QP_ACCESS_ERR:
+		if qp, ok := handles.get(handle).(*queuePair); ok {
+			qp.fail(errOfEvent(kind))
+		}
+	case C.IBV_EVENT_DEVICE_FATAL:
+		o.tell(func(p *Provider) { p.deviceGone(o) })
+	case C.IBV_EVENT_PORT_ERR:
+		o.tell(func(p *Provider) { p.portChanged(o, port, false) })
+	case C.IBV_EVENT_PORT_ACTIVE:
+		o.tell(func(p *Provider) { p.portChanged(o, port, true) })
+	}
+}
+
+// tell calls f for each provider that uses the device.
+func (o *openContext) tell(f func(*Provider)) {
+	o.mu.Lock()
+	all := make([]*Provider, 0, len(o.watchers))
+	for p := range o.watchers {
+		all = append(all, p)
+	}
+	o.mu.Unlock()
+	for _, p := range all {
+		f(p)
+	}
+}
+
+func (o *openContext) subscribe(p *Provider) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.watchers[p] = struct{}{}
+}
+
+func (o *openContext) unsubscribe(p *Provider) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.watchers, p)
+}

@@ -1,0 +1,132 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Vendor numbers of the kernel's software adapters.
+const (
+	vendorSIW = 0x626d74
+	vendorRXE = 0xffffff
+)
+
+// maxQueueDepth bounds the queues of any device, whatever it offers, so that a
+// position fits the number that a completion carries.
+const maxQueueDepth = 1 << 16
+
+// device is one device as a provider uses it.
+type device struct {
+	ctx    *openContext
+	config *Config
+	attr verbs.DeviceAttr
+	info C.struct_rdmad_device
+
+	live struct{ pds, mrs, mws, cqs, qps atomic.Int64 }
+
+	mu     sync.Mutex
+	closed bool
+}
+
+var (
+	_ verbs.Device      = (*device)(nil)
+	_ verbs.LiveCounter = (*device)(nil)
+)
+
+func newDevice(c *openContext, config *Config) *device {
+	i := &c.info
+	d := &device{ctx: c, config: config, info: *i}
+	d.attr = verbs.DeviceAttr{
+		Name:             c.name,
+		Provider:         ProviderName,
+		MaxQPWR:          min(int(i.max_qp_wr), maxQueueDepth) - spareSends,
+		MaxSGE:           int(i.max_sge),
+		MaxCQE:           min(int(i.max_cqe), math.MaxInt32),
+		MaxMRSize:        uint64(i.max_mr),
+		MaxMsgSize:       uint32(i.max_msg),
+		MaxQPRdAtom:      min(int(i.max_rd_atom), math.MaxUint8),
+		MaxQPInitRdAtom:  min(int(i.max_init_rd_atom), math.MaxUint8),
+		MemWindowType2B:  i.mw2b != 0,
+		SendInvalidate:   i.send_inv != 0,
+		ReceiverNotReady: i.iwarp == 0,
+	}
+	return d
+}
+
+func (d *device) Attr() verbs.DeviceAttr { return d.attr }
+
+// is says whether the device is of a vendor.
+func (d *device) is(vendor uint32) bool { return uint32(d.info.vendor) == vendor }
+
+func (d *device) iwarp() bool { return d.info.iwarp != 0 }
+
+// Live counts the objects of the device that exist.
+func (d *device) Live() verbs.Live {
+	return verbs.Live{
+		PDs: int(d.live.pds.Load()),
+		MRs: int(d.live.mrs.Load()),
+		MWs: int(d.live.mws.Load()),
+		CQs: int(d.live.cqs.Load()),
+		QPs: int(d.live.qps.Load()),
+	}
+}
+
+// AllocPD implements verbs.Device.
+func (d *device) AllocPD() (verbs.PD, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, verbs.ErrClosed
+	}
+	c, err := C.ibv_alloc_pd(d.ctx.c)
+	if c == nil {
+		return nil, fmt.Errorf("rdmacore: allocate PD: %w", err)
+	}
+	d.live.pds.Add(1)
+	return &protectionDomain{dev: d, c: c}, nil
+}
+
+// CreateCQ implements verbs.Device. Unsignaled RDMA Reads take a place in the
+// CQ too.
+func (d *device) CreateCQ(depth int) (verbs.CQ, error) {
+	if depth < 1 || depth > d.attr.MaxCQE {
+		return nil, fmt.Errorf("rdmacore: completion queue of %d: %w", depth, verbs.ErrInvalid)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, verbs.ErrClosed
+	}
+	c, err := d.newCQ(depth)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close fails with ErrBusy while objects of the device exist.
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	if n := d.Live().Total(); n > 0 {
+		return fmt.Errorf("rdmacore: device %s with %d objects: %w", d.attr.Name, n, verbs.ErrBusy)
+	}
+	d.closed = true
+	d.ctx.release()
+	return nil
+}
+
+// up says whether the device's first port was up when it was opened.
+func (d *device) up() bool { return d.info.state == C.IBV_PORT_ACTIVE }

@@ -1,0 +1,71 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where the kernel shows its devices and lets programs at them.
+const (
+	classDir = "/sys/class/infiniband"
+	fileDir  = "/dev/infiniband"
+)
+
+// missing says what to do about a failure to use any device, in one line.
+func missing(err error) error { return fmt.Errorf("rdmacore: %w: %s", err, advice(classDir, fileDir)) }
+
+func advice(classDir, fileDir string) string {
+	devices, _ := os.ReadDir(classDir)
+	if len(devices) == 0 {
+		return "this machine has no RDMA device; a software one: rdma link add siw0 type siw netdev eth0"
+	}
+	var names []string
+	for _, d := range devices {
+		names = append(names, d.Name())
+	}
+	for _, f := range []struct{ name, module string }{{"rdma_cm", "rdma_ucm"}, {"uverbs0", "ib_uverbs"}} {
+		path := fileDir + "/" + f.name
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		switch {
+		case err == nil:
+			_ = file.Close()
+		case errors.Is(err, fs.ErrNotExist):
+			return path + " is missing: modprobe " + f.module
+		case errors.Is(err, fs.ErrPermission):
+			return path + " may not be opened: run rdmad as root or give its group the right to"
+		}
+	}
+	return "the kernel has " + strings.Join(names, ", ") + "; is libibverbs' driver for it installed (Debian: ibverbs-providers)?"
+}
+
+// registrationError says why memory could not be registered.
+func registrationError(n int, rc C.int) error {
+	err := fmt.Errorf("rdmacore: register %d bytes: %w", n, syscall.Errno(rc))
+	var limit unix.Rlimit
+	if syscall.Errno(rc) != syscall.ENOMEM || unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
+		return err
+	}
+	return fmt.Errorf("%w: only %d KiB may be locked: raise ulimit -l, or LimitMEMLOCK of the service", err, limit.Cur>>10)
+}
+
+// listenError says why nobody can listen at an address.
+func listenError(at netip.AddrPort, rc C.int) error {
+	err := fmt.Errorf("rdmacore: listen on %s: %w", at, syscall.Errno(rc))
+	switch syscall.Errno(rc) {
+	case syscall.ENODEV, syscall.EADDRNOTAVAIL:
+		return fmt.Errorf("%w: no RDMA device has this address", err)
+	}
+	return err
+}

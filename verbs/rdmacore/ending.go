@@ -1,0 +1,149 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Intervals at which a queue pair that drains looks for completions.
+const (
+	firstDrainPoll = 50 * time.Microsecond
+	lastDrainPoll  = 5 * time.Millisecond
+)
+
+// fail moves the queue pair into the error state, once; later reasons are
+// dropped. What is left to do is done by a goroutine.
+func (q *queuePair) fail(cause error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state == verbs.QPErr {
+		return
+	}
+	q.state, q.cause = verbs.QPErr, cause
+	q.sq.mu.Lock()
+	q.sq.phase = sendDead
+	q.sq.mu.Unlock()
+	q.rq.mu.Lock()
+	q.rq.open = false
+	q.rq.mu.Unlock()
+	close(q.dying)
+	go q.end(q.established)
+}
+
+// failSoon is fail for who holds a lock of a queue.
+func (q *queuePair) failSoon(cause error) { go q.fail(cause) }
+
+// end takes the device's queue pair down and completes what is left. What has
+// completed is taken in first: some devices drop that with the queue pair.
+// Nothing posts any more.
+func (q *queuePair) end(established bool) {
+	if established {
+		C.rdmad_disconnect(q.id.c) // fails when the peer was faster
+	}
+	C.rdmad_qp_error(q.c)
+	q.sendCQ.pull()
+	q.recvCQ.pull()
+	for _, w := range q.windows.all() {
+		w.leave(q)
+	}
+	handles.remove(q.handle)
+	if rc := C.ibv_destroy_qp(q.c); rc != 0 {
+		q.dev.config.Logger.Error("rdmacore: queue pair not destroyed", "error", failed("destroy queue pair", rc))
+	}
+	q.sendCQ.flush(func() {
+		q.sq.mu.Lock()
+		defer q.sq.mu.Unlock()
+		q.releaseSendsLocked(true)
+	})
+	q.recvCQ.flush(q.flushReceivesLocked)
+	close(q.flushed)
+	if established {
+		close(q.id.disconnected)
+	}
+}
+
+// disconnect starts an orderly end.
+func (q *queuePair) disconnect() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch q.state {
+	case verbs.QPInit, verbs.QPRTR:
+		return verbs.ErrQPState
+	case verbs.QPSQD, verbs.QPErr:
+		return nil
+	}
+	q.state = verbs.QPSQD
+	q.sq.mu.Lock()
+	if q.sq.phase == sendOpen {
+		q.postMarkerLocked()
+		q.sq.phase = sendHeld
+	}
+	q.sq.mu.Unlock()
+	go q.drain()
+	return nil
+}
+
+// postMarkerLocked posts an empty RDMA Write, which names no memory, and whose
+// completion tells that all before it has been done.
+func (q *queuePair) postMarkerLocked() {
+	s := &q.sq
+	if s.head == s.last {
+		return
+	}
+	s.list = append(s.list[:0], C.struct_rdmad_send{
+		wr_id: C.uint64_t(uint64(q.num)<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(verbs.OpRDMAWrite), flags: C.IBV_SEND_SIGNALED,
+	})
+	*s.at(s.tail) = sendEntry{op: verbs.OpRDMAWrite, internal: true}
+	s.tail++
+	q.handOverSendsLocked()
+}
+
+// drain waits until the device has done what it was given, for the drain
+// timeout at most, and ends the connection.
+func (q *queuePair) drain() {
+	interval := firstDrainPoll
+	timeout := time.NewTimer(q.dev.config.DrainTimeout)
+	defer timeout.Stop()
+	for !q.drained() {
+		poll := time.NewTimer(interval)
+		select {
+		case <-poll.C:
+			interval = min(2*interval, lastDrainPoll)
+			continue
+		case <-timeout.C:
+		case <-q.dying:
+		}
+		poll.Stop()
+		break
+	}
+	q.fail(verbs.ErrDisconnected)
+}
+
+func (q *queuePair) drained() bool {
+	q.sendCQ.pull()
+	q.sq.mu.Lock()
+	defer q.sq.mu.Unlock()
+	return int32(q.sq.head-q.sq.last) >= 0
+}
+
+// postFlushedSends completes requests posted in the error state, after all
+// that were posted before them.
+func (q *queuePair) postFlushedSends(wrs []verbs.SendWR) (int, error) {
+	<-q.flushed
+	return q.sendCQ.pushFlushed(len(wrs), func(i int) verbs.WC {
+		return verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr, QPNum: q.num}
+	})
+}
+
+func (q *queuePair) postFlushedRecvs(wrs []verbs.RecvWR) (int, error) {
+	<-q.flushed
+	return q.recvCQ.pushFlushed(len(wrs), func(i int) verbs.WC {
+		return verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr, QPNum: q.num}
+	})
+}

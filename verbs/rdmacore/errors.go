@@ -1,0 +1,35 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Reasons of QP.Err.
+var (
+	errFailed       = errors.New("queue pair moved to the error state")
+	errOverflow     = errors.New("completion queue overflow")
+	errNoConnection = errors.New("no connection came about")
+	errRemoved      = errors.New("device removed")
+	errNotBound     = errors.New("no window of this queue pair is bound under the key")
+)
+
+func errOfEvent(kind C.int) error {
+	switch kind {
+	case C.IBV_EVENT_QP_REQ_ERR:
+		return errors.New("the device found a request of the peer invalid")
+	case C.IBV_EVENT_QP_ACCESS_ERR:
+		return errors.New("the peer reached for memory that it has no right to")
+	}
+	return errors.New("the device failed the queue pair")
+}
+
+// errOfStatus is why a queue pair ended whose request completed so.
+func errOfStatus(s verbs.WCStatus) error { return fmt.Errorf("request failed: %v", s) }

@@ -1,0 +1,147 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// event is one of the connection manager.
+type event struct {
+	kind      C.enum_rdma_cm_event_type
+	status    int
+	responder int // RDMA Reads that the receiver of the event is asked to accept
+	initiator int // and may issue
+	data      []byte
+}
+
+func (e *event) String() string { return C.GoString(C.rdma_event_str(e.kind)) }
+
+// err is what an event that is not the one hoped for means.
+func (e *event) err() error {
+	switch e.kind {
+	case C.RDMA_CM_EVENT_REJECTED:
+		if e.status == rejectNoListener {
+			return rdmacm.ErrUnreachable
+		}
+		return &rdmacm.RejectedError{PrivateData: e.data}
+	case C.RDMA_CM_EVENT_ADDR_ERROR, C.RDMA_CM_EVENT_ROUTE_ERROR, C.RDMA_CM_EVENT_UNREACHABLE:
+		return fmt.Errorf("%w: %v, status %d", rdmacm.ErrUnreachable, e, e.status)
+	case C.RDMA_CM_EVENT_DISCONNECTED:
+		return verbs.ErrDisconnected
+	case C.RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return errRemoved
+	}
+	return fmt.Errorf("%v, status %d", e, e.status)
+}
+
+// rejectNoListener is the reason "invalid service ID" of InfiniBand's REJ
+// message (InfiniBand specification 12.6.7.2).
+const rejectNoListener = 8
+
+// watch takes events until the provider is closed.
+func (p *Provider) watch() {
+	defer close(p.done)
+	c := new(C.struct_rdmad_event)
+	for {
+		var rc C.int
+		err := p.events.wait(func(uintptr) bool {
+			rc = C.rdmad_next_event(p.channel, c)
+			return rc != C.EAGAIN
+		})
+		switch {
+		case err != nil:
+			return
+		case rc != 0:
+			p.config.Logger.Error("rdmacore: no more events", "error", failed("connection manager", rc))
+			return
+		}
+		p.dispatch(c)
+	}
+}
+
+func (p *Provider) dispatch(c *C.struct_rdmad_event) {
+	e := event{
+		kind: C.enum_rdma_cm_event_type(c.kind), status: int(c.status),
+		responder: int(c.responder_resources), initiator: int(c.initiator_depth),
+		data: C.GoBytes(cPointer(&c.private_data[0]), C.int(c.private_len)),
+	}
+	switch of := handles.get(uint64(c.handle)).(type) {
+	case *listener:
+		if e.kind == C.RDMA_CM_EVENT_CONNECT_REQUEST {
+			of.request(idOf(c), &e)
+		} else {
+			p.config.Logger.Warn("rdmacore: listener", "address", of.addr, "event", e.String())
+		}
+	case *connID:
+		of.event(&e)
+	default:
+		if e.kind == C.RDMA_CM_EVENT_CONNECT_REQUEST { // of a listener that was just closed
+			C.rdmad_reject(idOf(c), nil, 0)
+			C.rdma_destroy_id(idOf(c))
+		}
+	}
+}
+
+// event takes what the connection manager says about an identifier.
+func (id *connID) event(e *event) {
+	switch e.kind {
+	case C.RDMA_CM_EVENT_ESTABLISHED:
+		if qp := id.queuePair(); qp != nil {
+			qp.establish()
+		}
+	case C.RDMA_CM_EVENT_DISCONNECTED:
+		if qp := id.queuePair(); qp != nil {
+			qp.fail(verbs.ErrDisconnected)
+		}
+	case C.RDMA_CM_EVENT_DEVICE_REMOVAL:
+		if qp := id.queuePair(); qp != nil {
+			qp.fail(errRemoved)
+		}
+	case C.RDMA_CM_EVENT_TIMEWAIT_EXIT, C.RDMA_CM_EVENT_ADDR_CHANGE:
+		return
+	}
+	select {
+	case id.steps <- *e:
+	default: // nobody waits for it
+	}
+}
+
+// deviceGone ends the connections on a device that has failed. Their owners
+// see them end; the device itself stays open until they have let go of it.
+func (p *Provider) deviceGone(o *openContext) {
+	p.config.Logger.Error("rdmacore: device failed", slog.String("device", o.name))
+	for _, q := range queuePairsOn(o) {
+		q.fail(errRemoved)
+	}
+}
+
+// portChanged reports a port that went down or came up. Connections are left
+// to their timeouts: a cable that is back in time has hurt nobody.
+func (p *Provider) portChanged(o *openContext, port int, up bool) {
+	level, state := slog.LevelWarn, "down"
+	if up {
+		level, state = slog.LevelInfo, "up"
+	}
+	p.config.Logger.Log(context.Background(), level, "rdmacore: port is "+state, "device", o.name, "port", port)
+}
+
+// queuePairsOn are those of a device, of any provider.
+func queuePairsOn(o *openContext) (all []*queuePair) {
+	handles.mu.Lock()
+	defer handles.mu.Unlock()
+	for _, v := range handles.entries {
+		if q, ok := v.(*queuePair); ok && q.dev.ctx == o {
+			all = append(all, q)
+		}
+	}
+	return all
+}

@@ -1,0 +1,149 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// keyPart is the part of a window's key that its owner chooses (InfiniBand
+// specification 10.6.7.2.2).
+const keyPart = 0xff
+
+// memWindow is a type 2B memory window. The device's window is allocated for
+// the first bind, and given up with the queue pair on which it is bound: rxe
+// would keep that queue pair alive.
+type memWindow struct {
+	pd   *protectionDomain
+	step uint32 // odd and random: keys follow each other by it
+
+	key  atomic.Uint32
+	addr atomic.Uint64
+
+	mu     sync.Mutex
+	c      *C.struct_ibv_mw
+	base   uint32 // the device's part of the key
+	next   uint32 // our part of the next key
+	qp     *queuePair
+	closed bool
+}
+
+// AllocMW implements verbs.PD.
+func (pd *protectionDomain) AllocMW() (verbs.MW, error) {
+	if !pd.dev.attr.MemWindowType2B {
+		return nil, fmt.Errorf("rdmacore: memory windows of type 2B on %s: %w", pd.dev.attr.Name, verbs.ErrNotSupported)
+	}
+	if err := pd.use(); err != nil {
+		return nil, err
+	}
+	var random [2]byte
+	_, _ = rand.Read(random[:]) // never fails
+	w := &memWindow{pd: pd, step: uint32(random[0]) | 1, next: uint32(random[1])}
+	if err := w.allocateLocked(); err != nil {
+		pd.unuse()
+		return nil, err
+	}
+	pd.dev.live.mws.Add(1)
+	return w, nil
+}
+
+func (w *memWindow) allocateLocked() error {
+	if rc := C.rdmad_alloc_mw(w.pd.c, &w.c); rc != 0 {
+		return failed("allocate memory window", rc)
+	}
+	w.base = uint32(w.c.rkey) &^ keyPart
+	if w.next&keyPart == uint32(w.c.rkey)&keyPart {
+		w.next += w.step
+	}
+	return nil
+}
+
+func (w *memWindow) RKey() uint32 { return w.key.Load() }
+func (w *memWindow) Addr() uint64 { return w.addr.Load() }
+
+// Close implements verbs.MW.
+func (w *memWindow) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	if err := w.freeLocked(); err != nil {
+		return err
+	}
+	w.closed = true
+	w.pd.unuse()
+	w.pd.dev.live.mws.Add(-1)
+	return nil
+}
+
+// freeLocked gives the device's window up, and revokes it with that.
+func (w *memWindow) freeLocked() error {
+	if w.c == nil {
+		return nil
+	}
+	if rc := C.ibv_dealloc_mw(w.c); rc != 0 {
+		return failed("deallocate memory window", rc)
+	}
+	w.c = nil
+	if w.qp != nil {
+		w.qp.windows.dropAll(w)
+		w.qp = nil
+	}
+	return nil
+}
+
+// leave gives the device's window up if it is bound on q.
+func (w *memWindow) leave(q *queuePair) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.qp != q {
+		return
+	}
+	if err := w.freeLocked(); err != nil {
+		q.dev.config.Logger.Warn("rdmacore: window of an ended queue pair", "error", err)
+	}
+}
+
+// prepareBind checks a bind that is being posted and gives it its key.
+func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdmad_send) error {
+	w, ok1 := b.MW.(*memWindow)
+	m, ok2 := b.MR.(*memRegion)
+	if !ok1 || !ok2 || w.pd != q.pd || m.pd != q.pd || b.Offset < 0 || b.Length < 1 || b.Offset > len(m.buf) ||
+		b.Length > len(m.buf)-b.Offset || b.Access == 0 || b.Access&^remoteAccess != 0 || b.Access&^m.access != 0 {
+		return errBind
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.qp != nil && w.qp != q && w.qp.windows.has(w) {
+		return errBind
+	}
+	if w.c == nil {
+		if err := w.allocateLocked(); err != nil {
+			return err
+		}
+	}
+	if !m.useWindow() {
+		return errBind
+	}
+	e.key = w.base | w.next&keyPart
+	w.next += w.step
+	w.qp = q
+	w.key.Store(e.key)
+	w.addr.Store(m.base + uint64(b.Offset))
+	q.windows.add(e.key, boundWindow{w: w, mr: m})
+	r.bind_mw, r.bind_mr = C.uintptr_t(cAddress(w.c)), C.uintptr_t(cAddress(m.c))
+	r.bind_rkey, r.bind_access = C.uint32_t(e.key), C.uint32_t(remoteFlags(b.Access))
+	r.bind_addr, r.bind_length = C.uint64_t(m.base+uint64(b.Offset)), C.uint64_t(b.Length)
+	return nil
+}
+
+var errBind = invalid("bind that can't be right")

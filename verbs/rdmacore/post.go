@@ -1,0 +1,198 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// PostSend implements verbs.QP. Requests posted after Disconnect are kept and
+// flushed at the end.
+func (q *queuePair) PostSend(wrs []verbs.SendWR) (n int, err error) {
+	s := &q.sq
+	s.mu.Lock()
+	for n < len(wrs) && err == nil && (s.phase == sendOpen || s.phase == sendHeld) {
+		var taken int
+		taken, err = q.prepareSendsLocked(wrs[n:min(n+postBatch, len(wrs))])
+		n += taken
+		if len(s.list) > 0 {
+			q.handOverSendsLocked()
+		}
+	}
+	phase := s.phase
+	s.mu.Unlock()
+	switch {
+	case err != nil || n == len(wrs):
+		return n, err
+	case phase == sendIdle:
+		return n, fmt.Errorf("rdmacore: post send: %w", verbs.ErrQPState)
+	}
+	more, err := q.postFlushedSends(wrs[n:])
+	return n + more, err
+}
+
+// prepareSendsLocked checks requests, enters them into the ring and makes the
+// list for the device. It says how many were right.
+func (q *queuePair) prepareSendsLocked(wrs []verbs.SendWR) (n int, err error) {
+	s := &q.sq
+	s.list, s.sges = s.list[:0], s.sges[:0]
+	for i := range wrs {
+		wr := &wrs[i]
+		if s.outstanding() >= s.limit {
+			return i, fmt.Errorf("rdmacore: post send: %w", verbs.ErrQueueFull)
+		}
+		e := s.at(s.tail)
+		*e = sendEntry{id: wr.ID, op: wr.Op, signaled: q.attr.SigAll || wr.Flags&verbs.SendSignaled != 0}
+		if err := q.translate(wr, e); err != nil {
+			return i, err
+		}
+		s.tail++
+		if e.done {
+			// It has failed already: what comes after it is for the flush.
+			s.phase = sendHeld
+			q.failSoon(errNotBound)
+		}
+	}
+	return len(wrs), nil
+}
+
+// translate appends one request to the list for the device.
+func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
+	s := &q.sq
+	if int(wr.Op) >= len(wcOpcodes) {
+		return errUnknownOp
+	}
+	if len(wr.SGL) > q.attr.MaxSendSGE || wr.Op == verbs.OpRDMARead && q.dev.iwarp() && len(wr.SGL) != 1 {
+		return errSGECount
+	}
+	r := C.struct_rdmad_send{
+		wr_id: C.uint64_t(uint64(q.num)<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(wr.Op), flags: sendFlags(wr, e.signaled),
+		remote_addr: C.uint64_t(wr.RemoteAddr), rkey: C.uint32_t(wr.RKey), first_sge: C.uint32_t(len(s.sges)), num_sge: C.uint32_t(len(wr.SGL)),
+	}
+	at := len(s.sges)
+	s.sges = s.sges[:at+len(wr.SGL)]
+	total := uint64(0)
+	for i := range wr.SGL {
+		if !q.pd.sge(&wr.SGL[i], wr.Op == verbs.OpRDMARead, &s.sges[at+i]) {
+			return errSGE
+		}
+		total += uint64(wr.SGL[i].Length)
+	}
+	if total > uint64(q.dev.attr.MaxMsgSize) {
+		return errTooLong
+	}
+	switch wr.Op {
+	case verbs.OpSendInvalidate:
+		r.rkey = C.uint32_t(wr.InvalidateRKey)
+	case verbs.OpLocalInvalidate:
+		r.rkey, e.key = C.uint32_t(wr.InvalidateRKey), wr.InvalidateRKey
+		if !q.windows.revoke(wr.InvalidateRKey) {
+			e.done, e.status = true, verbs.WCLocQPOpErr
+			return nil
+		}
+	case verbs.OpBindMW:
+		if err := q.prepareBind(&wr.Bind, e, &r); err != nil {
+			return err
+		}
+	}
+	if s.phase == sendOpen {
+		s.list = append(s.list, r)
+	}
+	return nil
+}
+
+// sendFlags are libibverbs'. Reads always ask for a completion, because what
+// comes after them may be done before.
+func sendFlags(wr *verbs.SendWR, signaled bool) (flags C.uint32_t) {
+	if signaled || wr.Op == verbs.OpRDMARead {
+		flags |= C.IBV_SEND_SIGNALED
+	}
+	if wr.Flags&verbs.SendFence != 0 {
+		flags |= C.IBV_SEND_FENCE
+	}
+	if wr.Flags&verbs.SendSolicited != 0 {
+		flags |= C.IBV_SEND_SOLICITED
+	}
+	return flags
+}
+
+// handOverSendsLocked gives the list to the device. When that refuses, it is
+// out of step with the ring, and the queue pair ends.
+func (q *queuePair) handOverSendsLocked() {
+	s := &q.sq
+	rc := uint64(C.rdmad_post_send(q.c, &s.list[0], C.uint32_t(len(s.list)), &s.sges[:1][0]))
+	if errno := syscall.Errno(rc >> 32); errno != 0 {
+		q.failSoon(fmt.Errorf("rdmacore: post send: %w", errno))
+	}
+	s.last = s.tail
+}
+
+// PostRecv implements verbs.QP.
+func (q *queuePair) PostRecv(wrs []verbs.RecvWR) (n int, err error) {
+	r := &q.rq
+	r.mu.Lock()
+	for n < len(wrs) && err == nil && r.open {
+		var taken int
+		taken, err = q.prepareRecvsLocked(wrs[n:min(n+postBatch, len(wrs))])
+		n += taken
+		if len(r.list) == 0 {
+			break
+		}
+		rc := uint64(C.rdmad_post_recv(q.c, &r.list[0], C.uint32_t(len(r.list)), &r.sges[:1][0]))
+		if errno := syscall.Errno(rc >> 32); errno != 0 {
+			q.failSoon(fmt.Errorf("rdmacore: post receive: %w", errno))
+		}
+	}
+	r.mu.Unlock()
+	if err != nil || n == len(wrs) {
+		return n, err
+	}
+	more, err := q.postFlushedRecvs(wrs[n:])
+	return n + more, err
+}
+
+func (q *queuePair) prepareRecvsLocked(wrs []verbs.RecvWR) (n int, err error) {
+	r := &q.rq
+	r.list, r.sges = r.list[:0], r.sges[:0]
+	for i := range wrs {
+		if r.outstanding() >= r.limit {
+			return i, fmt.Errorf("rdmacore: post receive: %w", verbs.ErrQueueFull)
+		}
+		sgl := wrs[i].SGL
+		if len(sgl) > q.attr.MaxRecvSGE {
+			return i, errSGECount
+		}
+		at := len(r.sges)
+		r.sges = r.sges[:at+len(sgl)]
+		for k := range sgl {
+			if !q.pd.sge(&sgl[k], true, &r.sges[at+k]) {
+				return i, errSGE
+			}
+		}
+		if len(sgl) == 0 && q.dev.is(vendorSIW) {
+			// libsiw wants an entry; an empty one names no memory.
+			r.sges = append(r.sges, C.struct_ibv_sge{})
+		}
+		r.list = append(r.list, C.struct_rdmad_recv{
+			wr_id:     C.uint64_t(uint64(q.num)<<32 | recvBit | uint64(r.tail&positionMask)),
+			first_sge: C.uint32_t(at), num_sge: C.uint32_t(len(r.sges) - at),
+		})
+		*r.at(r.tail) = wrs[i].ID
+		r.tail++
+	}
+	return len(wrs), nil
+}
+
+// Errors of posting.
+var (
+	errUnknownOp = invalid("unknown operation")
+	errSGECount  = invalid("wrong number of scatter/gather entries")
+	errSGE       = invalid("scatter/gather entry names no memory that may be used so")
+	errTooLong   = invalid("message longer than the device's")
+)

@@ -1,0 +1,212 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// Provider makes connections on the machine's RDMA devices. All methods may be
+// called from any goroutine.
+type Provider struct {
+	config  Config
+	channel *C.struct_rdma_event_channel
+	events  descriptor
+	done    chan struct{}  // closed when the goroutine of events has ended
+	late    sync.WaitGroup // identifiers that are still to be freed
+
+	mu      sync.Mutex
+	devices map[*C.struct_ibv_context]*device
+	first   *device
+	users   int // listeners and identifiers
+	closed  bool
+}
+
+var _ rdmacm.Provider = (*Provider)(nil)
+
+// New makes a provider. The error says in one line what is missing: a device,
+// its files below /dev/infiniband, the right to use them.
+func New(config Config) (*Provider, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{config: config, devices: make(map[*C.struct_ibv_context]*device), done: make(chan struct{})}
+	if err := p.openDevices(); err != nil {
+		return nil, err
+	}
+	if err := p.openChannel(); err != nil {
+		p.closeDevices()
+		return nil, err
+	}
+	go p.watch()
+	return p, nil
+}
+
+func (p *Provider) openChannel() error {
+	if rc := C.rdmad_create_channel(&p.channel); rc != 0 {
+		return missing(failed("connection manager", rc))
+	}
+	var err error
+	if p.events, err = newDescriptor(int(p.channel.fd), "connection manager"); err != nil {
+		C.rdma_destroy_event_channel(p.channel)
+	}
+	return err
+}
+
+func (p *Provider) openDevices() error {
+	list, err := listDevices()
+	if err != nil {
+		return missing(err)
+	}
+	for _, c := range list {
+		d, err := p.open(c)
+		if err != nil {
+			p.closeDevices()
+			return err
+		}
+		if d != nil && (p.first == nil || !p.first.up() && d.up()) {
+			p.first = d
+		}
+	}
+	if p.first == nil {
+		return missing(fmt.Errorf("no device %s", p.config.Device))
+	}
+	return nil
+}
+
+// open takes a device into use; nil when it is not one to use.
+func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
+	o, err := acquire(c)
+	if err != nil {
+		return nil, err
+	}
+	if p.config.Device != "" && o.name != p.config.Device {
+		o.release()
+		return nil, nil
+	}
+	d := newDevice(o, &p.config)
+	p.devices[c] = d
+	o.subscribe(p)
+	return d, nil
+}
+
+func (p *Provider) closeDevices() {
+	for _, d := range p.devices {
+		d.ctx.unsubscribe(p)
+		_ = d.Close()
+	}
+}
+
+// device gives the device of an identifier, which may have come since New.
+func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := p.devices[id.verbs]; d != nil {
+		return d, nil
+	}
+	if id.verbs == nil {
+		return nil, fmt.Errorf("rdmacore: %w: no device for the address", rdmacm.ErrUnreachable)
+	}
+	d, err := p.open(id.verbs)
+	if d == nil && err == nil {
+		err = fmt.Errorf("rdmacore: the address is not one of device %s: %w", p.config.Device, verbs.ErrInvalid)
+	}
+	return d, err
+}
+
+// Name is ProviderName.
+func (p *Provider) Name() string { return ProviderName }
+
+// Device is the configured device, or the first one that is up.
+func (p *Provider) Device() verbs.Device { return p.first }
+
+// use counts one more listener or identifier.
+func (p *Provider) use() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return verbs.ErrClosed
+	}
+	p.users++
+	return nil
+}
+
+func (p *Provider) unuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users--
+}
+
+// Close frees the devices and ends the provider's goroutines.
+func (p *Provider) Close() error {
+	if closed, err := p.close(); closed || err != nil {
+		return err
+	}
+	p.late.Wait()
+	p.events.close()
+	<-p.done
+	C.rdma_destroy_event_channel(p.channel)
+	return nil
+}
+
+func (p *Provider) close() (before bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return true, nil
+	}
+	if p.users > 0 {
+		return false, fmt.Errorf("rdmacore: %d listeners and connections: %w", p.users, verbs.ErrBusy)
+	}
+	for _, d := range p.devices {
+		if n := d.Live().Total(); n > 0 {
+			return false, fmt.Errorf("rdmacore: device %s with %d objects: %w", d.attr.Name, n, verbs.ErrBusy)
+		}
+	}
+	p.closed = true
+	p.closeDevices()
+	return false, nil
+}
+
+// parse resolves host:port; an empty host is any address. A host's first IPv4
+// address counts, or else its first.
+func parse(ctx context.Context, address string) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("rdmacore: %w: %w", verbs.ErrInvalid, err)
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, invalid(fmt.Sprintf("port %q", service))
+	}
+	if host == "" {
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)), nil
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	switch {
+	case ctx.Err() != nil:
+		return netip.AddrPort{}, ctx.Err()
+	case err != nil:
+		return netip.AddrPort{}, fmt.Errorf("rdmacore: %w: %w", rdmacm.ErrUnreachable, err)
+	}
+	chosen := addrs[0]
+	for _, a := range addrs {
+		if a.Unmap().Is4() {
+			chosen = a.Unmap()
+			break
+		}
+	}
+	return netip.AddrPortFrom(chosen, uint16(port)), nil
+}

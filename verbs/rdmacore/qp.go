@@ -1,0 +1,160 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// queuePair is a queue pair. Its end is the work of one goroutine (see
+// ending.go); until that is done it stands in for the device's.
+type queuePair struct {
+	num            uint32
+	id             *connID
+	dev            *device
+	pd             *protectionDomain
+	handle         uint64
+	sendCQ, recvCQ *completionQueue
+	attr           verbs.QPAttr
+	closed         atomic.Bool
+	dying, flushed chan struct{} // closed when the end begins, and is done
+	windows        windowSet
+
+	mu          sync.Mutex
+	c           *C.struct_ibv_qp // until the end
+	state       verbs.QPState
+	established bool
+	cause       error // set with QPErr
+
+	sq sendQueue
+	rq recvQueue
+}
+
+var _ verbs.QP = (*queuePair)(nil)
+
+// lastQP counts queue pairs. A device may give a number again as soon as its
+// queue pair is gone, while completions of the old one are still to be polled.
+var lastQP atomic.Uint32
+
+func (id *connID) newQP(pd *protectionDomain, attr verbs.QPAttr) (*queuePair, error) {
+	q := &queuePair{id: id, dev: pd.dev, pd: pd, attr: attr, dying: make(chan struct{}), flushed: make(chan struct{}), num: lastQP.Add(1)}
+	var ok1, ok2 bool
+	q.sendCQ, ok1 = attr.SendCQ.(*completionQueue)
+	q.recvCQ, ok2 = attr.RecvCQ.(*completionQueue)
+	if !ok1 || !ok2 || q.sendCQ.dev != pd.dev || q.recvCQ.dev != pd.dev {
+		return nil, invalid("completion queue of another device")
+	}
+	a := &pd.dev.attr
+	for _, limit := range [...]struct{ v, most int }{
+		{attr.MaxSendWR, a.MaxQPWR}, {attr.MaxRecvWR, a.MaxQPWR}, {attr.MaxSendSGE, a.MaxSGE}, {attr.MaxRecvSGE, a.MaxSGE},
+	} {
+		if limit.v < 0 || limit.v > limit.most {
+			return nil, invalid("queue pair beyond the device's limits")
+		}
+	}
+	if err := pd.use(); err != nil {
+		return nil, err
+	}
+	if err := q.attachCQs(); err != nil {
+		pd.unuse()
+		return nil, err
+	}
+	q.sq.init(attr.MaxSendWR, attr.MaxSendSGE)
+	q.rq.init(attr.MaxRecvWR, attr.MaxRecvSGE)
+	if err := q.create(); err != nil {
+		q.detachCQs()
+		pd.unuse()
+		return nil, err
+	}
+	q.rq.open = true
+	pd.dev.live.qps.Add(1)
+	return q, nil
+}
+
+// create makes the device's queue pair, ready for Receives.
+func (q *queuePair) create() error {
+	q.handle = handles.add(q)
+	rc := C.rdmad_create_qp(q.pd.c, q.sendCQ.c, q.recvCQ.c, C.uint64_t(q.handle),
+		C.uint32_t(q.attr.MaxSendWR+spareSends), C.uint32_t(max(q.attr.MaxRecvWR, 1)),
+		C.uint32_t(max(q.attr.MaxSendSGE, 1)), C.uint32_t(max(q.attr.MaxRecvSGE, 1)), &q.c)
+	if rc != 0 {
+		handles.remove(q.handle)
+		return failed("create queue pair", rc)
+	}
+	if rc = C.rdmad_qp_init(q.id.c, q.c); rc != 0 {
+		handles.remove(q.handle)
+		C.ibv_destroy_qp(q.c)
+		return failed("prepare queue pair", rc)
+	}
+	return nil
+}
+
+func (q *queuePair) attachCQs() error {
+	if err := q.sendCQ.attach(q); err != nil {
+		return err
+	}
+	if err := q.recvCQ.attach(q); err != nil {
+		q.sendCQ.detach(q)
+		return err
+	}
+	return nil
+}
+
+func (q *queuePair) detachCQs() {
+	q.sendCQ.detach(q)
+	q.recvCQ.detach(q)
+}
+
+// Num implements verbs.QP. It is not the device's number, see lastQP.
+func (q *queuePair) Num() uint32 { return q.num }
+
+func (q *queuePair) State() verbs.QPState {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.state
+}
+
+func (q *queuePair) Err() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.cause
+}
+
+// establish opens the send queue: the connection is up. False when the queue
+// pair is dead already.
+func (q *queuePair) establish() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state == verbs.QPErr {
+		return false
+	}
+	if !q.established {
+		q.state, q.established = verbs.QPRTS, true
+		q.sq.mu.Lock()
+		q.sq.phase = sendOpen
+		q.sq.mu.Unlock()
+	}
+	return true
+}
+
+// Fail implements verbs.QP.
+func (q *queuePair) Fail() { q.fail(errFailed) }
+
+// Close implements verbs.QP.
+func (q *queuePair) Close() error {
+	q.fail(verbs.ErrDisconnected)
+	<-q.flushed
+	if q.closed.Swap(true) {
+		return nil
+	}
+	q.detachCQs()
+	q.pd.unuse()
+	q.dev.live.qps.Add(-1)
+	return nil
+}
