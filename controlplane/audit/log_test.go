@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -91,10 +90,6 @@ func TestEveryChangeIsToldOnce(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-}
-
-func TestNoteWithoutALog(t *testing.T) {
-	Note(context.Background(), "a", "b", 1) // as in tests of services
 }
 
 func TestLongTextsAreCut(t *testing.T) {
