@@ -28,8 +28,8 @@ const maxQueueDepth = 1 << 16
 type device struct {
 	ctx    *openContext
 	config *Config
-	attr verbs.DeviceAttr
-	info C.struct_rdmad_device
+	attr   verbs.DeviceAttr
+	info   C.struct_rdmad_device
 
 	live struct{ pds, mrs, mws, cqs, qps atomic.Int64 }
 

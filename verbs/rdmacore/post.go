@@ -73,20 +73,14 @@ func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 	}
 	r := C.struct_rdmad_send{
 		wr_id: C.uint64_t(uint64(q.num)<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(wr.Op), flags: sendFlags(wr, e.signaled),
-		remote_addr: C.uint64_t(wr.RemoteAddr), rkey: C.uint32_t(wr.RKey), first_sge: C.uint32_t(len(s.sges)), num_sge: C.uint32_t(len(wr.SGL)),
+		remote_addr: C.uint64_t(wr.RemoteAddr), rkey: C.uint32_t(wr.RKey), first_sge: C.uint32_t(len(s.sges)),
 	}
-	at := len(s.sges)
-	s.sges = s.sges[:at+len(wr.SGL)]
-	total := uint64(0)
-	for i := range wr.SGL {
-		if !q.pd.sge(&wr.SGL[i], wr.Op == verbs.OpRDMARead, &s.sges[at+i]) {
-			return errSGE
-		}
-		total += uint64(wr.SGL[i].Length)
+	sges, err := q.gather(s.sges, wr.SGL, wr.Op == verbs.OpRDMARead)
+	if err != nil {
+		return err
 	}
-	if total > uint64(q.dev.attr.MaxMsgSize) {
-		return errTooLong
-	}
+	r.num_sge = C.uint32_t(len(sges) - len(s.sges))
+	s.sges = sges
 	switch wr.Op {
 	case verbs.OpSendInvalidate:
 		r.rkey = C.uint32_t(wr.InvalidateRKey)
@@ -105,6 +99,44 @@ func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 		s.list = append(s.list, r)
 	}
 	return nil
+}
+
+// gather appends the entries of a list that are not empty: adapters take 0 for
+// 2 GiB, and siw of 6.1 brings the kernel down over it. A Read keeps one.
+func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) ([]C.struct_ibv_sge, error) {
+	total := uint64(0)
+	for i := range sgl {
+		var entry C.struct_ibv_sge
+		if !q.pd.sge(&sgl[i], read, &entry) {
+			return nil, errSGE
+		}
+		if entry.length > 0 || read && q.dev.iwarp() {
+			sges = append(sges, entry)
+		}
+		total += uint64(sgl[i].Length)
+	}
+	if total > uint64(q.dev.attr.MaxMsgSize) {
+		return nil, errTooLong
+	}
+	return sges, nil
+}
+
+// scatter is gather for a Receive. libsiw wants an entry there.
+func (q *queuePair) scatter(sges []C.struct_ibv_sge, sgl []verbs.SGE) ([]C.struct_ibv_sge, error) {
+	at := len(sges)
+	for i := range sgl {
+		var entry C.struct_ibv_sge
+		if !q.pd.sge(&sgl[i], true, &entry) {
+			return nil, errSGE
+		}
+		if entry.length > 0 {
+			sges = append(sges, entry)
+		}
+	}
+	if len(sges) == at && q.dev.is(vendorSIW) {
+		sges = append(sges, C.struct_ibv_sge{})
+	}
+	return sges, nil
 }
 
 // sendFlags are libibverbs'. Reads always ask for a completion, because what
@@ -168,21 +200,15 @@ func (q *queuePair) prepareRecvsLocked(wrs []verbs.RecvWR) (n int, err error) {
 		if len(sgl) > q.attr.MaxRecvSGE {
 			return i, errSGECount
 		}
-		at := len(r.sges)
-		r.sges = r.sges[:at+len(sgl)]
-		for k := range sgl {
-			if !q.pd.sge(&sgl[k], true, &r.sges[at+k]) {
-				return i, errSGE
-			}
-		}
-		if len(sgl) == 0 && q.dev.is(vendorSIW) {
-			// libsiw wants an entry; an empty one names no memory.
-			r.sges = append(r.sges, C.struct_ibv_sge{})
+		sges, err := q.scatter(r.sges, sgl)
+		if err != nil {
+			return i, err
 		}
 		r.list = append(r.list, C.struct_rdmad_recv{
 			wr_id:     C.uint64_t(uint64(q.num)<<32 | recvBit | uint64(r.tail&positionMask)),
-			first_sge: C.uint32_t(at), num_sge: C.uint32_t(len(r.sges) - at),
+			first_sge: C.uint32_t(len(r.sges)), num_sge: C.uint32_t(len(sges) - len(r.sges)),
 		})
+		r.sges = sges
 		*r.at(r.tail) = wrs[i].ID
 		r.tail++
 	}
