@@ -58,8 +58,12 @@ type Config struct {
 	Initial    rpcrdma.Settings
 	Configured []string
 	// Listen is host:port, or unix:///path. Access is who may come from there.
-	Listen  string
-	Access  Access
+	Listen string
+	Access Access
+	// Sockets are Unix sockets that the service manager bound. The one at
+	// Listen's path is listened on instead of a new one, the others are
+	// closed with a warning. The control plane owns them.
+	Sockets []net.Listener
 	Version string // of rdmad, for operators
 	Logger  *slog.Logger
 	// Registerer takes the control plane's metrics.
@@ -107,6 +111,11 @@ type Controlplane struct {
 // yet. Errors are one line for the operator.
 func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	cfg = cfg.withDefaults()
+	defer func() {
+		if err != nil {
+			closeAll(cfg.Sockets)
+		}
+	}()
 	store, err := desired.New(cfg.Dataplane, cfg.Logger, &cfg.Initial, cfg.Configured)
 	if err != nil {
 		return nil, err
@@ -139,7 +148,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.listener, err = listen(ctx, cfg.Listen, cfg.Access.reachable(), access.Policy); err != nil {
+	if c.listener, err = bind(ctx, &cfg, access.Policy); err != nil {
 		return nil, err
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -193,6 +202,9 @@ func (c *Controlplane) Serve() error {
 	c.running.Go(func() { c.hub.Run(c.ctx) })
 	return c.server.Serve(c.listener)
 }
+
+// Check says whether the control plane answers, see grpcapi.Server.Check.
+func (c *Controlplane) Check(ctx context.Context) error { return c.server.Check(ctx) }
 
 // Shutdown ends the streams of events, lets calls in progress finish and
 // closes the listener. When ctx ends first, calls are cut off and the error

@@ -111,6 +111,7 @@ type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
 	gate     *gate
+	itself   *itself
 	stopping chan struct{} // closed by Shutdown
 	stop     sync.Once
 }
@@ -150,6 +151,7 @@ func New(cfg Config) (*Server, error) {
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
 		),
 		health:   health.NewServer(),
+		itself:   newItself(),
 		stopping: make(chan struct{}),
 	}
 	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
@@ -176,6 +178,7 @@ func (s *Server) Record(l *audit.Log) { s.gate.log = l }
 
 // Serve answers on l until Shutdown, which makes it return nil. It owns l.
 func (s *Server) Serve(l net.Listener) error {
+	go s.grpc.Serve(s.itself) // ends with the server, and Shutdown waits for it
 	if err := s.grpc.Serve(limitClients(l, maxClients)); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}

@@ -1,0 +1,115 @@
+package grpcapi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// Check asks the server for its health, as a client on a connection of its
+// own: through handshake, gate and handler, whatever the clients outside have
+// to prove and however many of them there are. An error says that it didn't
+// answer before ctx ended, or isn't well; before Serve it doesn't answer.
+func (s *Server) Check(ctx context.Context) error {
+	c, err := grpc.NewClient("passthrough:///itself", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.itself.dial(ctx) }))
+	if err != nil {
+		return fmt.Errorf("control plane: %w", err)
+	}
+	defer c.Close()
+	r, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{})
+	if status.Code(err) == codes.ResourceExhausted { // an answer: others of this user have used up its rate
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("control plane: %w", err)
+	}
+	if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		return fmt.Errorf("control plane: its health is %v", r.GetStatus())
+	}
+	return nil
+}
+
+// itself is a listener that only this process can reach. Its connections are
+// pairs of Unix sockets, so that the kernel says whose they are.
+type itself struct {
+	dialed chan net.Conn
+	done   chan struct{}
+	once   sync.Once
+}
+
+func newItself() *itself { return &itself{dialed: make(chan net.Conn), done: make(chan struct{})} }
+
+// dial makes a connection, once Accept takes its other end.
+func (l *itself) dial(ctx context.Context) (net.Conn, error) {
+	here, there, err := socketpair()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case l.dialed <- there:
+		return here, nil
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-l.done:
+		err = net.ErrClosed
+	}
+	here.Close()
+	there.Close()
+	return nil, err
+}
+
+func socketpair() (a, b net.Conn, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	var ends [2]net.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "itself")
+		c, copyErr := net.FileConn(f) // a copy
+		f.Close()
+		if copyErr != nil {
+			err = copyErr
+			continue
+		}
+		ends[i] = c
+	}
+	if err != nil {
+		for _, c := range ends {
+			if c != nil {
+				c.Close()
+			}
+		}
+		return nil, nil, err
+	}
+	return ends[0], ends[1], nil
+}
+
+// Accept implements net.Listener.
+func (l *itself) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.dialed:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *itself) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *itself) Addr() net.Addr { return &net.UnixAddr{Name: "itself", Net: "unix"} }
