@@ -87,17 +87,17 @@ func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.R
 //
 // A call that its binding can't walk is the upstream's to judge and goes out as
 // it came; its reply is not reduced unless all that is wrong is an operation
-// that is not known. But items that are not where the arguments have room for
-// them would turn the call into another: GARBAGE_ARGS.
+// that is not known. But items apart that are none of the binding's, or not as
+// long as the arguments say, may not be (RFC 8166 §6): GARBAGE_ARGS.
 func (c *call) prepare(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply) error {
 	if in.Args.Padding.Align != 0 {
 		return errPadded
 	}
 	err := c.plan.Call(bindings, in)
-	if errors.Is(err, ulb.ErrIneligible) || !itemsFit(&in.Args) {
+	c.reduces = err == nil || errors.Is(err, ulb.ErrUnknown)
+	if len(in.Args.Items) > 0 && (!c.reduces || !itemsFit(&in.Args)) {
 		return errGarbage
 	}
-	c.reduces = err == nil || errors.Is(err, ulb.ErrUnknown)
 	c.xid, c.ctx, c.args, c.reply = in.XID, ctx, &in.Args, reply
 	c.refusal, c.err = nil, nil
 	c.header = oncrpc.AppendCall(c.header[:oncrpc.RecordMarkSize], in)
