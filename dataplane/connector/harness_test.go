@@ -93,17 +93,21 @@ type rig struct {
 func newRig(t testing.TB, p rdmacm.Provider, handler oncrpc.Handler, cfg Config) *rig {
 	t.Helper()
 	r := newTargetless(t, p)
-	if handler != nil {
-		info, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{
-			Name: "in", Provider: p, Address: "127.0.0.1:0", Service: "test", Handler: handler,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg.Target = info.Address.String()
-	}
+	r.listen(handler, &cfg)
 	r.connect(cfg)
 	return r
+}
+
+// listen makes handler the target.
+func (r *rig) listen(handler oncrpc.Handler, cfg *Config) {
+	r.t.Helper()
+	info, err := r.d.AddListener(r.t.Context(), dataplane.ListenerConfig{
+		Name: "in", Provider: r.p, Address: "127.0.0.1:0", Service: "test", Handler: handler,
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	cfg.Target = info.Address.String()
 }
 
 // newTargetless makes the rig without listener and connector.

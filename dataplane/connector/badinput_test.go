@@ -1,0 +1,213 @@
+package connector
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// TestBadRecords: who sends what is no call loses its connection, with one line
+// that says why, and nobody else does.
+func TestBadRecords(t *testing.T) {
+	for name, c := range map[string]struct {
+		send   []byte
+		hangUp bool
+		want   string
+	}{
+		"cut short":              {send: echoRecord(1, echo.ProcNull, nil)[:20], hangUp: true, want: "unexpected EOF"},
+		"cut in its mark":        {send: []byte{0x80, 0}, hangUp: true, want: "unexpected EOF"},
+		"too large":              {send: oncrpc.AppendRecordMark(nil, MaxRecord+1, true), want: "record over the limit"},
+		"too large in parts":     {send: append(append(oncrpc.AppendRecordMark(nil, 2000, false), make([]byte, 2000)...), oncrpc.AppendRecordMark(nil, MaxRecord, true)...), want: "record over the limit"},
+		"empty":                  {send: oncrpc.AppendRecordMark(nil, 0, true), want: "malformed"},
+		"too many fragments":     {send: bytes.Repeat(oncrpc.AppendRecordMark(nil, 0, false), 5000), want: "too many fragments"},
+		"neither call nor reply": {send: frame([]byte{0, 0, 0, 1, 0, 0, 0, 2}), want: "malformed"},
+		"no header":              {send: frame([]byte{0, 0, 0, 1, 0, 0, 0, 0}), want: "malformed"},
+		"stalls":                 {send: echoRecord(1, echo.ProcNull, nil)[:20], want: "timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, newLoopback(t), echo.New(), Config{RecordTimeout: 200 * time.Millisecond})
+			other := r.dial(rpctcp.ClientConfig{})
+			nc, _ := r.raw()
+			if _, err := nc.Write(c.send); err != nil {
+				t.Fatal(err)
+			}
+			if c.hangUp {
+				if err := nc.(*net.TCPConn).CloseWrite(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			gone(t, nc)
+			r.await("level=WARN", "connection down", "listener=out", c.want)
+			if _, err := echoCall(t.Context(), other, echo.ProcNull, nil); err != nil {
+				t.Errorf("another client: %v", err)
+			}
+		})
+	}
+}
+
+// TestTornItem: a WRITE whose data is longer than its record.
+func TestTornItem(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{})
+	msg := oncrpc.AppendCall(nil, &oncrpc.Call{XID: 5, Program: 100003, Version: 3, Procedure: procWrite})
+	msg = xdr.AppendUint64(xdr.AppendString(msg, "handle"), 0)
+	msg = xdr.AppendUint32(xdr.AppendUint32(msg, 5000), 0)
+	msg = append(xdr.AppendUint32(msg, 5000), make([]byte, 3000)...)
+	t.Run("one fragment", func(t *testing.T) {
+		nc, records := r.raw()
+		if _, err := nc.Write(frame(msg)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := records.Next(); err != nil {
+			t.Fatal(err) // the target judges: it does not know the program
+		}
+		reply, err := records.Read(nil)
+		if want := oncrpc.AppendAcceptError(nil, 5, &oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}); err != nil || !bytes.Equal(reply, want) {
+			t.Errorf("%x, %v", reply, err)
+		}
+	})
+	t.Run("two", func(t *testing.T) {
+		nc, _ := r.raw()
+		b := append(oncrpc.AppendRecordMark(nil, 500, false), msg[:500]...)
+		b = append(b, frame(msg[500:])...)
+		if _, err := nc.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, nc)
+		r.await("connection down", "unexpected EOF")
+	})
+}
+
+// TestDuplicate: a call with the XID of one in flight gets no answer of its
+// own; one with the XID of an answered call does.
+func TestDuplicate(t *testing.T) {
+	g := newGate()
+	r := newRig(t, newLoopback(t), g, Config{})
+	nc, records := r.raw()
+	if _, err := nc.Write(echoRecord(6, echo.ProcWrite, nil)); err != nil {
+		t.Fatal(err)
+	}
+	read := func() {
+		t.Helper()
+		if _, err := records.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := records.Read(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	call := echoRecord(7, echo.ProcNull, nil)
+	if _, err := nc.Write(append(append([]byte(nil), call...), call...)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Write(echoRecord(8, echo.ProcNull, nil)); err != nil {
+		t.Fatal(err)
+	}
+	<-g.entered
+	<-g.entered // the 8th, so that the duplicate has been read
+	close(g.open)
+	read()
+	read()
+	if _, err := nc.Write(call); err != nil {
+		t.Fatal(err)
+	}
+	read()
+	if s := r.c.Stats(); s.Duplicates != 1 || s.Calls != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSlowReader: a client that does not take its replies is cut, and takes no
+// memory with it; another one is served meanwhile.
+func TestSlowReader(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{WriteTimeout: 500 * time.Millisecond})
+	nc, _ := r.raw()
+	if err := nc.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // until it is cut: the connector stops reading
+		for xid := uint32(0); ; xid++ {
+			if _, err := nc.Write(echoRecord(xid, echo.ProcRead, xdr.AppendUint32(nil, 1<<20-100))); err != nil {
+				return
+			}
+		}
+	}()
+	other := r.dial(rpctcp.ClientConfig{})
+	for range 20 {
+		if got, err := echoCall(t.Context(), other, echo.ProcEcho, opaque(5000)); err != nil || !bytes.Equal(got, opaque(5000)) {
+			t.Fatalf("another client: %d bytes, %v", len(got), err)
+		}
+	}
+	r.await("connection down", "listener=out", "client does not take its replies")
+	if _, err := echoCall(t.Context(), other, echo.ProcNull, nil); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+}
+
+// TestIdle: a client without calls is disconnected, one that waits for an
+// answer is not.
+func TestIdle(t *testing.T) {
+	g := newGate()
+	r := newRig(t, newLoopback(t), g, Config{IdleTimeout: 50 * time.Millisecond})
+	busy, records := r.raw()
+	if _, err := busy.Write(echoRecord(1, echo.ProcNull, nil)); err != nil {
+		t.Fatal(err)
+	}
+	<-g.entered
+	idle, _ := r.raw()
+	gone(t, idle)
+	r.await("connection down", "no call for 50ms")
+	close(g.open)
+	if _, err := records.Next(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefused: limits and access are those of a listener.
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg    Config
+		before int // clients that are let in
+		want   dataplane.Refusal
+	}{
+		"denied":       {Config{Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}, 0, dataplane.RefusedDenied},
+		"not allowed":  {Config{Access: dataplane.Access{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}, 0, dataplane.RefusedDenied},
+		"too many":     {Config{Limits: dataplane.Limits{Connections: 2}}, 2, dataplane.RefusedConnections},
+		"too many one": {Config{Limits: dataplane.Limits{ConnectionsPerPeer: 1}}, 1, dataplane.RefusedPerPeer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, newLoopback(t), echo.New(), c.cfg)
+			for range c.before {
+				if _, err := echoCall(t.Context(), r.dial(rpctcp.ClientConfig{}), echo.ProcNull, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			nc, _ := r.raw()
+			gone(t, nc)
+			r.await("connection refused", "listener=out")
+			i := r.d.Connectors()[0]
+			if i.Refusals[c.want] != 1 || i.Refused != 1 || i.Connections != c.before {
+				t.Errorf("%+v", i)
+			}
+		})
+	}
+}
+
+// TestOneName: connectors and listeners share their names.
+func TestOneName(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{})
+	if _, err := New(t.Context(), Config{Name: "in", Listen: "127.0.0.1:0", Provider: r.p, Target: "a:1", Dataplane: r.d}); err == nil {
+		t.Error("a connector with the name of a listener")
+	}
+	if _, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{Name: "out", Provider: r.p, Address: "127.0.0.1:0", Handler: echo.New()}); err == nil {
+		t.Error("a listener with the name of a connector")
+	}
+}

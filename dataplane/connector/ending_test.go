@@ -1,0 +1,330 @@
+package connector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// gate is a handler whose calls wait until it is opened, but for WRITE: it is
+// for the first, which brings the credits for the others.
+type gate struct{ entered, open chan struct{} }
+
+func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{})} }
+
+func (g *gate) ServeRPC(ctx context.Context, c *oncrpc.Call, _ *oncrpc.Reply) error {
+	if c.Procedure == echo.ProcWrite {
+		return nil
+	}
+	g.entered <- struct{}{}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// gone waits until the connector has disconnected a client.
+func gone(t *testing.T, r io.Reader) {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, r); errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+}
+
+// TestTargetDies: the client is disconnected in the middle of a call, and can
+// come again.
+func TestTargetDies(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		g := newGate()
+		r := newRig(t, p, g, Config{})
+		nc, _ := r.raw()
+		if _, err := nc.Write(echoRecord(1, echo.ProcNull, nil)); err != nil {
+			t.Fatal(err)
+		}
+		<-g.entered
+		for _, c := range r.d.Connections() {
+			if c.Listener == "in" {
+				if err := r.d.CloseConnection(c.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		gone(t, nc)
+		r.await("connection down", "listener=out")
+		close(g.open)
+		c := r.dial(rpctcp.ClientConfig{})
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+// TestNoTarget: clients are let in and disconnected while nobody answers at the
+// target, with a line that says why.
+func TestNoTarget(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		r := newTargetless(t, p)
+		r.connect(Config{Target: "127.0.0.1:1", DialTimeout: 10 * time.Second})
+		nc, _ := r.raw()
+		gone(t, nc)
+		r.await("connection refused", "listener=out", "reason=", "127.0.0.1:1")
+		if i := r.d.Connectors()[0]; i.Refusals[dataplane.RefusedHandshake] != 1 || i.Connections != 0 {
+			t.Errorf("%+v", i)
+		}
+	})
+}
+
+// TestTargetRejects: a target that is full rejects the connection.
+func TestTargetRejects(t *testing.T) {
+	r := newTargetless(t, newLoopback(t))
+	info, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{
+		Name: "in", Provider: r.p, Address: "127.0.0.1:0", Service: "test", Handler: echo.New(),
+		Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.connect(Config{Target: info.Address.String()})
+	nc, _ := r.raw()
+	gone(t, nc)
+	r.await("connection refused", "listener=out", "reject")
+}
+
+// TestClientGoes: its connection to the target ends, with calls in flight.
+func TestClientGoes(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		g := newGate()
+		r := newRig(t, p, g, Config{RecordTimeout: 100 * time.Millisecond})
+		nc, _ := r.raw()
+		if _, err := nc.Write(echoRecord(1, echo.ProcNull, nil)); err != nil {
+			t.Fatal(err)
+		}
+		<-g.entered
+		nc.Close()
+		r.await("connection down", "listener=out")
+		r.await("connection down", "listener=in")
+	})
+}
+
+// TestDrain: the calls in flight are answered, then both sides go.
+func TestDrain(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		g := newGate()
+		r := newRig(t, p, g, Config{})
+		c := r.dial(rpctcp.ClientConfig{})
+		if _, err := echoCall(t.Context(), c, echo.ProcWrite, nil); err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan error, 8)
+		for range cap(answered) {
+			go func() {
+				_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
+				answered <- err
+			}()
+		}
+		for range cap(answered) {
+			<-g.entered
+		}
+		drained := make(chan error)
+		id := r.outgoing()[0].ID
+		go func() { drained <- r.d.DrainConnection(t.Context(), id) }()
+		r.awaitState(dataplane.StateDraining)
+		close(g.open)
+		for range cap(answered) {
+			if err := <-answered; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err == nil {
+			t.Error("another call was answered")
+		}
+		r.await("connection down", "listener=out", "drained by an operator")
+	})
+}
+
+// awaitState waits until the connector's connection is in a state.
+func (r *rig) awaitState(state string) {
+	r.t.Helper()
+	s := r.d.Subscribe(100)
+	defer s.Close()
+	for r.outgoing()[0].State != state {
+		<-s.Events()
+	}
+}
+
+// TestDrainIsCut: calls that take too long are cut, and nothing is left.
+func TestDrainIsCut(t *testing.T) {
+	g := newGate()
+	r := newRig(t, newLoopback(t), g, Config{})
+	nc, _ := r.raw()
+	if _, err := nc.Write(echoRecord(1, echo.ProcNull, nil)); err != nil {
+		t.Fatal(err)
+	}
+	<-g.entered
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if removed := r.c.Shutdown(ctx); removed.Cut != 1 {
+		t.Errorf("%+v", removed)
+	}
+	gone(t, nc)
+}
+
+// TestClose: an operator closes a client's connection.
+func TestClose(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		r := newRig(t, p, echo.New(), Config{})
+		c := r.dial(rpctcp.ClientConfig{})
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+			t.Fatal(err)
+		}
+		info := r.outgoing()[0]
+		if info.Client.String() == "" || !info.Client.IsValid() || info.Service != r.c.cfg.Target || info.PeerPort.String() != r.c.cfg.Target {
+			t.Errorf("%+v", info)
+		}
+		if err := r.d.CloseConnection(info.ID); err != nil {
+			t.Error(err)
+		}
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err == nil {
+			t.Error("another call was answered")
+		}
+		r.await("connection down", "listener=out", "closed by an operator")
+	})
+}
+
+// TestManyClients: each has its own connection, and its own answers.
+func TestManyClients(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		r := newRig(t, p, echo.New(), Config{MaxReply: 64 << 10})
+		var wg, up sync.WaitGroup
+		const clients = 50
+		up.Add(clients)
+		for i := range clients {
+			wg.Go(func() {
+				c := r.dial(rpctcp.ClientConfig{})
+				_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
+				up.Done()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				up.Wait()
+				for n := range 5 {
+					size := i*100 + n
+					if got, err := echoCall(t.Context(), c, echo.ProcEcho, opaque(size)); err != nil || !bytes.Equal(got, opaque(size)) {
+						t.Errorf("client %d: %d bytes, %v", i, len(got), err)
+					}
+				}
+			})
+		}
+		up.Wait()
+		if n := len(r.outgoing()); n != clients {
+			t.Errorf("%d connections", n)
+		}
+		wg.Wait()
+	})
+}
+
+// TestSettings change on connections that are up, and say what they did.
+func TestSettings(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{})
+	c := r.dial(rpctcp.ClientConfig{})
+	call := func() {
+		t.Helper()
+		if got, err := echoCall(t.Context(), c, echo.ProcEcho, opaque(2000)); err != nil || !bytes.Equal(got, opaque(2000)) {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+	}
+	call()
+	before := r.outgoing()[0]
+	effects := r.d.ApplySettings(settings(func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 }), func(k dataplane.ConnKey) dataplane.Keys {
+		if k.Listener == "out" {
+			return dataplane.KeyInlineSendMax | dataplane.KeyCreditsPolicy
+		}
+		return 0
+	})
+	if len(effects) != 1 || effects[0].ConnID != before.ID || effects[0].Outcome != dataplane.Unsupported {
+		t.Errorf("effects %+v", effects)
+	}
+	call()
+	after := r.outgoing()[0]
+	if before.InlineSend != 4096 || after.InlineSend != 1024 || after.Stats.LongCalls != before.Stats.LongCalls+1 {
+		t.Errorf("inline_send %d, then %d; %d long calls, then %d",
+			before.InlineSend, after.InlineSend, before.Stats.LongCalls, after.Stats.LongCalls)
+	}
+}
+
+// TestLyingTarget: what a target answers that makes no sense is SYSTEM_ERR for
+// that call, and others go on.
+func TestLyingTarget(t *testing.T) {
+	lie := handlerFunc(func(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+		if c.Procedure == echo.ProcNull {
+			return nil
+		}
+		buf, err := r.Mem.Alloc(ctx, 4096)
+		if err != nil {
+			return err
+		}
+		// As a READ of version 3, but for the data's place or length.
+		r.Stream = xdr.AppendUint32(xdr.AppendUint32(r.Stream, 0), 0)
+		r.Stream = xdr.AppendBool(xdr.AppendUint32(r.Stream, 4096), true)
+		length := uint32(4096)
+		switch c.Version {
+		case 2:
+			length = 100
+		case 3:
+			r.Stream = r.Stream[:len(r.Stream)-4]
+		}
+		r.Stream = xdr.AppendUint32(r.Stream, length)
+		r.AppendItem(buf, 4096)
+		return nil
+	})
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		var target oncrpc.Handler = handlerFunc(func(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+			how := *c
+			how.Version = c.Cred.Flavor // says how to lie
+			return lie(ctx, &how, r)
+		})
+		r := newRig(t, p, target, Config{})
+		nc, records := r.raw()
+		for how, want := range map[uint32]oncrpc.AcceptStat{0: oncrpc.Success, 2: oncrpc.SystemErr, 3: oncrpc.SystemErr} {
+			msg := oncrpc.AppendCall(nil, &oncrpc.Call{XID: how, Program: 100003, Version: 3, Procedure: procRead, Cred: oncrpc.Auth{Flavor: how}})
+			msg = xdr.AppendUint64(xdr.AppendString(msg, "handle"), 0)
+			msg = xdr.AppendUint32(msg, 4096)
+			if _, err := nc.Write(frame(msg)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := records.Next(); err != nil {
+				t.Fatal(err)
+			}
+			reply, err := records.Read(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stat := oncrpc.AcceptStat(reply[23]); stat != want {
+				t.Errorf("lie %d: %v", how, stat)
+			}
+		}
+		if s := r.c.Stats(); s.Failed != 2 {
+			t.Errorf("%+v", s)
+		}
+		r.await("call answered with SYSTEM_ERR", "procedure=6")
+	})
+}
