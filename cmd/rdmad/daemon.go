@@ -13,12 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/notify"
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/connector"
@@ -36,6 +36,7 @@ const closeTimeout = 2 * time.Second
 // daemon is a rdmad: first bound, then running.
 type daemon struct {
 	log       *slog.Logger
+	notify    *notify.Notifier
 	registry  *prometheus.Registry
 	state     *state
 	opening   sync.Mutex // guards providers
@@ -71,6 +72,7 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 		return err
 	}
 	d.start()
+	d.running.Go(func() { d.notify.Watch(ctx, d.works) })
 	stopReloading := d.reload(c, load, drain, hangup)
 	err = d.wait(ctx)
 	stopReloading()
@@ -84,6 +86,7 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, error) {
 	d := &daemon{
 		log:       log,
+		notify:    notify.New(log),
 		registry:  prometheus.NewRegistry(),
 		providers: make(providers.Set),
 		failed:    make(chan error, 2),
@@ -95,7 +98,10 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	}
 	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats),
 		metrics.BuildInfo(versionString()), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var err error
+	sockets, err := notify.Sockets()
+	if err != nil {
+		return d, err
+	}
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
 		Dataplane:  controlplane.Live(d.data),
 		Manager:    d.manager,
@@ -103,6 +109,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		Configured: given,
 		Listen:     c.Control.Listen,
 		Access:     c.Control.Access(),
+		Sockets:    sockets,
 		Version:    versionString(),
 		Logger:     log,
 		Registerer: d.registry,
@@ -227,7 +234,7 @@ func (d *daemon) start() {
 	d.connect.Start()
 	d.registrar.Start()
 	d.log.Info("ready", "version", versionString())
-	d.notify(sdnotify.SdNotifyReady)
+	d.notify.Ready()
 }
 
 // serve runs a server; its end before stop is a failure of the daemon.
@@ -269,7 +276,7 @@ func (d *daemon) wait(ctx context.Context) error {
 // everything. Operators can watch until the last connection is down.
 func (d *daemon) stop(drain time.Duration) {
 	d.stopping.Store(true)
-	d.notify(sdnotify.SdNotifyStopping)
+	d.notify.Stopping()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
 	tcp, connectors := make(chan error, 1), make(chan error, 1)
@@ -336,9 +343,11 @@ func (d *daemon) close() {
 	}
 }
 
-// notify tells the service manager, if there is one.
-func (d *daemon) notify(what string) {
-	if _, err := sdnotify.SdNotify(false, what); err != nil {
-		d.log.Warn("service manager not told", "what", what, "error", err)
-	}
+// works says whether the control plane answers, and whether the locks that
+// accepting and ending connections need can be had: what the service manager's
+// watchdog is told of. It waits for neither disks nor peers.
+func (d *daemon) works(ctx context.Context) error {
+	d.data.Listeners()
+	d.data.Connections()
+	return d.control.Check(ctx)
 }

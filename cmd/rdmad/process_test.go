@@ -43,7 +43,7 @@ func startProcess(program, dir string, args []string) (*process, error) {
 		addresses: map[string]string{},
 		read:      make(chan struct{}),
 		known:     make(chan struct{}),
-		told:      make(chan string, 8),
+		told:      make(chan string, 64),
 		grew:      make(chan struct{}),
 	}
 	// A name without a file: it ends with the socket.
@@ -99,7 +99,7 @@ func (p *process) ready() error {
 // listen does as a service manager does.
 func (p *process) listen() {
 	defer close(p.told)
-	buf := make([]byte, 64)
+	buf := make([]byte, 128)
 	for {
 		n, err := p.notify.Read(buf)
 		if err != nil {

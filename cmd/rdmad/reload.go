@@ -24,6 +24,8 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 			return next, err
 		},
 		Settings: d.control,
+		Began:    d.notify.Reloading,
+		Ended:    d.notify.Ready,
 		Apply:    func(_, next *config.Config) { d.apply(ctx, next, drain) },
 		Waiting:  d.fileWaits,
 		Logger:   d.log,

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -42,7 +43,8 @@ func (l leakTest) Run() int {
 //	                          listens on is in NAME_what, such as NAME_control
 //	expand FILE...            put variables into files
 //	end NAME SIGNAL CODE      send a signal; it must end with CODE. Its log is
-//	                          then in NAME.log
+//	                          then in NAME.log, and what it told the service
+//	                          manager since it was ready in NAME.told
 //	send NAME SIGNAL          send a signal to one that goes on
 //	logged NAME COUNT REGEXP  wait until its log has so many lines that match
 //	get CODE URL              HTTP GET, the body to standard output
@@ -138,9 +140,14 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	if code := p.wait(); code != want {
 		ts.Fatalf("exit code %d, want %d; log:\n%s", code, want, p.log())
 	}
-	if told := <-p.told; want == 0 && told != "STOPPING=1" {
-		ts.Fatalf("service manager told %q, not STOPPING=1", told)
+	var told []string
+	for what := range p.told { // until it has ended
+		told = append(told, what)
 	}
+	if want == 0 && (len(told) == 0 || told[len(told)-1] != "STOPPING=1") {
+		ts.Fatalf("service manager told %q, not STOPPING=1 in the end", told)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".told"), []byte(strings.Join(told, "\n")+"\n"), 0o600))
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".log"), []byte(p.log()), 0o600))
 }
 

@@ -28,7 +28,8 @@ type Settings interface {
 	WatchRevisions() (*desired.Watcher, error)
 }
 
-// Config is what a Reloader is made with; all fields but Waiting are needed.
+// Config is what a Reloader is made with; all fields but Began, Ended and Waiting
+// are needed.
 type Config struct {
 	// Running is the configuration in force. Without a file nothing is ever
 	// taken.
@@ -39,6 +40,9 @@ type Config struct {
 	// Apply has listeners and services follow, once the settings have. It
 	// logs what it does and what fails.
 	Apply func(old, next *config.Config)
+	// Began and Ended are told of each reload, one that is refused too; nil
+	// for nobody.
+	Began, Ended func()
 	// Waiting says that the file hasn't been taken yet, because a revision of
 	// the settings waits to be confirmed.
 	Waiting bool
@@ -55,6 +59,12 @@ type Reloader struct {
 // New makes a reloader for what is running. A file that isn't any more what
 // Running was read from is a changed one.
 func New(cfg Config) *Reloader {
+	if cfg.Began == nil {
+		cfg.Began = func() {}
+	}
+	if cfg.Ended == nil {
+		cfg.Ended = func() {}
+	}
 	return &Reloader{cfg: cfg, text: cfg.Running.Text, waiting: cfg.Waiting}
 }
 
@@ -115,12 +125,14 @@ func (r *Reloader) watch() *files {
 }
 
 func (r *Reloader) onDemand() {
+	r.cfg.Began() // whoever asked waits for the end, even if nothing can be done
+	defer r.cfg.Ended()
 	if r.cfg.Running.File == "" {
 		r.cfg.Logger.Warn("nothing to reload: rdmad was started without --config")
 		return
 	}
 	r.text, _ = os.ReadFile(r.cfg.Running.File) // Load says what is wrong with it
-	r.take()
+	r.load()
 }
 
 // onChange takes the file if it is another one; its folder may have seen
@@ -137,9 +149,16 @@ func (r *Reloader) onChange() {
 	r.take()
 }
 
-// take loads the file and makes it the running configuration, or says why
-// not.
+// take is load, with those told who want to know.
 func (r *Reloader) take() {
+	r.cfg.Began()
+	defer r.cfg.Ended()
+	r.load()
+}
+
+// load loads the file and makes it the running configuration, or says why
+// not.
+func (r *Reloader) load() {
 	r.waiting = false
 	next, err := r.cfg.Load()
 	if err != nil {

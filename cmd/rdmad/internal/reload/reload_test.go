@@ -361,3 +361,34 @@ func TestLinkToAFileElsewhere(t *testing.T) {
 	r.write(echo)
 	r.log("services 2 -> 1", "configuration reloaded")
 }
+
+// TestDemandWithoutFile finds nothing to do, and says when it has done it.
+func TestDemandWithoutFile(t *testing.T) {
+	said := make(chan string, 2)
+	r := New(Config{
+		Running: &config.Config{}, Settings: &rig{store: newStore(t)}, Logger: slog.New(slog.DiscardHandler),
+		Began: func() { said <- "began" }, Ended: func() { said <- "ended" },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	demand, done := make(chan os.Signal), make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Run(ctx, demand)
+	}()
+	demand <- syscall.SIGHUP
+	if first, second := <-said, <-said; first != "began" || second != "ended" {
+		t.Errorf("a reload %s and then %s", first, second)
+	}
+	cancel()
+	<-done
+}
+
+func newStore(t *testing.T) *desired.Store {
+	t.Helper()
+	initial := rpcrdma.DefaultSettings()
+	s, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), &initial, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
