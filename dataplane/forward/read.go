@@ -206,8 +206,7 @@ func (s *Session) item(c *call) error {
 	if err := s.records.ReadParts(buf.Bytes()[:n]); err != nil {
 		return err
 	}
-	var pad [xdr.Unit]byte
-	if err := s.records.ReadParts(pad[:all-n]); err != nil {
+	if err := s.records.ReadParts(s.pad[:all-n]); err != nil {
 		return err
 	}
 	c.plan.Took(all)

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // readBuffer is how much is read ahead, in bytes. Longer results go straight to
@@ -38,7 +39,8 @@ type Session struct {
 
 	// Only for the reader.
 	head    [8]byte // XID and message type
-	scratch []byte  // for what nobody wants
+	pad     [xdr.Unit]byte
+	scratch []byte // for what nobody wants
 
 	mu        sync.Mutex
 	conn      perconn.Conn // nil before Up

@@ -1,0 +1,182 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// TestUpstreamGone: clients are rejected while nobody is there, many of them
+// with few attempts to connect, and served when it is back.
+func TestUpstreamGone(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		u := newUpstream(t)
+		u.l.Close()
+		r := newRig(t, p, u.address)
+		const many = 50
+		var all sync.WaitGroup
+		for range many {
+			all.Go(func() {
+				if c, err := rpcrdma.Dial(t.Context(), r.p, r.address, rpcrdma.DialConfig{}); err == nil {
+					c.Close()
+					t.Error("accepted")
+				}
+			})
+		}
+		all.Wait()
+		s := r.Stats()
+		if s.Dials+s.HeldOff != many || s.Dials != s.DialFailures || s.HeldOff == 0 || s.Connections != 0 {
+			t.Errorf("%+v", s)
+		}
+		if l := r.d.Stats()[0]; l.Refusals.Sum() != many || l.Connections != 0 {
+			t.Errorf("%d refused", l.Refusals.Sum())
+		}
+		if !r.logged("connection refused", "upstream "+u.address, "reason=") || !r.logged("upstream can't be reached", "is the server up") {
+			t.Error("not logged")
+		}
+		l, err := net.Listen("tcp", u.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		var c *rpcrdma.Client
+		for c == nil {
+			if c, err = rpcrdma.Dial(t.Context(), r.p, r.address, rpcrdma.DialConfig{}); err != nil && t.Context().Err() != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Close()
+		if !r.logged("upstream can be reached again") {
+			t.Error("its return is not logged")
+		}
+	})
+}
+
+// TestDialReasons: what an operator reads.
+func TestDialReasons(t *testing.T) {
+	// Nobody accepts, and the queue of a listener without one is soon full.
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*syscall.SockaddrInet4).Port)).String()
+	var filled []net.Conn
+	for err == nil {
+		var nc net.Conn
+		if nc, err = net.DialTimeout("tcp", full, 200*time.Millisecond); err == nil {
+			filled = append(filled, nc)
+		}
+	}
+	defer func() {
+		for _, nc := range filled {
+			nc.Close()
+		}
+	}()
+	gone := newUpstream(t)
+	gone.l.Close()
+	for address, want := range map[string]string{
+		full:         "upstream " + full + ": no connection within 100ms",
+		gone.address: "upstream " + gone.address + ": connection refused",
+	} {
+		f := New(Config{Address: address, DialTimeout: 100 * time.Millisecond})
+		_, err := f.OpenConn(t.Context(), netip.AddrPort{})
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if _, err := f.OpenConn(t.Context(), netip.AddrPort{}); err == nil || !strings.Contains(err.Error(), "not tried again yet after: ") {
+			t.Errorf("again: %v", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := New(Config{Address: gone.address})
+	if _, err := f.OpenConn(ctx, netip.AddrPort{}); !errors.Is(err, context.Canceled) || f.gate.err != nil {
+		t.Errorf("given up: %v, %v", err, f.gate.err)
+	}
+}
+
+// TestReservedPort: with the right to it, or an error that says what is
+// missing.
+func TestReservedPort(t *testing.T) {
+	u := newUpstream(t)
+	f := New(Config{Address: u.address, ReservedPort: true})
+	for range 3 {
+		h, err := f.OpenConn(t.Context(), netip.AddrPort{})
+		if errors.Is(err, syscall.EACCES) {
+			if !strings.Contains(err.Error(), "CAP_NET_BIND_SERVICE") {
+				t.Error(err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		if from := u.accept().RemoteAddr().(*net.TCPAddr); from.Port < minReserved || from.Port > maxReserved {
+			t.Errorf("from port %d", from.Port)
+		}
+	}
+}
+
+// TestCallsWithoutConnection are answered, though with an error.
+func TestCallsWithoutConnection(t *testing.T) {
+	var r oncrpc.Reply
+	if err := oncrpc.Serve(t.Context(), New(Config{}), &oncrpc.Call{}, &r); !errors.Is(err, errNoConn) {
+		t.Error(err)
+	}
+}
+
+// TestEndsBeforeUp: an upstream that leaves while its client is still coming up
+// ends the connection as soon as there is one.
+func TestEndsBeforeUp(t *testing.T) {
+	ours, theirs := net.Pipe()
+	s := newSession(New(Config{Address: "u:1"}), ours)
+	theirs.Close()
+	<-s.done
+	ended := make(chan string, 1)
+	s.Up(fakeConn{ended: ended})
+	if why := <-ended; why != "upstream u:1: closed its connection" {
+		t.Errorf("ended for %q", why)
+	}
+	s.Close()
+}
+
+func TestConfigCheck(t *testing.T) {
+	for want, c := range map[string]Config{
+		"": {DialTimeout: time.Second, CallTimeout: time.Minute, CallbackTimeout: time.Minute, MaxRecord: 1 << 20},
+		"dial_timeout: 11s is out of range 100ms..10s":         {DialTimeout: 11 * time.Second},
+		"call_timeout: -1s is out of range 1s..1h0m0s":         {CallTimeout: -time.Second},
+		"callback_timeout: 1ns is out of range 100ms..10m0s":   {CallbackTimeout: 1},
+		"max_record: 5 is out of range 65536..67108864 bytes":  {MaxRecord: 5},
+		"max_record: -1 is out of range 65536..67108864 bytes": {MaxRecord: -1},
+	} {
+		got := ""
+		if err := c.Check(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if err := new(Config).Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,56 @@
+package forward
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestGate(t *testing.T) {
+	var g gate
+	now := time.Unix(1000, 0)
+	no := errors.New("connection refused")
+	enter := func(want bool) {
+		t.Helper()
+		if err := g.enter(now); (err == nil) != want || (!want && !errors.Is(err, no)) {
+			t.Errorf("enter: %v, want %v", err, want)
+		}
+	}
+	leave := func(err error, want change) {
+		t.Helper()
+		if got := g.leave(now, err); got != want {
+			t.Errorf("leave: %v, want %v", got, want)
+		}
+	}
+	for range 3 { // all at once while nothing failed
+		enter(true)
+	}
+	leave(nil, unchanged)
+	leave(no, lost)
+	leave(no, unchanged)
+	if g.pause != firstPause {
+		t.Errorf("two that failed together: %v", g.pause)
+	}
+	for want := firstPause; ; want = min(2*want, lastPause) {
+		if g.pause != want || g.until.Before(now.Add(want/2)) || !g.until.Before(now.Add(want)) {
+			t.Fatalf("pause %v until %v, want %v", g.pause, g.until.Sub(now), want)
+		}
+		enter(false)
+		now = g.until
+		enter(true)
+		enter(false) // one tries, the others learn that
+		if want == lastPause {
+			break
+		}
+		leave(no, unchanged)
+	}
+	g.abandon()
+	enter(true)
+	leave(nil, found)
+	enter(true)
+	enter(true)
+	leave(no, lost)
+	if g.pause != firstPause {
+		t.Errorf("the pause begins with %v", g.pause)
+	}
+}
