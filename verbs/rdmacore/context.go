@@ -19,7 +19,8 @@ type openContext struct {
 	name string
 	info C.struct_rdmad_device
 
-	users  int // guarded by contexts.mu
+	plug   *C.struct_ibv_cq // see plugKeys
+	users  int              // guarded by contexts.mu
 	events descriptor
 	done   chan struct{}
 
@@ -64,9 +65,21 @@ func acquire(c *C.struct_ibv_context) (*openContext, error) {
 	if o.events, err = newDescriptor(int(c.async_fd), o.name+" events"); err != nil {
 		return nil, err
 	}
+	o.plugKeys()
 	contexts.open[c] = o
 	go o.watch()
 	return o, nil
+}
+
+// plugKeys keeps siw's memory keys from 0x90000 away from the queues that
+// follow. Keys count pages that a process has mapped, and that one means "none"
+// to libsiw: the 145th queue could not be made. A completion queue of 1 MiB, the
+// first of all, spans it.
+func (o *openContext) plugKeys() {
+	const entries = 1 << 15 // of 32 bytes
+	if uint32(o.info.vendor) == vendorSIW {
+		o.plug = C.ibv_create_cq(o.c, entries, nil, nil, 0)
+	}
 }
 
 func (o *openContext) release() {
@@ -76,6 +89,9 @@ func (o *openContext) release() {
 		return
 	}
 	delete(contexts.open, o.c)
+	if o.plug != nil {
+		C.ibv_destroy_cq(o.plug)
+	}
 	o.events.close()
 	<-o.done
 }
