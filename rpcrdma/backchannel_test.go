@@ -84,6 +84,32 @@ func TestBackchannelWaits(t *testing.T) {
 	})
 }
 
+// TestBackchannelTurnedOn: a client whose connection was lost while it took no
+// calls comes back as soon as it does.
+func TestBackchannelTurnedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: backward(4), timeout: time.Hour})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}, Reconnect: &soon}, func(*rpcrdma.Settings) {})
+		conn.Close()
+		synctest.Wait() // the client knows
+		if n := c.Info().Connects; n != 1 {
+			t.Errorf("%d connections, of which nobody wants the second", n)
+		}
+		s := rpcrdma.DefaultSettings()
+		backward(4)(&s)
+		c.SetSettings(&s)
+		select {
+		case conn = <-b.conns:
+		case <-b.ctx.Done():
+			t.Fatal("it does not come back")
+		}
+		conn.OpenBackchannel()
+		if err := echoTo(b.ctx, conn, 10, 1); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestBackchannelTimeout: a client that does not come, or does not open its back
 // channel, is waited for as long as the context lets.
 func TestBackchannelTimeout(t *testing.T) {

@@ -193,6 +193,9 @@ func (c *Client) SetSettings(s *Settings) {
 	defer c.mu.Unlock()
 	c.settings = *s
 	c.cur.req.SetSettings(s)
+	if c.lost && !c.closed && c.serves() { // it did not when the connection was lost
+		c.dial()
+	}
 }
 
 // Info is what is in force now, or was on the connection that is lost.
