@@ -49,6 +49,7 @@ type formAnswer struct {
 	about  *rdmadv1.ExplainSettingResponse
 	result *rdmadv1.SetSettingsResponse
 	dryRun bool
+	text   string // of the value that the dry run was about
 	err    error
 }
 
@@ -116,9 +117,10 @@ func (m *model) askSet(dryRun bool) tea.Cmd {
 		revision := f.revision
 		req.ExpectedRevision, req.Comment = &revision, "rdmactl top"
 	}
+	text := f.input.text
 	return m.ask(func() formAnswer {
 		res, err := m.control.set(req)
-		return formAnswer{result: res, dryRun: dryRun, err: err}
+		return formAnswer{result: res, dryRun: dryRun, text: text, err: err}
 	})
 }
 
@@ -130,6 +132,7 @@ func (m *model) formAnswered(a formAnswer) tea.Cmd {
 	}
 	f.busy = false
 	switch {
+	case a.dryRun && (f.step != entering || a.text != f.input.text): // the user went on
 	case a.err != nil:
 		f.err = m.explain(a.err)
 		if f.step == looking { // to be tried anew from the value

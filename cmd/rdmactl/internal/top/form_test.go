@@ -96,6 +96,28 @@ func TestLateAnswers(t *testing.T) {
 	v.sees("CALLS/S▾")
 }
 
+// A dry run that comes when another value is typed already, or none any more,
+// is not shown: what enter sets then is what was tried.
+func TestLateDryRun(t *testing.T) {
+	v := playing(t, 100, 24)
+	v.keys("s", "enter", "2048")
+	_, late := v.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+	v.keys("0")
+	v.send(late())
+	v.sees("new value 20480")
+	_, late = v.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+	v.keys("esc")
+	v.send(late())
+	v.sees("Change a setting")
+	v.keys("enter", "2048", "enter")
+	v.sees("dry run, still revision 5")
+	for _, a := range v.control.asked {
+		if strings.Contains(a, "dry=false") {
+			t.Errorf("%s without being told to", a)
+		}
+	}
+}
+
 // A form opened from a pane is about the pane's connection, also when that
 // has ended; and the pane shows what the form changed.
 func TestFormFromPane(t *testing.T) {
