@@ -48,7 +48,7 @@ func TestBackchannelWaits(t *testing.T) {
 		var room rpcrdma.Backchannel[string]
 		done := make(chan error, calls)
 		for i := range calls {
-			go func() { done <- echoTo(b.ctx, away[string]{&room, "a"}, 10*i, 1) }()
+			go func() { done <- echo(b.ctx, away[string]{&room, "a"}, 10*i, 1) }()
 		}
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: h, Reconnect: &soon}, backward(calls))
 		conn.OpenBackchannel()
@@ -104,7 +104,7 @@ func TestBackchannelTurnedOn(t *testing.T) {
 			t.Fatal("it does not come back")
 		}
 		conn.OpenBackchannel()
-		if err := echoTo(b.ctx, conn, 10, 1); err != nil {
+		if err := echo(b.ctx, conn, 10, 1); err != nil {
 			t.Error(err)
 		}
 	})
@@ -121,7 +121,7 @@ func TestBackchannelTimeout(t *testing.T) {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(b.ctx, 9*time.Second)
 			defer cancel()
-			err := echoTo(ctx, away[int]{&room, 7}, 10, 1)
+			err := echo(ctx, away[int]{&room, 7}, 10, 1)
 			if !errors.Is(err, rpcrdma.ErrNoBackchannel) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 9*time.Second {
 				t.Errorf("%s: %v after %v", what, err, time.Since(began))
 			}
@@ -131,7 +131,7 @@ func TestBackchannelTimeout(t *testing.T) {
 		room.Bind(7, conn)
 		wait("not open")
 		conn.OpenBackchannel()
-		if err := echoTo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
+		if err := echo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
 			t.Error(err)
 		}
 		// The latest connection is used, and an older one when it ends.
@@ -139,7 +139,7 @@ func TestBackchannelTimeout(t *testing.T) {
 		latest.OpenBackchannel()
 		room.Bind(7, latest)
 		for range 3 {
-			if err := echoTo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
+			if err := echo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
 				t.Error(err)
 			}
 		}
@@ -148,7 +148,7 @@ func TestBackchannelTimeout(t *testing.T) {
 		}
 		c.Close()
 		<-latest.Done()
-		if err := echoTo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
+		if err := echo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
 			t.Error(err)
 		}
 		room.Unbind(7)

@@ -43,27 +43,6 @@ func (b *bed) dialServing(cfg rpcrdma.DialConfig, change func(*rpcrdma.Settings)
 	return c, <-b.conns
 }
 
-// caller is who calls: a client, or a server that calls its client.
-type caller interface {
-	Call(ctx context.Context, call *rpcrdma.Call) error
-}
-
-// echoTo is echo for both.
-func echoTo(ctx context.Context, c caller, n int, seed uint32) error {
-	b := make([]byte, n)
-	pattern(b, seed)
-	call := newCall(procEcho)
-	call.Args = xdr.AppendOpaque(nil, b)
-	call.MaxReply = len(call.Args)
-	if err := c.Call(ctx, &call); err != nil {
-		return err
-	}
-	if string(call.Reply) != string(call.Args) {
-		return errWrong
-	}
-	return nil
-}
-
 // gate holds calls of procNull until count of them are there.
 func gate(count int) handlerFunc {
 	var mu sync.Mutex
@@ -95,7 +74,7 @@ func TestBothDirections(t *testing.T) {
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: gate(reverse)}, backward(reverse))
 		conn.OpenBackchannel()
 		for _, to := range []caller{c, conn} { // for the first grants
-			if err := echoTo(b.ctx, to, 10, 1); err != nil {
+			if err := echo(b.ctx, to, 10, 1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -108,7 +87,7 @@ func TestBothDirections(t *testing.T) {
 						t.Errorf("call %d: %v", i, err)
 					}
 					for k := range 4 {
-						if err := echoTo(b.ctx, to, 37*i+k, uint32(k)); err != nil {
+						if err := echo(b.ctx, to, 37*i+k, uint32(k)); err != nil {
 							t.Errorf("call %d: %v", i, err)
 						}
 					}
@@ -146,12 +125,12 @@ func TestCallsWithinCalls(t *testing.T) {
 			if k.Procedure == procNull {
 				conn := <-conns
 				conns <- conn
-				return echoTo(ctx, conn, 500, 3)
+				return echo(ctx, conn, 500, 3)
 			}
 			return service{}.ServeRPC(ctx, k, r)
 		})
 		client := handlerFunc(func(ctx context.Context, k *call, r *reply) error {
-			if err := echoTo(ctx, c, 20000, 4); err != nil {
+			if err := echo(ctx, c, 20000, 4); err != nil {
 				return err
 			}
 			return service{}.ServeRPC(ctx, k, r)
@@ -185,7 +164,7 @@ func TestReverseInlineOnly(t *testing.T) {
 		_, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
 		conn.OpenBackchannel()
 		for n, ok := range map[int]bool{4096 - 28 - 40 - 4: true, 4096 - 28 - 40: false, 60000: false} {
-			err := echoTo(b.ctx, conn, n, 1)
+			err := echo(b.ctx, conn, n, 1)
 			if ok != (err == nil) || (!ok && !errors.Is(err, rpcrdma.ErrCallTooLong)) {
 				t.Errorf("%d bytes: %v", n, err)
 			}
@@ -197,7 +176,7 @@ func TestReverseInlineOnly(t *testing.T) {
 		if err := conn.Call(b.ctx, &long); !errors.As(err, &refused) {
 			t.Errorf("long reply: %v", err)
 		}
-		if err := echoTo(b.ctx, conn, 100, 1); err != nil {
+		if err := echo(b.ctx, conn, 100, 1); err != nil {
 			t.Error(err)
 		}
 		if s := conn.Stats(); s.RDMAReads+s.RDMAWrites != 0 {
@@ -232,7 +211,7 @@ func TestReverseCanceled(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		go func() { done <- echoTo(b.ctx, conn, 10, 1) }()
+		go func() { done <- echo(b.ctx, conn, 10, 1) }()
 		close(release)
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -360,12 +339,12 @@ func TestReverseHeld(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(b.ctx, 7*time.Second)
 		defer cancel()
-		err := echoTo(ctx, conn, 10, 1)
+		err := echo(ctx, conn, 10, 1)
 		if !errors.Is(err, rpcrdma.ErrNoBackchannel) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 7*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		done := make(chan error)
-		go func() { done <- echoTo(b.ctx, conn, 10, 1) }()
+		go func() { done <- echo(b.ctx, conn, 10, 1) }()
 		synctest.Wait()
 		select {
 		case err := <-done:
@@ -379,7 +358,7 @@ func TestReverseHeld(t *testing.T) {
 		}
 		// A connection that ends lets those go that wait.
 		c, conn = b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
-		go func() { done <- echoTo(b.ctx, conn, 10, 1) }()
+		go func() { done <- echo(b.ctx, conn, 10, 1) }()
 		synctest.Wait()
 		c.Close()
 		if err := <-done; !errors.Is(err, rpcrdma.ErrClosed) {
@@ -396,7 +375,7 @@ func TestReverseLive(t *testing.T) {
 		none := func(*rpcrdma.Settings) {}
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, none)
 		conn.OpenBackchannel()
-		if err := echoTo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
+		if err := echo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
 			t.Errorf("off: %v", err)
 		}
 		set := func(to interface{ SetSettings(*rpcrdma.Settings) }, change func(*rpcrdma.Settings)) {
@@ -406,7 +385,7 @@ func TestReverseLive(t *testing.T) {
 		}
 		set(c, backward(16))
 		set(conn, backward(0))
-		if err := echoTo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
+		if err := echo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
 			t.Errorf("no credits: %v", err)
 		}
 		for _, n := range []uint32{1, 16, 200, 3, 256, 2} {
@@ -420,7 +399,7 @@ func TestReverseLive(t *testing.T) {
 						to = c
 					}
 					for k := range 4 {
-						if err := echoTo(b.ctx, to, 11*i+k, uint32(i)); err != nil {
+						if err := echo(b.ctx, to, 11*i+k, uint32(i)); err != nil {
 							t.Errorf("credits %d: %v", n, err)
 						}
 					}
@@ -429,13 +408,13 @@ func TestReverseLive(t *testing.T) {
 			wg.Wait()
 		}
 		set(conn, none)
-		if err := echoTo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
+		if err := echo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
 			t.Errorf("off again: %v", err)
 		}
 		// A client goes on: nothing tells the server.
 		set(conn, backward(8))
 		set(c, none)
-		if err := echoTo(b.ctx, conn, 10, 1); err != nil {
+		if err := echo(b.ctx, conn, 10, 1); err != nil {
 			t.Error(err)
 		}
 		if err := echo(b.ctx, c, 9000, 1); err != nil {

@@ -102,8 +102,13 @@ func newCall(proc uint32) rpcrdma.Call {
 	return rpcrdma.Call{Program: 0x20000001, Version: 1, Procedure: proc}
 }
 
+// caller is who calls: a client, or a server that calls its client.
+type caller interface {
+	Call(ctx context.Context, call *rpcrdma.Call) error
+}
+
 // echo calls procEcho with n bytes and checks the answer.
-func echo(ctx context.Context, c *rpcrdma.Client, n int, seed uint32) error {
+func echo(ctx context.Context, c caller, n int, seed uint32) error {
 	b := make([]byte, n)
 	pattern(b, seed)
 	call := newCall(procEcho)
