@@ -116,18 +116,29 @@ func newlyInline(sizes *rpcrdma.SizeCounts, before, after uint32) (n uint64) {
 // minRoom is the least that a transport header takes, in bytes.
 const minRoom = 28
 
+// gain is how many messages of a connection a setting's value would have let
+// go inline.
+type gain func(c *dataplane.ConnInfo, value uint32) uint64
+
+func (g gain) sum(conns []dataplane.ConnInfo, value uint32) (n uint64) {
+	for i := range conns {
+		n += g(&conns[i], value)
+	}
+	return n
+}
+
 // choose tries a setting's values and keeps the smallest that gets nearly all
 // that the largest would.
-func choose(gain func(value uint32) uint64) (value uint32, messages uint64) {
+func (g gain) choose(conns []dataplane.ConnInfo) (value uint32, messages uint64) {
 	var most uint64
 	for s := range steps {
-		most = max(most, gain(s))
+		most = max(most, g.sum(conns, s))
 	}
 	if most == 0 {
 		return 0, 0
 	}
 	for s := range steps {
-		if n := gain(s); n*10 >= most*9 {
+		if n := g.sum(conns, s); n*10 >= most*9 {
 			return s, n
 		}
 	}
@@ -139,24 +150,19 @@ func choose(gain func(value uint32) uint64) (value uint32, messages uint64) {
 // registration.
 func longReplies(conns []dataplane.ConnInfo) Advice {
 	a := Advice{Key: InlineSendMax, AtOnce: true}
-	gain := func(c *dataplane.ConnInfo, value uint32) uint64 {
+	replies := gain(func(c *dataplane.ConnInfo, value uint32) uint64 {
 		n := newlyInline(&c.Sizes.Replies, c.InlineSend, min(value, c.PeerReceiveSize))
 		return min(n, c.Stats.RDMAWrites)
-	}
-	a.Value, a.Messages = choose(func(v uint32) (n uint64) {
-		for i := range conns {
-			n += gain(&conns[i], v)
-		}
-		return n
 	})
+	a.Value, a.Messages = replies.choose(conns)
 	for i := range conns {
-		if c := &conns[i]; gain(c, a.Value) > 0 {
+		if c := &conns[i]; replies(c, a.Value) > 0 {
 			a.Connections++
 			// The peer registers for what it was told at connect: a limit
 			// within that saves the operation alone.
 			if min(a.Value, c.PeerReceiveSize) > c.PeerReceive {
 				a.AtOnce = false
-				a.Registrations += gain(c, a.Value)
+				a.Registrations += replies(c, a.Value)
 			}
 		}
 	}
@@ -168,22 +174,17 @@ func longReplies(conns []dataplane.ConnInfo) Advice {
 // inline. Their read chunks cost an RDMA Read and the peer a registration.
 func longCalls(conns []dataplane.ConnInfo) Advice {
 	a := Advice{Key: InlineReceiveSize}
-	gain := func(c *dataplane.ConnInfo, value uint32) uint64 {
+	calls := gain(func(c *dataplane.ConnInfo, value uint32) uint64 {
 		n := newlyInline(&c.Sizes.Calls, c.InlineReceive, min(value, c.PeerSendSize))
 		return min(n, c.Stats.RDMAReads)
-	}
-	a.Value, a.Messages = choose(func(v uint32) (n uint64) {
-		for i := range conns {
-			n += gain(&conns[i], v)
-		}
-		return n
 	})
+	a.Value, a.Messages = calls.choose(conns)
 	for i := range conns {
 		c := &conns[i]
 		if c.Settings != nil && a.Value > c.Settings.InlineReceiveSize {
 			a.Memory += uint64(a.Value-c.Settings.InlineReceiveSize) * uint64(c.CreditsGranted)
 		}
-		if gain(c, a.Value) > 0 {
+		if calls(c, a.Value) > 0 {
 			a.Connections++
 		}
 	}
