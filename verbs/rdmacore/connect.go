@@ -23,6 +23,7 @@ const (
 	requestData = 56
 	replyData   = 196
 	rejectData  = 148
+	siwData     = 251 // it counts in 8 bits what must not exceed 256 with its own 4
 )
 
 // answerTimeout bounds the peer's part in a connection whose maker sets no
@@ -31,7 +32,10 @@ const answerTimeout = 10 * time.Second
 
 // fits says how much private data a message of the device's transport carries.
 func (d *device) fits(infiniBand int) int {
-	if d.iwarp() {
+	switch {
+	case d.is(vendorSIW):
+		return siwData
+	case d.iwarp():
 		return rdmacm.MaxPrivateData
 	}
 	return infiniBand

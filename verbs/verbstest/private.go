@@ -9,13 +9,25 @@ import (
 
 // Private data of every size arrives both ways.
 func testPrivateData(e *env) {
-	for n := range e.target.MaxPrivateData + 1 {
-		o := Options{Buffer: 4096, SendWR: 4, RecvWR: 4, ActiveData: filled(n, uint64(n)), PassiveData: filled(n, uint64(n+1))}
+	most := max(e.target.MaxPrivateData, e.target.MaxReplyData)
+	for n := range most + 1 {
+		asked, told := min(n, e.target.MaxPrivateData), min(n, e.target.MaxReplyData)
+		o := Options{Buffer: 4096, SendWR: 4, RecvWR: 4, ActiveData: filled(asked, uint64(n)), PassiveData: filled(told, uint64(n+1))}
 		p := e.pair(o)
-		sameBytes(e, "active side's private data", p.B.ID.Peer().PrivateData, o.ActiveData)
-		sameBytes(e, "passive side's private data", p.A.ID.Peer().PrivateData, o.PassiveData)
+		e.samePrivate("active side's private data", p.B.ID.Peer().PrivateData, o.ActiveData)
+		e.samePrivate("passive side's private data", p.A.ID.Peer().PrivateData, o.PassiveData)
 		p.Close()
 	}
+}
+
+// samePrivate compares private data that arrived with what was sent.
+func (e *env) samePrivate(what string, got, want []byte) {
+	e.Helper()
+	if e.target.PadsPrivateData && len(got) > len(want) {
+		sameBytes(e, what+", padding", got[len(want):], make([]byte, len(got)-len(want)))
+		got = got[:len(want)]
+	}
+	sameBytes(e, what, got, want)
 }
 
 // Too much of it is refused on the spot; the connection can still be made or
@@ -41,11 +53,12 @@ func testPrivateDataTooLong(e *env) {
 	b, err := NewSide(e, req, Options{}, nil, nil)
 	must(e, err)
 	e.Cleanup(b.Close)
-	if err := req.Reject(ctx, tooMuch); !errors.Is(err, rdmacm.ErrPrivateData) {
-		e.Errorf("reject with %d bytes: %v", len(tooMuch), err)
+	if err := req.Reject(ctx, make([]byte, e.target.MaxRejectData+1)); !errors.Is(err, rdmacm.ErrPrivateData) {
+		e.Errorf("reject with more than %d bytes: %v", e.target.MaxRejectData, err)
 	}
-	if err := req.Accept(ctx, rdmacm.ConnParam{PrivateData: tooMuch}); !errors.Is(err, rdmacm.ErrPrivateData) {
-		e.Errorf("accept with %d bytes: %v", len(tooMuch), err)
+	param := rdmacm.ConnParam{PrivateData: make([]byte, e.target.MaxReplyData+1)}
+	if err := req.Accept(ctx, param); !errors.Is(err, rdmacm.ErrPrivateData) {
+		e.Errorf("accept with more than %d bytes: %v", e.target.MaxReplyData, err)
 	}
 	must(e, req.Accept(ctx, rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1}))
 	must(e, <-connected)
@@ -54,17 +67,18 @@ func testPrivateDataTooLong(e *env) {
 
 // A rejection carries private data too.
 func testReject(e *env) {
-	for _, n := range []int{0, 1, 100, e.target.MaxPrivateData} {
+	for _, n := range []int{0, 1, 100, e.target.MaxRejectData} {
 		want := filled(n, uint64(n))
-		a, b := e.request(Options{ActiveData: filled(n, 99)})
-		sameBytes(e, "private data of the request", b.Peer().PrivateData, filled(n, 99))
+		asked := filled(min(n, e.target.MaxPrivateData), 99)
+		a, b := e.request(Options{ActiveData: asked})
+		e.samePrivate("private data of the request", b.Peer().PrivateData, asked)
 		must(e, b.Reject(e.Context(), want))
 		err := a.wait(e)
 		var rejected *rdmacm.RejectedError
 		if !errors.As(err, &rejected) {
 			e.Fatalf("connect: %v", err)
 		}
-		sameBytes(e, "private data of the rejection", rejected.PrivateData, want)
+		e.samePrivate("private data of the rejection", rejected.PrivateData, want)
 		must(e, b.Close())
 	}
 }

@@ -76,7 +76,7 @@ func (m *many) accept(ctx context.Context, o Options) error {
 		}
 		d := s.ID.Peer().PrivateData
 		i := len(m.pairs)
-		if len(d) == 4 {
+		if len(d) >= 4 {
 			i = int(binary.BigEndian.Uint32(d))
 		}
 		if i >= len(m.pairs) || m.pairs[i].B != nil {

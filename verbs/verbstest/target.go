@@ -21,11 +21,20 @@ type Target struct {
 	// MaxPrivateData is what the provider carries, rdmacm.MaxPrivateData
 	// when 0.
 	MaxPrivateData int
+	// MaxReplyData and MaxRejectData are what acceptances and rejections
+	// carry, MaxPrivateData when 0.
+	MaxReplyData, MaxRejectData int
+	// PadsPrivateData says that what arrives may be longer than what was
+	// sent, by bytes of zero (InfiniBand).
+	PadsPrivateData bool
 	// Connections of the test that opens many, 1000 when 0.
 	Connections int
 	// NoTerminate says that QP.Err does not tell the peer's Terminate. It is
 	// taken for granted where Sends wait for Receives (InfiniBand).
 	NoTerminate bool
+	// Faults are tests, and subtests as "test/subtest", that the device fails
+	// for reasons of its own, with the reason. They are left out.
+	Faults map[string]string
 }
 
 // env is what one test of the suite works with.
@@ -41,6 +50,8 @@ func newEnv(t *testing.T, target Target) *env {
 	t.Helper()
 	setDefault(&target.Listen, "127.0.0.1:0")
 	setDefault(&target.MaxPrivateData, rdmacm.MaxPrivateData)
+	setDefault(&target.MaxReplyData, target.MaxPrivateData)
+	setDefault(&target.MaxRejectData, target.MaxPrivateData)
 	setDefault(&target.Connections, 1000)
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
@@ -81,6 +92,12 @@ func CloseProvider(t TB, p rdmacm.Provider) {
 	if err := p.Close(); err != nil {
 		t.Errorf("%s: close: %v", p.Name(), err)
 	}
+}
+
+// faulty says that the device is known to fail a test.
+func (target *Target) faulty(name string) bool {
+	_, known := target.Faults[name]
+	return known
 }
 
 func (e *env) windows() bool     { return e.attr.MemWindowType2B }
