@@ -68,9 +68,9 @@ type Config struct {
 	Logger  *slog.Logger
 	// Registerer takes the control plane's metrics.
 	Registerer prometheus.Registerer
-	// Watchers bounds the streams of events, WatchQueue the events that wait
-	// for one of them before it is dropped.
-	Watchers, WatchQueue int
+	// WatchQueue bounds the events that wait for a stream of them before it is
+	// dropped.
+	WatchQueue int
 }
 
 func (c *Config) withDefaults() Config {
@@ -83,9 +83,6 @@ func (c *Config) withDefaults() Config {
 	}
 	if d.Registerer == nil {
 		d.Registerer = prometheus.NewRegistry()
-	}
-	if d.Watchers == 0 {
-		d.Watchers = watch.DefaultWatchers
 	}
 	if d.WatchQueue == 0 {
 		d.WatchQueue = watch.DefaultQueue
@@ -125,7 +122,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		return nil, err
 	}
 	c := &Controlplane{store: store, log: cfg.Logger}
-	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, cfg.Watchers)
+	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, watch.DefaultWatchers)
 	defer func() {
 		if err != nil {
 			c.hub.Close()

@@ -45,7 +45,6 @@ type Advice struct {
 	Registrations uint64  // of the peers' memory saved
 	Memory        uint64  // more of receive buffers, in bytes
 	AtOnce        bool    // no connection has to be made again
-	Connections   int     // that it concerns
 	Part          float64 // of all calls, 0..1
 }
 
@@ -156,14 +155,12 @@ func longReplies(conns []dataplane.ConnInfo) Advice {
 	})
 	a.Value, a.Messages = replies.choose(conns)
 	for i := range conns {
-		if c := &conns[i]; replies(c, a.Value) > 0 {
-			a.Connections++
-			// The peer registers for what it was told at connect: a limit
-			// within that saves the operation alone.
-			if min(a.Value, c.PeerReceiveSize) > c.PeerReceive {
-				a.AtOnce = false
-				a.Registrations += replies(c, a.Value)
-			}
+		// The peer registers for what it was told at connect: a limit within
+		// that saves the operation alone.
+		c := &conns[i]
+		if n := replies(c, a.Value); n > 0 && min(a.Value, c.PeerReceiveSize) > c.PeerReceive {
+			a.AtOnce = false
+			a.Registrations += n
 		}
 	}
 	a.Operations = a.Messages
@@ -183,9 +180,6 @@ func longCalls(conns []dataplane.ConnInfo) Advice {
 		c := &conns[i]
 		if c.Settings != nil && a.Value > c.Settings.InlineReceiveSize {
 			a.Memory += uint64(a.Value-c.Settings.InlineReceiveSize) * uint64(c.CreditsGranted)
-		}
-		if calls(c, a.Value) > 0 {
-			a.Connections++
 		}
 	}
 	a.Operations, a.Registrations = a.Messages, a.Messages
@@ -212,7 +206,6 @@ func smallChunks(conns []dataplane.ConnInfo) Advice {
 			}
 		}
 		if n = min(n, c.Stats.RDMAWrites); n > 0 {
-			a.Connections++
 			a.Messages += n
 			a.Value = max(a.Value, c.InlineSend)
 		}
