@@ -30,6 +30,22 @@ type ConnectorConfig struct {
 	// Limits and Access are about the clients.
 	Limits Limits
 	Access Access
+	// Stats gives the counters of the TCP side, without waiting.
+	Stats func() ConnectorStats
+}
+
+// ConnectorStats is what a connector has done with its TCP clients since it was
+// made.
+type ConnectorStats struct {
+	Calls      uint64 // received from clients
+	Replies    uint64 // written to clients
+	Failed     uint64 // calls that were answered here, as the target's answer could not be passed on
+	Duplicates uint64 // calls with the XID of one in flight, dropped
+	Callbacks  uint64 // calls of the target
+	Unanswered uint64 // of these, those that the client let time out
+	Stray      uint64 // replies of clients that nobody waited for
+	// BytesReceived and BytesSent count records with their marks.
+	BytesReceived, BytesSent uint64
 }
 
 // Connector is a connector's place in the data plane. Its connections are
@@ -50,9 +66,10 @@ type ConnectorInfo struct {
 	Refused                uint64 // clients refused, for all reasons
 	Refusals               Refusals
 	Since                  time.Time
-	Limits                 Limits // defaults filled in
-	Access                 Access // not to be changed
-	Totals                 rpcrdma.Stats
+	Limits                 Limits        // defaults filled in
+	Access                 Access        // not to be changed
+	Totals                 rpcrdma.Stats // over RDMA
+	TCP                    ConnectorStats
 }
 
 // AddConnector makes a place for a connector. The error is ErrExists,
@@ -138,6 +155,7 @@ func (k *Connector) infoLocked() ConnectorInfo {
 		Name: k.cfg.Name, Provider: k.cfg.Provider.Name(), Target: k.cfg.Target, Address: k.cfg.Address,
 		State: StateUp, Connections: l.up, Accepted: l.accepted.Load(), Refusals: l.refused.snapshot(),
 		Since: l.since, Limits: l.limits, Access: *l.access.Load(), Totals: l.gone,
+		TCP: k.cfg.Stats(),
 	}
 	if l.draining {
 		info.State = StateDraining

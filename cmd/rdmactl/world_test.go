@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -29,6 +30,7 @@ func newWorld(dir string, options []string) (*world, error) {
 	plane := &planetest.Plane{}
 	plane.Listen("nfs", "127.0.0.1:20049")
 	plane.Listen("test", "127.0.0.1:20059")
+	plane.Connector(connector)
 	cfg := controlplane.Config{
 		Dataplane: plane, Manager: planetest.NewManager(plane), Listen: "127.0.0.1:0", Version: "v1.2.3",
 		Initial: initial(), Configured: []string{"credits.max"}, Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}},
@@ -84,6 +86,17 @@ func newWorld(dir string, options []string) (*world, error) {
 func (w *world) end() error {
 	err := w.control.Shutdown(context.Background())
 	return errors.Join(err, <-w.served)
+}
+
+// connector is the one there is.
+var connector = dataplane.ConnectorInfo{
+	Name: "out", Provider: "softiwarp", Target: "192.0.2.9:20049", Address: netip.MustParseAddrPort("127.0.0.1:22049"),
+	State: dataplane.StateUp, Connections: 2, Accepted: 7, Refused: 1, Since: planetest.Born,
+	Limits: dataplane.Limits{Connections: 100, Handshakes: 64},
+	Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}},
+	TCP: dataplane.ConnectorStats{
+		Calls: 12000, Replies: 11998, Failed: 1, Duplicates: 2, Callbacks: 5, Unanswered: 1, BytesReceived: 1 << 20, BytesSent: 1 << 33,
+	},
 }
 
 // busy and sizes are what connection 1 counted.

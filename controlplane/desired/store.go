@@ -28,6 +28,7 @@ import (
 type Dataplane interface {
 	Connection(id string) (dataplane.ConnInfo, error)
 	Listeners() []dataplane.ListenerInfo
+	Connectors() []dataplane.ConnectorInfo
 	ApplySettings(dataplane.Resolver, dataplane.ChangedFunc) []dataplane.Effect
 	PreviewSettings(dataplane.Resolver, dataplane.ChangedFunc) []dataplane.Effect
 }
@@ -103,12 +104,18 @@ func (s *Store) target(scope settings.Scope) (settings.Target, error) {
 		}
 		return settings.Target(info.ConnKey), nil
 	case settings.Listener:
-		named := func(l dataplane.ListenerInfo) bool { return l.Name == scope.Name }
-		if !slices.ContainsFunc(s.dp.Listeners(), named) && !s.state.Load().Has(scope) {
+		if !s.listens(scope.Name) && !s.state.Load().Has(scope) {
 			return settings.Target{}, &settings.NotFoundError{Scope: scope}
 		}
 	}
 	return settings.Target{}, nil
+}
+
+// listens says whether there is a listener of a name, or a connector: they share
+// names and scopes.
+func (s *Store) listens(name string) bool {
+	return slices.ContainsFunc(s.dp.Listeners(), func(l dataplane.ListenerInfo) bool { return l.Name == name }) ||
+		slices.ContainsFunc(s.dp.Connectors(), func(c dataplane.ConnectorInfo) bool { return c.Name == name })
 }
 
 // Ended drops the settings of a connection that has ended.

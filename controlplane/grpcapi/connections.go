@@ -153,6 +153,7 @@ func connection(c *dataplane.ConnInfo) *rdmadv1.Connection {
 		BytesSent:           float64(c.Stats.BytesSent),
 		CallsInProgress:     uint32(c.InFlight),
 		Extensions:          extensions(c),
+		Client:              addrPort(c.Client),
 	}
 }
 

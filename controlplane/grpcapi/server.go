@@ -54,6 +54,7 @@ type Plane interface {
 	Connections() []dataplane.ConnInfo
 	Connection(id string) (dataplane.ConnInfo, error)
 	Listeners() []dataplane.ListenerInfo
+	Connectors() []dataplane.ConnectorInfo
 	Stats() []*dataplane.ListenerStats
 	Memory() int64
 	SetMemory(n int64) error
@@ -157,6 +158,7 @@ func New(cfg Config) (*Server, error) {
 	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
 	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager})
+	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{plane: cfg.Plane})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
 	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, store: cfg.Store, stopping: s.stopping})

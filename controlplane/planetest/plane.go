@@ -23,6 +23,7 @@ type Plane struct {
 	resolve   dataplane.Resolver
 	conns     map[string]*conn
 	listeners []dataplane.ListenerInfo
+	connects  []dataplane.ConnectorInfo
 	subs      []*subscription
 	over      bool
 	memory    int64
@@ -196,6 +197,20 @@ func (p *Plane) Connection(id string) (dataplane.ConnInfo, error) {
 		return c.ConnInfo, nil
 	}
 	return dataplane.ConnInfo{}, fmt.Errorf("connection %s: %w", id, dataplane.ErrNotFound)
+}
+
+// Connector adds a connector.
+func (p *Plane) Connector(info dataplane.ConnectorInfo) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.connects = append(p.connects, info)
+}
+
+// Connectors implements grpcapi.Plane.
+func (p *Plane) Connectors() []dataplane.ConnectorInfo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.connects)
 }
 
 // Listeners implements grpcapi.Plane.

@@ -50,17 +50,7 @@ type counters struct {
 }
 
 // Stats is what a connector has done since it was made.
-type Stats struct {
-	Calls      uint64 // received from clients
-	Replies    uint64 // written to clients
-	Failed     uint64 // calls that were answered here, as the target's answer could not be passed on
-	Duplicates uint64 // calls with the XID of one in flight, dropped
-	Callbacks  uint64 // calls of the target
-	Unanswered uint64 // of these, those that the client let time out
-	Stray      uint64 // replies of clients that nobody waited for
-	// BytesReceived and BytesSent count records with their marks.
-	BytesReceived, BytesSent uint64
-}
+type Stats = dataplane.ConnectorStats
 
 // BindError is an address that could not be had.
 type BindError struct{ Err error }
@@ -81,17 +71,18 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 	if err != nil {
 		return nil, &BindError{err}
 	}
-	place, err := cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{
-		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()), Limits: cfg.Limits, Access: cfg.Access,
+	c := &Connector{
+		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), listen: l,
+		budget: newBudget(cfg.Memory),
+		lines:  rate.NewLimiter(rate.Every(complaintEvery), complaintBurst),
+	}
+	c.place, err = cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{
+		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()),
+		Limits: cfg.Limits, Access: cfg.Access, Stats: c.Stats,
 	})
 	if err != nil {
 		l.Close()
 		return nil, err
-	}
-	c := &Connector{
-		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), place: place, listen: l,
-		budget: newBudget(cfg.Memory),
-		lines:  rate.NewLimiter(rate.Every(complaintEvery), complaintBurst),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil

@@ -207,14 +207,3 @@ func (s *Set) Shutdown(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Stats are the counters of the connectors, by name.
-func (s *Set) Stats() map[string]Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[string]Stats, len(s.all))
-	for name, m := range s.all {
-		out[name] = m.Stats()
-	}
-	return out
-}

@@ -148,7 +148,7 @@ type Connection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identity, unique for the daemon's life and never used again.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Listener that accepted it.
+	// Listener that accepted it, or connector that made it.
 	Listener string `protobuf:"bytes,2,opt,name=listener,proto3" json:"listener,omitempty"`
 	// Verbs provider, for example softiwarp.
 	Provider string `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
@@ -183,7 +183,7 @@ type Connection struct {
 	SendsWithInvalidate float64 `protobuf:"fixed64,17,opt,name=sends_with_invalidate,json=sendsWithInvalidate,proto3" json:"sends_with_invalidate,omitempty"`
 	// Messages refused or answered with a transport error.
 	Errors float64 `protobuf:"fixed64,18,opt,name=errors,proto3" json:"errors,omitempty"`
-	// Service that answers its calls.
+	// Service that answers its calls; for those of a connector, its target.
 	Service string `protobuf:"bytes,19,opt,name=service,proto3" json:"service,omitempty"`
 	// What it is doing.
 	State Connection_State `protobuf:"varint,20,opt,name=state,proto3,enum=rdmad.v1.Connection_State" json:"state,omitempty"`
@@ -199,8 +199,11 @@ type Connection struct {
 	BytesSent float64 `protobuf:"fixed64,25,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
 	// Calls that the service has not answered yet.
 	CallsInProgress uint32 `protobuf:"varint,26,opt,name=calls_in_progress,json=callsInProgress,proto3" json:"calls_in_progress,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// TCP client, address and port, that a connector made it for; its peer is the
+	// connector's target then. Empty for connections that a listener accepted.
+	Client        string `protobuf:"bytes,27,opt,name=client,proto3" json:"client,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Connection) Reset() {
@@ -413,6 +416,13 @@ func (x *Connection) GetCallsInProgress() uint32 {
 		return x.CallsInProgress
 	}
 	return 0
+}
+
+func (x *Connection) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
 }
 
 // ListConnectionsRequest asks for the connections.
@@ -881,6 +891,8 @@ type TransportStatistics struct {
 	// Replies with read chunks whose memory was taken back because no RDMA_DONE
 	// came.
 	RepliesReclaimed float64 `protobuf:"fixed64,32,opt,name=replies_reclaimed,json=repliesReclaimed,proto3" json:"replies_reclaimed,omitempty"`
+	// Replies for which the peer offered too little: it got an error instead.
+	RepliesTooLong float64 `protobuf:"fixed64,34,opt,name=replies_too_long,json=repliesTooLong,proto3" json:"replies_too_long,omitempty"`
 	// Replies to calls that rdmad made (reverse direction).
 	ReverseReplies float64 `protobuf:"fixed64,33,opt,name=reverse_replies,json=reverseReplies,proto3" json:"reverse_replies,omitempty"`
 	// Sizes of RPC calls, in increasing order, to the largest that occurred.
@@ -1127,6 +1139,13 @@ func (x *TransportStatistics) GetDuplicates() float64 {
 func (x *TransportStatistics) GetRepliesReclaimed() float64 {
 	if x != nil {
 		return x.RepliesReclaimed
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetRepliesTooLong() float64 {
+	if x != nil {
+		return x.RepliesTooLong
 	}
 	return 0
 }
@@ -1533,7 +1552,7 @@ var File_rdmad_v1_connection_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\n" +
-	"\x19rdmad/v1/connection.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x9a\a\n" +
+	"\x19rdmad/v1/connection.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xb2\a\n" +
 	"\n" +
 	"Connection\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
@@ -1569,7 +1588,8 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x0ebytes_received\x18\x18 \x01(\x01R\rbytesReceived\x12\x1d\n" +
 	"\n" +
 	"bytes_sent\x18\x19 \x01(\x01R\tbytesSent\x12*\n" +
-	"\x11calls_in_progress\x18\x1a \x01(\rR\x0fcallsInProgress\"4\n" +
+	"\x11calls_in_progress\x18\x1a \x01(\rR\x0fcallsInProgress\x12\x16\n" +
+	"\x06client\x18\x1b \x01(\tR\x06client\"4\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02UP\x10\x01\x12\f\n" +
@@ -1601,7 +1621,7 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\breceived\x18\x04 \x01(\x01R\breceived\"X\n" +
 	"\rConfiguration\x12!\n" +
 	"\freceive_size\x18\x01 \x01(\rR\vreceiveSize\x12$\n" +
-	"\x0emax_rdma_reads\x18\x02 \x01(\rR\fmaxRdmaReads\"\xb7\n" +
+	"\x0emax_rdma_reads\x18\x02 \x01(\rR\fmaxRdmaReads\"\xe1\n" +
 	"\n" +
 	"\x13TransportStatistics\x12#\n" +
 	"\rconnect_count\x18\x01 \x01(\x01R\fconnectCount\x12'\n" +
@@ -1636,7 +1656,8 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\n" +
 	"duplicates\x18\x1d \x01(\x01R\n" +
 	"duplicates\x12+\n" +
-	"\x11replies_reclaimed\x18  \x01(\x01R\x10repliesReclaimed\x12'\n" +
+	"\x11replies_reclaimed\x18  \x01(\x01R\x10repliesReclaimed\x12(\n" +
+	"\x10replies_too_long\x18\" \x01(\x01R\x0erepliesTooLong\x12'\n" +
 	"\x0freverse_replies\x18! \x01(\x01R\x0ereverseReplies\x122\n" +
 	"\n" +
 	"call_sizes\x18\x1e \x03(\v2\x13.rdmad.v1.SizeCountR\tcallSizes\x124\n" +

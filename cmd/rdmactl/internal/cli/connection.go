@@ -41,6 +41,7 @@ func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
 		{"service", c.GetService()},
 		{"provider", c.GetProvider()},
 		{"peer", c.GetPeer()},
+		{"client", c.GetClient()},
 		{"local", c.GetLocal()},
 		{"since", clock(c.GetSince())},
 		{"rpc version", fmt.Sprint(c.GetRpcVersion())},
@@ -62,6 +63,9 @@ func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
 		{"errors", count(c.GetErrors())},
 		{"calls in progress", fmt.Sprint(c.GetCallsInProgress())},
 	} {
+		if row[0] == "client" && row[1] == "" {
+			continue // not of a connector
+		}
 		t.Row(row[0], row[1])
 	}
 	if s := res.GetTransport(); s != nil { // not from an older rdmad

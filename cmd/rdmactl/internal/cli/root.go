@@ -43,7 +43,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("color", fixedValues(output.Colourings...)))
 	must(root.RegisterFlagCompletionFunc("addr", cobra.NoFileCompletions))
 	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
-	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newExtensions(a), newListeners(a), newServices(a),
+	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newExtensions(a), newListeners(a), newConnectors(a), newServices(a),
 		newLimits(a), newAudit(a), newPing(a), newBench(a), newTrace(a), newCapture(a), newTop(a), newCompletion(a), newVersion(a))
 	group(root)
 	return root

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newConnectors(a *app) *cobra.Command {
+	cmd := group(&cobra.Command{Use: "connectors", Short: "Ways from TCP clients to RPC-over-RDMA servers"})
+	cmd.AddCommand(newConnectorsList(a))
+	return cmd
+}
+
+func newConnectorsList(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "All connectors",
+		Long: `All connectors of the configuration: where TCP clients come in, and the
+RPC-over-RDMA server that they are connected to. Their connections are in
+"rdmactl connections list", their settings those of the scope listener/NAME. Who
+may connect, and how many, is in JSON and YAML.`,
+		Example:           "  rdmactl connectors list",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all := &rdmadv1.ListConnectorsResponse{}
+			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
+				client := rdmadv1.NewConnectorServiceClient(conn)
+				return pages(func(token string) (string, error) {
+					res, err := client.ListConnectors(ctx, &rdmadv1.ListConnectorsRequest{PageToken: token})
+					all.Connectors = append(all.Connectors, res.GetConnectors()...)
+					return res.GetNextPageToken(), err
+				})
+			})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(all, func() *output.Table { return connectorsTable(all.GetConnectors()) })
+		},
+	}
+}
+
+func connectorsTable(all []*rdmadv1.Connector) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "NAME", Min: 8},
+		{Name: "ADDRESS"},
+		{Name: "TARGET"},
+		{Name: "PROVIDER", Drop: 4},
+		{Name: "STATE"},
+		{Name: "CONNECTIONS", Right: true},
+		{Name: "ACCEPTED", Right: true, Drop: 2},
+		{Name: "REFUSED", Right: true, Drop: 2},
+		{Name: "CALLS", Right: true},
+		{Name: "FAILED", Right: true, Drop: 1},
+		{Name: "REVERSE", Right: true, Drop: 3},
+		{Name: "SINCE", Drop: 5},
+	}}
+	for _, c := range all {
+		cells := texts(c.GetName(), c.GetAddress(), c.GetTarget(), c.GetProvider(), word(c.GetState().String()),
+			fmt.Sprint(c.GetConnections()), count(c.GetAccepted()), count(c.GetRefused()), count(c.GetCalls()),
+			count(c.GetFailed()), count(c.GetReverseCalls()), clock(c.GetSince()))
+		if c.GetState() == rdmadv1.Connector_DRAINING {
+			cells[4].Colour = output.Yellow
+		}
+		t.Cells(cells...)
+	}
+	return t
+}
