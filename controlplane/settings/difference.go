@@ -30,9 +30,10 @@ func (s *Step) Differences() (out []Difference) {
 // Texts is what the step changed in two lines: KEY=VALUE, or KEY unset, each
 // behind its place unless that is the global scope.
 func (s *Step) Texts() (before, after string) {
-	var was, is []string
-	for _, d := range s.Differences() {
-		was, is = append(was, d.text(d.Before)), append(is, d.text(d.After))
+	all := s.Differences()
+	was, is := make([]string, len(all)), make([]string, len(all))
+	for i, d := range all {
+		was[i], is[i] = d.text(d.Before), d.text(d.After)
 	}
 	return strings.Join(was, " "), strings.Join(is, " ")
 }
