@@ -68,7 +68,7 @@ var reserved = []struct {
 	{"verbs/verbstest", nil},
 	{"dataplane/nfs", []string{"cmd/rdmad"}},
 	{"dataplane/echo", []string{"cmd/rdmad"}},
-	{"dataplane/forward", []string{"cmd/rdmad"}},
+	{"dataplane/forward", []string{"cmd/rdmad", "dataplane/metrics"}},
 	{"proto", []string{"controlplane", "cmd/rdmactl"}},
 }
 

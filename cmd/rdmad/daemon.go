@@ -96,7 +96,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
-	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats), metrics.NewConnectors(d.data),
+	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats), metrics.NewForward(d.services.forwardStats), metrics.NewConnectors(d.data),
 		metrics.BuildInfo(versionString()), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	sockets, err := notify.Sockets()
 	if err != nil {

@@ -40,8 +40,18 @@ func checkForward(f *manager.ForwardSpec) error {
 func openForward(s *service, _ bool) error {
 	c := forwardConfig(s.spec.Forward)
 	c.Logger = s.log
-	s.Handler = forward.New(c)
+	f := forward.New(c)
+	s.Handler = f
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forward = f
 	return nil
+}
+
+func (s *service) forwarder() *forward.Forwarder {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.forward
 }
 
 // OpenConn implements perconn.Opener, for those services that are one.
@@ -50,4 +60,17 @@ func (s *service) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Ha
 		return o.OpenConn(ctx, peer)
 	}
 	return nil, nil
+}
+
+// forwardStats are the counters of the services that forward, by service.
+func (s *services) forwardStats() map[string]forward.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[string]forward.Stats)
+	for sv := range s.all {
+		if f := sv.forwarder(); f != nil {
+			out[sv.spec.Name] = f.Stats()
+		}
+	}
+	return out
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/forward"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/nfs"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
@@ -64,8 +65,9 @@ type service struct {
 	nfs     *nfs.Server // nil for others, and before Open
 	serving sync.WaitGroup
 
-	mu  sync.Mutex
-	tcp *rpctcp.Server // nil without TCP, and before Open
+	mu      sync.Mutex
+	tcp     *rpctcp.Server     // nil without TCP, and before Open
+	forward *forward.Forwarder // nil for others, and before Open
 }
 
 // Open implements manager.Service.

@@ -62,15 +62,9 @@ func listener(l *manager.ListenerInfo) *rdmadv1.Listener {
 		Since:       timestamp(l.Since),
 		Source:      l.Origin.String(),
 		Rpcbind:     l.Spec.RPCBind,
-		Admission: &rdmadv1.Admission{
-			MaxConnections:        uint32(l.Limits.Connections),
-			MaxConnectionsPerPeer: uint32(l.Limits.ConnectionsPerPeer),
-			MaxHandshakes:         uint32(l.Limits.Handshakes),
-			Allow:                 prefixTexts(l.Access.Allow),
-			Deny:                  prefixTexts(l.Access.Deny),
-		},
-		State:   rdmadv1.Listener_UP,
-		Failure: l.Failure,
+		Admission:   admission(&l.Limits, &l.Access),
+		State:       rdmadv1.Listener_UP,
+		Failure:     l.Failure,
 	}
 	switch l.State {
 	case manager.StateDraining:
@@ -277,7 +271,21 @@ func service(s *manager.ServiceInfo) *rdmadv1.Service {
 			Path: n.Path, ReadOnly: n.ReadOnly, Squash: n.Squash, AsyncMetadata: n.AsyncMetadata, TcpListen: n.TCPListen,
 		}
 	}
+	if f := s.Spec.Forward; f != nil {
+		m.Forward = &rdmadv1.ForwardService{
+			Address: f.Address, DialTimeout: someTime(f.DialTimeout), CallTimeout: someTime(f.CallTimeout),
+			CallbackTimeout: someTime(f.CallbackTimeout), ReservedPort: f.ReservedPort, MaxRecord: uint32(f.MaxRecord),
+		}
+	}
 	return m
+}
+
+// someTime leaves out what is the default.
+func someTime(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
 }
 
 // AddService implements rdmadv1.ListenerServiceServer.
@@ -292,6 +300,12 @@ func (s *listenerService) AddService(ctx context.Context, req *rdmadv1.AddServic
 		spec.NFS = &manager.NFSSpec{
 			Path: n.GetPath(), ReadOnly: n.GetReadOnly(), Squash: n.GetSquash(),
 			AsyncMetadata: n.GetAsyncMetadata(), TCPListen: n.GetTcpListen(),
+		}
+	case req.GetForward() != nil:
+		f := req.GetForward()
+		spec.Forward = &manager.ForwardSpec{
+			Address: f.GetAddress(), DialTimeout: f.GetDialTimeout().AsDuration(), CallTimeout: f.GetCallTimeout().AsDuration(),
+			CallbackTimeout: f.GetCallbackTimeout().AsDuration(), ReservedPort: f.GetReservedPort(), MaxRecord: int(f.GetMaxRecord()),
 		}
 	default:
 		spec.Echo = &manager.EchoSpec{}

@@ -180,7 +180,7 @@ func (s *Server) Record(l *audit.Log) { s.gate.log = l }
 
 // Serve answers on l until Shutdown, which makes it return nil. It owns l.
 func (s *Server) Serve(l net.Listener) error {
-	go s.grpc.Serve(s.itself) // ends with the server, and Shutdown waits for it
+	go func() { _ = s.grpc.Serve(s.itself) }() // ends with the server, and Shutdown waits for it
 	if err := s.grpc.Serve(limitClients(l, maxClients)); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}

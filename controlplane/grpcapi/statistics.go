@@ -43,6 +43,7 @@ func transportStatistics(c *dataplane.ConnInfo, now time.Time) *rdmadv1.Transpor
 		Ignored:              float64(s.Ignored),
 		Duplicates:           float64(s.Duplicates),
 		RepliesReclaimed:     float64(s.RepliesReclaimed),
+		RepliesTooLong:       float64(s.RepliesTooLong),
 		ReverseReplies:       float64(s.ReverseReplies),
 		CallSizes:            sizeCounts(&c.Sizes.Calls),
 		ReplySizes:           sizeCounts(&c.Sizes.Replies),

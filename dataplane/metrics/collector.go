@@ -66,6 +66,8 @@ var counters = []struct {
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Receives }),
 	counter("rdmad_errors_total", "Protocol errors by peers and transport errors.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Errors }),
+	counter("rdmad_replies_too_long_total", "Replies larger than what the client offered for them; it got ERR_CHUNK.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.RepliesTooLong }),
 	counter("rdmad_messages_dropped_total", "Messages too short to be answered.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Dropped }),
 	counter("rdmad_messages_ignored_total", "Messages that called for no answer.",

@@ -41,7 +41,7 @@ func sample() fixed {
 		Totals: rpcrdma.Stats{
 			Calls: 4, Replies: 5, ReverseCalls: 6, RDMAReads: 7, RDMAWrites: 8, Sends: 9,
 			SendsWithInvalidate: 10, Receives: 11, Errors: 12, BytesReceived: 13, BytesSent: 14,
-			Dropped: 16, Ignored: 17, Duplicates: 18,
+			Dropped: 16, Ignored: 17, Duplicates: 18, RepliesTooLong: 31,
 		},
 		Failed:  15,
 		Credits: 19, QueueDelay: 20 * time.Millisecond,
@@ -73,6 +73,7 @@ rdmad_connections_refused_total{listener="nfs",reason="connections"} 0
 rdmad_connections_refused_total{listener="nfs",reason="connections_per_peer"} 1
 rdmad_connections_refused_total{listener="nfs",reason="denied"} 2
 rdmad_connections_refused_total{listener="nfs",reason="handshake"} 0
+rdmad_connections_refused_total{listener="nfs",reason="service"} 0
 rdmad_connections_refused_total{listener="nfs",reason="stopping"} 0
 # HELP rdmad_credits_granted Calls that all peers together may have in flight.
 # TYPE rdmad_credits_granted gauge
@@ -113,6 +114,9 @@ rdmad_received_bytes_total{listener="nfs"} 13
 # HELP rdmad_receives_total Sends received.
 # TYPE rdmad_receives_total counter
 rdmad_receives_total{listener="nfs"} 11
+# HELP rdmad_replies_too_long_total Replies larger than what the client offered for them; it got ERR_CHUNK.
+# TYPE rdmad_replies_too_long_total counter
+rdmad_replies_too_long_total{listener="nfs"} 31
 # HELP rdmad_rpc_calls_total RPC calls received.
 # TYPE rdmad_rpc_calls_total counter
 rdmad_rpc_calls_total{listener="nfs"} 4

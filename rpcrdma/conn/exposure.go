@@ -98,16 +98,22 @@ func (e *Exposure) add(position, n int, pieces ...chunk.Piece) {
 	e.Bytes += n
 }
 
+// tooLong answers a call whose reply has no way to the peer.
+func (r *Responder) tooLong(c *Call, acts []Action) []Action {
+	r.Counters.TooLong++
+	return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
+}
+
 // replyByRead has the peer read a reply for which it offered too little: the
 // items, when the rest fits inline and none is in a write chunk; else the
 // message. The items are planned as for a reply chunk that is too small.
 func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
 	if !r.settings.Extensions.Has(ExtReadReplies) {
-		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
+		return r.tooLong(c, acts)
 	}
 	rest := chunk.PiecesLength(streamLen, items)
 	if rest > MaxMessage {
-		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
+		return r.tooLong(c, acts)
 	}
 	e := r.newExposure(c.XID, rest)
 	if e == nil {
@@ -126,7 +132,7 @@ func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts
 		h.Proc, c.pieces = rpcrdma1.NoMsg, c.pieces[:0]
 	default:
 		e.state = exposureIdle
-		return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
+		return r.tooLong(c, acts)
 	}
 	c.Exposure = e
 	r.exposures.bytes += e.Bytes

@@ -36,6 +36,7 @@ type ResponderCounters struct {
 	Dropped             uint64 // messages too short to answer
 	Ignored             uint64 // DONE, ERROR and replies to calls that we never made
 	Duplicates          uint64 // calls whose XID is in progress
+	TooLong             uint64 // replies for which the peer offered too little, among Errors
 	Reclaimed           uint64 // replies that the peer did not acknowledge in time
 	SendsWithInvalidate uint64
 }

@@ -197,7 +197,7 @@ func (r *Responder) Stats() Stats {
 	s.Calls, s.Replies, s.Errors = c.Calls, c.Replies, c.Errors
 	s.SendsWithInvalidate = c.SendsWithInvalidate
 	s.Dropped, s.Ignored, s.Duplicates = c.Dropped, c.Ignored, c.Duplicates
-	s.RepliesReclaimed = c.Reclaimed
+	s.RepliesReclaimed, s.RepliesTooLong = c.Reclaimed, c.TooLong
 	r.caller.count(&s)
 	return s
 }

@@ -46,6 +46,7 @@ type Stats struct {
 	BadReplies    uint64 // bad_reply: replies refused
 	LongCalls     uint64 // nomsg_call: calls in a position-zero read chunk
 
+	RepliesTooLong   uint64 // replies for which the peer offered too little, among Errors
 	RepliesReclaimed uint64 // replies for the peer to read that it did not acknowledge in time
 
 	WindowsAllocated uint64 // mrs_allocated

@@ -809,7 +809,7 @@ type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, as listeners give it.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Kind: nfs or echo.
+	// Kind: nfs, echo or forward.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Where it comes from: "config", or "runtime" for AddService.
 	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
@@ -822,7 +822,9 @@ type Service struct {
 	// It is being removed.
 	Draining bool `protobuf:"varint,7,opt,name=draining,proto3" json:"draining,omitempty"`
 	// Why it could not be brought back after a restart; empty when it works.
-	Failure       string `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`
+	Failure string `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`
+	// Parameters of a forward service.
+	Forward       *ForwardService `protobuf:"bytes,9,opt,name=forward,proto3" json:"forward,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -913,6 +915,13 @@ func (x *Service) GetFailure() string {
 	return ""
 }
 
+func (x *Service) GetForward() *ForwardService {
+	if x != nil {
+		return x.Forward
+	}
+	return nil
+}
+
 // NfsService serves a directory by NFSv3 and MOUNT.
 type NfsService struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -995,6 +1004,99 @@ func (x *NfsService) GetTcpListen() string {
 	return ""
 }
 
+// ForwardService passes calls on to an ONC RPC server on TCP.
+type ForwardService struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host:port of the server.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// How long a client waits for its connection to the server before it is
+	// rejected; empty for 5 s.
+	DialTimeout *durationpb.Duration `protobuf:"bytes,2,opt,name=dial_timeout,json=dialTimeout,proto3" json:"dial_timeout,omitempty"`
+	// How long the server may take to answer a call before the client's
+	// connection ends; empty for 2 minutes.
+	CallTimeout *durationpb.Duration `protobuf:"bytes,3,opt,name=call_timeout,json=callTimeout,proto3" json:"call_timeout,omitempty"`
+	// How long a client has to answer a call of the server; empty for 30 s.
+	CallbackTimeout *durationpb.Duration `protobuf:"bytes,4,opt,name=callback_timeout,json=callbackTimeout,proto3" json:"callback_timeout,omitempty"`
+	// Connect from a port below 1024.
+	ReservedPort bool `protobuf:"varint,5,opt,name=reserved_port,json=reservedPort,proto3" json:"reserved_port,omitempty"`
+	// Largest reply, in bytes; 0 for 4 MiB.
+	MaxRecord     uint32 `protobuf:"varint,6,opt,name=max_record,json=maxRecord,proto3" json:"max_record,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardService) Reset() {
+	*x = ForwardService{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardService) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardService) ProtoMessage() {}
+
+func (x *ForwardService) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardService.ProtoReflect.Descriptor instead.
+func (*ForwardService) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ForwardService) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *ForwardService) GetDialTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.DialTimeout
+	}
+	return nil
+}
+
+func (x *ForwardService) GetCallTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.CallTimeout
+	}
+	return nil
+}
+
+func (x *ForwardService) GetCallbackTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.CallbackTimeout
+	}
+	return nil
+}
+
+func (x *ForwardService) GetReservedPort() bool {
+	if x != nil {
+		return x.ReservedPort
+	}
+	return false
+}
+
+func (x *ForwardService) GetMaxRecord() uint32 {
+	if x != nil {
+		return x.MaxRecord
+	}
+	return 0
+}
+
 // EchoService is the echo program; it has no parameters.
 type EchoService struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1004,7 +1106,7 @@ type EchoService struct {
 
 func (x *EchoService) Reset() {
 	*x = EchoService{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1016,7 +1118,7 @@ func (x *EchoService) String() string {
 func (*EchoService) ProtoMessage() {}
 
 func (x *EchoService) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1029,7 +1131,7 @@ func (x *EchoService) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EchoService.ProtoReflect.Descriptor instead.
 func (*EchoService) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{12}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{13}
 }
 
 // ListServicesRequest asks for the services.
@@ -1041,7 +1143,7 @@ type ListServicesRequest struct {
 
 func (x *ListServicesRequest) Reset() {
 	*x = ListServicesRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1155,7 @@ func (x *ListServicesRequest) String() string {
 func (*ListServicesRequest) ProtoMessage() {}
 
 func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1168,7 @@ func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesRequest.ProtoReflect.Descriptor instead.
 func (*ListServicesRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{13}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{14}
 }
 
 // ListServicesResponse is the services.
@@ -1080,7 +1182,7 @@ type ListServicesResponse struct {
 
 func (x *ListServicesResponse) Reset() {
 	*x = ListServicesResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1194,7 @@ func (x *ListServicesResponse) String() string {
 func (*ListServicesResponse) ProtoMessage() {}
 
 func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1207,7 @@ func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesResponse.ProtoReflect.Descriptor instead.
 func (*ListServicesResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{14}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListServicesResponse) GetServices() []*Service {
@@ -1126,6 +1228,7 @@ type AddServiceRequest struct {
 	//
 	//	*AddServiceRequest_Nfs
 	//	*AddServiceRequest_Echo
+	//	*AddServiceRequest_Forward
 	Kind          isAddServiceRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1133,7 +1236,7 @@ type AddServiceRequest struct {
 
 func (x *AddServiceRequest) Reset() {
 	*x = AddServiceRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1248,7 @@ func (x *AddServiceRequest) String() string {
 func (*AddServiceRequest) ProtoMessage() {}
 
 func (x *AddServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1261,7 @@ func (x *AddServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServiceRequest.ProtoReflect.Descriptor instead.
 func (*AddServiceRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{15}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AddServiceRequest) GetName() string {
@@ -1193,6 +1296,15 @@ func (x *AddServiceRequest) GetEcho() *EchoService {
 	return nil
 }
 
+func (x *AddServiceRequest) GetForward() *ForwardService {
+	if x != nil {
+		if x, ok := x.Kind.(*AddServiceRequest_Forward); ok {
+			return x.Forward
+		}
+	}
+	return nil
+}
+
 type isAddServiceRequest_Kind interface {
 	isAddServiceRequest_Kind()
 }
@@ -1207,9 +1319,16 @@ type AddServiceRequest_Echo struct {
 	Echo *EchoService `protobuf:"bytes,3,opt,name=echo,proto3,oneof"`
 }
 
+type AddServiceRequest_Forward struct {
+	// Calls passed on to a server on TCP.
+	Forward *ForwardService `protobuf:"bytes,4,opt,name=forward,proto3,oneof"`
+}
+
 func (*AddServiceRequest_Nfs) isAddServiceRequest_Kind() {}
 
 func (*AddServiceRequest_Echo) isAddServiceRequest_Kind() {}
+
+func (*AddServiceRequest_Forward) isAddServiceRequest_Kind() {}
 
 // AddServiceResponse is the service.
 type AddServiceResponse struct {
@@ -1222,7 +1341,7 @@ type AddServiceResponse struct {
 
 func (x *AddServiceResponse) Reset() {
 	*x = AddServiceResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1353,7 @@ func (x *AddServiceResponse) String() string {
 func (*AddServiceResponse) ProtoMessage() {}
 
 func (x *AddServiceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1366,7 @@ func (x *AddServiceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServiceResponse.ProtoReflect.Descriptor instead.
 func (*AddServiceResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{16}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AddServiceResponse) GetService() *Service {
@@ -1270,7 +1389,7 @@ type RemoveServiceRequest struct {
 
 func (x *RemoveServiceRequest) Reset() {
 	*x = RemoveServiceRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1401,7 @@ func (x *RemoveServiceRequest) String() string {
 func (*RemoveServiceRequest) ProtoMessage() {}
 
 func (x *RemoveServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1414,7 @@ func (x *RemoveServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServiceRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServiceRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{17}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RemoveServiceRequest) GetName() string {
@@ -1321,7 +1440,7 @@ type RemoveServiceResponse struct {
 
 func (x *RemoveServiceResponse) Reset() {
 	*x = RemoveServiceResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1452,7 @@ func (x *RemoveServiceResponse) String() string {
 func (*RemoveServiceResponse) ProtoMessage() {}
 
 func (x *RemoveServiceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1465,7 @@ func (x *RemoveServiceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServiceResponse.ProtoReflect.Descriptor instead.
 func (*RemoveServiceResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{18}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{19}
 }
 
 // Limits bound the connections of all listeners together.
@@ -1368,7 +1487,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1499,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1512,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{19}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Limits) GetMaxConnections() uint32 {
@@ -1433,7 +1552,7 @@ type GetLimitsRequest struct {
 
 func (x *GetLimitsRequest) Reset() {
 	*x = GetLimitsRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1564,7 @@ func (x *GetLimitsRequest) String() string {
 func (*GetLimitsRequest) ProtoMessage() {}
 
 func (x *GetLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1577,7 @@ func (x *GetLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimitsRequest.ProtoReflect.Descriptor instead.
 func (*GetLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{20}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{21}
 }
 
 // GetLimitsResponse is the limits in force.
@@ -1472,7 +1591,7 @@ type GetLimitsResponse struct {
 
 func (x *GetLimitsResponse) Reset() {
 	*x = GetLimitsResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1603,7 @@ func (x *GetLimitsResponse) String() string {
 func (*GetLimitsResponse) ProtoMessage() {}
 
 func (x *GetLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1616,7 @@ func (x *GetLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimitsResponse.ProtoReflect.Descriptor instead.
 func (*GetLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{21}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetLimitsResponse) GetLimits() *Limits {
@@ -1518,7 +1637,7 @@ type SetLimitsRequest struct {
 
 func (x *SetLimitsRequest) Reset() {
 	*x = SetLimitsRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1649,7 @@ func (x *SetLimitsRequest) String() string {
 func (*SetLimitsRequest) ProtoMessage() {}
 
 func (x *SetLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1662,7 @@ func (x *SetLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLimitsRequest.ProtoReflect.Descriptor instead.
 func (*SetLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{22}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SetLimitsRequest) GetLimits() *Limits {
@@ -1564,7 +1683,7 @@ type SetLimitsResponse struct {
 
 func (x *SetLimitsResponse) Reset() {
 	*x = SetLimitsResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1695,7 @@ func (x *SetLimitsResponse) String() string {
 func (*SetLimitsResponse) ProtoMessage() {}
 
 func (x *SetLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1708,7 @@ func (x *SetLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLimitsResponse.ProtoReflect.Descriptor instead.
 func (*SetLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{23}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetLimitsResponse) GetLimits() *Limits {
@@ -1665,7 +1784,7 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"D\n" +
 	"\x16RemoveListenerResponse\x12\x18\n" +
 	"\adrained\x18\x01 \x01(\rR\adrained\x12\x10\n" +
-	"\x03cut\x18\x02 \x01(\rR\x03cut\"\xe6\x01\n" +
+	"\x03cut\x18\x02 \x01(\rR\x03cut\"\x9a\x02\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
@@ -1675,7 +1794,8 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"tcpAddress\x12&\n" +
 	"\x03nfs\x18\x06 \x01(\v2\x14.rdmad.v1.NfsServiceR\x03nfs\x12\x1a\n" +
 	"\bdraining\x18\a \x01(\bR\bdraining\x12\x18\n" +
-	"\afailure\x18\b \x01(\tR\afailure\"\xcb\x01\n" +
+	"\afailure\x18\b \x01(\tR\afailure\x122\n" +
+	"\aforward\x18\t \x01(\v2\x18.rdmad.v1.ForwardServiceR\aforward\"\xcb\x01\n" +
 	"\n" +
 	"NfsService\x12\x1e\n" +
 	"\x04path\x18\x01 \x01(\tB\n" +
@@ -1684,15 +1804,29 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x06squash\x18\x03 \x01(\tB\x18\xbaH\x15r\x13R\x00R\x04noneR\x04rootR\x03allR\x06squash\x12%\n" +
 	"\x0easync_metadata\x18\x04 \x01(\bR\rasyncMetadata\x12'\n" +
 	"\n" +
-	"tcp_listen\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\ttcpListen\"\r\n" +
+	"tcp_listen\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\ttcpListen\"\xf4\x02\n" +
+	"\x0eForwardService\x12$\n" +
+	"\aaddress\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x02R\aaddress\x12J\n" +
+	"\fdial_timeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\n" +
+	"2\x00R\vdialTimeout\x12K\n" +
+	"\fcall_timeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\vcallTimeout\x12S\n" +
+	"\x10callback_timeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\xd8\x042\x00R\x0fcallbackTimeout\x12#\n" +
+	"\rreserved_port\x18\x05 \x01(\bR\freservedPort\x12)\n" +
+	"\n" +
+	"max_record\x18\x06 \x01(\rB\n" +
+	"\xbaH\a*\x05\x18\x80\x80\x80 R\tmaxRecord\"\r\n" +
 	"\vEchoService\"\x15\n" +
 	"\x13ListServicesRequest\"E\n" +
 	"\x14ListServicesResponse\x12-\n" +
-	"\bservices\x18\x01 \x03(\v2\x11.rdmad.v1.ServiceR\bservices\"\xb7\x01\n" +
+	"\bservices\x18\x01 \x03(\v2\x11.rdmad.v1.ServiceR\bservices\"\xed\x01\n" +
 	"\x11AddServiceRequest\x12<\n" +
 	"\x04name\x18\x01 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$R\x04name\x12(\n" +
 	"\x03nfs\x18\x02 \x01(\v2\x14.rdmad.v1.NfsServiceH\x00R\x03nfs\x12+\n" +
-	"\x04echo\x18\x03 \x01(\v2\x15.rdmad.v1.EchoServiceH\x00R\x04echoB\r\n" +
+	"\x04echo\x18\x03 \x01(\v2\x15.rdmad.v1.EchoServiceH\x00R\x04echo\x124\n" +
+	"\aforward\x18\x04 \x01(\v2\x18.rdmad.v1.ForwardServiceH\x00R\aforwardB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"A\n" +
 	"\x12AddServiceResponse\x12+\n" +
 	"\aservice\x18\x01 \x01(\v2\x11.rdmad.v1.ServiceR\aservice\"{\n" +
@@ -1740,7 +1874,7 @@ func file_rdmad_v1_listener_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_listener_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_rdmad_v1_listener_proto_goTypes = []any{
 	(Listener_State)(0),            // 0: rdmad.v1.Listener.State
 	(*Listener)(nil),               // 1: rdmad.v1.Listener
@@ -1755,65 +1889,71 @@ var file_rdmad_v1_listener_proto_goTypes = []any{
 	(*RemoveListenerResponse)(nil), // 10: rdmad.v1.RemoveListenerResponse
 	(*Service)(nil),                // 11: rdmad.v1.Service
 	(*NfsService)(nil),             // 12: rdmad.v1.NfsService
-	(*EchoService)(nil),            // 13: rdmad.v1.EchoService
-	(*ListServicesRequest)(nil),    // 14: rdmad.v1.ListServicesRequest
-	(*ListServicesResponse)(nil),   // 15: rdmad.v1.ListServicesResponse
-	(*AddServiceRequest)(nil),      // 16: rdmad.v1.AddServiceRequest
-	(*AddServiceResponse)(nil),     // 17: rdmad.v1.AddServiceResponse
-	(*RemoveServiceRequest)(nil),   // 18: rdmad.v1.RemoveServiceRequest
-	(*RemoveServiceResponse)(nil),  // 19: rdmad.v1.RemoveServiceResponse
-	(*Limits)(nil),                 // 20: rdmad.v1.Limits
-	(*GetLimitsRequest)(nil),       // 21: rdmad.v1.GetLimitsRequest
-	(*GetLimitsResponse)(nil),      // 22: rdmad.v1.GetLimitsResponse
-	(*SetLimitsRequest)(nil),       // 23: rdmad.v1.SetLimitsRequest
-	(*SetLimitsResponse)(nil),      // 24: rdmad.v1.SetLimitsResponse
-	(*timestamppb.Timestamp)(nil),  // 25: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),  // 26: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),    // 27: google.protobuf.Duration
+	(*ForwardService)(nil),         // 13: rdmad.v1.ForwardService
+	(*EchoService)(nil),            // 14: rdmad.v1.EchoService
+	(*ListServicesRequest)(nil),    // 15: rdmad.v1.ListServicesRequest
+	(*ListServicesResponse)(nil),   // 16: rdmad.v1.ListServicesResponse
+	(*AddServiceRequest)(nil),      // 17: rdmad.v1.AddServiceRequest
+	(*AddServiceResponse)(nil),     // 18: rdmad.v1.AddServiceResponse
+	(*RemoveServiceRequest)(nil),   // 19: rdmad.v1.RemoveServiceRequest
+	(*RemoveServiceResponse)(nil),  // 20: rdmad.v1.RemoveServiceResponse
+	(*Limits)(nil),                 // 21: rdmad.v1.Limits
+	(*GetLimitsRequest)(nil),       // 22: rdmad.v1.GetLimitsRequest
+	(*GetLimitsResponse)(nil),      // 23: rdmad.v1.GetLimitsResponse
+	(*SetLimitsRequest)(nil),       // 24: rdmad.v1.SetLimitsRequest
+	(*SetLimitsResponse)(nil),      // 25: rdmad.v1.SetLimitsResponse
+	(*timestamppb.Timestamp)(nil),  // 26: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),  // 27: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),    // 28: google.protobuf.Duration
 }
 var file_rdmad_v1_listener_proto_depIdxs = []int32{
-	25, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
+	26, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
 	2,  // 1: rdmad.v1.Listener.admission:type_name -> rdmad.v1.Admission
 	0,  // 2: rdmad.v1.Listener.state:type_name -> rdmad.v1.Listener.State
 	1,  // 3: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
 	2,  // 4: rdmad.v1.AddListenerRequest.admission:type_name -> rdmad.v1.Admission
 	1,  // 5: rdmad.v1.AddListenerResponse.listener:type_name -> rdmad.v1.Listener
 	2,  // 6: rdmad.v1.UpdateListenerRequest.admission:type_name -> rdmad.v1.Admission
-	26, // 7: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
+	27, // 7: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
 	1,  // 8: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
-	27, // 9: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
+	28, // 9: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
 	12, // 10: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
-	11, // 11: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
-	12, // 12: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
-	13, // 13: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
-	11, // 14: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
-	27, // 15: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
-	20, // 16: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	20, // 17: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
-	20, // 18: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	3,  // 19: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
-	5,  // 20: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
-	7,  // 21: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
-	9,  // 22: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
-	14, // 23: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
-	16, // 24: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
-	18, // 25: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
-	21, // 26: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
-	23, // 27: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
-	4,  // 28: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
-	6,  // 29: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
-	8,  // 30: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
-	10, // 31: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
-	15, // 32: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
-	17, // 33: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
-	19, // 34: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
-	22, // 35: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
-	24, // 36: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
-	28, // [28:37] is the sub-list for method output_type
-	19, // [19:28] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	13, // 11: rdmad.v1.Service.forward:type_name -> rdmad.v1.ForwardService
+	28, // 12: rdmad.v1.ForwardService.dial_timeout:type_name -> google.protobuf.Duration
+	28, // 13: rdmad.v1.ForwardService.call_timeout:type_name -> google.protobuf.Duration
+	28, // 14: rdmad.v1.ForwardService.callback_timeout:type_name -> google.protobuf.Duration
+	11, // 15: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
+	12, // 16: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
+	14, // 17: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
+	13, // 18: rdmad.v1.AddServiceRequest.forward:type_name -> rdmad.v1.ForwardService
+	11, // 19: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
+	28, // 20: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
+	21, // 21: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	21, // 22: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
+	21, // 23: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	3,  // 24: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
+	5,  // 25: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
+	7,  // 26: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
+	9,  // 27: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
+	15, // 28: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
+	17, // 29: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
+	19, // 30: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
+	22, // 31: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
+	24, // 32: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
+	4,  // 33: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
+	6,  // 34: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
+	8,  // 35: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
+	10, // 36: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
+	16, // 37: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
+	18, // 38: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
+	20, // 39: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
+	23, // 40: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
+	25, // 41: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
+	33, // [33:42] is the sub-list for method output_type
+	24, // [24:33] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_listener_proto_init() }
@@ -1822,18 +1962,19 @@ func file_rdmad_v1_listener_proto_init() {
 		return
 	}
 	file_rdmad_v1_access_proto_init()
-	file_rdmad_v1_listener_proto_msgTypes[15].OneofWrappers = []any{
+	file_rdmad_v1_listener_proto_msgTypes[16].OneofWrappers = []any{
 		(*AddServiceRequest_Nfs)(nil),
 		(*AddServiceRequest_Echo)(nil),
+		(*AddServiceRequest_Forward)(nil),
 	}
-	file_rdmad_v1_listener_proto_msgTypes[19].OneofWrappers = []any{}
+	file_rdmad_v1_listener_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_listener_proto_rawDesc), len(file_rdmad_v1_listener_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -57,7 +57,7 @@ func (a *app) serviceNames() (out []string) {
 	a.try(func(ctx context.Context, conn *grpc.ClientConn) error {
 		res, err := rdmadv1.NewListenerServiceClient(conn).ListServices(ctx, &rdmadv1.ListServicesRequest{})
 		for _, s := range res.GetServices() {
-			out = append(out, cobra.CompletionWithDesc(s.GetName(), terminal.OneLine(strings.TrimSpace(s.GetKind()+" "+nfsText(s.GetNfs())))))
+			out = append(out, cobra.CompletionWithDesc(s.GetName(), terminal.OneLine(strings.TrimSpace(s.GetKind()+" "+serviceText(s)))))
 		}
 		return err
 	})

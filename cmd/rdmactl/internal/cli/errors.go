@@ -112,7 +112,7 @@ var arguments = map[string]string{
 
 // argument is what the command line calls a request's field.
 func argument(field string) string {
-	for _, within := range []string{"admission.", "limits.", "nfs.", "filter."} {
+	for _, within := range []string{"admission.", "limits.", "nfs.", "forward.", "filter."} {
 		field = strings.TrimPrefix(field, within)
 	}
 	field = strings.TrimPrefix(field, "settings.")
@@ -135,6 +135,7 @@ func argument(field string) string {
 var flagFields = []string{
 	"scope", "listener", "peer", "deadline", "confirm_within", "comment", "address", "service", "provider", "allow", "deny",
 	"max_connections", "max_connections_per_peer", "max_handshakes", "max_memory", "path", "squash", "tcp_listen", "actor", "since",
+	"dial_timeout", "call_timeout", "callback_timeout", "max_record",
 }
 
 // hint says where to look for what wasn't found.

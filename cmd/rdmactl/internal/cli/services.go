@@ -14,7 +14,7 @@ import (
 func newServices(a *app) *cobra.Command {
 	cmd := group(&cobra.Command{Use: "services", Short: "What answers the calls of listeners"})
 	add := group(&cobra.Command{Use: "add", Short: "Make a service that listeners can name"})
-	add.AddCommand(newServicesAddNFS(a), newServicesAddEcho(a))
+	add.AddCommand(newServicesAddNFS(a), newServicesAddForward(a), newServicesAddEcho(a))
 	cmd.AddCommand(newServicesList(a), add, newServicesRemove(a))
 	return cmd
 }
@@ -47,7 +47,7 @@ func servicesTable(all []*rdmadv1.Service) *output.Table {
 		{Name: "PARAMETERS", Min: 12},
 	}}
 	for _, s := range all {
-		state, what := output.Cell{Text: "up"}, nfsText(s.GetNfs())
+		state, what := output.Cell{Text: "up"}, serviceText(s)
 		switch {
 		case s.GetFailure() != "":
 			state, what = output.Cell{Text: "failed", Colour: output.Red}, s.GetFailure()
@@ -58,6 +58,14 @@ func servicesTable(all []*rdmadv1.Service) *output.Table {
 			output.Cell{Text: strings.Join(s.GetListeners(), ",")}, output.Cell{Text: s.GetTcpAddress()}, output.Cell{Text: what})
 	}
 	return t
+}
+
+// serviceText is the parameters of a service.
+func serviceText(s *rdmadv1.Service) string {
+	if f := s.GetForward(); f != nil {
+		return forwardText(f)
+	}
+	return nfsText(s.GetNfs())
 }
 
 // nfsText is the parameters of an nfs service as its flags say them.
