@@ -14,13 +14,16 @@ LOADFLAGS ?=
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build test unit race interop deps fuzz lint generate baseline bench load plots demo screenshots clean
+.PHONY: help build build-rdmacore test unit race interop deps fuzz lint generate baseline bench load plots demo screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 build: ## bin/rdmad and bin/rdmactl, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/rdmad ./cmd/rdmactl
+
+build-rdmacore: ## the same with provider rdmacore (cgo; Debian: gcc, libibverbs-dev, librdmacm-dev), in bin/rdmacore
+	CGO_ENABLED=1 $(GO) build -tags rdmacore -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/rdmacore/ ./cmd/rdmad ./cmd/rdmactl
 
 demo: build ## rdmad at work in a temporary folder, in under a minute
 	$(BIN)/rdmad version
