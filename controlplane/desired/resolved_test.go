@@ -35,7 +35,7 @@ func TestSharedSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if got, want := *store.Resolve(c.ConnKey), *v.Effective.Values.Settings(); got != want {
+				if got, want := *store.Resolve(c.ConnKey), *v.Values.Settings(); got != want {
 					t.Errorf("revision %d, connection %s: %+v, alone %+v", n, c.ID, got, want)
 				}
 			}
