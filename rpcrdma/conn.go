@@ -75,7 +75,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	if cfg.Settings != nil {
 		s = *cfg.Settings
 	}
-	s.InlineReceiveSize = tellable(s.InlineReceiveSize)
+	s.InlineReceiveSize = tellable(s.Receives())
 	host, err := r.listener.host(r.id.Device())
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	}
 	c := &Conn{resp: resp, done: make(chan struct{}), info: Info{
 		Local: r.id.LocalAddr(), Peer: r.id.RemoteAddr(),
-		Provider: r.listener.provider.Name(), RPCVersion: 1, Connects: 1, Since: time.Now(),
+		Provider: r.listener.provider.Name(), Connects: 1, Since: time.Now(),
 		PeerReceiveSize:        peer.ReceiveSize,
 		PeerSendSize:           peer.SendSize,
 		PeerRemoteInvalidation: peer.RemoteInvalidation && r.id.Device().Attr().SendInvalidate,
@@ -161,7 +161,7 @@ func (c *Conn) Info() Info {
 	i, s := c.info, c.resp.State()
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
-	i.LastActive = s.LastActive
+	i.LastActive, i.RPCVersion = s.LastActive, int(s.Version)
 	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
 	return i
 }

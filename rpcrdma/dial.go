@@ -34,6 +34,9 @@ type DialConfig struct {
 	// come inline, and so must the replies go. A client that reconnects does
 	// so for them, too, as a server can't.
 	Handler oncrpc.Handler
+	// Versions remembers servers with which version 2 came to nothing; nil is
+	// a memory of the client's own.
+	Versions *VersionMemory
 }
 
 // Call is a call to be made and, afterwards, its results.
@@ -75,6 +78,9 @@ func Dial(ctx context.Context, p rdmacm.Provider, address string, cfg DialConfig
 	c := &Client{provider: p, address: address, cfg: cfg, settings: DefaultSettings(), ended: make(chan struct{})}
 	if cfg.Settings != nil {
 		c.settings = *cfg.Settings
+	}
+	if c.cfg.Versions == nil {
+		c.cfg.Versions = new(VersionMemory)
 	}
 	c.changed, c.connects = make(chan struct{}), 1
 	var err error
@@ -123,12 +129,13 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	if err := c.useHost(id.Device()); err != nil {
 		return nil, err
 	}
-	s.InlineReceiveSize = tellable(s.InlineReceiveSize)
+	s.InlineReceiveSize = tellable(s.Receives())
 	// Without windows a peer has nothing to invalidate.
 	accepts := s.RemoteInvalidationAccept && c.dev.Attr().MemWindowType2B
 	told := privateData(s, accepts)
 	req, err := transport.NewRequester(c.host, id, transport.RequesterConfig{
 		Settings: s, ToldSend: told.SendSize, FirstXID: firstXID, Handler: c.cfg.Handler, Logger: c.cfg.Logger,
+		Only1: c.cfg.Versions.only1(c.address, time.Now()),
 	})
 	if err != nil {
 		return nil, err
@@ -151,7 +158,7 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 		return nil, err
 	}
 	return &session{req: req, greetings: req.Stats().Replies, info: Info{
-		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: c.provider.Name(), RPCVersion: 1,
+		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: c.provider.Name(),
 		RemoteInvalidation:     accepts && peer.RemoteInvalidation,
 		PeerRemoteInvalidation: peer.RemoteInvalidation,
 		PeerReceiveSize:        peer.ReceiveSize,
@@ -168,7 +175,11 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 // call's memory any more.
 func (c *Client) Call(ctx context.Context, call *Call) error {
 	if c.cfg.Reconnect == nil {
-		return c.cur.req.Call(ctx, call)
+		err := c.cur.req.Call(ctx, call)
+		if connectionEnds(err) {
+			c.remember(c.cur)
+		}
+		return err
 	}
 	return c.callThrough(ctx, call)
 }
@@ -206,6 +217,7 @@ func (c *Client) Info() Info {
 	i, s := cur.info, cur.req.State()
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.LastActive, i.Connects = s.CreditsGranted, s.LastActive, connects
+	i.RPCVersion = int(s.Version)
 	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
 	return i
 }

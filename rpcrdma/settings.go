@@ -17,12 +17,15 @@ type Settings = conn.Settings
 // Extensions is a set of protocol extensions, all off by default.
 type Extensions = conn.Extensions
 
-// The extensions: those of RFC 5666 that RFC 8166 left out, and RFC 8167.
+// The extensions: those of RFC 5666 that RFC 8166 left out, RFC 8167, and
+// version 2: where both ends speak it, or alone.
 const (
 	ExtMSGP        = conn.ExtMSGP
 	ExtReadReplies = conn.ExtReadReplies
 	ExtCCP         = conn.ExtCCP
 	ExtBackchannel = conn.ExtBackchannel
+	ExtV2          = conn.ExtV2
+	ExtV2Only      = conn.ExtV2Only
 )
 
 // CreditsPolicy says how grants are chosen.
@@ -60,6 +63,10 @@ var (
 	ErrBadReply = conn.ErrBadReply
 	// ErrInvalidated means that the peer invalidated memory of another call.
 	ErrInvalidated = conn.ErrInvalidated
+	// ErrNoVersion means that the peer speaks no version that the settings
+	// allow, ErrNotAgreed that it did not answer a first message of version 2.
+	ErrNoVersion = conn.ErrNoVersion
+	ErrNotAgreed = transport.ErrNotAgreed
 )
 
 // DefaultSettings are the values in force when nobody set anything.
@@ -103,7 +110,9 @@ type Error = transport.Error
 type Info struct {
 	Local, Peer netip.AddrPort
 	Provider    string
-	RPCVersion  int // of RPC-over-RDMA
+	// RPCVersion is that of RPC-over-RDMA. With extensions.v2 it is settled by
+	// the first call that is answered.
+	RPCVersion int
 	// InlineSend is the most of one Send that we make, InlineReceive of one
 	// that we take.
 	InlineSend, InlineReceive uint32
@@ -158,7 +167,7 @@ func privateData(s *Settings, accepts bool) wire.PrivateData {
 	return wire.PrivateData{
 		RemoteInvalidation: accepts,
 		SendSize:           tellable(s.InlineSendMax),
-		ReceiveSize:        tellable(s.InlineReceiveSize),
+		ReceiveSize:        tellable(s.Receives()),
 	}
 }
 

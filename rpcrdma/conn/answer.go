@@ -22,12 +22,16 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 		return acts
 	}
 	h := &r.header
-	n, err := h.Decode(msg)
+	n, err := h.decode(msg, r.negotiation.spoken())
 	if r.duplex && r.calledBy(h, err, msg[n:]) {
 		if inv.Did { // a call has nothing of ours to invalidate
 			return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
 		}
+		r.negotiation.called(h)
 		return append(acts, Action{Kind: Other, Recv: recv, Body: msg})
+	}
+	if operates(h, err) {
+		return r.operate(recv, inv, msg[n:], acts)
 	}
 	r.spend.Arrive()
 	if errors.Is(err, rpcrdma1.ErrShort) || errors.Is(err, rpcrdma1.ErrVersion) {
@@ -35,9 +39,13 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 		return r.ignore(recv, inv, acts)
 	}
 	o, known := r.sent[h.XID]
-	if !known || (o != nil && o.state != outSent) {
+	if !known || (o != nil && o.state != outSent) || misdirected(h, err) {
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
+	}
+	again, none := r.negotiation.answer(h, err == nil)
+	if none != nil {
+		return append(acts, Action{Kind: Fail, Err: none})
 	}
 	if o == nil { // given up: only its credit matters
 		delete(r.sent, h.XID)
@@ -53,15 +61,19 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 	}
 	delete(r.sent, h.XID)
 	r.answered(o, h.Credits)
-	if err != nil {
+	switch {
+	case err != nil:
 		o.Err = ErrBadReply
-	} else {
+	case again:
+		o.Err, o.Sent = ErrReplan, false
+	default:
 		acts = r.take(o, msg[n:], acts)
 	}
 	acts = r.giveBack(recv, acts)
 	switch {
 	case o.state == outReading:
 		return r.wake(acts)
+	case again:
 	case o.Err != nil:
 		r.Counters.Errors++
 	default:
@@ -103,12 +115,17 @@ func (o *Outgoing) revoke(rkey uint32) bool {
 // the peer wrote is looked at before the windows are revoked.
 func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
 	h := &r.header
-	if len(h.Reads) > 0 {
+	switch {
+	case h.Proc == rpcrdma1.Error:
+	case h.Version != o.version: // rdma_vers of a reply is that of its call
+		o.Err = ErrBadReply
+		return acts
+	case len(h.Reads) > 0:
 		return r.takeReads(o, body, acts)
 	}
 	switch h.Proc {
 	case rpcrdma1.Error:
-		o.Err = &PeerError{Code: h.Err, Low: h.Low, High: h.High}
+		o.Err = &PeerError{Code: h.Err, Version: h.Version, Low: h.Low, High: h.High}
 	case rpcrdma1.Msg, rpcrdma1.MsgP:
 		if o.Err = r.takePadding(o); o.Err != nil {
 			return acts

@@ -3,7 +3,6 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
 // Call is a call that a responder received, or the error answer to a message
@@ -29,10 +28,11 @@ type Call struct {
 	// Answer is what Send posts.
 	Answer Answer
 
-	tracked   bool // its XID is in Responder.xids
+	info      []byte // of an operation's answer
+	tracked   bool   // its XID is in Responder.xids
 	recv      uint32
 	stream    []byte // the RPC message as it came inline
-	header    rpcrdma1.Header
+	header    Header
 	rkey      uint32 // the only STag in the header, if onlyRKey
 	onlyRKey  bool
 	writes    []chunk.Write
@@ -45,12 +45,13 @@ type Call struct {
 // the header and the pieces. Sources of writes and pieces are the reply's
 // items, its stream, and zeros.
 type Answer struct {
-	Header *rpcrdma1.Header
+	Header *Header
 	Writes []chunk.Write
 	Inline []chunk.Piece
 	// Invalidate makes the Send a Send With Invalidate of RKey.
 	Invalidate bool
 	RKey       uint32
-	// Failed says that the answer is an error and Writes and Inline are empty.
+	// Failed says that the answer is an error or an operation, and Writes and
+	// Inline are empty.
 	Failed bool
 }

@@ -1,11 +1,14 @@
 package conn
 
-import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
 
 // acknowledges gives the exposure whose DONE a message is; nil if it is
 // another message, or a DONE that acknowledges nothing: of an unknown XID, a
 // second one, or one for a reply that was not sent yet.
-func (r *Responder) acknowledges(h *rpcrdma1.Header, err error) *Exposure {
+func (r *Responder) acknowledges(h *Header, err error) *Exposure {
 	if err != nil || h.Proc != rpcrdma1.Done {
 		return nil
 	}
@@ -43,10 +46,12 @@ func (r *Requester) owe(xid uint32, acts []Action) []Action {
 
 // Done is the event that the DONE of a SendDone action goes out; it gives its
 // header.
-func (r *Requester) Done(xid uint32) rpcrdma1.Header {
+func (r *Requester) Done(xid uint32) Header {
 	r.donesSent++
 	r.Counters.Dones++
-	return rpcrdma1.Header{XID: xid, Version: rpcrdma1.Version, Credits: r.spend.Max(), Proc: rpcrdma1.Done}
+	return Header{rpcrdma2.Header{Header: rpcrdma1.Header{
+		XID: xid, Version: rpcrdma1.Version, Credits: r.spend.Max(), Proc: rpcrdma1.Done,
+	}}}
 }
 
 // answered takes the credits of a call's answer. It also shows that the DONEs

@@ -16,7 +16,7 @@ func TestExchangeTranscripts(t *testing.T) {
 
 // exchangePlayer plays transcripts on a requester and a responder.
 //
-//	start [min=BYTES] [use=0|1] [msgp=0|1] [reads=0|1]
+//	start [min=BYTES] [use=0|1] [msgp=0|1] [reads=0|1] [v2=off|on|required [server=off|on|required]]
 //	call stream=BYTES [item=POS:LEN]... [most=BYTES] reply=BYTES [limit=BYTES]... [result=BYTES]... [short=1] [expect=BYTES]
 //
 // limit is the largest size of a result, most the largest of the reply; they
@@ -39,7 +39,13 @@ func (e *exchangePlayer) play(t *testing.T, verb string, args []string) []string
 		s.RemoteInvalidationUse = option(t, o, "use", 1) == 1
 		setMSGP(t, &s, o)
 		setReadReplies(t, &s, o)
-		e.p = newPair(t, s, s)
+		client, server := s, s
+		setV2(t, &client, o)
+		if v, given := o["server"]; given {
+			o["v2"] = v
+		}
+		setV2(t, &server, o)
+		e.p = newPair(t, client, server)
 		e.p.note = func(format string, args ...any) { e.lines = append(e.lines, fmt.Sprintf(format, args...)) }
 	case "call":
 		k := &pairCall{out: &Outgoing{StreamLen: option(t, o, "stream", 40)}, reply: option(t, o, "reply", 24)}

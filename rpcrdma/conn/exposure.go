@@ -108,7 +108,7 @@ func (r *Responder) tooLong(c *Call, acts []Action) []Action {
 // items, when the rest fits inline and none is in a write chunk; else the
 // message. The items are planned as for a reply chunk that is too small.
 func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
-	if !r.settings.Extensions.Has(ExtReadReplies) {
+	if !r.settings.Extensions.Has(ExtReadReplies) || !versionOf(c.header.Version).acknowledges() {
 		return r.tooLong(c, acts)
 	}
 	rest := chunk.PiecesLength(streamLen, items)

@@ -11,11 +11,39 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // script is a fuzz input, read as a sequence of choices.
-type script struct{ b []byte }
+type script struct {
+	b  []byte
+	v2 bool // both versions in it
+}
+
+// version gives a header version 2 now and then, with what that has.
+func (s *script) version(h *Header) {
+	if !s.v2 {
+		return
+	}
+	switch v := s.byte(); {
+	case v < 0xf0:
+		h.Version, h.Direction = rpcrdma2.Version, rpcrdma2.Direction(v>>2&1)
+		h.Proc = []rpcrdma1.Proc{rpcrdma2.Msg, rpcrdma2.NoMsg, rpcrdma2.Optional, rpcrdma2.Error}[v&3]
+		if v>>3 > 4 && h.Proc > rpcrdma2.NoMsg {
+			h.Proc = rpcrdma2.Msg
+		}
+	case v == 0xff:
+		h.Version = 3
+	}
+	switch h.Proc {
+	case rpcrdma2.Optional:
+		h.Option, h.Info = optTest+rpcrdma2.OptType(s.byte()%3), s.bytes(int(s.byte()%6))
+	case rpcrdma2.Error:
+		h.Err = rpcrdma1.ErrCode(1 + s.byte()%4)
+		h.Low, h.High = uint32(s.byte()%4), uint32(s.byte()%4)
+	}
+}
 
 func (s *script) more() bool { return len(s.b) > 0 }
 
@@ -42,8 +70,10 @@ func (s *script) hostileMessage(xid uint32) []byte {
 	if s.byte()%8 == 0 {
 		return s.bytes(int(s.byte()))
 	}
-	h := rpcrdma1.Header{XID: xid, Version: 1, Credits: uint32(s.byte())}
+	var h Header
+	h.XID, h.Version, h.Credits = xid, 1, uint32(s.byte())
 	h.Proc = rpcrdma1.Proc(s.byte() % 5 / 2)
+	s.version(&h)
 	if h.Proc == rpcrdma1.MsgP {
 		h.Align, h.Thresh = 1<<(s.byte()%20), uint32(s.uint16())
 	}
@@ -242,56 +272,70 @@ func FuzzResponder(f *testing.F) {
 	// extensions.read_replies on; a reply that is exposed, its DONE.
 	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x02" + "\x00\x01\x01\x20\x00\x00\x00\x01\x03\x04abcd\x00" +
 		"\x03\x00\x13\x88\x00" + "\x07\x09\x00\x00" + "\x04\x00" + "\x07\x09\x04\x01" + "\x07\x09\x02\x00"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &script{data}
-		settings := DefaultSettings()
-		settings.CreditsMax = uint32(s.byte() % 16)
-		m := &responderModel{t: t, posted: make(map[uint32]bool)}
-		m.r = NewResponder(ResponderConfig{
-			PeerReceive: 4096, ToldSend: 1024 + uint32(s.byte())*16, PeerInvalidates: true,
-			MaxTransfer: 1 + uint32(s.uint16()), MaxReceives: 64, Settings: &settings,
-		})
-		m.run(m.r.Start(nil))
-		for s.more() && !m.dead {
-			switch s.byte() % 8 {
-			case 0, 1:
-				m.message(s)
-			case 2:
-				if c, ok := pick(s, &m.fetching); ok {
-					m.fetched(s, c)
-				}
-			case 3:
-				if c, ok := pick(s, &m.delivered); ok {
-					m.reply(s, c)
-				}
-			case 4:
-				if c, ok := pick(s, &m.sending); ok {
-					m.r.Sent(c)
-				}
-			case 5:
-				settings.CreditsMax = uint32(s.byte() % 16)
-				settings.CreditsPolicy = CreditsPolicy(s.byte() % 2)
-				settings.DDPMinChunk = uint32(s.uint16())
-				settings.InlineSendMax = InlineMin + uint32(s.uint16())
-				settings.RemoteInvalidationUse = s.byte()%2 == 0
-				settings.Extensions = Extensions(s.byte())
-				m.run(m.r.SetSettings(&settings, nil))
-			case 6:
-				if c, ok := pick(s, &m.fetching); ok {
-					m.run(m.r.NoMemory(c, nil))
-				}
-			case 7:
-				switch s.byte() {
-				case 0:
-					m.run(m.r.Drain(nil))
-				case 1:
-					m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))
-				default:
-					m.readReply(s)
-				}
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzResponder(t, &script{b: data}) })
+}
+
+// FuzzResponder2 is FuzzResponder with version 2 on, and an extension.
+func FuzzResponder2(f *testing.F) {
+	f.Add([]byte{})
+	// A call of version 2, its reply; an operation; version 1.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x00\x01\x01\x20\x00\x00\x00\x00\x01\x03\x04abcd\x00" + "\x03\x00\x00\x68\x00" + "\x04\x00" +
+		"\x00\x02\x01\x20\x00\x02\x00\x04\x00\x00\x00\x01\x00\x00\x01\x00\x00" + "\x00\x03\x01\x20\x00\xf0\x00\x00\x01\x03\x04abcd\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzResponder(t, &script{b: data, v2: true}) })
+}
+
+func fuzzResponder(t *testing.T, s *script) {
+	settings := DefaultSettings()
+	settings.CreditsMax = uint32(s.byte() % 16)
+	if s.v2 {
+		settings.Extensions = ExtV2 | extTest
+	}
+	m := &responderModel{t: t, posted: make(map[uint32]bool)}
+	m.r = NewResponder(ResponderConfig{
+		PeerReceive: 4096, ToldSend: 1024 + uint32(s.byte())*16, PeerInvalidates: true, Receive: 4096,
+		MaxTransfer: 1 + uint32(s.uint16()), MaxReceives: 64, Settings: &settings,
+		Operations: testOperations(optTest, func(string) {}),
+	})
+	m.run(m.r.Start(nil))
+	for s.more() && !m.dead {
+		switch s.byte() % 8 {
+		case 0, 1:
+			m.message(s)
+		case 2:
+			if c, ok := pick(s, &m.fetching); ok {
+				m.fetched(s, c)
+			}
+		case 3:
+			if c, ok := pick(s, &m.delivered); ok {
+				m.reply(s, c)
+			}
+		case 4:
+			if c, ok := pick(s, &m.sending); ok {
+				m.r.Sent(c)
+			}
+		case 5:
+			settings.CreditsMax = uint32(s.byte() % 16)
+			settings.CreditsPolicy = CreditsPolicy(s.byte() % 2)
+			settings.DDPMinChunk = uint32(s.uint16())
+			settings.InlineSendMax = InlineMin + uint32(s.uint16())
+			settings.RemoteInvalidationUse = s.byte()%2 == 0
+			settings.Extensions = settings.Extensions&extTest | Extensions(s.byte())
+			m.run(m.r.SetSettings(&settings, nil))
+		case 6:
+			if c, ok := pick(s, &m.fetching); ok {
+				m.run(m.r.NoMemory(c, nil))
+			}
+		case 7:
+			switch s.byte() {
+			case 0:
+				m.run(m.r.Drain(nil))
+			case 1:
+				m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))
+			default:
+				m.readReply(s)
 			}
 		}
-	})
+	}
 }
 
 func (m *responderModel) message(s *script) {
@@ -337,49 +381,67 @@ func FuzzRequester(f *testing.F) {
 	// extensions.read_replies on; a call whose reply is to be read.
 	f.Add([]byte("\xff\xff\xff" + "\x06\x08\x0b\xff\xff\xff\x02" + "\x00\x00\x00\x00\x00\x01\x00\x00" +
 		"\x02\x01\x00\x01\x01\x20\x02\x01\x00\x01\x01\x13\x88\x07\x00\x00\x01\x00\x00" + "\x07\x00"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &script{data}
-		settings := DefaultSettings()
-		m := &requesterModel{t: t, s: s}
-		m.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 1024 + uint32(s.byte())*16, MaxReceives: 64, Settings: &settings})
-		m.run(m.r.Start(nil))
-		m.r.Connected(1024+uint32(s.byte())*16, 1024+uint32(s.byte())*16)
-		m.r.MayRead()
-		for s.more() && !m.dead {
-			switch s.byte() % 8 {
-			case 0, 1:
-				m.call()
-			case 2, 3:
-				m.message()
-			case 4:
-				if o, ok := pick(s, &m.fences); ok {
-					m.run(m.r.Fenced(o, nil))
-				}
-			case 5:
-				if len(m.open) > 0 {
-					m.run(m.r.Cancel(m.open[int(s.byte())%len(m.open)], nil))
-				}
-			case 6:
-				settings.CreditsMax = uint32(s.byte() % 16)
-				settings.InlineSendMax = InlineMin + uint32(s.uint16())
-				settings.DDPMinChunk = uint32(s.uint16())
-				settings.Extensions = Extensions(s.byte())
-				m.run(m.r.SetSettings(&settings, nil))
-			case 7:
-				m.run(m.r.Posted(0, 0, nil))
-				if rd, ok := pick(s, &m.readings); ok {
-					m.run(m.r.ReplyFetched(rd, nil))
-				}
-				if len(m.open) == 0 && s.byte() == 1 {
-					m.r.Configured(uint32(s.uint16()), 1<<(s.byte()%20), uint32(s.byte()%3), 1024+uint32(s.byte())*16)
-				}
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzRequester(t, &script{b: data}) })
+}
+
+// FuzzRequester2 is FuzzRequester with version 2 offered, and an extension.
+func FuzzRequester2(f *testing.F) {
+	f.Add([]byte{})
+	// A call, its answer in version 2; another, an operation between.
+	f.Add([]byte("\xff\xff\xff" + "\x00\x00\x50\x01\x10\x01\x00\x00" + "\x02\x01\x01\x08\x00\x01" +
+		"\x00\x00\x50\x01\x10\x01\x00\x00" + "\x02\x01\x00\x09\x01\x20\x02\x06\x01\x04\x00\x00\x00\x00"))
+	// A call that is refused with ERR_VERS.
+	f.Add([]byte("\xff\xff\xff" + "\x00\x00\x50\x01\x10\x01\x00\x00" + "\x02\x01\x00\x01\x01\x20\x00\x03\x00\x01\x01\x00\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzRequester(t, &script{b: data, v2: true}) })
+}
+
+func fuzzRequester(t *testing.T, s *script) {
+	settings := DefaultSettings()
+	if s.v2 {
+		settings.Extensions = ExtV2 | extTest
+	}
+	m := &requesterModel{t: t, s: s}
+	m.r = NewRequester(RequesterConfig{
+		Receive: 4096, ToldSend: 1024 + uint32(s.byte())*16, MaxReceives: 64, Settings: &settings,
+		Operations: testOperations(optTestAnswer, func(string) {}),
+	})
+	m.run(m.r.Start(nil))
+	m.r.Connected(1024+uint32(s.byte())*16, 1024+uint32(s.byte())*16)
+	m.r.MayRead()
+	for s.more() && !m.dead {
+		switch s.byte() % 8 {
+		case 0, 1:
+			m.call()
+		case 2, 3:
+			m.message()
+		case 4:
+			if o, ok := pick(s, &m.fences); ok {
+				m.run(m.r.Fenced(o, nil))
+			}
+		case 5:
+			if len(m.open) > 0 {
+				m.run(m.r.Cancel(m.open[int(s.byte())%len(m.open)], nil))
+			}
+		case 6:
+			settings.CreditsMax = uint32(s.byte() % 16)
+			settings.InlineSendMax = InlineMin + uint32(s.uint16())
+			settings.DDPMinChunk = uint32(s.uint16())
+			settings.Extensions = settings.Extensions&extTest | Extensions(s.byte())
+			m.run(m.r.SetSettings(&settings, nil))
+		case 7:
+			m.run(m.r.Posted(0, 0, nil))
+			if rd, ok := pick(s, &m.readings); ok {
+				m.run(m.r.ReplyFetched(rd, nil))
+			}
+			if len(m.open) == 0 && s.byte() == 1 {
+				m.r.Configured(uint32(s.uint16()), 1<<(s.byte()%20), uint32(s.byte()%3), 1024+uint32(s.byte())*16)
 			}
 		}
-		m.run(m.r.Lost(errors.New("end"), nil))
-		if len(m.open) != 0 {
-			t.Fatalf("%d calls never complete", len(m.open))
-		}
-	})
+	}
+	m.run(m.r.Lost(errors.New("end"), nil))
+	if len(m.open) != 0 {
+		t.Fatalf("%d calls never complete", len(m.open))
+	}
 }
 
 type requesterModel struct {
@@ -399,12 +461,21 @@ func (m *requesterModel) call() {
 	if m.s.byte()%8 == 0 {
 		o.XID, o.Again = uint32(m.s.byte()), true
 	}
+	if m.s.v2 && m.s.byte()%4 == 0 {
+		o = &Outgoing{Operation: &testBody{opt: optTest}, Answer: &testBody{opt: optTestAnswer}}
+		m.begin(o)
+		return
+	}
 	for range m.s.byte() % 3 {
 		o.Items = append(o.Items, chunk.Item{Pos: 40, Len: m.s.uint16()})
 	}
 	for range m.s.byte() % 3 {
 		o.Results = append(o.Results, m.s.uint16()*16)
 	}
+	m.begin(o)
+}
+
+func (m *requesterModel) begin(o *Outgoing) {
 	if m.r.Plan(o) != nil {
 		return
 	}
@@ -457,7 +528,8 @@ func (m *requesterModel) message() {
 		if o.state != outSent || m.s.byte()%4 == 0 {
 			continue
 		}
-		h := rpcrdma1.Header{XID: o.XID, Version: 1, Credits: uint32(m.s.byte())}
+		var h Header
+		h.XID, h.Version, h.Credits, h.Direction = o.XID, o.version, uint32(m.s.byte()), rpcrdma2.Reply
 		for _, w := range o.Header.Writes {
 			h.Writes = append(h.Writes, append(rpcrdma1.WriteChunk(nil), w...))
 		}
@@ -466,7 +538,7 @@ func (m *requesterModel) message() {
 			h.Proc = rpcrdma1.NoMsg
 		} else {
 			chunk.Unused(h.Reply)
-			if m.s.byte()%4 == 0 {
+			if m.s.byte()%4 == 0 && o.version == 1 {
 				h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, 1<<(m.s.byte()%20), uint32(m.s.uint16())
 			}
 		}

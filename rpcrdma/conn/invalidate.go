@@ -1,11 +1,9 @@
 package conn
 
-import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
-
 // onlyHandle gives the STag of a header that holds exactly one distinct STag.
 // Only then may a reply invalidate it: with more than one, another may be a
 // client's shared padding buffer, which it must not lose (svcrdma's rule).
-func onlyHandle(h *rpcrdma1.Header) (rkey uint32, only bool) {
+func onlyHandle(h *Header) (rkey uint32, only bool) {
 	found := false
 	see := func(k uint32) bool {
 		if found && k != rkey {

@@ -72,7 +72,7 @@ func (p *padding) use() uint32 {
 }
 
 // checkPadding checks a padded message's header.
-func checkPadding(h *rpcrdma1.Header) error {
+func checkPadding(h *Header) error {
 	switch {
 	case bits.OnesCount32(h.Align) != 1 || h.Align > MaxPadAlign:
 		return ErrPadding
@@ -84,7 +84,7 @@ func checkPadding(h *rpcrdma1.Header) error {
 
 // check is checkPadding where such a message is taken at all. The message
 // follows h on the wire.
-func (p *padding) check(h *rpcrdma1.Header) (oncrpc.Padding, error) {
+func (p *padding) check(h *Header) (oncrpc.Padding, error) {
 	if !p.takes {
 		return oncrpc.Padding{}, ErrDisabled
 	}
@@ -156,8 +156,8 @@ func piecesLength(pieces []chunk.Piece) (n int) {
 
 // pad makes an inline reply RDMA_MSGP if padding is in use, wanted by the
 // reply and fits.
-func (r *Responder) pad(c *Call, h *rpcrdma1.Header, inline []chunk.Piece) []chunk.Piece {
-	if h.Proc != rpcrdma1.Msg || len(h.Reads) > 0 {
+func (r *Responder) pad(c *Call, h *Header, inline []chunk.Piece) []chunk.Piece {
+	if h.Proc != rpcrdma1.Msg || len(h.Reads) > 0 || !versionOf(h.Version).pads() {
 		return inline
 	}
 	pad, ok := r.padding.plan(inline, h.Size(), int(r.SendLimit()))

@@ -33,7 +33,7 @@ func paddingText(o *Outgoing) string {
 }
 
 // assemble makes the Send of a header and pieces from what they come from.
-func assemble(h *rpcrdma1.Header, pieces []chunk.Piece, stream []byte, items [][]byte) []byte {
+func assemble(h *Header, pieces []chunk.Piece, stream []byte, items [][]byte) []byte {
 	b := h.Append(nil)
 	for _, pc := range pieces {
 		switch pc.From {
@@ -177,7 +177,7 @@ func TestPaddedCallOfAnybody(t *testing.T) {
 
 // checkAligned says what is wrong with a Send of ours that is padded: items
 // that are not aligned, or a threshold that other opaques might reach.
-func checkAligned(h *rpcrdma1.Header, pieces []chunk.Piece) error {
+func checkAligned(h *Header, pieces []chunk.Piece) error {
 	off := h.Size()
 	padded := false
 	for _, pc := range pieces {

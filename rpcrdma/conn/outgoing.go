@@ -6,6 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Use says what a window of a call is for.
@@ -73,11 +74,16 @@ type Outgoing struct {
 	MaxReply  int
 	Results   []int
 
+	// Operation makes it an optional operation of version 2 in place of a
+	// call: it has no RPC message, and all of the above is empty. Its answer is
+	// decoded into Answer.
+	Operation, Answer rpcrdma2.Body
+
 	// Windows is what the call exposes, set by Plan.
 	Windows []Window
 	// Header and Inline are what goes out, set by Build; Inline is empty
 	// when the message itself is read by the peer.
-	Header rpcrdma1.Header
+	Header Header
 	Inline []chunk.Piece
 	// Pad is the padding of the call message, set by Plan: before items, as
 	// the pieces have it. Its alignment is 0 when there is none.
@@ -101,8 +107,10 @@ type Outgoing struct {
 	donesBefore uint32 // DONEs that went out before it
 
 	state   outState
+	version uint32 // of its header
 	credits uint32 // to ask for
 	pieces  []chunk.Piece
+	info    []byte // of an operation
 }
 
 // reset forgets the last use and keeps the storage.
@@ -110,8 +118,7 @@ func (o *Outgoing) reset() {
 	o.Windows, o.Inline, o.pieces = o.Windows[:0], nil, o.pieces[:0]
 	o.Err, o.Long, o.Written, o.Read, o.Sent = nil, 0, o.Written[:0], nil, false
 	o.Pad, o.Padding = oncrpc.Padding{}, oncrpc.Padding{}
-	h := &o.Header
-	o.Header = rpcrdma1.Header{Reads: h.Reads[:0], Writes: h.Writes[:0], Reply: h.Reply[:0]}
+	o.Header.clear()
 }
 
 // ChunkLength is the number of bytes of the chunk that window i is the first
@@ -129,13 +136,19 @@ func (o *Outgoing) ChunkLength(i int) int {
 
 // PeerError is an error header that answered a call (RFC 8166 §4.5).
 type PeerError struct {
-	Code      rpcrdma1.ErrCode
-	Low, High uint32 // versions that the peer speaks, with ErrVers
+	Code      rpcrdma1.ErrCode // its number means what Version says
+	Version   uint32           // of RPC-over-RDMA
+	Low, High uint32           // versions that the peer speaks, with ErrVers
 }
 
 func (e *PeerError) Error() string {
-	if e.Code == rpcrdma1.ErrVers {
+	switch {
+	case e.Code == rpcrdma1.ErrVers:
 		return fmt.Sprintf("peer speaks RPC-over-RDMA versions %d to %d only (ERR_VERS)", e.Low, e.High)
+	case e.Code == rpcrdma2.ErrInvalOption:
+		return "peer does not know the operation, or has it off (INVAL_OPTION)"
+	case e.Version == rpcrdma2.Version:
+		return "peer could not process the call's header (BAD_HEADER)"
 	}
 	return "peer could not process the call's chunks (ERR_CHUNK)"
 }

@@ -92,8 +92,8 @@ func (p *pair) readSteps() (all []func()) {
 // refuses is 1 if the requester is going to refuse the message's read list
 // without a DONE.
 func (p *pair) refuses(msg []byte) int {
-	var h rpcrdma1.Header
-	if _, err := h.Decode(msg); err == nil && len(h.Reads) > 0 && !p.c.reads() {
+	var h Header
+	if _, err := h.decode(msg, speaksAll); err == nil && len(h.Reads) > 0 && !p.c.reads() {
 		return 1
 	}
 	return 0
@@ -113,8 +113,8 @@ func (p *pair) reclaim(t *rapid.T) {
 func (p *pair) checkCredits() {
 	calls, dones := 0, 0
 	for _, m := range p.toServer {
-		var h rpcrdma1.Header
-		if _, err := h.Decode(m.msg); err == nil && h.Proc == rpcrdma1.Done {
+		var h Header
+		if _, err := h.decode(m.msg, speaksAll); err == nil && h.Proc == rpcrdma1.Done {
 			dones++
 		} else {
 			calls++

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
 // pair is a requester and a responder with a connection between them, whose
@@ -84,7 +85,7 @@ func (p *pair) connect(xid uint32) {
 	p.reads = pairReads{readable: make(map[uint32]bool)}
 	cs, ss := p.settings[0], p.settings[1]
 	p.c = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: xid, MaxTransfer: 1 << 20, Settings: &cs})
-	p.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 20, MaxReceives: 100, Settings: &ss})
+	p.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 4096, Settings: &ss})
 	p.client(p.c.Start(nil))
 	p.server(p.s.Start(nil))
 	p.c.Connected(4096, 4096)
@@ -200,6 +201,10 @@ func (p *pair) complete(o *Outgoing) {
 	if errors.Is(o.Err, errCut) && !k.canceled {
 		return // to be made again
 	}
+	if errors.Is(o.Err, ErrReplan) && !k.canceled {
+		p.call(k) // on the same connection, in another version
+		return
+	}
 	k.completed++
 	k.outcome = fmt.Sprint(o.Err, o.Long, o.Written)
 	switch {
@@ -243,7 +248,7 @@ func (p *pair) server(acts []Action) {
 			p.tell("responder invalidates reply %d", a.Exposure.Index)
 			p.reads.unexposing = append(p.reads.unexposing, a.Exposure)
 		case Report, Fail:
-			if a.Kind == Report && refusedRead(a.Err) {
+			if a.Kind == Report && (refusedRead(a.Err) || errors.Is(a.Err, rpcrdma1.ErrVersion)) {
 				p.tell("responder: %v", a.Err)
 				continue
 			}
@@ -413,6 +418,9 @@ func genSettings(t *rapid.T) Settings {
 	s.DDPMinChunk = uint32(rapid.SampledFrom([]int{0, 1000, 4096, 1 << 20}).Draw(t, "min"))
 	if rapid.IntRange(0, 4).Draw(t, "reads") > 0 {
 		s.Extensions |= ExtReadReplies
+	}
+	if rapid.Bool().Draw(t, "version 2") {
+		s.Extensions |= ExtV2
 	}
 	return s
 }

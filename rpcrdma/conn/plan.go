@@ -3,11 +3,13 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Sizes in bytes of what a header holds (RFC 8166 §4.3).
 const (
 	emptyHeaderSize = 28 // prefix and three empty lists
+	directionSize   = 4  // what version 2 has more
 	readEntrySize   = 24
 	writeEntrySize  = 24 // chunk of one segment in a write list
 	replyEntrySize  = 20 // reply chunk of one segment
@@ -17,6 +19,9 @@ const (
 // Plan decides how a call travels and what it exposes: o.Windows. The caller
 // gets the memory, then gives Begin.
 func (r *Requester) Plan(o *Outgoing) error {
+	if o.Operation != nil {
+		return r.planOperation(o)
+	}
 	total := chunk.PiecesLength(o.StreamLen, o.Items)
 	for i := range o.Items {
 		if o.Items[i].Chunked {
@@ -31,7 +36,8 @@ func (r *Requester) Plan(o *Outgoing) error {
 		return ErrCallTooLong
 	}
 	o.reset()
-	size := emptyHeaderSize + r.planReply(o)
+	o.version = r.negotiation.way.number()
+	size := r.negotiation.way.empty() + r.planReply(o)
 	r.planCall(o, size)
 	if r.cfg.Reverse && len(o.Windows) > 0 {
 		return ErrCallTooLong
@@ -39,7 +45,9 @@ func (r *Requester) Plan(o *Outgoing) error {
 	if r.peer.unreadable() && o.reads() {
 		return ErrNoReads
 	}
-	r.pad(o, size)
+	if r.negotiation.way.pads() {
+		r.pad(o, size)
+	}
 	return nil
 }
 
@@ -50,7 +58,7 @@ func (r *Requester) Plan(o *Outgoing) error {
 // offered no reply chunk, so "might" is taken as the largest that the upper
 // layer says.
 func (r *Requester) planReply(o *Outgoing) (size int) {
-	room := int(r.ReplyLimit()) - emptyHeaderSize
+	room := int(r.ReplyLimit()) - r.negotiation.way.empty()
 	inline := o.MaxReply
 	for _, n := range o.Results {
 		inline += n + chunk.Pad(n)
@@ -119,23 +127,34 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 	if o.state != outReady {
 		return acts, false
 	}
+	o.version = r.negotiation.way.number()
+	if o.Operation != nil && o.version != rpcrdma2.Version {
+		acts = r.Cancel(o, acts)
+		o.Err = ErrDisabled
+		return acts, false
+	}
 	if o.size() > int(r.SendLimit()) || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrReplan
 		return acts, false
 	}
 	o.state, o.Sent, o.donesBefore = outSent, true, r.donesSent
-	o.credits = r.spend.Max()
+	o.credits, r.negotiation.open = r.spend.Max(), true
 	if o.Pad.Align != 0 {
 		r.padding.sent++
 	}
-	r.Counters.Calls++
+	if o.Operation == nil {
+		r.Counters.Calls++
+	}
 	return acts, true
 }
 
 // size is the number of bytes of the Send.
 func (o *Outgoing) size() int {
-	n := emptyHeaderSize
+	if o.Operation != nil {
+		return rpcrdma2.OptionalSize(o.Operation.Size())
+	}
+	n := versionOf(o.version).empty()
 	for i := range o.Windows {
 		switch w := &o.Windows[i]; {
 		case w.Use == ReadCall:
@@ -173,8 +192,12 @@ func (o *Outgoing) reads() bool {
 // Build builds what goes out, Header and Inline, from the windows' keys and
 // addresses.
 func (o *Outgoing) Build() {
+	if o.Operation != nil {
+		o.buildOperation()
+		return
+	}
 	h := &o.Header
-	h.XID, h.Version, h.Credits, h.Proc = o.XID, rpcrdma1.Version, o.credits, rpcrdma1.Msg
+	h.XID, h.Version, h.Credits, h.Proc, h.Direction = o.XID, o.version, o.credits, rpcrdma1.Msg, rpcrdma2.Call
 	o.Inline = o.pieces
 	if o.Pad.Align != 0 {
 		h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, o.Pad.Align, o.Pad.Thresh

@@ -49,7 +49,7 @@ func (r *Requester) MayRead() { r.mayRead = true }
 
 // reads says whether replies with read chunks are taken now.
 func (r *Requester) reads() bool {
-	return r.mayRead && r.settings.Extensions.Has(ExtReadReplies)
+	return r.mayRead && r.negotiation.way.acknowledges() && r.settings.Extensions.Has(ExtReadReplies)
 }
 
 // takeReads takes a reply with a read list: it is checked, then read. One that

@@ -6,6 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Receive is the event that a message arrived in the receive recv. msg stays
@@ -19,7 +20,7 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 	if c == nil {
 		return r.fail(ErrBacklog, acts)
 	}
-	n, err := c.header.Decode(msg)
+	n, err := c.header.decode(msg, r.spoken())
 	if r.duplex && answers(&c.header, err, msg[n:]) {
 		r.free = append(r.free, c)
 		r.grants.Repost() // the receive counts in the other direction
@@ -50,6 +51,8 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 		return r.refuse(c, rpcrdma1.ErrVers, err, acts)
 	case err != nil:
 		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
+	case operates(&c.header, nil):
+		return r.operate(c, msg[n:], acts)
 	case r.live(c.XID):
 		r.Counters.Duplicates++ // its sender gets the one answer
 		return r.drop(c, append(acts, Action{Kind: Report, Err: ErrDuplicate}))
@@ -72,8 +75,8 @@ func (r *Responder) ignorable(c *Call, err error, body []byte) error {
 		r.Counters.Ignored++
 		return ErrUncalled
 	}
-	if err == nil && (c.header.Proc == rpcrdma1.Msg || (c.header.Proc == rpcrdma1.MsgP && r.padding.takes)) {
-		if _, mtype, ok := oncrpc.MessageType(body); ok && mtype == oncrpc.MsgReply {
+	if err == nil && (c.header.Proc != rpcrdma1.MsgP || r.padding.takes) {
+		if d, known := versionOf(c.header.Version).direction(&c.header, body); known && d == rpcrdma2.Reply {
 			r.Counters.Ignored++
 			return ErrUncalled
 		}
@@ -94,6 +97,7 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 	if err := r.checkShape(c, body); err != nil {
 		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
 	}
+	r.version = c.header.Version
 	c.rkey, c.onlyRKey = onlyHandle(&c.header)
 	c.stream = body
 	if len(c.Reads.Chunks) == 0 {

@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Reply is the event that the service is done with a call: its reply is a
@@ -10,7 +11,7 @@ import (
 // Chunked fields and not kept.
 func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
 	h := &c.header
-	h.Proc, h.Reads = rpcrdma1.Msg, h.Reads[:0]
+	h.Proc, h.Reads, h.Direction = rpcrdma1.Msg, h.Reads[:0], rpcrdma2.Reply
 	long, ok := r.shape(h, streamLen, items)
 	if !ok {
 		return r.replyByRead(c, streamLen, items, acts)
@@ -62,7 +63,7 @@ func (r *Responder) conclude(c *Call, inline []chunk.Piece, acts []Action) []Act
 // there is a chunk moves there; what still does not fit needs the reply chunk.
 // Without one, a reply may be as long as the peer was told at connect, though
 // the limit was lowered since.
-func (r *Responder) shape(h *rpcrdma1.Header, streamLen int, items []chunk.Item) (long, ok bool) {
+func (r *Responder) shape(h *Header, streamLen int, items []chunk.Item) (long, ok bool) {
 	header, limit := h.Size(), int(r.SendLimit())
 	if useChunks(h.Writes, items, int(r.settings.DDPMinChunk)); header+chunk.PiecesLength(streamLen, items) <= limit {
 		return false, true
@@ -88,11 +89,12 @@ func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 	}
 }
 
-// refuse answers a call with an error (RFC 8166 §4.5).
+// refuse answers a call with an error (RFC 8166 §4.5). ErrChunk and version 2's
+// BAD_HEADER are one number.
 func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, why error, acts []Action) []Action {
 	h := &c.header
 	h.Proc, h.Err = rpcrdma1.Error, code
-	h.Low, h.High = rpcrdma1.Version, rpcrdma1.Version
+	h.Low, h.High = r.spoken().low(), r.spoken().high()
 	c.Answer = Answer{Header: h, Failed: true}
 	r.Counters.Errors++
 	return r.answer(c, append(acts, Action{Kind: Report, Err: why}))

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
 // Outcomes of a call other than a reply.
@@ -22,8 +21,9 @@ var (
 	ErrBadReply = errors.New("conn: bad reply")
 	// ErrCanceled means that Cancel ended the call.
 	ErrCanceled = errors.New("conn: call canceled")
-	// ErrReplan means that the settings changed so that the plan does not hold any
-	// more. Nothing was sent; plan anew.
+	// ErrReplan means that the plan does not hold any more: the settings
+	// changed, or the peer refused the version and looked at nothing else.
+	// Nothing was done; plan anew.
 	ErrReplan = errors.New("conn: settings changed before the call was sent")
 )
 
@@ -54,8 +54,15 @@ type RequesterConfig struct {
 	MaxTransfer uint32
 	// Reverse makes it the requester of the reverse direction, a server's: all
 	// its messages are inline.
-	Reverse  bool
-	Settings *Settings
+	Reverse bool
+	// Only1 says that the peer is known not to speak version 2. With Version,
+	// not 0, the version was agreed on already.
+	Only1   bool
+	Version uint32
+	// Operations are the optional operations of a responder that are handled,
+	// in version 2.
+	Operations []Operation
+	Settings   *Settings
 }
 
 // RequesterCounters count what a requester saw. They only grow.
@@ -83,13 +90,14 @@ type Requester struct {
 	readings                []*Reading
 	mayRead                 bool
 	donesSent, donesArrived uint32
-	header                  rpcrdma1.Header // of the message being received
+	header                  Header // of the message being received
 	lost                    error
 	owns                    bool // there was a call with an XID of its caller's
 
-	padding padding
-	peer    configured
-	duplex  bool // there is a responder on the connection, too
+	negotiation negotiation
+	padding     padding
+	peer        configured
+	duplex      bool // there is a responder on the connection, too
 
 	Counters RequesterCounters
 }
@@ -102,6 +110,7 @@ func NewRequester(cfg RequesterConfig) *Requester {
 		cfg.MaxTransfer = math.MaxUint32
 	}
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
+	r.negotiation.begin(&r.cfg)
 	r.padding.set(&r.settings)
 	r.spend.Start(r.credits())
 	return r
@@ -147,16 +156,29 @@ func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
 }
 
 // SendLimit is the most bytes of one Send now.
-func (r *Requester) SendLimit() uint32 { return min(r.settings.InlineSendMax, r.PeerReceive()) }
+func (r *Requester) SendLimit() uint32 {
+	if r.negotiation.state == Offered {
+		return min(r.settings.InlineSendMax, r.PeerReceive(), FirstMessageMax)
+	}
+	return min(r.settings.InlineSendMax, r.PeerReceive())
+}
 
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
 func (r *Requester) PeerReceive() uint32 {
-	return r.peer.receive(min(r.cfg.ToldSend, r.peerReceive))
+	return max(r.peer.receive(min(r.cfg.ToldSend, r.peerReceive)), r.threshold())
 }
 
 // ReplyLimit is the most bytes of one Send of the peer.
-func (r *Requester) ReplyLimit() uint32 { return min(r.cfg.Receive, r.peerSend) }
+func (r *Requester) ReplyLimit() uint32 { return min(r.cfg.Receive, max(r.peerSend, r.threshold())) }
+
+// threshold is what every peer takes and makes in one Send, in bytes.
+func (r *Requester) threshold() uint32 {
+	if r.negotiation.state == Offered {
+		return InlineMin
+	}
+	return r.negotiation.way.threshold()
+}
 
 // Granted is the grant in force.
 func (r *Requester) Granted() uint32 { return r.spend.Granted() }
@@ -174,7 +196,7 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 			return false, ErrXIDInUse
 		}
 	}
-	if len(r.waiting) == 0 && r.spend.Can() {
+	if len(r.waiting) == 0 && r.may() {
 		r.ready(o)
 		return true, nil
 	}
@@ -184,6 +206,11 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 	o.state = outWaiting
 	r.waiting = append(r.waiting, o)
 	return false, nil
+}
+
+// may says whether a call may go out now.
+func (r *Requester) may() bool {
+	return r.spend.Can() && (len(r.sent) == 0 || !r.negotiation.alone())
 }
 
 // ready gives o a credit and an XID that is not in use.
@@ -218,7 +245,7 @@ func (r *Requester) LastXID() uint32 { return r.xid }
 
 // wake lets calls go for which there are credits now.
 func (r *Requester) wake(acts []Action) []Action {
-	for len(r.waiting) > 0 && r.spend.Can() {
+	for len(r.waiting) > 0 && r.may() {
 		o := r.waiting[0]
 		r.waiting[0] = nil
 		r.waiting = r.waiting[1:]
@@ -301,7 +328,9 @@ func (r *Requester) Lost(err error, acts []Action) []Action {
 	}
 	r.waiting = nil
 	for _, o := range r.fencing {
-		o.state = outIdle
+		if o.state = outIdle; errors.Is(o.Err, ErrReplan) { // it was not made
+			o.Err = err
+		}
 		acts = append(acts, Action{Kind: Complete, Out: o})
 	}
 	r.fencing = nil

@@ -19,13 +19,15 @@ func TestRequesterTranscripts(t *testing.T) {
 //	start [xid= receive= told= peer= makes= KEY=VALUE...]    settings as in set
 //	call NAME stream=BYTES [item=POS:LEN]... [max=BYTES] [result=BYTES]... [again=XID]
 //	message HEADER [answer=XID] [call=XID] [inv=RKEY]
+//	operate NAME [word=N]      an operation of the extension in operation_test.go
 //	fenced NAME
 //	cancel NAME
 //	launch NAME                a call whose Ready was seen
 //	fetched NAME               all RDMA Reads of its reply, also of one given up
 //	configured [takes=BYTES] [align=BYTES] [reads=N] [most=BYTES]    what the peer answered by CCP
 //	lost REASON
-//	set send= min= credits=
+//	set send= min= credits= v2=off|on|required ext=0|1
+//	agreement                  about the version
 //
 // A call is planned and begun; when it may go it is launched at once, with
 // keys 10, 20, 30, … for its windows.
@@ -37,6 +39,7 @@ type requesterPlayer struct {
 	key      uint32
 	recv     uint32
 	readings map[string]*Reading
+	told     []string // by operations
 }
 
 func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []string {
@@ -50,6 +53,7 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
 			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
+			Only1: option(t, o, "only1", 0) == 1, Operations: testOperations(optTestAnswer, func(s string) { p.told = append(p.told, s) }),
 		})
 		acts := p.r.Start(nil)
 		p.r.Connected(uint32(option(t, o, "peer", 4096)), uint32(option(t, o, "makes", 4096)))
@@ -59,6 +63,8 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		return p.show(acts)
 	case "call":
 		return p.call(t, args[0], o)
+	case "operate":
+		return p.begin(args[0], &Outgoing{Operation: &testBody{optTest, uint32(option(t, o, "word", 1))}, Answer: &testBody{opt: optTestAnswer}})
 	case "message":
 		h := parseHeader(t, args)
 		var inv Invalidation
@@ -67,6 +73,10 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		}
 		p.recv++
 		return p.show(p.r.Receive(p.recv-1, append(h.Append(nil), rpcCall(t, o, h.XID)...), inv, nil))
+	case "agreement":
+		state := map[Agreement]string{Agreed: "agreed", Offered: "offered", Refused: "refused"}[p.r.negotiation.state]
+		version, _ := p.r.Version()
+		return []string{fmt.Sprintf("version %d %s, unsure %v, sends %d, expects %d", version, state, p.r.Unsure(), p.r.SendLimit(), p.r.ReplyLimit())}
 	case "fenced":
 		return p.show(p.r.Fenced(p.calls[args[0]], nil))
 	case "fetched":
@@ -95,6 +105,7 @@ func (p *requesterPlayer) set(t *testing.T, o map[string][]string) {
 	s.InlineSendMax = uint32(option(t, o, "send", int(s.InlineSendMax)))
 	s.DDPMinChunk = uint32(option(t, o, "min", int(s.DDPMinChunk)))
 	s.CreditsMax = uint32(option(t, o, "credits", int(s.CreditsMax)))
+	setV2(t, s, o)
 	setMSGP(t, s, o)
 	setReadReplies(t, s, o)
 }
@@ -111,6 +122,11 @@ func (p *requesterPlayer) call(t *testing.T, name string, opts map[string][]stri
 	if x := opts["again"]; len(x) > 0 {
 		o.XID, o.Again = uint32(number(t, x[0])), true
 	}
+	return p.begin(name, o)
+}
+
+// begin plans a call and sends it, if it may go.
+func (p *requesterPlayer) begin(name string, o *Outgoing) []string {
 	p.calls[name], p.names[o] = o, name
 	if err := p.r.Plan(o); err != nil {
 		return []string{err.Error()}
@@ -150,6 +166,7 @@ func (p *requesterPlayer) launch(o *Outgoing) (lines []string) {
 }
 
 func (p *requesterPlayer) show(acts []Action) (lines []string) {
+	lines, p.told = p.told, nil
 	for _, a := range acts {
 		switch a.Kind {
 		case Repost:
@@ -192,6 +209,8 @@ func (p *requesterPlayer) outcome(o *Outgoing) string {
 	switch {
 	case o.Err != nil:
 		return fmt.Sprintf("%s: %v", s, o.Err)
+	case o.Operation != nil:
+		return fmt.Sprintf("%s, answered %d", s, o.Answer.(*testBody).word)
 	case o.Read != nil:
 		s += ", reply read"
 	case o.Long > 0:

@@ -23,10 +23,14 @@ type ResponderConfig struct {
 	MaxTransfer uint32
 	// MaxReceives is the most receives that the queue pair can hold.
 	MaxReceives int
+	// Receive is the size of our receives.
+	Receive uint32
 	// Reverse makes it the responder of the reverse direction, a client's: all
 	// messages are inline.
-	Reverse  bool
-	Settings *Settings
+	Reverse bool
+	// Operations are the optional operations that are handled, in version 2.
+	Operations []Operation
+	Settings   *Settings
 }
 
 // ResponderCounters count what a responder saw. They only grow.
@@ -50,8 +54,9 @@ type Responder struct {
 	started  bool // the first call came
 	draining bool // new calls are dropped
 	dead     bool
-	duplex   bool // there is a requester on the connection, too
-	held     bool // see Hold
+	duplex   bool   // there is a requester on the connection, too
+	held     bool   // see Hold
+	version  uint32 // agreed on; 0: none yet
 
 	calls []*Call // by Index
 	free  []*Call
@@ -129,7 +134,11 @@ func (r *Responder) SendLimit() uint32 {
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
 func (r *Responder) PeerReceive() uint32 {
-	return r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
+	receive := r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
+	if r.version == 0 {
+		return receive
+	}
+	return max(receive, versionOf(r.version).threshold())
 }
 
 // Invalidates says whether replies may invalidate the peer's STags now.

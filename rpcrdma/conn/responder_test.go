@@ -23,7 +23,8 @@ func TestResponderTranscripts(t *testing.T) {
 //	nomemory XID
 //	reply XID stream=BYTES [item=POS:LEN]...
 //	sent XID
-//	set send= min= inv= credits= least= policy=
+//	set send= min= inv= credits= least= policy= v2=off|on|required ext=0|1
+//	version                                agreed on, or the lowest taken, and the limits of a Send
 //	short N                                receives that are not to be had next
 //	configured [takes=BYTES] [reads=N]     what the peer told by CCP
 //	drain
@@ -36,7 +37,8 @@ type responderPlayer struct {
 	recv     uint32
 	calls    map[uint32]*Call
 	short    int
-	key      uint32 // of the last chunk exposed
+	key      uint32   // of the last chunk exposed
+	told     []string // by operations
 }
 
 func (p *responderPlayer) play(t *testing.T, verb string, args []string) []string {
@@ -54,6 +56,8 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 			MaxTransfer:     uint32(option(t, o, "transfer", 1<<30)),
 			MaxReceives:     option(t, o, "receives", CreditsLimit+2),
 			Settings:        &p.settings,
+			Receive:         uint32(option(t, o, "receive", 4096)),
+			Operations:      testOperations(optTest, func(s string) { p.told = append(p.told, s) }),
 		})
 		return p.show(p.r.Start(nil))
 	case "message":
@@ -65,6 +69,9 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 			t.Fatal(err)
 		}
 		return p.receive(b, nil)
+	case "version":
+		v, chosen := p.r.Version()
+		return []string{fmt.Sprintf("version %d, chosen %v, sends %d of %d", v, chosen, p.r.SendLimit(), p.r.PeerReceive())}
 	case "fetched":
 		c := p.calls[uint32(number(t, args[0]))]
 		return p.show(p.r.Fetched(c, p.memory(t, c, o), nil))
@@ -120,6 +127,7 @@ func (p *responderPlayer) set(t *testing.T, o map[string][]string) {
 	s.CreditsMin = uint32(option(t, o, "least", int(s.CreditsMin)))
 	s.CreditsPolicy = CreditsPolicy(option(t, o, "policy", int(s.CreditsPolicy)))
 	s.RemoteInvalidationUse = option(t, o, "inv", 1) == 1
+	setV2(t, s, o)
 	setMSGP(t, s, o)
 	setReadReplies(t, s, o)
 }
@@ -160,6 +168,7 @@ func (p *responderPlayer) memory(t *testing.T, c *Call, o map[string][]string) [
 
 // show carries out what a transcript does not, and tells the rest.
 func (p *responderPlayer) show(acts []Action) (lines []string) {
+	lines, p.told = p.told, nil
 	for _, a := range acts {
 		switch a.Kind {
 		case Repost:

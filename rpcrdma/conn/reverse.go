@@ -1,8 +1,8 @@
 package conn
 
 import (
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Calls in both directions on one connection (RFC 8167). Each direction has a
@@ -11,8 +11,8 @@ import (
 // own direction's. That of a message whose direction can't be told is forward.
 //
 // Version 1 has no direction in its header. The type of the RPC message tells it,
-// which is inline in the reverse direction; an error always goes from responder
-// to requester.
+// which is inline in the reverse direction. An error of either version always
+// goes from responder to requester.
 
 // Backchannel says whether there are to be calls from server to client.
 func (s *Settings) Backchannel() bool {
@@ -40,36 +40,32 @@ func (r *Requester) Duplex(on bool) { r.duplex = on }
 
 // answers says whether a message to a server answers a call of the reverse
 // direction.
-func answers(h *rpcrdma1.Header, err error, body []byte) bool {
+func answers(h *Header, err error, body []byte) bool {
 	if err != nil {
 		return false
 	}
-	switch h.Proc {
-	case rpcrdma1.Error:
-		return true
-	case rpcrdma1.Msg, rpcrdma1.MsgP:
-		_, mtype, ok := oncrpc.MessageType(body)
-		return ok && mtype == oncrpc.MsgReply
-	}
-	return false
+	d, known := versionOf(h.Version).direction(h, body)
+	return known && d == rpcrdma2.Reply
 }
 
 // calledBy says whether a message to a client is a call of the reverse
-// direction. A message in a position-zero chunk may be a call as well as a reply
-// that we are to read: it is a call if it can't be such a reply.
-func (r *Requester) calledBy(h *rpcrdma1.Header, err error, body []byte) bool {
+// direction. In version 1 a message in a position-zero chunk may be a call as
+// well as a reply that we are to read: it is a call if it can't be such a reply.
+func (r *Requester) calledBy(h *Header, err error, body []byte) bool {
 	if err != nil {
 		return false
 	}
-	switch h.Proc {
-	case rpcrdma1.Msg, rpcrdma1.MsgP:
-		_, mtype, ok := oncrpc.MessageType(body)
-		return ok && mtype == oncrpc.MsgCall
-	case rpcrdma1.NoMsg:
-		_, ours := r.sent[h.XID]
-		return len(h.Reads) > 0 && !ours && !r.reads()
+	if d, known := versionOf(h.Version).direction(h, body); known {
+		return d == rpcrdma2.Call
 	}
-	return false
+	_, ours := r.sent[h.XID]
+	return h.Proc == rpcrdma1.NoMsg && len(h.Reads) > 0 && !ours && !r.reads()
+}
+
+// misdirected says that a message which came to a requester says that it is
+// for a responder, of which there is none.
+func misdirected(h *Header, err error) bool {
+	return err == nil && h.Version == rpcrdma2.Version && h.Proc != rpcrdma2.Error && h.Direction == rpcrdma2.Call
 }
 
 // Hold keeps a draining connection up while on, for calls that are made on it in

@@ -303,7 +303,7 @@ func FuzzDuplex(f *testing.F) {
 	// A call of ours, answered; one of the peer with a write chunk.
 	f.Add([]byte("\x00\x02\x00\x04\x07\x01\x01\x03\x09\x01\x20\x00\x00\x01\x01\x01\x10\x00\x07\x00\x01\x03\x04abcd\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &script{data}
+		s := &script{b: data}
 		settings := DefaultSettings()
 		settings.CreditsMax, settings.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
 		e := newDuplexEnd(t, len(data)%2 == 0, settings)

@@ -13,7 +13,7 @@ func TestReverseTranscripts(t *testing.T) {
 // duplexPlayer plays transcripts on one end of a connection with roles of both
 // directions.
 //
-//	end server|client [back=CREDITS] ...    else as start of the forward role
+//	end server|client [back=CREDITS] [v2=1] ...    else as start of the forward role
 //	message ..., raw ...                    as at the forward role
 //	reverse VERB ...                        an input to the reverse role
 //	hold 0|1                                calls of a server to its client
@@ -59,23 +59,28 @@ func (p *duplexPlayer) role(responder bool) player {
 
 func (p *duplexPlayer) start(t *testing.T, server bool, o map[string][]string) (lines []string) {
 	p.server = server
-	p.q.play(t, "start", nil)
-	p.s.play(t, "start", nil)
+	var v2 []string
+	version := uint32(0)
+	if option(t, o, "v2", 0) == 1 {
+		v2, version = []string{"v2=on"}, 2
+	}
+	p.q.play(t, "start", v2)
+	p.s.play(t, "start", v2)
 	back := DefaultSettings()
 	back.CreditsBackchannel = uint32(option(t, o, "back", 2))
 	back = back.Reverse()
 	if server {
 		p.q.settings = back
-		p.q.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Settings: &p.q.settings})
+		p.q.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Version: version, Settings: &p.q.settings})
 		p.q.r.Connected(4096, 4096)
-		lines = append(p.s.play(t, "start", nil), marked(p.q.show(p.q.r.Start(nil)))...)
+		lines = append(p.s.play(t, "start", v2), marked(p.q.show(p.q.r.Start(nil)))...)
 		p.s.r.Duplex(true)
 		return lines
 	}
 	p.s.settings = back
-	p.s.r = NewResponder(ResponderConfig{MaxReceives: 100, Reverse: true, Settings: &p.s.settings})
+	p.s.r = NewResponder(ResponderConfig{MaxReceives: 100, Reverse: true, Receive: 4096, Settings: &p.s.settings})
 	p.s.r.Takes(uint32(option(t, o, "peer", 4096)))
-	lines = append(p.q.play(t, "start", nil), marked(p.s.show(p.s.r.Start(nil)))...)
+	lines = append(p.q.play(t, "start", v2), marked(p.s.show(p.s.r.Start(nil)))...)
 	p.q.r.Duplex(true)
 	return lines
 }
@@ -94,6 +99,9 @@ func (p *duplexPlayer) receive(msg []byte, inv Invalidation) []string {
 	case other && p.server:
 		return marked(p.q.show(p.q.r.Receive(recv, msg, inv, nil)))
 	case other:
+		if v, agreed := p.q.r.Version(); agreed {
+			p.s.r.Speak(v)
+		}
 		return marked(p.s.show(p.s.r.Receive(recv, msg, nil)))
 	case p.server:
 		return p.s.show(acts)

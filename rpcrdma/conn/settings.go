@@ -43,6 +43,8 @@ const (
 	ExtReadReplies                        // extensions.read_replies: replies that the requester reads, and DONE (RFC 5666 §3.8)
 	ExtCCP                                // extensions.ccp: Connection Configuration Protocol (RFC 5666 §6)
 	ExtBackchannel                        // extensions.backchannel: calls from server to client (RFC 8167)
+	ExtV2                                 // extensions.v2: version 2, where the peer speaks it
+	ExtV2Only                             // extensions.v2=required: version 2 alone
 )
 
 // Has says whether all of e are in the set.

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"encoding/hex"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // A transcript is a text of inputs to a role, each followed by the actions
@@ -121,16 +123,23 @@ func parseChunk(t *testing.T, s string) (c rpcrdma1.WriteChunk) {
 	return c
 }
 
-// parseHeader makes a header of: type xid= vers= credits= align= thresh= read= write= reply=.
-func parseHeader(t *testing.T, args []string) rpcrdma1.Header {
+// parseHeader makes a header of: type xid= vers= dir= credits= align= thresh= read= write= reply= opt= info=.
+func parseHeader(t *testing.T, args []string) Header {
 	t.Helper()
-	procs := map[string]rpcrdma1.Proc{"MSG": 0, "NOMSG": 1, "MSGP": 2, "DONE": 3, "ERROR": 4}
+	procs := map[string]rpcrdma1.Proc{"MSG": 0, "NOMSG": 1, "MSGP": 2, "DONE": 3, "ERROR": 4, "OPTIONAL": 5}
 	o := options(args[1:])
-	h := rpcrdma1.Header{
+	h := Header{rpcrdma2.Header{Header: rpcrdma1.Header{
 		XID: uint32(option(t, o, "xid", 1)), Version: uint32(option(t, o, "vers", 1)),
 		Credits: uint32(option(t, o, "credits", 32)), Proc: procs[args[0]],
 		Err: rpcrdma1.ErrCode(option(t, o, "err", 0)), Low: uint32(option(t, o, "low", 0)), High: uint32(option(t, o, "high", 0)),
 		Align: uint32(option(t, o, "align", 0)), Thresh: uint32(option(t, o, "thresh", 0)),
+	}}}
+	h.Direction = map[string]rpcrdma2.Direction{"call": rpcrdma2.Call, "reply": rpcrdma2.Reply}[strings.Join(o["dir"], "")]
+	h.Option = rpcrdma2.OptType(option(t, o, "opt", 0))
+	if info, err := hex.DecodeString(strings.Join(o["info"], "")); err == nil {
+		h.Info = info
+	} else {
+		t.Fatalf("transcript: %v", err)
 	}
 	for _, r := range o["read"] {
 		pos, chunk, _ := strings.Cut(r, "/")
@@ -148,8 +157,8 @@ func parseHeader(t *testing.T, args []string) rpcrdma1.Header {
 }
 
 // formatHeader is the inverse of parseHeader.
-func formatHeader(h *rpcrdma1.Header) string {
-	names := []string{"MSG", "NOMSG", "MSGP", "DONE", "ERROR"}
+func formatHeader(h *Header) string {
+	names := []string{"MSG", "NOMSG", "MSGP", "DONE", "ERROR", "OPTIONAL"}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s xid=%d", names[h.Proc], h.XID)
 	if h.Version != 1 {
@@ -162,6 +171,12 @@ func formatHeader(h *rpcrdma1.Header) string {
 			fmt.Fprintf(&b, " low=%d high=%d", h.Low, h.High)
 		}
 		return b.String()
+	}
+	if h.Version == rpcrdma2.Version {
+		fmt.Fprintf(&b, " dir=%s", []string{"call", "reply"}[h.Direction])
+	}
+	if h.Proc == rpcrdma2.Optional {
+		fmt.Fprintf(&b, " opt=%d info=%x", h.Option, h.Info)
 	}
 	if h.Proc == rpcrdma1.MsgP {
 		fmt.Fprintf(&b, " align=%d thresh=%d", h.Align, h.Thresh)

@@ -2,9 +2,9 @@ package transport
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs"
 )
 
@@ -197,7 +197,7 @@ func (r *Responder) sendHeader(o *op, c *call, inline []chunk.Piece) bool {
 
 // header encodes a header so that it ends at end. A header that settings
 // allow now, and did not when the call was delivered, gets memory of its own.
-func (r *Responder) header(o *op, end source, h *rpcrdma1.Header) (verbs.SGE, bool) {
+func (r *Responder) header(o *op, end source, h *conn.Header) (verbs.SGE, bool) {
 	size := h.Size()
 	if size > end.off {
 		b := r.buffer(size)

@@ -42,6 +42,9 @@ var (
 	ErrDraining = errors.New("transport: draining")
 	// ErrNoMemory means that not even the first receives could be had.
 	ErrNoMemory = errors.New("transport: out of registered memory")
+	// ErrNotAgreed means that the peer did not answer a first message of
+	// version 2.
+	ErrNotAgreed = errors.New("transport: no answer to version 2")
 	// ErrStalled means that the peer lets RDMA operations or Sends make no progress.
 	ErrStalled = errors.New("transport: peer stalls")
 )

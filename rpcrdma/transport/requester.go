@@ -25,6 +25,9 @@ type Requester struct {
 	all      []*window  // all there are, to be closed
 	pend     []*pending // by slot
 	idle     []*pending
+	// unanswered is the number of ticks for which the offer of a version was
+	// not answered.
+	unanswered int
 
 	// Replies being read, by tag; those that wait for their turn; bytes held
 	// by those that had it; whether one of them waits for the pool.
@@ -50,6 +53,8 @@ type RequesterConfig struct {
 	Settings *conn.Settings
 	// ToldSend is the most that the peer is told that we send.
 	ToldSend uint32
+	// Only1 says that the peer is known not to speak version 2.
+	Only1 bool
 	// FirstXID is where XIDs start: random, or LastXID of the requester that
 	// this one takes the place of.
 	FirstXID uint32
@@ -80,6 +85,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 		FirstXID:    cfg.FirstXID,
 		MaxSegment:  int(min(MaxSegment, uint64(h.attr.MaxMsgSize), h.attr.MaxMRSize)),
 		MaxTransfer: h.attr.MaxMsgSize,
+		Only1:       cfg.Only1,
 		Settings:    s,
 	})
 	l.mu.Lock()
@@ -183,6 +189,7 @@ func (r *Requester) Err() error { return r.err() }
 func (r *Requester) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	version, _ := r.core.Version()
 	return State{
 		InlineSend:     r.core.SendLimit(),
 		PeerReceive:    r.core.PeerReceive(),
@@ -190,6 +197,7 @@ func (r *Requester) State() State {
 		CreditsGranted: r.core.Granted(),
 		Busy:           r.inCalls,
 		LastActive:     r.active,
+		Version:        version,
 		Padding:        r.core.Padding(), Configuration: r.core.Configuration(),
 		Backchannel: r.callee.state(),
 	}
@@ -230,8 +238,24 @@ func (r *Requester) ended(o *op) {
 	r.carryOut()
 }
 
-// ticked implements role.
-func (r *Requester) ticked(time.Time) { r.prepareCallee() }
+// ticked implements role. A first message that is not answered was lost: the
+// peer knows nothing of its version, not even how to refuse it.
+func (r *Requester) ticked(time.Time) {
+	r.prepareCallee()
+	if !r.core.Unanswered() {
+		r.unanswered = 0
+	} else if r.unanswered++; r.unanswered > stallTicks {
+		r.dieLocked(ErrNotAgreed)
+	}
+}
+
+// Unsure says that the peer has not answered the offer of version 2, or refused
+// it and gave no good answer since, until now or the end of the connection.
+func (r *Requester) Unsure() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.core.Unsure()
+}
 
 // lost implements role: every call that has no outcome fails. All windows are
 // closed before that, as callers may give the memory under them back.
@@ -286,6 +310,9 @@ func (r *Requester) carryOut() {
 				r.dieLocked(err)
 			}
 		case conn.Other:
+			if v, agreed := r.core.Version(); agreed {
+				r.callee.resp.core.Speak(v)
+			}
 			r.callee.resp.received(a.Recv, a.Body, conn.Invalidation{})
 		case conn.Ready:
 			r.launch(r.pend[a.Out.Tag])

@@ -94,6 +94,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		PeerInvalidates: cfg.PeerInvalidates && h.attr.SendInvalidate,
 		MaxTransfer:     h.attr.MaxMsgSize,
 		MaxReceives:     l.maxReceives(),
+		Receive:         uint32(l.rq.size),
 		Settings:        cfg.Settings,
 	})
 	l.mu.Lock()
@@ -170,12 +171,14 @@ type State struct {
 	Padding                   conn.Padding
 	Configuration             conn.Configuration
 	Backchannel               Backchannel
+	Version                   uint32 // of RPC-over-RDMA
 }
 
 // State tells what is in force now.
 func (r *Responder) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	version, _ := r.core.Version()
 	return State{
 		InlineSend:         r.core.SendLimit(),
 		PeerReceive:        r.core.PeerReceive(),
@@ -186,6 +189,7 @@ func (r *Responder) State() State {
 		LastActive:         r.active,
 		Padding:            r.core.Padding(), Configuration: r.core.Configuration(),
 		Backchannel: r.caller.state(),
+		Version:     version,
 	}
 }
 
@@ -210,6 +214,9 @@ func (r *Responder) received(at uint32, msg []byte, inv conn.Invalidation) {
 	}
 	r.acts = r.core.Receive(at, msg, r.acts)
 	r.carryOut()
+	if r.caller.opened && r.caller.req == nil {
+		r.prepareCalls() // the client may have chosen a version now
+	}
 }
 
 // exposed implements role, for calls to the client; a responder waits for its

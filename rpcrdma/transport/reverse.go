@@ -56,13 +56,20 @@ func (r *Responder) OpenBackchannel() {
 }
 
 // prepareCalls posts the first receives for replies of the client, once they
-// are wanted. Without memory it is tried again with the next tick.
+// are wanted and the client has chosen a version. Without memory it is tried
+// again with the next tick.
 func (r *Responder) prepareCalls() {
 	v := &r.caller
 	if r.dead || v.ready || !v.opened || !v.settings.Backchannel() {
 		return
 	}
+	version, chosen := r.core.Version()
+	if !chosen {
+		return
+	}
 	if v.req == nil {
+		r.core.Speak(version)
+		v.config.Version = version
 		v.req = r.newCaller()
 	}
 	q := v.req

@@ -25,6 +25,7 @@ func (r *Requester) takeCalls(s *conn.Settings) {
 	v.resp = &Responder{link: r.link, handler: v.handler, peer: r.id.RemoteAddr(), memory: r.memory, reverse: true}
 	v.resp.core = conn.NewResponder(conn.ResponderConfig{
 		MaxReceives: r.maxReverse(),
+		Receive:     uint32(r.rq.size),
 		Reverse:     true,
 		Settings:    &reverse,
 	})

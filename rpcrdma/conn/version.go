@@ -1,0 +1,126 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// version is what a protocol version does in its own way. All else in this
+// package is the same for all versions.
+type version interface {
+	number() uint32
+	// decode, size and append are the codec of its headers.
+	decode(h *Header, b []byte) (n int, err error)
+	size(h *Header) int
+	append(h *Header, dst []byte) []byte
+	// empty is the size of a header with three empty lists.
+	empty() int
+	// direction says which way a message with a sound header goes, as far as
+	// that can be told. body follows the header.
+	direction(h *Header, body []byte) (d rpcrdma2.Direction, known bool)
+	// threshold is the most bytes of one Send that every receiver takes once
+	// the version is agreed on.
+	threshold() uint32
+	// pads says that there is RDMA_MSGP, acknowledges that there is RDMA_DONE.
+	pads() bool
+	acknowledges() bool
+}
+
+// version1 is RFC 8166 and, as far as it was turned on, RFC 5666.
+type version1 struct{}
+
+func (version1) number() uint32 { return rpcrdma1.Version }
+
+func (version1) decode(h *Header, b []byte) (int, error) {
+	h.Direction, h.Option, h.Info = 0, 0, nil
+	return h.Header.Header.Decode(b)
+}
+
+func (version1) size(h *Header) int                  { return h.Header.Header.Size() }
+func (version1) append(h *Header, dst []byte) []byte { return h.Header.Header.Append(dst) }
+
+func (version1) empty() int         { return emptyHeaderSize }
+func (version1) threshold() uint32  { return InlineMin }
+func (version1) pads() bool         { return true }
+func (version1) acknowledges() bool { return true }
+
+// direction is told by the type of the RPC message, which is not there when it
+// is in a chunk (RFC 8167).
+func (version1) direction(h *Header, body []byte) (d rpcrdma2.Direction, known bool) {
+	switch h.Proc {
+	case rpcrdma1.Error:
+		return rpcrdma2.Reply, true
+	case rpcrdma1.Msg, rpcrdma1.MsgP:
+		_, mtype, ok := oncrpc.MessageType(body)
+		switch {
+		case ok && mtype == oncrpc.MsgCall:
+			return rpcrdma2.Call, true
+		case ok && mtype == oncrpc.MsgReply:
+			return rpcrdma2.Reply, true
+		}
+	}
+	return 0, false
+}
+
+// version2 is draft-cel-nfsv4-rpcrdma-version-two-01.
+type version2 struct{}
+
+func (version2) number() uint32 { return rpcrdma2.Version }
+
+func (version2) decode(h *Header, b []byte) (int, error) { return h.Decode(b) }
+func (version2) size(h *Header) int                      { return h.Header.Size() }
+func (version2) append(h *Header, dst []byte) []byte     { return h.Header.Append(dst) }
+func (version2) empty() int                              { return emptyHeaderSize + directionSize }
+func (version2) threshold() uint32                       { return rpcrdma2.DefaultReceiveSize }
+func (version2) pads() bool                              { return false }
+func (version2) acknowledges() bool                      { return false }
+
+// direction is a field, which an error does not need.
+func (version2) direction(h *Header, _ []byte) (d rpcrdma2.Direction, known bool) {
+	if h.Proc == rpcrdma2.Error {
+		return rpcrdma2.Reply, true
+	}
+	return h.Direction, true
+}
+
+// versionOf gives the way of version n; one that is not spoken looks like
+// version 1 as far as it is known.
+func versionOf(n uint32) version {
+	if n == rpcrdma2.Version {
+		return version2{}
+	}
+	return version1{}
+}
+
+// versions is a set of versions that are spoken, as bits; it is not empty.
+type versions uint8
+
+const (
+	speaks1   versions = 1 << rpcrdma1.Version
+	speaks2   versions = 1 << rpcrdma2.Version
+	speaksAll          = speaks1 | speaks2
+)
+
+// only is the set of version n.
+func only(n uint32) versions { return 1 << n }
+
+func (v versions) has(n uint32) bool { return n <= rpcrdma2.Version && v&(1<<n) != 0 }
+
+// low and high are the range that ERR_VERS tells.
+func (v versions) low() uint32 {
+	if v.has(rpcrdma1.Version) {
+		return rpcrdma1.Version
+	}
+	return rpcrdma2.Version
+}
+
+func (v versions) high() uint32 {
+	if v.has(rpcrdma2.Version) {
+		return rpcrdma2.Version
+	}
+	return rpcrdma1.Version
+}
+
+// any is the way of one of them.
+func (v versions) any() version { return versionOf(v.low()) }
