@@ -14,13 +14,16 @@ LOADFLAGS ?=
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build build-rdmacore test unit race interop deps fuzz lint generate baseline bench load plots demo screenshots clean
+.PHONY: help build build-rdmacore deb test unit race interop deps fuzz lint generate baseline bench bench-gateway load plots demo screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 build: ## bin/rdmad and bin/rdmactl, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/rdmad ./cmd/rdmactl
+
+deb: build ## Debian package(s) in bin/ (docs/packaging.md)
+	VERSION='$(VERSION)' configs/debian/build.sh rdmad $(BIN) $(BIN)
 
 build-rdmacore: ## the same with provider rdmacore (cgo; Debian: gcc, libibverbs-dev, librdmacm-dev), in bin/rdmacore
 	CGO_ENABLED=1 $(GO) build -tags rdmacore -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/rdmacore/ ./cmd/rdmad ./cmd/rdmactl
@@ -64,6 +67,9 @@ baseline: ## the API as it is becomes the one that later versions must be compat
 
 bench: ## benchmarks, as ratios to TCP in the same run
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./verbs/softiwarp ./rpcrdma/... ./dataplane/...
+
+bench-gateway: ## a kernel client's work over rdmad and ganesha, as ratios to the same straight on ganesha
+	$(GO) test -run '^$$' -bench '^BenchmarkGateway$$' -benchtime 3x -timeout 1h ./interop
 
 plots: ## docs/adaptive.svg, from the data that the simulation's test has checked in
 	cd docs/plots && $(GO) run . -data ../../dataplane/adaptive/testdata/simulation.csv -out ../adaptive.svg

@@ -84,16 +84,29 @@ done
 // largeDirectory is how many names the directory has.
 const largeDirectory = "20000"
 
+// listReplies is how many replies of 1 MiB the names and attributes need at
+// least.
+const listReplies = 3
+
 // testLargeDirectory lists more names than fit any one reply, while they come
 // and go.
 func testLargeDirectory(t *testing.T, w *work) {
 	w.serverSide(t, "mkdir many; cd many; seq -w 1 "+largeDirectory+" | sed 's/^/a-name-of-some-length-/' | xargs touch")
+	var before xprtStats
+	if w.via == overRDMA {
+		before = w.stats(t)
+	}
 	list := "cd many; find . -mindepth 1 | LC_ALL=C sort >/tmp/list-$$; wc -l </tmp/list-$$; sha256sum </tmp/list-$$; rm /tmp/list-$$"
 	want := w.serverSide(t, list)
 	if !strings.HasPrefix(want, largeDirectory+"\n") {
 		t.Fatalf("the server has %s names, want %s", want, largeDirectory)
 	}
 	same(t, "names seen by the client", w.client(t, list), want)
+	if w.via == overRDMA {
+		if n := w.stats(t).replyChunks - before.replyChunks; n < listReplies {
+			t.Errorf("the client offered %d reply chunks for the list, want %d", n, listReplies)
+		}
+	}
 	w.client(t, `cd many
 rm a-name-of-some-length-01*
 for i in 1 2 3 4 5 6 7 8 9; do touch new-$i; mv a-name-of-some-length-0200$i renamed-$i; done`)

@@ -7,11 +7,14 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-// matrix is what the kernel's client does on every transport.
-var matrix = []struct {
+// part is a part of what a client does, in a directory of its own.
+type part struct {
 	name string
 	test func(*testing.T, *work)
-}{
+}
+
+// matrix is what the kernel's client does on every transport.
+var matrix = []part{
 	{"sizes", testSizes},
 	{"names", testNames},
 	{"links", testLinks},
@@ -69,10 +72,14 @@ func TestOperation(t *testing.T) {
 }
 
 func testTransport(t *testing.T, g *guest.Guest, server nfsServer, via transport) {
-	m := newMount(t, g, server, via)
-	for i, item := range matrix {
-		name := fmt.Sprintf("%02d", i)
-		if t.Run(item.name, func(t *testing.T) { item.test(t, m.work(t, name)) }) {
+	newMount(t, g, server, via).do(t, "", matrix)
+}
+
+// do does parts on a mount, in directories with a prefix to their names.
+func (m *mount) do(t *testing.T, prefix string, parts []part) {
+	for i, p := range parts {
+		name := fmt.Sprintf("%s%02d", prefix, i)
+		if t.Run(p.name, func(t *testing.T) { p.test(t, m.work(t, name)) }) {
 			m.client(t, "rm -rf "+name)
 		} else {
 			m.mustRespond(t)

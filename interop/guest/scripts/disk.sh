@@ -2,10 +2,10 @@
 # something is mounted there. tmpfs of 6.1 has no user extended attributes; with
 # ea_inode they may be larger than a block.
 set -e
-if ! mountpoint -q $disk; then
+if ! grep -q " $disk " /proc/mounts; then
 	/sbin/modprobe -a loop ext4
 	mkdir -p $disk /backing
-	mountpoint -q /backing || mount -t tmpfs -o size=70% tmpfs /backing
+	grep -q " /backing " /proc/mounts || mount -t tmpfs -o size=70% tmpfs /backing
 	image=/backing/$(echo $disk | tr -d /)
 	truncate -s 4G $image
 	/sbin/mke2fs -q -t ext4 -O ea_inode -E lazy_itable_init=0,nodiscard -N 200000 $image

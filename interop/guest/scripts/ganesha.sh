@@ -45,7 +45,7 @@ LOG {
 	Default_Log_Level = EVENT;
 }
 END
-: >$dir/log
+[ ! -e $dir/log ] || mv $dir/log $dir/log.before
 ganesha.nfsd -f $dir/ganesha.conf -L $dir/log -p $dir/pid -N NIV_EVENT
 for i in $(seq 600); do
 	pidof ganesha.nfsd >/dev/null || break

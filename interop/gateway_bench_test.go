@@ -1,0 +1,102 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// workloads are what fio does on a mount; each is counted in operations.
+var workloads = []struct{ name, args string }{
+	{"read 1M", "--rw=read --bs=1M --size=32M --iodepth=4"},
+	{"write 1M", "--rw=write --bs=1M --size=32M --iodepth=4 --end_fsync=1"},
+	{"random read 4k depth 1", "--rw=randread --bs=4k --size=32M --iodepth=1 --runtime=5 --time_based"},
+	{"random read 4k depth 16", "--rw=randread --bs=4k --size=32M --iodepth=16 --runtime=5 --time_based"},
+	{"create", "--ioengine=filecreate --nrfiles=300 --openfiles=1 --filesize=4k --create_on_open=1"},
+	{"stat", "--ioengine=filestat --nrfiles=300 --openfiles=1 --filesize=4k"},
+	{"delete", "--ioengine=filedelete --nrfiles=300 --openfiles=1 --filesize=4k"},
+}
+
+// BenchmarkGateway compares a client's work over rdmad before ganesha with the
+// same work straight on ganesha over TCP, in turns. A ratio above 1 says that
+// rdmad is faster. Both ways lead out of the guest and into it again.
+func BenchmarkGateway(b *testing.B) {
+	gw := startGateway(b)
+	gw.setUniqueID(b, "straight")
+	straight := newMountAt(b, gw.g, gw.e.at("4.2"), overTCP, "/mnt/straight")
+	gw.setUniqueID(b, "through")
+	through := newMountAt(b, gw.g, gw.e.at("4.2"), overRDMA, "/mnt/through")
+	through.stats(b) // fails unless it is over RDMA
+	for _, m := range []*mount{straight, through} {
+		m.client(b, "mkdir "+string(m.via))
+	}
+	for _, w := range workloads {
+		b.Run(w.name, func(b *testing.B) {
+			var ops [2]float64
+			var took, busy time.Duration
+			for range b.N {
+				ops[0] += straight.fio(b, w.args)
+				start, used := time.Now(), gw.r.cpuTime(b)
+				ops[1] += through.fio(b, w.args)
+				took, busy = took+time.Since(start), busy+gw.r.cpuTime(b)-used
+			}
+			n := float64(b.N)
+			b.ReportMetric(ops[1]/ops[0], "ratio")
+			b.ReportMetric(ops[0]/n, "straight-ops/s")
+			b.ReportMetric(ops[1]/n, "rdmad-ops/s")
+			b.ReportMetric(100*busy.Seconds()/took.Seconds(), "rdmad-cpu-%")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// fio does a workload in the mount's directory and says how many operations it
+// did in a second.
+func (m *mount) fio(b *testing.B, args string) float64 {
+	b.Helper()
+	m.refetch(b)
+	out := m.client(b, fmt.Sprintf("cd %s; fio --name=bench --ioengine=libaio --direct=1 --randseed=7 --output-format=json %s", m.via, args))
+	var report struct {
+		Jobs []struct {
+			Error int
+			Read  struct{ IOPS float64 }
+			Write struct{ IOPS float64 }
+		}
+	}
+	if _, text, found := strings.Cut(out, "{"); !found || json.Unmarshal([]byte("{"+text), &report) != nil || len(report.Jobs) != 1 {
+		b.Fatalf("fio printed %s", out)
+	}
+	job := report.Jobs[0]
+	if job.Error != 0 || job.Read.IOPS+job.Write.IOPS == 0 {
+		b.Fatalf("fio: %+v", report)
+	}
+	return job.Read.IOPS + job.Write.IOPS
+}
+
+// clockTicks is the unit of times in /proc, per second (USER_HZ).
+const clockTicks = 100
+
+// cpuTime is the processor time that rdmad has used.
+func (r *rdmad) cpuTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.process.Pid()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	const user, system = 14 - 3, 15 - 3 // proc(5): counted from 1, the first two are cut off
+	var ticks int64
+	for _, f := range []string{fields[user], fields[system]} {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / clockTicks
+}

@@ -1,0 +1,69 @@
+package interop
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rdmad/rdmad/interop/guest"
+)
+
+// knfsdPort is where the kernel's server speaks NFS over TCP.
+const knfsdPort = 2049
+
+// TestGatewayKnfsd has the kernel's server in one guest and a client in another,
+// and an rdmad between them, in both directions: RDMA from the client and TCP to
+// the server, which grants delegations and recalls them, and TCP from the client
+// and RDMA to the server.
+func TestGatewayKnfsd(t *testing.T) {
+	gw := startKnfsdGateway(t)
+	t.Run("forward", func(t *testing.T) { gw.tryKnfsd(t, overRDMA) })
+	t.Run("connector", func(t *testing.T) { gw.tryKnfsd(t, overTCP) })
+}
+
+// matrixKnfsd is the matrix but for what takes long and has nothing new.
+var matrixKnfsd = append([]part{
+	{"names", testNames},
+	{"sparse and truncate", testSparse},
+	{"large directory", testLargeDirectory},
+	{"remount", testRemount},
+}, short...)
+
+// tryKnfsd does what ganesha has no part in as well.
+func (gw *gateway) tryKnfsd(t *testing.T, via transport) {
+	gw.via = via
+	m := gw.mount(t, "4.2", "/mnt/knfsd")
+	m.do(t, string(via)+"-", matrixKnfsd)
+	t.Run("locks", func(t *testing.T) { gw.locks(t, m) })
+	t.Run("xattrs", func(t *testing.T) { testXattrs(t, m.work(t, "xattrs-"+string(via))) })
+	t.Run("allocate", func(t *testing.T) { testAllocate(t, m.work(t, "allocate-"+string(via))) })
+	t.Run("copy", func(t *testing.T) {
+		m.mustCall(t, func() { testCopy(t, m.work(t, "copy-"+string(via))) }, "COPY")
+	})
+	t.Run("recall", func(t *testing.T) { gw.recall(t, m) })
+	m.checkStats(t)
+}
+
+// startKnfsdGateway boots both guests and starts an rdmad between them.
+func startKnfsdGateway(t testing.TB) *gateway {
+	t.Helper()
+	client := guest.Boot(t, guest.Options{})
+	client.UseRDMA(t, guest.SIWPlain)
+	buildLocker(t, client)
+	server := guest.Boot(t, guest.Options{
+		MemoryMiB: 3072, Forward: []int{knfsdPort, nfsRDMAPort},
+		Shares: []guest.Share{{Tag: "client", Dir: client.ShareDir, At: clientShare}},
+	})
+	server.UseRDMA(t, guest.SIWPlain)
+	server.MakeDisk(t, "/export")
+	server.ServeNFS(t)
+	tcp, rdma := fmt.Sprintf("127.0.0.1:%d", server.HostPort(knfsdPort)), fmt.Sprintf("127.0.0.1:%d", server.HostPort(nfsRDMAPort))
+	r := startRdmadAs(t, client.ShareDir, func(r *rdmad) string {
+		return forwarding(tcp)(r) + fmt.Sprintf("connectors: [{name: out, listen: %q, provider: softiwarp, target: %q}]\n", r.tcp, rdma)
+	})
+	r.tcp = r.log.address("connector")
+	e := &exported{g: server, dir: "/export", shared: clientShare, rdma: portOf(r.rdma), tcp: portOf(r.tcp)}
+	return &gateway{g: client, r: r, e: e, via: overRDMA}
+}
+
+// clientShare is where the server's guest has what the client's has as /host.
+const clientShare = "/client"

@@ -1,0 +1,86 @@
+package interop
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rdmad/rdmad/interop/guest"
+)
+
+// gateway is an rdmad that stands before an NFSv4 server, and a client of it.
+type gateway struct {
+	g   *guest.Guest // of the client
+	r   *rdmad       // nil when the client goes straight to the server
+	e   *exported
+	via transport
+}
+
+// short is what each minor version goes through; one of them goes through the
+// whole matrix.
+var short = []part{
+	{"sizes", testSmallSizes},
+	{"links", testLinks},
+	{"rename and remove", testRenameRemove},
+	{"attributes", testAttributes},
+	{"append and overwrite", testAppend},
+	{"direct", testDirect},
+	{"fio 4k", testFio4K},
+}
+
+// TestGateway lets the kernel's NFSv4 client work over RDMA on rdmad, which
+// sends its calls on to nfs-ganesha over TCP; with -server ganesha it goes there
+// by itself, over TCP: what fails then is a fault of the test.
+func TestGateway(t *testing.T) {
+	gw := startGateway(t)
+	idle := gw.leaveIdle(t)
+	for _, version := range []string{"4.2", "4.1", "4.0"} {
+		t.Run(version, func(t *testing.T) {
+			m := gw.mount(t, version, "/mnt/gateway-"+version)
+			if version == "4.2" {
+				m.do(t, version+"-", matrix)
+			} else {
+				m.do(t, version+"-", short)
+			}
+			t.Run("locks", func(t *testing.T) { gw.locks(t, m) })
+			if version == "4.2" {
+				t.Run("allocate", func(t *testing.T) { testAllocate(t, m.work(t, "allocate")) })
+				t.Run("copy", func(t *testing.T) { testCopy(t, m.work(t, "copy")) })
+			}
+			m.checkStats(t)
+		})
+	}
+	t.Run("idle", func(t *testing.T) { gw.endIdle(t, idle) })
+	for _, version := range []string{"4.2", "4.0"} {
+		t.Run("crash "+version, func(t *testing.T) { gw.crash(t, version) })
+	}
+}
+
+// startGateway starts ganesha in a guest and an rdmad before it.
+func startGateway(t testing.TB) *gateway {
+	t.Helper()
+	g := guest.Boot(t, guest.Options{MemoryMiB: 3072, Forward: []int{guest.GaneshaPort}})
+	g.UseRDMA(t, guest.SIWPlain)
+	g.ServeGanesha(t)
+	buildLocker(t, g)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("ganesha's log:\n%s", g.MustRun(t, serverTime, "cat /run/ganesha/log.before /run/ganesha/log 2>/dev/null | grep -v DBUS"))
+		}
+	})
+	e := &exported{g: g, dir: "/ganesha", shared: "/host", tcp: fmt.Sprint(g.HostPort(guest.GaneshaPort))}
+	if *serverFlag == "ganesha" {
+		return &gateway{g: g, e: e, via: overTCP}
+	}
+	r := startRdmadAs(t, g.ShareDir, forwarding("127.0.0.1:"+e.tcp))
+	e.rdma = portOf(r.rdma)
+	return &gateway{g: g, r: r, e: e, via: overRDMA}
+}
+
+// mount mounts a version on a directory in the guest, until the test has ended.
+func (gw *gateway) mount(t testing.TB, version, dir string) *mount {
+	t.Helper()
+	return newMountAt(t, gw.g, gw.e.at(version), gw.via, dir)
+}
+
+// version is the mount's version of NFS.
+func (m *mount) version() string { return m.server.(*exported).version }
