@@ -36,9 +36,11 @@ const (
 // connector.
 type export struct {
 	*rig
-	dir    string
-	client *rpctcp.Client
-	root   []byte // handle
+	dir     string
+	handler oncrpc.Handler
+	cred    oncrpc.Auth
+	client  *rpctcp.Client
+	root    []byte // handle
 }
 
 func newExport(t testing.TB, p rdmacm.Provider) *export {
@@ -51,7 +53,8 @@ func newExport(t testing.TB, p rdmacm.Provider) *export {
 	t.Cleanup(func() { server.Close() })
 	e.rig = newRig(t, p, server, Config{})
 	sys := oncrpc.AuthSys{MachineName: []byte("test"), UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
-	e.client = e.dial(rpctcp.ClientConfig{MaxCalls: 64, Cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}})
+	e.handler, e.cred = server, oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
+	e.client = e.dial(rpctcp.ClientConfig{MaxCalls: 64, Cred: e.cred})
 	d := e.call(nfs.MountProgram, 1, xdr.AppendString(nil, "/"))
 	e.root = d.Opaque(64)
 	return e
@@ -265,11 +268,10 @@ func TestFragments(t *testing.T) {
 	args := xdr.AppendUint64(xdr.AppendOpaque(nil, h), 0)
 	args = xdr.AppendUint32(xdr.AppendUint32(args, uint32(len(data))), 0)
 	nc, records := e.raw()
-	sys := oncrpc.AuthSys{MachineName: []byte("test"), UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	for _, size := range []int{1, 3, 100, 1000, 1024, 4096, 5000} {
 		msg := oncrpc.AppendCall(nil, &oncrpc.Call{
 			XID: uint32(size), Program: nfs.Program, Version: nfs.Version, Procedure: procWrite,
-			Cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)},
+			Cred: e.cred,
 		})
 		msg = append(msg, xdr.AppendOpaque(args, data)...)
 		if size == 1 {
