@@ -233,7 +233,7 @@ func TestAdditionsComeBack(t *testing.T) {
 	r.addDisk()
 	before := r.listener("disk")
 	deny := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
-	if _, _, err := r.manager.UpdateListener("disk", dataplane.ListenerUpdate{Deny: &deny, Limits: &dataplane.Limits{Connections: 3}}); err != nil {
+	if _, _, err := r.manager.UpdateListener("disk", manager.ListenerUpdate{Deny: &deny, Limits: func(l *dataplane.Limits) { l.Connections = 3 }}); err != nil {
 		t.Fatal(err)
 	}
 	rpc := r.dial(p, "disk")

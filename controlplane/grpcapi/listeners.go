@@ -174,7 +174,7 @@ func (s *listenerService) UpdateListener(ctx context.Context, req *rdmadv1.Updat
 }
 
 // update reads what a request changes: the fields of its mask.
-func (s *listenerService) update(req *rdmadv1.UpdateListenerRequest) (u dataplane.ListenerUpdate, err error) {
+func (s *listenerService) update(req *rdmadv1.UpdateListenerRequest) (u manager.ListenerUpdate, err error) {
 	mask, err := newMask("update_mask", req.GetUpdateMask(), &rdmadv1.Admission{})
 	if err != nil {
 		return u, err
@@ -182,21 +182,18 @@ func (s *listenerService) update(req *rdmadv1.UpdateListenerRequest) (u dataplan
 	u.EndDenied = req.GetDisconnect()
 	a := req.GetAdmission()
 	if mask.hasAny("max_connections", "max_connections_per_peer", "max_handshakes") {
-		now, err := s.find(req.GetName())
-		if err != nil {
-			return u, err
-		}
-		next, want := now.Limits, limits(a)
-		for name, set := range map[string]func(){
-			"max_connections":          func() { next.Connections = want.Connections },
-			"max_connections_per_peer": func() { next.ConnectionsPerPeer = want.ConnectionsPerPeer },
-			"max_handshakes":           func() { next.Handshakes = want.Handshakes },
-		} {
-			if mask.hasAny(name) {
-				set()
+		want := limits(a)
+		u.Limits = func(l *dataplane.Limits) {
+			if mask.hasAny("max_connections") {
+				l.Connections = want.Connections
+			}
+			if mask.hasAny("max_connections_per_peer") {
+				l.ConnectionsPerPeer = want.ConnectionsPerPeer
+			}
+			if mask.hasAny("max_handshakes") {
+				l.Handshakes = want.Handshakes
 			}
 		}
-		u.Limits = &next
 	}
 	for _, list := range []struct {
 		name  string

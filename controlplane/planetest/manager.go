@@ -129,7 +129,7 @@ func (m *Manager) RemoveListener(name string, _ time.Duration) (dataplane.Remove
 }
 
 // UpdateListener implements manager.API.
-func (m *Manager) UpdateListener(name string, u dataplane.ListenerUpdate) (manager.ListenerInfo, int, error) {
+func (m *Manager) UpdateListener(name string, u manager.ListenerUpdate) (manager.ListenerInfo, int, error) {
 	if _, err := m.listener(name); err != nil {
 		return manager.ListenerInfo{}, 0, err
 	}

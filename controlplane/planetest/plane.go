@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -65,12 +66,12 @@ func (p *Plane) unlisten(name string) (drained int) {
 
 // update changes a listener that exists and says how many connections that
 // ended.
-func (p *Plane) update(name string, u dataplane.ListenerUpdate) (ended int) {
+func (p *Plane) update(name string, u manager.ListenerUpdate) (ended int) {
 	p.mu.Lock()
 	i := slices.IndexFunc(p.listeners, func(l dataplane.ListenerInfo) bool { return l.Name == name })
 	l := &p.listeners[i]
 	if u.Limits != nil {
-		l.Limits = *u.Limits
+		u.Limits(&l.Limits)
 	}
 	if u.Allow != nil {
 		l.Access.Allow = *u.Allow

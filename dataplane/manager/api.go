@@ -39,12 +39,22 @@ type API interface {
 	// are ended; their number is the second result. A listener of the
 	// configuration file gets the file's values back at the next start or
 	// reload.
-	UpdateListener(name string, u dataplane.ListenerUpdate) (ListenerInfo, int, error)
+	UpdateListener(name string, u ListenerUpdate) (ListenerInfo, int, error)
 
 	// Limits are those of the whole data plane; SetLimits changes them for
 	// connections to come, until the next start or reload.
 	Limits() dataplane.Limits
 	SetLimits(l dataplane.Limits) error
+}
+
+// ListenerUpdate changes a listener; what is nil stays.
+type ListenerUpdate struct {
+	// Limits changes those that the listener was given: it is called while
+	// nobody else changes them.
+	Limits      func(*dataplane.Limits)
+	Allow, Deny *[]netip.Prefix
+	// EndDenied ends the connections that are up and may no longer connect.
+	EndDenied bool
 }
 
 // Origin says where a service or listener comes from.

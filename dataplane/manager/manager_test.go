@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"net/netip"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -102,10 +103,10 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"no such listener", "no listener x; there are: a", dataplane.ErrNotFound,
 			func() error { _, err := r.RemoveListener("x", 0); return err }},
 		{"update of nobody", "no listener x; there are: a", dataplane.ErrNotFound,
-			func() error { _, _, err := r.UpdateListener("x", dataplane.ListenerUpdate{}); return err }},
+			func() error { _, _, err := r.UpdateListener("x", ListenerUpdate{}); return err }},
 		{"update out of range", "limits.connections: -1 is out of range 0..65536", nil,
 			func() error {
-				_, _, err := r.UpdateListener("a", dataplane.ListenerUpdate{Limits: &dataplane.Limits{Connections: -1}})
+				_, _, err := r.UpdateListener("a", ListenerUpdate{Limits: func(l *dataplane.Limits) { l.Connections = -1 }})
 				return err
 			}},
 		{"limits", "limits.connections: -1 is out of range 0..65536", nil,
@@ -153,7 +154,7 @@ func TestNothingHalfDone(t *testing.T) {
 	}
 	deny := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	c := r.dial(l)
-	if _, _, err := r.UpdateListener("a", dataplane.ListenerUpdate{Deny: &deny, Limits: &dataplane.Limits{Connections: 1}, EndDenied: true}); !errors.As(err, &stored) {
+	if _, _, err := r.UpdateListener("a", ListenerUpdate{Deny: &deny, Limits: func(l *dataplane.Limits) { l.Connections = 1 }, EndDenied: true}); !errors.As(err, &stored) {
 		t.Errorf("update: %v", err)
 	}
 	if err := r.null(c); err != nil {
@@ -191,7 +192,7 @@ func TestUpdate(t *testing.T) {
 	r.addEcho("test")
 	l := r.addListener(onLoopback("a", "test"))
 	gone, deny := r.dial(l), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	info, n, err := r.UpdateListener("a", dataplane.ListenerUpdate{Deny: &deny, EndDenied: true, Limits: &dataplane.Limits{Connections: 7}})
+	info, n, err := r.UpdateListener("a", ListenerUpdate{Deny: &deny, EndDenied: true, Limits: func(l *dataplane.Limits) { l.Connections = 7 }})
 	if err != nil || n != 1 || info.Limits.Connections != 7 || len(info.Access.Deny) != 1 {
 		t.Errorf("%+v, %d ended, %v", info, n, err)
 	}
@@ -199,6 +200,33 @@ func TestUpdate(t *testing.T) {
 	stored := r.store.saved.Listeners[0]
 	same(t, "stored", stored.Deny, deny)
 	same(t, "stored", stored.Limits, dataplane.Limits{Connections: 7})
+}
+
+// TestUpdatesTogether: of two that change a listener at once neither undoes
+// what the other did, and what nobody sets stays the default.
+func TestUpdatesTogether(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	r.addListener(onLoopback("a", "test"))
+	const last = 50
+	var both sync.WaitGroup
+	for _, set := range []func(l *dataplane.Limits, n int){
+		func(l *dataplane.Limits, n int) { l.Connections = n },
+		func(l *dataplane.Limits, n int) { l.ConnectionsPerPeer = n },
+	} {
+		both.Go(func() {
+			for n := range last + 1 {
+				if _, _, err := r.UpdateListener("a", ListenerUpdate{Limits: func(l *dataplane.Limits) { set(l, n) }}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+	want := dataplane.Limits{Connections: last, ConnectionsPerPeer: last}
+	same(t, "stored", r.store.saved.Listeners[0].Limits, want)
+	want.Handshakes = dataplane.DefaultListenerHandshakes
+	same(t, "in force", r.listener("a").Limits, want)
 }
 
 func TestRegistrationsFollow(t *testing.T) {

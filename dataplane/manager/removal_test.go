@@ -44,7 +44,7 @@ func TestListenerDrains(t *testing.T) {
 	if err := r.RemoveService("test", 0); !errors.As(err, &used) {
 		t.Errorf("its service: %v", err)
 	}
-	if _, _, err := r.UpdateListener("a", dataplane.ListenerUpdate{}); err == nil {
+	if _, _, err := r.UpdateListener("a", ListenerUpdate{}); err == nil {
 		t.Error("changed while it drains")
 	}
 	// Others go on meanwhile.

@@ -86,7 +86,7 @@ func TestWhatCantComeBack(t *testing.T) {
 	}
 	same(t, "stored", r.store.saved, stored)
 	var failed *FailedError
-	if _, _, err := r.UpdateListener("a", dataplane.ListenerUpdate{}); !errors.As(err, &failed) {
+	if _, _, err := r.UpdateListener("a", ListenerUpdate{}); !errors.As(err, &failed) {
 		t.Errorf("changed: %v", err)
 	}
 	if err := r.RemoveService("disk", 0); err == nil {

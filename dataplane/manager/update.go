@@ -7,20 +7,20 @@ import (
 )
 
 // UpdateListener implements API.
-func (m *Manager) UpdateListener(name string, u dataplane.ListenerUpdate) (ListenerInfo, int, error) {
+func (m *Manager) UpdateListener(name string, u ListenerUpdate) (ListenerInfo, int, error) {
 	m.op.Lock()
 	defer m.op.Unlock()
 	l, err := m.upListener(name)
 	if err != nil {
 		return ListenerInfo{}, 0, err
 	}
+	before, now := l.spec, l.spec.updated(&u)
 	// Nobody is put out before the change is kept.
-	end := u.EndDenied
-	u.EndDenied = false
-	if _, _, err := m.cfg.Dataplane.UpdateListener(name, u); err != nil {
+	if _, _, err := m.cfg.Dataplane.UpdateListener(name, dataplane.ListenerUpdate{
+		Limits: &now.Limits, Allow: &now.Allow, Deny: &now.Deny,
+	}); err != nil {
 		return ListenerInfo{}, 0, invalid("listener", err)
 	}
-	before, now := l.spec, l.spec.updated(&u)
 	if l.origin == FromOperator {
 		if err := m.save(func(all *Saved) { all.putListener(now) }); err != nil {
 			m.update(&before, false)
@@ -31,7 +31,7 @@ func (m *Manager) UpdateListener(name string, u dataplane.ListenerUpdate) (Liste
 	l.spec = now
 	m.mu.Unlock()
 	ended := 0
-	if end {
+	if u.EndDenied {
 		ended = m.update(&now, true)
 	}
 	m.log.Info("listener changed", "listener", name, "allow", now.Allow, "deny", now.Deny,
@@ -68,9 +68,9 @@ func (m *Manager) upListener(name string) (*listener, error) {
 }
 
 // updated is the specification with an update's values.
-func (l ListenerSpec) updated(u *dataplane.ListenerUpdate) ListenerSpec {
+func (l ListenerSpec) updated(u *ListenerUpdate) ListenerSpec {
 	if u.Limits != nil {
-		l.Limits = *u.Limits
+		u.Limits(&l.Limits)
 	}
 	if u.Allow != nil {
 		l.Allow = slices.Clone(*u.Allow)
