@@ -37,7 +37,7 @@ func TestConnectorOutcome(t *testing.T) {
 			s.Extensions |= rpcrdma.ExtBackchannel
 			s.CreditsBackchannel = 0
 		}, Applied, "extensions.backchannel: no calls of the target while credits.backchannel is 0"},
-		{"credits without callbacks", KeyCreditsBackchannel, func(*rpcrdma.Settings) {}, Applied,
+		{"credits without callbacks", KeyCreditsBackchannel, func(s *rpcrdma.Settings) { s.Extensions = 0 }, Applied,
 			"credits.backchannel: counts while extensions.backchannel is on; it is off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestBackchannelWaits(t *testing.T) {
 func TestBackchannelTurnedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: backward(4), timeout: time.Hour})
-		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}, Reconnect: &soon}, func(*rpcrdma.Settings) {})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}, Reconnect: &soon}, forth)
 		conn.Close()
 		synctest.Wait() // the client knows
 		if n := c.Info().Connects; n != 1 {

@@ -17,6 +17,9 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
+// forth turns calls from server to client off.
+func forth(s *rpcrdma.Settings) { s.Extensions &^= rpcrdma.ExtBackchannel }
+
 // backward turns calls from server to client on, n at once.
 func backward(n uint32) func(*rpcrdma.Settings) {
 	return func(s *rpcrdma.Settings) {
@@ -371,9 +374,8 @@ func TestReverseHeld(t *testing.T) {
 // directions.
 func TestReverseLive(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		b := newBed(t, p, bedConfig{})
-		none := func(*rpcrdma.Settings) {}
-		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, none)
+		b := newBed(t, p, bedConfig{settings: forth})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, forth)
 		conn.OpenBackchannel()
 		if err := echo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
 			t.Errorf("off: %v", err)
@@ -407,13 +409,13 @@ func TestReverseLive(t *testing.T) {
 			}
 			wg.Wait()
 		}
-		set(conn, none)
+		set(conn, forth)
 		if err := echo(b.ctx, conn, 10, 1); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
 			t.Errorf("off again: %v", err)
 		}
 		// A client goes on: nothing tells the server.
 		set(conn, backward(8))
-		set(c, none)
+		set(c, forth)
 		if err := echo(b.ctx, conn, 10, 1); err != nil {
 			t.Error(err)
 		}

@@ -128,7 +128,9 @@ func TestReverseOverrun(t *testing.T) {
 // a server are replies to nothing.
 func TestReverseOff(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		l := reverseLiar(t, p, service{}, rpcrdma.DefaultSettings())
+		s := rpcrdma.DefaultSettings()
+		forth(&s)
+		l := reverseLiar(t, p, service{}, s)
 		for i := range 40 {
 			l.post(message(rpcrdma1.Header{XID: uint32(i)}, procNull))
 		}

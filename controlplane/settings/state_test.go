@@ -116,7 +116,7 @@ func TestEachKeyIsResolvedAlone(t *testing.T) {
 		"extensions.msgp=off default@0",
 		"extensions.read_replies=off default@0",
 		"extensions.ccp=off default@0",
-		"extensions.backchannel=off default@0",
+		"extensions.backchannel=on default@0",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -86,5 +86,6 @@ func DefaultSettings() Settings {
 		CreditsMax:               DefaultCredits,
 		CreditsBackchannel:       DefaultReverse,
 		CreditsWeight:            1,
+		Extensions:               ExtBackchannel,
 	}
 }

@@ -99,7 +99,7 @@ settings:
 	all, given := c.Settings.Initial()
 	want := conn.Settings{
 		InlineSendMax: 8192, InlineReceiveSize: 16384, DDPMinChunk: 0,
-		CreditsPolicy: conn.CreditsFixed, CreditsMax: 128, CreditsMin: 2, CreditsWeight: 7, Extensions: conn.ExtMSGP,
+		CreditsPolicy: conn.CreditsFixed, CreditsMax: 128, CreditsMin: 2, CreditsWeight: 7, Extensions: conn.ExtMSGP | conn.ExtBackchannel,
 	}
 	if all != want {
 		t.Errorf("settings %+v, want %+v", all, want)
