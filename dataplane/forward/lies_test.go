@@ -99,6 +99,9 @@ func TestBadReplies(t *testing.T) {
 				if _, ok := errors.AsType[*rpcrdma.PeerError](err); !ok {
 					t.Errorf("%v, want an answer of the transport", err)
 				}
+				if n := r.d.Connections()[0].Stats.RepliesTooLong; n != 1 {
+					t.Errorf("%d replies too long", n)
+				}
 			case c.want == nil || err == nil || err.Error() != c.want.Error():
 				t.Errorf("%v, want %v", err, c.want)
 			}

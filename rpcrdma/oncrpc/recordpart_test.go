@@ -63,7 +63,7 @@ func TestRecordPartsEnd(t *testing.T) {
 	if err := r.ReadParts(make([]byte, 4)); err != nil {
 		t.Error(err)
 	}
-	if err := r.ReadParts(make([]byte, 2)); err != io.EOF {
+	if err := r.ReadParts(make([]byte, 2)); !errors.Is(err, io.EOF) {
 		t.Errorf("beyond the record: %v", err)
 	}
 	for name, c := range map[string]struct {

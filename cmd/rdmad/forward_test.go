@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
+	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+// TestForwardAtRuntime: a forward service is added in front of another of the
+// same daemon, carries files, refuses clients when that is gone, and is back
+// after a restart.
+func TestForwardAtRuntime(t *testing.T) {
+	dir := t.TempDir()
+	p, err := softiwarp.New(softiwarp.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	r := startHere(t, dir, "")
+	r.addDisk()
+	address := r.manager.Services()[0].TCP.String()
+	var invalid *manager.InvalidError
+	bad := manager.ServiceSpec{Name: "up", Forward: &manager.ForwardSpec{Address: address, DialTimeout: time.Hour}}
+	if _, err := r.manager.AddService(t.Context(), bad); !errors.As(err, &invalid) || invalid.Field != "forward.dial_timeout" {
+		t.Errorf("dial_timeout of an hour: %v", err)
+	}
+	spec := manager.ServiceSpec{Name: "up", Forward: &manager.ForwardSpec{Address: address, CallTimeout: time.Minute}}
+	info, err := r.manager.AddService(t.Context(), spec)
+	if err != nil || info.Spec.Kind() != "forward" {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	through := manager.ListenerSpec{Name: "up", Provider: "softiwarp", Address: "127.0.0.1:0", Service: "up"}
+	rpcbind := through
+	rpcbind.RPCBind = true
+	if _, err := r.manager.AddListener(t.Context(), rpcbind); err == nil || !strings.Contains(err.Error(), "rpcbind") {
+		t.Errorf("with rpcbind: %v", err)
+	}
+	if _, err := r.manager.AddListener(t.Context(), through); err != nil {
+		t.Fatal(err)
+	}
+	c := r.dial(p, "up")
+	client := nfsclient.New(c, 0, 0)
+	root, err := client.Mount(t.Context(), "/export")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Create(t.Context(), root, "file"); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.services.forwardStats()["up"]; s.Connections != 1 || s.Calls != 2 || s.Replies != 2 {
+		t.Errorf("%+v", s)
+	}
+	c.Close()
+	r.end()
+
+	r = startHere(t, dir, "")
+	defer r.end()
+	for _, s := range r.manager.Services() {
+		if s.Spec.Name == "up" && (s.State != manager.StateUp || *s.Spec.Forward != *spec.Forward) {
+			t.Errorf("after a restart: %+v, %+v", s, *s.Spec.Forward)
+		}
+	}
+	if l := r.listener("up"); l.State != manager.StateUp {
+		t.Errorf("after a restart: %+v", l)
+	}
+}
