@@ -83,7 +83,7 @@ func (s *State) checkSize() error {
 		}
 	}
 	if n > MaxScopes {
-		return &LimitError{What: "listener and peer scopes with settings", Limit: MaxScopes}
+		return &LimitError{What: "listener and peer scopes with settings; unset those of some first", Limit: MaxScopes}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ var (
 	// ErrSlow ends a watcher that let its queue fill up.
 	ErrSlow = errors.New("watcher fell behind")
 	// ErrTooMany refuses a watcher beyond the bound.
-	ErrTooMany = errors.New("too many watchers")
+	ErrTooMany = errors.New("too many watchers; end another one first")
 	// ErrShutdown ends watchers when the hub ends.
 	ErrShutdown = errors.New("shutting down")
 )

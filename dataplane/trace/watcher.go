@@ -20,7 +20,7 @@ const (
 )
 
 // ErrTooMany refuses a watcher beyond MaxWatchers.
-var ErrTooMany = errors.New("too many traces and captures at once")
+var ErrTooMany = errors.New("too many traces and captures at once; end another one first")
 
 // Snap is how many bytes are kept of an event.
 type Snap struct {
