@@ -50,6 +50,7 @@ type session struct {
 	gate     *budget // calls in flight
 	budget   *budget // bytes of calls
 	jobs     chan *call
+	workers  int // only for the reader
 	working  sync.WaitGroup
 	calls    sync.WaitGroup // in flight
 	stopping atomic.Bool    // no further calls are to be read
@@ -273,16 +274,27 @@ func (s *session) recycle(cl *call) {
 }
 
 // dispatch hands a call to a worker, and starts one when all are busy: there
-// are never more than calls in flight.
+// are never more than calls in flight may be.
 func (s *session) dispatch(cl *call) {
 	select {
 	case s.jobs <- cl:
+		return
 	default:
-		s.working.Go(func() {
-			for ok := true; ok; cl, ok = <-s.jobs {
-				cl.serve()
-			}
-		})
+	}
+	if s.workers < s.c.cfg.MaxCalls {
+		s.workers++
+		s.working.Add(1)
+		go s.work(cl)
+		return
+	}
+	s.jobs <- cl
+}
+
+// work makes cl and then whatever comes.
+func (s *session) work(cl *call) {
+	defer s.working.Done()
+	for ok := true; ok; cl, ok = <-s.jobs {
+		cl.serve()
 	}
 }
 

@@ -1,0 +1,61 @@
+package connector
+
+import (
+	"net"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// TestNoAllocation: a call and its reply cost no allocation once everything is
+// there: in the connector, the transport, and the target. The loopback provider
+// makes one for each window that is bound.
+func TestNoAllocation(t *testing.T) {
+	e := newExport(t, newLoopback(t))
+	file := e.create("file")
+	const size = 64 << 10
+	if err := e.write(file, 0, make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	read := xdr.AppendUint32(xdr.AppendUint64(xdr.AppendOpaque(nil, file), 0), size)
+	write := xdr.AppendUint64(xdr.AppendOpaque(nil, file), 0)
+	write = xdr.AppendOpaque(xdr.AppendUint32(xdr.AppendUint32(write, size), 0), make([]byte, size))
+	for name, c := range map[string]struct {
+		proc    uint32
+		args    []byte
+		windows float64
+	}{"NULL": {0, nil, 0}, "READ": {procRead, read, 1}, "WRITE": {procWrite, write, 1}} {
+		nc, _ := e.raw()
+		msg := oncrpc.AppendCall(nil, &oncrpc.Call{XID: 1, Program: nfs.Program, Version: 3, Procedure: c.proc, Cred: e.cred})
+		b := frame(append(msg, c.args...))
+		into := make([]byte, size+1024)
+		var err error
+		do := func() {
+			if _, err = nc.Write(b); err == nil {
+				err = readReply(nc, into)
+			}
+		}
+		for range 20 {
+			do()
+		}
+		if n := testing.AllocsPerRun(100, do); n > c.windows && !raceEnabled || err != nil {
+			t.Errorf("%s: %v allocations, %v", name, n, err)
+		}
+	}
+}
+
+// readReply reads one record of one fragment.
+func readReply(nc net.Conn, into []byte) error {
+	for have, want := 0, oncrpc.RecordMarkSize; have < want; {
+		n, err := nc.Read(into[have:])
+		if err != nil {
+			return err
+		}
+		if have += n; have >= oncrpc.RecordMarkSize {
+			want = oncrpc.RecordMarkSize + int(into[1])<<16 + int(into[2])<<8 + int(into[3])
+		}
+	}
+	return nil
+}

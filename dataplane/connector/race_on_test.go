@@ -1,0 +1,6 @@
+//go:build race
+
+package connector
+
+// raceEnabled: the race detector makes sync.Pool forget at random.
+const raceEnabled = true
