@@ -271,6 +271,21 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestReplyTooLong: a target that has more to say than it was offered room for
+// answers ERR_CHUNK.
+func TestReplyTooLong(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{MaxReply: 8192})
+	c := r.dial(rpctcp.ClientConfig{})
+	_, err := echoCall(t.Context(), c, echo.ProcRead, xdr.AppendUint32(nil, 10000))
+	if e, ok := errors.AsType[*oncrpc.AcceptError](err); !ok || e.Stat != oncrpc.SystemErr {
+		t.Errorf("%v", err)
+	}
+	r.await("call answered with SYSTEM_ERR", "ERR_CHUNK")
+	if got, err := echoCall(t.Context(), c, echo.ProcRead, xdr.AppendUint32(nil, 8000)); err != nil || !bytes.Equal(got, opaque(8000)) {
+		t.Errorf("afterwards: %d bytes, %v", len(got), err)
+	}
+}
+
 // TestLyingTarget: what a target answers that makes no sense is SYSTEM_ERR for
 // that call, and others go on.
 func TestLyingTarget(t *testing.T) {
