@@ -14,7 +14,7 @@ import (
 type measured struct {
 	failed    atomic.Uint64       // calls answered with an RPC error
 	waits     atomic.Uint64       // calls that queued counted
-	waited    atomic.Uint64       // ns that these waited
+	waited    atomic.Uint64       // ns that these waited, also in the service before it did anything
 	queue     histogram.Histogram // ns that calls waited before their service started
 	time      histogram.Histogram // ns in the service
 	callSize  histogram.Histogram // bytes of arguments

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -43,6 +44,10 @@ func (s served) OpenBackchannel() { s.c.rc.OpenBackchannel() }
 
 // Call implements perconn.Conn.
 func (s served) Call(ctx context.Context, call *rpcrdma.Call) error { return s.c.rc.Call(ctx, call) }
+
+// Waited implements perconn.Conn. The call was counted when it was handed to
+// the service.
+func (s served) Waited(d time.Duration) { s.c.handler.waited.Add(uint64(max(d, 0))) }
 
 // End implements perconn.Conn. Closing waits for the calls, from one of which
 // this may be called.

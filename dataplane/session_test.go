@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/perconn"
@@ -70,8 +71,15 @@ func TestServiceKeepsSomethingForEachConnection(t *testing.T) {
 	if ca.ID() != upA.ID || cb.ID() != upB.ID {
 		t.Errorf("up as %s and %s", ca.ID(), cb.ID())
 	}
-	if err := ca.Call(t.Context(), new(rpcrdma.Call)); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
-		t.Errorf("a call to a client that takes none: %v", err)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := ca.Call(over, new(rpcrdma.Call)); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
+		t.Errorf("a call before the back channel is open: %v", err)
+	}
+	before := p.listeners["a"].handler.waited.Load()
+	ca.Waited(time.Hour)
+	if n := p.listeners["a"].handler.waited.Load() - before; n < uint64(time.Hour) {
+		t.Errorf("waited %v", time.Duration(n))
 	}
 	ca.End("because")
 	if e := p.next(ConnDown); e.Conn.ID != upA.ID || e.Reason != "because" {

@@ -33,6 +33,7 @@ type call struct {
 	reply    *oncrpc.Reply
 	ctx      context.Context
 	timer    *time.Timer
+	began    time.Time     // to be sent
 	finished chan struct{} // gets one value when neither sending nor awaiting
 
 	// refusal is what the reader has the client told in place of the reply.
@@ -66,6 +67,7 @@ func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.R
 	}
 	if err == nil {
 		s.f.stats.calls.Add(1)
+		c.began = time.Now()
 		s.out.Send(c)
 		err = c.wait(ctx)
 	}
@@ -152,12 +154,18 @@ func appendPiece(vec net.Buffers, piece []byte) net.Buffers {
 	return append(vec, piece)
 }
 
-// Sent implements rpctcp.Outgoing; an error has failed the session already.
+// Sent implements rpctcp.Outgoing; an error has failed the session already. How
+// long it took says how busy the upstream is.
 func (c *call) Sent(error) {
+	waited := time.Since(c.began)
 	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
+	conn := c.s.conn
 	c.sending = false
 	c.finishLocked()
+	c.s.mu.Unlock()
+	if conn != nil {
+		conn.Waited(waited)
+	}
 }
 
 // answeredLocked ends the waiting for a reply.

@@ -230,6 +230,7 @@ type fakeConn struct {
 func (fakeConn) ID() string                                  { return "1" }
 func (fakeConn) OpenBackchannel()                            {}
 func (c fakeConn) Call(context.Context, *rpcrdma.Call) error { return c.err }
+func (fakeConn) Waited(time.Duration)                        {}
 func (c fakeConn) End(reason string)                         { c.ended <- reason }
 
 // bareSession is a session whose upstream is the other end of a pipe.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -30,6 +31,7 @@ type endedConn struct{ end context.CancelFunc }
 func (endedConn) ID() string                                { return "1" }
 func (endedConn) OpenBackchannel()                          {}
 func (endedConn) Call(context.Context, *rpcrdma.Call) error { return rpcrdma.ErrNoBackchannel }
+func (endedConn) Waited(time.Duration)                      {}
 func (c endedConn) End(string)                              { c.end() }
 
 // FuzzUpstream feeds a session what an upstream may send, in pieces. Every call

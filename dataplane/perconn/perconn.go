@@ -13,6 +13,7 @@ package perconn
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -45,6 +46,10 @@ type Conn interface {
 	// OpenBackchannel and Call are those of rpcrdma.Conn.
 	OpenBackchannel()
 	Call(ctx context.Context, call *rpcrdma.Call) error
+	// Waited tells that a call of the connection waited for d before the
+	// service could do anything for it, such as for room at its upstream. It
+	// counts as time before the service started, which adaptive credits follow.
+	Waited(d time.Duration)
 	// End ends the connection at once, for a reason that operators are told.
 	// It does not wait.
 	End(reason string)
