@@ -4,6 +4,8 @@
 #
 #   deps.sh          install and download what is missing
 #   deps.sh check    say what is missing, change nothing
+#   deps.sh machine  print the file that lists the packages of the machine in
+#                    the guest (TestDebianPackage), or say that they are missing
 #   deps.sh list     print the host packages
 #
 # Exit codes: 0 all there, 1 something failed, 2 bad usage, 3 packages are
@@ -23,6 +25,13 @@ nfs-ganesha nfs-ganesha-vfs attr e2fsprogs xfsprogs"
 # Dependencies that no program copied into the guest uses.
 unused_packages='^(perl|libperl|dbus|python|libpython|dpkg|tar|udev|adduser|passwd|ucf)'
 
+# What a machine with systemd is made of, on which rdmad's package is installed
+# in the guest. Its programs are unpacked, and no more, so that what only the
+# packages' own scripts use can be left out.
+machine_packages="systemd systemd-sysv dpkg base-passwd bash dash coreutils
+init-system-helpers libc-bin util-linux mount grep sed findutils diffutils tar perl-base"
+machine_unused='^(perl=|perl-modules|libperl|usrmerge|lib(number|text|file)-|libgdbm|gcc-|libdb5|debconf|debianutils|libaudit-common|libsemanage|passwd|login|libsepol)'
+
 missing_code=3
 
 say() { printf 'interop/deps.sh: %s\n' "$*" >&2; }
@@ -35,6 +44,7 @@ pool="$cache/debs"
 release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-unknown}") || release=unknown
 wanted=$(echo "$guest_packages $unused_packages" | cksum | cut -d' ' -f1)
 lock="$cache/packages-$release-$wanted"
+machine_lock="$cache/machine-$release-$(echo "$machine_packages $machine_unused" | cksum | cut -d' ' -f1)"
 
 # missing_host prints the host packages that are not installed.
 missing_host() {
@@ -48,12 +58,15 @@ missing_host() {
 	done
 }
 
-# guest_ready succeeds when every package of the lock file is in the pool.
-guest_ready() {
-	[ -s "$lock" ] || return 1
+# guest_ready succeeds when every package of the lock files is in the pool.
+guest_ready() { locked_ready "$lock" && locked_ready "$machine_lock"; }
+
+# locked_ready succeeds when every package of one lock file is in the pool.
+locked_ready() {
+	[ -s "$1" ] || return 1
 	while read -r kind file; do
 		[ "$kind" != deb ] || [ -e "$pool/$file" ] || return 1
-	done <"$lock"
+	done <"$1"
 }
 
 # apt runs an apt program on lists of its own, as if nothing were installed:
@@ -67,11 +80,12 @@ apt() {
 		-o Debug::NoLocking=1 "$@"
 }
 
-# resolve prints name=version of each package of the guest's userland.
+# resolve PACKAGES UNUSED prints name=version of packages and of what they
+# depend on, but for those that match a pattern.
 resolve() {
-	apt apt-get -s install --no-install-recommends $guest_packages |
+	apt apt-get -s install --no-install-recommends $1 |
 		sed -n 's/^Inst \([^ ]*\) (\([^ ]*\) .*/\1=\2/p' |
-		grep -Ev "$unused_packages"
+		grep -Ev "$2"
 }
 
 # depends prints the dependencies of a package whose names match a pattern.
@@ -101,15 +115,19 @@ download_guest() {
 	! guest_ready || return 0
 	say "downloading the guest's packages to $pool"
 	apt apt-get update || say "apt-get update reported errors, going on"
-	userland=$(resolve)
-	[ -n "$userland" ] || fail "apt can't resolve the guest's packages"
+	userland=$(resolve "$guest_packages" "$unused_packages")
+	machine=$(resolve "$machine_packages" "$machine_unused")
+	[ -n "$userland" ] && [ -n "$machine" ] || fail "apt can't resolve the guest's packages"
 	kernel=$(kernel_packages)
-	(cd "$pool" && apt apt-get download $userland $kernel)
-	write_lock $userland $kernel
+	(cd "$pool" && apt apt-get download $userland $kernel $machine)
+	write_lock "$lock" $userland $kernel
+	write_lock "$machine_lock" $machine
 }
 
 # write_lock records the kernel and the file of each package, atomically.
 write_lock() {
+	to=$1
+	shift
 	{
 		for p in "$@"; do
 			name=${p%%=*}
@@ -122,8 +140,8 @@ write_lock() {
 			[ -n "$file" ] || fail "$p was not downloaded"
 			echo "deb $file"
 		done
-	} >"$lock.tmp"
-	mv "$lock.tmp" "$lock"
+	} >"$to.tmp"
+	mv "$to.tmp" "$to"
 }
 
 # newest prints the file of package $1 whose version matches $2.
@@ -150,7 +168,7 @@ report_missing() {
 }
 
 # missing_guest prints the guest's packages unless they are all in the pool.
-missing_guest() { guest_ready || echo "$guest_packages linux-image linux-headers linux-source"; }
+missing_guest() { guest_ready || echo "$guest_packages $machine_packages linux-image linux-headers linux-source"; }
 
 case "${1:-install}" in
 list)
@@ -161,6 +179,10 @@ check)
 	download=$(missing_guest)
 	[ -z "$missing$download" ] || report_missing "$missing" "$download"
 	echo "$lock"
+	;;
+machine)
+	guest_ready || report_missing "$(missing_host)" "$(missing_guest)"
+	echo "$machine_lock"
 	;;
 install)
 	missing=$(missing_host)
@@ -173,7 +195,7 @@ install)
 	echo "$lock"
 	;;
 *)
-	say "usage: deps.sh [check|list]"
+	say "usage: deps.sh [check|list|machine]"
 	exit 2
 	;;
 esac
