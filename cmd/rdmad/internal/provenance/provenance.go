@@ -26,7 +26,9 @@ type Report struct {
 	File      string `json:"file"`
 	Listeners int    `json:"listeners"`
 	Services  int    `json:"services"`
-	State     State  `json:"state"`
+	// Connectors are left out of the text when there are none.
+	Connectors int   `json:"connectors"`
+	State      State `json:"state"`
 	// Settings are all there are, at the global scope.
 	Settings []Value `json:"settings"`
 	// Scopes are what listener and peer scopes have stored over that.
@@ -68,7 +70,7 @@ type Scoped struct {
 // not. Its errors are those for which rdmad would not start.
 func Make(c *config.Config, stored string) (*Report, error) {
 	r := &Report{
-		File: c.File, Listeners: len(c.Listeners), Services: len(c.Services), State: State{Path: stored},
+		File: c.File, Listeners: len(c.Listeners), Services: len(c.Services), Connectors: len(c.Connectors), State: State{Path: stored},
 		Settings: []Value{}, Scopes: []Scoped{},
 	}
 	defaults := rpcrdma.DefaultSettings()
@@ -164,7 +166,11 @@ func (r *Report) JSON(w io.Writer) error {
 // Table writes the report for people.
 func (r *Report) Table(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "%s: ok (%s, %s)\n", r.File, count(r.Listeners, "listener"), count(r.Services, "service"))
+	what := count(r.Listeners, "listener") + ", " + count(r.Services, "service")
+	if r.Connectors > 0 {
+		what += ", " + count(r.Connectors, "connector")
+	}
+	fmt.Fprintf(out, "%s: ok (%s)\n", r.File, what)
 	if line := r.State.line(); line != "" {
 		fmt.Fprintln(out, line)
 	}
