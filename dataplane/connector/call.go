@@ -102,13 +102,17 @@ func (cl *call) provide() error {
 }
 
 // planReply says what results there may be, without memory, and how large the
-// reply may become. It returns the memory that they take.
+// reply may become. It returns the memory that they take. Targets of links get no
+// write chunk: mostly they are shorter than a Send, and the Linux server (fs/nfsd/nfs4xdr.c,
+// nfsd4_encode_readlink) takes the length word for the first bytes of one. What
+// follows one gets none either, as the server fills chunks in order.
 func (cl *call) planReply() int64 {
 	rpc, largest := &cl.rpc, cl.largestReply()
-	room, need := rpcrdma.MaxMessage, int64(0)
+	room, need, whole := rpcrdma.MaxMessage, int64(0), false
 	for i := range cl.plan.Results {
 		n := min(cl.plan.Results[i].Max, room)
-		if i >= maxApart {
+		whole = whole || cl.plan.Results[i].Path || i >= maxApart
+		if whole {
 			largest += xdr.Padded(n)
 			continue
 		}

@@ -17,6 +17,9 @@ const (
 	// most this many bytes; in results, here it would be. Both in the order of
 	// the results.
 	Expect
+	// ExpectPath (arguments): Expect for the target of a symbolic link, which
+	// is mostly much shorter.
+	ExpectPath
 	// Session is csa_flags of CREATE_SESSION, and csr_flags of its result.
 	Session
 	// Bind is bctsr_dir, a result of BIND_CONN_TO_SESSION.

@@ -43,6 +43,8 @@ type Item struct {
 type Result struct {
 	// Max is the most bytes that it may have.
 	Max int
+	// Path: it is the target of a symbolic link.
+	Path bool
 	// Pos is the offset of its first byte in the results, -1 while the reply
 	// has not shown it: it stays so when the operation failed, and its write
 	// chunk stays empty.
@@ -181,6 +183,10 @@ func (p *Plan) Pending() int { return p.w.Pending() }
 // Current is the index of the item that Walk stopped at, in Items or, when the
 // reply is walked, in Results.
 func (p *Plan) Current() int { return p.current }
+
+// Protected says that the program has a binding but RPCSEC_GSS keeps the bodies
+// of this call and its reply from it: what they ask for and open is not known.
+func (p *Plan) Protected() bool { return p.proc != nil && p.guarded != bare }
 
 // Offset is how many bytes of the body are done.
 func (p *Plan) Offset() int { return p.w.Offset() }

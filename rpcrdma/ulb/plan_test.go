@@ -20,7 +20,7 @@ func TestCompoundPlan(t *testing.T) {
 	if !slices.Equal(p.Items, wantItems) {
 		t.Errorf("items %+v, want %+v", p.Items, wantItems)
 	}
-	wantResults := []ulb.Result{{Max: 100, Pos: -1}, {Max: 4096, Pos: -1}, {Max: 200, Pos: -1}}
+	wantResults := []ulb.Result{{Max: 100, Pos: -1}, {Max: 4096, Path: true, Pos: -1}, {Max: 200, Pos: -1}}
 	if !slices.Equal(p.Results, wantResults) {
 		t.Errorf("results %+v, want %+v", p.Results, wantResults)
 	}
@@ -215,6 +215,9 @@ func TestProtectedBodies(t *testing.T) {
 		t.Errorf("service none: %v, %+v", err, p.Results)
 	}
 
+	if p.Protected() {
+		t.Error("service none is protected")
+	}
 	sealed := none
 	sealed.Cred = gss(0, 2)
 	sealed.Args.Stream = enc(len(plain.Args.Stream)+4, 7, plain.Args.Stream, "checksum")
@@ -239,6 +242,9 @@ func TestProtectedBodies(t *testing.T) {
 		}
 		if err := p.Reply(&oncrpc.Payload{Stream: reply}); err != nil {
 			t.Errorf("%s: reply %v", name, err)
+		}
+		if !p.Protected() {
+			t.Errorf("%s: not protected", name)
 		}
 	}
 }

@@ -20,8 +20,8 @@ func (p *Plan) tagged(ev walk.Event) error {
 		p.grow(4, ev.Value)
 	case Grow16:
 		p.grow(16, ev.Value)
-	case Expect:
-		return p.expect(ev.Value)
+	case Expect, ExpectPath:
+		return p.expect(ev.Value, ev.Tag == ExpectPath)
 	case Session:
 		p.asked.flags = ev.Value
 	case CallbackProgram:
@@ -61,7 +61,7 @@ func (p *Plan) grow(n, size uint32) {
 
 // expect plans a DDP-eligible result. Where a body can't be reduced, it is a
 // part of the reply like others.
-func (p *Plan) expect(size uint32) error {
+func (p *Plan) expect(size uint32, path bool) error {
 	size = min(size, maxEstimate)
 	if p.guarded != bare {
 		p.grow(1, uint32(xdr.Padded(int(size))))
@@ -70,7 +70,7 @@ func (p *Plan) expect(size uint32) error {
 	if len(p.Results) == maxItems {
 		return fmt.Errorf("%w: more than %d results", ErrMalformed, maxItems)
 	}
-	p.Results = append(p.Results, Result{Max: int(size), Pos: -1})
+	p.Results = append(p.Results, Result{Max: int(size), Path: path, Pos: -1})
 	return nil
 }
 

@@ -35,7 +35,7 @@ func version2() ulb.Binding {
 		2:  proc(seq(handle, sattr), attrStat),
 		3:  nothing, // ROOT
 		4:  proc(dirOp, dirOpRes),
-		5:  proc(seq(handle, mark(ulb.Expect, maxPath2)), eligible(status(walk.Item(maxPath2)))),
+		5:  proc(seq(handle, mark(ulb.ExpectPath, maxPath2)), eligible(status(walk.Item(maxPath2)))),
 		6:  proc(seq(handle, u32, word(ulb.Expect), u32), eligible(status(attrs, walk.Item(maxData2)))),
 		7:  nothing, // WRITECACHE
 		8:  proc(seq(handle, u32, u32, u32, walk.Item(maxData2)), attrStat),

@@ -40,7 +40,7 @@ func version3() ulb.Binding {
 		2:  proc(seq(handle, sattr, maybe(u64)), both(wcc)),
 		3:  proc(dirOp, union(postAttr, at(0, handle, postAttr, postAttr))),
 		4:  proc(seq(handle, u32), both(postAttr, u32)),
-		5:  proc(seq(handle, mark(ulb.Expect, maxPath)), eligible(both(postAttr, path))),
+		5:  proc(seq(handle, mark(ulb.ExpectPath, maxPath)), eligible(both(postAttr, path))),
 		6:  proc(seq(handle, u64, word(ulb.Expect)), eligible(both(postAttr, u32, boolean, walk.Item(noLimit)))),
 		7:  proc(seq(handle, u64, u32, u32, walk.Item(noLimit)), both(wcc, u32, u32, verf)),
 		8:  proc(seq(dirOp, how), made),

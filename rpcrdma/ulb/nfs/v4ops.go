@@ -53,7 +53,7 @@ func state() []op {
 		{24, void, u32},                                    // PUTROOTFH
 		{25, seq(stateid, u64, word(ulb.Expect)), eligible(status(boolean, walk.Item(noLimit)))},                // READ
 		{26, seq(u64, verifier, u32, word(ulb.Grow), bitmap), status(verifier, guess(4, list(entry)), boolean)}, // READDIR
-		{27, mark(ulb.Expect, maxPath), eligible(status(path4))},                                                // READLINK
+		{27, mark(ulb.ExpectPath, maxPath), eligible(status(path4))},                                            // READLINK
 		{28, text, status(change)},                    // REMOVE
 		{29, seq(text, text), status(change, change)}, // RENAME
 		{30, u64, u32},                                // RENEW
