@@ -137,6 +137,7 @@ func TestJSON(t *testing.T) {
   "file": "rdmad.yaml",
   "listeners": 1,
   "services": 1,
+  "connectors": 0,
   "state": {
     "path": "nowhere/settings.db",
     "read": false,
