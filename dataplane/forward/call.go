@@ -14,12 +14,17 @@ import (
 
 // What a client is told of a call that is not forwarded, or not answered.
 var (
-	errXIDInUse  = errors.New("forward: another call has the XID")
-	errPadded    = errors.New("forward: padded arguments; leave extensions.msgp off where calls are forwarded")
-	errGarbage   = &oncrpc.AcceptError{Stat: oncrpc.GarbageArgs}
-	errSystem    = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
-	roundup      [xdr.Unit]byte
+	errXIDInUse = errors.New("forward: another call has the XID")
+	errPadded   = errors.New("forward: padded arguments; leave extensions.msgp off where calls are forwarded")
+	errGarbage  = &oncrpc.AcceptError{Stat: oncrpc.GarbageArgs}
+	errSystem   = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
+	roundup     [xdr.Unit]byte
+)
+
+const (
 	headerLength = 512 // usually enough for a call's header, in bytes
+	nfsProgram   = 100003
+	compoundProc = 1 // NFSPROC4_COMPOUND
 )
 
 // call is a call in flight. It is used again.
@@ -79,10 +84,21 @@ func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.R
 		s.f.stats.badReplies.Add(1)
 		return c.refusal
 	}
-	if o := c.plan.Back.Opened; c.reduces && (o == ulb.OpenedSession || o == ulb.OpenedBind) {
+	if c.opens(in) {
 		reply.Sent = s.open
 	}
 	return nil
+}
+
+// opens says whether the call and its reply have opened the back channel. Where
+// RPCSEC_GSS hides that, as with a kernel client's krb5i, they may have: then it
+// is left to the upstream not to call before.
+func (c *call) opens(in *oncrpc.Call) bool {
+	if c.plan.Protected() {
+		return in.Program == nfsProgram && in.Version == 4 && in.Procedure == compoundProc
+	}
+	o := c.plan.Back.Opened
+	return c.reduces && (o == ulb.OpenedSession || o == ulb.OpenedBind)
 }
 
 // prepare plans for the call and its reply and encodes the header.

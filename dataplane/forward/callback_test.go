@@ -106,6 +106,26 @@ func TestCallbacks(t *testing.T) {
 	})
 }
 
+// TestCallbackUnderGSS: what opens the back channel may be hidden.
+func TestCallbackUnderGSS(t *testing.T) {
+	u := newUpstream(t)
+	c := newRig(t, loopback.New(loopback.Config{}), u.address).dial(answering(new(callbacks)))
+	up := u.accept()
+	go func() {
+		up.write(append(record(success(up.call().XID, "sealed"), 0), record(callback(5, "args"), 0)...))
+	}()
+	call := &rpcrdma.Call{
+		Program: nfsProgram, Version: 4, Procedure: 1, Args: enc("sealed"), MaxReply: 512,
+		Cred: oncrpc.Auth{Flavor: oncrpc.FlavorGSS, Body: enc(1, 0, 1, 3, "handle")},
+	}
+	if err := c.Call(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(up.next()), string(success(5, []byte("answer: args"))); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // refusal is what the upstream is told of a callback that the client did not
 // answer.
 func refusal(xid uint32) string {

@@ -14,10 +14,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
-const (
-	nfsProgram = 100003
-	readMax    = 8 << 10
-)
+const readMax = 8 << 10
 
 // readCall is an NFSv3 READ of up to readMax bytes into a write chunk.
 func readCall(t testing.TB, c *rpcrdma.Client) *rpcrdma.Call {
