@@ -45,7 +45,7 @@ race: ## the same under the race detector
 	$(GO) test -race $(TESTFLAGS) $(UNIT)
 
 interop: build ## tests against the Linux kernel in a QEMU guest
-	$(GO) test -count=1 -timeout 25m $(TESTFLAGS) ./interop/...
+	$(GO) test -count=1 -timeout 35m $(TESTFLAGS) ./interop/...
 
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list ./...); do \

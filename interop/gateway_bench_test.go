@@ -17,7 +17,6 @@ var workloads = []struct{ name, args string }{
 	{"random read 4k depth 1", "--rw=randread --bs=4k --size=32M --iodepth=1 --runtime=5 --time_based"},
 	{"random read 4k depth 16", "--rw=randread --bs=4k --size=32M --iodepth=16 --runtime=5 --time_based"},
 	{"create", "--ioengine=filecreate --nrfiles=300 --openfiles=1 --filesize=4k --create_on_open=1"},
-	{"stat", "--ioengine=filestat --nrfiles=300 --openfiles=1 --filesize=4k"},
 	{"delete", "--ioengine=filedelete --nrfiles=300 --openfiles=1 --filesize=4k"},
 }
 

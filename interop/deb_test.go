@@ -1,0 +1,194 @@
+package interop
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/interop/guest"
+)
+
+// TestDebianPackage takes rdmad's package through its life on a machine with
+// systemd: installed, used by a kernel client over RDMA, configured, upgraded,
+// removed and purged.
+func TestDebianPackage(t *testing.T) {
+	g := guest.Boot(t, guest.Options{})
+	packages(t, g.ShareDir)
+	g.UseRDMA(t, guest.SIWPlain)
+	m := bootMachine(t, g)
+	for _, step := range []struct {
+		name string
+		do   func(*testing.T, machine)
+	}{
+		{"install", debInstall}, {"who may", debAccess}, {"reload and mount", debMount}, {"hardened", debHardened},
+		{"restart", debRestart}, {"hang", debHang}, {"upgrade", debUpgrade}, {"remove", debRemove}, {"purge", debPurge},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.do(t, m) }) {
+			t.Logf("the machine's journal:\n%s", m.run(t, "journalctl -b -o cat -u rdmad.service -u rdmad.socket | tail -n 60"))
+			return
+		}
+	}
+}
+
+// packages makes the package twice, as two versions, one of which is made
+// again to see that it comes out the same.
+func packages(t *testing.T, dir string) {
+	t.Helper()
+	bin := t.TempDir()
+	for _, version := range []string{"v1.0.0", "v2.0.0"} {
+		compile := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", bin, "../cmd/rdmad", "../cmd/rdmactl")
+		compile.Env = append(os.Environ(), "CGO_ENABLED=0")
+		mustRun(t, compile)
+		makePackage(t, version, bin, dir)
+	}
+	again := t.TempDir()
+	makePackage(t, "v2.0.0", bin, again)
+	mustRun(t, exec.Command("cmp", filepath.Join(dir, "rdmad_2.0.0-1_amd64.deb"), filepath.Join(again, "rdmad_2.0.0-1_amd64.deb")))
+}
+
+func makePackage(t *testing.T, version, bin, dir string) {
+	t.Helper()
+	cmd := exec.Command("../configs/debian/build.sh", "rdmad", bin, dir)
+	// Not compressed: it takes long, and longer to undo under emulation.
+	cmd.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000", "DPKG_DEB_COMPRESSOR_TYPE=none")
+	mustRun(t, cmd)
+}
+
+func mustRun(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+}
+
+// ctl is rdmactl on the packaged control socket.
+const ctl = "rdmactl --timeout 60s --addr unix:///run/rdmad/control.sock "
+
+// expect runs a script in the machine, whose output must contain words.
+func (m machine) expect(t *testing.T, script string, words ...string) {
+	t.Helper()
+	out := m.run(t, script)
+	for _, w := range words {
+		if !strings.Contains(out, w) {
+			t.Errorf("%s: no %q in\n%s", script, w, out)
+		}
+	}
+}
+
+func debInstall(t *testing.T, m machine) {
+	m.run(t, "dpkg -i /host/rdmad_1.0.0-1_amd64.deb </dev/null")
+	m.run(t, "systemctl is-active rdmad.service rdmad.socket; systemctl is-enabled rdmad.service rdmad.socket")
+	m.expect(t, "systemctl show rdmad", "Type=notify", "WatchdogUSec=30s", "LimitMEMLOCK=infinity", "NRestarts=0", "NoNewPrivileges=yes")
+	m.expect(t, ctl+"status", "v1.0.0")
+	m.expect(t, "stat -c '%U %G %a' /run/rdmad/control.sock /var/lib/rdmad /etc/rdmad/rdmad.yaml",
+		"root rdmad 660", "root root 700", "root root 644")
+	m.expect(t, "systemd-analyze verify rdmad.service rdmad.socket 2>&1; echo verified", "verified")
+	m.run(t, "rdmad check --config /etc/rdmad/rdmad.yaml")
+	m.run(t, "sh -n /usr/share/bash-completion/completions/rdmactl || bash -n /usr/share/bash-completion/completions/rdmactl")
+	// Type=notify and the socket: the service was ready when dpkg was done, and
+	// the listener is systemd's.
+	m.expect(t, "journalctl -b -o cat -u rdmad", "msg=ready", "address=unix:///run/rdmad/control.sock")
+}
+
+// debAccess has the kernel say who comes through systemd's socket.
+func debAccess(t *testing.T, m machine) {
+	const alice = "setpriv --reuid 1000 --regid 1000 --init-groups "
+	m.fails(t, alice+ctl+"status")
+	m.run(t, `sed -i "s/^rdmad:x:\([0-9]*\):.*/rdmad:x:\1:alice/" /etc/group`)
+	m.expect(t, alice+ctl+"status", "v1.0.0")
+	m.run(t, alice+ctl+"settings set credits.max=32")
+	m.expect(t, "grep SetSettings /var/lib/rdmad/audit.log || cat /var/lib/rdmad/audit.log", "uid 1000 (alice)")
+}
+
+// debMount opens the export to the network, as an administrator does, and
+// mounts it over RDMA with the kernel's client.
+func debMount(t *testing.T, m machine) {
+	m.run(t, `sed -i -e 's/"127.0.0.1:2004/":2004/' -e 's/squash: root/squash: none/' -e '1i # edited' /etc/rdmad/rdmad.yaml
+systemctl reload rdmad
+until ss -ltn 2>/dev/null | grep -q "\*:20049" || grep -qi ":4E51 .* 0A " /proc/net/tcp6; do sleep 0.2; done`)
+	m.g.MustRun(t, machineTime, `mkdir /mnt/deb
+mount -t nfs -o vers=3,proto=rdma,port=20049,mountport=20048,mountproto=tcp,nolock 10.0.2.15:/ /mnt/deb
+grep -q 'proto=rdma' /proc/mounts
+dd if=/dev/urandom of=/mnt/deb/data bs=64k count=32 2>/dev/null
+chown 1000:1000 /mnt/deb/data
+sha256sum </mnt/deb/data >/data.sum`)
+	m.expect(t, "stat -c '%u %g %s' /srv/rdmad/data", "1000 1000 2097152")
+}
+
+// debHardened does what clients may do in spite of the sandbox, and finds it
+// in force.
+func debHardened(t *testing.T, m machine) {
+	m.g.MustRun(t, machineTime, `cd /mnt/deb
+mkdir own; chown 1000:1000 own; chmod 2770 own; mkfifo own/pipe; ln -s x own/link; touch own/s; chmod 4755 own/s
+[ "$(stat -c %a own/s)" = 4755 ]
+! mknod own/null c 1 3
+echo 3 >/proc/sys/vm/drop_caches
+[ "$(sha256sum <data)" = "$(cat /data.sum)" ]`)
+	// Files by handle, also after a restart, need open_by_handle_at.
+	m.expect(t, "journalctl -b -o cat -u rdmad | grep -ci 'by name' || true", "0")
+	m.run(t, `pid=$(systemctl show -P MainPID rdmad)
+grep -qx 'Seccomp:	2' /proc/$pid/status
+grep -qx 'NoNewPrivs:	1' /proc/$pid/status
+grep -qx 'CapBnd:	00000000000000df' /proc/$pid/status
+! nsenter -t $pid -m touch /etc/written /usr/written
+nsenter -t $pid -m touch /srv/written /var/lib/rdmad/written
+rm /srv/written /var/lib/rdmad/written`)
+}
+
+// debRestart restarts it, and has it end as by a crash: clients go on, and the
+// control socket is there all the time.
+func debRestart(t *testing.T, m machine) {
+	m.run(t, `inode=$(stat -c %i /run/rdmad/control.sock)
+systemctl restart rdmad
+[ "$(stat -c %i /run/rdmad/control.sock)" = $inode ]
+kill -9 $(systemctl show -P MainPID rdmad)
+until [ "$(systemctl show -P NRestarts -P ActiveState rdmad | tr '\n' ' ')" = "1 active " ]; do sleep 0.2; done
+[ "$(stat -c %i /run/rdmad/control.sock)" = $inode ]`)
+	m.expect(t, ctl+"settings get credits.max", "32")
+	m.g.MustRun(t, machineTime, `echo 3 >/proc/sys/vm/drop_caches
+[ "$(sha256sum </mnt/deb/data)" = "$(cat /data.sum)" ]`)
+}
+
+// debHang stops the process, which then doesn't ping: the watchdog has it
+// replaced.
+func debHang(t *testing.T, m machine) {
+	m.run(t, `mkdir -p /run/systemd/system/rdmad.service.d
+printf '[Service]\nWatchdogSec=12\nTimeoutAbortSec=2\n' >/run/systemd/system/rdmad.service.d/test.conf
+systemctl daemon-reload
+systemctl restart rdmad
+pid=$(systemctl show -P MainPID rdmad)
+kill -STOP $pid
+until [ "$(systemctl show -P MainPID rdmad)" != $pid ] && [ "$(systemctl show -P ActiveState rdmad)" = active ]; do sleep 0.2; done
+rm -r /run/systemd/system/rdmad.service.d
+systemctl daemon-reload
+systemctl restart rdmad`)
+	m.expect(t, "journalctl -b -o cat -u rdmad", "Watchdog timeout")
+}
+
+// debUpgrade keeps the edited configuration, settings and mounts.
+func debUpgrade(t *testing.T, m machine) {
+	m.run(t, "dpkg -i /host/rdmad_2.0.0-1_amd64.deb </dev/null; head -n1 /etc/rdmad/rdmad.yaml | grep -x '# edited'; systemctl is-active rdmad.service")
+	m.expect(t, ctl+"status", "v2.0.0")
+	m.expect(t, ctl+"settings get credits.max", "32")
+	m.g.MustRun(t, machineTime, `echo 3 >/proc/sys/vm/drop_caches
+[ "$(sha256sum </mnt/deb/data)" = "$(cat /data.sum)" ]
+umount /mnt/deb`)
+}
+
+func debRemove(t *testing.T, m machine) {
+	m.run(t, `dpkg -r rdmad
+! systemctl is-active rdmad.service rdmad.socket
+[ ! -e /usr/sbin/rdmad ] && [ ! -e /run/rdmad/control.sock ]
+head -n1 /etc/rdmad/rdmad.yaml | grep -x "# edited"
+[ -e /var/lib/rdmad/settings.db ]`)
+}
+
+// debPurge leaves what was exported.
+func debPurge(t *testing.T, m machine) {
+	m.run(t, `dpkg -P rdmad
+[ ! -e /etc/rdmad ] && [ ! -e /var/lib/rdmad ] && [ ! -e /etc/systemd/system/multi-user.target.wants/rdmad.service ]
+[ -s /srv/rdmad/data ]
+[ "$(systemctl is-system-running)" = running ]`)
+}
