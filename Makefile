@@ -22,8 +22,13 @@ help: ## list the targets
 build: ## bin/rdmad and bin/rdmactl, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/rdmad ./cmd/rdmactl
 
-deb: build ## Debian package(s) in bin/ (docs/packaging.md)
+# The second package needs what build-rdmacore needs.
+RDMACORE = $(wildcard /usr/include/infiniband/verbs.h)
+
+deb: build $(if $(RDMACORE),build-rdmacore) ## Debian packages of both builds in bin/ (docs/packaging.md)
 	VERSION='$(VERSION)' configs/debian/build.sh rdmad $(BIN) $(BIN)
+	$(if $(RDMACORE),VERSION='$(VERSION)' configs/debian/build.sh rdmad-rdmacore $(BIN)/rdmacore $(BIN), \
+	  @echo "rdmad-rdmacore is left out: it needs Debian's libibverbs-dev and librdmacm-dev")
 
 build-rdmacore: ## the same with provider rdmacore (cgo; Debian: gcc, libibverbs-dev, librdmacm-dev), in bin/rdmacore
 	CGO_ENABLED=1 $(GO) build -tags rdmacore -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/rdmacore/ ./cmd/rdmad ./cmd/rdmactl

@@ -89,7 +89,7 @@ documents() {
 
 files_rdmad() {
 	put 755 "$bin/rdmad" usr/lib/rdmad/rdmad
-	put 755 "$bin/rdmactl" usr/bin/rdmactl
+	put 755 "$bin/rdmactl" usr/lib/rdmad/rdmactl
 	for unit in service socket; do
 		put 644 "$top/configs/systemd/rdmad.$unit" "lib/systemd/system/rdmad.$unit"
 	done
@@ -112,8 +112,9 @@ files_rdmad() {
 }
 
 files_rdmad_rdmacore() {
-	put 755 "$bin/rdmad-rdmacore" usr/lib/rdmad/rdmad-rdmacore
-	documents -tags rdmacore ./cmd/rdmad
+	put 755 "$bin/rdmad" usr/lib/rdmad/rdmad-rdmacore
+	put 755 "$bin/rdmactl" usr/lib/rdmad/rdmactl-rdmacore
+	documents -tags rdmacore ./cmd/rdmad ./cmd/rdmactl
 }
 
 # libc is the newest version of libc6 whose symbols a program needs.
@@ -122,7 +123,7 @@ libc() { objdump -T "$1" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tai
 version=$(debian_version)
 case $package in
 rdmad) files_rdmad ;;
-rdmad-rdmacore) files_rdmad_rdmacore; libc=$(libc "$bin/rdmad-rdmacore") ;;
+rdmad-rdmacore) files_rdmad_rdmacore; libc=$(libc "$bin/rdmad") ;;
 *) echo "build.sh: no package $package" >&2; exit 2 ;;
 esac
 
