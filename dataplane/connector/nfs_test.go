@@ -45,13 +45,18 @@ type export struct {
 
 func newExport(t testing.TB, p rdmacm.Provider) *export {
 	t.Helper()
+	return newExportWith(t, p, Config{})
+}
+
+func newExportWith(t testing.TB, p rdmacm.Provider, cfg Config) *export {
+	t.Helper()
 	e := &export{dir: t.TempDir()}
 	server, err := nfs.New(nfs.Config{Path: e.dir, AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	e.rig = newRig(t, p, server, Config{})
+	e.rig = newRig(t, p, server, cfg)
 	sys := oncrpc.AuthSys{MachineName: []byte("test"), UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	e.handler, e.cred = server, oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
 	e.client = e.dial(rpctcp.ClientConfig{MaxCalls: 64, Cred: e.cred})
