@@ -27,7 +27,7 @@ func Example() {
 	// Output:
 	// {"revision":3,"effects":[{"connection_id":"1","outcome":"APPLIED","reason":""},{"connection_id":"2","outcome":"PENDING_RECONNECT","reason":"inline.receive_size: version 1 fixes it"},{"connection_id":"3","outcome":"UNSUPPORTED","reason":""}],"confirm_deadline":null}
 	// <nil>
-	// {"id":"","listener":"","provider":"","peer":"","rpc_version":0,"inline_send":0,"inline_receive":0,"credits_granted":0,"remote_invalidation":false,"extensions":[],"calls":0,"replies":0,"reverse_calls":0,"rdma_reads":0,"rdma_writes":0,"sends":0,"sends_with_invalidate":0,"errors":0,"service":"","state":"STATE_UNSPECIFIED","local":"","since":null,"receives":0,"bytes_received":0,"bytes_sent":0,"calls_in_progress":0}
+	// {"id":"","listener":"","provider":"","peer":"","rpc_version":0,"inline_send":0,"inline_receive":0,"credits_granted":0,"remote_invalidation":false,"extensions":[],"calls":0,"replies":0,"reverse_calls":0,"rdma_reads":0,"rdma_writes":0,"sends":0,"sends_with_invalidate":0,"errors":0,"service":"","state":"STATE_UNSPECIFIED","local":"","since":null,"receives":0,"bytes_received":0,"bytes_sent":0,"calls_in_progress":0,"client":""}
 	// <nil>
 }
 
