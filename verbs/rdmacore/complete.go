@@ -11,6 +11,9 @@ import "github.com/rdmad/rdmad/verbs"
 func (q *queuePair) completed(w *C.struct_rdmad_wc) {
 	pos, status := uint32(w.wr_id), verbs.WCStatus(w.status)
 	if pos&recvBit != 0 {
+		if status == verbs.WCLocQPOpErr && q.dev.is(vendorRXE) {
+			status = verbs.WCLocLenErr // its word for a message longer than the Receive
+		}
 		q.received(pos&positionMask, status, w)
 	} else {
 		q.sent(pos, status, int(w.byte_len))

@@ -39,7 +39,15 @@ var siwFaults = map[string]string{
 
 // rxeFaults are what rxe of Linux 6.1 gets wrong.
 var rxeFaults = map[string]string{
-	"BadSendInvalidate": "the kernel follows a null pointer when a peer invalidates a window twice (rxe_do_invalidate_mw)",
+	"Violations/Write/one byte beyond the window": "it checks the bounds of the window's region, not of the window (check_rkey)",
+	"Violations/Write/one byte before the window": "the same",
+	"Violations/Write/longer than the window":     "the same",
+	"Violations/Read/one byte beyond the window":  "the same",
+	"Violations/Read/one byte before the window":  "the same",
+	"Violations/Read/longer than the window":      "the same",
+	"RandomPrograms/windows":                      "the same",
+	"RevokeUnderFire/window closed":               "it finishes placing a message through a window that was deallocated meanwhile",
+	"BadSendInvalidate":                           "the kernel follows a null pointer when a peer invalidates a window twice (rxe_do_invalidate_mw)",
 }
 
 // target is the device, connected to itself.

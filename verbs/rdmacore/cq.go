@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
@@ -28,6 +29,9 @@ type completionQueue struct {
 	channel  *C.struct_ibv_comp_channel
 	events   descriptor
 	drain    func(uintptr) bool // takes the channel's events
+	invFlag  C.uint             // see invalidatedFlag
+
+	polled atomic.Bool // since the last sweep
 
 	mu    sync.Mutex
 	queue completions
@@ -43,8 +47,10 @@ type completionQueue struct {
 func (d *device) newCQ(depth int) (*completionQueue, error) {
 	c := &completionQueue{
 		dev: d, depth: depth, busyPoll: d.config.BusyPoll,
-		batch: make([]C.struct_rdmad_wc, pollBatch), qps: make(map[uint32]*queuePair),
+		batch: make([]C.struct_rdmad_wc, pollBatch), qps: make(map[uint32]*queuePair), invFlag: d.invalidatedFlag(),
 	}
+	c.mu.Lock() // who finds it by its handle waits until it is whole
+	defer c.mu.Unlock()
 	c.handle = handles.add(c)
 	if rc := C.rdmad_create_cq(d.ctx.c, C.int(depth), C.uint64_t(c.handle), &c.channel, &c.c); rc != 0 {
 		handles.remove(c.handle)
@@ -54,6 +60,7 @@ func (d *device) newCQ(depth int) (*completionQueue, error) {
 	if c.events, err = newDescriptor(int(c.channel.fd), "completion channel"); err != nil {
 		handles.remove(c.handle)
 		C.rdmad_destroy_cq(c.channel, c.c)
+		c.c = nil
 		return nil, err
 	}
 	c.drain = func(uintptr) bool { return C.rdmad_events(c.channel) > 0 }
@@ -63,6 +70,7 @@ func (d *device) newCQ(depth int) (*completionQueue, error) {
 
 // Poll implements verbs.CQ.
 func (c *completionQueue) Poll(wc []verbs.WC) int {
+	c.polled.Store(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.queue.take(wc)
@@ -75,14 +83,14 @@ func (c *completionQueue) Poll(wc []verbs.WC) int {
 // pullLocked moves completions from the device to the queue and says how many
 // the device had; arm asks for an event for those that come later.
 func (c *completionQueue) pullLocked(arm bool) int {
-	if c.closed {
+	if c.closed || c.c == nil {
 		return 0
 	}
 	armed := C.int(0)
 	if arm {
 		armed = 1
 	}
-	n := int(C.rdmad_poll(c.c, &c.batch[0], pollBatch, armed))
+	n := int(C.rdmad_poll(c.c, &c.batch[0], pollBatch, armed, c.invFlag))
 	for i := range max(n, 0) {
 		w := &c.batch[i]
 		if q := c.qps[numOf(uint64(w.wr_id))]; q != nil {
@@ -90,6 +98,20 @@ func (c *completionQueue) pullLocked(arm bool) int {
 		}
 	}
 	return max(n, 0)
+}
+
+// sweep looks whether a queue pair has failed, unless the consumer does so
+// itself. What it does not poll stays with the device beyond the CQ's depth.
+func (c *completionQueue) sweep() {
+	if c.polled.Swap(false) {
+		return
+	}
+	c.mu.Lock()
+	full := c.queue.n >= c.depth
+	c.mu.Unlock()
+	if !full {
+		c.pull()
+	}
 }
 
 // attach makes a queue pair one that completes here.

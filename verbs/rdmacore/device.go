@@ -130,3 +130,12 @@ func (d *device) Close() error {
 
 // up says whether the device's first port was up when it was opened.
 func (d *device) up() bool { return d.info.state == C.IBV_PORT_ACTIVE }
+
+// invalidatedFlag is how a completion says that the peer has invalidated a key.
+// rxe of 6.1 gives the kernel's own number instead of libibverbs'.
+func (d *device) invalidatedFlag() C.uint {
+	if d.is(vendorRXE) {
+		return C.IBV_WC_WITH_INV | 1<<2
+	}
+	return C.IBV_WC_WITH_INV
+}

@@ -49,7 +49,6 @@ const rejectNoListener = 8
 
 // watch takes events until the provider is closed.
 func (p *Provider) watch() {
-	defer close(p.done)
 	c := new(C.struct_rdmad_event)
 	for {
 		var rc C.int

@@ -121,7 +121,8 @@ func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) 
 	return sges, nil
 }
 
-// scatter is gather for a Receive. libsiw wants an entry there.
+// scatter is gather for a Receive. libsiw wants an entry there, and rxe takes
+// what the slot held before when there is none.
 func (q *queuePair) scatter(sges []C.struct_ibv_sge, sgl []verbs.SGE) ([]C.struct_ibv_sge, error) {
 	at := len(sges)
 	for i := range sgl {
@@ -133,7 +134,7 @@ func (q *queuePair) scatter(sges []C.struct_ibv_sge, sgl []verbs.SGE) ([]C.struc
 			sges = append(sges, entry)
 		}
 	}
-	if len(sges) == at && q.dev.is(vendorSIW) {
+	if len(sges) == at && (q.dev.is(vendorSIW) || q.dev.is(vendorRXE)) {
 		sges = append(sges, C.struct_ibv_sge{})
 	}
 	return sges, nil

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -23,7 +24,8 @@ type Provider struct {
 	config  Config
 	channel *C.struct_rdma_event_channel
 	events  descriptor
-	done    chan struct{}  // closed when the goroutine of events has ended
+	closing chan struct{}
+	done    sync.WaitGroup // the provider's goroutines
 	late    sync.WaitGroup // identifiers that are still to be freed
 
 	mu      sync.Mutex
@@ -42,7 +44,7 @@ func New(config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{config: config, devices: make(map[*C.struct_ibv_context]*device), done: make(chan struct{})}
+	p := &Provider{config: config, devices: make(map[*C.struct_ibv_context]*device), closing: make(chan struct{})}
 	if err := p.openDevices(); err != nil {
 		return nil, err
 	}
@@ -50,7 +52,8 @@ func New(config Config) (*Provider, error) {
 		p.closeDevices()
 		return nil, err
 	}
-	go p.watch()
+	p.done.Go(p.watch)
+	p.done.Go(p.sweep)
 	return p, nil
 }
 
@@ -155,8 +158,9 @@ func (p *Provider) Close() error {
 		return err
 	}
 	p.late.Wait()
+	close(p.closing)
 	p.events.close()
-	<-p.done
+	p.done.Wait()
 	C.rdma_destroy_event_channel(p.channel)
 	return nil
 }
@@ -178,6 +182,38 @@ func (p *Provider) close() (before bool, err error) {
 	p.closed = true
 	p.closeDevices()
 	return false, nil
+}
+
+// sweepTime is how long a failure may go unseen on a queue pair whose
+// completions nobody takes. Unlike iWARP, InfiniBand tells nothing else: a peer
+// that refuses a request ends no connection.
+const sweepTime = 100 * time.Millisecond
+
+func (p *Provider) sweep() {
+	t := time.NewTicker(sweepTime)
+	defer t.Stop()
+	for {
+		select {
+		case <-p.closing:
+			return
+		case <-t.C:
+		}
+		for _, c := range p.completionQueues() {
+			c.sweep()
+		}
+	}
+}
+
+// completionQueues are those on the provider's devices that need to be swept.
+func (p *Provider) completionQueues() (all []*completionQueue) {
+	handles.mu.Lock()
+	defer handles.mu.Unlock()
+	for _, v := range handles.entries {
+		if c, ok := v.(*completionQueue); ok && c.dev.config == &p.config && !c.dev.iwarp() {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // parse resolves host:port; an empty host is any address. A host's first IPv4

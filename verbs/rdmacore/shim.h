@@ -67,8 +67,9 @@ struct rdmad_device {
 uint64_t rdmad_post_send(struct ibv_qp *qp, const struct rdmad_send *list, uint32_t n, struct ibv_sge *sges);
 uint64_t rdmad_post_recv(struct ibv_qp *qp, const struct rdmad_recv *list, uint32_t n, struct ibv_sge *sges);
 
-// Polling: the number of completions, or -errno. arm asks for an event first.
-int rdmad_poll(struct ibv_cq *cq, struct rdmad_wc *wc, int n, int arm);
+// Polling: the number of completions, or -errno. arm asks for an event first;
+// inv_flag is what the device sets in wc_flags for an invalidation.
+int rdmad_poll(struct ibv_cq *cq, struct rdmad_wc *wc, int n, int arm, unsigned int inv_flag);
 // rdmad_events takes and acknowledges a channel's events; their number.
 int rdmad_events(struct ibv_comp_channel *channel);
 

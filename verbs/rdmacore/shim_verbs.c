@@ -106,7 +106,7 @@ uint64_t rdmad_post_recv(struct ibv_qp *qp, const struct rdmad_recv *list, uint3
 	return posted(done, 0);
 }
 
-int rdmad_poll(struct ibv_cq *cq, struct rdmad_wc *out, int n, int arm)
+int rdmad_poll(struct ibv_cq *cq, struct rdmad_wc *out, int n, int arm, unsigned int inv_flag)
 {
 	struct ibv_wc wc[BATCH];
 	int k, got;
@@ -121,7 +121,7 @@ int rdmad_poll(struct ibv_cq *cq, struct rdmad_wc *out, int n, int arm)
 		out[k].wr_id = wc[k].wr_id;
 		out[k].status = wc[k].status;
 		out[k].byte_len = wc[k].byte_len;
-		out[k].with_inv = wc[k].status == IBV_WC_SUCCESS && wc[k].wc_flags & IBV_WC_WITH_INV ? 1 : 0;
+		out[k].with_inv = wc[k].status == IBV_WC_SUCCESS && (wc[k].wc_flags & inv_flag);
 		out[k].invalidated = wc[k].invalidated_rkey;
 	}
 	return got < 0 ? -EIO : got;

@@ -24,7 +24,7 @@ func testRandomPrograms(e *env) {
 			"guess":   m.wrongKey,
 			"compare": func(*rapid.T) { m.compare() },
 		}
-		if e.invalidates() {
+		if e.modelsWindows() && e.invalidates() {
 			actions["bind"] = m.bind
 			actions["invalidate"] = m.invalidate
 			actions["send invalidate"] = m.sendInvalidate
@@ -60,11 +60,15 @@ type modelWindow struct {
 	access verbs.Access
 }
 
+func (e *env) modelsWindows() bool {
+	return e.windows() && !e.target.faulty("RandomPrograms/windows")
+}
+
 func newModel(e *env, t *rapid.T) *model {
 	m := &model{env: e, mem: filled(modelSize, 1), up: true}
 	m.p = NewPair(t, e.active, e.passive, Options{Listen: e.target.Listen, Buffer: 8192})
 	m.mr = m.p.B.Register(bytes.Clone(m.mem), AllAccess)
-	for e.windows() && len(m.windows) < modelWindows {
+	for m.env.modelsWindows() && len(m.windows) < modelWindows {
 		m.windows = append(m.windows, modelWindow{mw: m.p.B.Window()})
 	}
 	return m
