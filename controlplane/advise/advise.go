@@ -63,8 +63,9 @@ func (a *Advice) Reason() string {
 }
 
 // For looks at connections and gives the changes worth making, the most
-// useful first.
+// useful first. Those of connectors don't count: there calls go the other way.
 func For(conns []dataplane.ConnInfo) []Advice {
+	conns = slices.DeleteFunc(slices.Clone(conns), func(c dataplane.ConnInfo) bool { return c.Client.IsValid() })
 	var calls uint64
 	for i := range conns {
 		calls += conns[i].Stats.Calls

@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -44,6 +45,12 @@ func TestNothingToAdvise(t *testing.T) {
 		"rare": func() dataplane.ConnInfo {
 			c := peer(map[int]uint64{7: 1000, 13: 9}, map[int]uint64{7: 1000, 13: 9})
 			c.PeerReceiveSize, c.PeerSendSize = 256<<10, 256<<10
+			return c
+		}(),
+		"of a connector": func() dataplane.ConnInfo {
+			c := peer(map[int]uint64{13: 1000}, map[int]uint64{13: 1000})
+			c.PeerReceiveSize, c.PeerSendSize = 256<<10, 256<<10
+			c.Client = netip.MustParseAddrPort("192.0.2.1:700")
 			return c
 		}(),
 	} {
