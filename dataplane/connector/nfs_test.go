@@ -81,10 +81,10 @@ func (e *export) try(program, proc uint32, args []byte) (*xdr.Decoder, error) {
 		return nil, err
 	}
 	d := xdr.NewDecoder(results)
-	if s := d.Uint32(); s != 0 || d.Err() != nil {
-		return nil, fmt.Errorf("procedure %d: status %d, %v", proc, s, d.Err())
+	if s := d.Uint32(); s != 0 {
+		return nil, fmt.Errorf("procedure %d: status %d", proc, s)
 	}
-	return &d, nil
+	return &d, d.Err()
 }
 
 // attributes skips a post_op_attr.

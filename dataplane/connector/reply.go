@@ -23,10 +23,9 @@ func (cl *call) compose() error {
 	if apart == 0 {
 		return nil
 	}
-	var h oncrpc.ReplyHeader
-	body, err := oncrpc.DecodeReply(cl.reply, &h)
-	if err != nil {
-		return nil // no success, no results: as it is
+	body, ok := resultsAt(cl.reply)
+	if !ok {
+		return nil // as it is
 	}
 	results := cl.reply[body:]
 	cl.apart = cl.apart[:0]
@@ -46,6 +45,14 @@ func (cl *call) compose() error {
 		cl.apart = append(cl.apart, r.Apart)
 	}
 	return nil
+}
+
+// resultsAt is where the results of a reply begin; only a successful one has
+// any.
+func resultsAt(msg []byte) (n int, ok bool) {
+	var h oncrpc.ReplyHeader
+	n, err := oncrpc.DecodeReply(msg, &h)
+	return n, err == nil
 }
 
 // finder gives Find of result i, made once.
