@@ -81,13 +81,24 @@ func (o *options) load() (*config.Config, error) {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, the verbs providers in it and the machine's RDMA devices",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rdmad %s (%s)\n", versionString(), platform())
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
 			return err
 		},
 	}
+}
+
+// versionText is the version, then a line for the providers and each device.
+func versionText() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rdmad %s (%s)\n", versionString(), platform())
+	fmt.Fprintf(&b, "providers: %s\n", strings.Join(providers.Names(), ", "))
+	for _, d := range providers.Devices() {
+		fmt.Fprintf(&b, "device %s: %s, %s, %s\n", d.Name, d.Link, d.State, d.Rate)
+	}
+	return b.String()
 }
 
 // newLogger logs to standard error.
