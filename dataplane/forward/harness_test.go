@@ -57,24 +57,32 @@ func (b *logBuffer) String() string {
 // nothing may be left of it, and none of its registered memory be taken.
 type rig struct {
 	*Forwarder
-	t       testing.TB
-	p       rdmacm.Provider
-	d       *dataplane.Dataplane
-	log     logBuffer
-	address string
-	events  *dataplane.Subscription
+	t        testing.TB
+	p        rdmacm.Provider
+	d        *dataplane.Dataplane
+	settings rpcrdma.Settings // of both sides
+	log      logBuffer
+	address  string
+	events   *dataplane.Subscription
 }
 
 func newRig(t testing.TB, p rdmacm.Provider, upstream string, change ...func(*Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, p: p}
+	return newRigWith(t, p, rpcrdma.ExtBackchannel, upstream, change...)
+}
+
+// newRigWith has extensions on at both sides.
+func newRigWith(t testing.TB, p rdmacm.Provider, ext rpcrdma.Extensions, upstream string, change ...func(*Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, p: p, settings: rpcrdma.DefaultSettings()}
+	r.settings.Extensions = ext
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
 	cfg := Config{Address: upstream, Logger: log}
 	for _, f := range change {
 		f(&cfg)
 	}
 	r.Forwarder = New(cfg)
-	r.d = dataplane.New(dataplane.Config{Logger: log, Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return settings() }})
+	r.d = dataplane.New(dataplane.Config{Logger: log, Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &r.settings }})
 	r.events = r.d.Subscribe(1 << 10)
 	info, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{
 		Name: "in", Provider: p, Address: "127.0.0.1:0", Service: "upstream", Handler: r.Forwarder,
@@ -86,13 +94,6 @@ func newRig(t testing.TB, p rdmacm.Provider, upstream string, change ...func(*Co
 	r.d.Start()
 	t.Cleanup(r.close)
 	return r
-}
-
-// settings of both sides.
-func settings() *rpcrdma.Settings {
-	s := rpcrdma.DefaultSettings()
-	s.Extensions = rpcrdma.ExtBackchannel
-	return &s
 }
 
 func (r *rig) close() {
@@ -120,7 +121,7 @@ func (r *rig) close() {
 // dial connects a client, which is closed before the rig.
 func (r *rig) dial(change ...func(*rpcrdma.DialConfig)) *rpcrdma.Client {
 	r.t.Helper()
-	cfg := rpcrdma.DialConfig{Settings: settings()}
+	cfg := rpcrdma.DialConfig{Settings: &r.settings}
 	for _, f := range change {
 		f(&cfg)
 	}
