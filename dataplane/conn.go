@@ -88,7 +88,7 @@ func (c *conn) watch() {
 	<-c.link.Done()
 	c.link.Close()
 	c.closeSession()
-	c.untrace()
+	c.trace.Close()
 	d := c.l.d
 	stats := c.link.Stats()
 	d.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -207,7 +208,10 @@ func (k *Connector) stopping() bool {
 
 // Seat is a client's place: admitted, then perhaps up, then left. Abandon or
 // Down leaves it.
-type Seat struct{ c *conn }
+type Seat struct {
+	c   *conn
+	tap *rpcrdma.Tap
+}
 
 // Admit finds a client's place. The error is a *RefusedError.
 func (k *Connector) Admit(client netip.AddrPort) (*Seat, error) {
@@ -232,7 +236,7 @@ func (k *Connector) Admit(client netip.AddrPort) (*Seat, error) {
 	d.lastID++
 	c := &conn{l: l, key: ConnKey{Listener: l.cfg.Name, ID: strconv.FormatUint(d.lastID, 10)}, client: client}
 	c.handler.measured = l.handler
-	return &Seat{c}, nil
+	return &Seat{c, new(rpcrdma.Tap)}, nil
 }
 
 // Target says where the connection is going to, on which its settings depend;
@@ -263,10 +267,18 @@ func (s *Seat) Ended() { s.c.handler.inFlight.Add(-1) }
 // Abandon leaves a place whose connection did not come up.
 func (s *Seat) Abandon() { s.c.abandon() }
 
-// Up makes the connection visible. It has ended when Down is called.
-func (s *Seat) Up(l Link) {
-	s.c.link = l
-	s.c.l.d.register(s.c)
+// Tap is where the connection is to be looked at.
+func (s *Seat) Tap() *rpcrdma.Tap { return s.tap }
+
+// Up makes the connection visible, of which peer and own are the private data
+// of the handshake. It has ended when Down is called.
+func (s *Seat) Up(l Link, peer, own []byte) {
+	c := s.c
+	c.link = l
+	c.trace = c.l.d.tracing.AddTapped(trace.Info{
+		ID: c.key.ID, Listener: c.key.Listener, Local: l.Info().Local, Peer: c.peer, PeerPrivate: peer, OwnPrivate: own, Began: true,
+	}, s.tap)
+	c.l.d.register(c)
 }
 
 // Down leaves the place of a connection that was up.

@@ -8,14 +8,6 @@ import (
 // Tracing is where connections can be looked at.
 func (d *Dataplane) Tracing() *trace.Hub { return &d.tracing }
 
-// untrace has watchers see the end of a connection. Those of connectors can't
-// be looked at.
-func (c *conn) untrace() {
-	if c.trace != nil {
-		c.trace.Close()
-	}
-}
-
 // traced makes a connection that is about to be made known to watchers.
 func (c *conn) traced(req *rpcrdma.Request) *rpcrdma.Tap {
 	peer, own := req.PrivateData(c.atConnect)

@@ -37,6 +37,9 @@ type DialConfig struct {
 	// Versions remembers servers with which version 2 came to nothing; nil is
 	// a memory of the client's own.
 	Versions *VersionMemory
+	// Tap is where the client's connections can be looked at; nil is nowhere.
+	// Of RDMA operations there are none to see: they are the server's.
+	Tap *Tap
 }
 
 // Call is a call to be made and, afterwards, its results.
@@ -69,6 +72,8 @@ type Client struct {
 type session struct {
 	req  *transport.Requester
 	info Info // what does not change
+	// What the two sides told each other at connect.
+	ownPrivate, peerPrivate []byte
 	// greetings are the replies that came before the connection was of use.
 	greetings uint64
 }
@@ -135,7 +140,7 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	told := privateData(s, accepts)
 	req, err := transport.NewRequester(c.host, id, transport.RequesterConfig{
 		Settings: s, ToldSend: told.SendSize, FirstXID: firstXID, Handler: c.cfg.Handler, Logger: c.cfg.Logger,
-		Only1: c.cfg.Versions.only1(c.address, time.Now()),
+		Only1: c.cfg.Versions.only1(c.address, time.Now()), Tap: c.cfg.Tap,
 	})
 	if err != nil {
 		return nil, err
@@ -157,7 +162,7 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	if err = c.configure(ctx, req, s, peer, said); err != nil {
 		return nil, err
 	}
-	return &session{req: req, greetings: req.Stats().Replies, info: Info{
+	return &session{req: req, greetings: req.Stats().Replies, ownPrivate: told.Append(nil), peerPrivate: id.Peer().PrivateData, info: Info{
 		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: c.provider.Name(),
 		RemoteInvalidation:     accepts && peer.RemoteInvalidation,
 		PeerRemoteInvalidation: peer.RemoteInvalidation,
@@ -220,6 +225,13 @@ func (c *Client) Info() Info {
 	i.RPCVersion = int(s.Version)
 	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
 	return i
+}
+
+// PrivateData is what the two sides told each other at connect, not to be
+// changed.
+func (c *Client) PrivateData() (peer, own []byte) {
+	s := c.session()
+	return s.peerPrivate, s.ownPrivate
 }
 
 // Stats are the counters so far, of all connections.

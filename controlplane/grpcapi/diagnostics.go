@@ -90,7 +90,8 @@ func (s *diagnosticsService) filter(f *rdmadv1.TraceFilter) (out trace.Filter, e
 		return out, err
 	}
 	known := func(l dataplane.ListenerInfo) bool { return l.Name == out.Listener }
-	if out.Listener != "" && !slices.ContainsFunc(s.plane.Listeners(), known) {
+	connector := func(c dataplane.ConnectorInfo) bool { return c.Name == out.Listener }
+	if out.Listener != "" && !slices.ContainsFunc(s.plane.Listeners(), known) && !slices.ContainsFunc(s.plane.Connectors(), connector) {
 		return out, toStatus(fmt.Errorf("listener %s: %w", out.Listener, dataplane.ErrNotFound))
 	}
 	if id := s.plane.Tracing().Missing(&out); id != "" {

@@ -164,7 +164,8 @@ func (c *Connector) serve(nc net.Conn, client netip.AddrPort, seat *dataplane.Se
 		c.making.Done()
 		return
 	}
-	seat.Up(s)
+	peer, own := s.rdma.PrivateData()
+	seat.Up(s, peer, own)
 	c.making.Done()
 	s.run()
 	seat.Down()

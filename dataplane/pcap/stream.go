@@ -42,19 +42,24 @@ var windowScale = []byte{2, 4, maxSegment >> 8, maxSegment & 0xff, 1, 3, 3, 14}
 
 // open writes the connection's handshake.
 func (s *stream) open(w *Writer) error {
+	from, to := &s.peer, &s.own
+	asks, answers := s.conn.PeerPrivate, s.conn.OwnPrivate
+	if s.conn.Began {
+		from, to, asks, answers = to, from, answers, asks
+	}
 	for _, g := range []segment{
-		{from: &s.peer, to: &s.own, flags: flagSYN, options: windowScale},
-		{from: &s.own, to: &s.peer, flags: flagSYN | flagACK, options: windowScale},
-		{from: &s.peer, to: &s.own, flags: flagACK},
+		{from: from, to: to, flags: flagSYN, options: windowScale},
+		{from: to, to: from, flags: flagSYN | flagACK, options: windowScale},
+		{from: from, to: to, flags: flagACK},
 	} {
 		if err := w.packet(&g); err != nil {
 			return err
 		}
 	}
-	if err := s.mpa(w, &s.peer, &s.own, mpaRequest, s.conn.PeerPrivate); err != nil {
+	if err := s.mpa(w, from, to, mpaRequest, asks); err != nil {
 		return err
 	}
-	return s.mpa(w, &s.own, &s.peer, mpaReply, s.conn.OwnPrivate)
+	return s.mpa(w, to, from, mpaReply, answers)
 }
 
 func (s *stream) mpa(w *Writer, from, to *side, key string, private []byte) error {

@@ -135,6 +135,27 @@ func bytesOf(n int) []byte {
 // handshake is the number of packets before the first FPDU.
 const handshake = 5
 
+// TestBegan: a connection that we made begins with our handshake.
+func TestBegan(t *testing.T) {
+	c := new(trace.Hub).Add(trace.Info{
+		ID: "1", PeerPrivate: []byte("peer"), OwnPrivate: []byte("own"), Began: true,
+		Local: netip.MustParseAddrPort("192.0.2.9:777"), Peer: netip.MustParseAddrPort("198.51.100.7:20049"),
+	})
+	out, _ := file(t, &trace.Event{Conn: c, Op: verbs.OpSend, Length: 100, Data: bytesOf(100)})
+	all := parse(t, out)
+	if len(all) != handshake+1 {
+		t.Fatalf("%d packets", len(all))
+	}
+	for i, from := range []string{"192.0.2.9", "198.51.100.7", "192.0.2.9", "192.0.2.9", "198.51.100.7", "192.0.2.9"} {
+		if all[i].from != from {
+			t.Errorf("packet %d is from %s", i, all[i].from)
+		}
+	}
+	if !bytes.HasSuffix(all[3].payload, []byte("own")) || !bytes.HasSuffix(all[4].payload, []byte("peer")) {
+		t.Errorf("request %q, reply %q", all[3].payload, all[4].payload)
+	}
+}
+
 // TestStream checks that each side's packets are one stream of bytes without
 // gaps, over IPv4, IPv6 and where there are no addresses.
 func TestStream(t *testing.T) {

@@ -14,8 +14,9 @@ type Info struct {
 	Number      uint64
 	Local, Peer netip.AddrPort
 	// PeerPrivate and OwnPrivate are the private data of the handshake, which
-	// the peer began.
+	// the peer began, or with Began we.
 	PeerPrivate, OwnPrivate []byte
+	Began                   bool
 }
 
 // Event is something that happened on a connection.

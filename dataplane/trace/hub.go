@@ -24,14 +24,17 @@ type Hub struct {
 type Conn struct {
 	Info
 	hub   *Hub
-	tap   rpcrdma.Tap
+	tap   *rpcrdma.Tap
 	ended atomic.Bool
 }
 
 // Add makes a connection known. Its Number is set.
-func (h *Hub) Add(info Info) *Conn {
+func (h *Hub) Add(info Info) *Conn { return h.AddTapped(info, new(rpcrdma.Tap)) }
+
+// AddTapped is Add for a connection that has its tap already.
+func (h *Hub) AddTapped(info Info, tap *rpcrdma.Tap) *Conn {
 	info.Local, info.Peer = unmap(info.Local), unmap(info.Peer)
-	c := &Conn{Info: info, hub: h}
+	c := &Conn{Info: info, hub: h, tap: tap}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.conns == nil {
@@ -47,7 +50,7 @@ func (h *Hub) Add(info Info) *Conn {
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
 // Tap is the place for the transport to call.
-func (c *Conn) Tap() *rpcrdma.Tap { return &c.tap }
+func (c *Conn) Tap() *rpcrdma.Tap { return c.tap }
 
 // Ended says whether the connection has ended.
 func (c *Conn) Ended() bool { return c.ended.Load() }

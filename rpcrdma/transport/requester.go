@@ -64,6 +64,8 @@ type RequesterConfig struct {
 	// Logger takes a line now and then about such calls that were refused;
 	// nil is none.
 	Logger *slog.Logger
+	// Tap is where the connection can be looked at; nil is nowhere.
+	Tap *Tap
 }
 
 // NewRequester makes the queues of a connection to be made and posts its first
@@ -77,6 +79,9 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	}
 	r := &Requester{link: l, memory: serviceMemory{h.pool}}
 	l.role, l.log = r, cfg.Logger
+	if cfg.Tap != nil {
+		l.tap = cfg.Tap
+	}
 	r.callee.handler = cfg.Handler
 	r.core = conn.NewRequester(conn.RequesterConfig{
 		Receive:     s.InlineReceiveSize,
