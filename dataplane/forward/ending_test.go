@@ -1,0 +1,84 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// TestClientGone: with a client's connection its upstream connection ends, also
+// with a call in flight or a reply half there, and that is nobody's fault.
+func TestClientGone(t *testing.T) {
+	for name, sent := range map[string]int{"unanswered": 0, "half answered": 3000} {
+		t.Run(name, func(t *testing.T) {
+			eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+				u := newUpstream(t)
+				r := newRig(t, p, u.address)
+				c := r.dial()
+				up := u.accept()
+				done := make(chan error, 1)
+				go func() { done <- c.Call(t.Context(), readCall(t, c)) }()
+				xid := up.call().XID
+				up.write(record(success(xid, didRead(string(make([]byte, 5000)))), 0)[:sent])
+				c.Close()
+				if err := <-done; err == nil {
+					t.Error("answered")
+				}
+				if msg := up.next(); msg != nil {
+					t.Errorf("the upstream got %x", msg)
+				}
+				r.down()
+				if s := r.Stats(); s.Lost != 0 || s.Connections != 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// TestNotSent: what a call can't be sent for.
+func TestNotSent(t *testing.T) {
+	nc := newScriptConn()
+	s := newSession(New(Config{}), nc)
+	defer s.Close()
+	padded := oncrpc.Call{XID: 1, Args: oncrpc.Payload{Padding: oncrpc.Padding{Align: 64}}}
+	if err := s.ServeRPC(t.Context(), &padded, new(oncrpc.Reply)); !errors.Is(err, errPadded) {
+		t.Errorf("padded: %v", err)
+	}
+	wrote := make(chan struct{}, 1)
+	nc.wrote = func([]byte) { wrote <- struct{}{} }
+	done := make(chan error, 1)
+	go func() { done <- s.ServeRPC(t.Context(), &oncrpc.Call{XID: 1}, new(oncrpc.Reply)) }()
+	<-wrote
+	if err := s.ServeRPC(t.Context(), &oncrpc.Call{XID: 1}, new(oncrpc.Reply)); !errors.Is(err, errXIDInUse) {
+		t.Errorf("the same XID: %v", err)
+	}
+	nc.next <- record(success(1), 0)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOverBeforeCall: a call on a session that is over waits for its
+// connection's end.
+func TestOverBeforeCall(t *testing.T) {
+	s := newBare(t, Config{}, fakeConn{err: rpcrdma.ErrNoBackchannel, ended: make(chan string, 1)})
+	s.upstream.Close()
+	<-s.done
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.ServeRPC(ctx, &oncrpc.Call{XID: 1}, new(oncrpc.Reply)) }()
+	select {
+	case err := <-done:
+		t.Errorf("answered: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("answered with success")
+	}
+}
