@@ -53,6 +53,9 @@ func (l *listener) take(req *rpcrdma.Request) {
 		l.accepting.Done()
 		if err != nil {
 			l.refuse(req, err)
+			if _, ok := errors.AsType[*RefusedError](err); ok { // not answered yet
+				_ = req.Reject(l.ctx) // the peer may be gone
+			}
 			return
 		}
 		if !l.access.Load().Permits(c.key.Peer) { // changed meanwhile
@@ -78,12 +81,12 @@ func (l *listener) admit(req *rpcrdma.Request) (*conn, error) {
 	return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
 }
 
-// handshake brings a connection up and puts it into the registry.
+// handshake brings a connection up and puts it into the registry. With a
+// *RefusedError the request has no answer yet.
 func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 	ctx, cancel := context.WithTimeout(l.ctx, l.d.cfg.HandshakeTimeout)
 	defer cancel()
 	if err := c.openSession(ctx); err != nil {
-		_ = req.Reject(l.ctx) // the peer may be gone
 		c.abandon()
 		return err
 	}

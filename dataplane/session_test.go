@@ -105,7 +105,9 @@ func TestServiceThatCantServeRejects(t *testing.T) {
 		c.Close()
 		t.Fatal("accepted")
 	}
-	p.RemoveListener(t.Context(), "a") // after it, all is counted
+	if n := p.info("a").Refusals[RefusedService]; n != 1 {
+		t.Errorf("%d counted", n)
+	}
 	if lines := p.log.lines("no upstream"); len(lines) != 1 {
 		t.Errorf("log: %q", lines)
 	}
