@@ -68,11 +68,11 @@ func (id *connID) accept(ctx context.Context, own *rdmacm.ConnParam, c *C.struct
 	id.mu.Unlock()
 	c.qp_num = qp.c.qp_num
 	if !id.dev.iwarp() {
-		if rc := C.rdmad_qp_connect(id.c, qp.c, C.uint8_t(id.p.config.MinRNRTimer)); rc != 0 {
+		if rc := command(func() C.int { return C.rdmad_qp_connect(id.c, qp.c, C.uint8_t(id.p.config.MinRNRTimer)) }); rc != 0 {
 			return failed("connect queue pair", rc)
 		}
 	}
-	if rc := C.rdmad_accept(id.c, c); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_accept(id.c, c) }); rc != 0 {
 		return failed("accept", rc)
 	}
 	if _, err := id.await(ctx, C.RDMA_CM_EVENT_ESTABLISHED, C.RDMA_CM_EVENT_ESTABLISHED); err != nil {
@@ -103,7 +103,7 @@ func (id *connID) Reject(ctx context.Context, privateData []byte) error {
 	for i, b := range privateData {
 		data[i] = C.uint8_t(b)
 	}
-	if rc := C.rdmad_reject(id.c, &data[0], C.uint8_t(len(privateData))); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_reject(id.c, &data[0], C.uint8_t(len(privateData))) }); rc != 0 {
 		return failed("reject", rc)
 	}
 	return nil

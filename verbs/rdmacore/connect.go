@@ -73,7 +73,7 @@ func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, erro
 		return nil, err
 	}
 	id := newID(p)
-	if rc := C.rdmad_create_id(p.channel, C.uint64_t(id.handle), &id.c); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_create_id(p.channel, C.uint64_t(id.handle), &id.c) }); rc != 0 {
 		handles.remove(id.handle)
 		p.unuse()
 		return nil, failed("create identifier", rc)
@@ -93,7 +93,7 @@ func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, erro
 
 func (id *connID) resolve(ctx context.Context, to *C.struct_rdmad_address) (err error) {
 	ms := C.int(id.p.config.ResolveTimeout / time.Millisecond)
-	if rc := C.rdmad_resolve_addr(id.c, to, ms); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_resolve_addr(id.c, to, ms) }); rc != 0 {
 		return fmt.Errorf("%w: resolve address: %w", rdmacm.ErrUnreachable, syscall.Errno(rc))
 	}
 	if _, err := id.await(ctx, C.RDMA_CM_EVENT_ADDR_RESOLVED, C.RDMA_CM_EVENT_ADDR_RESOLVED); err != nil {
@@ -102,7 +102,7 @@ func (id *connID) resolve(ctx context.Context, to *C.struct_rdmad_address) (err 
 	if id.dev, err = id.p.device(id.c); err != nil {
 		return err
 	}
-	if rc := C.rdmad_resolve_route(id.c, ms); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_resolve_route(id.c, ms) }); rc != 0 {
 		return fmt.Errorf("%w: resolve route: %w", rdmacm.ErrUnreachable, syscall.Errno(rc))
 	}
 	_, err = id.await(ctx, C.RDMA_CM_EVENT_ROUTE_RESOLVED, C.RDMA_CM_EVENT_ROUTE_RESOLVED)
@@ -147,10 +147,10 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 		return err
 	}
 	if e.kind == C.RDMA_CM_EVENT_CONNECT_RESPONSE {
-		if rc := C.rdmad_qp_connect(id.c, qp.c, C.uint8_t(id.p.config.MinRNRTimer)); rc != 0 {
+		if rc := command(func() C.int { return C.rdmad_qp_connect(id.c, qp.c, C.uint8_t(id.p.config.MinRNRTimer)) }); rc != 0 {
 			return failed("connect queue pair", rc)
 		}
-		if rc := C.rdmad_establish(id.c); rc != 0 {
+		if rc := command(func() C.int { return C.rdmad_establish(id.c) }); rc != 0 {
 			return failed("establish", rc)
 		}
 	}
@@ -169,7 +169,7 @@ func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
 	var rc C.int
 	go func() {
 		defer close(calling)
-		rc = C.rdmad_connect(id.c, c)
+		rc = command(func() C.int { return C.rdmad_connect(id.c, c) })
 	}()
 	select {
 	case <-calling:

@@ -52,14 +52,14 @@ func (d *device) newCQ(depth int) (*completionQueue, error) {
 	c.mu.Lock() // who finds it by its handle waits until it is whole
 	defer c.mu.Unlock()
 	c.handle = handles.add(c)
-	if rc := C.rdmad_create_cq(d.ctx.c, C.int(depth), C.uint64_t(c.handle), &c.channel, &c.c); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_create_cq(d.ctx.c, C.int(depth), C.uint64_t(c.handle), &c.channel, &c.c) }); rc != 0 {
 		handles.remove(c.handle)
 		return nil, failed(fmt.Sprintf("create completion queue of %d", depth), rc)
 	}
 	var err error
 	if c.events, err = newDescriptor(int(c.channel.fd), "completion channel"); err != nil {
 		handles.remove(c.handle)
-		C.rdmad_destroy_cq(c.channel, c.c)
+		command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) })
 		c.c = nil
 		return nil, err
 	}
@@ -91,6 +91,9 @@ func (c *completionQueue) pullLocked(arm bool) int {
 		armed = 1
 	}
 	n := int(C.rdmad_poll(c.c, &c.batch[0], pollBatch, armed, c.invFlag))
+	if n == -C.EACCES {
+		atHome(func() { n = int(C.rdmad_poll(c.c, &c.batch[0], pollBatch, armed, c.invFlag)) })
+	}
 	for i := range max(n, 0) {
 		w := &c.batch[i]
 		if q := c.qps[numOf(uint64(w.wr_id))]; q != nil {
@@ -229,7 +232,7 @@ func (c *completionQueue) Close() error {
 	c.wait.stop()
 	c.events.interrupt()
 	c.events.close() // waits until a waiter has left the channel
-	if rc := C.rdmad_destroy_cq(c.channel, c.c); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) }); rc != 0 {
 		return failed("destroy completion queue", rc)
 	}
 	c.dev.live.cqs.Add(-1)

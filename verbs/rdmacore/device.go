@@ -30,6 +30,7 @@ type device struct {
 	config *Config
 	attr   verbs.DeviceAttr
 	info   C.struct_rdmad_device
+	rings  C.int // requests are told of by a command
 
 	live struct{ pds, mrs, mws, cqs, qps atomic.Int64 }
 
@@ -59,6 +60,9 @@ func newDevice(c *openContext, config *Config) *device {
 		SendInvalidate:   i.send_inv != 0,
 		ReceiverNotReady: i.iwarp == 0,
 	}
+	if d.is(vendorSIW) || d.is(vendorRXE) {
+		d.rings = 1
+	}
 	return d
 }
 
@@ -87,7 +91,9 @@ func (d *device) AllocPD() (verbs.PD, error) {
 	if d.closed {
 		return nil, verbs.ErrClosed
 	}
-	c, err := C.ibv_alloc_pd(d.ctx.c)
+	var c *C.struct_ibv_pd
+	var err error
+	atHome(func() { c, err = C.ibv_alloc_pd(d.ctx.c) })
 	if c == nil {
 		return nil, fmt.Errorf("rdmacore: allocate PD: %w", err)
 	}

@@ -44,16 +44,16 @@ func (q *queuePair) failSoon(cause error) { go q.fail(cause) }
 // Nothing posts any more.
 func (q *queuePair) end(established bool) {
 	if established {
-		C.rdmad_disconnect(q.id.c) // fails when the peer was faster
+		command(func() C.int { return C.rdmad_disconnect(q.id.c) }) // fails when the peer was faster
 	}
-	C.rdmad_qp_error(q.c)
+	command(func() C.int { return C.rdmad_qp_error(q.c) })
 	q.sendCQ.pull()
 	q.recvCQ.pull()
 	for _, w := range q.windows.all() {
 		w.leave(q)
 	}
 	handles.remove(q.handle)
-	if rc := C.ibv_destroy_qp(q.c); rc != 0 {
+	if rc := command(func() C.int { return C.ibv_destroy_qp(q.c) }); rc != 0 {
 		q.dev.config.Logger.Error("rdmacore: queue pair not destroyed", "error", failed("destroy queue pair", rc))
 	}
 	q.sendCQ.flush(func() {

@@ -53,7 +53,7 @@ func (p *Provider) watch() {
 	for {
 		var rc C.int
 		err := p.events.wait(func(uintptr) bool {
-			rc = C.rdmad_next_event(p.channel, c)
+			rc = command(func() C.int { return C.rdmad_next_event(p.channel, c) })
 			return rc != C.EAGAIN
 		})
 		switch {
@@ -84,8 +84,8 @@ func (p *Provider) dispatch(c *C.struct_rdmad_event) {
 		of.event(&e)
 	default:
 		if e.kind == C.RDMA_CM_EVENT_CONNECT_REQUEST { // of a listener that was just closed
-			C.rdmad_reject(idOf(c), nil, 0)
-			C.rdma_destroy_id(idOf(c))
+			command(func() C.int { return C.rdmad_reject(idOf(c), nil, 0) })
+			command(func() C.int { return C.rdmad_destroy_id(idOf(c)) })
 		}
 	}
 }

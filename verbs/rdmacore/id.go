@@ -144,7 +144,7 @@ func (id *connID) Close() error {
 	id.mu.Unlock()
 	id.busy.Wait()
 	if state == idRequested {
-		C.rdmad_reject(id.c, nil, 0)
+		command(func() C.int { return C.rdmad_reject(id.c, nil, 0) })
 	}
 	if qp != nil {
 		if err := qp.Close(); err != nil {
@@ -176,7 +176,7 @@ func (id *connID) free(calling <-chan struct{}) {
 
 func (id *connID) destroy() {
 	handles.remove(id.handle)
-	C.rdma_destroy_id(id.c)
+	command(func() C.int { return C.rdmad_destroy_id(id.c) })
 }
 
 // begin starts a call that changes the state from want; done must follow.

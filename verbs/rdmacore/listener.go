@@ -50,12 +50,12 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 }
 
 func (l *listener) listen(at netip.AddrPort) error {
-	if rc := C.rdmad_create_id(l.p.channel, C.uint64_t(l.handle), &l.c); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_create_id(l.p.channel, C.uint64_t(l.handle), &l.c) }); rc != 0 {
 		return failed("create identifier", rc)
 	}
 	a := toC(at)
-	if rc := C.rdmad_listen(l.c, &a, C.int(l.p.config.Backlog)); rc != 0 {
-		C.rdma_destroy_id(l.c)
+	if rc := command(func() C.int { return C.rdmad_listen(l.c, &a, C.int(l.p.config.Backlog)) }); rc != 0 {
+		command(func() C.int { return C.rdmad_destroy_id(l.c) })
 		return listenError(at, rc)
 	}
 	l.addr = localAddress(l.c)
@@ -68,8 +68,8 @@ func (l *listener) Addr() netip.AddrPort { return l.addr }
 func (l *listener) request(c *C.struct_rdma_cm_id, e *event) {
 	id, err := newRequest(l.p, c, e)
 	if err != nil {
-		C.rdmad_reject(c, nil, 0)
-		C.rdma_destroy_id(c)
+		command(func() C.int { return C.rdmad_reject(c, nil, 0) })
+		command(func() C.int { return C.rdmad_destroy_id(c) })
 	} else if err = l.queue(id); err != nil {
 		_ = id.Close()
 	}
@@ -120,7 +120,7 @@ func (l *listener) Close() error {
 	close(l.closing)
 	l.mu.Unlock()
 	handles.remove(l.handle)
-	C.rdma_destroy_id(l.c)
+	command(func() C.int { return C.rdmad_destroy_id(l.c) })
 	for {
 		select {
 		case id := <-l.requests:

@@ -50,7 +50,9 @@ func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, er
 	}
 	m := &memRegion{pd: pd, buf: buf, access: access}
 	m.pin.Pin(unsafe.SliceData(buf))
-	rc := C.rdmad_reg_mr(pd.c, unsafe.Pointer(unsafe.SliceData(buf)), C.size_t(len(buf)), pd.accessFlags(access), &m.c)
+	rc := command(func() C.int {
+		return C.rdmad_reg_mr(pd.c, unsafe.Pointer(unsafe.SliceData(buf)), C.size_t(len(buf)), pd.accessFlags(access), &m.c)
+	})
 	if rc != 0 {
 		m.pin.Unpin()
 		pd.unuse()
@@ -115,7 +117,7 @@ func (m *memRegion) Close() error {
 		}
 		return fmt.Errorf("rdmacore: memory region with windows: %w", verbs.ErrBusy)
 	}
-	if rc := C.ibv_dereg_mr(m.c); rc != 0 {
+	if rc := command(func() C.int { return C.ibv_dereg_mr(m.c) }); rc != 0 {
 		m.windows.Store(0)
 		return failed("deregister memory", rc)
 	}

@@ -56,7 +56,7 @@ func (pd *protectionDomain) AllocMW() (verbs.MW, error) {
 }
 
 func (w *memWindow) allocateLocked() error {
-	if rc := C.rdmad_alloc_mw(w.pd.c, &w.c); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_alloc_mw(w.pd.c, &w.c) }); rc != 0 {
 		return failed("allocate memory window", rc)
 	}
 	w.base = uint32(w.c.rkey) &^ keyPart
@@ -90,7 +90,7 @@ func (w *memWindow) freeLocked() error {
 	if w.c == nil {
 		return nil
 	}
-	if rc := C.ibv_dealloc_mw(w.c); rc != 0 {
+	if rc := command(func() C.int { return C.ibv_dealloc_mw(w.c) }); rc != 0 {
 		return failed("deallocate memory window", rc)
 	}
 	w.c = nil

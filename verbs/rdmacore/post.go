@@ -159,7 +159,10 @@ func sendFlags(wr *verbs.SendWR, signaled bool) (flags C.uint32_t) {
 // out of step with the ring, and the queue pair ends.
 func (q *queuePair) handOverSendsLocked() {
 	s := &q.sq
-	rc := uint64(C.rdmad_post_send(q.c, &s.list[0], C.uint32_t(len(s.list)), &s.sges[:1][0]))
+	rc := uint64(C.rdmad_post_send(q.c, &s.list[0], C.uint32_t(len(s.list)), &s.sges[:1][0], q.dev.rings))
+	if rc == C.EACCES<<32 {
+		atHome(func() { rc = uint64(C.rdmad_post_send(q.c, &s.list[0], C.uint32_t(len(s.list)), &s.sges[:1][0], 0)) })
+	}
 	if errno := syscall.Errno(rc >> 32); errno != 0 {
 		q.failSoon(fmt.Errorf("rdmacore: post send: %w", errno))
 	}

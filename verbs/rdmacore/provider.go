@@ -58,7 +58,9 @@ func New(config Config) (*Provider, error) {
 }
 
 func (p *Provider) openChannel() error {
-	if rc := C.rdmad_create_channel(&p.channel); rc != 0 {
+	var rc C.int
+	atHome(func() { rc = C.rdmad_create_channel(&p.channel) })
+	if rc != 0 {
 		return missing(failed("connection manager", rc))
 	}
 	var err error
@@ -69,7 +71,9 @@ func (p *Provider) openChannel() error {
 }
 
 func (p *Provider) openDevices() error {
-	list, err := listDevices()
+	var list []*C.struct_ibv_context
+	var err error
+	atHome(func() { list, err = listDevices() })
 	if err != nil {
 		return missing(err)
 	}
@@ -91,7 +95,9 @@ func (p *Provider) openDevices() error {
 
 // open takes a device into use; nil when it is not one to use.
 func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
-	o, err := acquire(c)
+	var o *openContext
+	var err error
+	atHome(func() { o, err = acquire(c) })
 	if err != nil {
 		return nil, err
 	}

@@ -80,16 +80,18 @@ func (id *connID) newQP(pd *protectionDomain, attr verbs.QPAttr) (*queuePair, er
 // create makes the device's queue pair, ready for Receives.
 func (q *queuePair) create() error {
 	q.handle = handles.add(q)
-	rc := C.rdmad_create_qp(q.pd.c, q.sendCQ.c, q.recvCQ.c, C.uint64_t(q.handle),
-		C.uint32_t(q.attr.MaxSendWR+spareSends), C.uint32_t(max(q.attr.MaxRecvWR, 1)),
-		C.uint32_t(max(q.attr.MaxSendSGE, 1)), C.uint32_t(max(q.attr.MaxRecvSGE, 1)), &q.c)
+	rc := command(func() C.int {
+		return C.rdmad_create_qp(q.pd.c, q.sendCQ.c, q.recvCQ.c, C.uint64_t(q.handle),
+			C.uint32_t(q.attr.MaxSendWR+spareSends), C.uint32_t(max(q.attr.MaxRecvWR, 1)),
+			C.uint32_t(max(q.attr.MaxSendSGE, 1)), C.uint32_t(max(q.attr.MaxRecvSGE, 1)), &q.c)
+	})
 	if rc != 0 {
 		handles.remove(q.handle)
 		return failed("create queue pair", rc)
 	}
-	if rc = C.rdmad_qp_init(q.id.c, q.c); rc != 0 {
+	if rc = command(func() C.int { return C.rdmad_qp_init(q.id.c, q.c) }); rc != 0 {
 		handles.remove(q.handle)
-		C.ibv_destroy_qp(q.c)
+		command(func() C.int { return C.ibv_destroy_qp(q.c) })
 		return failed("prepare queue pair", rc)
 	}
 	return nil

@@ -64,7 +64,9 @@ struct rdmad_device {
 };
 
 // Posting: the number of requests taken in the lower half, an errno in the upper.
-uint64_t rdmad_post_send(struct ibv_qp *qp, const struct rdmad_send *list, uint32_t n, struct ibv_sge *sges);
+// With ring set, EACCES comes before anything was done when this thread may give
+// the device no commands: siw and rxe are told of requests by one.
+uint64_t rdmad_post_send(struct ibv_qp *qp, const struct rdmad_send *list, uint32_t n, struct ibv_sge *sges, int ring);
 uint64_t rdmad_post_recv(struct ibv_qp *qp, const struct rdmad_recv *list, uint32_t n, struct ibv_sge *sges);
 
 // Polling: the number of completions, or -errno. arm asks for an event first;
@@ -98,6 +100,7 @@ int rdmad_accept(struct rdma_cm_id *id, const struct rdmad_param *p);
 int rdmad_establish(struct rdma_cm_id *id);
 int rdmad_reject(struct rdma_cm_id *id, const uint8_t *data, uint8_t n);
 int rdmad_disconnect(struct rdma_cm_id *id);
+int rdmad_destroy_id(struct rdma_cm_id *id);
 int rdmad_next_event(struct rdma_event_channel *channel, struct rdmad_event *e);
 void rdmad_local_address(struct rdma_cm_id *id, struct rdmad_address *a);
 void rdmad_peer_address(struct rdma_cm_id *id, struct rdmad_address *a);

@@ -126,6 +126,8 @@ int rdmad_reject(struct rdma_cm_id *id, const uint8_t *data, uint8_t n) { return
 
 int rdmad_disconnect(struct rdma_cm_id *id) { return result(rdma_disconnect(id)); }
 
+int rdmad_destroy_id(struct rdma_cm_id *id) { return result(rdma_destroy_id(id)); }
+
 int rdmad_next_event(struct rdma_event_channel *channel, struct rdmad_event *e)
 {
 	struct rdma_cm_event *event;

@@ -12,9 +12,9 @@ import (
 // Main runs a package's tests and fails when goroutines or sockets are left
 // over. Call it from TestMain.
 func Main(m *testing.M) {
-	before := sockets()
+	there, before := goleak.IgnoreCurrent(), sockets()
 	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
+	if err := goleak.Find(there); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "goroutines left over:", err)
 		code = 1
 	}
