@@ -177,7 +177,7 @@ func TestBadStreams(t *testing.T) {
 // client is to make it again, and no other.
 func TestNeverAnswers(t *testing.T) {
 	u := newUpstream(t)
-	r := newRig(t, loopback.New(loopback.Config{}), u.address, func(c *Config) { c.CallTimeout = 50 * time.Millisecond })
+	r := newRig(t, loopback.New(loopback.Config{}), u.address, func(c *Config) { c.CallTimeout = time.Second })
 	silent := r.dial()
 	u.accept()
 	other := r.dial()
