@@ -206,6 +206,9 @@ func TestFirstMessage(t *testing.T) {
 			look.mu.Lock()
 			defer look.mu.Unlock()
 			checkNegotiation(t, look.all, server == "on")
+			if s := c.Stats(); s.Calls != 20 || s.Replies != 20 || s.Errors != 0 {
+				t.Errorf("%+v", s)
+			}
 		})
 	}
 }

@@ -65,7 +65,7 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 	case err != nil:
 		o.Err = ErrBadReply
 	case again:
-		o.Err, o.Sent = ErrReplan, false
+		o.Err, o.Sent, o.refused = ErrReplan, false, true
 	default:
 		acts = r.take(o, msg[n:], acts)
 	}

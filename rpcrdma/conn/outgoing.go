@@ -108,6 +108,7 @@ type Outgoing struct {
 
 	state   outState
 	version uint32 // of its header
+	refused bool   // for its version; it is counted as a call already
 	credits uint32 // to ask for
 	pieces  []chunk.Piece
 	info    []byte // of an operation

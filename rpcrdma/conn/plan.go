@@ -143,9 +143,10 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 	if o.Pad.Align != 0 {
 		r.padding.sent++
 	}
-	if o.Operation == nil {
+	if o.Operation == nil && !o.refused {
 		r.Counters.Calls++
 	}
+	o.refused = false
 	return acts, true
 }
 
