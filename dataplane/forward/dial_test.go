@@ -95,14 +95,15 @@ func TestDialReasons(t *testing.T) {
 	gone := newUpstream(t)
 	gone.l.Close()
 	for address, want := range map[string]string{
-		full:         "upstream " + full + ": no connection within 100ms",
+		full:         "upstream " + full + ": no connection within 500ms",
 		gone.address: "upstream " + gone.address + ": connection refused",
 	} {
-		f := New(Config{Address: address, DialTimeout: 100 * time.Millisecond})
+		f := New(Config{Address: address, DialTimeout: time.Second / 2})
 		_, err := f.OpenConn(t.Context(), netip.AddrPort{})
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
+		f.gate.until = time.Now().Add(time.Hour)
 		if _, err := f.OpenConn(t.Context(), netip.AddrPort{}); err == nil || !strings.Contains(err.Error(), "not tried again yet after: ") {
 			t.Errorf("again: %v", err)
 		}
