@@ -85,6 +85,42 @@ func TestTornItem(t *testing.T) {
 	})
 }
 
+// TestFragmentsAfterAWait: the time that a record may take is its own, however
+// long the calls before it had to wait.
+func TestFragmentsAfterAWait(t *testing.T) {
+	const timeout = time.Second
+	g := newGate()
+	r := newRig(t, newLoopback(t), g, Config{RecordTimeout: timeout, MaxCalls: 1})
+	nc, records := r.raw()
+	write := func(b []byte) {
+		t.Helper()
+		if _, err := nc.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() {
+		t.Helper()
+		if _, err := records.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := records.Read(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The second call waits for the first. The rest of it, for which time
+	// runs, comes with the first fragment of the third.
+	second := echoRecord(2, echo.ProcNull, make([]byte, 400))
+	third := echoRecord(3, echo.ProcNull, make([]byte, 400))[oncrpc.RecordMarkSize:]
+	write(append(echoRecord(1, echo.ProcNull, nil), second[:100]...))
+	<-g.entered
+	write(append(append(second[100:], oncrpc.AppendRecordMark(nil, 60, false)...), third[:60]...))
+	time.AfterFunc(2*timeout, func() { close(g.open) })
+	read()
+	write(frame(third[60:]))
+	read()
+	read()
+}
+
 // TestDuplicate: a call with the XID of one in flight gets no answer of its
 // own; one with the XID of an answered call does.
 func TestDuplicate(t *testing.T) {

@@ -92,8 +92,11 @@ func (s *session) readHead(cl *call) (*reading, error) {
 	r.RecordReader, r.total, r.done = s.records, -1, false
 	if s.records.Whole() {
 		r.total = n
+		err = s.expect(n)
+	} else { // how much more there is nobody knows; an old deadline may be over
+		err = s.readWithin(s.c.cfg.RecordTimeout)
 	}
-	if err := s.expect(n); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	cl.stream, err = r.more(cl.stream[:0], headSize)
@@ -124,6 +127,11 @@ func (s *session) readCall(cl *call) (handed bool, err error) {
 		return false, err
 	}
 	cl.gated = true
+	if !r.done { // credits may not have been there at once
+		if err := s.readWithin(s.c.cfg.RecordTimeout); err != nil {
+			return false, err
+		}
+	}
 	switch {
 	case denied != nil:
 		return s.deny(cl, r, denied)
@@ -177,7 +185,7 @@ func (s *session) readArguments(cl *call, r *reading) error {
 		if err := cl.reserve(3*int64(size) + mostSmall + mostReply); err != nil {
 			return err
 		}
-		// Neither memory nor credits may have been there at once.
+		// Nor may memory.
 		if err := s.readWithin(s.c.cfg.RecordTimeout); err != nil {
 			return err
 		}
