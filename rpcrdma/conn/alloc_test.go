@@ -1,11 +1,13 @@
 package conn
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // served takes one call through a responder, and gives back what it asks for.
@@ -25,7 +27,7 @@ func served(t testing.TB, r *Responder, msg []byte, acts []Action) []Action {
 			}
 			acts = r.Reply(a.Call, 128, items, acts)
 		case Send:
-			if a.Call.Answer.Failed {
+			if a.Call.Answer.Failed && a.Call.Answer.Header.Proc == rpcrdma2.Error {
 				t.Fatal("error answer")
 			}
 			r.Sent(a.Call)
@@ -43,16 +45,25 @@ var (
 
 func callMessages() map[string][]byte {
 	seg := rpcrdma1.Segment{Handle: 7, Length: 4096, Offset: 1 << 32}
-	call := func(h rpcrdma1.Header) []byte {
-		h.XID, h.Version, h.Credits = 1, 1, 32
-		return append(oncrpc.AppendCall(h.Append(nil), &oncrpc.Call{XID: 1}), make([]byte, 100)...)
+	headers := map[string]rpcrdma1.Header{
+		"inline":      {},
+		"read chunk":  {Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: seg}}},
+		"write chunk": {Writes: []rpcrdma1.WriteChunk{{seg, seg}}},
+		"reply chunk": {HasReply: true, Reply: rpcrdma1.WriteChunk{seg}},
 	}
-	return map[string][]byte{
-		"inline":      call(rpcrdma1.Header{}),
-		"read chunk":  call(rpcrdma1.Header{Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: seg}}}),
-		"write chunk": call(rpcrdma1.Header{Writes: []rpcrdma1.WriteChunk{{seg, seg}}}),
-		"reply chunk": call(rpcrdma1.Header{HasReply: true, Reply: rpcrdma1.WriteChunk{seg}}),
+	all := make(map[string][]byte)
+	for name, h1 := range headers {
+		for _, version := range []uint32{1, 2} {
+			h := Header{rpcrdma2.Header{Header: h1}}
+			h.XID, h.Version, h.Credits = 1, version, 32
+			msg := append(oncrpc.AppendCall(h.Append(nil), &oncrpc.Call{XID: 1}), make([]byte, 100)...)
+			all[fmt.Sprintf("%s, version %d", name, version)] = msg
+		}
 	}
+	op := Header{rpcrdma2.Header{Option: optTest, Info: []byte{0, 0, 0, 1}}}
+	op.XID, op.Version, op.Credits, op.Proc = 1, 2, 32, rpcrdma2.Optional
+	all["operation"] = op.Append(nil)
+	return all
 }
 
 func TestResponderDoesNotAllocate(t *testing.T) {
@@ -70,19 +81,25 @@ func TestResponderDoesNotAllocate(t *testing.T) {
 // TestDuplexDoesNotAllocate: nor with calls in both directions, the server's own
 // included.
 func TestDuplexDoesNotAllocate(t *testing.T) {
-	msg := callMessages()["inline"]
+	for _, version := range []uint32{1, 2} {
+		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) { duplexDoesNotAllocate(t, version) })
+	}
+}
+
+func duplexDoesNotAllocate(t *testing.T, version uint32) {
+	msg := callMessages()[fmt.Sprintf("inline, version %d", version)]
 	r := newTestResponder()
 	r.Duplex(true)
 	d := DefaultSettings()
 	s := d.Reverse()
-	q := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Settings: &s})
+	q := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Version: version, Settings: &s})
 	q.Connected(4096, 4096)
 	for _, a := range q.Start(nil) {
 		q.Posted(a.N, a.N, nil)
 	}
 	o := &Outgoing{StreamLen: 40, MaxReply: 100}
 	var acts, other []Action
-	answer := make([]byte, 0, 100)
+	answer, h := make([]byte, 0, 100), new(Header)
 	once := func() {
 		acts = served(t, r, msg, acts)
 		if q.Plan(o) != nil {
@@ -93,7 +110,7 @@ func TestDuplexDoesNotAllocate(t *testing.T) {
 		}
 		other, _ = q.Launch(o, other[:0])
 		o.Build()
-		h := rpcrdma1.Header{XID: o.XID, Version: 1, Credits: 1}
+		h.XID, h.Version, h.Credits, h.Direction = o.XID, version, 1, rpcrdma2.Reply
 		answer = oncrpc.AppendAcceptedReply(h.Append(answer[:0]), o.XID)
 		acts = r.Receive(0, answer, acts[:0])
 		if len(acts) != 1 || acts[0].Kind != Other {
@@ -111,7 +128,12 @@ func TestDuplexDoesNotAllocate(t *testing.T) {
 
 func newTestResponder() *Responder {
 	s := DefaultSettings()
-	r := NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Settings: &s})
+	s.Extensions = ExtV2
+	answer := &testBody{opt: optTestAnswer}
+	r := NewResponder(ResponderConfig{
+		PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Receive: 4096, Settings: &s,
+		Operations: []Operation{{Type: optTest, Body: &testBody{opt: optTest}, Handle: func(*Message) (rpcrdma2.Body, error) { return answer, nil }}},
+	})
 	for _, a := range r.Start(nil) {
 		r.Posted(a.N, a.N)
 	}

@@ -23,6 +23,8 @@ type Operation struct {
 	// answers. An error says that the operation makes no sense: the sender gets
 	// BAD_HEADER.
 	Handle func(m *Message) (answer rpcrdma2.Body, err error)
+
+	message Message // storage
 }
 
 // Message is an optional operation that came. It is valid during Handle.
@@ -50,7 +52,8 @@ func (op *Operation) handle(h *Header, payload []byte) (answer rpcrdma2.Body, er
 	if err := op.Body.Decode(h.Info); err != nil {
 		return nil, err
 	}
-	return op.Handle(&Message{XID: h.XID, Body: op.Body, Payload: payload})
+	op.message = Message{XID: h.XID, Body: op.Body, Payload: payload}
+	return op.Handle(&op.message)
 }
 
 // operate takes an optional operation of a requester. It takes a credit as a
