@@ -16,7 +16,7 @@ import (
 var (
 	deviceFlag      = flag.String("rdmacore.device", "", "device to test, the first one when empty")
 	addressFlag     = flag.String("rdmacore.address", "", "IP address of the device")
-	connectionsFlag = flag.Int("rdmacore.connections", 200, "connections of the test that opens many")
+	connectionsFlag = flag.Int("rdmacore.connections", 100, "connections of the test that opens many")
 )
 
 func newProvider(t testing.TB, c Config) *Provider {
