@@ -161,7 +161,7 @@ func (c *Conn) Info() Info {
 	i, s := c.info, c.resp.State()
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
-	i.LastActive, i.RPCVersion = s.LastActive, int(s.Version)
+	i.LastActive, i.RPCVersion, i.VersionAgreed = s.LastActive, int(s.Version), s.Agreed
 	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
 	return i
 }

@@ -222,7 +222,7 @@ func (c *Client) Info() Info {
 	i, s := cur.info, cur.req.State()
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
 	i.CreditsGranted, i.LastActive, i.Connects = s.CreditsGranted, s.LastActive, connects
-	i.RPCVersion = int(s.Version)
+	i.RPCVersion, i.VersionAgreed = int(s.Version), s.Agreed
 	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
 	return i
 }

@@ -113,6 +113,8 @@ type Info struct {
 	// RPCVersion is that of RPC-over-RDMA. With extensions.v2 it is settled by
 	// the first call that is answered.
 	RPCVersion int
+	// VersionAgreed: it is, and stays, for the connection's life.
+	VersionAgreed bool
 	// InlineSend is the most of one Send that we make, InlineReceive of one
 	// that we take.
 	InlineSend, InlineReceive uint32

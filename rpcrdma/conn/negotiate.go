@@ -146,6 +146,9 @@ func (r *Responder) Version() (version uint32, chosen bool) {
 	return v.low(), v.low() == v.high()
 }
 
+// Agreed says that the connection's version is fixed.
+func (r *Responder) Agreed() bool { return r.version != 0 }
+
 // Speak is the event that the connection has a version, whatever the peer of
 // this direction may still call: it is that of the other direction.
 func (r *Responder) Speak(version uint32) { r.version = version }

@@ -194,7 +194,7 @@ func (r *Requester) Err() error { return r.err() }
 func (r *Requester) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	version, _ := r.core.Version()
+	version, agreed := r.core.Version()
 	return State{
 		InlineSend:     r.core.SendLimit(),
 		PeerReceive:    r.core.PeerReceive(),
@@ -202,8 +202,8 @@ func (r *Requester) State() State {
 		CreditsGranted: r.core.Granted(),
 		Busy:           r.inCalls,
 		LastActive:     r.active,
-		Version:        version,
-		Padding:        r.core.Padding(), Configuration: r.core.Configuration(),
+		Version:        version, Agreed: agreed,
+		Padding: r.core.Padding(), Configuration: r.core.Configuration(),
 		Backchannel: r.callee.state(),
 	}
 }

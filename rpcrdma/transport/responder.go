@@ -172,6 +172,7 @@ type State struct {
 	Configuration             conn.Configuration
 	Backchannel               Backchannel
 	Version                   uint32 // of RPC-over-RDMA
+	Agreed                    bool   // the version is fixed
 }
 
 // State tells what is in force now.
@@ -189,7 +190,7 @@ func (r *Responder) State() State {
 		LastActive:         r.active,
 		Padding:            r.core.Padding(), Configuration: r.core.Configuration(),
 		Backchannel: r.caller.state(),
-		Version:     version,
+		Version:     version, Agreed: r.core.Agreed(),
 	}
 }
 
