@@ -48,6 +48,7 @@ func transportHeader(m *trace.Message) *rdmadv1.TransportHeader {
 	h := &m.Header
 	out := &rdmadv1.TransportHeader{
 		Xid: h.XID, Version: h.Version, Credits: h.Credits, Procedure: m.Procedure(), Error: m.HeaderError(),
+		Direction: m.Direction(), Operation: m.Operation(),
 	}
 	for _, r := range h.Reads {
 		out.Reads = append(out.Reads, &rdmadv1.ReadSegment{Position: r.Position, Segment: segment(r.Segment)})

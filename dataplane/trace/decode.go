@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Message is a decoded event. Its slices are the Decoder's, valid until the
@@ -14,7 +15,8 @@ type Message struct {
 	*Event
 	// Prefix says that Header has its prefix fields, Lists that it is whole.
 	Prefix, Lists bool
-	Header        rpcrdma1.Header
+	// Header is of version 1 or 2; it has version 2's fields.
+	Header rpcrdma2.Header
 	// RPC is the beginning of the RPC message after the header, if there is
 	// one.
 	RPC    RPC
@@ -62,16 +64,14 @@ func (d *Decoder) Decode(e *Event) *Message {
 	if !e.send() {
 		return m
 	}
-	n, err := m.Header.Decode(e.Data)
+	n, err := m.decodeHeader(e.Data)
 	switch {
 	case errors.Is(err, rpcrdma1.ErrShort):
 		m.malformed(err)
 		return m
 	case errors.Is(err, rpcrdma1.ErrVersion):
 		m.Prefix = true
-		if m.Header.Version != 2 { // version 2 is not decoded further
-			m.malformed(errVersion)
-		}
+		m.malformed(errVersion)
 		return m
 	case err != nil:
 		m.Prefix = true
@@ -79,11 +79,25 @@ func (d *Decoder) Decode(e *Event) *Message {
 		return m
 	}
 	m.Prefix, m.Lists = true, true
-	if m.Header.Proc == rpcrdma1.Msg || m.Header.Proc == rpcrdma1.MsgP {
+	if m.message() {
 		d.decodeRPC(m, e.Data[n:])
 		m.RPC.Length = e.Length - n
 	}
 	return m
+}
+
+// decodeHeader decodes a header of either version.
+func (m *Message) decodeHeader(b []byte) (n int, err error) {
+	if p, ok := rpcrdma1.DecodePrefix(b); ok && p.Version == rpcrdma2.Version {
+		return m.Header.Decode(b)
+	}
+	m.Header.Direction, m.Header.Option, m.Header.Info = 0, 0, nil
+	return m.Header.Header.Decode(b)
+}
+
+// message says that an RPC message, or its beginning, follows the header.
+func (m *Message) message() bool {
+	return m.Header.Proc == rpcrdma1.Msg || m.Header.Proc == rpcrdma1.MsgP
 }
 
 // malformed notes an error, unless it only says that bytes were left behind.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/verbs"
 )
 
@@ -17,6 +18,13 @@ func message(in bool, h rpcrdma1.Header, rpc []byte) *Event {
 	if h.Version == 0 {
 		h.Version = 1
 	}
+	b := append(h.Append(nil), rpc...)
+	return &Event{Conn: talk, Op: verbs.OpSend, In: in, Length: len(b), Data: b}
+}
+
+// message2 is message for version 2.
+func message2(in bool, h rpcrdma2.Header, rpc []byte) *Event {
+	h.Version = 2
 	b := append(h.Append(nil), rpc...)
 	return &Event{Conn: talk, Op: verbs.OpSend, In: in, Length: len(b), Data: b}
 }
@@ -80,7 +88,23 @@ func TestSummaries(t *testing.T) {
 		{message(false, rpcrdma1.Header{XID: 10, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrVers, Low: 1, High: 1}, nil), "RDMA_ERROR xid 0x0000000a credits 0 ERR_VERS (1 to 1)", ""},
 		{message(false, rpcrdma1.Header{XID: 11, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrChunk}, nil), "RDMA_ERROR xid 0x0000000b credits 0 ERR_CHUNK", ""},
 		{message(true, rpcrdma1.Header{XID: 12, Proc: rpcrdma1.Done}, nil), "RDMA_DONE xid 0x0000000c credits 0", ""},
-		{message(true, rpcrdma1.Header{XID: 13, Version: 2}, nil), "RDMA2_MSG xid 0x0000000d credits 0 version 2", ""},
+		{message2(true, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 13, Credits: 8}}, callOf(13, 100003, 3, 1)), "RDMA2_MSG xid 0x0000000d credits 8 version 2 | CALL NFSv3 GETATTR, 40 bytes", "NFS GETATTR"},
+		{
+			message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 13, Writes: []rpcrdma1.WriteChunk{{seg(9)}}}, Direction: rpcrdma2.Reply}, oncrpc.AppendAcceptedReply(nil, 13)),
+			"RDMA2_MSG xid 0x0000000d credits 0 version 2, write: 9 bytes | REPLY NFSv3 GETATTR SUCCESS, 24 bytes", "NFS GETATTR",
+		},
+		{
+			message2(true, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Optional}, Option: rpcrdma2.OptInit, Info: []byte{1, 2, 3, 4}}, nil),
+			"RDMA2_OPTIONAL xid 0x00000014 credits 0 version 2 | CALL INIT, 4 bytes", "",
+		},
+		{
+			message2(true, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Optional}, Option: 99, Direction: rpcrdma2.Reply}, nil),
+			"RDMA2_OPTIONAL xid 0x00000014 credits 0 version 2 | REPLY operation 99, 0 bytes", "",
+		},
+		{message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Error, Err: rpcrdma2.ErrInvalOption}}, nil), "RDMA2_ERROR xid 0x00000014 credits 0 version 2 INVAL_OPTION", ""},
+		{message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Error, Err: rpcrdma2.ErrBadHeader}}, nil), "RDMA2_ERROR xid 0x00000014 credits 0 version 2 BAD_HEADER", ""},
+		{message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Error, Err: rpcrdma2.ErrVers, Low: 1, High: 1}}, nil), "RDMA2_ERROR xid 0x00000014 credits 0 version 2 ERR_VERS (1 to 1)", ""},
+		{message(true, rpcrdma1.Header{XID: 13, Version: 2, Proc: rpcrdma1.MsgP}, nil), "header type 2 xid 0x0000000d credits 0 version 2 [malformed: rpcrdma: malformed header: unknown header type]", ""},
 		{message(true, rpcrdma1.Header{XID: 14, Version: 7}, nil), "header type 0 xid 0x0000000e credits 0 version 7 [malformed: unknown version]", ""},
 		{message(true, rpcrdma1.Header{XID: 15}, callOf(16, 100003, 3, 0)), "RDMA_MSG xid 0x0000000f credits 0 [malformed: XIDs of transport header and RPC message differ]", ""},
 		{message(true, rpcrdma1.Header{XID: 17}, []byte("abc")), "RDMA_MSG xid 0x00000011 credits 0 [malformed: oncrpc: malformed RPC message]", ""},
@@ -123,7 +147,8 @@ func FuzzDecode(f *testing.F) {
 		message(true, rpcrdma1.Header{XID: 1, Proc: rpcrdma1.MsgP, Align: 4, Thresh: 4}, callOf(1, 100003, 3, 7)),
 		message(true, rpcrdma1.Header{XID: 1, HasReply: true, Reply: chunk}, oncrpc.AppendAcceptedReply(nil, 1)),
 		message(true, rpcrdma1.Header{XID: 1, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrVers, Low: 1, High: 2}, nil),
-		message(true, rpcrdma1.Header{XID: 1, Version: 2}, nil),
+		message2(true, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 1}}, callOf(1, 100003, 3, 7)),
+		message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 1, Proc: rpcrdma2.Optional}, Option: rpcrdma2.OptUpdate, Info: []byte{0, 0, 0, 1}}, nil),
 		{Data: []byte("short")},
 	} {
 		f.Add(e.Data, len(e.Data), true)
@@ -137,7 +162,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("summary %q", s)
 		}
 		rpc := m.Lists && (m.Header.Proc == rpcrdma1.Msg || m.Header.Proc == rpcrdma1.MsgP)
-		if m.Whole() && m.Malformed == "" && (!m.Prefix || rpc && !m.HasRPC || !m.Lists && m.Header.Version != 2) {
+		if m.Whole() && m.Malformed == "" && (!m.Prefix || rpc && !m.HasRPC || !m.Lists) {
 			t.Errorf("neither decoded nor malformed: %+v", m)
 		}
 		if !m.Whole() && m.Malformed != "" {

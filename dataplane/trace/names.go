@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // program is an ONC RPC program that a trace knows by name.
@@ -74,6 +75,34 @@ func (m *Message) Procedure() string {
 	return name
 }
 
+var operations = map[rpcrdma2.OptType]string{
+	rpcrdma2.OptInit: "INIT", rpcrdma2.OptRequest: "REQUEST", rpcrdma2.OptRespond: "RESPOND", rpcrdma2.OptUpdate: "UPDATE",
+	rpcrdma2.OptXmtReq: "XMTREQ", rpcrdma2.OptXmtResp: "XMTRESP", rpcrdma2.OptXmtCont: "XMTCONT", rpcrdma2.OptXmtError: "XMTERR",
+}
+
+// Operation is the name of the optional operation, "" of other messages.
+func (m *Message) Operation() string {
+	if !m.Lists || m.Header.Version != rpcrdma2.Version || m.Header.Proc != rpcrdma2.Optional {
+		return ""
+	}
+	if name := operations[m.Header.Option]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("operation %d", m.Header.Option)
+}
+
+// Direction is what the header says of it, CALL or REPLY; "" in version 1 and
+// of errors, which have none.
+func (m *Message) Direction() string {
+	switch {
+	case !m.Lists || m.Header.Version != rpcrdma2.Version || m.Header.Proc == rpcrdma2.Error:
+		return ""
+	case m.Header.Direction == rpcrdma2.Call:
+		return "CALL"
+	}
+	return "REPLY"
+}
+
 // HeaderError is the error of an RDMA_ERROR header, "" for others.
 func (m *Message) HeaderError() string {
 	h := &m.Header
@@ -82,6 +111,10 @@ func (m *Message) HeaderError() string {
 		return ""
 	case h.Err == rpcrdma1.ErrVers:
 		return fmt.Sprintf("ERR_VERS (%d to %d)", h.Low, h.High)
+	case h.Version == rpcrdma2.Version && h.Err == rpcrdma2.ErrInvalOption:
+		return "INVAL_OPTION"
+	case h.Version == rpcrdma2.Version:
+		return "BAD_HEADER"
 	}
 	return "ERR_CHUNK"
 }

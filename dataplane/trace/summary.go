@@ -40,6 +40,9 @@ func (m *Message) sendSummary(b *strings.Builder) {
 	if m.Lists {
 		m.chunkSummary(b)
 	}
+	if name := m.Operation(); name != "" {
+		fmt.Fprintf(b, " | %s %s, %d bytes", m.Direction(), name, len(m.Header.Info))
+	}
 	if text := m.HeaderError(); text != "" {
 		b.WriteString(" " + text)
 	}

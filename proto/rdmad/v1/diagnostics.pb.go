@@ -401,7 +401,11 @@ type TransportHeader struct {
 	// Reply chunk, when there is one.
 	Reply *WriteChunk `protobuf:"bytes,7,opt,name=reply,proto3" json:"reply,omitempty"`
 	// Error, such as ERR_CHUNK.
-	Error         string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	// rdma_direction or rdma_optdir, CALL or REPLY; empty in version 1.
+	Direction string `protobuf:"bytes,9,opt,name=direction,proto3" json:"direction,omitempty"`
+	// Optional operation of version 2, such as INIT; empty for other types.
+	Operation     string `protobuf:"bytes,10,opt,name=operation,proto3" json:"operation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -488,6 +492,20 @@ func (x *TransportHeader) GetReply() *WriteChunk {
 func (x *TransportHeader) GetError() string {
 	if x != nil {
 		return x.Error
+	}
+	return ""
+}
+
+func (x *TransportHeader) GetDirection() string {
+	if x != nil {
+		return x.Direction
+	}
+	return ""
+}
+
+func (x *TransportHeader) GetOperation() string {
+	if x != nil {
+		return x.Operation
 	}
 	return ""
 }
@@ -901,7 +919,7 @@ const file_rdmad_v1_diagnostics_proto_rawDesc = "" +
 	"\tDirection\x12\x19\n" +
 	"\x15DIRECTION_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02IN\x10\x01\x12\a\n" +
-	"\x03OUT\x10\x02\"\x92\x02\n" +
+	"\x03OUT\x10\x02\"\xce\x02\n" +
 	"\x0fTransportHeader\x12\x10\n" +
 	"\x03xid\x18\x01 \x01(\rR\x03xid\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x18\n" +
@@ -910,7 +928,10 @@ const file_rdmad_v1_diagnostics_proto_rawDesc = "" +
 	"\x05reads\x18\x05 \x03(\v2\x15.rdmad.v1.ReadSegmentR\x05reads\x12,\n" +
 	"\x06writes\x18\x06 \x03(\v2\x14.rdmad.v1.WriteChunkR\x06writes\x12*\n" +
 	"\x05reply\x18\a \x01(\v2\x14.rdmad.v1.WriteChunkR\x05reply\x12\x14\n" +
-	"\x05error\x18\b \x01(\tR\x05error\"V\n" +
+	"\x05error\x18\b \x01(\tR\x05error\x12\x1c\n" +
+	"\tdirection\x18\t \x01(\tR\tdirection\x12\x1c\n" +
+	"\toperation\x18\n" +
+	" \x01(\tR\toperation\"V\n" +
 	"\vReadSegment\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\rR\bposition\x12+\n" +
 	"\asegment\x18\x02 \x01(\v2\x11.rdmad.v1.SegmentR\asegment\";\n" +
