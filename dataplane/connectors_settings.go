@@ -12,7 +12,7 @@ import (
 const responderKeys = KeyRemoteInvalidationUse | KeyCreditsPolicy | KeyCreditsMin | KeyCreditsWeight
 
 // extensionKeys are those of which the outcome depends on the role.
-const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel
+const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel | KeyExtensionV2
 
 // connectorOutcome is outcome for a connection that a connector made.
 func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome, string) {
@@ -44,6 +44,9 @@ func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) 
 	}
 	if keys.Has(KeyCreditsBackchannel) && !on {
 		note(Applied, "credits.backchannel: counts while extensions.backchannel is on; it is off")
+	}
+	if keys.Has(KeyExtensionV2) {
+		version2Wanted(now, atConnect, peer, note)
 	}
 	return worst, strings.Join(reasons, "; ")
 }

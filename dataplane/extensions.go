@@ -2,8 +2,8 @@ package dataplane
 
 import "github.com/rdmad/rdmad/rpcrdma"
 
-// extensionOutcome notes what becomes of the extensions of version 1 on a
-// connection that a peer made to us.
+// extensionOutcome notes what becomes of the extensions on a connection that a
+// peer made to us.
 func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o Outcome, format string, args ...any)) {
 	if keys.Has(KeyExtensionMSGP) {
 		switch on := now.Extensions.Has(rpcrdma.ExtMSGP); {
@@ -29,6 +29,9 @@ func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o
 		}
 	}
 	backchannelOutcome(keys, now, peer, note)
+	if keys.Has(KeyExtensionV2) {
+		version2Outcome(now, peer, note)
+	}
 }
 
 // backchannelOutcome does so for calls to the client (RFC 8167).

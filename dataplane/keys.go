@@ -21,6 +21,7 @@ const (
 	KeyExtensionReadReplies                      // extensions.read_replies
 	KeyExtensionCCP                              // extensions.ccp
 	KeyExtensionBackchannel                      // extensions.backchannel
+	KeyExtensionV2                               // extensions.v2
 )
 
 var keyNames = [...]string{
@@ -38,6 +39,7 @@ var keyNames = [...]string{
 	"extensions.read_replies",
 	"extensions.ccp",
 	"extensions.backchannel",
+	"extensions.v2",
 }
 
 // Has says whether all of k are in the set.

@@ -74,7 +74,7 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings) Effect {
 }
 
 // peerKeys are those of which the outcome depends on the peer's limits.
-const peerKeys = KeyInlineSendMax | KeyRemoteInvalidationUse | KeyExtensionMSGP | KeyExtensionCCP | KeyExtensionBackchannel
+const peerKeys = KeyInlineSendMax | KeyRemoteInvalidationUse | KeyExtensionMSGP | KeyExtensionCCP | KeyExtensionBackchannel | KeyExtensionV2
 
 // limits are what the two sides told each other at connect. Sizes are in
 // bytes.
@@ -86,6 +86,9 @@ type limits struct {
 	pads         bool   // the peer sent RDMA_MSGP
 	padTaken     bool   // and may
 	callable     bool   // calls to the client can be made
+	version      int    // spoken, or to be offered
+	agreed       bool   // for the connection's life
+	receives     uint32 // size of ours
 }
 
 func (c *conn) peerLimits() limits {
@@ -94,6 +97,7 @@ func (c *conn) peerLimits() limits {
 		bound: i.PeerReceive, receive: i.PeerReceiveSize, invalidation: i.PeerRemoteInvalidation,
 		configured: i.Configuration.Spoken, pads: i.Padding.Received > 0, padTaken: i.Padding.Taken,
 		callable: i.Backchannel.Open,
+		version:  i.RPCVersion, agreed: i.VersionAgreed, receives: i.InlineReceive,
 	}
 	if l.configured { // it told last what it receives
 		l.receive = l.bound

@@ -104,9 +104,9 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestKeyNames(t *testing.T) {
-	all := KeyExtensionBackchannel<<1 - 1
+	all := KeyExtensionV2<<1 - 1
 	names := strings.Split(all.String(), ", ")
-	const extensions = 4 // one field holds them
+	const extensions = 5 // one field holds them
 	if want := reflect.TypeFor[rpcrdma.Settings]().NumField() - 1 + extensions; len(names) != want {
 		t.Errorf("%d names for %d settings", len(names), want)
 	}

@@ -37,6 +37,7 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 	settings.CreditsMin:               dataplane.KeyCreditsMin,
 	settings.CreditsBackchannel:       dataplane.KeyCreditsBackchannel,
 	settings.CreditsWeight:            dataplane.KeyCreditsWeight,
+	settings.ExtensionV2:              dataplane.KeyExtensionV2,
 	settings.ExtensionMSGP:            dataplane.KeyExtensionMSGP,
 	settings.ExtensionReadReplies:     dataplane.KeyExtensionReadReplies,
 	settings.ExtensionCCP:             dataplane.KeyExtensionCCP,

@@ -23,6 +23,9 @@ var paths = func() (all [settings.NumKeys]path) {
 	return all
 }()
 
+// required is the field beside extensions.v2 that makes "on" "required".
+var required = paths[settings.ExtensionV2].group.Message().Fields().ByName("v2_required")
+
 // fromProto takes the values that are present in m.
 func fromProto(m *rdmadv1.Settings) settings.Values {
 	var v settings.Values
@@ -39,6 +42,9 @@ func fromProto(m *rdmadv1.Settings) settings.Values {
 		switch value := group.Get(p.leaf); p.leaf.Kind() {
 		case protoreflect.BoolKind:
 			v.SetFlag(k, value.Bool())
+			if k == settings.ExtensionV2 && value.Bool() && group.Get(required).Bool() {
+				v.Set(k, settings.V2Required)
+			}
 		case protoreflect.EnumKind: // 0 is not a policy; rules refuse it
 			v.Set(k, uint32(value.Enum())-1)
 		default:
@@ -59,6 +65,9 @@ func toProto(v *settings.Values) *rdmadv1.Settings {
 		switch p.leaf.Kind() {
 		case protoreflect.BoolKind:
 			group.Set(p.leaf, protoreflect.ValueOfBool(value != 0))
+			if k == settings.ExtensionV2 {
+				group.Set(required, protoreflect.ValueOfBool(value == settings.V2Required))
+			}
 		case protoreflect.EnumKind:
 			group.Set(p.leaf, protoreflect.ValueOfEnum(protoreflect.EnumNumber(value+1)))
 		default:

@@ -58,6 +58,7 @@ func (s *extensionService) ListExtensions(_ context.Context, req *rdmadv1.ListEx
 			Available:     k.Missing() == "",
 			Reason:        k.Missing(),
 			Enabled:       view.Values.Flag(k),
+			Value:         view.Values.Format(k),
 			Source:        view.Origins[k].Source,
 			Connections:   used[name],
 		})
@@ -144,6 +145,9 @@ func extensions(c *dataplane.ConnInfo) (out []string) {
 	}
 	if c.Settings != nil && c.Settings.Extensions.Has(rpcrdma.ExtReadReplies) {
 		out = append(out, "read_replies")
+	}
+	if c.RPCVersion == 2 {
+		out = append(out, "v2")
 	}
 	return out
 }

@@ -30,7 +30,7 @@ var abouts = [NumKeys]struct{ summary, effect string }{
 	CreditsMin:               {"least that the adaptive policy grants", nextGrants},
 	CreditsBackchannel:       {"calls that rdmad may have in flight towards the peer; 0 is none", nextGrants},
 	CreditsWeight:            {"part of what the adaptive policy has to give, against the weights of other connections", nextGrants},
-	ExtensionV2:              {"RPC-over-RDMA version 2", "when the peer connects again"},
+	ExtensionV2:              {"RPC-over-RDMA version 2: not spoken, spoken with peers that do, or nothing else", "until the first call of a connection; after it when the peer connects again"},
 	ExtensionCharacteristics: {"transport characteristics of version 2", newMessages},
 	ExtensionXmit:            {"transmission header types of version 2", newMessages},
 	ExtensionContinuation:    {"messages continued over several Sends, version 2", newMessages},
@@ -51,8 +51,8 @@ func (k Key) allowed() string {
 	switch info.kind {
 	case flag:
 		return "on, off"
-	case policy:
-		return "fixed, adaptive"
+	case choice:
+		return strings.Join(info.choices, ", ")
 	}
 	parts := []string{fmt.Sprintf("%d to %d %s", info.min, info.max, info.unit)}
 	if info.multiple != 0 {

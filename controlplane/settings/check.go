@@ -2,8 +2,7 @@ package settings
 
 import (
 	"fmt"
-
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"strings"
 )
 
 // check looks at what can be said of a change without a state.
@@ -58,9 +57,9 @@ func (k Key) outOfRange(value uint32) string {
 		if value > 1 {
 			return "must be on or off"
 		}
-	case policy:
-		if value > uint32(conn.CreditsAdaptive) {
-			return "must be fixed or adaptive"
+	case choice:
+		if uint64(value) >= uint64(len(info.choices)) {
+			return "must be " + alternatives(info.choices)
 		}
 	case number:
 		if value < info.min || value > info.max {
@@ -74,6 +73,12 @@ func (k Key) outOfRange(value uint32) string {
 	return ""
 }
 
+// alternatives names choices for a message.
+func alternatives(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
 // checkSize bounds the scopes.
 func (s *State) checkSize() error {
 	n := 0
@@ -84,34 +89,6 @@ func (s *State) checkSize() error {
 	}
 	if n > MaxScopes {
 		return &LimitError{What: "listener and peer scopes with settings; unset those of some first", Limit: MaxScopes}
-	}
-	return nil
-}
-
-// checkTogether holds the values that bound each other against each other,
-// in every combination of scopes that a connection can meet, if one of them
-// is among changed. The message names the values' origins.
-func (s *State) checkTogether(changed KeySet) error {
-	bounds := KeySet(0).With(CreditsMin).With(CreditsMax)
-	if changed&bounds == 0 {
-		return nil
-	}
-	for _, chain := range s.combinations(bounds) {
-		v := s.base
-		for _, scope := range chain {
-			v.Overlay(&s.layers[scope].Values)
-		}
-		if v.v[CreditsMin] <= v.v[CreditsMax] {
-			continue
-		}
-		e := s.explain(chain)
-		blame := CreditsMin
-		if !changed.Has(blame) {
-			blame = CreditsMax
-		}
-		return invalid(blame.String(), "credits.min %d (%s) would be above credits.max %d (%s)",
-			e.Values.v[CreditsMin], e.Origins[CreditsMin].Source,
-			e.Values.v[CreditsMax], e.Origins[CreditsMax].Source)
 	}
 	return nil
 }

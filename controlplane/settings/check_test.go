@@ -37,6 +37,8 @@ func TestRanges(t *testing.T) {
 		{CreditsWeight, 101, "credits.weight: must be between 1 and 100 shares (is 101)"},
 		{ExtensionMSGP, 2, "extensions.msgp: must be on or off"},
 		{CreditsPolicy, 7, "credits.policy: must be fixed or adaptive"},
+		{ExtensionV2, int(V2Required), ""},
+		{ExtensionV2, 3, "extensions.v2: must be off, on or required"},
 	} {
 		_, err := initial(t).Apply(&Change{Set: set(c.key, c.value)})
 		if got := fmt.Sprint(err); got != c.err && (err != nil || c.err != "") {
@@ -65,7 +67,7 @@ func TestUnavailable(t *testing.T) {
 		change Change
 		key    string
 	}{
-		{Change{Set: set(ExtensionV2, 0)}, "extensions.v2"},
+		{Change{Set: set(ExtensionSendDDP, 0)}, "extensions.send_ddp"},
 		{Change{Set: set(ExtensionCharacteristics, 1)}, "extensions.characteristics"},
 		{Change{Set: set(InlineSendMax, 2048, ExtensionXmit, 1)}, "extensions.xmit"},
 		{Change{Unset: KeySet(0).With(ExtensionSendDDP)}, "extensions.send_ddp"},

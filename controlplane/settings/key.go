@@ -40,20 +40,28 @@ type kind uint8
 const (
 	number kind = iota
 	flag
-	policy
+	choice
 )
 
 // keyInfo is what is known of a key beforehand.
 type keyInfo struct {
 	name     string
 	kind     kind
-	unit     string // of numbers
-	min, max uint32 // of numbers, both allowed
-	multiple uint32 // numbers must be a multiple of it, when not 0
-	missing  string // why nothing implements it; "" when something does
+	unit     string   // of numbers
+	min, max uint32   // of numbers, both allowed
+	multiple uint32   // numbers must be a multiple of it, when not 0
+	choices  []string // of choices, by value
+	missing  string   // why nothing implements it; "" when something does
 }
 
-const noExtensions = "this rdmad speaks version 1 alone"
+const notBuilt = "this rdmad doesn't have it"
+
+// The choices of extensions.v2.
+const (
+	V2Off uint32 = iota
+	V2On
+	V2Required
+)
 
 var keys = [NumKeys]keyInfo{
 	InlineSendMax:            {name: "inline.send_max", unit: "bytes", min: conn.InlineMin, max: conn.InlineMax},
@@ -61,16 +69,16 @@ var keys = [NumKeys]keyInfo{
 	DDPMinChunk:              {name: "ddp.min_chunk", unit: "bytes", max: conn.DDPMinChunkMax},
 	RemoteInvalidationAccept: {name: "remote_invalidation.accept", kind: flag},
 	RemoteInvalidationUse:    {name: "remote_invalidation.use", kind: flag},
-	CreditsPolicy:            {name: "credits.policy", kind: policy},
+	CreditsPolicy:            {name: "credits.policy", kind: choice, choices: []string{conn.CreditsFixed: "fixed", conn.CreditsAdaptive: "adaptive"}},
 	CreditsMax:               {name: "credits.max", unit: "calls", min: 1, max: conn.CreditsLimit},
 	CreditsMin:               {name: "credits.min", unit: "calls", min: 1, max: conn.CreditsLimit},
 	CreditsBackchannel:       {name: "credits.backchannel", unit: "calls", max: conn.ReverseLimit},
 	CreditsWeight:            {name: "credits.weight", unit: "shares", min: 1, max: conn.WeightLimit},
-	ExtensionV2:              {name: "extensions.v2", kind: flag, missing: noExtensions},
-	ExtensionCharacteristics: {name: "extensions.characteristics", kind: flag, missing: noExtensions},
-	ExtensionXmit:            {name: "extensions.xmit", kind: flag, missing: noExtensions},
-	ExtensionContinuation:    {name: "extensions.continuation", kind: flag, missing: noExtensions},
-	ExtensionSendDDP:         {name: "extensions.send_ddp", kind: flag, missing: noExtensions},
+	ExtensionV2:              {name: "extensions.v2", kind: choice, choices: []string{V2Off: "off", V2On: "on", V2Required: "required"}},
+	ExtensionCharacteristics: {name: "extensions.characteristics", kind: flag, missing: notBuilt},
+	ExtensionXmit:            {name: "extensions.xmit", kind: flag, missing: notBuilt},
+	ExtensionContinuation:    {name: "extensions.continuation", kind: flag, missing: notBuilt},
+	ExtensionSendDDP:         {name: "extensions.send_ddp", kind: flag, missing: notBuilt},
 	ExtensionMSGP:            {name: "extensions.msgp", kind: flag},
 	ExtensionReadReplies:     {name: "extensions.read_replies", kind: flag},
 	ExtensionCCP:             {name: "extensions.ccp", kind: flag},

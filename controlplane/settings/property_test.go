@@ -11,7 +11,7 @@ import (
 // available are the keys that a change may set.
 var available = []Key{
 	InlineSendMax, InlineReceiveSize, DDPMinChunk, RemoteInvalidationAccept, RemoteInvalidationUse,
-	CreditsPolicy, CreditsMax, CreditsMin, CreditsWeight, ExtensionMSGP, ExtensionReadReplies, ExtensionCCP,
+	CreditsPolicy, CreditsMax, CreditsMin, CreditsWeight, ExtensionV2, ExtensionMSGP, ExtensionReadReplies, ExtensionCCP,
 }
 
 func drawScope(t *rapid.T) Scope {
@@ -52,7 +52,7 @@ func drawChange(t *rapid.T) *Change {
 		case CreditsMax, CreditsMin, CreditsWeight:
 			c.Set.Set(k, rapid.Uint32Range(0, 100).Draw(t, "credits"))
 		default:
-			c.Set.Set(k, rapid.Uint32Range(0, 2).Draw(t, "choice"))
+			c.Set.Set(k, rapid.Uint32Range(0, 3).Draw(t, "choice"))
 		}
 	}
 	return c

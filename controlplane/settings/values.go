@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
@@ -10,7 +11,7 @@ import (
 // Values compare with ==.
 //
 // Every value is a uint32: numbers themselves, flags 0 or 1, the credits
-// policy its conn.CreditsPolicy.
+// policy its conn.CreditsPolicy, extensions.v2 V2Off, V2On or V2Required.
 type Values struct {
 	present KeySet
 	v       [NumKeys]uint32
@@ -34,7 +35,8 @@ func (v *Values) Delete(k Key) {
 // Get is the value of k; ok is false when there is none.
 func (v *Values) Get(k Key) (value uint32, ok bool) { return v.v[k], v.present.Has(k) }
 
-// Flag is the value of a flag, false when there is none.
+// Flag is the value of a flag, false when there is none; for extensions.v2
+// whether version 2 may be spoken.
 func (v *Values) Flag(k Key) bool { return v.v[k] != 0 }
 
 // Keys are those that have a value.
@@ -83,10 +85,8 @@ func (v *Values) Format(k Key) string {
 		return "on"
 	case keys[k].kind == flag:
 		return "off"
-	case keys[k].kind == policy && value == uint32(conn.CreditsAdaptive):
-		return "adaptive"
-	case keys[k].kind == policy:
-		return "fixed"
+	case keys[k].kind == choice:
+		return keys[k].choices[value]
 	}
 	return strconv.FormatUint(uint64(value), 10)
 }
@@ -101,12 +101,11 @@ func (k Key) Parse(text string) (uint32, error) {
 		return 0, nil
 	case keys[k].kind == flag:
 		return 0, invalid(k.String(), "must be on or off, not %q", text)
-	case keys[k].kind == policy && text == "fixed":
-		return uint32(conn.CreditsFixed), nil
-	case keys[k].kind == policy && text == "adaptive":
-		return uint32(conn.CreditsAdaptive), nil
-	case keys[k].kind == policy:
-		return 0, invalid(k.String(), "must be fixed or adaptive, not %q", text)
+	case keys[k].kind == choice:
+		if i := slices.Index(keys[k].choices, text); i >= 0 {
+			return uint32(i), nil
+		}
+		return 0, invalid(k.String(), "must be %s, not %q", alternatives(keys[k].choices), text)
 	}
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -132,10 +131,18 @@ func FromSettings(s *conn.Settings) Values {
 	for k, e := range extensions {
 		v.SetFlag(k, s.Extensions.Has(e))
 	}
+	switch {
+	case s.Extensions.Has(conn.ExtV2Only):
+		v.Set(ExtensionV2, V2Required)
+	case s.Extensions.Has(conn.ExtV2):
+		v.Set(ExtensionV2, V2On)
+	default:
+		v.Set(ExtensionV2, V2Off)
+	}
 	return v
 }
 
-// extensions are those that are built, by key.
+// extensions are those that are built and on or off, by key.
 var extensions = map[Key]conn.Extensions{
 	ExtensionMSGP:        conn.ExtMSGP,
 	ExtensionReadReplies: conn.ExtReadReplies,
@@ -161,6 +168,12 @@ func (v *Values) Settings() *conn.Settings {
 		if v.Flag(k) {
 			s.Extensions |= e
 		}
+	}
+	switch v.v[ExtensionV2] {
+	case V2On:
+		s.Extensions |= conn.ExtV2
+	case V2Required:
+		s.Extensions |= conn.ExtV2Only
 	}
 	return s
 }

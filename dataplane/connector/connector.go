@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/rpcrdma"
 )
 
 // Of the lines about calls that could not be answered, so many are logged at
@@ -32,8 +33,10 @@ type Connector struct {
 	place  *dataplane.Connector
 	listen net.Listener
 	budget *budget // bytes of the calls of all clients
-	lines  *rate.Limiter
-	stats  counters
+	// versions remembers a target that speaks version 1 alone.
+	versions rpcrdma.VersionMemory
+	lines    *rate.Limiter
+	stats    counters
 
 	ctx     context.Context // ends when it stops accepting
 	cancel  context.CancelFunc

@@ -37,12 +37,14 @@ type Extension struct {
 	Available bool `protobuf:"varint,4,opt,name=available,proto3" json:"available,omitempty"`
 	// Why not, when it hasn't.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// It is on at the scope.
+	// It is on at the scope, or required.
 	Enabled bool `protobuf:"varint,6,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	// Where that comes from: as SettingValue.source.
 	Source string `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	// Connections in the scope on which it is in use now.
-	Connections   uint32 `protobuf:"varint,8,opt,name=connections,proto3" json:"connections,omitempty"`
+	Connections uint32 `protobuf:"varint,8,opt,name=connections,proto3" json:"connections,omitempty"`
+	// Its setting, as SettingValue.value; empty when this rdmad doesn't have it.
+	Value         string `protobuf:"bytes,9,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -131,6 +133,13 @@ func (x *Extension) GetConnections() uint32 {
 		return x.Connections
 	}
 	return 0
+}
+
+func (x *Extension) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
 }
 
 // ListExtensionsRequest says where to look from.
@@ -530,7 +539,7 @@ var File_rdmad_v1_extension_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_extension_proto_rawDesc = "" +
 	"\n" +
-	"\x18rdmad/v1/extension.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/settings.proto\"\xe9\x01\n" +
+	"\x18rdmad/v1/extension.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/settings.proto\"\xff\x01\n" +
 	"\tExtension\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x12$\n" +
@@ -539,7 +548,8 @@ const file_rdmad_v1_extension_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x18\n" +
 	"\aenabled\x18\x06 \x01(\bR\aenabled\x12\x16\n" +
 	"\x06source\x18\a \x01(\tR\x06source\x12 \n" +
-	"\vconnections\x18\b \x01(\rR\vconnections\"7\n" +
+	"\vconnections\x18\b \x01(\rR\vconnections\x12\x14\n" +
+	"\x05value\x18\t \x01(\tR\x05value\"7\n" +
 	"\x15ListExtensionsRequest\x12\x1e\n" +
 	"\x05scope\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\"i\n" +
 	"\x16ListExtensionsResponse\x123\n" +

@@ -589,7 +589,7 @@ func (x *CreditsSettings) GetWeight() uint32 {
 // follow at once; what a peer already agreed to is finished first.
 type ExtensionsSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// RPC-over-RDMA version 2.
+	// RPC-over-RDMA version 2: extensions.v2 is on or required.
 	V2 *bool `protobuf:"varint,1,opt,name=v2,proto3,oneof" json:"v2,omitempty"`
 	// Transport characteristics.
 	Characteristics *bool `protobuf:"varint,2,opt,name=characteristics,proto3,oneof" json:"characteristics,omitempty"`
@@ -606,7 +606,9 @@ type ExtensionsSettings struct {
 	// Connection Configuration Protocol of RFC 5666.
 	Ccp *bool `protobuf:"varint,8,opt,name=ccp,proto3,oneof" json:"ccp,omitempty"`
 	// Calls from server to client, RFC 8167.
-	Backchannel   *bool `protobuf:"varint,9,opt,name=backchannel,proto3,oneof" json:"backchannel,omitempty"`
+	Backchannel *bool `protobuf:"varint,9,opt,name=backchannel,proto3,oneof" json:"backchannel,omitempty"`
+	// No version but 2: extensions.v2 is required. Absent beside v2 is false.
+	V2Required    *bool `protobuf:"varint,10,opt,name=v2_required,json=v2Required,proto3,oneof" json:"v2_required,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -700,6 +702,13 @@ func (x *ExtensionsSettings) GetCcp() bool {
 func (x *ExtensionsSettings) GetBackchannel() bool {
 	if x != nil && x.Backchannel != nil {
 		return *x.Backchannel
+	}
+	return false
+}
+
+func (x *ExtensionsSettings) GetV2Required() bool {
+	if x != nil && x.V2Required != nil {
+		return *x.V2Required
 	}
 	return false
 }
@@ -2256,7 +2265,7 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x04_maxB\x06\n" +
 	"\x04_minB\x0e\n" +
 	"\f_backchannelB\t\n" +
-	"\a_weight\"\xad\x03\n" +
+	"\a_weight\"\x93\x05\n" +
 	"\x12ExtensionsSettings\x12\x13\n" +
 	"\x02v2\x18\x01 \x01(\bH\x00R\x02v2\x88\x01\x01\x12-\n" +
 	"\x0fcharacteristics\x18\x02 \x01(\bH\x01R\x0fcharacteristics\x88\x01\x01\x12\x17\n" +
@@ -2266,7 +2275,11 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x04msgp\x18\x06 \x01(\bH\x05R\x04msgp\x88\x01\x01\x12&\n" +
 	"\fread_replies\x18\a \x01(\bH\x06R\vreadReplies\x88\x01\x01\x12\x15\n" +
 	"\x03ccp\x18\b \x01(\bH\aR\x03ccp\x88\x01\x01\x12%\n" +
-	"\vbackchannel\x18\t \x01(\bH\bR\vbackchannel\x88\x01\x01B\x05\n" +
+	"\vbackchannel\x18\t \x01(\bH\bR\vbackchannel\x88\x01\x01\x12$\n" +
+	"\vv2_required\x18\n" +
+	" \x01(\bH\tR\n" +
+	"v2Required\x88\x01\x01:\xad\x01\xbaH\xa9\x01\x1a\xa6\x01\n" +
+	"\x19extensions.v2_required.v2\x12=v2_required goes with v2, and can't be true while v2 is false\x1aJ!has(this.v2_required) || (has(this.v2) && (this.v2 || !this.v2_required))B\x05\n" +
 	"\x03_v2B\x12\n" +
 	"\x10_characteristicsB\a\n" +
 	"\x05_xmitB\x0f\n" +
@@ -2275,7 +2288,8 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x05_msgpB\x0f\n" +
 	"\r_read_repliesB\x06\n" +
 	"\x04_ccpB\x0e\n" +
-	"\f_backchannel\"Z\n" +
+	"\f_backchannelB\x0e\n" +
+	"\f_v2_required\"Z\n" +
 	"\x12GetSettingsRequest\x12\x1e\n" +
 	"\x05scope\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\x12$\n" +
 	"\x04keys\x18\x02 \x03(\tB\x10\xbaH\r\x92\x01\n" +

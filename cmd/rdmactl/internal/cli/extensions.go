@@ -50,7 +50,7 @@ func extensionsTable(all []*rdmadv1.Extension) *output.Table {
 		{Name: "SUMMARY", Min: 20},
 	}}
 	for _, e := range all {
-		state := output.Cell{Text: onOff(e.GetEnabled())}
+		state := output.Cell{Text: e.GetValue()}
 		switch {
 		case !e.GetAvailable():
 			state = output.Cell{Text: "not available", Colour: output.Red}

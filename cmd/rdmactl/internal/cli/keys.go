@@ -16,6 +16,13 @@ type key struct {
 	group, leaf protoreflect.FieldDescriptor
 }
 
+// Version 2 has two fields: whether it is on, and whether version 1 is not.
+const (
+	version2      = "extensions.v2"
+	required      = "required" // as a value
+	requiredField = protoreflect.Name("v2_required")
+)
+
 // unset as a value takes a setting away from a scope.
 const unset = "unset"
 
@@ -26,6 +33,9 @@ var keys = func() (all []key) {
 		leaves := groups.Get(i).Message().Fields()
 		for j := range leaves.Len() {
 			g, l := groups.Get(i), leaves.Get(j)
+			if l.Name() == requiredField {
+				continue
+			}
 			all = append(all, key{string(g.Name()) + "." + string(l.Name()), g, l})
 		}
 	}
@@ -106,10 +116,12 @@ func distance(a, b string) int {
 
 // values are what a key can be set to, for completion; nil for numbers.
 func (k key) values() []string {
-	switch k.leaf.Kind() {
-	case protoreflect.BoolKind:
+	switch {
+	case k.name == version2:
+		return []string{"on", "off", required, unset}
+	case k.leaf.Kind() == protoreflect.BoolKind:
 		return []string{"on", "off", unset}
-	case protoreflect.EnumKind:
+	case k.leaf.Kind() == protoreflect.EnumKind:
 		var names []string
 		all := k.leaf.Enum().Values()
 		for i := 1; i < all.Len(); i++ { // 0 is "not given"
@@ -118,6 +130,13 @@ func (k key) values() []string {
 		return append(names, unset)
 	}
 	return nil
+}
+
+// alternatives names what a key can be set to, but unset.
+func (k key) alternatives() string {
+	all := k.values()
+	last := len(all) - 2
+	return strings.Join(all[:last], ", ") + " or " + all[last]
 }
 
 // parse reads a value; ranges are rdmad's to check.
@@ -130,18 +149,36 @@ func (k key) parse(s string) (protoreflect.Value, error) {
 		case "off", "false":
 			return protoreflect.ValueOfBool(false), nil
 		}
-		return protoreflect.Value{}, usagef("%s=%s: must be on or off", k.name, s)
+		return protoreflect.Value{}, usagef("%s=%s: must be %s", k.name, s, k.alternatives())
 	case protoreflect.EnumKind:
 		if i := slices.Index(k.values(), s); i >= 0 && s != unset {
 			return protoreflect.ValueOfEnum(k.leaf.Enum().Values().Get(i + 1).Number()), nil
 		}
-		return protoreflect.Value{}, usagef("%s=%s: must be %s", k.name, s, strings.Join(k.values()[:len(k.values())-1], " or "))
+		return protoreflect.Value{}, usagef("%s=%s: must be %s", k.name, s, k.alternatives())
 	}
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
 		return protoreflect.Value{}, usagef("%s=%s: must be a number from 0 to 4294967295", k.name, s)
 	}
 	return protoreflect.ValueOfUint32(uint32(n)), nil
+}
+
+// set puts a value that was typed into a message of settings.
+func (k key) set(m protoreflect.Message, text string) error {
+	only := k.name == version2 && text == required
+	if only {
+		text = "on"
+	}
+	v, err := k.parse(text)
+	if err != nil {
+		return err
+	}
+	group := m.Mutable(k.group).Message()
+	group.Set(k.leaf, v)
+	if k.name == version2 {
+		group.Set(k.group.Message().Fields().ByName(requiredField), protoreflect.ValueOfBool(only))
+	}
+	return nil
 }
 
 // parseAssignments reads KEY=VALUE arguments.
@@ -165,11 +202,9 @@ func parseAssignments(args []string) (*rdmadv1.Settings, []string, error) {
 			taken = append(taken, name)
 			continue
 		}
-		v, err := k.parse(value)
-		if err != nil {
+		if err := k.set(m.ProtoReflect(), value); err != nil {
 			return nil, nil, err
 		}
-		m.ProtoReflect().Mutable(k.group).Message().Set(k.leaf, v)
 	}
 	return m, taken, nil
 }

@@ -105,14 +105,30 @@ settings:
 		t.Errorf("settings %+v, want %+v", all, want)
 	}
 	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk credits.min credits.max credits.backchannel credits.weight "+
-		"remote_invalidation.accept remote_invalidation.use credits.policy extensions.msgp extensions.ccp" {
+		"remote_invalidation.accept remote_invalidation.use credits.policy extensions.v2 extensions.msgp extensions.ccp" {
 		t.Errorf("given %s", got)
+	}
+}
+
+func TestVersion2(t *testing.T) {
+	for text, want := range map[string]conn.Extensions{
+		"off": 0, "false": 0, "No": 0, "on": conn.ExtV2, "true": conn.ExtV2, `"on"`: conn.ExtV2, "required": conn.ExtV2Only,
+	} {
+		c := parse(t, "settings: {extensions: {v2: "+text+"}}")
+		all, given := c.Settings.Initial()
+		if all.Extensions != want|conn.DefaultSettings().Extensions || len(given) != 1 {
+			t.Errorf("%s: extensions %b, given %v", text, all.Extensions, given)
+		}
+		layer := c.Layer()
+		if got := layer.Values.Settings().Extensions; got != want {
+			t.Errorf("%s: the layer has %b", text, got)
+		}
 	}
 }
 
 func TestSettingLines(t *testing.T) {
 	c := parse(t, "settings:\n  inline: {send_max: 2048,\n    receive_size: 2048}\n  ddp: {min_chunk: }\n  extensions:\n    ccp: on\n    v2: off\n")
-	want := map[string]int{"inline.send_max": 2, "inline.receive_size": 3, "extensions.ccp": 6}
+	want := map[string]int{"inline.send_max": 2, "inline.receive_size": 3, "extensions.ccp": 6, "extensions.v2": 7}
 	if !reflect.DeepEqual(c.SettingLines, want) {
 		t.Errorf("%v, want %v", c.SettingLines, want)
 	}
@@ -125,11 +141,11 @@ func TestLayer(t *testing.T) {
   ddp: {min_chunk: 0}
   remote_invalidation: {accept: false, use: off}
   credits: {policy: adaptive, max: 128, min: 2, backchannel: 0, weight: 7}
-  extensions: {msgp: on, read_replies: off, ccp: on, backchannel: on}
+  extensions: {v2: required, msgp: on, read_replies: off, ccp: on, backchannel: on}
 `)
 	f := c.Layer()
 	_, given := c.Settings.Initial()
-	if len(given) != 14 || len(f.Values.Keys().Keys()) != len(given) || f.Name != "rdmad.yaml" {
+	if len(given) != 15 || len(f.Values.Keys().Keys()) != len(given) || f.Name != "rdmad.yaml" {
 		t.Errorf("%d given, layer %+v", len(given), f)
 	}
 	for _, k := range f.Values.Keys().Keys() {

@@ -71,7 +71,22 @@ func (d *document) node(key string, n *yaml.Node, t reflect.Type) error {
 		}
 		return nil
 	}
+	if t == reflect.TypeFor[Version2]() {
+		return d.version2(key, n)
+	}
 	return d.scalar(key, n, t.Kind())
+}
+
+// version2 writes on and off of extensions.v2 as texts, whatever YAML takes
+// them for.
+func (d *document) version2(key string, n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		if v, ok := versions2[strings.ToLower(n.Value)]; ok {
+			n.Tag, n.Value, n.Style = "!!str", string(v), yaml.DoubleQuotedStyle
+			return nil
+		}
+	}
+	return d.wrong(key, n, fmt.Sprintf("must be off, on or required, not %q", n.Value))
 }
 
 // mapping checks each key's value against the type that typeOf gives.

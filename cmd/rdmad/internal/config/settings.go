@@ -31,21 +31,47 @@ type Settings struct {
 
 // Extensions are protocol extensions to be turned on or off.
 type Extensions struct {
-	V2              *bool `mapstructure:"v2"`
-	Characteristics *bool `mapstructure:"characteristics"`
-	Xmit            *bool `mapstructure:"xmit"`
-	Continuation    *bool `mapstructure:"continuation"`
-	SendDDP         *bool `mapstructure:"send_ddp"`
-	MSGP            *bool `mapstructure:"msgp"`
-	ReadReplies     *bool `mapstructure:"read_replies"`
-	CCP             *bool `mapstructure:"ccp"`
-	Backchannel     *bool `mapstructure:"backchannel"`
+	V2              *Version2 `mapstructure:"v2"`
+	Characteristics *bool     `mapstructure:"characteristics"`
+	Xmit            *bool     `mapstructure:"xmit"`
+	Continuation    *bool     `mapstructure:"continuation"`
+	SendDDP         *bool     `mapstructure:"send_ddp"`
+	MSGP            *bool     `mapstructure:"msgp"`
+	ReadReplies     *bool     `mapstructure:"read_replies"`
+	CCP             *bool     `mapstructure:"ccp"`
+	Backchannel     *bool     `mapstructure:"backchannel"`
 }
 
-// all yields the extensions by name, in order.
+// Version2 says whether version 2 is spoken: off, on or required.
+type Version2 string
+
+// The values of Version2.
+const (
+	V2Off      Version2 = "off"
+	V2On       Version2 = "on"
+	V2Required Version2 = "required"
+)
+
+// versions2 are the values by what a file may say.
+var versions2 = map[string]Version2{
+	"off": V2Off, "false": V2Off, "no": V2Off, "on": V2On, "true": V2On, "yes": V2On, "required": V2Required,
+}
+
+// bits are the extensions that it turns on.
+func (v Version2) bits() conn.Extensions {
+	switch v {
+	case V2On:
+		return conn.ExtV2
+	case V2Required:
+		return conn.ExtV2Only
+	}
+	return 0
+}
+
+// all yields the extensions that are on or off by name, in order.
 func (e *Extensions) all() iter.Seq2[string, *bool] {
 	return func(yield func(string, *bool) bool) {
-		_ = yield("v2", e.V2) && yield("characteristics", e.Characteristics) && yield("xmit", e.Xmit) &&
+		_ = yield("characteristics", e.Characteristics) && yield("xmit", e.Xmit) &&
 			yield("continuation", e.Continuation) && yield("send_ddp", e.SendDDP) && yield("msgp", e.MSGP) &&
 			yield("read_replies", e.ReadReplies) && yield("ccp", e.CCP) && yield("backchannel", e.Backchannel)
 	}
@@ -76,6 +102,10 @@ func (s *Settings) Initial() (all conn.Settings, given []string) {
 			all.CreditsPolicy = conn.CreditsAdaptive
 		}
 		given = append(given, "credits.policy")
+	}
+	if v := s.Extensions.V2; v != nil {
+		all.Extensions |= v.bits()
+		given = append(given, "extensions.v2")
 	}
 	for name, on := range s.Extensions.all() {
 		if on == nil || built[name] == 0 {
