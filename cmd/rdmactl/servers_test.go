@@ -104,23 +104,27 @@ type server struct {
 }
 
 // serve starts a server on a free port and puts its address into a variable:
-// serve VAR KIND.
+// serve VAR KIND [V2]. An echo server speaks version 2 as extensions.v2 says.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 2 {
-		ts.Fatalf("usage: serve VAR KIND")
+	if len(args) != 2 && len(args) != 3 {
+		ts.Fatalf("usage: serve VAR KIND [V2]")
 	}
 	var address string
+	settings := rpcrdma.DefaultSettings()
+	if len(args) == 3 {
+		settings.Extensions |= map[string]rpcrdma.Extensions{"on": rpcrdma.ExtV2, "required": rpcrdma.ExtV2Only}[args[2]]
+	}
 	switch kind := args[1]; kind {
 	case "echo":
-		address = serveRPC(ts, args[0], echo.New())
+		address = serveRPC(ts, args[0], echo.New(), settings)
 	case "nfs4":
-		address = serveRPC(ts, args[0], nfs4{})
+		address = serveRPC(ts, args[0], nfs4{}, settings)
 	case "nothing":
-		address = serveRPC(ts, args[0], &oncrpc.Mux{})
+		address = serveRPC(ts, args[0], &oncrpc.Mux{}, settings)
 	case "corrupting":
-		address = serveRPC(ts, args[0], &corrupting{next: echo.New()})
+		address = serveRPC(ts, args[0], &corrupting{next: echo.New()}, settings)
 	case "silent":
-		address = serveRPC(ts, args[0], silent{})
+		address = serveRPC(ts, args[0], silent{}, settings)
 	case "rejecting":
 		address = serveNoRPC(ts)
 	case "tcp-silent", "tcp-closing", "tls":
@@ -132,10 +136,10 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // serveRPC runs a listener as rdmad does.
-func serveRPC(ts *testscript.TestScript, name string, h oncrpc.Handler) string {
+func serveRPC(ts *testscript.TestScript, name string, h oncrpc.Handler, settings rpcrdma.Settings) string {
 	p, err := softiwarp.New(softiwarp.Config{})
 	ts.Check(err)
-	d := dataplane.New(dataplane.Config{})
+	d := dataplane.New(dataplane.Config{Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &settings }})
 	s := &server{calls: &counting{next: h, grew: make(chan struct{})}, plane: d}
 	info, err := d.AddListener(context.Background(), dataplane.ListenerConfig{
 		Name: "test", Provider: p, Address: "127.0.0.1:0", Service: "test", Handler: s.calls,

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/bench"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/target"
+	"github.com/rdmad/rdmad/rpcrdma"
 )
 
 const pingHelp = `Connect to any RPC-over-RDMA server, show what was negotiated, and measure how
@@ -20,6 +21,9 @@ another one, such as a kernel's NFS server.
 NULL is called of NFS in a version that the server has, else of rdmad's echo
 program, else of the program that --program and --program-version name. One
 call that is not shown goes before the first.
+
+The version of RPC-over-RDMA is 2 if the server speaks it, else 1; with
+--rpc-version it is that one or none.
 
 With --count above 1, JSON is one object a line.`
 
@@ -58,9 +62,11 @@ func newPing(a *app) *cobra.Command {
 			if err := p.check(cmd, args[0]); err != nil {
 				return err
 			}
-			return p.at(cmd.Context(), &p.reach, args[0], nil, func(t *target.Target) error { return p.run(cmd.Context(), t) })
+			s := rpcrdma.DefaultSettings()
+			return p.at(cmd.Context(), &p.reach, args[0], p.speak(&s), func(t *target.Target) error { return p.run(cmd.Context(), t) })
 		},
 	}
+	cmd.Flags().IntVar(&p.rpcVersion, "rpc-version", 0, "RPC-over-RDMA version: 1 or 2 alone (default what is negotiated)")
 	p.flags(cmd)
 	cmd.Flags().IntVarP(&p.count, "count", "c", 1, "how many times")
 	cmd.Flags().DurationVar(&p.interval, "interval", time.Second, "time from one to the next")

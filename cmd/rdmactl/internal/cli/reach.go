@@ -19,6 +19,7 @@ type reach struct {
 	provider         string
 	program, version uint32
 	programs         bool // program was given
+	rpcVersion       int  // of RPC-over-RDMA; 0: 2 if the server speaks it, else 1
 }
 
 func (r *reach) flags(cmd *cobra.Command) {
@@ -27,6 +28,7 @@ func (r *reach) flags(cmd *cobra.Command) {
 	f.Uint32Var(&r.program, "program", 0, "ONC RPC program whose NULL procedure is called (default NFS, else echo)")
 	f.Uint32Var(&r.version, "program-version", 0, "version of --program")
 	must(cmd.RegisterFlagCompletionFunc("provider", fixedValues(providers.Names()...)))
+	must(cmd.RegisterFlagCompletionFunc("rpc-version", fixedValues("1", "2")))
 	must(cmd.RegisterFlagCompletionFunc("program", cobra.NoFileCompletions))
 	must(cmd.RegisterFlagCompletionFunc("program-version", cobra.NoFileCompletions))
 }
@@ -39,11 +41,25 @@ func (r *reach) check(cmd *cobra.Command, address string) error {
 	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
 		return usagef("%q is not HOST:PORT", address)
 	}
+	if r.rpcVersion < 0 || r.rpcVersion > 2 || r.rpcVersion == 0 && cmd.Flags().Changed("rpc-version") {
+		return usagef("--rpc-version %d: there are 1 and 2", r.rpcVersion)
+	}
 	r.programs = cmd.Flags().Changed("program")
 	if r.programs != cmd.Flags().Changed("program-version") {
 		return usagef("--program and --program-version go together")
 	}
 	return nil
+}
+
+// speak has settings make connections of the version that was asked for.
+func (r *reach) speak(s *rpcrdma.Settings) *rpcrdma.Settings {
+	switch r.rpcVersion {
+	case 0:
+		s.Extensions |= rpcrdma.ExtV2
+	case 2:
+		s.Extensions |= rpcrdma.ExtV2Only
+	}
+	return s
 }
 
 // wanted is the program that was asked for, nil for any.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
 // Program is an ONC RPC program in one version.
@@ -90,6 +91,10 @@ func (t *Target) Explain(ctx context.Context, p Program, timeout time.Duration, 
 		return fmt.Errorf("%s answers %v to %v", t.Address, answer.Stat, p)
 	case errors.As(err, &denied):
 		return fmt.Errorf("%s denied the call (%w)", t.Address, denied)
+	case errors.Is(err, rpcrdma.ErrNoVersion):
+		return fmt.Errorf("%s does not speak RPC-over-RDMA version 2 (ERR_VERS)", t.Address)
+	case errors.As(err, &peer) && peer.Code == rpcrdma1.ErrVers:
+		return fmt.Errorf("%s does not speak RPC-over-RDMA version %d: it has versions %d to %d (ERR_VERS)", t.Address, t.Info().RPCVersion, peer.Low, peer.High)
 	case errors.As(err, &peer):
 		return fmt.Errorf("%s refused the call: %w", t.Address, peer)
 	case errors.As(err, &lost):
