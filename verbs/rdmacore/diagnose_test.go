@@ -1,0 +1,56 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each thing that may be missing is named, in the order in which it is noticed.
+func TestAdvice(t *testing.T) {
+	class, files := t.TempDir(), t.TempDir()
+	expect := func(want string) {
+		t.Helper()
+		if got := advice(class, files); !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+	expect("this machine has no RDMA device")
+	if err := os.Mkdir(filepath.Join(class, "siw0"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	expect("modprobe rdma_ucm")
+	for _, next := range []struct{ file, want string }{{"rdma_cm", "modprobe ib_uverbs"}, {"uverbs0", "ibverbs-providers"}} {
+		if err := os.WriteFile(filepath.Join(files, next.file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		expect(next.want)
+	}
+}
+
+// New fails with one line on a machine without a device; this one has none.
+func TestNewWithoutDevice(t *testing.T) {
+	if entries, _ := os.ReadDir(classDir); len(entries) > 0 {
+		return
+	}
+	_, err := New(Config{})
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no RDMA device") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConfigRanges(t *testing.T) {
+	for _, c := range []Config{
+		{RetryCount: 8}, {RNRRetryCount: -1}, {MinRNRTimer: 32}, {BusyPoll: 2 * longestBusyPoll}, {ResolveTimeout: -1}, {Backlog: -1},
+	} {
+		if _, err := c.withDefaults(); err == nil {
+			t.Errorf("%+v passed", c)
+		}
+	}
+	if c, err := (Config{NoRNRRetry: true}).withDefaults(); err != nil || c.RNRRetryCount != 0 || c.RetryCount != 7 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
