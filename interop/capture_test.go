@@ -220,7 +220,7 @@ func (c *capturing) keep(m *trace.Message) {
 	case m.Malformed != "":
 		c.messages = append(c.messages, traced{name: "malformed: " + m.Malformed})
 	case m.Prefix:
-		h := m.Header
+		h := m.Header.Header
 		h.Reads, h.Reply = slices.Clone(h.Reads), slices.Clone(h.Reply)
 		h.Writes = nil
 		for _, w := range m.Header.Writes {
