@@ -13,8 +13,9 @@
 set -eu
 
 # Programs that run on the host. gcc, make and libelf1 build the siw module.
-# libc6-dev comes along because go builds with cgo as soon as it finds a gcc.
-host_packages="qemu-system-x86 gcc libc6-dev make kmod xz-utils libelf1 tshark"
+# libc6-dev comes along because go builds with cgo as soon as it finds a gcc;
+# libibverbs-dev and librdmacm-dev are for provider rdmacore, built for the guest.
+host_packages="qemu-system-x86 gcc libc6-dev make kmod xz-utils libelf1 tshark libibverbs-dev librdmacm-dev"
 
 # Programs that run in the guest, with all that they depend on. dataplane/rpcbind's
 # tests unpack rpcbind as well: installing it would start it on this machine.
