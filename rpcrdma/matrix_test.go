@@ -1,0 +1,103 @@
+package rpcrdma_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// speaker is one end of the interoperation matrix: what an implementation
+// speaks, as settings. Every extension of version 2 is one more row.
+type speaker struct {
+	name     string
+	settings func(*rpcrdma.Settings)
+	// version is the highest that it speaks.
+	version int
+	// shows checks what is to be seen on a connection of two ends that both
+	// have at least what this one has; nil is nothing.
+	shows func(*rpcrdma.Info) error
+}
+
+var speakers = []speaker{
+	{name: "version 1 only", settings: speaking("off"), version: 1},
+	{name: "version 2", settings: speaking("on"), version: 2, shows: func(i *rpcrdma.Info) error {
+		if !i.VersionAgreed || i.InlineSend != 4096 || i.InlineReceive != 4096 {
+			return fmt.Errorf("version 2 shows %+v", i)
+		}
+		return nil
+	}},
+}
+
+// TestInteroperation: every pair of speakers as client and server passes the
+// echo suite, forward and reverse, alone and both at once, on one connection and
+// with no call refused but for its version.
+func TestInteroperation(t *testing.T) {
+	for i, client := range speakers {
+		for j, server := range speakers {
+			t.Run(client.name+" to "+server.name, func(t *testing.T) {
+				eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+					interoperate(t, p, &client, &server, speakers[min(i, j)].shows)
+				})
+			})
+		}
+	}
+}
+
+func interoperate(t *testing.T, p rdmacm.Provider, client, server *speaker, shows func(*rpcrdma.Info) error) {
+	with := func(s *speaker) func(*rpcrdma.Settings) {
+		return func(set *rpcrdma.Settings) {
+			s.settings(set)
+			backward(4)(set)
+		}
+	}
+	b := newBed(t, p, bedConfig{settings: with(server)})
+	c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, with(client))
+	if err := everyShape(b, c); err != nil {
+		t.Fatalf("forward: %v", err)
+	}
+	conn.OpenBackchannel()
+	reverse := func() (err error) {
+		for _, n := range []int{0, 1, 500, 3000} {
+			err = errors.Join(err, echo(b.ctx, conn, n, 4))
+		}
+		return err
+	}
+	if err := reverse(); err != nil {
+		t.Fatalf("reverse: %v", err)
+	}
+	var both sync.WaitGroup
+	for range 4 {
+		both.Go(func() {
+			if err := everyShape(b, c); err != nil {
+				t.Errorf("forward, with reverse: %v", err)
+			}
+		})
+		both.Go(func() {
+			if err := reverse(); err != nil {
+				t.Errorf("reverse, with forward: %v", err)
+			}
+		})
+	}
+	both.Wait()
+	ci, si := c.Info(), conn.Info()
+	if want := min(client.version, server.version); ci.RPCVersion != want || si.RPCVersion != want || ci.Connects != 1 {
+		t.Errorf("version %d and %d on %d connections, want %d", ci.RPCVersion, si.RPCVersion, ci.Connects, want)
+	}
+	if shows != nil {
+		if err := errors.Join(shows(&ci), shows(&si)); err != nil {
+			t.Error(err)
+		}
+	}
+	refused := uint64(0)
+	if client.version > server.version {
+		refused = 1
+	}
+	cs, ss := c.Stats(), conn.Stats()
+	if ss.Errors != refused || cs.BadReplies+cs.Dropped+ss.Dropped+ss.Ignored+ss.Duplicates != 0 {
+		t.Errorf("%+v\n%+v", cs, ss)
+	}
+}
