@@ -46,8 +46,8 @@ func TestVersion2(t *testing.T) {
 	})
 }
 
-// testRefusedMount mounts where version 1 is refused: the client is told at
-// once, and nothing is left of its connection.
+// testRefusedMount mounts where version 1 is refused: mount.nfs fails at the first
+// attempt.
 func testRefusedMount(t *testing.T, g *guest.Guest, r *rdmad) {
 	source, options := r.mountArgs(overRDMA)
 	ctx, cancel := context.WithTimeout(t.Context(), mountTime)
