@@ -13,6 +13,9 @@ import (
 type ListenerStats struct {
 	ListenerInfo
 	Totals rpcrdma.Stats
+	// Versions counts the connections that are up by the version of
+	// RPC-over-RDMA that is agreed on, 1 or 2; at 0 those without a call yet.
+	Versions [3]int
 	// Failed counts calls that the service answered with an RPC error.
 	Failed uint64
 	// QueueTime is how long calls waited before their service started, in ns.
@@ -41,6 +44,7 @@ func (d *Dataplane) Stats() []*ListenerStats {
 		if s := all[c.l]; s != nil {
 			one := c.link.Stats()
 			addStats(&s.Totals, &one)
+			s.Versions[agreed(c.link.Info())]++
 		}
 	}
 	d.mu.Unlock()
@@ -51,6 +55,14 @@ func (d *Dataplane) Stats() []*ListenerStats {
 		out = append(out, s)
 	}
 	return out
+}
+
+// agreed is the version that a connection speaks, 0 while that is open.
+func agreed(i rpcrdma.Info) int {
+	if !i.VersionAgreed {
+		return 0
+	}
+	return i.RPCVersion
 }
 
 // measure adds what is known of the calls.

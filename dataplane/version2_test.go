@@ -3,6 +3,7 @@ package dataplane
 import (
 	"testing"
 
+	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -82,4 +83,31 @@ func TestConnectorVersion2Outcome(t *testing.T) {
 			t.Errorf("%s to %s, %+v: %d %q, want %d %q", c.at, c.now, c.peer, got, reason, c.want, c.reason)
 		}
 	}
+}
+
+// Connections are counted by the version that was agreed on, once they have
+// one; those of clients that offer nothing else than version 1 as well.
+func TestVersionsAreCounted(t *testing.T) {
+	p := newPlane(t, Config{Resolver: resolver(func(s *rpcrdma.Settings) { s.Extensions |= rpcrdma.ExtV2 })})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	check := func(want [3]int) {
+		t.Helper()
+		if got := p.Stats()[0].Versions; got != want {
+			t.Errorf("versions %v, want %v", got, want)
+		}
+	}
+	two := with("on")
+	var clients []*rpcrdma.Client
+	for _, s := range []*rpcrdma.Settings{nil, &two, nil} {
+		c, _ := p.dial(addr, s)
+		clients = append(clients, c)
+	}
+	check([3]int{3, 0, 0})
+	for _, c := range clients[:2] {
+		if err := c.Call(t.Context(), &rpcrdma.Call{Program: echo.Program, Version: echo.Version}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check([3]int{1, 1, 1})
 }

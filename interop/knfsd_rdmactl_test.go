@@ -39,6 +39,19 @@ func testRdmactl(t *testing.T, s *kernelServer) {
 			t.Errorf("ping tells %+v", got)
 		}
 	})
+	t.Run("version 2 alone", func(t *testing.T) {
+		ctx, cancel := limit(t, knfsdTime)
+		defer cancel()
+		for _, args := range [][]string{
+			{"ping", s.address, "--rpc-version", "2"},
+			{"bench", s.address, "--op", "null", "--rpc-version", "2"},
+		} {
+			out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+			if err == nil || !bytes.Contains(out, []byte("does not speak RPC-over-RDMA version 2 (ERR_VERS)")) {
+				t.Errorf("%v: %v, %s", args, err, out)
+			}
+		}
+	})
 	t.Run("bench", func(t *testing.T) {
 		var got struct {
 			Ops, Errors uint64

@@ -220,3 +220,35 @@ func TestConnectorVersion2(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A trace shows the negotiation: an offer that is refused and made again in
+// version 1, and one that is taken.
+func TestVersion2Traced(t *testing.T) {
+	r := newRig(t)
+	p := r.start()
+	o := r.operator(p)
+	w := o.wire()
+	for _, step := range []struct{ set, client, want string }{
+		{"off", "on", "IN RDMA2_MSG 2 CALL , OUT RDMA2_ERROR 2  ERR_VERS (1 to 1), IN RDMA_MSG 1  , OUT RDMA_MSG 1  "},
+		{"on", "on", "IN RDMA2_MSG 2 CALL , OUT RDMA2_MSG 2 REPLY "},
+		{"required", "off", "IN RDMA_MSG 1  , OUT RDMA_ERROR 1  ERR_VERS (2 to 2)"},
+	} {
+		if _, err := o.settings.SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{Settings: version2(step.set)}); err != nil {
+			t.Fatal(err)
+		}
+		c := r.dialWith(p.addresses["echo"], speaking(step.client), false)
+		if err := c.Call(t.Context(), echoCall(make([]byte, 100))); (err != nil) != (step.client == "off") {
+			t.Errorf("%s: %v", step.set, err)
+		}
+		var seen []string
+		for range strings.Count(step.want, ", ") + 1 {
+			h := w.next()
+			e := h.GetHeader()
+			seen = append(seen, fmt.Sprintf("%v %s %d %s %s", h.GetDirection(), e.GetProcedure(), e.GetVersion(), e.GetDirection(), e.GetError()))
+		}
+		if got := strings.Join(seen, ", "); got != step.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", step.set, got, step.want)
+		}
+		c.Close()
+	}
+}

@@ -27,6 +27,8 @@ var (
 		"A listener, by provider, address and service.", []string{"listener", "provider", "address", "service"}, nil)
 	upDesc = prometheus.NewDesc("rdmad_connections",
 		"RPC-over-RDMA connections that are up.", listenerLabels, nil)
+	versionDesc = prometheus.NewDesc("rdmad_connections_by_version",
+		"RPC-over-RDMA connections that are up, by the protocol version agreed on; none is before the first call.", []string{"listener", "rpc_version"}, nil)
 	refusedDesc = prometheus.NewDesc("rdmad_connections_refused_total",
 		"Connections that were refused or failed while being made, by reason.", []string{"listener", "reason"}, nil)
 	queueDesc = prometheus.NewDesc("rdmad_rpc_queue_seconds",
@@ -38,6 +40,9 @@ var (
 	replySizeDesc = prometheus.NewDesc("rdmad_rpc_reply_bytes",
 		"Size of an RPC reply, items moved by RDMA included.", listenerLabels, nil)
 )
+
+// versionNames are the values of rpc_version.
+var versionNames = [...]string{"none", "1", "2"}
 
 // counters of a listener.
 var counters = []struct {
@@ -115,7 +120,7 @@ func gauge(name, help string, get func(*dataplane.ListenerStats) float64) (g str
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{infoDesc, upDesc, refusedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc} {
+	for _, d := range []*prometheus.Desc{infoDesc, upDesc, versionDesc, refusedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc} {
 		ch <- d
 	}
 	for i := range counters {
@@ -131,6 +136,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.source.Stats() {
 		ch <- prometheus.MustNewConstMetric(infoDesc, prometheus.GaugeValue, 1, s.Name, s.Provider, s.Address.String(), s.Service)
 		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, float64(s.Connections), s.Name)
+		for v, n := range s.Versions {
+			ch <- prometheus.MustNewConstMetric(versionDesc, prometheus.GaugeValue, float64(n), s.Name, versionNames[v])
+		}
 		for why, n := range s.Refusals {
 			ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(n), s.Name, dataplane.Refusal(why).String())
 		}

@@ -43,7 +43,8 @@ func sample() fixed {
 			SendsWithInvalidate: 10, Receives: 11, Errors: 12, BytesReceived: 13, BytesSent: 14,
 			Dropped: 16, Ignored: 17, Duplicates: 18, RepliesTooLong: 31,
 		},
-		Failed:  15,
+		Versions: [3]int{32, 33, 34},
+		Failed:   15,
 		Credits: 19, QueueDelay: 20 * time.Millisecond,
 		Memory: rpcrdma.MemoryStats{Limit: 28, Registered: 29, Taken: 30},
 	}
@@ -67,6 +68,11 @@ rdmad_connections{listener="nfs"} 1
 # HELP rdmad_connections_accepted_total Connections that came up.
 # TYPE rdmad_connections_accepted_total counter
 rdmad_connections_accepted_total{listener="nfs"} 2
+# HELP rdmad_connections_by_version RPC-over-RDMA connections that are up, by the protocol version agreed on; none is before the first call.
+# TYPE rdmad_connections_by_version gauge
+rdmad_connections_by_version{listener="nfs",rpc_version="1"} 33
+rdmad_connections_by_version{listener="nfs",rpc_version="2"} 34
+rdmad_connections_by_version{listener="nfs",rpc_version="none"} 32
 # HELP rdmad_connections_refused_total Connections that were refused or failed while being made, by reason.
 # TYPE rdmad_connections_refused_total counter
 rdmad_connections_refused_total{listener="nfs",reason="connections"} 0
