@@ -11,17 +11,17 @@ type rule struct {
 }
 
 // rules are all there are.
-var rules = func() []rule {
-	all := []rule{{
+var rules = []rule{
+	{
 		KeySet(0).With(CreditsMin).With(CreditsMax),
 		func(v *Values) bool { return v.v[CreditsMin] > v.v[CreditsMax] },
 		blameCredits,
-	}}
-	for _, k := range []Key{ExtensionCharacteristics, ExtensionXmit, ExtensionContinuation, ExtensionSendDDP} {
-		all = append(all, needsVersion2(k))
-	}
-	return all
-}()
+	},
+	needsVersion2(ExtensionCharacteristics),
+	needsVersion2(ExtensionXmit),
+	needsVersion2(ExtensionContinuation),
+	needsVersion2(ExtensionSendDDP),
+}
 
 func blameCredits(changed KeySet, e *Effective) (Key, string) {
 	k := CreditsMin

@@ -45,7 +45,7 @@ func sample() fixed {
 		},
 		Versions: [3]int{32, 33, 34},
 		Failed:   15,
-		Credits: 19, QueueDelay: 20 * time.Millisecond,
+		Credits:  19, QueueDelay: 20 * time.Millisecond,
 		Memory: rpcrdma.MemoryStats{Limit: 28, Registered: 29, Taken: 30},
 	}
 	var h histogram.Histogram
