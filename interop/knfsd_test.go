@@ -64,6 +64,7 @@ func TestKnfsd(t *testing.T) {
 	t.Run("version 2 refused", func(t *testing.T) { testVersionRefused(t, s, bare) })
 	t.Run("nfs 3 after version 2", func(t *testing.T) { testV3(t, s, bare, offering2()) })
 	t.Run("rdmactl", func(t *testing.T) { testRdmactl(t, s) })
+	t.Run("connector with version 2", func(t *testing.T) { testConnectorVersion(t, s) })
 }
 
 // inChunks are settings under which all data, and every message of more than a
