@@ -1010,7 +1010,7 @@ func (v *Rpcrdma2_optional) XdrRecurse(x XDR, name string) {
 	}
 	x.Marshal(x.Sprintf("%srdma_optdir", name), XDR_Msg_type(&v.Rdma_optdir))
 	x.Marshal(x.Sprintf("%srdma_opttype", name), XDR_Uint32(&v.Rdma_opttype))
-	x.Marshal(x.Sprintf("%srdma_optinfo", name), XdrVecOpaque{&v.Rdma_optinfo, 0xffffffff})
+	x.Marshal(x.Sprintf("%srdma_optinfo", name), XdrVecOpaque{Bytes: &v.Rdma_optinfo, Bound: 0xffffffff})
 }
 func XDR_Rpcrdma2_optional(v *Rpcrdma2_optional) *Rpcrdma2_optional { return v }
 
@@ -1240,7 +1240,7 @@ func (v *Xcharval) XdrRecurse(x XDR, name string) {
 		name = x.Sprintf("%s.", name)
 	}
 	x.Marshal(x.Sprintf("%sxchv_which", name), XDR_Xcharid(&v.Xchv_which))
-	x.Marshal(x.Sprintf("%sxchv_data", name), XdrVecOpaque{&v.Xchv_data, 0xffffffff})
+	x.Marshal(x.Sprintf("%sxchv_data", name), XdrVecOpaque{Bytes: &v.Xchv_data, Bound: 0xffffffff})
 }
 func XDR_Xcharval(v *Xcharval) *Xcharval { return v }
 
