@@ -102,6 +102,7 @@ type Controlplane struct {
 	ctx     context.Context // of the hub
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	ending  sync.Mutex // held to end ctx, and to add to running while it hasn't ended
 }
 
 // New checks the initial settings and binds the address; nothing is served
@@ -196,7 +197,11 @@ func (c *Controlplane) Serve() error {
 		sequence, hash := c.audit.Newest()
 		c.log.Info("recording changes in the audit log", "sequence", sequence, "hash", hash)
 	}
-	c.running.Go(func() { c.hub.Run(c.ctx) })
+	c.ending.Lock()
+	if c.ctx.Err() == nil {
+		c.running.Go(func() { c.hub.Run(c.ctx) })
+	}
+	c.ending.Unlock()
 	return c.server.Serve(c.listener)
 }
 
@@ -207,7 +212,9 @@ func (c *Controlplane) Check(ctx context.Context) error { return c.server.Check(
 // closes the listener. When ctx ends first, calls are cut off and the error
 // is ctx's.
 func (c *Controlplane) Shutdown(ctx context.Context) error {
+	c.ending.Lock()
 	c.cancel()
+	c.ending.Unlock()
 	c.store.EndWatchers()
 	err := c.server.Shutdown(ctx)
 	c.running.Wait()

@@ -155,3 +155,23 @@ func TestShutdownWithoutServe(t *testing.T) {
 	}
 	l.Close()
 }
+
+// Shutdown may come while Serve begins, or before.
+func TestShutdownRacesServe(t *testing.T) {
+	for range 20 {
+		c, err := controlplane.New(t.Context(), controlplane.Config{
+			Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0", Initial: rpcrdma.DefaultSettings(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- c.Serve() }()
+		if err := c.Shutdown(context.Background()); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	}
+}
