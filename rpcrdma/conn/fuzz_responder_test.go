@@ -1,0 +1,251 @@
+package conn
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// responderModel checks what a responder asks for.
+type responderModel struct {
+	t         *testing.T
+	r         *Responder
+	posted    map[uint32]bool // receives posted
+	recv      uint32
+	fetching  []*Call
+	delivered []*Call
+	sending   []*Call
+	exposing  []*Call
+	fencing   []*Exposure
+	dead      bool
+}
+
+func (m *responderModel) run(acts []Action) {
+	for _, a := range acts {
+		if m.dead {
+			m.t.Fatalf("action %d after the end", a.Kind)
+		}
+		switch a.Kind {
+		case Repost:
+			if m.posted[a.Recv] {
+				m.t.Fatal("receive posted twice")
+			}
+			m.posted[a.Recv] = true
+		case FreeReceive:
+			if m.posted[a.Recv] {
+				m.t.Fatal("posted receive freed")
+			}
+		case PostReceives:
+			for range a.N {
+				m.recv++
+				m.posted[m.recv] = true
+			}
+			m.r.Posted(a.N, a.N)
+		case Fetch:
+			m.checkFetch(a.Call)
+			m.fetching = append(m.fetching, a.Call)
+		case Deliver:
+			m.read(a.Call)
+			m.delivered = append(m.delivered, a.Call)
+		case Send:
+			m.checkAnswer(a.Call)
+			m.sending = append(m.sending, a.Call)
+		case Expose:
+			m.checkExposure(a.Call.Exposure)
+			m.exposing = append(m.exposing, a.Call)
+		case Unexpose:
+			m.fencing = append(m.fencing, a.Exposure)
+		case Report:
+			if a.Err == nil {
+				m.t.Fatal("refuses without a reason")
+			}
+		case Disconnect:
+			if len(m.fetching)+len(m.delivered)+len(m.exposing) > 0 || m.r.exposures.live > 0 {
+				m.t.Fatal("disconnects with calls in progress")
+			}
+			m.dead = true
+		case Fail:
+			if a.Err == nil {
+				m.t.Fatal("fails without a reason")
+			}
+			m.dead = true
+		}
+	}
+	n := len(m.posted)
+	if n+m.r.Busy() < m.r.grants.Limit()+credit.Slack+m.r.grants.Dones() && !m.dead {
+		m.t.Fatalf("%d receives and %d calls for a limit of %d", n, m.r.Busy(), m.r.grants.Limit())
+	}
+}
+
+// read decodes the arguments as opaques, as a service may.
+func (m *responderModel) read(c *Call) {
+	d := xdr.NewDecoder(c.RPC.Args.Stream)
+	for d.Err() == nil && d.Len() > 0 {
+		c.RPC.Args.Opaque(&d, 1<<20)
+	}
+}
+
+func (m *responderModel) checkFetch(c *Call) {
+	total := 0
+	for _, f := range c.Fetches {
+		if f.Length < 1 || f.Off+f.Length > c.Reads.Chunks[f.Chunk].Length {
+			m.t.Fatalf("%+v", f)
+		}
+		total += f.Length
+	}
+	if total > MaxMessage {
+		m.t.Fatalf("fetches %d bytes", total)
+	}
+}
+
+func (m *responderModel) checkAnswer(c *Call) {
+	a := &c.Answer
+	n := a.Header.Size()
+	for _, p := range a.Inline {
+		n += p.Len
+	}
+	if limit := int(m.r.PeerReceive()); n > limit {
+		m.t.Fatalf("sends %d bytes, limit %d", n, limit)
+	}
+	if a.Header.Proc == rpcrdma1.MsgP {
+		if err := checkAligned(a.Header, a.Inline); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	if a.Header.Credits == 0 {
+		m.t.Fatal("grants 0")
+	}
+	written := 0
+	for _, w := range a.Writes {
+		written += w.Length
+	}
+	told := uint64(0)
+	if !a.Failed {
+		for _, w := range a.Header.Writes {
+			told += chunk.Capacity(w)
+		}
+		told += chunk.Capacity(a.Header.Reply)
+	}
+	if uint64(written) != told {
+		m.t.Fatalf("writes %d bytes, tells of %d", written, told)
+	}
+	if a.Failed && a.Invalidate {
+		m.t.Fatal("an error invalidates")
+	}
+}
+
+// FuzzResponder: a hostile requester against a service and a device that
+// finish things in any order.
+func FuzzResponder(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("\x01\x01\x20\x00\x00\x00\x01\x07abcdefgh\x03\x00\x10\x04\x00"))
+	f.Add([]byte("\x01\x01\x20\x00\x01\x0a\x01\x02\x10\x00\x00\x01\x00\x00\x07\x08abcdefgh\x02\x00\x03\x00\x20\x04\x00\x05\x10\x20\x30\x40"))
+	// Configured: 8 KiB and no RDMA Reads; a call with a read chunk.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x07\x01\x20\x00\x00" + "\x00\x01\x01\x20\x00\x01\x0a\x01\x01\x00\x10\x01\x00\x00\x01\x03\x04abcd\x00"))
+	// extensions.msgp on; a padded call, answered with an item of 1001 bytes.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x01" +
+		"\x00\x01\x01\x20\x04\x09\x02\x58\x00\x00\x01\x03\x04abcd\x00" + "\x03\x00\x00\x68\x01\x03\xe9" + "\x04\x00"))
+	// extensions.read_replies on; a reply that is exposed, its DONE.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x02" + "\x00\x01\x01\x20\x00\x00\x00\x01\x03\x04abcd\x00" +
+		"\x03\x00\x13\x88\x00" + "\x07\x09\x00\x00" + "\x04\x00" + "\x07\x09\x04\x01" + "\x07\x09\x02\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzResponder(t, &script{b: data}) })
+}
+
+// FuzzResponder2 is FuzzResponder with version 2 on, and an extension.
+func FuzzResponder2(f *testing.F) {
+	f.Add([]byte{})
+	// A call of version 2, its reply; an operation; version 1.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x00\x01\x01\x20\x00\x00\x00\x00\x01\x03\x04abcd\x00" + "\x03\x00\x00\x68\x00" + "\x04\x00" +
+		"\x00\x02\x01\x20\x00\x02\x00\x04\x00\x00\x00\x01\x00\x00\x01\x00\x00" + "\x00\x03\x01\x20\x00\xf0\x00\x00\x01\x03\x04abcd\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzResponder(t, &script{b: data, v2: true}) })
+}
+
+func fuzzResponder(t *testing.T, s *script) {
+	settings := DefaultSettings()
+	settings.CreditsMax = uint32(s.byte() % 16)
+	if s.v2 {
+		settings.Extensions = ExtV2 | extTest
+	}
+	m := &responderModel{t: t, posted: make(map[uint32]bool)}
+	m.r = NewResponder(ResponderConfig{
+		PeerReceive: 4096, ToldSend: 1024 + uint32(s.byte())*16, PeerInvalidates: true, Receive: 4096,
+		MaxTransfer: 1 + uint32(s.uint16()), MaxReceives: 64, Settings: &settings,
+		Operations: testOperations(optTest, func(string) {}),
+	})
+	m.run(m.r.Start(nil))
+	for s.more() && !m.dead {
+		switch s.byte() % 8 {
+		case 0, 1:
+			m.message(s)
+		case 2:
+			if c, ok := pick(s, &m.fetching); ok {
+				m.fetched(s, c)
+			}
+		case 3:
+			if c, ok := pick(s, &m.delivered); ok {
+				m.reply(s, c)
+			}
+		case 4:
+			if c, ok := pick(s, &m.sending); ok {
+				m.r.Sent(c)
+			}
+		case 5:
+			settings.CreditsMax = uint32(s.byte() % 16)
+			settings.CreditsPolicy = CreditsPolicy(s.byte() % 2)
+			settings.DDPMinChunk = uint32(s.uint16())
+			settings.InlineSendMax = InlineMin + uint32(s.uint16())
+			settings.RemoteInvalidationUse = s.byte()%2 == 0
+			settings.Extensions = settings.Extensions&extTest | Extensions(s.byte())
+			m.run(m.r.SetSettings(&settings, nil))
+		case 6:
+			if c, ok := pick(s, &m.fetching); ok {
+				m.run(m.r.NoMemory(c, nil))
+			}
+		case 7:
+			switch s.byte() {
+			case 0:
+				m.run(m.r.Drain(nil))
+			case 1:
+				m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))
+			default:
+				m.readReply(s)
+			}
+		}
+	}
+}
+
+func (m *responderModel) message(s *script) {
+	if len(m.posted) == 0 {
+		m.t.Fatal("no receive posted")
+	}
+	recv := slices.Min(slices.Collect(maps.Keys(m.posted)))
+	delete(m.posted, recv)
+	m.run(m.r.Receive(recv, s.hostileMessage(uint32(s.byte()%8)), nil))
+}
+
+func (m *responderModel) fetched(s *script, c *Call) {
+	var mem [][]byte
+	for i := range c.Reads.Chunks {
+		b := make([]byte, c.Reads.Chunks[i].Length)
+		if i == 0 && c.Reads.Long() && s.byte()%4 != 0 {
+			copy(b, oncrpc.AppendCall(nil, &oncrpc.Call{XID: c.XID}))
+		}
+		mem = append(mem, b)
+	}
+	m.run(m.r.Fetched(c, mem, nil))
+}
+
+func (m *responderModel) reply(s *script, c *Call) {
+	stream := s.uint16() % 9000
+	var items []chunk.Item
+	for range s.byte() % 3 {
+		items = append(items, chunk.Item{Pos: min(stream, 24+len(items)), Len: s.uint16() % 9000})
+	}
+	m.run(m.r.Reply(c, stream, items, nil))
+}
