@@ -56,11 +56,11 @@ type piece struct {
 // reserve takes n bytes of the budgets of the client and of the connector.
 func (cl *call) reserve(n int64) error {
 	s := cl.s
-	if err := s.budget.acquire(s.ctx, n); err != nil {
+	if err := s.budget.Acquire(s.ctx, n); err != nil {
 		return err
 	}
-	if err := s.c.budget.acquire(s.ctx, n); err != nil {
-		s.budget.release(n)
+	if err := s.c.budget.Acquire(s.ctx, n); err != nil {
+		s.budget.Release(n)
 		return err
 	}
 	cl.reserved = n
@@ -70,8 +70,8 @@ func (cl *call) reserve(n int64) error {
 // settle keeps n bytes of what was reserved.
 func (cl *call) settle(n int64) {
 	if rest := cl.reserved - n; rest > 0 {
-		cl.s.budget.release(rest)
-		cl.s.c.budget.release(rest)
+		cl.s.budget.Release(rest)
+		cl.s.c.budget.Release(rest)
 		cl.reserved = n
 	}
 }

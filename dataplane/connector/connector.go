@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -32,7 +33,7 @@ type Connector struct {
 	log    *slog.Logger
 	place  *dataplane.Connector
 	listen net.Listener
-	budget *budget // bytes of the calls of all clients
+	budget *budget.Budget // bytes of the calls of all clients
 	// versions remembers a target that speaks version 1 alone.
 	versions rpcrdma.VersionMemory
 	lines    *rate.Limiter
@@ -76,7 +77,7 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 	}
 	c := &Connector{
 		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), listen: l,
-		budget: newBudget(cfg.Memory),
+		budget: budget.New(cfg.Memory),
 		lines:  rate.NewLimiter(rate.Every(complaintEvery), complaintBurst),
 	}
 	c.place, err = cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{

@@ -72,7 +72,7 @@ func FuzzClient(f *testing.F) {
 		r.c.making.Add(1)
 		r.c.serve(nc, address(nc.RemoteAddr()), seat)
 		<-nc.closed
-		if n := r.c.budget.used(); n != 0 {
+		if n, _ := r.c.budget.Used(); n != 0 {
 			t.Fatalf("%d bytes are out", n)
 		}
 		after := r.c.Stats()

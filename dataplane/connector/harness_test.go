@@ -144,7 +144,7 @@ func (r *rig) close() {
 		defer cancel()
 		if r.c != nil {
 			r.c.Shutdown(ctx)
-			if n := r.c.budget.used(); n != 0 {
+			if n, _ := r.c.budget.Used(); n != 0 {
 				r.t.Errorf("%d bytes of calls are out", n)
 			}
 		}

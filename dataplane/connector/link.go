@@ -26,7 +26,7 @@ func (s *session) limitLocked() {
 	if len(s.callbacks) == 0 {
 		n = min(n, int(s.settings.CreditsMax))
 	}
-	s.gate.setLimit(int64(n))
+	s.gate.SetLimit(int64(n))
 }
 
 // Info implements dataplane.Link.

@@ -123,7 +123,7 @@ func (s *session) readCall(cl *call) (handed bool, err error) {
 	if err != nil && !ok {
 		return false, err
 	}
-	if err := s.gate.acquire(s.ctx, 1); err != nil {
+	if err := s.gate.Acquire(s.ctx, 1); err != nil {
 		return false, err
 	}
 	cl.gated = true

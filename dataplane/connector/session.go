@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -47,8 +48,8 @@ type session struct {
 	reading reading // the reader's
 	out     *rpctcp.Sender
 
-	gate     *budget // calls in flight
-	budget   *budget // bytes of calls
+	gate     *budget.Budget // calls in flight
+	budget   *budget.Budget // bytes of calls
 	jobs     chan *call
 	workers  int // only for the reader
 	working  sync.WaitGroup
@@ -67,7 +68,7 @@ type session struct {
 func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 	s := &session{
 		c: c, nc: nc, client: address(nc.RemoteAddr()), seat: seat, done: make(chan struct{}),
-		gate: newBudget(1), budget: newBudget(c.cfg.ClientMemory / 2),
+		gate: budget.New(1), budget: budget.New(c.cfg.ClientMemory / 2),
 		settings: seat.Settings(),
 		jobs:     make(chan *call), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
 	}
@@ -186,7 +187,7 @@ func (s *session) awaitCall() error {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		if s.gate.used() == 0 && !s.stopping.Load() {
+		if calls, _ := s.gate.Used(); calls == 0 && !s.stopping.Load() {
 			return fmt.Errorf("no call for %v", s.c.cfg.IdleTimeout)
 		}
 	}
@@ -266,7 +267,7 @@ func (s *session) forget(cl *call) {
 func (s *session) recycle(cl *call) {
 	if cl.gated {
 		cl.gated = false
-		s.gate.release(1)
+		s.gate.Release(1)
 	}
 	s.mu.Lock()
 	s.idle = append(s.idle, cl)

@@ -32,7 +32,7 @@ type call struct {
 
 // reserve waits until there is memory for a reply's stream of the usual size.
 func (cl *call) reserve() error {
-	if err := cl.conn.server.streams.acquire(cl.conn.ctx, keepStream); err != nil {
+	if err := cl.conn.server.streams.Acquire(cl.conn.ctx, keepStream); err != nil {
 		return err
 	}
 	cl.reserved = keepStream
@@ -42,7 +42,7 @@ func (cl *call) reserve() error {
 // chargeStream accounts for what the stream takes beyond the usual size.
 func (cl *call) chargeStream() {
 	if n := cap(cl.reply.Stream); n > cl.reserved {
-		cl.conn.server.streams.force(n - cl.reserved)
+		cl.conn.server.streams.Force(int64(n - cl.reserved))
 		cl.reserved = n
 	}
 }
@@ -121,7 +121,7 @@ func (cl *call) Sent(err error) {
 	if cap(cl.reply.Stream) > keepStream {
 		cl.reply.Stream = nil
 	}
-	cl.conn.server.streams.release(cl.reserved)
+	cl.conn.server.streams.Release(int64(cl.reserved))
 	cl.reserved = 0
 	cl.conn.slots <- cl
 }

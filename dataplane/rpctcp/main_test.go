@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -66,20 +67,11 @@ func startServer(t testing.TB, cfg Config, l net.Listener) *testServer {
 // checkMemory fails when memory is out although nothing runs.
 func (ts *testServer) checkMemory(t testing.TB) {
 	t.Helper()
-	for name, b := range map[string]*budget{"calls": &ts.calls.budget, "replies": &ts.replies.budget, "streams": &ts.streams} {
-		b.mu.Lock()
-		if b.free < ts.cfg.MemoryLimit || len(b.waiting) != 0 {
-			t.Errorf("%s: %d bytes free of at least %d, %d waiting", name, b.free, ts.cfg.MemoryLimit, len(b.waiting))
+	for name, b := range map[string]*budget.Budget{"calls": ts.calls.budget, "replies": ts.replies.budget, "streams": ts.streams} {
+		if out, waiting := b.Used(); out != 0 || waiting != 0 {
+			t.Errorf("%s: %d bytes out, %d waiting", name, out, waiting)
 		}
-		b.mu.Unlock()
 	}
-}
-
-// left is how much of a budget is free.
-func left(b *budget) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.free
 }
 
 // wantLog fails unless the log has exactly one line, with all of words.

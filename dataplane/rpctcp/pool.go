@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
@@ -24,7 +25,7 @@ const (
 // pool is plain memory in size classes. It implements oncrpc.Memory. At most
 // limit bytes are out at one time; who wants more waits.
 type pool struct {
-	budget  budget
+	budget  *budget.Budget
 	maximum int // largest Alloc, in bytes
 
 	mu   sync.Mutex
@@ -36,7 +37,7 @@ type pool struct {
 // the largest of them.
 func newPool(limit, maximum int) *pool {
 	return &pool{
-		budget:  budget{free: max(limit, classSize(classOf(maximum)))},
+		budget:  budget.New(int64(max(limit, classSize(classOf(maximum))))),
 		maximum: maximum,
 	}
 }
@@ -71,7 +72,7 @@ func (p *pool) get(ctx context.Context, n int) (*buffer, error) {
 		return nil, fmt.Errorf("rpctcp: buffer of %d bytes asked for, at most %d are given", n, p.maximum)
 	}
 	class := classOf(n)
-	if err := p.budget.acquire(ctx, classSize(class)); err != nil {
+	if err := p.budget.Acquire(ctx, int64(classSize(class))); err != nil {
 		return nil, err
 	}
 	b := p.takeIdle(class)
@@ -112,7 +113,7 @@ func (b *buffer) Release() {
 		p.idle[b.class] = append(p.idle[b.class], b)
 	}
 	p.mu.Unlock()
-	p.budget.release(size)
+	p.budget.Release(int64(size))
 }
 
 // pageAligned gives n bytes that start on a page when they are a page or more.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmad/rdmad/dataplane/budget"
 )
 
 // errShutdown ends connections when the server does.
@@ -17,9 +19,9 @@ var errShutdown = errors.New("rpctcp: server is shut down")
 // goroutine.
 type Server struct {
 	cfg      Config
-	calls    *pool  // records of calls
-	replies  *pool  // items of replies
-	streams  budget // streams of replies
+	calls    *pool          // records of calls
+	replies  *pool          // items of replies
+	streams  *budget.Budget // streams of replies
 	stats    counters
 	shutdown chan struct{} // closed when Shutdown or Close begins
 
@@ -53,7 +55,7 @@ func NewServer(cfg Config) *Server {
 		cfg:       cfg,
 		calls:     newPool(cfg.MemoryLimit, cfg.MaxRecord),
 		replies:   newPool(cfg.MemoryLimit, cfg.MaxRecord),
-		streams:   budget{free: max(cfg.MemoryLimit, keepStream)},
+		streams:   budget.New(int64(max(cfg.MemoryLimit, keepStream))),
 		shutdown:  make(chan struct{}),
 		listeners: make(map[net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),

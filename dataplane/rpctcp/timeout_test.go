@@ -99,8 +99,8 @@ func TestSlowReader(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if free := left(&s.replies.budget); free != DefaultMemoryLimit-8<<20 {
-			t.Errorf("%d bytes free while replies wait", free)
+		if out, _ := s.replies.budget.Used(); out != 8<<20 {
+			t.Errorf("%d bytes out while replies wait", out)
 		}
 		<-s.openConns()[0].ctx.Done()
 		if d := time.Since(start); d != 5*time.Second {
@@ -124,8 +124,8 @@ func TestMemoryLimit(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if free := left(&s.replies.budget); free != 0 {
-			t.Errorf("%d bytes free", free)
+		if out, _ := s.replies.budget.Used(); out != limit {
+			t.Errorf("%d bytes out", out)
 		}
 		r := oncrpc.NewRecordReader(nc, 2<<20)
 		for range 10 {

@@ -1,4 +1,6 @@
-package connector
+// Package budget bounds what is out at one time: bytes, or calls. It is a weighted
+// semaphore whose limit can change, and whose holders may go into debt.
+package budget
 
 import (
 	"context"
@@ -6,10 +8,10 @@ import (
 	"sync"
 )
 
-// budget bounds what is out at one time: bytes of calls, or calls. Those who
-// find too little left wait in turn, so that small requests can't starve a large
-// one.
-type budget struct {
+// Budget is what is out and who waits. Those who find too little left wait in
+// turn, so that small requests can't starve a large one. All methods may be
+// called from any goroutine.
+type Budget struct {
 	mu      sync.Mutex
 	limit   int64
 	out     int64
@@ -21,11 +23,12 @@ type waiter struct {
 	granted chan struct{} // closed when n was taken for the waiter
 }
 
-func newBudget(limit int64) *budget { return &budget{limit: limit} }
+// New makes a budget of which nothing is out.
+func New(limit int64) *Budget { return &Budget{limit: limit} }
 
-// acquire takes n, at most the limit, or returns the reason why ctx ended
+// Acquire takes n, at most the limit, or returns the reason why ctx ended
 // first.
-func (b *budget) acquire(ctx context.Context, n int64) error {
+func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	if len(b.waiting) == 0 && b.fits(n) {
 		b.out += n
@@ -46,10 +49,10 @@ func (b *budget) acquire(ctx context.Context, n int64) error {
 
 // fits says whether n more may be out. One is always let through: a limit may
 // fall below what somebody waits for.
-func (b *budget) fits(n int64) bool { return b.out == 0 || b.out+n <= b.limit }
+func (b *Budget) fits(n int64) bool { return b.out == 0 || b.out+n <= b.limit }
 
 // cancel takes w out of the queue, or gives back what it was granted meanwhile.
-func (b *budget) cancel(w *waiter) {
+func (b *Budget) cancel(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.Index(b.waiting, w); i >= 0 {
@@ -60,16 +63,24 @@ func (b *budget) cancel(w *waiter) {
 	b.grant()
 }
 
-// release gives n back.
-func (b *budget) release(n int64) {
+// Release gives n back.
+func (b *Budget) Release(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.out -= n
 	b.grant()
 }
 
-// setLimit changes the limit. What is out stays out.
-func (b *budget) setLimit(limit int64) {
+// Force takes n that exist already, if need be more than there are: then
+// others wait until the debt is paid.
+func (b *Budget) Force(n int64) {
+	b.mu.Lock()
+	b.out += n
+	b.mu.Unlock()
+}
+
+// SetLimit changes the limit. What is out stays out.
+func (b *Budget) SetLimit(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.limit = limit
@@ -77,7 +88,7 @@ func (b *budget) setLimit(limit int64) {
 }
 
 // grant lets the oldest waiters go on for whom there is enough; b.mu is held.
-func (b *budget) grant() {
+func (b *Budget) grant() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 		w := b.waiting[0]
 		b.waiting = slices.Delete(b.waiting, 0, 1)
@@ -86,9 +97,9 @@ func (b *budget) grant() {
 	}
 }
 
-// used is how much is out.
-func (b *budget) used() int64 {
+// Used is how much is out, and how many wait.
+func (b *Budget) Used() (out int64, waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.out
+	return b.out, len(b.waiting)
 }

@@ -1,0 +1,41 @@
+package connector
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// TestScarceMemory: clients that all want more than there is wait for each
+// other, and none for ever.
+func TestScarceMemory(t *testing.T) {
+	e := newExportWith(t, newLoopback(t), Config{ClientMemory: MinMemory, Memory: MinMemory})
+	h := e.create("file")
+	const size = 700_000
+	data := make([]byte, size)
+	write := xdr.AppendUint64(xdr.AppendOpaque(nil, h), 0)
+	write = xdr.AppendOpaque(xdr.AppendUint32(xdr.AppendUint32(write, size), 0), data)
+	read := xdr.AppendUint32(xdr.AppendUint64(xdr.AppendOpaque(nil, h), 0), size)
+	if err := e.write(h, 0, data); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 6 {
+		c := e.dial(rpctcp.ClientConfig{MaxCalls: 8, Cred: e.cred})
+		for i := range 8 {
+			wg.Go(func() {
+				proc, args := uint32(procRead), read
+				if i%2 == 0 {
+					proc, args = procWrite, write
+				}
+				if _, err := c.Call(t.Context(), nfs.Program, 3, proc, args, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
