@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Outcomes of a call other than a reply.
@@ -95,9 +96,11 @@ type Requester struct {
 	owns                    bool // there was a call with an XID of its caller's
 
 	negotiation negotiation
-	padding     padding
-	peer        configured
-	duplex      bool // there is a responder on the connection, too
+	// Characteristics: what the peer told, and ours.
+	told, own rpcrdma2.Values
+	padding   padding
+	peer      configured
+	duplex    bool // there is a responder on the connection, too
 
 	Counters RequesterCounters
 }
@@ -110,6 +113,7 @@ func NewRequester(cfg RequesterConfig) *Requester {
 		cfg.MaxTransfer = math.MaxUint32
 	}
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
+	r.told, r.own = rpcrdma2.DefaultValues(), r.settings.characteristics(cfg.Receive)
 	r.negotiation.begin(&r.cfg)
 	r.padding.set(&r.settings)
 	r.spend.Start(r.credits())
@@ -149,7 +153,7 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 
 // SetSettings is the event that the settings changed.
 func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
-	r.settings = *s
+	r.settings, r.own = *s, s.characteristics(r.cfg.Receive)
 	r.padding.set(s)
 	r.spend.SetMax(r.credits())
 	return r.wake(r.wantReceives(acts))

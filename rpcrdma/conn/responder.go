@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // ResponderConfig is what is fixed when the connection is made. Sizes are in
@@ -57,6 +58,8 @@ type Responder struct {
 	duplex   bool   // there is a requester on the connection, too
 	held     bool   // see Hold
 	version  uint32 // agreed on; 0: none yet
+	// Characteristics: what the peer told, and ours.
+	told, own rpcrdma2.Values
 
 	calls []*Call // by Index
 	free  []*Call
@@ -79,7 +82,8 @@ const backlogSpare = 32
 // NewResponder returns a responder that has posted nothing yet; Start says
 // what to post.
 func NewResponder(cfg ResponderConfig) *Responder {
-	r := &Responder{cfg: cfg, settings: *cfg.Settings}
+	r := &Responder{cfg: cfg, settings: *cfg.Settings, told: rpcrdma2.DefaultValues()}
+	r.own = r.settings.characteristics(cfg.Receive)
 	r.padding.set(&r.settings)
 	r.grants.Start(r.policy())
 	return r
@@ -95,7 +99,7 @@ func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 // SetSettings is the event that the settings changed. They apply from the
 // next event on.
 func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
-	r.settings = *s
+	r.settings, r.own = *s, s.characteristics(r.cfg.Receive)
 	r.padding.set(s)
 	if !r.started {
 		r.grants.SetTarget(min(r.policy(), credit.Initial))

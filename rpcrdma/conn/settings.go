@@ -45,6 +45,11 @@ const (
 	ExtBackchannel                        // extensions.backchannel: calls from server to client (RFC 8167)
 	ExtV2                                 // extensions.v2: version 2, where the peer speaks it
 	ExtV2Only                             // extensions.v2=required: version 2 alone
+	// Extensions of version 2.
+	ExtCharacteristics // extensions.characteristics: transport characteristics, told and changed on the connection
+	ExtXmit            // extensions.xmit: XMTREQ and XMTRESP (rtrext)
+	ExtContinuation    // extensions.continuation: messages over several Sends
+	ExtSendDDP         // extensions.send_ddp: items placed by Sends
 )
 
 // Has says whether all of e are in the set.
