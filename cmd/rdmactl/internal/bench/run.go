@@ -27,6 +27,7 @@ type Config struct {
 	Op       Op
 	Size     int            // bytes of payload per call
 	Depth    int            // calls in flight
+	Calls    int            // calls to make, 0 for as many as fit
 	Duration time.Duration  // after it no call begins
 	Timeout  time.Duration  // how long calls may still take then
 	Program  target.Program // that null calls
@@ -49,6 +50,7 @@ type run struct {
 	client *rpcrdma.Client
 	calls  context.Context // that calls are made with
 	stop   atomic.Bool     // begin no more calls
+	begun  atomic.Int64    // calls, when they are counted
 
 	ops, errors atomic.Uint64
 	latency     histogram.Histogram // ns
@@ -59,7 +61,7 @@ type run struct {
 	lost     atomic.Bool // the connection ended by itself
 }
 
-// Run calls until the duration is over, ctx ends or the connection does. One
+// Run calls until all calls are made, the duration is over, ctx ends or the connection does. One
 // call is made before, to see that the server can do what is asked, and is not
 // counted; its error is the only one that Run returns.
 func Run(ctx context.Context, t *target.Target, cfg Config) (*Result, error) {
@@ -122,9 +124,18 @@ func measure(ctx context.Context, c *rpcrdma.Client, cfg *Config, makers []*make
 	return r.result(elapsed, &before, &after)
 }
 
-// work makes one call after the other, one at least.
+// next says whether a worker makes another call: one at least, unless the
+// calls are counted and others make them all.
+func (r *run) next(first bool) bool {
+	if !first && r.stop.Load() {
+		return false
+	}
+	return r.cfg.Calls == 0 || r.begun.Add(1) <= int64(r.cfg.Calls)
+}
+
+// work makes one call after the other.
 func (r *run) work(m *maker) {
-	for first := true; first || !r.stop.Load(); first = false {
+	for first := true; r.next(first); first = false {
 		if m.before != nil {
 			m.before()
 		}

@@ -32,11 +32,16 @@ chunks that its replies return. A server that splits a segment makes more.
 Round trips are changes of direction before the answer is there, halved: 1, and
 2 when the server must RDMA Read first. docs/library.md has more.
 
+--set KEY=VALUE changes a setting of this end, as rdmactl settings set does with
+those of rdmad: sizes, chunks, extensions. An extension is used when both ends
+have it. --count ends the run after so many calls, if --duration does not.
+
 It fails (exit code 1) when any answer was wrong or missing.`
 
 const benchExamples = `  rdmactl bench 192.0.2.7:20049 --op null --depth 16
   rdmactl bench 192.0.2.7:20049 --op read --size 1048576 --depth 8 --duration 30s
   rdmactl bench 192.0.2.7:20049 --op echo --size 3000 --rpc-version 2
+  rdmactl bench 192.0.2.7:20049 --op write --size 32768 --count 1000 --set ddp.min_chunk=65536 --set inline.send_max=65536
   rdmactl bench nfs.example.net:20049 --op null --program 100003 --program-version 4 -o json`
 
 // bencher is a bench being made.
@@ -45,7 +50,10 @@ type bencher struct {
 	reach
 	op          string
 	size, depth int
+	count       int
 	duration    time.Duration
+	set         []string // KEY=VALUE
+	settings    *rpcrdma.Settings
 }
 
 // defaultSizes are the sizes of ops when --size is not given, in bytes.
@@ -64,10 +72,7 @@ func newBench(a *app) *cobra.Command {
 			if err := b.check(cmd, args[0]); err != nil {
 				return err
 			}
-			// Room for every call in flight, if the server grants it.
-			s := rpcrdma.DefaultSettings()
-			s.CreditsMax = max(s.CreditsMax, uint32(b.depth))
-			return b.at(cmd.Context(), &b.reach, args[0], b.speak(&s), func(t *target.Target) error { return b.run(cmd.Context(), t) })
+			return b.at(cmd.Context(), &b.reach, args[0], b.settings, func(t *target.Target) error { return b.run(cmd.Context(), t) })
 		},
 	}
 	f := cmd.Flags()
@@ -76,9 +81,12 @@ func newBench(a *app) *cobra.Command {
 	f.StringVar(&b.op, "op", "", "what every call does: "+strings.Join(bench.Ops, ", "))
 	f.IntVar(&b.size, "size", 0, "bytes of payload per call (default 1024 for echo, 65536 for read and write)")
 	f.IntVar(&b.depth, "depth", 1, "calls in flight")
+	f.IntVar(&b.count, "count", 0, "how many calls at most (default as many as --duration has room for)")
 	f.DurationVar(&b.duration, "duration", 10*time.Second, "how long")
+	f.StringArrayVar(&b.set, "set", nil, "`KEY=VALUE`, a setting of this end; may be given more than once")
 	must(cmd.RegisterFlagCompletionFunc("op", fixedValues(bench.Ops...)))
-	for _, name := range []string{"size", "depth", "duration"} {
+	must(cmd.RegisterFlagCompletionFunc("set", completeOwnSettings))
+	for _, name := range []string{"size", "depth", "count", "duration"} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 	return cmd
@@ -104,15 +112,48 @@ func (b *bencher) check(cmd *cobra.Command, address string) error {
 		return usagef("--depth must be 1 to %d", bench.MaxDepth)
 	case b.size*b.depth > bench.MaxMemory:
 		return usagef("--size times --depth must not be over %d", bench.MaxMemory)
+	case b.count < 0 || b.count == 0 && cmd.Flags().Changed("count"):
+		return usagef("--count must be 1 or more")
 	case b.duration <= 0:
 		return usagef("--duration must be longer than 0")
 	}
-	return b.reach.check(cmd, address)
+	if err := b.reach.check(cmd, address); err != nil {
+		return err
+	}
+	return b.configure(cmd.Flags().Changed("rpc-version"))
+}
+
+// configure works out the settings of this end.
+func (b *bencher) configure(versionGiven bool) (err error) {
+	s := rpcrdma.DefaultSettings()
+	// Room for every call in flight, if the server grants it.
+	s.CreditsMax = max(s.CreditsMax, uint32(b.depth))
+	sets := false
+	for _, a := range b.set {
+		name, _, ok := strings.Cut(a, "=")
+		if !ok {
+			return usagef("--set %q is not KEY=VALUE, such as inline.send_max=2048", a)
+		}
+		if _, err := findKey(name); err != nil {
+			return err
+		}
+		sets = sets || name == version2
+	}
+	if sets && versionGiven {
+		return usagef("--rpc-version and --set %s say the same thing: give one of them", version2)
+	}
+	if !sets {
+		b.speak(&s)
+	}
+	if b.settings, err = target.Configure(s, b.set); err != nil {
+		return usagef("--set: %v", err)
+	}
+	return nil
 }
 
 func (b *bencher) run(ctx context.Context, t *target.Target) error {
 	cfg := bench.Config{
-		Op: bench.Op(b.op), Size: b.size, Depth: b.depth, Duration: b.duration, Timeout: b.timeout,
+		Op: bench.Op(b.op), Size: b.size, Depth: b.depth, Calls: b.count, Duration: b.duration, Timeout: b.timeout,
 	}
 	if cfg.Op == bench.Null {
 		var err error

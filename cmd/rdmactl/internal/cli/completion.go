@@ -90,6 +90,17 @@ func completeAssignments(_ *cobra.Command, args []string, typed string) (out []s
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
+// completeOwnSettings completes the value of --set.
+func completeOwnSettings(cmd *cobra.Command, _ []string, typed string) (out []string, d cobra.ShellCompDirective) {
+	all, d := completeAssignments(cmd, nil, typed)
+	for _, a := range all {
+		if !strings.HasSuffix(a, "="+unset) { // there is nothing below the defaults
+			out = append(out, a)
+		}
+	}
+	return out, d
+}
+
 // extensionPrefix is what the settings of extensions begin with.
 const extensionPrefix = "extensions."
 
