@@ -106,6 +106,11 @@ func TestReadReplies(t *testing.T) {
 		if st := s.Stats(); st.Errors != 0 || st.Ignored != 0 || st.RepliesReclaimed != 0 {
 			t.Errorf("server: %+v", st)
 		}
+		// Six echoes were read in both directions, all other replies in one.
+		cs, ss := c.Stats(), s.Stats()
+		if want := cs.Replies + reads + 6; cs.RoundTrips != want || ss.RoundTrips != want {
+			t.Errorf("round trips: %d and %d, want %d", cs.RoundTrips, ss.RoundTrips, want)
+		}
 	})
 }
 

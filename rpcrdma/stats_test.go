@@ -15,14 +15,14 @@ import (
 type counted struct {
 	sends, readChunks, writeChunks, replyChunks uint64
 	longCalls, callsRead, peerReads, peerWrites uint64
-	offered, placed                             uint64
+	offered, placed, roundTrips                 uint64
 }
 
 func countedOf(s *rpcrdma.Stats) counted {
 	return counted{
 		s.Sends, s.ReadChunks, s.WriteChunks, s.ReplyChunks,
 		s.LongCalls, s.CallsRead, s.PeerReads, s.PeerWrites,
-		s.OfferedBytes, s.PlacedBytes,
+		s.OfferedBytes, s.PlacedBytes, s.RoundTrips,
 	}
 }
 
@@ -31,7 +31,7 @@ func (c counted) minus(b counted) counted {
 	return counted{
 		c.sends - b.sends, c.readChunks - b.readChunks, c.writeChunks - b.writeChunks, c.replyChunks - b.replyChunks,
 		c.longCalls - b.longCalls, c.callsRead - b.callsRead, c.peerReads - b.peerReads, c.peerWrites - b.peerWrites,
-		c.offered - b.offered, c.placed - b.placed,
+		c.offered - b.offered, c.placed - b.placed, c.roundTrips - b.roundTrips,
 	}
 }
 
@@ -42,27 +42,27 @@ func TestStatsOfShapes(t *testing.T) {
 		call func(context.Context, *rpcrdma.Client) error
 		want counted
 	}{
-		{"inline", func(ctx context.Context, c *rpcrdma.Client) error { return echo(ctx, c, 1000, 1) }, counted{sends: 1}},
+		{"inline", func(ctx context.Context, c *rpcrdma.Client) error { return echo(ctx, c, 1000, 1) }, counted{roundTrips: 1, sends: 1}},
 		{
 			"long call and long reply",
 			func(ctx context.Context, c *rpcrdma.Client) error { return echo(ctx, c, 10000, 1) },
 			// The reply is a header of 24 bytes, the length word and the data.
-			counted{sends: 1, readChunks: 1, replyChunks: 1, longCalls: 1, callsRead: 1, peerReads: 1, peerWrites: 1, offered: 10028, placed: 10028},
+			counted{roundTrips: 2, sends: 1, readChunks: 1, replyChunks: 1, longCalls: 1, callsRead: 1, peerReads: 1, peerWrites: 1, offered: 10028, placed: 10028},
 		},
 		{
 			"read chunk",
 			func(ctx context.Context, c *rpcrdma.Client) error { return writeOut(ctx, c, 8192, 1) },
-			counted{sends: 1, readChunks: 1, callsRead: 1, peerReads: 1},
+			counted{roundTrips: 2, sends: 1, readChunks: 1, callsRead: 1, peerReads: 1},
 		},
 		{
 			"write chunk",
 			func(ctx context.Context, c *rpcrdma.Client) error { return readBack(ctx, c, procRead, 8192, 8192, 1) },
-			counted{sends: 1, writeChunks: 1, peerWrites: 1, offered: 8192, placed: 8192},
+			counted{roundTrips: 1, sends: 1, writeChunks: 1, peerWrites: 1, offered: 8192, placed: 8192},
 		},
 		{
 			"write chunk that is not filled",
 			func(ctx context.Context, c *rpcrdma.Client) error { return readBack(ctx, c, procRead, 0, 8192, 1) },
-			counted{sends: 1, writeChunks: 1, offered: 8192},
+			counted{roundTrips: 1, sends: 1, writeChunks: 1, offered: 8192},
 		},
 	}
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {

@@ -39,6 +39,7 @@ func transportStatistics(c *dataplane.ConnInfo, now time.Time) *rdmadv1.Transpor
 		Registrations:        float64(s.Registrations),
 		LocalInvalidations:   float64(s.LocalInvalidations),
 		RemoteInvalidations:  float64(s.RemoteInvalidations),
+		RoundTrips:           float64(s.RoundTrips),
 		Dropped:              float64(s.Dropped),
 		Ignored:              float64(s.Ignored),
 		Duplicates:           float64(s.Duplicates),

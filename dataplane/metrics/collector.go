@@ -69,6 +69,8 @@ var counters = []struct {
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.SendsWithInvalidate }),
 	counter("rdmad_receives_total", "Sends received.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Receives }),
+	counter("rdmad_round_trips_total", "Changes of direction on which calls waited, halved.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Totals.RoundTrips }),
 	counter("rdmad_errors_total", "Protocol errors by peers and transport errors.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Errors }),
 	counter("rdmad_replies_too_long_total", "Replies larger than what the client offered for them; it got ERR_CHUNK.",

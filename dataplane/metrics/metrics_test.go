@@ -41,7 +41,7 @@ func sample() fixed {
 		Totals: rpcrdma.Stats{
 			Calls: 4, Replies: 5, ReverseCalls: 6, RDMAReads: 7, RDMAWrites: 8, Sends: 9,
 			SendsWithInvalidate: 10, Receives: 11, Errors: 12, BytesReceived: 13, BytesSent: 14,
-			Dropped: 16, Ignored: 17, Duplicates: 18, RepliesTooLong: 31,
+			Dropped: 16, Ignored: 17, Duplicates: 18, RepliesTooLong: 31, RoundTrips: 36,
 		},
 		Versions: [3]int{32, 33, 34},
 		Failed:   15,
@@ -123,6 +123,9 @@ rdmad_receives_total{listener="nfs"} 11
 # HELP rdmad_replies_too_long_total Replies larger than what the client offered for them; it got ERR_CHUNK.
 # TYPE rdmad_replies_too_long_total counter
 rdmad_replies_too_long_total{listener="nfs"} 31
+# HELP rdmad_round_trips_total Changes of direction on which calls waited, halved.
+# TYPE rdmad_round_trips_total counter
+rdmad_round_trips_total{listener="nfs"} 36
 # HELP rdmad_rpc_calls_total RPC calls received.
 # TYPE rdmad_rpc_calls_total counter
 rdmad_rpc_calls_total{listener="nfs"} 4

@@ -77,11 +77,14 @@ func (r *Requester) countReply(p *pending) {
 			size += chunk.Pad(n)
 		}
 	}
+	s.RoundTrips++
 	if reads > 0 {
+		s.RoundTrips++
 		s.CallsRead++
 		s.PeerReads += uint64(reads)
 	}
 	if o.Read != nil {
+		s.RoundTrips++
 		size += o.Read.Size()
 	}
 	r.sizes.Replies.add(size)
@@ -153,4 +156,5 @@ func (r *Responder) countReply(c *call) {
 		n += xdr.Padded(c.plan[i].Len)
 	}
 	r.sizes.Replies.add(n)
+	r.stats.RoundTrips++
 }

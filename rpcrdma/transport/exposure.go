@@ -149,6 +149,7 @@ func (r *Responder) bound(c *call) {
 
 func (r *Responder) nowExposed(x *exposure, c *call) {
 	x.since = time.Now()
+	r.stats.RoundTrips++
 	r.acts = r.core.Exposed(c.call, r.acts)
 }
 

@@ -83,6 +83,7 @@ func (r *Responder) postReads(c *call) {
 		r.acts = r.core.Fetched(c.call, c.parts, r.acts)
 		return
 	}
+	r.stats.RoundTrips++
 	o := r.sq.newOp(opFetch, c.call.Index)
 	o.signal = true
 	off, k := 0, 0

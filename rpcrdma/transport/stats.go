@@ -22,6 +22,12 @@ type Stats struct {
 	Registrations       uint64 // windows bound, and regions registered for one call
 	LocalInvalidations  uint64
 	RemoteInvalidations uint64 // our windows, invalidated by the peer
+	// RoundTrips are the changes of direction on which calls of the forward
+	// direction waited, halved: 1 for each that was answered, 1 more when the
+	// responder read from the requester before it could answer, 1 more when
+	// the requester read the answer. Messages that follow each other make
+	// none. Both roles count the same.
+	RoundTrips uint64
 
 	Errors     uint64 // error headers sent or received, and bad replies
 	Dropped    uint64 // messages too short to answer, or of an unknown version in reply

@@ -882,6 +882,10 @@ type TransportStatistics struct {
 	LocalInvalidations float64 `protobuf:"fixed64,25,opt,name=local_invalidations,json=localInvalidations,proto3" json:"local_invalidations,omitempty"`
 	// Windows that the peer invalidated.
 	RemoteInvalidations float64 `protobuf:"fixed64,26,opt,name=remote_invalidations,json=remoteInvalidations,proto3" json:"remote_invalidations,omitempty"`
+	// Changes of direction on which calls waited, halved: 1 for each answered
+	// call, 1 more when its data was read before it could be answered, 1 more
+	// when the client read the answer.
+	RoundTrips float64 `protobuf:"fixed64,35,opt,name=round_trips,json=roundTrips,proto3" json:"round_trips,omitempty"`
 	// Messages too short to answer, or of an unknown version.
 	Dropped float64 `protobuf:"fixed64,27,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	// Messages that called for no action.
@@ -1111,6 +1115,13 @@ func (x *TransportStatistics) GetLocalInvalidations() float64 {
 func (x *TransportStatistics) GetRemoteInvalidations() float64 {
 	if x != nil {
 		return x.RemoteInvalidations
+	}
+	return 0
+}
+
+func (x *TransportStatistics) GetRoundTrips() float64 {
+	if x != nil {
+		return x.RoundTrips
 	}
 	return 0
 }
@@ -1621,8 +1632,7 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\breceived\x18\x04 \x01(\x01R\breceived\"X\n" +
 	"\rConfiguration\x12!\n" +
 	"\freceive_size\x18\x01 \x01(\rR\vreceiveSize\x12$\n" +
-	"\x0emax_rdma_reads\x18\x02 \x01(\rR\fmaxRdmaReads\"\xe1\n" +
-	"\n" +
+	"\x0emax_rdma_reads\x18\x02 \x01(\rR\fmaxRdmaReads\"\x82\v\n" +
 	"\x13TransportStatistics\x12#\n" +
 	"\rconnect_count\x18\x01 \x01(\x01R\fconnectCount\x12'\n" +
 	"\x0fconnect_seconds\x18\x02 \x01(\x01R\x0econnectSeconds\x12!\n" +
@@ -1650,7 +1660,9 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x0fempty_sendctx_q\x18\x17 \x01(\x01R\remptySendctxQ\x12$\n" +
 	"\rregistrations\x18\x18 \x01(\x01R\rregistrations\x12/\n" +
 	"\x13local_invalidations\x18\x19 \x01(\x01R\x12localInvalidations\x121\n" +
-	"\x14remote_invalidations\x18\x1a \x01(\x01R\x13remoteInvalidations\x12\x18\n" +
+	"\x14remote_invalidations\x18\x1a \x01(\x01R\x13remoteInvalidations\x12\x1f\n" +
+	"\vround_trips\x18# \x01(\x01R\n" +
+	"roundTrips\x12\x18\n" +
 	"\adropped\x18\x1b \x01(\x01R\adropped\x12\x18\n" +
 	"\aignored\x18\x1c \x01(\x01R\aignored\x12\x1e\n" +
 	"\n" +

@@ -63,7 +63,7 @@ func TestSpoil(t *testing.T) {
 func TestPerOp(t *testing.T) {
 	before := rpcrdma.Stats{Sends: 10, Receives: 10, Replies: 10}
 	after := rpcrdma.Stats{
-		Sends: 13, Receives: 13, Replies: 13, CallsRead: 3, PeerReads: 6, PeerWrites: 1,
+		Sends: 13, Receives: 13, Replies: 13, RoundTrips: 6, CallsRead: 3, PeerReads: 6, PeerWrites: 1,
 		Registrations: 9, LocalInvalidations: 3, RemoteInvalidations: 2,
 	}
 	want := PerOp{

@@ -55,7 +55,7 @@ type PerOp struct {
 	LocalInvalidations  float64 `json:"local_invalidations"`
 	RemoteInvalidations float64 `json:"remote_invalidations"`
 	// RoundTrips are changes of direction on a call's critical path, halved: 1,
-	// and 1 more when the peer reads from us before it can answer.
+	// 1 more when the peer reads from us before it can answer.
 	RoundTrips float64 `json:"round_trips"`
 }
 
@@ -75,7 +75,7 @@ func perOp(before, after *rpcrdma.Stats, calls uint64) PerOp {
 		Registrations:       per(func(s *rpcrdma.Stats) uint64 { return s.Registrations }),
 		LocalInvalidations:  per(func(s *rpcrdma.Stats) uint64 { return s.LocalInvalidations }),
 		RemoteInvalidations: per(func(s *rpcrdma.Stats) uint64 { return s.RemoteInvalidations }),
-		RoundTrips:          per(func(s *rpcrdma.Stats) uint64 { return s.Replies + s.CallsRead }),
+		RoundTrips:          per(func(s *rpcrdma.Stats) uint64 { return s.RoundTrips }),
 	}
 }
 

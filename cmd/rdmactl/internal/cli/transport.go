@@ -41,6 +41,7 @@ func transportTable(s *rdmadv1.TransportStatistics) *output.Table {
 		{"registrations", count(s.GetRegistrations())},
 		{"local invalidations", count(s.GetLocalInvalidations())},
 		{"remote invalidations", count(s.GetRemoteInvalidations())},
+		{"round trips", count(s.GetRoundTrips())},
 		{"dropped", count(s.GetDropped())},
 		{"ignored", count(s.GetIgnored())},
 		{"duplicates", count(s.GetDuplicates())},
