@@ -1,11 +1,15 @@
 package transport
 
 import (
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// receives are the receive buffers of a connection, told apart by index.
+// receives are the receive buffers of a connection, told apart by index. Each
+// begins in its memory where its target segments, if it has any, are pages
+// (placement.Start): one scatter entry takes what was placed to its page, and a
+// plain message still is one run of bytes.
 type receives struct {
 	qp   verbs.QP
 	pool *regmem.Pool
@@ -22,7 +26,7 @@ const receiveID = 1 << 63
 // post posts n receives more and says how many could be had.
 func (r *receives) post(n int) (int, error) {
 	for i := range n {
-		b := r.pool.TryAlloc(r.size, regmem.Receive)
+		b := r.pool.TryAlloc(r.start()+r.size, regmem.Receive)
 		if b == nil {
 			return i, nil
 		}
@@ -43,7 +47,7 @@ func (r *receives) post(n int) (int, error) {
 
 // repost posts the receive at once more.
 func (r *receives) repost(at uint32) error {
-	r.sge[0] = r.bufs[at].SGE(0, r.size)
+	r.sge[0] = r.bufs[at].SGE(r.start(), r.size)
 	r.wr[0] = verbs.RecvWR{ID: receiveID | uint64(at), SGL: r.sge[:]}
 	_, err := r.qp.PostRecv(r.wr[:])
 	return err
@@ -57,7 +61,18 @@ func (r *receives) drop(at uint32) {
 }
 
 // bytes are the first n bytes of the receive at.
-func (r *receives) bytes(at uint32, n int) []byte { return r.bufs[at].Bytes()[:n:n] }
+func (r *receives) bytes(at uint32, n int) []byte {
+	start := r.start()
+	return r.bufs[at].Bytes()[start : start+n : start+n]
+}
+
+// start is where in its memory a receive begins. It takes no larger memory.
+func (r *receives) start() int {
+	if r.size < placement.LeastSize {
+		return 0
+	}
+	return placement.Start(r.size)
+}
 
 // releaseAll gives all memory back, once the queue pair is gone.
 func (r *receives) releaseAll() {

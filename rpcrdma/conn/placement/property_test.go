@@ -20,6 +20,9 @@ func TestDerived(t *testing.T) {
 		if err != nil || s.Targets() != int(tc.pages) || s.Room(int(tc.size)) != int(tc.pages)*PageSize {
 			t.Fatalf("%d bytes: %d targets of %d bytes, %v", tc.size, s.Targets(), s.Room(int(tc.size)), err)
 		}
+		if (tc.size >= LeastSize) != (tc.pages > 0) {
+			t.Errorf("%d bytes: %d targets", tc.size, tc.pages)
+		}
 		for i, seg := range s.targets {
 			if seg.off != int(tc.plain)+i*PageSize || (Start(int(tc.size))+seg.off)%PageSize != 0 {
 				t.Errorf("%d bytes: target %d at %d", tc.size, i, seg.off)

@@ -7,6 +7,8 @@ const (
 	PageSize = 4096
 	// plainMin is the least of our plain segment: headers and small calls.
 	plainMin = 1024
+	// LeastSize is the least size of a receive with a target segment.
+	LeastSize = plainMin + PageSize
 )
 
 // Derive gives the structure of receives of size bytes: a plain segment of
