@@ -42,7 +42,7 @@ func (m *measured) serve(ctx context.Context, next oncrpc.Handler, call *oncrpc.
 	m.time.Record(uint64(max(time.Since(start), 0)))
 	n := len(call.Args.Stream)
 	for i := range call.Args.Items {
-		n += len(call.Args.Items[i].Data)
+		n += call.Args.Items[i].Len()
 	}
 	m.callSize.Record(uint64(n))
 	if err != nil {

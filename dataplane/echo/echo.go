@@ -108,12 +108,17 @@ func read(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 }
 
 func write(call *oncrpc.Call, reply *oncrpc.Reply) error {
-	data, ok := opaqueArg(&call.Args)
+	var store [8][]byte
+	parts, ok := opaqueParts(store[:0], &call.Args)
 	if !ok {
 		return errGarbageArgs
 	}
-	reply.Stream = xdr.AppendUint32(reply.Stream, uint32(len(data)))
-	reply.Stream = xdr.AppendUint32(reply.Stream, crc32.Checksum(data, castagnoli))
+	n, sum := 0, uint32(0)
+	for _, part := range parts {
+		n, sum = n+len(part), crc32.Update(sum, castagnoli, part)
+	}
+	reply.Stream = xdr.AppendUint32(reply.Stream, uint32(n))
+	reply.Stream = xdr.AppendUint32(reply.Stream, sum)
 	return nil
 }
 
@@ -122,14 +127,26 @@ func write(call *oncrpc.Call, reply *oncrpc.Reply) error {
 func opaqueArg(args *oncrpc.Payload) (data []byte, ok bool) {
 	d := xdr.NewDecoder(args.Stream)
 	data = args.Opaque(&d, MaxPayload)
+	return data, alone(args, &d)
+}
+
+// opaqueParts does so where the opaque is, in one part or several.
+func opaqueParts(dst [][]byte, args *oncrpc.Payload) (parts [][]byte, ok bool) {
+	d := xdr.NewDecoder(args.Stream)
+	parts = args.Parts(dst, &d, MaxPayload)
+	return parts, alone(args, &d)
+}
+
+// alone says whether d has decoded all of args, which have one opaque at most.
+func alone(args *oncrpc.Payload, d *xdr.Decoder) bool {
 	switch len(args.Items) {
 	case 0:
 	case 1:
 		if args.Items[0].Pos != xdr.Unit {
-			return nil, false
+			return false
 		}
 	default:
-		return nil, false
+		return false
 	}
-	return data, d.Err() == nil && d.Len() == 0
+	return d.Err() == nil && d.Len() == 0
 }

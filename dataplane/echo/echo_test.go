@@ -67,6 +67,21 @@ func apart(data []byte) oncrpc.Payload {
 	return oncrpc.Payload{Stream: xdr.AppendUint32(nil, uint32(len(data))), Items: []oncrpc.Item{{Pos: 4, Data: data}}}
 }
 
+// inParts is apart in parts of the given lengths and one of the rest.
+func inParts(data []byte, lengths ...int) oncrpc.Payload {
+	p := apart(data)
+	it := &p.Items[0]
+	it.Data = nil
+	for _, n := range lengths {
+		n = min(n, len(data))
+		it.More = append(it.More, data[:n:n])
+		data = data[n:]
+	}
+	it.More = append(it.More, data)
+	it.Data, it.More = it.More[0], it.More[1:]
+	return p
+}
+
 // want is how READ fills n bytes.
 func want(n int) []byte {
 	b := make([]byte, xdr.Padded(n))
@@ -86,7 +101,7 @@ func TestNull(t *testing.T) {
 
 func TestEcho(t *testing.T) {
 	for _, n := range sizes {
-		for _, args := range []oncrpc.Payload{inline(want(n)), apart(want(n))} {
+		for _, args := range []oncrpc.Payload{inline(want(n)), apart(want(n)), inParts(want(n), 2, 4096, 4096)} {
 			if results, err := call(t, ProcEcho, args); err != nil || !bytes.Equal(results, xdr.AppendOpaque(nil, want(n))) {
 				t.Errorf("%d bytes, %d items: %d bytes, %v", n, len(args.Items), len(results), err)
 			}
@@ -114,7 +129,7 @@ func TestReadWithoutMemory(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	for _, n := range sizes {
-		for _, args := range []oncrpc.Payload{inline(want(n)), apart(want(n))} {
+		for _, args := range []oncrpc.Payload{inline(want(n)), apart(want(n)), inParts(want(n), 2, 4096, 4096)} {
 			sum := crc32.Checksum(want(n), crc32.MakeTable(crc32.Castagnoli))
 			wanted := xdr.AppendUint32(xdr.AppendUint32(nil, uint32(n)), sum)
 			if results, err := call(t, ProcWrite, args); err != nil || !bytes.Equal(results, wanted) {

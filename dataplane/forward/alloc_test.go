@@ -28,6 +28,9 @@ func TestNoAllocation(t *testing.T) {
 		"WRITE": {oncrpc.Call{Program: nfsProgram, Version: 3, Procedure: 7,
 			Args: oncrpc.Payload{Stream: writeArgs, Items: []oncrpc.Item{{Pos: len(writeArgs), Data: data}}}},
 			success(0, 0, 0, 0, size, 2, 0, 0), 0},
+		"WRITE in parts": {oncrpc.Call{Program: nfsProgram, Version: 3, Procedure: 7,
+			Args: oncrpc.Payload{Stream: writeArgs, Items: []oncrpc.Item{{Pos: len(writeArgs), Data: data[:4096], More: [][]byte{data[4096:]}}}}},
+			success(0, 0, 0, 0, size, 2, 0, 0), 0},
 		"NULL": {oncrpc.Call{Program: nfsProgram, Version: 3}, success(0), 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -132,7 +132,7 @@ func itemsFit(args *oncrpc.Payload) bool {
 			return false
 		}
 		d := xdr.NewDecoder(args.Stream[it.Pos-xdr.Unit : it.Pos])
-		if n := int64(d.Uint32()); int64(len(it.Data)) < n || int64(len(it.Data)) > n+xdr.Unit-1 {
+		if n := int64(d.Uint32()); int64(it.Len()) < n || int64(it.Len()) > n+xdr.Unit-1 {
 			return false
 		}
 	}
@@ -143,7 +143,7 @@ func itemsFit(args *oncrpc.Payload) bool {
 func (c *call) size() int {
 	n := len(c.header) - oncrpc.RecordMarkSize + len(c.args.Stream)
 	for i := range c.args.Items {
-		n += xdr.Padded(len(c.args.Items[i].Data))
+		n += xdr.Padded(c.args.Items[i].Len())
 	}
 	return n
 }
@@ -158,7 +158,10 @@ func (c *call) AppendTo(vec net.Buffers) net.Buffers {
 		vec = appendPiece(vec, c.args.Stream[at:it.Pos])
 		at = it.Pos
 		vec = appendPiece(vec, it.Data)
-		vec = appendPiece(vec, roundup[:xdr.Pad(len(it.Data))])
+		for _, part := range it.More {
+			vec = appendPiece(vec, part)
+		}
+		vec = appendPiece(vec, roundup[:xdr.Pad(it.Len())])
 	}
 	return appendPiece(vec, c.args.Stream[at:])
 }

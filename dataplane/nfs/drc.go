@@ -101,6 +101,9 @@ func (c *replyCache) identify(call *oncrpc.Call) callID {
 	h.Write(call.Args.Stream)
 	for i := range call.Args.Items {
 		h.Write(call.Args.Items[i].Data)
+		for _, part := range call.Args.Items[i].More {
+			h.Write(part)
+		}
 	}
 	return callID{peer: call.Peer.Addr(), xid: call.XID, proc: call.Procedure, sum: h.Sum64()}
 }

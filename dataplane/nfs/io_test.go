@@ -143,16 +143,25 @@ func TestWriteFromItems(t *testing.T) {
 		data := pattern(n)
 		stream := writeArgs(f, 0, uint32(n), nfsv3.UNSTABLE, nil)
 		stream = xdr.AppendUint32(stream[:len(stream)-4], uint32(n))
-		out, err := c.raw(Program, Version, 7, x.xids.Add(1), oncrpc.Payload{
-			Stream: stream, Items: []oncrpc.Item{{Pos: len(stream), Data: data}},
-		})
-		must(t, err)
-		if status, err := checkResults(7, out); status != nfsv3.NFS3_OK || err != nil {
-			t.Fatalf("%d bytes: %v %v", n, status, err)
+		at := n / 3
+		for _, it := range []oncrpc.Item{
+			{Pos: len(stream), Data: data},
+			{Pos: len(stream), Data: data[:at], More: [][]byte{data[at : 2*at], data[2*at:]}},
+			{Pos: len(stream), Data: data[:at], More: [][]byte{data[at:], make([]byte, xdr.Pad(n))}},
+		} {
+			must(t, os.Truncate(x.path(fmt.Sprint("f", n)), 0))
+			out, err := c.raw(Program, Version, 7, x.xids.Add(1), oncrpc.Payload{Stream: stream, Items: []oncrpc.Item{it}})
+			must(t, err)
+			if status, err := checkResults(7, out); status != nfsv3.NFS3_OK || err != nil {
+				t.Fatalf("%d bytes: %v %v", n, status, err)
+			}
+			if onDisk, err := os.ReadFile(x.path(fmt.Sprint("f", n))); err != nil || !bytes.Equal(onDisk, data) {
+				t.Errorf("%d bytes in %d parts: %v, other data", n, 1+len(it.More), err)
+			}
 		}
-		if onDisk, err := os.ReadFile(x.path(fmt.Sprint("f", n))); err != nil || !bytes.Equal(onDisk, data) {
-			t.Errorf("%d bytes: %v, other data", n, err)
-		}
+	}
+	if parts := shorten([][]byte{make([]byte, 4), make([]byte, 4), make([]byte, 4)}, 8); len(parts) != 2 || length(parts) != 8 {
+		t.Errorf("%d bytes in %d parts", length(parts), len(parts))
 	}
 	for name, p := range map[string]oncrpc.Payload{
 		"count":         {Stream: writeArgs(root, 0, 5, nfsv3.UNSTABLE, []byte("abc"))},

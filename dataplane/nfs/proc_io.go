@@ -89,8 +89,8 @@ func (r *request) write() error {
 	handle := r.handle()
 	offset, count := r.args.Uint64(), r.args.Uint32()
 	how := nfsv3.StableHow(r.args.Uint32())
-	data := r.call.Args.Opaque(&r.args, maxWriteData)
-	if r.args.Err() != nil || uint64(count) != uint64(len(data)) || how > nfsv3.FILE_SYNC || how < 0 {
+	r.data = r.call.Args.Parts(r.data[:0], &r.args, maxWriteData)
+	if r.args.Err() != nil || uint64(count) != uint64(length(r.data)) || how > nfsv3.FILE_SYNC || how < 0 {
 		return errGarbage
 	}
 	// Asked for before the data is written: if it is renewed meanwhile, the
@@ -100,7 +100,7 @@ func (r *request) write() error {
 	c := r.change(o)
 	n := 0
 	if err == nil {
-		n, err = r.writeData(o, offset, data[:min(len(data), MaxIO)], how)
+		n, err = r.writeData(o, offset, shorten(r.data, MaxIO), how)
 	}
 	ok := r.begin(err)
 	r.appendWCC(&c)
@@ -118,10 +118,30 @@ func (r *request) write() error {
 // maxWriteData bounds the data of a WRITE before it is cut to MaxIO.
 const maxWriteData = 1 << 30
 
+// length is the number of bytes of data in parts.
+func length(data [][]byte) (n int) {
+	for _, part := range data {
+		n += len(part)
+	}
+	return n
+}
+
+// shorten cuts data to at most n bytes.
+func shorten(data [][]byte, n int) [][]byte {
+	for i, part := range data {
+		if len(part) >= n {
+			data[i] = part[:n]
+			return data[:i+1]
+		}
+		n -= len(part)
+	}
+	return data
+}
+
 // writeData writes data and says how much of it. When an error comes after a
 // part was written, that part is what is told: the client's next WRITE meets
 // the error again.
-func (r *request) writeData(o *object, offset uint64, data []byte, how nfsv3.StableHow) (int, error) {
+func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.StableHow) (int, error) {
 	if err := r.writable(); err != nil {
 		return 0, err
 	}
@@ -131,7 +151,7 @@ func (r *request) writeData(o *object, offset uint64, data []byte, how nfsv3.Sta
 	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
 		return 0, err
 	}
-	if offset > r.srv.maxFile || uint64(len(data)) > r.srv.maxFile-offset {
+	if offset > r.srv.maxFile || uint64(length(data)) > r.srv.maxFile-offset {
 		return 0, errFBig
 	}
 	fd, err := o.writer()

@@ -24,6 +24,7 @@ type request struct {
 	sys   oncrpc.AuthSys
 	st    unix.Stat_t
 	pre   unix.Stat_t
+	data  [][]byte // of a WRITE
 }
 
 // procedure decodes its arguments, does its work and appends its results. Its
@@ -92,6 +93,7 @@ func (s *Server) serveNFS(ctx context.Context, call *oncrpc.Call, reply *oncrpc.
 	r.args = xdr.NewDecoder(call.Args.Stream)
 	err := r.serve()
 	r.ctx, r.call, r.reply, r.args = nil, nil, nil, xdr.Decoder{}
+	clear(r.data)
 	s.requests.Put(r)
 	return err
 }

@@ -12,24 +12,65 @@ var errItemLength = errors.New("oncrpc: item differs from its length word")
 
 // Opaque decodes variable-length opaque data of at most limit bytes at d,
 // which decodes p.Stream, wherever the bytes stand: in the stream, or apart
-// as an item. The result aliases them. An item may come with its roundup
+// as an item. The result aliases them, but is a copy when they are in several
+// parts; Parts does without. An item may come with its roundup
 // (RFC 8166 §3.4.4), otherwise its length must be the stream's length word.
 // Padding before the bytes is skipped.
 func (p *Payload) Opaque(d *xdr.Decoder, limit int) []byte {
-	n := d.Length(limit)
-	if d.Err() != nil {
-		return nil
+	data, item, n := p.opaque(d, limit)
+	if item == nil || len(item.More) == 0 {
+		return data
 	}
-	item := p.itemAt(d.Offset())
+	data = append(make([]byte, 0, item.Len()), item.Data...)
+	for _, part := range item.More {
+		data = append(data, part...)
+	}
+	return data[:n:n]
+}
+
+// Parts is Opaque that appends the bytes to dst as the parts that they are in,
+// none of them empty, and never copies. An error leaves dst as it was.
+func (p *Payload) Parts(dst [][]byte, d *xdr.Decoder, limit int) [][]byte {
+	data, item, n := p.opaque(d, limit)
+	dst, n = appendPart(dst, data, n)
+	if item != nil {
+		for _, part := range item.More {
+			dst, n = appendPart(dst, part, n)
+		}
+	}
+	return dst
+}
+
+// appendPart appends the first n bytes of part, if there are any, and says how
+// many of n are missing.
+func appendPart(dst [][]byte, part []byte, n int) ([][]byte, int) {
+	if k := min(n, len(part)); k > 0 {
+		return append(dst, part[:k:k]), n - k
+	}
+	return dst, n
+}
+
+// opaque finds opaque data of n bytes: data, and when it is an item that one,
+// of which data is the first part. With an error there is neither, and n is 0.
+func (p *Payload) opaque(d *xdr.Decoder, limit int) (data []byte, item *Item, n int) {
+	n = d.Length(limit)
+	if d.Err() != nil {
+		return nil, nil, 0
+	}
+	item = p.itemAt(d.Offset())
 	if item == nil {
 		d.Fixed(p.Padding.Before(d.Offset(), n))
-		return d.Fixed(n)
+		if data = d.Fixed(n); d.Err() != nil {
+			return nil, nil, 0
+		}
+		return data, nil, n
 	}
-	if len(item.Data) < n || len(item.Data) > xdr.Padded(n) {
+	if k := item.Len(); k < n || k > xdr.Padded(n) {
 		d.Fail(errItemLength)
-		return nil
+		return nil, nil, 0
 	}
-	return item.Data[:n:n]
+	k := min(n, len(item.Data))
+	return item.Data[:k:k], item, n
 }
 
 func (p *Payload) itemAt(pos int) *Item {

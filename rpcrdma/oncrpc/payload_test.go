@@ -2,6 +2,7 @@ package oncrpc
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -21,6 +22,10 @@ func TestPayloadOpaque(t *testing.T) {
 		{"apart with some roundup", Payload{Stream: reduced, Items: []Item{{Pos: 8, Data: []byte("hello\x00")}}}, 5, nil},
 		{"apart with its roundup", Payload{Stream: reduced, Items: []Item{{Pos: 8, Data: []byte("hello\x00\x00\x00")}}}, 5, nil},
 		{"second of two", Payload{Stream: reduced, Items: []Item{{Pos: 4, Data: nil}, {Pos: 8, Data: []byte("hello")}}}, 5, nil},
+		{"in parts", Payload{Stream: reduced, Items: []Item{{Pos: 8, Data: []byte("he"), More: [][]byte{[]byte("l"), []byte("lo")}}}}, 5, nil},
+		{"in parts with roundup", Payload{Stream: reduced, Items: []Item{{Pos: 8, Data: []byte("hell"), More: [][]byte{[]byte("o\x00\x00\x00")}}}}, 5, nil},
+		{"in parts, roundup apart", Payload{Stream: reduced, Items: []Item{{Pos: 8, Data: []byte("hello"), More: [][]byte{[]byte("\x00")}}}}, 5, nil},
+		{"in too short parts", Payload{Stream: reduced, Items: []Item{{Pos: 8, Data: []byte("he"), More: [][]byte{[]byte("ll")}}}}, 5, errItemLength},
 		{"inline over the limit", Payload{Stream: inline}, 4, xdr.ErrLimit},
 		{"apart over the limit", Payload{Stream: reduced, Items: []Item{{Pos: 8, Data: []byte("hello")}}}, 4, xdr.ErrLimit},
 		{"too short an item", Payload{Stream: reduced, Items: []Item{{Pos: 8, Data: []byte("hell")}}}, 5, errItemLength},
@@ -49,5 +54,37 @@ func TestPayloadOpaque(t *testing.T) {
 				t.Errorf("after it %d, %v", v, d.Err())
 			}
 		})
+	}
+}
+
+// TestPayloadParts: what Opaque gives in one piece, Parts gives where it is.
+func TestPayloadParts(t *testing.T) {
+	apart := func(parts ...string) Payload {
+		it := Item{Pos: 4, Data: []byte(parts[0])}
+		for _, p := range parts[1:] {
+			it.More = append(it.More, []byte(p))
+		}
+		return Payload{Stream: unhex(t, "00000005"), Items: []Item{it}}
+	}
+	for _, c := range []struct {
+		payload Payload
+		want    []string
+	}{
+		{Payload{Stream: unhex(t, "00000005 68656c6c 6f000000")}, []string{"hello"}},
+		{apart("hello"), []string{"hello"}},
+		{apart("hello\x00\x00\x00"), []string{"hello"}},
+		{apart("he", "l", "", "lo\x00"), []string{"he", "l", "lo"}},
+		{apart("hello", "\x00\x00\x00"), []string{"hello"}},
+		{apart("hell"), nil},
+		{apart("hello", "\x00\x00\x00\x00"), nil},
+	} {
+		d := xdr.NewDecoder(c.payload.Stream)
+		var got []string
+		for _, part := range c.payload.Parts(nil, &d, 5) {
+			got = append(got, string(part))
+		}
+		if !slices.Equal(got, c.want) || (d.Err() != nil) != (c.want == nil) {
+			t.Errorf("%q, %v, want %q", got, d.Err(), c.want)
+		}
 	}
 }

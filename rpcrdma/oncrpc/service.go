@@ -23,8 +23,20 @@ type Item struct {
 	// Pos is the offset in Payload.Stream at which the item's bytes and
 	// their roundup padding belong.
 	Pos int
-	// Data is the item, without padding.
+	// Data is the item, without padding, or the first part of it.
 	Data []byte
+	// More are its other parts, in order: an item that came in several Sends
+	// lies in as many receives. It is empty for all others.
+	More [][]byte
+}
+
+// Len is the number of bytes of the item.
+func (it *Item) Len() int {
+	n := len(it.Data)
+	for _, part := range it.More {
+		n += len(part)
+	}
+	return n
 }
 
 // Call is a received call. Everything that it refers to is valid until the

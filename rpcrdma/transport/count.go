@@ -141,7 +141,7 @@ func (c *call) messageSize() int {
 	}
 	n += callHeaderSize + xdr.Padded(len(rpc.Cred.Body)) + xdr.Padded(len(rpc.Verf.Body))
 	for i := range rpc.Args.Items {
-		n += xdr.Padded(len(rpc.Args.Items[i].Data))
+		n += xdr.Padded(rpc.Args.Items[i].Len())
 	}
 	return n
 }

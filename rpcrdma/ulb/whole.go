@@ -38,7 +38,7 @@ func (p *Plan) body(body *oncrpc.Payload) error {
 		case err != nil:
 			return err
 		case s == AtItem && len(items) > 0 && items[0].Pos == off:
-			if err := p.apart(len(items[0].Data)); err != nil {
+			if err := p.apart(items[0].Len()); err != nil {
 				return err
 			}
 			items = items[1:]

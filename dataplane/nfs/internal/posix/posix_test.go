@@ -102,7 +102,7 @@ func TestReadAndWrite(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789"), 1000)
 	for i, level := range []Sync{NoSync, DataSync, FileSync} {
 		offset := int64(i) << 33 // more than 32 bits
-		n, err := Write(fd, data, offset, level)
+		n, err := Write(fd, [][]byte{data}, offset, level)
 		if n != len(data) || err != nil {
 			t.Fatalf("level %d: %d, %v", level, n, err)
 		}
@@ -117,12 +117,38 @@ func TestReadAndWrite(t *testing.T) {
 	}
 	ro := open(t, fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY)
 	for _, level := range []Sync{NoSync, DataSync, FileSync} {
-		if _, err := Write(ro, data, 0, level); !errors.Is(err, unix.EBADF) {
+		if _, err := Write(ro, [][]byte{data}, 0, level); !errors.Is(err, unix.EBADF) {
 			t.Errorf("read-only: %v", err)
 		}
 	}
 	if _, err := Read(fd, make([]byte, 1), -1); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("offset -1: %v", err)
+	}
+}
+
+// TestWriteParts: parts, more than one system call takes, go to the file one
+// after the other.
+func TestWriteParts(t *testing.T) {
+	fd := open(t, filepath.Join(t.TempDir(), "f"), unix.O_RDWR|unix.O_CREAT)
+	for i, level := range []Sync{NoSync, DataSync, FileSync} {
+		var data [][]byte
+		var want []byte
+		for k := range 2*maxParts + 3 {
+			part := bytes.Repeat([]byte{byte(k + i)}, 1+k)
+			data, want = append(data, part), append(want, part...)
+		}
+		n, err := Write(fd, data, 7, level)
+		if n != len(want) || err != nil {
+			t.Fatalf("level %d: %d, %v", level, n, err)
+		}
+		got := make([]byte, len(want))
+		if n, err = Read(fd, got, 7); err != nil || n != len(want) || !bytes.Equal(got, want) {
+			t.Errorf("level %d: %d bytes, %v", level, n, err)
+		}
+	}
+	data := [][]byte{{1, 2, 3}, {4, 5}, {6}}
+	if left := after(data, 4); len(left) != 2 || len(left[0]) != 1 || left[0][0] != 5 {
+		t.Errorf("after 4 bytes: %v", left)
 	}
 }
 

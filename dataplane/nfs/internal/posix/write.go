@@ -18,11 +18,15 @@ const (
 	FileSync Sync = unix.RWF_SYNC  // the data and all attributes
 )
 
-// Write writes all of b at offset, in as few calls as the kernel lets it. It
-// returns what was written before an error.
-func Write(fd int, b []byte, offset int64, level Sync) (n int, err error) {
-	for n < len(b) {
-		m, err := write(fd, b[n:], offset+int64(n), level)
+// maxParts is the most parts of one system call.
+const maxParts = 16
+
+// Write writes all of data, whose parts are not empty, at offset, in as few
+// calls as the kernel lets it. It returns what was written before an error.
+// data is of no use afterwards.
+func Write(fd int, data [][]byte, offset int64, level Sync) (n int, err error) {
+	for len(data) > 0 {
+		m, err := write(fd, data[:min(len(data), maxParts)], offset+int64(n), level)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -30,19 +34,32 @@ func Write(fd int, b []byte, offset int64, level Sync) (n int, err error) {
 			return n, err
 		}
 		n += m
+		data = after(data, m)
 	}
 	return n, nil
 }
 
-func write(fd int, b []byte, offset int64, level Sync) (int, error) {
-	if level == NoSync {
-		return unix.Pwrite(fd, b, offset)
+// after is what follows the first n bytes of data.
+func after(data [][]byte, n int) [][]byte {
+	for len(data) > 0 && n >= len(data[0]) {
+		n -= len(data[0])
+		data = data[1:]
 	}
-	n, err := pwritev2(fd, b, offset, level)
+	if n > 0 {
+		data[0] = data[0][n:]
+	}
+	return data
+}
+
+func write(fd int, data [][]byte, offset int64, level Sync) (int, error) {
+	if level == NoSync {
+		return writeParts(fd, data, offset)
+	}
+	n, err := pwritev2(fd, data, offset, level)
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
 		return n, err
 	}
-	if n, err = unix.Pwrite(fd, b, offset); err != nil {
+	if n, err = writeParts(fd, data, offset); err != nil {
 		return n, err
 	}
 	if level == FileSync {
@@ -51,15 +68,26 @@ func write(fd int, b []byte, offset int64, level Sync) (int, error) {
 	return n, unix.Fdatasync(fd)
 }
 
-// pwritev2 writes b, which is not empty.
-func pwritev2(fd int, b []byte, offset int64, level Sync) (int, error) {
-	v := unix.Iovec{Base: &b[0]}
-	v.SetLen(len(b))
+func writeParts(fd int, data [][]byte, offset int64) (int, error) {
+	if len(data) == 1 {
+		return unix.Pwrite(fd, data[0], offset)
+	}
+	return unix.Pwritev(fd, data, offset)
+}
+
+// pwritev2 writes data, which has at least one part and at most maxParts, none
+// of them empty.
+func pwritev2(fd int, data [][]byte, offset int64, level Sync) (int, error) {
+	var v [maxParts]unix.Iovec
+	for i, part := range data {
+		v[i].Base = &part[0]
+		v[i].SetLen(len(part))
+	}
 	// The kernel puts the offset together from two words of half its size:
 	// on 64-bit machines the second has no bits left to give.
-	r, _, errno := unix.Syscall6(unix.SYS_PWRITEV2, uintptr(fd), uintptr(unsafe.Pointer(&v)), 1,
+	r, _, errno := unix.Syscall6(unix.SYS_PWRITEV2, uintptr(fd), uintptr(unsafe.Pointer(&v[0])), uintptr(len(data)),
 		uintptr(offset), uintptr(uint64(offset)>>(wordBits/2)>>(wordBits/2)), uintptr(level))
-	runtime.KeepAlive(b)
+	runtime.KeepAlive(data)
 	if errno != 0 {
 		return 0, errno
 	}
