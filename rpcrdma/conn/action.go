@@ -52,6 +52,15 @@ const (
 	// the connection's other direction: the role of that direction receives it
 	// (Duplex). Body is valid until the next action.
 	Other
+	// Tell asks to send Body, a whole message without a call, then to give Told.
+	// Body is the caller's.
+	Tell
+	// Resize asks to post receives of N bytes from now on in place of those that
+	// are used up, then to give Resized.
+	Resize
+	// Changed tells that the peer's characteristics did: what roles of the
+	// reverse direction were told of them may hold no more.
+	Changed
 	// Disconnect asks to end the connection in order, after everything before.
 	Disconnect
 	// Fail asks to end the connection because of Err.
@@ -63,7 +72,7 @@ type Action struct {
 	Kind Kind
 	Recv uint32 // Repost, FreeReceive, Other: as given with the message
 	XID  uint32 // SendDone
-	N    int    // PostReceives
+	N    int    // PostReceives, Resize
 	Call *Call
 	Out  *Outgoing
 	Body []byte

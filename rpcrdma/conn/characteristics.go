@@ -1,19 +1,41 @@
 package conn
 
-import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+import (
+	"bytes"
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// Transport characteristics of version 2: what each side tells the other with
+// INIT, REQUEST, RESPOND and UPDATE, and what they keep to because of it. Those
+// of a connection are its forward direction's roles'.
+//
+// Receives. A message of these operations finds one of credit.Slack at its
+// receiver: a requester's INIT and REQUEST take a credit, whose receive their
+// answer finds; of all else there is at most one UPDATE and one REQUEST or
+// RESPOND that is not known to have arrived. What shows that an UPDATE has
+// arrived is the answer to a later REQUEST, of nothing if need be.
+
+// errLateInit means that an INIT is not its sender's first message.
+var errLateInit = errors.New("conn: INIT is not the first message")
 
 // transmissionLimit bounds the transmissions of one group with
 // extensions.continuation on: those of a request that we take and those of a
 // response that we make.
 const transmissionLimit = 8
 
+// charReceiveWish is a characteristic of the range for experiments: u32, the
+// receive size in bytes that the sender's settings want. A peer that knows it
+// asks for that size when it is below Receive Buffer Size, as nobody may lower
+// that unasked.
+const charReceiveWish = rpcrdma2.CharExperimentalLow + 0x52
+
 // characteristics are those that settings and receives of so many bytes make.
 func (s *Settings) characteristics(receive uint32) rpcrdma2.Values {
 	v := rpcrdma2.DefaultValues()
-	v.ReceiveSize, v.Invalidation = receive, s.RemoteInvalidationAccept
-	if !s.Backchannel() {
-		v.Backward = rpcrdma2.BackwardNone
-	}
+	v.ReceiveSize = receive
 	if s.Extensions.Has(ExtXmit) {
 		v.RTR = rpcrdma2.RTRRequest | rpcrdma2.RTRResponse
 	}
@@ -22,4 +44,209 @@ func (s *Settings) characteristics(receive uint32) rpcrdma2.Values {
 		v.RequestReceive, v.ResponseSend = transmissionLimit, transmissionLimit
 	}
 	return v
+}
+
+// support is what is known of a peer's having the extension.
+type support uint8
+
+const (
+	supportUnknown support = iota
+	supported
+	unsupported // for as long as the connection lives
+)
+
+// characteristics is the part of a role that tells and is told. Sizes are in
+// bytes.
+type characteristics struct {
+	// told are the peer's; own are ours, as the settings and the receives that
+	// are posted make them; known are ours as the peer was told.
+	told, own, known rpcrdma2.Values
+	peer             support
+	silent           bool // the peer has turned the extension off
+	on               bool // extensions.characteristics
+	settings         Settings
+	// A requester; its device can take STags back, and there is somebody to
+	// answer calls of its responder.
+	requester, revocable, serves bool
+
+	// Every receive that is posted has at least receive bytes, as far as the
+	// peer may count on it; target is the size of new ones, which below of all
+	// don't have. pings is how many REQUESTs may yet be made to have
+	// the peer use them up.
+	receive, target uint32
+	below, pings    int
+
+	// wish is the receive size that our settings want, knownWish as the peer
+	// was told, toldWish the peer's; 0 when it knows nothing of that. ask is
+	// set when the peer is to be asked for toldWish.
+	wish, knownWish, toldWish uint32
+	ask                       bool
+
+	request struct { // of ours
+		open bool
+		xid  uint32
+		size uint32 // asked for, and kept to since; 0 is nothing
+		acks bool   // its answer shows that the last UPDATE has arrived
+	}
+	unacked bool // an UPDATE of ours may not have arrived
+	unsent  int  // operations that are being sent
+}
+
+// start begins with receives of so many bytes and what settings make of them.
+func (c *characteristics) start(s *Settings, receive uint32) {
+	c.told, c.known = rpcrdma2.DefaultValues(), rpcrdma2.DefaultValues()
+	c.receive, c.target = receive, receive
+	c.apply(s)
+}
+
+// apply takes settings. They may leave receives that are larger than wanted.
+func (c *characteristics) apply(s *Settings) {
+	c.settings, c.on = *s, s.Extensions.Has(ExtCharacteristics)
+	c.wish = max(s.Receives(), rpcrdma2.DefaultReceiveSize)
+	c.make()
+}
+
+// make makes our own of what they come from. Those of a requester alone are the
+// defaults at a responder.
+func (c *characteristics) make() {
+	c.own = c.settings.characteristics(c.receive)
+	if !c.requester {
+		return
+	}
+	c.own.Invalidation = c.revocable && c.settings.RemoteInvalidationAccept
+	if !c.serves || !c.settings.Backchannel() {
+		c.own.Backward = rpcrdma2.BackwardNone
+	}
+}
+
+// takes says whether operations are taken: those of a peer that has the extension
+// even when it was turned off since.
+func (c *characteristics) takes() bool { return c.on || c.peer == supported }
+
+// peerReceive is the most of one Send that the peer takes; ok is false when it
+// told nothing.
+func (c *characteristics) peerReceive() (n uint32, ok bool) {
+	if c.peer != supported {
+		return 0, false
+	}
+	n = min(c.told.ReceiveSize, InlineMax)
+	if c.request.size != 0 {
+		n = min(n, c.request.size)
+	}
+	return n, true
+}
+
+// planned is the most of one Send of the peer to plan for: what it was told,
+// or less where we want less and it knows how to ask.
+func (c *characteristics) planned() uint32 {
+	if c.peer != supported {
+		return c.receive
+	}
+	if c.toldWish == 0 {
+		return c.known.ReceiveSize
+	}
+	return min(c.known.ReceiveSize, c.wish)
+}
+
+// changed lists what the peer is to be told, and takes it for told if told is
+// set. clear says that no answer may come that is longer than our wish.
+func (c *characteristics) changed(clear, tell bool) rpcrdma2.Set {
+	var set rpcrdma2.Set
+	for id := rpcrdma2.CharReceiveSize; id <= rpcrdma2.CharResponseSend; id++ {
+		if now := c.own.Encode(id); !bytes.Equal(now.Data, c.known.Encode(id).Data) {
+			set = append(set, now)
+		}
+	}
+	wish := c.wish != c.knownWish && c.toldWish != 0 && (clear || c.wish >= c.known.ReceiveSize)
+	if wish {
+		set = append(set, wishOf(c.wish))
+	}
+	if tell {
+		c.known = c.own
+		if wish {
+			c.knownWish = c.wish
+		}
+	}
+	return set
+}
+
+func wishOf(size uint32) rpcrdma2.Characteristic {
+	return rpcrdma2.Characteristic{ID: charReceiveWish, Data: xdr.AppendUint32(nil, size)}
+}
+
+// init is our INIT.
+func (c *characteristics) init() *rpcrdma2.Init {
+	start := c.changed(true, true)
+	c.knownWish = c.wish
+	return &rpcrdma2.Init{Start: append(start, wishOf(c.wish))}
+}
+
+// resize says that new receives have to be of c.target bytes from now on: larger
+// ones, or as those before while larger ones were wanted.
+func (c *characteristics) resize() bool {
+	size := max(c.wish, c.known.ReceiveSize)
+	if !c.on || c.peer != supported || size == c.target {
+		return false
+	}
+	if c.target = size; size < c.receive {
+		c.receive = size
+		c.make()
+	}
+	return true
+}
+
+// posted is the event that below of our receives are smaller than the
+// last Resize asked for.
+func (c *characteristics) posted(below int) {
+	c.below, c.pings = below, below
+	if below == 0 && c.target > c.receive {
+		c.receive = c.target
+		c.make()
+	}
+}
+
+// next is the next operation to send, nil if there is none now. clear is as for
+// changed; requests says whether a REQUEST may go.
+func (c *characteristics) next(clear, requests bool) rpcrdma2.Body {
+	if !c.on || c.peer != supported || c.silent {
+		return nil
+	}
+	more := len(c.changed(clear, false)) > 0
+	switch {
+	case more && !c.unacked:
+		c.unacked = true
+		return &rpcrdma2.Update{Now: c.changed(clear, true)}
+	case c.request.open || !requests:
+		return nil
+	case c.ask:
+		c.ask = false
+		if c.toldWish < c.told.ReceiveSize {
+			size := max(c.toldWish, InlineMin)
+			c.request.size = size
+			return &rpcrdma2.Request{Want: rpcrdma2.Set{sizeOf(size)}}
+		}
+		return c.next(clear, requests)
+	case more:
+		return &rpcrdma2.Request{}
+	case c.below > 0 && c.pings > 0:
+		c.pings--
+		return &rpcrdma2.Request{}
+	}
+	return nil
+}
+
+func sizeOf(n uint32) rpcrdma2.Characteristic {
+	v := rpcrdma2.Values{ReceiveSize: n}
+	return v.Encode(rpcrdma2.CharReceiveSize)
+}
+
+// due says that there is something to send, now or when it may go.
+func (c *characteristics) due() bool {
+	return c.on && c.peer == supported && !c.silent &&
+		(len(c.changed(true, false)) > 0 || c.ask || (c.below > 0 && c.pings > 0))
+}
+
+// requested notes that a Request goes out as xid.
+func (c *characteristics) requested(xid uint32) {
+	c.request.open, c.request.xid, c.request.acks = true, xid, c.unacked
 }

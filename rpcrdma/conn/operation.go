@@ -60,6 +60,9 @@ func (op *Operation) handle(h *Header, payload []byte) (answer rpcrdma2.Body, er
 // call does, and may be the first message.
 func (r *Responder) operate(c *Call, payload []byte, acts []Action) []Action {
 	h := &c.header
+	if r.characterizes(h) {
+		return r.characterize(c, acts)
+	}
 	op := operations(r.cfg.Operations).find(h.Option, r.settings.Extensions)
 	if op == nil {
 		return r.refuse(c, rpcrdma2.ErrInvalOption, ErrOption, acts)
@@ -72,6 +75,12 @@ func (r *Responder) operate(c *Call, payload []byte, acts []Action) []Action {
 	if answer == nil {
 		return r.drop(c, acts)
 	}
+	return r.answerOperation(c, answer, acts)
+}
+
+// answerOperation answers an operation with another.
+func (r *Responder) answerOperation(c *Call, answer rpcrdma2.Body, acts []Action) []Action {
+	h := &c.header
 	c.info = answer.Append(c.info[:0])
 	h.Direction, h.Option, h.Info = rpcrdma2.Reply, answer.Type(), c.info
 	c.Answer = Answer{Header: h, Failed: true}
@@ -87,6 +96,9 @@ func (r *Requester) operate(recv uint32, inv Invalidation, payload []byte, acts 
 	if h.Direction == rpcrdma2.Call { // of a responder's, and there is none
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
+	}
+	if r.characterizes(h) {
+		return r.characterize(recv, inv, acts)
 	}
 	if o := r.sent[h.XID]; o != nil && o.state == outSent && o.Answer != nil && o.Answer.Type() == h.Option {
 		return r.operated(o, recv, inv, acts)

@@ -110,6 +110,7 @@ type Outgoing struct {
 	version uint32 // of its header
 	refused bool   // for its version; it is counted as a call already
 	credits uint32 // to ask for
+	inline  uint32 // the longest Send, in bytes, that may answer it
 	pieces  []chunk.Piece
 	info    []byte // of an operation
 }

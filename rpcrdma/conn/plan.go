@@ -36,7 +36,7 @@ func (r *Requester) Plan(o *Outgoing) error {
 		return ErrCallTooLong
 	}
 	o.reset()
-	o.version = r.negotiation.way.number()
+	o.version, o.inline = r.negotiation.way.number(), r.ReplyLimit()
 	size := r.negotiation.way.empty() + r.planReply(o)
 	r.planCall(o, size)
 	if r.cfg.Reverse && len(o.Windows) > 0 {
@@ -133,7 +133,7 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		o.Err = ErrDisabled
 		return acts, false
 	}
-	if o.size() > int(r.SendLimit()) || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
+	if o.size() > int(r.SendLimit()) || o.inline > r.ReplyLimit() || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrReplan
 		return acts, false

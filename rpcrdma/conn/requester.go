@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Outcomes of a call other than a reply.
@@ -60,6 +59,9 @@ type RequesterConfig struct {
 	// not 0, the version was agreed on already.
 	Only1   bool
 	Version uint32
+	// Revocable says that the peer may be let invalidate STags of ours, Serves
+	// that there is somebody to answer its calls.
+	Revocable, Serves bool
 	// Operations are the optional operations of a responder that are handled,
 	// in version 2.
 	Operations []Operation
@@ -96,11 +98,12 @@ type Requester struct {
 	owns                    bool // there was a call with an XID of its caller's
 
 	negotiation negotiation
-	// Characteristics: what the peer told, and ours.
-	told, own rpcrdma2.Values
-	padding   padding
-	peer      configured
-	duplex    bool // there is a responder on the connection, too
+	characteristics
+	padding padding
+	peer    configured
+	duplex  bool // there is a responder on the connection, too
+	up      bool // see Greet
+	untold  bool // there may be characteristics to tell
 
 	Counters RequesterCounters
 }
@@ -113,7 +116,9 @@ func NewRequester(cfg RequesterConfig) *Requester {
 		cfg.MaxTransfer = math.MaxUint32
 	}
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
-	r.told, r.own = rpcrdma2.DefaultValues(), r.settings.characteristics(cfg.Receive)
+	r.characteristics.requester = true
+	r.characteristics.revocable, r.characteristics.serves = cfg.Revocable, cfg.Serves
+	r.characteristics.start(&r.settings, cfg.Receive)
 	r.negotiation.begin(&r.cfg)
 	r.padding.set(&r.settings)
 	r.spend.Start(r.credits())
@@ -153,7 +158,9 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 
 // SetSettings is the event that the settings changed.
 func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
-	r.settings, r.own = *s, s.characteristics(r.cfg.Receive)
+	r.settings = *s
+	r.characteristics.apply(s)
+	r.untold = true
 	r.padding.set(s)
 	r.spend.SetMax(r.credits())
 	return r.wake(r.wantReceives(acts))
@@ -170,11 +177,16 @@ func (r *Requester) SendLimit() uint32 {
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
 func (r *Requester) PeerReceive() uint32 {
+	if n, told := r.characteristics.peerReceive(); told {
+		return n
+	}
 	return max(r.peer.receive(min(r.cfg.ToldSend, r.peerReceive)), r.threshold())
 }
 
 // ReplyLimit is the most bytes of one Send of the peer.
-func (r *Requester) ReplyLimit() uint32 { return min(r.cfg.Receive, max(r.peerSend, r.threshold())) }
+func (r *Requester) ReplyLimit() uint32 {
+	return min(r.characteristics.planned(), max(r.peerSend, r.threshold()))
+}
 
 // threshold is what every peer takes and makes in one Send, in bytes.
 func (r *Requester) threshold() uint32 {
@@ -249,6 +261,9 @@ func (r *Requester) LastXID() uint32 { return r.xid }
 
 // wake lets calls go for which there are credits now.
 func (r *Requester) wake(acts []Action) []Action {
+	if r.untold {
+		acts = r.tell(acts)
+	}
 	for len(r.waiting) > 0 && r.may() {
 		o := r.waiting[0]
 		r.waiting[0] = nil

@@ -3,7 +3,6 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // ResponderConfig is what is fixed when the connection is made. Sizes are in
@@ -20,6 +19,8 @@ type ResponderConfig struct {
 	// PeerInvalidates says that both sides agreed at connect that replies may
 	// invalidate the peer's STags.
 	PeerInvalidates bool
+	// CanInvalidate says that our device can invalidate a peer's STags.
+	CanInvalidate bool
 	// MaxTransfer is the most that one RDMA Read or Write moves.
 	MaxTransfer uint32
 	// MaxReceives is the most receives that the queue pair can hold.
@@ -58,8 +59,8 @@ type Responder struct {
 	duplex   bool   // there is a requester on the connection, too
 	held     bool   // see Hold
 	version  uint32 // agreed on; 0: none yet
-	// Characteristics: what the peer told, and ours.
-	told, own rpcrdma2.Values
+	characteristics
+	opXID uint32 // of our last operation
 
 	calls []*Call // by Index
 	free  []*Call
@@ -82,8 +83,8 @@ const backlogSpare = 32
 // NewResponder returns a responder that has posted nothing yet; Start says
 // what to post.
 func NewResponder(cfg ResponderConfig) *Responder {
-	r := &Responder{cfg: cfg, settings: *cfg.Settings, told: rpcrdma2.DefaultValues()}
-	r.own = r.settings.characteristics(cfg.Receive)
+	r := &Responder{cfg: cfg, settings: *cfg.Settings}
+	r.characteristics.start(&r.settings, cfg.Receive)
 	r.padding.set(&r.settings)
 	r.grants.Start(r.policy())
 	return r
@@ -99,14 +100,15 @@ func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 // SetSettings is the event that the settings changed. They apply from the
 // next event on.
 func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
-	r.settings, r.own = *s, s.characteristics(r.cfg.Receive)
+	r.settings = *s
+	r.characteristics.apply(s)
 	r.padding.set(s)
 	if !r.started {
 		r.grants.SetTarget(min(r.policy(), credit.Initial))
 	} else {
 		r.grants.SetTarget(r.policy())
 	}
-	return r.wantReceives(acts)
+	return r.tell(r.wantReceives(acts))
 }
 
 // policy is the grant that the settings want now.
@@ -138,6 +140,9 @@ func (r *Responder) SendLimit() uint32 {
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
 func (r *Responder) PeerReceive() uint32 {
+	if n, told := r.characteristics.peerReceive(); told {
+		return n
+	}
 	receive := r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
 	if r.version == 0 {
 		return receive
@@ -147,7 +152,11 @@ func (r *Responder) PeerReceive() uint32 {
 
 // Invalidates says whether replies may invalidate the peer's STags now.
 func (r *Responder) Invalidates() bool {
-	return r.cfg.PeerInvalidates && r.settings.RemoteInvalidationUse
+	agreed := r.cfg.PeerInvalidates
+	if r.characteristics.peer == supported {
+		agreed = r.cfg.CanInvalidate && r.told.Invalidation
+	}
+	return agreed && r.settings.RemoteInvalidationUse
 }
 
 // Granted is the last grant told to the peer.

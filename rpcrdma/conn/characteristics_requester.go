@@ -1,0 +1,178 @@
+package conn
+
+import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+
+// Characteristics are the peer's and ours.
+func (r *Requester) Characteristics() Characteristics { return r.characteristics.state() }
+
+// ReceiveSize is the size of our receives that the peer may count on, in bytes.
+func (r *Requester) ReceiveSize() uint32 { return r.characteristics.receive }
+
+// PlanReceives has replies planned for receives of so many bytes. It is for
+// requesters of the reverse direction, whose receives the forward direction
+// changes.
+func (r *Requester) PlanReceives(n uint32) {
+	c := &r.characteristics
+	c.receive = min(c.receive, n)
+	c.make()
+}
+
+// Greet is the event that the connection is up and calls may follow: with
+// extensions.characteristics on, INIT is the first message.
+func (r *Requester) Greet(acts []Action) []Action {
+	r.up, r.untold = true, true
+	return r.wake(acts)
+}
+
+// Told is the event that a Tell action's message was sent.
+func (r *Requester) Told() { r.characteristics.unsent-- }
+
+// Resized is the event that below of our receives are smaller than the
+// last Resize asked for; it is given when that was carried out, again when there
+// are none any more, and now and then while there are.
+func (r *Requester) Resized(below int, acts []Action) []Action {
+	r.characteristics.posted(below)
+	r.untold = true
+	return r.wake(acts)
+}
+
+// tell sends what is to be told and may go now.
+func (r *Requester) tell(acts []Action) []Action {
+	c := &r.characteristics
+	if r.cfg.Reverse || !r.up || r.lost != nil {
+		return acts
+	}
+	if c.peer == supportUnknown {
+		return r.probe(acts)
+	}
+	if c.resize() {
+		acts = append(acts, Action{Kind: Resize, N: int(c.target)})
+	}
+	for {
+		body := c.next(r.settled(), r.spend.Can())
+		switch body := body.(type) {
+		case nil:
+			r.untold = c.due()
+			return acts
+		case *rpcrdma2.Request:
+			acts = r.ask(body, acts)
+		default:
+			acts = c.message(r.nextXID(), r.spend.Max(), rpcrdma2.Call, body, acts)
+		}
+	}
+}
+
+// probe finds out whether the peer has the extension: with INIT as the first
+// message or, when there were others, with a REQUEST of nothing.
+func (r *Requester) probe(acts []Action) []Action {
+	c := &r.characteristics
+	r.untold = c.on && r.negotiation.way.number() == rpcrdma2.Version && !c.request.open
+	if !r.untold || !r.spend.Can() {
+		return acts
+	}
+	switch {
+	case r.negotiation.state == Agreed:
+		acts = r.ask(&rpcrdma2.Request{}, acts)
+	case r.negotiation.state == Offered && len(r.sent) == 0 && r.Counters.Calls == 0:
+		r.negotiation.open = true
+		acts = r.ask(c.init(), acts)
+	}
+	return acts
+}
+
+// ask sends an operation that is answered. It takes a credit as a call does.
+func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
+	xid := r.nextXID()
+	r.spend.Call()
+	r.sent[xid] = nil
+	r.characteristics.requested(xid)
+	return r.characteristics.message(xid, r.spend.Max(), rpcrdma2.Call, body, acts)
+}
+
+// settled says that no reply can come that is longer than the receives that our
+// settings want.
+func (r *Requester) settled() bool {
+	for xid, o := range r.sent {
+		if (o == nil && !r.characteristics.asks(xid)) || (o != nil && o.inline > r.characteristics.wish) {
+			return false
+		}
+	}
+	return true
+}
+
+// characterizes says whether an operation of a responder is about
+// characteristics.
+func (r *Requester) characterizes(h *Header) bool {
+	return ofCharacteristics(h.Option) && !r.cfg.Reverse && r.characteristics.takes()
+}
+
+// characterize takes such an operation. One that makes no sense is dropped.
+func (r *Requester) characterize(recv uint32, inv Invalidation, acts []Action) []Action {
+	h, c := &r.header, &r.characteristics
+	sane := true
+	switch h.Option {
+	case rpcrdma2.OptInit, rpcrdma2.OptRespond:
+		if !c.asks(h.XID) {
+			r.Counters.Stray++
+			return r.ignore(recv, inv, acts)
+		}
+		sane = r.responded(h)
+		acts = append(acts, Action{Kind: Changed})
+	case rpcrdma2.OptUpdate:
+		var body rpcrdma2.Update
+		sane = c.peer == supported && body.Decode(h.Info) == nil && c.learn(body.Now) == nil
+		acts = append(acts, Action{Kind: Changed})
+	case rpcrdma2.OptRequest:
+		var body rpcrdma2.Request
+		if sane = c.peer == supported && body.Decode(h.Info) == nil; sane {
+			answer, lowered := c.answer(body.Want)
+			if lowered {
+				acts = append(acts, Action{Kind: Resize, N: int(c.target)})
+			}
+			acts = c.message(h.XID, r.spend.Max(), rpcrdma2.Call, answer, acts)
+		}
+	}
+	if !sane {
+		r.Counters.Errors++
+	}
+	r.untold = true
+	return r.wake(r.ignore(recv, inv, acts))
+}
+
+// responded takes the answer to our INIT or REQUEST.
+func (r *Requester) responded(h *Header) (sane bool) {
+	c := &r.characteristics
+	_, _ = r.negotiation.answer(h, true)
+	delete(r.sent, h.XID)
+	r.spend.Answer(h.Credits)
+	if h.Option == rpcrdma2.OptInit {
+		var body rpcrdma2.Init
+		c.answered()
+		sane = c.peer == supportUnknown && body.Decode(h.Info) == nil && c.learn(body.Start) == nil
+		if c.peer == supportUnknown {
+			c.peer = unsupported
+			if sane {
+				c.peer = supported
+			}
+		}
+		return sane
+	}
+	var body rpcrdma2.Respond
+	if sane = body.Decode(h.Info) == nil; !sane {
+		body = rpcrdma2.Respond{}
+	}
+	c.peer = supported
+	c.responded(&body)
+	return sane
+}
+
+// refusedOperation takes an error that answers our INIT or REQUEST: the peer
+// speaks version 1, or does not have the extension.
+func (r *Requester) refusedOperation(recv uint32, inv Invalidation, acts []Action) []Action {
+	h, c := &r.header, &r.characteristics
+	delete(r.sent, h.XID)
+	r.spend.Answer(h.Credits)
+	c.refused(h.Err)
+	r.untold = true
+	return r.wake(r.ignore(recv, inv, append(acts, Action{Kind: Changed})))
+}

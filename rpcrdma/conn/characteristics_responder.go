@@ -1,0 +1,132 @@
+package conn
+
+import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+
+// Characteristics are the peer's and ours.
+func (r *Responder) Characteristics() Characteristics { return r.characteristics.state() }
+
+// ReceiveSize is the size of our receives that the peer may count on, in bytes.
+func (r *Responder) ReceiveSize() uint32 { return r.characteristics.receive }
+
+// NoBackward says that the peer told that it takes no calls in the reverse
+// direction.
+func (r *Responder) NoBackward() bool {
+	return r.characteristics.peer == supported && r.told.Backward == rpcrdma2.BackwardNone
+}
+
+// Told is the event that a Tell action's message was sent.
+func (r *Responder) Told() { r.characteristics.unsent-- }
+
+// Resized is the event that below of our receives are smaller than the
+// last Resize asked for; it is given when that was carried out, again when there
+// are none any more, and now and then while there are.
+func (r *Responder) Resized(below int, acts []Action) []Action {
+	r.characteristics.posted(below)
+	return r.tell(acts)
+}
+
+// tell sends what is to be told.
+func (r *Responder) tell(acts []Action) []Action {
+	c := &r.characteristics
+	if r.cfg.Reverse || r.dead {
+		return acts
+	}
+	if c.resize() {
+		acts = append(acts, Action{Kind: Resize, N: int(c.target)})
+	}
+	for {
+		body := c.next(true, true)
+		if body == nil {
+			return acts
+		}
+		r.opXID++
+		if body.Type() == rpcrdma2.OptRequest {
+			c.requested(r.opXID)
+		}
+		acts = c.message(r.opXID, r.grants.Told(), rpcrdma2.Reply, body, acts)
+	}
+}
+
+// characterizes says whether an operation of a requester is about
+// characteristics.
+func (r *Responder) characterizes(h *Header) bool {
+	return ofCharacteristics(h.Option) && !r.cfg.Reverse && r.characteristics.takes()
+}
+
+// characterize takes INIT and REQUEST, which are answered and take a credit.
+func (r *Responder) characterize(c *Call, acts []Action) []Action {
+	h, own := &c.header, &r.characteristics
+	var answer rpcrdma2.Body
+	if h.Option == rpcrdma2.OptInit {
+		var body rpcrdma2.Init
+		err := body.Decode(h.Info)
+		switch {
+		case err != nil:
+		case r.version != 0 || own.peer != supportUnknown:
+			err = errLateInit
+		default:
+			err = own.learn(body.Start)
+		}
+		if err != nil {
+			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
+		}
+		answer = own.init()
+	} else {
+		var body rpcrdma2.Request
+		if err := body.Decode(h.Info); err != nil {
+			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
+		}
+		respond, lowered := own.answer(body.Want)
+		if lowered {
+			acts = append(acts, Action{Kind: Resize, N: int(own.target)})
+		}
+		answer = respond
+	}
+	own.peer, r.version = supported, h.Version
+	acts = r.answerOperation(c, answer, append(acts, Action{Kind: Changed}))
+	return r.tell(acts)
+}
+
+// hears says whether an operation is UPDATE or RESPOND, which are not answered and
+// take no credit.
+func (r *Responder) hears(h *Header) bool {
+	return operates(h, nil) && (h.Option == rpcrdma2.OptUpdate || h.Option == rpcrdma2.OptRespond) && r.characterizes(h)
+}
+
+// hear takes UPDATE and RESPOND. An UPDATE that makes no sense is told of with
+// BAD_HEADER.
+func (r *Responder) hear(c *Call, recv uint32, acts []Action) []Action {
+	h, own := &c.header, &r.characteristics
+	var err error
+	if h.Option == rpcrdma2.OptUpdate {
+		var body rpcrdma2.Update
+		if err = body.Decode(h.Info); err == nil {
+			err = own.learn(body.Now)
+		}
+		if err == nil {
+			own.peer, r.version = supported, h.Version
+		}
+	} else {
+		var body rpcrdma2.Respond
+		if err = body.Decode(h.Info); err != nil {
+			body = rpcrdma2.Respond{}
+		}
+		if own.asks(h.XID) {
+			own.responded(&body)
+		} else {
+			err = ErrUncalled
+			r.Counters.Ignored++
+		}
+	}
+	r.free = append(r.free, c)
+	r.grants.Repost()
+	acts = append(acts, Action{Kind: Repost, Recv: recv}, Action{Kind: Changed})
+	if err != nil {
+		acts = append(acts, Action{Kind: Report, Err: err})
+	}
+	if err != nil && h.Option == rpcrdma2.OptUpdate {
+		r.Counters.Errors++
+		acts = own.complain(h.XID, r.grants.Told(), acts)
+	}
+	return r.tell(acts)
+}
