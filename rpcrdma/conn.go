@@ -163,6 +163,7 @@ func (c *Conn) Info() Info {
 	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
 	i.LastActive, i.RPCVersion, i.VersionAgreed = s.LastActive, int(s.Version), s.Agreed
 	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
+	i.Characteristics = s.Characteristics
 	return i
 }
 

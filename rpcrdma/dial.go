@@ -224,6 +224,7 @@ func (c *Client) Info() Info {
 	i.CreditsGranted, i.LastActive, i.Connects = s.CreditsGranted, s.LastActive, connects
 	i.RPCVersion, i.VersionAgreed = int(s.Version), s.Agreed
 	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
+	i.Characteristics = s.Characteristics
 	return i
 }
 

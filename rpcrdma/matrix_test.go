@@ -30,6 +30,27 @@ var speakers = []speaker{
 		}
 		return nil
 	}},
+	{name: "+ characteristics", settings: speakingWith(rpcrdma.ExtCharacteristics), version: 2, shows: func(i *rpcrdma.Info) error {
+		if !i.Characteristics.Spoken || i.Characteristics.Peer.ReceiveSize != 4096 {
+			return fmt.Errorf("characteristics are %+v", i.Characteristics)
+		}
+		return nil
+	}},
+}
+
+// characterizes says whether it begins with characteristics.
+func (s *speaker) characterizes() bool {
+	set := rpcrdma.DefaultSettings()
+	s.settings(&set)
+	return set.Extensions.Has(rpcrdma.ExtCharacteristics)
+}
+
+// speakingWith sets extensions.v2 to on, and extensions of version 2.
+func speakingWith(ext rpcrdma.Extensions) func(*rpcrdma.Settings) {
+	return func(s *rpcrdma.Settings) {
+		speaking("on")(s)
+		s.Extensions |= ext
+	}
 }
 
 // TestInteroperation: every pair of speakers as client and server passes the
@@ -93,7 +114,7 @@ func interoperate(t *testing.T, p rdmacm.Provider, client, server *speaker, show
 		}
 	}
 	refused := uint64(0)
-	if client.version > server.version {
+	if client.version > server.version || (client.characterizes() && server.version == 2 && !server.characterizes()) {
 		refused = 1
 	}
 	cs, ss := c.Stats(), conn.Stats()

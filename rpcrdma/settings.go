@@ -26,6 +26,11 @@ const (
 	ExtBackchannel = conn.ExtBackchannel
 	ExtV2          = conn.ExtV2
 	ExtV2Only      = conn.ExtV2Only
+	// Extensions of version 2.
+	ExtCharacteristics = conn.ExtCharacteristics
+	ExtXmit            = conn.ExtXmit
+	ExtContinuation    = conn.ExtContinuation
+	ExtSendDDP         = conn.ExtSendDDP
 )
 
 // CreditsPolicy says how grants are chosen.
@@ -145,7 +150,14 @@ type Info struct {
 	// Backchannel is the state of calls from server to client
 	// (extensions.backchannel).
 	Backchannel BackchannelState
+	// Characteristics are what both sides told each other
+	// (extensions.characteristics).
+	Characteristics Characteristics
 }
+
+// Characteristics are what both sides of a connection of version 2 told each
+// other of themselves.
+type Characteristics = conn.Characteristics
 
 // BackchannelState is the state of calls from server to client: whether they
 // can be made now, and the grant in force.

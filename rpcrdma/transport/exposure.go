@@ -203,6 +203,9 @@ func (r *Responder) ticked(now time.Time) {
 		}
 	}
 	r.carryOut()
+	if r.rq.below > 0 {
+		r.resized()
+	}
 	r.prepareCalls()
 }
 

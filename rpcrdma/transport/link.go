@@ -22,6 +22,8 @@ type role interface {
 	received(at uint32, msg []byte, inv conn.Invalidation)
 	// exposed: an opExpose is posted; its Send is to be added.
 	exposed(o *op)
+	// resized: no receive is smaller than wanted any more.
+	resized()
 	// ended: an op that is not detached has completed.
 	ended(o *op)
 	// lost: the connection ended because of err and its queue pair is

@@ -13,11 +13,20 @@ import (
 type receives struct {
 	qp   verbs.QP
 	pool *regmem.Pool
-	size int // bytes of each
-	bufs []*regmem.Buffer
+	size int // bytes of each that is posted from now on
+	bufs []receive
 	free []uint32 // indexes without a buffer
-	wr   [1]verbs.RecvWR
-	sge  [1]verbs.SGE
+
+	below int  // that are smaller, posted or not
+	tells bool // somebody waits for there to be none
+	wr    [1]verbs.RecvWR
+	sge   [1]verbs.SGE
+}
+
+// receive is one of them.
+type receive struct {
+	buf  *regmem.Buffer // nil: its index is free
+	size int            // bytes
 }
 
 // receiveID marks the IDs of receives.
@@ -26,18 +35,17 @@ const receiveID = 1 << 63
 // post posts n receives more and says how many could be had.
 func (r *receives) post(n int) (int, error) {
 	for i := range n {
-		b := r.pool.TryAlloc(r.start()+r.size, regmem.Receive)
+		b := r.pool.TryAlloc(startOf(r.size)+r.size, regmem.Receive)
 		if b == nil {
 			return i, nil
 		}
-		var at uint32
+		at := uint32(len(r.bufs))
 		if k := len(r.free); k > 0 {
 			at, r.free = r.free[k-1], r.free[:k-1]
-			r.bufs[at] = b
 		} else {
-			at = uint32(len(r.bufs))
-			r.bufs = append(r.bufs, b)
+			r.bufs = append(r.bufs, receive{})
 		}
+		r.bufs[at] = receive{buf: b, size: r.size}
 		if err := r.repost(at); err != nil {
 			return i, err
 		}
@@ -47,39 +55,48 @@ func (r *receives) post(n int) (int, error) {
 
 // repost posts the receive at once more.
 func (r *receives) repost(at uint32) error {
-	r.sge[0] = r.bufs[at].SGE(r.start(), r.size)
+	v := &r.bufs[at]
+	if v.size != r.size {
+		r.renew(v)
+	}
+	r.sge[0] = v.buf.SGE(startOf(v.size), v.size)
 	r.wr[0] = verbs.RecvWR{ID: receiveID | uint64(at), SGL: r.sge[:]}
 	_, err := r.qp.PostRecv(r.wr[:])
 	return err
 }
 
+// bytes are the first n bytes of the receive at.
+func (r *receives) bytes(at uint32, n int) []byte {
+	v := &r.bufs[at]
+	start := startOf(v.size)
+	return v.buf.Bytes()[start : start+n : start+n]
+}
+
 // drop gives the memory of the receive at back.
 func (r *receives) drop(at uint32) {
-	r.bufs[at].Release()
-	r.bufs[at] = nil
+	if r.bufs[at].size < r.size {
+		r.below--
+	}
+	r.bufs[at].buf.Release()
+	r.bufs[at] = receive{}
 	r.free = append(r.free, at)
 }
 
-// bytes are the first n bytes of the receive at.
-func (r *receives) bytes(at uint32, n int) []byte {
-	start := r.start()
-	return r.bufs[at].Bytes()[start : start+n : start+n]
-}
-
-// start is where in its memory a receive begins. It takes no larger memory.
-func (r *receives) start() int {
-	if r.size < placement.LeastSize {
+// startOf is where in its memory a receive of size bytes begins. It takes no larger
+// memory.
+func startOf(size int) int {
+	if size < placement.LeastSize {
 		return 0
 	}
-	return placement.Start(r.size)
+	return placement.Start(size)
 }
 
 // releaseAll gives all memory back, once the queue pair is gone.
 func (r *receives) releaseAll() {
-	for i, b := range r.bufs {
-		if b != nil {
-			b.Release()
-			r.bufs[i] = nil
+	for i := range r.bufs {
+		if v := &r.bufs[i]; v.buf != nil {
+			v.buf.Release()
+			*v = receive{}
 		}
 	}
 }

@@ -40,8 +40,8 @@ func TestTargetsArePages(t *testing.T) {
 		if at := qp.sge.MR.Bytes()[qp.sge.Offset:]; &at[0] != &msg[0] || qp.sge.Length != size || len(msg) != size {
 			t.Fatalf("%d bytes: posted %+v", size, qp.sge)
 		}
-		if plain := pool.TryAlloc(size, regmem.Service); len(plain.Bytes()) != len(r.bufs[0].Bytes()) {
-			t.Errorf("%d bytes: memory of %d, not %d", size, len(r.bufs[0].Bytes()), len(plain.Bytes()))
+		if plain := pool.TryAlloc(size, regmem.Service); len(plain.Bytes()) != len(r.bufs[0].buf.Bytes()) {
+			t.Errorf("%d bytes: memory of %d, not %d", size, len(r.bufs[0].buf.Bytes()), len(plain.Bytes()))
 		} else {
 			plain.Release()
 		}

@@ -91,6 +91,8 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 		MaxSegment:  int(min(MaxSegment, uint64(h.attr.MaxMsgSize), h.attr.MaxMRSize)),
 		MaxTransfer: h.attr.MaxMsgSize,
 		Only1:       cfg.Only1,
+		Revocable:   h.attr.MemWindowType2B,
+		Serves:      cfg.Handler != nil,
 		Settings:    s,
 	})
 	l.mu.Lock()
@@ -116,7 +118,11 @@ func (r *Requester) Start(peerReceive, peerSend uint32) error {
 	}
 	r.tellCallee()
 	r.mu.Unlock()
-	return r.start()
+	if err := r.start(); err != nil {
+		return err
+	}
+	r.greet()
+	return nil
 }
 
 // Abandon frees a requester that was not started.
@@ -198,13 +204,13 @@ func (r *Requester) State() State {
 	return State{
 		InlineSend:     r.core.SendLimit(),
 		PeerReceive:    r.core.PeerReceive(),
-		InlineReceive:  uint32(r.rq.size),
+		InlineReceive:  r.core.ReceiveSize(),
 		CreditsGranted: r.core.Granted(),
 		Busy:           r.inCalls,
 		LastActive:     r.active,
 		Version:        version, Agreed: agreed,
 		Padding: r.core.Padding(), Configuration: r.core.Configuration(),
-		Backchannel: r.callee.state(),
+		Backchannel: r.callee.state(), Characteristics: r.core.Characteristics(),
 	}
 }
 
@@ -239,6 +245,8 @@ func (r *Requester) ended(o *op) {
 		r.replyRead(r.readings[o.slot])
 	case opAnswer:
 		r.callee.resp.ended(o)
+	case opTell:
+		r.core.Told()
 	}
 	r.carryOut()
 }
@@ -247,6 +255,9 @@ func (r *Requester) ended(o *op) {
 // peer knows nothing of its version, not even how to refuse it.
 func (r *Requester) ticked(time.Time) {
 	r.prepareCallee()
+	if r.rq.below > 0 {
+		r.resized()
+	}
 	if !r.core.Unanswered() {
 		r.unanswered = 0
 	} else if r.unanswered++; r.unanswered > stallTicks {
@@ -332,6 +343,12 @@ func (r *Requester) carryOut() {
 			r.fence(r.pend[a.Out.Tag])
 		case conn.Complete:
 			r.completed(r.pend[a.Out.Tag])
+		case conn.Tell:
+			r.say(a.Body)
+		case conn.Resize:
+			r.resize(a.N)
+		case conn.Changed:
+			r.changed()
 		case conn.Fail:
 			r.dieLocked(a.Err)
 		}
@@ -339,4 +356,7 @@ func (r *Requester) carryOut() {
 	clear(r.acts)
 	r.acts = r.acts[:0]
 	r.running = false
+	if r.rq.grown() && !r.dead {
+		r.link.role.resized()
+	}
 }

@@ -92,6 +92,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		ToldSend:        cfg.ToldSend,
 		PeerSaid:        cfg.PeerSaid,
 		PeerInvalidates: cfg.PeerInvalidates && h.attr.SendInvalidate,
+		CanInvalidate:   h.attr.SendInvalidate,
 		MaxTransfer:     h.attr.MaxMsgSize,
 		MaxReceives:     l.maxReceives(),
 		Receive:         uint32(l.rq.size),
@@ -173,6 +174,7 @@ type State struct {
 	Backchannel               Backchannel
 	Version                   uint32 // of RPC-over-RDMA
 	Agreed                    bool   // the version is fixed
+	Characteristics           Characteristics
 }
 
 // State tells what is in force now.
@@ -183,14 +185,14 @@ func (r *Responder) State() State {
 	return State{
 		InlineSend:         r.core.SendLimit(),
 		PeerReceive:        r.core.PeerReceive(),
-		InlineReceive:      uint32(r.rq.size),
+		InlineReceive:      r.core.ReceiveSize(),
 		CreditsGranted:     r.core.Granted(),
 		RemoteInvalidation: r.core.Invalidates(),
 		Busy:               r.core.Busy(),
 		LastActive:         r.active,
 		Padding:            r.core.Padding(), Configuration: r.core.Configuration(),
 		Backchannel: r.caller.state(),
-		Version:     version, Agreed: r.core.Agreed(),
+		Version:     version, Agreed: r.core.Agreed(), Characteristics: r.core.Characteristics(),
 	}
 }
 
@@ -236,6 +238,8 @@ func (r *Responder) ended(o *op) {
 		r.bound(r.calls[o.slot])
 	case opUnexpose:
 		r.unexposed(r.exposures[o.slot])
+	case opTell:
+		r.core.Told()
 	}
 	r.carryOut()
 }
@@ -294,6 +298,12 @@ func (r *Responder) carryOut() {
 		case conn.Disconnect:
 			r.ending = true
 			r.pump()
+		case conn.Tell:
+			r.say(a.Body)
+		case conn.Resize:
+			r.resize(a.N)
+		case conn.Changed:
+			r.changed()
 		case conn.Fail:
 			r.dieLocked(a.Err)
 		}
@@ -301,6 +311,9 @@ func (r *Responder) carryOut() {
 	clear(r.acts)
 	r.acts = r.acts[:0]
 	r.running = false
+	if r.rq.grown() && !r.dead {
+		r.link.role.resized()
+	}
 }
 
 // of gives what the transport keeps for a call.

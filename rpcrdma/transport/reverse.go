@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Calls from server to client (RFC 8167). They run in the roles of the other
@@ -91,6 +92,9 @@ func (r *Responder) newCaller() *Requester {
 	v.config.Reverse, v.config.Settings = true, &s
 	q := &Requester{link: r.link, memory: r.memory, reverse: true}
 	q.core = conn.NewRequester(v.config)
+	if r.core.Characteristics().Spoken {
+		q.core.PlanReceives(rpcrdma2.DefaultReceiveSize)
+	}
 	q.core.Connected(r.core.PeerReceive(), v.peerSend)
 	return q
 }
@@ -181,7 +185,7 @@ func (r *Responder) mayCall() error {
 		return r.endedLocked()
 	case r.draining:
 		return ErrDraining
-	case !v.settings.Backchannel():
+	case !v.settings.Backchannel() || r.core.NoBackward():
 		return ErrNoBackchannel
 	case v.waiting+v.busy >= maxReverseCalls:
 		return conn.ErrTooManyCalls

@@ -38,6 +38,7 @@ const (
 	opUnexpose                // their invalidations
 	opReadReply               // RDMA Reads of a reply
 	opDone                    // a Send of RDMA_DONE
+	opTell                    // a Send of an operation without a call
 )
 
 // hold makes the op release b at its end.
