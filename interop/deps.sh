@@ -6,6 +6,8 @@
 #   deps.sh check    say what is missing, change nothing
 #   deps.sh machine  print the file that lists the packages of the machine in
 #                    the guest (TestDebianPackage), or say that they are missing
+#   deps.sh ceph     the same for the file system behind TestGateway's second
+#                    ganesha
 #   deps.sh list     print the host packages
 #
 # Exit codes: 0 all there, 1 something failed, 2 bad usage, 3 packages are
@@ -33,6 +35,11 @@ machine_packages="systemd systemd-sysv dpkg base-passwd bash dash coreutils
 init-system-helpers libc-bin util-linux mount grep sed findutils diffutils tar perl-base"
 machine_unused='^(perl=|perl-modules|libperl|usrmerge|lib(number|text|file)-|libgdbm|gcc-|libdb5|debconf|debianutils|libaudit-common|libsemanage|passwd|login|libsepol)'
 
+# A file system of Ceph's with an nfs-ganesha before it, run on this machine from where they are
+# unpacked (interop/ceph), and of what they depend on the libraries.
+ceph_packages="ceph-mon ceph-osd ceph-mds nfs-ganesha nfs-ganesha-ceph"
+ceph_unused='^(ceph=|ceph-common|ceph-mgr|perl|libperl|python|libpython|dpkg|tar=|udev|dm|adduser|passwd|ucf|debconf|lvm2|liblvm|sudo|lib(js|pam|text|file|number|unwind|boost-python|db5|gdbm|icu|babeltrace|glib|radosstriper|rbd|rgw|ctf|gprof)|librgw|(lib)?binutils|cron|dmidecode|smart|nvme|gdisk|hdparm|xfsprogs|ca-cert|openssl|cryptsetup-bin|nfs-common|logrotate|parted|psmisc|usrmerge|e2fsprogs|uuid-runtime|tzdata|media-types|rpcbind|lsb-base|sysvinit|readline|sensible|debianutils|init-system|gcc-)'
+
 missing_code=3
 
 say() { printf 'interop/deps.sh: %s\n' "$*" >&2; }
@@ -46,6 +53,7 @@ release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-unknown}") 
 wanted=$(echo "$guest_packages $unused_packages" | cksum | cut -d' ' -f1)
 lock="$cache/packages-$release-$wanted"
 machine_lock="$cache/machine-$release-$(echo "$machine_packages $machine_unused" | cksum | cut -d' ' -f1)"
+ceph_lock="$cache/ceph-$release-$(echo "$ceph_packages $ceph_unused" | cksum | cut -d' ' -f1)"
 
 # missing_host prints the host packages that are not installed.
 missing_host() {
@@ -60,7 +68,7 @@ missing_host() {
 }
 
 # guest_ready succeeds when every package of the lock files is in the pool.
-guest_ready() { locked_ready "$lock" && locked_ready "$machine_lock"; }
+guest_ready() { locked_ready "$lock" && locked_ready "$machine_lock" && locked_ready "$ceph_lock"; }
 
 # locked_ready succeeds when every package of one lock file is in the pool.
 locked_ready() {
@@ -118,11 +126,13 @@ download_guest() {
 	apt apt-get update || say "apt-get update reported errors, going on"
 	userland=$(resolve "$guest_packages" "$unused_packages")
 	machine=$(resolve "$machine_packages" "$machine_unused")
-	[ -n "$userland" ] && [ -n "$machine" ] || fail "apt can't resolve the guest's packages"
+	ceph=$(resolve "$ceph_packages" "$ceph_unused")
+	[ -n "$userland" ] && [ -n "$machine" ] && [ -n "$ceph" ] || fail "apt can't resolve the guest's packages"
 	kernel=$(kernel_packages)
-	(cd "$pool" && apt apt-get download $userland $kernel $machine)
+	(cd "$pool" && apt apt-get download $userland $kernel $machine $ceph)
 	write_lock "$lock" $userland $kernel
 	write_lock "$machine_lock" $machine
+	write_lock "$ceph_lock" $ceph
 }
 
 # write_lock records the kernel and the file of each package, atomically.
@@ -169,7 +179,7 @@ report_missing() {
 }
 
 # missing_guest prints the guest's packages unless they are all in the pool.
-missing_guest() { guest_ready || echo "$guest_packages $machine_packages linux-image linux-headers linux-source"; }
+missing_guest() { guest_ready || echo "$guest_packages $machine_packages $ceph_packages linux-image linux-headers linux-source"; }
 
 case "${1:-install}" in
 list)
@@ -181,9 +191,9 @@ check)
 	[ -z "$missing$download" ] || report_missing "$missing" "$download"
 	echo "$lock"
 	;;
-machine)
+machine | ceph)
 	guest_ready || report_missing "$(missing_host)" "$(missing_guest)"
-	echo "$machine_lock"
+	[ "$1" = machine ] && echo "$machine_lock" || echo "$ceph_lock"
 	;;
 install)
 	missing=$(missing_host)
@@ -196,7 +206,7 @@ install)
 	echo "$lock"
 	;;
 *)
-	say "usage: deps.sh [check|list|machine]"
+	say "usage: deps.sh [check|list|machine|ceph]"
 	exit 2
 	;;
 esac

@@ -34,7 +34,7 @@ func (gw *gateway) tryKnfsd(t *testing.T, via transport) {
 	m := gw.mount(t, "4.2", "/mnt/knfsd")
 	m.do(t, string(via)+"-", matrixKnfsd)
 	t.Run("locks", func(t *testing.T) { gw.locks(t, m) })
-	t.Run("xattrs", func(t *testing.T) { testXattrs(t, m.work(t, "xattrs-"+string(via))) })
+	t.Run("xattrs", func(t *testing.T) { testXattrs(t, m.work(t, "xattrs-"+string(via)), attributeSizes) })
 	t.Run("allocate", func(t *testing.T) { testAllocate(t, m.work(t, "allocate-"+string(via))) })
 	t.Run("copy", func(t *testing.T) {
 		m.mustCall(t, func() { testCopy(t, m.work(t, "copy-"+string(via))) }, "COPY")

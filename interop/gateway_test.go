@@ -49,6 +49,7 @@ func TestGateway(t *testing.T) {
 			m.checkStats(t)
 		})
 	}
+	t.Run("ceph", gw.ceph)
 	t.Run("idle", func(t *testing.T) { gw.endIdle(t, idle) })
 	for _, version := range []string{"4.2", "4.0"} {
 		t.Run("crash "+version, func(t *testing.T) { gw.crash(t, version) })

@@ -63,9 +63,10 @@ func testCopy(t *testing.T, w *work) {
 // reply chunk. ext4 has room for 4 KiB of small ones in a file.
 var attributeSizes = []string{"0", "1", "1000", "4000", "20000", "60000"}
 
-// testXattrs sets, reads, lists and removes extended attributes (RFC 8276).
-func testXattrs(t *testing.T, w *work) {
-	each := "for n in " + strings.Join(attributeSizes, " ") + "; do "
+// testXattrs sets, reads, lists and removes extended attributes (RFC 8276), with
+// values of some sizes.
+func testXattrs(t *testing.T, w *work, sizes []string) {
+	each := "for n in " + strings.Join(sizes, " ") + "; do "
 	list := `getfattr -d -e hex file names | grep -v ^# | sort | sha256sum; getfattr names | grep -c ^user`
 	w.mustCall(t, func() {
 		w.client(t, `touch file names
@@ -78,7 +79,7 @@ if getfattr -n user.gone file 2>/dev/null; then echo "an attribute that was remo
 		same(t, "attributes read by the client", w.client(t, list), want)
 	}, "SETXATTR", "GETXATTR", "LISTXATTRS", "REMOVEXATTR")
 	same(t, "sizes on the server", w.serverSide(t, each+"getfattr --only-values -n user.size-$n file | wc -c; done"),
-		strings.Join(attributeSizes, "\n")+"\n")
+		strings.Join(sizes, "\n")+"\n")
 	w.serverSide(t, `setfattr -n user.size-1 -v "$(head -c 5000 /dev/zero | tr '\0' w)" file`)
 	w.refetch(t)
 	same(t, "an attribute that the server changed", w.client(t, "getfattr --only-values -n user.size-1 file | tr -d w | wc -c"), "0\n")

@@ -25,7 +25,7 @@ func TestParseSet(t *testing.T) {
 	if source, err := got.source(); err != nil || source != "linux-source-6.1_1_all.deb" {
 		t.Errorf("source package %q, error %v", source, err)
 	}
-	for _, bad := range []string{"", "kernel 6\n", "deb x.deb\n", "kernel 6\ndeb ../x.deb\n", "kernel 6\nrpm x\n"} {
+	for _, bad := range []string{"", "kernel 6\n", "kernel 6\ndeb ../x.deb\n", "kernel 6\nrpm x\n"} {
 		if set, err := parseSet(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q was read as %+v", bad, set)
 		}
@@ -34,14 +34,28 @@ func TestParseSet(t *testing.T) {
 
 func TestFindNamesWhatIsMissing(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "deps.sh")
-	text := "[ $1 = check ] || exit 2\necho 'missing: qemu' >&2\nexit 3\n"
+	text := "[ $1 = check ] || [ $1 = ceph ] || exit 2\necho 'missing: qemu' >&2\nexit 3\n"
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Find(t.Context(), script)
-	var missing *MissingError
-	if !errors.As(err, &missing) || missing.Line != "missing: qemu" {
-		t.Errorf("got %v, want a MissingError with the script's line", err)
+	_, unpackErr := Unpacked(t.Context(), script, "ceph", t.Logf)
+	for _, err := range []error{err, unpackErr} {
+		var missing *MissingError
+		if !errors.As(err, &missing) || missing.Line != "missing: qemu" {
+			t.Errorf("got %v, want a MissingError with the script's line", err)
+		}
+	}
+}
+
+func TestFindWantsAKernel(t *testing.T) {
+	dir := t.TempDir()
+	script, list := filepath.Join(dir, "deps.sh"), filepath.Join(dir, "list")
+	if err := errors.Join(os.WriteFile(script, []byte("echo "+list), 0o600), os.WriteFile(list, []byte("deb x.deb\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if set, err := Find(t.Context(), script); err == nil {
+		t.Errorf("a list without a kernel was read as %+v", set)
 	}
 }
 

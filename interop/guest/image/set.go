@@ -17,7 +17,7 @@ const codeMissing = 3
 
 // Set is one choice of package versions, as deps.sh recorded it.
 type Set struct {
-	Kernel string   // kernel release, "6.1.0-9-amd64"
+	Kernel string   // kernel release, "6.1.0-9-amd64"; "" if there is none
 	Debs   []string // file names of packages in the pool
 	Cache  string   // the directory of the pool and of the images
 }
@@ -30,18 +30,31 @@ func (e *MissingError) Error() string { return e.Line }
 // Find asks deps.sh, the script at the given path, which packages the guest is
 // made of. It installs nothing: what is missing is a [*MissingError].
 func Find(ctx context.Context, script string) (Set, error) {
-	cmd := exec.CommandContext(ctx, "sh", script, "check")
+	list, err := ask(ctx, script, "check")
+	if err != nil {
+		return Set{}, err
+	}
+	set, err := readSet(list)
+	if err == nil && set.Kernel == "" {
+		err = fmt.Errorf("image: %s: no kernel", list)
+	}
+	return set, err
+}
+
+// ask runs deps.sh with one word, for which it prints a file's name.
+func ask(ctx context.Context, script, word string) (string, error) {
+	cmd := exec.CommandContext(ctx, "sh", script, word)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == codeMissing {
-		return Set{}, &MissingError{Line: strings.TrimSpace(stderr.String())}
+		return "", &MissingError{Line: strings.TrimSpace(stderr.String())}
 	}
 	if err != nil {
-		return Set{}, fmt.Errorf("image: %s check: %w: %s", script, err, stderr.String())
+		return "", fmt.Errorf("image: %s %s: %w: %s", script, word, err, stderr.String())
 	}
-	return readSet(strings.TrimSpace(string(out)))
+	return strings.TrimSpace(string(out)), nil
 }
 
 func readSet(lock string) (Set, error) {
@@ -76,8 +89,8 @@ func parseSet(r io.Reader) (Set, error) {
 	if err := lines.Err(); err != nil {
 		return Set{}, err
 	}
-	if set.Kernel == "" || len(set.Debs) == 0 {
-		return Set{}, errors.New("no kernel or no packages")
+	if len(set.Debs) == 0 {
+		return Set{}, errors.New("no packages")
 	}
 	return set, nil
 }

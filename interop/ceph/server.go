@@ -1,0 +1,171 @@
+package ceph
+
+import (
+	_ "embed"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/interop/child"
+)
+
+// startTime bounds each step of starting, on a busy machine.
+const startTime = time.Minute
+
+// Server is a ganesha whose root is a file system of Ceph's.
+type Server struct {
+	// Address is where ganesha speaks NFSv4 over TCP.
+	Address string
+
+	programs programs
+	dir      string // of configuration, data and logs
+	monitor  string // address
+}
+
+// Identities of the cluster and of its only object store.
+const (
+	clusterID = "9f1e3c52-55b0-4c62-9f6d-0d6a6d3f7c11"
+	storeID   = "0b7c5d5e-9a39-4f43-8d56-5f0f6d5c2d22"
+)
+
+// Start starts everything and waits until ganesha serves. It is killed when
+// the test has ended; a test that failed gets the logs' ends.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	s := &Server{programs: findPrograms(tb), dir: tb.TempDir(), Address: freeAddress(tb), monitor: freeAddress(tb)}
+	tb.Cleanup(func() { s.logOnFailure(tb) })
+	s.startMonitor(tb)
+	s.startStore(tb)
+	s.startGanesha(tb)
+	return s
+}
+
+// startMonitor makes a cluster of one monitor.
+func (s *Server) startMonitor(tb testing.TB) {
+	tb.Helper()
+	s.write(tb, "ceph.conf", s.cephConfig())
+	s.write(tb, "keyring", "")
+	address := "[v2:" + s.monitor + "]"
+	s.programs.run(tb, s.programs.path("usr/bin/monmaptool"), "--create", "--fsid", clusterID, "--addv", "a", address, s.path("monmap"))
+	s.mkdir(tb, "mon")
+	s.programs.run(tb, s.programs.path("usr/bin/ceph-mon"), "-c", s.path("ceph.conf"), "--mkfs", "-i", "a",
+		"--monmap", s.path("monmap"), "--keyring", s.path("keyring"))
+	s.programs.start(tb, "ceph-mon", "-c", s.path("ceph.conf"), "-f", "-i", "a")
+}
+
+// startStore makes a file system of one object store and one metadata server.
+func (s *Server) startStore(tb testing.TB) {
+	tb.Helper()
+	program := s.programs.buildCommand(tb, s.dir)
+	command := func(commands ...string) {
+		tb.Helper()
+		s.programs.run(tb, program, append([]string{s.path("ceph.conf")}, commands...)...)
+	}
+	command(`{"prefix": "osd new", "uuid": "` + storeID + `"}`)
+	s.mkdir(tb, "osd")
+	s.mkdir(tb, "mds")
+	s.programs.run(tb, s.programs.path("usr/bin/ceph-osd"), "-c", s.path("ceph.conf"), "--mkfs", "-i", "0", "--osd-uuid", storeID)
+	s.programs.start(tb, "ceph-osd", "-c", s.path("ceph.conf"), "-f", "-i", "0")
+	s.programs.start(tb, "ceph-mds", "-c", s.path("ceph.conf"), "-f", "-i", "a")
+	command(`{"prefix": "osd pool create", "pool": "names", "pg_num": 1, "size": 1}`,
+		`{"prefix": "osd pool create", "pool": "data", "pg_num": 1, "size": 1}`,
+		`{"prefix": "fs new", "fs_name": "test", "metadata": "names", "data": "data"}`)
+}
+
+// startGanesha starts the NFS server, which waits for the file system itself.
+func (s *Server) startGanesha(tb testing.TB) {
+	tb.Helper()
+	s.mkdir(tb, "recovery")
+	s.write(tb, "ganesha.conf", s.ganeshaConfig())
+	process := s.programs.start(tb, "ganesha.nfsd", "-F", "-f", s.path("ganesha.conf"), "-L", s.path("ganesha.log"),
+		"-p", s.path("ganesha.pid"), "-N", "NIV_EVENT")
+	s.wait(tb, process)
+}
+
+// wait waits until ganesha says that it is ready.
+func (s *Server) wait(tb testing.TB, process *child.Process) {
+	tb.Helper()
+	tick, late := time.NewTicker(50*time.Millisecond), time.After(startTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-process.Done():
+			tb.Fatalf("ganesha did not start: %v", process.Wait())
+		case <-late:
+			tb.Fatalf("ganesha is not ready after %v", startTime)
+		case <-tick.C:
+		}
+		log, err := os.ReadFile(s.path("ganesha.log"))
+		if err == nil && strings.Contains(string(log), "NFS SERVER INITIALIZED") {
+			return
+		}
+	}
+}
+
+// path is where a file of the server's is.
+func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *Server) write(tb testing.TB, name, text string) {
+	tb.Helper()
+	if err := os.WriteFile(s.path(name), []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (s *Server) mkdir(tb testing.TB, name string) {
+	tb.Helper()
+	if err := os.Mkdir(s.path(name), 0o700); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// logBytes is how much is shown of each log.
+const logBytes = 8000
+
+func (s *Server) logOnFailure(tb testing.TB) {
+	if !tb.Failed() {
+		return
+	}
+	logs, _ := filepath.Glob(s.path("*.log")) // the pattern is good
+	for _, name := range logs {
+		text, err := os.ReadFile(name)
+		tb.Logf("%s: error %v\n%s", filepath.Base(name), err, text[max(0, len(text)-logBytes):])
+	}
+}
+
+// freeAddress is an address of this machine that nobody listens on.
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+//go:embed ceph.conf
+var cephConfig string
+
+//go:embed ganesha.conf
+var ganeshaConfig string
+
+// cephConfig is the configuration of all of Ceph's programs and of its library
+// in ganesha.
+func (s *Server) cephConfig() string {
+	return strings.NewReplacer("@ID@", clusterID, "@MONITOR@", "v2:"+s.monitor, "@DIR@", s.dir,
+		"@LIB@", s.programs.path("usr/lib/x86_64-linux-gnu")).Replace(cephConfig)
+}
+
+func (s *Server) ganeshaConfig() string {
+	_, port, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		panic(fmt.Sprintf("ceph: own address: %v", err))
+	}
+	return strings.NewReplacer("@PORT@", port, "@DIR@", s.dir,
+		"@LIB@", s.programs.path("usr/lib/x86_64-linux-gnu")).Replace(ganeshaConfig)
+}
