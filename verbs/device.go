@@ -32,6 +32,15 @@ type Device interface {
 	Close() error
 }
 
+// Removable is an optional interface of a Device that may leave the machine
+// while it is in use (IBV_EVENT_DEVICE_FATAL, RDMA_CM_EVENT_DEVICE_REMOVAL).
+type Removable interface {
+	// Removed is closed when the device is gone: its queue pairs go into QPErr
+	// and nothing can be made on it any more. Its objects are still to be
+	// closed; the system may wait for that.
+	Removed() <-chan struct{}
+}
+
 // Access says who may do what with a memory region or window
 // (enum ibv_access_flags).
 type Access uint8
