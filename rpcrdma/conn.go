@@ -82,7 +82,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	}
 	peer, said := wire.ParsePrivateData(r.id.Peer().PrivateData)
 	told := privateData(&s, s.RemoteInvalidationAccept)
-	resp, err := transport.NewResponder(host, r.id, transport.ResponderConfig{
+	resp, err := transport.NewResponder(host.Host, r.id, transport.ResponderConfig{
 		Handler: cfg.Handler, Settings: &s,
 		PeerReceive:     peer.ReceiveSize,
 		PeerSend:        peer.SendSize,
@@ -96,7 +96,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		Tap:             cfg.Tap,
 	})
 	if err != nil {
-		r.listener.leave()
+		r.listener.leave(host)
 		return nil, err
 	}
 	c := &Conn{resp: resp, done: make(chan struct{}), info: Info{
@@ -112,10 +112,10 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	}
 	if err != nil {
 		resp.Abandon()
-		r.listener.leave()
+		r.listener.leave(host)
 		return nil, err
 	}
-	go c.watch(r.listener)
+	go c.watch(r.listener, host)
 	return c, nil
 }
 
@@ -137,9 +137,9 @@ type Conn struct {
 }
 
 // watch waits for the end.
-func (c *Conn) watch(l *Listener) {
+func (c *Conn) watch(l *Listener, h *deviceHost) {
 	<-c.resp.Done()
-	l.leave()
+	l.leave(h)
 	close(c.done)
 	c.ends.run()
 }

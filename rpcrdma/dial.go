@@ -99,7 +99,20 @@ func Dial(ctx context.Context, p rdmacm.Provider, address string, cfg DialConfig
 	c.mu.Lock()
 	c.keep()
 	c.mu.Unlock()
+	if r, ok := c.dev.(verbs.Removable); ok {
+		go c.follow(r.Removed())
+	}
 	return c, nil
+}
+
+// follow closes the client when its device is gone, as its memory is registered
+// there.
+func (c *Client) follow(removed <-chan struct{}) {
+	select {
+	case <-removed:
+		_ = c.Close() // ErrBusy: buffers of Alloc are freed when they are released
+	case <-c.ctx.Done():
+	}
 }
 
 // connect makes a connection. The first makes the host.

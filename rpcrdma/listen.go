@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -33,8 +32,7 @@ type Listener struct {
 	cfg      ListenConfig
 
 	mu     sync.Mutex
-	hosts  map[verbs.Device]*transport.Host
-	conns  int // requests and connections that may use a host
+	hosts  map[verbs.Device]*deviceHost
 	closed bool
 }
 
@@ -47,7 +45,7 @@ func Listen(ctx context.Context, p rdmacm.Provider, address string, cfg ListenCo
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	return &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*transport.Host)}, nil
+	return &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*deviceHost)}, nil
 }
 
 // Addr is the address that the listener is bound to.
@@ -91,67 +89,24 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	return &Request{listener: l, id: id}, nil
 }
 
+// Health is nil while connection requests can arrive, or says why they can't:
+// the listener's device, port or address is gone for the time being. changed is
+// closed when that is otherwise; it is nil with providers where it can't be.
+func (l *Listener) Health() (reason error, changed <-chan struct{}) {
+	if m, ok := l.cm.(rdmacm.Monitored); ok {
+		return m.Health()
+	}
+	return nil, nil
+}
+
 // Close stops listening. Connections that are up live on; the listener's
 // memory is freed when the last of them ends.
 func (l *Listener) Close() error {
 	err := l.cm.Close()
 	l.mu.Lock()
 	l.closed = true
-	hosts := l.unused()
+	unused := l.unused()
 	l.mu.Unlock()
-	l.free(hosts)
+	l.free(unused)
 	return err
-}
-
-// host gives the host for a connection on dev, and counts it as a user.
-func (l *Listener) host(dev verbs.Device) (*transport.Host, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return nil, verbs.ErrClosed
-	}
-	h := l.hosts[dev]
-	if h == nil {
-		var err error
-		h, err = transport.NewHost(transport.HostConfig{
-			Device: dev, Role: transport.RoleResponder, MemoryLimit: l.cfg.MemoryLimit, Logger: l.cfg.Logger,
-			DoneTimeout: l.cfg.DoneTimeout,
-		})
-		if err != nil {
-			return nil, err
-		}
-		l.hosts[dev] = h
-	}
-	l.conns++
-	return h, nil
-}
-
-// leave counts a user of a host less.
-func (l *Listener) leave() {
-	l.mu.Lock()
-	l.conns--
-	hosts := l.unused()
-	l.mu.Unlock()
-	l.free(hosts)
-}
-
-// unused takes the hosts away once nobody needs them any more.
-func (l *Listener) unused() []*transport.Host {
-	if !l.closed || l.conns > 0 {
-		return nil
-	}
-	hosts := make([]*transport.Host, 0, len(l.hosts))
-	for _, h := range l.hosts {
-		hosts = append(hosts, h)
-	}
-	l.hosts = nil
-	return hosts
-}
-
-func (l *Listener) free(hosts []*transport.Host) {
-	for _, h := range hosts {
-		if err := h.Close(); err != nil {
-			l.cfg.Logger.Error("registered memory was not freed", "listener", l.Addr(), "error", err)
-		}
-	}
 }

@@ -1,0 +1,147 @@
+package rpcrdma_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// removableProvider is one whose device can be taken away, and is another after
+// that.
+type removableProvider struct {
+	rdmacm.Provider
+	mu  sync.Mutex
+	dev *removableDevice
+}
+
+type removableDevice struct {
+	verbs.Device
+	removed chan struct{}
+}
+
+func (d *removableDevice) Removed() <-chan struct{} { return d.removed }
+
+func newRemovable() *removableProvider {
+	p := &removableProvider{Provider: loopback.New(loopback.Config{})}
+	p.dev = &removableDevice{p.Provider.Device(), make(chan struct{})}
+	return p
+}
+
+// remove takes the device away.
+func (p *removableProvider) remove() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.dev.removed)
+	p.dev = &removableDevice{p.Provider.Device(), make(chan struct{})}
+}
+
+func (p *removableProvider) wrap(id rdmacm.ID) rdmacm.ID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return removableID{id, p.dev}
+}
+
+func (p *removableProvider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
+	id, err := p.Provider.Resolve(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return p.wrap(id), nil
+}
+
+func (p *removableProvider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
+	l, err := p.Provider.Listen(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return removableListener{l, p}, nil
+}
+
+type removableListener struct {
+	rdmacm.Listener
+	p *removableProvider
+}
+
+func (l removableListener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
+	id, err := l.Listener.GetRequest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.p.wrap(id), nil
+}
+
+type removableID struct {
+	rdmacm.ID
+	dev verbs.Device
+}
+
+func (i removableID) Device() verbs.Device { return i.dev }
+
+// A listener gives a device back that is gone, as soon as its connections have
+// ended and while it has others; so does a client that would connect again.
+func TestRemovedDevice(t *testing.T) {
+	p := newRemovable()
+	b := newBed(t, p, bedConfig{})
+	live := p.Provider.Device().(verbs.LiveCounter)
+	c, err := rpcrdma.Dial(b.ctx, p, b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &rpcrdma.Reconnect{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := <-b.conns
+	if err := nullCall(b.ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	p.remove()
+	<-c.Done()
+	<-conn.Done()
+	b.waitFree(live)
+	if err := nullCall(b.ctx, c); !errors.Is(err, rpcrdma.ErrClosed) {
+		t.Errorf("a call without the device: %v", err)
+	}
+	c2, conn2 := b.dial(nil) // on the next device
+	if err := nullCall(b.ctx, c2); err != nil {
+		t.Error(err)
+	}
+	c2.Close()
+	<-conn2.Done()
+}
+
+// An idle listener gives it back, too, and so does one that is closed first.
+func TestRemovedDeviceUnused(t *testing.T) {
+	for _, first := range []string{"device", "listener"} {
+		t.Run(first, func(t *testing.T) {
+			p := newRemovable()
+			b := newBed(t, p, bedConfig{})
+			c, conn := b.dial(nil)
+			c.Close()
+			<-conn.Done()
+			if first == "listener" {
+				b.l.Close()
+			}
+			p.remove()
+			b.waitFree(p.Provider.Device().(verbs.LiveCounter))
+		})
+	}
+}
+
+func nullCall(ctx context.Context, c *rpcrdma.Client) error {
+	return c.Call(ctx, &rpcrdma.Call{Procedure: procNull})
+}
+
+// waitFree waits until nothing is left on a device.
+func (b *bed) waitFree(d verbs.LiveCounter) {
+	b.t.Helper()
+	for d.Live().Total() > 0 {
+		if b.ctx.Err() != nil {
+			b.t.Fatalf("objects left: %+v", d.Live())
+		}
+		runtime.Gosched()
+	}
+}
