@@ -25,6 +25,7 @@ var rooms = []struct {
 	floor int
 }{
 	{"verbs", 0},
+	{"verbs/inventory", 0},
 	{"verbs/rdmacm", 1},
 	{"verbs/loopback", 2},
 	{"verbs/softiwarp", 2},

@@ -90,17 +90,6 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// versionText is the version, then a line for the providers and each device.
-func versionText() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "rdmad %s (%s)\n", versionString(), platform())
-	fmt.Fprintf(&b, "providers: %s\n", strings.Join(providers.Names(), ", "))
-	for _, d := range providers.Devices() {
-		fmt.Fprintf(&b, "device %s: %s, %s, %s\n", d.Name, d.Link, d.State, d.Rate)
-	}
-	return b.String()
-}
-
 // newLogger logs to standard error.
 func newLogger(level, format string) (*slog.Logger, error) {
 	var l slog.Level

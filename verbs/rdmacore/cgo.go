@@ -12,6 +12,7 @@ package rdmacore
 #cgo noescape rdmad_poll
 #cgo nocallback rdmad_poll
 #cgo nocallback rdmad_events
+#include <stdlib.h>
 #include "shim.h"
 */
 import "C"

@@ -6,9 +6,10 @@ package rdmacore
 import "C"
 
 import (
-	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
-	"unsafe"
 )
 
 // openContext is a device that librdmacm has opened: one for a process, which
@@ -26,6 +27,7 @@ type openContext struct {
 
 	mu       sync.Mutex
 	watchers map[*Provider]struct{}
+	gone     bool
 }
 
 // contexts are the devices in use, by C's address.
@@ -33,17 +35,6 @@ var contexts = struct {
 	mu   sync.Mutex
 	open map[*C.struct_ibv_context]*openContext
 }{open: make(map[*C.struct_ibv_context]*openContext)}
-
-// listDevices gives the contexts of all devices that librdmacm knows.
-func listDevices() ([]*C.struct_ibv_context, error) {
-	var n C.int
-	list, err := C.rdma_get_devices(&n)
-	if list == nil {
-		return nil, fmt.Errorf("listing devices: %w", err)
-	}
-	defer C.rdma_free_devices(list)
-	return append([]*C.struct_ibv_context(nil), unsafe.Slice(list, int(n))...), nil
-}
 
 // acquire takes a context into use for a provider; release ends it.
 func acquire(c *C.struct_ibv_context) (*openContext, error) {
@@ -53,22 +44,33 @@ func acquire(c *C.struct_ibv_context) (*openContext, error) {
 		o.users++
 		return o, nil
 	}
-	o := &openContext{c: c, users: 1, done: make(chan struct{}), watchers: make(map[*Provider]struct{})}
-	if rc := C.rdmad_query(c, &o.info); rc != 0 {
-		return nil, failed("query device", rc)
-	}
-	o.name = C.GoString(&o.info.name[0])
-	if rc := C.rdmad_nonblock(c.async_fd); rc != 0 {
-		return nil, failed("asynchronous events of "+o.name, rc)
-	}
-	var err error
-	if o.events, err = newDescriptor(int(c.async_fd), o.name+" events"); err != nil {
+	if err := hold(c); err != nil {
 		return nil, err
 	}
-	o.plugKeys()
+	o := &openContext{c: c, users: 1, done: make(chan struct{}), watchers: make(map[*Provider]struct{})}
+	if err := o.open(); err != nil {
+		putDevices([]*C.struct_ibv_context{c})
+		return nil, err
+	}
 	contexts.open[c] = o
 	go o.watch()
 	return o, nil
+}
+
+func (o *openContext) open() error {
+	if rc := C.rdmad_query(o.c, &o.info); rc != 0 {
+		return failed("query device", rc)
+	}
+	o.name = C.GoString(&o.info.name[0])
+	if rc := C.rdmad_nonblock(o.c.async_fd); rc != 0 {
+		return failed("asynchronous events of "+o.name, rc)
+	}
+	var err error
+	if o.events, err = newDescriptor(int(o.c.async_fd), o.name+" events"); err != nil {
+		return err
+	}
+	o.plugKeys()
+	return nil
 }
 
 // plugKeys keeps siw's memory keys from 0x90000 away from the queues that
@@ -94,6 +96,51 @@ func (o *openContext) release() {
 	}
 	o.events.close()
 	<-o.done
+	gone := o.isGone()
+	if gone {
+		C.rdmad_abandon(o.c)
+	}
+	putDevices([]*C.struct_ibv_context{o.c})
+	if gone {
+		_, _ = listDevices() // librdmacm forgets it now, unless there is no other
+	}
+}
+
+func (o *openContext) isGone() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gone
+}
+
+// remove notes, once, that the device is gone and tells who uses it.
+func (o *openContext) remove() {
+	o.mu.Lock()
+	before := o.gone
+	o.gone = true
+	o.mu.Unlock()
+	if !before {
+		o.tell(func(p *Provider) { p.deviceGone(o) })
+	}
+}
+
+// contextOf gives the open context at an address of C's; nil when it is not in
+// use.
+func contextOf(address uintptr) *openContext {
+	contexts.mu.Lock()
+	defer contexts.mu.Unlock()
+	for c, o := range contexts.open {
+		if cAddress(c) == address {
+			return o
+		}
+	}
+	return nil
+}
+
+// there says whether the kernel still offers the device. One that it is about to
+// remove has lost its file already, while the kernel waits for those who use it.
+func (o *openContext) there() bool {
+	name, err := os.ReadFile(filepath.Join(C.GoString(&o.c.device.dev_path[0]), "ibdev"))
+	return err == nil && strings.TrimSpace(string(name)) == o.name
 }
 
 // watch reads asynchronous events until the context is no longer in use.
@@ -125,7 +172,7 @@ func (o *openContext) event(kind C.int, handle uint64, port int) {
 			qp.fail(errOfEvent(kind))
 		}
 	case C.IBV_EVENT_DEVICE_FATAL:
-		o.tell(func(p *Provider) { p.deviceGone(o) })
+		o.remove()
 	case C.IBV_EVENT_PORT_ERR:
 		o.tell(func(p *Provider) { p.portChanged(o, port, false) })
 	case C.IBV_EVENT_PORT_ACTIVE:

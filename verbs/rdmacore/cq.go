@@ -232,7 +232,7 @@ func (c *completionQueue) Close() error {
 	c.wait.stop()
 	c.events.interrupt()
 	c.events.close() // waits until a waiter has left the channel
-	if rc := command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) }); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) }); !c.dev.destroyed(rc) {
 		return failed("destroy completion queue", rc)
 	}
 	c.dev.live.cqs.Add(-1)

@@ -34,6 +34,8 @@ type device struct {
 
 	live struct{ pds, mrs, mws, cqs, qps atomic.Int64 }
 
+	removed chan struct{} // closed by its provider
+
 	mu     sync.Mutex
 	closed bool
 }
@@ -41,11 +43,12 @@ type device struct {
 var (
 	_ verbs.Device      = (*device)(nil)
 	_ verbs.LiveCounter = (*device)(nil)
+	_ verbs.Removable   = (*device)(nil)
 )
 
 func newDevice(c *openContext, config *Config) *device {
 	i := &c.info
-	d := &device{ctx: c, config: config, info: *i}
+	d := &device{ctx: c, config: config, info: *i, removed: make(chan struct{})}
 	d.attr = verbs.DeviceAttr{
 		Name:             c.name,
 		Provider:         ProviderName,
@@ -68,6 +71,13 @@ func newDevice(c *openContext, config *Config) *device {
 
 func (d *device) Attr() verbs.DeviceAttr { return d.attr }
 
+// Removed implements verbs.Removable.
+func (d *device) Removed() <-chan struct{} { return d.removed }
+
+// destroyed says whether an object is gone after a command to destroy it. With
+// the device all are.
+func (d *device) destroyed(rc C.int) bool { return rc == 0 || rc == C.EIO && d.ctx.isGone() }
+
 // is says whether the device is of a vendor.
 func (d *device) is(vendor uint32) bool { return uint32(d.info.vendor) == vendor }
 
@@ -88,7 +98,7 @@ func (d *device) Live() verbs.Live {
 func (d *device) AllocPD() (verbs.PD, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.closed || d.ctx.isGone() {
 		return nil, verbs.ErrClosed
 	}
 	var c *C.struct_ibv_pd
@@ -109,7 +119,7 @@ func (d *device) CreateCQ(depth int) (verbs.CQ, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.closed || d.ctx.isGone() {
 		return nil, verbs.ErrClosed
 	}
 	c, err := d.newCQ(depth)

@@ -15,16 +15,17 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
-// Where the kernel shows its devices and lets programs at them.
-const (
-	classDir = "/sys/class/infiniband"
-	fileDir  = "/dev/infiniband"
-)
+// fileDir is where the kernel lets programs at its devices.
+const fileDir = "/dev/infiniband"
 
 // missing says what to do about a failure to use any device, in one line.
-func missing(err error) error { return fmt.Errorf("rdmacore: %w: %s", err, advice(classDir, fileDir)) }
+func missing(err error) error {
+	return fmt.Errorf("rdmacore: %w: %s", err, advice(inventory.ClassDir, fileDir))
+}
 
 func advice(classDir, fileDir string) string {
 	devices, _ := os.ReadDir(classDir)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
 // Each thing that may be missing is named, in the order in which it is noticed.
@@ -33,7 +35,7 @@ func TestAdvice(t *testing.T) {
 
 // New fails with one line on a machine without a device; this one has none.
 func TestNewWithoutDevice(t *testing.T) {
-	if entries, _ := os.ReadDir(classDir); len(entries) > 0 {
+	if entries, _ := os.ReadDir(inventory.ClassDir); len(entries) > 0 {
 		return
 	}
 	_, err := New(Config{})

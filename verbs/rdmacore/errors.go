@@ -18,6 +18,7 @@ var (
 	errOverflow     = errors.New("completion queue overflow")
 	errNoConnection = errors.New("no connection came about")
 	errRemoved      = errors.New("device removed")
+	errMoved        = errors.New("the address has moved to other hardware")
 	errNotBound     = errors.New("no window of this queue pair is bound under the key")
 )
 

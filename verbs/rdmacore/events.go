@@ -17,6 +17,7 @@ import (
 // event is one of the connection manager.
 type event struct {
 	kind      C.enum_rdma_cm_event_type
+	device    *openContext // of DEVICE_REMOVAL; nil when it is not in use
 	status    int
 	responder int // RDMA Reads that the receiver of the event is asked to accept
 	initiator int // and may issue
@@ -41,6 +42,13 @@ func (e *event) err() error {
 		return errRemoved
 	}
 	return fmt.Errorf("%v, status %d", e, e.status)
+}
+
+// removed passes on that the device of a DEVICE_REMOVAL is gone.
+func (e *event) removed() {
+	if e.device != nil {
+		e.device.remove()
+	}
 }
 
 // rejectNoListener is the reason "invalid service ID" of InfiniBand's REJ
@@ -73,13 +81,12 @@ func (p *Provider) dispatch(c *C.struct_rdmad_event) {
 		responder: int(c.responder_resources), initiator: int(c.initiator_depth),
 		data: C.GoBytes(cPointer(&c.private_data[0]), C.int(c.private_len)),
 	}
+	if e.kind == C.RDMA_CM_EVENT_DEVICE_REMOVAL {
+		e.device = contextOf(uintptr(c.device))
+	}
 	switch of := handles.get(uint64(c.handle)).(type) {
 	case *listener:
-		if e.kind == C.RDMA_CM_EVENT_CONNECT_REQUEST {
-			of.request(idOf(c), &e)
-		} else {
-			p.config.Logger.Warn("rdmacore: listener", "address", of.addr, "event", e.String())
-		}
+		of.event(idOf(c), &e)
 	case *connID:
 		of.event(&e)
 	default:
@@ -105,21 +112,17 @@ func (id *connID) event(e *event) {
 		if qp := id.queuePair(); qp != nil {
 			qp.fail(errRemoved)
 		}
-	case C.RDMA_CM_EVENT_TIMEWAIT_EXIT, C.RDMA_CM_EVENT_ADDR_CHANGE:
+		e.removed()
+	case C.RDMA_CM_EVENT_ADDR_CHANGE:
+		if qp := id.queuePair(); qp != nil {
+			qp.fail(errMoved)
+		}
+	case C.RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return
 	}
 	select {
 	case id.steps <- *e:
 	default: // nobody waits for it
-	}
-}
-
-// deviceGone ends the connections on a device that has failed. Their owners
-// see them end; the device itself stays open until they have let go of it.
-func (p *Provider) deviceGone(o *openContext) {
-	p.config.Logger.Error("rdmacore: device failed", slog.String("device", o.name))
-	for _, q := range queuePairsOn(o) {
-		q.fail(errRemoved)
 	}
 }
 
@@ -131,6 +134,7 @@ func (p *Provider) portChanged(o *openContext, port int, up bool) {
 		level, state = slog.LevelInfo, "up"
 	}
 	p.config.Logger.Log(context.Background(), level, "rdmacore: port is "+state, "device", o.name, "port", port)
+	p.lookAtListeners()
 }
 
 // queuePairsOn are those of a device, of any provider.

@@ -15,20 +15,34 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// listener holds the connection requests that arrived at an address.
+// listener holds the connection requests that arrived at an address. Its
+// identifier is replaced when it is lost with its device or address (see
+// health.go).
 type listener struct {
 	p        *Provider
-	c        *C.struct_rdma_cm_id
 	handle   uint64
-	addr     netip.AddrPort
+	at       netip.AddrPort // to listen on again: the port is the one bound
 	requests chan *connID
 	closing  chan struct{}
+	look     chan struct{} // has guard look at once
+	guarding sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
+	// Of Listen, then of guard, then of Close alone:
+	c    *C.struct_rdma_cm_id // nil while there is none
+	port port                 // to which it is bound
+
+	mu      sync.Mutex
+	closed  bool
+	addr    netip.AddrPort
+	lost    error // why the identifier is of no use
+	reason  error // see Health
+	changed chan struct{}
 }
 
-var _ rdmacm.Listener = (*listener)(nil)
+var (
+	_ rdmacm.Listener  = (*listener)(nil)
+	_ rdmacm.Monitored = (*listener)(nil)
+)
 
 // Listen implements rdmacm.Provider. A wildcard address listens on all devices.
 func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
@@ -39,13 +53,19 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	l := &listener{p: p, requests: make(chan *connID, p.config.Backlog), closing: make(chan struct{})}
+	l := &listener{
+		p: p, requests: make(chan *connID, p.config.Backlog), closing: make(chan struct{}),
+		look: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
 	l.handle = handles.add(l)
 	if err := l.listen(at); err != nil {
 		handles.remove(l.handle)
 		p.unuse()
 		return nil, err
 	}
+	l.at = netip.AddrPortFrom(at.Addr(), l.addr.Port())
+	l.reason = l.examine()
+	l.guarding.Go(l.guard)
 	return l, nil
 }
 
@@ -55,14 +75,47 @@ func (l *listener) listen(at netip.AddrPort) error {
 	}
 	a := toC(at)
 	if rc := command(func() C.int { return C.rdmad_listen(l.c, &a, C.int(l.p.config.Backlog)) }); rc != 0 {
-		command(func() C.int { return C.rdmad_destroy_id(l.c) })
+		l.stop()
 		return listenError(at, rc)
 	}
+	l.port = port{}
+	if l.c.verbs != nil {
+		l.port = port{C.GoString(C.ibv_get_device_name(l.c.verbs.device)), int(l.c.port_num)}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.addr = localAddress(l.c)
 	return nil
 }
 
-func (l *listener) Addr() netip.AddrPort { return l.addr }
+// stop destroys the identifier, if there is one.
+func (l *listener) stop() {
+	if l.c != nil {
+		command(func() C.int { return C.rdmad_destroy_id(l.c) })
+		l.c = nil
+	}
+}
+
+func (l *listener) Addr() netip.AddrPort {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addr
+}
+
+// event takes what the connection manager says about a listener.
+func (l *listener) event(c *C.struct_rdma_cm_id, e *event) {
+	switch e.kind {
+	case C.RDMA_CM_EVENT_CONNECT_REQUEST:
+		l.request(c, e)
+	case C.RDMA_CM_EVENT_DEVICE_REMOVAL:
+		l.lose(errRemoved)
+		e.removed()
+	case C.RDMA_CM_EVENT_ADDR_CHANGE:
+		l.lose(errMoved)
+	default:
+		l.p.config.Logger.Warn("rdmacore: listener", "address", l.Addr(), "event", e.String())
+	}
+}
 
 // request queues a request for GetRequest, or drops it.
 func (l *listener) request(c *C.struct_rdma_cm_id, e *event) {
@@ -74,7 +127,7 @@ func (l *listener) request(c *C.struct_rdma_cm_id, e *event) {
 		_ = id.Close()
 	}
 	if err != nil {
-		l.p.config.Logger.Warn("rdmacore: connection request dropped", "listener", l.addr, "error", err)
+		l.p.config.Logger.Warn("rdmacore: connection request dropped", "listener", l.Addr(), "error", err)
 	}
 }
 
@@ -119,8 +172,9 @@ func (l *listener) Close() error {
 	l.closed = true
 	close(l.closing)
 	l.mu.Unlock()
+	l.guarding.Wait()
 	handles.remove(l.handle)
-	command(func() C.int { return C.rdmad_destroy_id(l.c) })
+	l.stop()
 	for {
 		select {
 		case id := <-l.requests:

@@ -117,7 +117,7 @@ func (m *memRegion) Close() error {
 		}
 		return fmt.Errorf("rdmacore: memory region with windows: %w", verbs.ErrBusy)
 	}
-	if rc := command(func() C.int { return C.ibv_dereg_mr(m.c) }); rc != 0 {
+	if rc := command(func() C.int { return C.ibv_dereg_mr(m.c) }); !m.pd.dev.destroyed(rc) {
 		m.windows.Store(0)
 		return failed("deregister memory", rc)
 	}

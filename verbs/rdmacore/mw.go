@@ -90,7 +90,7 @@ func (w *memWindow) freeLocked() error {
 	if w.c == nil {
 		return nil
 	}
-	if rc := command(func() C.int { return C.ibv_dealloc_mw(w.c) }); rc != 0 {
+	if rc := command(func() C.int { return C.ibv_dealloc_mw(w.c) }); !w.pd.dev.destroyed(rc) {
 		return failed("deallocate memory window", rc)
 	}
 	w.c = nil

@@ -50,7 +50,7 @@ func (pd *protectionDomain) Close() error {
 	if pd.users > 0 {
 		return fmt.Errorf("rdmacore: protection domain with %d objects: %w", pd.users, verbs.ErrBusy)
 	}
-	if rc := command(func() C.int { return C.ibv_dealloc_pd(pd.c) }); rc != 0 {
+	if rc := command(func() C.int { return C.ibv_dealloc_pd(pd.c) }); !pd.dev.destroyed(rc) {
 		return failed("deallocate PD", rc)
 	}
 	pd.closed = true

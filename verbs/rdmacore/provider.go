@@ -8,8 +8,10 @@ import "C"
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -24,12 +26,14 @@ type Provider struct {
 	config  Config
 	channel *C.struct_rdma_event_channel
 	events  descriptor
+	files   []string // see deviceFiles; of the goroutine that sweeps
 	closing chan struct{}
 	done    sync.WaitGroup // the provider's goroutines
 	late    sync.WaitGroup // identifiers that are still to be freed
 
 	mu      sync.Mutex
 	devices map[*C.struct_ibv_context]*device
+	leaving []*device // gone, but with objects
 	first   *device
 	users   int // listeners and identifiers
 	closed  bool
@@ -52,6 +56,7 @@ func New(config Config) (*Provider, error) {
 		p.closeDevices()
 		return nil, err
 	}
+	p.files = deviceFiles()
 	p.done.Go(p.watch)
 	p.done.Go(p.sweep)
 	return p, nil
@@ -111,10 +116,13 @@ func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
 	return d, nil
 }
 
+// closeDevices closes all of them, when nobody else uses the provider.
 func (p *Provider) closeDevices() {
-	for _, d := range p.devices {
-		d.ctx.unsubscribe(p)
-		_ = d.Close()
+	p.mu.Lock()
+	all := p.inUse()
+	p.mu.Unlock()
+	for _, d := range all {
+		p.closeDevice(d)
 	}
 }
 
@@ -129,6 +137,9 @@ func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 		return nil, fmt.Errorf("rdmacore: %w: no device for the address", rdmacm.ErrUnreachable)
 	}
 	d, err := p.open(id.verbs)
+	if d != nil && p.devices[p.first.ctx.c] != p.first {
+		p.first = d // in place of one that is gone
+	}
 	if d == nil && err == nil {
 		err = fmt.Errorf("rdmacore: the address is not one of device %s: %w", p.config.Device, verbs.ErrInvalid)
 	}
@@ -138,8 +149,13 @@ func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 // Name is ProviderName.
 func (p *Provider) Name() string { return ProviderName }
 
-// Device is the configured device, or the first one that is up.
-func (p *Provider) Device() verbs.Device { return p.first }
+// Device is the configured device, or the first one that is up; the next one in
+// use when that is gone.
+func (p *Provider) Device() verbs.Device {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.first
+}
 
 // use counts one more listener or identifier.
 func (p *Provider) use() error {
@@ -167,10 +183,12 @@ func (p *Provider) Close() error {
 	close(p.closing)
 	p.events.close()
 	p.done.Wait()
+	p.closeDevices()
 	C.rdma_destroy_event_channel(p.channel)
 	return nil
 }
 
+// close lets nobody use the provider any more, unless somebody does.
 func (p *Provider) close() (before bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,14 +198,18 @@ func (p *Provider) close() (before bool, err error) {
 	if p.users > 0 {
 		return false, fmt.Errorf("rdmacore: %d listeners and connections: %w", p.users, verbs.ErrBusy)
 	}
-	for _, d := range p.devices {
+	for _, d := range p.inUse() {
 		if n := d.Live().Total(); n > 0 {
 			return false, fmt.Errorf("rdmacore: device %s with %d objects: %w", d.attr.Name, n, verbs.ErrBusy)
 		}
 	}
 	p.closed = true
-	p.closeDevices()
 	return false, nil
+}
+
+// inUse are the devices that are open, those that are gone included.
+func (p *Provider) inUse() []*device {
+	return append(slices.Collect(maps.Values(p.devices)), p.leaving...)
 }
 
 // sweepTime is how long a failure may go unseen on a queue pair whose
@@ -196,16 +218,20 @@ func (p *Provider) close() (before bool, err error) {
 const sweepTime = 100 * time.Millisecond
 
 func (p *Provider) sweep() {
-	t := time.NewTicker(sweepTime)
+	t, devices := time.NewTicker(sweepTime), time.NewTicker(lookTime)
 	defer t.Stop()
+	defer devices.Stop()
 	for {
 		select {
 		case <-p.closing:
 			return
 		case <-t.C:
-		}
-		for _, c := range p.completionQueues() {
-			c.sweep()
+			for _, c := range p.completionQueues() {
+				c.sweep()
+			}
+			p.letGo()
+		case <-devices.C:
+			p.lookForRemoved()
 		}
 	}
 }

@@ -43,7 +43,7 @@ struct rdmad_address {
 
 struct rdmad_event {
 	uint64_t handle; // of the identifier, or of the listener for a request
-	uintptr_t id;
+	uintptr_t id, device; // device: its struct ibv_context, 0 when there is none
 	int32_t kind, status;
 	uint8_t responder_resources, initiator_depth, private_len;
 	uint8_t private_data[256];
@@ -63,6 +63,10 @@ struct rdmad_device {
 	uint64_t max_mr;
 };
 
+struct rdmad_limits {
+	uint32_t max_qp, max_cq, max_mr, max_mw, max_pd, max_srq;
+};
+
 // Posting: the number of requests taken in the lower half, an errno in the upper.
 // With ring set, EACCES comes before anything was done when this thread may give
 // the device no commands: siw and rxe are told of requests by one.
@@ -78,6 +82,7 @@ int rdmad_events(struct ibv_comp_channel *channel);
 // All others: 0 or an errno.
 int rdmad_nonblock(int fd);
 int rdmad_query(struct ibv_context *ctx, struct rdmad_device *d);
+int rdmad_limits(const char *name, struct rdmad_device *d, struct rdmad_limits *l);
 int rdmad_create_cq(struct ibv_context *ctx, int depth, uint64_t handle, struct ibv_comp_channel **channel, struct ibv_cq **cq);
 int rdmad_destroy_cq(struct ibv_comp_channel *channel, struct ibv_cq *cq);
 int rdmad_create_qp(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, uint64_t handle,
@@ -87,8 +92,10 @@ int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, uint8_t min_rnr_t
 int rdmad_qp_error(struct ibv_qp *qp);
 int rdmad_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access, struct ibv_mr **mr);
 int rdmad_alloc_mw(struct ibv_pd *pd, struct ibv_mw **mw);
+void rdmad_abandon(struct ibv_context *ctx);
 int rdmad_async(struct ibv_context *ctx, int *kind, uint64_t *handle, int *port);
 
+int rdmad_put_devices(struct ibv_context **list, int n);
 int rdmad_create_channel(struct rdma_event_channel **channel);
 int rdmad_create_id(struct rdma_event_channel *channel, uint64_t handle, struct rdma_cm_id **id);
 void rdmad_set_handle(struct rdma_cm_id *id, uint64_t handle);

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int result(int rc) { return rc ? (errno ? errno : EIO) : 0; }
@@ -46,6 +47,18 @@ static void from_sockaddr(const struct sockaddr *sa, struct rdmad_address *a)
 		a->scope = in->sin6_scope_id;
 		memcpy(a->ip, &in->sin6_addr, 16);
 	}
+}
+
+// rdmad_put_devices gives back references that rdma_get_devices has taken.
+int rdmad_put_devices(struct ibv_context **list, int n)
+{
+	struct ibv_context **copy = calloc(n + 1, sizeof(*copy));
+
+	if (!copy)
+		return ENOMEM;
+	memcpy(copy, list, n * sizeof(*copy));
+	rdma_free_devices(copy); // frees the list, too
+	return 0;
 }
 
 int rdmad_create_channel(struct rdma_event_channel **channel)
@@ -137,6 +150,7 @@ int rdmad_next_event(struct rdma_event_channel *channel, struct rdmad_event *e)
 	memset(e, 0, sizeof(*e));
 	e->handle = (uint64_t)(uintptr_t)event->id->context;
 	e->id = (uintptr_t)event->id;
+	e->device = (uintptr_t)event->id->verbs;
 	e->kind = event->event;
 	e->status = event->status;
 	switch (event->event) {

@@ -1,5 +1,6 @@
 //go:build rdmacore && cgo
 
+#define _GNU_SOURCE
 #include "shim.h"
 
 #include <fcntl.h>
@@ -183,6 +184,45 @@ int rdmad_query(struct ibv_context *ctx, struct rdmad_device *d)
 	return 0;
 }
 
+static int limits_of(struct ibv_device *device, struct rdmad_device *d, struct rdmad_limits *l)
+{
+	struct ibv_context *ctx = ibv_open_device(device);
+	struct ibv_device_attr attr;
+	int err;
+
+	if (!ctx)
+		return errno ? errno : ENODEV;
+	err = rdmad_query(ctx, d);
+	if (!err && !(err = errno_of(ibv_query_device(ctx, &attr)))) {
+		l->max_qp = attr.max_qp;
+		l->max_cq = attr.max_cq;
+		l->max_mr = attr.max_mr;
+		l->max_mw = attr.max_mw;
+		l->max_pd = attr.max_pd;
+		l->max_srq = attr.max_srq;
+	}
+	ibv_close_device(ctx);
+	return err;
+}
+
+// rdmad_limits asks a device for its limits, apart from librdmacm, which would
+// keep it open.
+int rdmad_limits(const char *name, struct rdmad_device *d, struct rdmad_limits *l)
+{
+	int n, k, err = ENODEV;
+	struct ibv_device **list;
+
+	errno = 0;
+	list = ibv_get_device_list(&n);
+	if (!list)
+		return errno ? errno : ENOSYS;
+	for (k = 0; k < n; k++)
+		if (!strcmp(ibv_get_device_name(list[k]), name))
+			err = limits_of(list[k], d, l);
+	ibv_free_device_list(list);
+	return err;
+}
+
 int rdmad_create_cq(struct ibv_context *ctx, int depth, uint64_t handle, struct ibv_comp_channel **channel, struct ibv_cq **cq)
 {
 	int err;
@@ -274,6 +314,19 @@ int rdmad_alloc_mw(struct ibv_pd *pd, struct ibv_mw **mw)
 	errno = 0;
 	*mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 	return *mw ? 0 : errno ? errno : ENOMEM;
+}
+
+// rdmad_abandon lets the kernel have a device back that is gone. librdmacm keeps
+// the context of its last device open, and the kernel waits for that.
+void rdmad_abandon(struct ibv_context *ctx)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (nothing < 0)
+		return;
+	dup3(nothing, ctx->cmd_fd, O_CLOEXEC);
+	dup3(nothing, ctx->async_fd, O_CLOEXEC);
+	close(nothing);
 }
 
 int rdmad_async(struct ibv_context *ctx, int *kind, uint64_t *handle, int *port)

@@ -17,4 +17,5 @@ func init() {
 		}
 		return p, nil
 	}
+	describe = rdmacore.Describe
 }

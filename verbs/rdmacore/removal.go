@@ -1,0 +1,83 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+// #include "shim.h"
+import "C"
+
+import (
+	"os"
+	"slices"
+)
+
+// deviceGone ends the connections on a device that is gone. Their owners see
+// them end; the device stays open until they have let go of everything on it.
+func (p *Provider) deviceGone(o *openContext) {
+	p.config.Logger.Error("rdmacore: device removed", "device", o.name)
+	p.mu.Lock()
+	if d := p.devices[o.c]; d != nil {
+		delete(p.devices, o.c)
+		p.leaving = append(p.leaving, d)
+		close(d.removed)
+	}
+	p.mu.Unlock()
+	for _, q := range queuePairsOn(o) {
+		q.fail(errRemoved)
+	}
+	p.lookAtListeners()
+}
+
+// lookForRemoved finds devices that the kernel wants to remove without having
+// told so: it tells those who have identifiers there. When there are others than
+// before, librdmacm is to close those that it has open and nobody uses.
+func (p *Provider) lookForRemoved() {
+	if now := deviceFiles(); !slices.Equal(now, p.files) {
+		p.files = now
+		atHome(func() { _, _ = listDevices() }) // an error is of devices that nobody asked for
+	}
+	p.mu.Lock()
+	var missing []*openContext
+	for _, d := range p.devices {
+		if !d.ctx.there() {
+			missing = append(missing, d.ctx)
+		}
+	}
+	p.mu.Unlock()
+	for _, o := range missing {
+		o.remove()
+	}
+}
+
+// deviceFiles are the names of the files of the devices that the kernel offers.
+func deviceFiles() (names []string) {
+	entries, _ := os.ReadDir("/sys/class/infiniband_verbs")
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// letGo closes the devices that are gone and have no objects left.
+func (p *Provider) letGo() {
+	var free []*device
+	p.mu.Lock()
+	p.leaving = slices.DeleteFunc(p.leaving, func(d *device) bool {
+		if d.Live().Total() > 0 {
+			return false
+		}
+		free = append(free, d)
+		return true
+	})
+	p.mu.Unlock()
+	for _, d := range free {
+		p.closeDevice(d)
+		p.config.Logger.Info("rdmacore: removed device closed", "device", d.ctx.name)
+	}
+}
+
+// closeDevice closes a device without objects, of which nothing more is told.
+// It waits for the device's events, which take p.mu.
+func (p *Provider) closeDevice(d *device) {
+	d.ctx.unsubscribe(p)
+	_ = d.Close()
+}
