@@ -60,7 +60,8 @@ type Effect struct {
 type ListenerInfo struct {
 	Name, Provider, Service string
 	Address                 netip.AddrPort // as bound
-	State                   string         // up; draining while it is being removed
+	State                   string         // up; degraded; draining while it is being removed
+	Trouble                 string         // with StateDegraded: why
 	Connections             int
 	Accepted                uint64
 	Refused                 uint64 // handshakes and connections refused, for all reasons

@@ -20,6 +20,7 @@ import (
 const (
 	StateUp       = "up"
 	StateDraining = "draining"
+	StateDegraded = "degraded" // a listener that nobody can reach for the time being
 )
 
 // conn is a connection in the registry.

@@ -141,6 +141,7 @@ func (d *Dataplane) freeLocked(name string) error {
 func (d *Dataplane) runLocked(l *listener) {
 	if d.started && !d.stopping && l.divided && !l.draining {
 		l.accepting.Go(l.accept)
+		l.accepting.Go(l.followHealth)
 	}
 }
 
@@ -189,10 +190,7 @@ func (d *Dataplane) Listeners() []ListenerInfo {
 }
 
 func (l *listener) infoLocked() ListenerInfo {
-	state := StateUp
-	if l.draining {
-		state = StateDraining
-	}
+	state, trouble := l.stateLocked()
 	refused := l.refused.snapshot()
 	return ListenerInfo{
 		Name:        l.cfg.Name,
@@ -200,6 +198,7 @@ func (l *listener) infoLocked() ListenerInfo {
 		Service:     l.cfg.Service,
 		Address:     l.rl.Addr(),
 		State:       state,
+		Trouble:     trouble,
 		Connections: l.up,
 		Accepted:    l.accepted.Load(),
 		Refused:     refused.Sum(),

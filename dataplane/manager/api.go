@@ -75,10 +75,11 @@ func (o Origin) String() string {
 }
 
 // States of services and listeners; a listener's others are the data plane's,
-// dataplane.StateUp and dataplane.StateDraining.
+// dataplane.StateUp, dataplane.StateDegraded and dataplane.StateDraining.
 const (
 	StateUp       = dataplane.StateUp
 	StateDraining = dataplane.StateDraining // being removed
+	StateDegraded = dataplane.StateDegraded // a listener that nobody can reach for the time being; Failure says why
 	StateFailed   = "failed"                // kept, but could not be brought back; Failure says why
 )
 
@@ -98,5 +99,5 @@ type ListenerInfo struct {
 	dataplane.ListenerInfo
 	Spec    ListenerSpec
 	Origin  Origin
-	Failure string // with StateFailed
+	Failure string // with StateFailed and StateDegraded
 }

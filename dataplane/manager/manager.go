@@ -159,7 +159,7 @@ func (m *Manager) Listeners() []ListenerInfo {
 				Address: l.bound, Limits: l.spec.Limits, Access: dataplane.Access{Allow: l.spec.Allow, Deny: l.spec.Deny},
 			}
 		}
-		out = append(out, ListenerInfo{ListenerInfo: info, Spec: l.spec, Origin: l.origin, Failure: l.failure})
+		out = append(out, ListenerInfo{ListenerInfo: info, Spec: l.spec, Origin: l.origin, Failure: cmp.Or(l.failure, info.Trouble)})
 	}
 	slices.SortFunc(out, func(a, b ListenerInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return out

@@ -25,6 +25,8 @@ var (
 
 	infoDesc = prometheus.NewDesc("rdmad_listener_info",
 		"A listener, by provider, address and service.", []string{"listener", "provider", "address", "service"}, nil)
+	healthyDesc = prometheus.NewDesc("rdmad_listener_healthy",
+		"1 while clients can reach a listener, 0 while its device, port or address is gone.", listenerLabels, nil)
 	upDesc = prometheus.NewDesc("rdmad_connections",
 		"RPC-over-RDMA connections that are up.", listenerLabels, nil)
 	versionDesc = prometheus.NewDesc("rdmad_connections_by_version",
@@ -122,7 +124,7 @@ func gauge(name, help string, get func(*dataplane.ListenerStats) float64) (g str
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{infoDesc, upDesc, versionDesc, refusedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc} {
+	for _, d := range []*prometheus.Desc{infoDesc, healthyDesc, upDesc, versionDesc, refusedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc} {
 		ch <- d
 	}
 	for i := range counters {
@@ -137,6 +139,11 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.source.Stats() {
 		ch <- prometheus.MustNewConstMetric(infoDesc, prometheus.GaugeValue, 1, s.Name, s.Provider, s.Address.String(), s.Service)
+		healthy := 1.0
+		if s.State == dataplane.StateDegraded {
+			healthy = 0
+		}
+		ch <- prometheus.MustNewConstMetric(healthyDesc, prometheus.GaugeValue, healthy, s.Name)
 		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, float64(s.Connections), s.Name)
 		for v, n := range s.Versions {
 			ch <- prometheus.MustNewConstMetric(versionDesc, prometheus.GaugeValue, float64(n), s.Name, versionNames[v])

@@ -90,6 +90,9 @@ rdmad_duplicate_calls_total{listener="nfs"} 18
 # HELP rdmad_errors_total Protocol errors by peers and transport errors.
 # TYPE rdmad_errors_total counter
 rdmad_errors_total{listener="nfs"} 12
+# HELP rdmad_listener_healthy 1 while clients can reach a listener, 0 while its device, port or address is gone.
+# TYPE rdmad_listener_healthy gauge
+rdmad_listener_healthy{listener="nfs"} 1
 # HELP rdmad_listener_info A listener, by provider, address and service.
 # TYPE rdmad_listener_info gauge
 rdmad_listener_info{address="127.0.0.1:20049",listener="nfs",provider="softiwarp",service="export"} 1
