@@ -29,6 +29,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
 // Dataplane is what the control plane sees and steers; see Live.
@@ -65,7 +66,10 @@ type Config struct {
 	// closed with a warning. The control plane owns them.
 	Sockets []net.Listener
 	Version string // of rdmad, for operators
-	Logger  *slog.Logger
+	// Providers there are, and Devices of the machine, asked for each answer.
+	Providers []inventory.Provider
+	Devices   func() []inventory.Device
+	Logger    *slog.Logger
 	// Registerer takes the control plane's metrics.
 	Registerer prometheus.Registerer
 	// WatchQueue bounds the events that wait for a stream of them before it is
@@ -142,6 +146,8 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		Version:    cfg.Version,
 		Started:    time.Now(),
 		Access:     access,
+		Providers:  cfg.Providers,
+		Devices:    cfg.Devices,
 	})
 	if err != nil {
 		return nil, err

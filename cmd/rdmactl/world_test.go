@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
 // world is what a script's rdmactl talks to.
@@ -22,6 +23,22 @@ type world struct {
 	plane   *planetest.Plane
 	control *controlplane.Controlplane
 	served  chan error
+}
+
+// adapters are a build with provider rdmacore, and two devices.
+func adapters() ([]inventory.Provider, func() []inventory.Device) {
+	return []inventory.Provider{{Name: "softiwarp", BuiltIn: true}, {Name: "rdmacore", Note: "for RDMA adapters: get it"}}, func() []inventory.Device {
+		return []inventory.Device{
+			{
+				Name: "rxe0", Transport: "RoCE", Provider: "rdmacore",
+				Ports: []inventory.Port{{
+					Number: 1, State: "DOWN", Rate: "2.5 Gb/sec (1X SDR)", Link: "Ethernet", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.7")},
+				}},
+				Limits: &inventory.Limits{MemWindowType2B: true, SendInvalidate: true, ReceiverNotReady: true, MaxQP: 1000, MaxCQ: 2000, MaxMR: 3000, MaxMW: 4000, MaxMRSize: 1 << 40},
+			},
+			{Name: "siw0", Transport: "iWARP", Problem: "may not be opened", Ports: []inventory.Port{{Number: 1, State: "ACTIVE", Rate: "2.5 Gb/sec (1X SDR)", Link: "Ethernet"}}},
+		}
+	}
 }
 
 // newWorld serves a control plane, with options that control explains, over a
@@ -54,6 +71,9 @@ func newWorld(dir string, options []string) (*world, error) {
 			cfg.Access.Rate = auth.Rate{PerSecond: 0.001, Burst: 1}
 		case "file":
 			file = true
+		case "degraded":
+			plane.Degrade("nfs", "port 1 of rxe0 is DOWN")
+			cfg.Providers, cfg.Devices = adapters()
 		default:
 			return nil, errors.New("control has no option " + option)
 		}
@@ -121,8 +141,9 @@ func initial() rpcrdma.Settings {
 
 // control ends the control plane and begins another: control OPTION…. Options
 // are unix (a Unix socket), tls (with what certificates makes), viewer (that
-// is all anybody may be), audit (an audit log), busy (one request is let in)
-// and file (settings from a file, and stored).
+// is all anybody may be), audit (an audit log), busy (one request is let in),
+// degraded (a listener is, and there are adapters) and file (settings from a
+// file, and stored).
 func control(ts *testscript.TestScript, _ bool, options []string) {
 	w, ok := ts.Value(worldKey{}).(*world)
 	if !ok {

@@ -111,6 +111,8 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		Access:     c.Control.Access(),
 		Sockets:    sockets,
 		Version:    versionString(),
+		Providers:  providers.Inventory(),
+		Devices:    providers.Devices,
 		Logger:     log,
 		Registerer: d.registry,
 	}); err != nil {

@@ -69,6 +69,8 @@ func listener(l *manager.ListenerInfo) *rdmadv1.Listener {
 	switch l.State {
 	case manager.StateDraining:
 		m.State = rdmadv1.Listener_DRAINING
+	case manager.StateDegraded:
+		m.State = rdmadv1.Listener_DEGRADED
 	case manager.StateFailed:
 		m.State = rdmadv1.Listener_FAILED
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
 // Bounds on clients. A request is a few hundred bytes; the largest answer is
@@ -63,7 +64,8 @@ type Plane interface {
 	Tracing() *trace.Hub
 }
 
-// Config is what a Server is made with; every field but Access is needed.
+// Config is what a Server is made with; every field but the last three is
+// needed.
 type Config struct {
 	Plane      Plane
 	Manager    manager.API
@@ -74,6 +76,9 @@ type Config struct {
 	Version    string    // of rdmad
 	Started    time.Time // when rdmad did
 	Access     Access
+	// Providers and Devices, called for each answer, are what status tells.
+	Providers []inventory.Provider
+	Devices   func() []inventory.Device
 }
 
 // Access is who may do what. Zero values give their defaults.
@@ -167,7 +172,7 @@ func New(cfg Config) (*Server, error) {
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
-	healthpb.RegisterHealthServer(s.grpc, s.health)
+	healthpb.RegisterHealthServer(s.grpc, &healthService{s.health, cfg.Manager, s.stopping})
 	reflection.Register(s.grpc)
 	channelz.RegisterChannelzServiceToServer(s.grpc)
 	g.methods = methodsOf(s.grpc.GetServiceInfo())

@@ -31,6 +31,7 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 	if p := s.cfg.Store.Pending(); p != nil {
 		res.UnconfirmedRevision, res.ConfirmDeadline = p.Revision, timestamp(p.Deadline)
 	}
+	res.Providers, res.Devices = inventoried(s.cfg.Providers, s.cfg.Devices)
 	for i := range connections {
 		res.Calls += float64(connections[i].Stats.Calls)
 		res.Errors += float64(connections[i].Stats.Errors)

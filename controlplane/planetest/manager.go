@@ -82,7 +82,7 @@ func (m *Manager) Listeners() []manager.ListenerInfo {
 	all := m.plane.Listeners()
 	out := make([]manager.ListenerInfo, 0, len(all))
 	for _, l := range all {
-		info := manager.ListenerInfo{ListenerInfo: l}
+		info := manager.ListenerInfo{ListenerInfo: l, Failure: l.Trouble}
 		if spec, ok := m.specs[l.Name]; ok {
 			info.Spec, info.Origin = spec, manager.FromOperator
 		}

@@ -50,6 +50,17 @@ func (p *Plane) listen(name, address, service string, limits dataplane.Limits, a
 	slices.SortFunc(p.listeners, func(a, b dataplane.ListenerInfo) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// Degrade makes a listener one that nobody can reach.
+func (p *Plane) Degrade(name, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.listeners {
+		if l := &p.listeners[i]; l.Name == name {
+			l.State, l.Trouble = dataplane.StateDegraded, why
+		}
+	}
+}
+
 // unlisten removes a listener and says how many connections it had.
 func (p *Plane) unlisten(name string) (drained int) {
 	for _, c := range p.Connections() {

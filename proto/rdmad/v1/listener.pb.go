@@ -37,6 +37,9 @@ const (
 	Listener_DRAINING Listener_State = 2
 	// Kept from the last start, but could not be brought back.
 	Listener_FAILED Listener_State = 3
+	// Bound, but nobody can reach it for the time being: its device, port or
+	// address is gone. It comes back by itself.
+	Listener_DEGRADED Listener_State = 4
 )
 
 // Enum value maps for Listener_State.
@@ -46,12 +49,14 @@ var (
 		1: "UP",
 		2: "DRAINING",
 		3: "FAILED",
+		4: "DEGRADED",
 	}
 	Listener_State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
 		"UP":                1,
 		"DRAINING":          2,
 		"FAILED":            3,
+		"DEGRADED":          4,
 	}
 )
 
@@ -110,7 +115,7 @@ type Listener struct {
 	Admission *Admission `protobuf:"bytes,11,opt,name=admission,proto3" json:"admission,omitempty"`
 	// What it is doing.
 	State Listener_State `protobuf:"varint,12,opt,name=state,proto3,enum=rdmad.v1.Listener_State" json:"state,omitempty"`
-	// With FAILED: why.
+	// With FAILED and DEGRADED: why.
 	Failure       string `protobuf:"bytes,13,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1722,7 +1727,7 @@ var File_rdmad_v1_listener_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\n" +
-	"\x17rdmad/v1/listener.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xe9\x03\n" +
+	"\x17rdmad/v1/listener.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xf7\x03\n" +
 	"\bListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x18\n" +
@@ -1737,13 +1742,14 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	" \x01(\bR\arpcbind\x121\n" +
 	"\tadmission\x18\v \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12.\n" +
 	"\x05state\x18\f \x01(\x0e2\x18.rdmad.v1.Listener.StateR\x05state\x12\x18\n" +
-	"\afailure\x18\r \x01(\tR\afailure\"@\n" +
+	"\afailure\x18\r \x01(\tR\afailure\"N\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02UP\x10\x01\x12\f\n" +
 	"\bDRAINING\x10\x02\x12\n" +
 	"\n" +
-	"\x06FAILED\x10\x03\"\x85\x02\n" +
+	"\x06FAILED\x10\x03\x12\f\n" +
+	"\bDEGRADED\x10\x04\"\x85\x02\n" +
 	"\tAdmission\x122\n" +
 	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
 	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x12'\n" +

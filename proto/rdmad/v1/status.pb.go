@@ -86,7 +86,11 @@ type GetStatusResponse struct {
 	// Who the client is, as the audit log names it.
 	Actor string `protobuf:"bytes,11,opt,name=actor,proto3" json:"actor,omitempty"`
 	// What the client may do.
-	Role          Role `protobuf:"varint,12,opt,name=role,proto3,enum=rdmad.v1.Role" json:"role,omitempty"`
+	Role Role `protobuf:"varint,12,opt,name=role,proto3,enum=rdmad.v1.Role" json:"role,omitempty"`
+	// Verbs providers that there are, those of this build first.
+	Providers []*Provider `protobuf:"bytes,13,rep,name=providers,proto3" json:"providers,omitempty"`
+	// RDMA devices of the machine. Provider softiwarp needs none.
+	Devices       []*Device `protobuf:"bytes,14,rep,name=devices,proto3" json:"devices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -205,12 +209,437 @@ func (x *GetStatusResponse) GetRole() Role {
 	return Role_ROLE_UNSPECIFIED
 }
 
+func (x *GetStatusResponse) GetProviders() []*Provider {
+	if x != nil {
+		return x.Providers
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetDevices() []*Device {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+// Provider makes connections on one kind of device.
+type Provider struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name, as listeners give it.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// It is in this build of rdmad.
+	BuiltIn bool `protobuf:"varint,2,opt,name=built_in,json=builtIn,proto3" json:"built_in,omitempty"`
+	// How to get it, when it is not.
+	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Provider) Reset() {
+	*x = Provider{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Provider) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Provider) ProtoMessage() {}
+
+func (x *Provider) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Provider.ProtoReflect.Descriptor instead.
+func (*Provider) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Provider) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Provider) GetBuiltIn() bool {
+	if x != nil {
+		return x.BuiltIn
+	}
+	return false
+}
+
+func (x *Provider) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// Device is an RDMA device, as the kernel shows it.
+type Device struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name, for example mlx5_0.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What it speaks: iWARP, RoCE or InfiniBand.
+	Transport string `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
+	// Version of its firmware; empty for software.
+	Firmware string `protobuf:"bytes,3,opt,name=firmware,proto3" json:"firmware,omitempty"`
+	// Its ports.
+	Ports []*DevicePort `protobuf:"bytes,4,rep,name=ports,proto3" json:"ports,omitempty"`
+	// Provider of this build that can use it; empty when there is none.
+	Provider string `protobuf:"bytes,5,opt,name=provider,proto3" json:"provider,omitempty"`
+	// What it can do; absent when no provider can tell.
+	Capabilities *DeviceCapabilities `protobuf:"bytes,6,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
+	// Why the provider can't use it.
+	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Device) Reset() {
+	*x = Device{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Device) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Device) ProtoMessage() {}
+
+func (x *Device) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Device.ProtoReflect.Descriptor instead.
+func (*Device) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Device) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Device) GetTransport() string {
+	if x != nil {
+		return x.Transport
+	}
+	return ""
+}
+
+func (x *Device) GetFirmware() string {
+	if x != nil {
+		return x.Firmware
+	}
+	return ""
+}
+
+func (x *Device) GetPorts() []*DevicePort {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *Device) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *Device) GetCapabilities() *DeviceCapabilities {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
+func (x *Device) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// DevicePort is a port of a device.
+type DevicePort struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number, from 1.
+	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// State, as the kernel says it: ACTIVE, DOWN.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Speed, as the kernel says it.
+	Rate string `protobuf:"bytes,3,opt,name=rate,proto3" json:"rate,omitempty"`
+	// Link layer: Ethernet or InfiniBand.
+	LinkLayer string `protobuf:"bytes,4,opt,name=link_layer,json=linkLayer,proto3" json:"link_layer,omitempty"`
+	// IP addresses among its GIDs, on RoCE.
+	Addresses     []string `protobuf:"bytes,5,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevicePort) Reset() {
+	*x = DevicePort{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevicePort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevicePort) ProtoMessage() {}
+
+func (x *DevicePort) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevicePort.ProtoReflect.Descriptor instead.
+func (*DevicePort) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *DevicePort) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *DevicePort) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *DevicePort) GetRate() string {
+	if x != nil {
+		return x.Rate
+	}
+	return ""
+}
+
+func (x *DevicePort) GetLinkLayer() string {
+	if x != nil {
+		return x.LinkLayer
+	}
+	return ""
+}
+
+func (x *DevicePort) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+// DeviceCapabilities say what a device can do, as far as rdmad uses it.
+type DeviceCapabilities struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Memory windows of type 2B: peers may invalidate them. Without, a
+	// connector offers no remote invalidation.
+	MemoryWindows_2B bool `protobuf:"varint,1,opt,name=memory_windows_2b,json=memoryWindows2b,proto3" json:"memory_windows_2b,omitempty"`
+	// Send With Invalidate in replies.
+	SendWithInvalidate bool `protobuf:"varint,2,opt,name=send_with_invalidate,json=sendWithInvalidate,proto3" json:"send_with_invalidate,omitempty"`
+	// A Send without a Receive is tried again instead of ending the connection.
+	RnrRetry bool `protobuf:"varint,3,opt,name=rnr_retry,json=rnrRetry,proto3" json:"rnr_retry,omitempty"`
+	// Most queue pairs.
+	MaxQp uint32 `protobuf:"varint,4,opt,name=max_qp,json=maxQp,proto3" json:"max_qp,omitempty"`
+	// Most completion queues.
+	MaxCq uint32 `protobuf:"varint,5,opt,name=max_cq,json=maxCq,proto3" json:"max_cq,omitempty"`
+	// Most memory regions.
+	MaxMr uint32 `protobuf:"varint,6,opt,name=max_mr,json=maxMr,proto3" json:"max_mr,omitempty"`
+	// Most memory windows.
+	MaxMw uint32 `protobuf:"varint,7,opt,name=max_mw,json=maxMw,proto3" json:"max_mw,omitempty"`
+	// Most shared receive queues, which rdmad does not use.
+	MaxSrq uint32 `protobuf:"varint,8,opt,name=max_srq,json=maxSrq,proto3" json:"max_srq,omitempty"`
+	// Most work requests of one queue.
+	MaxQpWr uint32 `protobuf:"varint,9,opt,name=max_qp_wr,json=maxQpWr,proto3" json:"max_qp_wr,omitempty"`
+	// Most scatter/gather entries of one work request.
+	MaxSge uint32 `protobuf:"varint,10,opt,name=max_sge,json=maxSge,proto3" json:"max_sge,omitempty"`
+	// Most completions of one completion queue.
+	MaxCqe uint32 `protobuf:"varint,11,opt,name=max_cqe,json=maxCqe,proto3" json:"max_cqe,omitempty"`
+	// Longest memory region, in bytes. A double for the reason given at
+	// Connection.
+	MaxMrSize float64 `protobuf:"fixed64,12,opt,name=max_mr_size,json=maxMrSize,proto3" json:"max_mr_size,omitempty"`
+	// RDMA Reads that a peer may have outstanding on one queue pair.
+	MaxReadsIn uint32 `protobuf:"varint,13,opt,name=max_reads_in,json=maxReadsIn,proto3" json:"max_reads_in,omitempty"`
+	// RDMA Reads that one queue pair may have outstanding itself.
+	MaxReadsOut   uint32 `protobuf:"varint,14,opt,name=max_reads_out,json=maxReadsOut,proto3" json:"max_reads_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceCapabilities) Reset() {
+	*x = DeviceCapabilities{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceCapabilities) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceCapabilities) ProtoMessage() {}
+
+func (x *DeviceCapabilities) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceCapabilities.ProtoReflect.Descriptor instead.
+func (*DeviceCapabilities) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DeviceCapabilities) GetMemoryWindows_2B() bool {
+	if x != nil {
+		return x.MemoryWindows_2B
+	}
+	return false
+}
+
+func (x *DeviceCapabilities) GetSendWithInvalidate() bool {
+	if x != nil {
+		return x.SendWithInvalidate
+	}
+	return false
+}
+
+func (x *DeviceCapabilities) GetRnrRetry() bool {
+	if x != nil {
+		return x.RnrRetry
+	}
+	return false
+}
+
+func (x *DeviceCapabilities) GetMaxQp() uint32 {
+	if x != nil {
+		return x.MaxQp
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxCq() uint32 {
+	if x != nil {
+		return x.MaxCq
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxMr() uint32 {
+	if x != nil {
+		return x.MaxMr
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxMw() uint32 {
+	if x != nil {
+		return x.MaxMw
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxSrq() uint32 {
+	if x != nil {
+		return x.MaxSrq
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxQpWr() uint32 {
+	if x != nil {
+		return x.MaxQpWr
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxSge() uint32 {
+	if x != nil {
+		return x.MaxSge
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxCqe() uint32 {
+	if x != nil {
+		return x.MaxCqe
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxMrSize() float64 {
+	if x != nil {
+		return x.MaxMrSize
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxReadsIn() uint32 {
+	if x != nil {
+		return x.MaxReadsIn
+	}
+	return 0
+}
+
+func (x *DeviceCapabilities) GetMaxReadsOut() uint32 {
+	if x != nil {
+		return x.MaxReadsOut
+	}
+	return 0
+}
+
 var File_rdmad_v1_status_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"\x15rdmad/v1/status.proto\x12\brdmad.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xc8\x03\n" +
+	"\x10GetStatusRequest\"\xa6\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12%\n" +
@@ -224,7 +653,46 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\x10confirm_deadline\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\x12\x14\n" +
 	"\x05actor\x18\v \x01(\tR\x05actor\x12\"\n" +
-	"\x04role\x18\f \x01(\x0e2\x0e.rdmad.v1.RoleR\x04role2[\n" +
+	"\x04role\x18\f \x01(\x0e2\x0e.rdmad.v1.RoleR\x04role\x120\n" +
+	"\tproviders\x18\r \x03(\v2\x12.rdmad.v1.ProviderR\tproviders\x12*\n" +
+	"\adevices\x18\x0e \x03(\v2\x10.rdmad.v1.DeviceR\adevices\"M\n" +
+	"\bProvider\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\bbuilt_in\x18\x02 \x01(\bR\abuiltIn\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"\xfa\x01\n" +
+	"\x06Device\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
+	"\ttransport\x18\x02 \x01(\tR\ttransport\x12\x1a\n" +
+	"\bfirmware\x18\x03 \x01(\tR\bfirmware\x12*\n" +
+	"\x05ports\x18\x04 \x03(\v2\x14.rdmad.v1.DevicePortR\x05ports\x12\x1a\n" +
+	"\bprovider\x18\x05 \x01(\tR\bprovider\x12@\n" +
+	"\fcapabilities\x18\x06 \x01(\v2\x1c.rdmad.v1.DeviceCapabilitiesR\fcapabilities\x12\x18\n" +
+	"\aproblem\x18\a \x01(\tR\aproblem\"\x8b\x01\n" +
+	"\n" +
+	"DevicePort\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
+	"\x04rate\x18\x03 \x01(\tR\x04rate\x12\x1d\n" +
+	"\n" +
+	"link_layer\x18\x04 \x01(\tR\tlinkLayer\x12\x1c\n" +
+	"\taddresses\x18\x05 \x03(\tR\taddresses\"\xb8\x03\n" +
+	"\x12DeviceCapabilities\x12*\n" +
+	"\x11memory_windows_2b\x18\x01 \x01(\bR\x0fmemoryWindows2b\x120\n" +
+	"\x14send_with_invalidate\x18\x02 \x01(\bR\x12sendWithInvalidate\x12\x1b\n" +
+	"\trnr_retry\x18\x03 \x01(\bR\brnrRetry\x12\x15\n" +
+	"\x06max_qp\x18\x04 \x01(\rR\x05maxQp\x12\x15\n" +
+	"\x06max_cq\x18\x05 \x01(\rR\x05maxCq\x12\x15\n" +
+	"\x06max_mr\x18\x06 \x01(\rR\x05maxMr\x12\x15\n" +
+	"\x06max_mw\x18\a \x01(\rR\x05maxMw\x12\x17\n" +
+	"\amax_srq\x18\b \x01(\rR\x06maxSrq\x12\x1a\n" +
+	"\tmax_qp_wr\x18\t \x01(\rR\amaxQpWr\x12\x17\n" +
+	"\amax_sge\x18\n" +
+	" \x01(\rR\x06maxSge\x12\x17\n" +
+	"\amax_cqe\x18\v \x01(\rR\x06maxCqe\x12\x1e\n" +
+	"\vmax_mr_size\x18\f \x01(\x01R\tmaxMrSize\x12 \n" +
+	"\fmax_reads_in\x18\r \x01(\rR\n" +
+	"maxReadsIn\x12\"\n" +
+	"\rmax_reads_out\x18\x0e \x01(\rR\vmaxReadsOut2[\n" +
 	"\rStatusService\x12J\n" +
 	"\tGetStatus\x12\x1a.rdmad.v1.GetStatusRequest\x1a\x1b.rdmad.v1.GetStatusResponse\"\x04\x88\xb8\x18\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
@@ -240,24 +708,32 @@ func file_rdmad_v1_status_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_status_proto_rawDescData
 }
 
-var file_rdmad_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_rdmad_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_rdmad_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: rdmad.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: rdmad.v1.GetStatusResponse
-	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
-	(Role)(0),                     // 3: rdmad.v1.Role
+	(*Provider)(nil),              // 2: rdmad.v1.Provider
+	(*Device)(nil),                // 3: rdmad.v1.Device
+	(*DevicePort)(nil),            // 4: rdmad.v1.DevicePort
+	(*DeviceCapabilities)(nil),    // 5: rdmad.v1.DeviceCapabilities
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(Role)(0),                     // 7: rdmad.v1.Role
 }
 var file_rdmad_v1_status_proto_depIdxs = []int32{
-	2, // 0: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	2, // 1: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
-	3, // 2: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
-	0, // 3: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
-	1, // 4: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	6, // 0: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	6, // 1: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
+	7, // 2: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
+	2, // 3: rdmad.v1.GetStatusResponse.providers:type_name -> rdmad.v1.Provider
+	3, // 4: rdmad.v1.GetStatusResponse.devices:type_name -> rdmad.v1.Device
+	4, // 5: rdmad.v1.Device.ports:type_name -> rdmad.v1.DevicePort
+	5, // 6: rdmad.v1.Device.capabilities:type_name -> rdmad.v1.DeviceCapabilities
+	0, // 7: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
+	1, // 8: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
+	8, // [8:9] is the sub-list for method output_type
+	7, // [7:8] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_status_proto_init() }
@@ -272,7 +748,7 @@ func file_rdmad_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_status_proto_rawDesc), len(file_rdmad_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

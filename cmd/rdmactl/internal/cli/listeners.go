@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -66,7 +67,7 @@ func listenersTable(all []*rdmadv1.Listener) *output.Table {
 		switch l.GetState() {
 		case rdmadv1.Listener_DRAINING:
 			cells[4].Colour = output.Yellow
-		case rdmadv1.Listener_FAILED:
+		case rdmadv1.Listener_FAILED, rdmadv1.Listener_DEGRADED:
 			cells[4].Colour = output.Red
 		}
 		t.Cells(cells...)
@@ -80,7 +81,7 @@ func listenerTable(l *rdmadv1.Listener) *output.Table {
 	m := l.GetAdmission()
 	for _, row := range [][2]string{
 		{"name", l.GetName()},
-		{"state", word(l.GetState().String())},
+		{"state", strings.TrimSuffix(word(l.GetState().String())+": "+l.GetFailure(), ": ")},
 		{"provider", l.GetProvider()},
 		{"address", l.GetAddress()},
 		{"service", l.GetService()},

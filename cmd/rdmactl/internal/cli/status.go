@@ -17,7 +17,8 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status",
 		Short: "How the daemon is, and who you are to it",
 		Long: `How the daemon is: connections, errors, the settings' revision and whether it
-waits to be confirmed; and who you are to it, which role you have.`,
+waits to be confirmed; the verbs providers of its build and the machine's RDMA
+devices; and who you are to it, which role you have.`,
 		Example:           "  rdmactl status",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -49,10 +50,40 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 		errors.Colour = output.Red
 	}
 	t.Cells(output.Cell{Text: "errors"}, errors)
+	inventoryRows(t, s)
 	if s.GetActor() != "" { // not from an older rdmad
 		t.Row("you are", fmt.Sprintf("%s, role %s", s.GetActor(), role(s.GetRole())))
 	}
 	return t
+}
+
+// inventoryRows are the providers and devices.
+func inventoryRows(t *output.Table, s *rdmadv1.GetStatusResponse) {
+	for _, p := range s.GetProviders() {
+		if p.GetBuiltIn() {
+			t.Row("provider", p.GetName())
+		} else {
+			t.Row("provider", fmt.Sprintf("%s is not in this build (%s)", p.GetName(), p.GetNote()))
+		}
+	}
+	for _, d := range s.GetDevices() {
+		for _, p := range d.GetPorts() {
+			text := strings.Join(append([]string{d.GetName(), d.GetTransport(), fmt.Sprintf("port %d", p.GetNumber()), p.GetState(), p.GetRate(), p.GetLinkLayer()},
+				p.GetAddresses()...), " ")
+			cell := output.Cell{Text: text}
+			if p.GetState() != "ACTIVE" {
+				cell.Colour = output.Yellow
+			}
+			t.Cells(output.Cell{Text: "device"}, cell)
+		}
+		if c := d.GetCapabilities(); c != nil {
+			t.Row("", fmt.Sprintf("memory windows 2B %s, send with invalidate %s, RNR retry %s; at most %d QP, %d CQ, %d MR, %d MW",
+				onOff(c.GetMemoryWindows_2B()), onOff(c.GetSendWithInvalidate()), onOff(c.GetRnrRetry()), c.GetMaxQp(), c.GetMaxCq(), c.GetMaxMr(), c.GetMaxMw()))
+		}
+		if d.GetProblem() != "" {
+			t.Cells(output.Cell{}, output.Cell{Text: d.GetProblem(), Colour: output.Red})
+		}
+	}
 }
 
 // role writes a role as the configuration does.
