@@ -10,11 +10,12 @@ FUZZTIME ?= 20s
 TESTFLAGS ?=
 BENCHTIME ?= 2s
 LOADFLAGS ?=
+RECKONING := interop/reckoning/testdata
 
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build build-rdmacore deb test unit race interop deps fuzz lint generate baseline bench bench-gateway load plots demo screenshots clean
+.PHONY: help build build-rdmacore deb test unit race interop deps fuzz lint generate baseline bench bench-gateway roundtrips roundtrips-exact load plots demo screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -76,8 +77,18 @@ bench: ## benchmarks, as ratios to TCP in the same run
 bench-gateway: ## a kernel client's work over rdmad and ganesha, as ratios to the same straight on ganesha
 	$(GO) test -run '^$$' -bench '^BenchmarkGateway$$' -benchtime 3x -timeout 1h ./interop
 
-plots: ## docs/adaptive.svg, from the data that the simulation's test has checked in
+plots: ## docs/adaptive.svg and docs/roundtrips.svg, from the data that tests have checked in
 	cd docs/plots && $(GO) run . -data ../../dataplane/adaptive/testdata/simulation.csv -out ../adaptive.svg
+	cd docs/plots && $(GO) run . -kind reckoning -data ../../$(RECKONING)/loopback.json -out ../roundtrips.svg
+
+roundtrips: ## what calls cost in each version and with its extensions: counts, round trips, latencies; docs/roundtrips.md
+	$(GO) test -count=1 -timeout 35m -run '^TestRoundTrips$$' ./interop -args -roundtrips.json $(CURDIR)/$(RECKONING)/guest.json
+	$(MAKE) roundtrips-exact
+
+roundtrips-exact: ## the same without the kernel guest, whose figures stay
+	$(GO) test -count=1 -run '^TestReckoning$$' ./cmd/rdmactl/internal/bench -args -update
+	$(MAKE) plots
+	$(GO) run ./interop/reckoning/page
 
 load: ## settings updates under 1,000 connections with traffic; figures in bin/load.json (LOADFLAGS changes what)
 	@mkdir -p $(BIN)

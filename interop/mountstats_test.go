@@ -90,6 +90,7 @@ type opStats struct {
 	calls         uint64
 	transmissions uint64
 	timeouts      uint64 // major ones
+	rtt           uint64 // from Send to reply, added up, in ms
 }
 
 // parseOps finds the procedures of the mount at dir that were called.
@@ -106,10 +107,10 @@ func parseOps(mountstats, dir string) (map[string]opStats, error) {
 	for line := range strings.Lines(rest) {
 		name, counters, _ := strings.Cut(strings.TrimSpace(line), ":")
 		words := strings.Fields(counters)
-		if len(words) < 3 {
+		if len(words) < 7 {
 			continue
 		}
-		var n [3]uint64
+		var n [7]uint64
 		for i := range n {
 			var err error
 			if n[i], err = strconv.ParseUint(words[i], 10, 64); err != nil {
@@ -117,7 +118,7 @@ func parseOps(mountstats, dir string) (map[string]opStats, error) {
 			}
 		}
 		if n[0] > 0 {
-			ops[name] = opStats{calls: n[0], transmissions: n[1], timeouts: n[2]}
+			ops[name] = opStats{calls: n[0], transmissions: n[1], timeouts: n[2], rtt: n[6]}
 		}
 	}
 	return ops, nil
@@ -175,7 +176,7 @@ func TestParseOps(t *testing.T) {
 		"\t        NULL: 1 1 0 44 24 0 1 1 0\n\t        READ: 20 21 1 5 6 7 8 9 0\n\t      COMMIT: 0 0 0 0 0 0 0 0 0\n\n" +
 		"device proc mounted on /proc with fstype proc\n"
 	got, err := parseOps(text, "/mnt/rdma")
-	want := map[string]opStats{"NULL": {calls: 1, transmissions: 1}, "READ": {calls: 20, transmissions: 21, timeouts: 1}}
+	want := map[string]opStats{"NULL": {calls: 1, transmissions: 1, rtt: 1}, "READ": {calls: 20, transmissions: 21, timeouts: 1, rtt: 8}}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %+v, error %v, want %+v", got, err, want)
 	}

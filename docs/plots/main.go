@@ -4,9 +4,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 
@@ -14,29 +16,38 @@ import (
 )
 
 func main() {
-	data := flag.String("data", "dataplane/adaptive/testdata/simulation.csv", "the simulation's data")
+	kind := flag.String("kind", "simulation", "what to draw: simulation or reckoning")
+	data := flag.String("data", "dataplane/adaptive/testdata/simulation.csv", "its data")
 	out := flag.String("out", "docs/adaptive.svg", "the picture")
 	flag.Parse()
-	if err := run(*data, *out); err != nil {
+	if err := run(*kind, *data, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "plots:", err)
 		os.Exit(1)
 	}
 }
 
-func run(data, out string) error {
-	t, err := read(data)
-	if err != nil {
+// kinds are what can be drawn, from a file.
+var kinds = map[string]func(data string, w io.Writer) error{
+	"simulation": func(data string, w io.Writer) error {
+		t, err := read(data)
+		if err != nil {
+			return err
+		}
+		return write(t, w)
+	},
+	"reckoning": plotReckoning,
+}
+
+func run(kind, data, out string) error {
+	plot := kinds[kind]
+	if plot == nil {
+		return fmt.Errorf("there is no plot of kind %q", kind)
+	}
+	var picture bytes.Buffer
+	if err := plot(data, &picture); err != nil {
 		return err
 	}
-	f, err := os.Create(out)
-	if err != nil {
-		return err
-	}
-	if err := write(t, f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return os.WriteFile(out, picture.Bytes(), 0o644)
 }
 
 // table is the data by column.

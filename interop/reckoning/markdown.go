@@ -1,0 +1,141 @@
+package reckoning
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A block is a part of docs/roundtrips.md that is made from figures. It stands
+// between <!-- NAME --> and <!-- end -->.
+const blockEnd = "<!-- end -->"
+
+// Blocks are the page's, by name: from the report of the test, and from that
+// of the guest.
+func Blocks(exact, guest *Report) map[string]string {
+	return map[string]string{
+		"ways":   exact.waysTable(),
+		"trips":  exact.tripsTable(),
+		"counts": exact.countsTables(),
+		"guest":  guest.latencyTable(),
+	}
+}
+
+// Fill puts blocks into a page. Each must be there once.
+func Fill(page string, blocks map[string]string) (string, error) {
+	for name, text := range blocks {
+		before, rest, ok := strings.Cut(page, "<!-- "+name+" -->\n")
+		_, after, ended := strings.Cut(rest, blockEnd)
+		if !ok || !ended {
+			return "", fmt.Errorf("there is no block %q", name)
+		}
+		page = before + "<!-- " + name + " -->\n" + text + blockEnd + after
+	}
+	return page, nil
+}
+
+// row writes a row of a table.
+func row(b *strings.Builder, cells ...string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+// head writes the first two rows.
+func head(b *strings.Builder, cells ...string) {
+	row(b, cells...)
+	b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
+}
+
+func (r *Report) names(first string) []string {
+	names := []string{first}
+	for i := range r.Ways {
+		names = append(names, r.Ways[i].Name)
+	}
+	return names
+}
+
+// waysTable says what the ways are, and what memory they take.
+func (r *Report) waysTable() string {
+	var b strings.Builder
+	head(&b, "way", "settings of both ends, above the defaults", "server's receives per connection")
+	for i := range r.Ways {
+		w := &r.Ways[i]
+		set := "none"
+		if len(w.Set) > 0 {
+			set = "`" + strings.Join(w.Set, "` `") + "`"
+		}
+		row(&b, w.Name, set, fmt.Sprintf("%d × %d bytes = %s", w.Credits, w.ReceiveBytes, size(int64(w.Credits)*w.ReceiveBytes)))
+	}
+	return b.String()
+}
+
+// size writes bytes in KiB or MiB.
+func size(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// tripsTable has each call's round trips, and what they cost at the longest
+// delay.
+func (r *Report) tripsTable() string {
+	var b strings.Builder
+	head(&b, r.names("call")...)
+	for _, work := range Works() {
+		cells := []string{work.String()}
+		for i := range r.Ways {
+			text := "-"
+			if c := r.Ways[i].Cell(work); c != nil {
+				text = fmt.Sprintf("%d, %s ms", c.RoundTrips, millis(c.Latency[len(c.Latency)-1].MS))
+			}
+			cells = append(cells, text)
+		}
+		row(&b, cells...)
+	}
+	return b.String()
+}
+
+func millis(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// countsTables have everything that was counted, a table for each way.
+func (r *Report) countsTables() string {
+	var b strings.Builder
+	for i := range r.Ways {
+		w := &r.Ways[i]
+		fmt.Fprintf(&b, "\n### %s\n\n", w.Name)
+		head(&b, "call", "Sends there", "back", "RDMA Reads", "Writes", "registrations",
+			"invalidated here", "by the peer", "round trips", "bytes there", "back")
+		for _, c := range w.Cells {
+			cells := []string{c.String()}
+			for _, n := range []uint64{
+				c.CallSends, c.ReplySends, c.RDMAReads, c.RDMAWrites, c.Registrations,
+				c.LocalInvalidations, c.RemoteInvalidations, c.RoundTrips, c.BytesToServer, c.BytesToClient,
+			} {
+				cells = append(cells, strconv.FormatUint(n, 10))
+			}
+			row(&b, cells...)
+		}
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// latencyTable has the latencies at all delays.
+func (r *Report) latencyTable() string {
+	var b strings.Builder
+	head(&b, r.names("call")...)
+	for _, work := range Works() {
+		cells := []string{work.String()}
+		for i := range r.Ways {
+			var all []string
+			if c := r.Ways[i].Cell(work); c != nil {
+				for _, l := range c.Latency {
+					all = append(all, strconv.FormatFloat(l.MS, 'f', 1, 64))
+				}
+			}
+			cells = append(cells, strings.Join(all, ", "))
+		}
+		row(&b, cells...)
+	}
+	return b.String()
+}
