@@ -82,7 +82,7 @@ plots: ## docs/adaptive.svg and docs/roundtrips.svg, from the data that tests ha
 	cd docs/plots && $(GO) run . -kind reckoning -data ../../$(RECKONING)/loopback.json -out ../roundtrips.svg
 
 roundtrips: ## what calls cost in each version and with its extensions: counts, round trips, latencies; docs/roundtrips.md
-	$(GO) test -count=1 -timeout 35m -run '^TestRoundTrips$$' ./interop -args -roundtrips.json $(CURDIR)/$(RECKONING)/guest.json
+	$(GO) test -count=1 -timeout 35m -run '^TestVersion2$$/^round_trips$$' ./interop -args -roundtrips.json $(CURDIR)/$(RECKONING)/guest.json
 	$(MAKE) roundtrips-exact
 
 roundtrips-exact: ## the same without the kernel guest, whose figures stay

@@ -24,11 +24,11 @@ const exactFigures = "reckoning/testdata/loopback.json"
 // reckonTime bounds all calls of one way at one delay, under emulation.
 const reckonTime = 5 * time.Minute
 
-// TestRoundTrips lets rdmactl bench work on an rdmad over softiwarp, in a guest
+// testRoundTrips lets rdmactl bench work on an rdmad over softiwarp, in a guest
 // whose network delays every packet (sch_netem): in every way, calls take what
 // they take over the network whose delay is exact, and at least as long as
-// their round trips.
-func TestRoundTrips(t *testing.T) {
+// their round trips. Of the kernel's client on r only its time is measured.
+func testRoundTrips(t *testing.T, g *guest.Guest, r *rdmad) {
 	exact, err := reckoning.Read(exactFigures)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,6 @@ func TestRoundTrips(t *testing.T) {
 	if *roundtripsJSON != "" {
 		works, delays, calls = reckoning.Works(), reckoning.Delays, 25
 	}
-	g := guest.Boot(t, guest.Options{})
 	for _, name := range []string{"rdmad", "rdmactl"} {
 		build(t, g.ShareDir, name)
 	}
@@ -53,7 +52,7 @@ func TestRoundTrips(t *testing.T) {
 	if *roundtripsJSON == "" {
 		return
 	}
-	t.Run("kernel client", func(t *testing.T) { report.Ways = append(report.Ways, kernelTrips(t, g)) })
+	t.Run("kernel client", func(t *testing.T) { report.Ways = append(report.Ways, kernelTrips(t, g, r)) })
 	text, err := report.Marshal()
 	if err == nil {
 		err = os.WriteFile(*roundtripsJSON, text, 0o644)
@@ -190,10 +189,9 @@ func TestSettingsYAML(t *testing.T) {
 // kernelTrips measures READ and WRITE of the kernel's client on an rdmad on the
 // host: direct I/O, by the client's own time from Send to reply. The card delays
 // what leaves the guest, by both ways' delay.
-func kernelTrips(t *testing.T, g *guest.Guest) reckoning.WayReport {
+func kernelTrips(t *testing.T, g *guest.Guest, server *rdmad) reckoning.WayReport {
 	t.Helper()
-	g.UseRDMA(t, guest.SIWPlain)
-	m := newMount(t, g, startRdmad(t, g.ShareDir), overRDMA)
+	m := newMount(t, g, server, overRDMA)
 	r := reckoning.WayReport{Name: "Linux client"}
 	const calls = 20
 	for _, ms := range reckoning.Delays {

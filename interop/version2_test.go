@@ -11,7 +11,7 @@ import (
 
 // TestVersion2 lets the kernel's client, which speaks version 1 alone, mount
 // from an rdmad that speaks version 2 as well, and then from one that wants
-// nothing else.
+// nothing else. The guest is then used for calls in every way that there is.
 func TestVersion2(t *testing.T) {
 	g := guest.Boot(t, guest.Options{})
 	g.UseRDMA(t, guest.SIWPlain)
@@ -44,6 +44,7 @@ func TestVersion2(t *testing.T) {
 			t.Errorf("mounted again the client reads %s, wrote %s", got, sum)
 		}
 	})
+	t.Run("round trips", func(t *testing.T) { testRoundTrips(t, g, r) })
 }
 
 // testRefusedMount mounts where version 1 is refused: mount.nfs fails at the first

@@ -7,5 +7,5 @@
 // Those in loopback.json are from a network whose delay is exact: the test of
 // rdmactl's package bench measures them, and fails when they change. Those in
 // guest.json are from softiwarp in a Linux guest whose network has a delay:
-// TestRoundTrips of package interop.
+// TestVersion2 of package interop.
 package reckoning
