@@ -62,7 +62,7 @@ func TestKnfsd(t *testing.T) {
 	t.Run("cut", func(t *testing.T) { testCut(t, s, crc) })
 	t.Run("capture", func(t *testing.T) { checkCapture(t, capture, s.offers) })
 	t.Run("version 2 refused", func(t *testing.T) { testVersionRefused(t, s, bare) })
-	t.Run("nfs 3 after version 2", func(t *testing.T) { testV3(t, s, bare, offering2()) })
+	t.Run("nfs 3 after version 2", func(t *testing.T) { testV3(t, s, bare, offeringAll()) })
 	t.Run("rdmactl", func(t *testing.T) { testRdmactl(t, s) })
 	t.Run("connector with version 2", func(t *testing.T) { testConnectorVersion(t, s) })
 }

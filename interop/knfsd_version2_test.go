@@ -16,6 +16,15 @@ func offering2() rpcrdma.Settings {
 	return set
 }
 
+// offeringAll are settings with every extension of version 2 and receives in
+// segments, all of which must come to nothing with a peer of version 1.
+func offeringAll() rpcrdma.Settings {
+	set := offering2()
+	set.Extensions |= rpcrdma.ExtCharacteristics | rpcrdma.ExtXmit | rpcrdma.ExtContinuation | rpcrdma.ExtSendDDP
+	set.InlineReceiveSize = 33 * 1024
+	return set
+}
+
 // testVersionRefused offers version 2 to a server that speaks version 1 alone:
 // it says ERR_VERS, and the call is made in version 1 on the same connection,
 // with many others behind it. Where version 2 is required, nothing is.
