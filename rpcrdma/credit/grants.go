@@ -93,17 +93,6 @@ func (g *Grants) Drop() {
 // seen k such answers has at most limit-k calls that are older than the
 // lower grant, and those it has not seen are answered already.
 func (g *Grants) Answer() (grant uint32, repost bool) {
-	g.held--
-	can := g.posted + 1 + g.held - Slack - g.dones // with this call's receive
-	n := max(min(g.target, can), 1)
-	if n >= g.limit {
-		g.limit = n
-	} else {
-		g.limit--
-	}
-	if repost = g.posted+g.held < max(g.limit, g.target)+Slack+g.dones; repost {
-		g.posted++
-	}
-	g.told = uint32(n)
-	return g.told, repost
+	grant, n := g.AnswerGroup(1)
+	return grant, n == 1
 }

@@ -11,6 +11,7 @@ type Spend struct {
 	max      uint32
 	posted   uint32 // receives posted
 	asked    uint32 // receives asked for by Want and not confirmed yet
+	spare    uint32 // receives reserved for long replies
 }
 
 // Start sets the most calls that we want in flight, at least 1. Until the
@@ -34,11 +35,7 @@ func (s *Spend) InFlight() uint32 { return s.inflight }
 
 // Limit is the number of calls that may be in flight now.
 func (s *Spend) Limit() uint32 {
-	n := min(s.granted, s.max)
-	if s.posted < n+Slack {
-		n = s.posted - min(s.posted, Slack)
-	}
-	return n
+	return min(s.granted, s.max, s.posted-min(s.posted, Slack+s.spare))
 }
 
 // Can says whether another call may be sent. DONEs count like calls, but never
@@ -51,7 +48,7 @@ func (s *Spend) Can() bool {
 // Want says how many more receives are to be posted to make use of the grant,
 // and counts on it that Confirm will say how many were.
 func (s *Spend) Want() uint32 {
-	want, have := min(s.granted, s.max)+Slack, s.posted+s.asked
+	want, have := min(s.granted, s.max)+Slack+s.spare, s.posted+s.asked
 	if have >= want {
 		return 0
 	}
@@ -71,7 +68,7 @@ func (s *Spend) Arrive() { s.posted-- }
 // Repost says whether the receive of a message that was dealt with is to be
 // posted again, and counts it if so.
 func (s *Spend) Repost() bool {
-	if s.posted+s.asked >= max(min(s.granted, s.max), s.inflight)+Slack {
+	if s.posted+s.asked >= max(min(s.granted, s.max), s.inflight)+Slack+s.spare {
 		return false
 	}
 	s.posted++
@@ -83,10 +80,7 @@ func (s *Spend) Call() { s.inflight++ }
 
 // Answer counts an answer to a call and takes the grant that it carries; 0 is
 // read as 1, so that a careless responder can't stop the connection for ever.
-func (s *Spend) Answer(grant uint32) {
-	s.inflight--
-	s.granted = max(grant, 1)
-}
+func (s *Spend) Answer(grant uint32) { s.AnswerGroup(1, grant) }
 
 // Return takes a call back that was counted and never sent.
 func (s *Spend) Return() { s.inflight-- }
