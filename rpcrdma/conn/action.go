@@ -32,6 +32,12 @@ const (
 	// Take asks a requester's caller to copy Body, the reply that came inline,
 	// for Out; it is valid until the next action.
 	Take
+	// TakeMore asks to append Body to what was taken for Out, which came in
+	// several transmissions.
+	TakeMore
+	// Complain asks a requester's caller to send the header that Complaint
+	// gives.
+	Complain
 	// Report tells a responder's caller, for the log, that a message of the
 	// peer was refused or dropped because of Err.
 	Report

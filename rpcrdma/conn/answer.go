@@ -6,6 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Invalidation is what came with a Send With Invalidate: our STag that the
@@ -23,6 +24,12 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 	}
 	h := &r.header
 	n, err := h.decode(msg, r.negotiation.spoken())
+	if r.gather.open {
+		if continues(h, err, rpcrdma2.Reply) {
+			return r.more(recv, inv, msg[n:], acts)
+		}
+		acts = r.interrupt(h, err, acts)
+	}
 	if r.duplex && r.calledBy(h, err, msg[n:]) {
 		if inv.Did { // a call has nothing of ours to invalidate
 			return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
@@ -53,7 +60,7 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 	if o == nil { // given up: only its credit matters
 		delete(r.sent, h.XID)
 		r.Counters.Stray++
-		r.spend.Answer(h.Credits)
+		r.settle(h.XID, h.Credits)
 		if err == nil && len(h.Reads) > 0 && r.reads() {
 			acts = r.owe(h.XID, acts)
 		}

@@ -28,6 +28,9 @@ type Call struct {
 	// Answer is what Send posts.
 	Answer Answer
 
+	transmitted bool // it came in transmissions
+	group       *callGroup
+
 	info      []byte // of an operation's answer
 	tracked   bool   // its XID is in Responder.xids
 	recv      uint32
@@ -42,13 +45,16 @@ type Call struct {
 }
 
 // Answer is what is posted for a call: the RDMA Writes, then one Send of
-// the header and the pieces. Sources of writes and pieces are the reply's
+// the header and the pieces, or several. Sources of writes and pieces are the reply's
 // items, its stream, and zeros.
 type Answer struct {
 	Header *Header
 	Writes []chunk.Write
 	Inline []chunk.Piece
-	// Invalidate makes the Send a Send With Invalidate of RKey.
+	// More are the Sends that follow right after: nothing else may go out
+	// between them.
+	More []Transmission
+	// Invalidate makes the last Send a Send With Invalidate of RKey.
 	Invalidate bool
 	RKey       uint32
 	// Failed says that the answer is an error or an operation, and Writes and

@@ -57,7 +57,8 @@ func (r *Requester) Done(xid uint32) Header {
 // answered takes the credits of a call's answer. It also shows that the DONEs
 // that went out before the call have arrived: messages stay in order.
 func (r *Requester) answered(o *Outgoing, credits uint32) {
-	r.spend.Answer(credits)
+	r.spend.AnswerGroup(o.uses, credits)
+	r.release(o)
 	if n := o.donesBefore - r.donesArrived; int32(n) > 0 {
 		r.spend.DonesArrived(n)
 		r.donesArrived = o.donesBefore

@@ -59,6 +59,9 @@ func (op *Operation) handle(h *Header, payload []byte) (answer rpcrdma2.Body, er
 // operate takes an optional operation of a requester. It takes a credit as a
 // call does, and may be the first message.
 func (r *Responder) operate(c *Call, payload []byte, acts []Action) []Action {
+	if acts, known := r.transmission(c, payload, acts); known {
+		return acts
+	}
 	h := &c.header
 	if r.characterizes(h) {
 		return r.characterize(c, acts)
@@ -99,6 +102,14 @@ func (r *Requester) operate(recv uint32, inv Invalidation, payload []byte, acts 
 	}
 	if r.characterizes(h) {
 		return r.characterize(recv, inv, acts)
+	}
+	switch h.Option {
+	case rpcrdma2.OptXmtResp:
+		return r.respond(recv, inv, payload, acts)
+	case rpcrdma2.OptXmtCont:
+		return r.astray(recv, inv, acts)
+	case rpcrdma2.OptXmtError:
+		return r.refused(recv, inv, acts)
 	}
 	if o := r.sent[h.XID]; o != nil && o.state == outSent && o.Answer != nil && o.Answer.Type() == h.Option {
 		return r.operated(o, recv, inv, acts)
@@ -147,7 +158,7 @@ func (o *Outgoing) buildOperation() {
 	h := &o.Header
 	o.info = o.Operation.Append(o.info[:0])
 	h.XID, h.Version, h.Credits, h.Proc, h.Direction = o.XID, o.version, o.credits, rpcrdma2.Optional, rpcrdma2.Call
-	h.Option, h.Info, o.Inline = o.Operation.Type(), o.info, nil
+	h.Option, h.Info, o.Inline, o.First = o.Operation.Type(), o.info, nil, 0
 }
 
 // operates says whether a message is an optional operation.

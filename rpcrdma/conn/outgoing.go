@@ -79,12 +79,21 @@ type Outgoing struct {
 	// decoded into Answer.
 	Operation, Answer rpcrdma2.Body
 
+	// Direct has the call travel without transmissions. The requester sets it
+	// with ErrReplan when they came to nothing; the caller clears it for the
+	// next call.
+	Direct bool
+
 	// Windows is what the call exposes, set by Plan.
 	Windows []Window
 	// Header and Inline are what goes out, set by Build; Inline is empty
-	// when the message itself is read by the peer.
+	// when the message itself is read by the peer. First is the number of
+	// bytes of the message in it, and More are the Sends that follow right
+	// after: nothing else may go out between them.
 	Header Header
 	Inline []chunk.Piece
+	First  int
+	More   []Transmission
 	// Pad is the padding of the call message, set by Plan: before items, as
 	// the pieces have it. Its alignment is 0 when there is none.
 	Pad oncrpc.Padding
@@ -113,6 +122,11 @@ type Outgoing struct {
 	inline  uint32 // the longest Send, in bytes, that may answer it
 	pieces  []chunk.Piece
 	info    []byte // of an operation
+
+	transmitted bool   // it is a transmission group
+	uses        uint32 // credits, one for each Send
+	spare       uint32 // receives reserved for its reply beyond one
+	xmit        *outgoingGroup
 }
 
 // reset forgets the last use and keeps the storage.
@@ -120,6 +134,8 @@ func (o *Outgoing) reset() {
 	o.Windows, o.Inline, o.pieces = o.Windows[:0], nil, o.pieces[:0]
 	o.Err, o.Long, o.Written, o.Read, o.Sent = nil, 0, o.Written[:0], nil, false
 	o.Pad, o.Padding = oncrpc.Padding{}, oncrpc.Padding{}
+	o.First, o.More = 0, nil
+	o.transmitted, o.uses, o.spare = false, 1, 0
 	o.Header.clear()
 }
 

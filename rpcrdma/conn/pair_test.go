@@ -90,6 +90,9 @@ func (p *pair) connect(xid uint32) {
 	p.server(p.s.Start(nil))
 	p.c.Connected(4096, 4096)
 	p.c.MayRead()
+	if cs.Extensions&ss.Extensions&ExtV2 != 0 { // both told each other
+		p.c.told, p.s.told = p.s.own, p.c.own
+	}
 }
 
 // call begins a call.
@@ -112,7 +115,12 @@ func (p *pair) call(k *pairCall) {
 	if err := p.c.Plan(k.out); err != nil {
 		p.t.Fatalf("plan: %v", err)
 	}
+	p.client(p.c.Prepare(k.out, nil))
 	now, err := p.c.Begin(k.out)
+	if errors.Is(err, ErrReplan) {
+		p.call(k)
+		return
+	}
 	if err != nil {
 		p.t.Fatalf("begin: %v", err)
 	}
@@ -139,15 +147,33 @@ func (p *pair) launch(o *Outgoing) {
 		o.Windows[i].RKey, o.Windows[i].Addr = p.nextKey, uint64(p.nextKey)*1000
 	}
 	o.Build()
-	msg := o.Header.Append(nil)
-	if len(o.Inline) > 0 {
-		msg = append(msg, o.message()...)
-	}
-	if len(msg) > 4096 {
-		p.t.Fatalf("sends %d bytes", len(msg))
-	}
 	p.tell("requester sends %s", o.text())
-	p.toServer = append(p.toServer, arrival{msg: msg})
+	for _, msg := range sendsOf(o) {
+		if len(msg) > 4096 {
+			p.t.Fatalf("sends %d bytes", len(msg))
+		}
+		p.toServer = append(p.toServer, arrival{msg: msg})
+	}
+}
+
+// sendsOf are the Sends of a call.
+func sendsOf(o *Outgoing) [][]byte {
+	msg := o.Header.Append(nil)
+	if o.First == 0 {
+		return [][]byte{msg}
+	}
+	body := o.message()
+	if len(o.More) == 0 {
+		return [][]byte{append(msg, body...)}
+	}
+	all := [][]byte{append(msg, body[:o.First]...)}
+	body = body[o.First:]
+	for i := range o.More {
+		t := &o.More[i]
+		all = append(all, append(t.Header.Append(nil), body[:t.Length]...))
+		body = body[t.Length:]
+	}
+	return all
 }
 
 // text is what goes out for a call.
@@ -155,6 +181,14 @@ func (o *Outgoing) text() string {
 	s := formatHeader(&o.Header)
 	for _, pc := range o.Inline {
 		s += fmt.Sprintf("; %s + %d, %d bytes", sourceText(pc.From), pc.Off, pc.Len)
+	}
+	return s + moreText(o.More)
+}
+
+// moreText is what follows right after.
+func moreText(more []Transmission) (s string) {
+	for i := range more {
+		s += fmt.Sprintf("; then %s; %d bytes", formatHeader(&more[i].Header), more[i].Length)
 	}
 	return s
 }
@@ -181,6 +215,11 @@ func (p *pair) client(acts []Action) {
 			p.launch(a.Out)
 		case Take:
 			p.tell("requester takes %d bytes", len(a.Body))
+		case TakeMore:
+			p.tell("requester takes %d bytes more", len(a.Body))
+		case Complain:
+			h := p.c.Complaint()
+			p.toServer = append(p.toServer, arrival{msg: h.Append(nil)})
 		case FetchReply, SendDone:
 			p.readAction(a)
 		case Fence:
@@ -238,7 +277,7 @@ func (p *pair) server(acts []Action) {
 			text := sendText(a.Call)
 			p.tell("responder sends %s", strings.TrimPrefix(text[len(text)-1], "send "))
 			p.sending = append(p.sending, a.Call)
-			p.toClient = append(p.toClient, answerOf(a.Call))
+			p.toClient = append(p.toClient, answerOf(a.Call)...)
 		case Expose:
 			for _, line := range exposeText(a.Call) {
 				p.tell("responder exposes%s", strings.TrimPrefix(line, "expose"))
@@ -258,18 +297,20 @@ func (p *pair) server(acts []Action) {
 }
 
 // answerOf is the answer as it goes out.
-func answerOf(c *Call) arrival {
+func answerOf(c *Call) (all []arrival) {
 	a := &c.Answer
-	msg := a.Header.Append(nil)
-	n := 0
-	for _, pc := range a.Inline {
-		n += pc.Len
+	reply := oncrpc.AppendAcceptedReply(nil, c.XID)
+	part := func(h *Header, pieces []chunk.Piece) {
+		b := make([]byte, piecesLength(pieces))
+		reply = reply[copy(b, reply):]
+		all = append(all, arrival{msg: append(h.Append(nil), b...)})
 	}
-	if n > 0 {
-		reply := oncrpc.AppendAcceptedReply(nil, c.XID)
-		msg = append(append(msg, reply...), make([]byte, n-len(reply))...)
+	part(a.Header, a.Inline)
+	for i := range a.More {
+		part(&a.More[i].Header, a.More[i].Inline)
 	}
-	return arrival{msg, Invalidation{Did: a.Invalidate, RKey: a.RKey}}
+	all[len(all)-1].inv = Invalidation{Did: a.Invalidate, RKey: a.RKey}
+	return all
 }
 
 // steps are the things that may happen next, besides what a test does itself.
@@ -419,8 +460,14 @@ func genSettings(t *rapid.T) Settings {
 	if rapid.IntRange(0, 4).Draw(t, "reads") > 0 {
 		s.Extensions |= ExtReadReplies
 	}
-	if rapid.Bool().Draw(t, "version 2") {
+	switch rapid.IntRange(0, 5).Draw(t, "version 2") {
+	case 0, 1:
+	case 2:
 		s.Extensions |= ExtV2
+	case 3:
+		s.Extensions |= ExtV2 | ExtXmit
+	default:
+		s.Extensions |= ExtV2 | ExtXmit | ExtContinuation
 	}
 	return s
 }

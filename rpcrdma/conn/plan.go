@@ -35,10 +35,13 @@ func (r *Requester) Plan(o *Outgoing) error {
 	if total > MaxMessage || o.MaxReply > MaxMessage || results > MaxMessage || len(o.Results) > rpcrdma1.MaxWriteChunks {
 		return ErrCallTooLong
 	}
-	o.reset()
-	o.version, o.inline = r.negotiation.way.number(), r.ReplyLimit()
-	size := r.negotiation.way.empty() + r.planReply(o)
-	r.planCall(o, size)
+	size := r.planExplicit(o)
+	if len(o.Windows) > 0 && !o.Direct && r.transmits() {
+		if r.planGroup(o) {
+			return nil
+		}
+		size = r.planExplicit(o)
+	}
 	if r.cfg.Reverse && len(o.Windows) > 0 {
 		return ErrCallTooLong
 	}
@@ -49,6 +52,16 @@ func (r *Requester) Plan(o *Outgoing) error {
 		r.pad(o, size)
 	}
 	return nil
+}
+
+// planExplicit plans a call as one message, with what does not go inline in
+// chunks. It gives the size of the header.
+func (r *Requester) planExplicit(o *Outgoing) (size int) {
+	o.reset()
+	o.version, o.inline = r.negotiation.way.number(), r.ReplyLimit()
+	size = r.negotiation.way.empty() + r.planReply(o)
+	r.planCall(o, size)
+	return size
 }
 
 // planReply offers memory for the reply and says how much that adds to the
@@ -133,7 +146,7 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		o.Err = ErrDisabled
 		return acts, false
 	}
-	if o.size() > int(r.SendLimit()) || o.inline > r.ReplyLimit() || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
+	if o.size() > int(r.SendLimit()) || !r.takesGroup(o) || o.inline > r.ReplyLimit() || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrReplan
 		return acts, false
@@ -154,6 +167,9 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 func (o *Outgoing) size() int {
 	if o.Operation != nil {
 		return rpcrdma2.OptionalSize(o.Operation.Size())
+	}
+	if o.transmitted {
+		return o.xmit.size
 	}
 	n := versionOf(o.version).empty()
 	for i := range o.Windows {
@@ -197,15 +213,19 @@ func (o *Outgoing) Build() {
 		o.buildOperation()
 		return
 	}
+	if o.transmitted {
+		o.buildGroup()
+		return
+	}
 	h := &o.Header
 	h.XID, h.Version, h.Credits, h.Proc, h.Direction = o.XID, o.version, o.credits, rpcrdma1.Msg, rpcrdma2.Call
-	o.Inline = o.pieces
+	o.Inline, o.First = o.pieces, o.MessageLength()
 	if o.Pad.Align != 0 {
 		h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, o.Pad.Align, o.Pad.Thresh
 	}
 	for i := range o.Windows { // planned last; goes first
 		if w := &o.Windows[i]; w.Use == ReadCall {
-			h.Proc, o.Inline = rpcrdma1.NoMsg, nil
+			h.Proc, o.Inline, o.First = rpcrdma1.NoMsg, nil, 0
 			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Segment: w.segment()})
 		}
 	}

@@ -21,6 +21,13 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 		return r.fail(ErrBacklog, acts)
 	}
 	n, err := c.header.decode(msg, r.spoken())
+	if r.xmit.gather.open {
+		if continues(&c.header, err, rpcrdma2.Call) {
+			r.free = append(r.free, c)
+			return r.continued(&c.header, recv, msg[n:], acts)
+		}
+		acts = r.interrupted(&c.header, err, acts)
+	}
 	if r.duplex && answers(&c.header, err, msg[n:]) {
 		r.free = append(r.free, c)
 		r.grants.Repost() // the receive counts in the other direction
@@ -78,6 +85,10 @@ func (r *Responder) ignorable(c *Call, err error, body []byte) error {
 		r.Counters.Ignored++
 		return ErrUncalled
 	}
+	if operates(&c.header, err) && c.header.Option == rpcrdma2.OptXmtError && r.xmit.takes {
+		r.Counters.Complaints++
+		return r.complained(&c.header)
+	}
 	if err == nil && (c.header.Proc != rpcrdma1.MsgP || r.padding.takes) {
 		if d, known := versionOf(c.header.Version).direction(&c.header, body); known && d == rpcrdma2.Reply {
 			r.Counters.Ignored++
@@ -87,11 +98,16 @@ func (r *Responder) ignorable(c *Call, err error, body []byte) error {
 	return nil
 }
 
-// drop drops a call without an answer.
+// drop drops a call without an answer, all of its transmissions.
 func (r *Responder) drop(c *Call, acts []Action) []Action {
-	r.grants.Drop()
+	r.grants.DropGroup(c.sends())
+	acts = append(acts, Action{Kind: Repost, Recv: c.recv})
+	for _, recv := range c.moreRecvs() {
+		acts = append(acts, Action{Kind: Repost, Recv: recv})
+	}
+	c.forgetGroup()
 	r.free = append(r.free, c)
-	return append(acts, Action{Kind: Repost, Recv: c.recv})
+	return acts
 }
 
 // begin takes a call with a sound header: its chunks are checked, fetched if

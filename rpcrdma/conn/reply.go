@@ -12,6 +12,11 @@ import (
 func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
 	h := &c.header
 	h.Proc, h.Reads, h.Direction = rpcrdma1.Msg, h.Reads[:0], rpcrdma2.Reply
+	if c.transmitted {
+		if inline, ok := r.shapeGroup(c, streamLen, items); ok {
+			return r.conclude(c, inline, acts)
+		}
+	}
 	long, ok := r.shape(h, streamLen, items)
 	if !ok {
 		return r.replyByRead(c, streamLen, items, acts)
@@ -47,6 +52,9 @@ func (r *Responder) conclude(c *Call, inline []chunk.Piece, acts []Action) []Act
 	c.Answer = Answer{
 		Header: h, Writes: c.writes, Inline: r.pad(c, h, inline),
 		Invalidate: c.onlyRKey && r.Invalidates(), RKey: c.rkey,
+	}
+	if h.Proc == rpcrdma2.Optional {
+		c.Answer.More = c.group.more
 	}
 	if c.Answer.Invalidate {
 		r.Counters.SendsWithInvalidate++
@@ -100,21 +108,33 @@ func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, why error, acts []Act
 	return r.answer(c, append(acts, Action{Kind: Report, Err: why}))
 }
 
-// answer gives the call's receive back, sets the grant and sends.
+// answer gives the call's receives back, sets the grant and sends.
 func (r *Responder) answer(c *Call, acts []Action) []Action {
 	r.forget(c)
 	r.adaptive.Observe(r.grants.Held())
 	if r.settings.CreditsPolicy == CreditsAdaptive {
 		r.grants.SetTarget(r.policy())
 	}
-	grant, repost := r.grants.Answer()
+	grant, reposts := r.grants.AnswerGroup(c.sends())
 	c.header.XID, c.header.Credits = c.XID, grant
-	kind := FreeReceive
-	if repost {
-		kind = Repost
+	if len(c.Answer.More) > 0 {
+		c.group.number(&c.header)
 	}
-	acts = append(acts, Action{Kind: kind, Recv: c.recv})
+	acts = giveBack(c.recv, &reposts, acts)
+	for _, recv := range c.moreRecvs() {
+		acts = giveBack(recv, &reposts, acts)
+	}
 	acts = r.wantReceives(acts)
 	acts = append(acts, Action{Kind: Send, Call: c})
 	return r.drained(acts)
+}
+
+// giveBack gives a receive back: to be posted again while reposts are left.
+func giveBack(recv uint32, reposts *int, acts []Action) []Action {
+	kind := FreeReceive
+	if *reposts > 0 {
+		kind = Repost
+		*reposts--
+	}
+	return append(acts, Action{Kind: kind, Recv: recv})
 }

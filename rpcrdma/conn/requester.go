@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Outcomes of a call other than a reply.
@@ -75,6 +76,8 @@ type RequesterCounters struct {
 	Dropped        uint64 // messages too short, or of another version
 	Stray          uint64 // replies to no call in flight: late, duplicate or made up
 	Dones          uint64 // DONEs sent
+	GroupsRefused  uint64 // calls that the peer answered with XMTERR
+	Complaints     uint64 // XMTERRs sent
 }
 
 // Requester makes calls on one connection.
@@ -87,6 +90,7 @@ type Requester struct {
 	peerReceive, peerSend uint32
 
 	sent    map[uint32]*Outgoing // nil value: given up, its answer outstanding
+	debts   map[uint32]debt      // of those given up, if not one credit
 	fencing []*Outgoing          // in no order
 	waiting []*Outgoing          // oldest first
 	// Replies being read, in no order. donesSent and donesArrived number DONEs.
@@ -104,6 +108,11 @@ type Requester struct {
 	duplex  bool // there is a responder on the connection, too
 	up      bool // see Greet
 	untold  bool // there may be characteristics to tell
+
+	gather    gathering        // of a reply
+	response  rpcrdma2.XmtResp // that it began with
+	complaint rpcrdma2.XmtError
+	info      []byte
 
 	Counters RequesterCounters
 }
@@ -127,7 +136,7 @@ func NewRequester(cfg RequesterConfig) *Requester {
 
 // credits is the number of credits that we want.
 func (r *Requester) credits() uint32 {
-	return min(r.settings.CreditsMax, uint32(max(r.cfg.MaxReceives-credit.Slack, 1)), CreditsLimit)
+	return min(r.settings.CreditsMax, uint32(max(r.cfg.MaxReceives-credit.Slack-int(r.spend.Spare()), 1)), CreditsLimit)
 }
 
 // Connected is the event that the connection is up: the peer takes peerReceive
@@ -212,11 +221,15 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 			return false, ErrXIDInUse
 		}
 	}
-	if len(r.waiting) == 0 && r.may() {
+	if !r.spared(o) {
+		return false, ErrReplan
+	}
+	if len(r.waiting) == 0 && r.may(o) {
 		r.ready(o)
 		return true, nil
 	}
 	if len(r.waiting) >= maxWaiting {
+		r.release(o)
 		return false, ErrTooManyCalls
 	}
 	o.state = outWaiting
@@ -225,13 +238,13 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 }
 
 // may says whether a call may go out now.
-func (r *Requester) may() bool {
-	return r.spend.Can() && (len(r.sent) == 0 || !r.negotiation.alone())
+func (r *Requester) may(o *Outgoing) bool {
+	return r.spend.CanGroup(o.uses) && (len(r.sent) == 0 || !r.negotiation.alone())
 }
 
-// ready gives o a credit and an XID that is not in use.
+// ready gives o its credits and an XID that is not in use.
 func (r *Requester) ready(o *Outgoing) {
-	r.spend.Call()
+	r.spend.CallGroup(o.uses)
 	if _, used := r.sent[o.XID]; !o.Own && (used || !o.Again) {
 		o.XID = r.nextXID()
 	}
@@ -264,10 +277,18 @@ func (r *Requester) wake(acts []Action) []Action {
 	if r.untold {
 		acts = r.tell(acts)
 	}
-	for len(r.waiting) > 0 && r.may() {
+	for len(r.waiting) > 0 {
 		o := r.waiting[0]
+		may := r.may(o)
+		if !may && !r.spend.Hopeless(o.uses) {
+			break
+		}
 		r.waiting[0] = nil
 		r.waiting = r.waiting[1:]
+		if !may {
+			acts = r.direct(o, acts)
+			continue
+		}
 		r.ready(o)
 		acts = append(acts, Action{Kind: Ready, Out: o})
 	}
@@ -286,11 +307,13 @@ func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 				break
 			}
 		}
+		r.release(o)
 	case outReady:
+		r.release(o)
 		delete(r.sent, o.XID)
-		r.spend.Return()
+		r.spend.ReturnGroup(o.uses)
 	case outSent:
-		r.sent[o.XID] = nil
+		r.abandon(o)
 	case outReading:
 		r.leave(o)
 	default:

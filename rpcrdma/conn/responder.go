@@ -45,6 +45,8 @@ type ResponderCounters struct {
 	TooLong             uint64 // replies for which the peer offered too little, among Errors
 	Reclaimed           uint64 // replies that the peer did not acknowledge in time
 	SendsWithInvalidate uint64
+	GroupsRefused       uint64 // XMTERRs sent, among Errors
+	Complaints          uint64 // XMTERRs that came, about replies of ours
 }
 
 // Responder answers calls on one connection.
@@ -67,6 +69,7 @@ type Responder struct {
 	xids  []uint32 // of calls in progress, in no order
 
 	exposures exposures
+	xmit      transmissions
 
 	padding padding
 	peer    configured
@@ -86,6 +89,7 @@ func NewResponder(cfg ResponderConfig) *Responder {
 	r := &Responder{cfg: cfg, settings: *cfg.Settings}
 	r.characteristics.start(&r.settings, cfg.Receive)
 	r.padding.set(&r.settings)
+	r.xmit.set(&r.settings)
 	r.grants.Start(r.policy())
 	return r
 }
@@ -103,6 +107,7 @@ func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
 	r.characteristics.apply(s)
 	r.padding.set(s)
+	r.xmit.set(s)
 	if !r.started {
 		r.grants.SetTarget(min(r.policy(), credit.Initial))
 	} else {
@@ -210,6 +215,7 @@ func (r *Responder) Sent(c *Call) {
 	clear(c.RPC.Args.Items)
 	c.RPC.Cred.Body, c.RPC.Verf.Body = nil, nil
 	c.stream, c.Denied, c.Exposure = nil, nil, nil
+	c.forgetGroup()
 	r.free = append(r.free, c)
 }
 

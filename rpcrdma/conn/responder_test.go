@@ -240,6 +240,7 @@ func sendText(c *Call) (lines []string) {
 	for _, p := range c.Answer.Inline {
 		s += fmt.Sprintf("; %s + %d, %d bytes", sourceText(p.From), p.Off, p.Len)
 	}
+	s += moreText(c.Answer.More)
 	if c.Answer.Invalidate {
 		s += fmt.Sprintf("; invalidate %d", c.Answer.RKey)
 	}

@@ -26,7 +26,7 @@ func (s *Settings) Reverse() Settings {
 	r.CreditsPolicy, r.CreditsMin = CreditsFixed, 1
 	r.CreditsMax = min(max(s.CreditsBackchannel, 1), ReverseLimit)
 	r.DDPMinChunk = MaxMessage + 1
-	r.Extensions = 0
+	r.Extensions &= ExtXmit | ExtContinuation
 	return r
 }
 

@@ -127,7 +127,9 @@ func (e *duplexEnd) fromS(acts []Action) {
 				e.t.Fatalf("the reverse responder writes")
 			}
 			e.sending = append(e.sending, a.Call)
-			e.out = append(e.out, answerOf(a.Call).msg)
+			for _, m := range answerOf(a.Call) {
+				e.out = append(e.out, m.msg)
+			}
 		}
 	}
 }

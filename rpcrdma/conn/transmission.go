@@ -1,0 +1,120 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// Transmissions are the way of a message beside RDMA_MSG and RDMA_NOMSG in
+// version 2 (rtrext §9): XMTREQ or XMTRESP, whose body says which items are not
+// in the payload stream, and with extensions.continuation any number of XMTCONT,
+// which have more of that stream. Together they are a group. Items and results
+// that go by RDMA, and a reply chunk, are in a role's Header as in any other
+// message, so that the rest of this package need not know how they were told.
+
+// Transmission is one Send of a group after its first.
+type Transmission struct {
+	Header Header
+	// Inline is its part of the payload stream, of Length bytes.
+	Inline []chunk.Piece
+	Length int
+}
+
+// ContinueSize is the number of bytes of the header of each Send of a group
+// after its first.
+const ContinueSize = rpcrdma1.PrefixSize + (2+1+3)*4
+
+// group is a message of ours on its way out, in transmissions. Its storage is
+// used again.
+type group struct {
+	more   []Transmission
+	pieces []chunk.Piece // of all, and as they were before they were cut
+	source []chunk.Piece
+	info   []byte
+	cont   rpcrdma2.XmtCont
+}
+
+// count is the number of transmissions for payload bytes, when the header of
+// the first has first bytes and a Send at most limit; 0 when the header does not
+// fit.
+func groupCount(payload, first, limit int) int {
+	begin, each := groupRoom(first, limit)
+	switch {
+	case begin < 0:
+		return 0
+	case payload <= limit-first:
+		return 1
+	}
+	return 1 + (payload-begin+each-1)/each
+}
+
+// groupRoom is the room for the payload stream in the first transmission and in
+// each further one. Every part but the last is of whole words.
+func groupRoom(first, limit int) (begin, each int) {
+	return (limit - first) &^ 3, (limit - ContinueSize) &^ 3
+}
+
+// split lays pieces into the transmissions of a group: it gives the bytes that
+// go with the first, and the others in g.more.
+func (g *group) split(pieces []chunk.Piece, payload, first, limit int) (begin int, inline []chunk.Piece) {
+	g.more, g.pieces = g.more[:0], g.pieces[:0]
+	begin, each := groupRoom(first, limit)
+	if payload <= limit-first {
+		return payload, pieces
+	}
+	g.source = append(g.source[:0], pieces...)
+	inline, pieces = g.cut(g.source, begin)
+	for left := payload - begin; left > 0; left -= each {
+		n := min(left, each)
+		if len(g.more) < cap(g.more) {
+			g.more = g.more[:len(g.more)+1]
+		} else {
+			g.more = append(g.more, Transmission{})
+		}
+		t := &g.more[len(g.more)-1]
+		t.Length = n
+		t.Inline, pieces = g.cut(pieces, n)
+	}
+	return begin, inline
+}
+
+// cut takes n bytes off the front of pieces, which it changes.
+func (g *group) cut(pieces []chunk.Piece, n int) (front, rest []chunk.Piece) {
+	at := len(g.pieces)
+	for n > 0 {
+		p := pieces[0]
+		if p.Len > n {
+			p.Len = n
+			pieces[0].Len -= n
+			if p.From != chunk.Zeros {
+				pieces[0].Off += n
+			}
+		} else {
+			pieces = pieces[1:]
+		}
+		g.pieces = append(g.pieces, p)
+		n -= p.Len
+	}
+	return g.pieces[at:len(g.pieces):len(g.pieces)], pieces
+}
+
+// head makes h the header of the first transmission, of which body is the body.
+func (g *group) head(h *Header, body rpcrdma2.Body) {
+	g.info = body.Append(g.info[:0])
+	h.Proc, h.Option, h.Info = rpcrdma2.Optional, body.Type(), g.info
+}
+
+// number makes the headers of the others, which have those fields in common
+// that the first has.
+func (g *group) number(h *Header) {
+	for i := range g.more {
+		t := &g.more[i]
+		g.cont = rpcrdma2.XmtCont{Number: uint32(i + 1), Initial: h.Option, PayloadLength: uint32(t.Length)}
+		info := t.Header.Info[:0]
+		t.Header = Header{}
+		t.Header.XID, t.Header.Version, t.Header.Credits = h.XID, h.Version, h.Credits
+		t.Header.Proc, t.Header.Direction = rpcrdma2.Optional, h.Direction
+		t.Header.Option, t.Header.Info = rpcrdma2.OptXmtCont, g.cont.Append(info)
+	}
+}

@@ -1,0 +1,220 @@
+package conn
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// What is wrong with an XMTREQ, or with what it asks for.
+var (
+	// ErrGroupCount means that a call has no transmissions, or more than we said
+	// that we take.
+	ErrGroupCount = errors.New("conn: call of no or too many transmissions")
+	// ErrItem means that an item of a call is where none can be, or that a
+	// direction for one of the reply makes no sense.
+	ErrItem = errors.New("conn: item or direction that makes no sense")
+)
+
+// callGroup is a call in transmissions, and its reply. Its storage is used
+// again.
+type callGroup struct {
+	group
+	req  rpcrdma2.XmtReq
+	resp rpcrdma2.XmtResp
+	// recvs are the call's receives beyond the first.
+	recvs []uint32
+	body  []byte // the payload stream
+}
+
+// keptBody is the most bytes of a payload stream whose memory a call keeps for
+// the next.
+const keptBody = 64 << 10
+
+// transmissions is what a responder does with them.
+type transmissions struct {
+	// takes and continues: it is on, or was: the peer may have sent them, or was
+	// promised that its long replies come so.
+	takes, continues bool
+	gather           gathering
+	call             *Call // that is arriving
+}
+
+func (t *transmissions) set(s *Settings) {
+	t.takes = t.takes || s.Extensions.Has(ExtXmit)
+	t.continues = t.continues || s.Extensions.Has(ExtXmit|ExtContinuation)
+}
+
+// limit is the most transmissions of a call that is taken, and of a reply.
+func (t *transmissions) limit() uint32 {
+	if t.continues {
+		return transmissionLimit
+	}
+	return 1
+}
+
+// transmission takes an operation of a requester that is one, known says
+// whether it is.
+func (r *Responder) transmission(c *Call, payload []byte, acts []Action) (_ []Action, known bool) {
+	if !r.xmit.takes {
+		return acts, false
+	}
+	switch c.header.Option {
+	case rpcrdma2.OptXmtReq:
+		return r.request(c, payload, acts), true
+	case rpcrdma2.OptXmtCont:
+		var x rpcrdma2.XmtCont
+		if err := x.Decode(c.header.Info); err != nil {
+			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts), true
+		}
+		return r.refuseGroup(c, &rpcrdma2.XmtError{
+			Bad:  rpcrdma2.Transmission{XID: c.XID, Number: x.Number},
+			Code: rpcrdma2.BadContinuation,
+		}, acts), true
+	}
+	return acts, false
+}
+
+// request takes the first transmission of a call.
+func (r *Responder) request(c *Call, payload []byte, acts []Action) []Action {
+	if c.group == nil {
+		c.group = new(callGroup)
+	}
+	q := &c.group.req
+	if err := q.Decode(c.header.Info); err != nil {
+		return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
+	}
+	if q.Count == 0 || q.Count > r.xmit.limit() {
+		return r.refuse(c, rpcrdma2.ErrBadHeader, ErrGroupCount, acts)
+	}
+	r.xmit.call = c
+	r.xmit.gather.start(&c.header, rpcrdma2.OptXmtReq, q.Count, q.PayloadLength, c.recv, payload)
+	return r.requested(acts)
+}
+
+// continued takes an XMTCONT while a call is arriving. It has a credit and a
+// receive like a call.
+func (r *Responder) continued(h *Header, recv uint32, payload []byte, acts []Action) []Action {
+	if err := r.grants.Call(); err != nil {
+		return r.fail(err, acts)
+	}
+	r.xmit.gather.add(h, recv, payload)
+	return r.requested(acts)
+}
+
+// interrupted ends the call that was arriving: another message came first.
+func (r *Responder) interrupted(h *Header, err error, acts []Action) []Action {
+	r.xmit.gather.interrupt(h, err)
+	return r.requested(acts)
+}
+
+// requested begins with the call if all of it is here.
+func (r *Responder) requested(acts []Action) []Action {
+	g, c := &r.xmit.gather, r.xmit.call
+	if !g.whole() {
+		return acts
+	}
+	x := c.group
+	x.recvs = append(x.recvs[:0], g.recvs[1:]...)
+	c.transmitted, r.xmit.call = true, nil
+	switch {
+	case g.bad:
+		e := g.wrong
+		g.end()
+		return r.refuseGroup(c, &e, acts)
+	case r.live(c.XID):
+		g.end()
+		r.Counters.Duplicates++
+		return r.drop(c, append(acts, Action{Kind: Report, Err: ErrDuplicate}))
+	}
+	body := g.parts[0]
+	if len(g.parts) > 1 {
+		x.body = g.append(slices.Grow(x.body[:0], g.size))
+		body = x.body
+	}
+	g.end()
+	if err := x.unfold(&c.header); err != nil {
+		return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
+	}
+	r.Counters.Calls++
+	r.xids, c.tracked = append(r.xids, c.XID), true
+	return r.begin(c, body, acts)
+}
+
+// unfold puts what the body of an XMTREQ says of memory for RDMA into the lists
+// of the header, where it is in other messages: a write chunk for each
+// direction, without segments for one that names no memory.
+func (x *callGroup) unfold(h *Header) error {
+	h.Reads, h.Writes = h.Reads[:0], h.Writes[:0]
+	for i := range x.req.Items {
+		it := &x.req.Items[i]
+		if it.Place != rpcrdma2.ExplicitRDMA || it.Disp == 0 {
+			return ErrItem
+		}
+		n := uint64(0)
+		for _, s := range it.Segments {
+			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: it.Disp, Segment: s})
+			n += uint64(s.Length)
+		}
+		if n != uint64(it.Length) {
+			return ErrItem
+		}
+	}
+	if !rpcrdma2.Ordered(x.req.Results) {
+		return ErrItem
+	}
+	for i := range x.req.Results {
+		for k := range x.req.Results[i].Items {
+			if len(h.Writes) == rpcrdma1.MaxWriteChunks {
+				return ErrItem
+			}
+			h.Writes = appendSegments(h.Writes, x.req.Results[i].Items[k].Segments)
+		}
+	}
+	h.Reply, h.HasReply = append(h.Reply[:0], x.req.Reply...), x.req.HasReply
+	return nil
+}
+
+// appendSegments appends a chunk, and reuses the storage of the one that stood
+// there before.
+func appendSegments(list []rpcrdma1.WriteChunk, segs []rpcrdma1.Segment) []rpcrdma1.WriteChunk {
+	c := more(&list)
+	*c = append((*c)[:0], segs...)
+	return list
+}
+
+// forgetGroup ends the use of a call's group.
+func (c *Call) forgetGroup() {
+	c.transmitted = false
+	if x := c.group; x != nil {
+		if x.recvs = x.recvs[:0]; cap(x.body) > keptBody {
+			x.body = nil
+		}
+	}
+}
+
+// sends is the number of transmissions of a call: its credits and receives.
+func (c *Call) sends() int {
+	if !c.transmitted {
+		return 1
+	}
+	return 1 + len(c.group.recvs)
+}
+
+// moreRecvs gives its receives beyond the first.
+func (c *Call) moreRecvs() []uint32 {
+	if !c.transmitted {
+		return nil
+	}
+	return c.group.recvs
+}
+
+// ReplySends is the most transmissions of a call's reply.
+func (c *Call) ReplySends() int {
+	if !c.transmitted {
+		return 1
+	}
+	return int(min(c.group.req.ReceiveBuffers, transmissionLimit-1)) + 1
+}

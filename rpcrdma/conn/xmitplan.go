@@ -1,0 +1,233 @@
+package conn
+
+import (
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// outgoingGroup is a call of ours that travels in transmissions.
+type outgoingGroup struct {
+	group
+	req  rpcrdma2.XmtReq
+	size int // bytes of the largest Send
+	// limit is what each was planned for, first the header of the first.
+	limit, first int
+	// spare is how many receives the reply may take beyond one.
+	spare uint32
+}
+
+// Sends is the number of Sends that a planned call takes.
+func (o *Outgoing) Sends() int { return int(o.uses) }
+
+// directions are what the peer is told of the results, which they begin with.
+func (x *outgoingGroup) directions() []rpcrdma2.ResultItem {
+	if len(x.req.Results) == 0 {
+		return nil
+	}
+	return x.req.Results[0].Items
+}
+
+// transmits says whether calls may go out in transmissions now: it is on, and
+// the peer said that it takes them. It is never tried blindly.
+func (r *Requester) transmits() bool {
+	return r.settings.Extensions.Has(ExtXmit) && r.told.RTR&rpcrdma2.RTRRequest != 0 &&
+		r.negotiation.state == Agreed && r.negotiation.way.number() == rpcrdma2.Version
+}
+
+// callLimit and replyLimit are the most transmissions of a call and of its
+// reply now.
+func (r *Requester) callLimit() int {
+	if r.told.RTR&rpcrdma2.RTRContinue == 0 || !r.settings.Extensions.Has(ExtContinuation) {
+		return 1
+	}
+	return int(min(r.told.RequestReceive, transmissionLimit))
+}
+
+func (r *Requester) replyLimit() int {
+	if !r.settings.Extensions.Has(ExtContinuation) {
+		return 1
+	}
+	spare := min(int(r.spend.Max()-min(r.spend.Spare(), r.spend.Max())),
+		r.cfg.MaxReceives-credit.Slack-int(r.spend.Max()+r.spend.Spare()))
+	return max(min(1+spare, int(min(r.told.ResponseSend, transmissionLimit))), 1)
+}
+
+// takesGroup says whether the peer still takes what was planned.
+func (r *Requester) takesGroup(o *Outgoing) bool {
+	return !o.transmitted || (r.told.RTR&rpcrdma2.RTRRequest != 0 && int(o.uses) <= max(r.callLimit(), 1) && r.told.ResponseSend > o.xmit.spare)
+}
+
+// planGroup plans a call in transmissions: what the payload stream of either
+// message has room for goes there in place of chunks. False is that this saves
+// no chunk, or that it can't be: the message is too long for the peer's limit,
+// or there are too few credits now.
+func (r *Requester) planGroup(o *Outgoing) bool {
+	before := len(o.Windows)
+	o.reset()
+	o.version, o.inline = rpcrdma2.Version, r.ReplyLimit()
+	if o.xmit == nil {
+		o.xmit = new(outgoingGroup)
+	}
+	x := o.xmit
+	x.limit = int(r.SendLimit())
+	x.req.Items, x.req.Results = x.req.Items[:0], x.req.Results[:0]
+	x.req.Reply, x.req.HasReply = x.req.Reply[:0], false
+	r.planLongReply(o)
+	r.planItems(o)
+	if len(o.Windows) >= before {
+		return false
+	}
+	x.first = rpcrdma2.OptionalSize(x.req.Size())
+	payload := o.MessageLength()
+	n := groupCount(payload, x.first, x.limit)
+	if n == 0 || n > r.callLimit() || x.first > InlineMin || !r.spend.CanGroup(uint32(n)) {
+		return false
+	}
+	x.size = x.limit
+	if n == 1 {
+		x.size = x.first + payload
+	}
+	x.req.Count, x.req.ReceiveBuffers = uint32(n), x.spare
+	o.transmitted, o.uses = true, uint32(n)
+	return true
+}
+
+// planItems has the largest item read by the peer when it is large, as an
+// explicit call would.
+func (r *Requester) planItems(o *Outgoing) {
+	largest := -1
+	for i := range o.Items {
+		o.Items[i].Chunked = false
+		if largest < 0 || o.Items[i].Len > o.Items[largest].Len {
+			largest = i
+		}
+	}
+	if largest >= 0 && o.Items[largest].Len >= max(int(r.settings.DDPMinChunk), 1) && !r.peer.unreadable() {
+		o.Items[largest].Chunked = true
+		n := o.Items[largest].Len
+		segments := 1 + r.offer(o, ReadItem, largest, n)
+		it := more(&o.xmit.req.Items)
+		*it = rpcrdma2.Item{
+			Disp: uint32(chunk.Position(o.Items, largest)), Length: uint32(n), Place: rpcrdma2.ExplicitRDMA,
+			Segments: slices.Grow(it.Segments[:0], segments)[:segments], Targets: it.Targets[:0],
+		}
+	}
+	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
+}
+
+// planLongReply has results that are large written by the peer, and the rest
+// of the reply come in as many transmissions as it takes; failing that all
+// results, failing that even the reply.
+func (r *Requester) planLongReply(o *Outgoing) {
+	x, limit := o.xmit, int(o.inline)
+	for range o.Results {
+		o.Written = append(o.Written, 0)
+	}
+	need := 0
+	for _, least := range [...]int{max(int(r.settings.DDPMinChunk), 1), 1} {
+		o.Windows, x.req.Results = o.Windows[:0], x.req.Results[:0]
+		rest, first := r.directResults(o, least)
+		if need = groupCount(rest, first, limit); need > 0 && need <= r.replyLimit() {
+			x.spare = uint32(need - 1)
+			begin, each := groupRoom(first, limit)
+			x.keepShort(o, int(r.settings.DDPMinChunk), begin+int(x.spare)*each-rest)
+			return
+		}
+	}
+	segments := 1 + r.offer(o, WriteReply, 0, o.MaxReply+chunk.Pad(o.MaxReply))
+	x.req.Reply = slices.Grow(x.req.Reply[:0], segments)[:segments]
+	x.req.HasReply, x.spare = true, 0
+}
+
+// directResults offers memory for the results of at least least bytes, and for
+// those before them: directions go with results in order. It gives the most
+// bytes of the payload stream of the reply, and of its first header.
+func (r *Requester) directResults(o *Outgoing, least int) (rest, first int) {
+	x := o.xmit
+	rest, first = o.MaxReply, rpcrdma2.OptionalSize(3*4) // XMTRESP without items
+	chunks := 0
+	for i, n := range o.Results {
+		if n >= least {
+			chunks = i + 1
+		}
+	}
+	for _, n := range o.Results[chunks:] {
+		rest += n + chunk.Pad(n)
+	}
+	for i, n := range o.Results[:chunks] {
+		segments := 1 + r.offer(o, WriteResult, i, max(n+chunk.Pad(n), 4))
+		if i == 0 {
+			set := more(&x.req.Results)
+			*set = rpcrdma2.ResultSet{End: o.virtualLength(), Items: set.Items[:0]}
+		}
+		it := more(&x.req.Results[0].Items)
+		*it = rpcrdma2.ResultItem{MinLength: 1, Place: rpcrdma2.ExplicitRDMA, Segments: slices.Grow(it.Segments[:0], segments)[:segments]}
+		first += 4*4 + 16*segments
+	}
+	return rest, first
+}
+
+// keepShort has results stay in the payload stream that are shorter than what
+// moves by RDMA, as far as there is room for them, in bytes.
+func (x *outgoingGroup) keepShort(o *Outgoing, least, room int) {
+	items := x.directions()
+	for i := range items {
+		items[i].MinLength = uint32(max(min(least, room/len(items)&^3, o.Results[i]), 1))
+	}
+}
+
+// virtualLength is the number of bytes of the call message, as if nothing were
+// taken out of it.
+func (o *Outgoing) virtualLength() uint32 {
+	n := o.StreamLen
+	for i := range o.Items {
+		n += o.Items[i].Len + chunk.Pad(o.Items[i].Len)
+	}
+	return uint32(n)
+}
+
+// more lengthens a list by one element, which keeps the storage that it had.
+func more[T any](list *[]T) *T {
+	if n := len(*list); n < cap(*list) {
+		*list = (*list)[:n+1]
+	} else {
+		var zero T
+		*list = append(*list, zero)
+	}
+	return &(*list)[len(*list)-1]
+}
+
+// buildGroup is Build for a call in transmissions.
+func (o *Outgoing) buildGroup() {
+	x, h := o.xmit, &o.Header
+	h.XID, h.Version, h.Credits, h.Direction = o.XID, o.version, o.credits, rpcrdma2.Call
+	for i, at := 0, 0; i < len(o.Windows); i++ {
+		w := &o.Windows[i]
+		if w.Off == 0 {
+			at = i
+		}
+		switch w.Use {
+		case ReadItem:
+			x.req.Items[0].Segments[i-at] = w.segment()
+		case WriteResult:
+			x.req.Results[0].Items[w.Index].Segments[i-at] = w.segment()
+			if w.Off == 0 {
+				h.Writes = appendChunk(h.Writes, w.segment())
+			} else {
+				last := len(h.Writes) - 1
+				h.Writes[last] = append(h.Writes[last], w.segment())
+			}
+		case WriteReply:
+			h.Reply, h.HasReply = append(h.Reply, w.segment()), true
+			x.req.Reply[i-at] = w.segment()
+		}
+	}
+	o.First, o.Inline = x.split(o.pieces, o.MessageLength(), x.first, x.limit)
+	x.req.PayloadLength = uint32(o.First)
+	x.head(h, &x.req)
+	x.number(h)
+	o.More = x.group.more
+}

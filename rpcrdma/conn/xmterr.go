@@ -1,0 +1,94 @@
+package conn
+
+import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+
+// XMTERR ends a transmission group, not the connection (rtrext §9.5). That of a
+// responder is the answer to the call, whose XID it has. That of a requester
+// tells of a reply; like a DONE it gets no answer, and takes the credit of the
+// call until an answer shows that it has arrived.
+
+// refused takes an XMTERR: the call was not made. It is made again without
+// transmissions.
+func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Action {
+	h := &r.header
+	o, known := r.sent[h.XID]
+	var e rpcrdma2.XmtError
+	err := e.Decode(h.Info)
+	if !known || (o != nil && (o.state != outSent || !o.transmitted)) {
+		r.Counters.Stray++
+		return r.ignore(recv, inv, acts)
+	}
+	if inv.Did { // nothing was looked at
+		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+	}
+	delete(r.sent, h.XID)
+	r.Counters.Errors++
+	if o == nil {
+		r.Counters.Stray++
+		r.settle(h.XID, h.Credits)
+		return r.wake(r.giveBack(recv, acts))
+	}
+	r.negotiation.open = false
+	r.answered(o, h.Credits)
+	if err != nil || e.Bad.Direction != rpcrdma2.Call {
+		o.Err = ErrBadReply
+	} else {
+		r.Counters.GroupsRefused++
+		o.Err, o.Direct, o.Sent, o.refused = ErrReplan, true, false, true
+	}
+	return r.wake(r.finish(o, r.giveBack(recv, acts)))
+}
+
+// astray takes an XMTCONT that continues nothing. One at a time is complained
+// of, and only with a credit to spare, as none comes back for it.
+func (r *Requester) astray(recv uint32, inv Invalidation, acts []Action) []Action {
+	r.Counters.Stray++
+	var c rpcrdma2.XmtCont
+	if c.Decode(r.header.Info) == nil && r.spend.Dones() == 0 && r.spend.Can() && r.transmits() {
+		acts = r.complain(rpcrdma2.XmtError{
+			Bad: rpcrdma2.Transmission{XID: r.header.XID, Direction: rpcrdma2.Reply, Number: c.Number}, Code: rpcrdma2.BadContinuation,
+		}, acts)
+	}
+	return r.ignore(recv, inv, acts)
+}
+
+// complain has the peer told what is wrong with its reply.
+func (r *Requester) complain(e rpcrdma2.XmtError, acts []Action) []Action {
+	r.complaint = e
+	r.spend.Owe()
+	return append(acts, Action{Kind: Complain})
+}
+
+// Complaint is the event that the header of a Complain action goes out, which
+// it gives; it is valid until the next event.
+func (r *Requester) Complaint() (h Header) {
+	r.donesSent++
+	r.Counters.Complaints++
+	r.info = r.complaint.Append(r.info[:0])
+	h.XID, h.Version, h.Credits = r.complaint.Bad.XID, rpcrdma2.Version, r.spend.Max()
+	h.Proc, h.Direction = rpcrdma2.Optional, rpcrdma2.Call
+	h.Option, h.Info = rpcrdma2.OptXmtError, r.info
+	return h
+}
+
+// complained takes a peer's XMTERR about a reply of ours. The call is over; it
+// is for the log.
+func (r *Responder) complained(h *Header) error {
+	var e rpcrdma2.XmtError
+	if err := e.Decode(h.Info); err != nil {
+		return err
+	}
+	return &GroupError{e, true}
+}
+
+// refuseGroup answers a call whose group is not what it should be, or an
+// XMTCONT that continues nothing.
+func (r *Responder) refuseGroup(c *Call, e *rpcrdma2.XmtError, acts []Action) []Action {
+	r.Counters.Errors++
+	r.Counters.GroupsRefused++
+	h := &c.header
+	c.info = e.Append(c.info[:0])
+	h.Proc, h.Direction, h.Option, h.Info = rpcrdma2.Optional, rpcrdma2.Reply, rpcrdma2.OptXmtError, c.info
+	c.Answer = Answer{Header: h, Failed: true}
+	return r.answer(c, append(acts, Action{Kind: Report, Err: &GroupError{*e, false}}))
+}
