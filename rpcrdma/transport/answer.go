@@ -53,12 +53,11 @@ func (r *Responder) send(c *call) {
 				return
 			}
 		}
-		r.sendHeader(o, c, nil)
+		r.sendMessage(o, c)
 		r.releaseReply(c)
 	} else if !r.place(o, c) {
 		return
 	}
-	r.stats.Sends++
 	r.stats.InFlightSum += uint64(r.core.Busy())
 	r.stats.BacklogSum += uint64(r.waiting.len())
 	o.hold(c.buf)
@@ -95,7 +94,7 @@ func (r *Responder) place(o *op, c *call) bool {
 		r.stats.BytesSent += uint64(w.Length)
 		r.stats.PlacedBytes += uint64(w.Length)
 	}
-	return r.sendHeader(o, c, a.Inline)
+	return r.sendMessage(o, c)
 }
 
 // locate finds out where the reply's stream and items are sent from. What
@@ -154,20 +153,56 @@ func (r *Responder) piece(c *call, from chunk.Source, off, n int) verbs.SGE {
 	return c.sources[from].sge(off, n)
 }
 
-// sendHeader adds the Send: the header, right before the stream in buf, and
-// the pieces. Pieces beyond what a Send may have are copied together.
-func (r *Responder) sendHeader(o *op, c *call, inline []chunk.Piece) bool {
+// sendMessage adds the Sends: the header, right before the stream in buf, with
+// the pieces; then what follows in transmissions of their own.
+func (r *Responder) sendMessage(o *op, c *call) bool {
 	a := &c.call.Answer
 	head := source{c.buf, c.head}
 	first, ok := r.header(o, head, a.Header)
 	if !ok {
 		return false
 	}
-	at := len(o.sges)
+	inline := a.Inline
 	if len(inline) > 0 && inline[0].From == chunk.Stream && c.stream == head && head.follows(first) {
 		first.Length += inline[0].Len
 		inline = inline[1:]
 	}
+	if !r.sendPieces(o, c, first, inline) {
+		return false
+	}
+	if len(a.More) > 0 && !r.sendMore(o, c) {
+		return false
+	}
+	if a.Invalidate {
+		last := &o.wrs[len(o.wrs)-1]
+		last.Op, last.InvalidateRKey = verbs.OpSendInvalidate, a.RKey
+	}
+	return true
+}
+
+// sendMore adds the transmissions after the first. Their headers are next to
+// each other.
+func (r *Responder) sendMore(o *op, c *call) bool {
+	more := c.call.Answer.More
+	b := r.buffer(len(more) * conn.ContinueSize)
+	if b == nil {
+		return false
+	}
+	o.hold(b)
+	for i := range more {
+		off := i * conn.ContinueSize
+		more[i].Header.Append(b.Bytes()[off:off])
+		if !r.sendPieces(o, c, b.SGE(off, conn.ContinueSize), more[i].Inline) {
+			return false
+		}
+	}
+	return true
+}
+
+// sendPieces adds a Send of a header and pieces. Pieces beyond what a Send may
+// have are copied together.
+func (r *Responder) sendPieces(o *op, c *call, first verbs.SGE, inline []chunk.Piece) bool {
+	at := len(o.sges)
 	o.sges = append(o.sges, first)
 	if len(inline) >= r.maxSend() {
 		b := r.gather(o, c, inline)
@@ -184,14 +219,7 @@ func (r *Responder) sendHeader(o *op, c *call, inline []chunk.Piece) bool {
 	for _, p := range inline {
 		o.sges = append(o.sges, r.piece(c, p.From, p.Off, p.Len))
 	}
-	wr := verbs.SendWR{Op: verbs.OpSend, SGL: o.sges[at:len(o.sges):len(o.sges)]}
-	if a.Invalidate {
-		wr.Op, wr.InvalidateRKey = verbs.OpSendInvalidate, a.RKey
-	}
-	for _, s := range wr.SGL {
-		r.stats.BytesSent += uint64(s.Length)
-	}
-	o.wrs = append(o.wrs, wr)
+	r.addSend(o, o.sges[at:len(o.sges):len(o.sges)])
 	return true
 }
 

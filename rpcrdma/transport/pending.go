@@ -20,7 +20,8 @@ type pending struct {
 	// message holds the header, which ends at headRoom, and the call message,
 	// which begins there.
 	message *regmem.Buffer
-	// header holds the header in place of message, when the peer reads that.
+	// header holds the header in place of message, when the peer reads that, or
+	// those of the parts of the message after its first.
 	header *regmem.Buffer
 	// memory is what window i exposes, from offset memoryOff; owned says
 	// that it is ours to release.
@@ -151,29 +152,50 @@ func (r *Requester) exposed(o *op) {
 		p.out.Windows[i].RKey, p.out.Windows[i].Addr = w.rkey(), w.addr()
 	}
 	p.out.Build()
-	h := &p.out.Header
-	size := h.Size()
-	length := size
-	buf := &p.header
-	if len(p.out.Inline) > 0 {
-		buf = &p.message
-		length += p.out.MessageLength()
-	}
-	start := headRoom - size
-	h.Append((*buf).Bytes()[start:start:headRoom])
-	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, SGL: o.sgl((*buf).SGE(start, length))})
+	r.sendCall(o, p)
 	o.kind = opRequest
-	r.stats.Sends++
-	r.stats.BytesSent += uint64(length)
 	r.countCall(p)
-	// The call may be over before its Send completes.
-	o.hold(*buf)
-	*buf = nil
 	p.exposing = false
 	if p.fenceDue {
 		p.fenceDue = false
 		r.fence(p)
 		r.carryOut()
+	}
+}
+
+// sendCall adds the Sends of a call: the header with the message, or with its
+// first part, and each further part with a header of its own.
+func (r *Requester) sendCall(o *op, p *pending) {
+	size := p.out.Header.Size()
+	buf, start, length := &p.header, headRoom-size, size+p.out.First
+	if p.out.First > 0 {
+		buf = &p.message
+	}
+	p.out.Header.Append((*buf).Bytes()[start:start:headRoom])
+	r.addSend(o, o.sgl((*buf).SGE(start, length)))
+	at := headRoom + p.out.First
+	for i := range p.out.More {
+		t := &p.out.More[i]
+		off := i * conn.ContinueSize
+		t.Header.Append(p.header.Bytes()[off:off])
+		r.addSend(o, o.sgl(p.header.SGE(off, conn.ContinueSize), p.message.SGE(at, t.Length)))
+		at += t.Length
+	}
+	// The call may be over before its Sends complete.
+	for _, b := range []**regmem.Buffer{&p.message, &p.header} {
+		if *b != nil && (b == buf || len(p.out.More) > 0) {
+			o.hold(*b)
+			*b = nil
+		}
+	}
+}
+
+// addSend adds a Send.
+func (l *link) addSend(o *op, sgl []verbs.SGE) {
+	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, SGL: sgl})
+	l.stats.Sends++
+	for _, s := range sgl {
+		l.stats.BytesSent += uint64(s.Length)
 	}
 }
 

@@ -3,7 +3,6 @@ package transport
 import (
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -118,19 +117,17 @@ func (r *Requester) replyRead(x *reading) {
 	r.nextReading()
 }
 
-// sendDone implements the SendDone action.
-func (r *Requester) sendDone(xid uint32) {
-	b := r.buffer(rpcrdma1.PrefixSize)
+// sendNotice sends a header that gets no answer.
+func (r *Requester) sendNotice(h conn.Header) {
+	n := h.Size()
+	b := r.buffer(n)
 	if b == nil {
 		return
 	}
-	h := r.core.Done(xid)
 	h.Append(b.Bytes()[:0])
-	o := r.sq.newOp(opDone, 0)
+	o := r.sq.newOp(opNotice, 0)
 	o.hold(b)
-	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, SGL: o.sgl(b.SGE(0, rpcrdma1.PrefixSize))})
-	r.stats.Sends++
-	r.stats.BytesSent += rpcrdma1.PrefixSize
+	r.addSend(o, o.sgl(b.SGE(0, n)))
 	r.submit(o)
 }
 

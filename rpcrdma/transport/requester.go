@@ -309,7 +309,7 @@ func (r *Requester) carryOut() {
 	r.running = true
 	for i := 0; i < len(r.acts); i++ {
 		a := r.acts[i]
-		if r.dead && a.Kind != conn.Take && a.Kind != conn.Complete {
+		if r.dead && a.Kind != conn.Take && a.Kind != conn.TakeMore && a.Kind != conn.Complete {
 			continue // lost completes what these were for
 		}
 		switch a.Kind {
@@ -335,10 +335,15 @@ func (r *Requester) carryOut() {
 		case conn.Take:
 			p := r.pend[a.Out.Tag]
 			p.reply = append(p.reply[:0], a.Body...)
+		case conn.TakeMore:
+			p := r.pend[a.Out.Tag]
+			p.reply = append(p.reply, a.Body...)
 		case conn.FetchReply:
 			r.fetchReply(a.Reading)
 		case conn.SendDone:
-			r.sendDone(a.XID)
+			r.sendNotice(r.core.Done(a.XID))
+		case conn.Complain:
+			r.sendNotice(r.core.Complaint())
 		case conn.Fence:
 			r.fence(r.pend[a.Out.Tag])
 		case conn.Complete:

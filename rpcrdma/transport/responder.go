@@ -329,7 +329,7 @@ func (r *Responder) of(c *conn.Call) *call {
 // deliver hands a call to a worker, with a buffer to build its reply in.
 func (r *Responder) deliver(c *call) {
 	limit := int(r.core.SendLimit())
-	if c.buf = r.buffer(2 * limit); c.buf == nil {
+	if c.buf = r.buffer((1 + c.call.ReplySends()) * limit); c.buf == nil {
 		return
 	}
 	c.head = limit

@@ -97,6 +97,7 @@ func (r *Requester) CallAgain(ctx context.Context, c *RPC) error {
 		return err
 	}
 	defer r.release(p)
+	p.out.Direct = false
 	for {
 		if err = r.attempt(ctx, p, c); !errors.Is(err, conn.ErrReplan) {
 			return err
@@ -199,6 +200,11 @@ func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	if p.message, err = r.host.pool.Alloc(ctx, headRoom+p.out.MessageLength(), regmem.Service); err != nil {
 		return err
 	}
+	if n := p.out.Sends(); n > 1 {
+		if p.header, err = r.host.pool.Alloc(ctx, (n-1)*conn.ContinueSize, regmem.Service); err != nil {
+			return err
+		}
+	}
 	for i := range p.out.Windows {
 		w := &p.out.Windows[i]
 		if w.Off > 0 { // of the same memory as the segment before it
@@ -250,6 +256,8 @@ func (r *Requester) begin(p *pending) error {
 	case r.dead:
 		return ErrClosed
 	}
+	r.acts = r.core.Prepare(&p.out, r.acts)
+	r.carryOut()
 	now, err := r.core.Begin(&p.out)
 	if err != nil {
 		return err

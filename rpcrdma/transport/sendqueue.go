@@ -37,7 +37,7 @@ const (
 	opBind                    // binds of windows on a reply
 	opUnexpose                // their invalidations
 	opReadReply               // RDMA Reads of a reply
-	opDone                    // a Send of RDMA_DONE
+	opNotice                  // a Send of RDMA_DONE or XMTERR
 	opTell                    // a Send of an operation without a call
 )
 
