@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -36,7 +37,16 @@ var speakers = []speaker{
 		}
 		return nil
 	}},
+	{name: "+ continuation", settings: speakingWith(continuation), version: 2, shows: func(i *rpcrdma.Info) error {
+		if p := i.Characteristics.Peer; p.RTR != rpcrdma2.RTRRequest|rpcrdma2.RTRResponse|rpcrdma2.RTRContinue || p.RequestReceive != 8 || p.ResponseSend != 8 {
+			return fmt.Errorf("characteristics are %+v", i.Characteristics)
+		}
+		return nil
+	}},
 }
+
+// continuation is what extensions.continuation takes.
+const continuation = rpcrdma.ExtCharacteristics | rpcrdma.ExtXmit | rpcrdma.ExtContinuation
 
 // characterizes says whether it begins with characteristics.
 func (s *speaker) characterizes() bool {

@@ -221,15 +221,18 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 			return false, ErrXIDInUse
 		}
 	}
-	if !r.spared(o) {
-		return false, ErrReplan
-	}
-	if len(r.waiting) == 0 && r.may(o) {
-		r.ready(o)
-		return true, nil
+	if len(r.waiting) == 0 {
+		if r.may(o) && r.spared(o) {
+			r.ready(o)
+			return true, nil
+		}
+		if r.hopeless(o) {
+			r.release(o)
+			o.Direct = true
+			return false, ErrReplan
+		}
 	}
 	if len(r.waiting) >= maxWaiting {
-		r.release(o)
 		return false, ErrTooManyCalls
 	}
 	o.state = outWaiting
@@ -279,8 +282,12 @@ func (r *Requester) wake(acts []Action) []Action {
 	}
 	for len(r.waiting) > 0 {
 		o := r.waiting[0]
-		may := r.may(o)
-		if !may && !r.spend.Hopeless(o.uses) {
+		if r.may(o) {
+			r.reserve(o)
+			acts = r.wantReceives(acts)
+		}
+		may := r.may(o) && r.spared(o)
+		if !may && (r.spend.Asked() || !r.hopeless(o)) {
 			break
 		}
 		r.waiting[0] = nil
@@ -301,13 +308,13 @@ func (r *Requester) wake(acts []Action) []Action {
 func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 	switch o.state {
 	case outWaiting:
+		r.release(o)
 		for i, w := range r.waiting {
 			if w == o {
 				r.waiting = append(r.waiting[:i], r.waiting[i+1:]...)
 				break
 			}
 		}
-		r.release(o)
 	case outReady:
 		r.release(o)
 		delete(r.sent, o.XID)

@@ -1,32 +1,44 @@
 package conn
 
+import "github.com/rdmad/rdmad/rpcrdma/credit"
+
 // debt is what the answer to a call that was given up gives back.
 type debt struct{ uses, spare uint32 }
 
 // Prepare is the event that o, which is planned, is about to begin: it gives the
 // receives to post before Begin for a long reply.
 func (r *Requester) Prepare(o *Outgoing, acts []Action) []Action {
-	if r.lost != nil || !o.transmitted || o.xmit.spare == 0 {
-		return acts
+	if r.lost == nil && len(r.waiting) == 0 && r.may(o) {
+		r.reserve(o)
+		acts = r.wantReceives(acts)
 	}
-	o.spare = o.xmit.spare
-	r.spend.Reserve(o.spare)
-	return r.wantReceives(acts)
+	return acts
 }
 
-// spared says whether the receives for o's reply are there. Without, and when
-// there will never be the credits, it is to go without transmissions.
+// maxSpare is the most receives to have for the transmissions of replies after
+// the first: as many as there are credits, or enough for one reply.
+func (r *Requester) maxSpare() int {
+	most := int(r.spend.Max())
+	return min(max(most, transmissionLimit-1), r.cfg.MaxReceives-credit.Slack-most)
+}
+
+// reserve reserves what o's reply may take, if it is to be had.
+func (r *Requester) reserve(o *Outgoing) {
+	if o.transmitted && o.spare == 0 && int(r.spend.Spare()+o.xmit.spare) <= r.maxSpare() {
+		o.spare = o.xmit.spare
+		r.spend.Reserve(o.spare)
+	}
+}
+
+// spared says whether the receives for o's reply are there.
 func (r *Requester) spared(o *Outgoing) bool {
-	if !o.transmitted {
-		return true
-	}
-	ok := o.spare == o.xmit.spare && (o.spare == 0 || r.spend.Spared())
-	if ok && (len(r.waiting) > 0 || !r.spend.Hopeless(o.uses)) {
-		return true
-	}
-	r.release(o)
-	o.Direct = true
-	return false
+	return !o.transmitted || (o.spare == o.xmit.spare && (o.spare == 0 || r.spend.Spared()))
+}
+
+// hopeless says that nothing that will happen lets o go as it was planned:
+// there will never be the credits, or there is no memory for the receives.
+func (r *Requester) hopeless(o *Outgoing) bool {
+	return r.spend.Hopeless(o.uses) || (o.spare > 0 && !r.spend.Spared())
 }
 
 // release gives up the receives that were reserved for o's reply.

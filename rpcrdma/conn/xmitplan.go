@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
-	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -37,6 +36,10 @@ func (r *Requester) transmits() bool {
 		r.negotiation.state == Agreed && r.negotiation.way.number() == rpcrdma2.Version
 }
 
+// Heard is the event that the peer told characteristics. It is for requesters
+// of the reverse direction: the forward direction hears them.
+func (r *Requester) Heard(v *rpcrdma2.Values) { r.told = *v }
+
 // callLimit and replyLimit are the most transmissions of a call and of its
 // reply now.
 func (r *Requester) callLimit() int {
@@ -50,8 +53,10 @@ func (r *Requester) replyLimit() int {
 	if !r.settings.Extensions.Has(ExtContinuation) {
 		return 1
 	}
-	spare := min(int(r.spend.Max()-min(r.spend.Spare(), r.spend.Max())),
-		r.cfg.MaxReceives-credit.Slack-int(r.spend.Max()+r.spend.Spare()))
+	spare := r.maxSpare()
+	if !r.cfg.Reverse { // or it waits for them
+		spare -= int(r.spend.Spare())
+	}
 	return max(min(1+spare, int(min(r.told.ResponseSend, transmissionLimit))), 1)
 }
 
@@ -83,7 +88,7 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	x.first = rpcrdma2.OptionalSize(x.req.Size())
 	payload := o.MessageLength()
 	n := groupCount(payload, x.first, x.limit)
-	if n == 0 || n > r.callLimit() || x.first > InlineMin || !r.spend.CanGroup(uint32(n)) {
+	if n == 0 || n > r.callLimit() || x.first > InlineMin || !r.affords(uint32(n)) {
 		return false
 	}
 	x.size = x.limit
@@ -93,6 +98,15 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	x.req.Count, x.req.ReceiveBuffers = uint32(n), x.spare
 	o.transmitted, o.uses = true, uint32(n)
 	return true
+}
+
+// affords says whether there are credits for n transmissions: now, or ever in
+// the reverse direction, which has nothing else for long messages.
+func (r *Requester) affords(n uint32) bool {
+	if r.cfg.Reverse {
+		return n <= min(r.spend.Granted(), r.spend.Max())
+	}
+	return r.spend.CanGroup(n)
 }
 
 // planItems has the largest item read by the peer when it is large, as an

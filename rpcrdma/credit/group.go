@@ -47,6 +47,9 @@ func (s *Spend) Spare() uint32 { return s.spare }
 // in flight, and one for a call at least.
 func (s *Spend) Spared() bool { return s.posted >= Slack+s.spare+max(s.inflight, 1) }
 
+// Asked says that Confirm will follow.
+func (s *Spend) Asked() bool { return s.asked > 0 }
+
 // Dones is the number of DONEs that are due, or not known to have arrived.
 func (s *Spend) Dones() uint32 { return s.dones }
 

@@ -72,7 +72,14 @@ func (r *Responder) changed() {
 		return
 	}
 	q.core.Connected(r.core.PeerReceive(), r.caller.peerSend)
-	if r.core.Characteristics().Spoken {
+	r.tellCaller(q)
+}
+
+// tellCaller tells the role that calls the client what that told of itself, and
+// what it may count on of our receives.
+func (r *Responder) tellCaller(q *Requester) {
+	if c := r.core.Characteristics(); c.Spoken {
+		q.core.Heard(&c.Peer)
 		q.core.PlanReceives(rpcrdma2.DefaultReceiveSize)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Calls from server to client (RFC 8167). They run in the roles of the other
@@ -92,9 +91,7 @@ func (r *Responder) newCaller() *Requester {
 	v.config.Reverse, v.config.Settings = true, &s
 	q := &Requester{link: r.link, memory: r.memory, reverse: true}
 	q.core = conn.NewRequester(v.config)
-	if r.core.Characteristics().Spoken {
-		q.core.PlanReceives(rpcrdma2.DefaultReceiveSize)
-	}
+	r.tellCaller(q)
 	q.core.Connected(r.core.PeerReceive(), v.peerSend)
 	return q
 }
