@@ -18,7 +18,7 @@ import (
 
 // operator is a client of a rdmad's control plane.
 type operator struct {
-	t           *testing.T
+	t           testing.TB
 	settings    rdmadv1.SettingsServiceClient
 	connections rdmadv1.ConnectionServiceClient
 	diagnostics rdmadv1.DiagnosticsServiceClient
@@ -68,7 +68,7 @@ func (o *operator) connection() *rdmadv1.Connection {
 
 // wireView shows what goes over the connections, in order.
 type wireView struct {
-	t      *testing.T
+	t      testing.TB
 	stream grpc.ServerStreamingClient[rdmadv1.TraceResponse]
 }
 

@@ -142,7 +142,7 @@ func (r *rig) rawPeer(address string) *rawPeer {
 	return p
 }
 
-func (p *rawPeer) receive(t *testing.T) {
+func (p *rawPeer) receive(t testing.TB) {
 	t.Helper()
 	if _, err := p.qp.PostRecv([]verbs.RecvWR{{ID: 1, SGL: []verbs.SGE{{MR: p.mr, Offset: rawHalf, Length: rawHalf}}}}); err != nil {
 		t.Fatal(err)

@@ -25,12 +25,12 @@ import (
 
 // rig is a directory with a configuration, and what a test does with it.
 type rig struct {
-	t        *testing.T
+	t        testing.TB
 	dir      string
 	provider rdmacm.Provider
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	p, err := softiwarp.New(softiwarp.Config{})
 	if err != nil {

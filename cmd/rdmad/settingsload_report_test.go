@@ -47,6 +47,9 @@ type phaseTimes struct {
 	P90   float64 `json:"p90_us"`
 	P99   float64 `json:"p99_us"`
 	P999  float64 `json:"p999_us"`
+	// What the two processes spent, the making of streams and updates included.
+	Rdmad   cost `json:"rdmad"`
+	Clients cost `json:"clients"`
 }
 
 func micros(ns uint64) float64 { return float64(ns) / float64(time.Microsecond) }
@@ -62,6 +65,7 @@ func (l *load) report() *loadReport {
 		r.Phases = append(r.Phases, phaseTimes{
 			Phase: p.String(), Calls: s.Count, P50: micros(s.Quantile(0.5)), P90: micros(s.Quantile(0.9)),
 			P99: micros(s.Quantile(0.99)), P999: micros(s.Quantile(0.999)),
+			Rdmad: l.spent[p].rdmad, Clients: l.spent[p].clients,
 		})
 		if p != quiet {
 			r.Ratio[p.String()] = r.Phases[p].P99 / r.Phases[quiet].P99
@@ -114,6 +118,11 @@ func (r *loadReport) String() string {
 		} else {
 			fmt.Fprintf(w, "\t\t\n")
 		}
+	}
+	fmt.Fprintf(w, "\nSPENT\tRDMAD CPU s\tGC CYCLES\tALLOCATED MB\tCLIENTS CPU s\tGC CYCLES\tALLOCATED MB\t\n")
+	for _, p := range r.Phases {
+		fmt.Fprintf(w, "%s\t%.2f\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t\n", p.Phase,
+			p.Rdmad.CPU, p.Rdmad.Collected, p.Rdmad.Allocated/1e6, p.Clients.CPU, p.Clients.Collected, p.Clients.Allocated/1e6)
 	}
 	w.Flush()
 	u := &r.Updates

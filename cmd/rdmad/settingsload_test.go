@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,30 +31,45 @@ var (
 	loadCalls       = flag.Int("load.calls", 1000, "calls per second, on all connections together")
 	loadUpdates     = flag.Int("load.updates", 100, "settings updates per second")
 	loadJSON        = flag.String("load.json", "", "file for the figures, as JSON")
-	loadProfile     = flag.String("load.profile", "", "file for a CPU profile of rdmad under updates")
+	loadProfile     = flag.String("load.profile", "", "file for a CPU profile of rdmad in the first slice with updates")
 )
 
-// profileVar tells a rdmad that a test starts to write a CPU profile of its
-// first time.
-const (
-	profileVar  = "RDMAD_TEST_PROFILE"
-	profileTime = 20 * time.Second
-)
+// profileVar tells a rdmad that a test starts to write a CPU profile of the
+// time between two SIGUSR1, and then what it has allocated since its start to a
+// file of the same name with .allocs.
+const profileVar = "RDMAD_TEST_PROFILE"
 
-// profiledMain is main, with a CPU profile when the environment asks for one.
+// profiledMain is main, with profiles when the environment asks for them.
 func profiledMain() {
 	if path := os.Getenv(profileVar); path != "" {
-		f, err := os.Create(path)
-		if err == nil {
-			err = pprof.StartCPUProfile(f)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		time.AfterFunc(profileTime, pprof.StopCPUProfile)
+		turn := make(chan os.Signal, 1)
+		signal.Notify(turn, syscall.SIGUSR1)
+		go func() {
+			if err := profile(path, turn); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}()
 	}
 	main()
+}
+
+func profile(path string, turn <-chan os.Signal) error {
+	<-turn
+	cpu, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(cpu); err != nil {
+		return err
+	}
+	<-turn
+	pprof.StopCPUProfile()
+	allocs, err := os.Create(path + ".allocs")
+	if err != nil {
+		return err
+	}
+	return errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), cpu.Close(), allocs.Close())
 }
 
 // phase is what goes on beside the calls.
@@ -79,6 +97,9 @@ type load struct {
 	callers callers
 	updates updates
 	stopped stoppedReaders
+	spent   [phases]costs
+
+	profiles int // begun and ended
 }
 
 // TestSettingsUnderLoad changes settings at all scopes, with and without
@@ -94,7 +115,7 @@ func TestSettingsUnderLoad(t *testing.T) {
 		}
 		t.Setenv(profileVar, path)
 	}
-	l := startLoad(t)
+	l := startLoad(t, newRig(t))
 	before := l.connections(t)
 	l.run(t)
 	l.check(t, before)
@@ -107,9 +128,8 @@ func TestSettingsUnderLoad(t *testing.T) {
 	}
 }
 
-func startLoad(t *testing.T) *load {
+func startLoad(t testing.TB, r *rig) *load {
 	t.Helper()
-	r := newRig(t)
 	l := &load{r: r, p: r.start()}
 	conn, err := grpc.NewClient(l.p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -124,7 +144,7 @@ func startLoad(t *testing.T) *load {
 // dialers is how many connections are being made at once.
 const dialers = 16
 
-func (l *load) dialAll(t *testing.T) {
+func (l *load) dialAll(t testing.TB) {
 	t.Helper()
 	// What 1,000 clients take of this process is to be small.
 	s := rpcrdma.DefaultSettings()
@@ -162,27 +182,48 @@ func (l *load) run(t *testing.T) {
 	l.updates.init(l.conn, l.ids(t))
 	turns := max(int(*loadTime / *loadSlice), 1) * int(phases)
 	for i := range turns {
-		p := order[i%len(order)]
-		ctx, cancel := context.WithCancel(t.Context())
-		var beside sync.WaitGroup
-		if p == stalled {
-			l.stopped.open(ctx, t, l.conn, &beside)
-		}
-		time.AfterFunc(*loadSlice, cancel)
-		if p != quiet {
-			beside.Go(func() { l.updates.run(ctx, t, *loadUpdates) })
-		}
-		l.callers.enter(p)
-		<-ctx.Done()
-		l.callers.enter(phases) // what is between two phases counts for none
-		beside.Wait()
-		cancel()
+		// What is between two phases counts for neither.
+		before := l.costs(t)
+		l.turn(t, order[i%len(order)])
+		l.spent[order[i%len(order)]].add(before, l.costs(t))
 	}
 	l.callers.stop()
 }
 
+// turn is one slice of a phase.
+func (l *load) turn(t *testing.T, p phase) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var beside sync.WaitGroup
+	if p == stalled {
+		l.stopped.open(ctx, t, l.conn, &beside)
+	}
+	time.AfterFunc(*loadSlice, cancel)
+	if p != quiet {
+		beside.Go(func() { l.updates.run(ctx, t, *loadUpdates) })
+	}
+	if p == updating {
+		l.profiled(t)
+		defer l.profiled(t)
+	}
+	l.callers.enter(p)
+	<-ctx.Done()
+	l.callers.enter(phases)
+	beside.Wait()
+}
+
+// profiled begins and ends the profile, of the first slice with updates.
+func (l *load) profiled(t testing.TB) {
+	if *loadProfile != "" && l.profiles < 2 {
+		l.profiles++
+		if err := l.p.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // connections is what rdmad says of its connections, by id.
-func (l *load) connections(t *testing.T) map[string]*rdmadv1.Connection {
+func (l *load) connections(t testing.TB) map[string]*rdmadv1.Connection {
 	t.Helper()
 	all := make(map[string]*rdmadv1.Connection)
 	client := rdmadv1.NewConnectionServiceClient(l.conn)
@@ -200,7 +241,7 @@ func (l *load) connections(t *testing.T) map[string]*rdmadv1.Connection {
 	}
 }
 
-func (l *load) ids(t *testing.T) (ids []string) {
+func (l *load) ids(t testing.TB) (ids []string) {
 	for id := range l.connections(t) {
 		ids = append(ids, id)
 	}

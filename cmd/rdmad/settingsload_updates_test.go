@@ -69,7 +69,7 @@ func (u *updates) run(ctx context.Context, t *testing.T, rate int) {
 }
 
 // update makes the n-th update and checks its answer.
-func (u *updates) update(t *testing.T, n int) {
+func (u *updates) update(t testing.TB, n int) {
 	r, want := u.request(n)
 	if r.GetConfirmWithin() != nil {
 		u.window.Lock()
