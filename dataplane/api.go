@@ -56,6 +56,15 @@ type Effect struct {
 	Reason  string
 }
 
+// Note adds to the reason, unless the text is empty.
+func (e *Effect) Note(text string) {
+	if e.Reason == "" || text == "" {
+		e.Reason += text
+	} else {
+		e.Reason += "; " + text
+	}
+}
+
 // ListenerInfo describes a listener.
 type ListenerInfo struct {
 	Name, Provider, Service string

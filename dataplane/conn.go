@@ -53,9 +53,10 @@ func (d *Dataplane) register(c *conn) {
 	d.mu.Lock()
 	d.conns.add(c)
 	c.l.up++
+	resolve, revision := d.resolve, d.revision
 	d.mu.Unlock()
 	c.l.accepted.Add(1)
-	c.update()
+	c.update(resolve, revision)
 	info := c.info()
 	d.log.Info("connection up", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
 		"inline_send", info.InlineSend, "inline_receive", info.InlineReceive,
@@ -64,19 +65,19 @@ func (d *Dataplane) register(c *conn) {
 }
 
 // update hands the effective settings to the connection, unless it has those
-// of the present resolver already. It returns them, and those before.
-func (c *conn) update() (before, now *rpcrdma.Settings) {
+// of this resolver, or of a later one, already. It returns them, and those
+// before.
+func (c *conn) update(resolve Resolver, revision uint64) (before, now *rpcrdma.Settings) {
 	c.setting.Lock()
 	defer c.setting.Unlock()
-	c.l.d.mu.Lock()
-	resolve, revision := c.l.d.resolve, c.l.d.revision
-	c.l.d.mu.Unlock()
 	before = c.settings.Load()
-	if c.revision == revision {
+	if c.revision >= revision {
 		return before, before
 	}
-	now = resolve(c.key)
 	c.revision = revision
+	if now = resolve(c.key); now == before {
+		return before, before
+	}
 	c.settings.Store(now)
 	if *now != *before {
 		c.link.SetSettings(now)

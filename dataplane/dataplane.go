@@ -42,7 +42,7 @@ type Config struct {
 // Dataplane owns listeners and connections. All methods may be called from
 // any goroutine.
 //
-// Lock order: applying, then conn.setting, then mu, then a turnstile's. Nothing that can wait for
+// Lock order: applying, then mu or conn.setting, then a turnstile's. Nothing that can wait for
 // a peer is called under any of them, and the data path takes none.
 type Dataplane struct {
 	cfg Config

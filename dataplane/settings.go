@@ -2,14 +2,16 @@ package dataplane
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// ChangedFunc says which settings an update touches on a connection; with 0
-// what is in force on the connection stays as it is.
-type ChangedFunc func(ConnKey) Keys
+// ChangedFunc says which settings an update touches on a connection, and what
+// there is to say of it beside what the connection itself tells; with 0 what is
+// in force on the connection stays as it is.
+type ChangedFunc func(ConnKey) (keys Keys, note string)
 
 // ApplySettings makes resolve the source of settings: of connections to
 // come, and at once of every connection that is up. It returns an effect for
@@ -22,39 +24,51 @@ func (d *Dataplane) ApplySettings(resolve Resolver, changed ChangedFunc) []Effec
 	d.mu.Lock()
 	d.resolve = resolve
 	d.revision++
+	revision, all := d.revision, slices.Clone(d.conns.all)
 	d.mu.Unlock()
 	var effects []Effect
-	for _, c := range d.snapshot() {
+	for _, c := range all {
 		var keys Keys
+		var note string
 		if changed != nil {
-			if keys = changed(c.key); keys == 0 {
+			if keys, note = changed(c.key); keys == 0 {
 				continue
 			}
 		}
-		before, now := c.update()
-		if *before != *now {
+		before, now := c.update(resolve, revision)
+		if before != now && *before != *now {
 			d.changed(c)
 		}
 		if keys != 0 {
-			effects = append(effects, c.effect(keys, now))
+			effects = appendEffect(effects, len(all), c.effect(keys, now, note))
 		}
 	}
 	return effects
 }
 
+// appendEffect appends to the effects on some of all connections: mostly one or
+// nearly all of them.
+func appendEffect(effects []Effect, all int, e Effect) []Effect {
+	if len(effects) == 1 {
+		effects = slices.Grow(effects, all-1)
+	}
+	return append(effects, e)
+}
+
 // PreviewSettings says what ApplySettings would answer, and changes nothing.
 func (d *Dataplane) PreviewSettings(resolve Resolver, changed ChangedFunc) []Effect {
 	var effects []Effect
-	for _, c := range d.snapshot() {
-		if keys := changed(c.key); keys != 0 {
-			effects = append(effects, c.effect(keys, resolve(c.key)))
+	all := d.snapshot()
+	for _, c := range all {
+		if keys, note := changed(c.key); keys != 0 {
+			effects = appendEffect(effects, len(all), c.effect(keys, resolve(c.key), note))
 		}
 	}
 	return effects
 }
 
 // effect is what now does to a connection, for the keys that were changed.
-func (c *conn) effect(keys Keys, now *rpcrdma.Settings) Effect {
+func (c *conn) effect(keys Keys, now *rpcrdma.Settings, note string) Effect {
 	e := Effect{ConnID: c.key.ID}
 	select {
 	case <-c.link.Done():
@@ -70,6 +84,7 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings) Effect {
 		}
 		e.Outcome, e.Reason = fold(keys, now, c.atConnect, peer)
 	}
+	e.Note(note)
 	return e
 }
 

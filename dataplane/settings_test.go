@@ -11,7 +11,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-func everything(keys Keys) ChangedFunc { return func(ConnKey) Keys { return keys } }
+func everything(keys Keys) ChangedFunc { return func(ConnKey) (Keys, string) { return keys, "" } }
 
 func TestOutcomes(t *testing.T) {
 	at := rpcrdma.DefaultSettings()
@@ -177,14 +177,14 @@ func TestApplySettings(t *testing.T) {
 		}
 		return &s
 	}
-	got := p.ApplySettings(larger, func(k ConnKey) Keys {
+	got := p.ApplySettings(larger, func(k ConnKey) (Keys, string) {
 		if k.ID == "2" {
-			return KeyInlineSendMax | KeyRemoteInvalidationUse
+			return KeyInlineSendMax | KeyRemoteInvalidationUse, "noted"
 		}
-		return 0
+		return 0, "of no connection that is touched"
 	})
 	want = []Effect{{ConnID: "2", Outcome: Unsupported, Reason: "inline.send_max: the peer receives at most 2048 bytes; " +
-		"remote_invalidation.use: the peer did not offer it"}}
+		"remote_invalidation.use: the peer did not offer it; noted"}}
 	if !reflect.DeepEqual(got, want) || asked != 1 {
 		t.Errorf("effects %+v, settings asked for %d times", got, asked)
 	}

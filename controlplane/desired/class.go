@@ -15,31 +15,31 @@ type class struct {
 	peer     netip.Addr
 }
 
-// perClass is what was worked out for classes.
-type perClass[T any] map[class]T
+// perClass is what was worked out for classes. The zero perClass is empty.
+type perClass[T any] struct {
+	known  map[class]T
+	last   class // of which value is; connections of a class come one after another
+	value  T
+	filled bool
+}
 
 // maxClasses bounds a perClass; beyond, it begins anew.
 const maxClasses = 1024
 
-// get is what there is for a connection, by work the first time for its class
-// and whenever own is set: when the connection may differ from its class.
-func (p perClass[T]) get(key dataplane.ConnKey, own bool, work func(settings.Target) T) T {
-	if own {
-		return work(settings.Target(key))
-	}
+// get is what there is for a connection's class, by work the first time.
+func (p *perClass[T]) get(key dataplane.ConnKey, work func(settings.Target) T) T {
 	c := class{key.Listener, key.Peer}
-	v, ok := p[c]
-	if !ok {
-		if len(p) == maxClasses {
-			clear(p)
-		}
-		v = work(settings.Target(key))
-		p[c] = v
+	if p.filled && c == p.last {
+		return p.value
 	}
+	v, ok := p.known[c]
+	if !ok {
+		if p.known == nil || len(p.known) == maxClasses {
+			p.known = make(map[class]T)
+		}
+		v = work(settings.Target{Listener: c.listener, Peer: c.peer})
+		p.known[c] = v
+	}
+	p.last, p.value, p.filled = c, v, true
 	return v
-}
-
-// hasOwn says whether a connection has settings of its own.
-func hasOwn(s *settings.State, id string) bool {
-	return s.Has(settings.Scope{Kind: settings.Connection, Name: id})
 }

@@ -14,20 +14,24 @@ type difference struct {
 }
 
 func newDifference(before, next *settings.State) *difference {
-	return &difference{before: before, next: next, keys: make(perClass[settings.KeySet]), bound: make(map[string]settings.KeySet)}
+	return &difference{before: before, next: next, bound: make(map[string]settings.KeySet)}
 }
 
-func (d *difference) changed(key dataplane.ConnKey) (keys dataplane.Keys) {
-	own := hasOwn(d.next, key.ID)
-	differ := d.keys.get(key, own || hasOwn(d.before, key.ID), d.differ)
+func (d *difference) changed(key dataplane.ConnKey) (keys dataplane.Keys, _ string) {
+	var differ settings.KeySet
+	own := d.next.Own(key.ID)
+	if own == nil && d.before.Own(key.ID) == nil {
+		differ = d.keys.get(key, d.differ)
+	} else {
+		differ = d.differ(settings.Target(key))
+	}
 	for _, k := range differ.Keys() {
 		keys |= planeKeys[k]
 	}
-	if own {
-		l := d.next.Layer(settings.Scope{Kind: settings.Connection, Name: key.ID})
-		d.bound[key.ID] = l.Values.Keys() & differ
+	if own != nil {
+		d.bound[key.ID] = own.Keys() & differ
 	}
-	return keys
+	return keys, ""
 }
 
 // differ is the keys of which something else is in force afterwards.

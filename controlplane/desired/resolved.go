@@ -9,27 +9,37 @@ import (
 )
 
 // resolved is what is in force on connections in one state. Connections of a
-// class share it.
+// class share it, but for those with settings of their own.
 type resolved struct {
 	state *settings.State
 
 	mu     sync.Mutex
-	shared perClass[*rpcrdma.Settings]
+	shared perClass[*inForce]
 }
 
-func newResolved(state *settings.State) *resolved {
-	return &resolved{state: state, shared: make(perClass[*rpcrdma.Settings])}
+// inForce is what is in force on a class, in both forms.
+type inForce struct {
+	values   settings.Values
+	settings *rpcrdma.Settings
 }
+
+func newResolved(state *settings.State) *resolved { return &resolved{state: state} }
 
 // resolve is a dataplane.Resolver.
 func (r *resolved) resolve(key dataplane.ConnKey) *rpcrdma.Settings {
-	own := hasOwn(r.state, key.ID)
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.shared.get(key, own, r.settings)
+	all := r.shared.get(key, r.class)
+	r.mu.Unlock()
+	own := r.state.Own(key.ID)
+	if own == nil {
+		return all.settings
+	}
+	v := all.values
+	v.Overlay(own)
+	return v.Settings()
 }
 
-func (r *resolved) settings(t settings.Target) *rpcrdma.Settings {
+func (r *resolved) class(t settings.Target) *inForce {
 	v := r.state.Resolve(t)
-	return v.Settings()
+	return &inForce{v, v.Settings()}
 }

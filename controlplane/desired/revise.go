@@ -61,7 +61,7 @@ type revision struct {
 type toucher interface {
 	// changed is the data plane's question which keys are touched on a
 	// connection. The data plane asks from one goroutine.
-	changed(dataplane.ConnKey) dataplane.Keys
+	changed(dataplane.ConnKey) (keys dataplane.Keys, note string)
 	// finish completes the data plane's answer, in place.
 	finish([]dataplane.Effect) []dataplane.Effect
 }
@@ -124,7 +124,7 @@ func gone(before, now *settings.State) (out []string) {
 		return nil
 	}
 	for _, id := range before.Connections() {
-		if !now.Has(settings.Scope{Kind: settings.Connection, Name: id}) {
+		if now.Own(id) == nil {
 			out = append(out, id)
 		}
 	}

@@ -1,7 +1,7 @@
 package desired
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -13,12 +13,17 @@ type touched struct {
 	state *settings.State // after the change
 	c     *settings.Change
 	keys  dataplane.Keys
-	said  perClass[string]
-	notes map[string]string // by connection id: narrower scopes that win
+	said  perClass[said]
+}
+
+// said is which narrower scopes than the change's decide on a class.
+type said struct {
+	over []settings.Override
+	note string // that says so
 }
 
 func newTouched(state *settings.State, c *settings.Change) *touched {
-	t := &touched{state: state, c: c, said: make(perClass[string]), notes: make(map[string]string)}
+	t := &touched{state: state, c: c}
 	for _, k := range c.Keys().Keys() {
 		t.keys |= planeKeys[k]
 	}
@@ -45,42 +50,68 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 }
 
 // changed is the data plane's question which keys the change touches on a
-// connection. The data plane asks from one goroutine.
-func (t *touched) changed(key dataplane.ConnKey) dataplane.Keys {
-	if !t.c.Scope.Covers(settings.Target(key)) {
-		return 0
+// connection, with what narrower scopes decide. The data plane asks from one
+// goroutine.
+func (t *touched) changed(key dataplane.ConnKey) (dataplane.Keys, string) {
+	switch {
+	case !t.c.Scope.Covers(settings.Target(key)):
+		return 0, ""
+	case t.c.Scope.Kind == settings.Connection: // none is narrower
+		return t.keys, ""
 	}
-	if note := t.said.get(key, hasOwn(t.state, key.ID), t.note); note != "" {
-		t.notes[key.ID] = note
+	class := t.said.get(key, t.class)
+	own := t.state.Own(key.ID)
+	if own == nil || own.Keys()&t.c.Keys() == 0 {
+		return t.keys, class.note
 	}
-	return t.keys
+	return t.keys, t.ownNote(key.ID, own, class.over)
 }
 
-// note says which keys a narrower scope decides; "" when the change has its
-// way.
-func (t *touched) note(target settings.Target) string {
+func (t *touched) class(target settings.Target) said {
 	over := t.state.Overridden(t.c, target)
-	if over == nil {
-		return ""
+	return said{over, note(over)}
+}
+
+// ownNote is the note for a connection whose own settings decide on keys.
+func (t *touched) ownNote(id string, own *settings.Values, class []settings.Override) string {
+	over := make([]settings.Override, 0, settings.NumKeys)
+	scope := settings.Scope{Kind: settings.Connection, Name: id}
+	for keys, k := t.c.Keys(), settings.Key(0); k < settings.NumKeys; k++ {
+		switch {
+		case !keys.Has(k):
+		case own.Keys().Has(k):
+			over = append(over, settings.Override{Key: k, Scope: scope, Value: own.Format(k)})
+		default:
+			if i := slices.IndexFunc(class, func(o settings.Override) bool { return o.Key == k }); i >= 0 {
+				over = append(over, class[i])
+			}
+		}
 	}
-	v := t.state.Resolve(target)
+	return note(over)
+}
+
+// note says which keys narrower scopes decide; "" when the change has its way.
+func note(over []settings.Override) string {
+	switch len(over) {
+	case 0:
+		return ""
+	case 1:
+		return over[0].String()
+	}
 	parts := make([]string, len(over))
 	for i, o := range over {
-		parts[i] = fmt.Sprintf("%s: stays %s, set at %s", o.Key, v.Format(o.Key), o.Scope)
+		parts[i] = o.String()
 	}
 	return strings.Join(parts, "; ")
 }
 
-// finish adds to the effects what only the scopes tell: which keys a narrower
-// scope decides, and that what waits for a reconnect never comes when the
-// scope ends with the connection.
+// finish says that what waits for a reconnect never comes when the scope ends
+// with the connection.
 func (t *touched) finish(effects []dataplane.Effect) []dataplane.Effect {
-	for i := range effects {
-		e := &effects[i]
-		if t.c.Scope.Kind == settings.Connection {
-			endsWithConnection(e)
+	if t.c.Scope.Kind == settings.Connection {
+		for i := range effects {
+			endsWithConnection(&effects[i])
 		}
-		e.Reason = join(e.Reason, t.notes[e.ConnID])
 	}
 	return effects
 }
@@ -90,13 +121,6 @@ func (t *touched) finish(effects []dataplane.Effect) []dataplane.Effect {
 func endsWithConnection(e *dataplane.Effect) {
 	if e.Outcome == dataplane.PendingReconnect {
 		e.Outcome = dataplane.Unsupported
-		e.Reason = join(e.Reason, "settings of a connection end with it; set it at listener or peer scope")
+		e.Note("settings of a connection end with it; set it at listener or peer scope")
 	}
-}
-
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "; " + b
 }

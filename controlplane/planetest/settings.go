@@ -36,8 +36,10 @@ func (p *Plane) effects(changed dataplane.ChangedFunc, now func(*conn) *rpcrdma.
 	for _, info := range p.Connections() {
 		p.mu.Lock()
 		if c := p.conns[info.ID]; c != nil {
-			if keys := changed(c.ConnKey); keys != 0 {
-				out = append(out, c.effect(keys, now(c)))
+			if keys, note := changed(c.ConnKey); keys != 0 {
+				e := c.effect(keys, now(c))
+				e.Note(note)
+				out = append(out, e)
 			}
 		}
 		p.mu.Unlock()

@@ -29,7 +29,7 @@ func (s *State) Apply(c *Change) (*State, error) {
 	}
 	revision := s.revision + 1
 	l := layer{target: c.Target}
-	if old := s.layers[c.Scope]; old != nil {
+	if old := s.at(c.Scope); old != nil {
 		l = *old
 	}
 	for _, k := range c.Unset.Keys() {
@@ -45,7 +45,7 @@ func (s *State) Apply(c *Change) (*State, error) {
 	if err := next.checkSize(); err != nil {
 		return nil, err
 	}
-	if err := next.checkTogether(c.Keys()); err != nil {
+	if err := next.checkTogether(c.Keys(), c); err != nil {
 		return nil, err
 	}
 	return next, nil
@@ -63,20 +63,26 @@ func (s *State) checkRevision() error {
 type Override struct {
 	Key   Key
 	Scope Scope
+	Value string // there, as the command line takes it
+}
+
+// String says so to an operator.
+func (o Override) String() string {
+	return o.Key.String() + ": stays " + o.Value + ", set at " + o.Scope.String()
 }
 
 // Overridden lists the keys of c that a scope narrower than c's decides on t,
 // in order; nil when c has its way.
 func (s *State) Overridden(c *Change, t Target) (out []Override) {
-	var buf [usualChain]Scope
+	var buf [usualChain]*layer
 	chain, keys := s.chain(buf[:0], t), c.Keys()
 	for k := range NumKeys {
 		if !keys.Has(k) {
 			continue
 		}
-		for i := len(chain) - 1; i >= 0 && narrower(chain[i], c.Scope); i-- {
-			if s.layers[chain[i]].Values.Keys().Has(k) {
-				out = append(out, Override{k, chain[i]})
+		for i := len(chain) - 1; i >= 0 && narrower(chain[i].scope, c.Scope); i-- {
+			if l := chain[i]; l.Values.Keys().Has(k) {
+				out = append(out, Override{k, l.scope, l.Values.Format(k)})
 				break
 			}
 		}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -83,7 +84,7 @@ func alternatives(names []string) string {
 func (s *State) checkSize() error {
 	n := 0
 	for scope := range s.layers {
-		if scope.Kind == Listener || scope.Kind == Peer {
+		if scope.Kind != Global {
 			n++
 		}
 	}
@@ -93,37 +94,32 @@ func (s *State) checkSize() error {
 	return nil
 }
 
-// combinations lists the chains of scopes that can come together on a
-// connection and say something about keys.
-func (s *State) combinations(keys KeySet) [][]Scope {
-	listeners, peers := [][]Scope{nil}, [][]Scope{nil}
-	var all [][]Scope
+// combinations lists the chains of layers that can come together on a
+// connection without settings of its own and say something about keys.
+func (s *State) combinations(keys KeySet) [][]*layer {
+	listeners, peers := [][]*layer{nil}, [][]*layer{nil}
 	for scope, l := range s.layers {
-		switch {
-		case l.Values.Keys()&keys == 0:
-		case scope.Kind == Listener:
-			listeners = append(listeners, []Scope{scope})
-		case scope.Kind == Connection:
-			all = append(all, s.chain(nil, l.target))
+		if scope.Kind == Listener && l.Values.Keys()&keys != 0 {
+			listeners = append(listeners, []*layer{l})
 		}
 	}
 	for i, inner := range s.peers {
-		if s.layers[inner].Values.Keys()&keys == 0 {
+		if inner.Values.Keys()&keys == 0 {
 			continue
 		}
-		var chain []Scope
+		var chain []*layer
 		for _, outer := range s.peers[:i+1] {
-			if contains(outer.Prefix, inner.Prefix) {
+			if contains(outer.scope.Prefix, inner.scope.Prefix) {
 				chain = append(chain, outer)
 			}
 		}
 		peers = append(peers, chain)
 	}
+	var all [][]*layer
 	wide := s.present(nil, Scope{})
 	for _, l := range listeners {
 		for _, p := range peers {
-			chain := make([]Scope, 0, len(wide)+len(l)+len(p))
-			all = append(all, append(append(append(chain, wide...), l...), p...))
+			all = append(all, slices.Concat(wide, l, p))
 		}
 	}
 	return all

@@ -15,7 +15,7 @@ func (s *State) Explain(k Key, t Target) []Saying { return s.sayings(k, s.chain(
 // scope alone can tell.
 func (s *State) ExplainAt(k Key, scope Scope) []Saying { return s.sayings(k, s.chainAt(scope)) }
 
-func (s *State) sayings(k Key, chain []Scope) []Saying {
+func (s *State) sayings(k Key, chain []*layer) []Saying {
 	var out []Saying
 	if s.defaults.Keys().Has(k) {
 		out = append(out, Saying{Origin: Origin{Source: "default"}, Value: s.defaults.Format(k)})
@@ -23,9 +23,9 @@ func (s *State) sayings(k Key, chain []Scope) []Saying {
 	if s.file.Values.Keys().Has(k) {
 		out = append(out, Saying{Origin: s.baseOrigin(k), Value: s.file.Values.Format(k)})
 	}
-	for _, scope := range chain {
-		if l := s.layers[scope]; l.Values.Keys().Has(k) {
-			out = append(out, Saying{Origin: Origin{Source: scope.String(), Revision: l.Set[k]}, Value: l.Values.Format(k)})
+	for _, l := range chain {
+		if l.Values.Keys().Has(k) {
+			out = append(out, Saying{Origin: Origin{Source: l.scope.String(), Revision: l.Set[k]}, Value: l.Values.Format(k)})
 		}
 	}
 	if len(out) > 0 {

@@ -35,15 +35,9 @@ type Step struct {
 // Diff is the step from s to next.
 func (s *State) Diff(next *State) Step {
 	var step Step
-	for scope, l := range s.layers {
-		if after := next.layers[scope]; after != l {
-			step.add(scope, l, after)
-		}
-	}
-	for scope, l := range next.layers {
-		if s.layers[scope] == nil {
-			step.add(scope, nil, l)
-		}
+	addLayers(&step, s.layers, next.layers)
+	if s.own != next.own {
+		addLayers(&step, s.own.layers, next.own.layers)
 	}
 	slices.SortFunc(step.Deltas, func(a, b Delta) int { return compareScopes(a.Scope, b.Scope) })
 	if s.file != next.file {
@@ -52,13 +46,27 @@ func (s *State) Diff(next *State) Step {
 	return step
 }
 
-func (s *Step) add(scope Scope, before, after *layer) {
-	d := Delta{Scope: scope}
+// addLayers adds to the step what differs between two sets of layers.
+func addLayers[K comparable](step *Step, before, after map[K]*layer) {
+	for k, l := range before {
+		if now := after[k]; now != l {
+			step.add(l, now)
+		}
+	}
+	for k, l := range after {
+		if before[k] == nil {
+			step.add(nil, l)
+		}
+	}
+}
+
+func (s *Step) add(before, after *layer) {
+	var d Delta
 	if before != nil {
-		d.Before, d.Target = before.Layer, before.target
+		d.Scope, d.Before, d.Target = before.scope, before.Layer, before.target
 	}
 	if after != nil {
-		d.After, d.Target = after.Layer, after.target
+		d.Scope, d.After, d.Target = after.scope, after.Layer, after.target
 	}
 	if d.Before != d.After {
 		s.Deltas = append(s.Deltas, d)
@@ -97,7 +105,7 @@ func (s *State) checkWhole() error {
 	if err := s.checkSize(); err != nil {
 		return err
 	}
-	return s.checkTogether(s.base.Keys())
+	return s.checkTogether(s.base.Keys(), nil)
 }
 
 // File is the configuration file's layer in force.
@@ -115,7 +123,7 @@ func (s *State) WithFile(f FileLayer) (*State, error) {
 	changed := f.Values.Differ(&s.file.Values)
 	next := s.withFile(f)
 	next.revision++
-	if err := next.checkTogether(changed); err != nil {
+	if err := next.checkTogether(changed, nil); err != nil {
 		return nil, err
 	}
 	return next, nil
@@ -140,11 +148,11 @@ func (s *State) withFile(f FileLayer) *State {
 }
 
 // Has says whether a scope says anything.
-func (s *State) Has(scope Scope) bool { return s.layers[scope] != nil }
+func (s *State) Has(scope Scope) bool { return s.at(scope) != nil }
 
 // Layer is what a scope says.
 func (s *State) Layer(scope Scope) Layer {
-	if l := s.layers[scope]; l != nil {
+	if l := s.at(scope); l != nil {
 		return l.Layer
 	}
 	return Layer{}
@@ -153,11 +161,9 @@ func (s *State) Layer(scope Scope) Layer {
 // Layers are what the scopes say that outlive connections: all but those of
 // connections.
 func (s *State) Layers() map[Scope]Layer {
-	out := make(map[Scope]Layer)
+	out := make(map[Scope]Layer, len(s.layers))
 	for scope, l := range s.layers {
-		if scope.Kind != Connection {
-			out[scope] = l.Layer
-		}
+		out[scope] = l.Layer
 	}
 	return out
 }
@@ -165,7 +171,7 @@ func (s *State) Layers() map[Scope]Layer {
 // Restore is the state that Layers, File and Revision were taken from, over
 // s's defaults. It is checked as if it were new.
 func (s *State) Restore(revision uint32, file FileLayer, layers map[Scope]Layer) (*State, error) {
-	next := &State{revision: revision, defaults: s.defaults, layers: make(map[Scope]*layer, len(layers))}
+	next := &State{revision: revision, defaults: s.defaults, layers: make(map[Scope]*layer, len(layers)), own: noOwners}
 	if err := checkValues(&file.Values); err != nil {
 		return nil, err
 	}
@@ -174,7 +180,7 @@ func (s *State) Restore(revision uint32, file FileLayer, layers map[Scope]Layer)
 		if err := checkValues(&l.Values); err != nil {
 			return nil, err
 		}
-		next.layers[scope] = &layer{Layer: l}
+		next.layers[scope] = &layer{Layer: l, scope: scope}
 	}
 	next.peers = sortedPeers(next.layers)
 	return next, next.checkWhole()

@@ -22,14 +22,22 @@ type State struct {
 	file     FileLayer
 	base     Values // defaults under the configuration file's
 	layers   map[Scope]*layer
-	peers    []Scope // those of layers, shortest prefix first
+	peers    []*layer // those of layers, shortest prefix first
+	own      *owners  // layers of connections; shared by states that differ elsewhere
 }
 
 // layer is what one scope says, and of a connection's scope the connection.
 type layer struct {
 	Layer
+	scope  Scope
 	target Target
 }
+
+// owners are the layers of connections, by id. There may be as many as
+// connections, and most changes are about none of them.
+type owners struct{ layers map[string]*layer }
+
+var noOwners = &owners{layers: map[string]*layer{}}
 
 // NewState is revision 0: base with nothing changed. Base must have a value
 // for every key that is available; configured names those that don't come
@@ -42,9 +50,9 @@ func NewState(base Values, configured KeySet) (*State, error) {
 	under := FromSettings(&builtin)
 	under = under.Only(configured)
 	defaults.Overlay(&under)
-	s := &State{defaults: defaults, layers: map[Scope]*layer{}}
+	s := &State{defaults: defaults, layers: map[Scope]*layer{}, own: noOwners}
 	s = s.withFile(FileLayer{Values: base.Only(configured)})
-	if err := s.checkTogether(base.Keys()); err != nil {
+	if err := s.checkTogether(base.Keys(), nil); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -68,10 +76,10 @@ type Effective struct {
 
 // Resolve is what is in force on t.
 func (s *State) Resolve(t Target) Values {
-	var buf [usualChain]Scope
+	var buf [usualChain]*layer
 	v := s.base
-	for _, scope := range s.chain(buf[:0], t) {
-		v.Overlay(&s.layers[scope].Values)
+	for _, l := range s.chain(buf[:0], t) {
+		v.Overlay(&l.Values)
 	}
 	return v
 }
@@ -84,14 +92,14 @@ func (s *State) Effective(t Target) Effective { return s.explain(s.chain(nil, t)
 func (s *State) At(scope Scope) Effective { return s.explain(s.chainAt(scope)) }
 
 // chainAt is chain for a scope that is not a connection's.
-func (s *State) chainAt(scope Scope) []Scope {
+func (s *State) chainAt(scope Scope) []*layer {
 	chain := s.present(nil, Scope{})
 	switch scope.Kind {
 	case Listener:
 		chain = s.present(chain, scope)
 	case Peer:
 		for _, p := range s.peers {
-			if contains(p.Prefix, scope.Prefix) {
+			if contains(p.scope.Prefix, scope.Prefix) {
 				chain = append(chain, p)
 			}
 		}
@@ -104,38 +112,45 @@ func (s *State) chainAt(scope Scope) []Scope {
 // at every change, which is not to cost memory.
 const usualChain = 5
 
-// chain lists the scopes that speak for t, the widest first, behind an empty
-// chain.
-func (s *State) chain(chain []Scope, t Target) []Scope {
+// chain lists the layers that speak for t, the widest scope first, behind an
+// empty chain.
+func (s *State) chain(chain []*layer, t Target) []*layer {
 	chain = s.present(chain, Scope{})
 	chain = s.present(chain, Scope{Kind: Listener, Name: t.Listener})
 	addr := plain(t.Peer)
 	for _, p := range s.peers {
-		if p.Prefix.Contains(addr) {
+		if p.scope.Prefix.Contains(addr) {
 			chain = append(chain, p)
 		}
 	}
 	return s.present(chain, Scope{Kind: Connection, Name: t.ID})
 }
 
-// present appends scope to chain if it says anything.
-func (s *State) present(chain []Scope, scope Scope) []Scope {
-	if s.layers[scope] != nil {
-		chain = append(chain, scope)
+// at is the layer of a scope; nil when the scope says nothing.
+func (s *State) at(scope Scope) *layer {
+	if scope.Kind == Connection {
+		return s.own.layers[scope.Name]
+	}
+	return s.layers[scope]
+}
+
+// present appends the layer of scope to chain if there is one.
+func (s *State) present(chain []*layer, scope Scope) []*layer {
+	if l := s.at(scope); l != nil {
+		chain = append(chain, l)
 	}
 	return chain
 }
 
-func (s *State) explain(chain []Scope) Effective {
+func (s *State) explain(chain []*layer) Effective {
 	e := Effective{Values: s.base}
 	for k := range NumKeys {
 		e.Origins[k] = s.baseOrigin(k)
 	}
-	for _, scope := range chain {
-		l := s.layers[scope]
+	for _, l := range chain {
 		e.Values.Overlay(&l.Values)
 		for _, k := range l.Values.Keys().Keys() {
-			e.Origins[k] = Origin{Source: scope.String(), Revision: l.Set[k]}
+			e.Origins[k] = Origin{Source: l.scope.String(), Revision: l.Set[k]}
 		}
 	}
 	return e
@@ -154,52 +169,68 @@ func (s *State) baseOrigin(k Key) Origin {
 }
 
 // Connections lists the connections that have settings of their own.
-func (s *State) Connections() []string {
-	var ids []string
-	for scope := range s.layers {
-		if scope.Kind == Connection {
-			ids = append(ids, scope.Name)
-		}
+func (s *State) Connections() []string { return slices.Collect(maps.Keys(s.own.layers)) }
+
+// Own is what a connection's own scope says; nil when it says nothing. It is
+// not to be changed.
+func (s *State) Own(id string) *Values {
+	if l := s.own.layers[id]; l != nil {
+		return &l.Values
 	}
-	return ids
+	return nil
 }
 
 // Forget is the state without the settings of a connection that has ended.
 // The revision stays: nobody decided anything.
 func (s *State) Forget(id string) *State {
 	scope := Scope{Kind: Connection, Name: id}
-	if s.layers[scope] == nil {
+	if s.at(scope) == nil {
 		return s
 	}
 	return s.replace(scope, nil)
 }
 
-// replace is the state with another layer at scope, or none if it is nil or
-// empty.
+// replace is the state with l, which it then owns, as the layer at scope, or
+// with none if it is nil or empty.
 func (s *State) replace(scope Scope, l *layer) *State {
 	next := *s
-	next.layers = maps.Clone(s.layers)
-	if l == nil || l.Values.Keys() == 0 {
-		delete(next.layers, scope)
-	} else {
-		next.layers[scope] = l
+	switch {
+	case l == nil:
+	case l.Values.Keys() == 0:
+		l = nil
+	default:
+		l.scope = scope
 	}
+	if scope.Kind == Connection {
+		next.own = &owners{replaced(s.own.layers, scope.Name, l)}
+		return &next
+	}
+	next.layers = replaced(s.layers, scope, l)
 	if scope.Kind == Peer {
 		next.peers = sortedPeers(next.layers)
 	}
 	return &next
 }
 
-func sortedPeers(layers map[Scope]*layer) []Scope {
-	var peers []Scope
-	for scope := range layers {
-		if scope.Kind == Peer {
-			peers = append(peers, scope)
+// replaced is a copy of layers with another one under a key, or none.
+func replaced[K comparable](layers map[K]*layer, k K, l *layer) map[K]*layer {
+	next := maps.Clone(layers)
+	if l == nil {
+		delete(next, k)
+	} else {
+		next[k] = l
+	}
+	return next
+}
+
+func sortedPeers(layers map[Scope]*layer) []*layer {
+	var peers []*layer
+	for _, l := range layers {
+		if l.scope.Kind == Peer {
+			peers = append(peers, l)
 		}
 	}
-	slices.SortFunc(peers, func(a, b Scope) int {
-		return cmp.Or(cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()), a.Prefix.Addr().Compare(b.Prefix.Addr()))
-	})
+	slices.SortFunc(peers, func(a, b *layer) int { return compareScopes(a.scope, b.scope) })
 	return peers
 }
 

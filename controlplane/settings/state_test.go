@@ -203,9 +203,9 @@ func TestOverridden(t *testing.T) {
 	s := apply(t, initial(t), "connection/1", set(DDPMinChunk, 1))
 	s = apply(t, s, "peer/10.1.0.0/16", set(DDPMinChunk, 2, InlineSendMax, 2048))
 	for scope, want := range map[string]string{
-		"global":          "[{inline.send_max peer/10.1.0.0/16} {ddp.min_chunk connection/1}]",
-		"peer/10.0.0.0/8": "[{inline.send_max peer/10.1.0.0/16} {ddp.min_chunk connection/1}]",
-		"peer/10.1.2.3":   "[{ddp.min_chunk connection/1}]",
+		"global":          "[inline.send_max: stays 2048, set at peer/10.1.0.0/16 ddp.min_chunk: stays 1, set at connection/1]",
+		"peer/10.0.0.0/8": "[inline.send_max: stays 2048, set at peer/10.1.0.0/16 ddp.min_chunk: stays 1, set at connection/1]",
+		"peer/10.1.2.3":   "[ddp.min_chunk: stays 1, set at connection/1]",
 		"connection/1":    "[]",
 	} {
 		c := &Change{Scope: scopeOf(t, scope), Set: set(DDPMinChunk, 3, InlineSendMax, 1024)}

@@ -51,23 +51,53 @@ func needsVersion2(k Key) rule {
 
 // checkTogether holds the values that bound each other against each other,
 // in every combination of scopes that a connection can meet, if one of them
-// is among changed. The message names the values' origins.
-func (s *State) checkTogether(changed KeySet) error {
-	for _, r := range rules {
-		if changed&r.keys == 0 {
+// is among changed. When all that was changed is c (else nil), at a
+// connection's scope, there is that connection to look at alone. The message
+// names the values' origins.
+func (s *State) checkTogether(changed KeySet, c *Change) error {
+	for i := range rules {
+		r := &rules[i]
+		switch {
+		case changed&r.keys == 0:
+			continue
+		case c != nil && c.Scope.Kind == Connection:
+			if err := s.keeps(r, changed, c.Target); err != nil {
+				return err
+			}
 			continue
 		}
 		for _, chain := range s.combinations(r.keys) {
-			v := s.base
-			for _, scope := range chain {
-				v.Overlay(&s.layers[scope].Values)
+			if err := s.keepsOn(r, changed, chain); err != nil {
+				return err
 			}
-			if r.broken(&v) {
-				e := s.explain(chain)
-				k, why := r.blame(changed, &e)
-				return invalid(k.String(), "%s", why)
+		}
+		for _, l := range s.own.layers {
+			if l.Values.Keys()&r.keys == 0 {
+				continue
+			}
+			if err := s.keeps(r, changed, l.target); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// keeps says whether a connection keeps to a rule.
+func (s *State) keeps(r *rule, changed KeySet, t Target) error {
+	var buf [usualChain]*layer
+	return s.keepsOn(r, changed, s.chain(buf[:0], t))
+}
+
+func (s *State) keepsOn(r *rule, changed KeySet, chain []*layer) error {
+	v := s.base
+	for _, l := range chain {
+		v.Overlay(&l.Values)
+	}
+	if !r.broken(&v) {
+		return nil
+	}
+	e := s.explain(chain)
+	k, why := r.blame(changed, &e)
+	return invalid(k.String(), "%s", why)
 }

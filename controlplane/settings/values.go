@@ -128,8 +128,8 @@ func FromSettings(s *conn.Settings) Values {
 	v.Set(CreditsMin, s.CreditsMin)
 	v.Set(CreditsBackchannel, s.CreditsBackchannel)
 	v.Set(CreditsWeight, s.CreditsWeight)
-	for k, e := range extensions {
-		v.SetFlag(k, s.Extensions.Has(e))
+	for _, e := range extensions {
+		v.SetFlag(e.key, s.Extensions.Has(e.bit))
 	}
 	switch {
 	case s.Extensions.Has(conn.ExtV2Only):
@@ -142,12 +142,15 @@ func FromSettings(s *conn.Settings) Values {
 	return v
 }
 
-// extensions are those that are built and on or off, by key.
-var extensions = map[Key]conn.Extensions{
-	ExtensionMSGP:        conn.ExtMSGP,
-	ExtensionReadReplies: conn.ExtReadReplies,
-	ExtensionCCP:         conn.ExtCCP,
-	ExtensionBackchannel: conn.ExtBackchannel,
+// extensions are those that are built and on or off.
+var extensions = [...]struct {
+	key Key
+	bit conn.Extensions
+}{
+	{ExtensionMSGP, conn.ExtMSGP},
+	{ExtensionReadReplies, conn.ExtReadReplies},
+	{ExtensionCCP, conn.ExtCCP},
+	{ExtensionBackchannel, conn.ExtBackchannel},
 }
 
 // Settings is what the data plane takes; keys without a value are zero.
@@ -164,9 +167,9 @@ func (v *Values) Settings() *conn.Settings {
 		CreditsBackchannel:       v.v[CreditsBackchannel],
 		CreditsWeight:            v.v[CreditsWeight],
 	}
-	for k, e := range extensions {
-		if v.Flag(k) {
-			s.Extensions |= e
+	for _, e := range extensions {
+		if v.Flag(e.key) {
+			s.Extensions |= e.bit
 		}
 	}
 	switch v.v[ExtensionV2] {

@@ -254,11 +254,11 @@ func TestSettings(t *testing.T) {
 	}
 	call()
 	before := r.outgoing()[0]
-	effects := r.d.ApplySettings(settings(func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 }), func(k dataplane.ConnKey) dataplane.Keys {
+	effects := r.d.ApplySettings(settings(func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 }), func(k dataplane.ConnKey) (dataplane.Keys, string) {
 		if k.Listener == "out" {
-			return dataplane.KeyInlineSendMax | dataplane.KeyCreditsPolicy
+			return dataplane.KeyInlineSendMax | dataplane.KeyCreditsPolicy, ""
 		}
-		return 0
+		return 0, ""
 	})
 	if len(effects) != 1 || effects[0].ConnID != before.ID || effects[0].Outcome != dataplane.Unsupported {
 		t.Errorf("effects %+v", effects)
