@@ -153,7 +153,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		return nil, err
 	}
 	if c.listener, err = bind(ctx, &cfg, access.Policy); err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.server.Shutdown(ctx))
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	codec "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/dataplane/histogram"
@@ -17,6 +19,7 @@ import (
 
 // updates are changes of settings by several operators at once.
 type updates struct {
+	conn   *grpc.ClientConn
 	client rdmadv1.SettingsServiceClient
 	ids    []string // of connections
 
@@ -34,7 +37,7 @@ type updates struct {
 const operators = 8
 
 func (u *updates) init(conn *grpc.ClientConn, ids []string) {
-	u.client, u.ids = rdmadv1.NewSettingsServiceClient(conn), ids
+	u.conn, u.client, u.ids = conn, rdmadv1.NewSettingsServiceClient(conn), ids
 }
 
 // run makes so many updates per second until ctx ends; what has begun is
@@ -79,26 +82,22 @@ func (u *updates) update(t testing.TB, n int) {
 		defer u.window.RUnlock()
 	}
 	begin := time.Now()
-	res, err := u.client.SetSettings(t.Context(), r)
+	var res answer
+	err := u.conn.Invoke(t.Context(), rdmadv1.SettingsService_SetSettings_FullMethodName, r, &res,
+		grpc.ForceCodecV2(answerCodec{encoding.GetCodecV2(codec.Name)}))
 	took := time.Since(begin)
 	if err != nil {
 		t.Errorf("update %d, %v: %v", n, r, err)
 		return
 	}
-	u.count(took, len(res.GetEffects()))
-	if res.GetRevision() == 0 || len(res.GetEffects()) != want || (res.GetConfirmDeadline() != nil) != (r.GetConfirmWithin() != nil) {
-		t.Errorf("update %d, %v: revision %d, %d effects of %d, deadline %v", n, r, res.GetRevision(), len(res.GetEffects()), want, res.GetConfirmDeadline())
-	}
-	for _, e := range res.GetEffects() {
-		if e.GetOutcome() != rdmadv1.Effect_APPLIED || e.GetConnectionId() == "" {
-			t.Errorf("update %d, %v: %v", n, r, e)
-			break
-		}
+	u.count(took, res.effects)
+	if res.revision == 0 || res.effects != want || res.refused != nil || (res.deadline != nil) != (r.GetConfirmWithin() != nil) {
+		t.Errorf("update %d, %v: revision %d, %d effects of %d, among them %v, deadline %v", n, r, res.revision, res.effects, want, res.refused, res.deadline)
 	}
 	if r.GetConfirmWithin() == nil {
 		return
 	}
-	if _, err := u.client.ConfirmSettings(t.Context(), &rdmadv1.ConfirmSettingsRequest{Revision: res.GetRevision()}); err != nil {
+	if _, err := u.client.ConfirmSettings(t.Context(), &rdmadv1.ConfirmSettingsRequest{Revision: res.revision}); err != nil {
 		t.Errorf("update %d: confirm: %v", n, err)
 		return
 	}

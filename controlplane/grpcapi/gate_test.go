@@ -45,6 +45,11 @@ func newServer(t *testing.T, a Access) (*Server, *audit.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
 	l, err := audit.Open(audit.Config{Dir: t.TempDir(), Logger: log})
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ const (
 	maxHeaders     = 16 << 10  // bytes
 	maxStreams     = 100       // on one client connection
 	maxClients     = 256       // client connections; more wait to be accepted
+	streamWorkers  = 8         // goroutines that keep the stack that a request needs; more requests make theirs
 	handshakeTime  = 10 * time.Second
 	sendTime       = 10 * time.Second // for one message of a stream, once its client's window is shut
 	idleTime       = 15 * time.Minute // without a call before a client is let go
@@ -112,7 +113,8 @@ func (a Access) withDefaults() (Access, error) {
 	return a, nil
 }
 
-// Server answers gRPC. Serve may be called once; Shutdown at any time.
+// Server answers gRPC. Serve may be called once; Shutdown at any time, and by
+// whoever made it once.
 type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
@@ -122,8 +124,8 @@ type Server struct {
 	stop     sync.Once
 }
 
-// New makes a server with all services, health and reflection. Errors are
-// those of registering its metrics.
+// New makes a server with all services, health and reflection, to be ended by
+// Shutdown whether it serves or not. Errors are those of registering its metrics.
 func New(cfg Config) (*Server, error) {
 	validator, err := protovalidate.New()
 	if err != nil {
@@ -150,6 +152,7 @@ func New(cfg Config) (*Server, error) {
 			grpc.MaxSendMsgSize(maxAnswer),
 			grpc.MaxHeaderListSize(maxHeaders),
 			grpc.MaxConcurrentStreams(maxStreams),
+			grpc.NumStreamWorkers(streamWorkers),
 			grpc.ConnectionTimeout(handshakeTime),
 			grpc.KeepaliveParams(keepalive.ServerParameters{
 				MaxConnectionIdle: idleTime, Time: keepaliveTime, Timeout: keepaliveWait,
