@@ -81,6 +81,9 @@ type characteristics struct {
 	// set when the peer is to be asked for toldWish.
 	wish, knownWish, toldWish uint32
 	ask                       bool
+	// floor is, when not 0, a wish that the peer may be about to ask for, even if
+	// it was told of another since.
+	floor uint32
 
 	request struct { // of ours
 		open bool
@@ -120,8 +123,8 @@ func (c *characteristics) make() {
 }
 
 // takes says whether operations are taken: those of a peer that has the extension
-// even when it was turned off since.
-func (c *characteristics) takes() bool { return c.on || c.peer == supported }
+// or was asked for it even when it was turned off since.
+func (c *characteristics) takes() bool { return c.on || c.peer == supported || c.request.open }
 
 // peerReceive is the most of one Send that the peer takes; ok is false when it
 // told nothing.
@@ -142,13 +145,36 @@ func (c *characteristics) planned() uint32 {
 	if c.peer != supported {
 		return c.receive
 	}
-	if c.toldWish == 0 {
-		return c.known.ReceiveSize
+	n := c.known.ReceiveSize
+	if c.toldWish != 0 {
+		n = min(n, c.wish)
 	}
-	return min(c.known.ReceiveSize, c.wish)
+	if c.floor != 0 {
+		n = min(n, c.floor)
+	}
+	return n
 }
 
-// changed lists what the peer is to be told, and takes it for told if told is
+// wishes gives the wish to tell, if the peer is to be told of another now. Of one
+// that makes it ask it is told only when it has told of its own, as only then we
+// plan for it.
+func (c *characteristics) wishes(clear bool) (size uint32, tell bool) {
+	size = c.wish
+	if c.toldWish == 0 {
+		size = max(size, c.known.ReceiveSize)
+		return size, c.knownWish == 0
+	}
+	return size, size != c.knownWish && (clear || size >= c.known.ReceiveSize)
+}
+
+// wished notes that the peer is told of a wish.
+func (c *characteristics) wished(size uint32) {
+	if c.knownWish = size; size < c.known.ReceiveSize && (c.floor == 0 || size < c.floor) {
+		c.floor = size
+	}
+}
+
+// changed lists what the peer is to be told, and takes it for told if tell is
 // set. clear says that no answer may come that is longer than our wish.
 func (c *characteristics) changed(clear, tell bool) rpcrdma2.Set {
 	var set rpcrdma2.Set
@@ -157,15 +183,15 @@ func (c *characteristics) changed(clear, tell bool) rpcrdma2.Set {
 			set = append(set, now)
 		}
 	}
-	wish := c.wish != c.knownWish && c.toldWish != 0 && (clear || c.wish >= c.known.ReceiveSize)
+	size, wish := c.wishes(clear)
 	if wish {
-		set = append(set, wishOf(c.wish))
+		set = append(set, wishOf(size))
 	}
 	if tell {
 		c.known = c.own
-		if wish {
-			c.knownWish = c.wish
-		}
+	}
+	if tell && wish {
+		c.wished(size)
 	}
 	return set
 }
@@ -176,9 +202,7 @@ func wishOf(size uint32) rpcrdma2.Characteristic {
 
 // init is our INIT.
 func (c *characteristics) init() *rpcrdma2.Init {
-	start := c.changed(true, true)
-	c.knownWish = c.wish
-	return &rpcrdma2.Init{Start: append(start, wishOf(c.wish))}
+	return &rpcrdma2.Init{Start: c.changed(true, true)}
 }
 
 // resize says that new receives have to be of c.target bytes from now on: larger
@@ -195,10 +219,10 @@ func (c *characteristics) resize() bool {
 	return true
 }
 
-// posted is the event that below of our receives are smaller than the
-// last Resize asked for.
-func (c *characteristics) posted(below int) {
-	c.below, c.pings = below, below
+// posted is the event that below of all our receives are smaller than the last
+// Resize asked for. They take messages in turn.
+func (c *characteristics) posted(below, all int) {
+	c.below, c.pings = below, all
 	if below == 0 && c.target > c.receive {
 		c.receive = c.target
 		c.make()
@@ -226,7 +250,7 @@ func (c *characteristics) next(clear, requests bool) rpcrdma2.Body {
 			return &rpcrdma2.Request{Want: rpcrdma2.Set{sizeOf(size)}}
 		}
 		return c.next(clear, requests)
-	case more:
+	case more || c.floored():
 		return &rpcrdma2.Request{}
 	case c.below > 0 && c.pings > 0:
 		c.pings--
@@ -240,10 +264,16 @@ func sizeOf(n uint32) rpcrdma2.Characteristic {
 	return v.Encode(rpcrdma2.CharReceiveSize)
 }
 
+// floored says that we plan for less than we want until it is known that the peer
+// does not ask for it.
+func (c *characteristics) floored() bool {
+	return c.unacked && c.floor != 0 && c.floor < c.knownWish
+}
+
 // due says that there is something to send, now or when it may go.
 func (c *characteristics) due() bool {
 	return c.on && c.peer == supported && !c.silent &&
-		(len(c.changed(true, false)) > 0 || c.ask || (c.below > 0 && c.pings > 0))
+		(len(c.changed(true, false)) > 0 || c.ask || c.floored() || (c.below > 0 && c.pings > 0))
 }
 
 // requested notes that a Request goes out as xid.

@@ -27,11 +27,11 @@ func (r *Requester) Greet(acts []Action) []Action {
 // Told is the event that a Tell action's message was sent.
 func (r *Requester) Told() { r.characteristics.unsent-- }
 
-// Resized is the event that below of our receives are smaller than the
+// Resized is the event that below of all our receives are smaller than the
 // last Resize asked for; it is given when that was carried out, again when there
 // are none any more, and now and then while there are.
-func (r *Requester) Resized(below int, acts []Action) []Action {
-	r.characteristics.posted(below)
+func (r *Requester) Resized(below, all int, acts []Action) []Action {
+	r.characteristics.posted(below, all)
 	r.untold = true
 	return r.wake(acts)
 }

@@ -17,11 +17,11 @@ func (r *Responder) NoBackward() bool {
 // Told is the event that a Tell action's message was sent.
 func (r *Responder) Told() { r.characteristics.unsent-- }
 
-// Resized is the event that below of our receives are smaller than the
+// Resized is the event that below of all our receives are smaller than the
 // last Resize asked for; it is given when that was carried out, again when there
 // are none any more, and now and then while there are.
-func (r *Responder) Resized(below int, acts []Action) []Action {
-	r.characteristics.posted(below)
+func (r *Responder) Resized(below, all int, acts []Action) []Action {
+	r.characteristics.posted(below, all)
 	return r.tell(acts)
 }
 

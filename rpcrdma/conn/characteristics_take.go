@@ -74,9 +74,12 @@ func (c *characteristics) answer(want rpcrdma2.Set) (r *rpcrdma2.Respond, lowere
 }
 
 // lower lowers the receive size as far as our settings want it lower: the peer
-// asks for size, and makes no longer Send since.
-func (c *characteristics) lower(size uint32) bool {
-	size = max(size, c.wish)
+// asks for asked bytes, and makes no longer Send since.
+func (c *characteristics) lower(asked uint32) bool {
+	size := max(asked, c.wish)
+	if size != asked || !c.on {
+		c.knownWish = 0 // it asks no more, unless it is told again
+	}
 	if !c.on || size >= c.known.ReceiveSize {
 		return false
 	}
@@ -113,6 +116,9 @@ func (c *characteristics) asks(xid uint32) bool { return c.request.open && c.req
 func (c *characteristics) answered() {
 	if c.request.acks {
 		c.unacked = false
+		if c.floor = 0; c.knownWish < c.known.ReceiveSize {
+			c.floor = c.knownWish
+		}
 	}
 	c.request.open, c.request.size, c.request.acks = false, 0, false
 }

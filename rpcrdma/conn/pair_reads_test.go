@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // pairReads is what a pair has of replies that the requester reads.
@@ -111,14 +112,19 @@ func (p *pair) reclaim(t *rapid.T) {
 // checkCredits checks that whatever is on its way finds its receive, with what
 // is kept besides for it, and that nobody exceeds what was granted.
 func (p *pair) checkCredits() {
-	calls, dones := 0, 0
+	calls, dones, told := 0, 0, 0
 	for _, m := range p.toServer {
 		var h Header
 		if _, err := h.decode(m.msg, speaksAll); err == nil && h.Proc == rpcrdma1.Done {
 			dones++
+		} else if err == nil && (h.Option == rpcrdma2.OptUpdate || h.Option == rpcrdma2.OptRespond) {
+			told++
 		} else {
 			calls++
 		}
+	}
+	if told > credit.Slack {
+		p.t.Fatalf("%d operations without a credit", told)
 	}
 	g := &p.s.grants
 	if n := calls + p.s.Busy(); n > g.Limit() {
@@ -136,8 +142,15 @@ func (p *pair) checkCredits() {
 	if len(p.sRecvs) != g.Posted() || len(p.sRecvs)+p.s.Busy() < g.Limit()+credit.Slack+live {
 		p.t.Fatalf("%d receives, %d calls, limit %d, %d DONEs to come: %+v", len(p.sRecvs), p.s.Busy(), g.Limit(), live, *g)
 	}
-	if n := len(p.toClient) + credit.Slack; len(p.cRecvs) < n {
-		p.t.Fatalf("%d receives for %d answers", len(p.cRecvs), n)
+	extra := 0
+	for _, m := range p.toClient {
+		var h Header
+		if _, err := h.decode(m.msg, speaksAll); err == nil && (h.Option == rpcrdma2.OptUpdate || h.Option == rpcrdma2.OptRequest) {
+			extra++
+		}
+	}
+	if n := len(p.toClient) - extra + credit.Slack; len(p.cRecvs) < n || extra > credit.Slack {
+		p.t.Fatalf("%d receives for %d answers and %d operations", len(p.cRecvs), n, extra)
 	}
 	if calls+dones > len(p.sRecvs)-credit.Slack {
 		p.t.Fatalf("%d messages on their way, %d receives", calls+dones, len(p.sRecvs))

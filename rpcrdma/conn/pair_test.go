@@ -26,6 +26,9 @@ type pair struct {
 	// Messages on their way; the first arrives first.
 	toServer, toClient []arrival
 	cRecvs, sRecvs     []uint32 // receives posted
+	sizes              [2]pairSizes
+	telling            [2]int // operations being sent
+	acts               [2][]Action
 	nextRecv, nextKey  uint32
 
 	fetching, serving, sending []*Call
@@ -80,19 +83,22 @@ func (p *pair) tell(format string, args ...any) {
 // connect begins a session.
 func (p *pair) connect(xid uint32) {
 	p.sessions++
+	p.acts = [2][]Action{}
 	p.toServer, p.toClient, p.cRecvs, p.sRecvs = nil, nil, nil, nil
 	p.fetching, p.serving, p.sending, p.fences, p.shortBy = nil, nil, nil, nil, 0
 	p.reads = pairReads{readable: make(map[uint32]bool)}
+	p.sizes, p.telling = [2]pairSizes{newPairSizes(4096), newPairSizes(4096)}, [2]int{}
 	cs, ss := p.settings[0], p.settings[1]
-	p.c = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: xid, MaxTransfer: 1 << 20, Settings: &cs})
-	p.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 4096, Settings: &ss})
+	p.c = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: xid, MaxTransfer: 1 << 20, Revocable: true, Settings: &cs})
+	p.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, CanInvalidate: true, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 4096, Settings: &ss})
 	p.client(p.c.Start(nil))
 	p.server(p.s.Start(nil))
 	p.c.Connected(4096, 4096)
 	p.c.MayRead()
-	if cs.Extensions&ss.Extensions&ExtV2 != 0 { // both told each other
+	if on := cs.Extensions & ss.Extensions; on.Has(ExtV2) && !on.Has(ExtCharacteristics) { // as if both told each other
 		p.c.told, p.s.told = p.s.own, p.c.own
 	}
+	p.client(p.c.Greet(nil))
 }
 
 // call begins a call.
@@ -149,10 +155,7 @@ func (p *pair) launch(o *Outgoing) {
 	o.Build()
 	p.tell("requester sends %s", o.text())
 	for _, msg := range sendsOf(o) {
-		if len(msg) > 4096 {
-			p.t.Fatalf("sends %d bytes", len(msg))
-		}
-		p.toServer = append(p.toServer, arrival{msg: msg})
+		p.send(0, arrival{msg: msg})
 	}
 }
 
@@ -194,23 +197,31 @@ func moreText(more []Transmission) (s string) {
 }
 
 // post says how many of n receives could be had.
-func (p *pair) post(recvs *[]uint32, n int) int {
+func (p *pair) post(who int, n int) int {
+	recvs := p.posted(who)
 	n -= min(p.shortBy, n)
 	p.shortBy = 0
 	for range n {
 		p.nextRecv++
 		*recvs = append(*recvs, p.nextRecv)
+		p.sizes[who].of[p.nextRecv] = p.sizes[who].size
 	}
 	return n
 }
 
+// client carries actions out in order, those that they lead to at the end.
 func (p *pair) client(acts []Action) {
-	for _, a := range acts {
+	if p.acts[0] = append(p.acts[0], acts...); len(p.acts[0]) > len(acts) {
+		return
+	}
+	for ; len(p.acts[0]) > 0; p.acts[0] = p.acts[0][1:] {
+		a := p.acts[0][0]
+		p.characterize(0, a)
 		switch a.Kind {
 		case Repost:
 			p.cRecvs = append(p.cRecvs, a.Recv)
 		case PostReceives:
-			p.client(p.c.Posted(a.N, p.post(&p.cRecvs, a.N), nil))
+			p.client(p.c.Posted(a.N, p.post(0, a.N), nil))
 		case Ready:
 			p.launch(a.Out)
 		case Take:
@@ -256,12 +267,17 @@ func (p *pair) complete(o *Outgoing) {
 }
 
 func (p *pair) server(acts []Action) {
-	for _, a := range acts {
+	if p.acts[1] = append(p.acts[1], acts...); len(p.acts[1]) > len(acts) {
+		return
+	}
+	for ; len(p.acts[1]) > 0; p.acts[1] = p.acts[1][1:] {
+		a := p.acts[1][0]
+		p.characterize(1, a)
 		switch a.Kind {
 		case Repost:
 			p.sRecvs = append(p.sRecvs, a.Recv)
 		case PostReceives:
-			p.s.Posted(a.N, p.post(&p.sRecvs, a.N))
+			p.s.Posted(a.N, p.post(1, a.N))
 		case Fetch:
 			for _, f := range a.Call.Fetches {
 				p.tell("responder reads %d bytes from %d@%d to chunk %d + %d", f.Length, f.RKey, f.Addr, f.Chunk, f.Off)
@@ -277,7 +293,9 @@ func (p *pair) server(acts []Action) {
 			text := sendText(a.Call)
 			p.tell("responder sends %s", strings.TrimPrefix(text[len(text)-1], "send "))
 			p.sending = append(p.sending, a.Call)
-			p.toClient = append(p.toClient, answerOf(a.Call)...)
+			for _, m := range answerOf(a.Call) {
+				p.send(1, m)
+			}
 		case Expose:
 			for _, line := range exposeText(a.Call) {
 				p.tell("responder exposes%s", strings.TrimPrefix(line, "expose"))
@@ -287,7 +305,7 @@ func (p *pair) server(acts []Action) {
 			p.tell("responder invalidates reply %d", a.Exposure.Index)
 			p.reads.unexposing = append(p.reads.unexposing, a.Exposure)
 		case Report, Fail:
-			if a.Kind == Report && (refusedRead(a.Err) || errors.Is(a.Err, rpcrdma1.ErrVersion)) {
+			if a.Kind == Report && (refusedRead(a.Err) || errors.Is(a.Err, rpcrdma1.ErrVersion) || errors.Is(a.Err, ErrOption)) {
 				p.tell("responder: %v", a.Err)
 				continue
 			}
@@ -321,7 +339,8 @@ func (p *pair) steps() (all []func()) {
 			if len(p.sRecvs) == 0 {
 				p.t.Fatalf("responder has no receive posted")
 			}
-			p.server(p.s.Receive(take(&p.sRecvs, 0), m.msg, nil))
+			p.server(p.s.Receive(p.lands(1, m), m.msg, nil))
+			p.grown()
 		})
 	}
 	if len(p.toClient) > 0 {
@@ -331,7 +350,8 @@ func (p *pair) steps() (all []func()) {
 			if len(p.cRecvs) == 0 {
 				p.t.Fatalf("requester has no receive posted")
 			}
-			p.client(p.c.Receive(take(&p.cRecvs, 0), m.msg, m.inv, nil))
+			p.client(p.c.Receive(p.lands(0, m), m.msg, m.inv, nil))
+			p.grown()
 		})
 	}
 	for i := range p.fetching {
@@ -346,7 +366,7 @@ func (p *pair) steps() (all []func()) {
 	for i := range p.fences {
 		all = append(all, func() { p.client(p.c.Fenced(take(&p.fences, i), nil)) })
 	}
-	return append(all, p.readSteps()...)
+	return append(append(all, p.toldSteps()...), p.readSteps()...)
 }
 
 func take[T any](list *[]T, i int) T {
@@ -378,6 +398,7 @@ func (p *pair) reply(c *Call) {
 		items = append(items, chunk.Item{Pos: 24, Len: n})
 	}
 	p.server(p.s.Reply(c, k.reply, items, nil))
+	p.grown()
 }
 
 // cut ends the connection; the next begins, and calls are made again.

@@ -33,7 +33,7 @@ func (r *Requester) resize(n int) {
 
 // resized implements role.
 func (r *Requester) resized() {
-	r.acts = r.core.Resized(r.rq.below, r.acts)
+	r.acts = r.core.Resized(r.rq.below, len(r.rq.bufs), r.acts)
 	r.carryOut()
 }
 
@@ -59,7 +59,7 @@ func (r *Responder) resize(n int) {
 
 // resized implements role.
 func (r *Responder) resized() {
-	r.acts = r.core.Resized(r.rq.below, r.acts)
+	r.acts = r.core.Resized(r.rq.below, len(r.rq.bufs), r.acts)
 	r.carryOut()
 }
 
