@@ -21,6 +21,9 @@ func genCharacteristics(t *rapid.T) Settings {
 	s.Extensions |= ExtV2
 	if rapid.IntRange(0, 7).Draw(t, "characteristics") > 0 {
 		s.Extensions |= ExtCharacteristics
+		if rapid.Bool().Draw(t, "xmit") {
+			s.Extensions |= ExtXmit | ExtContinuation
+		}
 	}
 	return s
 }
