@@ -61,6 +61,7 @@ type characteristics struct {
 	// told are the peer's; own are ours, as the settings and the receives that
 	// are posted make them; known are ours as the peer was told.
 	told, own, known rpcrdma2.Values
+	targets          targets
 	peer             support
 	silent           bool // the peer has turned the extension off
 	on               bool // extensions.characteristics
@@ -113,6 +114,10 @@ func (c *characteristics) apply(s *Settings) {
 // defaults at a responder.
 func (c *characteristics) make() {
 	c.own = c.settings.characteristics(c.receive)
+	c.targets.begin(c.receive)
+	if c.settings.Extensions.Has(ExtSendDDP) {
+		c.own.Buffer = c.targets.tell(c.receive)
+	}
 	if !c.requester {
 		return
 	}
@@ -179,7 +184,9 @@ func (c *characteristics) wished(size uint32) {
 func (c *characteristics) changed(clear, tell bool) rpcrdma2.Set {
 	var set rpcrdma2.Set
 	for id := rpcrdma2.CharReceiveSize; id <= rpcrdma2.CharResponseSend; id++ {
-		if now := c.own.Encode(id); !bytes.Equal(now.Data, c.known.Encode(id).Data) {
+		now := c.own.Encode(id)
+		again := id == rpcrdma2.CharReceiveBuffer && len(now.Data) > 0 && c.own.ReceiveSize != c.known.ReceiveSize // rtrext §8.3
+		if again || !bytes.Equal(now.Data, c.known.Encode(id).Data) {
 			set = append(set, now)
 		}
 	}
@@ -212,6 +219,7 @@ func (c *characteristics) resize() bool {
 	if !c.on || c.peer != supported || size == c.target {
 		return false
 	}
+	c.targets.begin(size)
 	if c.target = size; size < c.receive {
 		c.receive = size
 		c.make()

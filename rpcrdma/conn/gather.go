@@ -3,6 +3,7 @@ package conn
 import (
 	"fmt"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -21,6 +22,10 @@ type gathering struct {
 
 	recvs []uint32
 	parts [][]byte
+	// sends are what came, as far as items are found in it, bodies the bytes
+	// after the headers.
+	sends  []placement.Received
+	bodies [][]byte
 
 	// wrong is what is told of the group, if bad. The rest of it is taken and
 	// left unread: its receives and credits are the group's.
@@ -32,7 +37,7 @@ type gathering struct {
 func (g *gathering) start(h *Header, first rpcrdma2.OptType, count, length, recv uint32, payload []byte) {
 	*g = gathering{
 		open: true, xid: h.XID, dir: h.Direction, first: first, count: count,
-		recvs: g.recvs[:0], parts: g.parts[:0],
+		recvs: g.recvs[:0], parts: g.parts[:0], sends: g.sends[:0], bodies: g.bodies[:0],
 	}
 	g.take(h, length, recv, payload)
 }
@@ -49,6 +54,9 @@ func (g *gathering) take(h *Header, length, recv uint32, payload []byte) {
 	default:
 		g.size += int(length)
 		g.parts = append(g.parts, payload[:length:length])
+		header := rpcrdma2.OptionalSize(len(h.Info))
+		g.sends = append(g.sends, placement.Received{Header: header, Payload: int(length), Length: header + len(payload)})
+		g.bodies = append(g.bodies, payload)
 	}
 }
 
@@ -119,6 +127,7 @@ func (g *gathering) append(dst []byte) []byte {
 // end forgets the group; its receives are the caller's to give back.
 func (g *gathering) end() {
 	clear(g.parts)
+	clear(g.bodies)
 	g.open, g.parts, g.recvs = false, g.parts[:0], g.recvs[:0]
 }
 

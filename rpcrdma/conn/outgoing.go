@@ -105,6 +105,9 @@ type Outgoing struct {
 	Err     error
 	Long    int
 	Written []int
+	// Placed are the results that came in Sends, run after run, to be copied with
+	// Take. Their lengths are in Written.
+	Placed []PlacedResult
 	// Padding is the padding of a reply that came inline.
 	Padding oncrpc.Padding
 	// Read, when not nil, is the reply in place of the above: the peer had us
@@ -134,7 +137,7 @@ func (o *Outgoing) reset() {
 	o.Windows, o.Inline, o.pieces = o.Windows[:0], nil, o.pieces[:0]
 	o.Err, o.Long, o.Written, o.Read, o.Sent = nil, 0, o.Written[:0], nil, false
 	o.Pad, o.Padding = oncrpc.Padding{}, oncrpc.Padding{}
-	o.First, o.More = 0, nil
+	o.First, o.More, o.Placed = 0, nil, o.Placed[:0]
 	o.transmitted, o.uses, o.spare = false, 1, 0
 	o.Header.clear()
 }

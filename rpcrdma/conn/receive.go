@@ -208,6 +208,11 @@ func (r *Responder) deliver(c *Call, msg []byte, items [][]byte, acts []Action) 
 		}
 		c.RPC.Args.Items = append(c.RPC.Args.Items, oncrpc.Item{Pos: at.At - n, Data: items[i]})
 	}
+	if c.transmitted {
+		if c.RPC.Args.Items, err = c.group.items.insert(c.RPC.Args.Items, n); err != nil {
+			return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
+		}
+	}
 	c.RPC.Args.Stream = msg[n:]
 	return append(acts, Action{Kind: Deliver, Call: c})
 }

@@ -111,6 +111,8 @@ type Requester struct {
 
 	gather    gathering        // of a reply
 	response  rpcrdma2.XmtResp // that it began with
+	finder    finder           // of its results
+	found     [][]byte         // storage
 	complaint rpcrdma2.XmtError
 	info      []byte
 

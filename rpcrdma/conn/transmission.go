@@ -16,9 +16,12 @@ import (
 // Transmission is one Send of a group after its first.
 type Transmission struct {
 	Header Header
-	// Inline is its part of the payload stream, of Length bytes.
+	// Inline is its part of the payload stream and, at their places, items, of
+	// Length bytes.
 	Inline []chunk.Piece
 	Length int
+
+	payload int // bytes of Inline that are of the payload stream
 }
 
 // ContinueSize is the number of bytes of the header of each Send of a group
@@ -67,13 +70,8 @@ func (g *group) split(pieces []chunk.Piece, payload, first, limit int) (begin in
 	inline, pieces = g.cut(g.source, begin)
 	for left := payload - begin; left > 0; left -= each {
 		n := min(left, each)
-		if len(g.more) < cap(g.more) {
-			g.more = g.more[:len(g.more)+1]
-		} else {
-			g.more = append(g.more, Transmission{})
-		}
-		t := &g.more[len(g.more)-1]
-		t.Length = n
+		t := more(&g.more)
+		t.Length, t.payload = n, n
 		t.Inline, pieces = g.cut(pieces, n)
 	}
 	return begin, inline
@@ -110,7 +108,7 @@ func (g *group) head(h *Header, body rpcrdma2.Body) {
 func (g *group) number(h *Header) {
 	for i := range g.more {
 		t := &g.more[i]
-		g.cont = rpcrdma2.XmtCont{Number: uint32(i + 1), Initial: h.Option, PayloadLength: uint32(t.Length)}
+		g.cont = rpcrdma2.XmtCont{Number: uint32(i + 1), Initial: h.Option, PayloadLength: uint32(t.payload)}
 		info := t.Header.Info[:0]
 		t.Header = Header{}
 		t.Header.XID, t.Header.Version, t.Header.Credits = h.XID, h.Version, h.Credits

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -27,6 +28,9 @@ type callGroup struct {
 	// recvs are the call's receives beyond the first.
 	recvs []uint32
 	body  []byte // the payload stream
+
+	items  placedItems // of the call
+	layout layout      // of the reply
 }
 
 // keptBody is the most bytes of a payload stream whose memory a call keeps for
@@ -134,8 +138,16 @@ func (r *Responder) requested(acts []Action) []Action {
 		x.body = g.append(slices.Grow(x.body[:0], g.size))
 		body = x.body
 	}
+	err := x.items.locate(&r.targets, g, x.req.Items)
+	if e, is := groupFault(err, g); is {
+		g.end()
+		return r.refuseGroup(c, &e, acts)
+	}
 	g.end()
-	if err := x.unfold(&c.header); err != nil {
+	if err == nil {
+		err = x.unfold(&c.header)
+	}
+	if err != nil {
 		return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
 	}
 	r.Counters.Calls++
@@ -148,14 +160,19 @@ func (r *Responder) requested(acts []Action) []Action {
 // direction, without segments for one that names no memory.
 func (x *callGroup) unfold(h *Header) error {
 	h.Reads, h.Writes = h.Reads[:0], h.Writes[:0]
+	placed := uint32(0) // bytes of items in target segments so far
 	for i := range x.req.Items {
 		it := &x.req.Items[i]
-		if it.Place != rpcrdma2.ExplicitRDMA || it.Disp == 0 {
+		if it.Place == rpcrdma2.TargetBuffer {
+			placed += it.Length + uint32(chunk.Pad(int(it.Length)))
+			continue
+		}
+		if it.Place != rpcrdma2.ExplicitRDMA || it.Disp == placed {
 			return ErrItem
 		}
 		n := uint64(0)
 		for _, s := range it.Segments {
-			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: it.Disp, Segment: s})
+			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: it.Disp - placed, Segment: s})
 			n += uint64(s.Length)
 		}
 		if n != uint64(it.Length) {
@@ -189,6 +206,7 @@ func appendSegments(list []rpcrdma1.WriteChunk, segs []rpcrdma1.Segment) []rpcrd
 func (c *Call) forgetGroup() {
 	c.transmitted = false
 	if x := c.group; x != nil {
+		x.items.forget()
 		if x.recvs = x.recvs[:0]; cap(x.body) > keptBody {
 			x.body = nil
 		}

@@ -16,6 +16,10 @@ type outgoingGroup struct {
 	limit, first int
 	// spare is how many receives the reply may take beyond one.
 	spare uint32
+	// placed: items of the call are laid out for that structure of the peer.
+	placed    bool
+	layout    layout
+	structure *rpcrdma2.BufferGroup
 }
 
 // Sends is the number of Sends that a planned call takes.
@@ -62,7 +66,13 @@ func (r *Requester) replyLimit() int {
 
 // takesGroup says whether the peer still takes what was planned.
 func (r *Requester) takesGroup(o *Outgoing) bool {
-	return !o.transmitted || (r.told.RTR&rpcrdma2.RTRRequest != 0 && int(o.uses) <= max(r.callLimit(), 1) && r.told.ResponseSend > o.xmit.spare)
+	if !o.transmitted {
+		return true
+	}
+	if r.targets.peer(&r.told.Buffer); o.xmit.placed && o.xmit.structure != r.targets.from {
+		return false
+	}
+	return (r.told.RTR&rpcrdma2.RTRRequest != 0 && int(o.uses) <= max(r.callLimit(), 1) && r.told.ResponseSend > o.xmit.spare)
 }
 
 // planGroup plans a call in transmissions: what the payload stream of either
@@ -80,20 +90,22 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	x.limit = int(r.SendLimit())
 	x.req.Items, x.req.Results = x.req.Items[:0], x.req.Results[:0]
 	x.req.Reply, x.req.HasReply = x.req.Reply[:0], false
-	r.planLongReply(o)
-	r.planItems(o)
+	if !r.placeResults(o) {
+		r.planLongReply(o)
+	}
+	if !r.placeItems(o) {
+		r.planItems(o)
+	}
 	if len(o.Windows) >= before {
 		return false
 	}
 	x.first = rpcrdma2.OptionalSize(x.req.Size())
-	payload := o.MessageLength()
-	n := groupCount(payload, x.first, x.limit)
+	n := x.measure(o.MessageLength())
 	if n == 0 || n > r.callLimit() || x.first > InlineMin || !r.affords(uint32(n)) {
 		return false
 	}
-	x.size = x.limit
-	if n == 1 {
-		x.size = x.first + payload
+	if x.placed {
+		o.place()
 	}
 	x.req.Count, x.req.ReceiveBuffers = uint32(n), x.spare
 	o.transmitted, o.uses = true, uint32(n)
@@ -107,6 +119,18 @@ func (r *Requester) affords(n uint32) bool {
 		return n <= min(r.spend.Granted(), r.spend.Max())
 	}
 	return r.spend.CanGroup(n)
+}
+
+// measure gives the number of transmissions, and notes the size of the largest.
+func (x *outgoingGroup) measure(payload int) (n int) {
+	if x.placed {
+		x.size = x.layout.largest()
+		return len(x.layout.Transmissions)
+	}
+	if n, x.size = groupCount(payload, x.first, x.limit), x.limit; n == 1 {
+		x.size = x.first + payload
+	}
+	return n
 }
 
 // planItems has the largest item read by the peer when it is large, as an
@@ -239,8 +263,10 @@ func (o *Outgoing) buildGroup() {
 			x.req.Reply[i-at] = w.segment()
 		}
 	}
-	o.First, o.Inline = x.split(o.pieces, o.MessageLength(), x.first, x.limit)
-	x.req.PayloadLength = uint32(o.First)
+	if !x.placed {
+		o.First, o.Inline = x.split(o.pieces, o.MessageLength(), x.first, x.limit)
+		x.req.PayloadLength = uint32(o.First)
+	}
 	x.head(h, &x.req)
 	x.number(h)
 	o.More = x.group.more

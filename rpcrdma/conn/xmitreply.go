@@ -2,6 +2,7 @@ package conn
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -10,11 +11,15 @@ import (
 // first. false is that this can't be; a reply chunk is left, if there is one.
 func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inline []chunk.Piece, ok bool) {
 	x, h := c.group, &c.header
-	if !x.directItems(h, items) {
-		return nil, false
-	}
-	payload, first := chunk.PiecesLength(streamLen, items), rpcrdma2.OptionalSize(x.resp.Size())
 	most := min(c.ReplySends(), int(r.xmit.limit()))
+	if r.places() {
+		x.directItems(h, items, true)
+		if inline, ok = r.placeReply(c, streamLen, items, int(r.SendLimit()), most); ok {
+			return inline, true
+		}
+	}
+	x.directItems(h, items, false)
+	payload, first := chunk.PiecesLength(streamLen, items), rpcrdma2.OptionalSize(x.resp.Size())
 	limit := int(r.SendLimit())
 	n := groupCount(payload, first, limit)
 	if (n == 0 || n > most) && !h.HasReply { // as long as the peer was told at connect
@@ -33,11 +38,13 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 	return inline, true
 }
 
-// directItems does with the items of a reply what the call directs, as far as
-// that is RDMA, and notes in resp what becomes of each direction: the first is
-// for the first item, and so on. false is that an item does not fit.
-func (x *callGroup) directItems(h *Header, items []chunk.Item) bool {
+// directItems does with the items of a reply what the call directs, and notes
+// in resp what becomes of each direction: the first is for the first item, and so
+// on. What may go by Send is noted to be laid out if places is set. What fits
+// nowhere stays in the payload stream.
+func (x *callGroup) directItems(h *Header, items []chunk.Item, places bool) {
 	x.resp.Items = x.resp.Items[:0]
+	x.layout.forget()
 	for i := range items {
 		items[i].Chunked = false
 	}
@@ -50,18 +57,16 @@ func (x *callGroup) directItems(h *Header, items []chunk.Item) bool {
 				continue
 			}
 			it.Disp, it.Length = uint32(chunk.Position(items, k)), uint32(items[k].Len)
-			d := &x.req.Results[i].Items[j]
-			if it.Place = choose(d, uint32(items[k].Len)); it.Place != rpcrdma2.ExplicitRDMA {
-				continue
+			it.Place = placement.Choose(&x.req.Results[i].Items[j], items[k].Len, places)
+			items[k].Chunked = it.Place != rpcrdma2.TooShort
+			switch it.Place {
+			case rpcrdma2.ExplicitRDMA:
+				it.Segments = append(it.Segments, h.Writes[k]...)
+			case rpcrdma2.TargetBuffer:
+				x.layout.add(chunk.Source(k), items[k].Len)
 			}
-			if uint64(items[k].Len) > chunk.Capacity(h.Writes[k]) {
-				return false
-			}
-			items[k].Chunked = items[k].Len > 0
-			it.Segments = append(it.Segments, h.Writes[k]...)
 		}
 	}
-	return true
 }
 
 // writtenItems notes in resp what is written into each segment.
@@ -71,14 +76,4 @@ func (x *callGroup) writtenItems(h *Header) {
 			copy(it.Segments, h.Writes[k])
 		}
 	}
-}
-
-// choose says what becomes of an item of n bytes that d directs. What would go
-// by Send stays in the payload stream.
-func choose(d *rpcrdma2.ResultItem, n uint32) rpcrdma2.Placement {
-	switch {
-	case n < d.MinLength, d.Place == rpcrdma2.TargetBuffer, d.Place == rpcrdma2.BySize && n < d.Threshold:
-		return rpcrdma2.TooShort
-	}
-	return rpcrdma2.ExplicitRDMA
 }

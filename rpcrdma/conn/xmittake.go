@@ -3,7 +3,7 @@ package conn
 import (
 	"encoding/binary"
 
-	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -64,9 +64,14 @@ func (r *Requester) gathered(bad error, acts []Action) []Action {
 	case g.bad:
 		acts = r.complain(g.wrong, acts)
 		bad = ErrBadReply
-	case o != nil && bad == nil && !r.takeResponse(o):
-		bad = ErrBadReply
 	case o != nil && bad == nil:
+		if bad = r.takeResponse(o); bad != nil {
+			if e, is := groupFault(bad, g); is {
+				acts = r.complain(e, acts)
+			}
+			bad = ErrBadReply
+			break
+		}
 		for i, p := range g.parts {
 			kind := Take
 			if i > 0 {
@@ -90,41 +95,42 @@ func (r *Requester) gathered(bad error, acts []Action) []Action {
 	return r.wake(r.finish(o, acts))
 }
 
-// takeResponse checks a reply against its call.
-func (r *Requester) takeResponse(o *Outgoing) bool {
+// takeResponse checks a reply against its call and notes where its results are.
+func (r *Requester) takeResponse(o *Outgoing) error {
 	if !replies(r.gather.parts, o.XID) {
-		return false
+		return ErrBadReply
 	}
 	directed := o.xmit.directions()
 	if len(r.response.Items) != len(directed) {
-		return false
+		return ErrBadReply
 	}
+	begun := false
 	for i := range directed {
-		if !o.takeItem(i, &directed[i], &r.response.Items[i]) {
-			return false
+		it := &r.response.Items[i]
+		if err := placement.CheckAnswer(&directed[i], it); err != nil {
+			return err
+		}
+		if it.Place != rpcrdma2.ExplicitRDMA && it.Place != rpcrdma2.TargetBuffer {
+			continue
+		}
+		if uint64(it.Length) > uint64(o.Results[i]) {
+			return ErrBadReply
+		}
+		o.Written[i] = int(it.Length)
+		if it.Place == rpcrdma2.ExplicitRDMA {
+			continue
+		}
+		if !begun {
+			begun = true
+			if err := r.finder.begin(&r.targets, &r.gather); err != nil {
+				return err
+			}
+		}
+		if err := r.takePlaced(o, i, it); err != nil {
+			return err
 		}
 	}
-	return true
-}
-
-// takeItem checks what became of a direction, and notes the length of a result
-// that was written.
-func (o *Outgoing) takeItem(i int, directed *rpcrdma2.ResultItem, it *rpcrdma2.Item) bool {
-	switch it.Place {
-	case rpcrdma2.NoItem:
-		return true
-	case rpcrdma2.TooShort:
-		return it.Length < directed.MinLength
-	case rpcrdma2.ExplicitRDMA:
-		n, err := chunk.Returned(o.Header.Writes[i], it.Segments)
-		length := int(min(it.Length, MaxMessage))
-		if err != nil || it.Length < directed.MinLength || length > o.Results[i] || (n != length && n != length+chunk.Pad(length)) {
-			return false
-		}
-		o.Written[i] = length
-		return true
-	}
-	return false
+	return nil
 }
 
 // replies says whether an RPC message in parts is a reply with an XID.

@@ -51,7 +51,8 @@ func CheckAnswer(d *rpcrdma2.ResultItem, it *rpcrdma2.Item) error {
 		allowed = d.Place == rpcrdma2.ExplicitRDMA || d.Place == rpcrdma2.Choice ||
 			(d.Place == rpcrdma2.BySize && it.Length >= d.Threshold)
 		n, err := chunk.Returned(d.Segments, it.Segments)
-		allowed = allowed && err == nil && n == int(it.Length)
+		length := int(it.Length)
+		allowed = allowed && err == nil && (n == length || n == length+chunk.Pad(length)) // RFC 5666 §3.7
 	case rpcrdma2.TargetBuffer:
 		allowed = d.Place == rpcrdma2.TargetBuffer || d.Place == rpcrdma2.Choice ||
 			(d.Place == rpcrdma2.BySize && it.Length < d.Threshold)

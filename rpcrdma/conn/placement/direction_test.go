@@ -89,7 +89,7 @@ func TestTable(t *testing.T) {
 func TestReturnedSegments(t *testing.T) {
 	d := direct(rpcrdma2.Choice, 0)
 	for name, change := range map[string]func(*rpcrdma2.Item){
-		"another length": func(it *rpcrdma2.Item) { it.Length-- },
+		"another length": func(it *rpcrdma2.Item) { it.Length -= 4 },
 		"no segments":    func(it *rpcrdma2.Item) { it.Segments = nil },
 		"another handle": func(it *rpcrdma2.Item) { it.Segments[0].Handle++ },
 		"a gap":          func(it *rpcrdma2.Item) { it.Segments[0].Length -= 4; it.Segments[1].Length += 4 },

@@ -1,0 +1,79 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+)
+
+// MaxZeros is the most bytes of one piece of Zeros.
+const MaxZeros = 2 * placement.PageSize
+
+// layout is how a message of ours with items in target segments lies in its
+// transmissions. Its storage is used again.
+type layout struct {
+	placement.Layout
+	lengths []int
+	sources []chunk.Source // of the items laid out
+}
+
+// forget begins a layout.
+func (l *layout) forget() { l.lengths, l.sources = l.lengths[:0], l.sources[:0] }
+
+// add adds an item, which is not empty.
+func (l *layout) add(from chunk.Source, length int) {
+	l.lengths, l.sources = append(l.lengths, length), append(l.sources, from)
+}
+
+// largest is the length of the longest transmission.
+func (l *layout) largest() (n int) {
+	for i := range l.Transmissions {
+		n = max(n, l.Transmissions[i].Length)
+	}
+	return n
+}
+
+// place lays the pieces of the payload stream, and the items that l places, into
+// the transmissions of a group. It gives what goes with the first, of which begin
+// bytes are of the payload stream, and the others in g.more.
+func (g *group) place(l *layout, pieces []chunk.Piece) (begin int, inline []chunk.Piece) {
+	g.more, g.pieces = g.more[:0], g.pieces[:0]
+	g.source = append(g.source[:0], pieces...)
+	rest := g.source
+	for i := range l.Transmissions {
+		t := &l.Transmissions[i]
+		at := len(g.pieces)
+		_, rest = g.cut(rest, t.Payload)
+		end := t.Header + t.Payload
+		for _, p := range t.Parts {
+			g.zeros(p.At - end)
+			g.part(l.sources[p.Item], p.Off, p.Len)
+			end = p.At + p.Len
+		}
+		all := g.pieces[at:len(g.pieces):len(g.pieces)]
+		if i == 0 {
+			begin, inline = t.Payload, all
+			continue
+		}
+		m := more(&g.more)
+		m.Inline, m.Length, m.payload = all, t.Length-t.Header, t.Payload
+	}
+	return begin, inline
+}
+
+// zeros adds n bytes of padding.
+func (g *group) zeros(n int) {
+	for ; n > 0; n -= MaxZeros {
+		g.pieces = append(g.pieces, chunk.Piece{From: chunk.Zeros, Len: min(n, MaxZeros)})
+	}
+}
+
+// part adds bytes of an item, to the piece before if they follow it.
+func (g *group) part(from chunk.Source, off, n int) {
+	if k := len(g.pieces) - 1; k >= 0 {
+		if last := &g.pieces[k]; last.From == from && last.Off+last.Len == off {
+			last.Len += n
+			return
+		}
+	}
+	g.pieces = append(g.pieces, chunk.Piece{From: from, Off: off, Len: n})
+}

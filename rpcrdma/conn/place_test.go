@@ -1,0 +1,326 @@
+package conn
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// placedReceive is the size of receives with a plain segment of 1024 bytes and
+// two pages.
+const placedReceive = 9216
+
+func placingSettings() *Settings {
+	s := DefaultSettings()
+	s.Extensions |= ExtV2Only | ExtCharacteristics | ExtXmit | ExtContinuation | ExtSendDDP
+	s.InlineReceiveSize, s.InlineSendMax, s.DDPMinChunk = placedReceive, placedReceive, 1000
+	return &s
+}
+
+// placingResponder is one whose peer told what it itself would.
+func placingResponder(t *testing.T) *Responder {
+	t.Helper()
+	r := NewResponder(ResponderConfig{
+		PeerReceive: placedReceive, ToldSend: placedReceive, MaxTransfer: 1 << 20, MaxReceives: 100,
+		Receive: placedReceive, Settings: placingSettings(),
+	})
+	for _, a := range r.Start(nil) {
+		r.Posted(a.N, a.N)
+	}
+	r.told = r.own
+	return r
+}
+
+// oneItem is a call with data of n bytes apart, as it goes out: the RPC header,
+// the length of the data, a trailer.
+type oneItem struct {
+	req   rpcrdma2.XmtReq
+	data  []byte
+	sends [][]byte
+}
+
+// lay builds the Sends of the call; change may spoil what it says of itself.
+func (c *oneItem) lay(t *testing.T, xid uint32, n int, change func(*rpcrdma2.XmtReq)) {
+	t.Helper()
+	c.data = bytes.Repeat([]byte{0xda}, n)
+	stream := oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 1, Version: 1})
+	stream = xdr.AppendUint32(stream, uint32(n))
+	disp := len(stream)
+	stream = xdr.AppendUint32(stream, 7)
+	c.req.Items = []rpcrdma2.Item{{Disp: uint32(disp), Length: uint32(n), Place: rpcrdma2.TargetBuffer}}
+	b := placement.Derive(placedReceive)
+	s, err := placement.Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l layout
+	l.add(0, n)
+	if !l.Lay(&s, &placement.Message{
+		Header: rpcrdma2.OptionalSize(c.req.Size()), Continued: ContinueSize, Payload: len(stream),
+		Items: l.lengths, Limit: placedReceive, Most: transmissionLimit,
+	}) {
+		t.Fatal("not laid out")
+	}
+	c.req.Items[0].Targets = l.Targets(0)
+	c.req.Count = uint32(len(l.Transmissions))
+	var g group
+	begin, inline := g.place(&l, []chunk.Piece{{From: chunk.Stream, Len: len(stream)}})
+	c.req.PayloadLength = uint32(begin)
+	if change != nil {
+		change(&c.req)
+	}
+	h := Header{}
+	h.XID, h.Version, h.Credits, h.Direction = xid, rpcrdma2.Version, 10, rpcrdma2.Call
+	g.head(&h, &c.req)
+	g.number(&h)
+	c.sends = append(c.sends[:0], c.body(&h, inline, stream))
+	for i := range g.more {
+		c.sends = append(c.sends, c.body(&g.more[i].Header, g.more[i].Inline, stream))
+	}
+}
+
+// body is a Send of pieces.
+func (c *oneItem) body(h *Header, pieces []chunk.Piece, stream []byte) []byte {
+	b := h.Append(nil)
+	for _, p := range pieces {
+		switch p.From {
+		case chunk.Stream:
+			b = append(b, stream[p.Off:p.Off+p.Len]...)
+		case chunk.Zeros:
+			b = append(b, make([]byte, p.Len)...)
+		default:
+			b = append(b, c.data[p.Off:p.Off+p.Len]...)
+		}
+	}
+	return b
+}
+
+// receive gives the Sends to r and what it does with the last.
+func (c *oneItem) receive(r *Responder) (acts []Action) {
+	for i, msg := range c.sends {
+		acts = r.Receive(uint32(i), msg, nil)
+	}
+	return acts
+}
+
+// find gives the action of a kind.
+func find(acts []Action, kind Kind) *Action {
+	for i := range acts {
+		if acts[i].Kind == kind {
+			return &acts[i]
+		}
+	}
+	return nil
+}
+
+// inside says whether part lies within b: the same memory.
+func inside(part, b []byte) bool {
+	for off := range b {
+		if &b[off] == &part[0] {
+			return off+len(part) <= len(b)
+		}
+	}
+	return false
+}
+
+// TestPlacedArguments: the service sees the bytes of the receives, in as many
+// parts as there are receives.
+func TestPlacedArguments(t *testing.T) {
+	for n, parts := range map[int]int{1: 1, 4096: 1, 8192: 1, 8193: 2, 30000: 4, 8 * 8192: 8} {
+		r := placingResponder(t)
+		var c oneItem
+		c.lay(t, 5, n, nil)
+		a := find(c.receive(r), Deliver)
+		if a == nil || len(a.Call.RPC.Args.Items) != 1 {
+			t.Fatalf("%d bytes: not delivered", n)
+		}
+		it := a.Call.RPC.Args.Items[0]
+		all := append([][]byte{it.Data}, it.More...)
+		if it.Len() != n || it.Pos != 4 || len(all) != parts || len(a.Call.RPC.Args.Stream) != 8 {
+			t.Errorf("%d bytes: item of %d at %d in %d parts", n, it.Len(), it.Pos, len(all))
+		}
+		for i, part := range all {
+			if !inside(part, c.sends[i]) {
+				t.Errorf("%d bytes: part %d is not in its receive", n, i)
+			}
+		}
+		d := xdr.NewDecoder(a.Call.RPC.Args.Stream)
+		if got := a.Call.RPC.Args.Opaque(&d, n); !bytes.Equal(got, c.data) || d.Uint32() != 7 {
+			t.Errorf("%d bytes: other data", n)
+		}
+	}
+}
+
+// TestPlacedOffences: an item where none can be is told with XMTERR, other
+// nonsense with BAD_HEADER; the connection goes on.
+func TestPlacedOffences(t *testing.T) {
+	r := placingResponder(t)
+	xid := uint32(1)
+	for name, tc := range map[string]struct {
+		change func(*rpcrdma2.XmtReq)
+		want   rpcrdma2.XmtError // Code 0: BAD_HEADER
+	}{
+		"offset":                {func(q *rpcrdma2.XmtReq) { q.Items[0].Offset = 4096 }, rpcrdma2.XmtError{Code: rpcrdma2.BadOffset, Actual: 4096, Max: 4092}},
+		"offset not aligned":    {func(q *rpcrdma2.XmtReq) { q.Items[0].Offset = 2 }, rpcrdma2.XmtError{Code: rpcrdma2.BadOffset, Actual: 2, Max: 4092}},
+		"no such segment":       {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 4 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 4, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
+		"the same twice":        {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 0 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3}},
+		"one that did not come": {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 3 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 3, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
+		"too long":              {func(q *rpcrdma2.XmtReq) { q.Items[0].Length = 1 << 31 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 2, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
+		"no segment":            {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets = nil }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
+		"payload":               {func(q *rpcrdma2.XmtReq) { q.PayloadLength = 9216 }, rpcrdma2.XmtError{Code: rpcrdma2.BadPayload, Actual: 9216, Max: 9216 - 100}},
+		"payload on the item":   {func(q *rpcrdma2.XmtReq) { q.PayloadLength = 1000 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3}},
+		"position":              {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 46 }, rpcrdma2.XmtError{}},
+		"far position":          {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 1 << 30 }, rpcrdma2.XmtError{}},
+		"in the RPC header":     {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 8 }, rpcrdma2.XmtError{}},
+		"no bytes":              {func(q *rpcrdma2.XmtReq) { q.Items[0].Length = 0 }, rpcrdma2.XmtError{}},
+		"too short to be":       {func(q *rpcrdma2.XmtReq) { q.Items[0].Place = rpcrdma2.TooShort }, rpcrdma2.XmtError{}},
+		"no item":               {func(q *rpcrdma2.XmtReq) { q.Items[0].Place = rpcrdma2.NoItem }, rpcrdma2.XmtError{}},
+		"two at one place":      {func(q *rpcrdma2.XmtReq) { q.Items = append(q.Items, q.Items[0]) }, rpcrdma2.XmtError{}},
+		"ranges out of order": {func(q *rpcrdma2.XmtReq) {
+			q.Results = []rpcrdma2.ResultSet{{Begin: 40, End: 60}, {Begin: 50, End: 70}}
+		}, rpcrdma2.XmtError{}},
+	} {
+		xid++
+		var c oneItem
+		c.lay(t, xid, 12000, tc.change)
+		a := find(c.receive(r), Send)
+		if a == nil {
+			t.Fatalf("%s: no answer", name)
+		}
+		h := a.Call.Answer.Header
+		var got rpcrdma2.XmtError
+		switch {
+		case tc.want.Code == 0:
+			if h.Proc != rpcrdma2.Error || h.Err != rpcrdma2.ErrBadHeader {
+				t.Errorf("%s: %s", name, formatHeader(h))
+			}
+		case h.Proc != rpcrdma2.Optional || h.Option != rpcrdma2.OptXmtError || got.Decode(h.Info) != nil:
+			t.Errorf("%s: %s", name, formatHeader(h))
+		default:
+			tc.want.Bad.XID = xid
+			if got.HasLead = false; got.Code == rpcrdma2.BadPayload {
+				tc.want.Max = uint32(len(c.sends[0]) - rpcrdma2.OptionalSize(c.req.Size()))
+			}
+			got.Lead = rpcrdma2.Transmission{}
+			if got != tc.want {
+				t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+			}
+		}
+		r.Sent(a.Call)
+		c = oneItem{}
+		c.lay(t, xid+1000, 12000, nil)
+		if a = find(c.receive(r), Deliver); a == nil {
+			t.Fatalf("%s: nothing is taken afterwards", name)
+		}
+		for _, a := range r.Reply(a.Call, oncrpc.AcceptedReplySize, nil, nil) {
+			if a.Kind == Send {
+				r.Sent(a.Call)
+			}
+		}
+	}
+	if r.Busy() != 0 {
+		t.Errorf("%d calls in progress", r.Busy())
+	}
+}
+
+// TestNothingWasTold: of receives whose structure was never told nothing is
+// found.
+func TestNothingWasTold(t *testing.T) {
+	s := placingSettings()
+	s.Extensions &^= ExtSendDDP
+	r := NewResponder(ResponderConfig{PeerReceive: placedReceive, ToldSend: placedReceive, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: placedReceive, Settings: s})
+	for _, a := range r.Start(nil) {
+		r.Posted(a.N, a.N)
+	}
+	var c oneItem
+	c.lay(t, 5, 4096, nil)
+	if a := find(c.receive(r), Send); a == nil || a.Call.Answer.Header.Option != rpcrdma2.OptXmtError {
+		t.Error("not refused")
+	}
+	r.SetSettings(placingSettings(), nil)
+	c.lay(t, 6, 4096, nil)
+	if find(c.receive(r), Deliver) == nil {
+		t.Error("not taken once it is on")
+	}
+	r.SetSettings(s, nil) // some may be on their way
+	c.lay(t, 7, 4096, nil)
+	if find(c.receive(r), Deliver) == nil {
+		t.Error("not taken after it was turned off")
+	}
+}
+
+// TestDirections: a responder answers each direction as the table of rtrext §7.4
+// has it.
+func TestDirections(t *testing.T) {
+	segs := []rpcrdma2.Segment{{Handle: 9, Length: 6000, Offset: 100}}
+	for name, tc := range map[string]struct {
+		d     rpcrdma2.ResultItem
+		items []int
+		spare uint32
+		want  rpcrdma2.Placement
+		off   bool // send_ddp
+	}{
+		"EXRW":                             {d: rpcrdma2.ResultItem{Place: rpcrdma2.ExplicitRDMA, Segments: segs}, items: []int{5000}, want: rpcrdma2.ExplicitRDMA},
+		"EXRW, shorter than the least":     {d: rpcrdma2.ResultItem{MinLength: 5001, Place: rpcrdma2.ExplicitRDMA, Segments: segs}, items: []int{5000}, want: rpcrdma2.TooShort},
+		"EXRW, no such result":             {d: rpcrdma2.ResultItem{Place: rpcrdma2.ExplicitRDMA, Segments: segs}, want: rpcrdma2.NoItem},
+		"EXRW, too little memory":          {d: rpcrdma2.ResultItem{Place: rpcrdma2.ExplicitRDMA, Segments: segs}, items: []int{6001}, want: rpcrdma2.TooShort},
+		"TBSN":                             {d: rpcrdma2.ResultItem{Place: rpcrdma2.TargetBuffer}, items: []int{8192}, want: rpcrdma2.TargetBuffer},
+		"TBSN, shorter than the least":     {d: rpcrdma2.ResultItem{MinLength: 8, Place: rpcrdma2.TargetBuffer}, items: []int{7}, want: rpcrdma2.TooShort},
+		"TBSN, no such result":             {d: rpcrdma2.ResultItem{Place: rpcrdma2.TargetBuffer}, want: rpcrdma2.NoItem},
+		"TBSN, more receives":              {d: rpcrdma2.ResultItem{Place: rpcrdma2.TargetBuffer}, items: []int{8193}, spare: 1, want: rpcrdma2.TargetBuffer},
+		"TBSN, no target segments left":    {d: rpcrdma2.ResultItem{Place: rpcrdma2.TargetBuffer}, items: []int{8193}, want: rpcrdma2.TooShort},
+		"TBSN, off":                        {d: rpcrdma2.ResultItem{Place: rpcrdma2.TargetBuffer}, items: []int{4096}, want: rpcrdma2.TooShort, off: true},
+		"CHOICE":                           {d: rpcrdma2.ResultItem{Place: rpcrdma2.Choice, Segments: segs}, items: []int{5000}, want: rpcrdma2.TargetBuffer},
+		"CHOICE, no target segments":       {d: rpcrdma2.ResultItem{Place: rpcrdma2.Choice, Segments: segs}, items: []int{5000}, want: rpcrdma2.ExplicitRDMA, off: true},
+		"CHOICE, shorter than the least":   {d: rpcrdma2.ResultItem{MinLength: 5001, Place: rpcrdma2.Choice, Segments: segs}, items: []int{5000}, want: rpcrdma2.TooShort},
+		"CHOICE, no such result":           {d: rpcrdma2.ResultItem{Place: rpcrdma2.Choice, Segments: segs}, want: rpcrdma2.NoItem},
+		"BYSIZE, as long":                  {d: rpcrdma2.ResultItem{Place: rpcrdma2.BySize, Threshold: 5000, Segments: segs}, items: []int{5000}, want: rpcrdma2.ExplicitRDMA},
+		"BYSIZE, shorter":                  {d: rpcrdma2.ResultItem{Place: rpcrdma2.BySize, Threshold: 5000, Segments: segs}, items: []int{4999}, want: rpcrdma2.TargetBuffer},
+		"BYSIZE, shorter than the least":   {d: rpcrdma2.ResultItem{MinLength: 100, Place: rpcrdma2.BySize, Threshold: 5000, Segments: segs}, items: []int{99}, want: rpcrdma2.TooShort},
+		"BYSIZE, no such result":           {d: rpcrdma2.ResultItem{Place: rpcrdma2.BySize, Threshold: 5000, Segments: segs}, want: rpcrdma2.NoItem},
+		"BYSIZE, shorter, no targets":      {d: rpcrdma2.ResultItem{Place: rpcrdma2.BySize, Threshold: 5000, Segments: segs}, items: []int{4999}, want: rpcrdma2.TooShort, off: true},
+		"BYSIZE, as long, too little room": {d: rpcrdma2.ResultItem{Place: rpcrdma2.BySize, Threshold: 5000, Segments: segs}, items: []int{6001}, want: rpcrdma2.TooShort},
+	} {
+		r := placingResponder(t)
+		if tc.off {
+			r.told.Buffer = rpcrdma2.Buffer{}
+		}
+		var c oneItem
+		c.lay(t, 5, 4096, func(q *rpcrdma2.XmtReq) {
+			q.Results, q.ReceiveBuffers = []rpcrdma2.ResultSet{{End: 4200, Items: []rpcrdma2.ResultItem{tc.d}}}, tc.spare
+		})
+		a := find(c.receive(r), Deliver)
+		if a == nil {
+			t.Fatalf("%s: not delivered", name)
+		}
+		var items []chunk.Item
+		for _, n := range tc.items {
+			items = append(items, chunk.Item{Pos: oncrpc.AcceptedReplySize + 4, Len: n})
+		}
+		a = find(r.Reply(a.Call, oncrpc.AcceptedReplySize+4, items, nil), Send)
+		if a == nil {
+			t.Fatalf("%s: no answer", name)
+		}
+		ans := &a.Call.Answer
+		var resp rpcrdma2.XmtResp
+		if ans.Header.Option != rpcrdma2.OptXmtResp || resp.Decode(ans.Header.Info) != nil || len(resp.Items) != 1 {
+			t.Fatalf("%s: %s", name, formatHeader(ans.Header))
+		}
+		it := &resp.Items[0]
+		writes := 0
+		if tc.want == rpcrdma2.ExplicitRDMA {
+			writes = 1
+		}
+		if it.Place != tc.want || len(ans.Writes) != writes || int(resp.Count) != 1+len(ans.More) {
+			t.Errorf("%s: placed as %d with %d RDMA Writes, %d transmissions", name, it.Place, len(ans.Writes), resp.Count)
+		}
+		if err := placement.CheckAnswer(&tc.d, it); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

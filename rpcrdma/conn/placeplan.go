@@ -1,0 +1,130 @@
+package conn
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// Sizes in bytes of what XMTRESP says of an item in target segments, but for
+// their numbers.
+const placedItemSize = 5 * 4
+
+// placeItems has all large items of a call land in target segments of the
+// peer's receives: no memory of ours is exposed, and the peer need not read it.
+// False is that there are none, or that they don't fit.
+func (r *Requester) placeItems(o *Outgoing) bool {
+	x := o.xmit
+	x.layout.forget()
+	x.placed = false
+	s := r.targets.peer(&r.told.Buffer)
+	if !r.settings.Extensions.Has(ExtSendDDP) || s.Targets() == 0 {
+		return false
+	}
+	for i := range o.Items {
+		it := &o.Items[i]
+		if it.Chunked = it.Len >= max(int(r.settings.DDPMinChunk), 1); it.Chunked {
+			x.layout.add(chunk.Source(i), it.Len)
+		}
+	}
+	if n := len(x.layout.lengths); n == 0 || n > rpcrdma2.MaxItems {
+		return false
+	}
+	for _, i := range x.layout.sources {
+		it := more(&x.req.Items)
+		*it = rpcrdma2.Item{
+			Disp: uint32(chunk.Position(o.Items, int(i))), Length: uint32(o.Items[i].Len), Place: rpcrdma2.TargetBuffer,
+			Segments: it.Segments[:0], Targets: it.Targets[:0],
+		}
+	}
+	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
+	m := placement.Message{
+		Header: rpcrdma2.OptionalSize(x.req.Size()), Continued: ContinueSize, Payload: o.MessageLength(),
+		Items: x.layout.lengths, Limit: x.limit, Most: r.callLimit(),
+	}
+	if !x.layout.Lay(s, &m) || x.layout.Transmissions[0].Payload < 4 { // the XID is in the first
+		x.req.Items = x.req.Items[:0]
+		return false
+	}
+	for k := range x.req.Items {
+		x.req.Items[k].Targets = append(x.req.Items[k].Targets, x.layout.Targets(k)...)
+	}
+	x.placed, x.structure = true, r.targets.from
+	return true
+}
+
+// place fills the Sends of a call that is laid out.
+func (o *Outgoing) place() {
+	x := o.xmit
+	begin, inline := x.group.place(&x.layout, o.pieces)
+	first := &x.layout.Transmissions[0]
+	o.First, o.Inline, o.More, x.req.PayloadLength = first.Length-first.Header, inline, x.group.more, uint32(begin)
+}
+
+// PlacesItems says that items of the call are among the pieces of Inline and More,
+// which are set by Plan then.
+func (o *Outgoing) PlacesItems() bool { return o.transmitted && o.xmit.placed }
+
+// BodyLength is the number of bytes of a call's Sends without their headers.
+func (o *Outgoing) BodyLength() int {
+	if !o.PlacesItems() {
+		return o.MessageLength()
+	}
+	n := o.First
+	for i := range o.More {
+		n += o.More[i].Length
+	}
+	return n
+}
+
+// placeResults has results that are large land in target segments of our
+// receives, from where they are copied once. False is that there are none, or
+// that the receives we may post for a reply don't hold the largest of them.
+func (r *Requester) placeResults(o *Outgoing) bool {
+	x := o.xmit
+	if !r.settings.Extensions.Has(ExtSendDDP) || len(r.known.Buffer.Groups) == 0 {
+		return false
+	}
+	chunks, rest := 0, o.MaxReply
+	for i, n := range o.Results {
+		if n >= max(int(r.settings.DDPMinChunk), 1) {
+			chunks = i + 1
+		}
+	}
+	if chunks == 0 || chunks > rpcrdma2.MaxItems {
+		return false
+	}
+	x.layout.forget()
+	for _, n := range o.Results[:chunks] {
+		if n > 0 {
+			x.layout.add(0, n)
+		}
+	}
+	for _, n := range o.Results[chunks:] {
+		rest += n + chunk.Pad(n)
+	}
+	m := placement.Message{
+		Header: rpcrdma2.OptionalSize(3*4) + chunks*placedItemSize, Continued: ContinueSize, Payload: rest,
+		Items: x.layout.lengths, Limit: int(r.ReplyLimit()), Most: r.replyLimit(),
+	}
+	if !x.layout.Lay(&r.targets.ours, &m) {
+		return false
+	}
+	set := more(&x.req.Results)
+	*set = rpcrdma2.ResultSet{End: o.virtualLength(), Items: set.Items[:0]}
+	for range chunks {
+		it := more(&set.Items)
+		*it = rpcrdma2.ResultItem{Place: rpcrdma2.TargetBuffer, Segments: it.Segments[:0]}
+	}
+	for range o.Results {
+		o.Written = append(o.Written, 0)
+	}
+	// Shorter ones go into what would be padding.
+	room := 0
+	if first := &x.layout.Transmissions[0]; len(first.Parts) > 0 {
+		room = first.Parts[0].At - first.Header - first.Payload
+	}
+	x.keepShort(o, int(r.settings.DDPMinChunk), room)
+	x.spare = uint32(len(x.layout.Transmissions) - 1)
+	return true
+}

@@ -1,0 +1,265 @@
+package conn
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// placingRequester is one that has told the structure of its receives, and whose
+// peer told what it itself would.
+func placingRequester(t *testing.T, s *Settings) *Requester {
+	t.Helper()
+	r := NewRequester(RequesterConfig{Receive: placedReceive, ToldSend: placedReceive, MaxReceives: 200, Version: rpcrdma2.Version, Settings: s})
+	for _, a := range r.Start(nil) {
+		r.Posted(a.N, a.N, nil)
+	}
+	r.Connected(placedReceive, placedReceive)
+	r.told, r.known = r.own, r.own
+	r.characteristics.peer = supported
+	r.spend.Call()
+	r.spend.Answer(64)
+	for _, a := range r.wantReceives(nil) {
+		r.Posted(a.N, a.N, nil)
+	}
+	return r
+}
+
+// send plans and sends a call; change may change its plan.
+func send(t *testing.T, r *Requester, o *Outgoing, change func(*Outgoing)) {
+	t.Helper()
+	if err := r.Plan(o); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(o)
+	}
+	for _, a := range r.Prepare(o, nil) {
+		r.Posted(a.N, a.N, nil)
+	}
+	now, err := r.Begin(o)
+	if err != nil || !now {
+		t.Fatalf("%v, %v", now, err)
+	}
+	if _, ok := r.Launch(o, nil); !ok {
+		t.Fatal(o.Err)
+	}
+	for i := range o.Windows {
+		o.Windows[i].RKey, o.Windows[i].Addr = uint32(100+i), uint64(1000*i)
+	}
+	o.Build()
+}
+
+// answer is an XMTRESP with one item, laid out for receives like ours if it is
+// placed.
+func answer(t *testing.T, xid uint32, it rpcrdma2.Item, length int) (sends [][]byte) {
+	t.Helper()
+	stream := append(oncrpc.AppendAcceptedReply(nil, xid), 0, 0, 0, 9)
+	c := oneItem{data: bytes.Repeat([]byte{0xda}, length)}
+	resp := rpcrdma2.XmtResp{Items: []rpcrdma2.Item{it}}
+	b := placement.Derive(placedReceive)
+	s, err := placement.Read(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l layout
+	if it.Place == rpcrdma2.TargetBuffer {
+		l.add(0, length)
+	}
+	if !l.Lay(&s, &placement.Message{
+		Header: rpcrdma2.OptionalSize(resp.Size()) - 4*len(it.Targets), Continued: ContinueSize, Payload: len(stream),
+		Items: l.lengths, Limit: placedReceive, Most: transmissionLimit,
+	}) {
+		t.Fatal("not laid out")
+	}
+	if it.Place == rpcrdma2.TargetBuffer && it.Targets == nil {
+		resp.Items[0].Targets = l.Targets(0)
+	}
+	var g group
+	begin, inline := g.place(&l, []chunk.Piece{{From: chunk.Stream, Len: len(stream)}})
+	resp.Count, resp.PayloadLength = uint32(len(l.Transmissions)), uint32(begin)
+	h := Header{}
+	h.XID, h.Version, h.Credits, h.Direction = xid, rpcrdma2.Version, 10, rpcrdma2.Reply
+	g.head(&h, &resp)
+	g.number(&h)
+	sends = append(sends, c.body(&h, inline, stream))
+	for i := range g.more {
+		sends = append(sends, c.body(&g.more[i].Header, g.more[i].Inline, stream))
+	}
+	return sends
+}
+
+// all directions.
+func all() map[rpcrdma2.Placement]bool {
+	return map[rpcrdma2.Placement]bool{rpcrdma2.ExplicitRDMA: true, rpcrdma2.TargetBuffer: true, rpcrdma2.Choice: true, rpcrdma2.BySize: true}
+}
+
+// TestAnswers: what a requester takes is the table of rtrext §7.4, cell by cell;
+// all else is a bad reply. Its memory is fenced if it exposed some.
+func TestAnswers(t *testing.T) {
+	const length = 5000
+	segs := func(n uint32) []rpcrdma2.Segment { return []rpcrdma2.Segment{{Handle: 100, Length: n}} }
+	for direct := range all() {
+		for name, tc := range map[string]struct {
+			it   rpcrdma2.Item
+			good map[rpcrdma2.Placement]bool // by direction
+		}{
+			"EXRW": {rpcrdma2.Item{Place: rpcrdma2.ExplicitRDMA, Length: length, Segments: segs(length)},
+				map[rpcrdma2.Placement]bool{rpcrdma2.ExplicitRDMA: true, rpcrdma2.Choice: true, rpcrdma2.BySize: true}},
+			"EXRW below the threshold": {rpcrdma2.Item{Place: rpcrdma2.ExplicitRDMA, Length: length - 4, Segments: segs(length - 4)},
+				map[rpcrdma2.Placement]bool{rpcrdma2.ExplicitRDMA: true, rpcrdma2.Choice: true}},
+			"EXRW of another length": {rpcrdma2.Item{Place: rpcrdma2.ExplicitRDMA, Length: length, Segments: segs(length - 4)}, nil},
+			"EXRW without memory":    {rpcrdma2.Item{Place: rpcrdma2.ExplicitRDMA, Length: length}, nil},
+			"TBSN": {rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: length},
+				map[rpcrdma2.Placement]bool{rpcrdma2.TargetBuffer: true, rpcrdma2.Choice: true}},
+			"TBSN below the threshold": {rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: length - 4},
+				map[rpcrdma2.Placement]bool{rpcrdma2.TargetBuffer: true, rpcrdma2.Choice: true, rpcrdma2.BySize: true}},
+			"TBSN below the least":    {rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: 99}, nil},
+			"TBSN above the largest":  {rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: 6001}, nil},
+			"TBSN in no segment":      {rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: length - 4, Targets: []uint32{2, 3}}, nil},
+			"TBSN at no offset":       {rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: length - 4, Offset: 4096, Targets: []uint32{0, 1}}, nil},
+			"TBSN, both in one place": {rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: length - 4, Targets: []uint32{0, 0}}, nil},
+			"TOOSHORT":                {rpcrdma2.Item{Place: rpcrdma2.TooShort, Length: 99}, all()},
+			"NOITEM":                  {rpcrdma2.Item{Place: rpcrdma2.NoItem}, all()},
+		} {
+			r := placingRequester(t, placingSettings())
+			o := &Outgoing{StreamLen: 60, MaxReply: 100, Results: []int{6000}}
+			send(t, r, o, func(o *Outgoing) {
+				it := &o.xmit.req.Results[0].Items[0]
+				if it.Place != rpcrdma2.TargetBuffer || len(o.Windows) > 0 {
+					t.Fatalf("directed to %d, with %d windows", it.Place, len(o.Windows))
+				}
+				it.MinLength = 100
+				if it.Place = direct; direct != rpcrdma2.TargetBuffer {
+					it.Threshold = length
+					it.Segments = make([]rpcrdma2.Segment, 1+r.offer(o, WriteResult, 0, 6000))
+				}
+			})
+			var acts []Action
+			for i, msg := range answer(t, o.XID, tc.it, int(tc.it.Length)) {
+				acts = r.Receive(uint32(i), msg, Invalidation{}, nil)
+			}
+			fence := find(acts, Fence)
+			if (fence != nil) != (direct != rpcrdma2.TargetBuffer) {
+				t.Errorf("%d answered by %s: fenced is %v", direct, name, fence != nil)
+			}
+			if fence != nil {
+				acts = append(acts, r.Fenced(o, nil)...)
+			}
+			if find(acts, Complete) == nil {
+				t.Fatalf("%d answered by %s: does not complete", direct, name)
+			}
+			if good := tc.good[direct]; good != (o.Err == nil) || (!good && !errors.Is(o.Err, ErrBadReply)) {
+				t.Errorf("%d answered by %s: %v", direct, name, o.Err)
+			}
+			wrong := tc.it.Targets != nil && direct != rpcrdma2.ExplicitRDMA
+			if c := find(acts, Complain); (c != nil) != wrong {
+				t.Errorf("%d answered by %s: XMTERR is %v", direct, name, c != nil)
+			}
+			n := 0
+			for _, run := range o.Placed {
+				n += len(run.Data)
+			}
+			if want := int(tc.it.Length); o.Err == nil && tc.it.Place == rpcrdma2.TargetBuffer && (n != want || o.Written[0] != want) {
+				t.Errorf("%d answered by %s: %d bytes, %d noted", direct, name, n, o.Written[0])
+			}
+		}
+	}
+}
+
+// TestPlacedPlans: what goes by Send and what does not.
+func TestPlacedPlans(t *testing.T) {
+	item := func(n int) []chunk.Item { return []chunk.Item{{Pos: 56, Len: n}} }
+	for name, tc := range map[string]struct {
+		items   []chunk.Item
+		results []int
+		change  func(*Settings, *Requester)
+		group   bool // it goes in transmissions
+		sends   uint32
+		spare   uint32
+		windows int
+	}{
+		"small":                    {items: item(999), sends: 1},
+		"item":                     {items: item(8192), group: true, sends: 1},
+		"longer item":              {items: item(8193), group: true, sends: 2},
+		"two items":                {items: []chunk.Item{{Pos: 44, Len: 1000}, {Pos: 56, Len: 1000}}, group: true, sends: 1},
+		"item for 8":               {items: item(8 * 8192), group: true, sends: 8},
+		"item for 9":               {items: item(8*8192 + 1), sends: 1, windows: 1},
+		"result":                   {results: []int{8192}, group: true, sends: 1},
+		"longer result":            {results: []int{8193}, group: true, sends: 1, spare: 1},
+		"result for 9":             {results: []int{8*8192 + 1}, sends: 1, windows: 1},
+		"two results, small first": {results: []int{5, 4000}, group: true, sends: 1},
+		"item and result":          {items: item(4000), results: []int{4000}, group: true, sends: 1},
+		"off":                      {items: item(4000), results: []int{4000}, sends: 1, windows: 2, change: func(s *Settings, _ *Requester) { s.Extensions &^= ExtSendDDP }},
+		"peer has no targets":      {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.Buffer = rpcrdma2.Buffer{} }},
+		"peer's make no sense": {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) {
+			r.told.Buffer = rpcrdma2.Buffer{Length: 5, Groups: make([]rpcrdma2.BufferGroup, 1)}
+		}},
+		"ours are not told":         {results: []int{4000}, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.known.Buffer = rpcrdma2.Buffer{} }},
+		"peer takes no requests":    {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.RTR = 0 }},
+		"peer takes one Send":       {items: item(8193), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.RequestReceive = 1 }},
+		"peer makes one Send":       {results: []int{8193}, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.ResponseSend = 1 }},
+		"our Sends are short":       {items: item(4096), sends: 1, windows: 1, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5119 }},
+		"our Sends are long enough": {items: item(4096), group: true, sends: 1, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5120 }},
+		"two Sends of one page":     {items: item(8192), group: true, sends: 2, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5120 }},
+	} {
+		s := placingSettings()
+		r := placingRequester(t, s)
+		if tc.change != nil {
+			now := *s
+			r.SetSettings(&now, nil)
+			tc.change(&now, r)
+			r.settings = now
+		}
+		o := &Outgoing{StreamLen: 60, MaxReply: 100, Items: tc.items, Results: tc.results}
+		send(t, r, o, nil)
+		if o.transmitted != tc.group || o.uses != tc.sends || len(o.Windows) != tc.windows || (tc.group && o.xmit.spare != tc.spare) || len(o.More) != int(tc.sends)-1 {
+			t.Errorf("%s: transmissions %v, %d sends, %d windows: %s", name, o.transmitted, o.uses, len(o.Windows), o.text())
+		}
+	}
+}
+
+// TestStructureChanges: a call that waited for a credit while the peer told
+// another structure is planned anew.
+func TestStructureChanges(t *testing.T) {
+	r := placingRequester(t, placingSettings())
+	o := &Outgoing{StreamLen: 60, MaxReply: 100, Items: []chunk.Item{{Pos: 56, Len: 4096}}}
+	if err := r.Plan(o); err != nil || !o.PlacesItems() {
+		t.Fatal(err)
+	}
+	if now, err := r.Begin(o); !now || err != nil {
+		t.Fatal(err)
+	}
+	set := rpcrdma2.Set{r.own.Encode(rpcrdma2.CharReceiveSize), r.own.Encode(rpcrdma2.CharReceiveBuffer)}
+	if err := r.learn(set); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := r.Launch(o, nil); ok || !errors.Is(o.Err, ErrReplan) {
+		t.Errorf("%v, %v", ok, o.Err)
+	}
+}
+
+// TestOneStructure: the first receives with target segments are those that are
+// told, for as long as they are not smaller.
+func TestOneStructure(t *testing.T) {
+	s := placingSettings()
+	var c characteristics
+	c.start(s, 4096)
+	for _, step := range []struct{ receive, told uint32 }{{4096, 0}, {9216, 9216}, {33792, 9216}, {8192, 0}, {9216, 9216}} {
+		c.receive = step.receive
+		c.make()
+		if got := c.own.Buffer.Length; got != step.told || c.targets.tell(step.receive).Length != step.told {
+			t.Errorf("receives of %d bytes: structure of %d", step.receive, got)
+		}
+	}
+	off := *s
+	off.Extensions &^= ExtSendDDP
+	if c.apply(&off); len(c.own.Buffer.Groups) > 0 {
+		t.Error("told while it is off")
+	}
+}
