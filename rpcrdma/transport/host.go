@@ -91,7 +91,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		links: make(map[*link]struct{}),
 		freed: make(chan struct{}),
 	}
-	if h.zeros, err = h.pool.Register(make([]byte, conn.PadAlign)); err != nil {
+	if h.zeros, err = h.pool.Register(make([]byte, conn.MaxZeros)); err != nil {
 		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
 	}

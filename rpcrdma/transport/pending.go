@@ -28,6 +28,8 @@ type pending struct {
 	memory  []exposed
 	windows []*window // as out.Windows, from Launch until they are fenced
 	reply   []byte    // reply message that came inline
+	rpc     *RPC      // the call, while it is made
+	head    []byte    // storage for its RPC header
 	// read holds the chunks of a reply that was read, parts where each is.
 	read  *regmem.Buffer
 	parts [][]byte
@@ -98,7 +100,7 @@ func (p *pending) freeMemory() {
 		}
 		p.memory[i] = exposed{}
 	}
-	p.memory, p.parts = p.memory[:0], nil
+	p.memory, p.parts, p.rpc = p.memory[:0], nil, nil
 }
 
 // compose writes the call message with everything that is not in a chunk of

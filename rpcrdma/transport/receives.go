@@ -14,8 +14,10 @@ type receives struct {
 	qp   verbs.QP
 	pool *regmem.Pool
 	size int // bytes of each that is posted from now on
-	bufs []receive
-	free []uint32 // indexes without a buffer
+	// structured is the size of the first that had target segments.
+	structured int
+	bufs       []receive
+	free       []uint32 // indexes without a buffer
 
 	below int  // that are smaller, posted or not
 	tells bool // somebody waits for there to be none
@@ -35,7 +37,7 @@ const receiveID = 1 << 63
 // post posts n receives more and says how many could be had.
 func (r *receives) post(n int) (int, error) {
 	for i := range n {
-		b := r.pool.TryAlloc(startOf(r.size)+r.size, regmem.Receive)
+		b := r.pool.TryAlloc(r.start(r.size)+r.size, regmem.Receive)
 		if b == nil {
 			return i, nil
 		}
@@ -59,7 +61,7 @@ func (r *receives) repost(at uint32) error {
 	if v.size != r.size {
 		r.renew(v)
 	}
-	r.sge[0] = v.buf.SGE(startOf(v.size), v.size)
+	r.sge[0] = v.buf.SGE(r.start(v.size), v.size)
 	r.wr[0] = verbs.RecvWR{ID: receiveID | uint64(at), SGL: r.sge[:]}
 	_, err := r.qp.PostRecv(r.wr[:])
 	return err
@@ -68,7 +70,7 @@ func (r *receives) repost(at uint32) error {
 // bytes are the first n bytes of the receive at.
 func (r *receives) bytes(at uint32, n int) []byte {
 	v := &r.bufs[at]
-	start := startOf(v.size)
+	start := r.start(v.size)
 	return v.buf.Bytes()[start : start+n : start+n]
 }
 
@@ -82,13 +84,17 @@ func (r *receives) drop(at uint32) {
 	r.free = append(r.free, at)
 }
 
-// startOf is where in its memory a receive of size bytes begins. It takes no larger
-// memory.
-func startOf(size int) int {
+// start is where in its memory a receive of size bytes begins. The first that
+// have target segments are those that the peer may be told of, all others begin
+// as they do; they alone take no larger memory.
+func (r *receives) start(size int) int {
 	if size < placement.LeastSize {
 		return 0
 	}
-	return placement.Start(size)
+	if r.structured == 0 {
+		r.structured = size
+	}
+	return placement.Start(r.structured)
 }
 
 // releaseAll gives all memory back, once the queue pair is gone.

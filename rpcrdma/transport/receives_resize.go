@@ -19,7 +19,7 @@ func (r *receives) resize(size int) {
 // renew gives a receive that is about to be posted memory of the size that is
 // wanted now. Without, it keeps what it has.
 func (r *receives) renew(v *receive) {
-	b := r.pool.TryAlloc(startOf(r.size)+r.size, regmem.Receive)
+	b := r.pool.TryAlloc(r.start(r.size)+r.size, regmem.Receive)
 	if b == nil {
 		return
 	}

@@ -335,6 +335,7 @@ func (r *Requester) carryOut() {
 		case conn.Take:
 			p := r.pend[a.Out.Tag]
 			p.reply = append(p.reply[:0], a.Body...)
+			p.takePlaced()
 		case conn.TakeMore:
 			p := r.pend[a.Out.Tag]
 			p.reply = append(p.reply, a.Body...)

@@ -121,7 +121,11 @@ func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
 	if err := r.provide(ctx, p, c); err != nil {
 		return err
 	}
-	p.compose(c)
+	if p.rpc = c; p.out.PlacesItems() {
+		p.composePlaced(c)
+	} else {
+		p.compose(c)
+	}
 	p.reply = p.reply[:0]
 	if err := r.begin(p); err != nil {
 		return err
@@ -197,7 +201,7 @@ func (p *pending) describe(c *RPC) {
 // may wait.
 func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	var err error
-	if p.message, err = r.host.pool.Alloc(ctx, headRoom+p.out.MessageLength(), regmem.Service); err != nil {
+	if p.message, err = r.host.pool.Alloc(ctx, headRoom+p.out.BodyLength(), regmem.Service); err != nil {
 		return err
 	}
 	if n := p.out.Sends(); n > 1 {

@@ -1,0 +1,61 @@
+package transport
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// composePlaced is compose for a call of which items go to their places in the
+// peer's receives: the bodies of its Sends, one after the other. Items are copied,
+// as a call that is given up returns before its Sends have left.
+func (p *pending) composePlaced(c *RPC) {
+	hdr := oncrpc.Call{Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf}
+	p.head = oncrpc.AppendCall(p.head[:0], &hdr)
+	dst := p.appendPieces(p.message.Bytes()[headRoom:headRoom], c, p.out.Inline)
+	for i := range p.out.More {
+		dst = p.appendPieces(dst, c, p.out.More[i].Inline)
+	}
+}
+
+// appendPieces appends pieces of the call message.
+func (p *pending) appendPieces(dst []byte, c *RPC, pieces []chunk.Piece) []byte {
+	for _, piece := range pieces {
+		switch piece.From {
+		case chunk.Zeros:
+			n := len(dst)
+			dst = dst[:n+piece.Len]
+			clear(dst[n:])
+		case chunk.Stream:
+			dst = p.appendStream(dst, c.Args, piece.Off, piece.Len)
+		default:
+			it := &c.Items[piece.From]
+			dst = append(dst, it.Buf.Bytes()[piece.Off:piece.Off+piece.Len]...)
+			p.pullup += piece.Len
+		}
+	}
+	return dst
+}
+
+// appendStream appends n bytes from off of the RPC header with the arguments.
+func (p *pending) appendStream(dst, args []byte, off, n int) []byte {
+	if off < len(p.head) {
+		k := min(n, len(p.head)-off)
+		dst = append(dst, p.head[off:off+k]...)
+		off, n = off+k, n-k
+	}
+	off -= len(p.head)
+	if n > 0 {
+		dst = append(dst, args[off:off+n]...)
+	}
+	return dst
+}
+
+// takePlaced copies the results that came in Sends to where they are wanted.
+func (p *pending) takePlaced() {
+	for _, run := range p.out.Placed {
+		res := &p.rpc.Results[run.Result]
+		n := copy(res.Buf.Bytes()[res.Apart:res.Max], run.Data)
+		res.Apart += n
+		p.fixup += n
+	}
+}
