@@ -58,7 +58,7 @@ func (o *Outgoing) place() {
 	x := o.xmit
 	begin, inline := x.group.place(&x.layout, o.pieces)
 	first := &x.layout.Transmissions[0]
-	o.First, o.Inline, o.More, x.req.PayloadLength = first.Length-first.Header, inline, x.group.more, uint32(begin)
+	o.First, o.Inline, o.More, x.req.PayloadLength = first.Length-first.Header, inline, x.more, uint32(begin)
 }
 
 // PlacesItems says that items of the call are among the pieces of Inline and More,
