@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -303,14 +304,17 @@ func TestFailingRequests(t *testing.T) {
 // connection, and leaves nothing behind, whichever extensions are on.
 func FuzzWire(f *testing.F) {
 	done := rpcrdma1.Header{XID: 5, Version: 1, Proc: rpcrdma1.Done}
-	f.Add(uint8(conn.ExtReadReplies), append(append(message(rpcrdma1.Header{XID: 5}, procRead, 0, 0, 0x1f, 0x40), 0xff, 0xff), done.Append(nil)...))
+	f.Add(uint16(conn.ExtReadReplies), append(append(message(rpcrdma1.Header{XID: 5}, procRead, 0, 0, 0x1f, 0x40), 0xff, 0xff), done.Append(nil)...))
 	padded := rpcrdma1.Header{XID: 6, Proc: rpcrdma1.MsgP, Align: 512, Thresh: 64}
-	f.Add(uint8(conn.ExtMSGP), message(padded, procWrite, 0, 0, 0, 0))
-	f.Add(uint8(conn.ExtCCP), message(rpcrdma1.Header{XID: 7}, procNull))
-	f.Add(uint8(0), message(rpcrdma1.Header{XID: 1}, procNull))
-	f.Add(uint8(0), message(rpcrdma1.Header{XID: 2, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: rpcrdma1.Segment{Handle: 1, Length: 9}}}}, procWrite, 0, 0, 0, 9))
-	f.Add(uint8(0xff), append(message(rpcrdma1.Header{XID: 3, HasReply: true, Reply: rpcrdma1.WriteChunk{{Handle: 1, Length: 9}}}, procEcho, 0, 0, 0, 0), 0xff, 0xff, 3, 3, 3))
-	f.Fuzz(func(t *testing.T, extensions uint8, script []byte) {
+	f.Add(uint16(conn.ExtMSGP), message(padded, procWrite, 0, 0, 0, 0))
+	f.Add(uint16(conn.ExtCCP), message(rpcrdma1.Header{XID: 7}, procNull))
+	f.Add(uint16(0), message(rpcrdma1.Header{XID: 1}, procNull))
+	f.Add(uint16(0), message(rpcrdma1.Header{XID: 2, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: rpcrdma1.Segment{Handle: 1, Length: 9}}}}, procWrite, 0, 0, 0, 9))
+	f.Add(uint16(0x3ff), append(message(rpcrdma1.Header{XID: 3, HasReply: true, Reply: rpcrdma1.WriteChunk{{Handle: 1, Length: 9}}}, procEcho, 0, 0, 0, 0), 0xff, 0xff, 3, 3, 3))
+	for _, g := range hostileGroups(rpcrdma2.Segment{Handle: 1, Length: 8}) {
+		f.Add(uint16(rpcrdma.ExtV2|continuation|rpcrdma.ExtSendDDP), bytes.Join(append([][]byte{null2(9)}, g.send...), []byte{0xff, 0xff}))
+	}
+	f.Fuzz(func(t *testing.T, extensions uint16, script []byte) {
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: func(s *rpcrdma.Settings) {
 			s.Extensions = conn.Extensions(extensions)
 		}})
