@@ -39,6 +39,7 @@ type pair struct {
 	calls    []*pairCall
 	shortBy  int // receives that are not to be had next
 	sessions int
+	refusing bool // the responder may refuse a group
 }
 
 type fataler interface {
@@ -307,6 +308,9 @@ func (p *pair) server(acts []Action) {
 		case Report, Fail:
 			if a.Kind == Report && (refusedRead(a.Err) || errors.Is(a.Err, rpcrdma1.ErrVersion) || errors.Is(a.Err, ErrOption)) {
 				p.tell("responder: %v", a.Err)
+				continue
+			}
+			if _, refused := errors.AsType[*GroupError](a.Err); refused && p.refusing {
 				continue
 			}
 			p.t.Fatalf("responder: %v", a.Err)
