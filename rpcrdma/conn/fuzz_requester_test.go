@@ -97,6 +97,7 @@ type requesterModel struct {
 	readings []*Reading
 	key      uint32
 	posted   int
+	taken    int // bytes of a reply
 	dead     bool
 }
 
@@ -123,6 +124,7 @@ func (m *requesterModel) begin(o *Outgoing) {
 	if m.r.Plan(o) != nil {
 		return
 	}
+	m.run(m.r.Prepare(o, nil))
 	now, err := m.r.Begin(o)
 	if err != nil {
 		return
@@ -147,6 +149,9 @@ func (m *requesterModel) launch(o *Outgoing) {
 	n := o.Header.Size()
 	for _, p := range o.Inline {
 		n += p.Len
+	}
+	for i := range o.More {
+		n = max(n, o.More[i].Header.Size()+o.More[i].Length)
 	}
 	if o.Header.Proc == rpcrdma1.MsgP {
 		if err := checkAligned(&o.Header, o.Inline); err != nil {
@@ -212,6 +217,15 @@ func (m *requesterModel) run(acts []Action) {
 			m.readings = append(m.readings, a.Reading)
 		case SendDone:
 			m.r.Done(a.XID)
+		case Complain:
+			m.r.Complaint()
+		case TakeMore:
+			m.taken += len(a.Body)
+			if m.taken > transmissionLimit*4096 {
+				m.t.Fatalf("takes %d bytes", m.taken)
+			}
+		case Take:
+			m.taken = len(a.Body)
 		case Fence:
 			m.fences = append(m.fences, a.Out)
 		case Complete:

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -130,7 +131,17 @@ func (m *responderModel) checkAnswer(c *Call) {
 		for _, w := range a.Header.Writes {
 			told += chunk.Capacity(w)
 		}
-		told += chunk.Capacity(a.Header.Reply)
+		if a.Header.Proc != rpcrdma2.Optional {
+			told += chunk.Capacity(a.Header.Reply)
+		}
+	}
+	for i := range a.More {
+		if t := &a.More[i]; t.Header.Size()+t.Length > int(m.r.PeerReceive()) || piecesLength(t.Inline) != t.Length {
+			m.t.Fatalf("transmission %d of %d bytes", i+1, t.Length)
+		}
+	}
+	if a.Header.Proc == rpcrdma2.Optional && !a.Failed && 1+len(a.More) > c.ReplySends() {
+		m.t.Fatalf("%d transmissions, %d allowed", 1+len(a.More), c.ReplySends())
 	}
 	if uint64(written) != told {
 		m.t.Fatalf("writes %d bytes, tells of %d", written, told)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // duplexEnd is one end of a connection with roles of both directions, which
@@ -28,6 +29,7 @@ type duplexEnd struct {
 	serving, sending []*Call
 	open             []*Outgoing // begun, not complete
 	completed        int
+	groups           int // calls of several transmissions that went out
 	dead             bool
 }
 
@@ -40,8 +42,18 @@ func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
 	if server {
 		qs, ss = ss, qs
 	}
-	e.q = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: duplexReceives, FirstXID: 100, Reverse: server, Settings: qs})
+	cfg := RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: duplexReceives, FirstXID: 100, Reverse: server, Settings: qs}
+	if s.Extensions.Has(ExtXmit) { // version 2, and both sides told each other
+		cfg.Version = rpcrdma2.Version
+	}
+	e.q = NewRequester(cfg)
 	e.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, MaxTransfer: 1 << 20, MaxReceives: duplexReceives, Reverse: !server, Settings: ss})
+	if cfg.Version != 0 {
+		all := continuing()
+		told := all.characteristics(4096)
+		e.q.Heard(&told)
+		e.s.Speak(cfg.Version)
+	}
 	e.fromQ(e.q.Start(nil))
 	e.fromS(e.s.Start(nil))
 	e.q.Connected(4096, 4096)
@@ -100,6 +112,9 @@ func (e *duplexEnd) fromQ(acts []Action) {
 			e.complete(a.Out)
 		case Fence:
 			e.fromQ(e.q.Fenced(a.Out, nil))
+		case Complain:
+			h := e.q.Complaint()
+			e.out = append(e.out, h.Append(nil))
 		}
 	}
 }
@@ -136,14 +151,22 @@ func (e *duplexEnd) fromS(acts []Action) {
 
 // call begins a call of stream bytes with a reply of at most reply.
 func (e *duplexEnd) call(stream, reply int) {
-	o := &Outgoing{StreamLen: stream, MaxReply: reply}
+	e.plan(&Outgoing{StreamLen: stream, MaxReply: reply})
+}
+
+func (e *duplexEnd) plan(o *Outgoing) {
 	if err := e.q.Plan(o); err != nil {
 		if !e.server || !errors.Is(err, ErrCallTooLong) {
 			e.t.Fatalf("plan: %v", err)
 		}
 		return
 	}
+	e.fromQ(e.q.Prepare(o, nil))
 	now, err := e.q.Begin(o)
+	if errors.Is(err, ErrReplan) {
+		e.plan(o)
+		return
+	}
 	if err != nil {
 		e.t.Fatalf("begin: %v", err)
 	}
@@ -160,14 +183,13 @@ func (e *duplexEnd) launch(o *Outgoing) {
 		return
 	}
 	o.Build()
-	msg := o.Header.Append(nil)
-	if len(o.Inline) > 0 {
-		msg = append(msg, o.message()...)
+	for _, msg := range sendsOf(o) {
+		if len(msg) > 4096 {
+			e.t.Fatalf("sends %d bytes", len(msg))
+		}
+		e.out = append(e.out, msg)
 	}
-	if len(msg) > 4096 {
-		e.t.Fatalf("sends %d bytes", len(msg))
-	}
-	e.out = append(e.out, msg)
+	e.groups += min(len(o.More), 1)
 }
 
 func (e *duplexEnd) complete(o *Outgoing) {
@@ -176,6 +198,10 @@ func (e *duplexEnd) complete(o *Outgoing) {
 		e.t.Fatalf("a call completes twice")
 	}
 	e.open = slices.Delete(e.open, i, i+1)
+	if errors.Is(o.Err, ErrReplan) {
+		e.plan(o)
+		return
+	}
 	e.completed++
 }
 
@@ -217,8 +243,8 @@ func (e *duplexEnd) check() {
 	if n := e.s.grants.Posted() + e.s.grants.Held(); n < e.s.grants.Limit()+credit.Slack {
 		e.t.Fatalf("%d receives for %d calls", n, e.s.grants.Limit())
 	}
-	if e.q.spend.Posted() < e.q.spend.InFlight() {
-		e.t.Fatalf("%d receives for %d replies", e.q.spend.Posted(), e.q.spend.InFlight())
+	if came := uint32(len(e.q.gather.recvs)); e.q.spend.Posted()+came < e.q.spend.InFlight() {
+		e.t.Fatalf("%d receives for %d replies", e.q.spend.Posted()+came, e.q.spend.InFlight())
 	}
 }
 
