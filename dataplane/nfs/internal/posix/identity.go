@@ -30,17 +30,29 @@ func NewSwitcher(gid uint32, groups []uint32) (s *Switcher, ok bool) {
 	if unix.Geteuid() != 0 || len(groups) > maxGroups || !s.own.get() || s.own[0].Effective&wanted != wanted {
 		return nil, false
 	}
-	runtime.LockOSThread()
+	tried := make(chan bool)
+	go func() {
+		// The thread ends with the goroutine: one that was somebody else has
+		// credentials of its own for good, with which the kernel takes no
+		// commands on files that others opened (RDMA devices).
+		runtime.LockOSThread()
+		tried <- s.try()
+	}()
+	return s, <-tried
+}
+
+// try has the calling thread step down, finds out what a user may do, and
+// steps back.
+func (s *Switcher) try() bool {
 	// The kernel takes the capabilities over files away with user 0. The one
 	// over quotas and other limits has to go as well.
-	ok = setIdentity(65534, 65534, nil) && s.user.get() && s.user[0].Effective&wanted == 0
+	ok := setIdentity(65534, 65534, nil) && s.user.get() && s.user[0].Effective&wanted == 0
 	s.user[0].Effective &^= 1 << unix.CAP_SYS_RESOURCE
 	ok = ok && s.user.set()
 	if !s.Restore() {
 		panic("posix: a thread's identity can't be restored")
 	}
-	runtime.UnlockOSThread()
-	return s, ok
+	return ok
 }
 
 // Assume makes the calling thread, to which the caller is locked, act as a
