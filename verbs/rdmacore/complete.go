@@ -18,8 +18,14 @@ func (q *queuePair) completed(w *C.struct_rdmad_wc) {
 	} else {
 		q.sent(pos, status, int(w.byte_len))
 	}
-	if status != verbs.WCSuccess && status != verbs.WCWRFlushErr {
+	switch {
+	case status == verbs.WCSuccess:
+	case status != verbs.WCWRFlushErr:
 		q.fail(errOfStatus(status))
+	case q.dev.iwarp():
+		// The peer has ended the connection, which the connection manager is
+		// about to tell. Who sees the flush must see the reason.
+		q.fail(verbs.ErrDisconnected)
 	}
 }
 

@@ -104,7 +104,7 @@ func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 // gather appends the entries of a list that are not empty: adapters take 0 for
 // 2 GiB, and siw of 6.1 brings the kernel down over it. A Read keeps one.
 func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) ([]C.struct_ibv_sge, error) {
-	total := uint64(0)
+	at, total := len(sges), uint64(0)
 	for i := range sgl {
 		var entry C.struct_ibv_sge
 		if !q.pd.sge(&sgl[i], read, &entry) {
@@ -118,7 +118,28 @@ func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) 
 	if total > uint64(q.dev.attr.MaxMsgSize) {
 		return nil, errTooLong
 	}
+	if !read && len(sges) == at+1 && q.dev.is(vendorSIW) {
+		sges = splitShort(sges)
+	}
 	return sges, nil
+}
+
+// siwInline is the length up to which siw of 6.1 sends a message of one entry by
+// a path of its own (siw_try_1seg), on which it takes other bytes when they cross a page, and
+// now and then fails.
+const siwInline = 32
+
+// splitShort makes two entries of the last one if it is that short.
+func splitShort(sges []C.struct_ibv_sge) []C.struct_ibv_sge {
+	last := &sges[len(sges)-1]
+	if last.length < 2 || last.length > siwInline {
+		return sges
+	}
+	last.length--
+	rest := *last
+	rest.addr += C.uint64_t(last.length)
+	rest.length = 1
+	return append(sges, rest)
 }
 
 // scatter is gather for a Receive. libsiw wants an entry there, and rxe takes

@@ -65,7 +65,7 @@ func (id *connID) newQP(pd *protectionDomain, attr verbs.QPAttr) (*queuePair, er
 		pd.unuse()
 		return nil, err
 	}
-	q.sq.init(attr.MaxSendWR, attr.MaxSendSGE)
+	q.sq.init(attr.MaxSendWR, max(attr.MaxSendSGE, leastSendSGE))
 	q.rq.init(attr.MaxRecvWR, attr.MaxRecvSGE)
 	if err := q.create(); err != nil {
 		q.detachCQs()
@@ -77,13 +77,16 @@ func (id *connID) newQP(pd *protectionDomain, attr verbs.QPAttr) (*queuePair, er
 	return q, nil
 }
 
+// leastSendSGE leaves room for splitShort.
+const leastSendSGE = 2
+
 // create makes the device's queue pair, ready for Receives.
 func (q *queuePair) create() error {
 	q.handle = handles.add(q)
 	rc := command(func() C.int {
 		return C.rdmad_create_qp(q.pd.c, q.sendCQ.c, q.recvCQ.c, C.uint64_t(q.handle),
 			C.uint32_t(q.attr.MaxSendWR+spareSends), C.uint32_t(max(q.attr.MaxRecvWR, 1)),
-			C.uint32_t(max(q.attr.MaxSendSGE, 1)), C.uint32_t(max(q.attr.MaxRecvSGE, 1)), &q.c)
+			C.uint32_t(max(q.attr.MaxSendSGE, leastSendSGE)), C.uint32_t(max(q.attr.MaxRecvSGE, 1)), &q.c)
 	})
 	if rc != 0 {
 		handles.remove(q.handle)
