@@ -15,11 +15,17 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// providers are what every end-to-end test runs over.
-var providers = []struct {
+// provider makes one with nothing else on it.
+type provider struct {
 	name string
 	make func(t testing.TB) rdmacm.Provider
-}{
+}
+
+// bedHost is the address that providers have.
+var bedHost = "127.0.0.1"
+
+// providers are what every end-to-end test runs over.
+var providers = []provider{
 	{"loopback", func(testing.TB) rdmacm.Provider { return loopback.New(loopback.Config{}) }},
 	{"loopback without windows", func(testing.TB) rdmacm.Provider {
 		return loopback.New(loopback.Config{NoWindows: true, NoSendInvalidate: true})
@@ -83,7 +89,7 @@ func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
 	if cfg.handler == nil {
 		cfg.handler = service{}
 	}
-	l, err := rpcrdma.Listen(ctx, p, "127.0.0.1:0", rpcrdma.ListenConfig{MemoryLimit: cfg.memory, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
+	l, err := rpcrdma.Listen(ctx, p, bedHost+":0", rpcrdma.ListenConfig{MemoryLimit: cfg.memory, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -346,7 +346,7 @@ func TestConfiguredIsNoUse(t *testing.T) {
 // the context; nothing is left.
 func TestSilentServer(t *testing.T) {
 	p := providers[0].make(t)
-	cm, err := p.Listen(t.Context(), "127.0.0.1:0")
+	cm, err := p.Listen(t.Context(), bedHost+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func newLiarTo(t testing.TB, p rdmacm.Provider, privateData []byte, cfg rpcrdma.
 	cfg.Logger = slog.New(noErrors{slog.DiscardHandler, t})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	l := &liar{raw: &raw{t: t, ctx: ctx}}
-	cm, err := p.Listen(ctx, "127.0.0.1:0")
+	cm, err := p.Listen(ctx, bedHost+":0")
 	l.ok(err)
 	dialed := make(chan error, 1)
 	go func() {

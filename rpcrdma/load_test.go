@@ -462,7 +462,7 @@ func TestContextEndsWhileDialing(t *testing.T) {
 		c.Close()
 		t.Fatal("connected")
 	}
-	if _, err := rpcrdma.Dial(b.ctx, b.p, "127.0.0.1:9", rpcrdma.DialConfig{}); !errors.Is(err, rdmacm.ErrUnreachable) {
+	if _, err := rpcrdma.Dial(b.ctx, b.p, bedHost+":9", rpcrdma.DialConfig{}); !errors.Is(err, rdmacm.ErrUnreachable) {
 		t.Error(err)
 	}
 }

@@ -30,7 +30,7 @@ func serveOne(t *testing.T, l *rpcrdma.Listener, s rpcrdma.Settings) (*rpcrdma.C
 // they are.
 func TestNoMemoryForReceives(t *testing.T) {
 	p := loopback.New(loopback.Config{})
-	l, err := rpcrdma.Listen(t.Context(), p, "127.0.0.1:0", rpcrdma.ListenConfig{MemoryLimit: 1, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
+	l, err := rpcrdma.Listen(t.Context(), p, bedHost+":0", rpcrdma.ListenConfig{MemoryLimit: 1, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestFetchesTakeTurns(t *testing.T) {
 
 func TestReject(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		l, err := rpcrdma.Listen(t.Context(), p, "127.0.0.1:0", rpcrdma.ListenConfig{})
+		l, err := rpcrdma.Listen(t.Context(), p, bedHost+":0", rpcrdma.ListenConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestImpossibleReplies(t *testing.T) {
 		return nil
 	})
 	p := loopback.New(loopback.Config{})
-	l, err := rpcrdma.Listen(t.Context(), p, "127.0.0.1:0", rpcrdma.ListenConfig{Logger: slog.New(slog.DiscardHandler)})
+	l, err := rpcrdma.Listen(t.Context(), p, bedHost+":0", rpcrdma.ListenConfig{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

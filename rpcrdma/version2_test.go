@@ -351,7 +351,7 @@ func newLossyServer(t *testing.T, p rdmacm.Provider, answer func(*raw, rpcrdma1.
 	t.Helper()
 	l := &lossyServer{t: t, answer: answer, seen: make(chan uint32, 100)}
 	var err error
-	if l.cm, err = p.Listen(t.Context(), "127.0.0.1:0"); err != nil {
+	if l.cm, err = p.Listen(t.Context(), bedHost+":0"); err != nil {
 		t.Fatal(err)
 	}
 	l.over.Go(l.serve)
