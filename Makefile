@@ -15,7 +15,7 @@ RECKONING := interop/reckoning/testdata
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build build-rdmacore deb test unit race interop deps fuzz lint generate baseline bench bench-gateway roundtrips roundtrips-exact load plots demo screenshots clean
+.PHONY: help build build-rdmacore deb test unit race interop deps fuzz lint generate baseline bench bench-gateway bench-rdmacore roundtrips roundtrips-exact load plots demo screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -76,6 +76,9 @@ bench: ## benchmarks, as ratios to TCP in the same run
 
 bench-gateway: ## a kernel client's work over rdmad and ganesha, as ratios to the same straight on ganesha
 	$(GO) test -run '^$$' -bench '^BenchmarkGateway$$' -benchtime 3x -timeout 1h ./interop
+
+bench-rdmacore: ## a kernel client's work over rdmad on rdmacore and on softiwarp, as ratios to the kernel's server in one guest
+	$(GO) test -run '^$$' -bench '^BenchmarkRdmacore$$' -benchtime 5x -timeout 2h ./interop
 
 plots: ## docs/adaptive.svg and docs/roundtrips.svg, from the data that tests have checked in
 	cd docs/plots && $(GO) run . -data ../../dataplane/adaptive/testdata/simulation.csv -out ../adaptive.svg

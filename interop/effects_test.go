@@ -155,6 +155,11 @@ type effect struct {
 // effect changes a setting for everything.
 func (r *rdmad) effect(t *testing.T, setting string) effect {
 	t.Helper()
+	return effectOn(t, r, setting)
+}
+
+func effectOn(t *testing.T, r controlled, setting string) effect {
+	t.Helper()
 	var answer struct {
 		Effects []effect `json:"effects"`
 	}

@@ -28,11 +28,13 @@ const (
 	knfsdTime = 2 * time.Minute
 )
 
-// kernelServer is the kernel's NFS server in a guest, reached from the host.
+// kernelServer is the kernel's NFS server in a guest, reached from the host; or
+// another server that our requester is to work with.
 type kernelServer struct {
-	g       *guest.Guest
-	address string // of NFS over RDMA, on the host
-	root    []byte // version 3 handle of the export
+	view    func(t testing.TB, script string) string // runs a script in the export, where the server sees it
+	slow    func(t testing.TB, connect func())       // connects, see slowly; nil for a server that needs no care
+	address string                                   // of NFS over RDMA
+	root    []byte                                   // version 3 handle of the export
 	offers  *offers
 }
 
@@ -45,8 +47,8 @@ func TestKnfsd(t *testing.T) {
 	g.UseRDMA(t, guest.SIWPlain)
 	serveLargest(t, g)
 	s := &kernelServer{
-		g: g, address: fmt.Sprintf("127.0.0.1:%d", g.HostPort(nfsRDMAPort)),
-		root: mountExport(t, g), offers: newOffers(),
+		view: knfsd{g}.shell, slow: delayed(g), address: fmt.Sprintf("127.0.0.1:%d", g.HostPort(nfsRDMAPort)),
+		root: mountExport(t, fmt.Sprintf("127.0.0.1:%d", g.HostPort(mountTCPPort)), "/export"), offers: newOffers(),
 	}
 	g.MustRun(t, knfsdTime, "/sbin/modprobe sch_netem")
 	bare := newSoftiwarp(t, softiwarp.Config{})
@@ -77,7 +79,7 @@ func inChunks() rpcrdma.Settings {
 
 // serveLargest starts the server with reads and writes of up to 1 MiB, which
 // it would give a machine with more memory by itself.
-func serveLargest(t *testing.T, g *guest.Guest) {
+func serveLargest(t testing.TB, g *guest.Guest) {
 	t.Helper()
 	g.MustRun(t, knfsdTime, `/sbin/modprobe nfsd
 mount -t nfsd nfsd /proc/fs/nfsd
@@ -86,10 +88,10 @@ umount /proc/fs/nfsd`)
 	g.ServeNFS(t)
 }
 
-// mountExport asks the guest's mountd over TCP for the handle of /export.
-func mountExport(t *testing.T, g *guest.Guest) []byte {
+// mountExport asks a mountd over TCP for the handle of an export.
+func mountExport(t *testing.T, address, export string) []byte {
 	t.Helper()
-	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", g.HostPort(mountTCPPort)))
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +102,7 @@ func mountExport(t *testing.T, g *guest.Guest) []byte {
 	msg := oncrpc.AppendCall(nil, &oncrpc.Call{
 		XID: 1, Program: mountv3.MOUNT_PROGRAM_PROGRAM_NUMBER, Version: 3, Procedure: 1, Cred: rootCred(),
 	})
-	msg = xdr.AppendString(msg, "/export")
+	msg = xdr.AppendString(msg, export)
 	if _, err := conn.Write(append(oncrpc.AppendRecordMark(nil, len(msg), true), msg...)); err != nil {
 		t.Fatal(err)
 	}
@@ -154,13 +156,25 @@ func (s *kernelServer) dialWith(ctx context.Context, t *testing.T, p rdmacm.Prov
 	return &nfsClient{Client: c, cred: rootCred()}
 }
 
-// slowly runs connect with a delay on what the guest sends, for the reason
-// that dialAll has.
-func (s *kernelServer) slowly(t *testing.T, connect func()) {
+// slowly connects, with the care that the server needs.
+func (s *kernelServer) slowly(t testing.TB, connect func()) {
 	t.Helper()
-	s.g.MustRun(t, knfsdTime, "/sbin/tc qdisc replace dev eth0 root netem delay 20ms")
-	defer s.g.MustRun(t, knfsdTime, "/sbin/tc qdisc del dev eth0 root")
-	connect()
+	if s.slow == nil {
+		connect()
+		return
+	}
+	s.slow(t, connect)
+}
+
+// delayed connects with a delay on what the guest sends, for the reason that
+// dialAll has.
+func delayed(g *guest.Guest) func(t testing.TB, connect func()) {
+	return func(t testing.TB, connect func()) {
+		t.Helper()
+		g.MustRun(t, knfsdTime, "/sbin/tc qdisc replace dev eth0 root netem delay 20ms")
+		defer g.MustRun(t, knfsdTime, "/sbin/tc qdisc del dev eth0 root")
+		connect()
+	}
 }
 
 // testNull calls the NULL procedure of what the server has and of what it has

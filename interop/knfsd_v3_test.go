@@ -119,7 +119,7 @@ func (s *kernelServer) checkFiles(t *testing.T, dir string) {
 	for i, size := range dataSizes {
 		fmt.Fprintf(&want, "%s  f%d\n", sha(noise(size, uint64(i))), size)
 	}
-	got := s.g.MustRun(t, knfsdTime, fmt.Sprintf("cd /export/%s && for s in %s; do sha256sum f$s; done", dir, strings.Trim(fmt.Sprint(dataSizes), "[]")))
+	got := s.view(t, fmt.Sprintf("cd %s && for s in %s; do sha256sum f$s; done", dir, strings.Trim(fmt.Sprint(dataSizes), "[]")))
 	same(t, "the server's files", got, want.String())
 }
 

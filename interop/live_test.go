@@ -25,8 +25,19 @@ type connection struct {
 	Extensions          []string `json:"extensions"`
 }
 
+// controlled is an rdmad, on the host or in the guest, that rdmactl reaches.
+type controlled interface {
+	// ctl runs rdmactl and decodes its JSON answer into v.
+	ctl(t testing.TB, v any, args ...string)
+}
+
 // connections asks rdmad for its connections.
 func (r *rdmad) connections(t testing.TB) []connection {
+	t.Helper()
+	return connectionsOf(t, r)
+}
+
+func connectionsOf(t testing.TB, r controlled) []connection {
 	t.Helper()
 	var answer struct {
 		Connections []connection `json:"connections"`
@@ -39,7 +50,12 @@ func (r *rdmad) connections(t testing.TB) []connection {
 // one connection that is up.
 func (r *rdmad) set(t *testing.T, setting string) {
 	t.Helper()
-	if e := r.effect(t, setting); e.Outcome != "APPLIED" {
+	setOn(t, r, setting)
+}
+
+func setOn(t *testing.T, r controlled, setting string) {
+	t.Helper()
+	if e := effectOn(t, r, setting); e.Outcome != "APPLIED" {
 		t.Errorf("setting %s had the effect %+v, want APPLIED", setting, e)
 	}
 }
@@ -69,11 +85,11 @@ done`)
 
 // testInvalidation counts how many tags the client must invalidate itself for
 // the same work, with and without Send With Invalidate.
-func testInvalidation(t *testing.T, w *work, r *rdmad) {
+func testInvalidation(t *testing.T, w *work, r controlled) {
 	const files = 100
 	w.serverSide(t, fmt.Sprintf("for i in $(seq 1 %d); do head -c 20000 /dev/urandom >f$i; done", files))
 	needed := func(use string) uint64 {
-		r.set(t, "remote_invalidation.use="+use)
+		setOn(t, r, "remote_invalidation.use="+use)
 		w.refetch(t)
 		before := w.stats(t).localInvs
 		w.client(t, "cat f* | sha256sum")
@@ -87,7 +103,7 @@ func testInvalidation(t *testing.T, w *work, r *rdmad) {
 	if on > off/4 {
 		t.Errorf("with remote invalidation the client still invalidated %d of %d tags", on, off)
 	}
-	if c := r.connections(t); len(c) != 1 || c[0].SendsWithInvalidate < files {
+	if c := connectionsOf(t, r); len(c) != 1 || c[0].SendsWithInvalidate < files {
 		t.Errorf("rdmad counts %+v", c)
 	}
 }

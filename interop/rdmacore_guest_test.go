@@ -14,13 +14,16 @@ import (
 // adapter is one of the kernel's software adapters.
 type adapter struct {
 	name  string // of the device
-	bring func(*testing.T, *guest.Guest)
+	bring func(testing.TB, *guest.Guest)
 }
 
 var adapters = []adapter{
-	{"siw0", func(t *testing.T, g *guest.Guest) { g.UseRDMA(t, guest.SIWPlain) }},
-	{"rxe0", func(t *testing.T, g *guest.Guest) { g.MustRun(t, adapterTime, rxeScript) }},
+	{"siw0", func(t testing.TB, g *guest.Guest) { g.UseRDMA(t, guest.SIWPlain) }},
+	{"rxe0", func(t testing.TB, g *guest.Guest) { g.MustRun(t, adapterTime, rxeScript) }},
 }
+
+// guestAddress is that of the guest's network card, and so of its adapters.
+const guestAddress = "10.0.2.15"
 
 // adapterTime is enough to load modules under emulation.
 const adapterTime = 2 * time.Minute
@@ -39,7 +42,7 @@ const rdmacoreLimits = "ulimit -n 65536; ulimit -l unlimited\n"
 
 // buildRdmacore builds with cgo and the tag rdmacore into a directory that the
 // guest sees: same architecture, same libraries.
-func buildRdmacore(t *testing.T, dir, name string, args ...string) {
+func buildRdmacore(t testing.TB, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("go", append(args[:1:1], append([]string{"-o", filepath.Join(dir, name)}, args[1:]...)...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
@@ -50,7 +53,7 @@ func buildRdmacore(t *testing.T, dir, name string, args ...string) {
 
 // nothingLeft checks that no process holds anything of the adapter's any more:
 // of what rdma resource shows only the kernel's own may be there.
-func nothingLeft(t *testing.T, g *guest.Guest) {
+func nothingLeft(t testing.TB, g *guest.Guest) {
 	t.Helper()
 	const script = `for what in qp cm_id mr cq pd; do rdma resource show $what | grep -E ' pid [0-9]+ ' || true; done`
 	if left := strings.TrimSpace(g.MustRun(t, adapterTime, script)); left != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 
 func newProvider(t *testing.T, crc bool) *softiwarp.Provider {
 	t.Helper()

@@ -1,0 +1,54 @@
+package interop
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/interop/guest"
+)
+
+// sanitized is the conformance suite with fewer rounds:
+// the address sanitizer makes an emulated guest slower still.
+var sanitized = deviceTests{
+	pkg: "../verbs/rdmacore", flags: "-rapid.checks 2 -rdmacore.connections 4", least: 60, asan: true,
+	runs: []string{"^TestConformance$|^TestThread"},
+}
+
+// TestRdmacoreSanitized runs the shim under the address sanitizer, with C memory
+// that nobody frees as a failure, on both adapters.
+func TestRdmacoreSanitized(t *testing.T) {
+	for _, a := range adapters {
+		t.Run(a.name, func(t *testing.T) {
+			g := guest.Boot(t, guest.Options{})
+			a.bring(t, g)
+			sanitized.run(t, g, a)
+			nothingLeft(t, g)
+		})
+	}
+}
+
+// copySanitizer gives the guest the sanitizer's library.
+func copySanitizer(t *testing.T, g *guest.Guest) {
+	t.Helper()
+	out, err := exec.Command("gcc", "-print-file-name=libasan.so").Output()
+	if err != nil {
+		t.Fatalf("gcc: %v", err)
+	}
+	library, err := filepath.EvalSymlinks(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The name that programs ask for has one number: libasan.so.8.
+	name, version, _ := strings.Cut(filepath.Base(library), ".so.")
+	major, _, _ := strings.Cut(version, ".")
+	if err := os.WriteFile(filepath.Join(g.ShareDir, name+".so."+major), text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,168 @@
+package interop
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/rdmad/rdmad/interop/guest"
+)
+
+// sideLoad is something that the kernel's client does on each server, counted in
+// operations.
+type sideLoad struct {
+	name   string
+	before string // done in the server's directory, not counted
+	script string // done in the client's; prints what rate understands
+	rate   func(b *testing.B, out string) float64
+}
+
+const (
+	sideFio   = "fio --randseed=7 --output-format=json --name=names "
+	sideData  = sideFio + "--filename=data --ioengine=libaio --direct=1 --size=32M --runtime=4 --time_based "
+	sideNames = "rm -f names*; seq 0 399 | sed 's/^/names.0./' | xargs truncate -s 4k"
+	sideFiles = sideFio + "--nrfiles=400 --openfiles=1 --filesize=4k --create_on_open=1 "
+)
+
+var sideLoads = []sideLoad{
+	{"random read 4 KiB, depth 1", "", sideData + "--rw=randread --bs=4k --iodepth=1", fioRate},
+	{"random read 4 KiB, depth 16", "", sideData + "--rw=randread --bs=4k --iodepth=16", fioRate},
+	{"read 1 MiB, depth 4", "", sideData + "--rw=read --bs=1M --iodepth=4", fioRate},
+	{"write 1 MiB, depth 4", "", sideData + "--rw=write --bs=1M --iodepth=4 --end_fsync=1", fioRate},
+	{"create", "rm -f names*", sideFiles + "--ioengine=filecreate", fioRate},
+	{"stat", "rm -f names*; seq 1 1000 | sed 's/^/names./' | xargs truncate -s 4k", `
+set -- $(seq 1 1000 | sed 's/^/names./')
+begin=$(cut -d' ' -f1 /proc/uptime)
+stat -t "$@" >/dev/null
+echo $begin $(cut -d' ' -f1 /proc/uptime)`, statRate},
+	{"unlink", sideNames, sideFiles + "--ioengine=filedelete", fioRate},
+}
+
+// statRate takes the two times, in seconds, between which 1,000 files were
+// looked at.
+func statRate(b *testing.B, out string) float64 {
+	b.Helper()
+	var begin, end float64
+	if _, err := fmt.Sscan(out, &begin, &end); err != nil || end <= begin {
+		b.Fatalf("the client printed %q", out)
+	}
+	return 1000 / (end - begin)
+}
+
+// sideServers are the rdmads of BenchmarkRdmacore; the kernel's server has the
+// ports that they leave.
+var sideServers = []guestServer{
+	{name: "softiwarp", provider: "softiwarp", nfs: 21049, mountd: 21048, control: 21050},
+	{name: "rdmacore", provider: "rdmacore", nfs: 22049, mountd: 22048, control: 22050},
+}
+
+// BenchmarkRdmacore compares servers of one directory on tmpfs, in one guest and
+// under the same kernel's client: the kernel's own on siw, rdmad on softiwarp and rdmad
+// on rdmacore and siw. Each round does a load on all, and another one first. The ratios
+// are the medians over the rounds; above 1 rdmad is faster. All sync what they promise
+// to: metadata before the answer, data at COMMIT, which costs a tmpfs nothing.
+func BenchmarkRdmacore(b *testing.B) {
+	// With a clock that programs read without a system call, as machines have.
+	g := guest.Boot(b, guest.Options{MemoryMiB: 3072, Append: []string{"tsc=reliable"}})
+	g.UseRDMA(b, guest.SIWPlain)
+	serveLargest(b, g)
+	buildGuestRdmad(b, g)
+	mounts := []*sideMount{newSideMount(b, g, knfsd{g}, "knfsd")}
+	for _, s := range sideServers {
+		mounts = append(mounts, newSideMount(b, g, startGuestRdmad(b, g, s), s.name))
+	}
+	table := newSideTable(mounts)
+	defer table.print()
+	for _, load := range sideLoads {
+		b.Run(load.name, func(b *testing.B) {
+			rates := make([][]float64, len(mounts))
+			for round := range b.N {
+				for i := range mounts {
+					at := (round + i) % len(mounts)
+					rates[at] = append(rates[at], mounts[at].do(b, load))
+				}
+			}
+			table.add(b, load.name, rates)
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// sideMount is one server's mount with a directory of its own.
+type sideMount struct {
+	*mount
+	name string
+}
+
+func newSideMount(b *testing.B, g *guest.Guest, s nfsServer, name string) *sideMount {
+	b.Helper()
+	m := newMountAt(b, g, s, overRDMA, "/mnt/"+name)
+	m.stats(b) // fails unless it is over RDMA
+	m.client(b, "mkdir "+name)
+	return &sideMount{m, name}
+}
+
+// do does a load and says how many operations it did in a second.
+func (m *sideMount) do(b *testing.B, load sideLoad) float64 {
+	b.Helper()
+	m.g.MustRun(b, clientTime, "cd /export/"+m.name+"; "+load.before)
+	m.refetch(b)
+	return load.rate(b, m.client(b, "cd "+m.name+"\n"+load.script))
+}
+
+// sideTable is what BenchmarkRdmacore found out.
+type sideTable struct {
+	names []string   // of the servers, the first is what others are compared with
+	rows  [][]string // a load's last run is the one with all rounds
+}
+
+func newSideTable(mounts []*sideMount) *sideTable {
+	t := &sideTable{}
+	for _, m := range mounts {
+		t.names = append(t.names, m.name)
+	}
+	return t
+}
+
+// add takes a load's rates, for each server those of all rounds.
+func (t *sideTable) add(b *testing.B, load string, rates [][]float64) {
+	row := []string{load, fmt.Sprintf("%.0f", median(rates[0]))}
+	b.ReportMetric(median(rates[0]), t.names[0]+"-ops/s")
+	for i, name := range t.names[1:] {
+		own := rates[i+1]
+		ratios := make([]float64, len(own))
+		for round := range own {
+			ratios[round] = own[round] / rates[0][round]
+		}
+		b.ReportMetric(median(own), name+"-ops/s")
+		b.ReportMetric(median(ratios), name+"-ratio")
+		row = append(row, fmt.Sprintf("%.0f", median(own)), fmt.Sprintf("%.2f (%.2f to %.2f)", median(ratios), slices.Min(ratios), slices.Max(ratios)))
+	}
+	if n := len(t.rows); n > 0 && t.rows[n-1][0] == load {
+		t.rows = t.rows[:n-1]
+	}
+	t.rows = append(t.rows, row)
+}
+
+// print writes the table as docs/benchmarks.md has it.
+func (t *sideTable) print() {
+	head := []string{"operations/s", t.names[0]}
+	for _, name := range t.names[1:] {
+		head = append(head, name, "ratio")
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintln(w)
+	for _, row := range append([][]string{head, slices.Repeat([]string{"---"}, len(head))}, t.rows...) {
+		fmt.Fprintf(w, "| %s |\n", strings.Join(row, "\t| "))
+	}
+}
+
+// median is the middle one, or the mean of the two in the middle.
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
