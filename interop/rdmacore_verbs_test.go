@@ -43,7 +43,11 @@ StatsOfShapes TapSeesEverything Version2 Version2OnTheWire Whole XIDInUse`
 
 // rpcFaults are those that the adapters of Linux 6.1 fail.
 var rpcFaults = map[string]map[string]string{
-	"siw0": {"ManySegments": "of up to 32 bytes that cross a page, a peer reads others (siw_try_1seg)"},
+	"siw0": {
+		"ManySegments":    "of up to 32 bytes that cross a page, a peer reads others (siw_try_1seg)",
+		"HostileSegments": "that the peer has ended a connection by a Terminate is not told",
+		"CancelExposed":   "the same",
+	},
 	"rxe0": {
 		"CancelAnywhere":   "the kernel follows a null pointer when a window is invalidated that the peer has just invalidated (rxe_invalidate_mw)",
 		"LossesUnderLoad":  "objects of connections that ended under load are waited for in vain (__rxe_cleanup)",

@@ -22,7 +22,7 @@ func (q *queuePair) completed(w *C.struct_rdmad_wc) {
 	case status == verbs.WCSuccess:
 	case status != verbs.WCWRFlushErr:
 		q.fail(errOfStatus(status))
-	case q.dev.iwarp():
+	case q.dev.iwarp() && !q.sq.reading():
 		// The peer has ended the connection, which the connection manager is
 		// about to tell. Who sees the flush must see the reason.
 		q.fail(verbs.ErrDisconnected)

@@ -102,6 +102,18 @@ func (s *sendQueue) complete(pos uint32, status verbs.WCStatus, byteLen int) {
 	e.done, e.status, e.byteLen = true, status, byteLen
 }
 
+// reading says whether an RDMA Read is under way: an end is then no orderly one.
+func (s *sendQueue) reading() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pos := s.head; pos != s.tail; pos++ {
+		if e := s.at(pos); e.op == verbs.OpRDMARead && (!e.done || e.status != verbs.WCSuccess) {
+			return true
+		}
+	}
+	return false
+}
+
 var wcOpcodes = [...]verbs.WCOpcode{
 	verbs.OpSend:            verbs.WCSend,
 	verbs.OpSendInvalidate:  verbs.WCSend,
