@@ -36,7 +36,9 @@ func TestRdmacoreNFS(t *testing.T) {
 				m := newMount(t, g, r, overRDMA)
 				m.do(t, "", parts)
 				t.Run("remote invalidation", func(t *testing.T) { testInvalidation(t, m.work(t, "invalidation"), r) })
-				m.checkStats(t)
+				if *rdmacoreWhole { // a part uses no reply chunks
+					m.checkStats(t)
+				}
 			})
 			r.stop(t)
 			nothingLeft(t, g)
