@@ -182,3 +182,34 @@ func TestPlacedUnderLoad(t *testing.T) {
 		}
 	})
 }
+
+// TestPlacedReverse: data of calls to the client lands on its pages, which
+// without could not be sent at all when it is longer than a Send.
+func TestPlacedReverse(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		set := func(s *rpcrdma.Settings) {
+			placing(rpcrdma.ExtContinuation)(s)
+			backward(12)(s)
+		}
+		l := &landing{}
+		b := newBed(t, p, bedConfig{settings: set})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: l}, set)
+		if err := echo(b.ctx, c, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		conn.OpenBackchannel()
+		if err := echo(b.ctx, conn, 1, 1); err != nil { // brings the grant
+			t.Fatal(err)
+		}
+		for _, tc := range []struct{ n, parts int }{{100, 1}, {20000, 1}, {34000, 2}, {100000, 4}} {
+			l.parts, l.loose = 0, 0
+			before := c.Stats()
+			if err := writeFrom(b.ctx, conn, make(heapBuffer, tc.n), tc.n, 5); err != nil {
+				t.Fatalf("%d bytes: %v", tc.n, err)
+			}
+			if s := c.Stats(); l.parts != tc.parts || l.loose > 0 || s.RDMAReads+s.RDMAWrites+s.Registrations != 0 || s.PullupBytes != before.PullupBytes {
+				t.Errorf("%d bytes: %d parts, %d of them loose, %+v", tc.n, l.parts, l.loose, s)
+			}
+		}
+	})
+}

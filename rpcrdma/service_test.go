@@ -164,7 +164,7 @@ func writeOut(ctx context.Context, c *rpcrdma.Client, n int, seed uint32) error 
 	return writeFrom(ctx, c, buf, n, seed)
 }
 
-func writeFrom(ctx context.Context, c *rpcrdma.Client, buf oncrpc.Buffer, n int, seed uint32) error {
+func writeFrom(ctx context.Context, c caller, buf oncrpc.Buffer, n int, seed uint32) error {
 	call := newCall(procWrite)
 	call.Args = xdr.AppendUint32(nil, uint32(n))
 	call.Items = []oncrpc.ReplyItem{{Pos: 4, Buf: buf, Len: n}}

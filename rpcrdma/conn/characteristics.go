@@ -100,6 +100,7 @@ type characteristics struct {
 func (c *characteristics) start(s *Settings, receive uint32) {
 	c.told, c.known = rpcrdma2.DefaultValues(), rpcrdma2.DefaultValues()
 	c.receive, c.target = receive, receive
+	c.targets.ownTargets = new(ownTargets)
 	c.apply(s)
 }
 

@@ -23,7 +23,7 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 	}
 	for i := range o.Items {
 		it := &o.Items[i]
-		if it.Chunked = it.Len >= max(int(r.settings.DDPMinChunk), 1); it.Chunked {
+		if it.Chunked = it.Len >= r.settings.leastPlaced(); it.Chunked {
 			x.layout.add(chunk.Source(i), it.Len)
 		}
 	}
@@ -87,7 +87,7 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 	}
 	chunks, rest := 0, o.MaxReply
 	for i, n := range o.Results {
-		if n >= max(int(r.settings.DDPMinChunk), 1) {
+		if n >= r.settings.leastPlaced() {
 			chunks = i + 1
 		}
 	}
@@ -124,7 +124,7 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 	if first := &x.layout.Transmissions[0]; len(first.Parts) > 0 {
 		room = first.Parts[0].At - first.Header - first.Payload
 	}
-	x.keepShort(o, int(r.settings.DDPMinChunk), room)
+	x.keepShort(o, r.settings.leastPlaced(), room)
 	x.spare = uint32(len(x.layout.Transmissions) - 1)
 	return true
 }

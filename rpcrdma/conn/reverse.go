@@ -25,10 +25,13 @@ func (s *Settings) Reverse() Settings {
 	r := *s
 	r.CreditsPolicy, r.CreditsMin = CreditsFixed, 1
 	r.CreditsMax = min(max(s.CreditsBackchannel, 1), ReverseLimit)
-	r.DDPMinChunk = MaxMessage + 1
-	r.Extensions &= ExtXmit | ExtContinuation
+	r.DDPMinChunk, r.placeMin = MaxMessage+1, max(s.DDPMinChunk, 1)
+	r.Extensions &= ExtXmit | ExtContinuation | ExtSendDDP
 	return r
 }
+
+// Beside tells a responder of the reverse direction whose receives it has.
+func (r *Responder) Beside(q *Requester) { r.targets.ownTargets = q.targets.ownTargets }
 
 // Duplex says whether a requester's messages are to be told from those of this
 // responder, by Other actions.

@@ -32,6 +32,18 @@ type Settings struct {
 
 	// Extensions are those that are turned on.
 	Extensions Extensions
+
+	// placeMin takes DDPMinChunk's place for items that go by Send, in the
+	// reverse direction, where no others are apart.
+	placeMin uint32
+}
+
+// leastPlaced is the least length of an item that goes by Send, in bytes.
+func (s *Settings) leastPlaced() int {
+	if s.placeMin > 0 {
+		return int(s.placeMin)
+	}
+	return max(int(s.DDPMinChunk), 1)
 }
 
 // Extensions is a set of protocol extensions.

@@ -13,17 +13,21 @@ import (
 // first receives that have targets. It is told while receives are as large or
 // larger, and taken back while they are smaller.
 type targets struct {
-	ours placement.Structure
-	size uint32 // of the receives that ours is of; 0: there are none yet
-
-	known bool // the peer may have been told it
+	*ownTargets
 
 	peers placement.Structure
 	from  *rpcrdma2.BufferGroup // that peers was read from
 }
 
+// ownTargets are those of our receives, the same for both directions' roles.
+type ownTargets struct {
+	ours  placement.Structure
+	size  uint32 // of the receives that ours is of; 0: there are none yet
+	known bool   // the peer may have been told it
+}
+
 // begin notes the size of receives that are, or are to be, posted.
-func (t *targets) begin(size uint32) {
+func (t *ownTargets) begin(size uint32) {
 	if t.size > 0 || size < placement.LeastSize {
 		return
 	}
@@ -36,7 +40,7 @@ func (t *targets) begin(size uint32) {
 }
 
 // tell is the structure to tell when all receives posted have so many bytes.
-func (t *targets) tell(receive uint32) rpcrdma2.Buffer {
+func (t *ownTargets) tell(receive uint32) rpcrdma2.Buffer {
 	if t.size == 0 || receive < t.size {
 		return rpcrdma2.Buffer{}
 	}
@@ -46,7 +50,7 @@ func (t *targets) tell(receive uint32) rpcrdma2.Buffer {
 
 // told is our structure as far as the peer may know it: of one that was never
 // told nothing is found.
-func (t *targets) told() *placement.Structure {
+func (t *ownTargets) told() *placement.Structure {
 	if !t.known {
 		return &noTargets
 	}

@@ -29,6 +29,7 @@ func (r *Requester) takeCalls(s *conn.Settings) {
 		Reverse:     true,
 		Settings:    &reverse,
 	})
+	v.resp.core.Beside(r.core)
 	r.prepareCallee()
 }
 
