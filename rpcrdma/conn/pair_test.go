@@ -96,7 +96,7 @@ func (p *pair) connect(xid uint32) {
 	p.server(p.s.Start(nil))
 	p.c.Connected(4096, 4096)
 	p.c.MayRead()
-	if on := cs.Extensions & ss.Extensions; on.Has(ExtV2 | ExtXmit) && !on.Has(ExtCharacteristics) { // as if both told each other
+	if on := cs.Extensions & ss.Extensions; on.Has(ExtV2|ExtXmit) && !on.Has(ExtCharacteristics) { // as if both told each other
 		p.c.told, p.s.told = p.s.own, p.c.own
 	}
 	p.client(p.c.Greet(nil))
