@@ -16,11 +16,11 @@ func TestExchangeTranscripts(t *testing.T) {
 
 // exchangePlayer plays transcripts on a requester and a responder.
 //
-//	start [min=BYTES] [use=0|1] [msgp=0|1] [reads=0|1] [v2=off|on|required [server=off|on|required]]
+//	start [min=BYTES] [use=0|1] [msgp=0|1] [reads=0|1] [v2=off|on|required [server=off|on|required] [xmit=0|1]]
 //	call stream=BYTES [item=POS:LEN]... [most=BYTES] reply=BYTES [limit=BYTES]... [result=BYTES]... [short=1] [expect=BYTES]
 //
 // limit is the largest size of a result, most the largest of the reply; they
-// are what it has if they are not given. With short the requester expects
+// are what it has if they are not given. With xmit=1 there is continuation, too. With short the requester expects
 // nothing but a header, with expect so many bytes of the reply.
 type exchangePlayer struct {
 	p     *pair

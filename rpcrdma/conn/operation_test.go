@@ -68,6 +68,12 @@ func setV2(t *testing.T, s *Settings, o map[string][]string) {
 			s.Extensions = s.Extensions&^(ExtV2|ExtV2Only) | e
 		}
 	}
+	switch option(t, o, "xmit", -1) {
+	case 0: // what one message says, in one transmission
+		s.Extensions |= ExtXmit
+	case 1:
+		s.Extensions |= ExtXmit | ExtContinuation
+	}
 	switch option(t, o, "ext", -1) {
 	case 0:
 		s.Extensions &^= extTest

@@ -176,7 +176,7 @@ func formatHeader(h *Header) string {
 		fmt.Fprintf(&b, " dir=%s", []string{"call", "reply"}[h.Direction])
 	}
 	if h.Proc == rpcrdma2.Optional {
-		b.WriteString(formatOption(h))
+		return b.String() + formatOption(h)
 	}
 	if h.Proc == rpcrdma1.MsgP {
 		fmt.Fprintf(&b, " align=%d thresh=%d", h.Align, h.Thresh)
