@@ -23,7 +23,9 @@
 // read chunks and its reply; with extensions.read_replies up to 16 receives and
 // 4.25 MiB of replies that the peer reads (conn.MaxExposures); with
 // extensions.backchannel, once the back channel is open, up to
-// (credits.backchannel + 2) receives more, as many at a client. A connection
+// (credits.backchannel + 2) receives more, as many at a client; with
+// extensions.continuation up to as many spare receives as credits, while long
+// replies are due. A connection
 // that was busy may keep the send buffers of its last 7 inline replies; else an
 // idle one holds receives only.
 package transport
