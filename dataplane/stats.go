@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/histogram"
@@ -39,15 +40,17 @@ func (d *Dataplane) Stats() []*ListenerStats {
 	for _, l := range d.listeners {
 		all[l] = &ListenerStats{ListenerInfo: l.infoLocked(), Totals: l.gone}
 	}
-	// Under the lock, so that no connection is counted twice or not at all.
-	for _, c := range d.conns.all {
+	up := slices.Clone(d.conns.all)
+	d.mu.Unlock()
+	// One that ends from here on is counted as it ended, once: what has gone
+	// was looked at together with what was up.
+	for _, c := range up {
 		if s := all[c.l]; s != nil {
 			one := c.link.Stats()
 			addStats(&s.Totals, &one)
 			s.Versions[agreed(c.link.Info())]++
 		}
 	}
-	d.mu.Unlock()
 	out := make([]*ListenerStats, 0, len(all))
 	for l, s := range all {
 		l.measure(s)
