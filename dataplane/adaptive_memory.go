@@ -47,7 +47,6 @@ func (v *division) memory() {
 		p := adaptive.Pool{
 			Least: rpcrdma.MinMemoryLimit,
 			Need:  rpcrdma.MinMemoryLimit + int64(float64(l.sharing.need)/rpcrdma.SmallShare),
-			Most:  l.cfg.MemoryLimit,
 		}
 		due = due || min(p.Need, v.budget.Load()) > l.sharing.memory
 		v.pools = append(v.pools, p)

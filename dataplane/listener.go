@@ -25,12 +25,8 @@ type ListenerConfig struct {
 	Service string
 	// Handler may be a perconn.Opener.
 	Handler oncrpc.Handler
-	// MemoryLimit bounds the registered memory pooled for the listener's
-	// connections, in bytes, within what the data plane's budget leaves it; 0
-	// is no bound of its own.
-	MemoryLimit int64
-	Limits      Limits
-	Access      Access
+	Limits  Limits
+	Access  Access
 }
 
 // listener accepts connections for one service.

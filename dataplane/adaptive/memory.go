@@ -6,8 +6,6 @@ type Pool struct {
 	// Least is what the pool can't do without, Need what the grants of its
 	// connections take, Registered what it holds now.
 	Least, Need, Registered int64
-	// Most bounds it; 0 is no bound.
-	Most int64
 
 	// Limit is what the pool may hold.
 	Limit int64
@@ -34,9 +32,6 @@ func fill(pools []Pool, budget int64, wanted func(*Pool) int64) int64 {
 	for i := range pools {
 		p := &pools[i]
 		want[i] = max(wanted(p)-p.Limit, 0)
-		if p.Most > 0 {
-			want[i] = max(min(want[i], p.Most-p.Limit), 0)
-		}
 		if want[i] > 0 {
 			open++
 		}

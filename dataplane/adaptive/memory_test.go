@@ -15,7 +15,6 @@ func TestSplit(t *testing.T) {
 		want   []int64
 	}{
 		{"alone", 100, []Pool{{Least: 4}}, []int64{100}},
-		{"alone, bounded", 100, []Pool{{Least: 4, Most: 60}}, []int64{60}},
 		{"both idle", 100, []Pool{{Least: 4}, {Least: 4}}, []int64{50, 50}},
 		{"one busy", 100, []Pool{{Least: 4, Registered: 45}, {Least: 4}}, []int64{90 + 3, 4 + 3}},
 		{"grants first", 100, []Pool{{Least: 4, Registered: 50}, {Least: 4, Need: 60}}, []int64{40, 60}},
