@@ -22,8 +22,11 @@ const (
 // MemoryError is a budget out of range.
 type MemoryError struct{ Value int64 }
 
-func (e *MemoryError) Error() string {
-	return fmt.Sprintf("memory: %d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
+func (e *MemoryError) Error() string { return "memory: " + e.Reason() }
+
+// Reason is the error without what it is about.
+func (e *MemoryError) Reason() string {
+	return fmt.Sprintf("%d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
 }
 
 // Memory is the budget of registered memory of all listeners together, in

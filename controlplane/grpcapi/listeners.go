@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -335,8 +336,11 @@ func (s *listenerService) GetLimits(context.Context, *rdmadv1.GetLimitsRequest) 
 func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsRequest) (*rdmadv1.SetLimitsResponse, error) {
 	before := s.limits()
 	if m := req.GetLimits(); m.MaxMemory != nil {
-		if err := s.plane.SetMemory(int64(m.GetMaxMemory())); err != nil {
-			return nil, invalidField("limits.max_memory", err.Error())
+		var bad *dataplane.MemoryError
+		if err := s.plane.SetMemory(int64(m.GetMaxMemory())); errors.As(err, &bad) {
+			return nil, invalidField("limits.max_memory", bad.Reason()+" bytes")
+		} else if err != nil {
+			return nil, toStatus(err)
 		}
 	}
 	if err := s.manager.SetLimits(limits(req.GetLimits())); err != nil {

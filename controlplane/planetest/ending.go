@@ -66,13 +66,10 @@ func (p *Plane) Memory() int64 {
 	return p.memory
 }
 
-// leastMemory is what a plane can do with, in bytes.
-const leastMemory = 1 << 20
-
 // SetMemory implements grpcapi.Plane.
 func (p *Plane) SetMemory(n int64) error {
-	if n < leastMemory {
-		return fmt.Errorf("%d bytes are less than %d, the least that connections can do with", n, leastMemory)
+	if n < dataplane.MinMemory {
+		return &dataplane.MemoryError{Value: n}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
