@@ -41,6 +41,7 @@ var rooms = []struct {
 	{"rpcrdma/transport", 5},
 	{"rpcrdma", 6},
 	{"dataplane/budget", 0},
+	{"dataplane/durable", 0},
 	{"dataplane/echo", 7},
 	{"dataplane/nfs", 7},
 	{"dataplane/rpctcp", 7},

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/rdmad/rdmad/dataplane/durable"
 )
 
 // The actor and actions of what the log tells of itself.
@@ -93,14 +95,14 @@ func (l *Log) resume() (notes []*Entry, err error) {
 	}
 	l.size = good
 	if rest == nil {
-		return nil, syncDir(l.cfg.Dir)
+		return nil, durable.SyncDir(l.cfg.Dir)
 	}
 	note, err := l.cutOff(f, good, rest)
 	if err != nil {
 		return nil, err
 	}
 	l.cfg.Logger.Error("audit log repaired", "file", l.path(), "after", max(from.sequence, l.at.sequence), "what", note.Reason)
-	return []*Entry{note}, syncDir(l.cfg.Dir)
+	return []*Entry{note}, durable.SyncDir(l.cfg.Dir)
 }
 
 // cutOff shortens the file to size bytes. All but the beginning of one line,
@@ -162,7 +164,7 @@ func (l *Log) makeRoom() error {
 		l.cfg.Logger.Error("finished file of the audit log", "error", err)
 	}
 	l.file, l.size, l.first = next, 0, 0
-	if err := syncDir(l.cfg.Dir); err != nil {
+	if err := durable.SyncDir(l.cfg.Dir); err != nil {
 		return err
 	}
 	l.dropOldest()
@@ -201,14 +203,4 @@ func (l *Log) dropOldest() {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.cfg.Logger.Error("oldest file of the audit log stays", "error", err)
 	}
-}
-
-// syncDir brings the names of files to the disk.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane/durable"
 )
 
 // lockTime is how long another process may hold the file.
@@ -70,18 +70,7 @@ func Create(path string, f settings.FileLayer) (err error) {
 	if err := errors.Join(err, db.Close()); err != nil {
 		return fmt.Errorf("%s: %w", path, plain(err))
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Rename(temp, path)
 }
 
 // plain leaves the path to who names it.

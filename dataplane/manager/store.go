@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/rdmad/rdmad/dataplane/durable"
 )
 
 // Saved is what operators added and rdmad brings back when it starts.
@@ -120,18 +122,5 @@ func (f *File) Save(s Saved) (err error) {
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(tmp.Name(), f.path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir has the directory's entries on the disk.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return durable.Rename(tmp.Name(), f.path)
 }
