@@ -114,8 +114,3 @@ func addressAsText(_ []string, a slog.Attr) slog.Attr {
 	}
 	return a
 }
-
-// oneLine keeps a message that came from elsewhere to one line.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-}

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/audit"
 )
 
@@ -31,7 +32,7 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "rdmad:", oneLine(err))
+	fmt.Fprintln(os.Stderr, "rdmad:", config.OneLine(err))
 	if errors.As(err, new(*servingError)) || errors.As(err, new(*audit.DamageError)) {
 		return 1
 	}

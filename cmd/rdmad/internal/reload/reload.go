@@ -190,7 +190,7 @@ func (r *Reloader) load() {
 }
 
 func (r *Reloader) refuse(err error) {
-	r.cfg.Logger.Error("configuration not reloaded, everything stays as it is", "error", oneLine(err))
+	r.cfg.Logger.Error("configuration not reloaded, everything stays as it is", "error", config.OneLine(err))
 }
 
 // unchangeable names the parts that differ and can't follow a running rdmad.
@@ -206,8 +206,4 @@ func unchangeable(old, next *config.Config) (parts []string) {
 		}
 	}
 	return parts
-}
-
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
