@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane/manager"
 )
 
 const unixScheme = "unix://"
@@ -40,7 +41,7 @@ func listen(ctx context.Context, address string, open bool, p *auth.Policy) (net
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", literal)
 	if err != nil {
-		return nil, fmt.Errorf("control.listen %s: %w", address, reason(err))
+		return nil, fmt.Errorf("control.listen %s: %w", address, manager.BindReason(err))
 	}
 	return l, nil
 }
@@ -70,7 +71,9 @@ func loopback(ctx context.Context, address string) (literal string, err error) {
 // left behind by a dead process is replaced; one that somebody answers on, or
 // that is no socket, is not touched.
 func listenUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, error) {
-	fail := func(err error) error { return fmt.Errorf("control.listen %s%s: %w", unixScheme, path, reason(err)) }
+	fail := func(err error) error {
+		return fmt.Errorf("control.listen %s%s: %w", unixScheme, path, manager.BindReason(err))
+	}
 	if !strings.HasPrefix(path, "/") {
 		return nil, fail(errors.New("the path must be absolute"))
 	}
@@ -95,7 +98,7 @@ func openTo(path string, p *auth.Policy) error {
 	mode := os.FileMode(0o600)
 	if gid, ok := p.AdminGroup(); ok {
 		if err := os.Lchown(path, -1, int(gid)); err != nil {
-			return fmt.Errorf("give it to group %d: %w", gid, reason(err))
+			return fmt.Errorf("give it to group %d: %w", gid, manager.BindReason(err))
 		}
 		mode = 0o660
 	}
@@ -126,16 +129,6 @@ func removeStale(ctx context.Context, path string) error {
 		return err
 	}
 	return os.Remove(path)
-}
-
-// reason strips what net and os say of address and operation, which the
-// caller's line says already.
-func reason(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return errno
-	}
-	return err
 }
 
 // address is where the control plane listens, as rdmactl's --addr takes it.

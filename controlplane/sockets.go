@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane/manager"
 )
 
 // bind takes the socket that the service manager bound at the configured
@@ -31,7 +32,7 @@ func bind(ctx context.Context, cfg *Config, p *auth.Policy) (net.Listener, error
 	}
 	if err := openTo(filepath.Clean(path), p); err != nil {
 		taken.Close()
-		return nil, fmt.Errorf("control.listen %s%s: %w", unixScheme, path, reason(err))
+		return nil, fmt.Errorf("control.listen %s%s: %w", unixScheme, path, manager.BindReason(err))
 	}
 	return taken, nil
 }

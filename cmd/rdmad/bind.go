@@ -7,7 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
-	"syscall"
+
+	"github.com/rdmad/rdmad/dataplane/manager"
 )
 
 // listenTCP binds an address; what says what it is for.
@@ -20,18 +21,9 @@ func listenTCP(ctx context.Context, what, address string) (net.Listener, error) 
 	return l, nil
 }
 
-// bindError says what can't be had and why, without the operation and the
-// repeated address that net and the providers put around it.
+// bindError says what can't be had and why.
 func bindError(what, address string, err error) error {
-	var errno syscall.Errno
-	var dns *net.DNSError
-	switch {
-	case errors.As(err, &errno):
-		err = errno
-	case errors.As(err, &dns):
-		err = errors.New("no such host")
-	}
-	return fmt.Errorf("%s %s: %w", what, address, err)
+	return fmt.Errorf("%s %s: %w", what, address, manager.BindReason(err))
 }
 
 // openExport makes a directory to be exported if it is missing (its parent

@@ -135,14 +135,20 @@ func listenError(l *ListenerSpec, err error) error {
 // NewAddressError says why an address can't be had, without what net and the
 // providers put around the reason.
 func NewAddressError(what, address string, err error) *AddressError {
+	inUse := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, verbs.ErrBusy)
+	return &AddressError{What: what, Address: address, Err: BindReason(err), InUse: inUse}
+}
+
+// BindReason is why an address can't be had, without the operation and the
+// repeated address that net, os and the providers put around it.
+func BindReason(err error) error {
 	var errno syscall.Errno
 	var dns *net.DNSError
-	inUse := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, verbs.ErrBusy)
 	switch {
 	case errors.As(err, &errno):
-		err = errno
+		return errno
 	case errors.As(err, &dns):
-		err = errors.New("no such host")
+		return errors.New("no such host")
 	}
-	return &AddressError{What: what, Address: address, Err: err, InUse: inUse}
+	return err
 }
