@@ -66,6 +66,12 @@ func (s *script) items() (all []rpcrdma2.Item) {
 		if s.byte()%2 == 0 {
 			it.Length = uint32(segmentsLength(it.Segments))
 		}
+		if it.Place == rpcrdma2.TargetBuffer {
+			for range s.byte() % 4 {
+				it.Targets = append(it.Targets, uint32(s.byte()%20))
+			}
+			it.Offset *= 4
+		}
 		all = append(all, it)
 	}
 	return all
@@ -92,51 +98,63 @@ func FuzzGroupResponder(f *testing.F) {
 	// A call of two transmissions, and its reply of several.
 	f.Add([]byte("\x00\x01\x10abcdefghijklmnop\x00\x00\x14\x00\x07\x00\x01\x00" + "\x00\x01\x04abcd\x01\x00\x08\x00" + "\x03\x00\x23\x28\x00" + "\x04\x00"))
 	f.Add([]byte("\x00\x01\x00\x00\x00\x1c\x00\x07\x01\x00\xff\x01\x00\x10\x00\x00\x01\x01\x01\x20\x00\x07\x01\x00\x00\x01\x20\x00\x03\x00" + "\x01\x02\x00\x00\x00\x04\x00\x00\x00\x01\x00"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &script{b: data}
-		settings := continuing()
-		settings.CreditsMax = 1 + uint32(s.byte()%16)
-		m := &responderModel{t: t, posted: make(map[uint32]bool)}
-		m.r = NewResponder(ResponderConfig{
-			PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, Receive: 4096, MaxTransfer: 1 << 20, MaxReceives: 64, Settings: &settings,
-		})
-		m.run(m.r.Start(nil))
-		for s.more() && !m.dead {
-			switch s.byte() % 8 {
-			case 0, 1, 2:
-				recv := slices.Min(slices.Collect(maps.Keys(m.posted)))
-				delete(m.posted, recv)
-				xid := uint32(s.byte() % 8)
-				if s.byte()%16 == 15 {
-					m.run(m.r.Receive(recv, s.hostileMessage(xid), nil))
-				} else {
-					m.run(m.r.Receive(recv, s.transmission(rpcrdma2.Call, xid), nil))
-				}
-			case 3:
-				if c, ok := pick(s, &m.delivered); ok {
-					m.reply(s, c)
-				}
-			case 4:
-				if c, ok := pick(s, &m.sending); ok {
-					m.r.Sent(c)
-				}
-			case 5:
-				if c, ok := pick(s, &m.fetching); ok {
-					m.fetched(s, c)
-				}
-			case 6:
-				settings.Extensions = ExtV2 | Extensions(s.byte())&3<<7
-				m.run(m.r.SetSettings(&settings, nil))
-			case 7:
-				if s.byte() == 1 {
-					m.run(m.r.Drain(nil))
-				}
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzGroupResponder(t, data, 4096, continuing()) })
+}
+
+// FuzzPlaceResponder: the same with items in target segments.
+func FuzzPlaceResponder(f *testing.F) {
+	f.Add([]byte{})
+	// A call with an item in the only target segment, and its reply with another.
+	f.Add([]byte("\x00\x01\x10abcdefghijklmnop\x00\x00\x0c\x01\x0b\x00\x10\x01\x00\x00\x01\x01\x00\x00\x01\x00\x30\x01\x00\x00\x01\x00\x00\x01\x00\x00" + "\x03\x00\x23\x28\x01" + "\x04\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzGroupResponder(t, data, placedReceive, *placingSettings()) })
+}
+
+func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, settings Settings) {
+	s := &script{b: data}
+	on := settings.Extensions & ExtSendDDP
+	settings.CreditsMax = 1 + uint32(s.byte()%16)
+	m := &responderModel{t: t, posted: make(map[uint32]bool)}
+	m.r = NewResponder(ResponderConfig{
+		PeerReceive: receive, ToldSend: receive, PeerInvalidates: true, Receive: receive, MaxTransfer: 1 << 20, MaxReceives: 64, Settings: &settings,
+	})
+	m.r.told = m.r.own
+	m.run(m.r.Start(nil))
+	for s.more() && !m.dead {
+		switch s.byte() % 8 {
+		case 0, 1, 2:
+			recv := slices.Min(slices.Collect(maps.Keys(m.posted)))
+			delete(m.posted, recv)
+			xid := uint32(s.byte() % 8)
+			if s.byte()%16 == 15 {
+				m.run(m.r.Receive(recv, s.hostileMessage(xid), nil))
+			} else {
+				m.run(m.r.Receive(recv, s.transmission(rpcrdma2.Call, xid), nil))
 			}
-			if g := &m.r.xmit.gather; g.open && (len(g.recvs) > transmissionLimit || len(g.recvs) >= int(g.count)) {
-				t.Fatalf("%d transmissions of %d held", len(g.recvs), g.count)
+		case 3:
+			if c, ok := pick(s, &m.delivered); ok {
+				m.reply(s, c)
+			}
+		case 4:
+			if c, ok := pick(s, &m.sending); ok {
+				m.r.Sent(c)
+			}
+		case 5:
+			if c, ok := pick(s, &m.fetching); ok {
+				m.fetched(s, c)
+			}
+		case 6:
+			now := s.byte()
+			settings.Extensions = ExtV2 | Extensions(now)&3<<7 | on*Extensions(now>>2&1)
+			m.run(m.r.SetSettings(&settings, nil))
+		case 7:
+			if s.byte() == 1 {
+				m.run(m.r.Drain(nil))
 			}
 		}
-	})
+		if g := &m.r.xmit.gather; g.open && (len(g.recvs) > transmissionLimit || len(g.recvs) >= int(g.count)) {
+			t.Fatalf("%d transmissions of %d held", len(g.recvs), g.count)
+		}
+	}
 }
 
 // FuzzGroupRequester: a hostile responder with it. Every call completes once, and
@@ -146,43 +164,55 @@ func FuzzGroupRequester(f *testing.F) {
 	// A call with a long reply, which comes in two transmissions.
 	f.Add([]byte("\x00\x10\x00\x20\x00\x01\x00\x00" + "\x02\x00\x00\x10abcdefghijklmnop\x00\x00\x14\x00\x00" + "\x02\x00\x00\x04abcd\x01\x00\x08\x00"))
 	f.Add([]byte("\x00\x10\x00\x20\x00\x01\x00\x01\x40\x00\x00" + "\x02\x00\x00\x10abcdefghijklmnop\x00\x00\x0c\x01\x00\x10\x00\x00\x00\x00\x00" + "\x05\x00"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &script{b: data}
-		settings := continuing()
-		m := &requesterModel{t: t, s: s}
-		m.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 64, Version: 2, Settings: &settings})
-		m.run(m.r.Start(nil))
-		m.r.Connected(4096, 4096)
-		told := settings.characteristics(4096)
-		m.r.Heard(&told)
-		for s.more() && !m.dead {
-			switch s.byte() % 8 {
-			case 0, 1:
-				m.call()
-			case 2, 3, 4:
-				m.transmission()
-			case 5:
-				if o, ok := pick(s, &m.fences); ok {
-					m.run(m.r.Fenced(o, nil))
-				}
-			case 6:
-				if len(m.open) > 0 {
-					m.run(m.r.Cancel(m.open[int(s.byte())%len(m.open)], nil))
-				}
-			case 7:
-				settings.CreditsMax = 1 + uint32(s.byte()%16)
-				settings.Extensions = ExtV2 | Extensions(s.byte())&3<<7
-				m.run(m.r.SetSettings(&settings, nil))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzGroupRequester(t, data, 4096, continuing()) })
+}
+
+// FuzzPlaceRequester: the same with results in target segments.
+func FuzzPlaceRequester(f *testing.F) {
+	f.Add([]byte{})
+	// A call for two results, answered by one that is placed.
+	f.Add([]byte("\x00\x10\x00\x20\x00\x01\x02\x10\x00\x20\x00\x00" + "\x02\x00\x00\x10abcdefghijklmnop\x00\x00\x0c\x01\x0b\x00\x10\x01\x00\x00\x01\x01\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzGroupRequester(t, data, placedReceive, *placingSettings()) })
+}
+
+func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, settings Settings) {
+	s := &script{b: data}
+	on := settings.Extensions & ExtSendDDP
+	m := &requesterModel{t: t, s: s}
+	m.r = NewRequester(RequesterConfig{Receive: receive, ToldSend: receive, MaxReceives: 64, Version: 2, Settings: &settings})
+	m.run(m.r.Start(nil))
+	m.r.Connected(receive, receive)
+	told := m.r.own
+	m.r.Heard(&told)
+	m.r.known = m.r.own
+	for s.more() && !m.dead {
+		switch s.byte() % 8 {
+		case 0, 1:
+			m.call()
+		case 2, 3, 4:
+			m.transmission()
+		case 5:
+			if o, ok := pick(s, &m.fences); ok {
+				m.run(m.r.Fenced(o, nil))
 			}
-			if came := len(m.r.gather.recvs); !m.dead && (int(m.r.spend.Posted()) != m.posted || m.posted+came < int(m.r.spend.InFlight())) {
-				t.Fatalf("%d receives posted, %d counted, %d calls", m.posted, m.r.spend.Posted(), m.r.spend.InFlight())
+		case 6:
+			if len(m.open) > 0 {
+				m.run(m.r.Cancel(m.open[int(s.byte())%len(m.open)], nil))
 			}
+		case 7:
+			settings.CreditsMax = 1 + uint32(s.byte()%16)
+			now := s.byte()
+			settings.Extensions = ExtV2 | Extensions(now)&3<<7 | on*Extensions(now>>2&1)
+			m.run(m.r.SetSettings(&settings, nil))
 		}
-		m.run(m.r.Lost(errors.New("end"), nil))
-		if len(m.open) != 0 {
-			t.Fatalf("%d calls never complete", len(m.open))
+		if came := len(m.r.gather.recvs); !m.dead && (int(m.r.spend.Posted()) != m.posted || m.posted+came < int(m.r.spend.InFlight())) {
+			t.Fatalf("%d receives posted, %d counted, %d calls", m.posted, m.r.spend.Posted(), m.r.spend.InFlight())
 		}
-	})
+	}
+	m.run(m.r.Lost(errors.New("end"), nil))
+	if len(m.open) != 0 {
+		t.Fatalf("%d calls never complete", len(m.open))
+	}
 }
 
 // transmission answers a call, or none, nearly truly.

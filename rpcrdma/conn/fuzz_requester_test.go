@@ -221,7 +221,7 @@ func (m *requesterModel) run(acts []Action) {
 			m.r.Complaint()
 		case TakeMore:
 			m.taken += len(a.Body)
-			if m.taken > transmissionLimit*4096 {
+			if m.taken > transmissionLimit*int(m.r.cfg.Receive) {
 				m.t.Fatalf("takes %d bytes", m.taken)
 			}
 		case Take:

@@ -324,3 +324,20 @@ func TestDirections(t *testing.T) {
 		}
 	}
 }
+
+// TestInterruptedWhileDraining: a call that is never whole is the last one to be
+// answered, and nothing is asked for after the end.
+func TestInterruptedWhileDraining(t *testing.T) {
+	r := placingResponder(t)
+	var c oneItem
+	c.lay(t, 5, 12000, nil)
+	r.Receive(0, c.sends[0], nil)
+	r.Drain(nil)
+	acts := r.Receive(1, c.sends[0], nil)
+	if n := len(acts); n == 0 || acts[n-1].Kind != Disconnect || find(acts, Send) == nil {
+		t.Errorf("%+v", acts)
+	}
+	if acts = r.Receive(2, c.sends[0], nil); len(acts) > 0 {
+		t.Errorf("after the end: %+v", acts)
+	}
+}

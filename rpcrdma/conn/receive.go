@@ -26,7 +26,10 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 			r.free = append(r.free, c)
 			return r.continued(&c.header, recv, msg[n:], acts)
 		}
-		acts = r.interrupted(&c.header, err, acts)
+		if acts = r.interrupted(&c.header, err, acts); r.dead { // it was the last to be drained
+			r.free = append(r.free, c)
+			return acts
+		}
 	}
 	if r.duplex && answers(&c.header, err, msg[n:]) {
 		r.free = append(r.free, c)
