@@ -214,10 +214,13 @@ func (c *characteristics) init() *rpcrdma2.Init {
 }
 
 // resize says that new receives have to be of c.target bytes from now on: larger
-// ones, or as those before while larger ones were wanted.
+// ones, or as the peer knows them when larger ones are wanted no more.
 func (c *characteristics) resize() bool {
-	size := max(c.wish, c.known.ReceiveSize)
-	if !c.on || c.peer != supported || size == c.target {
+	size := c.known.ReceiveSize
+	if c.on {
+		size = max(size, c.wish)
+	}
+	if c.peer != supported || size == c.target {
 		return false
 	}
 	c.targets.begin(size)

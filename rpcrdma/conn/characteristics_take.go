@@ -139,9 +139,16 @@ type Characteristics struct {
 	// Spoken: the peer has the extension. Else Peer are the defaults.
 	Spoken    bool
 	Own, Peer rpcrdma2.Values
+	// Asks: the peer asks for smaller receives once it is told that they are
+	// wanted. Lacks: it does not have the extension, for as long as the
+	// connection lives.
+	Asks, Lacks bool
 }
 
 // state tells the peer's characteristics and ours, as it was told.
 func (c *characteristics) state() Characteristics {
-	return Characteristics{Spoken: c.peer == supported, Own: c.known, Peer: c.told}
+	return Characteristics{
+		Spoken: c.peer == supported, Own: c.known, Peer: c.told,
+		Asks: c.toldWish != 0, Lacks: c.peer == unsupported,
+	}
 }
