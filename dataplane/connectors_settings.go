@@ -12,7 +12,7 @@ import (
 const responderKeys = KeyRemoteInvalidationUse | KeyCreditsPolicy | KeyCreditsMin | KeyCreditsWeight
 
 // extensionKeys are those of which the outcome depends on the role.
-const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel | KeyExtensionV2
+const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics
 
 // connectorOutcome is outcome for a connection that a connector made.
 func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome, string) {
@@ -47,6 +47,9 @@ func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) 
 	}
 	if keys.Has(KeyExtensionV2) {
 		version2Wanted(now, atConnect, peer, note)
+	}
+	if keys.Has(KeyExtensionCharacteristics) {
+		characteristicsOutcome(now, peer, note)
 	}
 	return worst, strings.Join(reasons, "; ")
 }

@@ -32,6 +32,9 @@ func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o
 	if keys.Has(KeyExtensionV2) {
 		version2Outcome(now, peer, note)
 	}
+	if keys.Has(KeyExtensionCharacteristics) {
+		characteristicsOutcome(now, peer, note)
+	}
 }
 
 // backchannelOutcome does so for calls to the client (RFC 8167).

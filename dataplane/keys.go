@@ -22,6 +22,7 @@ const (
 	KeyExtensionCCP                              // extensions.ccp
 	KeyExtensionBackchannel                      // extensions.backchannel
 	KeyExtensionV2                               // extensions.v2
+	KeyExtensionCharacteristics                  // extensions.characteristics
 )
 
 var keyNames = [...]string{
@@ -40,6 +41,7 @@ var keyNames = [...]string{
 	"extensions.ccp",
 	"extensions.backchannel",
 	"extensions.v2",
+	"extensions.characteristics",
 }
 
 // Has says whether all of k are in the set.

@@ -89,7 +89,7 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings, note string) Effect {
 }
 
 // peerKeys are those of which the outcome depends on the peer's limits.
-const peerKeys = KeyInlineSendMax | KeyRemoteInvalidationUse | KeyExtensionMSGP | KeyExtensionCCP | KeyExtensionBackchannel | KeyExtensionV2
+const peerKeys = KeyInlineSendMax | KeyInlineReceiveSize | KeyRemoteInvalidationAccept | KeyRemoteInvalidationUse | KeyExtensionMSGP | KeyExtensionCCP | KeyExtensionBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics
 
 // limits are what the two sides told each other at connect. Sizes are in
 // bytes.
@@ -104,6 +104,8 @@ type limits struct {
 	version      int    // spoken, or to be offered
 	agreed       bool   // for the connection's life
 	receives     uint32 // size of ours
+
+	told told // as characteristics
 }
 
 func (c *conn) peerLimits() limits {
@@ -113,8 +115,9 @@ func (c *conn) peerLimits() limits {
 		configured: i.Configuration.Spoken, pads: i.Padding.Received > 0, padTaken: i.Padding.Taken,
 		callable: i.Backchannel.Open,
 		version:  i.RPCVersion, agreed: i.VersionAgreed, receives: i.InlineReceive,
+		told: toldOf(&i.Characteristics),
 	}
-	if l.configured { // it told last what it receives
+	if l.configured || l.told.spoken { // it told last what it receives
 		l.receive = l.bound
 	}
 	return l
@@ -136,11 +139,25 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 			note(Applied, "inline.send_max: the peer receives at most %d bytes", peer.receive)
 		}
 	}
+	if peer.told.spoken && now.Extensions.Has(rpcrdma.ExtCharacteristics) {
+		toldOutcome(keys, now, peer.told, note)
+	} else {
+		fixedOutcome(keys, now, atConnect, peer, note)
+	}
+	extensionOutcome(keys, now, peer, note)
+	if keys.Has(KeyCreditsWeight) && now.CreditsPolicy == rpcrdma.CreditsFixed {
+		note(Applied, "credits.weight: counts while credits.policy is adaptive; it is fixed")
+	}
+	return worst, strings.Join(reasons, "; ")
+}
+
+// fixedOutcome notes what becomes of settings that are told at connect.
+func fixedOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits, note func(o Outcome, format string, args ...any)) {
 	if keys.Has(KeyInlineReceiveSize) && now.InlineReceiveSize != atConnect.InlineReceiveSize {
-		note(PendingReconnect, "inline.receive_size: version 1 fixes it at connect, %d bytes here", atConnect.InlineReceiveSize)
+		note(PendingReconnect, "inline.receive_size: %s, %d bytes here", fixed(now, peer), atConnect.InlineReceiveSize)
 	}
 	if keys.Has(KeyRemoteInvalidationAccept) && now.RemoteInvalidationAccept != atConnect.RemoteInvalidationAccept {
-		note(PendingReconnect, "remote_invalidation.accept: version 1 fixes it at connect, %s here", onOff(atConnect.RemoteInvalidationAccept))
+		note(PendingReconnect, "remote_invalidation.accept: %s, %s here", fixed(now, peer), onOff(atConnect.RemoteInvalidationAccept))
 	}
 	if keys.Has(KeyRemoteInvalidationUse) && now.RemoteInvalidationUse {
 		switch {
@@ -150,11 +167,17 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 			note(Unsupported, "remote_invalidation.use: the peer did not offer it")
 		}
 	}
-	extensionOutcome(keys, now, peer, note)
-	if keys.Has(KeyCreditsWeight) && now.CreditsPolicy == rpcrdma.CreditsFixed {
-		note(Applied, "credits.weight: counts while credits.policy is adaptive; it is fixed")
+}
+
+// fixed says why something stays as it was at connect.
+func fixed(now *rpcrdma.Settings, peer limits) string {
+	switch {
+	case peer.version != 2 || !peer.agreed:
+		return "version 1 fixes it at connect"
+	case !now.Extensions.Has(rpcrdma.ExtCharacteristics):
+		return "without extensions.characteristics it is fixed at connect"
 	}
-	return worst, strings.Join(reasons, "; ")
+	return "it is fixed at connect for a peer without characteristics"
 }
 
 func onOff(v bool) string {
