@@ -136,7 +136,7 @@ func (x WatchConnectionsResponse_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchConnectionsResponse_Type.Descriptor instead.
 func (WatchConnectionsResponse_Type) EnumDescriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10, 0}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{13, 0}
 }
 
 // Connection is a connection at one moment.
@@ -631,8 +631,11 @@ type GetConnectionResponse struct {
 	// What the peer told through the Connection Configuration Protocol
 	// (extensions.ccp); absent when it told nothing.
 	Configuration *Configuration `protobuf:"bytes,4,opt,name=configuration,proto3" json:"configuration,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// What both sides told each other of themselves
+	// (extensions.characteristics); absent when the peer does not have it.
+	Characteristics *Characteristics `protobuf:"bytes,5,opt,name=characteristics,proto3" json:"characteristics,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *GetConnectionResponse) Reset() {
@@ -693,6 +696,233 @@ func (x *GetConnectionResponse) GetConfiguration() *Configuration {
 	return nil
 }
 
+func (x *GetConnectionResponse) GetCharacteristics() *Characteristics {
+	if x != nil {
+		return x.Characteristics
+	}
+	return nil
+}
+
+// Characteristics are the transport characteristics of both ends of a
+// connection of version 2.
+type Characteristics struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ours, as the peer was told.
+	Own *CharacteristicValues `protobuf:"bytes,1,opt,name=own,proto3" json:"own,omitempty"`
+	// The peer's.
+	Peer          *CharacteristicValues `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Characteristics) Reset() {
+	*x = Characteristics{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Characteristics) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Characteristics) ProtoMessage() {}
+
+func (x *Characteristics) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Characteristics.ProtoReflect.Descriptor instead.
+func (*Characteristics) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Characteristics) GetOwn() *CharacteristicValues {
+	if x != nil {
+		return x.Own
+	}
+	return nil
+}
+
+func (x *Characteristics) GetPeer() *CharacteristicValues {
+	if x != nil {
+		return x.Peer
+	}
+	return nil
+}
+
+// CharacteristicValues are the transport characteristics of one end.
+type CharacteristicValues struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Receive Buffer Size, in bytes.
+	ReceiveSize uint32 `protobuf:"varint,1,opt,name=receive_size,json=receiveSize,proto3" json:"receive_size,omitempty"`
+	// Requester Remote Invalidation: its STags may be invalidated.
+	RemoteInvalidation bool `protobuf:"varint,2,opt,name=remote_invalidation,json=remoteInvalidation,proto3" json:"remote_invalidation,omitempty"`
+	// Backward Request Support: none, inline or general.
+	Backward string `protobuf:"bytes,3,opt,name=backward,proto3" json:"backward,omitempty"`
+	// RTR Support: those of xreq, xresp and xcont that it takes.
+	Rtr []string `protobuf:"bytes,4,rep,name=rtr,proto3" json:"rtr,omitempty"`
+	// Receive Buffer Structure: the segments in which items may be placed.
+	Targets []*BufferSegments `protobuf:"bytes,5,rep,name=targets,proto3" json:"targets,omitempty"`
+	// Request Transmission Receive Limit.
+	RequestTransmissions uint32 `protobuf:"varint,6,opt,name=request_transmissions,json=requestTransmissions,proto3" json:"request_transmissions,omitempty"`
+	// Response Transmission Send Limit.
+	ResponseTransmissions uint32 `protobuf:"varint,7,opt,name=response_transmissions,json=responseTransmissions,proto3" json:"response_transmissions,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *CharacteristicValues) Reset() {
+	*x = CharacteristicValues{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CharacteristicValues) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CharacteristicValues) ProtoMessage() {}
+
+func (x *CharacteristicValues) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CharacteristicValues.ProtoReflect.Descriptor instead.
+func (*CharacteristicValues) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CharacteristicValues) GetReceiveSize() uint32 {
+	if x != nil {
+		return x.ReceiveSize
+	}
+	return 0
+}
+
+func (x *CharacteristicValues) GetRemoteInvalidation() bool {
+	if x != nil {
+		return x.RemoteInvalidation
+	}
+	return false
+}
+
+func (x *CharacteristicValues) GetBackward() string {
+	if x != nil {
+		return x.Backward
+	}
+	return ""
+}
+
+func (x *CharacteristicValues) GetRtr() []string {
+	if x != nil {
+		return x.Rtr
+	}
+	return nil
+}
+
+func (x *CharacteristicValues) GetTargets() []*BufferSegments {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *CharacteristicValues) GetRequestTransmissions() uint32 {
+	if x != nil {
+		return x.RequestTransmissions
+	}
+	return 0
+}
+
+func (x *CharacteristicValues) GetResponseTransmissions() uint32 {
+	if x != nil {
+		return x.ResponseTransmissions
+	}
+	return 0
+}
+
+// BufferSegments is a run of equal segments of a receive.
+type BufferSegments struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many there are.
+	Count uint32 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// Length of each, in bytes.
+	Length uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
+	// Alignment of each, in bytes.
+	Align         uint32 `protobuf:"varint,3,opt,name=align,proto3" json:"align,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BufferSegments) Reset() {
+	*x = BufferSegments{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BufferSegments) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BufferSegments) ProtoMessage() {}
+
+func (x *BufferSegments) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BufferSegments.ProtoReflect.Descriptor instead.
+func (*BufferSegments) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *BufferSegments) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *BufferSegments) GetLength() uint32 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *BufferSegments) GetAlign() uint32 {
+	if x != nil {
+		return x.Align
+	}
+	return 0
+}
+
 // Padding is the use of RDMA_MSGP on a connection.
 type Padding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -711,7 +941,7 @@ type Padding struct {
 
 func (x *Padding) Reset() {
 	*x = Padding{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -723,7 +953,7 @@ func (x *Padding) String() string {
 func (*Padding) ProtoMessage() {}
 
 func (x *Padding) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -736,7 +966,7 @@ func (x *Padding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Padding.ProtoReflect.Descriptor instead.
 func (*Padding) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Padding) GetAlign() uint32 {
@@ -780,7 +1010,7 @@ type Configuration struct {
 
 func (x *Configuration) Reset() {
 	*x = Configuration{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +1022,7 @@ func (x *Configuration) String() string {
 func (*Configuration) ProtoMessage() {}
 
 func (x *Configuration) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +1035,7 @@ func (x *Configuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configuration.ProtoReflect.Descriptor instead.
 func (*Configuration) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Configuration) GetReceiveSize() uint32 {
@@ -909,7 +1139,7 @@ type TransportStatistics struct {
 
 func (x *TransportStatistics) Reset() {
 	*x = TransportStatistics{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1151,7 @@ func (x *TransportStatistics) String() string {
 func (*TransportStatistics) ProtoMessage() {}
 
 func (x *TransportStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1164,7 @@ func (x *TransportStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransportStatistics.ProtoReflect.Descriptor instead.
 func (*TransportStatistics) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{7}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TransportStatistics) GetConnectCount() float64 {
@@ -1197,7 +1427,7 @@ type SizeCount struct {
 
 func (x *SizeCount) Reset() {
 	*x = SizeCount{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1439,7 @@ func (x *SizeCount) String() string {
 func (*SizeCount) ProtoMessage() {}
 
 func (x *SizeCount) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1452,7 @@ func (x *SizeCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SizeCount.ProtoReflect.Descriptor instead.
 func (*SizeCount) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SizeCount) GetFrom() float64 {
@@ -1259,7 +1489,7 @@ type WatchConnectionsRequest struct {
 
 func (x *WatchConnectionsRequest) Reset() {
 	*x = WatchConnectionsRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1501,7 @@ func (x *WatchConnectionsRequest) String() string {
 func (*WatchConnectionsRequest) ProtoMessage() {}
 
 func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1514,7 @@ func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConnectionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{9}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WatchConnectionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
@@ -1318,7 +1548,7 @@ type WatchConnectionsResponse struct {
 
 func (x *WatchConnectionsResponse) Reset() {
 	*x = WatchConnectionsResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1560,7 @@ func (x *WatchConnectionsResponse) String() string {
 func (*WatchConnectionsResponse) ProtoMessage() {}
 
 func (x *WatchConnectionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1573,7 @@ func (x *WatchConnectionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConnectionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WatchConnectionsResponse) GetType() WatchConnectionsResponse_Type {
@@ -1388,7 +1618,7 @@ type DrainConnectionRequest struct {
 
 func (x *DrainConnectionRequest) Reset() {
 	*x = DrainConnectionRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1630,7 @@ func (x *DrainConnectionRequest) String() string {
 func (*DrainConnectionRequest) ProtoMessage() {}
 
 func (x *DrainConnectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1643,7 @@ func (x *DrainConnectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainConnectionRequest.ProtoReflect.Descriptor instead.
 func (*DrainConnectionRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{11}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DrainConnectionRequest) GetId() string {
@@ -1441,7 +1671,7 @@ type DrainConnectionResponse struct {
 
 func (x *DrainConnectionResponse) Reset() {
 	*x = DrainConnectionResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1683,7 @@ func (x *DrainConnectionResponse) String() string {
 func (*DrainConnectionResponse) ProtoMessage() {}
 
 func (x *DrainConnectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1696,7 @@ func (x *DrainConnectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainConnectionResponse.ProtoReflect.Descriptor instead.
 func (*DrainConnectionResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{12}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DrainConnectionResponse) GetCut() bool {
@@ -1487,7 +1717,7 @@ type CloseConnectionRequest struct {
 
 func (x *CloseConnectionRequest) Reset() {
 	*x = CloseConnectionRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1729,7 @@ func (x *CloseConnectionRequest) String() string {
 func (*CloseConnectionRequest) ProtoMessage() {}
 
 func (x *CloseConnectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1742,7 @@ func (x *CloseConnectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseConnectionRequest.ProtoReflect.Descriptor instead.
 func (*CloseConnectionRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{13}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CloseConnectionRequest) GetId() string {
@@ -1531,7 +1761,7 @@ type CloseConnectionResponse struct {
 
 func (x *CloseConnectionResponse) Reset() {
 	*x = CloseConnectionResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +1773,7 @@ func (x *CloseConnectionResponse) String() string {
 func (*CloseConnectionResponse) ProtoMessage() {}
 
 func (x *CloseConnectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +1786,7 @@ func (x *CloseConnectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseConnectionResponse.ProtoReflect.Descriptor instead.
 func (*CloseConnectionResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{14}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{17}
 }
 
 var File_rdmad_v1_connection_proto protoreflect.FileDescriptor
@@ -1617,14 +1847,30 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"j\n" +
 	"\x14GetConnectionRequest\x12\x19\n" +
 	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\x127\n" +
-	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xf6\x01\n" +
+	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xbb\x02\n" +
 	"\x15GetConnectionResponse\x124\n" +
 	"\n" +
 	"connection\x18\x01 \x01(\v2\x14.rdmad.v1.ConnectionR\n" +
 	"connection\x12;\n" +
 	"\ttransport\x18\x02 \x01(\v2\x1d.rdmad.v1.TransportStatisticsR\ttransport\x12+\n" +
 	"\apadding\x18\x03 \x01(\v2\x11.rdmad.v1.PaddingR\apadding\x12=\n" +
-	"\rconfiguration\x18\x04 \x01(\v2\x17.rdmad.v1.ConfigurationR\rconfiguration\"e\n" +
+	"\rconfiguration\x18\x04 \x01(\v2\x17.rdmad.v1.ConfigurationR\rconfiguration\x12C\n" +
+	"\x0fcharacteristics\x18\x05 \x01(\v2\x19.rdmad.v1.CharacteristicsR\x0fcharacteristics\"w\n" +
+	"\x0fCharacteristics\x120\n" +
+	"\x03own\x18\x01 \x01(\v2\x1e.rdmad.v1.CharacteristicValuesR\x03own\x122\n" +
+	"\x04peer\x18\x02 \x01(\v2\x1e.rdmad.v1.CharacteristicValuesR\x04peer\"\xb8\x02\n" +
+	"\x14CharacteristicValues\x12!\n" +
+	"\freceive_size\x18\x01 \x01(\rR\vreceiveSize\x12/\n" +
+	"\x13remote_invalidation\x18\x02 \x01(\bR\x12remoteInvalidation\x12\x1a\n" +
+	"\bbackward\x18\x03 \x01(\tR\bbackward\x12\x10\n" +
+	"\x03rtr\x18\x04 \x03(\tR\x03rtr\x122\n" +
+	"\atargets\x18\x05 \x03(\v2\x18.rdmad.v1.BufferSegmentsR\atargets\x123\n" +
+	"\x15request_transmissions\x18\x06 \x01(\rR\x14requestTransmissions\x125\n" +
+	"\x16response_transmissions\x18\a \x01(\rR\x15responseTransmissions\"T\n" +
+	"\x0eBufferSegments\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\rR\x05count\x12\x16\n" +
+	"\x06length\x18\x02 \x01(\rR\x06length\x12\x14\n" +
+	"\x05align\x18\x03 \x01(\rR\x05align\"e\n" +
 	"\aPadding\x12\x14\n" +
 	"\x05align\x18\x01 \x01(\rR\x05align\x12\x14\n" +
 	"\x05taken\x18\x02 \x01(\bR\x05taken\x12\x12\n" +
@@ -1724,7 +1970,7 @@ func file_rdmad_v1_connection_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_connection_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_rdmad_v1_connection_proto_goTypes = []any{
 	(Connection_State)(0),              // 0: rdmad.v1.Connection.State
 	(WatchConnectionsResponse_Type)(0), // 1: rdmad.v1.WatchConnectionsResponse.Type
@@ -1733,52 +1979,59 @@ var file_rdmad_v1_connection_proto_goTypes = []any{
 	(*ListConnectionsResponse)(nil),    // 4: rdmad.v1.ListConnectionsResponse
 	(*GetConnectionRequest)(nil),       // 5: rdmad.v1.GetConnectionRequest
 	(*GetConnectionResponse)(nil),      // 6: rdmad.v1.GetConnectionResponse
-	(*Padding)(nil),                    // 7: rdmad.v1.Padding
-	(*Configuration)(nil),              // 8: rdmad.v1.Configuration
-	(*TransportStatistics)(nil),        // 9: rdmad.v1.TransportStatistics
-	(*SizeCount)(nil),                  // 10: rdmad.v1.SizeCount
-	(*WatchConnectionsRequest)(nil),    // 11: rdmad.v1.WatchConnectionsRequest
-	(*WatchConnectionsResponse)(nil),   // 12: rdmad.v1.WatchConnectionsResponse
-	(*DrainConnectionRequest)(nil),     // 13: rdmad.v1.DrainConnectionRequest
-	(*DrainConnectionResponse)(nil),    // 14: rdmad.v1.DrainConnectionResponse
-	(*CloseConnectionRequest)(nil),     // 15: rdmad.v1.CloseConnectionRequest
-	(*CloseConnectionResponse)(nil),    // 16: rdmad.v1.CloseConnectionResponse
-	(*timestamppb.Timestamp)(nil),      // 17: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),      // 18: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),        // 19: google.protobuf.Duration
+	(*Characteristics)(nil),            // 7: rdmad.v1.Characteristics
+	(*CharacteristicValues)(nil),       // 8: rdmad.v1.CharacteristicValues
+	(*BufferSegments)(nil),             // 9: rdmad.v1.BufferSegments
+	(*Padding)(nil),                    // 10: rdmad.v1.Padding
+	(*Configuration)(nil),              // 11: rdmad.v1.Configuration
+	(*TransportStatistics)(nil),        // 12: rdmad.v1.TransportStatistics
+	(*SizeCount)(nil),                  // 13: rdmad.v1.SizeCount
+	(*WatchConnectionsRequest)(nil),    // 14: rdmad.v1.WatchConnectionsRequest
+	(*WatchConnectionsResponse)(nil),   // 15: rdmad.v1.WatchConnectionsResponse
+	(*DrainConnectionRequest)(nil),     // 16: rdmad.v1.DrainConnectionRequest
+	(*DrainConnectionResponse)(nil),    // 17: rdmad.v1.DrainConnectionResponse
+	(*CloseConnectionRequest)(nil),     // 18: rdmad.v1.CloseConnectionRequest
+	(*CloseConnectionResponse)(nil),    // 19: rdmad.v1.CloseConnectionResponse
+	(*timestamppb.Timestamp)(nil),      // 20: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),      // 21: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),        // 22: google.protobuf.Duration
 }
 var file_rdmad_v1_connection_proto_depIdxs = []int32{
 	0,  // 0: rdmad.v1.Connection.state:type_name -> rdmad.v1.Connection.State
-	17, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	18, // 2: rdmad.v1.ListConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	20, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	21, // 2: rdmad.v1.ListConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
 	2,  // 3: rdmad.v1.ListConnectionsResponse.connections:type_name -> rdmad.v1.Connection
-	18, // 4: rdmad.v1.GetConnectionRequest.read_mask:type_name -> google.protobuf.FieldMask
+	21, // 4: rdmad.v1.GetConnectionRequest.read_mask:type_name -> google.protobuf.FieldMask
 	2,  // 5: rdmad.v1.GetConnectionResponse.connection:type_name -> rdmad.v1.Connection
-	9,  // 6: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
-	7,  // 7: rdmad.v1.GetConnectionResponse.padding:type_name -> rdmad.v1.Padding
-	8,  // 8: rdmad.v1.GetConnectionResponse.configuration:type_name -> rdmad.v1.Configuration
-	10, // 9: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
-	10, // 10: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
-	18, // 11: rdmad.v1.WatchConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	1,  // 12: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
-	17, // 13: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
-	2,  // 14: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
-	19, // 15: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
-	3,  // 16: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
-	5,  // 17: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
-	11, // 18: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
-	13, // 19: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
-	15, // 20: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
-	4,  // 21: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
-	6,  // 22: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
-	12, // 23: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
-	14, // 24: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
-	16, // 25: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	12, // 6: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
+	10, // 7: rdmad.v1.GetConnectionResponse.padding:type_name -> rdmad.v1.Padding
+	11, // 8: rdmad.v1.GetConnectionResponse.configuration:type_name -> rdmad.v1.Configuration
+	7,  // 9: rdmad.v1.GetConnectionResponse.characteristics:type_name -> rdmad.v1.Characteristics
+	8,  // 10: rdmad.v1.Characteristics.own:type_name -> rdmad.v1.CharacteristicValues
+	8,  // 11: rdmad.v1.Characteristics.peer:type_name -> rdmad.v1.CharacteristicValues
+	9,  // 12: rdmad.v1.CharacteristicValues.targets:type_name -> rdmad.v1.BufferSegments
+	13, // 13: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
+	13, // 14: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
+	21, // 15: rdmad.v1.WatchConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 16: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
+	20, // 17: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
+	2,  // 18: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
+	22, // 19: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
+	3,  // 20: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
+	5,  // 21: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
+	14, // 22: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
+	16, // 23: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
+	18, // 24: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
+	4,  // 25: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
+	6,  // 26: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
+	15, // 27: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
+	17, // 28: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
+	19, // 29: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
+	25, // [25:30] is the sub-list for method output_type
+	20, // [20:25] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connection_proto_init() }
@@ -1793,7 +2046,7 @@ func file_rdmad_v1_connection_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_connection_proto_rawDesc), len(file_rdmad_v1_connection_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
