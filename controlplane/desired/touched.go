@@ -47,6 +47,7 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 	settings.ExtensionReadReplies:     dataplane.KeyExtensionReadReplies,
 	settings.ExtensionCCP:             dataplane.KeyExtensionCCP,
 	settings.ExtensionBackchannel:     dataplane.KeyExtensionBackchannel,
+	settings.ExtensionCharacteristics: dataplane.KeyExtensionCharacteristics,
 }
 
 // changed is the data plane's question which keys the change touches on a

@@ -94,6 +94,8 @@ func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetCon
 
 		Padding:       padding(&info),
 		Configuration: configuration(&info),
+
+		Characteristics: characteristics(&info),
 	}
 	fields.prune(res.GetConnection())
 	return res, nil

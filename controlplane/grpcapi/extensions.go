@@ -140,6 +140,9 @@ func extensions(c *dataplane.ConnInfo) (out []string) {
 	if c.Configuration.Spoken {
 		out = append(out, "ccp")
 	}
+	if c.Characteristics.Spoken {
+		out = append(out, "characteristics")
+	}
 	if c.Padding.Align != 0 || c.Padding.Taken {
 		out = append(out, "msgp")
 	}

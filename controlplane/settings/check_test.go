@@ -68,7 +68,7 @@ func TestUnavailable(t *testing.T) {
 		key    string
 	}{
 		{Change{Set: set(ExtensionSendDDP, 0)}, "extensions.send_ddp"},
-		{Change{Set: set(ExtensionCharacteristics, 1)}, "extensions.characteristics"},
+		{Change{Set: set(ExtensionContinuation, 1)}, "extensions.continuation"},
 		{Change{Set: set(InlineSendMax, 2048, ExtensionXmit, 1)}, "extensions.xmit"},
 		{Change{Unset: KeySet(0).With(ExtensionSendDDP)}, "extensions.send_ddp"},
 	} {

@@ -75,7 +75,7 @@ var keys = [NumKeys]keyInfo{
 	CreditsBackchannel:       {name: "credits.backchannel", unit: "calls", max: conn.ReverseLimit},
 	CreditsWeight:            {name: "credits.weight", unit: "shares", min: 1, max: conn.WeightLimit},
 	ExtensionV2:              {name: "extensions.v2", kind: choice, choices: []string{V2Off: "off", V2On: "on", V2Required: "required"}},
-	ExtensionCharacteristics: {name: "extensions.characteristics", kind: flag, missing: notBuilt},
+	ExtensionCharacteristics: {name: "extensions.characteristics", kind: flag},
 	ExtensionXmit:            {name: "extensions.xmit", kind: flag, missing: notBuilt},
 	ExtensionContinuation:    {name: "extensions.continuation", kind: flag, missing: notBuilt},
 	ExtensionSendDDP:         {name: "extensions.send_ddp", kind: flag, missing: notBuilt},

@@ -114,6 +114,7 @@ func TestEachKeyIsResolvedAlone(t *testing.T) {
 		"credits.backchannel=16 default@0",
 		"credits.weight=1 default@0",
 		"extensions.v2=off default@0",
+		"extensions.characteristics=off default@0",
 		"extensions.msgp=off default@0",
 		"extensions.read_replies=off default@0",
 		"extensions.ccp=off default@0",

@@ -21,6 +21,9 @@ var rules = []rule{
 	needsVersion2(ExtensionXmit),
 	needsVersion2(ExtensionContinuation),
 	needsVersion2(ExtensionSendDDP),
+	needs(ExtensionXmit, ExtensionCharacteristics, "tells whether the peer takes transmissions"),
+	needs(ExtensionContinuation, ExtensionXmit, "is what messages are continued with"),
+	needs(ExtensionSendDDP, ExtensionXmit, "is what items are placed with"),
 }
 
 func blameCredits(changed KeySet, e *Effective) (Key, string) {
@@ -45,6 +48,22 @@ func needsVersion2(k Key) rule {
 			}
 			return blamed, fmt.Sprintf("%s on (%s) needs version 2, and extensions.v2 would be off (%s)",
 				k, e.Origins[k].Source, e.Origins[ExtensionV2].Source)
+		},
+	}
+}
+
+// needs is the rule of an extension that is built on another, and why.
+func needs(k, base Key, why string) rule {
+	return rule{
+		KeySet(0).With(k).With(base),
+		func(v *Values) bool { return v.Flag(k) && !v.Flag(base) },
+		func(changed KeySet, e *Effective) (Key, string) {
+			blamed := k
+			if !changed.Has(k) {
+				blamed = base
+			}
+			return blamed, fmt.Sprintf("%s on (%s) needs %s, which %s and would be off (%s)",
+				k, e.Origins[k].Source, base, why, e.Origins[base].Source)
 		},
 	}
 }

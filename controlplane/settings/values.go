@@ -151,6 +151,7 @@ var extensions = [...]struct {
 	{ExtensionReadReplies, conn.ExtReadReplies},
 	{ExtensionCCP, conn.ExtCCP},
 	{ExtensionBackchannel, conn.ExtBackchannel},
+	{ExtensionCharacteristics, conn.ExtCharacteristics},
 }
 
 // Settings is what the data plane takes; keys without a value are zero.

@@ -68,8 +68,13 @@ func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
 		}
 		t.Row(row[0], row[1])
 	}
+	last := t
+	if c := res.GetCharacteristics(); c != nil {
+		last.Next = characteristicsTable(c)
+		last = last.Next
+	}
 	if s := res.GetTransport(); s != nil { // not from an older rdmad
-		t.Next = transportTable(s)
+		last.Next = transportTable(s)
 	}
 	return t
 }

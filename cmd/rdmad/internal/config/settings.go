@@ -125,6 +125,8 @@ var built = map[string]conn.Extensions{
 	"read_replies": conn.ExtReadReplies,
 	"ccp":          conn.ExtCCP,
 	"backchannel":  conn.ExtBackchannel,
+
+	"characteristics": conn.ExtCharacteristics,
 }
 
 // numberKey is a live setting with a range.
