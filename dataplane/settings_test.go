@@ -104,10 +104,15 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestKeyNames(t *testing.T) {
-	all := KeyExtensionV2<<1 - 1
+	all := KeyExtensionCharacteristics<<1 - 1
 	names := strings.Split(all.String(), ", ")
-	const extensions = 5 // one field holds them
-	if want := reflect.TypeFor[rpcrdma.Settings]().NumField() - 1 + extensions; len(names) != want {
+	want := 6 - 1 // extensions, which one field holds
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[rpcrdma.Settings]()) {
+		if f.IsExported() {
+			want++
+		}
+	}
+	if len(names) != want {
 		t.Errorf("%d names for %d settings", len(names), want)
 	}
 	if got := (KeyInlineSendMax | KeyRemoteInvalidationUse | KeyCreditsMax).String(); got != "inline.send_max, remote_invalidation.use, credits.max" {
