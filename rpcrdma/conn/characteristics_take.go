@@ -77,7 +77,7 @@ func (c *characteristics) answer(want rpcrdma2.Set) (r *rpcrdma2.Respond, lowere
 // asks for asked bytes, and makes no longer Send since.
 func (c *characteristics) lower(asked uint32) bool {
 	size := max(asked, c.wish)
-	if size != asked || !c.on {
+	if asked == c.knownWish && (size != asked || !c.on) {
 		c.knownWish = 0 // it asks no more, unless it is told again
 	}
 	if !c.on || size >= c.known.ReceiveSize {
