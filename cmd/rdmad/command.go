@@ -75,7 +75,7 @@ func (o *options) load() (*config.Config, error) {
 	if o.config == "" {
 		return config.Default(o.export), nil
 	}
-	return config.Load(o.config, config.Options{Providers: providers.Names(), Export: o.export})
+	return config.Load(o.config, config.Options{Providers: providers.Names(), Absent: providers.Absent(), Export: o.export})
 }
 
 func versionCommand() *cobra.Command {

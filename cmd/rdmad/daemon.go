@@ -28,6 +28,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
 // closeTimeout is how long what remains after the drain may take to end.
@@ -41,6 +42,7 @@ type daemon struct {
 	state     *state
 	opening   sync.Mutex // guards providers
 	providers providers.Set
+	tuning    tuning.Settings // of provider rdmacore
 	services  services
 	manager   *manager.Manager
 	connect   *connector.Set
@@ -89,6 +91,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		notify:    notify.New(log),
 		registry:  prometheus.NewRegistry(),
 		providers: make(providers.Set),
+		tuning:    c.Providers.Tuning(),
 		failed:    make(chan error, 2),
 	}
 	initial, given := c.Settings.Initial()
@@ -169,7 +172,7 @@ func (d *daemon) makeManager() (err error) {
 func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
-	return d.providers.Open(name, d.log)
+	return d.providers.Open(name, providers.Options{Logger: d.log, Rdmacore: d.tuning})
 }
 
 // reconfigure makes the services, listeners and limits of the file's new

@@ -68,7 +68,7 @@ func (id *connID) accept(ctx context.Context, own *rdmacm.ConnParam, c *C.struct
 	id.mu.Unlock()
 	c.qp_num = qp.c.qp_num
 	if !id.dev.iwarp() {
-		if rc := command(func() C.int { return C.rdmad_qp_connect(id.c, qp.c, C.uint8_t(id.p.config.MinRNRTimer)) }); rc != 0 {
+		if rc := command(func() C.int { return id.moveQP(qp) }); rc != 0 {
 			return failed("connect queue pair", rc)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
@@ -21,7 +22,7 @@ var (
 
 func newProvider(t testing.TB, c Config) *Provider {
 	t.Helper()
-	c.Device = *deviceFlag
+	c.Tuning.Device = *deviceFlag
 	c.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	p, err := New(c)
 	if err != nil {
@@ -78,6 +79,6 @@ func TestConformance(t *testing.T) { verbstest.Run(t, target(t, Config{}, Config
 
 // TestConformanceBusyPoll has both sides look for completions before they sleep.
 func TestConformanceBusyPoll(t *testing.T) {
-	c := Config{BusyPoll: longestBusyPoll / 100}
+	c := Config{Tuning: tuning.Settings{BusyPoll: tuning.MaxBusyPoll / 100}}
 	verbstest.Run(t, target(t, c, c))
 }

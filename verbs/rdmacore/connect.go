@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
 // Private data that fits beside the transport's own: InfiniBand's REQ, REP and
@@ -51,7 +52,7 @@ func (id *connID) param(p *rdmacm.ConnParam, most int) (*C.struct_rdmad_param, e
 	p.InitiatorDepth = min(max(p.InitiatorDepth, 0), a.MaxQPInitRdAtom, math.MaxUint8)
 	c := &C.struct_rdmad_param{
 		responder_resources: C.uint8_t(p.ResponderResources), initiator_depth: C.uint8_t(p.InitiatorDepth),
-		retry_count: C.uint8_t(id.p.config.RetryCount), rnr_retry_count: C.uint8_t(id.p.config.RNRRetryCount),
+		retry_count: C.uint8_t(id.p.config.Tuning.RetryCount), rnr_retry_count: C.uint8_t(id.p.config.Tuning.RNRRetryCount),
 		private_len: C.uint8_t(len(p.PrivateData)),
 	}
 	for i, b := range p.PrivateData {
@@ -147,7 +148,7 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 		return err
 	}
 	if e.kind == C.RDMA_CM_EVENT_CONNECT_RESPONSE {
-		if rc := command(func() C.int { return C.rdmad_qp_connect(id.c, qp.c, C.uint8_t(id.p.config.MinRNRTimer)) }); rc != 0 {
+		if rc := command(func() C.int { return id.moveQP(qp) }); rc != 0 {
 			return failed("connect queue pair", rc)
 		}
 		if rc := command(func() C.int { return C.rdmad_establish(id.c) }); rc != 0 {
@@ -158,6 +159,15 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 		return qp.Err()
 	}
 	return nil
+}
+
+// moveQP makes the queue pair ready to send, elsewhere than on iWARP.
+func (id *connID) moveQP(qp *queuePair) C.int {
+	t, ack := &id.p.config.Tuning, C.uint8_t(0)
+	if t.AckTimeout > 0 {
+		ack = C.uint8_t(tuning.AckTimeoutCode(t.AckTimeout))
+	}
+	return C.rdmad_qp_connect(id.c, qp.c, C.uint8_t(tuning.RNRTimerCode(t.RNRTimer)), ack)
 }
 
 // call calls rdma_connect, which may take its time.

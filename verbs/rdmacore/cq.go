@@ -46,7 +46,7 @@ type completionQueue struct {
 
 func (d *device) newCQ(depth int) (*completionQueue, error) {
 	c := &completionQueue{
-		dev: d, depth: depth, busyPoll: d.config.BusyPoll,
+		dev: d, depth: depth, busyPoll: d.config.Tuning.BusyPoll,
 		batch: make([]C.struct_rdmad_wc, pollBatch), qps: make(map[uint32]*queuePair), invFlag: d.invalidatedFlag(),
 	}
 	c.mu.Lock() // who finds it by its handle waits until it is whole

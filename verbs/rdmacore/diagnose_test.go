@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs/inventory"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
 // Each thing that may be missing is named, in the order in which it is noticed.
@@ -46,13 +48,20 @@ func TestNewWithoutDevice(t *testing.T) {
 
 func TestConfigRanges(t *testing.T) {
 	for _, c := range []Config{
-		{RetryCount: 8}, {RNRRetryCount: -1}, {MinRNRTimer: 32}, {BusyPoll: 2 * longestBusyPoll}, {ResolveTimeout: -1}, {Backlog: -1},
+		{Tuning: tuning.Settings{RetryCount: 8}}, {Tuning: tuning.Settings{BusyPoll: 2 * tuning.MaxBusyPoll}}, {ResolveTimeout: -1}, {Backlog: -1},
 	} {
 		if _, err := c.withDefaults(); err == nil {
 			t.Errorf("%+v passed", c)
 		}
 	}
-	if c, err := (Config{NoRNRRetry: true}).withDefaults(); err != nil || c.RNRRetryCount != 0 || c.RetryCount != 7 {
+	c, err := Config{Tuning: tuning.Settings{Device: "siw0", BusyPoll: time.Microsecond}}.withDefaults()
+	want := tuning.Default()
+	want.Device, want.BusyPoll = "siw0", time.Microsecond
+	if err != nil || c.Tuning != want {
 		t.Errorf("got %+v, %v", c, err)
+	}
+	want.RNRRetryCount = 0
+	if c, err := (Config{Tuning: want}).withDefaults(); err != nil || c.Tuning != want {
+		t.Errorf("without RNR retries: %+v, %v", c, err)
 	}
 }

@@ -94,7 +94,7 @@ func (l *listener) examine() error {
 		return lost
 	}
 	if anywhere {
-		return anyPort(inventory.ClassDir, l.p.config.Device)
+		return anyPort(inventory.ClassDir, l.p.config.Tuning.Device)
 	}
 	return l.port.trouble(inventory.ClassDir)
 }

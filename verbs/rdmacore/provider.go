@@ -93,7 +93,7 @@ func (p *Provider) openDevices() error {
 		}
 	}
 	if p.first == nil {
-		return missing(fmt.Errorf("no device %s", p.config.Device))
+		return missing(fmt.Errorf("no device %s", p.config.Tuning.Device))
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.config.Device != "" && o.name != p.config.Device {
+	if p.config.Tuning.Device != "" && o.name != p.config.Tuning.Device {
 		o.release()
 		return nil, nil
 	}
@@ -141,7 +141,7 @@ func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 		p.first = d // in place of one that is gone
 	}
 	if d == nil && err == nil {
-		err = fmt.Errorf("rdmacore: the address is not one of device %s: %w", p.config.Device, verbs.ErrInvalid)
+		err = fmt.Errorf("rdmacore: the address is not one of device %s: %w", p.config.Tuning.Device, verbs.ErrInvalid)
 	}
 	return d, err
 }

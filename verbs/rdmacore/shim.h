@@ -88,7 +88,7 @@ int rdmad_destroy_cq(struct ibv_comp_channel *channel, struct ibv_cq *cq);
 int rdmad_create_qp(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, uint64_t handle,
 	uint32_t sends, uint32_t recvs, uint32_t send_sge, uint32_t recv_sge, struct ibv_qp **qp);
 int rdmad_qp_init(struct rdma_cm_id *id, struct ibv_qp *qp);
-int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, uint8_t min_rnr_timer);
+int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, uint8_t min_rnr_timer, uint8_t ack_timeout);
 int rdmad_qp_error(struct ibv_qp *qp);
 int rdmad_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access, struct ibv_mr **mr);
 int rdmad_alloc_mw(struct ibv_pd *pd, struct ibv_mw **mw);

@@ -270,8 +270,8 @@ int rdmad_create_qp(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, u
 }
 
 // move moves a queue pair to the state that the connection manager gives the
-// attributes of.
-static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, uint8_t min_rnr_timer)
+// attributes of. An acknowledgement timeout of 0 is left to that, too.
+static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, uint8_t min_rnr_timer, uint8_t ack_timeout)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask;
@@ -280,19 +280,21 @@ static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state stat
 		return errno;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		attr.min_rnr_timer = min_rnr_timer;
+	if ((mask & IBV_QP_TIMEOUT) && ack_timeout)
+		attr.timeout = ack_timeout;
 	return errno_of(ibv_modify_qp(qp, &attr, mask));
 }
 
-int rdmad_qp_init(struct rdma_cm_id *id, struct ibv_qp *qp) { return move(id, qp, IBV_QPS_INIT, 0); }
+int rdmad_qp_init(struct rdma_cm_id *id, struct ibv_qp *qp) { return move(id, qp, IBV_QPS_INIT, 0, 0); }
 
-int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, uint8_t min_rnr_timer)
+int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, uint8_t min_rnr_timer, uint8_t ack_timeout)
 {
 	int err;
 
 	// Once more INIT: the rights depend on what was agreed on.
-	if ((err = move(id, qp, IBV_QPS_INIT, 0)) || (err = move(id, qp, IBV_QPS_RTR, min_rnr_timer)))
+	if ((err = move(id, qp, IBV_QPS_INIT, 0, 0)) || (err = move(id, qp, IBV_QPS_RTR, min_rnr_timer, 0)))
 		return err;
-	return move(id, qp, IBV_QPS_RTS, 0);
+	return move(id, qp, IBV_QPS_RTS, 0, ack_timeout);
 }
 
 int rdmad_qp_error(struct ibv_qp *qp)

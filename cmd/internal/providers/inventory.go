@@ -1,10 +1,26 @@
 package providers
 
-import "github.com/rdmad/rdmad/verbs/inventory"
+import (
+	"maps"
+	"slices"
 
-// absent are providers that a build may lack, with how to get them.
-var absent = map[string]string{
+	"github.com/rdmad/rdmad/verbs/inventory"
+)
+
+// elsewhere are providers that a build may lack, with how to get them.
+var elsewhere = map[string]string{
 	"rdmacore": "for RDMA adapters: package rdmad-rdmacore, or make build-rdmacore",
+}
+
+// Absent are the providers that this build lacks, with how to get them.
+func Absent() map[string]string {
+	absent := make(map[string]string)
+	for name, how := range elsewhere {
+		if makers[name] == nil {
+			absent[name] = how
+		}
+	}
+	return absent
 }
 
 // describe adds what this build knows of a device; nil when it can use none.
@@ -15,10 +31,9 @@ func Inventory() (all []inventory.Provider) {
 	for _, name := range Names() {
 		all = append(all, inventory.Provider{Name: name, BuiltIn: true})
 	}
-	for name, note := range absent {
-		if makers[name] == nil {
-			all = append(all, inventory.Provider{Name: name, Note: note})
-		}
+	absent := Absent()
+	for _, name := range slices.Sorted(maps.Keys(absent)) {
+		all = append(all, inventory.Provider{Name: name, Note: absent[name]})
 	}
 	return all
 }

@@ -9,16 +9,25 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
 // Default is the provider that every build has.
 const Default = "softiwarp"
 
+// Options are what providers are made with.
+type Options struct {
+	Logger *slog.Logger
+	// Rdmacore tunes provider rdmacore, where that is in the build; its zero
+	// value is the default.
+	Rdmacore tuning.Settings
+}
+
 // makers are the providers of this build.
-var makers = map[string]func(*slog.Logger) (rdmacm.Provider, error){
-	"softiwarp": func(log *slog.Logger) (rdmacm.Provider, error) {
-		return softiwarp.New(softiwarp.Config{Logger: log})
+var makers = map[string]func(*Options) (rdmacm.Provider, error){
+	"softiwarp": func(o *Options) (rdmacm.Provider, error) {
+		return softiwarp.New(softiwarp.Config{Logger: o.Logger})
 	},
 }
 
@@ -34,12 +43,12 @@ func (e *UnknownError) Error() string {
 
 // Open makes the provider of a name; the caller closes it. The error is an
 // *UnknownError or the provider's own, with its name.
-func Open(name string, log *slog.Logger) (rdmacm.Provider, error) {
+func Open(name string, o Options) (rdmacm.Provider, error) {
 	mk := makers[name]
 	if mk == nil {
 		return nil, &UnknownError{Name: name}
 	}
-	p, err := mk(log)
+	p, err := mk(&o)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", name, err)
 	}
@@ -51,11 +60,12 @@ func Open(name string, log *slog.Logger) (rdmacm.Provider, error) {
 type Set map[string]rdmacm.Provider
 
 // Open gives the provider of a name, made at first use. It is the set's.
-func (s Set) Open(name string, log *slog.Logger) (rdmacm.Provider, error) {
+func (s Set) Open(name string, o Options) (rdmacm.Provider, error) {
 	if p := s[name]; p != nil {
 		return p, nil
 	}
-	p, err := Open(name, log.With("provider", name))
+	o.Logger = o.Logger.With("provider", name)
+	p, err := Open(name, o)
 	if err != nil {
 		return nil, err
 	}

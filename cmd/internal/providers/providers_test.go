@@ -16,7 +16,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestOpenUnknown(t *testing.T) {
-	_, err := Open("carrier-pigeon", slog.Default())
+	_, err := Open("carrier-pigeon", Options{Logger: slog.Default()})
 	var unknown *UnknownError
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), Default) {
 		t.Errorf("got %v", err)
@@ -27,14 +27,14 @@ func TestSet(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	s := make(Set)
-	one, err := s.Open(Default, logger)
+	one, err := s.Open(Default, Options{Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if one.Name() != Default {
 		t.Errorf("%s gives %s", Default, one.Name())
 	}
-	if again, err := s.Open(Default, logger); err != nil || again != one {
+	if again, err := s.Open(Default, Options{Logger: logger}); err != nil || again != one {
 		t.Errorf("another one, %v", err)
 	}
 	l, err := one.Listen(t.Context(), "127.0.0.1:0")

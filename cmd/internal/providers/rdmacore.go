@@ -3,15 +3,13 @@
 package providers
 
 import (
-	"log/slog"
-
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore"
 )
 
 func init() {
-	makers[rdmacore.ProviderName] = func(log *slog.Logger) (rdmacm.Provider, error) {
-		p, err := rdmacore.New(rdmacore.Config{Logger: log})
+	makers[rdmacore.ProviderName] = func(o *Options) (rdmacm.Provider, error) {
+		p, err := rdmacore.New(rdmacore.Config{Logger: o.Logger, Tuning: o.Rdmacore})
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ type Target struct {
 // Dial connects to host:port with a provider by name, within timeout. The
 // error says why in one line, with the address; ctx.Err() when ctx ended.
 func Dial(ctx context.Context, provider, address string, timeout time.Duration, s *rpcrdma.Settings) (*Target, error) {
-	p, err := providers.Open(provider, slog.New(slog.DiscardHandler))
+	p, err := providers.Open(provider, providers.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Listeners  []Listener  `mapstructure:"listeners"`
 	Services   []Service   `mapstructure:"services"`
 	Connectors []Connector `mapstructure:"connectors"`
+	Providers  Providers   `mapstructure:"providers"`
 	// Limits bound the connections of all listeners together.
 	Limits   Limits   `mapstructure:"limits"`
 	Settings Settings `mapstructure:"settings"`

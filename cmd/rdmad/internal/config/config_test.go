@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	live "github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
 var options = Options{Providers: []string{"softiwarp"}}
@@ -216,8 +218,31 @@ func TestSamplesLoad(t *testing.T) {
 		if !strings.HasPrefix(string(text), "#") {
 			t.Errorf("%s doesn't begin by saying what it is for", file)
 		}
-		if _, err := Load(file, options); err != nil {
+		if _, err := Load(file, Options{Providers: []string{"rdmacore", "softiwarp"}}); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestRdmacore(t *testing.T) {
+	c, err := Parse("f", []byte("providers: {rdmacore: {device: mlx5_0, rnr_retry_count: 0, rnr_timer: 5ms, ack_timeout: 67ms, busy_poll: 50us}}"), options)
+	want := tuning.Settings{
+		Device: "mlx5_0", RetryCount: 7, RNRTimer: 5 * time.Millisecond, AckTimeout: 67 * time.Millisecond, BusyPoll: 50 * time.Microsecond,
+	}
+	if err != nil || c.Providers.Tuning() != want {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, text := range []string{"", "providers:\n", "providers: {rdmacore: }"} {
+		if c, err := Parse("f", []byte(text), options); err != nil || c.Providers.Tuning() != tuning.Default() {
+			t.Errorf("%q: %+v, %v", text, c, err)
+		}
+	}
+}
+
+func TestAbsentProvider(t *testing.T) {
+	o := Options{Providers: []string{"softiwarp"}, Absent: map[string]string{"rdmacore": "get it there"}}
+	_, err := Parse("f", []byte("services: [{name: e, echo: {}}]\nlisteners: [{name: a, provider: rdmacore, address: \"h:1\", service: e}]"), o)
+	if want := `f:2: listeners[0].provider: "rdmacore" is not in this build, which has: softiwarp; get it there`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Providers that this build has.
 	Providers []string
+	// Absent are providers that it lacks, with how to get them.
+	Absent map[string]string
 	// Export replaces the path of the file's nfs service, which must then be
 	// the only one; "" leaves it.
 	Export string

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 // later version is refused last, so that its own mistakes are told first.
 func (c *Config) validate(d *document, o Options) error {
 	for _, check := range []func(*document, Options) error{
-		c.validateControl, c.validateAddresses, c.validateServices, c.validateListeners, c.validateLimits, c.validateConnectors,
+		c.validateControl, c.validateAddresses, c.validateProviders, c.validateServices, c.validateListeners, c.validateLimits, c.validateConnectors,
 		c.validateClashes, c.Settings.validate, c.refuseUnbuilt,
 	} {
 		if err := check(d, o); err != nil {
@@ -113,7 +114,11 @@ func (c *Config) validateListeners(d *document, o Options) error {
 
 func provider(d *document, key, v string, o Options) error {
 	if !slices.Contains(o.Providers, v) {
-		return d.fail(key, "%q is not in this build, which has: %s", v, strings.Join(o.Providers, ", "))
+		text := fmt.Sprintf("%q is not in this build, which has: %s", v, strings.Join(o.Providers, ", "))
+		if how := o.Absent[v]; how != "" {
+			text += "; " + how
+		}
+		return d.fail(key, "%s", text)
 	}
 	return nil
 }

@@ -180,7 +180,7 @@ func (r *Reloader) load() {
 	restart := unchangeable(old, next)
 	r.cfg.Apply(old, next)
 	// What waits for a restart is still what it was.
-	next.Control, next.Metrics, next.State = old.Control, old.Metrics, old.State
+	next.Control, next.Metrics, next.State, next.Providers = old.Control, old.Metrics, old.State, old.Providers
 	r.cfg.Running = next
 	r.cfg.Logger.Info("configuration reloaded", "file", next.File)
 	if len(restart) > 0 {
@@ -200,6 +200,7 @@ func unchangeable(old, next *config.Config) (parts []string) {
 		old, next any
 	}{
 		{"control", old.Control, next.Control}, {"metrics", old.Metrics, next.Metrics}, {"state", old.State, next.State},
+		{"providers", old.Providers, next.Providers},
 	} {
 		if !reflect.DeepEqual(p.old, p.next) {
 			parts = append(parts, p.name)

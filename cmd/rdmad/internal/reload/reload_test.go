@@ -248,13 +248,13 @@ func TestRefused(t *testing.T) {
 // restarted, and the rest is applied.
 func TestRestartNeeded(t *testing.T) {
 	r := start(t, echo)
-	r.write(echo + "control: {listen: \"127.0.0.1:1\"}\nstate: {path: other}\nsettings: {inline: {send_max: 2048}}\n")
-	r.log("services 1 -> 1", "configuration reloaded", `need a restart to be in force" file=FILE parts="control, state"`)
-	if got := r.sendMax(); got != "2048 config rdmad.yaml:4" {
+	r.write(echo + "control: {listen: \"127.0.0.1:1\"}\nstate: {path: other}\nproviders: {rdmacore: {busy_poll: 1ms}}\nsettings: {inline: {send_max: 2048}}\n")
+	r.log("services 1 -> 1", "configuration reloaded", `need a restart to be in force" file=FILE parts="control, state, providers"`)
+	if got := r.sendMax(); got != "2048 config rdmad.yaml:5" {
 		t.Errorf("inline.send_max %s", got)
 	}
 	r.hup()
-	r.log("services 1 -> 1", "configuration reloaded", "control, state")
+	r.log("services 1 -> 1", "configuration reloaded", "control, state, providers")
 	r.write(echo)
 	r.log("services 1 -> 1", "configuration reloaded")
 	r.hup()
