@@ -90,9 +90,9 @@ func (c *completionQueue) pullLocked(arm bool) int {
 	if arm {
 		armed = 1
 	}
-	n := int(C.rdmad_poll(c.c, &c.batch[0], pollBatch, armed, c.invFlag))
+	n := c.pollDevice(armed)
 	if n == -C.EACCES {
-		atHome(func() { n = int(C.rdmad_poll(c.c, &c.batch[0], pollBatch, armed, c.invFlag)) })
+		n = c.pollAtHome(armed)
 	}
 	for i := range max(n, 0) {
 		w := &c.batch[i]
@@ -101,6 +101,16 @@ func (c *completionQueue) pullLocked(arm bool) int {
 		}
 	}
 	return max(n, 0)
+}
+
+func (c *completionQueue) pollDevice(armed C.int) int {
+	return int(C.rdmad_poll(c.c, &c.batch[0], pollBatch, armed, c.invFlag))
+}
+
+// pollAtHome is apart from who polls all the time: it costs memory.
+func (c *completionQueue) pollAtHome(armed C.int) (n int) {
+	atHome(func() { n = c.pollDevice(armed) })
+	return n
 }
 
 // sweep looks whether a queue pair has failed, unless the consumer does so

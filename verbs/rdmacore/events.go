@@ -33,7 +33,11 @@ func (e *event) err() error {
 		if e.status == rejectNoListener {
 			return rdmacm.ErrUnreachable
 		}
-		return &rdmacm.RejectedError{PrivateData: e.data}
+		rejected := &rdmacm.RejectedError{PrivateData: e.data}
+		if e.status > 0 && e.status != rejectConsumer { // on iWARP an errno, negative
+			return fmt.Errorf("%w: by its connection manager, for reason %d", rejected, e.status)
+		}
+		return rejected
 	case C.RDMA_CM_EVENT_ADDR_ERROR, C.RDMA_CM_EVENT_ROUTE_ERROR, C.RDMA_CM_EVENT_UNREACHABLE:
 		return fmt.Errorf("%w: %v, status %d", rdmacm.ErrUnreachable, e, e.status)
 	case C.RDMA_CM_EVENT_DISCONNECTED:
@@ -51,9 +55,12 @@ func (e *event) removed() {
 	}
 }
 
-// rejectNoListener is the reason "invalid service ID" of InfiniBand's REJ
-// message (InfiniBand specification 12.6.7.2).
-const rejectNoListener = 8
+// Reasons of InfiniBand's REJ message (InfiniBand specification 12.6.7.2):
+// "invalid service ID" and "consumer defined".
+const (
+	rejectNoListener = 8
+	rejectConsumer   = 28
+)
 
 // watch takes events until the provider is closed.
 func (p *Provider) watch() {

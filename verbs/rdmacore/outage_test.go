@@ -32,11 +32,12 @@ type outage struct {
 	*testing.T
 	p  *Provider
 	ln rdmacm.Listener
+	to string // IP address to connect to
 }
 
 // target is where to connect to.
 func (o *outage) target() string {
-	return net.JoinHostPort(*addressFlag, strconv.Itoa(int(o.ln.Addr().Port())))
+	return net.JoinHostPort(o.to, strconv.Itoa(int(o.ln.Addr().Port())))
 }
 
 func newOutage(t *testing.T, address string) *outage {
@@ -51,7 +52,7 @@ func newOutage(t *testing.T, address string) *outage {
 		}
 		verbstest.CloseProvider(t, p)
 	})
-	return &outage{t, p, ln}
+	return &outage{t, p, ln, *addressFlag}
 }
 
 // waitHealth waits until the listener says something that matches; "" is that
@@ -74,8 +75,7 @@ func (o *outage) waitHealth(want string) {
 	}
 }
 
-// connect makes a connection through the listener. Another provider makes the
-// active side, as another process would.
+// connect makes a connection through the listener.
 func (o *outage) connect() *verbstest.Pair {
 	o.Helper()
 	ctx, cancel := context.WithTimeout(o.Context(), verbstest.Patience)

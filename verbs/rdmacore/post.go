@@ -180,14 +180,25 @@ func sendFlags(wr *verbs.SendWR, signaled bool) (flags C.uint32_t) {
 // out of step with the ring, and the queue pair ends.
 func (q *queuePair) handOverSendsLocked() {
 	s := &q.sq
-	rc := uint64(C.rdmad_post_send(q.c, &s.list[0], C.uint32_t(len(s.list)), &s.sges[:1][0], q.dev.rings))
+	rc := q.giveSendsLocked(q.dev.rings)
 	if rc == C.EACCES<<32 {
-		atHome(func() { rc = uint64(C.rdmad_post_send(q.c, &s.list[0], C.uint32_t(len(s.list)), &s.sges[:1][0], 0)) })
+		rc = q.giveSendsAtHomeLocked()
 	}
 	if errno := syscall.Errno(rc >> 32); errno != 0 {
 		q.failSoon(fmt.Errorf("rdmacore: post send: %w", errno))
 	}
 	s.last = s.tail
+}
+
+func (q *queuePair) giveSendsLocked(rings C.int) uint64 {
+	s := &q.sq
+	return uint64(C.rdmad_post_send(q.c, &s.list[0], C.uint32_t(len(s.list)), &s.sges[:1][0], rings))
+}
+
+// giveSendsAtHomeLocked is apart from who posts all the time: it costs memory.
+func (q *queuePair) giveSendsAtHomeLocked() (rc uint64) {
+	atHome(func() { rc = q.giveSendsLocked(0) })
+	return rc
 }
 
 // PostRecv implements verbs.QP.

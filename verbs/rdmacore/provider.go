@@ -262,6 +262,9 @@ func parse(ctx context.Context, address string) (netip.AddrPort, error) {
 	if host == "" {
 		return netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)), nil
 	}
+	if a, err := netip.ParseAddr(host); err == nil { // the resolver loses zones
+		return netip.AddrPortFrom(a.Unmap(), uint16(port)), nil
+	}
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	switch {
 	case ctx.Err() != nil:

@@ -1,0 +1,71 @@
+//go:build rdmacore && cgo && rdmadevice
+
+package rdmacore
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/verbs/verbstest"
+)
+
+// A listener on an IPv6 address is reached there, whatever its scope; the
+// connection has that address at both ends.
+func TestIPv6(t *testing.T) {
+	const global = "fd00:20:49::15"
+	system(t, "/sbin/ip -6 addr add "+global+"/64 dev "+network+" nodad")
+	iface, err := net.InterfaceByName(network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byIndex := linkLocal(t, iface).WithZone(strconv.Itoa(iface.Index))
+	for _, c := range []struct{ name, listen, dial string }{
+		{"global", global, global},
+		{"wildcard", "::", global},
+		{"link-local by name", byIndex.WithZone(network).String(), byIndex.WithZone(network).String()},
+		{"link-local by index", byIndex.String(), byIndex.String()},
+	} {
+		t.Run(c.name, func(t *testing.T) { testAddress(t, c.listen, c.dial) })
+	}
+	if strings.HasPrefix(*deviceFlag, "rxe") { // siw knows no IPv4 there
+		t.Run("wildcard from IPv4", func(t *testing.T) { testAddress(t, "::", *addressFlag) })
+	}
+}
+
+func testAddress(t *testing.T, listen, dial string) {
+	o := newOutage(t, net.JoinHostPort(listen, "0"))
+	o.waitHealth("")
+	o.to = dial
+	pair := o.connect()
+	defer pair.Close()
+	want := netip.MustParseAddr(dial).WithZone("")
+	for _, side := range []*verbstest.Side{pair.A, pair.B} {
+		for _, got := range []netip.AddrPort{side.ID.LocalAddr(), side.ID.RemoteAddr()} {
+			if got.Addr().WithZone("") != want {
+				t.Errorf("an end is %v, not at %v", got, want)
+			}
+		}
+	}
+	if a, b := pair.A.ID.LocalAddr().Port(), pair.B.ID.RemoteAddr().Port(); a != b {
+		t.Errorf("the active side's port is %d here and %d there", a, b)
+	}
+}
+
+// linkLocal is an interface's address of that scope.
+func linkLocal(t *testing.T, iface *net.Interface) netip.Addr {
+	t.Helper()
+	all, err := iface.Addrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
+			return p.Addr()
+		}
+	}
+	t.Fatalf("%s has no link-local address", iface.Name)
+	return netip.Addr{}
+}
