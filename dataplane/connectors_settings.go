@@ -16,7 +16,11 @@ const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionC
 
 // connectorOutcome is outcome for a connection that a connector made.
 func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome, string) {
-	worst, text := outcome(keys&^(responderKeys|extensionKeys), now, atConnect, peer)
+	cant := Keys(0)
+	if peer.noWindows && now.RemoteInvalidationAccept {
+		cant = keys & KeyRemoteInvalidationAccept
+	}
+	worst, text := outcome(keys&^(responderKeys|extensionKeys|cant), now, atConnect, peer)
 	var reasons []string
 	if text != "" {
 		reasons = append(reasons, text)
@@ -24,6 +28,9 @@ func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) 
 	note := func(o Outcome, format string, args ...any) {
 		worst = max(worst, o)
 		reasons = append(reasons, fmt.Sprintf(format, args...))
+	}
+	if cant != 0 {
+		note(Unsupported, "remote_invalidation.accept: device %s has no memory windows, and what it registers can't be invalidated", peer.device)
 	}
 	if k := keys & responderKeys; k != 0 {
 		note(Unsupported, "%v: the target of a connector decides on that", k)

@@ -50,3 +50,18 @@ func TestConnectorOutcome(t *testing.T) {
 		})
 	}
 }
+
+// A device without memory windows has nothing to be invalidated.
+func TestConnectorOutcomeWithoutWindows(t *testing.T) {
+	device := limits{bound: 4096, receive: 65536, device: "siw0", noWindows: true}
+	atConnect := rpcrdma.DefaultSettings()
+	const reason = "remote_invalidation.accept: device siw0 has no memory windows, and what it registers can't be invalidated"
+	if o, text := connectorOutcome(KeyRemoteInvalidationAccept|KeyDDPMinChunk, &atConnect, &atConnect, device); o != Unsupported || text != reason {
+		t.Errorf("on: %v, %q", o, text)
+	}
+	now := atConnect
+	now.RemoteInvalidationAccept = false
+	if o, text := connectorOutcome(KeyRemoteInvalidationAccept, &now, &atConnect, device); o != PendingReconnect {
+		t.Errorf("off: %v, %q", o, text)
+	}
+}

@@ -88,11 +88,12 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings, note string) Effect {
 	return e
 }
 
-// peerKeys are those of which the outcome depends on the peer's limits.
+// peerKeys are those of which the outcome depends on the peer's limits or the
+// device.
 const peerKeys = KeyInlineSendMax | KeyInlineReceiveSize | KeyRemoteInvalidationAccept | KeyRemoteInvalidationUse | KeyExtensionMSGP | KeyExtensionCCP | KeyExtensionBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics
 
-// limits are what the two sides told each other at connect. Sizes are in
-// bytes.
+// limits are what the two sides told each other at connect, and what the device
+// can't. Sizes are in bytes.
 type limits struct {
 	bound        uint32 // of our Sends on this connection
 	receive      uint32 // what the peer takes; it may be more
@@ -106,6 +107,10 @@ type limits struct {
 	receives     uint32 // size of ours
 
 	told told // as characteristics
+
+	device           string // its name
+	noWindows        bool   // it has none
+	noSendInvalidate bool   // it can't
 }
 
 func (c *conn) peerLimits() limits {
@@ -115,7 +120,8 @@ func (c *conn) peerLimits() limits {
 		configured: i.Configuration.Spoken, pads: i.Padding.Received > 0, padTaken: i.Padding.Taken,
 		callable: i.Backchannel.Open,
 		version:  i.RPCVersion, agreed: i.VersionAgreed, receives: i.InlineReceive,
-		told: toldOf(&i.Characteristics),
+		told:   toldOf(&i.Characteristics),
+		device: i.Device, noWindows: i.NoWindows, noSendInvalidate: i.NoSendInvalidate,
 	}
 	if l.configured || l.told.spoken { // it told last what it receives
 		l.receive = l.bound
@@ -161,6 +167,8 @@ func fixedOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits, note
 	}
 	if keys.Has(KeyRemoteInvalidationUse) && now.RemoteInvalidationUse {
 		switch {
+		case peer.noSendInvalidate:
+			note(Unsupported, "remote_invalidation.use: device %s has no Send With Invalidate", peer.device)
 		case !atConnect.RemoteInvalidationAccept:
 			note(Unsupported, "remote_invalidation.use: remote_invalidation.accept was off at connect")
 		case !peer.invalidation:

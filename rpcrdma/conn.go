@@ -106,6 +106,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		PeerSendSize:           peer.SendSize,
 		PeerRemoteInvalidation: peer.RemoteInvalidation && r.id.Device().Attr().SendInvalidate,
 	}}
+	c.info.setDevice(r.id.Device())
 	if err = r.id.Accept(ctx, r.param(told)); err == nil {
 		c.info.ConnectTime, c.info.Since = time.Since(c.info.Since), time.Now()
 		err = resp.Start()

@@ -175,14 +175,16 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	if err = c.configure(ctx, req, s, peer, said); err != nil {
 		return nil, err
 	}
-	return &session{req: req, greetings: req.Stats().Replies, ownPrivate: told.Append(nil), peerPrivate: id.Peer().PrivateData, info: Info{
+	n := &session{req: req, greetings: req.Stats().Replies, ownPrivate: told.Append(nil), peerPrivate: id.Peer().PrivateData, info: Info{
 		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: c.provider.Name(),
 		RemoteInvalidation:     accepts && peer.RemoteInvalidation,
 		PeerRemoteInvalidation: peer.RemoteInvalidation,
 		PeerReceiveSize:        peer.ReceiveSize,
 		PeerSendSize:           peer.SendSize,
 		Since:                  time.Now(), ConnectTime: time.Since(began),
-	}}, nil
+	}}
+	n.info.setDevice(c.dev)
+	return n, nil
 }
 
 // Call makes a call and waits for its results; see transport.RPC for what goes

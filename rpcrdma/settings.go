@@ -135,7 +135,12 @@ type Info struct {
 	// PeerRemoteInvalidation: the peer said at connect that its STags may be
 	// invalidated, and the device can do so.
 	PeerRemoteInvalidation bool
-	Since                  time.Time
+	// Device is the name of the device. NoWindows: it has no memory windows, so
+	// that no peer can invalidate ours. NoSendInvalidate: it can't invalidate the
+	// peer's.
+	Device                      string
+	NoWindows, NoSendInvalidate bool
+	Since                       time.Time
 	// Connects is the number of connections that were made: 1, more for a
 	// client that reconnects.
 	Connects uint64
@@ -205,3 +210,9 @@ func initiates(s *Settings, d verbs.Device) int {
 
 // PeerError is an RPC-over-RDMA error that answered a call.
 type PeerError = conn.PeerError
+
+// setDevice tells what the device is and can't do.
+func (i *Info) setDevice(d verbs.Device) {
+	a := d.Attr()
+	i.Device, i.NoWindows, i.NoSendInvalidate = a.Name, !a.MemWindowType2B, !a.SendInvalidate
+}

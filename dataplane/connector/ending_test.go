@@ -16,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -268,6 +269,29 @@ func TestSettings(t *testing.T) {
 	if before.InlineSend != 4096 || after.InlineSend != 1024 || after.Stats.LongCalls != before.Stats.LongCalls+1 {
 		t.Errorf("inline_send %d, then %d; %d long calls, then %d",
 			before.InlineSend, after.InlineSend, before.Stats.LongCalls, after.Stats.LongCalls)
+	}
+}
+
+// TestNoWindows: on a device without memory windows the target is not told that
+// it may invalidate, and whoever wants that learns why.
+func TestNoWindows(t *testing.T) {
+	r := newRig(t, loopback.New(loopback.Config{DeviceName: "siw0", NoWindows: true}), echo.New(), Config{})
+	c := r.dial(rpctcp.ClientConfig{})
+	if _, err := echoCall(t.Context(), c, echo.ProcEcho, opaque(2000)); err != nil {
+		t.Fatal(err)
+	}
+	if out := r.outgoing()[0]; out.RemoteInvalidation {
+		t.Error("it offered remote invalidation")
+	}
+	effects := r.d.ApplySettings(settings(func(*rpcrdma.Settings) {}), func(k dataplane.ConnKey) (dataplane.Keys, string) {
+		if k.Listener == "out" {
+			return dataplane.KeyRemoteInvalidationAccept, ""
+		}
+		return 0, ""
+	})
+	const reason = "remote_invalidation.accept: device siw0 has no memory windows, and what it registers can't be invalidated"
+	if len(effects) != 1 || effects[0].Outcome != dataplane.Unsupported || effects[0].Reason != reason {
+		t.Errorf("effects %+v", effects)
 	}
 }
 

@@ -24,9 +24,9 @@ func TestIPv6(t *testing.T) {
 	byIndex := linkLocal(t, iface).WithZone(strconv.Itoa(iface.Index))
 	for _, c := range []struct{ name, listen, dial string }{
 		{"global", global, global},
-		{"wildcard", "::", global},
 		{"link-local by name", byIndex.WithZone(network).String(), byIndex.WithZone(network).String()},
 		{"link-local by index", byIndex.String(), byIndex.String()},
+		{"wildcard", "::", global},
 	} {
 		t.Run(c.name, func(t *testing.T) { testAddress(t, c.listen, c.dial) })
 	}
