@@ -41,7 +41,7 @@ func (s *session) Sizes() rpcrdma.Sizes { return s.rdma.Sizes() }
 // Drain implements dataplane.Link: it has the calls in flight answered, then
 // disconnects both sides.
 func (s *session) Drain(ctx context.Context) error {
-	s.stopReading()
+	s.intake.Stop()
 	select {
 	case <-s.done:
 		return nil

@@ -81,7 +81,7 @@ func (r *reading) more(b []byte, n int) ([]byte, error) {
 
 // readHead reads what a record begins with.
 func (s *session) readHead(cl *call) (*reading, error) {
-	if err := s.expect(oncrpc.RecordMarkSize); err != nil {
+	if err := s.intake.Expect(oncrpc.RecordMarkSize); err != nil {
 		return nil, err
 	}
 	n, err := s.records.Next()
@@ -92,9 +92,9 @@ func (s *session) readHead(cl *call) (*reading, error) {
 	r.RecordReader, r.total, r.done = s.records, -1, false
 	if s.records.Whole() {
 		r.total = n
-		err = s.expect(n)
+		err = s.intake.Expect(n)
 	} else { // how much more there is nobody knows; an old deadline may be over
-		err = s.readWithin(s.c.cfg.RecordTimeout)
+		err = s.intake.Again()
 	}
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *session) readCall(cl *call) (handed bool, err error) {
 	}
 	cl.gated = true
 	if !r.done { // credits may not have been there at once
-		if err := s.readWithin(s.c.cfg.RecordTimeout); err != nil {
+		if err := s.intake.Again(); err != nil {
 			return false, err
 		}
 	}
@@ -186,7 +186,7 @@ func (s *session) readArguments(cl *call, r *reading) error {
 			return err
 		}
 		// Nor may memory.
-		if err := s.readWithin(s.c.cfg.RecordTimeout); err != nil {
+		if err := s.intake.Again(); err != nil {
 			return err
 		}
 	}

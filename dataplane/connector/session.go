@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,11 +23,8 @@ import (
 // their own memory.
 const readBuffer = 16 << 10
 
-// Why sessions end.
-var (
-	errEnded   = errors.New("connector: the connection has ended")
-	errDrained = errors.New("connector: no more calls are taken")
-)
+// errEnded is the reason of calls whose session has ended.
+var errEnded = errors.New("connector: the connection has ended")
 
 // session is one client: a goroutine that reads its calls, and as many that
 // make them as there were ever calls at once, up to the limit. It is the
@@ -43,18 +39,17 @@ type session struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 
-	in      *bufio.Reader
+	intake  *rpctcp.Intake
 	records *oncrpc.RecordReader
 	reading reading // the reader's
 	out     *rpctcp.Sender
 
-	gate     *budget.Budget // calls in flight
-	budget   *budget.Budget // bytes of calls
-	jobs     chan *call
-	workers  int // only for the reader
-	working  sync.WaitGroup
-	calls    sync.WaitGroup // in flight
-	stopping atomic.Bool    // no further calls are to be read
+	gate    *budget.Budget // calls in flight
+	budget  *budget.Budget // bytes of calls
+	jobs    chan *call
+	workers int // only for the reader
+	working sync.WaitGroup
+	calls   sync.WaitGroup // in flight
 
 	mu        sync.Mutex
 	idle      []*call
@@ -73,8 +68,9 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 		jobs:     make(chan *call), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.in = bufio.NewReaderSize(countingReader{nc, &c.stats.bytesIn}, readBuffer)
-	s.records = oncrpc.NewRecordReader(s.in, MaxRecord)
+	in := bufio.NewReaderSize(countingReader{nc, &c.stats.bytesIn}, readBuffer)
+	s.intake = rpctcp.NewIntake(nc, in, c.cfg.IdleTimeout, c.cfg.RecordTimeout)
+	s.records = oncrpc.NewRecordReader(in, MaxRecord)
 	s.out = rpctcp.NewSender(nc, c.cfg.WriteTimeout, func(err error) {
 		s.end(fmt.Errorf("client does not take its replies: %w", err))
 	})
@@ -107,13 +103,13 @@ func (s *session) run() {
 		case <-stop:
 		}
 	})
-	if err := s.readCalls(); err != nil && !s.stopping.Load() {
+	if err := s.readCalls(); err != nil && !s.intake.Stopped() {
 		s.end(err) // nobody is left to answer to
 	}
 	// The last replies are written. A client that is gone altogether looks like
 	// one that only has no more calls.
 	patience := time.AfterFunc(s.c.cfg.RecordTimeout, func() {
-		if !s.stopping.Load() { // else who drains is the one with patience
+		if !s.intake.Stopped() { // else who drains is the one with patience
 			s.end(nil)
 		}
 	})
@@ -157,7 +153,7 @@ func (s *session) end(why error) {
 // said that there are no more.
 func (s *session) readCalls() error {
 	for {
-		if err := s.awaitCall(); err != nil {
+		if err := s.intake.Await(s.busy); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -173,55 +169,10 @@ func (s *session) readCalls() error {
 	}
 }
 
-// awaitCall waits for the first byte of a record. The client may be idle for
-// longer than allowed while calls are in flight.
-func (s *session) awaitCall() error {
-	for s.in.Buffered() == 0 && !s.stopping.Load() {
-		if err := s.readWithin(s.c.cfg.IdleTimeout); err != nil {
-			return err
-		}
-		_, err := s.in.Peek(1)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return err
-		}
-		if calls, _ := s.gate.Used(); calls == 0 && !s.stopping.Load() {
-			return fmt.Errorf("no call for %v", s.c.cfg.IdleTimeout)
-		}
-	}
-	if s.stopping.Load() {
-		return errDrained
-	}
-	return nil
-}
-
-// readWithin sets the deadline of the reads to come, unless stopReading has
-// set one for good.
-func (s *session) readWithin(d time.Duration) error {
-	if err := s.nc.SetReadDeadline(time.Now().Add(d)); err != nil {
-		return err
-	}
-	if s.stopping.Load() {
-		return errDrained
-	}
-	return nil
-}
-
-// expect sets the deadline for a record, or a mark, to arrive, when n bytes
-// have not arrived yet.
-func (s *session) expect(n int) error {
-	if s.in.Buffered() >= n {
-		return nil
-	}
-	return s.readWithin(s.c.cfg.RecordTimeout)
-}
-
-// stopReading lets the session end as soon as its calls are answered.
-func (s *session) stopReading() {
-	s.stopping.Store(true)
-	_ = s.nc.SetReadDeadline(time.Unix(1, 0)) // fails when the connection has ended already
+// busy says whether calls are in flight.
+func (s *session) busy() bool {
+	calls, _ := s.gate.Used()
+	return calls > 0
 }
 
 // take gives a call that is not in flight.

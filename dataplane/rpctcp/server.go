@@ -157,7 +157,7 @@ func (s *Server) stopped() bool {
 // returns, provided that the handler returns when its context ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.stop() {
-		c.stopReading()
+		c.intake.Stop()
 	}
 	done := make(chan struct{})
 	go func() {

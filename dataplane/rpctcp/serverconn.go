@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
@@ -29,15 +26,14 @@ type serverConn struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelCauseFunc
 
-	in      *bufio.Reader
+	intake  *Intake
 	records *oncrpc.RecordReader
 	out     Sender
 
-	slots    chan *call // calls that are not in flight
-	jobs     chan *call // for the workers
-	workers  int        // only for the reader
-	working  sync.WaitGroup
-	stopping atomic.Bool // no further calls are to be read
+	slots   chan *call // calls that are not in flight
+	jobs    chan *call // for the workers
+	workers int        // only for the reader
+	working sync.WaitGroup
 }
 
 func newServerConn(s *Server, nc net.Conn) *serverConn {
@@ -47,8 +43,9 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 		c.peer = netip.AddrPortFrom(c.peer.Addr().Unmap(), c.peer.Port())
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.in = bufio.NewReaderSize(countingReader{nc, &s.stats.bytesIn}, readBuffer)
-	c.records = oncrpc.NewRecordReader(c.in, s.cfg.MaxRecord)
+	in := bufio.NewReaderSize(countingReader{nc, &s.stats.bytesIn}, readBuffer)
+	c.intake = NewIntake(nc, in, s.cfg.IdleTimeout, s.cfg.RecordTimeout)
+	c.records = oncrpc.NewRecordReader(in, s.cfg.MaxRecord)
 	c.out = Sender{nc: nc, timeout: s.cfg.WriteTimeout, failed: c.cut}
 	c.jobs = make(chan *call)
 	c.slots = make(chan *call, s.cfg.MaxCalls)
@@ -62,7 +59,7 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 // were answered or can't be.
 func (c *serverConn) serve() {
 	err := c.readCalls()
-	if err != nil && !c.stopping.Load() {
+	if err != nil && !c.intake.Stopped() {
 		c.cut(err) // nobody is left to answer to
 	}
 	close(c.jobs)
@@ -92,12 +89,6 @@ func (c *serverConn) cut(reason error) {
 	c.nc.Close()
 }
 
-// stopReading lets the connection end as soon as its calls are answered.
-func (c *serverConn) stopReading() {
-	c.stopping.Store(true)
-	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails when the connection has ended already
-}
-
 // readCalls reads calls and has them served. It returns nil when the peer has
 // said that there are no more.
 func (c *serverConn) readCalls() error {
@@ -123,7 +114,7 @@ func (c *serverConn) readCalls() error {
 
 // readCall reads one call and hands it on.
 func (c *serverConn) readCall(cl *call) error {
-	if err := c.awaitCall(); err != nil {
+	if err := c.intake.Await(c.busy); err != nil {
 		return err
 	}
 	if err := c.readRecord(cl); err != nil {
@@ -149,54 +140,12 @@ func (c *serverConn) readCall(cl *call) error {
 	return nil
 }
 
-// awaitCall waits for the first byte of a call. The connection may be idle for
-// longer than allowed while calls are in flight on it.
-func (c *serverConn) awaitCall() error {
-	for c.in.Buffered() == 0 && !c.stopping.Load() {
-		if err := c.readWithin(c.server.cfg.IdleTimeout); err != nil {
-			return err
-		}
-		_, err := c.in.Peek(1)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return err
-		}
-		if len(c.slots) == cap(c.slots)-1 {
-			return fmt.Errorf("no call for %v", c.server.cfg.IdleTimeout)
-		}
-	}
-	if c.stopping.Load() {
-		return errShutdown
-	}
-	return nil
-}
-
-// readWithin sets the deadline of the reads to come, unless stopReading has
-// set one for good.
-func (c *serverConn) readWithin(d time.Duration) error {
-	if err := c.nc.SetReadDeadline(time.Now().Add(d)); err != nil {
-		return err
-	}
-	if c.stopping.Load() {
-		return errShutdown
-	}
-	return nil
-}
-
-// expect sets the deadline for a record, or a mark, to arrive, when n bytes
-// have not arrived yet.
-func (c *serverConn) expect(n int) error {
-	if c.in.Buffered() >= n {
-		return nil
-	}
-	return c.readWithin(c.server.cfg.RecordTimeout)
-}
+// busy says whether calls are in flight; the reader has the slot of the next.
+func (c *serverConn) busy() bool { return len(c.slots) < cap(c.slots)-1 }
 
 // readRecord reads a record that has begun into a buffer of the right size.
 func (c *serverConn) readRecord(cl *call) error {
-	if err := c.expect(oncrpc.RecordMarkSize); err != nil {
+	if err := c.intake.Expect(oncrpc.RecordMarkSize); err != nil {
 		return err
 	}
 	size, err := c.records.Next()
@@ -209,7 +158,7 @@ func (c *serverConn) readRecord(cl *call) error {
 	if cl.record, err = c.server.calls.get(c.ctx, size); err != nil {
 		return err
 	}
-	if err = c.expect(size); err != nil {
+	if err = c.intake.Expect(size); err != nil {
 		return err
 	}
 	cl.msg, err = c.records.Read(cl.record.data[:0])
