@@ -30,6 +30,7 @@ const (
 
 const (
 	defaultAddr    = "127.0.0.1:20050"
+	packageSocket  = "/run/rdmad/control.sock" // where the Debian package's rdmad listens
 	defaultTimeout = 5 * time.Second
 )
 
@@ -40,6 +41,7 @@ type app struct {
 	stderr  io.Writer
 
 	addr    string
+	socket  string // what there may be elsewhere
 	format  string
 	colour  string
 	timeout time.Duration
@@ -62,7 +64,7 @@ func Main(version string) int {
 // Run runs one command line and returns its exit code. Streams end when ctx
 // does.
 func Run(ctx context.Context, version string, args []string, stdout, stderr io.Writer) int {
-	a := &app{version: version, stdout: stdout, stderr: stderr, silent: time.Second}
+	a := &app{version: version, stdout: stdout, stderr: stderr, socket: packageSocket, silent: time.Second}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetOut(stdout)

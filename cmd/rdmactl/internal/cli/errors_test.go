@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,28 @@ func TestExplain(t *testing.T) {
 	a.allowed = 35 * time.Second // a drain's
 	if got := a.explain(status.Error(codes.DeadlineExceeded, "late")); !strings.Contains(got, "within 35s") {
 		t.Errorf("of a drain: %s", got)
+	}
+}
+
+// Without --addr rdmactl looks where a rdmad without a configuration listens,
+// and that of a package doesn't.
+func TestUnreachableTellsOfThePackage(t *testing.T) {
+	refused := status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:20050: connect: connection refused"`)
+	path := filepath.Join(t.TempDir(), "control.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, c := range []struct{ addr, socket, want string }{
+		{defaultAddr, path, "rdmad is not reachable at 127.0.0.1:20050: is it running? set --addr or RDMACTL_ADDR to unix://" + path + " (connection refused)"},
+		{defaultAddr, filepath.Dir(path), "rdmad is not reachable at 127.0.0.1:20050: is it running? set --addr or RDMACTL_ADDR (connection refused)"},
+		{"here:1", path, "rdmad is not reachable at here:1: is it running? set --addr or RDMACTL_ADDR (connection refused)"},
+	} {
+		a := &app{addr: c.addr, socket: c.socket}
+		if got := a.explain(refused); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
 	}
 }
 

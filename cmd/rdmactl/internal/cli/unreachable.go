@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/tls"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 )
@@ -22,11 +23,20 @@ func (a *app) unreachable(text string) string {
 		return fmt.Sprintf("rdmad at %s ended the connection at once: does it want TLS? set --tls-cert, --tls-key and --tls-ca", a.addr)
 	case dialing, strings.HasPrefix(text, "name resolver error:"):
 		cause := said[strings.LastIndex(said, ": ")+1:]
-		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR (%s)", a.addr, strings.TrimSpace(cause))
+		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR%s (%s)", a.addr, a.elsewhere(), strings.TrimSpace(cause))
 	case cutOff(said):
 		return fmt.Sprintf("rdmad at %s went away: was it stopped?", a.addr)
 	}
 	return text
+}
+
+// elsewhere tells of the socket of an installed rdmad, to who looked where one
+// without a configuration listens.
+func (a *app) elsewhere() string {
+	if info, err := os.Stat(a.socket); a.addr != defaultAddr || err != nil || info.Mode().Type() != os.ModeSocket {
+		return ""
+	}
+	return " to unix://" + a.socket
 }
 
 // cutOff says whether the other side ended the connection.
