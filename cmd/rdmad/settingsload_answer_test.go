@@ -61,7 +61,7 @@ func (a *answer) effect(b []byte) error {
 		}
 		return nil
 	})
-	if err == nil && a.refused == nil && !(named && applied) {
+	if err == nil && a.refused == nil && (!named || !applied) {
 		a.refused = new(rdmadv1.Effect)
 		err = proto.Unmarshal(b, a.refused)
 	}

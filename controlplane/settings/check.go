@@ -115,7 +115,7 @@ func (s *State) combinations(keys KeySet) [][]*layer {
 		}
 		peers = append(peers, chain)
 	}
-	var all [][]*layer
+	all := make([][]*layer, 0, len(listeners)*len(peers))
 	wide := s.present(nil, Scope{})
 	for _, l := range listeners {
 		for _, p := range peers {
