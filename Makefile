@@ -53,6 +53,10 @@ race: ## the same under the race detector
 interop: build ## tests against the Linux kernel in a QEMU guest
 	$(GO) test -count=1 -timeout 35m $(TESTFLAGS) ./interop/...
 
+.PHONY: test-long
+test-long: build ## the gateway's tests in the guest with nothing left out
+	$(GO) test -count=1 -timeout 90m $(TESTFLAGS) -run '^TestGateway' ./interop -args -long
+
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \

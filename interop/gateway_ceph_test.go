@@ -31,7 +31,7 @@ func (gw *gateway) startCeph(t *testing.T) *gateway {
 	behind := &gateway{g: gw.g, e: e, via: gw.via}
 	if gw.r != nil {
 		behind.r = startRdmadAs(t, gw.g.ShareDir, forwarding(s.Address))
-		e.rdma = portOf(behind.r.rdma)
+		e.rdma, e.r = portOf(behind.r.rdma), behind.r
 	}
 	gw.setUniqueID(t, "straight")
 	newMountAt(t, gw.g, e.at("4.2"), overTCP, straight)

@@ -13,7 +13,7 @@ func (gw *gateway) crash(t *testing.T, version string) {
 		gw.g.MustRun(t, mountTime, "kill -9 $(cat /run/ganesha/pid)")
 		gw.g.ServeGanesha(t)
 	})
-	other := gw.mount(t, "4.1", "/mnt/other")
+	other := gw.other(t, m)
 	if other.tryLock(t, file, 0, 1) {
 		t.Error("a lock was lost when the server was started again")
 	}

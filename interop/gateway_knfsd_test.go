@@ -16,12 +16,16 @@ const knfsdPort = 2049
 // and RDMA to the server.
 func TestGatewayKnfsd(t *testing.T) {
 	gw := startKnfsdGateway(t)
-	t.Run("forward", func(t *testing.T) { gw.tryKnfsd(t, overRDMA) })
-	t.Run("connector", func(t *testing.T) { gw.tryKnfsd(t, overTCP) })
+	forward := shortKnfsd
+	if *longFlag {
+		forward = matrix
+	}
+	t.Run("forward", func(t *testing.T) { gw.tryKnfsd(t, overRDMA, forward) })
+	t.Run("connector", func(t *testing.T) { gw.tryKnfsd(t, overTCP, matrix) })
 }
 
-// matrixKnfsd is the matrix but for what takes long and has nothing new.
-var matrixKnfsd = append([]part{
+// shortKnfsd is the matrix but for what takes long and TestGateway has as well.
+var shortKnfsd = append([]part{
 	{"names", testNames},
 	{"sparse and truncate", testSparse},
 	{"large directory", testLargeDirectory},
@@ -29,10 +33,10 @@ var matrixKnfsd = append([]part{
 }, short...)
 
 // tryKnfsd does what ganesha has no part in as well.
-func (gw *gateway) tryKnfsd(t *testing.T, via transport) {
+func (gw *gateway) tryKnfsd(t *testing.T, via transport, parts []part) {
 	gw.via = via
 	m := gw.mount(t, "4.2", "/mnt/knfsd")
-	m.do(t, string(via)+"-", matrixKnfsd)
+	m.do(t, string(via)+"-", parts)
 	t.Run("locks", func(t *testing.T) { gw.locks(t, m) })
 	t.Run("xattrs", func(t *testing.T) { testXattrs(t, m.work(t, "xattrs-"+string(via)), attributeSizes) })
 	t.Run("allocate", func(t *testing.T) { testAllocate(t, m.work(t, "allocate-"+string(via))) })
@@ -61,7 +65,7 @@ func startKnfsdGateway(t testing.TB) *gateway {
 		return forwarding(tcp)(r) + fmt.Sprintf("connectors: [{name: out, listen: %q, provider: softiwarp, target: %q}]\n", r.tcp, rdma)
 	})
 	r.tcp = r.log.address("connector")
-	e := &exported{g: server, dir: "/export", shared: clientShare, rdma: portOf(r.rdma), tcp: portOf(r.tcp)}
+	e := &exported{g: server, dir: "/export", shared: clientShare, rdma: portOf(r.rdma), tcp: portOf(r.tcp), r: r}
 	return &gateway{g: client, r: r, e: e, via: overRDMA}
 }
 

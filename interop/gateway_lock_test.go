@@ -66,16 +66,19 @@ func (m *mount) tryLock(t testing.TB, file string, offset, n int) bool {
 	return strings.TrimSpace(out) == "locked"
 }
 
-// locks takes locks on one file from two clients of the server: mounts of
+// other mounts the server's export for another client of it: mounts of
 // different minor versions have nothing in common.
-func (gw *gateway) locks(t *testing.T, m *mount) {
+func (gw *gateway) other(t *testing.T, m *mount) *mount {
+	t.Helper()
 	version := "4.1"
 	if m.version() == version {
 		version = "4.0"
 	}
-	other := gw.mount(t, version, "/mnt/other")
-	testLocks(t, m, other)
+	return gw.mount(t, version, "/mnt/other")
 }
+
+// locks takes locks on one file from two clients of the server.
+func (gw *gateway) locks(t *testing.T, m *mount) { testLocks(t, m, gw.other(t, m)) }
 
 func testLocks(t *testing.T, m, other *mount) {
 	file := "locked-" + m.version()

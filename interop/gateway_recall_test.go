@@ -31,7 +31,7 @@ for e in `+callbackEvents+`; do echo 0 >events/$e/enable; grep -c ": ${e#*/}:" t
 // recall lets one client have a delegation, which the other one's open takes
 // away: by a CB_RECALL in the reverse direction of the first one's connection.
 func (gw *gateway) recall(t *testing.T, m *mount) {
-	other := gw.mount(t, "4.1", "/mnt/other")
+	other := gw.other(t, m)
 	file := "delegated-" + string(m.via)
 	other.client(t, "echo first >"+file)
 	before := m.ops(t)

@@ -20,6 +20,7 @@ type exported struct {
 	version string
 	rdma    string // port
 	tcp     string // port
+	r       *rdmad // between clients and the server, nil when there is none
 }
 
 func (e *exported) mountArgs(via transport) (source, options string) {

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 
@@ -15,8 +16,12 @@ type gateway struct {
 	via transport
 }
 
+// longFlag has all of what is otherwise done once, as it takes long and is the
+// same by every version and both ways, done by all.
+var longFlag = flag.Bool("long", false, "the whole matrix for every version and in every direction (TestGateway, TestGatewayKnfsd)")
+
 // short is what each minor version goes through; one of them goes through the
-// whole matrix.
+// whole matrix, and all of them with -long.
 var short = []part{
 	{"sizes", testSmallSizes},
 	{"links", testLinks},
@@ -36,7 +41,7 @@ func TestGateway(t *testing.T) {
 	for _, version := range []string{"4.2", "4.1", "4.0"} {
 		t.Run(version, func(t *testing.T) {
 			m := gw.mount(t, version, "/mnt/gateway-"+version)
-			if version == "4.2" {
+			if version == "4.2" || *longFlag {
 				m.do(t, version+"-", matrix)
 			} else {
 				m.do(t, version+"-", short)
@@ -51,7 +56,7 @@ func TestGateway(t *testing.T) {
 	}
 	t.Run("ceph", gw.ceph)
 	t.Run("idle", func(t *testing.T) { gw.endIdle(t, idle) })
-	for _, version := range []string{"4.2", "4.0"} {
+	for _, version := range []string{"4.2", "4.1", "4.0"} {
 		t.Run("crash "+version, func(t *testing.T) { gw.crash(t, version) })
 	}
 }
@@ -73,7 +78,7 @@ func startGateway(t testing.TB) *gateway {
 		return &gateway{g: g, e: e, via: overTCP}
 	}
 	r := startRdmadAs(t, g.ShareDir, forwarding("127.0.0.1:"+e.tcp))
-	e.rdma = portOf(r.rdma)
+	e.rdma, e.r = portOf(r.rdma), r
 	return &gateway{g: g, r: r, e: e, via: overRDMA}
 }
 

@@ -107,3 +107,28 @@ func testInvalidation(t *testing.T, w *work, r controlled) {
 		t.Errorf("rdmad counts %+v", c)
 	}
 }
+
+// chunkStats count what chunks were used for on connections over RDMA.
+type chunkStats struct {
+	Writes  float64 `json:"write_chunk_count"` // segments offered
+	Replies float64 `json:"reply_chunk_count"` // segments offered
+	Placed  float64 `json:"total_rdma_reply"`  // bytes written to either
+}
+
+// chunks adds up those of all connections.
+func (r *rdmad) chunks(t testing.TB) (sum chunkStats) {
+	t.Helper()
+	for _, c := range r.connections(t) {
+		var answer struct{ Transport chunkStats }
+		r.ctl(t, &answer, "connections", "show", c.ID)
+		sum.Writes += answer.Transport.Writes
+		sum.Replies += answer.Transport.Replies
+		sum.Placed += answer.Transport.Placed
+	}
+	return sum
+}
+
+// since is what was added to an earlier count.
+func (c chunkStats) since(before chunkStats) chunkStats {
+	return chunkStats{Writes: c.Writes - before.Writes, Replies: c.Replies - before.Replies, Placed: c.Placed - before.Placed}
+}

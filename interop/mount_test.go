@@ -24,6 +24,19 @@ type mount struct {
 	dir    string // in the guest
 }
 
+// rdmad is the one over whose RDMA connections the mount's calls go, if any.
+func (m *mount) rdmad() *rdmad {
+	switch s := m.server.(type) {
+	case *rdmad:
+		if m.via == overRDMA {
+			return s
+		}
+	case *exported:
+		return s.r
+	}
+	return nil
+}
+
 // newMount mounts the export and unmounts it when the test has ended.
 func newMount(t testing.TB, g *guest.Guest, server nfsServer, via transport) *mount {
 	t.Helper()

@@ -88,6 +88,9 @@ const largeDirectory = "20000"
 // least.
 const listReplies = 3
 
+// listBytes is less than the list has: the names themselves.
+const listBytes = 20000 * len("a-name-of-some-length-00000")
+
 // testLargeDirectory lists more names than fit any one reply, while they come
 // and go.
 func testLargeDirectory(t *testing.T, w *work) {
@@ -101,7 +104,14 @@ func testLargeDirectory(t *testing.T, w *work) {
 	if !strings.HasPrefix(want, largeDirectory+"\n") {
 		t.Fatalf("the server has %s names, want %s", want, largeDirectory)
 	}
+	r, chunks := w.rdmad(), chunkStats{}
+	if r != nil {
+		chunks = r.chunks(t)
+	}
 	same(t, "names seen by the client", w.client(t, list), want)
+	if r != nil {
+		checkListed(t, r.chunks(t).since(chunks))
+	}
 	if w.via == overRDMA {
 		if n := w.stats(t).replyChunks - before.replyChunks; n < listReplies {
 			t.Errorf("the client offered %d reply chunks for the list, want %d", n, listReplies)
@@ -118,4 +128,14 @@ for i in 1 2 3 4 5 6 7 8 9; do touch new-$i; mv a-name-of-some-length-0200$i ren
 	w.refetch(t)
 	same(t, "names fetched again", w.client(t, list), want)
 	w.serverSide(t, "rm -rf many")
+}
+
+// checkListed checks that the list came in reply chunks: no result of READDIR may
+// travel in a write chunk, and what was placed by RDMA is more than the names.
+func checkListed(t *testing.T, c chunkStats) {
+	t.Helper()
+	if c.Replies < listReplies || c.Writes != 0 || c.Placed < float64(listBytes) {
+		t.Errorf("rdmad counts %v segments of reply chunks, %v of write chunks and %v bytes placed in them for the list, want %d, 0 and %d",
+			c.Replies, c.Writes, c.Placed, listReplies, listBytes)
+	}
 }
