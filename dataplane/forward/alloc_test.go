@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -18,6 +19,8 @@ func TestNoAllocation(t *testing.T) {
 	const size = 64 << 10
 	data := make([]byte, size)
 	writeArgs := enc("handle42", 0, 0, size, 0, size)
+	pad := oncrpc.Padding{Align: 512, Thresh: 512, Base: 48}
+	padded := slices.Concat(writeArgs, make([]byte, pad.Before(len(writeArgs), size)), data)
 	for name, c := range map[string]struct {
 		call  oncrpc.Call
 		reply []byte
@@ -30,6 +33,9 @@ func TestNoAllocation(t *testing.T) {
 			success(0, 0, 0, 0, size, 2, 0, 0), 0},
 		"WRITE in parts": {oncrpc.Call{Program: nfsProgram, Version: 3, Procedure: 7,
 			Args: oncrpc.Payload{Stream: writeArgs, Items: []oncrpc.Item{{Pos: len(writeArgs), Data: data[:4096], More: [][]byte{data[4096:]}}}}},
+			success(0, 0, 0, 0, size, 2, 0, 0), 0},
+		"WRITE padded": {oncrpc.Call{Program: nfsProgram, Version: 3, Procedure: 7,
+			Args: oncrpc.Payload{Stream: padded, Padding: pad}},
 			success(0, 0, 0, 0, size, 2, 0, 0), 0},
 		"NULL": {oncrpc.Call{Program: nfsProgram, Version: 3}, success(0), 0},
 	} {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // What a client is told of a call that is not forwarded, or not answered.
 var (
 	errXIDInUse = errors.New("forward: another call has the XID")
-	errPadded   = errors.New("forward: padded arguments; leave extensions.msgp off where calls are forwarded")
+	errPadded   = errors.New("forward: padded arguments that no binding can tell from their padding")
 	errGarbage  = &oncrpc.AcceptError{Stat: oncrpc.GarbageArgs}
 	errSystem   = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
 	roundup     [xdr.Unit]byte
@@ -35,6 +36,7 @@ type call struct {
 	reduces  bool   // the reply is walked
 	header   []byte // record mark and call header; its storage is kept
 	args     *oncrpc.Payload
+	pads     []walk.Pad // of the arguments; the upstream gets none
 	reply    *oncrpc.Reply
 	ctx      context.Context
 	timer    *time.Timer
@@ -108,10 +110,14 @@ func (c *call) opens(in *oncrpc.Call) bool {
 // that is not known. But items apart that are none of the binding's, or not as
 // long as the arguments say, may not be (RFC 8166 §6): GARBAGE_ARGS.
 func (c *call) prepare(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply) error {
-	if in.Args.Padding.Align != 0 {
-		return errPadded
-	}
 	err := c.plan.Call(bindings, in)
+	if c.pads = c.pads[:0]; in.Args.Padding.Align != 0 {
+		pads, ok := c.plan.Pads()
+		if !ok {
+			return errPadded
+		}
+		c.pads = append(c.pads, pads...)
+	}
 	c.reduces = err == nil || errors.Is(err, ulb.ErrUnknown)
 	if len(in.Args.Items) > 0 && (!c.reduces || !itemsFit(&in.Args)) {
 		return errGarbage
@@ -145,11 +151,15 @@ func (c *call) size() int {
 	for i := range c.args.Items {
 		n += xdr.Padded(c.args.Items[i].Len())
 	}
+	for i := range c.pads {
+		n -= c.pads[i].Len
+	}
 	return n
 }
 
 // AppendTo implements rpctcp.Outgoing: the items are written from where they
-// are, between the pieces of the stream.
+// are, between the pieces of the stream, and padding is left out. No call has
+// both (RFC 5666 §3.9: padded messages have no read chunks).
 func (c *call) AppendTo(vec net.Buffers) net.Buffers {
 	vec = append(vec, c.header)
 	at := 0
@@ -162,6 +172,10 @@ func (c *call) AppendTo(vec net.Buffers) net.Buffers {
 			vec = appendPiece(vec, part)
 		}
 		vec = appendPiece(vec, roundup[:xdr.Pad(it.Len())])
+	}
+	for _, pad := range c.pads {
+		vec = appendPiece(vec, c.args.Stream[at:pad.Off])
+		at = pad.Off + pad.Len
 	}
 	return appendPiece(vec, c.args.Stream[at:])
 }

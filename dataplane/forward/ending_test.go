@@ -45,10 +45,6 @@ func TestNotSent(t *testing.T) {
 	nc := newScriptConn()
 	s := newSession(New(Config{}), nc)
 	defer s.Close()
-	padded := oncrpc.Call{XID: 1, Args: oncrpc.Payload{Padding: oncrpc.Padding{Align: 64}}}
-	if err := s.ServeRPC(t.Context(), &padded, new(oncrpc.Reply)); !errors.Is(err, errPadded) {
-		t.Errorf("padded: %v", err)
-	}
 	wrote := make(chan struct{}, 1)
 	nc.wrote = func([]byte) { wrote <- struct{}{} }
 	done := make(chan error, 1)

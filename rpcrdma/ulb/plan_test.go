@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 )
 
 func TestCompoundPlan(t *testing.T) {
@@ -165,6 +166,16 @@ func TestPadding(t *testing.T) {
 	}
 	if want := (ulb.Item{Pos: len(head) + len(gap), Len: len(data)}); p.Items[0] != want {
 		t.Errorf("item %+v, want %+v", p.Items[0], want)
+	}
+	if pads, ok := p.Pads(); !ok || !slices.Equal(pads, []walk.Pad{{Off: len(head), Len: len(gap)}}) {
+		t.Errorf("padding at %+v, %v", pads, ok)
+	}
+	c.Args.Stream = append(c.Args.Stream[:len(c.Args.Stream)-len(read(1))], enc(4711)...)
+	if err := p.Call(registry, c); !errors.Is(err, ulb.ErrUnknown) {
+		t.Fatal(err)
+	}
+	if pads, ok := p.Pads(); ok {
+		t.Errorf("padding at %+v, though not all is known", pads)
 	}
 }
 

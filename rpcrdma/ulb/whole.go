@@ -2,6 +2,7 @@ package ulb
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -50,6 +51,15 @@ func (p *Plan) body(body *oncrpc.Payload) error {
 			return p.Finish()
 		}
 	}
+}
+
+// Pads is where the body that was walked last has padding, until the next walk.
+// ok is false when that is not known: there is no binding that has seen all of the body.
+func (p *Plan) Pads() (pads []walk.Pad, ok bool) {
+	if p.err != nil || p.proc == nil || p.guarded == hidden {
+		return nil, false
+	}
+	return p.w.Pads(), true
 }
 
 // walked says whether the binding knows the body.

@@ -63,8 +63,16 @@ type Walker struct {
 	word  [xdr.Unit]byte
 	have  int // bytes in word
 	pad   oncrpc.Padding
+	pads  []Pad
 	err   error
 }
+
+// Pad is padding in a stream: Len bytes at Off, before the data of an opaque.
+type Pad struct{ Off, Len int }
+
+// maxPads bounds the padding of a stream, which is said of none but short ones:
+// a padded message is no longer than a Send.
+const maxPads = 1024
 
 // Reset starts a walk over t. total is the stream's length in bytes, negative
 // when it is not known.
@@ -72,11 +80,15 @@ func (w *Walker) Reset(t *Type, total int) {
 	w.stack[0], w.depth = frame{t: t}, 1
 	w.off, w.skip, w.have, w.item = 0, 0, 0, 0
 	w.total, w.pad, w.err = total, oncrpc.Padding{}, nil
+	w.pads = w.pads[:0]
 }
 
 // SetPadding says that the stream is of a padded message. Call it before the
 // first step.
 func (w *Walker) SetPadding(pad oncrpc.Padding) { w.pad = pad }
+
+// Pads is the padding met so far, in order, until Reset.
+func (w *Walker) Pads() []Pad { return w.pads }
 
 // Offset is the number of bytes done.
 func (w *Walker) Offset() int { return w.off }
@@ -242,14 +254,20 @@ func (w *Walker) step(f *frame, v uint32, ev *Event) error {
 		if err := w.check(v, t.n, 1); err != nil {
 			return err
 		}
-		w.skip = w.pad.Before(w.off, int(v)) + xdr.Padded(int(v))
+		before, err := w.padding(int(v))
+		if err != nil {
+			return err
+		}
+		w.skip = before + xdr.Padded(int(v))
 		w.report(t, v, ev)
 	case kindItem:
 		if err := w.check(v, t.n, 0); err != nil {
 			return err
 		}
+		var err error
 		w.item, f.n = int(v), 1
-		w.skip = w.pad.Before(w.off, int(v))
+		w.skip, err = w.padding(int(v))
+		return err
 	case kindArray:
 		e := t.elems[0]
 		if err := w.check(v, t.n, e.min); err != nil {
@@ -276,6 +294,20 @@ func (w *Walker) step(f *frame, v uint32, ev *Event) error {
 		return w.choose(f, v, ev)
 	}
 	return nil
+}
+
+// padding is how much comes before the n bytes of the opaque whose length was
+// read last, and notes it.
+func (w *Walker) padding(n int) (int, error) {
+	before := w.pad.Before(w.off, n)
+	if before == 0 {
+		return 0, nil
+	}
+	if len(w.pads) == maxPads {
+		return 0, ErrLimit
+	}
+	w.pads = append(w.pads, Pad{Off: w.off, Len: before})
+	return before, nil
 }
 
 func (w *Walker) report(t *Type, v uint32, ev *Event) {

@@ -186,6 +186,29 @@ func TestPadding(t *testing.T) {
 	if _, ev, err = w.Next(body[n:]); err != nil || ev.Value != 7 {
 		t.Error(ev, err)
 	}
+	if want := []Pad{{Off: 24, Len: 4}}; !slices.Equal(w.Pads(), want) {
+		t.Errorf("padding at %+v, want %+v", w.Pads(), want)
+	}
+	if w.Reset(Word(1), -1); len(w.Pads()) != 0 {
+		t.Errorf("a new walk has padding at %+v", w.Pads())
+	}
+}
+
+// TestTooMuchPadding: how often a stream has padding is bounded.
+func TestTooMuchPadding(t *testing.T) {
+	for _, n := range []int{maxPads, maxPads + 1} {
+		body := enc(n)
+		for range n {
+			body = append(append(body, enc(8)...), make([]byte, 4+8)...)
+		}
+		var w Walker
+		w.Reset(Array(n, Opaque(8, 0), 0), len(body))
+		w.SetPadding(oncrpc.Padding{Align: 8, Base: 4})
+		_, ev, err := w.Next(body)
+		if n <= maxPads && (err != nil || ev.Kind != End) || n > maxPads && !errors.Is(err, ErrLimit) {
+			t.Errorf("%d times: %+v, %v", n, ev, err)
+		}
+	}
 }
 
 func TestMax(t *testing.T) {
