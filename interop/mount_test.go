@@ -22,6 +22,7 @@ type mount struct {
 	server nfsServer
 	via    transport
 	dir    string // in the guest
+	gone   bool   // unmounted by detach
 }
 
 // rdmad is the one over whose RDMA connections the mount's calls go, if any.
@@ -49,6 +50,9 @@ func newMountAt(t testing.TB, g *guest.Guest, server nfsServer, via transport, d
 	m := &mount{g: g, server: server, via: via, dir: dir}
 	m.attach(t)
 	t.Cleanup(func() {
+		if m.gone {
+			return
+		}
 		// Lazily, so that a client stuck on one failed test does not hang
 		// the next one. A test that failed may have unmounted already.
 		ctx, cancel := context.WithTimeout(context.Background(), mountTime)
@@ -65,12 +69,14 @@ func (m *mount) attach(t testing.TB) {
 	t.Helper()
 	source, options := m.server.mountArgs(m.via)
 	m.g.MustRun(t, mountTime, fmt.Sprintf("mkdir -p %s && mount.nfs %s %s -o %s", m.dir, source, m.dir, options))
+	m.gone = false
 }
 
 // detach unmounts in order: everything is written back.
 func (m *mount) detach(t testing.TB) {
 	t.Helper()
 	m.g.MustRun(t, clientTime, "umount "+m.dir)
+	m.gone = true
 }
 
 // refetch makes the client forget what it has cached of data and names.
