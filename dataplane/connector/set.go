@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
-	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
@@ -17,54 +18,53 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Spec is a connector as the configuration wants it; 0 is the default.
-type Spec struct {
-	Name, Listen, Provider, Target string
-	DialTimeout, CallbackTimeout   time.Duration
-	MaxCalls, MaxReply             int
-	Memory                         int64 // of the calls of all clients, in bytes
-	Limits                         dataplane.Limits
-	Access                         dataplane.Access
-}
-
 // SetConfig is what a Set is made with.
 type SetConfig struct {
 	Dataplane *dataplane.Dataplane
-	// Provider gives the provider of a name, made at first use.
-	Provider func(name string) (rdmacm.Provider, error)
-	Bindings *ulb.Registry
-	Logger   *slog.Logger
+	// Provider gives the provider of a name in Providers, made at first use.
+	Provider  func(name string) (rdmacm.Provider, error)
+	Providers []string
+	Bindings  *ulb.Registry
+	Logger    *slog.Logger
 }
 
-// Set is the connectors of a configuration, which may change. Its methods may
-// be called from any goroutine.
+// Set is the connectors of a configuration, which may change, and those that
+// operators added. Its methods may be called from any goroutine.
 type Set struct {
 	cfg SetConfig
 
-	op sync.Mutex // one change after another
+	op    sync.Mutex // one change after another
+	store manager.ConnectorStore
 
-	mu      sync.Mutex
-	started bool
-	closed  bool
-	all     map[string]*member
+	mu       sync.Mutex
+	started  bool
+	closed   bool
+	all      map[string]*member
+	shadowed []Spec // added, in whose names the file has others
 }
 
-// member is a connector with what it was made of.
+var _ manager.ConnectorAPI = (*Set)(nil)
+
+// member is a connector with what it was made of. Only what is up, or going,
+// has a Connector.
 type member struct {
 	*Connector
-	spec Spec
+	spec    Spec
+	origin  manager.Origin
+	going   bool   // under Set.mu
+	failure string // why it could not be brought back
 }
 
 // NewSet makes a set of no connectors.
 func NewSet(cfg SetConfig) *Set { return &Set{cfg: cfg, all: make(map[string]*member)} }
 
-// Configure binds connectors. On an error the caller Shuts down. That of an
-// address is a *manager.AddressError.
+// Configure binds the configuration's connectors. On an error the caller Shuts
+// down. That of an address is a *manager.AddressError.
 func (s *Set) Configure(ctx context.Context, specs []Spec) error {
 	s.op.Lock()
 	defer s.op.Unlock()
 	for i := range specs {
-		if err := s.add(ctx, &specs[i]); err != nil {
+		if err := s.add(ctx, &specs[i], manager.FromFile); err != nil {
 			return err
 		}
 	}
@@ -73,10 +73,20 @@ func (s *Set) Configure(ctx context.Context, specs []Spec) error {
 
 // add binds a connector, which accepts at once if the set was started. op is
 // held.
-func (s *Set) add(ctx context.Context, spec *Spec) error {
-	p, err := s.cfg.Provider(spec.Provider)
+func (s *Set) add(ctx context.Context, spec *Spec, origin manager.Origin) error {
+	m, err := s.bind(ctx, spec, origin)
 	if err != nil {
 		return err
+	}
+	return s.enter(m)
+}
+
+// bind makes a connector that nobody knows yet. The errors are those of
+// manager.API.
+func (s *Set) bind(ctx context.Context, spec *Spec, origin manager.Origin) (*member, error) {
+	p, err := s.cfg.Provider(spec.Provider)
+	if err != nil {
+		return nil, err
 	}
 	c, err := New(ctx, Config{
 		Name: spec.Name, Listen: spec.Listen, Provider: p, Target: spec.Target,
@@ -85,21 +95,37 @@ func (s *Set) add(ctx context.Context, spec *Spec) error {
 		DialTimeout: spec.DialTimeout, CallbackTimeout: spec.CallbackTimeout,
 		MaxCalls: spec.MaxCalls, MaxReply: spec.MaxReply, Memory: spec.Memory,
 	})
+	if err != nil {
+		return nil, bindError(spec, err)
+	}
+	return &member{Connector: c, spec: *spec, origin: origin}, nil
+}
+
+// bindError says why a connector could not be made.
+func bindError(spec *Spec, err error) error {
 	if bind, ok := errors.AsType[*BindError](err); ok {
 		return manager.NewAddressError("connector "+spec.Name, spec.Listen, bind.Err)
 	}
-	if err != nil {
-		return err
+	if errors.Is(err, dataplane.ErrExists) { // of the set's own it is none
+		return &manager.ExistsError{What: "listener", Name: spec.Name}
 	}
+	if bad := manager.NewInvalidError(err); bad != nil {
+		return bad
+	}
+	return err
+}
+
+// enter puts a connector into the set. op is held.
+func (s *Set) enter(m *member) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		c.Close()
-		return fmt.Errorf("connector %s: %w", spec.Name, dataplane.ErrShutdown)
+		m.Close()
+		return fmt.Errorf("connector %s: %w", m.spec.Name, dataplane.ErrShutdown)
 	}
-	s.all[spec.Name] = &member{c, *spec}
+	s.all[m.spec.Name] = m
 	if s.started {
-		s.run(c)
+		s.run(m)
 	}
 	return nil
 }
@@ -110,80 +136,32 @@ func (s *Set) Start() {
 	defer s.mu.Unlock()
 	s.started = true
 	for _, name := range slices.Sorted(maps.Keys(s.all)) {
-		s.run(s.all[name].Connector)
+		if m := s.all[name]; m.Connector != nil {
+			s.run(m)
+		}
 	}
 }
 
-func (s *Set) run(c *Connector) {
+func (s *Set) run(m *member) {
+	c := m.Connector
 	c.Start()
 	c.log.Info("listening", "what", "connector", "address", c.Addr().String(), "provider", c.cfg.Provider.Name(), "target", c.cfg.Target)
 }
 
-// Reload makes the connectors those of a new version of the configuration,
-// which was checked. Those that are the same in both go on untouched, of those
-// whose limits or access alone are others the clients, too. The others are
-// drained, at most for as long as drain says. It does all that can be done; the
-// error names what could not.
-func (s *Set) Reload(ctx context.Context, specs []Spec, drain time.Duration) error {
-	s.op.Lock()
-	defer s.op.Unlock()
-	var errs []error
-	s.remove(s.gone(specs), drain)
-	for i := range specs {
-		spec := &specs[i]
-		if m := s.find(spec.Name); m == nil {
-			errs = append(errs, s.add(ctx, spec))
-		} else if !reflect.DeepEqual(m.spec, *spec) {
-			errs = append(errs, m.place.Update(spec.Limits, spec.Access))
-			m.spec = *spec
-		}
+// pinPort has a connector that let the system choose come back on the port that
+// its clients know.
+func (m *member) pinPort() {
+	if host, port, err := net.SplitHostPort(m.spec.Listen); err == nil && port == "0" {
+		m.spec.Listen = net.JoinHostPort(host, strconv.Itoa(int(m.Addr().Port())))
 	}
-	return errors.Join(errs...)
 }
 
-// gone are the connectors that can't be as specs want them without being bound
-// again.
-func (s *Set) gone(specs []Spec) (out []*member) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, m := range s.all {
-		i := slices.IndexFunc(specs, func(o Spec) bool { return o.Name == name })
-		if i < 0 || !m.spec.sameBinding(specs[i]) {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-// sameBinding says whether a connector can become another with clients.
-func (a Spec) sameBinding(b Spec) bool {
-	a.Limits, a.Access = b.Limits, b.Access
-	return reflect.DeepEqual(a, b)
-}
+func same(a, b Spec) bool { return reflect.DeepEqual(a, b) }
 
 func (s *Set) find(name string) *member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[name]
-}
-
-// remove drains several at once. op is held.
-func (s *Set) remove(list []*member, drain time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, m := range list {
-		wg.Go(func() {
-			r := m.Shutdown(ctx)
-			m.log.Info("connector removed", "drained", r.Drained, "cut", r.Cut)
-		})
-	}
-	wg.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range list {
-		delete(s.all, m.spec.Name)
-	}
 }
 
 // Shutdown ends all connectors, at once: calls in flight finish until ctx
@@ -192,7 +170,7 @@ func (s *Set) remove(list []*member, drain time.Duration) {
 func (s *Set) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
-	all := slices.Collect(maps.Values(s.all))
+	all := slices.DeleteFunc(slices.Collect(maps.Values(s.all)), func(m *member) bool { return m.Connector == nil })
 	s.mu.Unlock()
 	cut := make(chan int, len(all))
 	for _, m := range all {

@@ -117,13 +117,23 @@ func invalid(field string, err error) error {
 	return &InvalidError{field, err.Error()}
 }
 
-// listenError says why a listener could not be bound.
-func listenError(l *ListenerSpec, err error) error {
+// NewInvalidError makes an *InvalidError of a limit or an access list that the
+// data plane does not take; nil of other errors.
+func NewInvalidError(err error) error {
 	var limit *dataplane.LimitError
 	var access *dataplane.AccessError
-	switch {
-	case errors.As(err, &limit), errors.As(err, &access):
+	if errors.As(err, &limit) || errors.As(err, &access) {
 		return invalid("", err)
+	}
+	return nil
+}
+
+// listenError says why a listener could not be bound.
+func listenError(l *ListenerSpec, err error) error {
+	if bad := NewInvalidError(err); bad != nil {
+		return bad
+	}
+	switch {
 	case errors.Is(err, dataplane.ErrShutdown):
 		return err
 	case errors.Is(err, dataplane.ErrExists):

@@ -17,7 +17,7 @@ func (e *InvalidError) Error() string { return e.Field + ": " + e.Text }
 
 // ExistsError is a name that is taken; errors.Is finds dataplane.ErrExists.
 type ExistsError struct {
-	What, Name string // listener or service
+	What, Name string // listener, connector or service
 	State      string // of the one that is there
 }
 

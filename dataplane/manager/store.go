@@ -39,69 +39,81 @@ type fileContent struct {
 }
 
 // File is a Store in one JSON file, in a directory that is there.
-type File struct {
-	path  string
-	write func(f *os.File, b []byte) error // tests have the disk fail
-}
+type File struct{ jsonFile }
 
 var _ Store = (*File)(nil)
 
 // NewFile makes a store in a file, which may be missing.
-func NewFile(path string) *File {
-	return &File{path: path, write: func(f *os.File, b []byte) error {
+func NewFile(path string) *File { return &File{newJSONFile(path)} }
+
+// Load implements Store. A file that it can't make sense of is an error, and
+// stays as it is.
+func (f *File) Load() (Saved, error) {
+	var c fileContent
+	err := f.load(&c)
+	return c.Saved, err
+}
+
+// Save implements Store.
+func (f *File) Save(s Saved) error { return f.save(fileContent{fileFormat, s}) }
+
+// jsonFile is a file with a value in JSON, whose field format is fileFormat.
+type jsonFile struct {
+	path  string
+	write func(f *os.File, b []byte) error // tests have the disk fail
+}
+
+func newJSONFile(path string) jsonFile {
+	return jsonFile{path: path, write: func(f *os.File, b []byte) error {
 		_, err := f.Write(b)
 		return err
 	}}
 }
 
-// Load implements Store. A file that it can't make sense of is an error, and
-// stays as it is.
-func (f *File) Load() (Saved, error) {
+// load reads the file into v, which stays as it is when there is none.
+func (f *jsonFile) load(v any) error {
 	file, err := os.Open(f.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return Saved{}, nil
+		return nil
 	}
 	if err != nil {
-		return Saved{}, err
+		return err
 	}
 	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
-		return Saved{}, err
+		return err
 	}
-	c, err := decodeFile(b)
-	if err != nil {
-		return Saved{}, fmt.Errorf("%s: %w; restore it, or move it away to start without what was added", f.path, err)
+	if err := decodeFile(b, v); err != nil {
+		return fmt.Errorf("%s: %w; restore it, or move it away to start without what was added", f.path, err)
 	}
-	return c, nil
+	return nil
 }
 
-func decodeFile(b []byte) (Saved, error) {
+func decodeFile(b []byte, v any) error {
 	if len(b) > maxFile {
-		return Saved{}, fmt.Errorf("is longer than %d bytes", maxFile)
+		return fmt.Errorf("is longer than %d bytes", maxFile)
 	}
 	var head struct {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return Saved{}, fmt.Errorf("is damaged (%w)", err)
+		return fmt.Errorf("is damaged (%w)", err)
 	}
 	if head.Format != fileFormat {
-		return Saved{}, fmt.Errorf("has format %d, and this rdmad knows format %d", head.Format, fileFormat)
+		return fmt.Errorf("has format %d, and this rdmad knows format %d", head.Format, fileFormat)
 	}
-	var c fileContent
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&c); err != nil {
-		return Saved{}, fmt.Errorf("is damaged (%w)", err)
+	if err := dec.Decode(v); err != nil {
+		return fmt.Errorf("is damaged (%w)", err)
 	}
-	return c.Saved, nil
+	return nil
 }
 
-// Save implements Store: a new file takes the old one's place when it is on
-// the disk.
-func (f *File) Save(s Saved) (err error) {
-	b, err := json.MarshalIndent(fileContent{fileFormat, s}, "", "  ")
+// save writes v: a new file takes the old one's place when it is on the disk.
+func (f *jsonFile) save(v any) (err error) {
+	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}

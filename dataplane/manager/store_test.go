@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,6 +45,30 @@ func TestFileKeepsEverything(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestConnectorFileKeepsEverything(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "connectors.json")
+	if got, err := NewConnectorFile(path).Load(); err != nil || len(got) != 0 {
+		t.Errorf("without a file: %+v, %v", got, err)
+	}
+	want := []ConnectorSpec{{
+		Name: "a", Listen: "127.0.0.1:1", Provider: "softiwarp", Target: "h:2", DialTimeout: 3, CallbackTimeout: 4, MaxCalls: 5, MaxReply: 6,
+		Memory: 7, Limits: dataplane.Limits{Connections: 8}, Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+	}, {Name: "b"}}
+	if err := NewConnectorFile(path).Save(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := NewConnectorFile(path).Load()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("loaded %+v, %v; want %+v", got, err, want)
+	}
+	if err := os.WriteFile(path, []byte(`{"format": 1, "connector": []}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewConnectorFile(path).Load(); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("of a file that is not understood: %v", err)
 	}
 }
 
@@ -109,12 +134,12 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte(`{"format": 9}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := decodeFile(b)
-		if err != nil {
+		var c fileContent
+		if err := decodeFile(b, &c); err != nil {
 			return
 		}
 		file := NewFile(filepath.Join(t.TempDir(), "f"))
-		if err := file.Save(s); err != nil {
+		if err := file.Save(c.Saved); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := file.Load(); err != nil {
