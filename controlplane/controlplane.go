@@ -53,6 +53,8 @@ type Config struct {
 	Dataplane Dataplane
 	// Manager adds and removes services and listeners.
 	Manager manager.API
+	// Connectors adds and removes connectors.
+	Connectors manager.ConnectorAPI
 	// Initial are the settings before anybody changes them; all zero stands
 	// for the defaults of package rpcrdma. Configured names those that the
 	// configuration file gave, by dotted name.
@@ -139,6 +141,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	c.server, err = grpcapi.New(grpcapi.Config{
 		Plane:      cfg.Dataplane,
 		Manager:    cfg.Manager,
+		Connectors: cfg.Connectors,
 		Store:      store,
 		Hub:        c.hub,
 		Logger:     cfg.Logger,

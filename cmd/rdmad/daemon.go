@@ -108,6 +108,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
 		Dataplane:  controlplane.Live(d.data),
 		Manager:    d.manager,
+		Connectors: d.connect,
 		Initial:    initial,
 		Configured: given,
 		Listen:     c.Control.Listen,
@@ -163,7 +164,7 @@ func (d *daemon) makeManager() (err error) {
 		Logger:    d.log,
 	})
 	d.connect = connector.NewSet(connector.SetConfig{
-		Dataplane: d.data, Provider: d.provider, Bindings: ulb.NewRegistry(nfs.Bindings()...), Logger: d.log,
+		Dataplane: d.data, Provider: d.provider, Providers: providers.Names(), Bindings: ulb.NewRegistry(nfs.Bindings()...), Logger: d.log,
 	})
 	return nil
 }
@@ -211,7 +212,10 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 	if err := d.manager.Open(); err != nil {
 		return err
 	}
-	return d.manager.Restore(ctx, manager.NewFile(d.state.listeners()))
+	if err := d.manager.Restore(ctx, manager.NewFile(d.state.listeners())); err != nil {
+		return err
+	}
+	return d.connect.Restore(ctx, manager.NewConnectorFile(d.state.connectors()))
 }
 
 func (d *daemon) bindMetrics(ctx context.Context, address string) (err error) {

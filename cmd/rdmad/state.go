@@ -60,6 +60,9 @@ func (s *state) service(name string) string {
 // listeners is the file of the services and listeners that operators added.
 func (s *state) listeners() string { return filepath.Join(s.path, "listeners.json") }
 
+// connectors is the file of the connectors that operators added.
+func (s *state) connectors() string { return filepath.Join(s.path, "connectors.json") }
+
 // settings is the file of the live settings and their history.
 func (s *state) settings() string { return settingsFile(s.path) }
 

@@ -3,15 +3,19 @@ package grpcapi
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
+	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // connectorService implements rdmad.v1.ConnectorService.
 type connectorService struct {
 	rdmadv1.UnimplementedConnectorServiceServer
-	plane Plane
+	connectors manager.ConnectorAPI
 }
 
 // ListConnectors implements rdmadv1.ConnectorServiceServer.
@@ -22,7 +26,7 @@ func (s *connectorService) ListConnectors(_ context.Context, req *rdmadv1.ListCo
 	}
 	size := cmp.Or(int(req.GetPageSize()), maxListeners)
 	res := &rdmadv1.ListConnectorsResponse{}
-	all := s.plane.Connectors()
+	all := s.connectors.Connectors()
 	for i := range all {
 		if all[i].Name <= after {
 			continue
@@ -37,12 +41,12 @@ func (s *connectorService) ListConnectors(_ context.Context, req *rdmadv1.ListCo
 }
 
 // connectorMessage is the one place where a connector becomes protobuf.
-func connectorMessage(c *dataplane.ConnectorInfo) *rdmadv1.Connector {
+func connectorMessage(c *manager.ConnectorInfo) *rdmadv1.Connector {
 	m := &rdmadv1.Connector{
 		Name:              c.Name,
-		Address:           addrPort(c.Address),
-		Provider:          c.Provider,
-		Target:            c.Target,
+		Address:           cmp.Or(addrPort(c.Address), c.Spec.Listen),
+		Provider:          cmp.Or(c.Provider, c.Spec.Provider),
+		Target:            cmp.Or(c.Target, c.Spec.Target),
 		State:             rdmadv1.Connector_UP,
 		Connections:       uint32(c.Connections),
 		Accepted:          float64(c.Accepted),
@@ -57,11 +61,68 @@ func connectorMessage(c *dataplane.ConnectorInfo) *rdmadv1.Connector {
 		BytesSent:         float64(c.TCP.BytesSent),
 		Since:             timestamp(c.Since),
 		Admission:         admission(&c.Limits, &c.Access),
+		Source:            c.Origin.String(),
+		Failure:           c.Failure,
 	}
-	if c.State == dataplane.StateDraining {
+	switch c.State {
+	case manager.StateDraining:
 		m.State = rdmadv1.Connector_DRAINING
+	case manager.StateFailed:
+		m.State = rdmadv1.Connector_FAILED
 	}
 	return m
+}
+
+// connectorText is a connector as the audit log shows it.
+func connectorText(c *manager.ConnectorInfo) string {
+	return fmt.Sprintf("connector %s: %s %s target %s, limits %+v, allow %v, deny %v",
+		c.Spec.Name, c.Spec.Provider, c.Spec.Listen, c.Spec.Target, c.Spec.Limits, c.Spec.Access.Allow, c.Spec.Access.Deny)
+}
+
+// AddConnector implements rdmadv1.ConnectorServiceServer.
+func (s *connectorService) AddConnector(ctx context.Context, req *rdmadv1.AddConnectorRequest) (*rdmadv1.AddConnectorResponse, error) {
+	a := req.GetAdmission()
+	allow, err := prefixes("admission.allow", a.GetAllow())
+	if err != nil {
+		return nil, err
+	}
+	deny, err := prefixes("admission.deny", a.GetDeny())
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.connectors.AddConnector(ctx, manager.ConnectorSpec{
+		Name:            req.GetName(),
+		Listen:          req.GetListen(),
+		Provider:        cmp.Or(req.GetProvider(), defaultProvider),
+		Target:          req.GetTarget(),
+		DialTimeout:     req.GetDialTimeout().AsDuration(),
+		CallbackTimeout: req.GetCallbackTimeout().AsDuration(),
+		MaxCalls:        int(req.GetMaxCalls()),
+		MaxReply:        int(req.GetMaxReply()),
+		Memory:          int64(req.GetMaxMemory()),
+		Limits:          limits(a),
+		Access:          dataplane.Access{Allow: allow, Deny: deny},
+	})
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	audit.Note(ctx, "", connectorText(&info), 0)
+	return &rdmadv1.AddConnectorResponse{Connector: connectorMessage(&info)}, nil
+}
+
+// RemoveConnector implements rdmadv1.ConnectorServiceServer.
+func (s *connectorService) RemoveConnector(ctx context.Context, req *rdmadv1.RemoveConnectorRequest) (*rdmadv1.RemoveConnectorResponse, error) {
+	all := s.connectors.Connectors()
+	i := slices.IndexFunc(all, func(c manager.ConnectorInfo) bool { return c.Spec.Name == req.GetName() })
+	if i < 0 {
+		return nil, toStatus(fmt.Errorf("connector %s: %w", req.GetName(), dataplane.ErrNotFound))
+	}
+	removed, err := s.connectors.RemoveConnector(req.GetName(), drainTime(req.GetDeadline()))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	audit.Note(ctx, connectorText(&all[i]), "", 0)
+	return &rdmadv1.RemoveConnectorResponse{Drained: uint32(removed.Drained), Cut: uint32(removed.Cut)}, nil
 }
 
 // admission says who may connect, and how many.

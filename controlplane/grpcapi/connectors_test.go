@@ -3,10 +3,13 @@ package grpcapi_test
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane"
@@ -36,6 +39,7 @@ func TestConnectors(t *testing.T) {
 		Connections: 1, Accepted: 2, Refused: 3, Calls: 7, Replies: 8, Failed: 9, Duplicates: 10, ReverseCalls: 11,
 		ReverseUnanswered: 12, BytesReceived: 14, BytesSent: 15, Since: first.GetConnectors()[0].GetSince(),
 		Admission: &rdmadv1.Admission{MaxConnections: 4, MaxConnectionsPerPeer: 5, MaxHandshakes: 6, Allow: []string{"192.0.2.0/24"}},
+		Source:    "config",
 	}
 	if got := first.GetConnectors()[0]; !proto.Equal(got, want) || !got.GetSince().AsTime().Equal(planetest.Born) {
 		t.Errorf("got %v, want %v", got, want)
@@ -46,5 +50,70 @@ func TestConnectors(t *testing.T) {
 	}
 	if _, err := c.ListConnectors(t.Context(), &rdmadv1.ListConnectorsRequest{PageToken: "x"}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a token of nothing: %v", err)
+	}
+}
+
+// TestConnectorsComeAndGo: each field of a request arrives, and what was added
+// can be removed.
+func TestConnectorsComeAndGo(t *testing.T) {
+	p := smallPlane()
+	c := rdmadv1.NewConnectorServiceClient(start(t, p, nil, 16).client)
+	added, err := c.AddConnector(t.Context(), &rdmadv1.AddConnectorRequest{
+		Name: "out", Listen: "127.0.0.1:0", Target: "nas:20049", DialTimeout: durationpb.New(time.Second), CallbackTimeout: durationpb.New(2 * time.Second),
+		MaxCalls: 3, MaxReply: 4096, MaxMemory: 1 << 25,
+		Admission: &rdmadv1.Admission{MaxConnections: 4, MaxConnectionsPerPeer: 5, MaxHandshakes: 6, Allow: []string{"192.0.2.0/24"}, Deny: []string{"192.0.2.7"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &rdmadv1.Connector{
+		Name: "out", Address: "127.0.0.1:40000", Provider: "softiwarp", Target: "nas:20049", State: rdmadv1.Connector_UP, Source: "runtime",
+		Since: timestamppb.New(planetest.Born),
+		Admission: &rdmadv1.Admission{
+			MaxConnections: 4, MaxConnectionsPerPeer: 5, MaxHandshakes: 6, Allow: []string{"192.0.2.0/24"}, Deny: []string{"192.0.2.7/32"},
+		},
+	}
+	if !proto.Equal(added.GetConnector(), want) {
+		t.Errorf("got  %v\nwant %v", added.GetConnector(), want)
+	}
+	spec := planetest.NewConnectors(p).Connectors()[0].Spec
+	if spec.DialTimeout != time.Second || spec.CallbackTimeout != 2*time.Second || spec.MaxCalls != 3 || spec.MaxReply != 4096 || spec.Memory != 1<<25 {
+		t.Errorf("wanted %+v", spec)
+	}
+	if _, err := c.RemoveConnector(t.Context(), &rdmadv1.RemoveConnectorRequest{Name: "out"}); err != nil {
+		t.Error(err)
+	}
+	if all, err := c.ListConnectors(t.Context(), &rdmadv1.ListConnectorsRequest{}); err != nil || len(all.GetConnectors()) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+func TestConnectorsRefused(t *testing.T) {
+	p := smallPlane()
+	p.Connector(dataplane.ConnectorInfo{Name: "out", Provider: "softiwarp", State: dataplane.StateUp})
+	c := rdmadv1.NewConnectorServiceClient(start(t, p, nil, 16).client)
+	for what, r := range map[string]struct {
+		change func(*rdmadv1.AddConnectorRequest)
+		code   codes.Code
+	}{
+		"taken name":       {func(r *rdmadv1.AddConnectorRequest) { r.Name = "out" }, codes.AlreadyExists},
+		"bad name":         {func(r *rdmadv1.AddConnectorRequest) { r.Name = "a b" }, codes.InvalidArgument},
+		"no address":       {func(r *rdmadv1.AddConnectorRequest) { r.Listen = "" }, codes.InvalidArgument},
+		"bad address":      {func(r *rdmadv1.AddConnectorRequest) { r.Listen = "here" }, codes.InvalidArgument},
+		"no target":        {func(r *rdmadv1.AddConnectorRequest) { r.Target = "" }, codes.InvalidArgument},
+		"unknown provider": {func(r *rdmadv1.AddConnectorRequest) { r.Provider = "magic" }, codes.NotFound},
+		"negative time":    {func(r *rdmadv1.AddConnectorRequest) { r.DialTimeout = durationpb.New(-1) }, codes.InvalidArgument},
+		"memory":           {func(r *rdmadv1.AddConnectorRequest) { r.MaxMemory = -1 }, codes.InvalidArgument},
+		"allow":            {func(r *rdmadv1.AddConnectorRequest) { r.Admission = &rdmadv1.Admission{Allow: []string{"all"}} }, codes.InvalidArgument},
+		"deny":             {func(r *rdmadv1.AddConnectorRequest) { r.Admission = &rdmadv1.Admission{Deny: []string{"all"}} }, codes.InvalidArgument},
+	} {
+		req := &rdmadv1.AddConnectorRequest{Name: "a", Listen: "127.0.0.1:0", Target: "nas:20049"}
+		r.change(req)
+		if _, err := c.AddConnector(t.Context(), req); status.Code(err) != r.code {
+			t.Errorf("%s: %v, want %s", what, err, r.code)
+		}
+	}
+	if _, err := c.RemoveConnector(t.Context(), &rdmadv1.RemoveConnectorRequest{Name: "none"}); status.Code(err) != codes.NotFound {
+		t.Errorf("removed no one: %v", err)
 	}
 }

@@ -39,7 +39,7 @@ func newServer(t *testing.T, a Access) (*Server, *audit.Log) {
 	hub := watch.NewHub(plane, store, log, 16, 4)
 	t.Cleanup(hub.Close)
 	s, err := New(Config{
-		Plane: plane, Manager: planetest.NewManager(plane), Store: store, Hub: hub, Logger: log,
+		Plane: plane, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Store: store, Hub: hub, Logger: log,
 		Registerer: prometheus.NewRegistry(), Started: time.Now(), Access: a,
 	})
 	if err != nil {

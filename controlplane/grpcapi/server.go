@@ -70,6 +70,7 @@ type Plane interface {
 type Config struct {
 	Plane      Plane
 	Manager    manager.API
+	Connectors manager.ConnectorAPI
 	Store      *desired.Store
 	Hub        *watch.Hub
 	Logger     *slog.Logger
@@ -166,7 +167,7 @@ func New(cfg Config) (*Server, error) {
 	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
 	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager})
-	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{plane: cfg.Plane})
+	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{connectors: cfg.Connectors})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
 	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, store: cfg.Store, stopping: s.stopping})

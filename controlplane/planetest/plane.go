@@ -25,6 +25,7 @@ type Plane struct {
 	conns     map[string]*conn
 	listeners []dataplane.ListenerInfo
 	connects  []dataplane.ConnectorInfo
+	operators map[string]manager.ConnectorSpec // of connects, by name, those that operators added
 	subs      []*subscription
 	over      bool
 	memory    int64

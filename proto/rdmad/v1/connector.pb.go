@@ -10,6 +10,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -33,6 +34,8 @@ const (
 	Connector_UP Connector_State = 1
 	// Being removed.
 	Connector_DRAINING Connector_State = 2
+	// Kept from the last start, but could not be brought back.
+	Connector_FAILED Connector_State = 3
 )
 
 // Enum value maps for Connector_State.
@@ -41,11 +44,13 @@ var (
 		0: "STATE_UNSPECIFIED",
 		1: "UP",
 		2: "DRAINING",
+		3: "FAILED",
 	}
 	Connector_State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
 		"UP":                1,
 		"DRAINING":          2,
+		"FAILED":            3,
 	}
 )
 
@@ -117,7 +122,11 @@ type Connector struct {
 	// When it started.
 	Since *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=since,proto3" json:"since,omitempty"`
 	// How many clients may connect, and who.
-	Admission     *Admission `protobuf:"bytes,18,opt,name=admission,proto3" json:"admission,omitempty"`
+	Admission *Admission `protobuf:"bytes,18,opt,name=admission,proto3" json:"admission,omitempty"`
+	// Where it comes from: "config", or "runtime" for AddConnector.
+	Source string `protobuf:"bytes,19,opt,name=source,proto3" json:"source,omitempty"`
+	// With FAILED: why.
+	Failure       string `protobuf:"bytes,20,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -278,6 +287,20 @@ func (x *Connector) GetAdmission() *Admission {
 	return nil
 }
 
+func (x *Connector) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Connector) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
 // ListConnectorsRequest asks for the connectors.
 type ListConnectorsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -389,11 +412,295 @@ func (x *ListConnectorsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// AddConnectorRequest describes a connector.
+type AddConnectorRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name; letters, digits, dot, dash and underscore.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// TCP host:port where clients come in; port 0 picks one.
+	Listen string `protobuf:"bytes,2,opt,name=listen,proto3" json:"listen,omitempty"`
+	// Verbs provider of the way out; empty for softiwarp.
+	Provider string `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
+	// host:port of the RPC-over-RDMA server.
+	Target string `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
+	// How long the target has to come up for a client; empty for 10 s.
+	DialTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=dial_timeout,json=dialTimeout,proto3" json:"dial_timeout,omitempty"`
+	// How long a client has to answer a call of the target; empty for 30 s.
+	CallbackTimeout *durationpb.Duration `protobuf:"bytes,6,opt,name=callback_timeout,json=callbackTimeout,proto3" json:"callback_timeout,omitempty"`
+	// Calls of a client in flight, within credits.max; 0 for 256.
+	MaxCalls uint32 `protobuf:"varint,7,opt,name=max_calls,json=maxCalls,proto3" json:"max_calls,omitempty"`
+	// Largest reply of programs without a binding, in bytes; 0 for 1 MiB.
+	MaxReply uint32 `protobuf:"varint,8,opt,name=max_reply,json=maxReply,proto3" json:"max_reply,omitempty"`
+	// What the calls of all clients hold together, in bytes; 0 for 512 MiB. A
+	// double for the reason given at Connection.
+	MaxMemory float64 `protobuf:"fixed64,9,opt,name=max_memory,json=maxMemory,proto3" json:"max_memory,omitempty"`
+	// How many clients may connect, and who.
+	Admission     *Admission `protobuf:"bytes,10,opt,name=admission,proto3" json:"admission,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddConnectorRequest) Reset() {
+	*x = AddConnectorRequest{}
+	mi := &file_rdmad_v1_connector_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddConnectorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddConnectorRequest) ProtoMessage() {}
+
+func (x *AddConnectorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connector_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddConnectorRequest.ProtoReflect.Descriptor instead.
+func (*AddConnectorRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AddConnectorRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddConnectorRequest) GetListen() string {
+	if x != nil {
+		return x.Listen
+	}
+	return ""
+}
+
+func (x *AddConnectorRequest) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *AddConnectorRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *AddConnectorRequest) GetDialTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.DialTimeout
+	}
+	return nil
+}
+
+func (x *AddConnectorRequest) GetCallbackTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.CallbackTimeout
+	}
+	return nil
+}
+
+func (x *AddConnectorRequest) GetMaxCalls() uint32 {
+	if x != nil {
+		return x.MaxCalls
+	}
+	return 0
+}
+
+func (x *AddConnectorRequest) GetMaxReply() uint32 {
+	if x != nil {
+		return x.MaxReply
+	}
+	return 0
+}
+
+func (x *AddConnectorRequest) GetMaxMemory() float64 {
+	if x != nil {
+		return x.MaxMemory
+	}
+	return 0
+}
+
+func (x *AddConnectorRequest) GetAdmission() *Admission {
+	if x != nil {
+		return x.Admission
+	}
+	return nil
+}
+
+// AddConnectorResponse is the connector as bound.
+type AddConnectorResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The connector.
+	Connector     *Connector `protobuf:"bytes,1,opt,name=connector,proto3" json:"connector,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddConnectorResponse) Reset() {
+	*x = AddConnectorResponse{}
+	mi := &file_rdmad_v1_connector_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddConnectorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddConnectorResponse) ProtoMessage() {}
+
+func (x *AddConnectorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connector_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddConnectorResponse.ProtoReflect.Descriptor instead.
+func (*AddConnectorResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *AddConnectorResponse) GetConnector() *Connector {
+	if x != nil {
+		return x.Connector
+	}
+	return nil
+}
+
+// RemoveConnectorRequest names a connector.
+type RemoveConnectorRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The connector's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How long calls in flight may take; empty for 30 s.
+	Deadline      *durationpb.Duration `protobuf:"bytes,2,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveConnectorRequest) Reset() {
+	*x = RemoveConnectorRequest{}
+	mi := &file_rdmad_v1_connector_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveConnectorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveConnectorRequest) ProtoMessage() {}
+
+func (x *RemoveConnectorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connector_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveConnectorRequest.ProtoReflect.Descriptor instead.
+func (*RemoveConnectorRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RemoveConnectorRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveConnectorRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+// RemoveConnectorResponse says how its clients ended.
+type RemoveConnectorResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Clients whose calls were finished.
+	Drained uint32 `protobuf:"varint,1,opt,name=drained,proto3" json:"drained,omitempty"`
+	// Clients cut with calls in flight.
+	Cut           uint32 `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveConnectorResponse) Reset() {
+	*x = RemoveConnectorResponse{}
+	mi := &file_rdmad_v1_connector_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveConnectorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveConnectorResponse) ProtoMessage() {}
+
+func (x *RemoveConnectorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connector_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveConnectorResponse.ProtoReflect.Descriptor instead.
+func (*RemoveConnectorResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RemoveConnectorResponse) GetDrained() uint32 {
+	if x != nil {
+		return x.Drained
+	}
+	return 0
+}
+
+func (x *RemoveConnectorResponse) GetCut() uint32 {
+	if x != nil {
+		return x.Cut
+	}
+	return 0
+}
+
 var File_rdmad_v1_connector_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\n" +
-	"\x18rdmad/v1/connector.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/listener.proto\"\x93\x05\n" +
+	"\x18rdmad/v1/connector.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/listener.proto\"\xd1\x05\n" +
 	"\tConnector\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
@@ -416,11 +723,15 @@ const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\n" +
 	"bytes_sent\x18\x10 \x01(\x01R\tbytesSent\x120\n" +
 	"\x05since\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
-	"\tadmission\x18\x12 \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\"4\n" +
+	"\tadmission\x18\x12 \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12\x16\n" +
+	"\x06source\x18\x13 \x01(\tR\x06source\x12\x18\n" +
+	"\afailure\x18\x14 \x01(\tR\afailure\"@\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02UP\x10\x01\x12\f\n" +
-	"\bDRAINING\x10\x02\"g\n" +
+	"\bDRAINING\x10\x02\x12\n" +
+	"\n" +
+	"\x06FAILED\x10\x03\"g\n" +
 	"\x15ListConnectorsRequest\x12%\n" +
 	"\tpage_size\x18\x01 \x01(\rB\b\xbaH\x05*\x03\x18\x90NR\bpageSize\x12'\n" +
 	"\n" +
@@ -429,9 +740,37 @@ const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\n" +
 	"connectors\x18\x01 \x03(\v2\x13.rdmad.v1.ConnectorR\n" +
 	"connectors\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2m\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9c\x04\n" +
+	"\x13AddConnectorRequest\x12<\n" +
+	"\x04name\x18\x01 \x01(\tB(\xbaH%r#2!^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$R\x04name\x12\"\n" +
+	"\x06listen\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x02R\x06listen\x12#\n" +
+	"\bprovider\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\bprovider\x12\"\n" +
+	"\x06target\x18\x04 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x02R\x06target\x12K\n" +
+	"\fdial_timeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\xd8\x042\x00R\vdialTimeout\x12S\n" +
+	"\x10callback_timeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\xd8\x042\x00R\x0fcallbackTimeout\x12%\n" +
+	"\tmax_calls\x18\a \x01(\rB\b\xbaH\x05*\x03\x18\x80 R\bmaxCalls\x12&\n" +
+	"\tmax_reply\x18\b \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80DR\bmaxReply\x126\n" +
+	"\n" +
+	"max_memory\x18\t \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00pB)\x00\x00\x00\x00\x00\x00\x00\x00R\tmaxMemory\x121\n" +
+	"\tadmission\x18\n" +
+	" \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\"I\n" +
+	"\x14AddConnectorResponse\x121\n" +
+	"\tconnector\x18\x01 \x01(\v2\x13.rdmad.v1.ConnectorR\tconnector\"}\n" +
+	"\x16RemoveConnectorRequest\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
+	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"E\n" +
+	"\x17RemoveConnectorResponse\x12\x18\n" +
+	"\adrained\x18\x01 \x01(\rR\adrained\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\rR\x03cut2\xa0\x02\n" +
 	"\x10ConnectorService\x12Y\n" +
-	"\x0eListConnectors\x12\x1f.rdmad.v1.ListConnectorsRequest\x1a .rdmad.v1.ListConnectorsResponse\"\x04\x88\xb8\x18\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\x0eListConnectors\x12\x1f.rdmad.v1.ListConnectorsRequest\x1a .rdmad.v1.ListConnectorsResponse\"\x04\x88\xb8\x18\x01\x12S\n" +
+	"\fAddConnector\x12\x1d.rdmad.v1.AddConnectorRequest\x1a\x1e.rdmad.v1.AddConnectorResponse\"\x04\x88\xb8\x18\x03\x12\\\n" +
+	"\x0fRemoveConnector\x12 .rdmad.v1.RemoveConnectorRequest\x1a!.rdmad.v1.RemoveConnectorResponse\"\x04\x88\xb8\x18\x03B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_connector_proto_rawDescOnce sync.Once
@@ -446,27 +785,41 @@ func file_rdmad_v1_connector_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_connector_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rdmad_v1_connector_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_rdmad_v1_connector_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_rdmad_v1_connector_proto_goTypes = []any{
-	(Connector_State)(0),           // 0: rdmad.v1.Connector.State
-	(*Connector)(nil),              // 1: rdmad.v1.Connector
-	(*ListConnectorsRequest)(nil),  // 2: rdmad.v1.ListConnectorsRequest
-	(*ListConnectorsResponse)(nil), // 3: rdmad.v1.ListConnectorsResponse
-	(*timestamppb.Timestamp)(nil),  // 4: google.protobuf.Timestamp
-	(*Admission)(nil),              // 5: rdmad.v1.Admission
+	(Connector_State)(0),            // 0: rdmad.v1.Connector.State
+	(*Connector)(nil),               // 1: rdmad.v1.Connector
+	(*ListConnectorsRequest)(nil),   // 2: rdmad.v1.ListConnectorsRequest
+	(*ListConnectorsResponse)(nil),  // 3: rdmad.v1.ListConnectorsResponse
+	(*AddConnectorRequest)(nil),     // 4: rdmad.v1.AddConnectorRequest
+	(*AddConnectorResponse)(nil),    // 5: rdmad.v1.AddConnectorResponse
+	(*RemoveConnectorRequest)(nil),  // 6: rdmad.v1.RemoveConnectorRequest
+	(*RemoveConnectorResponse)(nil), // 7: rdmad.v1.RemoveConnectorResponse
+	(*timestamppb.Timestamp)(nil),   // 8: google.protobuf.Timestamp
+	(*Admission)(nil),               // 9: rdmad.v1.Admission
+	(*durationpb.Duration)(nil),     // 10: google.protobuf.Duration
 }
 var file_rdmad_v1_connector_proto_depIdxs = []int32{
-	0, // 0: rdmad.v1.Connector.state:type_name -> rdmad.v1.Connector.State
-	4, // 1: rdmad.v1.Connector.since:type_name -> google.protobuf.Timestamp
-	5, // 2: rdmad.v1.Connector.admission:type_name -> rdmad.v1.Admission
-	1, // 3: rdmad.v1.ListConnectorsResponse.connectors:type_name -> rdmad.v1.Connector
-	2, // 4: rdmad.v1.ConnectorService.ListConnectors:input_type -> rdmad.v1.ListConnectorsRequest
-	3, // 5: rdmad.v1.ConnectorService.ListConnectors:output_type -> rdmad.v1.ListConnectorsResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	0,  // 0: rdmad.v1.Connector.state:type_name -> rdmad.v1.Connector.State
+	8,  // 1: rdmad.v1.Connector.since:type_name -> google.protobuf.Timestamp
+	9,  // 2: rdmad.v1.Connector.admission:type_name -> rdmad.v1.Admission
+	1,  // 3: rdmad.v1.ListConnectorsResponse.connectors:type_name -> rdmad.v1.Connector
+	10, // 4: rdmad.v1.AddConnectorRequest.dial_timeout:type_name -> google.protobuf.Duration
+	10, // 5: rdmad.v1.AddConnectorRequest.callback_timeout:type_name -> google.protobuf.Duration
+	9,  // 6: rdmad.v1.AddConnectorRequest.admission:type_name -> rdmad.v1.Admission
+	1,  // 7: rdmad.v1.AddConnectorResponse.connector:type_name -> rdmad.v1.Connector
+	10, // 8: rdmad.v1.RemoveConnectorRequest.deadline:type_name -> google.protobuf.Duration
+	2,  // 9: rdmad.v1.ConnectorService.ListConnectors:input_type -> rdmad.v1.ListConnectorsRequest
+	4,  // 10: rdmad.v1.ConnectorService.AddConnector:input_type -> rdmad.v1.AddConnectorRequest
+	6,  // 11: rdmad.v1.ConnectorService.RemoveConnector:input_type -> rdmad.v1.RemoveConnectorRequest
+	3,  // 12: rdmad.v1.ConnectorService.ListConnectors:output_type -> rdmad.v1.ListConnectorsResponse
+	5,  // 13: rdmad.v1.ConnectorService.AddConnector:output_type -> rdmad.v1.AddConnectorResponse
+	7,  // 14: rdmad.v1.ConnectorService.RemoveConnector:output_type -> rdmad.v1.RemoveConnectorResponse
+	12, // [12:15] is the sub-list for method output_type
+	9,  // [9:12] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connector_proto_init() }
@@ -482,7 +835,7 @@ func file_rdmad_v1_connector_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_connector_proto_rawDesc), len(file_rdmad_v1_connector_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

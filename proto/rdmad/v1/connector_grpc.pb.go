@@ -19,19 +19,30 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ConnectorService_ListConnectors_FullMethodName = "/rdmad.v1.ConnectorService/ListConnectors"
+	ConnectorService_ListConnectors_FullMethodName  = "/rdmad.v1.ConnectorService/ListConnectors"
+	ConnectorService_AddConnector_FullMethodName    = "/rdmad.v1.ConnectorService/AddConnector"
+	ConnectorService_RemoveConnector_FullMethodName = "/rdmad.v1.ConnectorService/RemoveConnector"
 )
 
 // ConnectorServiceClient is the client API for ConnectorService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ConnectorService shows the connectors of the configuration: ONC RPC over TCP
-// in, RPC-over-RDMA out. Their connections are among those of
-// ConnectionService, their settings those of the scope listener/NAME.
+// ConnectorService shows and changes the connectors: ONC RPC over TCP in,
+// RPC-over-RDMA out. Their connections are among those of ConnectionService,
+// their settings those of the scope listener/NAME. What is added here lasts over
+// restarts.
 type ConnectorServiceClient interface {
 	// ListConnectors answers with the connectors, in the order of their names.
 	ListConnectors(ctx context.Context, in *ListConnectorsRequest, opts ...grpc.CallOption) (*ListConnectorsResponse, error)
+	// AddConnector binds an address and accepts clients at once; the target is
+	// connected to for each of them. Errors: ALREADY_EXISTS when there is a
+	// connector or listener of that name, or the address is in use; NOT_FOUND
+	// when there is no such provider.
+	AddConnector(ctx context.Context, in *AddConnectorRequest, opts ...grpc.CallOption) (*AddConnectorResponse, error)
+	// RemoveConnector stops accepting and drains the connector's clients. Others
+	// notice nothing. Errors: NOT_FOUND.
+	RemoveConnector(ctx context.Context, in *RemoveConnectorRequest, opts ...grpc.CallOption) (*RemoveConnectorResponse, error)
 }
 
 type connectorServiceClient struct {
@@ -52,16 +63,45 @@ func (c *connectorServiceClient) ListConnectors(ctx context.Context, in *ListCon
 	return out, nil
 }
 
+func (c *connectorServiceClient) AddConnector(ctx context.Context, in *AddConnectorRequest, opts ...grpc.CallOption) (*AddConnectorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddConnectorResponse)
+	err := c.cc.Invoke(ctx, ConnectorService_AddConnector_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *connectorServiceClient) RemoveConnector(ctx context.Context, in *RemoveConnectorRequest, opts ...grpc.CallOption) (*RemoveConnectorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveConnectorResponse)
+	err := c.cc.Invoke(ctx, ConnectorService_RemoveConnector_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ConnectorServiceServer is the server API for ConnectorService service.
 // All implementations must embed UnimplementedConnectorServiceServer
 // for forward compatibility.
 //
-// ConnectorService shows the connectors of the configuration: ONC RPC over TCP
-// in, RPC-over-RDMA out. Their connections are among those of
-// ConnectionService, their settings those of the scope listener/NAME.
+// ConnectorService shows and changes the connectors: ONC RPC over TCP in,
+// RPC-over-RDMA out. Their connections are among those of ConnectionService,
+// their settings those of the scope listener/NAME. What is added here lasts over
+// restarts.
 type ConnectorServiceServer interface {
 	// ListConnectors answers with the connectors, in the order of their names.
 	ListConnectors(context.Context, *ListConnectorsRequest) (*ListConnectorsResponse, error)
+	// AddConnector binds an address and accepts clients at once; the target is
+	// connected to for each of them. Errors: ALREADY_EXISTS when there is a
+	// connector or listener of that name, or the address is in use; NOT_FOUND
+	// when there is no such provider.
+	AddConnector(context.Context, *AddConnectorRequest) (*AddConnectorResponse, error)
+	// RemoveConnector stops accepting and drains the connector's clients. Others
+	// notice nothing. Errors: NOT_FOUND.
+	RemoveConnector(context.Context, *RemoveConnectorRequest) (*RemoveConnectorResponse, error)
 	mustEmbedUnimplementedConnectorServiceServer()
 }
 
@@ -74,6 +114,12 @@ type UnimplementedConnectorServiceServer struct{}
 
 func (UnimplementedConnectorServiceServer) ListConnectors(context.Context, *ListConnectorsRequest) (*ListConnectorsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListConnectors not implemented")
+}
+func (UnimplementedConnectorServiceServer) AddConnector(context.Context, *AddConnectorRequest) (*AddConnectorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddConnector not implemented")
+}
+func (UnimplementedConnectorServiceServer) RemoveConnector(context.Context, *RemoveConnectorRequest) (*RemoveConnectorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveConnector not implemented")
 }
 func (UnimplementedConnectorServiceServer) mustEmbedUnimplementedConnectorServiceServer() {}
 func (UnimplementedConnectorServiceServer) testEmbeddedByValue()                          {}
@@ -114,6 +160,42 @@ func _ConnectorService_ListConnectors_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ConnectorService_AddConnector_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddConnectorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConnectorServiceServer).AddConnector(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConnectorService_AddConnector_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConnectorServiceServer).AddConnector(ctx, req.(*AddConnectorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ConnectorService_RemoveConnector_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveConnectorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConnectorServiceServer).RemoveConnector(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConnectorService_RemoveConnector_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConnectorServiceServer).RemoveConnector(ctx, req.(*RemoveConnectorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ConnectorService_ServiceDesc is the grpc.ServiceDesc for ConnectorService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -124,6 +206,14 @@ var ConnectorService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListConnectors",
 			Handler:    _ConnectorService_ListConnectors_Handler,
+		},
+		{
+			MethodName: "AddConnector",
+			Handler:    _ConnectorService_AddConnector_Handler,
+		},
+		{
+			MethodName: "RemoveConnector",
+			Handler:    _ConnectorService_RemoveConnector_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -52,6 +52,23 @@ func (a *app) listenerNames(prefix string) (out []string) {
 	return out
 }
 
+// completeConnector completes a connector's NAME.
+func (a *app) completeConnector(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return first(args, a.connectorNames, noFiles)
+}
+
+// connectorNames are those there are.
+func (a *app) connectorNames() (out []string) {
+	a.try(func(ctx context.Context, conn *grpc.ClientConn) error {
+		res, err := rdmadv1.NewConnectorServiceClient(conn).ListConnectors(ctx, &rdmadv1.ListConnectorsRequest{PageSize: mostOffered})
+		for _, c := range res.GetConnectors() {
+			out = append(out, cobra.CompletionWithDesc(c.GetName(), terminal.OneLine(c.GetAddress()+" to "+c.GetTarget())))
+		}
+		return err
+	})
+	return out
+}
+
 // serviceNames are those there are.
 func (a *app) serviceNames() (out []string) {
 	a.try(func(ctx context.Context, conn *grpc.ClientConn) error {

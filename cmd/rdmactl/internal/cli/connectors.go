@@ -13,7 +13,7 @@ import (
 
 func newConnectors(a *app) *cobra.Command {
 	cmd := group(&cobra.Command{Use: "connectors", Short: "Ways from TCP clients to RPC-over-RDMA servers"})
-	cmd.AddCommand(newConnectorsList(a))
+	cmd.AddCommand(newConnectorsList(a), newConnectorsAdd(a), newConnectorsRemove(a))
 	return cmd
 }
 
@@ -21,22 +21,17 @@ func newConnectorsList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "All connectors",
-		Long: `All connectors of the configuration: where TCP clients come in, and the
-RPC-over-RDMA server that they are connected to. Their connections are in
-"rdmactl connections list", their settings those of the scope listener/NAME. Who
-may connect, and how many, is in JSON and YAML.`,
+		Long: `All connectors: where TCP clients come in, and the RPC-over-RDMA server that they
+are connected to. Their connections are in "rdmactl connections list", their
+settings those of the scope listener/NAME. Who may connect, how many, and why one
+failed, is in JSON and YAML.`,
 		Example:           "  rdmactl connectors list",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all := &rdmadv1.ListConnectorsResponse{}
 			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				client := rdmadv1.NewConnectorServiceClient(conn)
-				return pages(func(token string) (string, error) {
-					res, err := client.ListConnectors(ctx, &rdmadv1.ListConnectorsRequest{PageToken: token})
-					all.Connectors = append(all.Connectors, res.GetConnectors()...)
-					return res.GetNextPageToken(), err
-				})
+				return fetchConnectors(ctx, conn, all)
 			})
 			if err != nil {
 				return err
@@ -46,6 +41,16 @@ may connect, and how many, is in JSON and YAML.`,
 	}
 }
 
+// fetchConnectors gets all connectors, page by page.
+func fetchConnectors(ctx context.Context, conn *grpc.ClientConn, all *rdmadv1.ListConnectorsResponse) error {
+	client := rdmadv1.NewConnectorServiceClient(conn)
+	return pages(func(token string) (string, error) {
+		res, err := client.ListConnectors(ctx, &rdmadv1.ListConnectorsRequest{PageToken: token})
+		all.Connectors = append(all.Connectors, res.GetConnectors()...)
+		return res.GetNextPageToken(), err
+	})
+}
+
 func connectorsTable(all []*rdmadv1.Connector) *output.Table {
 	t := &output.Table{Columns: []output.Column{
 		{Name: "NAME", Min: 8},
@@ -53,6 +58,7 @@ func connectorsTable(all []*rdmadv1.Connector) *output.Table {
 		{Name: "TARGET"},
 		{Name: "PROVIDER", Drop: 4},
 		{Name: "STATE"},
+		{Name: "FROM", Drop: 6},
 		{Name: "CONNECTIONS", Right: true},
 		{Name: "ACCEPTED", Right: true, Drop: 2},
 		{Name: "REFUSED", Right: true, Drop: 2},
@@ -62,11 +68,14 @@ func connectorsTable(all []*rdmadv1.Connector) *output.Table {
 		{Name: "SINCE", Drop: 5},
 	}}
 	for _, c := range all {
-		cells := texts(c.GetName(), c.GetAddress(), c.GetTarget(), c.GetProvider(), word(c.GetState().String()),
+		cells := texts(c.GetName(), c.GetAddress(), c.GetTarget(), c.GetProvider(), word(c.GetState().String()), c.GetSource(),
 			fmt.Sprint(c.GetConnections()), count(c.GetAccepted()), count(c.GetRefused()), count(c.GetCalls()),
 			count(c.GetFailed()), count(c.GetReverseCalls()), clock(c.GetSince()))
-		if c.GetState() == rdmadv1.Connector_DRAINING {
+		switch c.GetState() {
+		case rdmadv1.Connector_DRAINING:
 			cells[4].Colour = output.Yellow
+		case rdmadv1.Connector_FAILED:
+			cells[4].Colour = output.Red
 		}
 		t.Cells(cells...)
 	}

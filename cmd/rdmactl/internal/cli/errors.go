@@ -135,13 +135,14 @@ func argument(field string) string {
 var flagFields = []string{
 	"scope", "listener", "peer", "deadline", "confirm_within", "comment", "address", "service", "provider", "allow", "deny",
 	"max_connections", "max_connections_per_peer", "max_handshakes", "max_memory", "path", "squash", "tcp_listen", "actor", "since",
-	"dial_timeout", "call_timeout", "callback_timeout", "max_record",
+	"dial_timeout", "call_timeout", "callback_timeout", "max_record", "listen", "target", "max_calls", "max_reply",
 }
 
 // hint says where to look for what wasn't found.
 func hint(text string) string {
 	for _, h := range []struct{ word, command string }{
 		{"service", "services list"},
+		{"connector", "connectors list"},
 		{"listener", "listeners list"},
 		{"revision", "settings history"},
 		{"connection", "connections list"},

@@ -37,13 +37,6 @@ type Connector struct {
 	Dial, Callback time.Duration    `mapstructure:"-"`
 }
 
-// What the values of a connector may be.
-const (
-	minConnectorTime = 100 * time.Millisecond
-	maxConnectorTime = 10 * time.Minute
-	maxConnectorCall = 4096
-)
-
 func (c *Config) validateConnectors(d *document, o Options) error {
 	seen := map[string]bool{}
 	for i := range c.Connectors {
@@ -84,8 +77,8 @@ func (n *Connector) validateValues(d *document, key string) (err error) {
 		name             string
 		value, low, high int64
 	}{
-		{"max_calls", n.MaxCalls, 1, maxConnectorCall},
-		{"max_reply", n.MaxReply, 1024, connector.MaxRecord},
+		{"max_calls", n.MaxCalls, 1, connector.MostCalls},
+		{"max_reply", n.MaxReply, connector.MinMaxReply, connector.MaxRecord},
 		{"limits.memory", n.Limits.Memory, connector.MinMemory, dataplane.MaxMemory},
 	} {
 		if at := key + "." + v.name; d.given(at) && (v.value < v.low || v.value > v.high) {
@@ -116,8 +109,8 @@ func connectorTime(d *document, key, v string) (time.Duration, error) {
 	if err != nil {
 		return 0, d.fail(key, "%q is not a time such as 10s", v)
 	}
-	if t < minConnectorTime || t > maxConnectorTime {
-		return 0, d.fail(key, "%v is out of range %v..%v", t, minConnectorTime, maxConnectorTime)
+	if t < connector.MinTime || t > connector.MaxTime {
+		return 0, d.fail(key, "%v is out of range %v..%v", t, connector.MinTime, connector.MaxTime)
 	}
 	return t, nil
 }

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/internal/providers"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newConnectorsAdd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add NAME --listen HOST:PORT --target HOST:PORT",
+		Short: "Let TCP clients in for another RPC-over-RDMA server",
+		Long: `Bind an address and accept TCP clients at once; the target is connected to for
+each of them. It is back after a restart, with the port that it got. Others
+notice nothing.`,
+		Example: `  rdmactl connectors add out --listen 127.0.0.1:22049 --target 192.0.2.7:20049
+  rdmactl connectors add lab --listen 192.0.2.1:0 --target nas:20049 --allow 192.0.2.0/24 --max-connections 64`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	req, admission := &rdmadv1.AddConnectorRequest{}, &admissionFlags{}
+	var dial, callback time.Duration
+	f := cmd.Flags()
+	f.StringVar(&req.Listen, "listen", "", "TCP host:port to accept at; port 0 picks one")
+	f.StringVar(&req.Target, "target", "", "host:port of the RPC-over-RDMA server")
+	f.StringVar(&req.Provider, "provider", "", "verbs provider (default softiwarp)")
+	f.DurationVar(&dial, "dial-timeout", 0, "how long the target has to come up for a client; 0 for 10s")
+	f.DurationVar(&callback, "callback-timeout", 0, "how long a client has to answer a call of the target; 0 for 30s")
+	f.Uint32Var(&req.MaxCalls, "max-calls", 0, "calls of a client in flight, within credits.max; 0 for 256")
+	f.Uint32Var(&req.MaxReply, "max-reply", 0, "largest reply of programs without a binding, in bytes; 0 for 1 MiB")
+	f.Float64Var(&req.MaxMemory, "max-memory", 0, "what the calls of all clients hold together, in bytes; 0 for 512 MiB")
+	admission.flags(cmd)
+	for _, name := range []string{"listen", "target"} {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+	must(cmd.RegisterFlagCompletionFunc("provider", fixedValues(providers.Names()...)))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := needed(cmd, "listen", "target"); err != nil {
+			return err
+		}
+		req.Name, req.Admission, req.DialTimeout, req.CallbackTimeout = args[0], &admission.Admission, given(dial), given(callback)
+		res, err := ask(cmd.Context(), a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.AddConnector, req)
+		if err != nil {
+			return err
+		}
+		return a.printer().Answer(res, func() *output.Table { return connectorTable(res.GetConnector()) })
+	}
+	return cmd
+}
+
+// connectorTable shows one connector.
+func connectorTable(c *rdmadv1.Connector) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	m := c.GetAdmission()
+	for _, row := range [][2]string{
+		{"name", c.GetName()},
+		{"state", strings.TrimSuffix(word(c.GetState().String())+": "+c.GetFailure(), ": ")},
+		{"address", c.GetAddress()},
+		{"target", c.GetTarget()},
+		{"provider", c.GetProvider()},
+		{"max connections", orNoLimit(m.GetMaxConnections())},
+		{"max connections per peer", orNoLimit(m.GetMaxConnectionsPerPeer())},
+		{"allow", orWords(m.GetAllow(), "all")},
+		{"deny", orWords(m.GetDeny(), "nobody")},
+	} {
+		t.Row(row[0], row[1])
+	}
+	return t
+}
+
+func newConnectorsRemove(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Stop accepting, and drain a connector's clients",
+		Long: `Stop accepting and drain the connector's clients; it returns when the last is
+gone. Others notice nothing. Interrupted, rdmad goes on draining. Connectors of
+the configuration file are back at the next start.`,
+		Example:           "  rdmactl connectors remove lab --deadline 10s",
+		Args:              exactly("NAME"),
+		ValidArgsFunction: a.completeConnector,
+	}
+	wait := deadlineFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.removeConnector(cmd.Context(), &rdmadv1.RemoveConnectorRequest{Name: args[0], Deadline: deadline(cmd, *wait)}, *wait)
+	}
+	return cmd
+}
+
+func (a *app) removeConnector(ctx context.Context, req *rdmadv1.RemoveConnectorRequest, wait time.Duration) error {
+	var res *rdmadv1.RemoveConnectorResponse
+	tell := func(ctx context.Context, conn *grpc.ClientConn) string {
+		return connectorDrains(ctx, conn, req.GetName())
+	}
+	err := a.callFor(ctx, a.draining(wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+		res, err = rdmadv1.NewConnectorServiceClient(conn).RemoveConnector(ctx, req)
+		return err
+	})
+	if err != nil {
+		return goesOn(ctx, err, "rdmad goes on draining the connector's clients")
+	}
+	return a.said(res, "connector %s is removed: %d clients drained, %d cut with calls in flight", req.GetName(), res.GetDrained(), res.GetCut())
+}
+
+func connectorDrains(ctx context.Context, conn *grpc.ClientConn, name string) string {
+	all := &rdmadv1.ListConnectorsResponse{}
+	if err := fetchConnectors(ctx, conn, all); err != nil {
+		return ""
+	}
+	for _, c := range all.GetConnectors() {
+		if c.GetName() == name {
+			return fmt.Sprintf("draining connector %s, %d clients left", name, c.GetConnections())
+		}
+	}
+	return ""
+}
