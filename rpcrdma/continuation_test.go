@@ -57,6 +57,9 @@ func TestContinuation(t *testing.T) {
 				t.Errorf("%s: %d requests, %d replies, %d RDMA Reads, %d RDMA Writes, %d registrations", tc.name,
 					s2.Receives-ss.Receives, c2.Receives-cs.Receives, s2.RDMAReads-ss.RDMAReads, s2.RDMAWrites-ss.RDMAWrites, c2.Registrations-cs.Registrations)
 			}
+			if n := c2.InFlightSum - cs.InFlightSum; n != 1 {
+				t.Errorf("%s: %d calls in flight when it went out, want itself alone", tc.name, n)
+			}
 		}
 	})
 }

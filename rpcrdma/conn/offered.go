@@ -20,3 +20,7 @@ func (c *Call) Offered() (reads, writes, reply int, bytes uint64) {
 
 // Waiting is the number of calls that wait for a credit.
 func (r *Requester) Waiting() int { return len(r.waiting) }
+
+// InFlight is the number of calls, and of other messages that are answered, that
+// went out and are not answered.
+func (r *Requester) InFlight() int { return len(r.sent) }

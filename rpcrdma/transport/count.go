@@ -17,7 +17,7 @@ func (r *Requester) countCall(p *pending) {
 		return
 	}
 	s := &r.stats
-	s.InFlightSum += s.Sends - min(s.Receives, s.Sends)
+	s.InFlightSum += uint64(r.core.InFlight())
 	s.BacklogSum += uint64(r.core.Waiting())
 	size := chunk.PiecesLength(p.out.StreamLen, p.out.Items)
 	for i := range p.out.Windows {
