@@ -148,7 +148,8 @@ func (l lineOf) judge(t *testing.T, c *reckoning.Cell, b *benched, ms int) recko
 		CallSends: uint64(p.Sends), ReplySends: uint64(p.Receives), RDMAReads: uint64(p.RDMAReads), RDMAWrites: uint64(p.RDMAWrites),
 		Registrations: uint64(p.Registrations), LocalInvalidations: uint64(p.LocalInvalidations),
 		RemoteInvalidations: uint64(p.RemoteInvalidations), RoundTrips: uint64(p.RoundTrips),
-		BytesToServer: want.BytesToServer, BytesToClient: want.BytesToClient, // not told
+		// These it does not tell.
+		BytesToServer: want.BytesToServer, BytesToClient: want.BytesToClient, ClientCopies: want.ClientCopies, ServerCopies: want.ServerCopies,
 	}
 	if got != *want || b.Ops == 0 {
 		t.Errorf("%v at %d ms: bench tells %+v, want %+v", c.Work, ms, *p, *want)

@@ -61,6 +61,7 @@ func (c *cell) name() string {
 // barColours are for the ways in their order; told apart without red and green.
 var barColours = []color.Color{
 	grey, blue, color.RGBA{0x56, 0xb4, 0xe9, 0xff}, teal, orange, color.RGBA{0xcc, 0x79, 0xa7, 0xff},
+	color.RGBA{0xe6, 0x9f, 0x00, 0xff}, color.RGBA{0xbb, 0xbb, 0xbb, 0xff},
 }
 
 // plotReckoning draws a report: what calls wait for, and what they take.
@@ -121,7 +122,7 @@ func bars(r *reckoning, title string, value func(*cell) float64) (*plot.Plot, er
 		p.Add(b)
 		p.Legend.Add(r.Ways[i].Name, b)
 	}
-	p.Y.Max = top * 1.5 // room for the legend
+	p.Y.Max = top * 2 // room for the legend
 	names := make([]string, len(r.Ways[0].Cells))
 	for k := range names {
 		names[k] = r.Ways[0].Cells[k].name()

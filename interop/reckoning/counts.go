@@ -22,6 +22,11 @@ type Counts struct {
 	// the headers of RPC-over-RDMA but none of what is below it.
 	BytesToServer uint64 `json:"bytes_to_server"`
 	BytesToClient uint64 `json:"bytes_to_client"`
+	// ClientCopies and ServerCopies are bytes copied to be sent, or to where
+	// results were wanted. Results that stay in the RPC message, and so
+	// are copied with it, are not among them.
+	ClientCopies uint64 `json:"client_copies"`
+	ServerCopies uint64 `json:"server_copies"`
 }
 
 // PerCall is what each of a number of equal calls took, from what the two ends
@@ -36,6 +41,8 @@ func PerCall(client, server *rpcrdma.Stats, calls uint64) (*Counts, error) {
 		RoundTrips:          client.RoundTrips,
 		BytesToServer:       server.BytesReceived,
 		BytesToClient:       server.BytesSent,
+		ClientCopies:        client.PullupBytes + client.FixupBytes,
+		ServerCopies:        server.PullupBytes + server.FixupBytes,
 	}
 	for _, same := range []struct {
 		what           string

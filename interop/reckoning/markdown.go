@@ -104,12 +104,13 @@ func (r *Report) countsTables() string {
 		w := &r.Ways[i]
 		fmt.Fprintf(&b, "\n### %s\n\n", w.Name)
 		head(&b, "call", "Sends there", "back", "RDMA Reads", "Writes", "registrations",
-			"invalidated here", "by the peer", "round trips", "bytes there", "back")
+			"invalidated here", "by the peer", "round trips", "bytes there", "back", "copied by client", "server")
 		for _, c := range w.Cells {
 			cells := []string{c.String()}
 			for _, n := range []uint64{
 				c.CallSends, c.ReplySends, c.RDMAReads, c.RDMAWrites, c.Registrations,
 				c.LocalInvalidations, c.RemoteInvalidations, c.RoundTrips, c.BytesToServer, c.BytesToClient,
+				c.ClientCopies, c.ServerCopies,
 			} {
 				cells = append(cells, strconv.FormatUint(n, 10))
 			}

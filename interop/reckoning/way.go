@@ -11,26 +11,34 @@ type Way struct {
 	Set  []string // KEY=VALUE, above the defaults
 }
 
-// structured is a receive size with room for a plain segment and eight pages:
-// 32 KiB of data by send-based DDP in one message.
-const structured = "33792"
+// Receives with room for a plain segment of 1 KiB and one page, or eight: 32 KiB
+// of data by send-based DDP in one message.
+const (
+	onePage    = "5120"
+	eightPages = "33792"
+)
 
-// Ways are compared in this order: what a kernel server without private data
-// gets, what a kernel client of today has, version 2, and its extensions, each
-// alone and both together.
+// Ways are compared in this order: what a server without private data gets,
+// what a kernel client of today has, version 2, and its extensions, each alone
+// and both together; last, what large receives do without any of them.
 func Ways() []Way {
-	version2 := []string{"extensions.v2=required"}
-	transmission := append(version2, "extensions.characteristics=on", "extensions.xmit=on")
+	xmit := []string{"extensions.v2=required", "extensions.characteristics=on", "extensions.xmit=on"}
+	const continuation, ddp = "extensions.continuation=on", "extensions.send_ddp=on"
 	with := func(set []string, more ...string) []string { return append(set[:len(set):len(set)], more...) }
 	return []Way{
-		{"version 1, 1024", []string{"inline.send_max=1024", "inline.receive_size=1024"}},
+		{"version 1, 1024", sized("1024")},
 		{"version 1, 4096", nil},
-		{"version 2", version2},
-		{"continuation", with(transmission, "extensions.continuation=on")},
-		{"send-based DDP", with(transmission, "extensions.send_ddp=on", "inline.receive_size="+structured)},
-		{"both", with(transmission, "extensions.continuation=on", "extensions.send_ddp=on", "inline.receive_size="+structured)},
+		{"version 2", xmit[:1:1]},
+		{"continuation", with(xmit, continuation)},
+		{"send-based DDP", with(with(xmit, ddp), sized(eightPages)...)},
+		{"both", with(with(xmit, continuation, ddp), sized(eightPages)...)},
+		{"both, one page", with(with(xmit, continuation, ddp), sized(onePage)...)},
+		{"version 1, inline", append(sized(eightPages), "ddp.min_chunk="+eightPages)},
 	}
 }
+
+// sized has Sends of up to n bytes.
+func sized(n string) []string { return []string{"inline.send_max=" + n, "inline.receive_size=" + n} }
 
 // Work is what a call does: an op of rdmactl bench, with Size bytes.
 type Work struct {
