@@ -213,3 +213,59 @@ func TestPlacedReverse(t *testing.T) {
 		}
 	})
 }
+
+// TestPlacedAfterRaise: on a connection that began with receives without target
+// segments, larger ones are told while calls are made, and from then on items go
+// by Send; smaller ones take that back.
+func TestPlacedAfterRaise(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		small := speakingWith(sendDDP)
+		b, l, c, conn := placed(t, p, small, small)
+		sized := func(n uint32) {
+			s := rpcrdma.DefaultSettings()
+			small(&s)
+			s.InlineReceiveSize, s.InlineSendMax = n, n
+			c.SetSettings(&s)
+			conn.SetSettings(&s)
+		}
+		told := func(size uint32) {
+			t.Helper()
+			for i := range 2000 {
+				if err := echo(b.ctx, c, i, uint32(i)); err != nil {
+					t.Fatal(err)
+				}
+				ci, si := c.Info().Characteristics, conn.Info().Characteristics
+				if ci.Own.Buffer.Length == size && ci.Peer.Buffer.Length == size && si.Peer.Buffer.Length == size {
+					return
+				}
+			}
+			t.Fatalf("structure of %d bytes is not told: %+v", size, c.Info().Characteristics)
+		}
+		moves := func(rdma bool) {
+			t.Helper()
+			before, after := conn.Stats(), conn.Stats()
+			if err := errors.Join(writeOut(b.ctx, c, 32768, 1), readBack(b.ctx, c, procRead, 32768, 32768, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if after = conn.Stats(); (after.RDMAReads+after.RDMAWrites > before.RDMAReads+before.RDMAWrites) != rdma {
+				t.Errorf("RDMA, but for %v: %+v", rdma, after)
+			}
+		}
+		moves(true)
+		sized(33 << 10)
+		told(33 << 10)
+		moves(false)
+		sized(4096)
+		told(0)
+		moves(true)
+		sized(64 << 10)
+		told(33 << 10) // the one structure of this connection
+		moves(false)
+		if l.loose > 0 {
+			t.Errorf("%d parts don't begin with a page", l.loose)
+		}
+		if cs, ss := c.Stats(), conn.Stats(); cs.Errors+ss.Errors+cs.BadReplies+ss.Ignored+cs.Ignored != 0 {
+			t.Errorf("%+v\n%+v", cs, ss)
+		}
+	})
+}

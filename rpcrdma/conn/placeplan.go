@@ -82,6 +82,7 @@ func (o *Outgoing) BodyLength() int {
 // that the receives we may post for a reply don't hold the largest of them.
 func (r *Requester) placeResults(o *Outgoing) bool {
 	x := o.xmit
+	x.results = false
 	if !r.settings.Extensions.Has(ExtSendDDP) || len(r.known.Buffer.Groups) == 0 {
 		return false
 	}
@@ -105,7 +106,7 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 	}
 	m := placement.Message{
 		Header: rpcrdma2.OptionalSize(3*4) + chunks*placedItemSize, Continued: ContinueSize, Payload: rest,
-		Items: x.layout.lengths, Limit: int(r.ReplyLimit()), Most: r.replyLimit(),
+		Items: x.layout.lengths, Limit: int(r.planned()), Most: r.replyLimit(), // whoever places goes by what we receive
 	}
 	if !x.layout.Lay(&r.targets.ours, &m) {
 		return false
@@ -126,5 +127,6 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 	}
 	x.keepShort(o, r.settings.leastPlaced(), room)
 	x.spare = uint32(len(x.layout.Transmissions) - 1)
+	x.results, o.inline = true, max(o.inline, r.planned())
 	return true
 }

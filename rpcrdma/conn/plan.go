@@ -146,7 +146,7 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		o.Err = ErrDisabled
 		return acts, false
 	}
-	if o.size() > int(r.SendLimit()) || !r.takesGroup(o) || o.inline > r.ReplyLimit() || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
+	if o.size() > int(r.SendLimit()) || !r.takesGroup(o) || o.inline > r.replyTo(o) || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrReplan
 		return acts, false
@@ -161,6 +161,14 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 	}
 	o.refused = false
 	return acts, true
+}
+
+// replyTo is the most bytes of one Send of the reply to o, if it were planned now.
+func (r *Requester) replyTo(o *Outgoing) uint32 {
+	if o.transmitted && o.xmit.results {
+		return max(r.ReplyLimit(), r.planned())
+	}
+	return r.ReplyLimit()
 }
 
 // size is the number of bytes of the Send.

@@ -18,6 +18,7 @@ type outgoingGroup struct {
 	spare uint32
 	// placed: items of the call are laid out for that structure of the peer.
 	placed    bool
+	results   bool // results are directed to target segments of ours
 	layout    layout
 	structure *rpcrdma2.BufferGroup
 }

@@ -14,8 +14,10 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 	most := min(c.ReplySends(), int(r.xmit.limit()))
 	if r.places() {
 		x.directItems(h, items, true)
-		if inline, ok = r.placeReply(c, streamLen, items, int(r.SendLimit()), most); ok {
-			return inline, true
+		for _, limit := range [...]uint32{r.SendLimit(), r.PeerReceive()} { // the second as the caller offered nothing else
+			if inline, ok = r.placeReply(c, streamLen, items, int(limit), most); ok {
+				return inline, true
+			}
 		}
 	}
 	x.directItems(h, items, false)
