@@ -11,8 +11,8 @@ import (
 // respond takes the first transmission of a reply.
 func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
 	h := &r.header
-	o, known := r.sent[h.XID]
-	if !known || (o != nil && (o.state != outSent || !o.transmitted)) {
+	o, known := r.awaits(h.XID)
+	if !known {
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
 	}
@@ -26,6 +26,16 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 	}
 	g.start(h, rpcrdma2.OptXmtResp, r.response.Count, r.response.PayloadLength, recv, payload)
 	return r.gathered(nil, acts)
+}
+
+// awaits says whether a call with this XID went out in transmissions, or any
+// that was given up: o is nil then.
+func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
+	o, known = r.sent[xid]
+	if o == nil {
+		return nil, known && !r.characteristics.asks(xid)
+	}
+	return o, o.state == outSent && o.transmitted
 }
 
 // more takes a further transmission of the reply that is arriving.

@@ -11,10 +11,10 @@ import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 // transmissions.
 func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Action {
 	h := &r.header
-	o, known := r.sent[h.XID]
+	o, known := r.awaits(h.XID)
 	var e rpcrdma2.XmtError
 	err := e.Decode(h.Info)
-	if !known || (o != nil && (o.state != outSent || !o.transmitted)) {
+	if !known {
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
 	}

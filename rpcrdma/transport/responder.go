@@ -326,10 +326,14 @@ func (r *Responder) of(c *conn.Call) *call {
 	return t
 }
 
+// maxRoom is the most bytes kept free for the stream of a reply of several
+// transmissions, unless one has more: a longer stream is copied.
+const maxRoom = 64 << 10
+
 // deliver hands a call to a worker, with a buffer to build its reply in.
 func (r *Responder) deliver(c *call) {
 	limit := int(r.core.SendLimit())
-	if c.buf = r.buffer((1 + c.call.ReplySends()) * limit); c.buf == nil {
+	if c.buf = r.buffer(limit + max(limit, min(c.call.ReplySends()*limit, maxRoom))); c.buf == nil {
 		return
 	}
 	c.head = limit
