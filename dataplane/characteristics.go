@@ -1,6 +1,9 @@
 package dataplane
 
-import "github.com/rdmad/rdmad/rpcrdma"
+import (
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
 
 // told is what the ends of a connection told each other as characteristics.
 type told struct {
@@ -9,12 +12,13 @@ type told struct {
 	asks         bool // it asks for smaller receives when told to
 	invalidation bool // its STags may be invalidated
 	receives     uint32
+	rtr          rpcrdma2.RTR
 }
 
 func toldOf(c *rpcrdma.Characteristics) told {
 	return told{
 		spoken: c.Spoken, lacks: c.Lacks, asks: c.Asks,
-		invalidation: c.Peer.Invalidation, receives: c.Own.ReceiveSize,
+		invalidation: c.Peer.Invalidation, receives: c.Own.ReceiveSize, rtr: c.Peer.RTR,
 	}
 }
 

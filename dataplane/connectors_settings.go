@@ -12,7 +12,8 @@ import (
 const responderKeys = KeyRemoteInvalidationUse | KeyCreditsPolicy | KeyCreditsMin | KeyCreditsWeight
 
 // extensionKeys are those of which the outcome depends on the role.
-const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics
+const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics |
+	KeyExtensionXmit | KeyExtensionContinuation
 
 // connectorOutcome is outcome for a connection that a connector made.
 func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome, string) {
@@ -58,5 +59,6 @@ func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) 
 	if keys.Has(KeyExtensionCharacteristics) {
 		characteristicsOutcome(now, peer, note)
 	}
+	transmissionsOutcome(keys, now, peer, note)
 	return worst, strings.Join(reasons, "; ")
 }

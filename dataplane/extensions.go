@@ -35,6 +35,7 @@ func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o
 	if keys.Has(KeyExtensionCharacteristics) {
 		characteristicsOutcome(now, peer, note)
 	}
+	transmissionsOutcome(keys, now, peer, note)
 }
 
 // backchannelOutcome does so for calls to the client (RFC 8167).

@@ -23,6 +23,8 @@ const (
 	KeyExtensionBackchannel                      // extensions.backchannel
 	KeyExtensionV2                               // extensions.v2
 	KeyExtensionCharacteristics                  // extensions.characteristics
+	KeyExtensionXmit                             // extensions.xmit
+	KeyExtensionContinuation                     // extensions.continuation
 )
 
 var keyNames = [...]string{
@@ -42,6 +44,8 @@ var keyNames = [...]string{
 	"extensions.backchannel",
 	"extensions.v2",
 	"extensions.characteristics",
+	"extensions.xmit",
+	"extensions.continuation",
 }
 
 // Has says whether all of k are in the set.

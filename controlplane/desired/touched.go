@@ -48,6 +48,8 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 	settings.ExtensionCCP:             dataplane.KeyExtensionCCP,
 	settings.ExtensionBackchannel:     dataplane.KeyExtensionBackchannel,
 	settings.ExtensionCharacteristics: dataplane.KeyExtensionCharacteristics,
+	settings.ExtensionXmit:            dataplane.KeyExtensionXmit,
+	settings.ExtensionContinuation:    dataplane.KeyExtensionContinuation,
 }
 
 // changed is the data plane's question which keys the change touches on a

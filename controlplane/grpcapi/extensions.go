@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // extensionService implements rdmad.v1.ExtensionService: the settings
@@ -143,6 +144,9 @@ func extensions(c *dataplane.ConnInfo) (out []string) {
 	if c.Characteristics.Spoken {
 		out = append(out, "characteristics")
 	}
+	if rtr := c.Characteristics.Own.RTR & c.Characteristics.Peer.RTR; rtr&rpcrdma2.RTRContinue != 0 {
+		out = append(out, "continuation")
+	}
 	if c.Padding.Align != 0 || c.Padding.Taken {
 		out = append(out, "msgp")
 	}
@@ -151,6 +155,9 @@ func extensions(c *dataplane.ConnInfo) (out []string) {
 	}
 	if c.RPCVersion == 2 {
 		out = append(out, "v2")
+	}
+	if rtr := c.Characteristics.Own.RTR & c.Characteristics.Peer.RTR; rtr&rpcrdma2.RTRRequest != 0 {
+		out = append(out, "xmit")
 	}
 	return out
 }

@@ -32,7 +32,7 @@ var abouts = [NumKeys]struct{ summary, effect string }{
 	CreditsWeight:            {"part of what the adaptive policy has to give, against the weights of other connections", nextGrants},
 	ExtensionV2:              {"RPC-over-RDMA version 2: not spoken, spoken with peers that do, or nothing else", "until the first call of a connection; after it when the peer connects again"},
 	ExtensionCharacteristics: {"transport characteristics of version 2", newMessages},
-	ExtensionXmit:            {"transmission header types of version 2", newMessages},
+	ExtensionXmit:            {"transmission header types of version 2: what continuation and send_ddp are made of", newMessages},
 	ExtensionContinuation:    {"messages continued over several Sends, version 2", newMessages},
 	ExtensionSendDDP:         {"direct data placement by Send, version 2", newMessages},
 	ExtensionMSGP:            {"RDMA_MSGP, the padded message of RFC 5666", newMessages},

@@ -68,8 +68,7 @@ func TestUnavailable(t *testing.T) {
 		key    string
 	}{
 		{Change{Set: set(ExtensionSendDDP, 0)}, "extensions.send_ddp"},
-		{Change{Set: set(ExtensionContinuation, 1)}, "extensions.continuation"},
-		{Change{Set: set(InlineSendMax, 2048, ExtensionXmit, 1)}, "extensions.xmit"},
+		{Change{Set: set(InlineSendMax, 2048, ExtensionSendDDP, 1)}, "extensions.send_ddp"},
 		{Change{Unset: KeySet(0).With(ExtensionSendDDP)}, "extensions.send_ddp"},
 	} {
 		_, err := initial(t).Apply(&c.change)

@@ -115,6 +115,8 @@ func TestEachKeyIsResolvedAlone(t *testing.T) {
 		"credits.weight=1 default@0",
 		"extensions.v2=off default@0",
 		"extensions.characteristics=off default@0",
+		"extensions.xmit=off default@0",
+		"extensions.continuation=off default@0",
 		"extensions.msgp=off default@0",
 		"extensions.read_replies=off default@0",
 		"extensions.ccp=off default@0",

@@ -152,6 +152,8 @@ var extensions = [...]struct {
 	{ExtensionCCP, conn.ExtCCP},
 	{ExtensionBackchannel, conn.ExtBackchannel},
 	{ExtensionCharacteristics, conn.ExtCharacteristics},
+	{ExtensionXmit, conn.ExtXmit},
+	{ExtensionContinuation, conn.ExtContinuation},
 }
 
 // Settings is what the data plane takes; keys without a value are zero.

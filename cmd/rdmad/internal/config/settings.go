@@ -127,6 +127,8 @@ var built = map[string]conn.Extensions{
 	"backchannel":  conn.ExtBackchannel,
 
 	"characteristics": conn.ExtCharacteristics,
+	"xmit":            conn.ExtXmit,
+	"continuation":    conn.ExtContinuation,
 }
 
 // numberKey is a live setting with a range.
