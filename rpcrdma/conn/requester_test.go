@@ -28,6 +28,9 @@ func TestRequesterTranscripts(t *testing.T) {
 //	lost REASON
 //	set send= min= credits= v2=off|on|required ext=0|1
 //	agreement                  about the version
+//	greet, told
+//	resized N                  so many of 10 receives are smaller than wanted
+//	characteristics            of both ends
 //
 // A call is planned and begun; when it may go it is launched at once, with
 // keys 10, 20, 30, … for its windows.
@@ -53,7 +56,7 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
 			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
-			Only1: option(t, o, "only1", 0) == 1, Operations: testOperations(optTestAnswer, func(s string) { p.told = append(p.told, s) }),
+			Only1: option(t, o, "only1", 0) == 1, Revocable: true, Serves: true, Operations: testOperations(optTestAnswer, func(s string) { p.told = append(p.told, s) }),
 		})
 		acts := p.r.Start(nil)
 		p.r.Connected(uint32(option(t, o, "peer", 4096)), uint32(option(t, o, "makes", 4096)))
@@ -89,6 +92,15 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.r.Configured(uint32(option(t, o, "takes", 4096)), uint32(option(t, o, "align", 0)),
 			uint32(option(t, o, "reads", 16)), uint32(option(t, o, "most", InlineMax)))
 		return []string{fmt.Sprintf("sends %d", p.r.SendLimit())}
+	case "greet":
+		return p.show(p.r.Greet(nil))
+	case "resized":
+		return p.show(p.r.Resized(number(t, args[0]), 10, nil))
+	case "told":
+		p.r.Told()
+		return nil
+	case "characteristics":
+		return stateText(p.r.Characteristics(), p.r.SendLimit(), p.r.ReplyLimit())
 	case "lost":
 		return p.show(p.r.Lost(errors.New(strings.Join(args, " ")), nil))
 	case "set":
@@ -106,6 +118,7 @@ func (p *requesterPlayer) set(t *testing.T, o map[string][]string) {
 	s.DDPMinChunk = uint32(option(t, o, "min", int(s.DDPMinChunk)))
 	s.CreditsMax = uint32(option(t, o, "credits", int(s.CreditsMax)))
 	setV2(t, s, o)
+	setCharacteristics(t, s, o)
 	setMSGP(t, s, o)
 	setReadReplies(t, s, o)
 }
@@ -199,6 +212,8 @@ func (p *requesterPlayer) show(acts []Action) (lines []string) {
 			lines = append(lines, p.outcome(a.Out))
 		case Fail:
 			lines = append(lines, fmt.Sprintf("fail: %v", a.Err))
+		default:
+			lines = append(lines, tellText(a)...)
 		}
 	}
 	return lines

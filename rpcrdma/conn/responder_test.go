@@ -28,6 +28,9 @@ func TestResponderTranscripts(t *testing.T) {
 //	short N                                receives that are not to be had next
 //	configured [takes=BYTES] [reads=N]     what the peer told by CCP
 //	drain
+//	told
+//	resized N                              so many of 10 receives are smaller than wanted
+//	characteristics                        of both ends
 //	exposed XID                            keys 1000, 1010, … for its chunks
 //	noexposure XID
 //	reclaim INDEX, unexposed INDEX         of exposures
@@ -53,6 +56,7 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 			ToldSend:        uint32(option(t, o, "told", 4096)),
 			PeerSaid:        option(t, o, "said", 0) == 1,
 			PeerInvalidates: option(t, o, "agreed", 1) == 1,
+			CanInvalidate:   true,
 			MaxTransfer:     uint32(option(t, o, "transfer", 1<<30)),
 			MaxReceives:     option(t, o, "receives", CreditsLimit+2),
 			Settings:        &p.settings,
@@ -97,6 +101,14 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 	case "configured":
 		p.r.Configured(uint32(option(t, o, "takes", 4096)), uint32(option(t, o, "reads", 16)))
 		return []string{fmt.Sprintf("sends %d", p.r.SendLimit())}
+	case "resized":
+		return p.show(p.r.Resized(number(t, args[0]), 10, nil))
+	case "told":
+		p.r.Told()
+		return nil
+	case "characteristics":
+		return append(stateText(p.r.Characteristics(), p.r.SendLimit(), p.r.ReceiveSize()),
+			fmt.Sprintf("invalidates %v, no calls to the client %v", p.r.Invalidates(), p.r.NoBackward()))
 	case "drain":
 		return p.show(p.r.Drain(nil))
 	case "exposed":
@@ -128,6 +140,7 @@ func (p *responderPlayer) set(t *testing.T, o map[string][]string) {
 	s.CreditsPolicy = CreditsPolicy(option(t, o, "policy", int(s.CreditsPolicy)))
 	s.RemoteInvalidationUse = option(t, o, "inv", 1) == 1
 	setV2(t, s, o)
+	setCharacteristics(t, s, o)
 	setMSGP(t, s, o)
 	setReadReplies(t, s, o)
 }
@@ -203,6 +216,8 @@ func (p *responderPlayer) show(acts []Action) (lines []string) {
 			lines = append(lines, "disconnect")
 		case Fail:
 			lines = append(lines, fmt.Sprintf("fail: %v", a.Err))
+		default:
+			lines = append(lines, tellText(a)...)
 		}
 	}
 	return lines

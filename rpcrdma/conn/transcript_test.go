@@ -123,7 +123,8 @@ func parseChunk(t *testing.T, s string) (c rpcrdma1.WriteChunk) {
 	return c
 }
 
-// parseHeader makes a header of: type xid= vers= dir= credits= align= thresh= read= write= reply= opt= info=.
+// parseHeader makes a header of: type xid= vers= dir= credits= align= thresh= read= write= reply= opt= info=
+// or, in place of the last two, one of init= update= want= done= as parseCharacteristics has it.
 func parseHeader(t *testing.T, args []string) Header {
 	t.Helper()
 	procs := map[string]rpcrdma1.Proc{"MSG": 0, "NOMSG": 1, "MSGP": 2, "DONE": 3, "ERROR": 4, "OPTIONAL": 5}
@@ -136,7 +137,9 @@ func parseHeader(t *testing.T, args []string) Header {
 	}}}
 	h.Direction = map[string]rpcrdma2.Direction{"call": rpcrdma2.Call, "reply": rpcrdma2.Reply}[strings.Join(o["dir"], "")]
 	h.Option = rpcrdma2.OptType(option(t, o, "opt", 0))
-	if info, err := hex.DecodeString(strings.Join(o["info"], "")); err == nil {
+	if body := parseCharacteristics(t, o); body != nil {
+		h.Option, h.Info = body.Type(), body.Append(nil)
+	} else if info, err := hex.DecodeString(strings.Join(o["info"], "")); err == nil {
 		h.Info = info
 	} else {
 		t.Fatalf("transcript: %v", err)

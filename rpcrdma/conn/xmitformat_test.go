@@ -17,6 +17,9 @@ func formatOption(h *Header) string {
 		cont rpcrdma2.XmtCont
 		bad  rpcrdma2.XmtError
 	)
+	if s := characteristicsText(&h.Header); s != "" {
+		return s
+	}
 	switch {
 	case h.Option == rpcrdma2.OptXmtReq && req.Decode(h.Info) == nil:
 		s := fmt.Sprintf(" XMTREQ count=%d rsbuf=%d pslen=%d", req.Count, req.ReceiveBuffers, req.PayloadLength) + formatItems(req.Items)
