@@ -64,6 +64,11 @@ func PerCall(client, server *rpcrdma.Stats, calls uint64) (*Counts, error) {
 	return c, c.divide(calls)
 }
 
+// Operations are all that the two adapters do for a call.
+func (c *Counts) Operations() uint64 {
+	return c.CallSends + c.ReplySends + c.RDMAReads + c.RDMAWrites + c.Registrations + c.LocalInvalidations + c.RemoteInvalidations
+}
+
 // divide makes sums of calls those of one.
 func (c *Counts) divide(calls uint64) error {
 	v := reflect.ValueOf(c).Elem()

@@ -17,6 +17,7 @@ func Blocks(exact, guest *Report) map[string]string {
 		"ways":   exact.waysTable(),
 		"trips":  exact.tripsTable(),
 		"counts": exact.countsTables(),
+		"costs":  exact.costsTable(),
 		"guest":  guest.latencyTable(),
 	}
 }
@@ -89,6 +90,36 @@ func (r *Report) tripsTable() string {
 				text = fmt.Sprintf("%d, %s ms", c.RoundTrips, millis(c.Latency[len(c.Latency)-1].MS))
 			}
 			cells = append(cells, text)
+		}
+		row(&b, cells...)
+	}
+	return b.String()
+}
+
+// costsTable has what the ways cost beside round trips: for 4 KiB and 32 KiB
+// written.
+func (r *Report) costsTable() string {
+	var b strings.Builder
+	works := []Work{{"write", 4 << 10}, {"write", 32 << 10}, {"read", 32 << 10}}
+	cells := []string{"way", "receives of a connection, each end"}
+	for _, work := range works {
+		cells = append(cells, work.String()+": operations", "bytes beyond the data", "copied")
+	}
+	head(&b, cells...)
+	for i := range r.Ways {
+		w := &r.Ways[i]
+		cells := []string{w.Name, size(int64(w.Credits) * w.ReceiveBytes)}
+		for _, work := range works {
+			c := w.Cell(work)
+			if c == nil {
+				cells = append(cells, "-", "-", "-")
+				continue
+			}
+			for _, n := range []uint64{
+				c.Operations(), c.BytesToServer + c.BytesToClient - uint64(work.Size), c.ClientCopies + c.ServerCopies,
+			} {
+				cells = append(cells, strconv.FormatUint(n, 10))
+			}
 		}
 		row(&b, cells...)
 	}

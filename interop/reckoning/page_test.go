@@ -56,6 +56,7 @@ func TestTables(t *testing.T) {
 	for name, want := range map[string]string{
 		"ways":   "| w | none | 64 × 33792 bytes = 2.1 MiB |\n",
 		"trips":  "| NULL | 1, 20 ms |\n| ECHO 2 KiB | - |\n",
+		"costs":  "| w | 2.1 MiB | - | - | - |",
 		"counts": "\n### w\n\n| call |",
 		"guest":  "| NULL | 0.0, 20.0 |\n| ECHO 2 KiB |  |\n",
 	} {
