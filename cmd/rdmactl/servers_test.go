@@ -104,7 +104,8 @@ type server struct {
 }
 
 // serve starts a server on a free port and puts its address into a variable:
-// serve VAR KIND [V2]. An echo server speaks version 2 as extensions.v2 says.
+// serve VAR KIND [V2]. An echo server speaks version 2 as
+// extensions.v2 says, or with continuation.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 && len(args) != 3 {
 		ts.Fatalf("usage: serve VAR KIND [V2]")
@@ -112,7 +113,10 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	var address string
 	settings := rpcrdma.DefaultSettings()
 	if len(args) == 3 {
-		settings.Extensions |= map[string]rpcrdma.Extensions{"on": rpcrdma.ExtV2, "required": rpcrdma.ExtV2Only}[args[2]]
+		settings.Extensions |= map[string]rpcrdma.Extensions{
+			"on": rpcrdma.ExtV2, "required": rpcrdma.ExtV2Only,
+			"continuation": rpcrdma.ExtV2 | rpcrdma.ExtCharacteristics | rpcrdma.ExtXmit | rpcrdma.ExtContinuation,
+		}[args[2]]
 	}
 	switch kind := args[1]; kind {
 	case "echo":

@@ -113,6 +113,7 @@ func TestPromises(t *testing.T) {
 		{"version 1, 1024", reckoning.Work{Op: "echo", Size: 6 << 10}, 2},
 		{"version 1, 4096", reckoning.Work{Op: "echo", Size: 6 << 10}, 2},
 		{"version 2", reckoning.Work{Op: "echo", Size: 6 << 10}, 2},
+		{"continuation", reckoning.Work{Op: "echo", Size: 6 << 10}, 1},
 	} {
 		way := r.Way(c.way)
 		if way == nil {
