@@ -16,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
 // Tests with the tag rdmadevice run in the guest, where other tests of this
@@ -34,7 +35,7 @@ const severedConn = 8
 
 func newRdmacore(t *testing.T) rdmacm.Provider {
 	t.Helper()
-	p, err := rdmacore.New(rdmacore.Config{Device: *deviceFlag})
+	p, err := rdmacore.New(rdmacore.Config{Tuning: tuning.Settings{Device: *deviceFlag}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
 // The tests with the tag rdmadevice run over a device: interop runs them in the
@@ -20,7 +21,7 @@ func init() {
 }
 
 func newRdmacore(t testing.TB) rdmacm.Provider {
-	p, err := rdmacore.New(rdmacore.Config{Device: *deviceFlag})
+	p, err := rdmacore.New(rdmacore.Config{Tuning: tuning.Settings{Device: *deviceFlag}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
 // Tests with the tag rdmadevice run in the guest, where package interop plays
@@ -28,7 +29,7 @@ var (
 
 func newRdmacore(t *testing.T) rdmacm.Provider {
 	t.Helper()
-	p, err := rdmacore.New(rdmacore.Config{Device: *deviceFlag})
+	p, err := rdmacore.New(rdmacore.Config{Tuning: tuning.Settings{Device: *deviceFlag}})
 	if err != nil {
 		t.Fatal(err)
 	}
