@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -106,6 +107,66 @@ func TestContinuationUnderLoad(t *testing.T) {
 		}
 		all.Wait()
 		if cs, ss := c.Stats(), conn.Stats(); cs.BadReplies+cs.Errors+ss.Errors+ss.Ignored+cs.Ignored != 0 {
+			t.Errorf("%+v\n%+v", cs, ss)
+		}
+	})
+}
+
+// TestContinuationLive: turned on and off at either end under load, no call fails
+// or is mixed up; on at both ends, it is in use at once.
+func TestContinuationLive(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		set := func(ext rpcrdma.Extensions) *rpcrdma.Settings {
+			s := rpcrdma.DefaultSettings()
+			speakingWith(rpcrdma.ExtCharacteristics | ext)(&s)
+			return &s
+		}
+		change := func(s *rpcrdma.Settings) { *s = *set(0) }
+		b := newBed(t, p, bedConfig{settings: change})
+		c, conn := b.dial(change)
+		stop := make(chan struct{})
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				for k := 0; ; k++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if err := echo(b.ctx, c, (i+k)*1777%30000, uint32(i*k)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		for k := range 20 {
+			on := rpcrdma.ExtXmit | rpcrdma.ExtContinuation
+			c.SetSettings(set(on * rpcrdma.Extensions(k&1)))
+			conn.SetSettings(set(on * rpcrdma.Extensions(k>>1&1)))
+			if err := echo(b.ctx, c, 6<<10, uint32(k)); err != nil {
+				t.Error(err)
+			}
+		}
+		close(stop)
+		all.Wait()
+		on := set(rpcrdma.ExtXmit | rpcrdma.ExtContinuation)
+		c.SetSettings(on)
+		conn.SetSettings(on)
+		for c.Info().Characteristics.Peer.RTR&rpcrdma2.RTRContinue == 0 { // until it is told
+			if err := echo(b.ctx, c, 1, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := conn.Stats()
+		if err := echo(b.ctx, c, 6<<10, 1); err != nil {
+			t.Fatal(err)
+		}
+		if s := conn.Stats(); s.RDMAReads != before.RDMAReads || s.Receives != before.Receives+2 {
+			t.Errorf("%d RDMA Reads, %d receives", s.RDMAReads-before.RDMAReads, s.Receives-before.Receives)
+		}
+		if cs, ss := c.Stats(), conn.Stats(); cs.BadReplies+cs.Errors+ss.Errors != 0 {
 			t.Errorf("%+v\n%+v", cs, ss)
 		}
 	})
