@@ -21,6 +21,8 @@ type Message struct {
 	// one.
 	RPC    RPC
 	HasRPC bool
+	// Detail says more of an operation of version 2 that is a transmission.
+	Detail string
 	// Malformed says what could not be decoded, although it was all there.
 	Malformed string
 }
@@ -79,9 +81,15 @@ func (d *Decoder) Decode(e *Event) *Message {
 		return m
 	}
 	m.Prefix, m.Lists = true, true
-	if m.message() {
+	switch {
+	case m.message():
 		d.decodeRPC(m, e.Data[n:])
 		m.RPC.Length = e.Length - n
+	case m.Operation() != "":
+		if payload := m.transmission(e.Data[n:]); len(payload) > 0 {
+			d.decodeRPC(m, payload)
+			m.RPC.Length = len(payload)
+		}
 	}
 	return m
 }

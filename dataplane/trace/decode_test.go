@@ -101,6 +101,26 @@ func TestSummaries(t *testing.T) {
 			message2(true, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Optional}, Option: 99, Direction: rpcrdma2.Reply}, nil),
 			"RDMA2_OPTIONAL xid 0x00000014 credits 0 version 2 | REPLY operation 99, 0 bytes", "",
 		},
+		{
+			transmission(true, 21, &rpcrdma2.XmtReq{Count: 2, ReceiveBuffers: 3, PayloadLength: 40}, callOf(21, 100003, 3, 1)),
+			"RDMA2_OPTIONAL xid 0x00000015 credits 0 version 2 | CALL XMTREQ 1 of 2, 3 receives more | CALL NFSv3 GETATTR, 40 bytes", "NFS GETATTR",
+		},
+		{
+			transmission(true, 21, &rpcrdma2.XmtCont{Number: 1, Initial: rpcrdma2.OptXmtReq, PayloadLength: 8}, make([]byte, 8)),
+			"RDMA2_OPTIONAL xid 0x00000015 credits 0 version 2 | CALL XMTCONT 2, 8 bytes of the message", "",
+		},
+		{
+			transmission(false, 21, &rpcrdma2.XmtResp{Count: 1, Items: []rpcrdma2.Item{{Place: rpcrdma2.NoItem}}, PayloadLength: 24}, oncrpc.AppendAcceptedReply(nil, 21)),
+			"RDMA2_OPTIONAL xid 0x00000015 credits 0 version 2 | REPLY XMTRESP 1 of 1, 1 apart | REPLY NFSv3 GETATTR SUCCESS, 24 bytes", "NFS GETATTR",
+		},
+		{
+			transmission(false, 22, &rpcrdma2.XmtError{Code: rpcrdma2.BadSequence}, nil),
+			"RDMA2_OPTIONAL xid 0x00000016 credits 0 version 2 | REPLY XMTERR BADSEQ", "",
+		},
+		{
+			message2(true, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 23, Proc: rpcrdma2.Optional}, Option: rpcrdma2.OptXmtReq, Info: []byte{0, 0, 0, 1}}, nil),
+			"RDMA2_OPTIONAL xid 0x00000017 credits 0 version 2 | CALL XMTREQ, 4 bytes [malformed: rpcrdma: malformed header: truncated]", "",
+		},
 		{message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Error, Err: rpcrdma2.ErrInvalOption}}, nil), "RDMA2_ERROR xid 0x00000014 credits 0 version 2 INVAL_OPTION", ""},
 		{message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Error, Err: rpcrdma2.ErrBadHeader}}, nil), "RDMA2_ERROR xid 0x00000014 credits 0 version 2 BAD_HEADER", ""},
 		{message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 20, Proc: rpcrdma2.Error, Err: rpcrdma2.ErrVers, Low: 1, High: 1}}, nil), "RDMA2_ERROR xid 0x00000014 credits 0 version 2 ERR_VERS (1 to 1)", ""},
@@ -126,6 +146,15 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
+// transmission is a message of a transmission group.
+func transmission(in bool, xid uint32, body rpcrdma2.Body, payload []byte) *Event {
+	h := rpcrdma2.Header{Header: rpcrdma1.Header{XID: xid, Proc: rpcrdma2.Optional}, Option: body.Type(), Info: body.Append(nil)}
+	if !in {
+		h.Direction = rpcrdma2.Reply
+	}
+	return message2(in, h, payload)
+}
+
 // TestDecoderForgets: calls that are never answered don't add up.
 func TestDecoderForgets(t *testing.T) {
 	dec := NewDecoder()
@@ -149,6 +178,9 @@ func FuzzDecode(f *testing.F) {
 		message(true, rpcrdma1.Header{XID: 1, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrVers, Low: 1, High: 2}, nil),
 		message2(true, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 1}}, callOf(1, 100003, 3, 7)),
 		message2(false, rpcrdma2.Header{Header: rpcrdma1.Header{XID: 1, Proc: rpcrdma2.Optional}, Option: rpcrdma2.OptUpdate, Info: []byte{0, 0, 0, 1}}, nil),
+		transmission(true, 1, &rpcrdma2.XmtReq{Count: 2, PayloadLength: 40}, callOf(1, 100003, 3, 7)),
+		transmission(false, 1, &rpcrdma2.XmtResp{Count: 2, PayloadLength: 24}, oncrpc.AppendAcceptedReply(nil, 1)),
+		transmission(false, 1, &rpcrdma2.XmtError{Code: rpcrdma2.BadOffset}, nil),
 		{Data: []byte("short")},
 	} {
 		f.Add(e.Data, len(e.Data), true)

@@ -41,7 +41,12 @@ func (m *Message) sendSummary(b *strings.Builder) {
 		m.chunkSummary(b)
 	}
 	if name := m.Operation(); name != "" {
-		fmt.Fprintf(b, " | %s %s, %d bytes", m.Direction(), name, len(m.Header.Info))
+		fmt.Fprintf(b, " | %s %s", m.Direction(), name)
+		if m.Detail != "" {
+			b.WriteString(" " + m.Detail)
+		} else {
+			fmt.Fprintf(b, ", %d bytes", len(m.Header.Info))
+		}
 	}
 	if text := m.HeaderError(); text != "" {
 		b.WriteString(" " + text)
