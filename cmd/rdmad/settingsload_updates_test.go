@@ -120,6 +120,9 @@ func (u *updates) count(took time.Duration, effects int) {
 // change what connections do at once, with the number of connections that it
 // reaches.
 func (u *updates) request(n int) (r *rdmadv1.SetSettingsRequest, reaches int) {
+	if *loadNarrow {
+		n = n/10*10 + []int{1, 5, 8}[n%3]
+	}
 	id := u.ids[n*7919%len(u.ids)]
 	r, reaches = &rdmadv1.SetSettingsRequest{Comment: fmt.Sprintf("load %d", n)}, len(u.ids)
 	turn := n / 10
