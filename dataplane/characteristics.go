@@ -13,12 +13,15 @@ type told struct {
 	invalidation bool // its STags may be invalidated
 	receives     uint32
 	rtr          rpcrdma2.RTR
+	// Both have receives with target segments, and told so.
+	ownTargets, targets bool
 }
 
 func toldOf(c *rpcrdma.Characteristics) told {
 	return told{
 		spoken: c.Spoken, lacks: c.Lacks, asks: c.Asks,
 		invalidation: c.Peer.Invalidation, receives: c.Own.ReceiveSize, rtr: c.Peer.RTR,
+		ownTargets: len(c.Own.Buffer.Groups) > 0, targets: len(c.Peer.Buffer.Groups) > 0,
 	}
 }
 

@@ -13,7 +13,7 @@ const responderKeys = KeyRemoteInvalidationUse | KeyCreditsPolicy | KeyCreditsMi
 
 // extensionKeys are those of which the outcome depends on the role.
 const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics |
-	KeyExtensionXmit | KeyExtensionContinuation
+	KeyExtensionXmit | KeyExtensionContinuation | KeyExtensionSendDDP
 
 // connectorOutcome is outcome for a connection that a connector made.
 func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome, string) {
@@ -60,5 +60,8 @@ func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) 
 		characteristicsOutcome(now, peer, note)
 	}
 	transmissionsOutcome(keys, now, peer, note)
+	if keys.Has(KeyExtensionSendDDP) {
+		placementOutcome(now, peer, note)
+	}
 	return worst, strings.Join(reasons, "; ")
 }

@@ -36,6 +36,9 @@ func extensionOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note func(o
 		characteristicsOutcome(now, peer, note)
 	}
 	transmissionsOutcome(keys, now, peer, note)
+	if keys.Has(KeyExtensionSendDDP) {
+		placementOutcome(now, peer, note)
+	}
 }
 
 // backchannelOutcome does so for calls to the client (RFC 8167).

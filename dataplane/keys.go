@@ -25,6 +25,7 @@ const (
 	KeyExtensionCharacteristics                  // extensions.characteristics
 	KeyExtensionXmit                             // extensions.xmit
 	KeyExtensionContinuation                     // extensions.continuation
+	KeyExtensionSendDDP                          // extensions.send_ddp
 )
 
 var keyNames = [...]string{
@@ -46,6 +47,7 @@ var keyNames = [...]string{
 	"extensions.characteristics",
 	"extensions.xmit",
 	"extensions.continuation",
+	"extensions.send_ddp",
 }
 
 // Has says whether all of k are in the set.

@@ -91,7 +91,7 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings, note string) Effect {
 // peerKeys are those of which the outcome depends on the peer's limits or the
 // device.
 const peerKeys = KeyInlineSendMax | KeyInlineReceiveSize | KeyRemoteInvalidationAccept | KeyRemoteInvalidationUse | KeyExtensionMSGP | KeyExtensionCCP | KeyExtensionBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics |
-	KeyExtensionXmit | KeyExtensionContinuation
+	KeyExtensionXmit | KeyExtensionContinuation | KeyExtensionSendDDP
 
 // limits are what the two sides told each other at connect, and what the device
 // can't. Sizes are in bytes.

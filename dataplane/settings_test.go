@@ -107,9 +107,9 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestKeyNames(t *testing.T) {
-	all := KeyExtensionContinuation<<1 - 1
+	all := KeyExtensionSendDDP<<1 - 1
 	names := strings.Split(all.String(), ", ")
-	want := 8 - 1 // extensions, which one field holds
+	want := 9 - 1 // extensions, which one field holds
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[rpcrdma.Settings]()) {
 		if f.IsExported() {
 			want++

@@ -108,7 +108,7 @@ func TestReloadIsRefusedWhole(t *testing.T) {
 		{fileLayer(settings.CreditsMax, 10, settings.InlineSendMax, 1024),
 			"credits.max: credits.min 20 (listener/nfs) would be above credits.max 10 (config)"},
 		{fileLayer(settings.CreditsMax, 0), "credits.max: must be between 1 and 1024 calls (is 0)"},
-		{fileLayer(settings.ExtensionSendDDP, 1), "extensions.send_ddp: not available: this rdmad doesn't have it"},
+		{fileLayer(settings.ExtensionSendDDP, 1), "extensions.send_ddp: extensions.send_ddp on (config) needs version 2, and extensions.v2 would be off (default)"},
 	} {
 		if _, ok, err := store.Reload(c.f, desired.Options{}); ok || err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)

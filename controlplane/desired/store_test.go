@@ -152,7 +152,7 @@ func TestRefusedChangesReachNobody(t *testing.T) {
 		"no connection": func(c *settings.Change) {
 			c.Scope = settings.Scope{Kind: settings.Connection, Name: "99"}
 		},
-		"unavailable": func(c *settings.Change) { c.Set.Set(settings.ExtensionSendDDP, 1) },
+		"without version 2": func(c *settings.Change) { c.Set.Set(settings.ExtensionSendDDP, 1) },
 	} {
 		store, plane := start(t)
 		ch := change(t, "global", settings.InlineSendMax, 1024)

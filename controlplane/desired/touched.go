@@ -50,6 +50,7 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 	settings.ExtensionCharacteristics: dataplane.KeyExtensionCharacteristics,
 	settings.ExtensionXmit:            dataplane.KeyExtensionXmit,
 	settings.ExtensionContinuation:    dataplane.KeyExtensionContinuation,
+	settings.ExtensionSendDDP:         dataplane.KeyExtensionSendDDP,
 }
 
 // changed is the data plane's question which keys the change touches on a

@@ -153,6 +153,9 @@ func extensions(c *dataplane.ConnInfo) (out []string) {
 	if c.Settings != nil && c.Settings.Extensions.Has(rpcrdma.ExtReadReplies) {
 		out = append(out, "read_replies")
 	}
+	if b := &c.Characteristics; len(b.Own.Buffer.Groups)+len(b.Peer.Buffer.Groups) > 0 {
+		out = append(out, "send_ddp")
+	}
 	if c.RPCVersion == 2 {
 		out = append(out, "v2")
 	}

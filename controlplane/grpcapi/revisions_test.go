@@ -180,7 +180,7 @@ func TestExplain(t *testing.T) {
 		res.GetSummary() == "" || res.GetAllowed() != "0 to 1048576 bytes" || res.GetTakesEffect() != "at once" {
 		t.Errorf("%v, %v", res, err)
 	}
-	for key, code := range map[string]codes.Code{"ddp": codes.InvalidArgument, "": codes.InvalidArgument, "extensions.send_ddp": codes.Unimplemented} {
+	for key, code := range map[string]codes.Code{"ddp": codes.InvalidArgument, "": codes.InvalidArgument} {
 		if _, err := c.ExplainSetting(ctx, &rdmadv1.ExplainSettingRequest{Key: key}); status.Code(err) != code {
 			t.Errorf("%q: %v", key, err)
 		}

@@ -132,9 +132,9 @@ func TestSetRefuses(t *testing.T) {
 			"ErrorInfo ERROR_REASON_STALE_REVISION map[current_revision:0]",
 		},
 		{
-			`{"settings":{"extensions":{"send_ddp":true}}}`, codes.Unimplemented,
-			"extensions.send_ddp: not available: this rdmad doesn't have it",
-			"ErrorInfo ERROR_REASON_SETTING_UNAVAILABLE map[key:extensions.send_ddp]",
+			`{"settings":{"extensions":{"send_ddp":true}}}`, codes.InvalidArgument,
+			"extensions.send_ddp: extensions.send_ddp on (global) needs version 2, and extensions.v2 would be off (default)",
+			"BadRequest extensions.send_ddp",
 		},
 		{
 			`{"settings":{"credits":{"backchannel":257}}}`, codes.InvalidArgument,
@@ -191,7 +191,6 @@ func TestGetRefuses(t *testing.T) {
 		{&rdmadv1.GetSettingsRequest{Scope: "connection/9"}, codes.NotFound},
 		{&rdmadv1.GetSettingsRequest{Keys: []string{"inline.send"}}, codes.InvalidArgument},
 		{&rdmadv1.GetSettingsRequest{Keys: []string{""}}, codes.InvalidArgument},
-		{&rdmadv1.GetSettingsRequest{Keys: []string{"extensions.send_ddp"}}, codes.Unimplemented},
 	} {
 		if _, err := c.GetSettings(t.Context(), test.req); status.Code(err) != test.code {
 			t.Errorf("%v: %v, want %s", test.req, err, test.code)

@@ -34,7 +34,7 @@ var abouts = [NumKeys]struct{ summary, effect string }{
 	ExtensionCharacteristics: {"transport characteristics of version 2", newMessages},
 	ExtensionXmit:            {"transmission header types of version 2: what continuation and send_ddp are made of", newMessages},
 	ExtensionContinuation:    {"messages continued over several Sends, version 2", newMessages},
-	ExtensionSendDDP:         {"direct data placement by Send, version 2", newMessages},
+	ExtensionSendDDP:         {"items in target segments of the receiver by Send, version 2", newMessages},
 	ExtensionMSGP:            {"RDMA_MSGP, the padded message of RFC 5666", newMessages},
 	ExtensionReadReplies:     {"replies that the requester RDMA Reads and acknowledges with RDMA_DONE (RFC 5666)", newMessages},
 	ExtensionCCP:             {"Connection Configuration Protocol, ONC RPC program 100417 (RFC 5666)", "when the peer connects again"},

@@ -51,10 +51,8 @@ type keyInfo struct {
 	min, max uint32   // of numbers, both allowed
 	multiple uint32   // numbers must be a multiple of it, when not 0
 	choices  []string // of choices, by value
-	missing  string   // why nothing implements it; "" when something does
+	missing  string   // why nothing implements it; "" when something does, as for all now
 }
-
-const notBuilt = "this rdmad doesn't have it"
 
 // The choices of extensions.v2.
 const (
@@ -78,7 +76,7 @@ var keys = [NumKeys]keyInfo{
 	ExtensionCharacteristics: {name: "extensions.characteristics", kind: flag},
 	ExtensionXmit:            {name: "extensions.xmit", kind: flag},
 	ExtensionContinuation:    {name: "extensions.continuation", kind: flag},
-	ExtensionSendDDP:         {name: "extensions.send_ddp", kind: flag, missing: notBuilt},
+	ExtensionSendDDP:         {name: "extensions.send_ddp", kind: flag},
 	ExtensionMSGP:            {name: "extensions.msgp", kind: flag},
 	ExtensionReadReplies:     {name: "extensions.read_replies", kind: flag},
 	ExtensionCCP:             {name: "extensions.ccp", kind: flag},

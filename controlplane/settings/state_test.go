@@ -117,6 +117,7 @@ func TestEachKeyIsResolvedAlone(t *testing.T) {
 		"extensions.characteristics=off default@0",
 		"extensions.xmit=off default@0",
 		"extensions.continuation=off default@0",
+		"extensions.send_ddp=off default@0",
 		"extensions.msgp=off default@0",
 		"extensions.read_replies=off default@0",
 		"extensions.ccp=off default@0",

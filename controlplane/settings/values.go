@@ -154,6 +154,7 @@ var extensions = [...]struct {
 	{ExtensionCharacteristics, conn.ExtCharacteristics},
 	{ExtensionXmit, conn.ExtXmit},
 	{ExtensionContinuation, conn.ExtContinuation},
+	{ExtensionSendDDP, conn.ExtSendDDP},
 }
 
 // Settings is what the data plane takes; keys without a value are zero.

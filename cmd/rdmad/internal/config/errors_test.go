@@ -189,7 +189,6 @@ var badInput = []struct{ name, text, want string }{
 	{"credits crossed by a default", settings("credits: {min: 65}"), "f.yaml:2: settings.credits.min: 65 is above credits.max, 64"},
 	{"policy", settings("credits: {policy: greedy}"), `f.yaml:2: settings.credits.policy: "greedy" is neither fixed nor adaptive`},
 	{"backchannel", settings("credits: {backchannel: 257}"), "f.yaml:2: settings.credits.backchannel: 257 is out of range 0..256"},
-	{"extension", settings("extensions: {send_ddp: on}"), "f.yaml:2: settings.extensions.send_ddp: extension send_ddp: not available in this build yet"},
 	{"version 2", settings("extensions: {v2: maybe}"), `f.yaml:2: settings.extensions.v2: must be off, on or required, not "maybe"`},
 	{"version 2 as a list", settings("extensions: {v2: [on]}"), `f.yaml:2: settings.extensions.v2: must be off, on or required, not ""`},
 	{"unknown extension", settings("extensions: {v3: on}"),

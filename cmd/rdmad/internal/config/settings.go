@@ -129,6 +129,7 @@ var built = map[string]conn.Extensions{
 	"characteristics": conn.ExtCharacteristics,
 	"xmit":            conn.ExtXmit,
 	"continuation":    conn.ExtContinuation,
+	"send_ddp":        conn.ExtSendDDP,
 }
 
 // numberKey is a live setting with a range.

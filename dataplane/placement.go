@@ -1,0 +1,26 @@
+package dataplane
+
+import "github.com/rdmad/rdmad/rpcrdma"
+
+// leastPlaced is the least size of receives with a target segment, in bytes.
+const leastPlaced = 5120
+
+// placementOutcome notes what becomes of extensions.send_ddp, in either role.
+func placementOutcome(now *rpcrdma.Settings, peer limits, note func(o Outcome, format string, args ...any)) {
+	c := &peer.told
+	on := now.Extensions.Has(rpcrdma.ExtSendDDP)
+	switch {
+	case on && peer.agreed && peer.version != 2:
+		note(PendingReconnect, "extensions.send_ddp: the connection speaks version 1")
+	case on && c.lacks:
+		note(Unsupported, "extensions.send_ddp: the peer has no characteristics, which would tell of target segments")
+	case on && peer.receives < leastPlaced:
+		note(Applied, "extensions.send_ddp: our receives have no target segment below %d bytes, and have %d", leastPlaced, peer.receives)
+	case on && c.spoken && !c.targets:
+		note(Applied, "extensions.send_ddp: the peer has told of no target segments; it may place items in ours")
+	case on && !c.spoken:
+		note(Applied, "extensions.send_ddp: in use when both ends have told of their target segments")
+	case !on && c.ownTargets:
+		note(Applied, "extensions.send_ddp: what the peer has placed before it heard is taken")
+	}
+}
