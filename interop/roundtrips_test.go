@@ -35,7 +35,7 @@ func testRoundTrips(t *testing.T, g *guest.Guest, r *rdmad) {
 	}
 	works, delays, calls := []reckoning.Work{{Op: "echo", Size: 6 << 10}, {Op: "write", Size: 32 << 10}}, []int{10}, 3
 	if *roundtripsJSON != "" {
-		works, delays, calls = reckoning.Works(), reckoning.Delays, 25
+		works, delays, calls = reckoning.Works(), reckoning.Delays, 15
 	}
 	for _, name := range []string{"rdmad", "rdmactl"} {
 		build(t, g.ShareDir, name)
