@@ -6,11 +6,55 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
+// unbroken looks at what goes over a connection: the transmissions of a group
+// follow one another.
+type unbroken struct {
+	t      *testing.T
+	groups [2]struct{ xid, next, count uint32 } // out, in
+	seen   [2]int
+}
+
+func (u *unbroken) Observe(op *rpcrdma.Operation) {
+	if op.Op != verbs.OpSend && op.Op != verbs.OpSendInvalidate {
+		return
+	}
+	way := 0
+	if op.In {
+		way = 1
+	}
+	var h rpcrdma2.Header
+	if _, err := h.Decode(op.Data[0]); err != nil {
+		u.t.Errorf("a message that is malformed: %v", err)
+		return
+	}
+	g := &u.groups[way]
+	var cont rpcrdma2.XmtCont
+	isCont := h.Proc == rpcrdma2.Optional && h.Option == rpcrdma2.OptXmtCont && cont.Decode(h.Info) == nil
+	if within := g.next < g.count; isCont != within || (within && (h.XID != g.xid || cont.Number != g.next)) {
+		u.t.Errorf("operation %d of XID %d in group %+v", h.Option, h.XID, *g)
+	}
+	var req rpcrdma2.XmtReq
+	var resp rpcrdma2.XmtResp
+	switch {
+	case isCont:
+		g.next++
+	case h.Proc != rpcrdma2.Optional:
+	case h.Option == rpcrdma2.OptXmtReq && req.Decode(h.Info) == nil:
+		g.xid, g.next, g.count = h.XID, 1, req.Count
+	case h.Option == rpcrdma2.OptXmtResp && resp.Decode(h.Info) == nil:
+		g.xid, g.next, g.count = h.XID, 1, resp.Count
+	}
+	if g.next < g.count {
+		u.seen[way]++
+	}
+}
+
 // continued are two ends with extensions.continuation on that have met.
-func continued(t *testing.T, p rdmacm.Provider, change func(*rpcrdma.Settings)) (b *bed, c *rpcrdma.Client, conn *rpcrdma.Conn) {
+func continued(t *testing.T, p rdmacm.Provider, change func(*rpcrdma.Settings), tap *rpcrdma.Tap) (b *bed, c *rpcrdma.Client, conn *rpcrdma.Conn) {
 	t.Helper()
 	set := func(s *rpcrdma.Settings) {
 		speakingWith(continuation)(s)
@@ -19,7 +63,7 @@ func continued(t *testing.T, p rdmacm.Provider, change func(*rpcrdma.Settings)) 
 			change(s)
 		}
 	}
-	b = newBed(t, p, bedConfig{settings: set})
+	b = newBed(t, p, bedConfig{settings: set, tap: tap})
 	c, conn = b.dialServing(rpcrdma.DialConfig{Handler: service{}}, set)
 	if err := echo(b.ctx, c, 1, 1); err != nil {
 		t.Fatal(err)
@@ -31,7 +75,7 @@ func continued(t *testing.T, p rdmacm.Provider, change func(*rpcrdma.Settings)) 
 // Sends as they need, and no RDMA; each direction alone, too.
 func TestContinuation(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		b, c, conn := continued(t, p, nil)
+		b, c, conn := continued(t, p, nil, nil)
 		for _, tc := range []struct {
 			name               string
 			do                 func() error
@@ -68,7 +112,7 @@ func TestContinuation(t *testing.T) {
 // TestContinuedCalls: calls to the client are no longer bound to one Send.
 func TestContinuedCalls(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		b, _, conn := continued(t, p, nil)
+		b, _, conn := continued(t, p, nil, nil)
 		conn.OpenBackchannel()
 		for _, n := range []int{100, // there is one credit until it is answered
 			5000, 12000} {
@@ -83,7 +127,9 @@ func TestContinuedCalls(t *testing.T) {
 // RDMA, with few credits: nobody waits for ever and nothing is mixed up.
 func TestContinuationUnderLoad(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		b, c, conn := continued(t, p, func(s *rpcrdma.Settings) { s.CreditsMax, s.CreditsBackchannel = 6, 5 })
+		look, tap := &unbroken{t: t}, new(rpcrdma.Tap)
+		tap.Set(look)
+		b, c, conn := continued(t, p, func(s *rpcrdma.Settings) { s.CreditsMax, s.CreditsBackchannel = 6, 5 }, tap)
 		conn.OpenBackchannel()
 		if err := echo(b.ctx, conn, 1, 1); err != nil {
 			t.Fatal(err)
@@ -106,6 +152,10 @@ func TestContinuationUnderLoad(t *testing.T) {
 			})
 		}
 		all.Wait()
+		tap.Set(nil)
+		if look.seen[0] == 0 || look.seen[1] == 0 {
+			t.Errorf("%d transmissions out, %d in", look.seen[0], look.seen[1])
+		}
 		if cs, ss := c.Stats(), conn.Stats(); cs.BadReplies+cs.Errors+ss.Errors+ss.Ignored+cs.Ignored != 0 {
 			t.Errorf("%+v\n%+v", cs, ss)
 		}
