@@ -165,11 +165,10 @@ func (r *Requester) planLongReply(o *Outgoing) {
 	for range o.Results {
 		o.Written = append(o.Written, 0)
 	}
-	need := 0
 	for _, least := range [...]int{max(int(r.settings.DDPMinChunk), 1), 1} {
 		o.Windows, x.req.Results = o.Windows[:0], x.req.Results[:0]
 		rest, first := r.directResults(o, least)
-		if need = groupCount(rest, first, limit); need > 0 && need <= r.replyLimit() {
+		if need := groupCount(rest, first, limit); need > 0 && need <= r.replyLimit() {
 			x.spare = uint32(need - 1)
 			begin, each := groupRoom(first, limit)
 			x.keepShort(o, int(r.settings.DDPMinChunk), begin+int(x.spare)*each-rest)
@@ -270,5 +269,5 @@ func (o *Outgoing) buildGroup() {
 	}
 	x.head(h, &x.req)
 	x.number(h)
-	o.More = x.group.more
+	o.More = x.more
 }
