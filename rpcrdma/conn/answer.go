@@ -54,7 +54,7 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 	if none != nil {
 		return append(acts, Action{Kind: Fail, Err: none})
 	}
-	if o == nil && r.characteristics.asks(h.XID) {
+	if o == nil && r.asks(h.XID) {
 		return r.refusedOperation(recv, inv, acts)
 	}
 	if o == nil { // given up: only its credit matters

@@ -3,10 +3,10 @@ package conn
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
 // Characteristics are the peer's and ours.
-func (r *Requester) Characteristics() Characteristics { return r.characteristics.state() }
+func (r *Requester) Characteristics() Characteristics { return r.state() }
 
 // ReceiveSize is the size of our receives that the peer may count on, in bytes.
-func (r *Requester) ReceiveSize() uint32 { return r.characteristics.receive }
+func (r *Requester) ReceiveSize() uint32 { return r.receive }
 
 // PlanReceives has replies planned for receives of so many bytes. It is for
 // requesters of the reverse direction, whose receives the forward direction

@@ -3,10 +3,10 @@ package conn
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
 // Characteristics are the peer's and ours.
-func (r *Responder) Characteristics() Characteristics { return r.characteristics.state() }
+func (r *Responder) Characteristics() Characteristics { return r.state() }
 
 // ReceiveSize is the size of our receives that the peer may count on, in bytes.
-func (r *Responder) ReceiveSize() uint32 { return r.characteristics.receive }
+func (r *Responder) ReceiveSize() uint32 { return r.receive }
 
 // NoBackward says that the peer told that it takes no calls in the reverse
 // direction.

@@ -363,6 +363,6 @@ func (r *Requester) carryOut() {
 	r.acts = r.acts[:0]
 	r.running = false
 	if r.rq.grown() && !r.dead {
-		r.link.role.resized()
+		r.role.resized()
 	}
 }

@@ -312,7 +312,7 @@ func (r *Responder) carryOut() {
 	r.acts = r.acts[:0]
 	r.running = false
 	if r.rq.grown() && !r.dead {
-		r.link.role.resized()
+		r.role.resized()
 	}
 }
 

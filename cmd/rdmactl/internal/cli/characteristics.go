@@ -30,9 +30,9 @@ func characteristicsTable(c *rdmadv1.Characteristics) *output.Table {
 
 // targets writes segments in which items may be placed.
 func targets(groups []*rdmadv1.BufferSegments) string {
-	var out []string
-	for _, g := range groups {
-		out = append(out, fmt.Sprintf("%d of %d bytes", g.GetCount(), g.GetLength()))
+	out := make([]string, len(groups))
+	for i, g := range groups {
+		out[i] = fmt.Sprintf("%d of %d bytes", g.GetCount(), g.GetLength())
 	}
 	return orNone(strings.Join(out, ", "))
 }
