@@ -29,7 +29,7 @@ func (e *MemoryError) Reason() string {
 	return fmt.Sprintf("%d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
 }
 
-// Memory is the budget of registered memory of all listeners together, in
+// Memory is the budget of registered memory of all listeners and connectors, in
 // bytes.
 func (d *Dataplane) Memory() int64 { return d.division.budget.Load() }
 
@@ -53,9 +53,12 @@ func (d *Dataplane) SetMemory(n int64) error {
 // listener is added. It reads counters and sets atomics; no call waits for it.
 type division struct {
 	budget atomic.Int64
-	soon   chan struct{} // holds a token when there is a reason not to wait
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	// connectors is what the connections of connectors had registered at the
+	// last step: they take what they need, and the listeners have the rest.
+	connectors atomic.Int64
+	soon       chan struct{} // holds a token when there is a reason not to wait
+	stop       context.CancelFunc
+	done       sync.WaitGroup
 
 	mu         sync.Mutex // held in a step; Dataplane.mu may be taken under it
 	controller adaptive.Controller
@@ -133,11 +136,34 @@ func (v *division) look(d *Dataplane) {
 	for _, l := range d.listeners {
 		v.listeners = append(v.listeners, l)
 	}
+	var taken int64
 	for _, c := range d.conns.all {
 		if c.rc != nil { // in the other direction it is the peer that grants
 			v.conns = append(v.conns, c)
 		}
+		if c.memory != nil {
+			taken += c.memory().Registered
+		}
 	}
+	v.connectors.Store(taken)
+}
+
+// room is what of the budget is beyond the least of n listeners and what
+// connectors have registered, in bytes; negative when they have more.
+func (v *division) room(n int) int64 {
+	return v.budget.Load() - v.connectors.Load() - int64(n)*rpcrdma.MinMemoryLimit
+}
+
+// used says whether connectors have left nothing of the budget for another
+// client of theirs.
+func (v *division) used(listeners int) bool {
+	return v.connectors.Load() > 0 && v.room(listeners) <= 0
+}
+
+// share is the part of the budget that is divided between the listeners.
+func (v *division) share() int64 {
+	n := len(v.listeners)
+	return int64(n)*rpcrdma.MinMemoryLimit + max(v.room(n), 0)
 }
 
 // forget drops the lists' content, which may end before the next step.
@@ -159,7 +185,7 @@ type sharing struct {
 // grants sets what connections with the adaptive policy are to grant. Those
 // with the fixed one take what they take; the budget is what they leave.
 func (v *division) grants() {
-	budget := float64(v.budget.Load()-int64(len(v.listeners))*rpcrdma.MinMemoryLimit) * rpcrdma.SmallShare
+	budget := float64(max(v.room(len(v.listeners)), 0)) * rpcrdma.SmallShare
 	for _, l := range v.listeners {
 		l.observe()
 		v.groups = append(v.groups, &l.sharing.group)

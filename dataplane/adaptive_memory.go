@@ -40,7 +40,7 @@ func (l *listener) observe() {
 // memory splits the budget between the listeners, now and then or when grants
 // need more than their listener has.
 func (v *division) memory() {
-	due := v.steps%splitEvery == 0
+	due, budget := v.steps%splitEvery == 0, v.share()
 	v.steps++
 	v.pools = v.pools[:0]
 	for _, l := range v.listeners {
@@ -48,7 +48,7 @@ func (v *division) memory() {
 			Least: rpcrdma.MinMemoryLimit,
 			Need:  rpcrdma.MinMemoryLimit + int64(float64(l.sharing.need)/rpcrdma.SmallShare),
 		}
-		due = due || min(p.Need, v.budget.Load()) > l.sharing.memory
+		due = due || min(p.Need, budget) > l.sharing.memory
 		v.pools = append(v.pools, p)
 	}
 	if !due {
@@ -57,9 +57,9 @@ func (v *division) memory() {
 	for i, l := range v.listeners {
 		v.pools[i].Registered = l.rl.Memory().Registered
 	}
-	adaptive.Split(v.pools, v.budget.Load())
+	adaptive.Split(v.pools, budget)
 	v.lowerMemory()
-	v.raiseMemory()
+	v.raiseMemory(budget)
 }
 
 // lowerMemory lowers limits, as far as the listeners can.
@@ -71,9 +71,8 @@ func (v *division) lowerMemory() {
 	}
 }
 
-// raiseMemory raises limits, into what the others have left.
-func (v *division) raiseMemory() {
-	free := v.budget.Load()
+// raiseMemory raises limits, into what the others have left of the budget.
+func (v *division) raiseMemory(free int64) {
 	for _, l := range v.listeners {
 		free -= l.sharing.memory
 	}

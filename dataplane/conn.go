@@ -31,7 +31,8 @@ type conn struct {
 	rc   *rpcrdma.Conn // nil for those of connectors
 	link Link
 
-	client netip.AddrPort // of a connector; invalid for others
+	client netip.AddrPort             // of a connector; invalid for others
+	memory func() rpcrdma.MemoryStats // of a connector's client; nil for others
 
 	trace    *trace.Conn
 	handler  handler

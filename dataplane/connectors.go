@@ -70,6 +70,7 @@ type ConnectorInfo struct {
 	Limits                 Limits        // defaults filled in
 	Access                 Access        // not to be changed
 	Totals                 rpcrdma.Stats // over RDMA
+	Memory                 int64         // registered for the connections that are up, in bytes
 	TCP                    ConnectorStats
 }
 
@@ -166,6 +167,7 @@ func (k *Connector) infoLocked() ConnectorInfo {
 		if c.l == l {
 			one := c.link.Stats()
 			addStats(&info.Totals, &one)
+			info.Memory += c.memory().Registered
 		}
 	}
 	return info
@@ -228,6 +230,9 @@ func (k *Connector) Admit(client netip.AddrPort) (*Seat, error) {
 	if refused == nil {
 		refused = d.made.room(addr, &d.limits, "")
 	}
+	if refused == nil && d.division.used(len(d.listeners)) {
+		refused = &RefusedError{RefusedMemory, "the registered memory (limits.memory) is in use"}
+	}
 	if refused != nil {
 		return nil, refused
 	}
@@ -272,9 +277,9 @@ func (s *Seat) Tap() *rpcrdma.Tap { return s.tap }
 
 // Up makes the connection visible, of which peer and own are the private data
 // of the handshake. It has ended when Down is called.
-func (s *Seat) Up(l Link, peer, own []byte) {
+func (s *Seat) Up(l ConnectorLink, peer, own []byte) {
 	c := s.c
-	c.link = l
+	c.link, c.memory = l, l.Memory
 	c.trace = c.l.d.tracing.AddTapped(trace.Info{
 		ID: c.key.ID, Listener: c.key.Listener, Local: l.Info().Local, Peer: c.peer, PeerPrivate: peer, OwnPrivate: own, Began: true,
 	}, s.tap)

@@ -28,4 +28,12 @@ type Link interface {
 	Err() error
 }
 
+// ConnectorLink is the Link of a connection that a connector made, which has
+// registered memory of its own.
+type ConnectorLink interface {
+	Link
+	// Memory are its numbers.
+	Memory() rpcrdma.MemoryStats
+}
+
 var _ Link = (*rpcrdma.Conn)(nil)

@@ -21,10 +21,11 @@ const (
 	RefusedHandshake                  // failed, or took too long
 	RefusedStopping                   // the listener or the data plane ends
 	RefusedService                    // the service can't serve it, such as for want of its upstream
+	RefusedMemory                     // connectors have registered all the memory there may be
 	refusals
 )
 
-var refusalNames = [refusals]string{"denied", "connections", "connections_per_peer", "handshake", "stopping", "service"}
+var refusalNames = [refusals]string{"denied", "connections", "connections_per_peer", "handshake", "stopping", "service", "memory"}
 
 // String is the refusal's word, as in metrics.
 func (r Refusal) String() string { return refusalNames[r] }

@@ -284,6 +284,9 @@ func (c *Client) Drain(ctx context.Context) error {
 	return err
 }
 
+// Memory are the numbers of the client's registered memory.
+func (c *Client) Memory() MemoryStats { return c.host.Memory() }
+
 // Close ends the connection at once; calls in flight fail. It waits until
 // everything is freed, but for buffers of Alloc that are not released: these
 // are freed then, and Close says so with verbs.ErrBusy.

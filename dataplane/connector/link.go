@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-var _ dataplane.Link = (*session)(nil)
+var _ dataplane.ConnectorLink = (*session)(nil)
 
 // SetSettings implements dataplane.Link.
 func (s *session) SetSettings(n *rpcrdma.Settings) {

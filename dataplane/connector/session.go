@@ -125,6 +125,9 @@ func (s *session) run() {
 	}
 }
 
+// Memory implements dataplane.ConnectorLink.
+func (s *session) Memory() rpcrdma.MemoryStats { return s.rdma.Memory() }
+
 // targetGone is the reason of a session whose target has ended the connection.
 func targetGone(err error) error {
 	if err == nil {

@@ -29,6 +29,8 @@ var (
 var connectorSeries = []connectorValue{
 	connectorGauge("connections", "TCP clients that are connected to the target.",
 		func(c *dataplane.ConnectorInfo) uint64 { return uint64(c.Connections) }),
+	connectorGauge("registered_bytes", "Memory registered for connections to the target.",
+		func(c *dataplane.ConnectorInfo) uint64 { return uint64(c.Memory) }),
 	connectorCounter("accepted_total", "TCP clients for whom the target could be connected to.",
 		func(c *dataplane.ConnectorInfo) uint64 { return c.Accepted }),
 	connectorCounter("rpc_calls_total", "RPC calls received from TCP clients.",

@@ -23,7 +23,7 @@ func TestConnectors(t *testing.T) {
 	sample := connectors{{
 		Name: "out", Provider: "softiwarp", Target: "nas:20049", Address: netip.MustParseAddrPort("127.0.0.1:22049"),
 		Connections: 1, Accepted: 2, Refusals: dataplane.Refusals{dataplane.RefusedHandshake: 3},
-		Totals: rpcrdma.Stats{Errors: 4, BadReplies: 5},
+		Totals: rpcrdma.Stats{Errors: 4, BadReplies: 5}, Memory: 15,
 		TCP: dataplane.ConnectorStats{
 			Calls: 6, Replies: 7, Failed: 8, Duplicates: 10, Callbacks: 11, Unanswered: 12, BytesReceived: 13, BytesSent: 14,
 		},
@@ -35,6 +35,7 @@ rdmad_connector_info{address="127.0.0.1:22049",connector="out",provider="softiwa
 rdmad_connector_rdma_errors_total{connector="out"} 9
 rdmad_connector_received_bytes_total{connector="out"} 13
 rdmad_connector_refused_total{connector="out",reason="handshake"} 3
+rdmad_connector_registered_bytes{connector="out"} 15
 rdmad_connector_rpc_calls_total{connector="out"} 6
 rdmad_connector_rpc_duplicates_total{connector="out"} 10
 rdmad_connector_rpc_failed_total{connector="out"} 8

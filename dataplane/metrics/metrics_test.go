@@ -79,6 +79,7 @@ rdmad_connections_refused_total{listener="nfs",reason="connections"} 0
 rdmad_connections_refused_total{listener="nfs",reason="connections_per_peer"} 1
 rdmad_connections_refused_total{listener="nfs",reason="denied"} 2
 rdmad_connections_refused_total{listener="nfs",reason="handshake"} 0
+rdmad_connections_refused_total{listener="nfs",reason="memory"} 0
 rdmad_connections_refused_total{listener="nfs",reason="service"} 0
 rdmad_connections_refused_total{listener="nfs",reason="stopping"} 0
 # HELP rdmad_credits_granted Calls that all peers together may have in flight.
