@@ -120,6 +120,31 @@ func TestEffectsNameNarrowerScopes(t *testing.T) {
 	}
 }
 
+// A connection's own settings, and those that it shares with others of its
+// listener and peer, each have their say, on whichever connections come before
+// it.
+func TestEffectsOfOwnAndSharedScopes(t *testing.T) {
+	store, plane := start(t)
+	plane.Connect(planetest.Peer{ID: "4", Listener: "nfs", Address: "10.1.2.3:1004"})
+	set(t, store, change(t, "listener/test", settings.InlineSendMax, 1500))
+	set(t, store, change(t, "peer/192.0.2.0/24", settings.DDPMinChunk, 8))
+	set(t, store, change(t, "connection/2", settings.DDPMinChunk, 7, settings.CreditsMax, 5))
+	r := set(t, store, change(t, "global", settings.InlineSendMax, 2048, settings.DDPMinChunk, 9))
+	want := `1 applied
+2 applied inline.send_max: stays 1500, set at listener/test; ddp.min_chunk: stays 7, set at connection/2
+3 applied inline.send_max: stays 1500, set at listener/test; ddp.min_chunk: stays 8, set at peer/192.0.2.0/24
+4 applied`
+	if got := effects(r.Effects); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for i, want := range []string{"2048 9 64", "1500 7 5", "1500 8 64", "2048 9 64"} {
+		s := plane.Connections()[i].Settings
+		if got := fmt.Sprint(s.InlineSendMax, s.DDPMinChunk, s.CreditsMax); got != want {
+			t.Errorf("connection %d: %s, want %s", i+1, got, want)
+		}
+	}
+}
+
 func TestDryRunChangesNothing(t *testing.T) {
 	store, plane := start(t)
 	before := plane.Connections()
