@@ -243,11 +243,11 @@ func TestPlacedAfterRaise(t *testing.T) {
 		}
 		moves := func(rdma bool) {
 			t.Helper()
-			before, after := conn.Stats(), conn.Stats()
+			before := conn.Stats()
 			if err := errors.Join(writeOut(b.ctx, c, 32768, 1), readBack(b.ctx, c, procRead, 32768, 32768, 1)); err != nil {
 				t.Fatal(err)
 			}
-			if after = conn.Stats(); (after.RDMAReads+after.RDMAWrites > before.RDMAReads+before.RDMAWrites) != rdma {
+			if after := conn.Stats(); (after.RDMAReads+after.RDMAWrites > before.RDMAReads+before.RDMAWrites) != rdma {
 				t.Errorf("RDMA, but for %v: %+v", rdma, after)
 			}
 		}

@@ -24,6 +24,20 @@ func (l *layout) add(from chunk.Source, length int) {
 	l.lengths, l.sources = append(l.lengths, length), append(l.sources, from)
 }
 
+// lay lays m out for receives of structure s. A structure for which it would be
+// mostly padding is of no use: its peer could have us send much for little.
+func (l *layout) lay(s *placement.Structure, m *placement.Message) bool {
+	m.Items = l.lengths
+	if !l.Lay(s, m) {
+		return false
+	}
+	padding := 0
+	for i := range l.Transmissions {
+		padding += l.Transmissions[i].Padding()
+	}
+	return padding <= len(l.Transmissions)*MaxZeros+len(l.lengths)*placement.PageSize
+}
+
 // largest is the length of the longest transmission.
 func (l *layout) largest() (n int) {
 	for i := range l.Transmissions {

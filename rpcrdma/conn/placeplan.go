@@ -40,9 +40,9 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
 	m := placement.Message{
 		Header: rpcrdma2.OptionalSize(x.req.Size()), Continued: ContinueSize, Payload: o.MessageLength(),
-		Items: x.layout.lengths, Limit: x.limit, Most: r.callLimit(),
+		Limit: x.limit, Most: r.callLimit(),
 	}
-	if !x.layout.Lay(s, &m) || x.layout.Transmissions[0].Payload < 4 { // the XID is in the first
+	if !x.layout.lay(s, &m) || x.layout.Transmissions[0].Payload < 4 { // the XID is in the first
 		x.req.Items = x.req.Items[:0]
 		return false
 	}
@@ -106,9 +106,9 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 	}
 	m := placement.Message{
 		Header: rpcrdma2.OptionalSize(3*4) + chunks*placedItemSize, Continued: ContinueSize, Payload: rest,
-		Items: x.layout.lengths, Limit: int(r.planned()), Most: r.replyLimit(), // whoever places goes by what we receive
+		Limit: int(r.planned()), Most: r.replyLimit(), // whoever places goes by what we receive
 	}
-	if !x.layout.Lay(&r.targets.ours, &m) {
+	if !x.layout.lay(&r.targets.ours, &m) {
 		return false
 	}
 	set := more(&x.req.Results)

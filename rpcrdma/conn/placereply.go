@@ -16,9 +16,9 @@ func (r *Responder) placeReply(c *Call, streamLen int, items []chunk.Item, limit
 	}
 	m := placement.Message{
 		Header: rpcrdma2.OptionalSize(x.resp.Size()), Continued: ContinueSize, Payload: chunk.PiecesLength(streamLen, items),
-		Items: x.layout.lengths, Limit: limit, Most: most,
+		Limit: limit, Most: most,
 	}
-	if !x.layout.Lay(r.targets.peer(&r.told.Buffer), &m) {
+	if !x.layout.lay(r.targets.peer(&r.told.Buffer), &m) {
 		return nil, false
 	}
 	c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)

@@ -201,6 +201,7 @@ func TestPlacedPlans(t *testing.T) {
 			r.told.Buffer = rpcrdma2.Buffer{Length: 5, Groups: make([]rpcrdma2.BufferGroup, 1)}
 		}},
 		"ours are not told":         {results: []int{4000}, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.known.Buffer = rpcrdma2.Buffer{} }},
+		"peer's are far apart":      {items: item(4000), sends: 1, windows: 1, change: func(s *Settings, r *Requester) { s.InlineSendMax = 65536; far(r) }},
 		"peer takes no requests":    {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.RTR = 0 }},
 		"peer takes one Send":       {items: item(8193), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.RequestReceive = 1 }},
 		"peer makes one Send":       {results: []int{8193}, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.ResponseSend = 1 }},
@@ -262,4 +263,12 @@ func TestOneStructure(t *testing.T) {
 	if c.apply(&off); len(c.own.Buffer.Groups) > 0 {
 		t.Error("told while it is off")
 	}
+}
+
+// far has the peer tell a target segment behind a long plain one.
+func far(r *Requester) {
+	r.told.ReceiveSize = 65536
+	r.told.Buffer = rpcrdma2.Buffer{Length: 65536, Groups: []rpcrdma2.BufferGroup{
+		{Count: 1, Length: 61440}, {Count: 1, Length: 4096, Align: 4096, Flags: rpcrdma2.TargetableFlag},
+	}}
 }
