@@ -10,9 +10,10 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-// TestDebianPackage takes rdmad's package through its life on a machine with
+// TestDebianPackage takes rdmad's packages through their life on a machine with
 // systemd: installed, used by a kernel client over RDMA, configured, upgraded,
-// removed and purged.
+// removed and purged. Package rdmad-rdmacore comes to it before the upgrade and goes
+// before the other.
 func TestDebianPackage(t *testing.T) {
 	g := guest.Boot(t, guest.Options{})
 	packages(t, g.ShareDir)
@@ -23,7 +24,8 @@ func TestDebianPackage(t *testing.T) {
 		do   func(*testing.T, machine)
 	}{
 		{"install", debInstall}, {"who may", debAccess}, {"reload and mount", debMount}, {"hardened", debHardened},
-		{"restart", debRestart}, {"hang", debHang}, {"upgrade", debUpgrade}, {"remove", debRemove}, {"purge", debPurge},
+		{"restart", debRestart}, {"hang", debHang}, {"rdmacore", debRdmacore}, {"upgrade", debUpgrade},
+		{"remove rdmacore", debRemoveRdmacore}, {"remove", debRemove}, {"purge", debPurge},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(t, m) }) {
 			t.Logf("the machine's journal:\n%s", m.run(t, "journalctl -b -o cat -u rdmad.service -u rdmad.socket | tail -n 60"))
@@ -32,25 +34,35 @@ func TestDebianPackage(t *testing.T) {
 	}
 }
 
-// packages makes the package twice, as two versions, one of which is made
+// packages makes the packages twice, as two versions, one of which is made
 // again to see that it comes out the same.
 func packages(t *testing.T, dir string) {
 	t.Helper()
-	bin := t.TempDir()
+	bins := map[string]string{"rdmad": t.TempDir(), "rdmad-rdmacore": t.TempDir()}
 	for _, version := range []string{"v1.0.0", "v2.0.0"} {
-		compile := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+version, "-o", bin, "../cmd/rdmad", "../cmd/rdmactl")
-		compile.Env = append(os.Environ(), "CGO_ENABLED=0")
-		mustRun(t, compile)
-		makePackage(t, version, bin, dir)
+		for name, bin := range bins {
+			args := []string{"build", "-trimpath", "-ldflags", "-s -w -X main.version=" + version, "-o", bin}
+			cgo := "CGO_ENABLED=0"
+			if name == "rdmad-rdmacore" {
+				args, cgo = append(args, "-tags", "rdmacore"), "CGO_ENABLED=1"
+			}
+			compile := exec.Command("go", append(args, "../cmd/rdmad", "../cmd/rdmactl")...)
+			compile.Env = append(os.Environ(), cgo)
+			mustRun(t, compile)
+			makePackage(t, name, version, bin, dir)
+		}
 	}
 	again := t.TempDir()
-	makePackage(t, "v2.0.0", bin, again)
-	mustRun(t, exec.Command("cmp", filepath.Join(dir, "rdmad_2.0.0-1_amd64.deb"), filepath.Join(again, "rdmad_2.0.0-1_amd64.deb")))
+	for name, bin := range bins {
+		makePackage(t, name, "v2.0.0", bin, again)
+		file := name + "_2.0.0-1_amd64.deb"
+		mustRun(t, exec.Command("cmp", filepath.Join(dir, file), filepath.Join(again, file)))
+	}
 }
 
-func makePackage(t *testing.T, version, bin, dir string) {
+func makePackage(t *testing.T, name, version, bin, dir string) {
 	t.Helper()
-	cmd := exec.Command("../configs/debian/build.sh", "rdmad", bin, dir)
+	cmd := exec.Command("../configs/debian/build.sh", name, bin, dir)
 	// Not compressed: it takes long, and longer to undo under emulation.
 	cmd.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000", "DPKG_DEB_COMPRESSOR_TYPE=none")
 	mustRun(t, cmd)
@@ -128,6 +140,8 @@ mkdir own; chown 1000:1000 own; chmod 2770 own; mkfifo own/pipe; ln -s x own/lin
 not mknod own/null c 1 3
 echo 3 >/proc/sys/vm/drop_caches
 [ "$(sha256sum <data)" = "$(cat /data.sum)" ]`)
+	// What docs/packaging.md says of it, times 10.
+	m.run(t, "systemd-analyze security --no-pager --threshold=29 rdmad")
 	m.run(t, `pid=$(systemctl show -P MainPID rdmad)
 grep -qx 'Seccomp:	2' /proc/$pid/status
 grep -qx 'NoNewPrivs:	1' /proc/$pid/status
@@ -147,8 +161,7 @@ kill -9 $(systemctl show -P MainPID rdmad)
 until [ "$(systemctl show -P NRestarts -P ActiveState rdmad | tr '\n' ' ')" = "1 active " ]; do sleep 0.2; done
 [ "$(stat -c %i /run/rdmad/control.sock)" = $inode ]`)
 	m.expect(t, ctl+"settings get credits.max", "32")
-	m.g.MustRun(t, machineTime, "set -e; "+shellNot+`echo 3 >/proc/sys/vm/drop_caches
-[ "$(sha256sum </mnt/deb/data)" = "$(cat /data.sum)" ]`)
+	debIntact(t, m)
 }
 
 // debHang stops the process, which then doesn't ping: the watchdog has it
@@ -168,14 +181,59 @@ systemctl restart rdmad`)
 	m.expect(t, "journalctl -b -o cat -u rdmad", "Watchdog timeout")
 }
 
+// debIntact has the client read again what it wrote in the beginning.
+func debIntact(t *testing.T, m machine) {
+	t.Helper()
+	m.g.MustRun(t, machineTime, "set -e; "+shellNot+`echo 3 >/proc/sys/vm/drop_caches
+[ "$(sha256sum </mnt/deb/data)" = "$(cat /data.sum)" ]`)
+}
+
+// debRdmacore installs the build for adapters, which takes the other's place, and has
+// it serve the mount on the kernel's siw from within the sandbox. A wildcard address
+// of siw's takes no connections from the machine itself.
+func debRdmacore(t *testing.T, m machine) {
+	m.run(t, `systemctl reset-failed rdmad
+dpkg -i /host/rdmad-rdmacore_1.0.0-1_amd64.deb </dev/null
+update-alternatives --query rdmad | grep -x "Value: /usr/lib/rdmad/rdmad-rdmacore"
+sed -i -e 's/provider: softiwarp /provider: rdmacore /' -e 's/":20049"/"10.0.2.15:20049"/' /etc/rdmad/rdmad.yaml
+rdmad check --config /etc/rdmad/rdmad.yaml
+systemctl restart rdmad`)
+	debIntact(t, m)
+	debOnAdapter(t, m)
+}
+
+// debOnAdapter finds the mount's connection, and the adapter's file open.
+func debOnAdapter(t *testing.T, m machine) {
+	t.Helper()
+	m.expect(t, ctl+"connections list -o json", `"rdmacore"`)
+	m.run(t, "ls -l /proc/$(systemctl show -P MainPID rdmad)/fd | grep -F /dev/infiniband/uverbs0")
+}
+
 // debUpgrade keeps the edited configuration, settings and mounts.
 func debUpgrade(t *testing.T, m machine) {
-	m.run(t, "systemctl reset-failed rdmad; dpkg -i /host/rdmad_2.0.0-1_amd64.deb </dev/null; head -n1 /etc/rdmad/rdmad.yaml | grep -x '# edited'; systemctl is-active rdmad.service")
+	m.run(t, `systemctl reset-failed rdmad
+dpkg -i /host/rdmad_2.0.0-1_amd64.deb /host/rdmad-rdmacore_2.0.0-1_amd64.deb </dev/null
+head -n1 /etc/rdmad/rdmad.yaml | grep -x '# edited'
+systemctl is-active rdmad.service`)
 	m.expect(t, ctl+"status", "v2.0.0")
 	m.expect(t, ctl+"settings get credits.max", "32")
-	m.g.MustRun(t, machineTime, "set -e; "+shellNot+`echo 3 >/proc/sys/vm/drop_caches
-[ "$(sha256sum </mnt/deb/data)" = "$(cat /data.sum)" ]
-umount /mnt/deb`)
+	debIntact(t, m)
+	debOnAdapter(t, m)
+}
+
+// debRemoveRdmacore gives the mount back to rdmad's own build, as soon as the
+// configuration has no more of the provider that is gone.
+func debRemoveRdmacore(t *testing.T, m machine) {
+	m.run(t, `systemctl reset-failed rdmad
+sed -i -e 's/provider: rdmacore /provider: softiwarp /' /etc/rdmad/rdmad.yaml
+dpkg -r rdmad-rdmacore
+systemctl is-active rdmad.service
+update-alternatives --query rdmad | grep -x "Value: /usr/lib/rdmad/rdmad"
+dpkg -P rdmad-rdmacore
+[ ! -e /usr/lib/rdmad/rdmad-rdmacore ]`)
+	debIntact(t, m)
+	m.expect(t, ctl+"connections list -o json", `"softiwarp"`)
+	m.g.MustRun(t, machineTime, "umount /mnt/deb")
 }
 
 func debRemove(t *testing.T, m machine) {

@@ -32,7 +32,8 @@ unused_packages='^(perl|libperl|dbus|python|libpython|dpkg|tar|udev|adduser|pass
 # in the guest. Its programs are unpacked, and no more, so that what only the
 # packages' own scripts use can be left out.
 machine_packages="systemd systemd-sysv dpkg base-passwd bash dash coreutils
-init-system-helpers libc-bin util-linux mount grep sed findutils diffutils tar perl-base"
+init-system-helpers libc-bin util-linux mount grep sed findutils diffutils tar perl-base
+libibverbs1 librdmacm1 ibverbs-providers"
 machine_unused='^(perl=|perl-modules|libperl|usrmerge|lib(number|text|file)-|libgdbm|gcc-|libdb5|debconf|debianutils|libaudit-common|libsemanage|passwd|login|libsepol)'
 
 # A file system of Ceph's with an nfs-ganesha before it, run on this machine from where they are
