@@ -14,7 +14,7 @@ import (
 // each way of ending among them: the address sanitizer makes an emulated guest
 // slower still.
 var sanitized = deviceTests{
-	pkg: "../verbs/rdmacore", flags: "-rdmacore.connections 4", least: 26, asan: true,
+	pkg: "../verbs/rdmacore", flags: "-rdmacore.connections 4", least: 25, asan: true,
 	runs: []string{"^TestConformance$/^(SendOrder|SigAll|QueueFull|ScatterGather|FlushOnFail|FlushOnPeerClose|PostInError|Reads|" +
 		"Window|Rebind|WindowOutlivesQP|SendInvalidate|RevokedByPeer|PrivateData|Reject|ConnectTimeout|ConnectCancel|RequestClosed|" +
 		"Unreachable|ListenerClose|Disconnect|DisconnectDrains|CloseOrder|BadObjects|CQWait|CQClose|CQOverflow|ManyConnections)$|^TestThread"},
