@@ -61,10 +61,10 @@ func (p *pair) change(who int, s Settings) {
 func TestSizesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPair(t, genCharacteristics(t), genCharacteristics(t))
-		for range rapid.IntRange(0, 150).Draw(t, "steps") {
+		for range rapid.IntRange(0, 120).Draw(t, "steps") {
 			switch rapid.IntRange(0, 14).Draw(t, "what") {
 			case 0:
-				for range rapid.IntRange(1, 64).Draw(t, "calls") {
+				for range rapid.SampledFrom([]int{1, 5, 20, 64}).Draw(t, "calls") {
 					p.call(genSized(t))
 				}
 			case 1:
