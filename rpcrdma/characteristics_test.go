@@ -173,10 +173,10 @@ type watched struct {
 	clientWatch, serverWatch *sizeWatch
 }
 
-func newWatched(t *testing.T, p rdmacm.Provider) *watched {
+func newWatched(t *testing.T, p rdmacm.Provider, change func(*rpcrdma.Settings)) *watched {
 	w := &watched{clientWatch: newSizeWatch(t, "client"), serverWatch: newSizeWatch(t, "server")}
-	w.bed = newBed(t, p, bedConfig{settings: sized(4096, 65536), tap: w.serverWatch.tap()})
-	w.client, w.server = w.dialServing(rpcrdma.DialConfig{Handler: service{}, Tap: w.clientWatch.tap()}, sized(4096, 65536))
+	w.bed = newBed(t, p, bedConfig{settings: change, tap: w.serverWatch.tap()})
+	w.client, w.server = w.dialServing(rpcrdma.DialConfig{Handler: service{}, Tap: w.clientWatch.tap()}, change)
 	return w
 }
 
@@ -184,7 +184,7 @@ func newWatched(t *testing.T, p rdmacm.Provider) *watched {
 // become larger, and smaller again, and the other end knows.
 func TestReceiveSizeIdle(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		w := newWatched(t, p)
+		w := newWatched(t, p, sized(4096, 65536))
 		for _, n := range []uint32{16384, 65536, 8192, 4096, 12288, 4096} {
 			w.client.SetSettings(settingsOf(sized(n, 65536)))
 			w.serverWatch.wait(w.serverWatch.toldOfPeer(n))
@@ -206,60 +206,74 @@ func TestReceiveSizeIdle(t *testing.T) {
 // call succeeds on the one connection, and by the bytes on the wire no Send is
 // longer than what its receiver told.
 func TestReceiveSizeUnderLoad(t *testing.T) {
-	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		w := newWatched(t, p)
-		w.server.OpenBackchannel()
-		var calls sync.WaitGroup
-		stop := make(chan struct{})
-		run := func(f func(i int) error) {
-			calls.Go(func() {
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					if err := f(i); err != nil {
-						t.Error(err)
-						return
-					}
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) { sizesUnderLoad(t, p, 0) })
+}
+
+// TestReceiveSizeWithTransmissions is the same with all extensions of version 2 on:
+// calls and replies of several Sends, and items placed by them.
+func TestReceiveSizeWithTransmissions(t *testing.T) {
+	sizesUnderLoad(t, newSoftiwarp(t), rpcrdma.ExtXmit|rpcrdma.ExtContinuation|rpcrdma.ExtSendDDP)
+}
+
+func sizesUnderLoad(t *testing.T, p rdmacm.Provider, ext rpcrdma.Extensions) {
+	sized := func(receive, send uint32) func(*rpcrdma.Settings) {
+		return func(s *rpcrdma.Settings) {
+			sized(receive, send)(s)
+			s.Extensions |= ext
+		}
+	}
+	w := newWatched(t, p, sized(4096, 65536))
+	w.server.OpenBackchannel()
+	var calls sync.WaitGroup
+	stop := make(chan struct{})
+	run := func(f func(i int) error) {
+		calls.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
 				}
-			})
-		}
-		lengths := []int{0, 900, 3000, 4000, 7000, 11000, 15000, 40000}
-		for k := range 62 {
-			run(func(i int) error { return echo(w.ctx, w.client, lengths[(i+k)%len(lengths)], uint32(k)) })
-		}
-		run(func(i int) error { return readBack(w.ctx, w.client, procRead, 10000, 10000, 2) })
-		run(func(i int) error { return writeOut(w.ctx, w.client, 10000, 3) })
-		run(func(i int) error { return echo(w.ctx, w.server, 100*(i%30), 4) })
-		for i, n := range []uint32{16384, 4096, 65536, 8192, 12288, 4096, 32768, 4096} {
-			client, server := settingsOf(sized(n, 65536)), settingsOf(sized(n+4096*uint32(i%2), 65536))
-			w.client.SetSettings(client)
-			w.server.SetSettings(server)
-			w.clientWatch.wait(w.clientWatch.toldOfPeer(server.InlineReceiveSize))
-			w.serverWatch.wait(w.serverWatch.toldOfPeer(client.InlineReceiveSize))
-		}
-		close(stop)
-		calls.Wait()
-		if i := w.client.Info(); i.Connects != 1 || !i.Characteristics.Spoken {
-			t.Errorf("%+v", i)
-		}
-		if cs, ss := w.client.Stats(), w.server.Stats(); cs.Errors+ss.Errors+cs.BadReplies+ss.RepliesTooLong != 0 {
-			t.Errorf("%+v\n%+v", cs, ss)
-		}
-		for _, v := range []*sizeWatch{w.clientWatch, w.serverWatch} {
-			if v.longest <= 4096 {
-				t.Errorf("%s: no Send was longer than %d bytes", v.name, v.longest)
+				if err := f(i); err != nil {
+					t.Error(err)
+					return
+				}
 			}
+		})
+	}
+	lengths := []int{0, 900, 3000, 4000, 7000, 11000, 15000, 40000}
+	for k := range 62 {
+		run(func(i int) error { return echo(w.ctx, w.client, lengths[(i+k)%len(lengths)], uint32(k)) })
+	}
+	run(func(i int) error { return readBack(w.ctx, w.client, procRead, 10000, 10000, 2) })
+	run(func(i int) error { return writeOut(w.ctx, w.client, 10000, 3) })
+	run(func(i int) error { return echo(w.ctx, w.server, 100*(i%30), 4) })
+	for i, n := range []uint32{16384, 4096, 65536, 8192, 12288, 4096, 32768, 4096} {
+		client, server := settingsOf(sized(n, 65536)), settingsOf(sized(n+4096*uint32(i%2), 65536))
+		w.client.SetSettings(client)
+		w.server.SetSettings(server)
+		w.clientWatch.wait(w.clientWatch.toldOfPeer(server.InlineReceiveSize))
+		w.serverWatch.wait(w.serverWatch.toldOfPeer(client.InlineReceiveSize))
+	}
+	close(stop)
+	calls.Wait()
+	if i := w.client.Info(); i.Connects != 1 || !i.Characteristics.Spoken {
+		t.Errorf("%+v", i)
+	}
+	if cs, ss := w.client.Stats(), w.server.Stats(); cs.Errors+ss.Errors+cs.BadReplies+ss.RepliesTooLong != 0 {
+		t.Errorf("%+v\n%+v", cs, ss)
+	}
+	for _, v := range []*sizeWatch{w.clientWatch, w.serverWatch} {
+		if v.longest <= 4096 {
+			t.Errorf("%s: no Send was longer than %d bytes", v.name, v.longest)
 		}
-	})
+	}
 }
 
 // TestInvalidationLive: the client says under the connection whether its STags
 // may be invalidated.
 func TestInvalidationLive(t *testing.T) {
-	w := newWatched(t, loopback.New(loopback.Config{}))
+	w := newWatched(t, loopback.New(loopback.Config{}), sized(4096, 65536))
 	for _, accept := range []bool{true, false, true} {
 		s := settingsOf(sized(4096, 4096))
 		s.RemoteInvalidationAccept = accept
@@ -287,7 +301,7 @@ func (w *watched) until(f func() bool) {
 
 // TestBackwardLive: the client tells whether it takes calls of its server.
 func TestBackwardLive(t *testing.T) {
-	w := newWatched(t, loopback.New(loopback.Config{}))
+	w := newWatched(t, loopback.New(loopback.Config{}), sized(4096, 65536))
 	w.server.OpenBackchannel()
 	for _, on := range []bool{true, false, true, false} {
 		s := settingsOf(sized(4096, 4096))
