@@ -64,6 +64,7 @@ type characteristics struct {
 	targets          targets
 	peer             support
 	silent           bool // the peer has turned the extension off
+	sized            bool // the peer told its receive size
 	on               bool // extensions.characteristics
 	settings         Settings
 	// A requester; its device can take STags back, and there is somebody to
@@ -194,6 +195,9 @@ func (c *characteristics) changed(clear, tell bool) rpcrdma2.Set {
 	size, wish := c.wishes(clear)
 	if wish {
 		set = append(set, wishOf(size))
+	}
+	if tell && c.own.ReceiveSize > c.known.ReceiveSize {
+		c.knownWish = 0 // a lower one has to be told again: the peer looked at it already
 	}
 	if tell {
 		c.known = c.own

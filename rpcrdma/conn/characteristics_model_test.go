@@ -23,6 +23,9 @@ func genCharacteristics(t *rapid.T) Settings {
 		s.Extensions |= ExtCharacteristics
 		if rapid.Bool().Draw(t, "xmit") {
 			s.Extensions |= ExtXmit | ExtContinuation
+			if rapid.Bool().Draw(t, "send_ddp") {
+				s.Extensions |= ExtSendDDP
+			}
 		}
 	}
 	return s

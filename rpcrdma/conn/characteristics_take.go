@@ -34,7 +34,7 @@ func (c *characteristics) learn(set rpcrdma2.Set) error {
 		}
 	}
 	switch {
-	case buffer && !size && len(v.Buffer.Groups) > 0: // rtrext §8.3
+	case buffer && !size && !c.sized && len(v.Buffer.Groups) > 0: // rtrext §8.3
 		v.ReceiveSize = v.Buffer.Length
 	case size && !buffer:
 		v.Buffer = rpcrdma2.Buffer{}
@@ -42,7 +42,7 @@ func (c *characteristics) learn(set rpcrdma2.Set) error {
 	if v.ReceiveSize < InlineMin || v.Buffer.Length > v.ReceiveSize {
 		return errValues
 	}
-	c.told = v
+	c.told, c.sized = v, c.sized || size
 	if wish >= InlineMin {
 		c.toldWish, c.ask = wish, wish < v.ReceiveSize
 	}
