@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-var rdmacoreWhole = flag.Bool("rdmacore.whole", false, "the whole matrix on provider rdmacore")
+var rdmacoreWhole = flag.Bool("rdmacore.whole", false, "all that provider rdmacore is tested by: the whole NFS matrix, the sanitizer on siw too")
 
 // rdmacoreParts are those parts of the matrix that stress the provider; the
 // service itself is TestNFS's.
