@@ -36,11 +36,15 @@ var contexts = struct {
 	open map[*C.struct_ibv_context]*openContext
 }{open: make(map[*C.struct_ibv_context]*openContext)}
 
-// acquire takes a context into use for a provider; release ends it.
+// acquire takes a context into use for a provider; release ends it. It fails for
+// a device that is gone, which the connection manager may not know yet.
 func acquire(c *C.struct_ibv_context) (*openContext, error) {
 	contexts.mu.Lock()
 	defer contexts.mu.Unlock()
 	if o := contexts.open[c]; o != nil {
+		if o.isGone() {
+			return nil, errVanished
+		}
 		o.users++
 		return o, nil
 	}

@@ -84,6 +84,9 @@ func (l *listener) examine() error {
 	l.mu.Lock()
 	lost := l.lost
 	l.mu.Unlock()
+	if lost == nil && l.dev != nil && l.dev.ctx.isGone() {
+		lost = errRemoved // the connection manager may say so later
+	}
 	if lost == nil && !anywhere && !isLocal(l.at.Addr()) {
 		lost = fmt.Errorf("no interface has address %s", l.at.Addr())
 	}

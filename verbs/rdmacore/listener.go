@@ -29,7 +29,8 @@ type listener struct {
 
 	// Of Listen, then of guard, then of Close alone:
 	c    *C.struct_rdma_cm_id // nil while there is none
-	port port                 // to which it is bound
+	dev  *device              // to which it is bound; nil for all
+	port port                 // of it
 
 	mu      sync.Mutex
 	closed  bool
@@ -78,9 +79,14 @@ func (l *listener) listen(at netip.AddrPort) error {
 		l.stop()
 		return listenError(at, rc)
 	}
-	l.port = port{}
-	if l.c.verbs != nil {
-		l.port = port{C.GoString(C.ibv_get_device_name(l.c.verbs.device)), int(l.c.port_num)}
+	l.dev, l.port = nil, port{}
+	if l.c.verbs != nil { // in use from now on, so that its events are heard
+		dev, err := l.p.device(l.c)
+		if err != nil {
+			l.stop()
+			return err
+		}
+		l.dev, l.port = dev, port{dev.ctx.name, int(l.c.port_num)}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

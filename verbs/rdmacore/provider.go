@@ -112,6 +112,9 @@ func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
 	}
 	d := newDevice(o, &p.config)
 	p.devices[c] = d
+	if p.first != nil && p.devices[p.first.ctx.c] != p.first {
+		p.first = d // in place of one that is gone
+	}
 	o.subscribe(p)
 	return d, nil
 }
@@ -137,9 +140,6 @@ func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 		return nil, fmt.Errorf("rdmacore: %w: no device for the address", rdmacm.ErrUnreachable)
 	}
 	d, err := p.open(id.verbs)
-	if d != nil && p.devices[p.first.ctx.c] != p.first {
-		p.first = d // in place of one that is gone
-	}
 	if d == nil && err == nil {
 		err = fmt.Errorf("rdmacore: the address is not one of device %s: %w", p.config.Tuning.Device, verbs.ErrInvalid)
 	}
@@ -231,7 +231,7 @@ func (p *Provider) sweep() {
 			}
 			p.letGo()
 		case <-devices.C:
-			p.lookForRemoved()
+			p.lookAtDevices()
 		}
 	}
 }

@@ -27,14 +27,31 @@ func (p *Provider) deviceGone(o *openContext) {
 	p.lookAtListeners()
 }
 
-// lookForRemoved finds devices that the kernel wants to remove without having
-// told so: it tells those who have identifiers there. When there are others than
-// before, librdmacm is to close those that it has open and nobody uses.
-func (p *Provider) lookForRemoved() {
-	if now := deviceFiles(); !slices.Equal(now, p.files) {
-		p.files = now
-		atHome(func() { _, _ = listDevices() }) // an error is of devices that nobody asked for
+// lookAtDevices finds devices that the kernel wants to remove without having
+// told so: what it tells first depends on the order of its modules, and it may be
+// waiting for us. Devices that are new are taken into use.
+func (p *Provider) lookAtDevices() {
+	p.lookForRemoved()
+	now := deviceFiles()
+	if slices.Equal(now, p.files) {
+		return
 	}
+	p.files = now
+	var list []*C.struct_ibv_context
+	atHome(func() { list, _ = listDevices() }) // an error means that there are none
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range list {
+		if p.devices[c] != nil {
+			continue
+		}
+		if _, err := p.open(c); err != nil {
+			p.config.Logger.Warn("rdmacore: new device", "error", err)
+		}
+	}
+}
+
+func (p *Provider) lookForRemoved() {
 	p.mu.Lock()
 	var missing []*openContext
 	for _, d := range p.devices {
