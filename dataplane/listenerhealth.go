@@ -6,7 +6,7 @@ func (l *listener) stateLocked() (state, trouble string) {
 	if l.draining {
 		return StateDraining, ""
 	}
-	if reason, _ := l.rl.Health(); reason != nil {
+	if _, reason := l.rl.Health(); reason != nil {
 		return StateDegraded, reason.Error()
 	}
 	return StateUp, ""
@@ -17,7 +17,7 @@ func (l *listener) stateLocked() (state, trouble string) {
 func (l *listener) followHealth() {
 	before := ""
 	for {
-		reason, changed := l.rl.Health()
+		changed, reason := l.rl.Health()
 		now := ""
 		if reason != nil {
 			now = reason.Error()

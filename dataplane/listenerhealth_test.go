@@ -33,10 +33,10 @@ type failingListener struct {
 	changed chan struct{}
 }
 
-func (l *failingListener) Health() (reason error, changed <-chan struct{}) {
+func (l *failingListener) Health() (changed <-chan struct{}, reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.reason, l.changed
+	return l.changed, l.reason
 }
 
 func (l *failingListener) set(reason error) {

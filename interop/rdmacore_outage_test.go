@@ -74,7 +74,7 @@ func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
 	}
 	expect("status", "/tmp/rdmactl --timeout 60s status", "device             "+a.name+" ")
 	expect("version", "/tmp/rdmad version", "device "+a.name+": ")
-	g.MustRun(t, adapterTime, fmt.Sprintf("mkdir -p /mnt && mount.nfs %s /mnt -o %s", source, options))
+	g.MustRun(t, adapterTime, fmt.Sprintf("mkdir -p /mnt && mount.nfs %s /mnt -o %s,timeo=50,retrans=2", source, options))
 	writer, err := g.Start("i=0; while [ ! -e /tmp/enough ]; do i=$((i+1)); echo $i >/mnt/load.$((i%10)) && sync /mnt/load.$((i%10)); done")
 	if err != nil {
 		t.Fatal(err)

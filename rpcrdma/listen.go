@@ -89,10 +89,10 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	return &Request{listener: l, id: id}, nil
 }
 
-// Health is nil while connection requests can arrive, or says why they can't:
-// the listener's device, port or address is gone for the time being. changed is
-// closed when that is otherwise; it is nil with providers where it can't be.
-func (l *Listener) Health() (reason error, changed <-chan struct{}) {
+// Health fails while no connection requests can arrive, because the listener's
+// device, port or address is gone for the time being. changed is closed when that
+// is otherwise; it is nil with providers where it can't be.
+func (l *Listener) Health() (changed <-chan struct{}, reason error) {
 	if m, ok := l.cm.(rdmacm.Monitored); ok {
 		return m.Health()
 	}

@@ -30,7 +30,7 @@ func (d *removableDevice) Removed() <-chan struct{} { return d.removed }
 
 func newRemovable() *removableProvider {
 	p := &removableProvider{Provider: loopback.New(loopback.Config{})}
-	p.dev = &removableDevice{p.Provider.Device(), make(chan struct{})}
+	p.dev = &removableDevice{p.Device(), make(chan struct{})}
 	return p
 }
 
@@ -39,7 +39,7 @@ func (p *removableProvider) remove() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.dev.removed)
-	p.dev = &removableDevice{p.Provider.Device(), make(chan struct{})}
+	p.dev = &removableDevice{p.Device(), make(chan struct{})}
 }
 
 func (p *removableProvider) wrap(id rdmacm.ID) rdmacm.ID {
@@ -89,7 +89,7 @@ func (i removableID) Device() verbs.Device { return i.dev }
 func TestRemovedDevice(t *testing.T) {
 	p := newRemovable()
 	b := newBed(t, p, bedConfig{})
-	live := p.Provider.Device().(verbs.LiveCounter)
+	live := p.Device().(verbs.LiveCounter)
 	c, err := rpcrdma.Dial(b.ctx, p, b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &rpcrdma.Reconnect{}})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestRemovedDeviceUnused(t *testing.T) {
 				b.l.Close()
 			}
 			p.remove()
-			b.waitFree(p.Provider.Device().(verbs.LiveCounter))
+			b.waitFree(p.Device().(verbs.LiveCounter))
 		})
 	}
 }

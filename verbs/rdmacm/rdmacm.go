@@ -67,10 +67,10 @@ type Listener interface {
 // Monitored is an optional interface of a Listener whose address, port or device
 // can fail under it.
 type Monitored interface {
-	// Health is nil while requests can arrive, or says in a few words why they
-	// can't. The listener tries to mend that itself. changed is closed when
-	// the answer is another.
-	Health() (reason error, changed <-chan struct{})
+	// Health fails while no requests can arrive, and says why in a few words.
+	// The listener tries to mend that itself. changed is closed when the
+	// answer is another.
+	Health() (changed <-chan struct{}, reason error)
 }
 
 // ID is one connection, being made or up (struct rdma_cm_id).

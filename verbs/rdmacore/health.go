@@ -19,10 +19,10 @@ const lookTime = time.Second
 var errNoPort = errors.New("no RDMA device has an active port")
 
 // Health implements rdmacm.Monitored.
-func (l *listener) Health() (reason error, changed <-chan struct{}) {
+func (l *listener) Health() (changed <-chan struct{}, reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.reason, l.changed
+	return l.changed, l.reason
 }
 
 func (l *listener) setHealth(reason error) {

@@ -63,7 +63,7 @@ func (o *outage) waitHealth(want string) {
 	ctx, cancel := context.WithTimeout(o.Context(), verbstest.Patience)
 	defer cancel()
 	for {
-		reason, changed := o.ln.(rdmacm.Monitored).Health()
+		changed, reason := o.ln.(rdmacm.Monitored).Health()
 		if want == "" && reason == nil || want != "" && reason != nil && match.MatchString(reason.Error()) {
 			return
 		}
