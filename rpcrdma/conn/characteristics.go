@@ -196,7 +196,7 @@ func (c *characteristics) changed(clear, tell bool) rpcrdma2.Set {
 	if wish {
 		set = append(set, wishOf(size))
 	}
-	if tell && c.own.ReceiveSize > c.known.ReceiveSize {
+	if tell && c.own.ReceiveSize > c.known.ReceiveSize && c.own.ReceiveSize > c.knownWish {
 		c.knownWish = 0 // a lower one has to be told again: the peer looked at it already
 	}
 	if tell {
