@@ -44,7 +44,30 @@ func TestVersion2(t *testing.T) {
 			t.Errorf("mounted again the client reads %s, wrote %s", got, sum)
 		}
 	})
+	t.Run("every extension", func(t *testing.T) { testFallsBack(t, g, r) })
 	t.Run("round trips", func(t *testing.T) { testRoundTrips(t, g, r) })
+}
+
+// testFallsBack mounts from an rdmad with every extension of version 2 on and
+// receives in segments: the client of version 1 sees nothing of it.
+func testFallsBack(t *testing.T, g *guest.Guest, r *rdmad) {
+	r.ctl(t, new(struct{}), "settings", "set", "extensions.v2=on", "extensions.characteristics=on", "extensions.xmit=on",
+		"extensions.continuation=on", "extensions.send_ddp=on", "inline.receive_size=33792")
+	defer r.ctl(t, new(struct{}), "settings", "set", "extensions.characteristics=unset", "extensions.xmit=unset",
+		"extensions.continuation=unset", "extensions.send_ddp=unset", "inline.receive_size=unset")
+	m := newMountAt(t, g, r, overRDMA, "/mnt/every")
+	w := m.work(t, "every")
+	w.client(t, "for size in 1 1000 3000 4000 4096 32768 1048576; do dd if=/dev/urandom of=$size bs=$size count=4 2>/dev/null; done; mkdir $(seq 1 200 | sed 's/^/a-directory-with-a-long-name-/'); sync")
+	want := w.serverSide(t, "sha256sum $(find . -type f | sort)")
+	m.refetch(t)
+	same(t, "what the client reads", w.client(t, "sha256sum $(find . -type f | sort)"), want)
+	if up := r.connections(t); len(up) != 1 || up[0].RPCVersion != 1 || up[0].Errors != 0 {
+		t.Errorf("connections %+v, want one of version 1 without errors", up)
+	}
+	if s := m.stats(t); s.badReplies != 0 || s.badXIDs != 0 || s.readChunks == 0 || s.writeChunks == 0 {
+		t.Errorf("the client counts %+v", s)
+	}
+	m.detach(t)
 }
 
 // testRefusedMount mounts where version 1 is refused: mount.nfs fails at the first
