@@ -88,9 +88,9 @@ plots: ## docs/adaptive.svg and docs/roundtrips.svg, from the data that tests ha
 	cd docs/plots && $(GO) run . -data ../../dataplane/adaptive/testdata/simulation.csv -out ../adaptive.svg
 	cd docs/plots && $(GO) run . -kind reckoning -data ../../$(RECKONING)/loopback.json -out ../roundtrips.svg
 
-roundtrips: ## what calls cost in each version and with its extensions: counts, round trips, latencies; docs/roundtrips.md
+roundtrips: roundtrips-exact ## what calls cost in each version and with its extensions: counts, round trips, latencies; docs/roundtrips.md
 	$(GO) test -count=1 -timeout 35m -run '^TestVersion2$$/^round_trips$$' ./interop -args -roundtrips.json $(CURDIR)/$(RECKONING)/guest.json
-	$(MAKE) roundtrips-exact
+	$(GO) run ./interop/reckoning/page
 
 roundtrips-exact: ## the same without the kernel guest, whose figures stay
 	$(GO) test -count=1 -run '^TestReckoning$$' ./cmd/rdmactl/internal/bench -args -update
