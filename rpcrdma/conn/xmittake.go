@@ -33,7 +33,7 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
 	o, known = r.sent[xid]
 	if o == nil {
-		return nil, known && !r.characteristics.asks(xid)
+		return nil, known && !r.asks(xid)
 	}
 	return o, o.state == outSent && o.transmitted
 }
