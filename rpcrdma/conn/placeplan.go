@@ -56,7 +56,7 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 // place fills the Sends of a call that is laid out.
 func (o *Outgoing) place() {
 	x := o.xmit
-	begin, inline := x.group.place(&x.layout, o.pieces)
+	begin, inline := x.place(&x.layout, o.pieces)
 	first := &x.layout.Transmissions[0]
 	o.First, o.Inline, o.More, x.req.PayloadLength = first.Length-first.Header, inline, x.more, uint32(begin)
 }
