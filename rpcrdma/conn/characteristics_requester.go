@@ -25,13 +25,13 @@ func (r *Requester) Greet(acts []Action) []Action {
 }
 
 // Told is the event that a Tell action's message was sent.
-func (r *Requester) Told() { r.characteristics.unsent-- }
+func (r *Requester) Told() { r.unsent-- }
 
 // Resized is the event that below of all our receives are smaller than the
 // last Resize asked for; it is given when that was carried out, again when there
 // are none any more, and now and then while there are.
 func (r *Requester) Resized(below, all int, acts []Action) []Action {
-	r.characteristics.posted(below, all)
+	r.posted(below, all)
 	r.untold = true
 	return r.wake(acts)
 }
@@ -85,15 +85,15 @@ func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 	xid := r.nextXID()
 	r.spend.Call()
 	r.sent[xid] = nil
-	r.characteristics.requested(xid)
-	return r.characteristics.message(xid, r.spend.Max(), rpcrdma2.Call, body, acts)
+	r.requested(xid)
+	return r.message(xid, r.spend.Max(), rpcrdma2.Call, body, acts)
 }
 
 // settled says that no reply can come that is longer than the receives that our
 // settings want.
 func (r *Requester) settled() bool {
 	for xid, o := range r.sent {
-		if (o == nil && !r.characteristics.asks(xid)) || (o != nil && o.inline > r.characteristics.wish) {
+		if (o == nil && !r.asks(xid)) || (o != nil && o.inline > r.wish) {
 			return false
 		}
 	}
@@ -103,7 +103,7 @@ func (r *Requester) settled() bool {
 // characterizes says whether an operation of a responder is about
 // characteristics.
 func (r *Requester) characterizes(h *Header) bool {
-	return ofCharacteristics(h.Option) && !r.cfg.Reverse && r.characteristics.takes()
+	return ofCharacteristics(h.Option) && !r.cfg.Reverse && r.takes()
 }
 
 // characterize takes such an operation. One that makes no sense is dropped.

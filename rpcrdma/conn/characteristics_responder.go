@@ -15,13 +15,13 @@ func (r *Responder) NoBackward() bool {
 }
 
 // Told is the event that a Tell action's message was sent.
-func (r *Responder) Told() { r.characteristics.unsent-- }
+func (r *Responder) Told() { r.unsent-- }
 
 // Resized is the event that below of all our receives are smaller than the
 // last Resize asked for; it is given when that was carried out, again when there
 // are none any more, and now and then while there are.
 func (r *Responder) Resized(below, all int, acts []Action) []Action {
-	r.characteristics.posted(below, all)
+	r.posted(below, all)
 	return r.tell(acts)
 }
 
@@ -50,7 +50,7 @@ func (r *Responder) tell(acts []Action) []Action {
 // characterizes says whether an operation of a requester is about
 // characteristics.
 func (r *Responder) characterizes(h *Header) bool {
-	return ofCharacteristics(h.Option) && !r.cfg.Reverse && r.characteristics.takes()
+	return ofCharacteristics(h.Option) && !r.cfg.Reverse && r.takes()
 }
 
 // characterize takes INIT and REQUEST, which are answered and take a credit.

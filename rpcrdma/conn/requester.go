@@ -127,9 +127,9 @@ func NewRequester(cfg RequesterConfig) *Requester {
 		cfg.MaxTransfer = math.MaxUint32
 	}
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
-	r.characteristics.requester = true
-	r.characteristics.revocable, r.characteristics.serves = cfg.Revocable, cfg.Serves
-	r.characteristics.start(&r.settings, cfg.Receive)
+	r.requester = true
+	r.revocable, r.serves = cfg.Revocable, cfg.Serves
+	r.start(&r.settings, cfg.Receive)
 	r.negotiation.begin(&r.cfg)
 	r.padding.set(&r.settings)
 	r.spend.Start(r.credits())
@@ -170,7 +170,7 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 // SetSettings is the event that the settings changed.
 func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
-	r.characteristics.apply(s)
+	r.apply(s)
 	r.untold = true
 	r.padding.set(s)
 	r.spend.SetMax(r.credits())
@@ -196,7 +196,7 @@ func (r *Requester) PeerReceive() uint32 {
 
 // ReplyLimit is the most bytes of one Send of the peer.
 func (r *Requester) ReplyLimit() uint32 {
-	return min(r.characteristics.planned(), max(r.peerSend, r.threshold()))
+	return min(r.planned(), max(r.peerSend, r.threshold()))
 }
 
 // threshold is what every peer takes and makes in one Send, in bytes.

@@ -87,7 +87,7 @@ const backlogSpare = 32
 // what to post.
 func NewResponder(cfg ResponderConfig) *Responder {
 	r := &Responder{cfg: cfg, settings: *cfg.Settings}
-	r.characteristics.start(&r.settings, cfg.Receive)
+	r.start(&r.settings, cfg.Receive)
 	r.padding.set(&r.settings)
 	r.xmit.set(&r.settings)
 	r.grants.Start(r.policy())
@@ -105,7 +105,7 @@ func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 // next event on.
 func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
-	r.characteristics.apply(s)
+	r.apply(s)
 	r.padding.set(s)
 	r.xmit.set(s)
 	if !r.started {
@@ -145,7 +145,7 @@ func (r *Responder) SendLimit() uint32 {
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
 func (r *Responder) PeerReceive() uint32 {
-	if n, told := r.characteristics.peerReceive(); told {
+	if n, told := r.peerReceive(); told {
 		return n
 	}
 	receive := r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
