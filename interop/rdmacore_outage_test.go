@@ -15,14 +15,17 @@ import (
 const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|NoAllocations|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved)"
 
 // TestRdmacoreOutage takes devices, ports and addresses away from provider
-// rdmacore and gives them back, in the provider's own tests and with an rdmad
-// that a client writes to.
+// rdmacore and gives them back, in the provider's own tests and, on siw, with an
+// rdmad that a client writes to.
 func TestRdmacoreOutage(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			g := guest.Boot(t, guest.Options{})
 			a.bring(t, g)
 			testRdmacoreDevices(t, g, a)
+			if a.name != "siw0" { // of rxe's connections docs/rdmacore.md has more
+				return
+			}
 			testRdmadOutage(t, g, a)
 			nothingLeft(t, g)
 			missingLibrary(t, g)
