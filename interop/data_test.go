@@ -105,4 +105,5 @@ func testRemount(t *testing.T, w *work) {
 	same(t, "on the server, after unmounting", w.serverSide(t, "sha256sum <d/l"), sum)
 	w.attach(t)
 	same(t, "after mounting again", w.client(t, "sha256sum <d/l"), sum)
+	same(t, "a copy made after mounting again", w.client(t, "cp kept copy; sync copy; sha256sum <copy"), sum)
 }
