@@ -2,12 +2,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -77,47 +77,26 @@ func connectorTable(c *rdmadv1.Connector) *output.Table {
 }
 
 func newConnectorsRemove(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "remove NAME",
-		Short: "Stop accepting, and drain a connector's clients",
-		Long: `Stop accepting and drain the connector's clients; it returns when the last is
+	return newRemoval(a, &removal{
+		what: "connector", whose: "clients",
+		cmd: cobra.Command{
+			Use:   "remove NAME",
+			Short: "Stop accepting, and drain a connector's clients",
+			Long: `Stop accepting and drain the connector's clients; it returns when the last is
 gone. Others notice nothing. Interrupted, rdmad goes on draining. Connectors of
 the configuration file are back at the next start.`,
-		Example:           "  rdmactl connectors remove lab --deadline 10s",
-		Args:              exactly("NAME"),
-		ValidArgsFunction: a.completeConnector,
-	}
-	wait := deadlineFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.removeConnector(cmd.Context(), &rdmadv1.RemoveConnectorRequest{Name: args[0], Deadline: deadline(cmd, *wait)}, *wait)
-	}
-	return cmd
-}
-
-func (a *app) removeConnector(ctx context.Context, req *rdmadv1.RemoveConnectorRequest, wait time.Duration) error {
-	var res *rdmadv1.RemoveConnectorResponse
-	tell := func(ctx context.Context, conn *grpc.ClientConn) string {
-		return connectorDrains(ctx, conn, req.GetName())
-	}
-	err := a.callFor(ctx, a.draining(wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-		res, err = rdmadv1.NewConnectorServiceClient(conn).RemoveConnector(ctx, req)
-		return err
+			Example:           "  rdmactl connectors remove lab --deadline 10s",
+			ValidArgsFunction: a.completeConnector,
+		},
+		remove: func(ctx context.Context, conn *grpc.ClientConn, name string, deadline *durationpb.Duration) (removed, error) {
+			return rdmadv1.NewConnectorServiceClient(conn).RemoveConnector(ctx, &rdmadv1.RemoveConnectorRequest{Name: name, Deadline: deadline})
+		},
+		left: func(ctx context.Context, conn *grpc.ClientConn, name string) (uint64, bool) {
+			all := &rdmadv1.ListConnectorsResponse{}
+			if err := fetchConnectors(ctx, conn, all); err != nil {
+				return 0, false
+			}
+			return left(all.GetConnectors(), name)
+		},
 	})
-	if err != nil {
-		return goesOn(ctx, err, "rdmad goes on draining the connector's clients")
-	}
-	return a.said(res, "connector %s is removed: %d clients drained, %d cut with calls in flight", req.GetName(), res.GetDrained(), res.GetCut())
-}
-
-func connectorDrains(ctx context.Context, conn *grpc.ClientConn, name string) string {
-	all := &rdmadv1.ListConnectorsResponse{}
-	if err := fetchConnectors(ctx, conn, all); err != nil {
-		return ""
-	}
-	for _, c := range all.GetConnectors() {
-		if c.GetName() == name {
-			return fmt.Sprintf("draining connector %s, %d clients left", name, c.GetConnections())
-		}
-	}
-	return ""
 }

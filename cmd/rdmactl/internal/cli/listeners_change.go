@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
@@ -126,47 +125,26 @@ not be there any more.`,
 }
 
 func newListenersRemove(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "remove NAME",
-		Short: "Stop accepting, and drain a listener's connections",
-		Long: `Stop accepting and drain the listener's connections; it returns when the last
+	return newRemoval(a, &removal{
+		what: "listener", whose: "connections",
+		cmd: cobra.Command{
+			Use:   "remove NAME",
+			Short: "Stop accepting, and drain a listener's connections",
+			Long: `Stop accepting and drain the listener's connections; it returns when the last
 is down. Other listeners notice nothing. Interrupted, rdmad goes on draining.
 Listeners of the configuration file are back at the next start.`,
-		Example:           "  rdmactl listeners remove lab --deadline 10s",
-		Args:              exactly("NAME"),
-		ValidArgsFunction: a.completeListener,
-	}
-	wait := deadlineFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.removeListener(cmd.Context(), &rdmadv1.RemoveListenerRequest{Name: args[0], Deadline: deadline(cmd, *wait)}, *wait)
-	}
-	return cmd
-}
-
-func (a *app) removeListener(ctx context.Context, req *rdmadv1.RemoveListenerRequest, wait time.Duration) error {
-	var res *rdmadv1.RemoveListenerResponse
-	tell := func(ctx context.Context, conn *grpc.ClientConn) string {
-		return listenerDrains(ctx, conn, req.GetName())
-	}
-	err := a.callFor(ctx, a.draining(wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-		res, err = rdmadv1.NewListenerServiceClient(conn).RemoveListener(ctx, req)
-		return err
+			Example:           "  rdmactl listeners remove lab --deadline 10s",
+			ValidArgsFunction: a.completeListener,
+		},
+		remove: func(ctx context.Context, conn *grpc.ClientConn, name string, deadline *durationpb.Duration) (removed, error) {
+			return rdmadv1.NewListenerServiceClient(conn).RemoveListener(ctx, &rdmadv1.RemoveListenerRequest{Name: name, Deadline: deadline})
+		},
+		left: func(ctx context.Context, conn *grpc.ClientConn, name string) (uint64, bool) {
+			all := &rdmadv1.ListListenersResponse{}
+			if err := fetchListeners(ctx, conn, all); err != nil {
+				return 0, false
+			}
+			return left(all.GetListeners(), name)
+		},
 	})
-	if err != nil {
-		return goesOn(ctx, err, "rdmad goes on draining the listener's connections")
-	}
-	return a.said(res, "listener %s is removed: %d connections drained, %d cut with calls in flight", req.GetName(), res.GetDrained(), res.GetCut())
-}
-
-func listenerDrains(ctx context.Context, conn *grpc.ClientConn, name string) string {
-	all := &rdmadv1.ListListenersResponse{}
-	if err := fetchListeners(ctx, conn, all); err != nil {
-		return ""
-	}
-	for _, l := range all.GetListeners() {
-		if l.GetName() == name {
-			return fmt.Sprintf("draining listener %s, %d connections left", name, l.GetConnections())
-		}
-	}
-	return ""
 }

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// removal is how something that accepts connections is removed: it stops
+// accepting, and what it has is drained.
+type removal struct {
+	what, whose string // as in "listener" and "connections"
+	cmd         cobra.Command
+	remove      func(ctx context.Context, conn *grpc.ClientConn, name string, deadline *durationpb.Duration) (removed, error)
+	// left is how many are not drained yet, if it is known.
+	left func(ctx context.Context, conn *grpc.ClientConn, name string) (n uint64, known bool)
+}
+
+// removed is the answer to a removal.
+type removed interface {
+	proto.Message
+	GetDrained() uint32
+	GetCut() uint32
+}
+
+func newRemoval(a *app, r *removal) *cobra.Command {
+	cmd := &r.cmd
+	cmd.Args = exactly("NAME")
+	wait := deadlineFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var res removed
+		name, ctx := args[0], cmd.Context()
+		tell := func(ctx context.Context, conn *grpc.ClientConn) string {
+			n, known := r.left(ctx, conn, name)
+			if !known {
+				return ""
+			}
+			return fmt.Sprintf("draining %s %s, %d %s left", r.what, name, n, r.whose)
+		}
+		err := a.callFor(ctx, a.draining(*wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+			res, err = r.remove(ctx, conn, name, deadline(cmd, *wait))
+			return err
+		})
+		if err != nil {
+			return goesOn(ctx, err, fmt.Sprintf("rdmad goes on draining the %s's %s", r.what, r.whose))
+		}
+		return a.said(res, "%s %s is removed: %d %s drained, %d cut with calls in flight", r.what, name, res.GetDrained(), r.whose, res.GetCut())
+	}
+	return cmd
+}
+
+// left is how many connections the one of that name has, if it is there.
+func left[T interface {
+	GetName() string
+	GetConnections() N
+}, N uint32 | uint64](all []T, name string) (n uint64, known bool) {
+	for _, one := range all {
+		if one.GetName() == name {
+			return uint64(one.GetConnections()), true
+		}
+	}
+	return 0, false
+}
