@@ -68,8 +68,7 @@ func rpcSuite(a adapter) deviceTests {
 
 // TestRdmacoreVerbs runs the conformance suite of the verbs on provider rdmacore
 // and the kernel's software adapters, and with -rdmacore.whole RPC-over-RDMA from end
-// to end: on siw one in some thirty connections stands still then, as siw_accept
-// overlooks a first message that comes too early, and on rxe some take a minute.
+// to end, which on rxe takes a minute now and then.
 func TestRdmacoreVerbs(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {

@@ -158,6 +158,7 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 	if !qp.establish() {
 		return qp.Err()
 	}
+	qp.awaitPeer()
 	return nil
 }
 

@@ -11,7 +11,8 @@
 // Each provider has one goroutine for the events of the connection manager,
 // one that sweeps, each listener one that looks after its health, each device in
 // use one for asynchronous events, and each queue pair one while it drains or
-// ends. Who waits for completions waits in the runtime's poller
+// ends; on iWARP each that has connected has a timer for a while. Who waits for
+// completions waits in the runtime's poller
 // on the CQ's own completion channel.
 //
 // What devices leave open is decided here, so that all providers behave the

@@ -26,6 +26,9 @@ func (q *queuePair) fail(cause error) {
 		return
 	}
 	q.state, q.cause = verbs.QPErr, cause
+	if q.nudgeTimer != nil {
+		q.nudgeTimer.Stop()
+	}
 	q.sq.mu.Lock()
 	q.sq.phase = sendDead
 	q.sq.mu.Unlock()
@@ -89,19 +92,13 @@ func (q *queuePair) disconnect() error {
 	return nil
 }
 
-// postMarkerLocked posts an empty RDMA Write, which names no memory, and whose
-// completion tells that all before it has been done.
+// postMarkerLocked posts an empty RDMA Write whose completion tells that all
+// before it has been done.
 func (q *queuePair) postMarkerLocked() {
-	s := &q.sq
-	if s.head == s.last {
+	if q.sq.head == q.sq.last {
 		return
 	}
-	s.list = append(s.list[:0], C.struct_rdmad_send{
-		wr_id: C.uint64_t(uint64(q.num)<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(verbs.OpRDMAWrite), flags: C.IBV_SEND_SIGNALED,
-	})
-	*s.at(s.tail) = sendEntry{op: verbs.OpRDMAWrite, internal: true}
-	s.tail++
-	q.handOverSendsLocked()
+	q.postInternalLocked(C.IBV_SEND_SIGNALED)
 }
 
 // drain waits until the device has done what it was given, for the drain

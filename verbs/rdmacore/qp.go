@@ -8,6 +8,7 @@ import "C"
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -30,7 +31,8 @@ type queuePair struct {
 	c           *C.struct_ibv_qp // until the end
 	state       verbs.QPState
 	established bool
-	cause       error // set with QPErr
+	cause       error       // set with QPErr
+	nudgeTimer  *time.Timer // active side on iWARP, see awaitPeer
 
 	sq sendQueue
 	rq recvQueue

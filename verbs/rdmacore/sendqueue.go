@@ -16,8 +16,9 @@ import (
 const (
 	recvBit      = 1 << 31
 	positionMask = recvBit - 1
-	// spareSends are places of the device's send queue beyond the consumer's.
-	spareSends = 2
+	// spareSends are places of the device's send queue beyond the consumer's:
+	// for what awaitPeer posts, and for the marker of an orderly end.
+	spareSends = mostNudges + 1
 )
 
 func numOf(wrID uint64) uint32 { return uint32(wrID >> 32) }
@@ -53,7 +54,8 @@ type sendQueue struct {
 	mu         sync.Mutex
 	phase      sendPhase
 	ring       []sendEntry
-	limit      int
+	limit      int // of the consumer's
+	internal   int // of ours among those outstanding, spareSends at most
 	head, tail uint32
 	// last is the position after the last request that the device has.
 	last   uint32
@@ -82,7 +84,8 @@ func roundUp(n int) int {
 
 func (s *sendQueue) at(pos uint32) *sendEntry { return &s.ring[pos&uint32(len(s.ring)-1)] }
 
-func (s *sendQueue) outstanding() int { return int(s.tail - s.head) }
+// outstanding is how many of the consumer's requests are not completed.
+func (s *sendQueue) outstanding() int { return int(s.tail-s.head) - s.internal }
 
 // complete notes that the device has completed the request at a position
 // (modulo the mask). Requests before it that ask for no completion of their own
@@ -138,6 +141,9 @@ func (s *sendQueue) release(wc *verbs.WC, all bool) (more, report bool) {
 	}
 	s.failed = s.failed || e.status != verbs.WCSuccess
 	s.head++
+	if e.internal {
+		s.internal--
+	}
 	wc.ID, wc.Status, wc.Op = e.id, e.status, wcOpcodes[e.op]
 	wc.ByteLen = 0
 	if e.op == verbs.OpRDMARead {
