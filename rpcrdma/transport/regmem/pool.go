@@ -24,6 +24,7 @@ type Pool struct {
 	waiters    [uses][]*waiter  // oldest first
 	busy       int              // registrations being made or ended without mu
 	quiet      sync.Cond        // on mu: busy became 0
+	scarce     func()           // see OnScarce
 	closed     bool
 	gone       bool // the protection domain is closed
 }
@@ -42,10 +43,15 @@ type Stats struct {
 // New makes an empty pool in pd, which it closes in the end, of at most limit
 // bytes, or what shares of the largest buffer need if that is more.
 func New(pd verbs.PD, access verbs.Access, limit int64) *Pool {
-	p := &Pool{pd: pd, access: access, limit: max(limit, MinLimit)}
+	p := &Pool{pd: pd, access: access, limit: max(limit, MinLimit), scarce: func() {}}
 	p.quiet.L = &p.mu
 	return p
 }
+
+// OnScarce has f called whenever there is no memory for somebody, in their
+// goroutine: whoever keeps some without need may give it back. f must neither
+// wait nor use the pool. It is for before the pool is used.
+func (p *Pool) OnScarce(f func()) { p.scarce = f }
 
 // Stats gives the present numbers.
 func (p *Pool) Stats() Stats {
@@ -76,6 +82,9 @@ func (p *Pool) TryAlloc(n int, use Use) *Buffer {
 		return nil
 	}
 	b, _ := p.take(classOf(n), use)
+	if b == nil {
+		p.scarce()
+	}
 	return b
 }
 
@@ -95,6 +104,7 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 	}
 	w := &waiter{turn: make(chan struct{}, 1)}
 	p.waiters[use] = append(p.waiters[use], w)
+	p.scarce()
 	if p.waiters[use][0] == w {
 		w.turn <- struct{}{} // take may have let the lock go: what was put or closed meanwhile counts
 	}

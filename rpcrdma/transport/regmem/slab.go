@@ -70,6 +70,10 @@ func (b *Buffer) SGE(off, n int) verbs.SGE {
 // Of says whether the buffer comes from p.
 func (b *Buffer) Of(p *Pool) bool { return b.pool == p }
 
+// Pooled says whether the buffer is cut from a slab of the pool, rather than
+// registered for itself alone.
+func (b *Buffer) Pooled() bool { return b.slab != nil }
+
 // Release gives the buffer back. Doing so twice is a bug.
 func (b *Buffer) Release() {
 	if b.slab == nil {
