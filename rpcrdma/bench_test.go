@@ -55,6 +55,7 @@ func TestAllocations(t *testing.T) {
 		{"inline echo", procEcho, 3000, 0},
 		{"read chunk", procWrite, 1 << 16, 2},
 		{"write chunk", procRead, 1 << 16, 2},
+		{"write chunk of a page", procRead, 4096, 2},
 	} {
 		call := prepared(t, c, b, tc.proc, tc.n)
 		one := func() {
@@ -81,6 +82,7 @@ func BenchmarkCall(b *testing.B) {
 		}{
 			{"null", procNull, 0, 1}, {"null", procNull, 0, 64},
 			{"echo", procEcho, 3000, 1},
+			{"read", procRead, 4096, 1}, {"read", procRead, 4096, 16},
 			{"read", procRead, 1 << 20, 1}, {"read", procRead, 1 << 20, 8},
 			{"write", procWrite, 1 << 20, 1}, {"write", procWrite, 1 << 20, 8},
 		} {

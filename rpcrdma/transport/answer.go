@@ -56,18 +56,21 @@ func (r *Responder) send(c *call) {
 		r.sendMessage(o, c)
 		r.releaseReply(c)
 	} else if !r.place(o, c) {
+		o.release()
+		r.sq.recycle(o)
 		return
 	}
 	r.stats.InFlightSum += uint64(r.core.Busy())
 	r.stats.BacklogSum += uint64(r.waiting.len())
 	o.hold(c.buf)
 	c.buf = nil
+	o.signal = o.signal || !r.sq.mayDetach(o)
 	r.submit(o)
 	if o.signal || o.posted < len(o.wrs) || r.dead {
 		o.signal = true
 		return
 	}
-	o.detached = true
+	r.sq.detach(o)
 	r.sent(c)
 }
 
@@ -99,9 +102,8 @@ func (r *Responder) place(o *op, c *call) bool {
 
 // locate finds out where the reply's stream and items are sent from. What
 // is not in registered memory of ours is copied there or registered for the
-// time being.
+// time being. Memory of ours is o's from now on.
 func (r *Responder) locate(o *op, c *call) bool {
-	o.signal = len(c.reply.Items) > 0
 	if s := c.reply.Stream; len(s) > 0 && &s[0] == &c.buf.Bytes()[c.head] {
 		c.stream = source{c.buf, c.head}
 	} else if b := r.stage(o, s); b != nil {
@@ -119,13 +121,27 @@ func (r *Responder) locate(o *op, c *call) bool {
 		}
 		c.sources = append(c.sources, source{b, 0})
 	}
+	c.yield(o)
 	return true
 }
 
+// yield gives the memory of items that are sent from where they are to o.
+func (c *call) yield(o *op) {
+	kept := c.reply.Items[:0]
+	for i, it := range c.reply.Items {
+		if b := c.sources[i].buf; it.Buf == oncrpc.Buffer(b) {
+			o.hold(b)
+		} else {
+			kept = append(kept, it)
+		}
+	}
+	clear(c.reply.Items[len(kept):])
+	c.reply.Items = kept
+}
+
 // stage brings data into registered memory until o ends: a copy in the pool
-// or, when that is full, a registration.
+// or, when that is full, a registration, under which data must stay as it is.
 func (r *Responder) stage(o *op, data []byte) *regmem.Buffer {
-	o.signal = true
 	b := r.host.pool.TryAlloc(len(data), regmem.Service)
 	if b != nil {
 		r.stats.PullupBytes += uint64(copy(b.Bytes(), data))
@@ -253,7 +269,6 @@ func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) *regmem.Buffer 
 	if b == nil {
 		return nil
 	}
-	o.signal = true
 	o.hold(b)
 	r.stats.PullupBytes += uint64(n)
 	dst := b.Bytes()[:0]

@@ -26,8 +26,8 @@
 // (credits.backchannel + 2) receives more, as many at a client; with
 // extensions.continuation up to as many spare receives as credits, while long
 // replies are due. A connection
-// that was busy may keep the send buffers of its last 7 inline replies; else an
-// idle one holds receives only.
+// that was busy may keep the memory of its last 7 replies, 64 KiB of it at most,
+// until somebody finds the pool empty; else an idle one holds receives only.
 package transport
 
 import (
@@ -72,8 +72,13 @@ const (
 	// sendDepth is the number of send-queue slots asked for; longer chains
 	// are posted as slots come free.
 	sendDepth = 128
-	// signalEvery bounds the number of Sends in a row without a completion.
+	// signalEvery bounds the number of ops in a row without a completion, and
+	// signalBytes the memory that they hold meanwhile.
 	signalEvery = 8
+	signalBytes = 64 << 10
+	// detachBytes bounds the memory of replies that no call in progress stands
+	// for any more, though they have not completed.
+	detachBytes = 4 * signalBytes
 	// maxSGE is the number of pieces of one Send asked for: header with
 	// stream, padding, item, roundup, rest of the stream. Messages with more
 	// are copied together.

@@ -51,6 +51,8 @@ type Host struct {
 	// zeros is what padding is sent from.
 	zeros   *regmem.Buffer
 	workers workers
+	// scarce holds a token when the pool had no memory for somebody.
+	scarce chan struct{}
 	// exposable bounds the memory of replies that peers read.
 	exposable   budget
 	doneTimeout time.Duration
@@ -89,8 +91,14 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		log:       cfg.Logger,
 		exposable: budget{limit: max(cfg.MemoryLimit/exposureShare, conn.MaxMessage)}, doneTimeout: cfg.DoneTimeout,
 		links: make(map[*link]struct{}),
-		freed: make(chan struct{}),
+		freed: make(chan struct{}), scarce: make(chan struct{}, 1),
 	}
+	h.pool.OnScarce(func() {
+		select {
+		case h.scarce <- struct{}{}:
+		default:
+		}
+	})
 	if h.zeros, err = h.pool.Register(make([]byte, conn.MaxZeros)); err != nil {
 		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
@@ -109,30 +117,49 @@ func (h *Host) Memory() regmem.Stats { return h.pool.Stats() }
 // returns the bound in force, which is higher while more is in use.
 func (h *Host) SetMemoryLimit(limit int64) int64 { return h.pool.SetLimit(limit) }
 
-// ticks looks after connections that make no progress and after memory that
-// nobody uses.
+// flushPause is the least time between two rounds of flushes.
+const flushPause = 100 * time.Millisecond
+
+// ticks looks after connections that make no progress, after memory that nobody
+// uses and, when there is none for somebody, after that of replies for whose
+// completion nobody has asked.
 func (h *Host) ticks(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
+	pause := time.NewTimer(flushPause)
+	defer pause.Stop()
 	var links []*link
+	scarce := h.scarce
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+			links = h.each(links, (*link).tick)
+			h.pool.Trim()
+		case <-scarce:
+			links = h.each(links, (*link).flush)
+			scarce = nil
+			pause.Reset(flushPause)
+		case <-pause.C:
+			scarce = h.scarce
 		}
-		links = links[:0]
-		h.mu.Lock()
-		for l := range h.links {
-			links = append(links, l)
-		}
-		h.mu.Unlock()
-		for i, l := range links {
-			l.tick()
-			links[i] = nil
-		}
-		h.pool.Trim()
 	}
+}
+
+// each calls f for all connections. It returns storage for the next time.
+func (h *Host) each(storage []*link, f func(*link)) []*link {
+	links := storage[:0]
+	h.mu.Lock()
+	for l := range h.links {
+		links = append(links, l)
+	}
+	h.mu.Unlock()
+	for i, l := range links {
+		f(l)
+		links[i] = nil
+	}
+	return links
 }
 
 func (h *Host) add(l *link) error {

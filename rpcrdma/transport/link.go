@@ -272,6 +272,19 @@ func (l *link) tick() {
 	l.tell(false)
 }
 
+// flush has everything that was sent complete, and give its memory back, as soon
+// as the peer's side allows.
+func (l *link) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return
+	}
+	if o := l.sq.flush(); o != nil {
+		l.submit(o)
+	}
+}
+
 // tell writes the line about the peer's messages that is due, if any; last
 // says that none will follow.
 func (l *link) tell(last bool) {

@@ -23,6 +23,7 @@ type op struct {
 	waited bool
 
 	bufs []*regmem.Buffer // released when the op ends
+	held int              // their bytes
 }
 
 // opKind says what the role does when an op is posted or ends.
@@ -39,10 +40,16 @@ const (
 	opReadReply               // RDMA Reads of a reply
 	opNotice                  // a Send of RDMA_DONE or XMTERR
 	opTell                    // a Send of an operation without a call
+	opFlush                   // a signaled request that asks the peer for nothing
 )
 
-// hold makes the op release b at its end.
-func (o *op) hold(b *regmem.Buffer) { o.bufs = append(o.bufs, b) }
+// hold makes the op release b at its end. Memory that is not the pool's is not
+// kept longer than need be.
+func (o *op) hold(b *regmem.Buffer) {
+	o.bufs = append(o.bufs, b)
+	o.held += len(b.Bytes())
+	o.signal = o.signal || !b.Pooled()
+}
 
 // sgl adds a list of n entries for the op's next request.
 func (o *op) sgl(entries ...verbs.SGE) []verbs.SGE {
@@ -64,7 +71,7 @@ func (o *op) release() {
 		b.Release()
 	}
 	clear(o.bufs)
-	o.bufs = o.bufs[:0]
+	o.bufs, o.held = o.bufs[:0], 0
 }
 
 // batch is a run of requests of one op that was posted.
@@ -80,16 +87,18 @@ type batch struct {
 // which have ended. Requests complete in order, so that the completion of a
 // signaled one ends all before it.
 type sendQueue struct {
-	qp       verbs.QP
-	depth    int
-	used     int         // slots
-	reads    readLimit   // on what is posted
-	unsigned int         // ops since the last signaled request
-	pending  fifo[*op]   // not yet, or in part, posted
-	out      fifo[batch] // posted, oldest first
-	signals  int         // signaled batches in out
-	free     []*op
-	still    int // ticks without a completion while one is due
+	qp            verbs.QP
+	depth         int
+	used          int         // slots
+	reads         readLimit   // on what is posted
+	unsigned      int         // ops since the last signaled request
+	unsignedBytes int         // and what they hold
+	detachedBytes int         // what detached ops hold
+	pending       fifo[*op]   // not yet, or in part, posted
+	out           fifo[batch] // posted, oldest first
+	signals       int         // signaled batches in out
+	free          []*op
+	still         int // ticks without a completion while one is due
 }
 
 func (q *sendQueue) newOp(kind opKind, slot int) *op {
@@ -125,15 +134,15 @@ func (q *sendQueue) post(o *op) (whole bool, err error) {
 	}
 	wrs := o.wrs[o.posted : o.posted+n]
 	whole = o.posted+n == len(o.wrs)
-	// A queue that is full, or nearly so, needs a completion to come.
 	reads := q.reads.post(wrs)
-	signaled := !whole || o.signal || reads > 0 || q.unsigned+1 >= signalEvery || q.used+n > q.depth/2
+	signaled := !whole || o.signal || reads > 0 || q.due(o, n)
 	if signaled {
 		wrs[n-1].Flags |= verbs.SendSignaled
-		q.unsigned = 0
+		q.unsigned, q.unsignedBytes = 0, 0
 		q.signals++
 	} else {
 		q.unsigned++
+		q.unsignedBytes += o.held
 	}
 	if _, err := q.qp.PostSend(wrs); err != nil {
 		return false, err
@@ -142,6 +151,34 @@ func (q *sendQueue) post(o *op) (whole bool, err error) {
 	q.used += n
 	q.out.push(batch{op: o, n: n, reads: reads, signaled: signaled, last: whole && o.kind != opExpose})
 	return whole, nil
+}
+
+// due says whether the last n requests of o need a completion because of those
+// before them: what waits for one is bounded, and a queue that is full, or
+// nearly so, needs one to come.
+func (q *sendQueue) due(o *op, n int) bool {
+	return q.unsigned+1 >= signalEvery || q.unsignedBytes+o.held > signalBytes || q.used+n > q.depth/2
+}
+
+// flush gives an op whose completion ends all that was posted, nil when one is
+// due anyway or there is nothing.
+func (q *sendQueue) flush() *op {
+	if q.unsigned == 0 || !q.idle() {
+		return nil
+	}
+	o := q.newOp(opFlush, 0)
+	o.wrs, o.signal, o.detached = append(o.wrs, verbs.SendWR{Op: verbs.OpRDMAWrite}), true, true
+	return o
+}
+
+// mayDetach says whether the role may know an op as done once it is posted: what
+// such ops hold is bounded.
+func (q *sendQueue) mayDetach(o *op) bool { return q.detachedBytes+o.held <= detachBytes }
+
+// detach notes that the role does.
+func (q *sendQueue) detach(o *op) {
+	o.detached = true
+	q.detachedBytes += o.held
 }
 
 // completed takes the oldest signaled batch and everything before it, and
@@ -153,6 +190,9 @@ func (q *sendQueue) completed(ended []*op) []*op {
 		q.used -= b.n
 		q.reads.active -= b.reads
 		if b.last {
+			if b.op.detached {
+				q.detachedBytes -= b.op.held
+			}
 			ended = append(ended, b.op)
 		}
 		if b.signaled {

@@ -38,7 +38,8 @@ func (s *slots) complete() bool {
 
 // TestSendQueue: chains of any length go through a queue of any depth, in
 // order; each ends once, after its last request; there is always a completion
-// to wait for when something has to wait.
+// to wait for when something has to wait, or something is held beyond the bounds;
+// after a flush there is one for everything.
 func TestSendQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		qp := &slots{t: t, depth: rapid.IntRange(1, 40).Draw(t, "depth")}
@@ -48,11 +49,12 @@ func TestSendQueue(t *testing.T) {
 			mostReads = rapid.IntRange(1, 40).Draw(t, "reads")
 			q.limitReads(uint32(mostReads))
 		}
-		var waiting []int // IDs of ops not ended, in order
+		var waiting []*op // not ended, in order
 		next := 0
 		pump := func() {
 			for q.pending.len() > 0 {
-				whole, err := q.post(q.pending.peek())
+				o := q.pending.peek()
+				whole, err := q.post(o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -64,18 +66,31 @@ func TestSendQueue(t *testing.T) {
 		}
 		complete := func() {
 			for _, o := range q.completed(nil) {
-				if o.slot != waiting[0] {
-					t.Fatalf("op %d ends before %d", o.slot, waiting[0])
+				if o.slot != waiting[0].slot {
+					t.Fatalf("op %d ends before %d", o.slot, waiting[0].slot)
 				}
 				waiting = waiting[1:]
 				q.recycle(o)
 			}
 			pump()
 		}
+		unsignaled := func() (ops, held int) {
+			for i := len(waiting) - 1; i >= 0; i-- {
+				o := waiting[i]
+				if o.posted == 0 {
+					continue
+				}
+				if o.wrs[o.posted-1].Flags&verbs.SendSignaled != 0 {
+					break
+				}
+				ops, held = ops+1, held+o.held
+			}
+			return ops, held
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"submit": func(t *rapid.T) {
 				o := q.newOp(opAnswer, next)
-				waiting = append(waiting, next)
+				waiting = append(waiting, o)
 				next++
 				o.wrs = make([]verbs.SendWR, rapid.IntRange(1, 60).Draw(t, "length"))
 				for i := range o.wrs {
@@ -83,9 +98,27 @@ func TestSendQueue(t *testing.T) {
 						o.wrs[i].Op = verbs.OpRDMARead
 					}
 				}
-				o.signal = rapid.Bool().Draw(t, "signal")
+				o.held = rapid.IntRange(0, 40<<10).Draw(t, "held")
+				o.signal = rapid.IntRange(0, 3).Draw(t, "signal") == 0 || !q.mayDetach(o)
 				q.pending.push(o)
 				pump()
+				if o.signal = o.signal || o.posted < len(o.wrs); !o.signal {
+					q.detach(o)
+				}
+			},
+			"flush": func(t *rapid.T) {
+				o := q.flush()
+				if o == nil {
+					return
+				}
+				o.slot = next
+				waiting = append(waiting, o)
+				next++
+				q.pending.push(o)
+				pump()
+				if n, _ := unsignaled(); n > 0 || q.signals == 0 {
+					t.Fatalf("flushed: %d wait for nothing", n)
+				}
 			},
 			"complete": func(t *rapid.T) {
 				if qp.complete() {
@@ -111,8 +144,17 @@ func TestSendQueue(t *testing.T) {
 				if reads > mostReads {
 					t.Fatalf("%d RDMA Reads, %d allowed", reads, mostReads)
 				}
-				if len(waiting) >= signalEvery+qp.depth && signaled == 0 {
-					t.Fatal("nothing will ever complete")
+				if n, held := unsignaled(); n != q.unsigned || held != q.unsignedBytes || n >= signalEvery || held > signalBytes {
+					t.Fatalf("%d ops with %d bytes wait for nothing; counted %d with %d", n, held, q.unsigned, q.unsignedBytes)
+				}
+				detached := 0
+				for _, o := range waiting {
+					if o.detached {
+						detached += o.held
+					}
+				}
+				if detached != q.detachedBytes || detached > detachBytes {
+					t.Fatalf("%d bytes detached, %d counted", detached, q.detachedBytes)
 				}
 			},
 		})
