@@ -116,6 +116,14 @@ func (r *request) change(o *object) change {
 	return c
 }
 
+// gone is the error for an object that change found no links of.
+func (r *request) gone(o *object) error {
+	if err := o.stat(&r.st); err != nil {
+		return err
+	}
+	return errStale
+}
+
 // appendWCC ends the modification and appends its wcc_data. Attributes from
 // before are told only when no other modification overlapped this one.
 func (r *request) appendWCC(c *change) {

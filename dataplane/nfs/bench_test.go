@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
 )
 
 // step is one or more calls that leave the export as it was, so that they can
@@ -23,8 +24,8 @@ func (s *step) do(t testing.TB) {
 	}
 }
 
-// steps are the procedures about names and attributes, in a directory within
-// the export, as clients have it.
+// steps are the procedures that clients use most, in a directory within the
+// export.
 func steps(t testing.TB, c *client) []step {
 	d := c.mkdir(c.root(), "sub")
 	f := c.mkfile(d, "f")
@@ -35,7 +36,21 @@ func steps(t testing.TB, c *client) []step {
 	remove := func(name string) *prepared {
 		return prepare(t, c, 12, &nfsv3.Remove3args{Object: in(d, name)})
 	}
+	big := c.mkfile(d, "big")
+	c.write(big, 0, make([]byte, MaxIO), nfsv3.UNSTABLE)
+	read := func(n uint32) []*prepared {
+		return []*prepared{prepare(t, c, 6, &nfsv3.Read3args{File: fhOf(big), Count: n})}
+	}
+	write := func(n int, how nfsv3.StableHow) []*prepared {
+		return []*prepared{prepare(t, c, 7, &nfsv3.Write3args{File: fhOf(big), Count: uint32(n), Stable: how, Data: make([]byte, n)})}
+	}
 	return []step{
+		{"READ 4K", read(4096)},
+		{"READ 1M", read(MaxIO)},
+		{"WRITE 4K", write(4096, nfsv3.UNSTABLE)},
+		{"WRITE 4K stable", write(4096, nfsv3.FILE_SYNC)},
+		{"WRITE 1M", write(MaxIO, nfsv3.UNSTABLE)},
+		{"COMMIT", []*prepared{prepare(t, c, 21, &nfsv3.Commit3args{File: fhOf(big)})}},
 		{"GETATTR", []*prepared{prepare(t, c, 1, &nfsv3.Getattr3args{Object: fhOf(f)})}},
 		{"SETATTR", []*prepared{prepare(t, c, 2, &nfsv3.Setattr3args{Object: fhOf(f), NewAttributes: withMode(0o644), Guard: noGuard()})}},
 		{"LOOKUP", []*prepared{prepare(t, c, 3, &nfsv3.Lookup3args{What: in(d, "f")})}},
@@ -54,9 +69,9 @@ func steps(t testing.TB, c *client) []step {
 	}
 }
 
-// BenchmarkNames has names and attributes synced, as they are unless configured
-// otherwise: on a disk (by TMPDIR) that is what it measures.
-func BenchmarkNames(b *testing.B) {
+// BenchmarkSteps has names and attributes synced, as they are unless configured
+// otherwise: on a disk that is what it measures. TMPDIR says where.
+func BenchmarkSteps(b *testing.B) {
 	for _, uid := range []uint32{0, 1000} {
 		if !isRoot && uid != 0 {
 			continue
@@ -66,10 +81,20 @@ func BenchmarkNames(b *testing.B) {
 		for _, s := range steps(b, x.as(uid, uid)) {
 			b.Run(fmt.Sprintf("uid=%d/%s", uid, s.name), func(b *testing.B) {
 				b.ReportAllocs()
+				before := processorTime(b)
 				for b.Loop() {
 					s.do(b)
 				}
+				b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
 			})
 		}
 	}
+}
+
+// processorTime is what this process has used, in nanoseconds: unlike the time
+// that went by, other processes add nothing to it.
+func processorTime(b *testing.B) int64 {
+	var u unix.Rusage
+	must(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return u.Utime.Nano() + u.Stime.Nano()
 }

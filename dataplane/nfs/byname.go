@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 // byName finds objects where the kernel doesn't: it remembers under which name
@@ -39,8 +40,14 @@ func newByName(s *Server) *byName {
 	return &byName{s: s, hint: make(map[uint64]hint)}
 }
 
-func (l *byName) learn(parent, h *fh.Handle, name string) {
-	l.put(h.Sum(), hint{parent.Sum(), name})
+func (l *byName) learn(parent *object, id *fh.ID, name *posix.Name) {
+	l.put(l.sum(id), hint{parent.handle.Sum(), name.String()})
+}
+
+// sum is the number that objects have in hints: that of their handle.
+func (l *byName) sum(id *fh.ID) uint64 {
+	h := l.s.codec.Seal(id)
+	return h.Sum()
 }
 
 func (l *byName) put(sum uint64, at hint) {
@@ -58,11 +65,11 @@ func (l *byName) put(sum uint64, at hint) {
 	l.gone.drop(sum)
 }
 
-func (l *byName) unlearn(parent, h *fh.Handle, name string, last bool) {
+func (l *byName) unlearn(parent *object, id *fh.ID, name *posix.Name, last bool) {
+	sum := l.sum(id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sum := h.Sum()
-	if l.hint[sum] == (hint{parent.Sum(), name}) {
+	if l.hint[sum] == (hint{parent.handle.Sum(), name.String()}) {
 		delete(l.hint, sum)
 	}
 	if last {
@@ -162,8 +169,10 @@ func (l *byName) walk(names []string, id *fh.ID) (int, error) {
 // descend opens a path as O_PATH, name by name.
 func (l *byName) descend(names []string) (int, error) {
 	dir := l.s.top.path
+	var at posix.Name
 	for _, name := range names {
-		fd, err := l.s.openAt(dir, name, unix.O_PATH)
+		at.Set([]byte(name))
+		fd, err := l.s.openAt(dir, &at, unix.O_PATH)
 		if dir != l.s.top.path {
 			unix.Close(dir)
 		}

@@ -26,7 +26,7 @@ type cache struct {
 // shard is a part of the cache. Its list begins with the least recently used.
 type shard struct {
 	sync.Mutex
-	objects map[fh.Handle]*object
+	objects map[fh.ID]*object
 	lru     object // head of the ring
 	_       [64]byte
 }
@@ -35,20 +35,35 @@ func newCache(limit int) *cache {
 	c := &cache{limit: int64(limit)}
 	for i := range c.shards {
 		sh := &c.shards[i]
-		sh.objects = make(map[fh.Handle]*object)
+		sh.objects = make(map[fh.ID]*object)
 		sh.lru.prev, sh.lru.next = &sh.lru, &sh.lru
 	}
 	return c
 }
 
-func (c *cache) shard(h *fh.Handle) *shard { return &c.shards[h.Sum()%shards] }
+func (c *cache) shard(id *fh.ID) *shard { return &c.shards[id.Hash()%shards] }
 
-// get returns the object of a handle with a reference, or nil.
+// get returns the object of a handle, which a peer sent, with a reference, or
+// nil: that it is the object's to the last byte proves it.
 func (c *cache) get(h *fh.Handle, epoch uint32) *object {
-	sh := c.shard(h)
+	id, ok := h.Claim()
+	if !ok {
+		return nil
+	}
+	o := c.find(&id, epoch)
+	if o != nil && !o.handle.Equal(h) {
+		o.release()
+		return nil
+	}
+	return o
+}
+
+// find returns the object with an ID with a reference, or nil.
+func (c *cache) find(id *fh.ID, epoch uint32) *object {
+	sh := c.shard(id)
 	sh.Lock()
 	defer sh.Unlock()
-	o := sh.objects[*h]
+	o := sh.objects[*id]
 	if o == nil {
 		return nil
 	}
@@ -60,14 +75,14 @@ func (c *cache) get(h *fh.Handle, epoch uint32) *object {
 }
 
 // put adds an object, whose only reference becomes the cache's, and returns
-// it with another one. When there is one with that handle already it is
+// it with another one. When there is one with that ID already it is
 // returned in its place, and o is closed.
 func (c *cache) put(o *object, epoch uint32) *object {
-	sh := c.shard(&o.handle)
+	sh := c.shard(&o.id)
 	sh.Lock()
-	old := sh.objects[o.handle]
+	old := sh.objects[o.id]
 	if old == nil {
-		sh.objects[o.handle] = o
+		sh.objects[o.id] = o
 		old = o
 	} else {
 		old.unlink()
@@ -141,9 +156,9 @@ func (sh *shard) evict(may func(*object) bool) *object {
 
 // forget drops an object that is no more.
 func (c *cache) forget(o *object) {
-	sh := c.shard(&o.handle)
+	sh := c.shard(&o.id)
 	sh.Lock()
-	mine := sh.objects[o.handle] == o
+	mine := sh.objects[o.id] == o
 	if mine {
 		sh.remove(o)
 	}
@@ -153,11 +168,11 @@ func (c *cache) forget(o *object) {
 	}
 }
 
-// forgetGone drops the object of a handle when it has lost its last name.
-func (c *cache) forgetGone(h *fh.Handle) {
-	sh := c.shard(h)
+// forgetGone drops the object with an ID when it has lost its last name.
+func (c *cache) forgetGone(id *fh.ID) {
+	sh := c.shard(id)
 	sh.Lock()
-	o := sh.objects[*h]
+	o := sh.objects[*id]
 	if o != nil {
 		o.refs.Add(1)
 	}
@@ -195,7 +210,7 @@ func (sh *shard) append(o *object) {
 }
 
 func (sh *shard) remove(o *object) {
-	delete(sh.objects, o.handle)
+	delete(sh.objects, o.id)
 	o.unlink()
 }
 

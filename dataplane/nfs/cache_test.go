@@ -52,7 +52,7 @@ func TestCacheOrder(t *testing.T) {
 	o, err := x.object(f)
 	must(t, err)
 	defer o.release()
-	sh := x.cache.shard(&o.handle)
+	sh := x.cache.shard(&o.id)
 	all := func(*object) bool { return true }
 	for {
 		victim := sh.evict(all)
@@ -64,7 +64,7 @@ func TestCacheOrder(t *testing.T) {
 		}
 		victim.flushAndRelease()
 	}
-	if sh.objects[o.handle] != o {
+	if sh.objects[o.id] != o {
 		t.Error("the object in use is not there any more")
 	}
 }

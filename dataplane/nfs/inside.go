@@ -12,10 +12,16 @@ import (
 // below says whether the open directory fd is top or a directory beneath it,
 // at this moment. It goes up by "..", so that names don't matter.
 func below(fd int, top *posix.Place) (bool, error) {
-	var here, above posix.Place
+	var here posix.Place
 	if err := posix.PlaceOf(fd, &here); err != nil {
 		return false, err
 	}
+	return belowFrom(fd, here, top)
+}
+
+// belowFrom is below for a directory whose place is known.
+func belowFrom(fd int, here posix.Place, top *posix.Place) (bool, error) {
+	var above posix.Place
 	for level := 1; ; level++ {
 		if here == *top {
 			return true, nil
@@ -71,7 +77,7 @@ func (s *Server) insideDir(o *object) error {
 	if o == s.top {
 		return nil
 	}
-	ok, err := below(o.path, &s.place)
+	ok, err := belowFrom(o.path, o.place, &s.place)
 	if errors.Is(err, unix.EACCES) { // not root, and no right to go up: the path has to do
 		ok, err = s.pathInside(o.path), nil
 	}

@@ -82,6 +82,28 @@ func TestReadAtTheEnd(t *testing.T) {
 	}
 }
 
+// READ relies on no size that it has seen before: others on this machine may
+// change files as well.
+func TestReadOfAChangingFile(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	c.read(f, 0, 1) // opens it
+	for _, n := range []int{1000, 5, 70000, 0, 3, MaxIO, 4096} {
+		data := pattern(n)
+		must(t, os.WriteFile(x.path("f"), data, 0o644))
+		for _, count := range []uint32{MaxIO, 4096, 1} {
+			want := data[:min(n, int(count))]
+			got, status := c.read(f, 0, count)
+			if status != nfsv3.NFS3_OK || !bytes.Equal(got.Data, want) || got.Eof != (len(want) == n) {
+				t.Errorf("%d of %d bytes: %v, %d bytes, eof %v", count, n, status, len(got.Data), got.Eof)
+			}
+		}
+	}
+	must(t, os.Remove(x.path("f")))
+	c.want(6, argsFor(6, f), nfsv3.NFS3ERR_STALE)
+}
+
 // Holes read as zeros and take no space; sizes have 64 bits.
 func TestSparseFiles(t *testing.T) {
 	x := serve(t, options{})

@@ -15,10 +15,10 @@ type locator interface {
 	// open opens an object as O_PATH. It answers errStale when there is none.
 	open(id *fh.ID, h *fh.Handle) (fd int, err error)
 	// learn is told that the directory parent has an object under name.
-	learn(parent, h *fh.Handle, name string)
+	learn(parent *object, id *fh.ID, name *posix.Name)
 	// unlearn is told that it has not any more, and whether that was the
 	// object's last name.
-	unlearn(parent, h *fh.Handle, name string, last bool)
+	unlearn(parent *object, id *fh.ID, name *posix.Name, last bool)
 }
 
 // byHandle lets the kernel find objects. It needs CAP_DAC_READ_SEARCH and a
@@ -38,8 +38,14 @@ func (l byHandle) open(id *fh.ID, _ *fh.Handle) (int, error) {
 	return fd, err
 }
 
-func (byHandle) learn(_, _ *fh.Handle, _ string)           {}
-func (byHandle) unlearn(_, _ *fh.Handle, _ string, _ bool) {}
+// opensIDs says whether the kernel finds objects, whatever their names.
+func (s *Server) opensIDs() bool {
+	_, ok := s.locate.(byHandle)
+	return ok
+}
+
+func (byHandle) learn(*object, *fh.ID, *posix.Name)         {}
+func (byHandle) unlearn(*object, *fh.ID, *posix.Name, bool) {}
 
 // chooseLocator tries what the kernel, the file system and the process's
 // rights allow. top is the export's root directory as O_PATH.
@@ -90,6 +96,13 @@ func isOverlay(fd int) bool {
 	return unix.Fstatfs(fd, &st) == nil && fsType(&st) == unix.OVERLAYFS_SUPER_MAGIC
 }
 
+// isVolatile says whether an open object's file system is in memory alone: its
+// fsync(2) does nothing.
+func isVolatile(fd int) bool {
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && (fsType(&st) == unix.TMPFS_MAGIC || fsType(&st) == unix.RAMFS_MAGIC)
+}
+
 // errHandleSize: the kernel's handle of an object does not fit, though that of
 // the export's root does.
 var errHandleSize = errors.New("nfs: the file system's handle is too long")
@@ -113,6 +126,11 @@ func (s *Server) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
 	if err != nil {
 		return fh.ID{}, err
 	}
+	return s.ownID(&kh, mount)
+}
+
+// ownID is the ID of the object with the kernel's handle kh on a mount.
+func (s *Server) ownID(kh *posix.Handle, mount int) (fh.ID, error) {
 	if mount != s.mount && s.mount != 0 {
 		return fh.ID{}, errAccess
 	}
@@ -122,6 +140,27 @@ func (s *Server) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
 	}
 	return id, nil
 }
+
+// identifyName finds the ID of what a name in a directory stands for, as the
+// thread's present identity and without opening it. Where the file system
+// can't say so much of a name alone the error is errUnnamed.
+func (s *Server) identifyName(dir *object, name *posix.Name) (fh.ID, error) {
+	if s.idKind != fh.Kernel || s.mount == 0 {
+		return fh.ID{}, errUnnamed
+	}
+	var kh posix.Handle
+	mount, err := posix.HandleAt(dir.path, name, &kh)
+	if isOneOf(err, unix.EOPNOTSUPP, unix.EOVERFLOW, unix.EINVAL) {
+		return fh.ID{}, errUnnamed
+	}
+	if err != nil {
+		return fh.ID{}, err
+	}
+	return s.ownID(&kh, mount)
+}
+
+// errUnnamed: an object's ID can't be had by its name.
+var errUnnamed = errors.New("nfs: the file system does not identify names")
 
 // identifyInode makes an ID of the inode number and the time of birth, which
 // tells a new file from an old one with the same number.

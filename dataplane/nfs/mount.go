@@ -10,6 +10,7 @@ import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/mount"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -142,12 +143,14 @@ func (s *Server) mountStep(dir *object, name string) (*object, error) {
 	if err := checkName([]byte(name)); err != nil {
 		return nil, err
 	}
-	fd, err := s.openChild(dir, name)
+	var at posix.Name
+	at.Set([]byte(name))
+	fd, err := s.openChild(dir, &at)
 	if err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
-	o, err := s.child(dir, fd, name, &st, false)
+	o, err := s.child(dir, fd, &at, &st, false)
 	if err != nil {
 		return nil, err
 	}

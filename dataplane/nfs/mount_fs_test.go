@@ -3,6 +3,7 @@ package nfs
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -45,6 +46,9 @@ func fileLife(t *testing.T, dir string, opt options) {
 	x := serve(t, opt, func(c *Config) { c.Path = dir })
 	defer x.Close() // before the file system goes
 	x.dir = dir
+	if x.volatile != strings.HasSuffix(t.Name(), "/tmpfs") {
+		t.Errorf("in memory alone: %v", x.volatile)
+	}
 	c := x.as(0, 0)
 	root := c.root()
 	f := c.mkfile(root, "f")

@@ -1,9 +1,13 @@
 package nfs
 
-import "bytes"
+import (
+	"bytes"
 
-// maxName is the longest name of a directory entry, in bytes (NAME_MAX).
-const maxName = 255
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
+)
+
+// maxName is the longest name of a directory entry, in bytes.
+const maxName = posix.MaxName
 
 // checkName checks a name (filename3) that is to be used in a directory. "."
 // and ".." are for each procedure to judge.

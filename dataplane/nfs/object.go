@@ -8,15 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 // object is an open object of the export. Who got one from the cache has a
 // reference and releases it; the descriptors are closed with the last one.
 type object struct {
+	id     fh.ID
 	handle fh.Handle
 	typ    uint32 // S_IFMT bits, which never change
 	dev    uint64
 	ino    uint64
+	place  posix.Place // the same as dev and ino
 
 	// path is an O_PATH descriptor, or that of data.
 	path int
@@ -30,6 +33,8 @@ type object struct {
 	guard sync.Mutex
 
 	mods modifications
+	// size is what it was when the attributes were last asked for, in bytes.
+	size atomic.Int64
 	// dirty: written since the last time that all was on stable storage.
 	dirty atomic.Bool
 	// verified is the epoch in which the object was last seen to be within
@@ -45,8 +50,10 @@ type object struct {
 }
 
 // newObject takes over fd, which is an O_PATH descriptor.
-func (s *Server) newObject(h fh.Handle, fd int, st *unix.Stat_t) *object {
-	o := &object{handle: h, typ: st.Mode & unix.S_IFMT, dev: st.Dev, ino: st.Ino, path: fd, server: s}
+func (s *Server) newObject(id *fh.ID, h fh.Handle, fd int, st *unix.Stat_t) *object {
+	o := &object{id: *id, handle: h, typ: st.Mode & unix.S_IFMT, dev: st.Dev, ino: st.Ino, path: fd, server: s}
+	o.place = posix.Place{Major: unix.Major(st.Dev), Minor: unix.Minor(st.Dev), Ino: st.Ino}
+	o.size.Store(st.Size)
 	o.read.Store(-1)
 	o.write.Store(-1)
 	o.refs.Store(1)
@@ -95,16 +102,22 @@ func (o *object) stat(st *unix.Stat_t) error {
 		o.server.cache.forget(o)
 		return errStale
 	}
+	o.size.Store(st.Size)
 	return nil
+}
+
+// opened is a descriptor to read data from, if there is one already, or -1.
+func (o *object) opened() int {
+	if fd := o.read.Load(); fd >= 0 {
+		return int(fd)
+	}
+	return int(o.write.Load())
 }
 
 // reader is a descriptor to read data from, of a regular file or a directory.
 func (o *object) reader() (int, error) {
-	if fd := o.read.Load(); fd >= 0 {
-		return int(fd), nil
-	}
-	if fd := o.write.Load(); fd >= 0 {
-		return int(fd), nil
+	if fd := o.opened(); fd >= 0 {
+		return fd, nil
 	}
 	return o.openData(&o.read, unix.O_RDONLY)
 }

@@ -37,15 +37,16 @@ func (r *request) setattr() error {
 		return err
 	}
 	o, err := r.srv.object(handle)
+	guarded = guarded && o != nil
+	if guarded {
+		o.guard.Lock()
+	}
 	c := r.change(o)
 	if err == nil {
-		if guarded {
-			o.guard.Lock()
-		}
 		err = r.guardedSetattr(o, &attr, guarded, guard)
-		if guarded {
-			o.guard.Unlock()
-		}
+	}
+	if guarded {
+		o.guard.Unlock()
 	}
 	r.begin(err)
 	r.appendWCC(&c)
@@ -55,17 +56,18 @@ func (r *request) setattr() error {
 	return nil
 }
 
+// guardedSetattr sets attributes of o, which had those of r.pre a moment ago.
 func (r *request) guardedSetattr(o *object, attr *sattr, guarded bool, guard nfsv3.Nfstime3) error {
 	if err := r.writable(); err != nil {
 		return err
 	}
-	if err := o.stat(&r.st); err != nil {
-		return err
+	if r.pre.Nlink == 0 {
+		return r.gone(o)
 	}
-	if guarded && (uint32(r.st.Ctim.Sec) != guard.Seconds || uint32(r.st.Ctim.Nsec) != guard.Nseconds) {
+	if guarded && (uint32(r.pre.Ctim.Sec) != guard.Seconds || uint32(r.pre.Ctim.Nsec) != guard.Nseconds) {
 		return errNotSync
 	}
-	if err := r.apply(o, attr, &r.st); err != nil {
+	if err := r.apply(o, attr, &r.pre); err != nil {
 		return err
 	}
 	return r.srv.syncMetadata(o)

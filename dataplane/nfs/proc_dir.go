@@ -3,6 +3,8 @@ package nfs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -20,7 +22,9 @@ type dirList struct {
 	names  int  // what is left of dircount
 	count  int  // entries given
 	filled bool // an entry did not fit
+	// Of the entry that is being given.
 	st     unix.Stat_t
+	handle fh.Handle
 }
 
 // listEnd is what comes after the last entry: end of list, eof.
@@ -145,50 +149,84 @@ func (l *dirList) appendObject(e *dirent) {
 		r.appendNone()
 		return
 	}
-	o, err := l.open(e)
-	if err != nil {
+	if l.open(e) != nil {
 		r.appendNone()
 		r.appendNone()
 		return
 	}
 	r.appendPostOp(&l.st)
 	r.reply.Stream = xdr.AppendUint32(r.reply.Stream, 1)
-	r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, o)
+	r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, l.handle.Bytes())
 }
 
-// open gets the attributes of an entry into l.st and returns its handle.
-func (l *dirList) open(e *dirent) ([]byte, error) {
+// open gets attributes and handle of an entry into l.
+func (l *dirList) open(e *dirent) error {
 	s := l.r.srv
-	name := string(e.name)
 	switch {
-	case name == ".", name == ".." && l.dir == s.top:
-		return l.dir.handle.Bytes(), l.dir.stat(&l.st)
-	case name == "..":
+	case string(e.name) == ".", isDot(e.name) && l.dir == s.top:
+		l.handle = l.dir.handle
+		return l.dir.stat(&l.st)
+	case isDot(e.name):
 		return l.openParent()
+	case len(e.name) > maxName: // no client can use it
+		return errNameTooLong
+	}
+	l.r.name.Set(e.name)
+	return l.openNamed(&l.r.name)
+}
+
+// openNamed is open for a name that is neither "." nor "..".
+func (l *dirList) openNamed(name *posix.Name) error {
+	s := l.r.srv
+	if id, err := s.identifyName(l.dir, name); err == nil && l.identified(&id) {
+		s.locate.learn(l.dir, &id, name)
+		return nil
 	}
 	fd, err := s.openChild(l.dir, name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer unix.Close(fd)
 	id, err := s.statID(fd, &l.st)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	h := s.codec.Seal(&id)
-	s.locate.learn(&l.dir.handle, &h, name)
-	return h.Bytes(), nil
+	l.handle = s.codec.Seal(&id)
+	s.locate.learn(l.dir, &id, name)
+	return nil
 }
 
-func (l *dirList) openParent() ([]byte, error) {
+// identified is open for an entry with an ID. It says false when that is not
+// enough to find it.
+func (l *dirList) identified(id *fh.ID) bool {
+	s := l.r.srv
+	if o := s.cache.find(id, s.epoch.Load()); o != nil {
+		defer o.release()
+		l.handle = o.handle
+		return o.stat(&l.st) == nil
+	}
+	if !s.opensIDs() {
+		return false
+	}
+	fd, err := s.locate.open(id, nil)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	l.handle = s.codec.Seal(id)
+	return unix.Fstat(fd, &l.st) == nil && l.st.Nlink > 0
+}
+
+func (l *dirList) openParent() error {
 	fd, err := unix.Openat(l.dir.path, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o, err := l.r.srv.ancestor(fd, &l.st)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer o.release()
-	return o.handle.Bytes(), nil
+	l.handle = o.handle
+	o.release()
+	return nil
 }

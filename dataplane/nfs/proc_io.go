@@ -22,14 +22,10 @@ func (r *request) read() error {
 	if err == nil {
 		buf, n, err = r.readData(o, offset, int(min(count, MaxIO)))
 	}
-	ok := r.begin(err)
-	if ok {
-		err = o.stat(&r.st)
-	}
-	if !ok {
-		r.appendAttrOf(o)
+	if r.begin(err) {
+		r.appendRead(offset, buf, n)
 	} else {
-		r.appendRead(err, offset, buf, n)
+		r.appendAttrOf(o)
 	}
 	if o != nil {
 		o.release()
@@ -37,12 +33,37 @@ func (r *request) read() error {
 	return nil
 }
 
-// readData reads up to count bytes. The buffer is nil when there are none.
+// readData reads up to count bytes, and gets the attributes (r.st) afterwards:
+// by them it judges whether the caller may have the data. The buffer is nil
+// when there is none.
 func (r *request) readData(o *object, offset uint64, count int) (oncrpc.Buffer, int, error) {
-	if err := o.stat(&r.st); err != nil {
+	fd, size := o.opened(), o.size.Load()
+	if fd < 0 || offset >= uint64(size) || count == 0 {
+		return r.readAfresh(o, offset, count)
+	}
+	want := int(min(uint64(count), uint64(size)-offset))
+	buf, n, err := r.fill(fd, offset, want)
+	if err != nil {
+		return r.readAfresh(o, offset, count)
+	}
+	err = r.mayShow(o)
+	grown := n == want && want < count && offset+uint64(n) < uint64(r.st.Size)
+	if (err != nil || grown) && buf != nil {
+		buf.Release()
+	}
+	if err != nil {
 		return nil, 0, err
 	}
-	if err := r.srv.mayUse(o, &r.cred, &r.st, mayRead); err != nil {
+	if grown {
+		return r.readAfresh(o, offset, count)
+	}
+	return buf, n, nil
+}
+
+// readAfresh is readData for a file of which not enough is known: it asks for
+// the attributes first, too.
+func (r *request) readAfresh(o *object, offset uint64, count int) (oncrpc.Buffer, int, error) {
+	if err := r.mayShow(o); err != nil {
 		return nil, 0, err
 	}
 	fd, err := o.reader()
@@ -52,7 +73,29 @@ func (r *request) readData(o *object, offset uint64, count int) (oncrpc.Buffer, 
 	if offset >= uint64(r.st.Size) || count == 0 {
 		return nil, 0, nil
 	}
-	count = int(min(uint64(count), uint64(r.st.Size)-offset))
+	buf, n, err := r.fill(fd, offset, int(min(uint64(count), uint64(r.st.Size)-offset)))
+	if err == nil {
+		err = o.stat(&r.st)
+	}
+	if err != nil && buf != nil {
+		buf.Release()
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return buf, n, nil
+}
+
+// mayShow gets the attributes of a file and checks that the caller may read it.
+func (r *request) mayShow(o *object) error {
+	if err := o.stat(&r.st); err != nil {
+		return err
+	}
+	return r.srv.mayUse(o, &r.cred, &r.st, mayRead)
+}
+
+// fill reads up to count bytes into a buffer, which is nil when there are none.
+func (r *request) fill(fd int, offset uint64, count int) (oncrpc.Buffer, int, error) {
 	buf, err := r.reply.Mem.Alloc(r.ctx, count)
 	if err != nil {
 		return nil, 0, err
@@ -65,18 +108,11 @@ func (r *request) readData(o *object, offset uint64, count int) (oncrpc.Buffer, 
 	return buf, n, nil
 }
 
-// appendRead appends the results of a READ that read n bytes into buf. The
-// attributes in r.st are valid unless attrErr says otherwise.
-func (r *request) appendRead(attrErr error, offset uint64, buf oncrpc.Buffer, n int) {
-	eof := false
-	if attrErr != nil {
-		r.appendNone()
-	} else {
-		r.appendPostOp(&r.st)
-		eof = offset+uint64(n) >= uint64(r.st.Size)
-	}
+// appendRead appends the results of a READ that read n bytes into buf.
+func (r *request) appendRead(offset uint64, buf oncrpc.Buffer, n int) {
+	r.appendPostOp(&r.st)
 	dst := xdr.AppendUint32(r.reply.Stream, uint32(n))
-	dst = xdr.AppendBool(dst, eof)
+	dst = xdr.AppendBool(dst, offset+uint64(n) >= uint64(r.st.Size))
 	r.reply.Stream = xdr.AppendUint32(dst, uint32(n))
 	if buf != nil {
 		r.reply.AppendItem(buf, n)
@@ -146,7 +182,7 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		return 0, err
 	}
 	if r.pre.Nlink == 0 {
-		return 0, o.stat(&r.st)
+		return 0, r.gone(o)
 	}
 	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
 		return 0, err
@@ -165,7 +201,7 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 	if err != nil {
 		return 0, err
 	}
-	n, err := posix.Write(fd, data, int64(offset), syncLevel(how))
+	n, err := posix.Write(fd, data, int64(offset), r.srv.syncLevel(how))
 	id.restore(r.srv)
 	if how != nfsv3.UNSTABLE && err != nil {
 		r.srv.lost(o, err)
@@ -176,11 +212,13 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 	return 0, err
 }
 
-func syncLevel(how nfsv3.StableHow) posix.Sync {
-	switch how {
-	case nfsv3.DATA_SYNC:
+func (s *Server) syncLevel(how nfsv3.StableHow) posix.Sync {
+	switch {
+	case s.volatile:
+		return posix.NoSync
+	case how == nfsv3.DATA_SYNC:
 		return posix.DataSync
-	case nfsv3.FILE_SYNC:
+	case how == nfsv3.FILE_SYNC:
 		return posix.FileSync
 	}
 	return posix.NoSync
@@ -216,7 +254,7 @@ func (r *request) commitData(o *object) error {
 		return err
 	}
 	if r.pre.Nlink == 0 {
-		return o.stat(&r.st)
+		return r.gone(o)
 	}
 	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
 		return err

@@ -19,7 +19,7 @@ func (r *request) lookup() error {
 	}
 	if r.begin(err) {
 		r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, o.handle.Bytes())
-		r.appendAttrOf(o)
+		r.appendPostOp(&r.st)
 		o.release()
 	}
 	r.appendAttrOf(dir)
@@ -29,14 +29,18 @@ func (r *request) lookup() error {
 	return nil
 }
 
-// find finds the object of a name, as the caller.
+// find finds the object of a name, as the caller, and its attributes (r.st).
 func (r *request) find(dir *object, name []byte) (*object, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	switch {
 	case len(name) == 1 && name[0] == '.', len(name) == 2 && isDot(name) && dir == r.srv.top:
-		if err := r.srv.permitted(dir, &r.cred, mayExec); err != nil {
+		err := r.srv.permitted(dir, &r.cred, mayExec)
+		if err == nil {
+			err = dir.stat(&r.st)
+		}
+		if err != nil {
 			return nil, err
 		}
 		dir.refs.Add(1)
@@ -44,17 +48,41 @@ func (r *request) find(dir *object, name []byte) (*object, error) {
 	case isDot(name):
 		return r.parent(dir)
 	}
-	id, err := r.srv.assume(&r.cred)
+	r.name.Set(name)
+	return r.findChild(dir)
+}
+
+// findChild is find for r.name, which is neither "." nor "..". The kernel says
+// what it stands for; it is opened when it is not open yet.
+func (r *request) findChild(dir *object) (*object, error) {
+	who, err := r.srv.assume(&r.cred)
 	if err != nil {
 		return nil, err
 	}
-	s := string(name)
-	fd, err := r.srv.openChild(dir, s)
-	id.restore(r.srv)
+	id, err := r.srv.identifyName(dir, &r.name)
+	who.restore(r.srv)
+	if err == nil {
+		if o, ok := r.srv.identified(dir, &id, &r.name, &r.st); ok {
+			return o, nil
+		}
+	} else if err != errUnnamed { //nolint:errorlint // identifyName wraps nothing
+		return nil, err
+	}
+	return r.openNamed(dir)
+}
+
+// openNamed opens r.name as the caller.
+func (r *request) openNamed(dir *object) (*object, error) {
+	who, err := r.srv.assume(&r.cred)
 	if err != nil {
 		return nil, err
 	}
-	return r.srv.child(dir, fd, s, &r.st, false)
+	fd, err := r.srv.openChild(dir, &r.name)
+	who.restore(r.srv)
+	if err != nil {
+		return nil, err
+	}
+	return r.srv.child(dir, fd, &r.name, &r.st, false)
 }
 
 // parent finds the parent of a directory that is not the export's root. It
@@ -85,7 +113,7 @@ func (s *Server) ancestor(fd int, st *unix.Stat_t) (*object, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return s.cache.put(s.newObject(s.codec.Seal(&id), fd, st), s.epoch.Load()), nil
+	return s.cache.put(s.newObject(&id, s.codec.Seal(&id), fd, st), s.epoch.Load()), nil
 }
 
 // readlink is READLINK (RFC 1813 §3.3.5).

@@ -5,12 +5,14 @@ import (
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 // making is what CREATE, MKDIR, SYMLINK and MKNOD have in common: make does
-// its work in the directory under the name, as the caller and with r.st as
-// scratch, and returns the new object.
-func (r *request) making(handle, name []byte, make func(dir *object, name string) (*object, error)) error {
+// its work in the directory under r.name, as the caller, and returns the new
+// object and its attributes (r.st).
+func (r *request) making(handle, name []byte, make func(dir *object) (*object, error)) error {
 	dir, err := r.srv.directory(handle)
 	c := r.change(dir)
 	var o *object
@@ -21,14 +23,15 @@ func (r *request) making(handle, name []byte, make func(dir *object, name string
 		err = r.writable()
 	}
 	if err == nil {
-		o, err = make(dir, string(name))
+		r.name.Set(name)
+		o, err = make(dir)
 	}
 	if err == nil {
 		err = r.srv.syncMetadata(dir)
 	}
 	if r.begin(err) {
 		r.appendHandle(o)
-		r.appendAttrOf(o)
+		r.appendPostOp(&r.st)
 	}
 	r.appendWCC(&c)
 	if o != nil {
@@ -62,17 +65,17 @@ func (r *request) create() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	return r.making(handle, name, func(dir *object, name string) (*object, error) {
-		o, err := r.createNew(dir, name, &how)
+	return r.making(handle, name, func(dir *object) (*object, error) {
+		o, err := r.createNew(dir, &how)
 		if errors.Is(err, unix.EEXIST) && how.mode != nfsv3.GUARDED {
-			return r.createExisting(dir, name, &how)
+			return r.createExisting(dir, &how)
 		}
 		return o, err
 	})
 }
 
 // createNew makes a file that must not exist yet.
-func (r *request) createNew(dir *object, name string, how *createHow) (*object, error) {
+func (r *request) createNew(dir *object, how *createHow) (*object, error) {
 	mode := uint32(0o600)
 	switch {
 	case how.mode == nfsv3.EXCLUSIVE:
@@ -84,11 +87,10 @@ func (r *request) createNew(dir *object, name string, how *createHow) (*object, 
 	if err != nil {
 		return nil, err
 	}
-	const flags = unix.O_CREAT | unix.O_EXCL | unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	fd, err := unix.Openat(dir.path, name, flags, mode)
+	fd, err := posix.OpenAt(dir.path, &r.name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NONBLOCK, mode)
 	if err == nil && how.mode == nfsv3.EXCLUSIVE {
 		atime, mtime := verifierTimes(how.verifier)
-		err = setTimes(fd, atime, mtime)
+		err = posix.SetTimes(fd, atime, mtime)
 		if err != nil {
 			unix.Close(fd)
 		}
@@ -97,17 +99,17 @@ func (r *request) createNew(dir *object, name string, how *createHow) (*object, 
 	if err != nil {
 		return nil, err
 	}
-	o, err := r.srv.child(dir, fd, name, &r.st, true)
+	o, err := r.srv.child(dir, fd, &r.name, &r.st, true)
 	if err != nil || how.mode == nfsv3.EXCLUSIVE {
 		return o, err
 	}
 	return r.finish(o, &how.attr)
 }
 
-// finish sets the attributes of a new object that making it has not set: owner
-// only for root, as Linux's own server does, since clients send what the
-// kernel has chosen already and would be refused. On an error the object
-// stays, as it would after a crash.
+// finish sets the attributes of a new object, which has those of r.st, that
+// making it has not set: owner only for root, as Linux's own server does,
+// since clients send what the kernel has chosen already and would be refused.
+// On an error the object stays, as it would after a crash.
 func (r *request) finish(o *object, a *sattr) (*object, error) {
 	if !r.srv.actsAsRoot(&r.cred) {
 		a.setUID, a.setGID = false, false
@@ -115,10 +117,13 @@ func (r *request) finish(o *object, a *sattr) (*object, error) {
 	if a.setSize && (a.size == 0 || o.typ != unix.S_IFREG) {
 		a.setSize = false
 	}
-	err := o.stat(&r.st)
+	r.completeMode(o, a)
+	if a.isEmpty() {
+		return o, nil
+	}
+	err := r.apply(o, a, &r.st)
 	if err == nil {
-		r.completeMode(o, a)
-		err = r.apply(o, a, &r.st)
+		err = o.stat(&r.st)
 	}
 	if err != nil {
 		o.release()
@@ -153,14 +158,12 @@ func hasACL(o *object) bool {
 // createExisting is CREATE of a name that is there. UNCHECKED makes do with a
 // regular file and cuts it when a size is given; nothing else is set. For
 // EXCLUSIVE it may be this client's own doing, of a call that was sent again.
-func (r *request) createExisting(dir *object, name string, how *createHow) (*object, error) {
-	o, err := r.find(dir, []byte(name))
+func (r *request) createExisting(dir *object, how *createHow) (*object, error) {
+	o, err := r.findChild(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = o.stat(&r.st)
 	switch {
-	case err != nil:
 	case o.typ != unix.S_IFREG:
 		err = errExist
 	case how.mode == nfsv3.EXCLUSIVE:
@@ -169,7 +172,9 @@ func (r *request) createExisting(dir *object, name string, how *createHow) (*obj
 			err = errExist
 		}
 	case how.attr.setSize:
-		err = r.truncate(o, how.attr.size, &r.st)
+		if err = r.truncate(o, how.attr.size, &r.st); err == nil {
+			err = o.stat(&r.st)
+		}
 	}
 	if err != nil {
 		o.release()
@@ -193,33 +198,33 @@ func (r *request) mkdir() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	return r.making(handle, name, func(dir *object, name string) (*object, error) {
+	return r.making(handle, name, func(dir *object) (*object, error) {
 		mode := uint32(0o700)
 		if attr.setMode {
 			mode = attr.mode
 		}
-		return r.makeAndFinish(dir, name, &attr, func() error {
-			return unix.Mkdirat(dir.path, name, mode)
+		return r.makeAndFinish(dir, &attr, func() error {
+			return posix.Mkdir(dir.path, &r.name, mode)
 		})
 	})
 }
 
 // makeAndFinish has the kernel make an object as the caller, opens it and sets
 // its attributes.
-func (r *request) makeAndFinish(dir *object, name string, attr *sattr, make func() error) (*object, error) {
+func (r *request) makeAndFinish(dir *object, attr *sattr, make func() error) (*object, error) {
 	id, err := r.srv.assume(&r.cred)
 	if err != nil {
 		return nil, err
 	}
 	fd := -1
 	if err = make(); err == nil {
-		fd, err = r.srv.openChild(dir, name)
+		fd, err = r.srv.openChild(dir, &r.name)
 	}
 	id.restore(r.srv)
 	if err != nil {
 		return nil, err
 	}
-	o, err := r.srv.child(dir, fd, name, &r.st, false)
+	o, err := r.srv.child(dir, fd, &r.name, &r.st, false)
 	if err != nil {
 		return nil, err
 	}
@@ -234,12 +239,12 @@ func (r *request) symlink() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	return r.making(handle, name, func(dir *object, name string) (*object, error) {
+	return r.making(handle, name, func(dir *object) (*object, error) {
 		if err := checkTarget(target); err != nil {
 			return nil, err
 		}
-		return r.makeAndFinish(dir, name, &attr, func() error {
-			return unix.Symlinkat(string(target), dir.path, name)
+		return r.makeAndFinish(dir, &attr, func() error {
+			return unix.Symlinkat(string(target), dir.path, r.name.String())
 		})
 	})
 }
@@ -288,7 +293,7 @@ func (r *request) mknod() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	return r.making(handle, name, func(dir *object, name string) (*object, error) {
+	return r.making(handle, name, func(dir *object) (*object, error) {
 		if mode == 0 {
 			return nil, errBadType
 		}
@@ -296,8 +301,8 @@ func (r *request) mknod() error {
 		if attr.setMode {
 			perm = attr.mode
 		}
-		return r.makeAndFinish(dir, name, &attr, func() error {
-			return unix.Mknodat(dir.path, name, mode|perm, int(device))
+		return r.makeAndFinish(dir, &attr, func() error {
+			return unix.Mknodat(dir.path, r.name.String(), mode|perm, int(device))
 		})
 	})
 }

@@ -1,10 +1,13 @@
 package nfs
 
 import (
+	"errors"
+
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 // remove is REMOVE (RFC 1813 §3.3.12).
@@ -44,29 +47,35 @@ func (r *request) unlink(dir *object, name []byte, flags int) error {
 	if err := r.writable(); err != nil {
 		return err
 	}
-	s := string(name)
-	victim := r.srv.entry(dir, s)
+	r.name.Set(name)
+	victim := r.srv.entry(dir, &r.name)
 	id, err := r.srv.assume(&r.cred)
 	if err != nil {
 		return err
 	}
-	err = unix.Unlinkat(dir.path, s, flags)
+	err = posix.Unlink(dir.path, &r.name, flags)
 	id.restore(r.srv)
 	if err == nil {
-		r.srv.unlinked(dir, &victim, s)
+		r.srv.unlinked(dir, &victim, &r.name)
 	}
 	return err
 }
 
 // entry is what a name stands for.
 type entry struct {
-	handle fh.Handle
-	known  bool // there is something
-	last   bool // it has no other name
+	id    fh.ID
+	known bool // there is something
+	last  bool // it has no other name; said where objects are found by name
 }
 
 // entry looks up a name on the server's own account.
-func (s *Server) entry(dir *object, name string) (e entry) {
+func (s *Server) entry(dir *object, name *posix.Name) (e entry) {
+	if s.opensIDs() {
+		id, err := s.identifyName(dir, name)
+		if !errors.Is(err, errUnnamed) {
+			return entry{id: id, known: err == nil}
+		}
+	}
 	fd, err := s.openChild(dir, name)
 	if err != nil {
 		return e
@@ -78,15 +87,15 @@ func (s *Server) entry(dir *object, name string) (e entry) {
 		return e
 	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	return entry{handle: s.codec.Seal(&id), known: true, last: isDir || st.Nlink == 1}
+	return entry{id: id, known: true, last: isDir || st.Nlink == 1}
 }
 
 // unlinked notes that an object lost a name. With the last one it is closed,
 // so that its space is free.
-func (s *Server) unlinked(dir *object, e *entry, name string) {
+func (s *Server) unlinked(dir *object, e *entry, name *posix.Name) {
 	if e.known {
-		s.locate.unlearn(&dir.handle, &e.handle, name, e.last)
-		s.cache.forgetGone(&e.handle)
+		s.locate.unlearn(dir, &e.id, name, e.last)
+		s.cache.forgetGone(&e.id)
 	}
 }
 
@@ -100,7 +109,7 @@ func (r *request) rename() error {
 	from, err := r.srv.directory(fromHandle)
 	var to *object
 	if err == nil {
-		to, err = r.srv.directory(toHandle)
+		to, err = r.srv.directoryOr(from, toHandle)
 	}
 	c := r.change(from)
 	d := change{}
@@ -143,22 +152,27 @@ func (r *request) move(from, to *object, fromName, toName []byte) error {
 	if err := r.writable(); err != nil {
 		return err
 	}
-	a, b := string(fromName), string(toName)
-	moved, victim := r.srv.entry(from, a), r.srv.entry(to, b)
+	r.name.Set(fromName)
+	r.other.Set(toName)
+	var moved entry
+	if !r.srv.opensIDs() {
+		moved = r.srv.entry(from, &r.name)
+	}
+	victim := r.srv.entry(to, &r.other)
 	id, err := r.srv.assume(&r.cred)
 	if err != nil {
 		return err
 	}
-	err = unix.Renameat(from.path, a, to.path, b)
+	err = posix.Rename(from.path, &r.name, to.path, &r.other)
 	id.restore(r.srv)
 	if err != nil {
 		return err
 	}
-	if moved.handle != victim.handle { // two names of one object stay as they are
-		r.srv.unlinked(to, &victim, b)
+	if moved.id != victim.id { // two names of one object stay as they are
+		r.srv.unlinked(to, &victim, &r.other)
 		if moved.known {
-			r.srv.locate.unlearn(&from.handle, &moved.handle, a, false)
-			r.srv.locate.learn(&to.handle, &moved.handle, b)
+			r.srv.locate.unlearn(from, &moved.id, &r.name, false)
+			r.srv.locate.learn(to, &moved.id, &r.other)
 		}
 	}
 	if err := r.srv.syncMetadata(to); err != nil || to == from {
@@ -212,12 +226,12 @@ func (r *request) addName(o, dir *object, name []byte) error {
 	if err != nil {
 		return err
 	}
-	s := string(name)
-	err = unix.Linkat(unix.AT_FDCWD, procPath(o.path), dir.path, s, unix.AT_SYMLINK_FOLLOW)
+	r.name.Set(name)
+	err = unix.Linkat(unix.AT_FDCWD, procPath(o.path), dir.path, r.name.String(), unix.AT_SYMLINK_FOLLOW)
 	id.restore(r.srv)
 	if err != nil {
 		return err
 	}
-	r.srv.locate.learn(&dir.handle, &o.handle, s)
+	r.srv.locate.learn(dir, &o.id, &r.name)
 	return r.srv.syncMetadata(dir)
 }

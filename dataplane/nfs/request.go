@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -25,6 +26,8 @@ type request struct {
 	st    unix.Stat_t
 	pre   unix.Stat_t
 	data  [][]byte // of a WRITE
+	// name is the one that the call is about, other the second one of RENAME.
+	name, other posix.Name
 }
 
 // procedure decodes its arguments, does its work and appends its results. Its

@@ -1,11 +1,13 @@
 package nfs
 
 import (
+	"bytes"
 	"errors"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 // object finds the object of a handle, which a peer sent. The caller releases
@@ -57,7 +59,7 @@ func (s *Server) load(h fh.Handle) (*object, error) {
 		}
 		return nil, err
 	}
-	return s.cache.put(s.newObject(h, fd, &st), s.epoch.Load()), nil
+	return s.cache.put(s.newObject(&id, h, fd, &st), s.epoch.Load()), nil
 }
 
 // directory finds a directory whose names are about to be used.
@@ -78,6 +80,16 @@ func (s *Server) directory(handle []byte) (*object, error) {
 	return o, nil
 }
 
+// directoryOr is directory for a handle that may well be that of o, a directory
+// whose names are about to be used already.
+func (s *Server) directoryOr(o *object, handle []byte) (*object, error) {
+	if !bytes.Equal(handle, o.handle.Bytes()) {
+		return s.directory(handle)
+	}
+	o.refs.Add(1)
+	return o, nil
+}
+
 // regular finds a regular file.
 func (s *Server) regular(handle []byte) (*object, error) {
 	o, err := s.object(handle)
@@ -93,26 +105,62 @@ func (s *Server) regular(handle []byte) (*object, error) {
 
 // child takes over fd, which was opened as name in the directory dir, and
 // finds or makes its object. st is filled with its attributes.
-func (s *Server) child(dir *object, fd int, name string, st *unix.Stat_t, writable bool) (*object, error) {
+func (s *Server) child(dir *object, fd int, name *posix.Name, st *unix.Stat_t, writable bool) (*object, error) {
 	id, err := s.statID(fd, st)
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
-	h := s.codec.Seal(&id)
-	s.locate.learn(&dir.handle, &h, name)
 	epoch := s.epoch.Load()
-	o := s.cache.get(&h, epoch)
+	o := s.cache.find(&id, epoch)
 	if o != nil {
 		unix.Close(fd)
-		return o, nil
+	} else {
+		o = s.newObject(&id, s.codec.Seal(&id), fd, st)
+		if writable {
+			o.adopt()
+		}
+		o = s.cache.put(o, epoch)
 	}
-	o = s.newObject(h, fd, st)
-	if writable {
-		o.adopt()
-	}
+	s.locate.learn(dir, &id, name)
 	o.verified.Store(uint64(epoch) + 1)
-	return s.cache.put(o, epoch), nil
+	return o, nil
+}
+
+// identified finds the object with an ID, which name in the directory dir has
+// just led to, and its attributes. It may know none; then the name has to be
+// opened.
+func (s *Server) identified(dir *object, id *fh.ID, name *posix.Name, st *unix.Stat_t) (_ *object, ok bool) {
+	epoch := s.epoch.Load()
+	o := s.cache.find(id, epoch)
+	if o == nil {
+		if o = s.openID(id, epoch, st); o == nil {
+			return nil, false
+		}
+	} else if o.stat(st) != nil {
+		o.release()
+		return nil, false
+	}
+	s.locate.learn(dir, id, name)
+	o.verified.Store(uint64(epoch) + 1)
+	return o, true
+}
+
+// openID opens the object with an ID, where the kernel can, and gets its
+// attributes. It returns nil when it is gone or can't be opened so.
+func (s *Server) openID(id *fh.ID, epoch uint32, st *unix.Stat_t) *object {
+	if !s.opensIDs() {
+		return nil
+	}
+	fd, err := s.locate.open(id, nil)
+	if err != nil {
+		return nil
+	}
+	if unix.Fstat(fd, st) != nil || st.Nlink == 0 {
+		unix.Close(fd)
+		return nil
+	}
+	return s.cache.put(s.newObject(id, s.codec.Seal(id), fd, st), epoch)
 }
 
 // statID gets attributes and ID of an open object.
@@ -126,25 +174,21 @@ func (s *Server) statID(fd int, st *unix.Stat_t) (fh.ID, error) {
 // openChild opens a name in a directory as O_PATH, as the thread's present
 // identity. It never follows a symbolic link and never leaves the directory:
 // name has no slash and is not "..".
-func (s *Server) openChild(dir *object, name string) (int, error) {
+func (s *Server) openChild(dir *object, name *posix.Name) (int, error) {
 	return s.openAt(dir.path, name, unix.O_PATH)
 }
 
 // openAt opens a single name in a directory. The kernel is asked to make sure
 // that nothing leads elsewhere where it can (openat2, Linux 5.6).
-func (s *Server) openAt(dir int, name string, flags uint64) (int, error) {
+func (s *Server) openAt(dir int, name *posix.Name, flags int) (int, error) {
 	if !s.hasOpenat2 {
-		return unix.Openat(dir, name, int(flags)|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	}
-	how := unix.OpenHow{
-		Flags:   flags | unix.O_NOFOLLOW | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+		return posix.OpenAt(dir, name, flags, 0)
 	}
 	for {
-		fd, err := unix.Openat2(dir, name, &how)
-		switch err {
-		case unix.EINTR, unix.EAGAIN: // a rename elsewhere came in between
-		case unix.EXDEV:
+		fd, err := posix.OpenBeneath(dir, name, uint64(flags))
+		switch {
+		case isOneOf(err, unix.EINTR, unix.EAGAIN): // a rename elsewhere came in between
+		case errors.Is(err, unix.EXDEV):
 			return -1, errAccess // another file system is mounted there
 		default:
 			return fd, err

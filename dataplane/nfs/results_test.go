@@ -163,6 +163,7 @@ func TestBadHandlesAndArguments(t *testing.T) {
 		{"long", append(bytes.Clone(root), 0), nfsv3.NFS3ERR_BADHANDLE},
 		{"version", append([]byte{9}, root[1:]...), nfsv3.NFS3ERR_BADHANDLE},
 		{"forged", forged, nfsv3.NFS3ERR_BADHANDLE},
+		{"sealed wrongly", append(bytes.Clone(root[:len(root)-1]), root[len(root)-1]^1), nfsv3.NFS3ERR_BADHANDLE},
 		{"foreign", foreign, nfsv3.NFS3ERR_STALE},
 		{"gone", gone, nfsv3.NFS3ERR_STALE},
 	}

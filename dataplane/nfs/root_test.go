@@ -125,6 +125,25 @@ func TestRootRights(t *testing.T) {
 	}
 }
 
+// Rights count at each READ, of a file that is open in the server, too.
+func TestRootRightsChange(t *testing.T) {
+	x := serve(t, options{})
+	must(t, os.WriteFile(x.path("f"), []byte("data"), 0o644))
+	c := x.as(3000, 3000)
+	f := c.mustLookup(c.root(), "f")
+	for _, tc := range []struct {
+		mode os.FileMode
+		want nfsv3.Nfsstat3
+	}{{0o644, nfsv3.NFS3_OK}, {0o640, nfsv3.NFS3ERR_ACCES}, {0o604, nfsv3.NFS3_OK}, {0o600, nfsv3.NFS3ERR_ACCES}} {
+		must(t, os.Chmod(x.path("f"), tc.mode))
+		for range 2 {
+			c.want(6, argsFor(6, f), tc.want)
+		}
+	}
+	must(t, os.Chown(x.path("f"), 3000, 0))
+	c.want(6, argsFor(6, f), nfsv3.NFS3_OK)
+}
+
 // Access control lists count as they do locally.
 func TestRootAccessLists(t *testing.T) {
 	x := serve(t, options{})

@@ -3,6 +3,8 @@ package nfs
 import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 // sattr is a sattr3: attributes to be set (RFC 1813 §2.6).
@@ -51,6 +53,11 @@ func (r *request) setTime() unix.Timespec {
 	return unix.Timespec{}
 }
 
+// isEmpty says whether there is nothing to set.
+func (a *sattr) isEmpty() bool {
+	return !a.setSize && !a.setUID && !a.setGID && !a.setMode && !a.setsTimes()
+}
+
 func (a *sattr) setsTimes() bool {
 	return a.atime.Nsec != unix.UTIME_OMIT || a.mtime.Nsec != unix.UTIME_OMIT
 }
@@ -84,7 +91,7 @@ func (r *request) apply(o *object, a *sattr, st *unix.Stat_t) error {
 		}
 	}
 	if a.setsTimes() {
-		return setTimes(o.path, a.atime, a.mtime)
+		return setTimes(o, a.atime, a.mtime)
 	}
 	return nil
 }
@@ -136,10 +143,16 @@ func chmod(o *object, mode uint32) error {
 	if o.typ == unix.S_IFLNK {
 		return unix.EOPNOTSUPP
 	}
+	if fd := o.opened(); fd >= 0 {
+		return unix.Fchmod(fd, mode)
+	}
 	return unix.Chmod(procPath(o.path), mode)
 }
 
-// setTimes sets times through an O_PATH descriptor.
-func setTimes(fd int, atime, mtime unix.Timespec) error {
-	return unix.UtimesNanoAt(unix.AT_FDCWD, procPath(fd), []unix.Timespec{atime, mtime}, 0)
+// setTimes sets times. An O_PATH descriptor alone takes the way through /proc.
+func setTimes(o *object, atime, mtime unix.Timespec) error {
+	if fd := o.opened(); fd >= 0 {
+		return posix.SetTimes(fd, atime, mtime)
+	}
+	return unix.UtimesNanoAt(unix.AT_FDCWD, procPath(o.path), []unix.Timespec{atime, mtime}, 0)
 }

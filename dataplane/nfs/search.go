@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 // search goes through the whole export for objects. Those who look for
@@ -147,10 +149,10 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 				return dirs
 			}
 			b = rest
-			if isDot(e.name) {
-				continue
+			if isDot(e.name) || len(e.name) > maxName {
+				continue // longer names are nothing that a client can have
 			}
-			if sub := l.see(p, dir, fd, string(e.name)); sub != nil {
+			if sub := l.see(p, dir, fd, e.name); sub != nil {
 				dirs = append(dirs, sub)
 			}
 		}
@@ -158,8 +160,10 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 }
 
 // see notes an object, and returns its place when it is a directory.
-func (l *byName) see(p *pass, dir *place, dirFD int, name string) *place {
-	fd, err := l.s.openAt(dirFD, name, unix.O_PATH)
+func (l *byName) see(p *pass, dir *place, dirFD int, name []byte) *place {
+	var at posix.Name
+	at.Set(name)
+	fd, err := l.s.openAt(dirFD, &at, unix.O_PATH)
 	if err != nil {
 		p.miss(err)
 		return nil
@@ -172,15 +176,15 @@ func (l *byName) see(p *pass, dir *place, dirFD int, name string) *place {
 		return nil
 	}
 	h := l.s.codec.Seal(&id)
-	at := &place{parent: dir, name: name, sum: h.Sum()}
-	l.put(at.sum, hint{dir.sum, name})
-	if _, ok := p.wanted[at.sum]; ok {
-		p.found[at.sum] = at.names()
+	here := &place{parent: dir, name: at.String(), sum: h.Sum()}
+	l.put(here.sum, hint{dir.sum, here.name})
+	if _, ok := p.wanted[here.sum]; ok {
+		p.found[here.sum] = here.names()
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return nil
 	}
-	return at
+	return here
 }
 
 // names is the path from the export's root.

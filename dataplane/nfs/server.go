@@ -31,17 +31,20 @@ type Server struct {
 	cfg Config
 	log *slog.Logger
 
-	root    *os.Root
-	dir     *os.File // the root directory, opened to read
-	top     *object  // the root directory; never given up before Close
-	place   posix.Place
-	mount   int // ID of the mount that the export is on
-	idKind  fh.Kind
-	fsid    uint64
-	maxFile uint64
-	codec   *fh.Codec
-	locate  locator
-	lister  lister
+	root   *os.Root
+	dir    *os.File // the root directory, opened to read
+	top    *object  // the root directory; never given up before Close
+	place  posix.Place
+	mount  int // ID of the mount that the export is on
+	idKind fh.Kind
+	// volatile: the file system is in memory alone, so that nothing of it is
+	// ever on stable storage and there is nothing to wait for.
+	volatile bool
+	fsid     uint64
+	maxFile  uint64
+	codec    *fh.Codec
+	locate   locator
+	lister   lister
 
 	// switcher lets threads act for callers. It is nil when the process is
 	// not root: then all is done as the user that it runs as.
@@ -176,6 +179,7 @@ func (s *Server) useTop(fd int, opt options) error {
 	if s.mount, err = posix.Mount(fd); err != nil {
 		return err
 	}
+	s.volatile = isVolatile(fd)
 	s.locate = chooseLocator(s, fd, opt)
 	s.hasOpenat2 = tryOpenat2(fd)
 	id, err := s.identify(fd, &st)
@@ -188,7 +192,7 @@ func (s *Server) useTop(fd int, opt options) error {
 	}
 	s.codec = fh.NewCodec(key, &id)
 	s.fsid = s.codec.FSID()
-	top := s.newObject(s.codec.Seal(&id), fd, &st)
+	top := s.newObject(&id, s.codec.Seal(&id), fd, &st)
 	s.top = s.cache.put(top, 0)
 	s.lister = chooseLister(s, fd)
 	return nil

@@ -38,6 +38,10 @@ func (s *Server) lost(o *object, err error) {
 
 // commit brings all data of o to stable storage (COMMIT, RFC 1813 §3.3.21).
 func (o *object) commit() error {
+	if o.server.volatile {
+		o.dirty.Store(false)
+		return nil
+	}
 	fd, err := o.writer()
 	if isOneOf(err, unix.EACCES, unix.EROFS, unix.EPERM, unix.ETXTBSY) {
 		fd, err = o.reader() // a file that was written is flushed as well through this
@@ -69,7 +73,7 @@ func (o *object) flushAndRelease() {
 // syncMetadata makes a change to o, which is a directory or was given new
 // attributes, stable, unless configured otherwise.
 func (s *Server) syncMetadata(o *object) error {
-	if s.cfg.AsyncMetadata || (!o.isDir() && o.typ != unix.S_IFREG) {
+	if s.cfg.AsyncMetadata || s.volatile || (!o.isDir() && o.typ != unix.S_IFREG) {
 		return nil
 	}
 	fd, err := o.reader()

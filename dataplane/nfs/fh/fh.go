@@ -19,6 +19,7 @@ package fh
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"hash"
@@ -68,6 +69,19 @@ func (h *Handle) Sum() uint64 {
 	return binary.BigEndian.Uint64(h.b[h.n-8 : h.n])
 }
 
+// Equal compares handles, in a time that says nothing about how they differ.
+func (h *Handle) Equal(other *Handle) bool {
+	return subtle.ConstantTimeCompare(h.Bytes(), other.Bytes()) == 1
+}
+
+// Claim is the ID that a handle claims to have. Only Open proves it.
+func (h *Handle) Claim() (ID, bool) {
+	if h.n < headerSize+minID+macSize {
+		return ID{}, false
+	}
+	return NewID(Kind(h.b[1]), int32(binary.BigEndian.Uint16(h.b[2:])), h.b[headerSize:h.n-macSize])
+}
+
 // Kind says how an ID names its object.
 type Kind uint8
 
@@ -98,6 +112,17 @@ func NewID(kind Kind, typ int32, b []byte) (id ID, ok bool) {
 
 // Bytes is the file system's part of the ID. It aliases id.
 func (id *ID) Bytes() []byte { return id.b[:id.n] }
+
+// Hash is a number to spread IDs by, with no secret in it.
+func (id *ID) Hash() uint64 {
+	const odd = 0x9e3779b97f4a7c15 // 2^64 by the golden ratio
+	sum := uint64(id.Type)
+	for at := 0; at < int(id.n); at += 8 {
+		sum = (sum ^ binary.LittleEndian.Uint64(id.b[at:])) * odd
+		sum ^= sum >> 32
+	}
+	return sum
+}
 
 // Codec seals and opens the handles of one export. It is safe for concurrent
 // use.
@@ -159,7 +184,7 @@ func (c *Codec) Open(h *Handle) (ID, error) {
 	if !hmac.Equal(sum[:macSize], h.b[n:h.n]) {
 		return ID{}, ErrBad
 	}
-	id, ok := NewID(Kind(h.b[1]), int32(binary.BigEndian.Uint16(h.b[2:])), h.b[headerSize:n])
+	id, ok := h.Claim()
 	if !ok {
 		return ID{}, ErrBad
 	}

@@ -227,3 +227,34 @@ func TestBadKeyFiles(t *testing.T) {
 		})
 	}
 }
+
+// What a handle claims is its ID, and changes nothing of what it is: only Open
+// says that it is true.
+func TestClaim(t *testing.T) {
+	c := newCodec(t, 1, "root")
+	id := newID(t, Kernel, 7, []byte("0123456789"))
+	h := c.Seal(&id)
+	if got, ok := h.Claim(); !ok || got != id || got.Hash() != id.Hash() {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	forged := h
+	forged.b[forged.n-1] ^= 1
+	if got, ok := forged.Claim(); !ok || got != id || forged.Equal(&h) || !h.Equal(&h) {
+		t.Errorf("forged: %+v, %v", got, ok)
+	}
+	if _, err := c.Open(&forged); !errors.Is(err, ErrBad) {
+		t.Errorf("forged: %v", err)
+	}
+	var none Handle
+	if _, ok := none.Claim(); ok {
+		t.Error("an empty handle claims something")
+	}
+	seen := map[uint64]bool{}
+	for i := range 256 {
+		id := newID(t, Kernel, 1, []byte{byte(i), 0, 0, 0, 5, 6, 7, 8, 9})
+		seen[id.Hash()%16] = true
+	}
+	if len(seen) != 16 {
+		t.Errorf("256 IDs are spread over %d of 16", len(seen))
+	}
+}
