@@ -17,7 +17,7 @@ var sanitized = deviceTests{
 	pkg: "../verbs/rdmacore", flags: "-rdmacore.connections 4", least: 25, asan: true,
 	runs: []string{"^TestConformance$/^(SendOrder|SigAll|QueueFull|ScatterGather|FlushOnFail|FlushOnPeerClose|PostInError|Reads|" +
 		"Window|Rebind|WindowOutlivesQP|SendInvalidate|RevokedByPeer|PrivateData|Reject|ConnectTimeout|ConnectCancel|RequestClosed|" +
-		"Unreachable|ListenerClose|Disconnect|DisconnectDrains|CloseOrder|BadObjects|CQWait|CQClose|CQOverflow|ManyConnections)$|^TestThread"},
+		"Unreachable|ListenerClose|Disconnect|DisconnectDrains|CloseOrder|BadObjects|CQWait|CQClose|CQOverflow|ManyConnections)$|^TestThread|^TestFailedBefore"},
 }
 
 // TestRdmacoreSanitized runs the shim under the address sanitizer, with C memory

@@ -66,10 +66,10 @@ func (id *connID) accept(ctx context.Context, own *rdmacm.ConnParam, c *C.struct
 	id.ord = min(own.InitiatorDepth, id.peer.ResponderResources)
 	c.responder_resources, c.initiator_depth = C.uint8_t(id.ird), C.uint8_t(id.ord)
 	id.mu.Unlock()
-	c.qp_num = qp.c.qp_num
+	c.qp_num = qp.deviceNum
 	if !id.dev.iwarp() {
-		if rc := command(func() C.int { return id.moveQP(qp) }); rc != 0 {
-			return failed("connect queue pair", rc)
+		if err := qp.ready(c); err != nil {
+			return err
 		}
 	}
 	if rc := command(func() C.int { return C.rdmad_accept(id.c, c) }); rc != 0 {

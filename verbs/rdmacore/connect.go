@@ -50,10 +50,14 @@ func (id *connID) param(p *rdmacm.ConnParam, most int) (*C.struct_rdmad_param, e
 	a := &id.dev.attr
 	p.ResponderResources = min(max(p.ResponderResources, 0), a.MaxQPRdAtom, math.MaxUint8)
 	p.InitiatorDepth = min(max(p.InitiatorDepth, 0), a.MaxQPInitRdAtom, math.MaxUint8)
+	t := &id.p.config.Tuning
 	c := &C.struct_rdmad_param{
 		responder_resources: C.uint8_t(p.ResponderResources), initiator_depth: C.uint8_t(p.InitiatorDepth),
-		retry_count: C.uint8_t(id.p.config.Tuning.RetryCount), rnr_retry_count: C.uint8_t(id.p.config.Tuning.RNRRetryCount),
-		private_len: C.uint8_t(len(p.PrivateData)),
+		retry_count: C.uint8_t(t.RetryCount), rnr_retry_count: C.uint8_t(t.RNRRetryCount),
+		min_rnr_timer: C.uint8_t(tuning.RNRTimerCode(t.RNRTimer)), private_len: C.uint8_t(len(p.PrivateData)),
+	}
+	if t.AckTimeout > 0 {
+		c.ack_timeout = C.uint8_t(tuning.AckTimeoutCode(t.AckTimeout))
 	}
 	for i, b := range p.PrivateData {
 		c.private_data[i] = C.uint8_t(b)
@@ -138,7 +142,7 @@ func (id *connID) Connect(ctx context.Context, p rdmacm.ConnParam) error {
 
 func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struct_rdmad_param) error {
 	qp := id.queuePair()
-	c.qp_num = qp.c.qp_num
+	c.qp_num = qp.deviceNum
 	if err := id.call(ctx, c); err != nil {
 		return err
 	}
@@ -148,8 +152,9 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 		return err
 	}
 	if e.kind == C.RDMA_CM_EVENT_CONNECT_RESPONSE {
-		if rc := command(func() C.int { return id.moveQP(qp) }); rc != 0 {
-			return failed("connect queue pair", rc)
+		c.responder_resources, c.initiator_depth = C.uint8_t(id.ird), C.uint8_t(id.ord)
+		if err := qp.ready(c); err != nil {
+			return err
 		}
 		if rc := command(func() C.int { return C.rdmad_establish(id.c) }); rc != 0 {
 			return failed("establish", rc)
@@ -160,15 +165,6 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 	}
 	qp.awaitPeer()
 	return nil
-}
-
-// moveQP makes the queue pair ready to send, elsewhere than on iWARP.
-func (id *connID) moveQP(qp *queuePair) C.int {
-	t, ack := &id.p.config.Tuning, C.uint8_t(0)
-	if t.AckTimeout > 0 {
-		ack = C.uint8_t(tuning.AckTimeoutCode(t.AckTimeout))
-	}
-	return C.rdmad_qp_connect(id.c, qp.c, C.uint8_t(tuning.RNRTimerCode(t.RNRTimer)), ack)
 }
 
 // call calls rdma_connect, which may take its time.

@@ -191,6 +191,9 @@ func (id *connID) begin(want idState) error {
 	case id.qp == nil:
 		return invalid("no queue pair")
 	}
+	if err := id.qp.Err(); err != nil {
+		return err // it has ended already, as with its device
+	}
 	id.state = idConnecting
 	id.busy.Add(1)
 	return nil

@@ -17,6 +17,7 @@ import (
 // ending.go); until that is done it stands in for the device's.
 type queuePair struct {
 	num            uint32
+	deviceNum      C.uint32_t
 	id             *connID
 	dev            *device
 	pd             *protectionDomain
@@ -99,7 +100,19 @@ func (q *queuePair) create() error {
 		command(func() C.int { return C.ibv_destroy_qp(q.c) })
 		return failed("prepare queue pair", rc)
 	}
+	q.deviceNum = q.c.qp_num
 	return nil
+}
+
+// ready makes the queue pair ready to send, elsewhere than on iWARP. The end,
+// which may come at any time, waits for it.
+func (q *queuePair) ready(p *C.struct_rdmad_param) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state == verbs.QPErr {
+		return q.cause
+	}
+	return failed("connect queue pair", command(func() C.int { return C.rdmad_qp_connect(q.id.c, q.c, p) }))
 }
 
 func (q *queuePair) attachCQs() error {

@@ -49,9 +49,12 @@ struct rdmad_event {
 	uint8_t private_data[256];
 };
 
+// rdmad_param is what the peer is told. min_rnr_timer and ack_timeout (0: the
+// connection manager's) are the queue pair's alone.
 struct rdmad_param {
 	uint32_t qp_num;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count, private_len;
+	uint8_t min_rnr_timer, ack_timeout;
 	uint8_t private_data[256];
 };
 
@@ -88,7 +91,7 @@ int rdmad_destroy_cq(struct ibv_comp_channel *channel, struct ibv_cq *cq);
 int rdmad_create_qp(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, uint64_t handle,
 	uint32_t sends, uint32_t recvs, uint32_t send_sge, uint32_t recv_sge, struct ibv_qp **qp);
 int rdmad_qp_init(struct rdma_cm_id *id, struct ibv_qp *qp);
-int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, uint8_t min_rnr_timer, uint8_t ack_timeout);
+int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, const struct rdmad_param *p);
 int rdmad_qp_error(struct ibv_qp *qp);
 int rdmad_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access, struct ibv_mr **mr);
 int rdmad_alloc_mw(struct ibv_pd *pd, struct ibv_mw **mw);

@@ -270,8 +270,9 @@ int rdmad_create_qp(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, u
 }
 
 // move moves a queue pair to the state that the connection manager gives the
-// attributes of. An acknowledgement timeout of 0 is left to that, too.
-static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, uint8_t min_rnr_timer, uint8_t ack_timeout)
+// attributes of, with those of p in place of what the peer asked for: it may ask
+// for more RDMA Reads than the device takes, and its retries are its own affair.
+static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, const struct rdmad_param *p)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask;
@@ -279,22 +280,35 @@ static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state stat
 	if (rdma_init_qp_attr(id, &attr, &mask))
 		return errno;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
-		attr.min_rnr_timer = min_rnr_timer;
-	if ((mask & IBV_QP_TIMEOUT) && ack_timeout)
-		attr.timeout = ack_timeout;
+		attr.min_rnr_timer = p->min_rnr_timer;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		attr.max_dest_rd_atomic = p->responder_resources;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		attr.max_rd_atomic = p->initiator_depth;
+	if (mask & IBV_QP_RETRY_CNT)
+		attr.retry_cnt = p->retry_count;
+	if (mask & IBV_QP_RNR_RETRY)
+		attr.rnr_retry = p->rnr_retry_count;
+	if ((mask & IBV_QP_TIMEOUT) && p->ack_timeout)
+		attr.timeout = p->ack_timeout;
 	return errno_of(ibv_modify_qp(qp, &attr, mask));
 }
 
-int rdmad_qp_init(struct rdma_cm_id *id, struct ibv_qp *qp) { return move(id, qp, IBV_QPS_INIT, 0, 0); }
+int rdmad_qp_init(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	static const struct rdmad_param none;
 
-int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, uint8_t min_rnr_timer, uint8_t ack_timeout)
+	return move(id, qp, IBV_QPS_INIT, &none);
+}
+
+int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, const struct rdmad_param *p)
 {
 	int err;
 
 	// Once more INIT: the rights depend on what was agreed on.
-	if ((err = move(id, qp, IBV_QPS_INIT, 0, 0)) || (err = move(id, qp, IBV_QPS_RTR, min_rnr_timer, 0)))
+	if ((err = move(id, qp, IBV_QPS_INIT, p)) || (err = move(id, qp, IBV_QPS_RTR, p)))
 		return err;
-	return move(id, qp, IBV_QPS_RTS, 0, ack_timeout);
+	return move(id, qp, IBV_QPS_RTS, p);
 }
 
 int rdmad_qp_error(struct ibv_qp *qp)

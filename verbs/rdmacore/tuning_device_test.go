@@ -12,23 +12,34 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// What operators set is what the queue pairs have, on both sides. iWARP has none
-// of it.
+// What operators set is what the queue pairs of their side have, whatever the
+// peer's are set to, and RDMA Reads are bounded by either side's device. iWARP has
+// none of it.
 func TestTuning(t *testing.T) {
 	p := newProvider(t, Config{Tuning: tuning.Settings{
 		RetryCount: 3, RNRRetryCount: 2, RNRTimer: 5 * time.Millisecond, AckTimeout: 67 * time.Millisecond,
 	}})
 	defer verbstest.CloseProvider(t, p)
-	pair := verbstest.NewPair(t, p, p, verbstest.Options{Listen: *addressFlag + ":0"})
+	weak := newProvider(t, Config{Tuning: tuning.Settings{
+		RetryCount: 5, RNRRetryCount: 4, RNRTimer: time.Millisecond, AckTimeout: 134 * time.Millisecond,
+	}})
+	defer verbstest.CloseProvider(t, weak)
+	weak.first.attr.MaxQPRdAtom, weak.first.attr.MaxQPInitRdAtom = 4, 2
+	pair := verbstest.NewPair(t, p, weak, verbstest.Options{Listen: *addressFlag + ":0", Reads: 16})
 	defer pair.Close()
 	if p.first.iwarp() {
 		pair.Exchange(1)
 		return
 	}
-	want := timers{rnrTimer: 18, ackTimeout: 14, retries: 3, rnrRetries: 2}
-	for _, side := range []*verbstest.Side{pair.A, pair.B} {
-		if got, err := side.QP.(*queuePair).timers(); err != nil || got != want {
-			t.Errorf("%+v, %v, want %+v", got, err, want)
+	for _, side := range []struct {
+		*verbstest.Side
+		want attributes
+	}{
+		{pair.A, attributes{rnrTimer: 18, ackTimeout: 14, retries: 3, rnrRetries: 2, readsIn: 2, readsOut: 4}},
+		{pair.B, attributes{rnrTimer: 14, ackTimeout: 15, retries: 5, rnrRetries: 4, readsIn: 4, readsOut: 2}},
+	} {
+		if got, err := side.QP.(*queuePair).attributes(); err != nil || got != side.want {
+			t.Errorf("%+v, %v, want %+v", got, err, side.want)
 		}
 	}
 	// Without a Receive, a Send fails after the second retry.

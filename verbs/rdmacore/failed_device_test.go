@@ -1,0 +1,60 @@
+//go:build rdmacore && cgo && rdmadevice
+
+package rdmacore
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/verbstest"
+)
+
+// A queue pair that ends before its connection is made, as with its device, is
+// not touched by what makes the connection.
+func TestFailedBeforeConnection(t *testing.T) {
+	p := newProvider(t, Config{})
+	defer verbstest.CloseProvider(t, p)
+	ln, err := p.Listen(t.Context(), *addressFlag+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), verbstest.Patience)
+	defer cancel()
+	failed := func(id rdmacm.ID, err error) (rdmacm.ID, *verbstest.Side) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		side, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		side.QP.Fail()
+		<-side.QP.(*queuePair).flushed
+		return id, side
+	}
+	id, side := failed(p.Resolve(ctx, ln.Addr().String()))
+	if err := id.Connect(ctx, rdmacm.ConnParam{}); err == nil {
+		t.Error("connected without a queue pair")
+	}
+	side.Close()
+
+	dialed := make(chan error, 1)
+	go func() {
+		side, err := verbstest.Dial(ctx, t, p, ln.Addr().String(), verbstest.Options{})
+		if err == nil {
+			side.Close()
+		}
+		dialed <- err
+	}()
+	id, side = failed(ln.GetRequest(ctx))
+	if err := id.Accept(ctx, rdmacm.ConnParam{}); err == nil {
+		t.Error("accepted without a queue pair")
+	}
+	side.Close()
+	if err := <-dialed; err == nil {
+		t.Error("connected to a queue pair that has failed")
+	}
+}
