@@ -30,7 +30,8 @@ type openContext struct {
 	gone     bool
 }
 
-// contexts are the devices in use, by C's address.
+// contexts are the devices in use, by C's address. What holds its lock may wait
+// for home, where nobody takes it.
 var contexts = struct {
 	mu   sync.Mutex
 	open map[*C.struct_ibv_context]*openContext
@@ -48,12 +49,17 @@ func acquire(c *C.struct_ibv_context) (*openContext, error) {
 		o.users++
 		return o, nil
 	}
-	if err := hold(c); err != nil {
-		return nil, err
-	}
 	o := &openContext{c: c, users: 1, done: make(chan struct{}), watchers: make(map[*Provider]struct{})}
-	if err := o.open(); err != nil {
-		putDevices([]*C.struct_ibv_context{c})
+	var err error
+	atHome(func() {
+		if err = hold(c); err != nil {
+			return
+		}
+		if err = o.open(); err != nil {
+			putDevices([]*C.struct_ibv_context{c})
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	contexts.open[c] = o
@@ -95,19 +101,21 @@ func (o *openContext) release() {
 		return
 	}
 	delete(contexts.open, o.c)
-	if o.plug != nil {
-		C.ibv_destroy_cq(o.plug)
-	}
 	o.events.close()
 	<-o.done
 	gone := o.isGone()
-	if gone {
-		C.rdmad_abandon(o.c)
-	}
-	putDevices([]*C.struct_ibv_context{o.c})
-	if gone {
-		_, _ = listDevices() // librdmacm forgets it now, unless there is no other
-	}
+	atHome(func() {
+		if o.plug != nil {
+			C.ibv_destroy_cq(o.plug)
+		}
+		if gone {
+			C.rdmad_abandon(o.c)
+		}
+		putDevices([]*C.struct_ibv_context{o.c})
+		if gone {
+			_, _ = listDevices() // librdmacm forgets it now, unless there is no other; it opens new ones
+		}
+	})
 }
 
 func (o *openContext) isGone() bool {

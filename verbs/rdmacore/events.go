@@ -68,7 +68,8 @@ func (p *Provider) watch() {
 	for {
 		var rc C.int
 		err := p.events.wait(func(uintptr) bool {
-			rc = command(func() C.int { return C.rdmad_next_event(p.channel, c) })
+			// A request that comes by a new device opens it.
+			atHome(func() { rc = C.rdmad_next_event(p.channel, c) })
 			return rc != C.EAGAIN
 		})
 		switch {

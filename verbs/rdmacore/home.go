@@ -11,7 +11,8 @@ import "runtime"
 // its identity. The kernel takes commands on the files of RDMA devices only from
 // threads with the very credentials that opened them (ib_safe_file_access), and
 // a thread that was another user for a moment, as those of NFS are, has others
-// for good. All files are opened here, and who is refused calls again here.
+// for good. All files are opened here, by whatever makes librdmacm look at its
+// devices, and who is refused calls again here.
 var home = make(chan func())
 
 func init() {

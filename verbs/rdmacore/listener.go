@@ -75,7 +75,9 @@ func (l *listener) listen(at netip.AddrPort) error {
 		return failed("create identifier", rc)
 	}
 	a := toC(at)
-	if rc := command(func() C.int { return C.rdmad_listen(l.c, &a, C.int(l.p.config.Backlog)) }); rc != 0 {
+	var rc C.int
+	atHome(func() { rc = C.rdmad_listen(l.c, &a, C.int(l.p.config.Backlog)) }) // to bind to a new device's address opens it
+	if rc != 0 {
 		l.stop()
 		return listenError(at, rc)
 	}

@@ -82,27 +82,29 @@ func (p *Provider) openDevices() error {
 	if err != nil {
 		return missing(err)
 	}
+	p.mu.Lock() // a device's events come as soon as it is open
+	defer p.mu.Unlock()
+	unusable := fmt.Errorf("no device %s", p.config.Tuning.Device)
 	for _, c := range list {
 		d, err := p.open(c)
 		if err != nil {
-			p.closeDevices()
-			return err
+			unusable = err
+			p.config.Logger.Warn("rdmacore: device left out", "error", err)
+			continue
 		}
 		if d != nil && (p.first == nil || !p.first.up() && d.up()) {
 			p.first = d
 		}
 	}
 	if p.first == nil {
-		return missing(fmt.Errorf("no device %s", p.config.Tuning.Device))
+		return missing(unusable)
 	}
 	return nil
 }
 
 // open takes a device into use; nil when it is not one to use.
 func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
-	var o *openContext
-	var err error
-	atHome(func() { o, err = acquire(c) })
+	o, err := acquire(c)
 	if err != nil {
 		return nil, err
 	}
