@@ -144,7 +144,7 @@ func (d *device) Close() error {
 	return nil
 }
 
-// up says whether the device's first port was up when it was opened.
+// up says whether a port of the device was up when it was opened.
 func (d *device) up() bool { return d.info.state == C.IBV_PORT_ACTIVE }
 
 // invalidatedFlag is how a completion says that the peer has invalidated a key.

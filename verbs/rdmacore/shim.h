@@ -61,8 +61,7 @@ struct rdmad_param {
 struct rdmad_device {
 	char name[64];
 	uint32_t vendor, max_qp_wr, max_sge, max_cqe, max_rd_atom, max_init_rd_atom;
-	uint32_t iwarp, mw2b, send_inv, roce;
-	uint32_t state, width, speed, mtu, max_msg;
+	uint32_t iwarp, mw2b, send_inv, state, max_msg;
 	uint64_t max_mr;
 };
 
@@ -108,6 +107,7 @@ int rdmad_resolve_route(struct rdma_cm_id *id, int ms);
 int rdmad_connect(struct rdma_cm_id *id, const struct rdmad_param *p);
 int rdmad_accept(struct rdma_cm_id *id, const struct rdmad_param *p);
 int rdmad_establish(struct rdma_cm_id *id);
+int rdmad_heard(struct rdma_cm_id *id);
 int rdmad_reject(struct rdma_cm_id *id, const uint8_t *data, uint8_t n);
 int rdmad_disconnect(struct rdma_cm_id *id);
 int rdmad_destroy_id(struct rdma_cm_id *id);

@@ -155,6 +155,20 @@ int rdmad_nonblock(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? errno : 0;
 }
 
+// query_port gives the first port that is active, or else the first.
+static int query_port(struct ibv_context *ctx, int ports, struct ibv_port_attr *port)
+{
+	int n, err = ibv_query_port(ctx, 1, port);
+
+	for (n = 2; !err && port->state != IBV_PORT_ACTIVE && n <= ports; n++) {
+		struct ibv_port_attr other;
+
+		if (!ibv_query_port(ctx, n, &other) && other.state == IBV_PORT_ACTIVE)
+			*port = other;
+	}
+	return err;
+}
+
 int rdmad_query(struct ibv_context *ctx, struct rdmad_device *d)
 {
 	struct ibv_device_attr attr;
@@ -163,7 +177,7 @@ int rdmad_query(struct ibv_context *ctx, struct rdmad_device *d)
 
 	memset(d, 0, sizeof(*d));
 	snprintf(d->name, sizeof(d->name), "%s", ibv_get_device_name(ctx->device));
-	if ((err = ibv_query_device(ctx, &attr)) || (err = ibv_query_port(ctx, 1, &port)))
+	if ((err = ibv_query_device(ctx, &attr)) || (err = query_port(ctx, attr.phys_port_cnt, &port)))
 		return errno_of(err);
 	d->vendor = attr.vendor_id;
 	d->max_qp_wr = attr.max_qp_wr;
@@ -173,13 +187,9 @@ int rdmad_query(struct ibv_context *ctx, struct rdmad_device *d)
 	d->max_rd_atom = attr.max_qp_rd_atom;
 	d->max_init_rd_atom = attr.max_qp_init_rd_atom;
 	d->iwarp = ctx->device->transport_type == IBV_TRANSPORT_IWARP;
-	d->roce = !d->iwarp && port.link_layer == IBV_LINK_LAYER_ETHERNET;
 	d->mw2b = !!(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 	d->send_inv = !!(attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS);
 	d->state = port.state;
-	d->width = port.active_width;
-	d->speed = port.active_speed;
-	d->mtu = port.active_mtu;
 	d->max_msg = port.max_msg_sz;
 	return 0;
 }
@@ -225,7 +235,10 @@ int rdmad_limits(const char *name, struct rdmad_device *d, struct rdmad_limits *
 
 int rdmad_create_cq(struct ibv_context *ctx, int depth, uint64_t handle, struct ibv_comp_channel **channel, struct ibv_cq **cq)
 {
-	int err;
+	static unsigned int made;
+	// One interrupt after the other, as ib_alloc_cq_any does.
+	int err, vectors = ctx->num_comp_vectors > 0 ? ctx->num_comp_vectors : 1;
+	int vector = __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) % vectors;
 
 	*channel = ibv_create_comp_channel(ctx);
 	if (!*channel)
@@ -233,7 +246,7 @@ int rdmad_create_cq(struct ibv_context *ctx, int depth, uint64_t handle, struct 
 	err = rdmad_nonblock((*channel)->fd);
 	if (!err) {
 		errno = 0;
-		*cq = ibv_create_cq(ctx, depth, (void *)(uintptr_t)handle, *channel, 0);
+		*cq = ibv_create_cq(ctx, depth, (void *)(uintptr_t)handle, *channel, vector);
 		if (*cq)
 			return 0;
 		err = errno ? errno : ENOMEM;
