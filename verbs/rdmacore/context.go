@@ -183,6 +183,10 @@ func (o *openContext) event(kind C.int, handle uint64, port int) {
 		if qp, ok := handles.get(handle).(*queuePair); ok {
 			qp.fail(errOfEvent(kind))
 		}
+	case C.IBV_EVENT_COMM_EST:
+		if qp, ok := handles.get(handle).(*queuePair); ok {
+			qp.confirm()
+		}
 	case C.IBV_EVENT_DEVICE_FATAL:
 		o.remove()
 	case C.IBV_EVENT_PORT_ERR:

@@ -163,6 +163,17 @@ func (q *queuePair) establish() bool {
 	return true
 }
 
+// confirm tells the connection manager that the peer is sending: its word that it is
+// ready, without which Accept waits, was late or lost (InfiniBand specification
+// 11.6.3.1, "communication established").
+func (q *queuePair) confirm() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state != verbs.QPErr && !q.established {
+		command(func() C.int { return C.rdmad_confirm(q.id.c) }) // fails when it knows
+	}
+}
+
 // Fail implements verbs.QP.
 func (q *queuePair) Fail() { q.fail(errFailed) }
 

@@ -107,7 +107,7 @@ int rdmad_resolve_route(struct rdma_cm_id *id, int ms);
 int rdmad_connect(struct rdma_cm_id *id, const struct rdmad_param *p);
 int rdmad_accept(struct rdma_cm_id *id, const struct rdmad_param *p);
 int rdmad_establish(struct rdma_cm_id *id);
-int rdmad_heard(struct rdma_cm_id *id);
+int rdmad_confirm(struct rdma_cm_id *id);
 int rdmad_reject(struct rdma_cm_id *id, const uint8_t *data, uint8_t n);
 int rdmad_disconnect(struct rdma_cm_id *id);
 int rdmad_destroy_id(struct rdma_cm_id *id);

@@ -135,6 +135,8 @@ int rdmad_accept(struct rdma_cm_id *id, const struct rdmad_param *p)
 
 int rdmad_establish(struct rdma_cm_id *id) { return result(rdma_establish(id)); }
 
+int rdmad_confirm(struct rdma_cm_id *id) { return result(rdma_notify(id, IBV_EVENT_COMM_EST)); }
+
 int rdmad_reject(struct rdma_cm_id *id, const uint8_t *data, uint8_t n) { return result(rdma_reject(id, data, n)); }
 
 int rdmad_disconnect(struct rdma_cm_id *id) { return result(rdma_disconnect(id)); }

@@ -374,6 +374,7 @@ int rdmad_async(struct ibv_context *ctx, int *kind, uint64_t *handle, int *port)
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
 		*handle = (uint64_t)(uintptr_t)event.element.qp->qp_context;
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
