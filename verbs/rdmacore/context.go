@@ -17,7 +17,8 @@ import (
 // in use.
 type openContext struct {
 	c    *C.struct_ibv_context
-	name string
+	name string // when it was opened
+	dir  os.FileInfo
 	info C.struct_rdmad_device
 
 	plug   *C.struct_ibv_cq // see plugKeys
@@ -72,10 +73,13 @@ func (o *openContext) open() error {
 		return failed("query device", rc)
 	}
 	o.name = C.GoString(&o.info.name[0])
+	var err error
+	if o.dir, err = os.Stat(o.path()); err != nil {
+		return errVanished
+	}
 	if rc := C.rdmad_nonblock(o.c.async_fd); rc != 0 {
 		return failed("asynchronous events of "+o.name, rc)
 	}
-	var err error
 	if o.events, err = newDescriptor(int(o.c.async_fd), o.name+" events"); err != nil {
 		return err
 	}
@@ -148,11 +152,24 @@ func contextOf(address uintptr) *openContext {
 	return nil
 }
 
+// path is where the kernel shows the device's file.
+func (o *openContext) path() string { return C.GoString(&o.c.device.dev_path[0]) }
+
 // there says whether the kernel still offers the device. One that it is about to
 // remove has lost its file already, while the kernel waits for those who use it.
+// Another device may have the number of the file, and another name the device.
 func (o *openContext) there() bool {
-	name, err := os.ReadFile(filepath.Join(C.GoString(&o.c.device.dev_path[0]), "ibdev"))
-	return err == nil && strings.TrimSpace(string(name)) == o.name
+	dir, err := os.Stat(o.path())
+	return err == nil && os.SameFile(dir, o.dir)
+}
+
+// nameNow is the device's name, which "rdma dev set" and udev's rules change.
+func (o *openContext) nameNow() string {
+	name, err := os.ReadFile(filepath.Join(o.path(), "ibdev"))
+	if err != nil {
+		return o.name
+	}
+	return strings.TrimSpace(string(name))
 }
 
 // watch reads asynchronous events until the context is no longer in use.

@@ -99,7 +99,11 @@ func (l *listener) examine() error {
 	if anywhere {
 		return anyPort(inventory.ClassDir, l.p.config.Tuning.Device)
 	}
-	return l.port.trouble(inventory.ClassDir)
+	at := l.port
+	if l.dev != nil {
+		at.device = l.dev.ctx.nameNow()
+	}
+	return at.trouble(inventory.ClassDir)
 }
 
 // again listens anew. An event that comes meanwhile is of the new identifier.

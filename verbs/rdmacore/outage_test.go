@@ -141,6 +141,22 @@ func TestAddressGone(t *testing.T) {
 	o.connect().Close()
 }
 
+// A device with another name, as udev's rules give one, is the same device.
+func TestDeviceRenamed(t *testing.T) {
+	o := newOutage(t, *addressFlag+":0")
+	pair := o.connect()
+	defer pair.Close()
+	system(t, "rdma dev set "+*deviceFlag+" name renamed0")
+	defer system(t, "rdma dev set renamed0 name "+*deviceFlag)
+	o.p.lookForRemoved()
+	pair.Exchange(2)
+	if got := pair.A.ID.Device().(*device).ctx.nameNow(); got != "renamed0" {
+		t.Errorf("its name is said to be %q", got)
+	}
+	o.waitHealth("")
+	o.connect().Close()
+}
+
 // The kernel removes a device once everything on it is closed, however many
 // connections are up, and a listener finds the one that comes in its place.
 func TestDeviceRemoved(t *testing.T) {
