@@ -52,7 +52,23 @@ const (
 	AccessLocalWrite Access = 1 << iota
 	AccessRemoteWrite
 	AccessRemoteRead
+	// AccessMWBind lets windows of any rights be bound to the region, though
+	// peers have none to the region itself, whose key they may guess (RFC 5042
+	// §5.3). A window that they write to needs AccessLocalWrite as well.
+	AccessMWBind
 )
+
+// AccessAll is every right that a region can have.
+const AccessAll = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessMWBind
+
+// Binds says whether a window of rights w may be bound to a region of rights a:
+// what a region offers peers by itself a window of it may, too.
+func (a Access) Binds(w Access) bool {
+	if a&AccessMWBind != 0 && (w&AccessRemoteWrite == 0 || a&AccessLocalWrite != 0) {
+		return true
+	}
+	return a&w == w
+}
 
 // PD is a protection domain: memory and queue pairs work together only
 // within one.

@@ -112,7 +112,7 @@ type SendWR struct {
 // BindInfo says what a window is bound to (struct ibv_mw_bind_info).
 type BindInfo struct {
 	MW     MW
-	MR     MR // must have been registered with at least the rights given
+	MR     MR // its rights must allow that, see Access.Binds
 	Offset int
 	Length int
 	Access Access // AccessRemoteRead, AccessRemoteWrite or both

@@ -33,6 +33,22 @@ func TestWCStatus(t *testing.T) {
 	}
 }
 
+func TestBinds(t *testing.T) {
+	const read, write, both, local, bind = AccessRemoteRead, AccessRemoteWrite, AccessRemoteRead | AccessRemoteWrite, AccessLocalWrite, AccessMWBind
+	for _, c := range []struct {
+		region, window Access
+		want           bool
+	}{
+		{read, read, true}, {read, write, false}, {read, both, false}, {local | write, write, true}, {local | both, both, true},
+		{local, read, false}, {bind, read, true}, {bind, write, false}, {bind, both, false}, {bind | read, read, true},
+		{local | bind, read, true}, {local | bind, write, true}, {local | bind, both, true},
+	} {
+		if got := c.region.Binds(c.window); got != c.want {
+			t.Errorf("region of rights %#x, window of rights %#x: %t", c.region, c.window, got)
+		}
+	}
+}
+
 func TestTerminateError(t *testing.T) {
 	e := &TerminateError{Layer: 1, Type: 2, Code: 0x0a, Reason: "no buffer"}
 	if got, want := e.Error(), "local terminate: no buffer (layer 1, type 2, code 0x0a)"; got != want {

@@ -69,7 +69,11 @@ func (r *Responder) expose(c *call) {
 	for i := range e.Chunks {
 		c.lay(mem[x.offs[i]:], e.Chunks[i].Pieces)
 	}
-	mr, err := r.host.pd.RegMR(mem, verbs.AccessRemoteRead)
+	access := verbs.AccessRemoteRead
+	if r.host.attr.MemWindowType2B {
+		access = verbs.AccessMWBind
+	}
+	mr, err := r.host.pd.RegMR(mem, access)
 	if err != nil {
 		r.host.exposable.give(n)
 		r.dieLocked(err)

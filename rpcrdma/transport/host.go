@@ -72,9 +72,10 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transport: allocate PD: %w", err)
 	}
+	// Peers reach the pool's memory through windows, or registrations, of parts alone.
 	access := verbs.AccessLocalWrite
 	if cfg.Role == RoleRequester {
-		access |= verbs.AccessRemoteRead | verbs.AccessRemoteWrite
+		access |= verbs.AccessMWBind
 	}
 	if cfg.MemoryLimit == 0 {
 		cfg.MemoryLimit = DefaultMemoryLimit

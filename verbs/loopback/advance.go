@@ -86,7 +86,7 @@ func (e *end) endLocal(w *sendEntry, ok bool) {
 
 func (e *end) bind(w *sendEntry) bool {
 	b := w.binding
-	return b.region.access&b.access == b.access && w.window.bind(b)
+	return b.region.access.Binds(b.access) && w.window.bind(b)
 }
 
 func (e *end) startRead(w *sendEntry, seq uint64) {

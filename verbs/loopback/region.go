@@ -36,8 +36,7 @@ const regionClosed = -1 << 40
 
 // RegMR registers buf, which may be empty.
 func (p *pd) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
-	const all = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
-	if access&^all != 0 || access&(verbs.AccessRemoteWrite|verbs.AccessLocalWrite) == verbs.AccessRemoteWrite {
+	if access&^verbs.AccessAll != 0 || access&(verbs.AccessRemoteWrite|verbs.AccessLocalWrite) == verbs.AccessRemoteWrite {
 		return nil, fmt.Errorf("loopback: access rights 0x%x: %w", access, verbs.ErrInvalid)
 	}
 	d := p.dev

@@ -40,7 +40,7 @@ func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, er
 	switch {
 	case len(buf) == 0:
 		return nil, invalid("empty memory region")
-	case access&^(verbs.AccessLocalWrite|remoteAccess) != 0:
+	case access&^verbs.AccessAll != 0:
 		return nil, invalid(fmt.Sprintf("access %#x", access))
 	case access&verbs.AccessRemoteWrite != 0 && access&verbs.AccessLocalWrite == 0:
 		return nil, invalid("remote without local write")
@@ -75,7 +75,7 @@ func (pd *protectionDomain) accessFlags(access verbs.Access) C.int {
 			flags |= C.IBV_ACCESS_REMOTE_WRITE
 		}
 	}
-	if access&remoteAccess != 0 && pd.dev.attr.MemWindowType2B {
+	if access&(remoteAccess|verbs.AccessMWBind) != 0 && pd.dev.attr.MemWindowType2B {
 		flags |= C.IBV_ACCESS_MW_BIND
 	}
 	return flags | remoteFlags(access)

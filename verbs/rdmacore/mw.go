@@ -118,7 +118,7 @@ func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdm
 	w, ok1 := b.MW.(*memWindow)
 	m, ok2 := b.MR.(*memRegion)
 	if !ok1 || !ok2 || w.pd != q.pd || m.pd != q.pd || b.Offset < 0 || b.Length < 1 || b.Offset > len(m.buf) ||
-		b.Length > len(m.buf)-b.Offset || b.Access == 0 || b.Access&^remoteAccess != 0 || b.Access&^m.access != 0 {
+		b.Length > len(m.buf)-b.Offset || b.Access == 0 || b.Access&^remoteAccess != 0 || !m.access.Binds(b.Access) {
 		return errBind
 	}
 	w.mu.Lock()

@@ -36,11 +36,10 @@ func (pd *protectionDomain) unuse() {
 }
 
 func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
-	const remote = verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 	switch {
 	case len(buf) == 0:
 		return nil, fmt.Errorf("empty memory region: %w", verbs.ErrInvalid)
-	case access&^(verbs.AccessLocalWrite|remote) != 0:
+	case access&^verbs.AccessAll != 0:
 		return nil, fmt.Errorf("access %#x: %w", access, verbs.ErrInvalid)
 	case access&verbs.AccessRemoteWrite != 0 && access&verbs.AccessLocalWrite == 0:
 		return nil, fmt.Errorf("remote without local write: %w", verbs.ErrInvalid)
@@ -50,7 +49,7 @@ func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, er
 	}
 	m := &memRegion{}
 	m.init(pd)
-	m.access, m.exposed = access, access&verbs.AccessRemoteWrite != 0
+	m.access, m.exposed = access, access.Binds(verbs.AccessRemoteWrite)
 	m.buf, m.base = buf, randomAddress()
 	m.key = pd.dev.stags.reserve(&m.region)
 	m.enable(m.key)

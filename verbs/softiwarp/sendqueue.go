@@ -165,7 +165,7 @@ func (q *queuePair) fillBind(e *sendEntry, info *verbs.BindInfo) error {
 	switch {
 	case info.Offset < 0, info.Length < 0, info.Offset > len(mr.buf), info.Length > len(mr.buf)-info.Offset:
 		return errBindBounds
-	case info.Access == 0, info.Access&^remote != 0, mr.access&info.Access != info.Access:
+	case info.Access == 0, info.Access&^remote != 0, !mr.access.Binds(info.Access):
 		return errBindAccess
 	}
 	e.bind = binding{mw: mw, mr: mr, off: info.Offset, n: info.Length, access: info.Access}

@@ -57,6 +57,12 @@ var windowAttacks = []attack{
 		must(v.p.B.t, mw.Close())
 		return r, 64
 	}},
+	{"region of which a window is bound", func(_ *env, v *victim, op verbs.Opcode) (Remote, int) {
+		needed, _ := right(op)
+		mr := v.p.B.Register(v.buf, verbs.AccessLocalWrite|verbs.AccessMWBind)
+		v.p.B.bound(v.p.B.Window(), mr, 0, 64, needed)
+		return RemoteMR(mr), 64
+	}},
 	{"window of another connection", func(e *env, v *victim, op verbs.Opcode) (Remote, int) {
 		needed, _ := right(op)
 		other := e.pair(Options{PassivePD: v.p.B.PD})
@@ -68,9 +74,15 @@ var windowAttacks = []attack{
 	}},
 }
 
-// A window shows what it was bound to, with each right and each size.
+// A window shows what it was bound to, with each right and each size, whether or
+// not its region is open to peers by itself.
 func testWindow(e *env) {
-	p := e.pair(Options{})
+	for _, access := range []verbs.Access{AllAccess, verbs.AccessLocalWrite | verbs.AccessMWBind} {
+		testWindowOf(e, e.pair(Options{Access: access}))
+	}
+}
+
+func testWindowOf(e *env, p *Pair) {
 	mw := p.B.Window()
 	if mw.RKey() != 0 {
 		e.Errorf("key of a window that was never bound: %#x", mw.RKey())
@@ -99,7 +111,7 @@ func testWindow(e *env) {
 		p.B.Post(LocalInvalidate(3, w.RKey))
 		p.B.Done(3, verbs.WCLocalInv)
 	}
-	p.Exchange(1)
+	p.A.tell(p.B)
 }
 
 // tell makes sure that everything s posted before has arrived.
@@ -135,6 +147,7 @@ func testBindKeys(e *env) {
 func testBadBinds(e *env) {
 	const size = 4096
 	readOnly := func(s *Side) verbs.MR { return s.Register(make([]byte, size), verbs.AccessRemoteRead) }
+	bindOnly := func(s *Side) verbs.MR { return s.Register(make([]byte, size), verbs.AccessMWBind) }
 	all := func(s *Side) verbs.MR { return s.Register(make([]byte, size), AllAccess) }
 	for _, c := range []struct {
 		name   string
@@ -144,6 +157,7 @@ func testBadBinds(e *env) {
 	}{
 		{"beyond the region", all, size - 10, 11, verbs.AccessRemoteRead},
 		{"before the region", all, -1, 10, verbs.AccessRemoteRead},
+		{"write to a region without local write", bindOnly, 0, 10, verbs.AccessRemoteWrite},
 		{"right that the region lacks", readOnly, 0, 10, verbs.AccessRemoteWrite},
 		{"region of another PD", foreignMR, 0, 10, verbs.AccessRemoteRead},
 		{"closed region", closedMR, 0, 10, verbs.AccessRemoteRead},

@@ -1,0 +1,106 @@
+package rpcrdma_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// watchedProvider counts the regions that peers reach by a key of their own.
+type watchedProvider struct {
+	rdmacm.Provider
+	dev *watchedDevice
+}
+
+type watchedDevice struct {
+	verbs.Device
+	open atomic.Int64
+}
+
+type watchedPD struct {
+	verbs.PD
+	dev *watchedDevice
+}
+
+type watchedID struct {
+	rdmacm.ID
+	dev *watchedDevice
+}
+
+type watchedListener struct {
+	rdmacm.Listener
+	dev *watchedDevice
+}
+
+func (p *watchedProvider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
+	id, err := p.Provider.Resolve(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return watchedID{id, p.dev}, nil
+}
+
+func (p *watchedProvider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
+	l, err := p.Provider.Listen(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return watchedListener{l, p.dev}, nil
+}
+
+func (l watchedListener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
+	id, err := l.Listener.GetRequest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return watchedID{id, l.dev}, nil
+}
+
+func (i watchedID) Device() verbs.Device { return i.dev }
+
+func (i watchedID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
+	return i.ID.CreateQP(pd.(watchedPD).PD, attr)
+}
+
+func (d *watchedDevice) AllocPD() (verbs.PD, error) {
+	pd, err := d.Device.AllocPD()
+	return watchedPD{pd, d}, err
+}
+
+func (pd watchedPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
+	if access&(verbs.AccessRemoteRead|verbs.AccessRemoteWrite) != 0 {
+		pd.dev.open.Add(1)
+	}
+	return pd.PD.RegMR(buf, access)
+}
+
+// The memory that all connections share is open to no peer, however well it
+// guesses keys (RFC 5042 §5.3): a call's is, through windows, or where there are none
+// through registrations of that call's.
+func TestPeersRights(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		dev := &watchedDevice{Device: p.Device()}
+		b := newBed(t, &watchedProvider{p, dev}, bedConfig{settings: readReplies})
+		c, s := b.dial(readReplies)
+		for _, err := range []error{
+			readBack(b.ctx, c, procRead, 100000, 100000, 1), writeOut(b.ctx, c, 100000, 2), longEcho(b.ctx, c, 300000, 3),
+		} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		exposed := c.Stats().Registrations + s.Stats().Registrations
+		if exposed == 0 {
+			t.Fatal("nothing was exposed")
+		}
+		if dev.Attr().MemWindowType2B {
+			exposed = 0
+		}
+		if got := uint64(dev.open.Load()); got != exposed {
+			t.Errorf("%d regions are open to peers, want %d", got, exposed)
+		}
+	})
+}
