@@ -13,15 +13,20 @@ type Switcher struct {
 	gid    uint32
 	groups []uint32
 	own    caps // the process's capabilities
-	user   caps // those of a thread that acts for somebody else than root
+	// refill: with user 0 not all capabilities come back that the process has.
+	refill bool
 }
 
 // maxGroups bounds the groups of an identity: what AUTH_SYS carries, or the
 // process's own.
 const maxGroups = 1024
 
-// wanted are capabilities that root has over files and others don't.
-const wanted = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_CHOWN
+// wanted are capabilities that root has over files and others don't, and
+// denied those that users must not have either: theirs are quotas and limits.
+const (
+	wanted = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_CHOWN
+	denied = wanted | 1<<unix.CAP_SYS_RESOURCE
+)
 
 // NewSwitcher tries whether threads can step down and back. ok is false when
 // the process is not root, or lacks the capabilities.
@@ -41,55 +46,59 @@ func NewSwitcher(gid uint32, groups []uint32) (s *Switcher, ok bool) {
 	return s, <-tried
 }
 
-// try has the calling thread step down, finds out what a user may do, and
-// steps back.
+// try has the calling thread step down, looks that the kernel takes the
+// capabilities away with user 0 and gives them back, and steps back.
 func (s *Switcher) try() bool {
-	// The kernel takes the capabilities over files away with user 0. The one
-	// over quotas and other limits has to go as well.
-	ok := setIdentity(65534, 65534, nil) && s.user.get() && s.user[0].Effective&wanted == 0
-	s.user[0].Effective &^= 1 << unix.CAP_SYS_RESOURCE
-	ok = ok && s.user.set()
-	if !s.Restore() {
+	var user, after caps
+	ok := s.Assume(65534, 65534, nil) && user.get() && user[0].Effective&denied == 0
+	restored := s.Restore() && after.get()
+	if restored && after != s.own {
+		s.refill = true
+		restored = s.Restore() && after.get() && after == s.own
+	}
+	if !restored {
 		panic("posix: a thread's identity can't be restored")
 	}
 	return ok
 }
 
 // Assume makes the calling thread, to which the caller is locked, act as a
-// user (setfsuid(2), setfsgid(2) and, unlike the functions of package syscall
-// for this thread alone, setgroups(2) and capset(2)). If it says false, the
-// thread has a mixture of identities; either way, Restore is due.
+// user: its effective IDs (setresuid(2), setresgid(2)), which those of the
+// file system follow, and groups (setgroups(2)) are the user's, unlike with the
+// functions of package syscall for this thread alone. The kernel takes all
+// capabilities away until user 0 is back, which it may be as the saved user
+// is, as in every process that was started as root. If it says false, the thread has a
+// mixture of identities; either way, Restore is due.
 func (s *Switcher) Assume(uid, gid uint32, groups []uint32) bool {
-	return setIdentity(uid, gid, groups) && (uid == 0 || s.user.set())
+	return len(groups) <= maxGroups && setGroups(groups) && setEffective(unix.SYS_SETRESGID, gid) &&
+		setEffective(unix.SYS_SETRESUID, uid)
 }
 
 // Restore makes the calling thread what it was. If it says false, the thread
 // must not be used any more.
 func (s *Switcher) Restore() bool {
-	return setIdentity(0, s.gid, s.groups) && s.own.set()
+	return setEffective(unix.SYS_SETRESUID, 0) && setEffective(unix.SYS_SETRESGID, s.gid) && setGroups(s.groups) &&
+		(!s.refill || s.own.set())
 }
 
-// setIdentity says whether all took effect.
-func setIdentity(uid, gid uint32, groups []uint32) bool {
-	if len(groups) > maxGroups {
-		return false
+// setEffective sets the effective user or group.
+func setEffective(trap uintptr, id uint32) bool {
+	const unchanged = ^uint32(0)
+	if id == unchanged {
+		return false // nobody's ID
 	}
+	_, _, errno := unix.RawSyscall(trap, uintptr(unchanged), uintptr(id), uintptr(unchanged))
+	return errno == 0
+}
+
+func setGroups(groups []uint32) bool {
 	var p unsafe.Pointer
 	if len(groups) > 0 {
 		p = unsafe.Pointer(&groups[0])
 	}
 	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(p), 0)
 	runtime.KeepAlive(groups)
-	setID(unix.SYS_SETFSGID, gid)
-	setID(unix.SYS_SETFSUID, uid)
-	// Asking for an invalid ID changes nothing and says what is in force.
-	return errno == 0 && setID(unix.SYS_SETFSGID, ^uint32(0)) == gid && setID(unix.SYS_SETFSUID, ^uint32(0)) == uid
-}
-
-// setID makes one of the calls that return the ID from before.
-func setID(trap uintptr, id uint32) uint32 {
-	old, _, _ := unix.RawSyscall(trap, uintptr(id), 0, 0)
-	return uint32(old)
+	return errno == 0
 }
 
 // caps are a thread's capabilities (capget(2), version 3).
