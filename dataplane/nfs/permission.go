@@ -39,26 +39,32 @@ func (s *Server) permittedByMode(o *object, c *cred, mask uint32) error {
 	if err := o.stat(&st); err != nil {
 		return err
 	}
+	if mask&^s.rightsByMode(c, &st) != 0 {
+		return errAccess
+	}
+	return nil
+}
+
+// rightsByMode is what the mode of an object with the attributes st gives the
+// caller.
+func (s *Server) rightsByMode(c *cred, st *unix.Stat_t) uint32 {
 	who := *c
 	if s.switcher == nil {
 		who = cred{uid: s.ownUID, gid: s.ownGID, gids: s.ownGroups}
 	}
-	bits := st.Mode
+	const all = mayRead | mayWrite | mayExec
 	switch {
 	case who.uid == 0:
-		bits = 0o6
-		if o.isDir() || st.Mode&0o111 != 0 {
-			bits = 0o7
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR || st.Mode&0o111 != 0 {
+			return all
 		}
+		return mayRead | mayWrite
 	case who.uid == st.Uid:
-		bits >>= 6
+		return st.Mode >> 6 & all
 	case who.in(st.Gid):
-		bits >>= 3
+		return st.Mode >> 3 & all
 	}
-	if bits&mask != mask {
-		return errAccess
-	}
-	return nil
+	return st.Mode & all
 }
 
 // in says whether c belongs to a group.
@@ -80,14 +86,53 @@ func (c *cred) in(gid uint32) bool {
 // (NFSD_MAY_OWNER_OVERRIDE of Linux's server). Reading is allowed to those who
 // may execute the file, too: to the server, running it is reading it.
 func (s *Server) mayUse(o *object, c *cred, st *unix.Stat_t, mask uint32) error {
-	if s.switcher == nil || c.uid == 0 || c.uid == st.Uid {
+	if !s.mustAsk(c, st) {
 		return nil
 	}
-	err := s.permitted(o, c, mask)
+	id, err := s.assume(c)
+	if err != nil {
+		return err
+	}
+	defer id.restore(s)
+	err = s.ask(o, c, mask)
 	if err != nil && mask == mayRead {
-		return s.permitted(o, c, mayExec)
+		return s.ask(o, c, mayExec)
 	}
 	return err
+}
+
+// mustAsk says whether the kernel is to decide about a file's data: about
+// those who are neither root nor its owner.
+func (s *Server) mustAsk(c *cred, st *unix.Stat_t) bool {
+	return s.switcher != nil && c.uid != 0 && c.uid != st.Uid
+}
+
+// asWriter has the kernel do work with a descriptor for a file's data, as the
+// caller, when the caller may write to the file, which has the attributes st
+// (see mayUse): set-ID bits go, and limits count, as for this user.
+func (s *Server) asWriter(o *object, c *cred, st *unix.Stat_t, work func(fd int) error) error {
+	ask := s.mustAsk(c, st)
+	if ask && o.write.Load() < 0 { // to open it is not the caller's affair
+		if err := s.permitted(o, c, mayWrite); err != nil {
+			return err
+		}
+		ask = false
+	}
+	fd, err := o.writer()
+	if err != nil {
+		return err
+	}
+	id, err := s.assume(c)
+	if err != nil {
+		return err
+	}
+	defer id.restore(s)
+	if ask {
+		if err := s.ask(o, c, mayWrite); err != nil {
+			return err
+		}
+	}
+	return work(fd)
 }
 
 // actsAsRoot says whether the caller is above file permissions.

@@ -83,12 +83,16 @@ func (r *request) access() error {
 	o, err := r.srv.object(handle)
 	var granted uint32
 	if err == nil {
-		granted, err = r.granted(o, want)
+		err = o.stat(&r.st)
 	}
-	ok := r.begin(err)
-	r.appendAttrOf(o)
-	if ok {
+	if err == nil {
+		granted, err = r.granted(o, want, &r.st)
+	}
+	if r.begin(err) {
+		r.appendPostOp(&r.st)
 		r.reply.Stream = xdr.AppendUint32(r.reply.Stream, granted)
+	} else {
+		r.appendAttrOf(o)
 	}
 	if o != nil {
 		o.release()
@@ -111,8 +115,10 @@ var (
 	}
 )
 
-// granted finds which of the rights in want the caller has.
-func (r *request) granted(o *object, want uint32) (granted uint32, err error) {
+// granted finds which of the rights in want the caller has on o, which has the
+// attributes st. The kernel is asked at once for all that the mode gives, and
+// for each of the others alone: access control lists may give more.
+func (r *request) granted(o *object, want uint32, st *unix.Stat_t) (granted uint32, err error) {
 	table := &fileAccess
 	if o.isDir() {
 		table = &dirAccess
@@ -122,17 +128,36 @@ func (r *request) granted(o *object, want uint32) (granted uint32, err error) {
 		return 0, err
 	}
 	defer id.restore(r.srv)
+	likely := r.srv.rightsByMode(&r.cred, st)
+	var bits, rights uint32
 	for _, t := range table {
-		bits := want & t.bits
-		if bits == 0 || (t.right&mayWrite != 0 && r.srv.cfg.ReadOnly) {
+		if want&t.bits != 0 && r.isPossible(t.right, st) && t.right&^likely == 0 {
+			bits, rights = bits|want&t.bits, rights|t.right
+		}
+	}
+	if rights != 0 && r.srv.ask(o, &r.cred, rights) == nil {
+		granted = bits
+	}
+	for _, t := range table {
+		if want&t.bits&^granted == 0 || !r.isPossible(t.right, st) {
 			continue
 		}
 		err := r.srv.ask(o, &r.cred, t.right)
 		if err == nil {
-			granted |= bits
+			granted |= want & t.bits
 		} else if !isOneOf(err, unix.EACCES, unix.EROFS, unix.EPERM, unix.ETXTBSY, errAccess) {
 			return 0, err
 		}
 	}
 	return granted, nil
+}
+
+// isPossible says whether anybody may have a right on an object with the
+// attributes st: nobody changes an export that is read-only, and not even root
+// runs a file that nobody may.
+func (r *request) isPossible(right uint32, st *unix.Stat_t) bool {
+	if right&mayWrite != 0 && r.srv.cfg.ReadOnly {
+		return false
+	}
+	return right != mayExec || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o111 != 0
 }

@@ -184,27 +184,20 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 	if r.pre.Nlink == 0 {
 		return 0, r.gone(o)
 	}
-	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
-		return 0, err
-	}
 	if offset > r.srv.maxFile || uint64(length(data)) > r.srv.maxFile-offset {
 		return 0, errFBig
 	}
-	fd, err := o.writer()
-	if err != nil || len(data) == 0 {
-		return 0, err
-	}
-	if how == nfsv3.UNSTABLE {
-		o.dirty.Store(true)
-	}
-	id, err := r.srv.assume(&r.cred) // set-ID bits go, and limits count, as for this user
-	if err != nil {
-		return 0, err
-	}
-	n, err := posix.Write(fd, data, int64(offset), r.srv.syncLevel(how))
-	id.restore(r.srv)
-	if how != nfsv3.UNSTABLE && err != nil {
-		r.srv.lost(o, err)
+	n, level := 0, r.srv.syncLevel(how)
+	var failed error
+	err := r.srv.asWriter(o, &r.cred, &r.pre, func(fd int) error {
+		if how == nfsv3.UNSTABLE && len(data) > 0 {
+			o.dirty.Store(true)
+		}
+		n, failed = posix.Write(fd, data, int64(offset), level)
+		return failed
+	})
+	if how != nfsv3.UNSTABLE && failed != nil {
+		r.srv.lost(o, failed)
 	}
 	if n > 0 {
 		return n, nil
@@ -212,6 +205,7 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 	return 0, err
 }
 
+// syncLevel is what a WRITE has to wait for.
 func (s *Server) syncLevel(how nfsv3.StableHow) posix.Sync {
 	switch {
 	case s.volatile:

@@ -106,20 +106,10 @@ func (r *request) truncate(o *object, size uint64, st *unix.Stat_t) error {
 	case size > r.srv.maxFile:
 		return errFBig
 	}
-	if err := r.srv.mayUse(o, &r.cred, st, mayWrite); err != nil {
-		return err
-	}
-	fd, err := o.writer()
-	if err != nil {
-		return err
-	}
-	id, err := r.srv.assume(&r.cred) // takes set-ID bits away as from this user
-	if err != nil {
-		return err
-	}
-	defer id.restore(r.srv)
-	o.dirty.Store(true)
-	return unix.Ftruncate(fd, int64(size))
+	return r.srv.asWriter(o, &r.cred, st, func(fd int) error {
+		o.dirty.Store(true)
+		return unix.Ftruncate(fd, int64(size))
+	})
 }
 
 // chown changes user, group or both. IDs that are not to be set stay.
