@@ -72,10 +72,9 @@ func hotCalls(t testing.TB, c *client) map[string]*prepared {
 func TestHotCallsDontAllocate(t *testing.T) {
 	x := serve(t, options{})
 	c := x.me()
-	limits := map[string]float64{"LOOKUP": 4} // name, struct open_how, and what the kernel's path needs
 	for name, p := range hotCalls(t, c) {
-		if got := testing.AllocsPerRun(20, func() { p.do(t) }); got > limits[name] && !raceEnabled {
-			t.Errorf("%s: %v allocations, at most %v expected", name, got, limits[name])
+		if got := testing.AllocsPerRun(20, func() { p.do(t) }); got > 0 && !raceEnabled {
+			t.Errorf("%s: %v allocations", name, got)
 		}
 	}
 }

@@ -40,13 +40,13 @@ func newByName(s *Server) *byName {
 	return &byName{s: s, hint: make(map[uint64]hint)}
 }
 
-func (l *byName) learn(parent *object, id *fh.ID, name *posix.Name) {
+func (l *byName) learn(parent *object, id fh.ID, name *posix.Name) {
 	l.put(l.sum(id), hint{parent.handle.Sum(), name.String()})
 }
 
 // sum is the number that objects have in hints: that of their handle.
-func (l *byName) sum(id *fh.ID) uint64 {
-	h := l.s.codec.Seal(id)
+func (l *byName) sum(id fh.ID) uint64 {
+	h := l.s.codec.Seal(&id)
 	return h.Sum()
 }
 
@@ -65,7 +65,7 @@ func (l *byName) put(sum uint64, at hint) {
 	l.gone.drop(sum)
 }
 
-func (l *byName) unlearn(parent *object, id *fh.ID, name *posix.Name, last bool) {
+func (l *byName) unlearn(parent *object, id fh.ID, name *posix.Name, last bool) {
 	sum := l.sum(id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *byName) unlearn(parent *object, id *fh.ID, name *posix.Name, last bool)
 
 // open implements locator. The object may be moved while it is looked for, so
 // it is given a second chance before it is declared gone.
-func (l *byName) open(id *fh.ID, h *fh.Handle) (int, error) {
-	sum := h.Sum()
+func (l *byName) open(id fh.ID) (int, error) {
+	sum := l.sum(id)
 	if sum == l.s.top.handle.Sum() {
 		return unix.Open(procPath(l.s.top.path), unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
@@ -88,7 +88,7 @@ func (l *byName) open(id *fh.ID, h *fh.Handle) (int, error) {
 		return -1, errStale
 	}
 	if path, ok := l.path(sum); ok {
-		if fd, err := l.walk(path, id); !errors.Is(err, errStale) {
+		if fd, err := l.walk(path, &id); !errors.Is(err, errStale) {
 			return fd, err
 		}
 	}
@@ -96,7 +96,7 @@ func (l *byName) open(id *fh.ID, h *fh.Handle) (int, error) {
 	for range 2 {
 		path, err := l.find(sum)
 		if err == nil {
-			if fd, err := l.walk(path, id); !errors.Is(err, errStale) {
+			if fd, err := l.walk(path, &id); !errors.Is(err, errStale) {
 				return fd, err
 			}
 		}

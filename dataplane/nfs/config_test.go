@@ -186,7 +186,7 @@ func TestStatuses(t *testing.T) {
 // brokenLocator fails in a way that nobody has foreseen.
 type brokenLocator struct{ locator }
 
-func (brokenLocator) open(*fh.ID, *fh.Handle) (int, error) { return -1, unix.EBADF }
+func (brokenLocator) open(fh.ID) (int, error) { return -1, unix.EBADF }
 
 // What is unforeseen is answered, and told once.
 func TestUnforeseenErrorsAreToldOnce(t *testing.T) {

@@ -71,20 +71,21 @@ var direntBuffers = sync.Pool{New: func() any { return new([direntBuffer]byte) }
 func (byOffset) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool, error) {
 	buf := direntBuffers.Get().(*[direntBuffer]byte)
 	defer direntBuffers.Put(buf)
+	var e dirent
 	for {
 		n, err := dir.dirents(cookie, buf[:])
 		if err != nil || n == 0 {
 			return err == nil, err
 		}
 		for b := buf[:n]; len(b) > 0; {
-			e, rest, ok := nextDirent(b)
-			if !ok {
+			var ok bool
+			if e, b, ok = nextDirent(b); !ok {
 				return false, errIO
 			}
 			if !emit(&e) {
 				return false, nil
 			}
-			b, cookie = rest, e.cookie
+			cookie = e.cookie
 		}
 	}
 }

@@ -13,19 +13,19 @@ import (
 // locator finds objects by their IDs.
 type locator interface {
 	// open opens an object as O_PATH. It answers errStale when there is none.
-	open(id *fh.ID, h *fh.Handle) (fd int, err error)
+	open(id fh.ID) (fd int, err error)
 	// learn is told that the directory parent has an object under name.
-	learn(parent *object, id *fh.ID, name *posix.Name)
+	learn(parent *object, id fh.ID, name *posix.Name)
 	// unlearn is told that it has not any more, and whether that was the
 	// object's last name.
-	unlearn(parent *object, id *fh.ID, name *posix.Name, last bool)
+	unlearn(parent *object, id fh.ID, name *posix.Name, last bool)
 }
 
 // byHandle lets the kernel find objects. It needs CAP_DAC_READ_SEARCH and a
 // file system that can.
 type byHandle struct{ mount int }
 
-func (l byHandle) open(id *fh.ID, _ *fh.Handle) (int, error) {
+func (l byHandle) open(id fh.ID) (int, error) {
 	if id.Kind != fh.Kernel {
 		return -1, errStale
 	}
@@ -44,8 +44,8 @@ func (s *Server) opensIDs() bool {
 	return ok
 }
 
-func (byHandle) learn(*object, *fh.ID, *posix.Name)         {}
-func (byHandle) unlearn(*object, *fh.ID, *posix.Name, bool) {}
+func (byHandle) learn(*object, fh.ID, *posix.Name)         {}
+func (byHandle) unlearn(*object, fh.ID, *posix.Name, bool) {}
 
 // chooseLocator tries what the kernel, the file system and the process's
 // rights allow. top is the export's root directory as O_PATH.

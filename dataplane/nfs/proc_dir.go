@@ -179,7 +179,7 @@ func (l *dirList) open(e *dirent) error {
 func (l *dirList) openNamed(name *posix.Name) error {
 	s := l.r.srv
 	if id, err := s.identifyName(l.dir, name); err == nil && l.identified(&id) {
-		s.locate.learn(l.dir, &id, name)
+		s.locate.learn(l.dir, id, name)
 		return nil
 	}
 	fd, err := s.openChild(l.dir, name)
@@ -192,7 +192,7 @@ func (l *dirList) openNamed(name *posix.Name) error {
 		return err
 	}
 	l.handle = s.codec.Seal(&id)
-	s.locate.learn(l.dir, &id, name)
+	s.locate.learn(l.dir, id, name)
 	return nil
 }
 
@@ -208,7 +208,7 @@ func (l *dirList) identified(id *fh.ID) bool {
 	if !s.opensIDs() {
 		return false
 	}
-	fd, err := s.locate.open(id, nil)
+	fd, err := s.locate.open(*id)
 	if err != nil {
 		return false
 	}

@@ -94,7 +94,7 @@ func (s *Server) entry(dir *object, name *posix.Name) (e entry) {
 // so that its space is free.
 func (s *Server) unlinked(dir *object, e *entry, name *posix.Name) {
 	if e.known {
-		s.locate.unlearn(dir, &e.id, name, e.last)
+		s.locate.unlearn(dir, e.id, name, e.last)
 		s.cache.forgetGone(&e.id)
 	}
 }
@@ -171,8 +171,8 @@ func (r *request) move(from, to *object, fromName, toName []byte) error {
 	if moved.id != victim.id { // two names of one object stay as they are
 		r.srv.unlinked(to, &victim, &r.other)
 		if moved.known {
-			r.srv.locate.unlearn(from, &moved.id, &r.name, false)
-			r.srv.locate.learn(to, &moved.id, &r.other)
+			r.srv.locate.unlearn(from, moved.id, &r.name, false)
+			r.srv.locate.learn(to, moved.id, &r.other)
 		}
 	}
 	if err := r.srv.syncMetadata(to); err != nil || to == from {
@@ -232,6 +232,6 @@ func (r *request) addName(o, dir *object, name []byte) error {
 	if err != nil {
 		return err
 	}
-	r.srv.locate.learn(dir, &o.id, &r.name)
+	r.srv.locate.learn(dir, o.id, &r.name)
 	return r.srv.syncMetadata(dir)
 }

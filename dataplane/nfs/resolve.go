@@ -47,7 +47,7 @@ func (s *Server) load(h fh.Handle) (*object, error) {
 	if err != nil {
 		return nil, errBadHandle
 	}
-	fd, err := s.locate.open(&id, &h)
+	fd, err := s.locate.open(id)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *Server) child(dir *object, fd int, name *posix.Name, st *unix.Stat_t, w
 		}
 		o = s.cache.put(o, epoch)
 	}
-	s.locate.learn(dir, &id, name)
+	s.locate.learn(dir, id, name)
 	o.verified.Store(uint64(epoch) + 1)
 	return o, nil
 }
@@ -141,7 +141,7 @@ func (s *Server) identified(dir *object, id *fh.ID, name *posix.Name, st *unix.S
 		o.release()
 		return nil, false
 	}
-	s.locate.learn(dir, id, name)
+	s.locate.learn(dir, *id, name)
 	o.verified.Store(uint64(epoch) + 1)
 	return o, true
 }
@@ -152,7 +152,7 @@ func (s *Server) openID(id *fh.ID, epoch uint32, st *unix.Stat_t) *object {
 	if !s.opensIDs() {
 		return nil
 	}
-	fd, err := s.locate.open(id, nil)
+	fd, err := s.locate.open(*id)
 	if err != nil {
 		return nil
 	}
