@@ -113,6 +113,21 @@ func (w *memWindow) leave(q *queuePair) {
 	}
 }
 
+// comeLocked takes the window from the queue pair that it was bound on last.
+func (w *memWindow) comeLocked(q *queuePair) error {
+	if w.qp == nil || w.qp == q {
+		return nil
+	}
+	bound, unsure := w.qp.windows.has(w)
+	switch {
+	case bound:
+		return errBind
+	case unsure:
+		return w.freeLocked()
+	}
+	return nil
+}
+
 // prepareBind checks a bind that is being posted and gives it its key.
 func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdmad_send) error {
 	w, ok1 := b.MW.(*memWindow)
@@ -123,8 +138,11 @@ func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdm
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.qp != nil && w.qp != q && w.qp.windows.has(w) {
+	if w.closed {
 		return errBind
+	}
+	if err := w.comeLocked(q); err != nil {
+		return err
 	}
 	if w.c == nil {
 		if err := w.allocateLocked(); err != nil {

@@ -13,6 +13,17 @@ type boundWindow struct {
 	w       *memWindow
 	mr      *memRegion
 	revoked bool // an invalidation is posted
+	// unsure: the bind was flushed, which rxe says of those that it has carried
+	// out, too. Nobody may use it, and mr is let go, but the window may hold the
+	// queue pair.
+	unsure bool
+}
+
+// letGo lets the region be closed.
+func (b *boundWindow) letGo() {
+	if !b.unsure {
+		b.mr.unuseWindow()
+	}
 }
 
 // windowSet are the windows bound on one queue pair, by key. It keeps their
@@ -37,7 +48,7 @@ func (s *windowSet) revoke(key uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.bound[key]
-	if !ok || b.revoked {
+	if !ok || b.revoked || b.unsure {
 		return false
 	}
 	b.revoked = true
@@ -50,15 +61,29 @@ func (s *windowSet) drop(key uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b, ok := s.bound[key]; ok {
-		b.mr.unuseWindow()
+		b.letGo()
 		delete(s.bound, key)
 	}
 }
 
 // done takes the outcome of a bind or an invalidation.
 func (s *windowSet) done(op verbs.Opcode, key uint32, status verbs.WCStatus) {
-	if (op == verbs.OpBindMW) != (status == verbs.WCSuccess) {
+	switch ok := status == verbs.WCSuccess; {
+	case op == verbs.OpBindMW && status == verbs.WCWRFlushErr:
+		s.doubt(key)
+	case op == verbs.OpBindMW && !ok, op == verbs.OpLocalInvalidate && ok:
 		s.drop(key)
+	}
+}
+
+// doubt notes that a bind was flushed.
+func (s *windowSet) doubt(key uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b, ok := s.bound[key]; ok {
+		b.letGo()
+		b.unsure = true
+		s.bound[key] = b
 	}
 }
 
@@ -68,24 +93,25 @@ func (s *windowSet) dropAll(w *memWindow) {
 	defer s.mu.Unlock()
 	for key, b := range s.bound {
 		if b.w == w {
-			b.mr.unuseWindow()
+			b.letGo()
 			delete(s.bound, key)
 		}
 	}
 }
 
-func (s *windowSet) has(w *memWindow) bool {
+// has says whether a window is bound, and whether it may be without being of use.
+func (s *windowSet) has(w *memWindow) (bound, unsure bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.bound {
 		if b.w == w {
-			return true
+			bound, unsure = bound || !b.unsure, unsure || b.unsure
 		}
 	}
-	return false
+	return bound, unsure
 }
 
-// all are the windows that are bound.
+// all are the windows that are bound, or may be.
 func (s *windowSet) all() []*memWindow {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,52 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// TestWindowSet: what the outcome of a request leaves of a window. One whose bind
+// was flushed may be bound, so the set keeps it, but not its region.
+func TestWindowSet(t *testing.T) {
+	const key = 7
+	for _, c := range []struct {
+		name          string
+		op            verbs.Opcode
+		status        verbs.WCStatus
+		bound, unsure bool
+	}{
+		{"bound", verbs.OpBindMW, verbs.WCSuccess, true, false},
+		{"bind refused", verbs.OpBindMW, verbs.WCMWBindErr, false, false},
+		{"bind flushed", verbs.OpBindMW, verbs.WCWRFlushErr, false, true},
+		{"invalidated", verbs.OpLocalInvalidate, verbs.WCSuccess, false, false},
+		{"invalidation flushed", verbs.OpLocalInvalidate, verbs.WCWRFlushErr, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s windowSet
+			w, m := new(memWindow), new(memRegion)
+			m.useWindow()
+			s.add(key, boundWindow{w: w, mr: m})
+			s.done(c.op, key, c.status)
+			if bound, unsure := s.has(w); bound != c.bound || unsure != c.unsure {
+				t.Errorf("bound %t, unsure %t", bound, unsure)
+			}
+			if held := m.windows.Load() == 1; held != c.bound {
+				t.Errorf("the region is held: %t", held)
+			}
+			if kept := slices.Contains(s.all(), w); kept != (c.bound || c.unsure) {
+				t.Errorf("kept to be given up with the queue pair: %t", kept)
+			}
+			if s.revoke(key) != c.bound {
+				t.Error("only what is bound can be invalidated")
+			}
+			s.dropAll(w)
+			if len(s.all()) != 0 || m.windows.Load() != 0 {
+				t.Errorf("in the end %d windows, region held %d times", len(s.all()), m.windows.Load())
+			}
+		})
+	}
+}
