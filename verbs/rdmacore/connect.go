@@ -176,7 +176,7 @@ func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
 	var rc C.int
 	go func() {
 		defer close(calling)
-		rc = command(func() C.int { return C.rdmad_connect(id.c, c) })
+		rc = dialing.command(func() C.int { return C.rdmad_connect(id.c, c) })
 	}()
 	select {
 	case <-calling:

@@ -7,39 +7,53 @@ import "C"
 
 import "runtime"
 
-// home runs functions on a thread that was there before anything could change
-// its identity. The kernel takes commands on the files of RDMA devices only from
-// threads with the very credentials that opened them (ib_safe_file_access), and
-// a thread that was another user for a moment, as those of NFS are, has others
-// for good. All files are opened here, by whatever makes librdmacm look at its
-// devices, and who is refused calls again here.
-var home = make(chan func())
+// A cleanThread runs functions on a thread that was there before anything could
+// change its identity. The kernel takes commands on the files of RDMA devices only
+// from threads with the very credentials that opened them (ib_safe_file_access),
+// and a thread that was another user for a moment, as those of NFS are, has others
+// for good.
+type cleanThread chan func()
 
-func init() {
+var (
+	// home opens all files, by whatever makes librdmacm look at its devices. Who
+	// is refused calls again here.
+	home = newCleanThread()
+	// dialing is the same for calls that may block: siw's rdma_connect makes its
+	// TCP connection.
+	dialing = newCleanThread()
+)
+
+func newCleanThread() cleanThread {
+	t := make(cleanThread)
 	go func() {
 		runtime.LockOSThread()
-		for f := range home {
+		for f := range t {
 			f()
 		}
 	}()
+	return t
 }
 
-// atHome runs f on the thread home.
-func atHome(f func()) {
+func (t cleanThread) run(f func()) {
 	done := make(chan struct{})
-	home <- func() {
+	t <- func() {
 		f()
 		close(done)
 	}
 	<-done
 }
 
-// command calls f, and once more at home when the thread may give no commands.
+// command calls f, and once more here when the thread may give no commands.
 // Nothing has happened then.
-func command(f func() C.int) C.int {
+func (t cleanThread) command(f func() C.int) C.int {
 	rc := f()
 	if rc == C.EACCES {
-		atHome(func() { rc = f() })
+		t.run(func() { rc = f() })
 	}
 	return rc
 }
+
+// atHome runs f on the thread home.
+func atHome(f func()) { home.run(f) }
+
+func command(f func() C.int) C.int { return home.command(f) }
