@@ -121,6 +121,14 @@ func (h *Host) SetMemoryLimit(limit int64) int64 { return h.pool.SetLimit(limit)
 // flushPause is the least time between two rounds of flushes.
 const flushPause = 100 * time.Millisecond
 
+// noMemory is ErrNoMemory, with the device's reason if it refused some.
+func (h *Host) noMemory() error {
+	if err := h.pool.Failure(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoMemory, err)
+	}
+	return ErrNoMemory
+}
+
 // ticks looks after connections that make no progress, after memory that nobody
 // uses and, when there is none for somebody, after that of replies for whose
 // completion nobody has asked.

@@ -103,7 +103,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	l.mu.Unlock()
 	if bad {
 		l.abandon()
-		return nil, ErrNoMemory
+		return nil, h.noMemory()
 	}
 	return r, nil
 }

@@ -105,7 +105,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	l.mu.Unlock()
 	if l.dead || short {
 		l.abandon()
-		return nil, ErrNoMemory
+		return nil, h.noMemory()
 	}
 	return r, nil
 }

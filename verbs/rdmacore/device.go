@@ -124,7 +124,7 @@ func (d *device) CreateCQ(depth int) (verbs.CQ, error) {
 	}
 	c, err := d.newCQ(depth)
 	if err != nil {
-		return nil, err
+		return nil, filesError(err)
 	}
 	return c, nil
 }

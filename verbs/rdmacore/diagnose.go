@@ -61,6 +61,15 @@ func registrationError(n int, rc C.int) error {
 	return fmt.Errorf("%w: only %d KiB may be locked: raise ulimit -l, or LimitMEMLOCK of the service", err, limit.Cur>>10)
 }
 
+// filesError adds to an error what to do when it is that there are no more files.
+func filesError(err error) error {
+	var limit unix.Rlimit
+	if !errors.Is(err, syscall.EMFILE) || unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return err
+	}
+	return fmt.Errorf("%w: only %d files may be open, two for each connection: raise ulimit -n, or LimitNOFILE of the service", err, limit.Cur)
+}
+
 // listenError says why nobody can listen at an address.
 func listenError(at netip.AddrPort, rc C.int) error {
 	err := fmt.Errorf("rdmacore: listen on %s: %w", at, syscall.Errno(rc))

@@ -3,9 +3,12 @@
 package rdmacore
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +46,16 @@ func TestNewWithoutDevice(t *testing.T) {
 	_, err := New(Config{})
 	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no RDMA device") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAdviceOnFiles(t *testing.T) {
+	err := fmt.Errorf("completion channel: %w", syscall.EMFILE)
+	if got := filesError(err); !errors.Is(got, err) || !strings.Contains(got.Error(), "raise ulimit -n, or LimitNOFILE of the service") {
+		t.Errorf("got %v", got)
+	}
+	if got := filesError(syscall.ENOMEM); got != error(syscall.ENOMEM) {
+		t.Errorf("got %v", got)
 	}
 }
 

@@ -25,6 +25,7 @@ type Pool struct {
 	busy       int              // registrations being made or ended without mu
 	quiet      sync.Cond        // on mu: busy became 0
 	scarce     func()           // see OnScarce
+	failed     error            // of the last registration
 	closed     bool
 	gone       bool // the protection domain is closed
 }
@@ -86,6 +87,14 @@ func (p *Pool) TryAlloc(n int, use Use) *Buffer {
 		p.scarce()
 	}
 	return b
+}
+
+// Failure is why memory could not be registered, the last time that it was tried;
+// nil when it could: then the pool's limit is why there is none.
+func (p *Pool) Failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
 }
 
 // Alloc gives a buffer of at least n bytes, in the order of asking. It waits
@@ -243,6 +252,7 @@ func (p *Pool) grow(class int) (grown bool, err error) {
 	p.begin()
 	s, err := newSlab(p, class)
 	p.end()
+	p.failed = err
 	if err != nil {
 		p.register(class, -1)
 	} else {

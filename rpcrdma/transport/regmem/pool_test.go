@@ -374,3 +374,39 @@ func TestCloseWhileRegistering(t *testing.T) {
 		}
 	})
 }
+
+// meanPD refuses to register memory while it is told to.
+type meanPD struct {
+	verbs.PD
+	refuse error
+}
+
+func (pd *meanPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
+	if pd.refuse != nil {
+		return nil, pd.refuse
+	}
+	return pd.PD.RegMR(buf, access)
+}
+
+// TestFailure: why the device has no memory is kept until it has.
+func TestFailure(t *testing.T) {
+	pd, err := loopback.New(loopback.Config{}).Device().AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean := &meanPD{PD: pd}
+	pool := New(mean, verbs.AccessLocalWrite, 64<<20)
+	defer pool.Close()
+	for _, refuse := range []error{nil, errors.New("only 64 KiB may be locked"), nil} {
+		mean.refuse = refuse
+		b := pool.TryAlloc(MaxBuffer, Service)
+		if (b == nil) != (refuse != nil) || !errors.Is(pool.Failure(), refuse) {
+			t.Errorf("refused with %v: buffer %t, failure %v", refuse, b != nil, pool.Failure())
+		}
+		if b != nil {
+			b.Release()
+			pool.Trim()
+			pool.Trim() // unregisters it
+		}
+	}
+}
