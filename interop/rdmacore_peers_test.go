@@ -84,6 +84,8 @@ func TestRdmacoreSoftiwarp(t *testing.T) {
 	}
 	t.Run("host to guest", func(t *testing.T) { testHostToGuest(t, g) })
 	t.Run("guest to host", func(t *testing.T) { testGuestToHost(t, g, siw) })
+	t.Run("hostile", func(t *testing.T) { testHostile(t, g, newSoftiwarp(t, softiwarp.Config{})) })
+	t.Run("shortages", func(t *testing.T) { testShortages(t, g, newSoftiwarp(t, softiwarp.Config{})) })
 	nothingLeft(t, g)
 }
 
@@ -149,7 +151,7 @@ func testHostToGuest(t *testing.T, g *guest.Guest) {
 	t.Run("nfs 3", func(t *testing.T) { testV3(t, s, p, rpcrdma.DefaultSettings()) })
 	t.Run("nfs 3 in chunks", func(t *testing.T) { testV3(t, s, p, inChunks()) })
 	t.Run("echo", func(t *testing.T) {
-		e := startGuestEcho(t, g)
+		e := startGuestEcho(t, g, rdmacoreLimits)
 		defer e.stop(t)
 		program := build(t, t.TempDir(), "rdmactl")
 		for _, args := range echoBenches {
@@ -163,10 +165,11 @@ func testHostToGuest(t *testing.T, g *guest.Guest) {
 	})
 }
 
-// startGuestEcho starts the echo service in the guest.
-func startGuestEcho(t *testing.T, g *guest.Guest) *guestRdmad {
+// startGuestEcho starts the echo service in the guest, with limits of its process.
+func startGuestEcho(t *testing.T, g *guest.Guest, limits string) *guestRdmad {
 	t.Helper()
-	return startGuestRdmad(t, g, guestServer{name: "echo", text: echoServer("rdmacore", fmt.Sprintf("%s:%d", guestAddress, echoPort), "/tmp/echo.state")})
+	text := echoServer("rdmacore", fmt.Sprintf("%s:%d", guestAddress, echoPort), "/tmp/echo.state")
+	return startGuestRdmad(t, g, guestServer{name: "echo", text: text, limits: limits})
 }
 
 // testGuestToHost has an rdmad on the host, on softiwarp, serve requesters on

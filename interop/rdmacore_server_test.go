@@ -23,6 +23,7 @@ type guestServer struct {
 	// part of what a server is compared by.
 	asyncMetadata bool
 	text          string // of a configuration that has all this
+	limits        string // of the process, rdmacoreLimits when empty
 }
 
 // onlyServer is the one rdmad of a test that has no others.
@@ -67,7 +68,11 @@ func startGuestRdmad(t testing.TB, g *guest.Guest, s guestServer) *guestRdmad {
 	if err := os.WriteFile(filepath.Join(g.ShareDir, s.name+".yaml"), []byte(s.config()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	command, err := g.Start(rdmacoreLimits + fmt.Sprintf(
+	limits := s.limits
+	if limits == "" {
+		limits = rdmacoreLimits
+	}
+	command, err := g.Start(limits + fmt.Sprintf(
 		"echo $$ >/tmp/%[1]s.pid; exec /tmp/rdmad --config /host/%[1]s.yaml --log-format json >/tmp/%[1]s.log 2>&1", s.name))
 	if err != nil {
 		t.Fatal(err)
