@@ -132,6 +132,15 @@ func TestSyncMetadata(t *testing.T) {
 	c.want(15, &nfsv3.Link3args{File: fhOf(f), Link: in(d, "g")}, nfsv3.NFS3_OK)
 	c.want(14, &nfsv3.Rename3args{From: in(root, "f"), To: in(d, "f")}, nfsv3.NFS3_OK)
 	c.want(12, &nfsv3.Remove3args{Object: in(d, "f")}, nfsv3.NFS3_OK)
+	for i, how := range []nfsv3.Createhow3{
+		&nfsv3.Createhow3_EXCLUSIVE{Verf: [8]byte{1, 2, 3}},
+		&nfsv3.Createhow3_GUARDED{ObjAttributes: withSize(100)},
+		&nfsv3.Createhow3_UNCHECKED{ObjAttributes: withMode(0o4755)},
+	} {
+		if _, status := c.create(d, fmt.Sprint("new", i), how); status != nfsv3.NFS3_OK {
+			t.Errorf("CREATE: %v", nfsv3.Nfsstat3_name[status])
+		}
+	}
 }
 
 // Every error of the kernel that can come has its status.

@@ -100,10 +100,17 @@ func (r *request) createNew(dir *object, how *createHow) (*object, error) {
 		return nil, err
 	}
 	o, err := r.srv.child(dir, fd, &r.name, &r.st, true)
-	if err != nil || how.mode == nfsv3.EXCLUSIVE {
-		return o, err
+	if err != nil {
+		return nil, err
 	}
-	return r.finish(o, &how.attr)
+	if how.mode != nfsv3.EXCLUSIVE {
+		return r.finish(o, &how.attr)
+	}
+	if err := r.srv.syncMetadata(o); err != nil { // with the verifier
+		o.release()
+		return nil, err
+	}
+	return o, nil
 }
 
 // finish sets the attributes of a new object, which has those of r.st, that
@@ -122,6 +129,9 @@ func (r *request) finish(o *object, a *sattr) (*object, error) {
 		return o, nil
 	}
 	err := r.apply(o, a, &r.st)
+	if err == nil {
+		err = r.srv.syncMetadata(o)
+	}
 	if err == nil {
 		err = o.stat(&r.st)
 	}
