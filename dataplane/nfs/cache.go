@@ -168,20 +168,30 @@ func (c *cache) forget(o *object) {
 	}
 }
 
-// forgetGone drops the object with an ID when it has lost its last name.
+// forgetGone drops the object with an ID, which has lost a name, when that was
+// the last. To drop one that has others does no harm either, unless it is in
+// use or holds data that is not on stable storage: of these the kernel is
+// asked.
 func (c *cache) forgetGone(id *fh.ID) {
 	sh := c.shard(id)
 	sh.Lock()
 	o := sh.objects[*id]
+	ask := false
 	if o != nil {
-		o.refs.Add(1)
+		if ask = o.refs.Load() > 1 || o.dirty.Load(); ask {
+			o.refs.Add(1)
+		} else {
+			sh.remove(o)
+		}
 	}
 	sh.Unlock()
 	if o == nil {
 		return
 	}
-	var st unix.Stat_t
-	_ = o.stat(&st) // forgets it
+	if ask {
+		var st unix.Stat_t
+		_ = o.stat(&st) // forgets it
+	}
 	o.release()
 }
 

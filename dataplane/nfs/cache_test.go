@@ -69,6 +69,52 @@ func TestCacheOrder(t *testing.T) {
 	}
 }
 
+// A name that goes takes an object along that nobody uses; one that has another
+// name stays when it is in use, or has data that is to reach the disk.
+func TestForgetGone(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	for _, tc := range []struct {
+		name               string
+		linked, used, data bool
+		stays              bool
+	}{
+		{name: "gone"}, {name: "gone and used", used: true}, {name: "gone with data", data: true},
+		{name: "linked", linked: true}, {name: "linked and used", linked: true, used: true, stays: true},
+		{name: "linked with data", linked: true, data: true, stays: true},
+	} {
+		f := c.mkfile(root, tc.name)
+		if tc.linked {
+			must(t, os.Link(x.path(tc.name), x.path(tc.name+" 2")))
+		}
+		if tc.data {
+			c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+		}
+		o, err := x.object(f)
+		must(t, err)
+		if !tc.used {
+			o.release()
+		}
+		c.want(12, &nfsv3.Remove3args{Object: in(root, tc.name)}, nfsv3.NFS3_OK)
+		again := x.cache.find(&o.id, 0)
+		if (again != nil) != tc.stays {
+			t.Errorf("%s: in the cache: %v", tc.name, again != nil)
+		}
+		if again != nil {
+			again.release()
+		}
+		if tc.used {
+			o.release()
+		}
+		want := nfsv3.NFS3ERR_STALE
+		if tc.linked {
+			want = nfsv3.NFS3_OK
+		}
+		c.want(1, argsFor(1, f), want)
+	}
+}
+
 // Unused files are closed after a while, used ones are not.
 func TestIdleFilesAreClosed(t *testing.T) {
 	base := tempDir(t)
