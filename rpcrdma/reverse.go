@@ -11,7 +11,8 @@ import (
 // OpenBackchannel says that the client is ready to be called. Only the upper
 // layer knows: for NFS version 4.1, once a CREATE_SESSION or BIND_CONN_TO_SESSION
 // with the back channel has been seen. A client that is not ready may lose the
-// connection by a call. It stays so while the connection lives.
+// connection by a call, and so may one on iWARP that has sent nothing yet: there the
+// side that connects speaks first (RFC 5044 §7.1.2). It stays so while the connection lives.
 func (c *Conn) OpenBackchannel() { c.resp.OpenBackchannel() }
 
 // Call calls the client and waits for its results. Call and reply travel
