@@ -6,6 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL    := $(GO) tool -modfile=tools.mod
 IMAGE   := $(TOOL) buf build --exclude-source-info --path proto/rdmad
 LINT    := $(GO) tool -modfile=lint.mod
+RDMACORE := ./verbs/rdmacore/... ./rpcrdma ./cmd/internal/providers ./interop ./interop/rping
 FUZZTIME ?= 20s
 TESTFLAGS ?=
 BENCHTIME ?= 2s
@@ -65,6 +66,8 @@ fuzz: ## each fuzz target for FUZZTIME
 lint: ## gofmt, golangci-lint, buf lint, API compatible with proto/baseline.binpb
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) golangci-lint run ./...
+	@if [ -e /usr/include/rdma/rdma_cma.h ]; then CGO_ENABLED=1 $(LINT) golangci-lint run --build-tags rdmacore,rdmadevice $(RDMACORE); \
+	else echo "provider rdmacore left out: libibverbs-dev and librdmacm-dev are missing"; fi
 	$(TOOL) buf lint
 	$(IMAGE) -o - | $(TOOL) buf breaking - --against proto/baseline.binpb
 

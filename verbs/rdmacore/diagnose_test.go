@@ -54,7 +54,7 @@ func TestAdviceOnFiles(t *testing.T) {
 	if got := filesError(err); !errors.Is(got, err) || !strings.Contains(got.Error(), "raise ulimit -n, or LimitNOFILE of the service") {
 		t.Errorf("got %v", got)
 	}
-	if got := filesError(syscall.ENOMEM); got != error(syscall.ENOMEM) {
+	if got := filesError(syscall.ENOMEM); got.Error() != syscall.ENOMEM.Error() {
 		t.Errorf("got %v", got)
 	}
 }

@@ -105,11 +105,19 @@ func serveDeaf(l net.Listener) error {
 	if err := agreeMPA(c); err != nil {
 		return err
 	}
-	if op, _, err := nextFPDU(c); err != nil || op != rdmapSend {
-		return fmt.Errorf("first came opcode %#x, %v", op, err)
+	op, _, err := nextFPDU(c)
+	if err != nil {
+		return err
 	}
-	if op, n, err := nextFPDU(c); err != nil || op != rdmapWrite || n != 0 {
-		return fmt.Errorf("then came opcode %#x of %d bytes, %v", op, n, err)
+	if op != rdmapSend {
+		return fmt.Errorf("first came opcode %#x", op)
+	}
+	op, n, err := nextFPDU(c)
+	if err != nil {
+		return err
+	}
+	if op != rdmapWrite || n != 0 {
+		return fmt.Errorf("then came opcode %#x of %d bytes", op, n)
 	}
 	// An empty Send: length, headers with queue 0 and sequence number 1, no CRC.
 	answer := make([]byte, 2+18+4)
