@@ -16,7 +16,7 @@ import (
 // connection has that address at both ends.
 func TestIPv6(t *testing.T) {
 	const global = "fd00:20:49::15"
-	system(t, "/sbin/ip -6 addr add "+global+"/64 dev "+network+" nodad")
+	system(t, "/sbin/ip -6 addr replace "+global+"/64 dev "+network+" nodad")
 	iface, err := net.InterfaceByName(network)
 	if err != nil {
 		t.Fatal(err)
