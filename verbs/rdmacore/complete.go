@@ -21,6 +21,9 @@ func (q *queuePair) completed(w *C.struct_rdmad_wc) {
 	switch {
 	case status == verbs.WCSuccess:
 	case status != verbs.WCWRFlushErr:
+		if status == verbs.WCLocQPOpErr && q.dev.is(vendorRXE) {
+			q.dev.doubt() // no way for packets: see path.go
+		}
 		q.fail(errOfStatus(status))
 	case q.dev.iwarp() && !q.sq.reading():
 		// The peer has ended the connection, which the connection manager is

@@ -53,7 +53,7 @@ func (id *connID) param(p *rdmacm.ConnParam, most int) (*C.struct_rdmad_param, e
 	t := &id.p.config.Tuning
 	c := &C.struct_rdmad_param{
 		responder_resources: C.uint8_t(p.ResponderResources), initiator_depth: C.uint8_t(p.InitiatorDepth),
-		retry_count: C.uint8_t(t.RetryCount), rnr_retry_count: C.uint8_t(t.RNRRetryCount),
+		retry_count: C.uint8_t(min(t.RetryCount, id.dev.mostRetries())), rnr_retry_count: C.uint8_t(t.RNRRetryCount),
 		min_rnr_timer: C.uint8_t(tuning.RNRTimerCode(t.RNRTimer)), private_len: C.uint8_t(len(p.PrivateData)),
 	}
 	if t.AckTimeout > 0 {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
 // Vendor numbers of the kernel's software adapters.
@@ -35,6 +36,10 @@ type device struct {
 	live struct{ pds, mrs, mws, cqs, qps atomic.Int64 }
 
 	removed chan struct{} // closed by its provider
+
+	doubted   atomic.Int64 // see doubt
+	listening atomic.Bool  // checkHearing is at work
+	deaf      atomic.Bool
 
 	mu     sync.Mutex
 	closed bool
@@ -146,6 +151,16 @@ func (d *device) Close() error {
 
 // up says whether a port of the device was up when it was opened.
 func (d *device) up() bool { return d.info.state == C.IBV_PORT_ACTIVE }
+
+// mostRetries is how often the device may send a request again that nobody
+// acknowledges. rxe of 6.1 takes 7 for ever, as it is for requests without a
+// Receive (rxe_completer).
+func (d *device) mostRetries() int {
+	if d.is(vendorRXE) {
+		return tuning.MaxRetryCount - 1
+	}
+	return tuning.MaxRetryCount
+}
 
 // invalidatedFlag is how a completion says that the peer has invalidated a key.
 // rxe of 6.1 gives the kernel's own number instead of libibverbs'.

@@ -46,7 +46,7 @@ func (q *queuePair) failSoon(cause error) { go q.fail(cause) }
 // completed is taken in first: some devices drop that with the queue pair.
 // Nothing posts any more.
 func (q *queuePair) end(established bool) {
-	if established {
+	if established && !q.id.hold() {
 		command(func() C.int { return C.rdmad_disconnect(q.id.c) }) // fails when the peer was faster
 	}
 	command(func() C.int { return C.rdmad_qp_error(q.c) })

@@ -125,6 +125,10 @@ func (id *connID) event(e *event) {
 		if qp := id.queuePair(); qp != nil {
 			qp.fail(errMoved)
 		}
+	case C.RDMA_CM_EVENT_UNREACHABLE: // of a connection that is up: the peer has other hardware, or none
+		if qp := id.queuePair(); qp != nil {
+			qp.probe()
+		}
 	case C.RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return
 	}
@@ -135,22 +139,28 @@ func (id *connID) event(e *event) {
 }
 
 // portChanged reports a port that went down or came up. Connections are left
-// to their timeouts: a cable that is back in time has hurt nobody.
+// to their timeouts: a cable that is back in time has hurt nobody. But a peer may
+// have given up meanwhile, and not have been able to tell.
 func (p *Provider) portChanged(o *openContext, port int, up bool) {
 	level, state := slog.LevelWarn, "down"
 	if up {
 		level, state = slog.LevelInfo, "up"
 	}
 	p.config.Logger.Log(context.Background(), level, "rdmacore: port is "+state, "device", o.name, "port", port)
+	p.mu.Lock()
+	if d := p.devices[o.c]; d != nil && up {
+		d.doubt()
+	}
+	p.mu.Unlock()
 	p.lookAtListeners()
 }
 
-// queuePairsOn are those of a device, of any provider.
-func queuePairsOn(o *openContext) (all []*queuePair) {
+// queuePairs are those of any provider that are wanted.
+func queuePairs(wanted func(*queuePair) bool) (all []*queuePair) {
 	handles.mu.Lock()
 	defer handles.mu.Unlock()
 	for _, v := range handles.entries {
-		if q, ok := v.(*queuePair); ok && q.dev.ctx == o {
+		if q, ok := v.(*queuePair); ok && wanted(q) {
 			all = append(all, q)
 		}
 	}

@@ -97,13 +97,19 @@ func (l *listener) examine() error {
 		return lost
 	}
 	if anywhere {
-		return anyPort(inventory.ClassDir, l.p.config.Tuning.Device)
+		return anyPort(inventory.ClassDir, l.p.config.Tuning.Device, l.p.isDeaf)
 	}
 	at := l.port
 	if l.dev != nil {
 		at.device = l.dev.ctx.nameNow()
 	}
-	return at.trouble(inventory.ClassDir)
+	if err := at.trouble(inventory.ClassDir); err != nil {
+		return err
+	}
+	if l.dev != nil && l.dev.deaf.Load() {
+		return fmt.Errorf("%s %w", at.device, errDeaf)
+	}
+	return nil
 }
 
 // again listens anew. An event that comes meanwhile is of the new identifier.

@@ -44,6 +44,7 @@ type connID struct {
 	local, remote netip.AddrPort
 	peer          rdmacm.ConnParam
 	ird, ord      int
+	held, left    bool // see hold, leave
 	qp            *queuePair
 }
 
@@ -170,7 +171,9 @@ func (id *connID) free(calling <-chan struct{}) {
 			return
 		}
 	}
-	id.destroy()
+	if !id.leave() {
+		id.destroy()
+	}
 	id.p.unuse()
 }
 

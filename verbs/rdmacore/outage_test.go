@@ -40,8 +40,10 @@ func (o *outage) target() string {
 	return net.JoinHostPort(o.to, strconv.Itoa(int(o.ln.Addr().Port())))
 }
 
-func newOutage(t *testing.T, address string) *outage {
-	p := newProvider(t, Config{})
+func newOutage(t *testing.T, address string) *outage { return newOutageWith(t, address, Config{}) }
+
+func newOutageWith(t *testing.T, address string, config Config) *outage {
+	p := newProvider(t, config)
 	ln, err := p.Listen(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
@@ -59,11 +61,16 @@ func newOutage(t *testing.T, address string) *outage {
 // it is well.
 func (o *outage) waitHealth(want string) {
 	o.Helper()
+	o.waitHealthOf(o.ln, want)
+}
+
+func (o *outage) waitHealthOf(ln rdmacm.Listener, want string) {
+	o.Helper()
 	match := regexp.MustCompile(want)
 	ctx, cancel := context.WithTimeout(o.Context(), verbstest.Patience)
 	defer cancel()
 	for {
-		changed, reason := o.ln.(rdmacm.Monitored).Health()
+		changed, reason := ln.(rdmacm.Monitored).Health()
 		if want == "" && reason == nil || want != "" && reason != nil && match.MatchString(reason.Error()) {
 			return
 		}

@@ -23,17 +23,19 @@ import (
 // Provider makes connections on the machine's RDMA devices. All methods may be
 // called from any goroutine.
 type Provider struct {
-	config  Config
-	channel *C.struct_rdma_event_channel
-	events  descriptor
-	files   []string // see deviceFiles; of the goroutine that sweeps
-	closing chan struct{}
-	done    sync.WaitGroup // the provider's goroutines
-	late    sync.WaitGroup // identifiers that are still to be freed
+	config   Config
+	channel  *C.struct_rdma_event_channel
+	events   descriptor
+	files    []string // see deviceFiles; of the goroutine that sweeps
+	closing  chan struct{}
+	done     sync.WaitGroup // the provider's goroutines, but for
+	watching sync.WaitGroup // the one that takes events
+	late     sync.WaitGroup // identifiers that are still to be freed
 
 	mu      sync.Mutex
 	devices map[*C.struct_ibv_context]*device
 	leaving []*device // gone, but with objects
+	held    []*connID // whose end is still to be told
 	first   *device
 	users   int // listeners and identifiers
 	closed  bool
@@ -57,7 +59,7 @@ func New(config Config) (*Provider, error) {
 		return nil, err
 	}
 	p.files = deviceFiles()
-	p.done.Go(p.watch)
+	p.watching.Go(p.watch)
 	p.done.Go(p.sweep)
 	return p, nil
 }
@@ -183,8 +185,10 @@ func (p *Provider) Close() error {
 	}
 	p.late.Wait()
 	close(p.closing)
-	p.events.close()
 	p.done.Wait()
+	p.tellHeld(func(*connID) bool { return true })
+	p.events.close()
+	p.watching.Wait()
 	p.closeDevices()
 	C.rdma_destroy_event_channel(p.channel)
 	return nil
@@ -232,8 +236,12 @@ func (p *Provider) sweep() {
 				c.sweep()
 			}
 			p.letGo()
-		case <-devices.C:
+		case now := <-devices.C:
 			p.lookAtDevices()
+			p.lookAtPaths(now)
+			for _, q := range queuePairs(func(q *queuePair) bool { return q.dev.config == &p.config }) {
+				q.keepAlive(now, p.config.Tuning.KeepAlive)
+			}
 		}
 	}
 }

@@ -27,6 +27,7 @@ type queuePair struct {
 	closed         atomic.Bool
 	dying, flushed chan struct{} // closed when the end begins, and is done
 	windows        windowSet
+	silence        silence
 
 	mu          sync.Mutex
 	c           *C.struct_ibv_qp // until the end

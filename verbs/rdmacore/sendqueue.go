@@ -17,8 +17,8 @@ const (
 	recvBit      = 1 << 31
 	positionMask = recvBit - 1
 	// spareSends are places of the device's send queue beyond the consumer's:
-	// for what awaitPeer posts, and for the marker of an orderly end.
-	spareSends = mostNudges + 1
+	// for what awaitPeer posts, for a probe, and for the marker of an orderly end.
+	spareSends = mostNudges + 2
 )
 
 func numOf(wrID uint64) uint32 { return uint32(wrID >> 32) }
@@ -60,6 +60,9 @@ type sendQueue struct {
 	// last is the position after the last request that the device has.
 	last   uint32
 	failed bool // a completion was not a success: the rest are flushed
+	// probing says that a probe is out, which is the entry before probed.
+	probing bool
+	probed  uint32
 
 	// What one call of the device takes.
 	list []C.struct_rdmad_send
@@ -141,6 +144,7 @@ func (s *sendQueue) release(wc *verbs.WC, all bool) (more, report bool) {
 	}
 	s.failed = s.failed || e.status != verbs.WCSuccess
 	s.head++
+	s.probing = s.probing && s.probed != s.head
 	if e.internal {
 		s.internal--
 	}

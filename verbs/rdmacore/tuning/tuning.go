@@ -10,7 +10,7 @@ import (
 
 // Settings of the provider. What is of no use on iWARP, where TCP sends again and
 // a Send without a Receive ends the connection, is ignored there: everything but
-// Device and BusyPoll.
+// Device, BusyPoll and KeepAlive.
 type Settings struct {
 	// Device is the name of the only device to use; "" is all.
 	Device string
@@ -28,11 +28,14 @@ type Settings struct {
 	// BusyPoll is how long a connection looks for completions before it sleeps;
 	// 0 sleeps at once.
 	BusyPoll time.Duration
+	// KeepAlive is for how long nothing may happen on a connection before the
+	// peer is asked for a sign of life; 0 is for ever.
+	KeepAlive time.Duration
 }
 
 // Default are the settings in force without any.
 func Default() Settings {
-	return Settings{RetryCount: MaxRetryCount, RNRRetryCount: MaxRetryCount, RNRTimer: 640 * time.Microsecond}
+	return Settings{RetryCount: MaxRetryCount, RNRRetryCount: MaxRetryCount, RNRTimer: 640 * time.Microsecond, KeepAlive: time.Minute}
 }
 
 // Bounds of Settings.
@@ -44,6 +47,9 @@ const (
 	MaxAckTimeout = time.Minute
 	// MaxBusyPoll bounds what a wait may cost a processor.
 	MaxBusyPoll = 10 * time.Millisecond
+	// Bounds of KeepAlive unless it is 0.
+	MinKeepAlive = time.Second
+	MaxKeepAlive = time.Hour
 )
 
 // Error is a setting out of its range.
@@ -67,6 +73,8 @@ func (s *Settings) Check() error {
 		return &Error{"ack_timeout", fmt.Sprintf("%v is out of range %v..%v", s.AckTimeout, MinAckTimeout, MaxAckTimeout)}
 	case s.BusyPoll < 0 || s.BusyPoll > MaxBusyPoll:
 		return &Error{"busy_poll", fmt.Sprintf("%v is out of range 0s..%v", s.BusyPoll, MaxBusyPoll)}
+	case s.KeepAlive != 0 && (s.KeepAlive < MinKeepAlive || s.KeepAlive > MaxKeepAlive):
+		return &Error{"keep_alive", fmt.Sprintf("%v is out of range %v..%v, or 0s", s.KeepAlive, MinKeepAlive, MaxKeepAlive)}
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ func TestCheck(t *testing.T) {
 		{"rnr_timer", func(s *Settings) { s.RNRTimer = MaxRNRTimer + 1 }},
 		{"ack_timeout", func(s *Settings) { s.AckTimeout = MinAckTimeout - 1 }},
 		{"ack_timeout", func(s *Settings) { s.AckTimeout = MaxAckTimeout + 1 }},
+		{"keep_alive", func(s *Settings) { s.KeepAlive = -1 }},
+		{"keep_alive", func(s *Settings) { s.KeepAlive = MinKeepAlive - 1 }},
+		{"keep_alive", func(s *Settings) { s.KeepAlive = MaxKeepAlive + 1 }},
 		{"busy_poll", func(s *Settings) { s.BusyPoll = -1 }},
 		{"busy_poll", func(s *Settings) { s.BusyPoll = MaxBusyPoll + 1 }},
 	} {

@@ -63,6 +63,7 @@ var badInput = []struct{ name, text, want string }{
 	{"acknowledgement timeout", "providers: {rdmacore: {ack_timeout: 1us}}", "f.yaml:1: providers.rdmacore.ack_timeout: 1µs is out of range 4.096µs..1m0s"},
 	{"busy poll", "providers: {rdmacore: {busy_poll: 20ms}}", "f.yaml:1: providers.rdmacore.busy_poll: 20ms is out of range 0s..10ms"},
 	{"busy poll without a unit", "providers: {rdmacore: {busy_poll: \"20\"}}", `f.yaml:1: providers.rdmacore.busy_poll: "20" is not a time such as 640us`},
+	{"keep-alive", "providers: {rdmacore: {keep_alive: 100ms}}", "f.yaml:1: providers.rdmacore.keep_alive: 100ms is out of range 1s..1h0m0s, or 0s"},
 	{"provider without settings", "providers: {softiwarp: {}}", "f.yaml:1: providers.softiwarp: unknown key; known here: rdmacore"},
 	{"half of TLS", "control:\n  tls: {cert: a}\n", "f.yaml:2: control.tls: needs all of cert, key and client_ca"},
 	{"empty TLS", "control:\n  tls:\n", "f.yaml:2: control.tls: needs all of cert, key and client_ca"},

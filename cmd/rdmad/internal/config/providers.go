@@ -21,6 +21,7 @@ type Rdmacore struct {
 	RNRTimer      string `mapstructure:"rnr_timer"`
 	AckTimeout    string `mapstructure:"ack_timeout"`
 	BusyPoll      string `mapstructure:"busy_poll"`
+	KeepAlive     string `mapstructure:"keep_alive"`
 
 	// Settings are all that as the provider takes it.
 	Settings tuning.Settings `mapstructure:"-"`
@@ -55,6 +56,7 @@ func (r *Rdmacore) validate(d *document, key string) error {
 		to         *time.Duration
 	}{
 		{"rnr_timer", r.RNRTimer, &s.RNRTimer}, {"ack_timeout", r.AckTimeout, &s.AckTimeout}, {"busy_poll", r.BusyPoll, &s.BusyPoll},
+		{"keep_alive", r.KeepAlive, &s.KeepAlive},
 	} {
 		at := key + "." + t.name
 		if !d.given(at) {

@@ -1,0 +1,129 @@
+//go:build rdmacore && cgo && rdmadevice
+
+package rdmacore
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
+	"github.com/rdmad/rdmad/verbs/verbstest"
+)
+
+func onRXE() bool { return strings.HasPrefix(*deviceFlag, "rxe") }
+
+// sendInVain posts a Send that finds no way, and waits until the connection has
+// ended on that side.
+func (o *outage) sendInVain(s *verbstest.Side) {
+	o.Helper()
+	if _, err := s.QP.PostSend([]verbs.SendWR{{ID: 1, Op: verbs.OpSend}}); err != nil {
+		o.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(o.Context(), verbstest.Patience)
+	defer cancel()
+	select {
+	case <-s.ID.Disconnected():
+	case <-ctx.Done():
+		o.Fatal("a connection does not end")
+	}
+}
+
+// A connection that ends while its port is down is told of, on rxe, only once
+// the port is up: the device can't hear any more otherwise.
+func TestEndWhileDown(t *testing.T) {
+	o := newOutage(t, *addressFlag+":0")
+	pair := o.connect()
+	system(t, "ip link set "+network+" down")
+	o.sendInVain(pair.B)
+	if onRXE() {
+		select {
+		case <-pair.A.ID.Disconnected():
+			t.Error("the peer knows already")
+		default:
+		}
+	}
+	system(t, "ip link set "+network+" up")
+	o.waitEnd(pair)
+	o.waitHealth("")
+	o.connect().Close()
+}
+
+// An rxe device that hears no requests any more makes listeners unhealthy, until
+// it is another.
+func TestDeaf(t *testing.T) {
+	if !onRXE() {
+		return
+	}
+	o := newOutage(t, *addressFlag+":0")
+	everywhere, err := o.p.Listen(t.Context(), "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer everywhere.Close()
+	pair := o.connect()
+	system(t, "ip link set "+network+" down")
+	o.sendInVain(pair.B)
+	pair.B.ID.(*connID).forget()
+	pair.B.Close()
+	system(t, "ip link set "+network+" up")
+	o.waitHealth(*deviceFlag + " hears no connection requests")
+	o.waitHealthOf(everywhere, errNoPort.Error())
+	// A's peer is gone, which nobody could tell it.
+	o.waitEnd(&verbstest.Pair{A: pair.A, B: pair.A})
+	system(t, "rdma link del "+*deviceFlag+"; rdma link add "+*deviceFlag+" type rxe netdev "+network)
+	o.waitHealth("")
+	o.waitHealthOf(everywhere, "")
+	o.connect().Close()
+}
+
+// forget has Close tell the end at once, as programs do that don't know.
+func (id *connID) forget() {
+	id.p.mu.Lock()
+	id.p.held = nil
+	id.p.mu.Unlock()
+	id.mu.Lock()
+	id.held = false
+	id.mu.Unlock()
+}
+
+// TestKeepAlive: a connection on which nothing happens goes on while the peer is
+// there, without the consumers noticing, and ends when it can't be reached.
+func TestKeepAlive(t *testing.T) {
+	config := Config{Tuning: tuning.Settings{KeepAlive: tuning.MinKeepAlive}}
+	o := newOutageWith(t, *addressFlag+":0", config)
+	pair := o.connect()
+	a, b := pair.A.QP.(*queuePair), pair.B.QP.(*queuePair)
+	atA, atB := a.completions(), b.completions()
+	o.until("probes complete", func() bool {
+		var wc [1]verbs.WC
+		if pair.A.SendCQ.Poll(wc[:])+pair.B.SendCQ.Poll(wc[:]) > 0 {
+			t.Fatalf("the consumer sees %+v", wc)
+		}
+		return a.completions()-atA >= 1<<32 && b.completions()-atB >= 1<<32
+	})
+	pair.Exchange(2)
+	system(t, "ip link set "+network+" down")
+	o.waitEnd(pair)
+	system(t, "ip link set "+network+" up")
+	o.waitHealth("")
+	o.connect().Close()
+}
+
+// until waits until something is true.
+func (o *outage) until(what string, is func() bool) {
+	o.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(o.Context(), verbstest.Patience)
+	defer cancel()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			o.Fatalf("not in time: %s", what)
+		}
+	}
+}
