@@ -6,7 +6,6 @@ package rdmacore
 import "C"
 
 import (
-	"net"
 	"net/netip"
 	"strconv"
 )
@@ -20,13 +19,7 @@ func toC(ap netip.AddrPort) (a C.struct_rdmad_address) {
 	if ap.Addr().Unmap().Is4() {
 		a.v4 = 1
 	}
-	if zone := ap.Addr().Zone(); zone != "" {
-		if i, err := net.InterfaceByName(zone); err == nil {
-			a.scope = C.uint32_t(i.Index)
-		} else if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
-			a.scope = C.uint32_t(n)
-		}
-	}
+	a.scope = C.uint32_t(zoneIndex(ap.Addr().Zone()))
 	return a
 }
 

@@ -5,8 +5,7 @@ package rdmacore
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs/inventory"
@@ -87,8 +86,8 @@ func (l *listener) examine() error {
 	if lost == nil && l.dev != nil && l.dev.ctx.isGone() {
 		lost = errRemoved // the connection manager may say so later
 	}
-	if lost == nil && !anywhere && !isLocal(l.at.Addr()) {
-		lost = fmt.Errorf("no interface has address %s", l.at.Addr())
+	if lost == nil {
+		lost = l.place()
 	}
 	if lost != nil && !l.again() {
 		l.mu.Lock()
@@ -118,24 +117,31 @@ func (l *listener) again() bool {
 	l.mu.Lock()
 	l.lost = nil
 	l.mu.Unlock()
+	l.settle() // before, so that a later move is seen
 	return l.listen(l.at) == nil
 }
 
-// isLocal says whether an interface of this machine has an address.
-func isLocal(a netip.Addr) bool {
-	if a.IsLoopback() {
-		return true
+// place says why the address is of no use where the listener is: it has gone or,
+// from one device's interface to another's, moved.
+func (l *listener) place() error {
+	a := l.at.Addr()
+	if a.IsUnspecified() || a.IsLoopback() {
+		return nil
 	}
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return true // nothing is known to be wrong
+	now, err := interfacesWith(a)
+	if err == nil && len(now) == 0 {
+		return fmt.Errorf("no interface has address %s", a)
 	}
-	for _, have := range all {
-		if n, ok := have.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap() == a.WithZone("") {
-				return true
-			}
-		}
+	if err == nil && l.iface != 0 && !slices.Contains(now, l.iface) {
+		return errMoved
 	}
-	return false
+	return nil // or nothing is known to be wrong
+}
+
+// settle notes the interface that has the address, if there is only one.
+func (l *listener) settle() {
+	l.iface = 0
+	if all, err := interfacesWith(l.at.Addr()); err == nil && len(all) == 1 {
+		l.iface = all[0]
+	}
 }

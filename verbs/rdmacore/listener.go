@@ -31,6 +31,8 @@ type listener struct {
 	c    *C.struct_rdma_cm_id // nil while there is none
 	dev  *device              // to which it is bound; nil for all
 	port port                 // of it
+	// The index of the interface that has the address; 0 when more have it.
+	iface int
 
 	mu      sync.Mutex
 	closed  bool
@@ -65,6 +67,7 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 		return nil, err
 	}
 	l.at = netip.AddrPortFrom(at.Addr(), l.addr.Port())
+	l.settle()
 	l.reason = l.examine()
 	l.guarding.Go(l.guard)
 	return l, nil
