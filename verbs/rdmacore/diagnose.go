@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -27,14 +28,33 @@ func missing(err error) error {
 	return fmt.Errorf("rdmacore: %w: %s", err, advice(inventory.ClassDir, fileDir))
 }
 
-func advice(classDir, fileDir string) string {
-	devices, _ := os.ReadDir(classDir)
-	if len(devices) == 0 {
-		return "this machine has no RDMA device; a software one: rdma link add siw0 type siw netdev eth0"
+// noDevice says why the device that is configured, or any, can't be used; names
+// are the kernel's devices, and err is why one of them could not be opened, if so.
+func noDevice(configured string, names []string, err error) error {
+	switch {
+	case configured != "" && len(names) > 0 && !slices.Contains(names, configured):
+		return fmt.Errorf("rdmacore: no device %s: this machine has %s (providers.rdmacore.device)", configured, strings.Join(names, ", "))
+	case err != nil:
+		return missing(err)
+	case configured != "":
+		return missing(fmt.Errorf("no device %s", configured))
 	}
-	var names []string
+	return missing(errors.New("no device"))
+}
+
+// deviceNames are the kernel's devices.
+func deviceNames(classDir string) (names []string) {
+	devices, _ := os.ReadDir(classDir)
 	for _, d := range devices {
 		names = append(names, d.Name())
+	}
+	return names
+}
+
+func advice(classDir, fileDir string) string {
+	names := deviceNames(classDir)
+	if len(names) == 0 {
+		return "this machine has no RDMA device; a software one: rdma link add siw0 type siw netdev eth0"
 	}
 	for _, f := range []struct{ name, module string }{{"rdma_cm", "rdma_ucm"}, {"uverbs0", "ib_uverbs"}} {
 		path := fileDir + "/" + f.name
@@ -44,6 +64,8 @@ func advice(classDir, fileDir string) string {
 			_ = file.Close()
 		case errors.Is(err, fs.ErrNotExist):
 			return path + " is missing: modprobe " + f.module
+		case errors.Is(err, syscall.EPERM): // of a device controller: modes give EACCES
+			return path + " may not be opened by this service, which was started before it was there: restart it"
 		case errors.Is(err, fs.ErrPermission):
 			return path + " may not be opened: run rdmad as root or give its group the right to"
 		}

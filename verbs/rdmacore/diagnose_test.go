@@ -38,6 +38,25 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// A device that is not the machine's is told of with those that are.
+func TestAdviceNoDevice(t *testing.T) {
+	const others = "this machine has rxe0, siw0 (providers.rdmacore.device)"
+	names := []string{"rxe0", "siw0"}
+	for _, c := range []struct {
+		configured string
+		names      []string
+		others     bool
+	}{{"mlx5_0", names, true}, {"siw0", names, false}, {"", names, false}, {"mlx5_0", nil, false}} {
+		err := noDevice(c.configured, c.names, nil)
+		if got := strings.Contains(err.Error(), others); got != c.others || !strings.HasPrefix(err.Error(), strings.TrimSpace("rdmacore: no device "+c.configured)+": ") {
+			t.Errorf("%q of %q: %v", c.configured, c.names, err)
+		}
+	}
+	if err := noDevice("siw0", names, syscall.EACCES); !errors.Is(err, syscall.EACCES) {
+		t.Errorf("one that could not be opened: %v", err)
+	}
+}
+
 // New fails with one line on a machine without a device; this one has none.
 func TestNewWithoutDevice(t *testing.T) {
 	if entries, _ := os.ReadDir(inventory.ClassDir); len(entries) > 0 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/inventory"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -86,7 +87,7 @@ func (p *Provider) openDevices() error {
 	}
 	p.mu.Lock() // a device's events come as soon as it is open
 	defer p.mu.Unlock()
-	unusable := fmt.Errorf("no device %s", p.config.Tuning.Device)
+	var unusable error
 	for _, c := range list {
 		d, err := p.open(c)
 		if err != nil {
@@ -99,7 +100,7 @@ func (p *Provider) openDevices() error {
 		}
 	}
 	if p.first == nil {
-		return missing(unusable)
+		return noDevice(p.config.Tuning.Device, deviceNames(inventory.ClassDir), unusable)
 	}
 	return nil
 }
