@@ -2,10 +2,12 @@ package cli
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // TestEveryCommandIsDocumented: docs/rdmactl.md has each command under the
@@ -45,4 +47,27 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	for heading := range commands {
 		t.Errorf("docs/rdmactl.md doesn't have %s", heading)
 	}
+}
+
+// TestManualPage: rdmactl(1) has the commands and the flags for all of them.
+func TestManualPage(t *testing.T) {
+	text, err := os.ReadFile("../../../../configs/debian/man/rdmactl.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.ReplaceAll(string(text), `\-`, "-")
+	_, commands, _ := strings.Cut(page, "\n.SH COMMANDS\n")
+	commands, _, _ = strings.Cut(commands, "\n.SH ")
+	words := strings.FieldsFunc(commands, func(r rune) bool { return strings.ContainsRune(" \n\",", r) })
+	root := newRoot(&app{})
+	for _, c := range root.Commands() {
+		if !slices.Contains(words, c.Name()) {
+			t.Errorf("rdmactl(1) doesn't have %s", c.Name())
+		}
+	}
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(page, "--"+f.Name) {
+			t.Errorf("rdmactl(1) doesn't have --%s", f.Name)
+		}
+	})
 }

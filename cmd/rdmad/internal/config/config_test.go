@@ -247,3 +247,16 @@ func TestAbsentProvider(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// TestManualPage: rdmad.yaml(5) has every key at the top.
+func TestManualPage(t *testing.T) {
+	page, err := os.ReadFile("../../../../configs/debian/man/rdmad.yaml.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		if key := f.Tag.Get("mapstructure"); key != "-" && !strings.Contains(string(page), "\n.TP\n.B "+key+"\n") {
+			t.Errorf("rdmad.yaml(5) doesn't have %s", key)
+		}
+	}
+}
