@@ -25,15 +25,22 @@ build: ## bin/rdmad and bin/rdmactl, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/rdmad ./cmd/rdmactl
 
 # The second package needs what build-rdmacore needs.
-RDMACORE = $(wildcard /usr/include/infiniband/verbs.h)
+RDMACORE = $(and $(wildcard /usr/include/infiniband/verbs.h),$(wildcard /usr/include/rdma/rdma_cma.h),$(shell command -v gcc))
 
 deb: build $(if $(RDMACORE),build-rdmacore) ## Debian packages of both builds in bin/ (docs/packaging.md)
 	VERSION='$(VERSION)' configs/debian/build.sh rdmad $(BIN) $(BIN)
 	$(if $(RDMACORE),VERSION='$(VERSION)' configs/debian/build.sh rdmad-rdmacore $(BIN)/rdmacore $(BIN), \
-	  @echo "rdmad-rdmacore is left out: it needs Debian's libibverbs-dev and librdmacm-dev")
+	  @echo "rdmad-rdmacore is left out: it needs Debian's gcc, libc6-dev, libibverbs-dev and librdmacm-dev")
 
+.PHONY: deb-clean
+SUITE ?= bookworm
+deb-clean: ## make deb, and the packages' life, in a new Debian SUITE (root, debootstrap; CLEAN keeps it)
+	configs/debian/clean.sh $(SUITE) $(CLEAN)
+
+# What C has, programs of a service that runs as root had better have.
+HARDENED = -buildmode=pie -ldflags '$(LDFLAGS) -extldflags "-Wl,-z,relro,-z,now"'
 build-rdmacore: ## the same with provider rdmacore (cgo; Debian: gcc, libibverbs-dev, librdmacm-dev), in bin/rdmacore
-	CGO_ENABLED=1 $(GO) build -tags rdmacore -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/rdmacore/ ./cmd/rdmad ./cmd/rdmactl
+	CGO_ENABLED=1 CGO_CFLAGS="-O2 -D_FORTIFY_SOURCE=2 -fstack-protector-strong" $(GO) build -tags rdmacore -trimpath $(HARDENED) -o $(BIN)/rdmacore/ ./cmd/rdmad ./cmd/rdmactl
 
 demo: build ## rdmad at work in a temporary folder, in under a minute
 	$(BIN)/rdmad version
