@@ -1,6 +1,7 @@
 // Package transport runs the actions of package conn on verbs: one queue pair
 // and one completion queue per connection, pooled registered memory, a
-// goroutine per connection that polls, workers that run the service.
+// goroutine per connection that polls and serves calls that come alone, workers
+// that serve the others.
 //
 // A Host is what the connections of one listener or dialer share: protection
 // domain, memory, workers, one ticking goroutine. A link is one connection

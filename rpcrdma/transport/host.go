@@ -51,6 +51,7 @@ type Host struct {
 	// zeros is what padding is sent from.
 	zeros   *regmem.Buffer
 	workers workers
+	watch   watch
 	// scarce holds a token when the pool had no memory for somebody.
 	scarce chan struct{}
 	// exposable bounds the memory of replies that peers read.
@@ -213,6 +214,7 @@ func (h *Host) Close() error {
 	h.stop()
 	h.ticker.Wait()
 	h.workers.close()
+	h.watch.close()
 	h.zeros.Release()
 	return h.pool.Close()
 }

@@ -22,6 +22,8 @@ type role interface {
 	received(at uint32, msg []byte, inv conn.Invalidation)
 	// exposed: an opExpose is posted; its Send is to be added.
 	exposed(o *op)
+	// alone says whether one call to be served is all that goes on.
+	alone() bool
 	// resized: no receive is smaller than wanted any more.
 	resized()
 	// ended: an op that is not detached has completed.
@@ -49,6 +51,7 @@ type link struct {
 	busy   sync.WaitGroup // workers and waiters with a call of this link
 	log    *slog.Logger   // for complaints; nil is none
 	tap    *Tap
+	lead   lead
 
 	mu         sync.Mutex
 	sq         sendQueue
@@ -118,32 +121,44 @@ func (l *link) start() error {
 	return nil
 }
 
-// poll takes completions until the connection ends, then frees everything.
+// poll takes completions until the connection ends, then frees everything; or
+// until another goroutine does so in its place.
 func (l *link) poll() {
 	for l.cq.Wait(l.ctx) == nil {
-		if !l.drainCQ() {
+		leads, up := l.drainCQ()
+		if !leads {
+			return
+		}
+		if !up {
 			break
 		}
 	}
 	l.teardown()
 }
 
-// drainCQ handles all completions there are; false ends the connection.
-func (l *link) drainCQ() bool {
+// drainCQ handles all completions there are, and serves a call that comes
+// alone. Unless it leads to the end, and after that, the connection is up.
+func (l *link) drainCQ() (leads, up bool) {
 	for {
 		n := l.cq.Poll(l.wc[:])
 		if n == 0 {
-			return true
+			return true, true
 		}
 		l.mu.Lock()
 		l.active = time.Now()
-		for i := range l.wc[:n] {
-			if !l.complete(&l.wc[i]) {
-				l.mu.Unlock()
-				return false
-			}
+		l.lead.polling, up = true, true
+		for i := 0; i < n && up; i++ {
+			up = l.complete(&l.wc[i])
 		}
+		l.lead.polling = false
+		here := l.mayServe()
 		l.mu.Unlock()
+		if !l.serveHanded(here) {
+			return false, true
+		}
+		if !up {
+			return true, false
+		}
 	}
 }
 

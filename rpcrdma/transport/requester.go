@@ -234,6 +234,11 @@ func (r *Requester) received(at uint32, msg []byte, inv conn.Invalidation) {
 	r.carryOut()
 }
 
+// alone implements role.
+func (r *Requester) alone() bool {
+	return r.inCalls == 0 && r.callee.resp.core.Busy() == 1 && !r.draining
+}
+
 // ended implements role.
 func (r *Requester) ended(o *op) {
 	switch o.kind {

@@ -330,7 +330,7 @@ func (r *Responder) of(c *conn.Call) *call {
 // transmissions, unless one has more: a longer stream is copied.
 const maxRoom = 64 << 10
 
-// deliver hands a call to a worker, with a buffer to build its reply in.
+// deliver hands a call over to be served, with a buffer to build its reply in.
 func (r *Responder) deliver(c *call) {
 	limit := int(r.core.SendLimit())
 	if c.buf = r.buffer(limit + max(limit, min(c.call.ReplySends()*limit, maxRoom))); c.buf == nil {
@@ -341,7 +341,12 @@ func (r *Responder) deliver(c *call) {
 	c.queueing.delivered(r.active, c.fetched != nil)
 	c.call.RPC.Peer = r.peer
 	r.busy.Add(1)
-	r.host.workers.run(c)
+	r.hand(c)
+}
+
+// alone implements role.
+func (r *Responder) alone() bool {
+	return r.core.Busy() == 1 && r.caller.busy == 0 && !r.draining
 }
 
 // serviceMemory gives services buffers that replies are sent from.
@@ -393,7 +398,7 @@ func (s source) follows(e verbs.SGE) bool {
 	return e.MR == s.buf.MR() && e.Offset+e.Length == s.buf.Offset()+s.off
 }
 
-// run serves the call in a worker and sends its reply.
+// run serves the call and sends its reply.
 func (c *call) run() {
 	r := c.r
 	defer r.busy.Done()

@@ -1,0 +1,179 @@
+package rpcrdma_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// leads says whether a service runs in the goroutine that polls its connection.
+func leads() bool {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, ".drainCQ") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// Procedures of services that block.
+const (
+	procHold     = 100 + iota // until the test lets it go
+	procHoldLong              // until the connection ends
+)
+
+func plain(ctx context.Context, c *rpcrdma.Client, proc uint32) error {
+	call := newCall(proc)
+	return c.Call(ctx, &call)
+}
+
+// TestLeaderServes: a call that comes alone is served where it is found, until
+// one takes long; then workers have their turn, for longer each time.
+func TestLeaderServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var takes time.Duration
+		var led bool
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, handler: handlerFunc(func(context.Context, *call, *reply) error {
+			led = leads()
+			time.Sleep(takes)
+			return nil
+		})})
+		c, _ := b.dial(nil)
+		in := func(d time.Duration, want bool) {
+			t.Helper()
+			takes = d
+			if err := plain(b.ctx, c, procNull); err != nil {
+				t.Fatal(err)
+			}
+			if led != want {
+				t.Fatalf("a call of %v: served by the leader: %v", d, led)
+			}
+		}
+		for range 100 {
+			in(0, true)
+		}
+		for _, long := range []time.Duration{3 * time.Millisecond, time.Second} {
+			for _, rest := range []int{16, 32, 64} {
+				in(long, true)
+				for range rest {
+					in(long, false)
+				}
+			}
+			in(0, true)
+			in(0, true)
+		}
+	})
+}
+
+// TestLeaderBlocks: who blocks the leader does not block the connection: neither
+// its other calls nor its end.
+func TestLeaderBlocks(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		held, release := make(chan struct{}), make(chan struct{})
+		b := newBed(t, p, bedConfig{handler: handlerFunc(func(ctx context.Context, c *call, r *reply) error {
+			switch c.Procedure {
+			case procHold:
+				held <- struct{}{}
+				<-release
+				return nil
+			case procHoldLong:
+				held <- struct{}{}
+				<-ctx.Done()
+				return nil
+			}
+			return service{}.ServeRPC(ctx, c, r)
+		})})
+		c, conn := b.dial(nil)
+		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
+			t.Fatal(err)
+		}
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			if err := plain(b.ctx, c, procHold); err != nil {
+				t.Error(err)
+			}
+		})
+		<-held
+		for i := range 20 {
+			if err := anyCall(b.ctx, c, rand.New(rand.NewPCG(1, uint64(i)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(release)
+		waiting.Wait()
+
+		c2, conn2 := b.dial(nil)
+		waiting.Go(func() {
+			var end *rpcrdma.Error
+			if err := plain(b.ctx, c2, procHoldLong); !errors.As(err, &end) && !errors.Is(err, rpcrdma.ErrClosed) {
+				t.Errorf("%v", err)
+			}
+		})
+		<-held
+		if err := c2.Close(); err != nil {
+			t.Error(err)
+		}
+		<-conn2.Done()
+		waiting.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		<-conn.Done()
+	})
+}
+
+// TestLeadersChange: connections are cut while leaders serve calls, lose the
+// lead, and come back from calls that took long.
+func TestLeadersChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, handler: handlerFunc(func(ctx context.Context, c *call, r *reply) error {
+			if n := rand.IntN(100); n < 6 {
+				time.Sleep(time.Duration(n) * 8 * time.Millisecond)
+			} else if n == 6 {
+				panic("now and then")
+			}
+			return service{}.ServeRPC(ctx, c, r)
+		})})
+		var callers sync.WaitGroup
+		for i := range 12 {
+			c, conn := b.dial(nil)
+			for j := range 1 + i%3 {
+				callers.Go(func() {
+					rng := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+					for range 100 {
+						if anyCall(b.ctx, c, rng) != nil && c.Err() != nil {
+							return
+						}
+					}
+				})
+			}
+			callers.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				switch i % 4 {
+				case 0:
+					c.Close()
+				case 1:
+					conn.Close()
+				case 2:
+					conn.Drain(b.ctx)
+				}
+			})
+		}
+		callers.Wait()
+	})
+}
