@@ -245,6 +245,18 @@ func TestClaim(t *testing.T) {
 	if _, err := c.Open(&forged); !errors.Is(err, ErrBad) {
 		t.Errorf("forged: %v", err)
 	}
+	for at := range h.n {
+		other := h
+		other.b[at] ^= 0x10
+		if other.Equal(&h) {
+			t.Errorf("equal in spite of byte %d", at)
+		}
+	}
+	longer := h
+	longer.n++
+	if longer.Equal(&h) {
+		t.Error("equal in spite of the length")
+	}
 	var none Handle
 	if _, ok := none.Claim(); ok {
 		t.Error("an empty handle claims something")
