@@ -13,7 +13,7 @@ import (
 const shards = 16
 
 // cache keeps objects open between calls, the most recently used ones, so
-// that READ and WRITE cost one system call. It is bounded by the number of
+// that READ and WRITE need not open anything. It is bounded by the number of
 // descriptors; when full, the least recently used object that nobody uses now
 // gives way. Objects in use are never closed, so the bound is passed by what
 // calls in flight need.

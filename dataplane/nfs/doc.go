@@ -31,8 +31,9 @@
 //
 // # Staying within the export
 //
-// Names are single components, opened relative to a directory's descriptor
-// and never through a symbolic link. A directory that is about to be used is
+// Names are single components, looked up or opened relative to a directory's
+// descriptor and never through a symbolic link; what is on another mount than
+// the export is refused. A directory that is about to be used is
 // asked for its ancestors, so that one that was moved out of the export is
 // stale at once. Any other object is checked from time to time by the path
 // under which the kernel knows it; while the kernel knows none, which is after
@@ -67,8 +68,9 @@
 // verifier is a new one in each Server and after each error that may have
 // lost data. Changes of names and attributes are on stable storage when they
 // are answered; with Config.AsyncMetadata they are in the kernel, and survive
-// the end of rdmad but not of the machine. An EXCLUSIVE create keeps its verifier in the file's
-// times. Other calls that must not happen twice are answered from a cache of
+// the end of rdmad but not of the machine. On file systems that are in memory
+// alone there is nothing to wait for. An EXCLUSIVE create keeps its verifier in
+// the file's times. Other calls that must not happen twice are answered from a cache of
 // replies when a client sends them again, within the life of a Server.
 //
 // # Limits
