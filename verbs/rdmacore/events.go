@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -75,11 +76,15 @@ func (p *Provider) watch() {
 		switch {
 		case err != nil:
 			return
-		case rc != 0:
-			p.config.Logger.Error("rdmacore: no more events", "error", failed("connection manager", rc))
-			return
+		case rc == 0:
+			p.dispatch(c)
+		default: // of memory or files there may be more in a moment
+			p.config.Logger.Error("rdmacore: event lost", "error", failed("connection manager", rc))
+			select {
+			case <-p.closing:
+			case <-time.After(lookTime):
+			}
 		}
-		p.dispatch(c)
 	}
 }
 
