@@ -12,7 +12,7 @@ import (
 
 // rdmacoreDeviceTests are provider rdmacore's own tests that need a device, but
 // for the conformance suite.
-const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages|FlushedBind|NoAllocations|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved|FailedBeforeConnection|DeviceRenamed|EndWhileDown|Deaf|KeepAlive)"
+const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages|FlushedBind|NoAllocations|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved|FailedBeforeConnection|DeviceRenamed|EndWhileDown|Deaf|KeepAlive|PortTrouble)"
 
 // TestRdmacoreOutage takes devices, ports and addresses away from provider
 // rdmacore and gives them back, in the provider's own tests and, on siw, with an

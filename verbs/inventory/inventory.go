@@ -128,13 +128,11 @@ func addressesIn(gids string) (all []netip.Addr) {
 	return all
 }
 
-// PortState is the state of one port: ACTIVE, DOWN, …; "" when the device is gone.
-func PortState(class, device string, number int) string {
+// PortState is the state of one port: ACTIVE, DOWN, …. It fails when the device is
+// gone, and when the process may open no more files.
+func PortState(class, device string, number int) (string, error) {
 	text, err := os.ReadFile(filepath.Join(class, device, "ports", strconv.Itoa(number), "state"))
-	if err != nil {
-		return ""
-	}
-	return afterColon(strings.TrimSpace(string(text)))
+	return afterColon(strings.TrimSpace(string(text))), err
 }
 
 // attribute is a file of one line; "?" when it can't be read.

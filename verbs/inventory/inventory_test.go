@@ -69,10 +69,10 @@ func TestDevices(t *testing.T) {
 
 func TestPortState(t *testing.T) {
 	dir := class(t, map[string]string{"siw0/ports/1/state": "1: DOWN\n"})
-	if got := PortState(dir, "siw0", 1); got != "DOWN" {
-		t.Errorf("got %q", got)
+	if got, err := PortState(dir, "siw0", 1); got != "DOWN" || err != nil {
+		t.Errorf("got %q, %v", got, err)
 	}
-	if got := PortState(dir, "siw0", 2); got != "" {
+	if got, err := PortState(dir, "siw0", 2); err == nil {
 		t.Errorf("of no port: %q", got)
 	}
 }

@@ -3,9 +3,12 @@
 package rdmacore
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
@@ -16,31 +19,38 @@ type port struct {
 	number int
 }
 
-// trouble says why nothing can arrive at the port.
+// trouble says why nothing can arrive at the port. What can't be looked at is not
+// known to be wrong.
 func (p port) trouble(class string) error {
 	if p.number == 0 {
 		return nil
 	}
-	switch state := inventory.PortState(class, p.device, p.number); state {
-	case "ACTIVE":
+	state, err := inventory.PortState(class, p.device, p.number)
+	switch {
+	case noFiles(err) || state == "ACTIVE":
 		return nil
-	case "":
+	case err != nil:
 		return fmt.Errorf("device %s is gone", p.device)
-	default:
-		return fmt.Errorf("port %d of %s is %s", p.number, p.device, state)
 	}
+	return fmt.Errorf("port %d of %s is %s", p.number, p.device, state)
 }
 
 // anyPort fails unless a port is active, of the device named or, with "", of any,
 // but for those that are deaf.
 func anyPort(class, device string, deaf func(device string) bool) error {
+	if _, err := os.ReadDir(class); noFiles(err) {
+		return nil
+	}
 	ports, _ := filepath.Glob(filepath.Join(class, "*", "ports", "*")) // the pattern is right
 	for _, dir := range ports {
 		n, err := strconv.Atoi(filepath.Base(dir))
 		name := filepath.Base(filepath.Dir(filepath.Dir(dir)))
-		if err == nil && (device == "" || name == device) && !deaf(name) && inventory.PortState(class, name, n) == "ACTIVE" {
+		if err == nil && (device == "" || name == device) && !deaf(name) && (port{name, n}).trouble(class) == nil {
 			return nil
 		}
 	}
 	return errNoPort
 }
+
+// noFiles says whether a file was not opened because there are too many.
+func noFiles(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }

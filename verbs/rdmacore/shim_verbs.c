@@ -345,17 +345,17 @@ int rdmad_alloc_mw(struct ibv_pd *pd, struct ibv_mw **mw)
 	return *mw ? 0 : errno ? errno : ENOMEM;
 }
 
+// nothing is /dev/null, opened while there are files to be had.
+static int nothing = -1;
+
+__attribute__((constructor)) static void open_nothing(void) { nothing = open("/dev/null", O_RDWR | O_CLOEXEC); }
+
 // rdmad_abandon lets the kernel have a device back that is gone. librdmacm keeps
 // the context of its last device open, and the kernel waits for that.
 void rdmad_abandon(struct ibv_context *ctx)
 {
-	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (nothing < 0)
-		return;
 	dup3(nothing, ctx->cmd_fd, O_CLOEXEC);
 	dup3(nothing, ctx->async_fd, O_CLOEXEC);
-	close(nothing);
 }
 
 int rdmad_async(struct ibv_context *ctx, int *kind, uint64_t *handle, int *port)
