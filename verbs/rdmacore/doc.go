@@ -8,6 +8,10 @@
 // closed, so memory of the Go heap may be registered; work requests name
 // memory by address, never by Go pointer.
 //
+// Nothing calls ibv_fork_init: programs that Go starts share its memory until they
+// are executed (CLONE_VFORK), so that no registered page is copied, and all files are
+// closed on execution.
+//
 // Each provider has one goroutine for the events of the connection manager,
 // one that sweeps, each listener one that looks after its health, each device in
 // use one for asynchronous events, and each queue pair one while it drains or
