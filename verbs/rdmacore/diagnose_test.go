@@ -88,7 +88,7 @@ func TestConfigRanges(t *testing.T) {
 	}
 	c, err := Config{Tuning: tuning.Settings{Device: "siw0", BusyPoll: time.Microsecond}}.withDefaults()
 	want := tuning.Default()
-	want.Device, want.BusyPoll = "siw0", time.Microsecond
+	want.Device, want.BusyPoll, want.KeepAlive = "siw0", time.Microsecond, 0
 	if err != nil || c.Tuning != want {
 		t.Errorf("got %+v, %v", c, err)
 	}
