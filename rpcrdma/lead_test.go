@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +77,42 @@ func TestLeaderServes(t *testing.T) {
 			}
 			in(0, true)
 			in(0, true)
+		}
+	})
+}
+
+// TestCallsOverlap: of calls that take a while, the leader serves few when each
+// comes while another is served: they go on side by side.
+func TestCallsOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var led, all atomic.Int32
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, handler: handlerFunc(func(context.Context, *call, *reply) error {
+			all.Add(1)
+			if leads() {
+				led.Add(1)
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		})})
+		c, _ := b.dial(nil)
+		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
+			t.Fatal(err)
+		}
+		var callers sync.WaitGroup
+		for i := range 2 {
+			callers.Go(func() {
+				time.Sleep(time.Duration(i) * 300 * time.Microsecond)
+				for range 200 {
+					if err := plain(b.ctx, c, procNull); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		callers.Wait()
+		if n := led.Load(); n == 0 || n > all.Load()/10 {
+			t.Errorf("the leader served %d of %d calls", n, all.Load())
 		}
 	})
 }

@@ -20,6 +20,8 @@ const (
 	patience = 10 * time.Millisecond
 	// brisk is how long the calls may take that leaders serve.
 	brisk = 2 * time.Millisecond
+	// bearable is how long a call may wait for one that a leader serves.
+	bearable = 200 * time.Microsecond
 	// leastRest is how many calls go to workers after one that took longer,
 	// mostRest how many at most when others did before.
 	leastRest = 16
@@ -36,6 +38,7 @@ type lead struct {
 
 	polling bool    // completions are being handled; under link.mu
 	handed  []*call // delivered meanwhile
+	engaged bool    // for longer than bearable, since completions were looked for
 	rest    int     // calls to come that are for workers
 	penalty int     // the last number of them
 }
@@ -53,6 +56,10 @@ func (l *link) hand(c *call) {
 // held.
 func (l *link) mayServe() bool {
 	d := &l.lead
+	if d.engaged && len(d.handed) > 0 { // they have waited: it did not come alone
+		d.engaged = false
+		d.tire()
+	}
 	switch {
 	case d.rest > 0:
 		d.rest -= min(d.rest, len(d.handed))
@@ -93,9 +100,12 @@ func (l *link) serve(c *call) bool {
 	if !d.turn.CompareAndSwap(turn, turn+1) {
 		return false
 	}
-	if time.Since(began) > brisk {
+	took := time.Since(began)
+	d.engaged = took > bearable
+	switch {
+	case took > brisk:
 		d.tire()
-	} else {
+	case !d.engaged:
 		d.penalty = 0
 	}
 	return true

@@ -142,6 +142,7 @@ func (l *link) drainCQ() (leads, up bool) {
 	for {
 		n := l.cq.Poll(l.wc[:])
 		if n == 0 {
+			l.lead.engaged = false
 			return true, true
 		}
 		l.mu.Lock()
