@@ -39,6 +39,14 @@ func (q *queuePair) fail(cause error) {
 	go q.end(q.established)
 }
 
+// peerEnded notes that the peer has ended the connection. It may have done so
+// over a request of ours, whose failure nobody has polled yet: then that is the
+// reason.
+func (q *queuePair) peerEnded() {
+	q.sendCQ.pull()
+	q.fail(verbs.ErrDisconnected)
+}
+
 // failSoon is fail for who holds a lock of a queue.
 func (q *queuePair) failSoon(cause error) { go q.fail(cause) }
 

@@ -119,7 +119,7 @@ func (id *connID) event(e *event) {
 		}
 	case C.RDMA_CM_EVENT_DISCONNECTED:
 		if qp := id.queuePair(); qp != nil {
-			qp.fail(verbs.ErrDisconnected)
+			qp.peerEnded()
 		}
 	case C.RDMA_CM_EVENT_DEVICE_REMOVAL:
 		if qp := id.queuePair(); qp != nil {
