@@ -11,7 +11,8 @@ package rdmacore
 #cgo nocallback rdmad_post_recv
 #cgo noescape rdmad_poll
 #cgo nocallback rdmad_poll
-#cgo nocallback rdmad_events
+#cgo noescape rdmad_event
+#cgo nocallback rdmad_event
 #include <stdlib.h>
 #include "shim.h"
 */

@@ -28,7 +28,7 @@ type completionQueue struct {
 	c        *C.struct_ibv_cq
 	channel  *C.struct_ibv_comp_channel
 	events   descriptor
-	drain    func(uintptr) bool // takes the channel's events
+	attends  func(uintptr) bool // attend
 	invFlag  C.uint             // see invalidatedFlag
 
 	polled atomic.Bool // since the last sweep
@@ -42,6 +42,10 @@ type completionQueue struct {
 	users  int
 	closed bool
 	wait   waiter
+	ctx    context.Context // of the wait
+	asleep bool            // it has found nothing yet
+	// armed: an event was asked for. It may have come, but was not taken.
+	armed bool
 }
 
 func (d *device) newCQ(depth int) (*completionQueue, error) {
@@ -63,7 +67,7 @@ func (d *device) newCQ(depth int) (*completionQueue, error) {
 		c.c = nil
 		return nil, err
 	}
-	c.drain = func(uintptr) bool { return C.rdmad_events(c.channel) > 0 }
+	c.attends = c.attend
 	d.live.cqs.Add(1)
 	return c, nil
 }
@@ -88,7 +92,7 @@ func (c *completionQueue) pullLocked(arm bool) int {
 	}
 	armed := C.int(0)
 	if arm {
-		armed = 1
+		armed, c.armed = 1, true
 	}
 	n := c.pollDevice(armed)
 	if n == -C.EACCES {
@@ -174,72 +178,116 @@ func (c *completionQueue) overflowed() {
 	}
 }
 
-// Wait implements verbs.CQ.
+// Wait implements verbs.CQ. Of the channel it reads an event each time that it
+// slept, and nothing else.
 func (c *completionQueue) Wait(ctx context.Context) error {
-	if done, err := c.look(ctx, c.busyPoll > 0); done {
-		return err
+	if c.busyPoll > 0 && c.spin(ctx) {
+		return c.outcome(ctx)
 	}
 	c.watch(ctx)
-	for {
-		// Whoever interrupts has made true before what look sees.
+	for c.events.wait(c.attends) != nil { // interrupted or closed
+		// Whoever interrupts has made true before what ready sees.
 		c.events.resume()
-		if done, err := c.look(ctx, false); done {
-			return err
+		if c.ready() {
+			break
 		}
-		_ = c.events.wait(c.drain) // interrupted or closed: look says which
 	}
+	return c.outcome(ctx)
 }
 
 // watch makes the end of ctx interrupt the wait.
 func (c *completionQueue) watch(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ctx, c.asleep = ctx, false
 	if !c.closed {
 		c.wait.watch(ctx, &c.events)
 	}
 }
 
-// look says whether there is a reason not to wait, after asking the device for
-// an event. It spins first if so told.
-func (c *completionQueue) look(ctx context.Context, spin bool) (bool, error) {
+// attend is called by the runtime's poller when the wait begins, and whenever
+// an event has come, until it is true.
+func (c *completionQueue) attend(uintptr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var until time.Time
-	if spin {
-		until = time.Now().Add(c.busyPoll)
+	if c.asleep {
+		c.takeEventLocked()
+		c.pullLocked(false)
 	}
+	c.asleep = !c.readyLocked()
+	return !c.asleep
+}
+
+func (c *completionQueue) ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readyLocked()
+}
+
+// readyLocked says whether there is a reason not to wait. If there is none, an
+// event comes with the next completion. The poller tells of events that come
+// from now on: one that has come already is taken, and the next one asked for.
+func (c *completionQueue) readyLocked() bool {
 	for {
-		spin = spin && time.Now().Before(until)
-		for c.queue.n == 0 && c.pullLocked(!spin) > 0 {
+		before := c.armed
+		for c.queue.n == 0 && c.pullLocked(!c.armed) > 0 {
 		}
-		switch {
-		case c.closed:
-			return true, verbs.ErrClosed
-		case c.queue.n > 0:
-			return true, nil
-		case ctx.Err() != nil:
-			return true, ctx.Err()
-		case !spin:
-			return false, nil
+		if c.reasonLocked(c.ctx) {
+			return true
 		}
-		c.mu.Unlock() // let others post into the queue
-		c.mu.Lock()
+		if !before || !c.takeEventLocked() {
+			return false
+		}
+	}
+}
+
+// takeEventLocked takes the event that was asked for, if it has come.
+func (c *completionQueue) takeEventLocked() bool {
+	if c.closed || C.rdmad_event(c.channel) == 0 {
+		return false
+	}
+	c.armed = false
+	return true
+}
+
+func (c *completionQueue) reasonLocked(ctx context.Context) bool {
+	return c.closed || c.queue.n > 0 || ctx.Err() != nil
+}
+
+// outcome is what a wait that has a reason to end ends with.
+func (c *completionQueue) outcome(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return verbs.ErrClosed
+	case c.queue.n > 0:
+		return nil
+	}
+	return ctx.Err()
+}
+
+// spin looks for completions for the busy-poll interval. It says whether there
+// is a reason not to wait.
+func (c *completionQueue) spin(ctx context.Context) bool {
+	until := time.Now().Add(c.busyPoll)
+	for {
+		c.mu.Lock() // others post into the queue meanwhile
+		for c.queue.n == 0 && c.pullLocked(false) > 0 {
+		}
+		ready := c.reasonLocked(ctx)
+		c.mu.Unlock()
+		if ready || !time.Now().Before(until) {
+			return ready
+		}
 	}
 }
 
 // Close implements verbs.CQ.
 func (c *completionQueue) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil
+	if closing, err := c.close(); !closing {
+		return err
 	}
-	if c.users > 0 {
-		return fmt.Errorf("rdmacore: completion queue of %d queues: %w", c.users, verbs.ErrBusy)
-	}
-	c.closed = true
-	handles.remove(c.handle)
-	c.wait.stop()
 	c.events.interrupt()
 	c.events.close() // waits until a waiter has left the channel
 	if rc := command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) }); !c.dev.destroyed(rc) {
@@ -247,6 +295,23 @@ func (c *completionQueue) Close() error {
 	}
 	c.dev.live.cqs.Add(-1)
 	return nil
+}
+
+// close has nobody use the device's queue any more; false when it was closed
+// already, or can't be.
+func (c *completionQueue) close() (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false, nil
+	}
+	if c.users > 0 {
+		return false, fmt.Errorf("rdmacore: completion queue of %d queues: %w", c.users, verbs.ErrBusy)
+	}
+	c.closed = true
+	handles.remove(c.handle)
+	c.wait.stop()
+	return true, nil
 }
 
 // flush takes in what the device still has and then lets f queue the rest, with

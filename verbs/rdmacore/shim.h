@@ -78,8 +78,8 @@ uint64_t rdmad_post_recv(struct ibv_qp *qp, const struct rdmad_recv *list, uint3
 // Polling: the number of completions, or -errno. arm asks for an event first;
 // inv_flag is what the device sets in wc_flags for an invalidation.
 int rdmad_poll(struct ibv_cq *cq, struct rdmad_wc *wc, int n, int arm, unsigned int inv_flag);
-// rdmad_events takes and acknowledges a channel's events; their number.
-int rdmad_events(struct ibv_comp_channel *channel);
+// rdmad_event takes and acknowledges an event of a channel; 0 when there is none.
+int rdmad_event(struct ibv_comp_channel *channel);
 
 // All others: 0 or an errno.
 int rdmad_nonblock(int fd);

@@ -133,19 +133,15 @@ int rdmad_poll(struct ibv_cq *cq, struct rdmad_wc *out, int n, int arm, unsigned
 	return got < 0 ? -EIO : got;
 }
 
-int rdmad_events(struct ibv_comp_channel *channel)
+int rdmad_event(struct ibv_comp_channel *channel)
 {
-	struct ibv_cq *cq = NULL, *of;
+	struct ibv_cq *cq;
 	void *context;
-	int n = 0;
 
-	while (ibv_get_cq_event(channel, &of, &context) == 0) {
-		cq = of;
-		n++;
-	}
-	if (n)
-		ibv_ack_cq_events(cq, n);
-	return n;
+	if (ibv_get_cq_event(channel, &cq, &context))
+		return 0;
+	ibv_ack_cq_events(cq, 1);
+	return 1;
 }
 
 int rdmad_nonblock(int fd)
@@ -259,7 +255,8 @@ int rdmad_destroy_cq(struct ibv_comp_channel *channel, struct ibv_cq *cq)
 {
 	int err;
 
-	rdmad_events(channel); // what was not acknowledged would be waited for
+	while (rdmad_event(channel)) // what was not acknowledged would be waited for
+		;
 	err = ibv_destroy_cq(cq);
 	if (!err)
 		err = ibv_destroy_comp_channel(channel);
