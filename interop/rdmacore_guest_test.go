@@ -13,13 +13,14 @@ import (
 
 // adapter is one of the kernel's software adapters.
 type adapter struct {
-	name  string // of the device
-	bring func(testing.TB, *guest.Guest)
+	name    string // of the device
+	windows bool   // memory windows of type 2B
+	bring   func(testing.TB, *guest.Guest)
 }
 
 var adapters = []adapter{
-	{"siw0", func(t testing.TB, g *guest.Guest) { g.UseRDMA(t, guest.SIWPlain) }},
-	{"rxe0", func(t testing.TB, g *guest.Guest) { g.MustRun(t, adapterTime, rxeScript) }},
+	{"siw0", false, func(t testing.TB, g *guest.Guest) { g.UseRDMA(t, guest.SIWPlain) }},
+	{"rxe0", true, func(t testing.TB, g *guest.Guest) { g.MustRun(t, adapterTime, rxeScript) }},
 }
 
 // guestAddress is that of the guest's network card, and so of its adapters.

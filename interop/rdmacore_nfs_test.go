@@ -1,7 +1,10 @@
 package interop
 
 import (
+	"context"
 	"flag"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rdmad/rdmad/interop/guest"
@@ -40,8 +43,56 @@ func TestRdmacoreNFS(t *testing.T) {
 					m.checkStats(t)
 				}
 			})
+			t.Run("connector", func(t *testing.T) { testAcceptOnConnector(t, r, a) })
 			r.stop(t)
 			nothingLeft(t, g)
 		})
 	}
+}
+
+// testAcceptOnConnector: on a connection that a connector made, peers can't be let
+// invalidate what a device without memory windows registers, and the answer says so.
+func testAcceptOnConnector(t *testing.T, r *guestRdmad, a adapter) {
+	var added struct {
+		Connector struct {
+			Address string `json:"address"`
+		} `json:"connector"`
+	}
+	r.ctl(t, &added, "connectors", "add", "out", "--provider", "rdmacore", "--listen", "127.0.0.1:0", "--target", fmt.Sprintf("%s:%d", guestAddress, r.nfs))
+	client, err := r.g.Start("sleep 600 | nc 127.0.0.1 " + portOf(added.Connector.Address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := r.connectionOf(t, "out")
+	var answer struct{ Effects []effect }
+	r.ctl(t, &answer, "settings", "set", "remote_invalidation.accept=on", "--scope", "connection/"+id)
+	if len(answer.Effects) != 1 || answer.Effects[0].ConnectionID != id {
+		t.Fatalf("effects %+v, want one on connection %s", answer.Effects, id)
+	}
+	e := answer.Effects[0]
+	if unsupported := strings.HasPrefix(e.Reason, "remote_invalidation.accept: device "+a.name+" has no memory windows"); unsupported != !a.windows || (e.Outcome == "UNSUPPORTED") != !a.windows {
+		t.Errorf("on %s: %+v", a.name, e)
+	}
+	client.Kill()
+	if _, err := client.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var removed any
+	r.ctl(t, &removed, "connectors", "remove", "out")
+}
+
+// connectionOf waits until a listener or connector has a connection.
+func (r *guestRdmad) connectionOf(t *testing.T, of string) (id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), adapterTime)
+	defer cancel()
+	for ctx.Err() == nil {
+		for _, c := range connectionsOf(t, r) {
+			if c.Listener == of {
+				return c.ID
+			}
+		}
+	}
+	t.Fatalf("no connection of %s in %v", of, adapterTime)
+	return ""
 }
