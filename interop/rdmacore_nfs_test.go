@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-var rdmacoreWhole = flag.Bool("rdmacore.whole", false, "all that provider rdmacore is tested by: the whole NFS matrix, RPC-over-RDMA from end to end, the sanitizer on siw too")
+var rdmacoreWhole = flag.Bool("rdmacore.whole", false, "all that provider rdmacore is tested by: the whole NFS matrix, RPC-over-RDMA between every pair of speakers, the sanitizer on siw too")
 
 // rdmacoreParts are those parts of the matrix that stress the provider; the
 // service itself is TestNFS's.
