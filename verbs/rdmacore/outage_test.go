@@ -43,7 +43,10 @@ func (o *outage) target() string {
 func newOutage(t *testing.T, address string) *outage { return newOutageWith(t, address, Config{}) }
 
 func newOutageWith(t *testing.T, address string, config Config) *outage {
-	p := newProvider(t, config)
+	return newOutageOf(t, newProvider(t, config), address)
+}
+
+func newOutageOf(t *testing.T, p *Provider, address string) *outage {
 	ln, err := p.Listen(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -83,10 +84,11 @@ func (p *Provider) tellHeld(may func(*connID) bool) {
 // udpPort is RoCEv2's (InfiniBand specification annex A17.5).
 const udpPort = 4791
 
-// pathOpen says whether packets of an rxe device find their way.
+// pathOpen says whether packets of an rxe device find their way: its interface
+// is up, the address that they come from is the device's, and there is a route.
 func pathOpen(device string, from, to netip.Addr) bool {
 	i, err := rxeInterface(device)
-	if err != nil || i.Flags&net.FlagUp == 0 {
+	if err != nil || i.Flags&net.FlagUp == 0 || !addressAbove(i, from) {
 		return false
 	}
 	// Connecting a UDP socket sends nothing and looks for the route.
@@ -96,6 +98,34 @@ func pathOpen(device string, from, to netip.Addr) bool {
 	}
 	_ = c.Close()
 	return true
+}
+
+// addressAbove says whether an interface, or one built on it such as a VLAN's or
+// a bond, has an address.
+func addressAbove(i *net.Interface, a netip.Addr) bool {
+	all, err := interfacesWith(a)
+	if err != nil {
+		return true // nothing is known to be wrong
+	}
+	return slices.ContainsFunc(all, func(index int) bool {
+		has, err := net.InterfaceByIndex(index)
+		return err == nil && above(has.Name, i.Name, deepestStack)
+	})
+}
+
+// deepestStack bounds how many interfaces are built on each other.
+const deepestStack = 4
+
+// above says whether an interface is another one or built on it.
+func above(name, base string, depth int) bool {
+	if name == base || depth == 0 {
+		return name == base
+	}
+	lower, _ := filepath.Glob("/sys/class/net/" + name + "/lower_*") // the pattern is right
+	return slices.ContainsFunc(lower, func(link string) bool {
+		_, next, _ := strings.Cut(filepath.Base(link), "_")
+		return above(next, base, depth-1)
+	})
 }
 
 // rxeInterface is the network interface of an rxe device.

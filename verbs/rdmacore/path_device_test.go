@@ -4,6 +4,7 @@ package rdmacore
 
 import (
 	"context"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestDeaf(t *testing.T) {
 	if !onRXE() {
 		return
 	}
-	o := newOutage(t, *addressFlag+":0")
+	o := newOutageWith(t, *addressFlag+":0", Config{Tuning: tuning.Settings{AckTimeout: 67 * time.Millisecond}})
 	everywhere, err := o.p.Listen(t.Context(), "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +78,64 @@ func TestDeaf(t *testing.T) {
 	o.waitHealth("")
 	o.waitHealthOf(everywhere, "")
 	o.connect().Close()
+}
+
+// TestAddressMoved: a listener whose address moves to another device's interface
+// follows it, without having been told.
+func TestAddressMoved(t *testing.T) {
+	const address = "10.9.0.15"
+	kind := strings.TrimSuffix(*deviceFlag, "0")
+	system(t, `modprobe veth
+[ -e /sys/class/net/v0 ] || /sbin/ip link add v0 type veth peer name v1
+for i in 0 1; do /sbin/ip link set v$i up; rdma link add moved$i type `+kind+` netdev v$i; done
+/sbin/ip addr add `+address+`/24 dev v0`)
+	p, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOutageOf(t, p, address+":0")
+	o.to = address
+	// Before the provider is closed: the kernel waits until nobody has a device
+	// open, and librdmacm has all, which nobody would tell.
+	t.Cleanup(func() {
+		if out, err := exec.Command("/bin/sh", "-c", "/sbin/ip addr flush dev v1; rdma link del moved0; rdma link del moved1").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	for _, device := range []string{"moved0", "moved1"} {
+		pair := o.connectInTime()
+		for _, s := range []*verbstest.Side{pair.A, pair.B} {
+			if got := s.ID.Device().Attr().Name; got != device {
+				t.Errorf("a connection is on %s, not on %s", got, device)
+			}
+		}
+		pair.Close()
+		system(t, "/sbin/ip addr del "+address+"/24 dev v0 2>/dev/null && /sbin/ip addr add "+address+"/24 dev v1 || true")
+	}
+}
+
+// connectInTime connects as soon as the listener can be reached.
+func (o *outage) connectInTime() *verbstest.Pair {
+	o.Helper()
+	ctx, cancel := context.WithTimeout(o.Context(), verbstest.Patience)
+	defer cancel()
+	passive := make(chan *verbstest.Side, 1)
+	go func() {
+		s, err := verbstest.Accept(ctx, o, o.ln, verbstest.Options{})
+		if err != nil {
+			o.Errorf("passive: %v", err)
+		}
+		passive <- s
+	}()
+	var a *verbstest.Side
+	o.until("a connection", func() (done bool) {
+		var err error
+		a, err = verbstest.Dial(ctx, o, o.p, o.target(), verbstest.Options{})
+		return err == nil
+	})
+	pair := &verbstest.Pair{A: a, B: <-passive}
+	pair.Exchange(1)
+	return pair
 }
 
 // forget has Close tell the end at once, as programs do that don't know.
