@@ -17,11 +17,12 @@ const deviceTestTime = 10 * time.Minute
 // deviceTests are tests of a package with the tag rdmadevice: they run in the
 // guest, on an adapter.
 type deviceTests struct {
-	pkg   string
-	flags string
-	runs  []string // arguments of -test.run, one after the other
-	least int      // tests that must pass, so that none is left out unseen
-	asan  bool     // built with the address sanitizer
+	pkg     string
+	flags   string
+	runs    []string // arguments of -test.run, one after the other
+	least   int      // tests that must pass, so that none is left out unseen
+	asan    bool     // built with the address sanitizer
+	overlay string   // file of the go command's -overlay, if any
 }
 
 // conformance is the suite of the verbs.
@@ -102,8 +103,17 @@ func (d deviceTests) build(t *testing.T, g *guest.Guest) {
 		args = append(args, "-asan")
 		copySanitizer(t, g)
 	}
+	if d.overlay != "" {
+		args = append(args, "-overlay", d.overlay)
+	}
 	buildRdmacore(t, g.ShareDir, d.program(), append(args, d.pkg)...)
 	g.MustRun(t, adapterTime, "cp /host/"+d.program()+" /tmp")
+}
+
+// command runs those tests in the guest whose names match.
+func (d deviceTests) command(pattern string, a adapter) string {
+	return rdmacoreLimits + fmt.Sprintf("cd /tmp && LD_LIBRARY_PATH=/host ASAN_OPTIONS=detect_leaks=1 ./%s -test.v -test.run '%s' -rdmacore.device %s -rdmacore.address %s %s",
+		d.program(), pattern, a.name, guestAddress, d.flags)
 }
 
 // execute may run in a goroutine of the test's.
@@ -112,8 +122,7 @@ func (d deviceTests) execute(t *testing.T, g *guest.Guest, a adapter) {
 	passed := 0
 	for _, pattern := range d.runs {
 		ctx, cancel := context.WithTimeout(t.Context(), deviceTestTime)
-		got, err := g.Run(ctx, rdmacoreLimits+fmt.Sprintf("cd /tmp && LD_LIBRARY_PATH=/host ASAN_OPTIONS=detect_leaks=1 ./%s -test.v -test.run '%s' -rdmacore.device %s -rdmacore.address %s %s",
-			d.program(), pattern, a.name, guestAddress, d.flags))
+		got, err := g.Run(ctx, d.command(pattern, a))
 		cancel()
 		if err != nil || got.Code != 0 {
 			t.Errorf("%s: code %d, error %v\n%s\n%s", pattern, got.Code, err, got.Stdout, got.Stderr)
