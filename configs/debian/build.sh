@@ -91,7 +91,7 @@ files_rdmad() {
 	put 755 "$bin/rdmad" usr/lib/rdmad/rdmad
 	put 755 "$bin/rdmactl" usr/lib/rdmad/rdmactl
 	for unit in service socket; do
-		put 644 "$top/configs/systemd/rdmad.$unit" "lib/systemd/system/rdmad.$unit"
+		put 644 "$top/configs/systemd/rdmad.$unit" "usr/lib/systemd/system/rdmad.$unit"
 	done
 	put 644 "$top/configs/systemd/rdmad.sysusers" usr/lib/sysusers.d/rdmad.conf
 	put 644 "$debian/rdmad/rdmad.yaml" etc/rdmad/rdmad.yaml

@@ -49,9 +49,10 @@ cp /etc/resolv.conf "$root/etc/"
 inside "apt-get -qq update && apt-get -qq install --no-install-recommends -y $needs >/dev/null"
 
 say "make deb, in two places, gives the same bytes"
+rm -rf "${root:?}/root/rdmad" "${root:?}/srv/elsewhere"
+git clone -q "$top" "$root/root/rdmad"
+git clone -q "$root/root/rdmad" "$root/srv/elsewhere"
 for place in root/rdmad srv/elsewhere; do
-	rm -rf "${root:?}/$place"
-	git clone -q "$top" "$root/$place"
 	inside "cd /$place && GOCACHE=\$PWD/bin/cache make deb >/dev/null && rm -rf bin/cache && ls bin/*.deb"
 done
 (cd "$root/srv/elsewhere/bin" && for deb in *.deb; do cmp "$deb" "$root/root/rdmad/bin/$deb"; done)
@@ -80,7 +81,7 @@ sed -i "s/^# rdmad.s configuration/&, newer/" configs/debian/rdmad/rdmad.yaml
 for package in rdmad rdmad-rdmacore; do
 	bin=bin
 	[ $package = rdmad ] || bin=bin/rdmacore
-	VERSION=v99.0.0 configs/debian/build.sh $package $bin /tmp/newer >/dev/null
+	DPKG_DEB_COMPRESSOR_TYPE=none VERSION=v99.0.0 configs/debian/build.sh $package $bin /tmp/newer >/dev/null
 done
 git checkout -q configs
 dpkg --force-confold -i /tmp/newer/*.deb >/dev/null
