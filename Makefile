@@ -37,10 +37,8 @@ SUITE ?= bookworm
 deb-clean: ## make deb, and the packages' life, in a new Debian SUITE (root, debootstrap; CLEAN keeps it)
 	configs/debian/clean.sh $(SUITE) $(CLEAN)
 
-# What C has, programs of a service that runs as root had better have.
-HARDENED = -buildmode=pie -ldflags '$(LDFLAGS) -extldflags "-Wl,-z,relro,-z,now"'
 build-rdmacore: ## the same with provider rdmacore (cgo; Debian: gcc, libibverbs-dev, librdmacm-dev), in bin/rdmacore
-	CGO_ENABLED=1 CGO_CFLAGS="-O2 -D_FORTIFY_SOURCE=2 -fstack-protector-strong" $(GO) build -tags rdmacore -trimpath $(HARDENED) -o $(BIN)/rdmacore/ ./cmd/rdmad ./cmd/rdmactl
+	CGO_ENABLED=1 $(GO) build -tags rdmacore -trimpath -ldflags '$(LDFLAGS) -extldflags "-Wl,-z,relro,-z,now"' -o $(BIN)/rdmacore/ ./cmd/rdmad ./cmd/rdmactl
 
 demo: build ## rdmad at work in a temporary folder, in under a minute
 	$(BIN)/rdmad version
