@@ -38,17 +38,11 @@ func TestDebianPackage(t *testing.T) {
 // again to see that it comes out the same.
 func packages(t *testing.T, dir string) {
 	t.Helper()
-	bins := map[string]string{"rdmad": t.TempDir(), "rdmad-rdmacore": t.TempDir()}
+	built := t.TempDir()
+	bins := map[string]string{"rdmad": built, "rdmad-rdmacore": filepath.Join(built, "rdmacore")}
 	for _, version := range []string{"v1.0.0", "v2.0.0"} {
+		mustRun(t, exec.Command("make", "-C", "..", "build", "build-rdmacore", "BIN="+built, "VERSION="+version))
 		for name, bin := range bins {
-			args := []string{"build", "-trimpath", "-ldflags", "-s -w -X main.version=" + version, "-o", bin}
-			cgo := "CGO_ENABLED=0"
-			if name == "rdmad-rdmacore" {
-				args, cgo = append(args, "-tags", "rdmacore"), "CGO_ENABLED=1"
-			}
-			compile := exec.Command("go", append(args, "../cmd/rdmad", "../cmd/rdmactl")...)
-			compile.Env = append(os.Environ(), cgo)
-			mustRun(t, compile)
 			makePackage(t, name, version, bin, dir)
 		}
 	}
