@@ -154,7 +154,10 @@ func NewAddressError(what, address string, err error) *AddressError {
 func BindReason(err error) error {
 	var errno syscall.Errno
 	var dns *net.DNSError
+	var known interface{ BindReason() error } // of a provider that knows more than its number
 	switch {
+	case errors.As(err, &known):
+		return known.BindReason()
 	case errors.As(err, &errno):
 		return errno
 	case errors.As(err, &dns):

@@ -94,10 +94,20 @@ func filesError(err error) error {
 
 // listenError says why nobody can listen at an address.
 func listenError(at netip.AddrPort, rc C.int) error {
-	err := fmt.Errorf("rdmacore: listen on %s: %w", at, syscall.Errno(rc))
+	err := error(syscall.Errno(rc))
 	switch syscall.Errno(rc) {
 	case syscall.ENODEV, syscall.EADDRNOTAVAIL:
-		return fmt.Errorf("%w: no RDMA device has this address", err)
+		err = noAddress{syscall.Errno(rc)}
 	}
-	return err
+	return fmt.Errorf("rdmacore: listen on %s: %w", at, err)
 }
+
+// noAddress is the kernel's error for an address that no RDMA device has.
+type noAddress struct{ syscall.Errno }
+
+func (e noAddress) Error() string { return e.Errno.Error() + ": no RDMA device has this address" }
+
+func (e noAddress) Unwrap() error { return e.Errno }
+
+// BindReason is what is told of the address that was to be bound.
+func (e noAddress) BindReason() error { return e }
