@@ -47,7 +47,8 @@ var rxeFaults = map[string]string{
 	"Violations/Read/one byte before the window":  "the same",
 	"Violations/Read/longer than the window":      "the same",
 	"RandomPrograms/windows":                      "the same",
-	"RevokeUnderFire/window closed":               "it finishes placing a message through a window that was deallocated meanwhile",
+	"RevokeUnderFire/window closed":               "it finishes placing a packet through a window that was deallocated meanwhile",
+	"RevokeUnderFire/window invalidated":          "the same with one that was invalidated (check_rkey lets the window go before the packet is placed)",
 	"BadSendInvalidate":                           "the kernel follows a null pointer when a peer invalidates a window twice (rxe_do_invalidate_mw)",
 }
 
