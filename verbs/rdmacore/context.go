@@ -21,10 +21,11 @@ type openContext struct {
 	dir  os.FileInfo
 	info C.struct_rdmad_device
 
-	plug   *C.struct_ibv_cq // see plugKeys
-	users  int              // guarded by contexts.mu
-	events descriptor
-	done   chan struct{}
+	plug     *C.struct_ibv_cq // see plugKeys
+	users    int              // guarded by contexts.mu
+	released chan struct{}    // closed when the last user's release is done
+	events   descriptor
+	done     chan struct{}
 
 	mu       sync.Mutex
 	watchers map[*Provider]struct{}
@@ -43,14 +44,20 @@ var contexts = struct {
 func acquire(c *C.struct_ibv_context) (*openContext, error) {
 	contexts.mu.Lock()
 	defer contexts.mu.Unlock()
-	if o := contexts.open[c]; o != nil {
+	for contexts.open[c] != nil {
+		o := contexts.open[c]
 		if o.isGone() {
 			return nil, errVanished
 		}
-		o.users++
-		return o, nil
+		if o.users > 0 {
+			o.users++
+			return o, nil
+		}
+		contexts.mu.Unlock()
+		<-o.released
+		contexts.mu.Lock()
 	}
-	o := &openContext{c: c, users: 1, done: make(chan struct{}), watchers: make(map[*Provider]struct{})}
+	o := &openContext{c: c, users: 1, released: make(chan struct{}), done: make(chan struct{}), watchers: make(map[*Provider]struct{})}
 	var err error
 	atHome(func() {
 		if err = hold(c); err != nil {
@@ -98,15 +105,19 @@ func (o *openContext) plugKeys() {
 	}
 }
 
+// release waits for the context's events, which take locks of the providers, and
+// so holds none.
 func (o *openContext) release() {
 	contexts.mu.Lock()
-	defer contexts.mu.Unlock()
-	if o.users--; o.users > 0 {
+	o.users--
+	last := o.users == 0
+	contexts.mu.Unlock()
+	if !last {
 		return
 	}
-	delete(contexts.open, o.c)
 	o.events.close()
 	<-o.done
+	contexts.mu.Lock()
 	gone := o.isGone()
 	atHome(func() {
 		if o.plug != nil {
@@ -120,6 +131,9 @@ func (o *openContext) release() {
 			_, _ = listDevices() // librdmacm forgets it now, unless there is no other; it opens new ones
 		}
 	})
+	delete(contexts.open, o.c)
+	contexts.mu.Unlock()
+	close(o.released)
 }
 
 func (o *openContext) isGone() bool {

@@ -82,6 +82,7 @@ func (p *Provider) watch() {
 			p.config.Logger.Error("rdmacore: event lost", "error", failed("connection manager", rc))
 			select {
 			case <-p.closing:
+				return
 			case <-time.After(lookTime):
 			}
 		}
