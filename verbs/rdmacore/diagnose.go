@@ -97,17 +97,17 @@ func listenError(at netip.AddrPort, rc C.int) error {
 	err := error(syscall.Errno(rc))
 	switch syscall.Errno(rc) {
 	case syscall.ENODEV, syscall.EADDRNOTAVAIL:
-		err = noAddress{syscall.Errno(rc)}
+		err = noAddressError{syscall.Errno(rc)}
 	}
 	return fmt.Errorf("rdmacore: listen on %s: %w", at, err)
 }
 
-// noAddress is the kernel's error for an address that no RDMA device has.
-type noAddress struct{ syscall.Errno }
+// noAddressError is the kernel's error for an address that no RDMA device has.
+type noAddressError struct{ syscall.Errno }
 
-func (e noAddress) Error() string { return e.Errno.Error() + ": no RDMA device has this address" }
+func (e noAddressError) Error() string { return e.Errno.Error() + ": no RDMA device has this address" }
 
-func (e noAddress) Unwrap() error { return e.Errno }
+func (e noAddressError) Unwrap() error { return e.Errno }
 
 // BindReason is what is told of the address that was to be bound.
-func (e noAddress) BindReason() error { return e }
+func (e noAddressError) BindReason() error { return e }

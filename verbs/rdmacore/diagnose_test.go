@@ -100,7 +100,7 @@ func TestConfigRanges(t *testing.T) {
 
 // What is told of an address is the kernel's error with what it means here.
 func TestAdviceAddress(t *testing.T) {
-	err := noAddress{syscall.EADDRNOTAVAIL}
+	err := noAddressError{syscall.EADDRNOTAVAIL}
 	const want = "cannot assign requested address: no RDMA device has this address"
 	if reason := err.BindReason(); reason.Error() != want || !errors.Is(reason, syscall.EADDRNOTAVAIL) {
 		t.Errorf("got %v, want %s", reason, want)
