@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,14 @@ type adapter struct {
 var adapters = []adapter{
 	{"siw0", false, func(t testing.TB, g *guest.Guest) { g.UseRDMA(t, guest.SIWPlain) }},
 	{"rxe0", true, func(t testing.TB, g *guest.Guest) { g.MustRun(t, adapterTime, rxeScript) }},
+}
+
+// kind is the adapter's, as "rdma link add" has it.
+func (a adapter) kind() string { return strings.TrimSuffix(a.name, "0") }
+
+// add is the command that makes a device of the kind on a network interface.
+func (a adapter) add(device, network string) string {
+	return fmt.Sprintf("rdma link add %s type %s netdev %s", device, a.kind(), network)
 }
 
 // guestAddress is that of the guest's network card, and so of its adapters.

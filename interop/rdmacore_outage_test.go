@@ -12,23 +12,25 @@ import (
 
 // rdmacoreDeviceTests are provider rdmacore's own tests that need a device, but
 // for the conformance suite.
-const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages|FlushedBind|NoAllocations|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved|FailedBeforeConnection|DeviceRenamed|EndWhileDown|Deaf|KeepAlive|PortTrouble)"
+const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages|FlushedBind|NoAllocations|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved|FailedBeforeConnection|DeviceRenamed|AddressMoved|EndWhileDown|Deaf|KeepAlive|PortTrouble)"
 
 // TestRdmacoreOutage takes devices, ports and addresses away from provider
-// rdmacore and gives them back, in the provider's own tests and, on siw, with an
-// rdmad that a client writes to.
+// rdmacore and gives them back, in the provider's own tests and with an rdmad that a
+// client writes to, which is killed as well.
 func TestRdmacoreOutage(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			g := guest.Boot(t, guest.Options{})
 			a.bring(t, g)
 			testRdmacoreDevices(t, g, a)
-			if a.name != "siw0" { // of rxe's connections docs/rdmacore.md has more
-				return
+			buildGuestRdmad(t, g)
+			for _, test := range []func(*testing.T, *guest.Guest, adapter){testRdmadOutage, testRdmadKilled} {
+				test(t, g, a)
+				nothingLeft(t, g)
 			}
-			testRdmadOutage(t, g, a)
-			nothingLeft(t, g)
-			missingLibrary(t, g)
+			if a.name == "siw0" {
+				missingLibrary(t, g)
+			}
 		})
 	}
 }
@@ -39,7 +41,7 @@ func testRdmacoreDevices(t *testing.T, g *guest.Guest, a adapter) {
 	defer cancel()
 	got, err := g.Run(ctx, rdmacoreLimits+fmt.Sprintf(`cp /host/rdmacore.test /tmp && cd /tmp &&
 for tests in '%s' '^TestMissing$'; do
-	./rdmacore.test -test.v -test.timeout 2m -test.run "$tests" -rdmacore.device %s -rdmacore.address 10.0.2.15 || exit 1
+	./rdmacore.test -test.v -test.timeout 4m -test.run "$tests" -rdmacore.device %s -rdmacore.address 10.0.2.15 || exit 1
 done`, rdmacoreDeviceTests, a.name))
 	if err != nil || got.Code != 0 || strings.Count(got.Stdout, "\n--- PASS") < 10 {
 		t.Fatalf("code %d, error %v\n%s\n%s", got.Code, err, got.Stdout, got.Stderr)
@@ -63,37 +65,92 @@ works() {
 }
 `
 
+// outageMount is what the client is mounted with: it doesn't wait long.
+const outageMount = "mkdir -p /mnt && mount.nfs %s /mnt -o %s,timeo=50,retrans=2"
+
+// outages runs steps of a test in the guest, each of which must say something.
+type outages struct {
+	*testing.T
+	g *guest.Guest
+}
+
+func (o outages) expect(what, script, want string) {
+	o.Helper()
+	if got := o.g.MustRun(o.T, adapterTime, outageScript+script); !strings.Contains(got, want) {
+		o.Errorf("%s: %q does not say %q", what, got, want)
+	}
+}
+
 // testRdmadOutage: rdmad says that nobody reaches its listener, and why, and a
 // client under way goes on once everything is back.
 func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
-	buildGuestRdmad(t, g)
-	r := startGuestRdmad(t, g, onlyServer)
+	r, o := startGuestRdmad(t, g, onlyServer), outages{t, g}
 	source, options := r.mountArgs(overRDMA)
-	expect := func(what, script, want string) {
-		t.Helper()
-		if got := g.MustRun(t, adapterTime, outageScript+script); !strings.Contains(got, want) {
-			t.Errorf("%s: %q does not say %q", what, got, want)
-		}
+	o.expect("status", "/tmp/rdmactl --timeout 60s status", "device             "+a.name+" ")
+	o.expect("version", "/tmp/rdmad version", "device "+a.name+": ")
+	g.MustRun(t, adapterTime, fmt.Sprintf(outageMount, source, options))
+	o.expect("at first", "listener up", "")
+	siw := a.name == "siw0"
+	const portDown, portUp = "ip link set eth0 down; listener degraded", "ip link set eth0 up; listener up; works port"
+	if !siw { // with a client that rests: what becomes of another see below
+		o.expect("port", "works first; "+portDown, "port 1 of "+a.name+" is DOWN")
+		o.expect("port again", portUp+"; grep -c 'connection up' /tmp/rdmad.log", "\n1\n")
 	}
-	expect("status", "/tmp/rdmactl --timeout 60s status", "device             "+a.name+" ")
-	expect("version", "/tmp/rdmad version", "device "+a.name+": ")
-	g.MustRun(t, adapterTime, fmt.Sprintf("mkdir -p /mnt && mount.nfs %s /mnt -o %s,timeo=50,retrans=2", source, options))
 	writer, err := g.Start("i=0; while [ ! -e /tmp/enough ]; do i=$((i+1)); echo $i >/mnt/load.$((i%10)) && sync /mnt/load.$((i%10)); done")
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect("at first", "listener up", "")
-	expect("port", "ip link set eth0 down; listener degraded", "port 1 of "+a.name+" is DOWN")
-	expect("port again", "ip link set eth0 up; listener up; works port", "")
-	removal := "rdma link del " + a.name + " & listener degraded; wait $!"
-	expect("device", removal, "device removed")
-	adding := fmt.Sprintf("rdma link add %s type %s netdev eth0; listener up; works device", a.name, strings.TrimSuffix(a.name, "0"))
-	expect("device again", adding, "")
+	if siw {
+		o.expect("port", portDown, "port 1 of "+a.name+" is DOWN")
+		o.expect("port again", portUp, "")
+	}
+	o.expect("device", "rdma link del "+a.name+" & listener degraded; wait $!", "device removed")
+	o.expect("device again", a.add(a.name, "eth0")+"; listener up; works device", "")
 	g.MustRun(t, adapterTime, "touch /tmp/enough")
 	if got, err := writer.Wait(t.Context()); err != nil || got.Code != 0 {
 		t.Errorf("the writer: code %d, %v\n%s", got.Code, err, got.Stderr)
 	}
-	expect("log", "umount /mnt; grep -c 'listener healthy again' /tmp/rdmad.log", "2")
+	o.expect("log", "grep -c 'listener healthy again' /tmp/rdmad.log", "2")
+	if !siw {
+		testRdmadDeaf(o, a)
+	}
+	o.expect("the end", "umount /mnt; rm /tmp/enough", "")
+	r.stop(t)
+}
+
+// testRdmadDeaf: the client's kernel tells of the end of its connection while
+// the port is down, after which rxe hears nothing. rdmad says so, and the client
+// goes on once the device is another.
+func testRdmadDeaf(o outages, a adapter) {
+	o.g.MustRun(o.T, adapterTime, "ip link set eth0 down")
+	call, err := o.g.Start("touch /mnt/late")
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.expect("call in vain", `while rdma resource show qp | grep -q ' state RTS .*\[rdma_cm\]'; do sleep 0.1; done
+ip link set eth0 up
+until grep ' hears no ' /tmp/rdmad.log; do sleep 0.2; done
+listener degraded`, a.name+" hears no connection requests")
+	o.expect("hearing again", "rdma link del "+a.name+"; "+a.add(a.name, "eth0")+"; listener up; works again", "")
+	// The client's kernel may fail a call that waits for a connection on a device
+	// that is removed.
+	if got, err := call.Wait(o.Context()); err != nil || got.Code != 0 && !strings.Contains(got.Stderr, "No such device") {
+		o.Errorf("the call: code %d, %v\n%s", got.Code, err, got.Stderr)
+	}
+}
+
+// testRdmadKilled: the kernel frees all that rdmad had when it is killed, the next
+// one can be reached at once, and a client under way goes on with nothing lost.
+func testRdmadKilled(t *testing.T, g *guest.Guest, _ adapter) {
+	r := startGuestRdmad(t, g, onlyServer)
+	m := newMount(t, g, r, overRDMA)
+	testCrash(t, m.work(t, "killed"), func(t *testing.T) {
+		g.MustRun(t, adapterTime, "kill -9 $(cat /tmp/rdmad.pid); rm /tmp/rdmad.log")
+		<-r.command.Done()
+		nothingLeft(t, g)
+		r.command = startGuestRdmad(t, g, onlyServer).command
+	})
+	m.detach(t)
 	r.stop(t)
 }
 

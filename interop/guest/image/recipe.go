@@ -49,7 +49,7 @@ var standard = recipe{
 	modules: []string{
 		"virtio_pci", "virtio_net", "virtio_console", "virtio_rng", "9p", "9pnet_virtio",
 		"crc32c_generic", "crc32_generic", "sunrpc", "rpcrdma", "rdma_cm", "rdma_ucm", "ib_uverbs",
-		"siw", "rdma_rxe", "nfsv3", "nfsv4", "nfsd", "sch_netem", "loop", "ext4",
+		"siw", "rdma_rxe", "nfsv3", "nfsv4", "nfsd", "sch_netem", "loop", "ext4", "veth",
 	},
 	libDirs: []string{"usr/lib/x86_64-linux-gnu", "usr/lib", "usr/lib64", "usr/lib/ganesha"},
 }
