@@ -1,9 +1,12 @@
 package transport
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmad/rdmad/verbs"
 )
 
 // Leader and followers. To hand a call to a worker wakes a thread, and to sleep
@@ -38,7 +41,7 @@ type lead struct {
 
 	polling bool    // completions are being handled; under link.mu
 	handed  []*call // delivered meanwhile
-	engaged bool    // for longer than bearable, since completions were looked for
+	seen    int     // completions in link.wc that are not handled yet
 	rest    int     // calls to come that are for workers
 	penalty int     // the last number of them
 }
@@ -56,10 +59,6 @@ func (l *link) hand(c *call) {
 // held.
 func (l *link) mayServe() bool {
 	d := &l.lead
-	if d.engaged && len(d.handed) > 0 { // they have waited: it did not come alone
-		d.engaged = false
-		d.tire()
-	}
 	switch {
 	case d.rest > 0:
 		d.rest -= min(d.rest, len(d.handed))
@@ -96,20 +95,25 @@ func (l *link) serve(c *call) bool {
 	if !d.watched.Load() {
 		l.host.watch.add(l)
 	}
-	c.run()
+	c.serve()
 	if !d.turn.CompareAndSwap(turn, turn+1) {
+		c.finish()
 		return false
 	}
 	took := time.Since(began)
-	d.engaged = took > bearable
+	// The reply is not out: what has come by now did not wait for it.
+	d.seen = l.cq.Poll(l.wc[:])
 	switch {
-	case took > brisk:
+	case took > brisk, took > bearable && slices.ContainsFunc(l.wc[:d.seen], isReceive):
 		d.tire()
-	case !d.engaged:
+	default:
 		d.penalty = 0
 	}
+	c.finish()
 	return true
 }
+
+func isReceive(wc verbs.WC) bool { return wc.Op == verbs.WCRecv }
 
 // tire has calls go to workers for a while, for longer each time.
 func (d *lead) tire() {

@@ -140,9 +140,11 @@ func (l *link) poll() {
 // alone. Unless it leads to the end, and after that, the connection is up.
 func (l *link) drainCQ() (leads, up bool) {
 	for {
-		n := l.cq.Poll(l.wc[:])
+		n := l.lead.seen
+		if l.lead.seen = 0; n == 0 {
+			n = l.cq.Poll(l.wc[:])
+		}
 		if n == 0 {
-			l.lead.engaged = false
 			return true, true
 		}
 		l.mu.Lock()

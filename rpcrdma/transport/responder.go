@@ -400,8 +400,12 @@ func (s source) follows(e verbs.SGE) bool {
 
 // run serves the call and sends its reply.
 func (c *call) run() {
+	c.serve()
+	c.finish()
+}
+
+func (c *call) serve() {
 	r := c.r
-	defer r.busy.Done()
 	r.started(c)
 	c.reply.Mem = r.memory
 	c.reply.Stream = c.buf.Bytes()[c.head:c.head]
@@ -410,7 +414,12 @@ func (c *call) run() {
 	} else {
 		_ = oncrpc.Serve(r.ctx, r.handlerFor(c.call.RPC.Program), &c.call.RPC, &c.reply)
 	}
-	if f := r.answer(c); f != nil {
+}
+
+// finish sends the reply of a call that was served.
+func (c *call) finish() {
+	defer c.r.busy.Done()
+	if f := c.r.answer(c); f != nil {
 		f()
 	}
 }
