@@ -6,7 +6,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL    := $(GO) tool -modfile=tools.mod
 IMAGE   := $(TOOL) buf build --exclude-source-info --path proto/rdmad
 LINT    := $(GO) tool -modfile=lint.mod
-RDMACORE := ./verbs/rdmacore/... ./rpcrdma ./cmd/internal/providers ./interop ./interop/rping
+RDMACORE_PACKAGES := ./verbs/rdmacore/... ./rpcrdma ./cmd/internal/providers ./interop ./interop/rping
 FUZZTIME ?= 20s
 TESTFLAGS ?=
 BENCHTIME ?= 2s
@@ -25,11 +25,11 @@ build: ## bin/rdmad and bin/rdmactl, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/rdmad ./cmd/rdmactl
 
 # The second package needs what build-rdmacore needs.
-RDMACORE = $(and $(wildcard /usr/include/infiniband/verbs.h),$(wildcard /usr/include/rdma/rdma_cma.h),$(shell command -v gcc))
+RDMACORE_BUILDS = $(and $(wildcard /usr/include/infiniband/verbs.h),$(wildcard /usr/include/rdma/rdma_cma.h),$(shell command -v gcc))
 
-deb: build $(if $(RDMACORE),build-rdmacore) ## Debian packages of both builds in bin/ (docs/packaging.md)
+deb: build $(if $(RDMACORE_BUILDS),build-rdmacore) ## Debian packages of both builds in bin/ (docs/packaging.md)
 	VERSION='$(VERSION)' configs/debian/build.sh rdmad $(BIN) $(BIN)
-	$(if $(RDMACORE),VERSION='$(VERSION)' configs/debian/build.sh rdmad-rdmacore $(BIN)/rdmacore $(BIN), \
+	$(if $(RDMACORE_BUILDS),VERSION='$(VERSION)' configs/debian/build.sh rdmad-rdmacore $(BIN)/rdmacore $(BIN), \
 	  @echo "rdmad-rdmacore is left out: it needs Debian's gcc, libc6-dev, libibverbs-dev and librdmacm-dev")
 
 .PHONY: deb-clean
@@ -71,7 +71,7 @@ fuzz: ## each fuzz target for FUZZTIME
 lint: ## gofmt, golangci-lint, buf lint, API compatible with proto/baseline.binpb
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) golangci-lint run ./...
-	@if [ -e /usr/include/rdma/rdma_cma.h ]; then CGO_ENABLED=1 $(LINT) golangci-lint run --build-tags rdmacore,rdmadevice $(RDMACORE); \
+	@if [ -e /usr/include/rdma/rdma_cma.h ]; then CGO_ENABLED=1 $(LINT) golangci-lint run --build-tags rdmacore,rdmadevice $(RDMACORE_PACKAGES); \
 	else echo "provider rdmacore left out: libibverbs-dev and librdmacm-dev are missing"; fi
 	$(TOOL) buf lint
 	$(IMAGE) -o - | $(TOOL) buf breaking - --against proto/baseline.binpb
