@@ -57,7 +57,7 @@ race: ## the same under the race detector
 	$(GO) test -race $(TESTFLAGS) $(UNIT)
 
 interop: build ## tests against the Linux kernel in a QEMU guest
-	$(GO) test -count=1 -timeout 35m $(TESTFLAGS) ./interop/...
+	$(GO) test -count=1 -timeout 60m $(TESTFLAGS) ./interop/...
 
 .PHONY: test-long
 test-long: build ## the gateway's tests in the guest with nothing left out
