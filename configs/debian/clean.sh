@@ -19,6 +19,7 @@ if [ $# = 2 ]; then
 	mkdir -p "$root"
 else
 	root=$(mktemp -d)
+	chmod 755 "$root" # not everything in there is root
 	trap 'rm -rf --one-file-system "$root"' EXIT
 fi
 
