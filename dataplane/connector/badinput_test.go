@@ -20,6 +20,7 @@ func TestBadRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		send   []byte
 		hangUp bool
+		time   time.Duration // RecordTimeout, where it is not to be long
 		want   string
 	}{
 		"cut short":              {send: echoRecord(1, echo.ProcNull, nil)[:20], hangUp: true, want: "unexpected EOF"},
@@ -30,10 +31,10 @@ func TestBadRecords(t *testing.T) {
 		"too many fragments":     {send: bytes.Repeat(oncrpc.AppendRecordMark(nil, 0, false), 5000), want: "too many fragments"},
 		"neither call nor reply": {send: frame([]byte{0, 0, 0, 1, 0, 0, 0, 2}), want: "malformed"},
 		"no header":              {send: frame([]byte{0, 0, 0, 1, 0, 0, 0, 0}), want: "malformed"},
-		"stalls":                 {send: echoRecord(1, echo.ProcNull, nil)[:20], want: "timeout"},
+		"stalls":                 {send: echoRecord(1, echo.ProcNull, nil)[:20], time: 200 * time.Millisecond, want: "timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, newLoopback(t), echo.New(), Config{RecordTimeout: 200 * time.Millisecond})
+			r := newRig(t, newLoopback(t), echo.New(), Config{RecordTimeout: c.time})
 			other := r.dial(rpctcp.ClientConfig{})
 			nc, _ := r.raw()
 			if _, err := nc.Write(c.send); err != nil {
@@ -193,16 +194,25 @@ func TestSlowReader(t *testing.T) {
 func TestIdle(t *testing.T) {
 	g := newGate()
 	r := newRig(t, newLoopback(t), g, Config{IdleTimeout: 50 * time.Millisecond})
-	busy, records := r.raw()
-	if _, err := busy.Write(echoRecord(1, echo.ProcNull, nil)); err != nil {
-		t.Fatal(err)
+	answered := make(chan error, 1)
+	for waits := false; !waits; { // one that a busy machine made late is idle itself
+		busy, records := r.raw()
+		_, _ = busy.Write(echoRecord(1, echo.ProcNull, nil)) // it may be too late already
+		go func() {
+			_, err := records.Next()
+			answered <- err
+		}()
+		select {
+		case <-g.entered:
+			waits = true
+		case <-answered:
+		}
 	}
-	<-g.entered
 	idle, _ := r.raw()
 	gone(t, idle)
 	r.await("connection down", "no call for 50ms")
 	close(g.open)
-	if _, err := records.Next(); err != nil {
+	if err := <-answered; err != nil {
 		t.Error(err)
 	}
 }

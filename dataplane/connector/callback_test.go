@@ -150,7 +150,13 @@ func TestCallbackUnanswered(t *testing.T) {
 	if s := r.c.Stats(); s.Unanswered != 1 {
 		t.Errorf("%+v", s)
 	}
-	if err := back.Call(t.Context(), newCall(1, xdr.AppendUint32(nil, 7))); err != nil {
+	// A machine that is busy may be late with an answer, too.
+	for late := true; late; {
+		err = back.Call(t.Context(), newCall(1, xdr.AppendUint32(nil, 7)))
+		e, ok := errors.AsType[*oncrpc.AcceptError](err)
+		late = ok && e.Stat == oncrpc.SystemErr
+	}
+	if err != nil {
 		t.Errorf("the next call: %v", err)
 	}
 }
