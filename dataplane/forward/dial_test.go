@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -80,28 +82,35 @@ func TestDialReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*syscall.SockaddrInet4).Port)).String()
-	var filled []net.Conn
-	for err == nil {
-		var nc net.Conn
-		if nc, err = net.DialTimeout("tcp", full, 200*time.Millisecond); err == nil {
-			filled = append(filled, nc)
+	for {
+		// Of a listener: the length of its queue, and how long it may become.
+		info, err := unix.GetsockoptTCPInfo(fd, unix.SOL_TCP, unix.TCP_INFO)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if info.Unacked > info.Sacked {
+			break
+		}
+		nc, err := net.Dial("tcp", full)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
 	}
-	defer func() {
-		for _, nc := range filled {
-			nc.Close()
-		}
-	}()
 	gone := newUpstream(t)
 	gone.l.Close()
-	for address, want := range map[string]string{
-		full:         "upstream " + full + ": no connection within 500ms",
-		gone.address: "upstream " + gone.address + ": connection refused",
+	for _, c := range []struct {
+		address string
+		within  time.Duration
+		want    string
+	}{
+		{full, time.Second / 2, "upstream " + full + ": no connection within 500ms"},
+		{gone.address, 0, "upstream " + gone.address + ": connection refused"},
 	} {
-		f := New(Config{Address: address, DialTimeout: time.Second / 2})
+		f := New(Config{Address: c.address, DialTimeout: c.within})
 		_, err := f.OpenConn(t.Context(), netip.AddrPort{})
-		if err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%v, want %s", err, c.want)
 		}
 		f.gate.until = time.Now().Add(time.Hour)
 		if _, err := f.OpenConn(t.Context(), netip.AddrPort{}); err == nil || !strings.Contains(err.Error(), "not tried again yet after: ") {
