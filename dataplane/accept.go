@@ -90,25 +90,30 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 		c.abandon()
 		return err
 	}
-	rc, err := req.Accept(ctx, rpcrdma.ConnConfig{
+	if _, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler:  &c.handler,
+		Up:       c.begin,
 		Settings: c.atConnect,
 		Queued:   l.handler.queued,
 		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),
 		Tap:      c.traced(req),
-	})
-	if err != nil {
+	}); err != nil {
 		c.closeSession()
 		c.trace.Close()
 		c.abandon()
 		return err
 	}
+	return nil
+}
+
+// begin is where a connection is listed: before its first call is served, so
+// that who has an answer finds the connection among those that are up.
+func (c *conn) begin(rc *rpcrdma.Conn) {
 	c.rc, c.link = rc, rc
-	l.d.register(c)
+	c.l.d.register(c)
 	if c.session != nil {
 		c.session.Up(served{c})
 	}
-	return nil
 }
 
 // refuse counts and logs a connection that didn't come up.

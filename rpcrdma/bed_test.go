@@ -73,6 +73,7 @@ type bed struct {
 
 type bedConfig struct {
 	handler  oncrpc.Handler
+	up       func(*rpcrdma.Conn)
 	settings func(*rpcrdma.Settings) // of the listener's side
 	memory   int64
 	timeout  time.Duration
@@ -126,7 +127,7 @@ func (b *bed) accept(cfg bedConfig) {
 			return
 		}
 		s := b.settings
-		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Settings: &s, Logger: cfg.log, Tap: cfg.tap})
+		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap})
 		if err != nil {
 			b.t.Errorf("accept: %v", err)
 			continue

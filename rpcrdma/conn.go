@@ -24,6 +24,12 @@ type Request struct {
 type ConnConfig struct {
 	// Handler serves the calls; required.
 	Handler oncrpc.Handler
+	// Up is told of the connection that Accept is about to return, before any
+	// call is served: it is where to put it into a list, so that every call
+	// belongs to a listed connection. It may use the connection, but must not
+	// wait for its end or for calls. When it was called, Accept doesn't fail.
+	// Nil is nobody.
+	Up func(*Conn)
 	// Settings at the start; nil is DefaultSettings.
 	Settings *Settings
 	// Queued is told how long each call waited before its service started:
@@ -109,14 +115,18 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	c.info.setDevice(r.id.Device())
 	if err = r.id.Accept(ctx, r.param(told)); err == nil {
 		c.info.ConnectTime, c.info.Since = time.Since(c.info.Since), time.Now()
-		err = resp.Start()
+		err = resp.Start(func() {
+			go c.watch(r.listener, host)
+			if cfg.Up != nil {
+				cfg.Up(c)
+			}
+		})
 	}
 	if err != nil {
 		resp.Abandon()
 		r.listener.leave(host)
 		return nil, err
 	}
-	go c.watch(r.listener, host)
 	return c, nil
 }
 

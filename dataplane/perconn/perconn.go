@@ -4,7 +4,6 @@
 //
 // A service's duties:
 //
-//   - answer calls from OpenConn on, before Up as well;
 //   - End the connection when it can't go on, and let its calls wait for their
 //     context then: whatever they return, nobody is answered any more;
 //   - make no call and no End after Close has returned.
@@ -31,7 +30,8 @@ type Opener interface {
 // Handler answers the calls of one connection.
 type Handler interface {
 	oncrpc.Handler
-	// Up tells once that the connection is up.
+	// Up tells once that the connection is up, before its first call. It must
+	// not wait for calls.
 	Up(c Conn)
 	// Close is called once, when the connection has ended and all calls have
 	// returned, or when it did not come up.

@@ -112,11 +112,12 @@ func (l *link) abandon() {
 	l.cq.Close()
 }
 
-// start begins to poll. The connection is up.
-func (l *link) start() error {
+// start calls up, then begins to poll. The connection is up.
+func (l *link) start(up func()) error {
 	if err := l.host.add(l); err != nil {
 		return err
 	}
+	up()
 	go l.poll()
 	return nil
 }

@@ -118,7 +118,7 @@ func (r *Requester) Start(peerReceive, peerSend uint32) error {
 	}
 	r.tellCallee()
 	r.mu.Unlock()
-	if err := r.start(); err != nil {
+	if err := r.start(func() {}); err != nil {
 		return err
 	}
 	r.greet()

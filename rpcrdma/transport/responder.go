@@ -110,8 +110,9 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	return r, nil
 }
 
-// Start begins to serve. The connection is up.
-func (r *Responder) Start() error { return r.start() }
+// Start begins to serve. The connection is up. When nothing can fail any more
+// it calls up, and no message of the peer is looked at before that returns.
+func (r *Responder) Start(up func()) error { return r.start(up) }
 
 // Abandon frees a responder that was not started.
 func (r *Responder) Abandon() { r.abandon() }
