@@ -41,6 +41,7 @@ func (r *rig) operator(p *process) *operator {
 // connection that is up.
 func (o *operator) set(s *rdmadv1.Settings) *rdmadv1.Effect {
 	o.t.Helper()
+	o.connection()
 	res, err := o.settings.SetSettings(o.t.Context(), &rdmadv1.SetSettingsRequest{Settings: s})
 	if err != nil || len(res.GetEffects()) != 1 {
 		o.t.Fatalf("setting %v: %v, %v", s, res, err)
@@ -59,11 +60,36 @@ func (o *operator) apply(s *rdmadv1.Settings) {
 // connection is the one that is up.
 func (o *operator) connection() *rdmadv1.Connection {
 	o.t.Helper()
-	res, err := o.connections.ListConnections(o.t.Context(), &rdmadv1.ListConnectionsRequest{})
-	if err != nil || len(res.GetConnections()) != 1 {
-		o.t.Fatalf("connections: %v, %v", res, err)
+	return o.await(func(all []*rdmadv1.Connection) *rdmadv1.Connection {
+		if len(all) != 1 {
+			return nil
+		}
+		return all[0]
+	})
+}
+
+// await waits for a connection among those that are up: a client without an
+// answer knows of its connection a moment before rdmad lists it, and of its end
+// a moment before rdmad does.
+func (o *operator) await(choose func([]*rdmadv1.Connection) *rdmadv1.Connection) *rdmadv1.Connection {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(o.t.Context(), startTimeout)
+	defer cancel()
+	changes, err := o.connections.WatchConnections(ctx, &rdmadv1.WatchConnectionsRequest{})
+	var all *rdmadv1.ListConnectionsResponse
+	for err == nil {
+		if _, err = changes.Recv(); err != nil { // the first are of those that are up
+			break
+		}
+		if all, err = o.connections.ListConnections(ctx, &rdmadv1.ListConnectionsRequest{}); err != nil {
+			break
+		}
+		if c := choose(all.GetConnections()); c != nil {
+			return c
+		}
 	}
-	return res.GetConnections()[0]
+	o.t.Fatalf("%v, connections: %v", err, all)
+	return nil
 }
 
 // wireView shows what goes over the connections, in order.

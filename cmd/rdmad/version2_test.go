@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,17 +93,13 @@ func TestVersion2Pairs(t *testing.T) {
 // listed is a client's connection as the control plane lists it.
 func listed(t *testing.T, o *operator, c *rpcrdma.Client) *rdmadv1.Connection {
 	t.Helper()
-	res, err := o.connections.ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, up := range res.GetConnections() {
-		if up.GetPeer() == c.Info().Local.String() {
-			return up
+	return o.await(func(all []*rdmadv1.Connection) *rdmadv1.Connection {
+		i := slices.IndexFunc(all, func(up *rdmadv1.Connection) bool { return up.GetPeer() == c.Info().Local.String() })
+		if i < 0 {
+			return nil
 		}
-	}
-	t.Fatalf("%v is not among %v", c.Info().Local, res.GetConnections())
-	return nil
+		return all[i]
+	})
 }
 
 // A change under load: the connection keeps its version and no call is lost;
@@ -164,16 +161,16 @@ func TestVersion2BeforeTheFirstCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := r.dialWith(p.addresses["echo"], speaking("on"), false)
+	up := listed(t, o, next)
 	on := version2("on")
 	res, err := o.settings.SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{Settings: on})
 	if err != nil {
 		t.Fatal(err)
 	}
-	up := listed(t, o, next)
-	for _, e := range res.GetEffects() {
-		if e.GetConnectionId() == up.GetId() && (e.GetOutcome() != rdmadv1.Effect_UNSUPPORTED || !strings.Contains(e.GetReason(), "needs receives of 4096 bytes")) {
-			t.Errorf("with small receives: %v", e)
-		}
+	if !slices.ContainsFunc(res.GetEffects(), func(e *rdmadv1.Effect) bool {
+		return e.GetConnectionId() == up.GetId() && e.GetOutcome() == rdmadv1.Effect_UNSUPPORTED && strings.Contains(e.GetReason(), "needs receives of 4096 bytes")
+	}) {
+		t.Errorf("with small receives: %v", res.GetEffects())
 	}
 	if err := everySize(t, next); err != nil || next.Info().RPCVersion != 1 {
 		t.Errorf("with small receives: %v, version %d", err, next.Info().RPCVersion)
