@@ -51,10 +51,10 @@ deps: ## packages that the kernel guest needs (installed when root on Debian)
 
 unit: ## unit and conformance tests
 	$(GO) vet ./...
-	$(GO) test $(TESTFLAGS) $(UNIT)
+	$(GO) test -timeout 30m $(TESTFLAGS) $(UNIT)
 
 race: ## the same under the race detector
-	$(GO) test -race $(TESTFLAGS) $(UNIT)
+	$(GO) test -race -timeout 30m $(TESTFLAGS) $(UNIT)
 
 interop: build ## tests against the Linux kernel in a QEMU guest
 	$(GO) test -count=1 -timeout 60m $(TESTFLAGS) ./interop/...
