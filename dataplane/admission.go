@@ -67,6 +67,7 @@ func (d *Dataplane) admit(l *listener, peer netip.AddrPort) (*conn, error) {
 		l:        l,
 		key:      ConnKey{Listener: l.cfg.Name, Peer: addr, ID: strconv.FormatUint(d.lastID, 10)},
 		peer:     peer,
+		gone:     make(chan struct{}),
 		revision: d.revision,
 	}
 	c.handler.measured, c.handler.next = l.handler, l.cfg.Handler

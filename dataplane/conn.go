@@ -40,7 +40,8 @@ type conn struct {
 	sharing  sharing
 	why      atomic.Pointer[string] // we ended it; nil while we have not
 	draining atomic.Bool
-	cut      atomic.Bool // the drain took too long
+	cut      atomic.Bool   // the drain took too long
+	gone     chan struct{} // closed when it is out of the registry
 	// setting is held while settings are resolved and handed to rc, so that
 	// the resolver asked last is also the one whose answer stays.
 	setting   sync.Mutex
@@ -108,6 +109,7 @@ func (c *conn) watch() {
 		"reason", reason, "calls", stats.Calls, "errors", stats.Errors,
 		"up_for", time.Since(info.Since).Round(time.Millisecond))
 	d.publish(Event{Type: ConnDown, Time: time.Now(), Conn: info, Reason: reason})
+	close(c.gone)
 }
 
 // downReason leaves out the addresses, which the log line has.

@@ -239,7 +239,7 @@ func (k *Connector) Admit(client netip.AddrPort) (*Seat, error) {
 	d.made.add(addr)
 	l.made.add(addr)
 	d.lastID++
-	c := &conn{l: l, key: ConnKey{Listener: l.cfg.Name, ID: strconv.FormatUint(d.lastID, 10)}, client: client}
+	c := &conn{l: l, key: ConnKey{Listener: l.cfg.Name, ID: strconv.FormatUint(d.lastID, 10)}, client: client, gone: make(chan struct{})}
 	c.handler.measured = l.handler
 	return &Seat{c, new(rpcrdma.Tap)}, nil
 }

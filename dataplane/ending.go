@@ -108,25 +108,30 @@ func (d *Dataplane) choose(want func(*conn) bool) (out []*conn) {
 // DrainConnection lets a connection finish its calls in flight and
 // disconnects it; calls that arrive meanwhile are dropped, for the peer to
 // make again. When ctx ends first it is closed at once, and the error is a
-// *CutError. ErrNotFound when it is gone. Connection shows how far it is.
+// *CutError. ErrNotFound when it is gone. Connection shows how far it is; when
+// this returns the connection is not listed any more.
 func (d *Dataplane) DrainConnection(ctx context.Context, id string) error {
 	c, err := d.find(id)
 	if err != nil {
 		return err
 	}
-	if err := c.drain(ctx, reasonDrained); err != nil {
+	err = c.drain(ctx, reasonDrained)
+	<-c.gone
+	if err != nil {
 		return &CutError{What: "connection " + id, Count: 1, Err: err}
 	}
 	return nil
 }
 
 // CloseConnection ends a connection at once; calls in flight are lost to the
-// peer. ErrNotFound when it is gone.
+// peer. ErrNotFound when it is gone. When this returns it is not listed any
+// more.
 func (d *Dataplane) CloseConnection(id string) error {
 	c, err := d.find(id)
 	if err != nil {
 		return err
 	}
 	c.end(reasonClosed)
+	<-c.gone
 	return nil
 }

@@ -3,10 +3,13 @@ package dataplane
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/perconn"
 )
 
 // busy makes a connection with a call that waits in the service.
@@ -203,5 +206,58 @@ func TestNoCallIsLostElsewhere(t *testing.T) {
 		if s.Name == "steady" && (s.Totals.Calls != calls || s.Totals.Replies != calls || s.Totals.Dropped != 0 || s.Connections != conns) {
 			t.Errorf("%d calls made; the listener has %+v, %d connections", calls, s.Totals, s.Connections)
 		}
+	}
+}
+
+// lingering is a service that takes its time to forget a connection.
+type lingering struct {
+	opener
+	forget chan struct{}
+}
+
+func (l *lingering) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Handler, error) {
+	h, err := l.opener.OpenConn(ctx, peer)
+	return lingerer{h, l.forget}, err
+}
+
+type lingerer struct {
+	perconn.Handler
+	forget chan struct{}
+}
+
+func (l lingerer) Close() {
+	<-l.forget
+	l.Handler.Close()
+}
+
+// Who ended a connection does not find it in the list afterwards.
+func TestEndedIsNotListed(t *testing.T) {
+	for name, end := range map[string]func(p *plane, id string) error{
+		"close": func(p *plane, id string) error { return p.CloseConnection(id) },
+		"drain": func(p *plane, id string) error { return p.DrainConnection(p.t.Context(), id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPlane(t, Config{})
+				s := &lingering{forget: make(chan struct{})}
+				addr := p.listen("a", s)
+				p.Start()
+				_, up := p.dial(addr, nil)
+				ended := make(chan error, 1)
+				go func() {
+					err := end(p, up.ID)
+					if left := p.Connections(); len(left) != 0 {
+						t.Errorf("listed afterwards: %v", left)
+					}
+					ended <- err
+				}()
+				synctest.Wait()
+				close(s.forget)
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				p.next(ConnDown)
+			})
+		})
 	}
 }
