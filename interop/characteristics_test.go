@@ -75,11 +75,11 @@ settings: {extensions: {v2: required, characteristics: on}}
 			}
 		}
 	}
-	up := r.connections(t)
-	if len(up) != 1 || up[0].RPCVersion != 2 || up[0].Errors != 0 {
-		t.Fatalf("connections %+v", up)
+	up := oneConnection(t, r)
+	if up.RPCVersion != 2 || up.Errors != 0 {
+		t.Fatalf("connection %+v", up)
 	}
-	r.ctl(t, &shown, "connections", "show", up[0].ID)
+	r.ctl(t, &shown, "connections", "show", up.ID)
 	if got := shown.Characteristics; got.Own.ReceiveSize != 4096 || got.Peer.ReceiveSize != 4096 {
 		t.Errorf("shows %+v", got)
 	}

@@ -31,10 +31,10 @@ func testPlacement(t *testing.T, w *work, r *rdmad) {
 		{"ddp.min_chunk=4096", 0},
 	} {
 		w.refetch(t)
-		before, writes := w.stats(t), r.connections(t)[0].RDMAWrites
+		before, writes := w.stats(t), oneConnection(t, r).RDMAWrites
 		r.set(t, c.setting)
 		same(t, "the file", w.client(t, "sha256sum <small"), sum)
-		after, written := w.stats(t), r.connections(t)[0].RDMAWrites
+		after, written := w.stats(t), oneConnection(t, r).RDMAWrites
 		if got := after.rdmaReplies - before.rdmaReplies; got != c.placed {
 			t.Errorf("after %s the client was given %d bytes by RDMA Write, want %d", c.setting, got, c.placed)
 		}
@@ -52,21 +52,20 @@ func testCredits(t *testing.T, w *work, r *rdmad) {
 		--verify=crc32c --verify_fatal=1 --allow_file_create=1 >/tmp/fio 2>&1 || { cat /tmp/fio >&2; exit 1; }
 	echo round
 done`)
-	before := r.connections(t)
+	before := oneConnection(t, r)
 	for _, most := range []int{64, 1, 32, 128, 2, 64, 8, 64} {
 		r.set(t, fmt.Sprintf("credits.max=%d", most))
 		r.waitCalls(t, 300)
-		if c := r.connections(t); len(c) != 1 || c[0].CreditsGranted != most || c[0].Errors != 0 {
-			t.Errorf("with credits.max=%d the connections are %+v", most, c)
+		if c := oneConnection(t, r); c.CreditsGranted != most || c.Errors != 0 {
+			t.Errorf("with credits.max=%d the connection is %+v", most, c)
 		}
 	}
 	waitLines(t, load, 1)
 	w.g.MustRun(t, mountTime, "touch /tmp/stop")
 	rounds := finish(t, load)
 	w.g.MustRun(t, mountTime, "rm /tmp/stop")
-	after := r.connections(t)
-	if len(before) != 1 || len(after) != 1 || before[0].ID != after[0].ID {
-		t.Errorf("the connections were %+v and are %+v", before, after)
+	if after := oneConnection(t, r); after.ID != before.ID {
+		t.Errorf("the connection was %+v and is %+v", before, after)
 	}
 	w.checkOps(t)
 	t.Logf("%d rounds of 1,024 requests each, written or read and then verified", strings.Count(rounds, "\n"))
@@ -77,7 +76,7 @@ func (r *rdmad) waitCalls(t *testing.T, n uint64) {
 	t.Helper()
 	ctx, cancel := limit(t, clientTime)
 	defer cancel()
-	first := r.connections(t)[0].Calls
+	first := oneConnection(t, r).Calls
 	for {
 		switch c := r.connections(t); {
 		case len(c) != 1:
@@ -107,15 +106,16 @@ done`)
 		if e.Outcome != "PENDING_RECONNECT" || e.Reason != reason {
 			t.Errorf("inline.receive_size=%d: %+v", size, e)
 		}
-		before, connects := r.connections(t), w.stats(t).connects
-		if len(before) != 1 || before[0].ID != e.ConnectionID || before[0].InlineReceive != told {
+		before, connects := oneConnection(t, r), w.stats(t).connects
+		if before.ID != e.ConnectionID || before.InlineReceive != told {
 			t.Errorf("before the drain: %+v", before)
 		}
 		var answer any
 		r.ctl(t, &answer, "connections", "drain", e.ConnectionID)
+		nextConnection(t, r, e.ConnectionID)
 		waitLines(t, reader, 2)
-		after := r.connections(t)
-		if len(after) != 1 || after[0].ID == e.ConnectionID || after[0].InlineReceive != size || after[0].Errors != 0 {
+		after := oneConnection(t, r)
+		if after.ID == e.ConnectionID || after.InlineReceive != size || after.Errors != 0 {
 			t.Errorf("after the drain: %+v", after)
 		}
 		if n := w.stats(t).connects - connects; n != 1 {
@@ -136,11 +136,11 @@ done`)
 // told of receives that are large enough, else rdmad has to read it.
 func (w *work) checkCalls(t *testing.T, r *rdmad, receives int) {
 	t.Helper()
-	before := r.connections(t)[0].RDMAReads
+	before := oneConnection(t, r).RDMAReads
 	name := fmt.Sprintf("written-%d", receives)
 	sum := w.client(t, fmt.Sprintf("head -c %d /dev/urandom >/tmp/new; dd if=/tmp/new of=%s bs=%d conv=fsync 2>/dev/null; sha256sum </tmp/new", smallFile, name, smallFile))
 	same(t, name, w.serverSide(t, "sha256sum <"+name), sum)
-	if reads := r.connections(t)[0].RDMAReads - before; (reads > 0) != (receives < smallFile) {
+	if reads := oneConnection(t, r).RDMAReads - before; (reads > 0) != (receives < smallFile) {
 		t.Errorf("with receives of %d bytes rdmad read %d times for a WRITE of %d", receives, reads, smallFile)
 	}
 }
@@ -160,6 +160,7 @@ func (r *rdmad) effect(t *testing.T, setting string) effect {
 
 func effectOn(t *testing.T, r controlled, setting string) effect {
 	t.Helper()
+	oneConnection(t, r)
 	var answer struct {
 		Effects []effect `json:"effects"`
 	}

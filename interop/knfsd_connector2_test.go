@@ -45,8 +45,8 @@ func testConnectorVersion(t *testing.T, s *kernelServer) {
 	if err := null(); err != nil {
 		t.Errorf("with version 2 on: %v", err)
 	}
-	if up := r.connections(t); len(up) != 1 || up[0].RPCVersion != 1 || strings.Contains(strings.Join(up[0].Extensions, " "), "v2") {
-		t.Errorf("connections %+v, want one of version 1", up)
+	if up := oneConnection(t, r); up.RPCVersion != 1 || strings.Contains(strings.Join(up.Extensions, " "), "v2") {
+		t.Errorf("connection %+v, want one of version 1", up)
 	}
 	if e := r.effect(t, "extensions.v2=required"); e.Outcome != "PENDING_RECONNECT" || !strings.Contains(e.Reason, "version 1 is agreed on") {
 		t.Errorf("required on a connection of version 1: %+v", e)

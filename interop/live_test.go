@@ -46,6 +46,29 @@ func connectionsOf(t testing.TB, r controlled) []connection {
 	return answer.Connections
 }
 
+// oneConnection waits until rdmad lists one connection and no other, and gives
+// it. A client knows of a connection a moment before rdmad lists it, and of its
+// end a moment before rdmad has taken it off the list.
+func oneConnection(t testing.TB, r controlled) connection {
+	t.Helper()
+	return nextConnection(t, r, "")
+}
+
+// nextConnection waits until the one connection is another than that of an id.
+func nextConnection(t testing.TB, r controlled, before string) connection {
+	t.Helper()
+	ctx, cancel := limit(t, clientTime)
+	defer cancel()
+	for {
+		switch c := connectionsOf(t, r); {
+		case len(c) == 1 && c[0].ID != before:
+			return c[0]
+		case ctx.Err() != nil:
+			t.Fatalf("after %v the connections are %+v, want one that is not %q", clientTime, c, before)
+		}
+	}
+}
+
 // set changes a setting for everything and checks that it was applied to the
 // one connection that is up.
 func (r *rdmad) set(t *testing.T, setting string) {
@@ -71,8 +94,8 @@ done`)
 	for _, size := range []int{1024, 4096, 2048, 4096} {
 		r.set(t, fmt.Sprintf("inline.send_max=%d", size))
 		waitLines(t, reader, 2)
-		if c := r.connections(t); len(c) != 1 || c[0].InlineSend != size || c[0].Errors != 0 {
-			t.Errorf("with inline.send_max=%d the connections are %+v", size, c)
+		if c := oneConnection(t, r); c.InlineSend != size || c.Errors != 0 {
+			t.Errorf("with inline.send_max=%d the connection is %+v", size, c)
 		}
 	}
 	w.g.MustRun(t, mountTime, "touch /tmp/stop")
@@ -103,7 +126,7 @@ func testInvalidation(t *testing.T, w *work, r controlled) {
 	if on > off/4 {
 		t.Errorf("with remote invalidation the client still invalidated %d of %d tags", on, off)
 	}
-	if c := connectionsOf(t, r); len(c) != 1 || c[0].SendsWithInvalidate < files {
+	if c := oneConnection(t, r); c.SendsWithInvalidate < files {
 		t.Errorf("rdmad counts %+v", c)
 	}
 }

@@ -25,8 +25,8 @@ func TestVersion2(t *testing.T) {
 		if got := strings.Fields(w.serverSide(t, "sha256sum a"))[0]; got != sum {
 			t.Errorf("the server has %s, the client wrote %s", got, sum)
 		}
-		if up := r.connections(t); len(up) != 1 || up[0].RPCVersion != 1 {
-			t.Errorf("connections %+v, want one of version 1", up)
+		if up := oneConnection(t, r); up.RPCVersion != 1 {
+			t.Errorf("connection %+v, want one of version 1", up)
 		}
 		e := r.effect(t, "extensions.v2=required")
 		if e.Outcome != "PENDING_RECONNECT" || !strings.Contains(e.Reason, "chose version 1") {
@@ -61,8 +61,8 @@ func testFallsBack(t *testing.T, g *guest.Guest, r *rdmad) {
 	want := w.serverSide(t, "sha256sum $(find . -type f | sort)")
 	m.refetch(t)
 	same(t, "what the client reads", w.client(t, "sha256sum $(find . -type f | sort)"), want)
-	if up := r.connections(t); len(up) != 1 || up[0].RPCVersion != 1 || up[0].Errors != 0 {
-		t.Errorf("connections %+v, want one of version 1 without errors", up)
+	if up := oneConnection(t, r); up.RPCVersion != 1 || up.Errors != 0 {
+		t.Errorf("connection %+v, want one of version 1 without errors", up)
 	}
 	if s := m.stats(t); s.badReplies != 0 || s.badXIDs != 0 || s.readChunks == 0 || s.writeChunks == 0 {
 		t.Errorf("the client counts %+v", s)
