@@ -72,6 +72,8 @@ func startGuestRdmad(t testing.TB, g *guest.Guest, s guestServer) *guestRdmad {
 	if limits == "" {
 		limits = rdmacoreLimits
 	}
+	// Those of one before, of the same name, would tell of it.
+	g.MustRun(t, adapterTime, fmt.Sprintf("rm -f /tmp/%[1]s.pid /tmp/%[1]s.log", s.name))
 	command, err := g.Start(limits + fmt.Sprintf(
 		"echo $$ >/tmp/%[1]s.pid; exec /tmp/rdmad --config /host/%[1]s.yaml --log-format json >/tmp/%[1]s.log 2>&1", s.name))
 	if err != nil {
@@ -83,9 +85,9 @@ func startGuestRdmad(t testing.TB, g *guest.Guest, s guestServer) *guestRdmad {
 			t.Logf("%s:\n%s", s.name, g.MustRun(t, adapterTime, "tail -n 100 /tmp/"+s.name+".log"))
 		}
 	})
-	g.MustRun(t, adapterTime, fmt.Sprintf(`until grep -q '"msg":"ready"' /tmp/%[1]s.log; do
+	g.MustRun(t, adapterTime, fmt.Sprintf(`until grep -qs '"msg":"ready"' /tmp/%[1]s.log; do
 	sleep 0.2
-	kill -0 $(cat /tmp/%[1]s.pid) || { cat /tmp/%[1]s.log >&2; exit 1; }
+	[ ! -s /tmp/%[1]s.pid ] || kill -0 $(cat /tmp/%[1]s.pid) || { cat /tmp/%[1]s.log >&2; exit 1; }
 done`, s.name))
 	return r
 }

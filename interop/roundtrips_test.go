@@ -115,10 +115,10 @@ type benched struct {
 func (l lineOf) bench(t *testing.T, ms int) []benched {
 	t.Helper()
 	var s strings.Builder
-	s.WriteString("set -e; rm -rf /tmp/rdmad.state\n")
+	s.WriteString("set -e; rm -rf /tmp/rdmad.state /tmp/rdmad.log\n") // a log of before would say that it is ready
 	s.WriteString("/tmp/rdmad --config /host/rdmad.yaml --log-format json >/tmp/rdmad.log 2>&1 &\n")
 	s.WriteString("rdmad=$!; trap 'kill $rdmad; wait $rdmad; /sbin/tc qdisc del dev lo root 2>/dev/null' EXIT\n")
-	s.WriteString("until grep -q '\"msg\":\"ready\"' /tmp/rdmad.log; do kill -0 $rdmad || { cat /tmp/rdmad.log >&2; exit 1; }; sleep 0.1; done\n")
+	s.WriteString("until grep -qs '\"msg\":\"ready\"' /tmp/rdmad.log; do kill -0 $rdmad || { cat /tmp/rdmad.log >&2; exit 1; }; sleep 0.1; done\n")
 	fmt.Fprintf(&s, "/sbin/tc qdisc replace dev lo root netem delay %dms limit 10000\n", ms)
 	for _, work := range l.works {
 		fmt.Fprintf(&s, "/tmp/rdmactl bench 127.0.0.1:20059 --op %s --count %d --timeout 1m -o json", work.Op, l.calls)
