@@ -62,10 +62,16 @@ func buildRdmacore(t testing.TB, dir, name string, args ...string) {
 }
 
 // nothingLeft checks that no process holds anything of the adapter's any more:
-// of what rdma resource shows only the kernel's own may be there.
+// of what rdma resource shows only the kernel's own may be there. The kernel gets
+// half a minute to take away what it does in the background.
 func nothingLeft(t testing.TB, g *guest.Guest) {
 	t.Helper()
-	const script = `for what in qp cm_id mr cq pd; do rdma resource show $what | grep -E ' pid [0-9]+ ' || true; done`
+	const script = `for i in $(seq 150); do
+	for what in qp cm_id mr cq pd; do rdma resource show $what | grep -E ' pid [0-9]+ ' || true; done >/tmp/left
+	[ -s /tmp/left ] || break
+	sleep 0.2
+done
+cat /tmp/left`
 	if left := strings.TrimSpace(g.MustRun(t, adapterTime, script)); left != "" {
 		t.Errorf("resources left:\n%s", left)
 	}

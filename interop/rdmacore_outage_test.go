@@ -51,9 +51,11 @@ done`, rdmacoreDeviceTests, a.name))
 
 // outageScript is at hand for what runs in the guest against its own rdmad.
 const outageScript = `set -e
-# listener WORD waits until the listener is in a state.
+# listener WORD REASON waits until the listener is in a state, for a reason if one
+# is given: of a device that goes the port goes first.
 listener() {
-	until /tmp/rdmactl --timeout 60s listeners list | grep '^nfs ' >/tmp/listener && grep -q " $1 " /tmp/listener; do sleep 0.2; done
+	until /tmp/rdmactl --timeout 60s listeners list | grep '^nfs ' >/tmp/listener &&
+		grep -q " $1 " /tmp/listener && grep -qF "$2" /tmp/listener; do sleep 0.2; done
 	cat /tmp/listener
 }
 # works says that the mount does, with data that the server's file has, too.
@@ -91,9 +93,10 @@ func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
 	g.MustRun(t, adapterTime, fmt.Sprintf(outageMount, source, options))
 	o.expect("at first", "listener up", "")
 	siw := a.name == "siw0"
-	const portDown, portUp = "ip link set eth0 down; listener degraded", "ip link set eth0 up; listener up; works port"
+	down := "port 1 of " + a.name + " is DOWN"
+	portDown, portUp := "ip link set eth0 down; listener degraded '"+down+"'", "ip link set eth0 up; listener up; works port"
 	if !siw { // with a client that rests: what becomes of another see below
-		o.expect("port", "works first; "+portDown, "port 1 of "+a.name+" is DOWN")
+		o.expect("port", "works first; "+portDown, down)
 		o.expect("port again", portUp+"; grep -c 'connection up' /tmp/rdmad.log", "\n1\n")
 	}
 	writer, err := g.Start("i=0; while [ ! -e /tmp/enough ]; do i=$((i+1)); echo $i >/mnt/load.$((i%10)) && sync /mnt/load.$((i%10)); done")
@@ -101,16 +104,16 @@ func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
 		t.Fatal(err)
 	}
 	if siw {
-		o.expect("port", portDown, "port 1 of "+a.name+" is DOWN")
+		o.expect("port", portDown, down)
 		o.expect("port again", portUp, "")
 	}
-	o.expect("device", "rdma link del "+a.name+" & listener degraded; wait $!", "device removed")
+	o.expect("device", "rdma link del "+a.name+" & listener degraded 'device removed'; wait $!", "device removed")
 	o.expect("device again", a.add(a.name, "eth0")+"; listener up; works device", "")
 	g.MustRun(t, adapterTime, "touch /tmp/enough")
 	if got, err := writer.Wait(t.Context()); err != nil || got.Code != 0 {
 		t.Errorf("the writer: code %d, %v\n%s", got.Code, err, got.Stderr)
 	}
-	o.expect("log", "grep -c 'listener healthy again' /tmp/rdmad.log", "2")
+	o.expect("log", "until [ $(grep -c 'listener healthy again' /tmp/rdmad.log) -ge 2 ]; do sleep 0.2; done", "")
 	if !siw {
 		testRdmadDeaf(o, a)
 	}
@@ -130,7 +133,7 @@ func testRdmadDeaf(o outages, a adapter) {
 	o.expect("call in vain", `while rdma resource show qp | grep -q ' state RTS .*\[rdma_cm\]'; do sleep 0.1; done
 ip link set eth0 up
 until grep ' hears no ' /tmp/rdmad.log; do sleep 0.2; done
-listener degraded`, a.name+" hears no connection requests")
+listener degraded 'hears no connection requests'`, a.name+" hears no connection requests")
 	o.expect("hearing again", "rdma link del "+a.name+"; "+a.add(a.name, "eth0")+"; listener up; works again", "")
 	// The client's kernel may fail a call that waits for a connection on a device
 	// that is removed.
