@@ -34,20 +34,17 @@ func (gw *gateway) recall(t *testing.T, m *mount) {
 	other := gw.other(t, m)
 	file := "delegated-" + string(m.via)
 	other.client(t, "echo first >"+file)
-	before := m.ops(t)
-	for range 3 {
-		same(t, "the file", m.client(t, "cat "+file), "first\n")
-	}
-	after := m.ops(t)
-	if n := after["OPEN"].calls + after["OPEN_NOATTR"].calls - before["OPEN"].calls - before["OPEN_NOATTR"].calls; n != 1 {
-		t.Errorf("the client opened the file %d times at the server, want once: it has no delegation", n)
-	}
+	m.getDelegation(t, file, "first\n")
+	before := m.ops(t)["DELEGRETURN"].calls
 	reverse := gw.reverseCalls(t)
 	recalls, reverseRDMA := m.countEvents(t, func() { other.client(t, "echo second >>"+file) })
 	if recalls != 1 {
 		t.Errorf("the client saw %d recalls, want 1", recalls)
 	}
-	if got := m.ops(t)["DELEGRETURN"].calls - after["DELEGRETURN"].calls; got != 1 {
+	// The server lets the other one open the file before the client counts the
+	// answer to its DELEGRETURN.
+	ops := m.waitOps(t, func(ops map[string]opStats) bool { return ops["DELEGRETURN"].calls > before })
+	if got := ops["DELEGRETURN"].calls - before; got != 1 {
 		t.Errorf("the client returned %d delegations, want 1", got)
 	}
 	same(t, "the file", m.client(t, "cat "+file), "first\nsecond\n")
@@ -62,6 +59,22 @@ func (gw *gateway) recall(t *testing.T, m *mount) {
 	} else {
 		t.Logf("%d reverse calls, %d of them seen by the client's transport, %d recalls", got, reverseRDMA, recalls)
 	}
+}
+
+// getDelegation reads a file until the client need not open it at the server any
+// more. A server may give no delegation at first: not all know at once that they
+// can recall it.
+func (m *mount) getDelegation(t *testing.T, file, text string) {
+	t.Helper()
+	opens := func(ops map[string]opStats) uint64 { return ops["OPEN"].calls + ops["OPEN_NOATTR"].calls }
+	before := opens(m.ops(t))
+	m.waitOps(t, func(map[string]opStats) bool {
+		same(t, "the file", m.client(t, "cat "+file), text)
+		after := opens(m.ops(t))
+		done := after == before
+		before = after
+		return done
+	})
 }
 
 // reverseCalls are those of all connections of rdmad, if there is one.

@@ -15,6 +15,22 @@ func (m *mount) ops(t testing.TB) map[string]opStats {
 	return ops
 }
 
+// waitOps waits until the counts are as ok says, and gives them.
+func (m *mount) waitOps(t testing.TB, ok func(map[string]opStats) bool) map[string]opStats {
+	t.Helper()
+	ctx, cancel := limit(t, clientTime)
+	defer cancel()
+	for {
+		ops := m.ops(t)
+		if ok(ops) {
+			return ops
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("after %v the client's operations are %+v", clientTime, ops)
+		}
+	}
+}
+
 // mustCall checks that work made calls of each of the operations.
 func (m *mount) mustCall(t *testing.T, work func(), names ...string) {
 	t.Helper()
