@@ -73,7 +73,6 @@ func TestRdmacoreSoftiwarp(t *testing.T) {
 	g := guest.Boot(t, guest.Options{Forward: []int{rpingPort, nfsRDMAPort, mountTCPPort, echoPort}})
 	siw := adapters[0]
 	siw.bring(t, g)
-	g.MustRun(t, adapterTime, "/sbin/modprobe sch_netem")
 	buildGuestRdmad(t, g)
 	for _, crc := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crc=%t", crc), func(t *testing.T) {
@@ -84,8 +83,9 @@ func TestRdmacoreSoftiwarp(t *testing.T) {
 	}
 	t.Run("host to guest", func(t *testing.T) { testHostToGuest(t, g) })
 	t.Run("guest to host", func(t *testing.T) { testGuestToHost(t, g, siw) })
-	t.Run("hostile", func(t *testing.T) { testHostile(t, g, newSoftiwarp(t, softiwarp.Config{})) })
-	t.Run("shortages", func(t *testing.T) { testShortages(t, g, newSoftiwarp(t, softiwarp.Config{})) })
+	slowly := delayed(g)
+	t.Run("hostile", func(t *testing.T) { slowly(t, func() { testHostile(t, g, newSoftiwarp(t, softiwarp.Config{})) }) })
+	t.Run("shortages", func(t *testing.T) { slowly(t, func() { testShortages(t, g, newSoftiwarp(t, softiwarp.Config{})) }) })
 	nothingLeft(t, g)
 }
 
@@ -154,14 +154,16 @@ func testHostToGuest(t *testing.T, g *guest.Guest) {
 		e := startGuestEcho(t, g, rdmacoreLimits)
 		defer e.stop(t)
 		program := build(t, t.TempDir(), "rdmactl")
-		for _, args := range echoBenches {
-			cmd := exec.CommandContext(t.Context(), program, strings.Fields("bench "+port(echoPort)+" -o json --timeout 30s --depth 8 --duration 1s "+args)...)
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("%v: %v", cmd, err)
+		s.slowly(t, func() {
+			for _, args := range echoBenches {
+				cmd := exec.CommandContext(t.Context(), program, strings.Fields("bench "+port(echoPort)+" -o json --timeout 30s --depth 8 --duration 1s "+args)...)
+				out, err := cmd.Output()
+				if err != nil {
+					t.Fatalf("%v: %v", cmd, err)
+				}
+				checkBench(t, string(out))
 			}
-			checkBench(t, string(out))
-		}
+		})
 	})
 }
 

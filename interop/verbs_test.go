@@ -142,23 +142,20 @@ func testKernelServer(t *testing.T, g *guest.Guest, p rdmacm.Provider) {
 
 // dialAll connects n clients to rping's server in the guest: one after the
 // other, because siw and iw_cm of 6.1 crash (a BUG in cm_work_handler) when
-// requests exceed the backlog of 3 that rping listens with. And with a delay on
-// what the guest sends, because siw_accept looks at the socket only for what
-// comes after it has sent the MPA reply and changed the socket's callbacks: an
-// FPDU that comes between the two stays unread until the next one.
+// requests exceed the backlog of 3 that rping listens with.
 func dialAll(ctx context.Context, t *testing.T, g *guest.Guest, p rdmacm.Provider, n int) []*rping.Client {
 	t.Helper()
-	g.MustRun(t, rpingTime, "/sbin/modprobe sch_netem && /sbin/tc qdisc replace dev eth0 root netem delay 20ms")
-	defer g.MustRun(t, rpingTime, "/sbin/tc qdisc del dev eth0 root")
 	address := fmt.Sprintf("127.0.0.1:%d", g.HostPort(rpingPort))
 	var clients []*rping.Client
-	for range n {
-		c, err := rping.Dial(ctx, p, address)
-		if err != nil {
-			t.Errorf("connecting: %v", err)
-			break
+	delayed(g)(t, func() {
+		for range n {
+			c, err := rping.Dial(ctx, p, address)
+			if err != nil {
+				t.Errorf("connecting: %v", err)
+				break
+			}
+			clients = append(clients, c)
 		}
-		clients = append(clients, c)
-	}
+	})
 	return clients
 }
