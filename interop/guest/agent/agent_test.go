@@ -2,12 +2,15 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"net"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -62,6 +65,29 @@ func TestServe(t *testing.T) {
 	host.Close()
 	if err := <-ended; !errors.Is(err, io.EOF) {
 		t.Errorf("serve ended with %v, want EOF", err)
+	}
+}
+
+// TestOutputIsWhole has a script write as much as a pipe holds and end, while
+// nobody reads it and a process that it left behind keeps the pipe.
+func TestOutputIsWhole(t *testing.T) {
+	pipe, end, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	text := strings.Repeat("x", 65536)
+	if _, err := end.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := pipe.SetReadDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var sent bytes.Buffer
+	stream{&sender{w: &sent}, 1, agentwire.Stdout}.copy(pipe)
+	expect(t, &sent, 1, agentwire.Stdout, text)
+	if sent.Len() > 0 {
+		t.Errorf("%d bytes more were sent", sent.Len())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -11,9 +12,6 @@ import (
 
 	"github.com/rdmad/rdmad/interop/guest/agentwire"
 )
-
-// outputGrace is how long output of a finished command's children is awaited.
-const outputGrace = time.Second
 
 // sender writes frames of many commands to the one port.
 type sender struct {
@@ -31,25 +29,6 @@ func (s *sender) sendExit(id uint32, status agentwire.ExitStatus) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return agentwire.WriteJSON(s.w, id, agentwire.Exit, status)
-}
-
-// stream is the output of one command.
-type stream struct {
-	out  *sender
-	id   uint32
-	kind agentwire.Kind
-}
-
-func (s stream) Write(p []byte) (int, error) {
-	for sent := 0; sent < len(p); {
-		n := min(len(p)-sent, agentwire.MaxPayload)
-		f := agentwire.Frame{ID: s.id, Kind: s.kind, Payload: p[sent : sent+n]}
-		if err := s.out.send(f); err != nil {
-			return sent, err
-		}
-		sent += n
-	}
-	return len(p), nil
 }
 
 // jobs are the commands that run.
@@ -74,31 +53,58 @@ func (j *jobs) start(id uint32, payload []byte) {
 	cmd := exec.Command("/bin/sh", "-c", req.Script)
 	cmd.Dir = j.dir
 	cmd.Env = environment
-	cmd.Stdout = stream{j.out, id, agentwire.Stdout}
-	cmd.Stderr = stream{j.out, id, agentwire.Stderr}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = outputGrace
-	if err := cmd.Start(); err != nil {
+	pipes, err := begin(cmd)
+	if err != nil {
 		j.out.sendExit(id, agentwire.ExitStatus{Code: -1, Error: err.Error()})
 		return
 	}
 	j.mu.Lock()
 	j.pid[id] = cmd.Process.Pid
 	j.mu.Unlock()
-	go j.wait(id, cmd)
+	go j.wait(id, cmd, pipes)
 }
 
-func (j *jobs) wait(id uint32, cmd *exec.Cmd) {
+// begin starts a command and returns the pipes of its output and its errors.
+func begin(cmd *exec.Cmd) (pipes [2]*os.File, err error) {
+	var ends [2]*os.File // the command's
+	for i := range pipes {
+		if pipes[i], ends[i], err = os.Pipe(); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = ends[0], ends[1]
+		err = cmd.Start()
+	}
+	for i := range ends { // Close of none is an error and no more
+		ends[i].Close()
+		if err != nil {
+			pipes[i].Close()
+		}
+	}
+	return pipes, err
+}
+
+func (j *jobs) wait(id uint32, cmd *exec.Cmd, pipes [2]*os.File) {
+	var outputs sync.WaitGroup
+	for i, kind := range []agentwire.Kind{agentwire.Stdout, agentwire.Stderr} {
+		outputs.Go(func() { stream{j.out, id, kind}.copy(pipes[i]) })
+	}
 	err := cmd.Wait()
 	j.mu.Lock()
 	delete(j.pid, id)
 	j.mu.Unlock()
+	for _, p := range pipes {
+		_ = p.SetReadDeadline(time.Now()) // it is closed if its other ends are
+	}
+	outputs.Wait()
 	j.out.sendExit(id, exitStatus(cmd, err))
 }
 
 func exitStatus(cmd *exec.Cmd, err error) agentwire.ExitStatus {
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+	if err != nil && !errors.As(err, &exit) {
 		return agentwire.ExitStatus{Code: -1, Error: err.Error()}
 	}
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
