@@ -72,6 +72,9 @@ func mustRun(t *testing.T, cmd *exec.Cmd) {
 // ctl is rdmactl on the packaged control socket.
 const ctl = "rdmactl --timeout 60s --addr unix:///run/rdmad/control.sock "
 
+// journal prints what rdmad and systemd have said of the service, all of it.
+const journal = "journalctl --sync; journalctl -b -o cat -u rdmad"
+
 // expect runs a script in the machine, whose output must contain words.
 func (m machine) expect(t *testing.T, script string, words ...string) {
 	t.Helper()
@@ -97,7 +100,7 @@ func debInstall(t *testing.T, m machine) {
 	m.run(t, "sh -n /usr/share/bash-completion/completions/rdmactl || bash -n /usr/share/bash-completion/completions/rdmactl")
 	// Type=notify and the socket: the service was ready when dpkg was done, and
 	// the listener is systemd's.
-	m.expect(t, "journalctl -b -o cat -u rdmad", "msg=ready", "address=unix:///run/rdmad/control.sock")
+	m.expect(t, journal, "msg=ready", "address=unix:///run/rdmad/control.sock")
 }
 
 // debAccess has the kernel say who comes through systemd's socket.
@@ -172,7 +175,7 @@ until [ "$(systemctl show -P MainPID rdmad)" != $pid ] && [ "$(systemctl show -P
 rm -r /run/systemd/system/rdmad.service.d
 systemctl daemon-reload
 systemctl restart rdmad`)
-	m.expect(t, "journalctl -b -o cat -u rdmad", "Watchdog timeout")
+	m.expect(t, journal, "Watchdog timeout")
 }
 
 // debIntact has the client read again what it wrote in the beginning.
@@ -196,10 +199,15 @@ systemctl restart rdmad`)
 	debOnAdapter(t, m)
 }
 
+// listed waits until rdmad lists a connection of a provider's.
+func listed(provider string) string {
+	return "until " + ctl + `connections list -o json >/tmp/connections && grep -F '"` + provider + `"' /tmp/connections; do sleep 0.2; done`
+}
+
 // debOnAdapter finds the mount's connection, and the adapter's file open.
 func debOnAdapter(t *testing.T, m machine) {
 	t.Helper()
-	m.expect(t, ctl+"connections list -o json", `"rdmacore"`)
+	m.run(t, listed("rdmacore"))
 	m.run(t, "ls -l /proc/$(systemctl show -P MainPID rdmad)/fd | grep -F /dev/infiniband/uverbs0")
 }
 
@@ -226,7 +234,7 @@ update-alternatives --query rdmad | grep -x "Value: /usr/lib/rdmad/rdmad"
 dpkg -P rdmad-rdmacore
 [ ! -e /usr/lib/rdmad/rdmad-rdmacore ]`)
 	debIntact(t, m)
-	m.expect(t, ctl+"connections list -o json", `"softiwarp"`)
+	m.run(t, listed("softiwarp"))
 	m.g.MustRun(t, machineTime, "umount /mnt/deb")
 }
 
@@ -243,5 +251,5 @@ func debPurge(t *testing.T, m machine) {
 	m.run(t, `dpkg -P rdmad
 [ ! -e /etc/rdmad ] && [ ! -e /var/lib/rdmad ] && [ ! -e /etc/systemd/system/multi-user.target.wants/rdmad.service ]
 [ -s /srv/rdmad/data ]
-[ "$(systemctl is-system-running)" = running ]`)
+[ -z "$(systemctl list-units --failed --plain --no-legend 'rdmad*')" ]`)
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// mountTime covers the kernel's own patience with a server.
-	mountTime = time.Minute
+	// mountTime covers the kernel's own patience with a server, twice over.
+	mountTime = 2 * time.Minute
 	// clientTime bounds one script on a mount, under emulation.
 	clientTime = 4 * time.Minute
 )
