@@ -34,14 +34,14 @@ func testAddresses(e *env) {
 // Connect ends with its context when nobody answers; what is left of it can
 // be closed at once.
 func testConnectTimeout(e *env) {
-	ctx, cancel := context.WithTimeout(e.Context(), 50*time.Millisecond)
-	defer cancel()
-	id, err := e.active.Resolve(ctx, e.ln.Addr().String())
+	id, err := e.active.Resolve(e.Context(), e.ln.Addr().String())
 	must(e, err)
 	s, err := NewSide(e, id, Options{}, nil, nil)
 	must(e, err)
 	e.Cleanup(s.Close)
 	s.Receive(1, 0, 8)
+	ctx, cancel := context.WithTimeout(e.Context(), 50*time.Millisecond)
+	defer cancel()
 	if err := id.Connect(ctx, rdmacm.ConnParam{}); !errors.Is(err, context.DeadlineExceeded) {
 		e.Fatalf("connect: %v", err)
 	}

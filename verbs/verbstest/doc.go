@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// Patience bounds every wait for something that has to happen.
-const Patience = 30 * time.Second
+// Patience bounds every wait for something that has to happen, on a machine
+// that is emulated by a busy one as well.
+const Patience = 2 * time.Minute
 
 // TB is what the helpers need of a test; *testing.T, *testing.B and *rapid.T
 // have it.
