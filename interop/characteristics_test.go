@@ -28,7 +28,7 @@ services: [{name: test, echo: {}}]
 settings: {extensions: {v2: required, characteristics: on}}
 `, r.control, r.rdma)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	p, err := softiwarp.New(softiwarp.Config{})
 	if err != nil {

@@ -14,7 +14,7 @@ func testRdmactl(t *testing.T, s *kernelServer) {
 	run := func(t *testing.T, v any, args ...string) {
 		ctx, cancel := limit(t, knfsdTime)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, program, append(args, "-o", "json", "--timeout", "30s")...)
+		cmd := exec.CommandContext(ctx, program, append(args, "-o", "json", "--timeout", "2m")...)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err != nil {

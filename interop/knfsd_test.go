@@ -25,7 +25,7 @@ const (
 	nfsRDMAPort  = 20049 // of the guest's server
 	mountTCPPort = 20048
 	// knfsdTime bounds each of the tests below.
-	knfsdTime = 2 * time.Minute
+	knfsdTime = 5 * time.Minute
 )
 
 // kernelServer is the kernel's NFS server in a guest, reached from the host; or

@@ -36,7 +36,7 @@ func (a adapter) add(device, network string) string {
 const guestAddress = "10.0.2.15"
 
 // adapterTime is enough to load modules under emulation.
-const adapterTime = 2 * time.Minute
+const adapterTime = 5 * time.Minute
 
 // rxeScript is for RoCEv2 what rdma.sh of package guest is for iWARP.
 const rxeScript = `set -e

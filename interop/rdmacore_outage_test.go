@@ -40,7 +40,7 @@ func testRdmacoreDevices(t *testing.T, g *guest.Guest, a adapter) {
 	defer cancel()
 	got, err := g.Run(ctx, rdmacoreLimits+fmt.Sprintf(`cp /host/rdmacore.test /tmp && cd /tmp &&
 for tests in '%s' '^TestMissing$'; do
-	./rdmacore.test -test.v -test.timeout 9m -test.run "$tests" -rdmacore.device %s -rdmacore.address 10.0.2.15 || exit 1
+	./rdmacore.test -test.v -test.timeout 14m -test.run "$tests" -rdmacore.device %s -rdmacore.address 10.0.2.15 || exit 1
 done`, rdmacoreDeviceTests, a.name))
 	if err != nil || got.Code != 0 || strings.Count(got.Stdout, "\n--- PASS") < 10 {
 		t.Fatalf("code %d, error %v\n%s\n%s", got.Code, err, got.Stdout, got.Stderr)

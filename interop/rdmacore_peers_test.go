@@ -30,7 +30,7 @@ func TestRdmacoreKnfsd(t *testing.T) {
 	})
 	t.Run("rdmactl", func(t *testing.T) {
 		buildRdmacore(t, g.ShareDir, "rdmactl", "build", "-tags", "rdmacore", "../cmd/rdmactl")
-		out := g.MustRun(t, knfsdTime, "/host/rdmactl ping 10.0.2.15:20049 --provider rdmacore -o json --timeout 30s")
+		out := g.MustRun(t, knfsdTime, "/host/rdmactl ping 10.0.2.15:20049 --provider rdmacore -o json --timeout 2m")
 		var ping struct {
 			RPCVersion     int `json:"rpc_version"`
 			CreditsGranted int `json:"credits_granted"`
@@ -39,7 +39,7 @@ func TestRdmacoreKnfsd(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &ping); err != nil || ping.RPCVersion != 1 || ping.CreditsGranted != 64 || ping.InlineSend != 4096 {
 			t.Errorf("ping tells %s, %v", out, err)
 		}
-		checkBench(t, g.MustRun(t, knfsdTime, "/host/rdmactl bench 10.0.2.15:20049 --provider rdmacore -o json --timeout 30s "+
+		checkBench(t, g.MustRun(t, knfsdTime, "/host/rdmactl bench 10.0.2.15:20049 --provider rdmacore -o json --timeout 2m "+
 			"--op null --program 100003 --program-version 3 --depth 16 --duration 1s"))
 	})
 	nothingLeft(t, g)
@@ -156,7 +156,7 @@ func testHostToGuest(t *testing.T, g *guest.Guest) {
 		program := build(t, t.TempDir(), "rdmactl")
 		s.slowly(t, func() {
 			for _, args := range echoBenches {
-				cmd := exec.CommandContext(t.Context(), program, strings.Fields("bench "+port(echoPort)+" -o json --timeout 30s --depth 8 --duration 1s "+args)...)
+				cmd := exec.CommandContext(t.Context(), program, strings.Fields("bench "+port(echoPort)+" -o json --timeout 2m --depth 8 --duration 1s "+args)...)
 				out, err := cmd.Output()
 				if err != nil {
 					t.Fatalf("%v: %v", cmd, err)
@@ -185,6 +185,6 @@ func testGuestToHost(t *testing.T, g *guest.Guest, a adapter) {
 		"-device.nfs 10.0.2.2:%s -device.mountd 10.0.2.2:%s -device.export / -device.dir /host/export", portOf(nfs.rdma), portOf(nfs.tcp))}.run(t, g, a)
 	for _, args := range echoBenches {
 		checkBench(t, g.MustRun(t, knfsdTime, fmt.Sprintf(
-			"/tmp/rdmactl bench 10.0.2.2:%s --provider rdmacore -o json --timeout 30s --depth 8 --duration 1s %s", portOf(echo.rdma), args)))
+			"/tmp/rdmactl bench 10.0.2.2:%s --provider rdmacore -o json --timeout 2m --depth 8 --duration 1s %s", portOf(echo.rdma), args)))
 	}
 }

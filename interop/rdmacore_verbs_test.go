@@ -12,7 +12,7 @@ import (
 )
 
 // deviceTestTime bounds what one package tests on one adapter, emulated.
-const deviceTestTime = 10 * time.Minute
+const deviceTestTime = 15 * time.Minute
 
 // deviceTests are tests of a package with the tag rdmadevice: they run in the
 // guest, on an adapter.
@@ -112,7 +112,7 @@ func (d deviceTests) build(t *testing.T, g *guest.Guest) {
 
 // command runs those tests in the guest whose names match.
 func (d deviceTests) command(pattern string, a adapter) string {
-	return rdmacoreLimits + fmt.Sprintf("cd /tmp && LD_LIBRARY_PATH=/host ASAN_OPTIONS=detect_leaks=1 ./%s -test.v -test.run '%s' -rdmacore.device %s -rdmacore.address %s %s",
+	return rdmacoreLimits + fmt.Sprintf("cd /tmp && LD_LIBRARY_PATH=/host ASAN_OPTIONS=detect_leaks=1 ./%s -test.v -test.timeout 14m -test.run '%s' -rdmacore.device %s -rdmacore.address %s %s",
 		d.program(), pattern, a.name, guestAddress, d.flags)
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // readyTime bounds how long rdmad may take to start on a busy machine.
-const readyTime = time.Minute
+const readyTime = 5 * time.Minute
 
 // rdmad is an rdmad on the host that exports a directory by NFS, over
 // soft-iWARP and over TCP, on ports of its own that survive a restart.
@@ -151,7 +151,7 @@ func portOf(address string) string {
 // ctl runs rdmactl and decodes its JSON answer into v.
 func (r *rdmad) ctl(t testing.TB, v any, args ...string) {
 	t.Helper()
-	args = append([]string{"--addr", r.control, "--timeout", "30s", "-o", "json"}, args...)
+	args = append([]string{"--addr", r.control, "--timeout", "2m", "-o", "json"}, args...)
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(context.Background(), r.rdmactl, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

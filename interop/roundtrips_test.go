@@ -22,7 +22,7 @@ var roundtripsJSON = flag.String("roundtrips.json", "", "measure all calls at al
 const exactFigures = "reckoning/testdata/loopback.json"
 
 // reckonTime bounds all calls of one way at one delay, under emulation.
-const reckonTime = 5 * time.Minute
+const reckonTime = 10 * time.Minute
 
 // testRoundTrips lets rdmactl bench work on an rdmad over softiwarp, in a guest
 // whose network delays every packet (sch_netem): in every way, calls take what

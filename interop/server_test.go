@@ -36,7 +36,7 @@ type nfsServer interface {
 }
 
 // serverTime bounds one script on the server's side.
-const serverTime = 2 * time.Minute
+const serverTime = 10 * time.Minute
 
 // knfsd is the guest's own kernel server.
 type knfsd struct{ g *guest.Guest }

@@ -18,7 +18,7 @@ import (
 const (
 	rpingPort  = 7174
 	rpingCount = 150 // pings of one connection
-	rpingTime  = 3 * time.Minute
+	rpingTime  = 5 * time.Minute
 )
 
 // Payloads in bytes. rdma-core's client takes 26 to 65535, but siw of 6.1 now and

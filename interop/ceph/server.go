@@ -14,7 +14,7 @@ import (
 )
 
 // startTime bounds each step of starting, on a busy machine.
-const startTime = time.Minute
+const startTime = 5 * time.Minute
 
 // Server is a ganesha whose root is a file system of Ceph's.
 type Server struct {

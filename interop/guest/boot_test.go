@@ -13,7 +13,7 @@ import (
 )
 
 // scriptTime is enough for any short script under emulation.
-const scriptTime = time.Minute
+const scriptTime = 5 * time.Minute
 
 func TestGuest(t *testing.T) {
 	g := Boot(t, Options{})

@@ -18,7 +18,7 @@ import (
 const (
 	// bootTime is enough for an emulated guest on a busy machine; it takes
 	// a few seconds on an idle one.
-	bootTime = 3 * time.Minute
+	bootTime = 5 * time.Minute
 	// startTries bounds how often QEMU is started when another process
 	// takes a port first.
 	startTries = 3

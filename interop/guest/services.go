@@ -34,7 +34,7 @@ var diskScript string
 var ganeshaScript string
 
 // serviceTime is enough to load modules under emulation on a busy machine.
-const serviceTime = 2 * time.Minute
+const serviceTime = 5 * time.Minute
 
 // UseRDMA makes a soft-iWARP device siw0 on the guest's network card and
 // loads what NFS over RDMA and the verbs programs need. Once for a guest:
