@@ -282,7 +282,10 @@ func TestFloodOfOnePeer(t *testing.T) {
 		if calls%500 == 0 {
 			if err := comeAndGo(t.Context(), good, a); err != nil {
 				t.Errorf("a new connection of the other peer: %v", err)
+				continue
 			}
+			p.next(ConnUp)
+			p.next(ConnDown) // its place is free again
 		}
 	}
 	if failed != 0 || calls == 0 {
