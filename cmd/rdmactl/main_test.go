@@ -36,7 +36,7 @@ type worldKey struct{}
 var update = flag.Bool("update", false, "rewrite what scripts compare with")
 
 // patience bounds how long a script waits for what must happen.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // TestScripts runs testdata/script, each against a control plane of its own
 // over a data plane with a listener and two connections. Commands beside
