@@ -35,12 +35,13 @@ func (d *Dataplane) ApplySettings(resolve Resolver, changed ChangedFunc) []Effec
 				continue
 			}
 		}
+		peer := c.peerLimits(keys) // as they are before the peer hears of it
 		before, now := c.update(resolve, revision)
 		if before != now && *before != *now {
 			d.changed(c)
 		}
 		if keys != 0 {
-			effects = appendEffect(effects, len(all), c.effect(keys, now, note))
+			effects = appendEffect(effects, len(all), c.effect(keys, now, peer, note))
 		}
 	}
 	return effects
@@ -61,23 +62,20 @@ func (d *Dataplane) PreviewSettings(resolve Resolver, changed ChangedFunc) []Eff
 	all := d.snapshot()
 	for _, c := range all {
 		if keys, note := changed(c.key); keys != 0 {
-			effects = appendEffect(effects, len(all), c.effect(keys, resolve(c.key), note))
+			effects = appendEffect(effects, len(all), c.effect(keys, resolve(c.key), c.peerLimits(keys), note))
 		}
 	}
 	return effects
 }
 
-// effect is what now does to a connection, for the keys that were changed.
-func (c *conn) effect(keys Keys, now *rpcrdma.Settings, note string) Effect {
+// effect is what now does to a connection with these limits, for the keys that
+// were changed.
+func (c *conn) effect(keys Keys, now *rpcrdma.Settings, peer limits, note string) Effect {
 	e := Effect{ConnID: c.key.ID}
 	select {
 	case <-c.link.Done():
 		e.Outcome, e.Reason = Unsupported, "the connection has ended"
 	default:
-		var peer limits
-		if keys&peerKeys != 0 {
-			peer = c.peerLimits()
-		}
 		fold := outcome
 		if c.rc == nil {
 			fold = connectorOutcome
@@ -114,7 +112,11 @@ type limits struct {
 	noSendInvalidate bool   // it can't
 }
 
-func (c *conn) peerLimits() limits {
+// peerLimits are the connection's, for keys that depend on them.
+func (c *conn) peerLimits(keys Keys) limits {
+	if keys&peerKeys == 0 {
+		return limits{}
+	}
 	i := c.link.Info()
 	l := limits{
 		bound: i.PeerReceive, receive: i.PeerReceiveSize, invalidation: i.PeerRemoteInvalidation,

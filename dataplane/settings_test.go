@@ -3,6 +3,7 @@ package dataplane
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -285,4 +286,54 @@ func TestSettingsChangeUnderLoad(t *testing.T) {
 	}
 	cancel()
 	load.Wait()
+}
+
+// promptLink is of a peer that has done what it is told before anybody looks.
+type promptLink struct {
+	Link
+	info rpcrdma.Info
+}
+
+func (l *promptLink) Info() rpcrdma.Info    { return l.info }
+func (l *promptLink) Stats() rpcrdma.Stats  { return rpcrdma.Stats{} }
+func (l *promptLink) Sizes() rpcrdma.Sizes  { return rpcrdma.Sizes{} }
+func (l *promptLink) Done() <-chan struct{} { return nil }
+func (l *promptLink) SetSettings(s *rpcrdma.Settings) {
+	l.info.Characteristics.Own.ReceiveSize = s.InlineReceiveSize
+}
+
+// What an update did is told as seen from before it, however soon it is done;
+// so a preview of it says the same.
+func TestEffectsOnPromptPeer(t *testing.T) {
+	p := newPlane(t, Config{})
+	was := rpcrdma.DefaultSettings()
+	was.Extensions |= rpcrdma.ExtV2 | rpcrdma.ExtCharacteristics
+	link := new(promptLink)
+	link.info.Characteristics.Spoken = true
+	link.info.Characteristics.Own.ReceiveSize = was.InlineReceiveSize
+	c := &conn{
+		l:    &listener{d: p.Dataplane, cfg: ListenerConfig{Name: "a", Provider: p.p}},
+		key:  ConnKey{Listener: "a", ID: "1"},
+		link: link, atConnect: &was,
+	}
+	c.settings.Store(&was)
+	p.mu.Lock()
+	p.conns.add(c)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.conns.remove(c)
+	}()
+	now := was
+	now.InlineReceiveSize *= 2
+	resolve := func(ConnKey) *rpcrdma.Settings { return &now }
+	foreseen := p.PreviewSettings(resolve, everything(KeyInlineReceiveSize))
+	effects := p.ApplySettings(resolve, everything(KeyInlineReceiveSize))
+	if !slices.Equal(effects, foreseen) || len(effects) != 1 || !strings.Contains(effects[0].Reason, "larger receives are posted") {
+		t.Errorf("%+v, foreseen %+v", effects, foreseen)
+	}
+	if link.info.Characteristics.Own.ReceiveSize != now.InlineReceiveSize {
+		t.Error("the link was not told")
+	}
 }
