@@ -36,7 +36,8 @@ type QP interface {
 	// without local write access, unknown opcode, foreign PD), ErrQPState
 	// before the QP is connected. In QPErr posting succeeds and the requests
 	// complete with WCWRFlushErr, after all that were posted before them.
-	// PostSend never blocks on the peer.
+	// PostSend never blocks on the peer. Requests may complete before it
+	// returns; who polls the completion may use their lists' storage again.
 	PostSend(wrs []SendWR) (n int, err error)
 	// PostRecv posts receives; allowed in every state. Errors as PostSend.
 	PostRecv(wrs []RecvWR) (n int, err error)
