@@ -13,12 +13,14 @@
 //   - not to call Close or Drain of a connection from its own handler, which
 //     they wait for.
 //
-// Locks. link.mu guards the protocol core and the posting of its connection,
-// so that what the core decides and what the device is given have one order.
-// It is held while work is posted, never while somebody waits or a service
-// runs. Order: Host.mu, link.mu, regmem.Pool.mu, the provider's.
+// Locks. link.mu guards the protocol core and the line of work to the queue
+// pair, so that what the core decides and what the device is given have one
+// order. Who releases it moves the line (post.go), without it; it is never held
+// while somebody waits or a service runs. Order: Host.mu, link.mu,
+// regmem.Pool.mu, the provider's.
 //
-// Memory of a connection, besides a few KiB of bookkeeping: (8 + 2) receives
+// Memory of a connection, besides a few KiB of bookkeeping, and up to 28 KiB of
+// it once the whole send queue was in line: (8 + 2) receives
 // until its first call, then (credits + 2), each of inline.receive_size; per
 // call in progress twice the inline send limit, and while they are there its
 // read chunks and its reply; with extensions.read_replies up to 16 receives and

@@ -53,7 +53,7 @@ type link struct {
 	tap    *Tap
 	lead   lead
 
-	mu         sync.Mutex
+	mu         lock
 	sq         sendQueue
 	rq         receives
 	dead       bool  // no more events
@@ -88,7 +88,7 @@ func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 		return nil, fmt.Errorf("transport: create QP: %w", err)
 	}
 	l.cq, l.qp = cq, qp
-	l.sq = sendQueue{qp: qp, depth: sends}
+	l.prepareSends(sends)
 	l.rq = receives{qp: qp, pool: h.pool, size: int(receiveSize)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l, nil
@@ -228,18 +228,16 @@ func (l *link) pump() {
 	for !l.dead && l.sq.pending.len() > 0 {
 		o := l.sq.pending.peek()
 		if o.kind == opExpose && o.posted == len(o.wrs) {
+			if o.posted > 0 && !l.sq.given() {
+				return // windows get their keys when the queue pair gets the binds
+			}
 			l.role.exposed(o)
 			continue
 		}
 		if look := l.tap.observer.Load(); look != nil { // before the peer sees it
 			l.observePosted(*look, o.wrs[o.posted:o.posted+l.sq.room(o)])
 		}
-		whole, err := l.sq.post(o)
-		if err != nil {
-			l.dieLocked(err)
-			return
-		}
-		if !whole {
+		if !l.sq.post(o) {
 			if !o.waited {
 				o.waited = true
 				l.stats.SendQueueFull++
@@ -250,7 +248,7 @@ func (l *link) pump() {
 			l.sq.pending.pop()
 		}
 	}
-	if l.ending && !l.dead && l.sq.idle() {
+	if l.ending && !l.dead && l.sq.idle() && l.sq.given() {
 		l.ending = false
 		if err := l.id.Disconnect(); err != nil {
 			l.dieLocked(err)
@@ -319,6 +317,7 @@ func (l *link) tell(last bool) {
 // the connection held.
 func (l *link) teardown() {
 	l.fail(verbs.ErrClosed) // unless it has ended already
+	l.settle()
 	var leaks []error
 	if l.reason == nil && !l.over() {
 		leaks = append(leaks, l.id.Disconnect())

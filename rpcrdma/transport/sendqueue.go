@@ -83,13 +83,14 @@ type batch struct {
 	last     bool // the op's last request is among them
 }
 
-// sendQueue posts ops in order and as the queue pair has room, and tells
-// which have ended. Requests complete in order, so that the completion of a
-// signaled one ends all before it.
+// sendQueue puts ops in line for the queue pair, in order and as that has room,
+// and tells which have ended. Requests complete in order, so that the completion
+// of a signaled one ends all before it. Posted is from here on what is in line:
+// the slots are taken, and only post.go knows what the queue pair has yet to get.
 type sendQueue struct {
-	qp            verbs.QP
 	depth         int
 	used          int         // slots
+	line          line        // to the queue pair
 	reads         readLimit   // on what is posted
 	unsigned      int         // ops since the last signaled request
 	unsignedBytes int         // and what they hold
@@ -120,6 +121,9 @@ func (q *sendQueue) recycle(o *op) {
 // idle says whether everything was posted.
 func (q *sendQueue) idle() bool { return q.pending.len() == 0 }
 
+// given says whether the queue pair has everything that was posted.
+func (q *sendQueue) given() bool { return len(q.line.next) == 0 && !q.line.moving }
+
 // room is the number of o's requests that can be posted now.
 func (q *sendQueue) room(o *op) int {
 	return q.reads.allow(o.wrs[o.posted : o.posted+min(q.depth-q.used, len(o.wrs)-o.posted)])
@@ -127,10 +131,10 @@ func (q *sendQueue) room(o *op) int {
 
 // post posts what there is room for of o, the oldest pending op, and says
 // whether it is posted whole. The caller has put o's requests together.
-func (q *sendQueue) post(o *op) (whole bool, err error) {
+func (q *sendQueue) post(o *op) (whole bool) {
 	n := q.room(o)
 	if n == 0 {
-		return o.posted == len(o.wrs), nil
+		return o.posted == len(o.wrs)
 	}
 	wrs := o.wrs[o.posted : o.posted+n]
 	whole = o.posted+n == len(o.wrs)
@@ -144,13 +148,11 @@ func (q *sendQueue) post(o *op) (whole bool, err error) {
 		q.unsigned++
 		q.unsignedBytes += o.held
 	}
-	if _, err := q.qp.PostSend(wrs); err != nil {
-		return false, err
-	}
+	q.line.next = append(q.line.next, wrs...)
 	o.posted += n
 	q.used += n
 	q.out.push(batch{op: o, n: n, reads: reads, signaled: signaled, last: whole && o.kind != opExpose})
-	return whole, nil
+	return whole
 }
 
 // due says whether the last n requests of o need a completion because of those

@@ -1,0 +1,209 @@
+package rpcrdma_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// slowPosts is a provider whose queue pairs are in no hurry to post: around is
+// called before and after.
+type slowPosts struct {
+	rdmacm.Provider
+	around  func(wrs []verbs.SendWR, post func())
+	passive bool // of listeners alone
+}
+
+func (p *slowPosts) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
+	id, err := p.Provider.Resolve(ctx, address)
+	if err != nil || p.passive {
+		return id, err
+	}
+	return slowID{id, p}, nil
+}
+
+func (p *slowPosts) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
+	l, err := p.Provider.Listen(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return slowListener{l, p}, nil
+}
+
+type slowListener struct {
+	rdmacm.Listener
+	p *slowPosts
+}
+
+func (l slowListener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
+	id, err := l.Listener.GetRequest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slowID{id, l.p}, nil
+}
+
+type slowID struct {
+	rdmacm.ID
+	p *slowPosts
+}
+
+func (i slowID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
+	qp, err := i.ID.CreateQP(pd, attr)
+	if err != nil {
+		return nil, err
+	}
+	return slowQP{qp, i.p}, nil
+}
+
+type slowQP struct {
+	verbs.QP
+	p *slowPosts
+}
+
+func (q slowQP) PostSend(wrs []verbs.SendWR) (n int, err error) {
+	q.p.around(wrs, func() { n, err = q.QP.PostSend(wrs) })
+	return n, err
+}
+
+// TestRepliesLeaveTogether: while one reply is being posted, nobody waits to post
+// another; all the others go by one call of the queue pair.
+func TestRepliesLeaveTogether(t *testing.T) {
+	const callers = 40
+	synctest.Test(t, func(t *testing.T) {
+		var held, release = make(chan struct{}, callers), make(chan struct{})
+		var slow atomic.Bool
+		leave := make(chan struct{})
+		var posts []int // Sends in each
+		p := &slowPosts{Provider: loopback.New(loopback.Config{}), passive: true, around: func(wrs []verbs.SendWR, post func()) {
+			if slow.Load() {
+				posts = append(posts, len(wrs))
+				<-leave
+			}
+			post()
+		}}
+		b := newBed(t, p, bedConfig{timeout: time.Hour, handler: handlerFunc(func(ctx context.Context, c *call, r *reply) error {
+			if c.Procedure == procNull {
+				return nil
+			}
+			held <- struct{}{}
+			<-release
+			return service{}.ServeRPC(ctx, c, r)
+		})})
+		c, conn := b.dial(nil)
+		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
+			t.Fatal(err)
+		}
+		var calls sync.WaitGroup
+		for i := range callers {
+			calls.Go(func() {
+				if err := echo(b.ctx, c, 100+i, uint32(i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range callers {
+			<-held
+		}
+		slow.Store(true)
+		close(release)
+		synctest.Wait()
+		if n := conn.Stats().Replies; n != 1+callers {
+			t.Errorf("%d replies, though nobody has to wait", n-1)
+		}
+		leave <- struct{}{}
+		synctest.Wait()
+		slow.Store(false)
+		close(leave)
+		calls.Wait()
+		if len(posts) != 2 || posts[0] != 1 || posts[1] != callers-1 {
+			t.Errorf("Sends posted together: %v", posts)
+		}
+	})
+}
+
+// TestCloseWhilePosting: a connection that is closed waits for who posts, and
+// everything is freed after that.
+func TestCloseWhilePosting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Bool
+		leave := make(chan struct{})
+		p := &slowPosts{Provider: loopback.New(loopback.Config{}), around: func(_ []verbs.SendWR, post func()) {
+			if slow.Load() {
+				<-leave
+			}
+			post()
+		}}
+		b := newBed(t, p, bedConfig{timeout: time.Hour})
+		c, conn := b.dial(nil)
+		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
+			t.Fatal(err)
+		}
+		slow.Store(true)
+		var calls sync.WaitGroup
+		for i := range 10 {
+			calls.Go(func() {
+				if echo(b.ctx, c, 100, uint32(i)) == nil {
+					t.Error("a call that could not be sent was answered")
+				}
+			})
+		}
+		synctest.Wait()
+		calls.Go(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		select {
+		case <-c.Done():
+			t.Error("closed while somebody posts")
+		default:
+		}
+		slow.Store(false)
+		close(leave)
+		calls.Wait()
+		<-conn.Done()
+	})
+}
+
+// TestPostsLast: everything goes well while calls of the queue pair last: requests
+// complete, and others use their memory again, before they return.
+func TestPostsLast(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		var turn atomic.Uint32
+		slow := &slowPosts{Provider: p, around: func(_ []verbs.SendWR, post func()) {
+			for range turn.Add(1) % 8 {
+				runtime.Gosched()
+			}
+			post()
+			for range turn.Add(1) % 16 {
+				runtime.Gosched()
+			}
+		}}
+		b := newBed(t, slow, bedConfig{})
+		var clients sync.WaitGroup
+		for range 2 {
+			c, conn := b.dial(func(s *rpcrdma.Settings) { s.CreditsMax = 32 })
+			clients.Go(func() {
+				load(t, b.ctx, c, 24, 12, func() {})
+				if err := conn.Drain(b.ctx); err != nil {
+					t.Error(err)
+				}
+				if s := conn.Stats(); s.Calls != 24*12 || s.Replies != s.Calls || s.Errors != 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		}
+		clients.Wait()
+	})
+}
