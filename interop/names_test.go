@@ -70,12 +70,12 @@ exec 3>&-`)
 	same(t, "what is left", w.serverSide(t, waitSilly+"find . | sort"), ".\n")
 }
 
-// waitSilly waits, for half a minute at most, until the client has removed a
+// waitSilly waits, for some minutes at most, until the client has removed a
 // file that it renamed (to .nfs and digits) because somebody had it open. It
 // does so by a call that nobody waits for, after the last close (Linux,
 // fs/nfs/unlink.c: nfs_do_call_unlink is asynchronous); on a busy machine the
 // server can be looked at before that.
-const waitSilly = `for i in $(seq 600); do
+const waitSilly = `for i in $(seq 3000); do
 	[ -z "$(find . -name '.nfs*')" ] && break
 	sleep 0.05
 done

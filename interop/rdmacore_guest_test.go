@@ -63,7 +63,7 @@ func buildRdmacore(t testing.TB, dir, name string, args ...string) {
 
 // nothingLeft checks that no process holds anything of the adapter's any more:
 // of what rdma resource shows only the kernel's own may be there. The kernel gets
-// half a minute to take away what it does in the background.
+// half a minute at least for what it takes away in the background.
 func nothingLeft(t testing.TB, g *guest.Guest) {
 	t.Helper()
 	const script = `for i in $(seq 150); do

@@ -50,7 +50,7 @@ LOG {
 END
 [ ! -e $dir/log ] || mv $dir/log $dir/log.before
 ganesha.nfsd -f $dir/ganesha.conf -L $dir/log -p $dir/pid -N NIV_EVENT
-for i in $(seq 600); do
+for i in $(seq 1800); do
 	pidof ganesha.nfsd >/dev/null || break
 	! grep -qE "FATAL|No export entries" $dir/log || break
 	ss -Htln "sport = :$port" | grep -q . && exit 0
