@@ -17,6 +17,20 @@ type DeviceAttr struct {
 	MemWindowType2B  bool   // AllocMW and OpBindMW work
 	SendInvalidate   bool   // OpSendInvalidate works
 	ReceiverNotReady bool   // a Send without a posted Receive waits (RNR NAK) instead of ending the connection
+	// ReadSinkRemoteWrite: an RDMA Read tells the peer the key of its sink, which
+	// must have AccessRemoteWrite (iWARP, RFC 5040 §4.4): see SinkAccess.
+	ReadSinkRemoteWrite bool
+}
+
+// SinkAccess are the rights that a region needs for RDMA Reads into it. With
+// AccessRemoteWrite among them, whoever the device has connections with in the
+// same protection domain may write there too: such a region is best registered
+// for one Read, and closed once that has completed.
+func (a *DeviceAttr) SinkAccess() Access {
+	if a.ReadSinkRemoteWrite {
+		return AccessLocalWrite | AccessRemoteWrite
+	}
+	return AccessLocalWrite
 }
 
 // Device is an opened RDMA device (struct ibv_context). All methods may be

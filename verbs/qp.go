@@ -33,7 +33,7 @@ type QP interface {
 	// PostSend posts a list of requests in order and says how many were
 	// taken. On an error, wrs[n] is the first that was not (bad_wr):
 	// ErrQueueFull, ErrInvalid (SGE out of its region, closed region, sink
-	// without local write access, unknown opcode, foreign PD), ErrQPState
+	// without the rights it needs, unknown opcode, foreign PD), ErrQPState
 	// before the QP is connected. In QPErr posting succeeds and the requests
 	// complete with WCWRFlushErr, after all that were posted before them.
 	// PostSend never blocks on the peer. Requests may complete before it
@@ -97,7 +97,7 @@ type SendWR struct {
 	Flags SendFlags
 
 	// SGL is the source of Send and Write, the sink of Read. A sink region
-	// needs AccessLocalWrite. On iWARP a Read has exactly one entry.
+	// needs DeviceAttr.SinkAccess. On iWARP a Read has exactly one entry.
 	SGL []SGE
 
 	RemoteAddr uint64 // Write: destination, Read: source

@@ -49,6 +49,15 @@ func TestBinds(t *testing.T) {
 	}
 }
 
+func TestSinkAccess(t *testing.T) {
+	for remote, want := range map[bool]Access{false: AccessLocalWrite, true: AccessLocalWrite | AccessRemoteWrite} {
+		a := DeviceAttr{ReadSinkRemoteWrite: remote}
+		if got := a.SinkAccess(); got != want {
+			t.Errorf("remote write %t: %#x, want %#x", remote, got, want)
+		}
+	}
+}
+
 func TestTerminateError(t *testing.T) {
 	e := &TerminateError{Layer: 1, Type: 2, Code: 0x0a, Reason: "no buffer"}
 	if got, want := e.Error(), "local terminate: no buffer (layer 1, type 2, code 0x0a)"; got != want {

@@ -42,9 +42,11 @@ func TestConformanceDelayInfiniBand(t *testing.T) {
 	verbstest.Run(t, verbstest.Target{New: two(FabricConfig{Transport: InfiniBand, Delay: 10 * time.Microsecond})})
 }
 
+// TestConformanceOneDevice is also on a device whose RDMA Reads want sinks that the
+// peer may write to.
 func TestConformanceOneDevice(t *testing.T) {
 	verbstest.Run(t, verbstest.Target{New: func(testing.TB) (rdmacm.Provider, rdmacm.Provider) {
-		p := New(Config{})
+		p := New(Config{ReadSinkRemoteWrite: true})
 		return p, p
 	}})
 }

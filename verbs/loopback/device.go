@@ -54,6 +54,8 @@ func newDevice(c Config) *device {
 			MemWindowType2B:  !c.NoWindows,
 			SendInvalidate:   !c.NoSendInvalidate,
 			ReceiverNotReady: c.Fabric.transport == InfiniBand,
+
+			ReadSinkRemoteWrite: c.ReadSinkRemoteWrite,
 		},
 		nextAddr: firstAddr,
 	}

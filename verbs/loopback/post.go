@@ -117,7 +117,7 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) error {
 		if len(wr.SGL) != 1 && q.end.link.fabric.transport == IWARP {
 			return fmt.Errorf("RDMA Read with %d entries: %w", len(wr.SGL), verbs.ErrInvalid)
 		}
-		sink = verbs.AccessLocalWrite
+		sink = q.dev.attr.SinkAccess()
 	case verbs.OpSendInvalidate:
 		if !q.dev.attr.SendInvalidate {
 			return fmt.Errorf("opcode Send With Invalidate: %w", verbs.ErrNotSupported)
@@ -162,7 +162,7 @@ func (q *queuePair) checkSGL(list []verbs.SGE, limit int, access verbs.Access) e
 		case !ok || r.pd != q.pd:
 			return fmt.Errorf("entry %d: region of another protection domain: %w", i, verbs.ErrInvalid)
 		case r.access&access != access:
-			return fmt.Errorf("entry %d: region without local write access: %w", i, verbs.ErrInvalid)
+			return fmt.Errorf("entry %d: region without the rights to be written to: %w", i, verbs.ErrInvalid)
 		case !inside(r, list[i].Offset, list[i].Length):
 			return fmt.Errorf("entry %d: outside of its region: %w", i, verbs.ErrInvalid)
 		}

@@ -28,6 +28,9 @@ type Config struct {
 	// or Send With Invalidate.
 	NoWindows        bool
 	NoSendInvalidate bool
+	// ReadSinkRemoteWrite makes a device whose RDMA Reads want that right of their
+	// sinks, as iWARP adapters do (verbs.DeviceAttr).
+	ReadSinkRemoteWrite bool
 	// Backlog bounds the requests waiting at a listener, 4096 when 0. Beyond
 	// it requests are rejected without private data.
 	Backlog int

@@ -11,7 +11,7 @@ import (
 // stood before it is carried out, and the queue pair stays as it was.
 func testBadSends(e *env) {
 	p := e.pair(Options{SGE: 4})
-	for _, c := range badSends(p.A, p.B.Remote(0)) {
+	for _, c := range badSends(e, p.A, p.B.Remote(0)) {
 		p.B.Receive(1, 0, 64)
 		p.B.Receive(2, 64, 64)
 		n, err := p.A.QP.PostSend([]verbs.SendWR{
@@ -33,12 +33,12 @@ type badSend struct {
 	wr   verbs.SendWR
 }
 
-func badSends(s *Side, to Remote) []badSend {
+func badSends(e *env, s *Side, to Remote) []badSend {
 	size := len(s.MR.Bytes())
 	readOnly := s.Register(make([]byte, 64), 0)
 	foreign, closed := foreignMR(s), closedMR(s)
 	sge := func(off, n int) verbs.SGE { return s.SGE(off, n) }
-	return []badSend{
+	bad := []badSend{
 		{"one byte beyond the region", Send(0, sge(size-9, 10))},
 		{"offset beyond the region", Send(0, sge(size+1, 0))},
 		{"negative offset", Write(0, to, sge(-1, 10))},
@@ -53,6 +53,11 @@ func badSends(s *Side, to Remote) []badSend {
 		{"sink beyond the region", Read(0, to, sge(size, 1))},
 		{"unknown operation", verbs.SendWR{Op: 200, SGL: []verbs.SGE{sge(0, 1)}}},
 	}
+	if e.attr.ReadSinkRemoteWrite {
+		local := s.Register(make([]byte, 64), verbs.AccessLocalWrite)
+		bad = append(bad, badSend{"sink without remote write access", Read(0, to, verbs.SGE{MR: local, Length: 1})})
+	}
+	return bad
 }
 
 // foreignMR is a region in another protection domain of the same device.

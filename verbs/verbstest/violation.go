@@ -123,7 +123,7 @@ func violate(e *env, op verbs.Opcode, a attack) {
 	v := newVictim(p, AllAccess)
 	to, n := a.aim(e, v, op)
 	sink := filled(n, 7)
-	buf := p.A.Register(bytes.Clone(sink), verbs.AccessLocalWrite)
+	buf := p.A.Register(bytes.Clone(sink), e.attr.SinkAccess())
 	p.B.Receive(20, 0, 64)
 	p.A.Receive(21, 0, 64)
 	p.A.Post(verbs.SendWR{

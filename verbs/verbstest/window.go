@@ -83,6 +83,7 @@ func testWindow(e *env) {
 }
 
 func testWindowOf(e *env, p *Pair) {
+	sink := p.A.Register(make([]byte, 200), e.attr.SinkAccess())
 	mw := p.B.Window()
 	if mw.RKey() != 0 {
 		e.Errorf("key of a window that was never bound: %#x", mw.RKey())
@@ -104,9 +105,9 @@ func testWindowOf(e *env, p *Pair) {
 			sameBytes(e, "written", p.B.Bytes(off, n), p.A.Bytes(0, n))
 		}
 		if access&verbs.AccessRemoteRead != 0 {
-			p.A.Post(Read(2, w, p.A.SGE(4096, n)))
+			p.A.Post(Read(2, w, verbs.SGE{MR: sink, Length: n}))
 			p.A.Done(2, verbs.WCRDMARead)
-			sameBytes(e, "read", p.A.Bytes(4096, n), p.B.Bytes(off, n))
+			sameBytes(e, "read", sink.Bytes()[:n], p.B.Bytes(off, n))
 		}
 		p.B.Post(LocalInvalidate(3, w.RKey))
 		p.B.Done(3, verbs.WCLocalInv)
