@@ -9,7 +9,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// watchedProvider counts the regions that peers reach by a key of their own.
+// watchedProvider counts the regions that peers reach by a key of their own, and
+// calls who wants to know of them.
 type watchedProvider struct {
 	rdmacm.Provider
 	dev *watchedDevice
@@ -18,6 +19,10 @@ type watchedProvider struct {
 type watchedDevice struct {
 	verbs.Device
 	open atomic.Int64
+	// opening decides over each of them, reading is told of an RDMA Read before it
+	// begins; nil is nobody.
+	opening func() error
+	reading func(sink verbs.SGE)
 }
 
 type watchedPD struct {
@@ -62,7 +67,25 @@ func (l watchedListener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
 func (i watchedID) Device() verbs.Device { return i.dev }
 
 func (i watchedID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
-	return i.ID.CreateQP(pd.(watchedPD).PD, attr)
+	qp, err := i.ID.CreateQP(pd.(watchedPD).PD, attr)
+	if err != nil || i.dev.reading == nil {
+		return qp, err
+	}
+	return watchedQP{qp, i.dev}, nil
+}
+
+type watchedQP struct {
+	verbs.QP
+	dev *watchedDevice
+}
+
+func (q watchedQP) PostSend(wrs []verbs.SendWR) (int, error) {
+	for i := range wrs {
+		if wrs[i].Op == verbs.OpRDMARead {
+			q.dev.reading(wrs[i].SGL[0])
+		}
+	}
+	return q.QP.PostSend(wrs)
 }
 
 func (d *watchedDevice) AllocPD() (verbs.PD, error) {
@@ -72,6 +95,11 @@ func (d *watchedDevice) AllocPD() (verbs.PD, error) {
 
 func (pd watchedPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
 	if access&(verbs.AccessRemoteRead|verbs.AccessRemoteWrite) != 0 {
+		if pd.dev.opening != nil {
+			if err := pd.dev.opening(); err != nil {
+				return nil, err
+			}
+		}
 		pd.dev.open.Add(1)
 	}
 	return pd.PD.RegMR(buf, access)

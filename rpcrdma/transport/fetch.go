@@ -86,13 +86,18 @@ func (r *Responder) postReads(c *call) {
 	r.stats.RoundTrips++
 	o := r.sq.newOp(opFetch, c.call.Index)
 	o.signal = true
+	if err := r.prepareSink(o, c.fetched, c.size); err != nil {
+		r.sq.recycle(o)
+		r.dieLocked(err)
+		return
+	}
 	off, k := 0, 0
 	for _, f := range c.call.Fetches {
 		for ; k < f.Chunk; k++ {
 			off = align(off + c.call.Reads.Chunks[k].Length)
 		}
 		o.wrs = append(o.wrs, verbs.SendWR{
-			Op: verbs.OpRDMARead, SGL: o.sgl(c.fetched.SGE(off+f.Off, f.Length)),
+			Op: verbs.OpRDMARead, SGL: o.sgl(o.sinkOf(c.fetched, off+f.Off, f.Length)),
 			RemoteAddr: f.Addr, RKey: f.RKey,
 		})
 		r.stats.RDMAReads++

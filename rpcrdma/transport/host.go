@@ -73,7 +73,8 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transport: allocate PD: %w", err)
 	}
-	// Peers reach the pool's memory through windows, or registrations, of parts alone.
+	// Peers reach the pool's memory through windows, or registrations, of parts alone
+	// (exposure.go, windows.go, sink.go).
 	access := verbs.AccessLocalWrite
 	if cfg.Role == RoleRequester {
 		access |= verbs.AccessMWBind

@@ -65,6 +65,7 @@ type link struct {
 	complaints complaints
 	wc         [pollBatch]verbs.WC
 	ended      []*op // of one completion
+	sinks      sinks // of Reads under way
 	seen       Operation
 }
 
@@ -190,7 +191,7 @@ func (l *link) complete(wc *verbs.WC) bool {
 			if look := l.tap.observer.Load(); look != nil {
 				l.observeReads(*look, o.wrs)
 			}
-			if !o.detached {
+			if l.closeSink(o) && !o.detached {
 				l.role.ended(o)
 			}
 			o.release()
@@ -328,6 +329,7 @@ func (l *link) teardown() {
 		lost = &Error{Local: l.id.LocalAddr(), Peer: l.id.RemoteAddr(), Reason: verbs.ErrDisconnected}
 	}
 	l.mu.Lock()
+	leaks = append(leaks, l.sinks.closeAll())
 	l.role.lost(lost)
 	l.mu.Unlock()
 	l.busy.Wait()

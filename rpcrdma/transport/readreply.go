@@ -90,9 +90,14 @@ func (r *Requester) readReply(x *reading) {
 	}
 	o := r.sq.newOp(opReadReply, x.core.Tag)
 	o.signal = true
+	if err := r.prepareSink(o, x.buf, x.size); err != nil {
+		r.sq.recycle(o)
+		r.dieLocked(err)
+		return
+	}
 	for _, f := range x.core.Fetches {
 		o.wrs = append(o.wrs, verbs.SendWR{
-			Op: verbs.OpRDMARead, SGL: o.sgl(x.buf.SGE(offs[f.Chunk]+f.Off, f.Length)),
+			Op: verbs.OpRDMARead, SGL: o.sgl(o.sinkOf(x.buf, offs[f.Chunk]+f.Off, f.Length)),
 			RemoteAddr: f.Addr, RKey: f.RKey,
 		})
 		r.stats.RDMAReads++

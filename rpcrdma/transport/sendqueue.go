@@ -22,6 +22,10 @@ type op struct {
 	// waited: there was no slot for it at first.
 	waited bool
 
+	// sink is what the op's Reads are placed in, where that needs a registration of
+	// its own; see sink.go.
+	sink verbs.MR
+
 	bufs []*regmem.Buffer // released when the op ends
 	held int              // their bytes
 }
