@@ -52,6 +52,9 @@ type Limits struct {
 	MemWindowType2B  bool // type 2B memory windows, which peers may invalidate
 	SendInvalidate   bool // Send With Invalidate
 	ReceiverNotReady bool // a Send without a Receive is tried again
+	// ReadSinkRemoteWrite: an RDMA Read tells the peer the key of its sink, and
+	// lets it write there.
+	ReadSinkRemoteWrite bool
 
 	MaxQP, MaxCQ, MaxMR, MaxMW, MaxPD, MaxSRQ int
 	MaxQPWR, MaxSGE, MaxCQE                   int

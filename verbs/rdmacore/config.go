@@ -21,7 +21,7 @@ const (
 // Config says how a provider behaves. The zero value is ready to use.
 type Config struct {
 	// Tuning is what operators may set. Without a RetryCount the default is in
-	// force, but for Device, AckTimeout, BusyPoll and KeepAlive.
+	// force, but for Device, AckTimeout, BusyPoll, KeepAlive and RegisterSinks.
 	Tuning tuning.Settings
 	// ResolveTimeout bounds each of address and route resolution; 0 is 2 s.
 	ResolveTimeout time.Duration
@@ -38,7 +38,7 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	if t := &c.Tuning; t.RetryCount == 0 {
 		d := tuning.Default()
-		d.Device, d.AckTimeout, d.BusyPoll, d.KeepAlive = t.Device, t.AckTimeout, t.BusyPoll, t.KeepAlive
+		d.Device, d.AckTimeout, d.BusyPoll, d.KeepAlive, d.RegisterSinks = t.Device, t.AckTimeout, t.BusyPoll, t.KeepAlive, t.RegisterSinks
 		*t = d
 	}
 	setDefault(&c.ResolveTimeout, defaultResolveTimeout)

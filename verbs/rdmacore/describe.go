@@ -25,7 +25,8 @@ func Describe(d *inventory.Device) {
 	}
 	d.Limits = &inventory.Limits{
 		MemWindowType2B: of.mw2b != 0, SendInvalidate: of.send_inv != 0, ReceiverNotReady: of.iwarp == 0,
-		MaxQP: int(l.max_qp), MaxCQ: int(l.max_cq), MaxMR: int(l.max_mr), MaxMW: int(l.max_mw), MaxPD: int(l.max_pd), MaxSRQ: int(l.max_srq),
+		ReadSinkRemoteWrite: wantsSinks(&of),
+		MaxQP:               int(l.max_qp), MaxCQ: int(l.max_cq), MaxMR: int(l.max_mr), MaxMW: int(l.max_mw), MaxPD: int(l.max_pd), MaxSRQ: int(l.max_srq),
 		MaxQPWR: int(of.max_qp_wr), MaxSGE: int(of.max_sge), MaxCQE: int(of.max_cqe), MaxMRSize: uint64(of.max_mr),
 		MaxReadsIn: int(of.max_rd_atom), MaxReadsOut: int(of.max_init_rd_atom),
 	}

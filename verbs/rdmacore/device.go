@@ -67,6 +67,8 @@ func newDevice(c *openContext, config *Config) *device {
 		MemWindowType2B:  i.mw2b != 0,
 		SendInvalidate:   i.send_inv != 0,
 		ReceiverNotReady: i.iwarp == 0,
+
+		ReadSinkRemoteWrite: wantsSinks(i) || config.Tuning.RegisterSinks,
 	}
 	if d.is(vendorSIW) || d.is(vendorRXE) {
 		d.rings = 1
@@ -78,6 +80,13 @@ func (d *device) Attr() verbs.DeviceAttr { return d.attr }
 
 // Removed implements verbs.Removable.
 func (d *device) Removed() <-chan struct{} { return d.removed }
+
+// wantsSinks says whether the sink of an RDMA Read must be one that a peer may
+// write to. iWARP places the data of an RDMA Read like that of a Write of the peer's (RFC
+// 5040 §4.4); siw looks at local write access instead.
+func wantsSinks(of *C.struct_rdmad_device) bool {
+	return of.iwarp != 0 && uint32(of.vendor) != vendorSIW
+}
 
 // destroyed says whether an object is gone after a command to destroy it. With
 // the device all are.

@@ -64,16 +64,11 @@ func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, er
 	return m, nil
 }
 
-// accessFlags are libibverbs' for access. iWARP places the data of an RDMA
-// Read like a peer's Write, so adapters want that right for sinks (RFC 5040
-// §4.4); siw looks at local write access instead.
+// accessFlags are libibverbs' for access.
 func (pd *protectionDomain) accessFlags(access verbs.Access) C.int {
 	var flags C.int
 	if access&verbs.AccessLocalWrite != 0 {
 		flags |= C.IBV_ACCESS_LOCAL_WRITE
-		if pd.dev.iwarp() && !pd.dev.is(vendorSIW) {
-			flags |= C.IBV_ACCESS_REMOTE_WRITE
-		}
 	}
 	if access&(remoteAccess|verbs.AccessMWBind) != 0 && pd.dev.attr.MemWindowType2B {
 		flags |= C.IBV_ACCESS_MW_BIND
@@ -127,12 +122,12 @@ func (m *memRegion) Close() error {
 	return nil
 }
 
-// sge translates an entry that names memory of pd; local says that it will be
-// written to.
-func (pd *protectionDomain) sge(e *verbs.SGE, sink bool, out *C.struct_ibv_sge) bool {
+// sge translates an entry that names memory of pd, whose region must have the
+// rights of access.
+func (pd *protectionDomain) sge(e *verbs.SGE, access verbs.Access, out *C.struct_ibv_sge) bool {
 	m, ok := e.MR.(*memRegion)
 	if !ok || m.pd != pd || e.Offset < 0 || e.Length < 0 || e.Offset > len(m.buf) || e.Length > len(m.buf)-e.Offset ||
-		m.closed() || sink && m.access&verbs.AccessLocalWrite == 0 {
+		m.closed() || m.access&access != access {
 		return false
 	}
 	out.addr = C.uint64_t(m.base + uint64(e.Offset))

@@ -104,10 +104,13 @@ func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 // gather appends the entries of a list that are not empty: adapters take 0 for
 // 2 GiB, and siw of 6.1 brings the kernel down over it. A Read keeps one.
 func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) ([]C.struct_ibv_sge, error) {
-	at, total := len(sges), uint64(0)
+	at, total, access := len(sges), uint64(0), verbs.Access(0)
+	if read {
+		access = q.dev.attr.SinkAccess()
+	}
 	for i := range sgl {
 		var entry C.struct_ibv_sge
-		if !q.pd.sge(&sgl[i], read, &entry) {
+		if !q.pd.sge(&sgl[i], access, &entry) {
 			return nil, errSGE
 		}
 		if entry.length > 0 || read && q.dev.iwarp() {
@@ -148,7 +151,7 @@ func (q *queuePair) scatter(sges []C.struct_ibv_sge, sgl []verbs.SGE) ([]C.struc
 	at := len(sges)
 	for i := range sgl {
 		var entry C.struct_ibv_sge
-		if !q.pd.sge(&sgl[i], true, &entry) {
+		if !q.pd.sge(&sgl[i], verbs.AccessLocalWrite, &entry) {
 			return nil, errSGE
 		}
 		if entry.length > 0 {

@@ -10,7 +10,7 @@ import (
 
 // Settings of the provider. What is of no use on iWARP, where TCP sends again and
 // a Send without a Receive ends the connection, is ignored there: everything but
-// Device, BusyPoll and KeepAlive.
+// Device, BusyPoll, KeepAlive and RegisterSinks.
 type Settings struct {
 	// Device is the name of the only device to use; "" is all.
 	Device string
@@ -31,6 +31,10 @@ type Settings struct {
 	// KeepAlive is for how long nothing may happen on a connection before the
 	// peer is asked for a sign of life; 0 is for ever.
 	KeepAlive time.Duration
+	// RegisterSinks has every device treated as iWARP adapters other than siw are: what
+	// an RDMA Read is placed in is registered for that one call, with a right for
+	// the peer, though the device does without. It tells what that costs.
+	RegisterSinks bool
 }
 
 // Default are the settings in force without any.
