@@ -225,10 +225,10 @@ func TestSamplesLoad(t *testing.T) {
 }
 
 func TestRdmacore(t *testing.T) {
-	c, err := Parse("f", []byte("providers: {rdmacore: {device: mlx5_0, rnr_retry_count: 0, rnr_timer: 5ms, ack_timeout: 67ms, busy_poll: 50us, keep_alive: 5s}}"), options)
+	c, err := Parse("f", []byte("providers: {rdmacore: {device: mlx5_0, rnr_retry_count: 0, rnr_timer: 5ms, ack_timeout: 67ms, busy_poll: 50us, keep_alive: 5s, register_sinks: true}}"), options)
 	want := tuning.Settings{
 		Device: "mlx5_0", RetryCount: 7, RNRTimer: 5 * time.Millisecond, AckTimeout: 67 * time.Millisecond, BusyPoll: 50 * time.Microsecond,
-		KeepAlive: 5 * time.Second,
+		KeepAlive: 5 * time.Second, RegisterSinks: true,
 	}
 	if err != nil || c.Providers.Tuning() != want {
 		t.Errorf("%+v, %v", c, err)

@@ -22,6 +22,7 @@ type Rdmacore struct {
 	AckTimeout    string `mapstructure:"ack_timeout"`
 	BusyPoll      string `mapstructure:"busy_poll"`
 	KeepAlive     string `mapstructure:"keep_alive"`
+	RegisterSinks bool   `mapstructure:"register_sinks"`
 
 	// Settings are all that as the provider takes it.
 	Settings tuning.Settings `mapstructure:"-"`
@@ -44,7 +45,7 @@ func (c *Config) validateProviders(d *document, _ Options) error {
 
 func (r *Rdmacore) validate(d *document, key string) error {
 	s := tuning.Default()
-	s.Device = r.Device
+	s.Device, s.RegisterSinks = r.Device, r.RegisterSinks
 	if d.given(key + ".retry_count") {
 		s.RetryCount = clamp(r.RetryCount)
 	}
