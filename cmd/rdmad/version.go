@@ -38,8 +38,8 @@ func writeDevice(b *strings.Builder, d *inventory.Device) {
 	case d.Problem != "":
 		fmt.Fprintf(b, "  %s\n", d.Problem)
 	case l != nil:
-		fmt.Fprintf(b, "  memory windows 2B %s, send with invalidate %s, RNR retry %s; at most %d QP, %d CQ, %d MR, %d MW, %d SRQ, %d WR a queue, %d SGE, %d/%d RDMA Reads in/out\n",
-			yesNo(l.MemWindowType2B), yesNo(l.SendInvalidate), yesNo(l.ReceiverNotReady),
+		fmt.Fprintf(b, "  memory windows 2B %s, send with invalidate %s, RNR retry %s, open RDMA Read sinks %s; at most %d QP, %d CQ, %d MR, %d MW, %d SRQ, %d WR a queue, %d SGE, %d/%d RDMA Reads in/out\n",
+			yesNo(l.MemWindowType2B), yesNo(l.SendInvalidate), yesNo(l.ReceiverNotReady), yesNo(l.ReadSinkRemoteWrite),
 			l.MaxQP, l.MaxCQ, l.MaxMR, l.MaxMW, l.MaxSRQ, l.MaxQPWR, l.MaxSGE, l.MaxReadsIn, l.MaxReadsOut)
 	}
 }

@@ -34,6 +34,7 @@ func device(d *inventory.Device) *rdmadv1.Device {
 			MaxQp: uint32(l.MaxQP), MaxCq: uint32(l.MaxCQ), MaxMr: uint32(l.MaxMR), MaxMw: uint32(l.MaxMW), MaxSrq: uint32(l.MaxSRQ),
 			MaxQpWr: uint32(l.MaxQPWR), MaxSge: uint32(l.MaxSGE), MaxCqe: uint32(l.MaxCQE), MaxMrSize: float64(l.MaxMRSize),
 			MaxReadsIn: uint32(l.MaxReadsIn), MaxReadsOut: uint32(l.MaxReadsOut),
+			ReadSinkRemoteWrite: l.ReadSinkRemoteWrite,
 		}
 	}
 	return m

@@ -501,9 +501,12 @@ type DeviceCapabilities struct {
 	// RDMA Reads that a peer may have outstanding on one queue pair.
 	MaxReadsIn uint32 `protobuf:"varint,13,opt,name=max_reads_in,json=maxReadsIn,proto3" json:"max_reads_in,omitempty"`
 	// RDMA Reads that one queue pair may have outstanding itself.
-	MaxReadsOut   uint32 `protobuf:"varint,14,opt,name=max_reads_out,json=maxReadsOut,proto3" json:"max_reads_out,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaxReadsOut uint32 `protobuf:"varint,14,opt,name=max_reads_out,json=maxReadsOut,proto3" json:"max_reads_out,omitempty"`
+	// An RDMA Read tells the peer the key of what it reads into, and lets it
+	// write there (iWARP): rdmad registers that for each call.
+	ReadSinkRemoteWrite bool `protobuf:"varint,15,opt,name=read_sink_remote_write,json=readSinkRemoteWrite,proto3" json:"read_sink_remote_write,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *DeviceCapabilities) Reset() {
@@ -634,6 +637,13 @@ func (x *DeviceCapabilities) GetMaxReadsOut() uint32 {
 	return 0
 }
 
+func (x *DeviceCapabilities) GetReadSinkRemoteWrite() bool {
+	if x != nil {
+		return x.ReadSinkRemoteWrite
+	}
+	return false
+}
+
 var File_rdmad_v1_status_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_status_proto_rawDesc = "" +
@@ -675,7 +685,7 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\x04rate\x18\x03 \x01(\tR\x04rate\x12\x1d\n" +
 	"\n" +
 	"link_layer\x18\x04 \x01(\tR\tlinkLayer\x12\x1c\n" +
-	"\taddresses\x18\x05 \x03(\tR\taddresses\"\xb8\x03\n" +
+	"\taddresses\x18\x05 \x03(\tR\taddresses\"\xed\x03\n" +
 	"\x12DeviceCapabilities\x12*\n" +
 	"\x11memory_windows_2b\x18\x01 \x01(\bR\x0fmemoryWindows2b\x120\n" +
 	"\x14send_with_invalidate\x18\x02 \x01(\bR\x12sendWithInvalidate\x12\x1b\n" +
@@ -692,7 +702,8 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\vmax_mr_size\x18\f \x01(\x01R\tmaxMrSize\x12 \n" +
 	"\fmax_reads_in\x18\r \x01(\rR\n" +
 	"maxReadsIn\x12\"\n" +
-	"\rmax_reads_out\x18\x0e \x01(\rR\vmaxReadsOut2[\n" +
+	"\rmax_reads_out\x18\x0e \x01(\rR\vmaxReadsOut\x123\n" +
+	"\x16read_sink_remote_write\x18\x0f \x01(\bR\x13readSinkRemoteWrite2[\n" +
 	"\rStatusService\x12J\n" +
 	"\tGetStatus\x12\x1a.rdmad.v1.GetStatusRequest\x1a\x1b.rdmad.v1.GetStatusResponse\"\x04\x88\xb8\x18\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 

@@ -77,8 +77,9 @@ func inventoryRows(t *output.Table, s *rdmadv1.GetStatusResponse) {
 			t.Cells(output.Cell{Text: "device"}, cell)
 		}
 		if c := d.GetCapabilities(); c != nil {
-			t.Row("", fmt.Sprintf("memory windows 2B %s, send with invalidate %s, RNR retry %s; at most %d QP, %d CQ, %d MR, %d MW",
-				onOff(c.GetMemoryWindows_2B()), onOff(c.GetSendWithInvalidate()), onOff(c.GetRnrRetry()), c.GetMaxQp(), c.GetMaxCq(), c.GetMaxMr(), c.GetMaxMw()))
+			t.Row("", fmt.Sprintf("memory windows 2B %s, send with invalidate %s, RNR retry %s, open RDMA Read sinks %s; at most %d QP, %d CQ, %d MR, %d MW",
+				onOff(c.GetMemoryWindows_2B()), onOff(c.GetSendWithInvalidate()), onOff(c.GetRnrRetry()),
+				onOff(c.GetReadSinkRemoteWrite()), c.GetMaxQp(), c.GetMaxCq(), c.GetMaxMr(), c.GetMaxMw()))
 		}
 		if d.GetProblem() != "" {
 			t.Cells(output.Cell{}, output.Cell{Text: d.GetProblem(), Colour: output.Red})
