@@ -23,6 +23,8 @@ type relay struct {
 	cutAt   int64 // sent may not become more: then the connection is cut; 0 is never
 	held    bool  // the client gets nothing
 	closed  bool
+	// seen, if any, is shown what the server sends before the client gets it.
+	seen func([]byte)
 }
 
 // newRelay starts a relay, which ends with the test.
@@ -126,6 +128,9 @@ func (r *relay) toClient(client, server net.Conn) {
 		n, err := server.Read(buf)
 		if err != nil {
 			return
+		}
+		if r.seen != nil {
+			r.seen(buf[:n])
 		}
 		r.mu.Lock()
 		for r.held && !r.closed {

@@ -45,9 +45,35 @@ func TestRdmacoreNFS(t *testing.T) {
 			})
 			t.Run("connector", func(t *testing.T) { testAcceptOnConnector(t, r, a) })
 			r.stop(t)
+			if a.kind() == "siw" {
+				t.Run("sinks", func(t *testing.T) { testNFSSinks(t, g) })
+			}
 			nothingLeft(t, g)
 		})
 	}
+}
+
+// withSinks has siw play an adapter whose RDMA Reads need registrations.
+func withSinks(config string) string {
+	return config + "providers: {rdmacore: {register_sinks: true}}\n"
+}
+
+// testNFSSinks is the matrix, or of it what has a WRITE for each of the client's
+// writes, with siw as such an adapter.
+func testNFSSinks(t *testing.T, g *guest.Guest) {
+	s := onlyServer
+	s.name = "sinks"
+	s.text = withSinks(s.config())
+	r := startGuestRdmad(t, g, s)
+	t.Run("mounted", func(t *testing.T) {
+		parts := []part{{"direct", testDirect}}
+		if *rdmacoreWhole {
+			parts = matrix
+		}
+		m := newMount(t, g, r, overRDMA)
+		m.do(t, "sinks", parts)
+	})
+	r.stop(t)
 }
 
 // testAcceptOnConnector: on a connection that a connector made, peers can't be let

@@ -85,6 +85,7 @@ func TestRdmacoreSoftiwarp(t *testing.T) {
 	t.Run("guest to host", func(t *testing.T) { testGuestToHost(t, g, siw) })
 	slowly := delayed(g)
 	t.Run("hostile", func(t *testing.T) { slowly(t, func() { testHostile(t, g, newSoftiwarp(t, softiwarp.Config{})) }) })
+	t.Run("sinks", func(t *testing.T) { slowly(t, func() { testHostileSinks(t, g, newSoftiwarp(t, softiwarp.Config{})) }) })
 	t.Run("shortages", func(t *testing.T) { slowly(t, func() { testShortages(t, g, newSoftiwarp(t, softiwarp.Config{})) }) })
 	nothingLeft(t, g)
 }
@@ -167,11 +168,14 @@ func testHostToGuest(t *testing.T, g *guest.Guest) {
 	})
 }
 
+func guestEchoConfig() string {
+	return echoServer("rdmacore", fmt.Sprintf("%s:%d", guestAddress, echoPort), "/tmp/echo.state")
+}
+
 // startGuestEcho starts the echo service in the guest, with limits of its process.
 func startGuestEcho(t *testing.T, g *guest.Guest, limits string) *guestRdmad {
 	t.Helper()
-	text := echoServer("rdmacore", fmt.Sprintf("%s:%d", guestAddress, echoPort), "/tmp/echo.state")
-	return startGuestRdmad(t, g, guestServer{name: "echo", text: text, limits: limits})
+	return startGuestRdmad(t, g, guestServer{name: "echo", text: guestEchoConfig(), limits: limits})
 }
 
 // testGuestToHost has an rdmad on the host, on softiwarp, serve requesters on

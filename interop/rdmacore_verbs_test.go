@@ -28,7 +28,8 @@ type deviceTests struct {
 // conformance is the suite of the verbs.
 var conformance = deviceTests{
 	pkg: "../verbs/rdmacore", flags: "-rapid.checks 20 -rdmacore.connections 32", least: 60,
-	runs: []string{"^TestConformance$|^TestThread", "^TestConformanceBusyPoll$/^(SendOrder|CQ.*|Disconnect|ConcurrentPosts)$"},
+	runs: []string{"^TestConformance$|^TestThread", "^TestConformanceBusyPoll$/^(SendOrder|CQ.*|Disconnect|ConcurrentPosts)$",
+		"^TestConformanceSinks$/^(BadSends|Reads.*|Fence)$"},
 }
 
 // rpcTests are the end-to-end tests of RPC-over-RDMA that run over every provider.
@@ -72,6 +73,21 @@ func rpcSuite(a adapter) deviceTests {
 	return deviceTests{pkg: "../rpcrdma", runs: []string{"^Test(" + strings.Join(names, "|") + ")$", pairs}, least: 2 * len(names)}
 }
 
+// sinkTests are those in which the responder or the requester reads most, for siw to
+// play an adapter on which that needs registrations.
+const sinkTests = `
+KernelShapes ManyInFlight CancelInline DrainUnderLoad Close Lies AlignedWrites ReadReplies ReadRepliesConcurrently
+ReadReplyCancel ReadReplyMemory LossesUnderLoad BothDirections Whole`
+
+func rpcSinks(rpc deviceTests) deviceTests {
+	names := strings.Fields(sinkTests)
+	rpc.flags, rpc.runs, rpc.least = "-rdmacore.sinks", []string{"^Test(" + strings.Join(names, "|") + ")$"}, 2*len(names)
+	if *rdmacoreWhole {
+		rpc.runs = rpcSuite(adapters[0]).runs
+	}
+	return rpc
+}
+
 // TestRdmacoreVerbs runs the conformance suite of the verbs, and RPC-over-RDMA from
 // end to end, on provider rdmacore and the kernel's software adapters.
 func TestRdmacoreVerbs(t *testing.T) {
@@ -79,8 +95,13 @@ func TestRdmacoreVerbs(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			g := guest.Boot(t, guest.Options{})
 			a.bring(t, g)
-			for _, tests := range []deviceTests{conformance, rpcSuite(a)} {
+			rpc := rpcSuite(a)
+			for _, tests := range []deviceTests{conformance, rpc} {
 				t.Run(path.Base(tests.pkg), func(t *testing.T) { tests.run(t, g, a) })
+				nothingLeft(t, g)
+			}
+			if a.kind() == "siw" {
+				t.Run("sinks", func(t *testing.T) { rpcSinks(rpc).execute(t, g, a) })
 				nothingLeft(t, g)
 			}
 		})

@@ -13,7 +13,10 @@ import (
 
 // The tests with the tag rdmadevice run over a device: interop runs them in the
 // guest.
-var deviceFlag = flag.String("rdmacore.device", "", "device to test, the first one when empty")
+var (
+	deviceFlag = flag.String("rdmacore.device", "", "device to test, the first one when empty")
+	sinksFlag  = flag.Bool("rdmacore.sinks", false, "register what RDMA Reads are placed in as iWARP adapters need it")
+)
 
 func init() {
 	flag.StringVar(&bedHost, "rdmacore.address", "", "IP address of the device")
@@ -21,7 +24,7 @@ func init() {
 }
 
 func newRdmacore(t testing.TB) rdmacm.Provider {
-	p, err := rdmacore.New(rdmacore.Config{Tuning: tuning.Settings{Device: *deviceFlag}})
+	p, err := rdmacore.New(rdmacore.Config{Tuning: tuning.Settings{Device: *deviceFlag, RegisterSinks: *sinksFlag}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,3 +83,10 @@ func TestConformanceBusyPoll(t *testing.T) {
 	c := Config{Tuning: tuning.Settings{BusyPoll: tuning.MaxBusyPoll / 100}}
 	verbstest.Run(t, target(t, c, c))
 }
+
+// TestConformanceSinks has the device play one whose RDMA Reads want sinks that the
+// peer may write to.
+func TestConformanceSinks(t *testing.T) {
+	c := Config{Tuning: tuning.Settings{RegisterSinks: true}}
+	verbstest.Run(t, target(t, c, c))
+}
