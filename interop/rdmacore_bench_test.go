@@ -76,9 +76,15 @@ func BenchmarkRdmacore(b *testing.B) {
 		s.limits = rdmacoreLimits + unitEnvironment(b)
 		mounts = append(mounts, newSideMount(b, g, startGuestRdmad(b, g, s), s.name))
 	}
+	compareSides(b, mounts, sideLoads)
+}
+
+// compareSides prints how fast mounts are at loads, beside the first.
+func compareSides(b *testing.B, mounts []*sideMount, loads []sideLoad) {
+	b.Helper()
 	table := newSideTable(mounts)
 	defer table.print()
-	for _, load := range sideLoads {
+	for _, load := range loads {
 		b.Run(load.name, func(b *testing.B) {
 			rates := make([][]float64, len(mounts))
 			for round := range b.N {
@@ -132,7 +138,7 @@ func (m *sideMount) do(b *testing.B, load sideLoad) float64 {
 	return load.rate(b, m.client(b, "cd "+m.name+"\n"+load.script))
 }
 
-// sideTable is what BenchmarkRdmacore found out.
+// sideTable is what such a benchmark found out.
 type sideTable struct {
 	names []string   // of the servers, the first is what others are compared with
 	rows  [][]string // a load's last run is the one with all rounds
