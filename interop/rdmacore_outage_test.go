@@ -109,9 +109,7 @@ func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
 	o.expect("device", "rdma link del "+a.name+" & listener degraded 'device removed'; wait $!", "device removed")
 	o.expect("device again", a.add(a.name, "eth0")+"; listener up; works device", "")
 	g.MustRun(t, adapterTime, "touch /tmp/enough")
-	if got, err := writer.Wait(t.Context()); err != nil || got.Code != 0 {
-		t.Errorf("the writer: code %d, %v\n%s", got.Code, err, got.Stderr)
-	}
+	finish(t, writer)
 	o.expect("log", "until [ $(grep -c 'listener healthy again' /tmp/rdmad.log) -ge 2 ]; do sleep 0.2; done", "")
 	if !siw {
 		testRdmadDeaf(o, a)
@@ -136,7 +134,9 @@ listener degraded 'hears no connection requests'`, a.name+" hears no connection 
 	o.expect("hearing again", "rdma link del "+a.name+"; "+a.add(a.name, "eth0")+"; listener up; works again", "")
 	// The client's kernel may fail a call that waits for a connection on a device
 	// that is removed.
-	if got, err := call.Wait(o.Context()); err != nil || got.Code != 0 && !strings.Contains(got.Stderr, "No such device") {
+	ctx, cancel := limit(o, clientTime)
+	defer cancel()
+	if got, err := call.Wait(ctx); err != nil || got.Code != 0 && !strings.Contains(got.Stderr, "No such device") {
 		o.Errorf("the call: code %d, %v\n%s", got.Code, err, got.Stderr)
 	}
 }
