@@ -42,9 +42,14 @@ func newRig(t testing.TB) *rig {
 		}
 	})
 	r := &rig{t: t, dir: t.TempDir(), provider: p}
-	r.configure("127.0.0.1:0")
+	r.configure(apart)
 	return r
 }
+
+// apart is an address for ports that are listened on a second time. While
+// nobody does, a connection from 127.0.0.1, its own to nobody included, may
+// come to have the port, which is then in use.
+const apart = "127.0.0.2:0"
 
 // configure writes the configuration, with an address for NFS.
 func (r *rig) configure(nfs string) {

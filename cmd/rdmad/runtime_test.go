@@ -77,13 +77,13 @@ func (r *running) listener(name string) manager.ListenerInfo {
 func (r *running) addDisk() {
 	r.t.Helper()
 	_, err := r.manager.AddService(r.t.Context(), manager.ServiceSpec{
-		Name: "disk", NFS: &manager.NFSSpec{Path: filepath.Join(r.dir, "disk"), TCPListen: "127.0.0.1:0"},
+		Name: "disk", NFS: &manager.NFSSpec{Path: filepath.Join(r.dir, "disk"), TCPListen: apart},
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	_, err = r.manager.AddListener(r.t.Context(), manager.ListenerSpec{
-		Name: "disk", Provider: "softiwarp", Address: "127.0.0.1:0", Service: "disk",
+		Name: "disk", Provider: "softiwarp", Address: apart, Service: "disk",
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -20,9 +20,11 @@ type upstream struct {
 	address string
 }
 
+// newUpstream listens where nobody connects from: a test may close the listener,
+// and nothing but another one is to have its port then.
 func newUpstream(t testing.TB) *upstream {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
