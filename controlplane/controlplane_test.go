@@ -138,7 +138,8 @@ func TestNewRefuses(t *testing.T) {
 
 // TestShutdownWithoutServe: what was bound is let go.
 func TestShutdownWithoutServe(t *testing.T) {
-	c, err := controlplane.New(t.Context(), controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0"})
+	// No connection ever comes from there, to have the port afterwards.
+	c, err := controlplane.New(t.Context(), controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.2:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -260,7 +260,8 @@ func signals(s *scene) {
 func TestTopUsage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// No connection ever comes from there, to have the port afterwards.
+	l, err := net.Listen("tcp", "127.0.0.2:0")
 	if err != nil {
 		t.Fatal(err)
 	}
