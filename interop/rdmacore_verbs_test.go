@@ -101,7 +101,7 @@ func TestRdmacoreVerbs(t *testing.T) {
 				nothingLeft(t, g)
 			}
 			if a.kind() == "siw" {
-				t.Run("sinks", func(t *testing.T) { rpcSinks(rpc).execute(t, g, a) })
+				t.Run("sinks", func(t *testing.T) { rpcSinks(rpc).run(t, g, a) })
 				nothingLeft(t, g)
 			}
 		})
