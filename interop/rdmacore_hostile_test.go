@@ -22,6 +22,8 @@ type attack struct {
 	post func(own verbs.MR) []verbs.SendWR
 }
 
+func (a attack) String() string { return a.name }
+
 // attackSize is what attackers write and read.
 const attackSize = 4096
 
@@ -66,7 +68,20 @@ var attacks = []attack{
 // testHostile: peers that reach for memory of an rdmad on rdmacore, or lie about
 // theirs, get nothing and lose their connection; those of others go on (RFC 5042).
 func testHostile(t *testing.T, g *guest.Guest, p rdmacm.Provider) {
-	r := startGuestEcho(t, g, rdmacoreLimits)
+	underAttack(t, g, p, guestEchoConfig(), attacks)
+}
+
+// attacker is somebody who connects, does harm and says whether rdmad did as it
+// should.
+type attacker interface {
+	fmt.Stringer
+	against(ctx context.Context, t *testing.T, p rdmacm.Provider, address string) error
+}
+
+// underAttack has attackers, one after the other, connect to an rdmad in the guest
+// that echoes. The connection of another goes on, and rdmad logs no fault of its own.
+func underAttack[A attacker](t *testing.T, g *guest.Guest, p rdmacm.Provider, config string, attackers []A) {
+	r := startGuestRdmad(t, g, guestServer{name: "echo", text: config, limits: rdmacoreLimits})
 	defer r.stop(t)
 	address := fmt.Sprintf("127.0.0.1:%d", g.HostPort(echoPort))
 	ctx, cancel := context.WithTimeout(t.Context(), knfsdTime)
@@ -76,8 +91,8 @@ func testHostile(t *testing.T, g *guest.Guest, p rdmacm.Provider) {
 		t.Fatal(err)
 	}
 	defer witness.Close()
-	for _, a := range attacks {
-		t.Run(a.name, func(t *testing.T) {
+	for _, a := range attackers {
+		t.Run(a.String(), func(t *testing.T) {
 			if err := a.against(ctx, t, p, address); err != nil {
 				t.Error(err)
 			}

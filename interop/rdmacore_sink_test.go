@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/interop/guest"
-	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -78,6 +77,8 @@ type sinkAttack struct {
 	refused bool
 }
 
+func (a sinkAttack) String() string { return a.name }
+
 var sinkAttacks = []sinkAttack{
 	{"its first bytes, while it is read", func(sink) int { return 0 }, attackSize, false, false},
 	{"the byte before, while it is read", func(sink) int { return -1 }, 1, false, true},
@@ -90,29 +91,7 @@ var sinkAttacks = []sinkAttack{
 // device that lets it write there, reaches these bytes while they are read, and nothing
 // else and later (RFC 5042 §6.2.2). siw plays such a device.
 func testHostileSinks(t *testing.T, g *guest.Guest, p rdmacm.Provider) {
-	r := startGuestRdmad(t, g, guestServer{name: "echo", text: withSinks(guestEchoConfig()), limits: rdmacoreLimits})
-	defer r.stop(t)
-	address := fmt.Sprintf("127.0.0.1:%d", g.HostPort(echoPort))
-	ctx, cancel := context.WithTimeout(t.Context(), knfsdTime)
-	defer cancel()
-	witness, err := rpcrdma.Dial(ctx, p, address, rpcrdma.DialConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer witness.Close()
-	for _, a := range sinkAttacks {
-		t.Run(a.name, func(t *testing.T) {
-			if err := a.against(ctx, t, p, address); err != nil {
-				t.Error(err)
-			}
-			if err := witness.Call(ctx, &rpcrdma.Call{Program: echoProgram, Version: 1}); err != nil {
-				t.Errorf("the connection of another: %v", err)
-			}
-		})
-	}
-	if lines := g.MustRun(t, adapterTime, `grep -E '"level":"ERROR"|panic' /tmp/echo.log || true`); lines != "" {
-		t.Errorf("rdmad says\n%s", lines)
-	}
+	underAttack(t, g, p, withSinks(guestEchoConfig()), sinkAttacks)
 }
 
 // fetched is the size of the argument of an attacker's call.
