@@ -28,7 +28,12 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &traffic{s: s}
+	// With an answer the connection is listed.
+	if err := s.read(ctx, smallRead); err != nil {
+		s.close()
+		return nil, err
+	}
+	t := &traffic{s: s, calls: 1}
 	ctx, t.stop = context.WithCancel(ctx)
 	t.ended.Go(func() {
 		for ctx.Err() == nil && t.err == nil {
