@@ -15,46 +15,23 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// slowPosts is a provider whose queue pairs are in no hurry to post: around is
-// called before and after.
-type slowPosts struct {
-	rdmacm.Provider
-	around  func(wrs []verbs.SendWR, post func())
-	passive bool // of listeners alone
-}
+// around is called in place of a queue pair's PostSend, and calls that.
+type around func(wrs []verbs.SendWR, post func())
 
-func (p *slowPosts) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
-	id, err := p.Provider.Resolve(ctx, address)
-	if err != nil || p.passive {
-		return id, err
-	}
-	return slowID{id, p}, nil
-}
-
-func (p *slowPosts) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
-	l, err := p.Provider.Listen(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return slowListener{l, p}, nil
-}
-
-type slowListener struct {
-	rdmacm.Listener
-	p *slowPosts
-}
-
-func (l slowListener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
-	id, err := l.Listener.GetRequest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return slowID{id, l.p}, nil
+// posting is a provider with around at the queue pairs of its connections, or of
+// those that a listener accepts alone.
+func posting(p rdmacm.Provider, passive bool, a around) rdmacm.Provider {
+	return &wrappedProvider{p, func(id rdmacm.ID, accepted bool) rdmacm.ID {
+		if passive && !accepted {
+			return id
+		}
+		return slowID{id, a}
+	}}
 }
 
 type slowID struct {
 	rdmacm.ID
-	p *slowPosts
+	around around
 }
 
 func (i slowID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
@@ -62,16 +39,16 @@ func (i slowID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slowQP{qp, i.p}, nil
+	return slowQP{qp, i.around}, nil
 }
 
 type slowQP struct {
 	verbs.QP
-	p *slowPosts
+	around around
 }
 
 func (q slowQP) PostSend(wrs []verbs.SendWR) (n int, err error) {
-	q.p.around(wrs, func() { n, err = q.QP.PostSend(wrs) })
+	q.around(wrs, func() { n, err = q.QP.PostSend(wrs) })
 	return n, err
 }
 
@@ -84,13 +61,13 @@ func TestRepliesLeaveTogether(t *testing.T) {
 		var slow atomic.Bool
 		leave := make(chan struct{})
 		var posts []int // Sends in each
-		p := &slowPosts{Provider: loopback.New(loopback.Config{}), passive: true, around: func(wrs []verbs.SendWR, post func()) {
+		p := posting(loopback.New(loopback.Config{}), true, func(wrs []verbs.SendWR, post func()) {
 			if slow.Load() {
 				posts = append(posts, len(wrs))
 				<-leave
 			}
 			post()
-		}}
+		})
 		b := newBed(t, p, bedConfig{timeout: time.Hour, handler: handlerFunc(func(ctx context.Context, c *call, r *reply) error {
 			if c.Procedure == procNull {
 				return nil
@@ -137,12 +114,12 @@ func TestCloseWhilePosting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow atomic.Bool
 		leave := make(chan struct{})
-		p := &slowPosts{Provider: loopback.New(loopback.Config{}), around: func(_ []verbs.SendWR, post func()) {
+		p := posting(loopback.New(loopback.Config{}), false, func(_ []verbs.SendWR, post func()) {
 			if slow.Load() {
 				<-leave
 			}
 			post()
-		}}
+		})
 		b := newBed(t, p, bedConfig{timeout: time.Hour})
 		c, conn := b.dial(nil)
 		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
@@ -181,7 +158,7 @@ func TestCloseWhilePosting(t *testing.T) {
 func TestPostsLast(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		var turn atomic.Uint32
-		slow := &slowPosts{Provider: p, around: func(_ []verbs.SendWR, post func()) {
+		slow := posting(p, false, func(_ []verbs.SendWR, post func()) {
 			for range turn.Add(1) % 8 {
 				runtime.Gosched()
 			}
@@ -189,7 +166,7 @@ func TestPostsLast(t *testing.T) {
 			for range turn.Add(1) % 16 {
 				runtime.Gosched()
 			}
-		}}
+		})
 		b := newBed(t, slow, bedConfig{})
 		var clients sync.WaitGroup
 		for range 2 {

@@ -16,7 +16,7 @@ import (
 // removableProvider is one whose device can be taken away, and is another after
 // that.
 type removableProvider struct {
-	rdmacm.Provider
+	*wrappedProvider
 	mu  sync.Mutex
 	dev *removableDevice
 }
@@ -29,7 +29,12 @@ type removableDevice struct {
 func (d *removableDevice) Removed() <-chan struct{} { return d.removed }
 
 func newRemovable() *removableProvider {
-	p := &removableProvider{Provider: loopback.New(loopback.Config{})}
+	p := new(removableProvider)
+	p.wrappedProvider = &wrappedProvider{loopback.New(loopback.Config{}), func(id rdmacm.ID, _ bool) rdmacm.ID {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return removableID{id, p.dev}
+	}}
 	p.dev = &removableDevice{p.Device(), make(chan struct{})}
 	return p
 }
@@ -40,41 +45,6 @@ func (p *removableProvider) remove() {
 	defer p.mu.Unlock()
 	close(p.dev.removed)
 	p.dev = &removableDevice{p.Device(), make(chan struct{})}
-}
-
-func (p *removableProvider) wrap(id rdmacm.ID) rdmacm.ID {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return removableID{id, p.dev}
-}
-
-func (p *removableProvider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
-	id, err := p.Provider.Resolve(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return p.wrap(id), nil
-}
-
-func (p *removableProvider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
-	l, err := p.Provider.Listen(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return removableListener{l, p}, nil
-}
-
-type removableListener struct {
-	rdmacm.Listener
-	p *removableProvider
-}
-
-func (l removableListener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
-	id, err := l.Listener.GetRequest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return l.p.wrap(id), nil
 }
 
 type removableID struct {

@@ -1,7 +1,6 @@
 package rpcrdma_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 
@@ -12,8 +11,13 @@ import (
 // watchedProvider counts the regions that peers reach by a key of their own, and
 // calls who wants to know of them.
 type watchedProvider struct {
-	rdmacm.Provider
+	*wrappedProvider
 	dev *watchedDevice
+}
+
+func watching(p rdmacm.Provider) *watchedProvider {
+	dev := &watchedDevice{Device: p.Device()}
+	return &watchedProvider{&wrappedProvider{p, func(id rdmacm.ID, _ bool) rdmacm.ID { return watchedID{id, dev} }}, dev}
 }
 
 type watchedDevice struct {
@@ -33,35 +37,6 @@ type watchedPD struct {
 type watchedID struct {
 	rdmacm.ID
 	dev *watchedDevice
-}
-
-type watchedListener struct {
-	rdmacm.Listener
-	dev *watchedDevice
-}
-
-func (p *watchedProvider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
-	id, err := p.Provider.Resolve(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return watchedID{id, p.dev}, nil
-}
-
-func (p *watchedProvider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
-	l, err := p.Provider.Listen(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return watchedListener{l, p.dev}, nil
-}
-
-func (l watchedListener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
-	id, err := l.Listener.GetRequest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return watchedID{id, l.dev}, nil
 }
 
 func (i watchedID) Device() verbs.Device { return i.dev }
@@ -110,8 +85,9 @@ func (pd watchedPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
 // through registrations of that call's.
 func TestPeersRights(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		dev := &watchedDevice{Device: p.Device()}
-		b := newBed(t, &watchedProvider{p, dev}, bedConfig{settings: readReplies})
+		w := watching(p)
+		dev := w.dev
+		b := newBed(t, w, bedConfig{settings: readReplies})
 		c, s := b.dial(readReplies)
 		for _, err := range []error{
 			readBack(b.ctx, c, procRead, 100000, 100000, 1), writeOut(b.ctx, c, 100000, 2), longEcho(b.ctx, c, 300000, 3),

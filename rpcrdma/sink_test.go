@@ -20,8 +20,7 @@ import (
 // and has the peer write to it (verbs.DeviceAttr.ReadSinkRemoteWrite).
 
 func newSinkDevice() *watchedProvider {
-	p := loopback.New(loopback.Config{ReadSinkRemoteWrite: true})
-	return &watchedProvider{p, &watchedDevice{Device: p.Device()}}
+	return watching(loopback.New(loopback.Config{ReadSinkRemoteWrite: true}))
 }
 
 // fetchSize is what is read for each call of a fetcher.
