@@ -38,6 +38,8 @@ var rooms = []struct {
 	{"rpcrdma/credit", 3},
 	{"rpcrdma/ulb", 3},
 	{"rpcrdma/conn", 4},
+	{"rpcrdma/referee", 0},
+	{"rpcrdma/refereetest", 5},
 	{"rpcrdma/transport", 5},
 	{"rpcrdma", 6},
 	{"dataplane/budget", 0},
@@ -58,7 +60,7 @@ var rooms = []struct {
 }
 
 // sansIO are the rooms without sockets, verbs, goroutines, locks or clock.
-var sansIO = []string{"rpcrdma/xdr", "rpcrdma/wire", "rpcrdma/chunk", "rpcrdma/credit", "rpcrdma/ulb", "rpcrdma/conn"}
+var sansIO = []string{"rpcrdma/xdr", "rpcrdma/wire", "rpcrdma/chunk", "rpcrdma/credit", "rpcrdma/ulb", "rpcrdma/conn", "rpcrdma/referee"}
 
 // reserved packages and the only rooms that may import them outside tests.
 var reserved = []struct {
