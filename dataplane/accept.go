@@ -58,7 +58,7 @@ func (l *listener) take(req *rpcrdma.Request) {
 			}
 			return
 		}
-		if !l.access.Load().Permits(c.key.Peer) { // changed meanwhile
+		if c.late {
 			c.end(reasonDenied)
 		}
 		c.watch()

@@ -39,6 +39,7 @@ type conn struct {
 	session  perconn.Handler // nil when the service keeps nothing for it
 	sharing  sharing
 	why      atomic.Pointer[string] // we ended it; nil while we have not
+	late     bool                   // denied between the request and its place in the registry
 	draining atomic.Bool
 	cut      atomic.Bool   // the drain took too long
 	gone     chan struct{} // closed when it is out of the registry
@@ -55,6 +56,8 @@ func (d *Dataplane) register(c *conn) {
 	d.mu.Lock()
 	d.conns.add(c)
 	c.l.up++
+	access := c.l.access.Load() // changed under the same lock
+	c.late = access != nil && !access.Permits(c.key.Peer)
 	resolve, revision := d.resolve, d.revision
 	d.mu.Unlock()
 	c.l.accepted.Add(1)
