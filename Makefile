@@ -107,7 +107,7 @@ roundtrips-exact: ## the same without the kernel guest, whose figures stay
 
 load: ## settings updates under 1,000 connections with traffic; figures in bin/load.json (LOADFLAGS changes what)
 	@mkdir -p $(BIN)
-	$(GO) test -count=1 -timeout 30m -v -run '^TestSettingsUnderLoad$$' ./cmd/rdmad -args \
+	TEST_UNJUDGED=1 $(GO) test -count=1 -timeout 30m -v -run '^TestSettingsUnderLoad$$' ./cmd/rdmad -args \
 	  -load.connections 1000 -load.time 1m -load.slice 3s -load.calls 4000 -load.updates 100 -load.json $(CURDIR)/$(BIN)/load.json $(LOADFLAGS)
 
 screenshots: ## docs/images, of rdmactl top in a real run

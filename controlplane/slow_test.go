@@ -21,6 +21,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
@@ -93,7 +94,7 @@ func TestStoppedReaderHarmsNobody(t *testing.T) {
 func traffic(t *testing.T, plane *dataplane.Dataplane) (stop func() int64) {
 	t.Helper()
 	const depth = 64
-	provider := loopback.New(loopback.Config{})
+	provider := refereetest.Around(t, loopback.New(loopback.Config{}))
 	info, err := plane.AddListener(t.Context(), dataplane.ListenerConfig{
 		Name: "echo", Provider: provider, Address: "127.0.0.1:0", Service: "test", Handler: echo.New(),
 	})

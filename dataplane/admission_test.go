@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -31,7 +32,7 @@ func (p *plane) host(address string) *loopback.Provider {
 func (p *plane) listenWith(name string, l Limits, a Access) string {
 	p.t.Helper()
 	info, err := p.AddListener(p.t.Context(), ListenerConfig{
-		Name: name, Provider: p.p, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New(), Limits: l, Access: a,
+		Name: name, Provider: p.judged, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New(), Limits: l, Access: a,
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -42,7 +43,7 @@ func (p *plane) listenWith(name string, l Limits, a Access) string {
 // connect dials from a host and waits until the plane has seen it.
 func (p *plane) connect(from rdmacm.Provider, address string) *rpcrdma.Client {
 	p.t.Helper()
-	c, err := rpcrdma.Dial(p.t.Context(), from, address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+	c, err := rpcrdma.Dial(p.t.Context(), refereetest.Around(p.t, from), address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func (p *plane) connect(from rdmacm.Provider, address string) *rpcrdma.Client {
 // rejected dials from a host, which must be told no.
 func (p *plane) rejected(from rdmacm.Provider, address string) {
 	p.t.Helper()
-	c, err := rpcrdma.Dial(p.t.Context(), from, address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+	c, err := rpcrdma.Dial(p.t.Context(), refereetest.Around(p.t, from), address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 	if err == nil {
 		c.Close()
 	}
@@ -167,10 +168,10 @@ func TestBadLimitsAndAccess(t *testing.T) {
 	if err := p.SetLimits(Limits{Handshakes: -1}); !errors.As(err, &limit) || limit.Limit != "handshakes" {
 		t.Errorf("SetLimits: %v", err)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.p, Address: "127.0.0.1:0", Limits: Limits{Connections: MaxLimit + 1}}); !errors.As(err, &limit) {
+	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0", Limits: Limits{Connections: MaxLimit + 1}}); !errors.As(err, &limit) {
 		t.Errorf("AddListener: %v", err)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.p, Address: "127.0.0.1:0", Access: Access{Allow: bad}}); !errors.As(err, &access) {
+	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0", Access: Access{Allow: bad}}); !errors.As(err, &access) {
 		t.Errorf("AddListener: %v", err)
 	}
 	if _, _, err := p.UpdateListener("a", ListenerUpdate{Limits: &Limits{ConnectionsPerPeer: -1}, Deny: new([]netip.Prefix)}); !errors.As(err, &limit) {
@@ -280,7 +281,7 @@ func TestFloodOfOnePeer(t *testing.T) {
 		}
 		calls++
 		if calls%500 == 0 {
-			if err := comeAndGo(t.Context(), good, a); err != nil {
+			if err := comeAndGo(t.Context(), refereetest.Around(t, good), a); err != nil {
 				t.Errorf("a new connection of the other peer: %v", err)
 				continue
 			}

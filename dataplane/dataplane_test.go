@@ -76,7 +76,7 @@ func TestNobodyIsServedBeforeStart(t *testing.T) {
 	addr := p.listen("a", echo.New())
 	connected := make(chan error, 1)
 	go func() {
-		c, err := rpcrdma.Dial(t.Context(), p.p, addr, rpcrdma.DialConfig{})
+		c, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{})
 		if err == nil {
 			c.Close()
 		}
@@ -98,11 +98,11 @@ func TestListenersAddedWhileRunning(t *testing.T) {
 	p := newPlane(t, Config{})
 	p.Start()
 	a, b := p.listen("a", echo.New()), p.listen("b", echo.New())
-	_, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.p, Address: "127.0.0.1:0"})
+	_, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.judged, Address: "127.0.0.1:0"})
 	if !errors.Is(err, ErrExists) || err.Error() != "listener a: already exists" {
 		t.Errorf("a second one of the name: %v", err)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "c", Provider: p.p, Address: a}); err == nil {
+	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "c", Provider: p.judged, Address: a}); err == nil {
 		t.Error("a second one on the address")
 	}
 	ca, _ := p.dial(a, nil)
@@ -134,7 +134,7 @@ func TestConnectionLimit(t *testing.T) {
 	p.Start()
 	first, _ := p.dial(addr, nil)
 	p.dial(addr, nil)
-	_, err := rpcrdma.Dial(t.Context(), p.p, addr, rpcrdma.DialConfig{})
+	_, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{})
 	var rejected *rdmacm.RejectedError
 	if !errors.As(err, &rejected) {
 		t.Errorf("a third one: %v", err)
@@ -257,10 +257,10 @@ func TestShutdownFinishesEverything(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, err := rpcrdma.Dial(t.Context(), p.p, addr, rpcrdma.DialConfig{}); !errors.Is(err, rdmacm.ErrUnreachable) {
+	if _, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{}); !errors.Is(err, rdmacm.ErrUnreachable) {
 		t.Errorf("connecting afterwards: %v", err)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.p, Address: "127.0.0.1:0"}); !errors.Is(err, ErrShutdown) {
+	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0"}); !errors.Is(err, ErrShutdown) {
 		t.Errorf("a listener afterwards: %v", err)
 	}
 	for range conns {
@@ -313,7 +313,7 @@ func TestManyConnectionsAtOnce(t *testing.T) {
 	failed := make(chan error, conns)
 	for range conns {
 		go func() {
-			c, err := rpcrdma.Dial(t.Context(), p.p, addr, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+			c, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 			if err == nil {
 				err = errors.Join(null(t.Context(), c), c.Close())
 			}

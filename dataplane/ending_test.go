@@ -123,10 +123,10 @@ func TestListenerIsThereWhileItDrains(t *testing.T) {
 	if s := p.Stats(); len(s) != 1 || s[0].Totals.Calls != 1 {
 		t.Errorf("its counters are gone: %+v", s)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.p, Address: "127.0.0.1:0", Handler: g}); !errors.Is(err, ErrExists) {
+	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.judged, Address: "127.0.0.1:0", Handler: g}); !errors.Is(err, ErrExists) {
 		t.Errorf("another of its name: %v", err)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.p, Address: addr, Handler: g}); err != nil {
+	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: addr, Handler: g}); err != nil {
 		t.Errorf("another at its address: %v", err)
 	}
 	over, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,7 @@ func TestNoCallIsLostElsewhere(t *testing.T) {
 	}
 	for i := range rounds {
 		other := p.listenWith("other", Limits{}, Access{})
-		if err := comeAndGo(t.Context(), p.p, other); err != nil {
+		if err := comeAndGo(t.Context(), p.judged, other); err != nil {
 			t.Error(err)
 		}
 		deny := prefixes(t, "192.0.2.0/24")

@@ -13,7 +13,9 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,6 +26,7 @@ type plane struct {
 	*Dataplane
 	t      *testing.T
 	p      *loopback.Provider
+	judged rdmacm.Provider // p with a referee at each connection
 	log    *logBuffer
 	events *Subscription
 }
@@ -33,6 +36,7 @@ type plane struct {
 func newPlane(t *testing.T, cfg Config) *plane {
 	t.Helper()
 	p := &plane{t: t, p: loopback.New(loopback.Config{}), log: new(logBuffer)}
+	p.judged = refereetest.Around(t, p.p)
 	cfg.Logger = slog.New(slog.NewTextHandler(p.log, nil))
 	p.Dataplane = New(cfg)
 	p.events = p.Subscribe(1 << 16)
@@ -49,7 +53,7 @@ func newPlane(t *testing.T, cfg Config) *plane {
 func (p *plane) listen(name string, h oncrpc.Handler) string {
 	p.t.Helper()
 	info, err := p.AddListener(p.t.Context(), ListenerConfig{
-		Name: name, Provider: p.p, Address: "127.0.0.1:0", Service: "echo", Handler: h,
+		Name: name, Provider: p.judged, Address: "127.0.0.1:0", Service: "echo", Handler: h,
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -61,7 +65,7 @@ func (p *plane) listen(name string, h oncrpc.Handler) string {
 // with the test.
 func (p *plane) dial(address string, s *rpcrdma.Settings) (*rpcrdma.Client, ConnInfo) {
 	p.t.Helper()
-	c, err := rpcrdma.Dial(p.t.Context(), p.p, address, rpcrdma.DialConfig{Settings: s})
+	c, err := rpcrdma.Dial(p.t.Context(), p.judged, address, rpcrdma.DialConfig{Settings: s})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -65,7 +66,8 @@ func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
 type bed struct {
 	t        testing.TB
 	ctx      context.Context
-	p        rdmacm.Provider
+	p        rdmacm.Provider // with a referee at each connection
+	raw      rdmacm.Provider // the same without, for peers that break rules on purpose
 	l        *rpcrdma.Listener
 	settings rpcrdma.Settings
 	conns    chan *rpcrdma.Conn // as they are accepted
@@ -80,6 +82,7 @@ type bedConfig struct {
 	timeout  time.Duration
 	log      *slog.Logger // of the listener's connections
 	tap      *rpcrdma.Tap // of all of them
+	unjudged bool         // no referee, whose memory would count as the connections'
 }
 
 func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
@@ -91,11 +94,15 @@ func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
 	if cfg.handler == nil {
 		cfg.handler = service{}
 	}
-	l, err := rpcrdma.Listen(ctx, p, bedHost+":0", rpcrdma.ListenConfig{MemoryLimit: cfg.memory, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
+	judged := p
+	if !cfg.unjudged {
+		judged = refereetest.Around(t, p)
+	}
+	l, err := rpcrdma.Listen(ctx, judged, bedHost+":0", rpcrdma.ListenConfig{MemoryLimit: cfg.memory, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{t: t, ctx: ctx, p: p, l: l, settings: rpcrdma.DefaultSettings(), conns: make(chan *rpcrdma.Conn, 2000)}
+	b := &bed{t: t, ctx: ctx, p: judged, raw: p, l: l, settings: rpcrdma.DefaultSettings(), conns: make(chan *rpcrdma.Conn, 2000)}
 	if cfg.settings != nil {
 		cfg.settings(&b.settings)
 	}

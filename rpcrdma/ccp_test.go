@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/wire/ccp"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -355,7 +356,7 @@ func TestSilentServer(t *testing.T) {
 	withCCP(&s)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := rpcrdma.Dial(ctx, p, cm.Addr().String(), rpcrdma.DialConfig{Settings: &s})
+		_, err := rpcrdma.Dial(ctx, refereetest.Around(t, p), cm.Addr().String(), rpcrdma.DialConfig{Settings: &s})
 		failed <- err
 	}()
 	r := &raw{t: t, ctx: t.Context()}

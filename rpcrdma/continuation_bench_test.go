@@ -11,7 +11,7 @@ import (
 // TestContinuationAllocations: messages of several transmissions in steady
 // state, both sides together.
 func TestContinuationAllocations(t *testing.T) {
-	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: zero{}, settings: speakingWith(continuation)})
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: zero{}, settings: speakingWith(continuation), unjudged: true})
 	c, _ := b.dial(speakingWith(continuation))
 	call := prepared(t, c, b, procEcho, 6<<10)
 	one := func() {

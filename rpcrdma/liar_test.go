@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -48,7 +49,7 @@ func newLiarTo(t testing.TB, p rdmacm.Provider, privateData []byte, cfg rpcrdma.
 	l.ok(err)
 	dialed := make(chan error, 1)
 	go func() {
-		c, err := rpcrdma.Dial(ctx, p, cm.Addr().String(), cfg)
+		c, err := rpcrdma.Dial(ctx, refereetest.Around(t, p), cm.Addr().String(), cfg)
 		l.c = c
 		dialed <- err
 	}()

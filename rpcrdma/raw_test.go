@@ -35,7 +35,7 @@ const (
 // dialRaw connects a raw peer to the bed's listener.
 func (b *bed) dialRaw(privateData []byte) *raw {
 	b.t.Helper()
-	id, err := b.p.Resolve(b.ctx, b.l.Addr().String())
+	id, err := b.raw.Resolve(b.ctx, b.l.Addr().String())
 	r := &raw{t: b.t, ctx: b.ctx, id: id}
 	r.ok(err)
 	r.setUp()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
@@ -458,7 +459,7 @@ func TestReadReplyMemory(t *testing.T) {
 		b := newBed(t, p, bedConfig{settings: readReplies, memory: 1})
 		set := rpcrdma.DefaultSettings()
 		readReplies(&set)
-		c, err := rpcrdma.Dial(b.ctx, p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &set, MemoryLimit: 1})
+		c, err := rpcrdma.Dial(b.ctx, refereetest.Around(b.t, p), b.l.Addr().String(), rpcrdma.DialConfig{Settings: &set, MemoryLimit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

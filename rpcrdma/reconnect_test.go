@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -20,7 +21,7 @@ import (
 // dialAgain is dial for a client that reconnects.
 func (b *bed) dialAgain(p rdmacm.Provider, r rpcrdma.Reconnect) *rpcrdma.Client {
 	b.t.Helper()
-	c, err := rpcrdma.Dial(b.ctx, p, b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &r, Logger: slog.New(noErrors{slog.DiscardHandler, b.t})})
+	c, err := rpcrdma.Dial(b.ctx, refereetest.Around(b.t, p), b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &r, Logger: slog.New(noErrors{slog.DiscardHandler, b.t})})
 	if err != nil {
 		b.t.Fatal(err)
 	}

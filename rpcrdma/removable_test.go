@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -60,7 +61,7 @@ func TestRemovedDevice(t *testing.T) {
 	p := newRemovable()
 	b := newBed(t, p, bedConfig{})
 	live := p.Device().(verbs.LiveCounter)
-	c, err := rpcrdma.Dial(b.ctx, p, b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &rpcrdma.Reconnect{}})
+	c, err := rpcrdma.Dial(b.ctx, refereetest.Around(b.t, p), b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &rpcrdma.Reconnect{}})
 	if err != nil {
 		t.Fatal(err)
 	}

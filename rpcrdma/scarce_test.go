@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -30,7 +31,7 @@ func serveOne(t *testing.T, l *rpcrdma.Listener, s rpcrdma.Settings) (*rpcrdma.C
 // they are.
 func TestNoMemoryForReceives(t *testing.T) {
 	p := loopback.New(loopback.Config{})
-	l, err := rpcrdma.Listen(t.Context(), p, bedHost+":0", rpcrdma.ListenConfig{MemoryLimit: 1, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
+	l, err := rpcrdma.Listen(t.Context(), refereetest.Around(t, p), bedHost+":0", rpcrdma.ListenConfig{MemoryLimit: 1, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestNoMemoryForReceives(t *testing.T) {
 	dial := func() {
 		var err error
 		var d *rpcrdma.Client
-		if d, err = rpcrdma.Dial(t.Context(), p, l.Addr().String(), rpcrdma.DialConfig{}); err == nil {
+		if d, err = rpcrdma.Dial(t.Context(), refereetest.Around(t, p), l.Addr().String(), rpcrdma.DialConfig{}); err == nil {
 			c = d
 		}
 		dialed <- err
@@ -116,7 +117,7 @@ func TestFetchesTakeTurns(t *testing.T) {
 
 func TestReject(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		l, err := rpcrdma.Listen(t.Context(), p, bedHost+":0", rpcrdma.ListenConfig{})
+		l, err := rpcrdma.Listen(t.Context(), refereetest.Around(t, p), bedHost+":0", rpcrdma.ListenConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +133,7 @@ func TestReject(t *testing.T) {
 			done <- err
 		}()
 		var rejected *rdmacm.RejectedError
-		if c, err := rpcrdma.Dial(t.Context(), p, l.Addr().String(), rpcrdma.DialConfig{}); !errors.As(err, &rejected) {
+		if c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), l.Addr().String(), rpcrdma.DialConfig{}); !errors.As(err, &rejected) {
 			t.Errorf("%v, %v", c, err)
 		}
 		if err := <-done; err != nil {
@@ -166,7 +167,7 @@ func TestImpossibleReplies(t *testing.T) {
 		return nil
 	})
 	p := loopback.New(loopback.Config{})
-	l, err := rpcrdma.Listen(t.Context(), p, bedHost+":0", rpcrdma.ListenConfig{Logger: slog.New(slog.DiscardHandler)})
+	l, err := rpcrdma.Listen(t.Context(), refereetest.Around(t, p), bedHost+":0", rpcrdma.ListenConfig{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestImpossibleReplies(t *testing.T) {
 		}
 		accepted <- conn
 	}()
-	c, err := rpcrdma.Dial(t.Context(), p, l.Addr().String(), rpcrdma.DialConfig{})
+	c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), l.Addr().String(), rpcrdma.DialConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -419,7 +420,7 @@ func TestVersionRemembered(t *testing.T) {
 				speaking("on")(&s)
 				memory := new(rpcrdma.VersionMemory)
 				dial := func(again *rpcrdma.Reconnect) *rpcrdma.Client {
-					c, err := rpcrdma.Dial(t.Context(), p, l.cm.Addr().String(), rpcrdma.DialConfig{
+					c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), l.cm.Addr().String(), rpcrdma.DialConfig{
 						Settings: &s, Reconnect: again, Versions: memory, Logger: slog.New(noErrors{slog.DiscardHandler, t}),
 					})
 					if err != nil {

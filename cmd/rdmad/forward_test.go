@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
 	"github.com/rdmad/rdmad/dataplane/manager"
-	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
 // TestForwardAtRuntime: a forward service is added in front of another of the
@@ -16,11 +15,7 @@ import (
 // after a restart.
 func TestForwardAtRuntime(t *testing.T) {
 	dir := t.TempDir()
-	p, err := softiwarp.New(softiwarp.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := newProvider(t)
 	r := startHere(t, dir, "")
 	r.addDisk()
 	address := r.manager.Services()[0].TCP.String()

@@ -118,7 +118,7 @@ func (r *rig) rawPeer(address string) *rawPeer {
 			r.t.Fatal(err)
 		}
 	}
-	id, err := r.provider.Resolve(r.t.Context(), address)
+	id, err := r.raw.Resolve(r.t.Context(), address)
 	must(err)
 	p := &rawPeer{id: id, b: make([]byte, 2*rawHalf)}
 	pd, err := id.Device().AllocPD()

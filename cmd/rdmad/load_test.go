@@ -18,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
@@ -27,7 +28,8 @@ import (
 type rig struct {
 	t        testing.TB
 	dir      string
-	provider rdmacm.Provider
+	provider rdmacm.Provider // with a referee at each connection
+	raw      rdmacm.Provider // without, for peers that break rules on purpose
 }
 
 func newRig(t testing.TB) *rig {
@@ -41,7 +43,7 @@ func newRig(t testing.TB) *rig {
 			t.Errorf("provider: %v", err)
 		}
 	})
-	r := &rig{t: t, dir: t.TempDir(), provider: p}
+	r := &rig{t: t, dir: t.TempDir(), provider: refereetest.Around(t, p), raw: p}
 	r.configure(apart)
 	return r
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
@@ -91,7 +93,7 @@ func (r *running) addDisk() {
 }
 
 // useDisk makes a file over RDMA, and connects over TCP.
-func (r *running) useDisk(p *softiwarp.Provider, name string) (*rpcrdma.Client, net.Conn) {
+func (r *running) useDisk(p rdmacm.Provider, name string) (*rpcrdma.Client, net.Conn) {
 	r.t.Helper()
 	ctx := r.t.Context()
 	rpc := r.dial(p, "disk")
@@ -110,7 +112,7 @@ func (r *running) useDisk(p *softiwarp.Provider, name string) (*rpcrdma.Client, 
 	return rpc, nc
 }
 
-func (r *running) dial(p *softiwarp.Provider, name string) *rpcrdma.Client {
+func (r *running) dial(p rdmacm.Provider, name string) *rpcrdma.Client {
 	r.t.Helper()
 	c, err := rpcrdma.Dial(r.t.Context(), p, r.listener(name).Address.String(), rpcrdma.DialConfig{})
 	if err != nil {
@@ -131,7 +133,7 @@ func (r *running) removeDisk() {
 	}
 }
 
-func newProvider(t *testing.T) *softiwarp.Provider {
+func newProvider(t *testing.T) rdmacm.Provider {
 	t.Helper()
 	p, err := softiwarp.New(softiwarp.Config{})
 	if err != nil {
@@ -142,7 +144,7 @@ func newProvider(t *testing.T) *softiwarp.Provider {
 			t.Errorf("provider: %v", err)
 		}
 	})
-	return p
+	return refereetest.Around(t, p)
 }
 
 // descriptors lists what this process has open under a directory, and how

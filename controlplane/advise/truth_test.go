@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"go.uber.org/goleak"
@@ -30,7 +31,7 @@ const rounds = 200
 func (w workload) run(t *testing.T, s rpcrdma.Settings) (dataplane.ConnInfo, rpcrdma.Stats) {
 	t.Helper()
 	ctx := t.Context()
-	fabric := loopback.New(loopback.Config{})
+	fabric := refereetest.Around(t, loopback.New(loopback.Config{}))
 	d := dataplane.New(dataplane.Config{Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &s }})
 	l, err := d.AddListener(ctx, dataplane.ListenerConfig{Name: "l", Provider: fabric, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New()})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -275,7 +276,7 @@ func TestSettings(t *testing.T) {
 // TestNoWindows: on a device without memory windows the target is not told that
 // it may invalidate, and whoever wants that learns why.
 func TestNoWindows(t *testing.T) {
-	r := newRig(t, loopback.New(loopback.Config{DeviceName: "siw0", NoWindows: true}), echo.New(), Config{})
+	r := newRig(t, refereetest.Around(t, loopback.New(loopback.Config{DeviceName: "siw0", NoWindows: true})), echo.New(), Config{})
 	c := r.dial(rpctcp.ClientConfig{})
 	if _, err := echoCall(t.Context(), c, echo.ProcEcho, opaque(2000)); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -39,11 +40,13 @@ var providers = []struct {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p
+		return refereetest.Around(t, p)
 	}},
 }
 
-func newLoopback(testing.TB) rdmacm.Provider { return loopback.New(loopback.Config{}) }
+func newLoopback(t testing.TB) rdmacm.Provider {
+	return refereetest.Around(t, loopback.New(loopback.Config{}))
+}
 
 func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
 	for _, p := range providers {

@@ -16,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
@@ -74,7 +75,7 @@ func newRig(t testing.TB, p rdmacm.Provider, upstream string, change ...func(*Co
 // newRigWith has extensions on at both sides.
 func newRigWith(t testing.TB, p rdmacm.Provider, ext rpcrdma.Extensions, upstream string, change ...func(*Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, p: p, settings: rpcrdma.DefaultSettings()}
+	r := &rig{t: t, p: refereetest.Around(t, p), settings: rpcrdma.DefaultSettings()}
 	r.settings.Extensions = ext
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
 	cfg := Config{Address: upstream, Logger: log}
@@ -85,7 +86,7 @@ func newRigWith(t testing.TB, p rdmacm.Provider, ext rpcrdma.Extensions, upstrea
 	r.d = dataplane.New(dataplane.Config{Logger: log, Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &r.settings }})
 	r.events = r.d.Subscribe(1 << 10)
 	info, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{
-		Name: "in", Provider: p, Address: "127.0.0.1:0", Service: "upstream", Handler: r.Forwarder,
+		Name: "in", Provider: r.p, Address: "127.0.0.1:0", Service: "upstream", Handler: r.Forwarder,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -33,7 +34,7 @@ type rig struct {
 	*Manager
 	t        *testing.T
 	data     *dataplane.Dataplane
-	provider *loopback.Provider
+	provider rdmacm.Provider
 	store    *memoryStore
 	rpcbind  *fakeRegistrar
 	log      *logBuffer
@@ -47,7 +48,7 @@ type rig struct {
 // end.
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, store: new(memoryStore), provider: loopback.New(loopback.Config{})}
+	r := &rig{t: t, store: new(memoryStore), provider: refereetest.Around(t, loopback.New(loopback.Config{}))}
 	t.Cleanup(func() {
 		if err := r.provider.Close(); err != nil {
 			t.Errorf("provider: %v", err)

@@ -24,6 +24,10 @@ type Options struct {
 	Rdmacore tuning.Settings
 }
 
+// Around, if there is one, gives what is used in place of each provider. Tests
+// set it before anything runs.
+var Around func(rdmacm.Provider) rdmacm.Provider
+
 // makers are the providers of this build.
 var makers = map[string]func(*Options) (rdmacm.Provider, error){
 	"softiwarp": func(o *Options) (rdmacm.Provider, error) {
@@ -51,6 +55,9 @@ func Open(name string, o Options) (rdmacm.Provider, error) {
 	p, err := mk(&o)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", name, err)
+	}
+	if Around != nil {
+		p = Around(p)
 	}
 	return p, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/interop/reckoning"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
@@ -26,7 +27,7 @@ func newBed(t *testing.T, s *rpcrdma.Settings, oneWay time.Duration) *bed {
 	b := &bed{t: t}
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(context.Background(), time.Hour)
-	p := loopback.New(loopback.Config{Network: loopback.FabricConfig{Delay: oneWay}})
+	p := refereetest.Around(t, loopback.New(loopback.Config{Network: loopback.FabricConfig{Delay: oneWay}}))
 	l, err := rpcrdma.Listen(b.ctx, p, "127.0.0.1:0", rpcrdma.ListenConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/nfs"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
@@ -24,7 +25,7 @@ func TestFileThereAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	p := loopback.New(loopback.Config{})
+	p := refereetest.Around(t, loopback.New(loopback.Config{}))
 	d := dataplane.New(dataplane.Config{})
 	defer d.Shutdown(t.Context())
 	l, err := d.AddListener(t.Context(), dataplane.ListenerConfig{Name: "nfs", Provider: p, Address: "127.0.0.1:0", Handler: srv})
