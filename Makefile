@@ -78,7 +78,7 @@ lint: ## gofmt, golangci-lint, buf lint, API compatible with proto/baseline.binp
 
 generate: ## protobuf code, docs/api.md, XDR in tests; CI fails when what is checked in differs
 	$(TOOL) buf generate
-	$(GO) generate ./rpcrdma/wire/rpcrdma2/...
+	$(GO) generate ./rpcrdma/wire/rpcrdma2/... ./rpcrdma/referee/...
 
 baseline: ## the API as it is becomes the one that later versions must be compatible with
 	$(IMAGE) -o proto/baseline.binpb

@@ -1,0 +1,48 @@
+package referee
+
+// assembly is a message that comes by RDMA Read or Write: the part of its start
+// that is known.
+type assembly struct {
+	buf    []byte
+	have   spans
+	lost   bool     // what was read or written is not known
+	parked *message // whose direction only the message says
+}
+
+// keep puts data of a Read or Write of length bytes where it belongs, as far as
+// there is room.
+func (r *Referee) keep(b *assembly, at uint64, data []byte, length int) {
+	switch {
+	case at >= maxPrefix:
+		return
+	case len(data) < length:
+		if uint64(len(data)) < maxPrefix-at {
+			b.lost = true
+			return
+		}
+		fallthrough
+	default:
+		data = data[:min(uint64(len(data)), maxPrefix-at)]
+	}
+	end := int(at) + len(data)
+	if end > cap(b.buf) {
+		size := min(max(end, 2*cap(b.buf), 1024), maxPrefix)
+		if r.memory.kept+size-cap(b.buf) > maxKept {
+			b.lost = true
+			return
+		}
+		r.memory.kept += size - cap(b.buf)
+		b.buf = append(make([]byte, 0, size), b.buf...)
+	}
+	b.buf = b.buf[:max(end, len(b.buf))]
+	copy(b.buf[at:], data)
+	b.have.add(at, uint64(len(data)))
+}
+
+// start is what is known of the message from its first byte on.
+func (b *assembly) start() []byte {
+	if b == nil || b.lost || b.have.lost || len(b.have.list) == 0 || b.have.list[0].from != 0 {
+		return nil
+	}
+	return b.buf[:min(int(b.have.list[0].to), len(b.buf))]
+}

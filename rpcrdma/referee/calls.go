@@ -1,0 +1,424 @@
+package referee
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr1"
+)
+
+const maxAnswered = 1024 // XIDs remembered after their answers
+
+// direction is the calls that one side makes.
+type direction struct {
+	caller   Side
+	calls    map[uint32]*call
+	exposed  map[uint32]*exposure // replies with a read list, by XID
+	credits  credits
+	answered []uint32 // the latest, a ring
+	next     int
+	missed   bool // calls may have been missed
+}
+
+func newDirection(s Side) *direction {
+	return &direction{caller: s, calls: map[uint32]*call{}, exposed: map[uint32]*exposure{}, credits: newCredits()}
+}
+
+func (d *direction) gap() {
+	d.missed = true
+	d.credits.gap()
+}
+
+// fault is what is wrong with a call, as far as it decides the answer.
+type fault uint8
+
+const (
+	faultNone    fault = iota
+	faultVersion       // of the header
+	faultHeader        // it can't be decoded
+)
+
+// call is one in flight.
+type call struct {
+	xid, vers uint32
+	frame     uint64
+	fault     fault
+	doubtful  bool     // it may have been answered, or not be one
+	units     uint64   // credits it took
+	length    int      // bytes of its Send
+	long      *message // without its RPC message, which body has
+	windows   []*window
+	reads     []readSegment
+	writes    [][]*window
+	reply     []*window
+	hasReply  bool
+	body      *assembly // of the message, if RDMA Read brings it
+	result    *assembly // of the reply, if RDMA Write brings it
+	rpc       rpcCall
+	args      bool // rpc was decoded
+}
+
+// exposure is the memory of a reply, until DONE.
+type exposure struct {
+	windows []*window
+}
+
+// open adds a call, and reports an XID that is in use.
+func (r *Referee) open(d *direction, c *call) bool {
+	if old := d.calls[c.xid]; old != nil {
+		if !old.doubtful {
+			r.report("xid.reused", d.caller, "XID %#x is that of a call from frame %d in flight", c.xid, old.frame)
+		}
+		r.memory.withdraw(old.windows, r.frame)
+		delete(d.calls, c.xid)
+	}
+	if len(d.calls) >= maxCalls {
+		r.giveUp("the %v has more than %d calls in flight", d.caller, maxCalls)
+		return false
+	}
+	if !r.memory.offer(c.windows) {
+		r.giveUp("more than %d segments are offered", maxWindows)
+		return false
+	}
+	d.calls[c.xid] = c
+	if !d.credits.call(c.units) {
+		r.report("credit.exceeded", d.caller, "XID %#x makes %d calls in flight where the grant is %d", c.xid, d.credits.inFlight(), d.credits.granted())
+	}
+	r.sum.called(d)
+	return true
+}
+
+// close removes a call that was answered.
+func (r *Referee) close(d *direction, c *call) {
+	r.memory.withdraw(c.windows, r.frame)
+	delete(d.calls, c.xid)
+	if len(d.answered) < maxAnswered {
+		d.answered = append(d.answered, c.xid)
+	} else {
+		d.answered[d.next] = c.xid
+		d.next = (d.next + 1) % maxAnswered
+	}
+}
+
+// windowsOf makes the windows of segments.
+func windowsOf(m *message, list []segment, right right, body *assembly, frame uint64) []*window {
+	out, at := make([]*window, len(list)), uint64(0)
+	for i, s := range list {
+		out[i] = &window{segment: s, owner: m.from, right: right, xid: m.xid, frame: frame, body: body, at: at}
+		at += uint64(s.length)
+	}
+	return out
+}
+
+// readWindows makes the windows of a message's read list.
+func (m *message) readWindows(frame uint64) {
+	for i := 0; i < len(m.reads); {
+		position, chunk := m.reads[i].position, []segment(nil)
+		for ; i < len(m.reads) && m.reads[i].position == position; i++ {
+			chunk = append(chunk, m.reads[i].segment)
+		}
+		var body *assembly
+		if position == 0 && m.body == nil {
+			m.body = &assembly{}
+			body = m.body
+		}
+		m.windows = append(m.windows, windowsOf(m, chunk, mayRead, body, frame)...)
+	}
+}
+
+// malformed keeps a message that can't be read further. It is taken for a call
+// unless it has the XID of one that it may answer. It takes no credit: nobody
+// can say of which direction.
+func (r *Referee) malformed(m *message, f fault) {
+	if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil {
+		r.doubt(r.dirs[m.from.Peer()], c, m)
+		return
+	}
+	r.open(r.dirs[m.from], &call{xid: m.xid, vers: m.vers, frame: r.frame, fault: f, doubtful: m.proc == procDone || m.proc == procError})
+}
+
+// doubt notes that m may have been the answer to a call.
+func (r *Referee) doubt(d *direction, c *call, m *message) {
+	d.credits.answerWithout(c.units, uint64(m.credit))
+	c.units, c.doubtful = 0, true
+}
+
+// rpcMessage judges MSG, NOMSG and MSGP of version 1, whose direction only the
+// RPC message tells (RFC 8167 §2.1).
+func (r *Referee) rpcMessage(m *message) {
+	if m.proc == procNomsg {
+		r.long(m)
+		return
+	}
+	kind, ok := msgType(m.payload)
+	switch {
+	case !ok && m.whole && m.length-m.header >= 4:
+		r.report("rpc.header", m.from, "XID %#x: an RPC message of %d bytes", m.xid, m.length-m.header)
+		r.malformed(m, faultHeader)
+	case !ok && m.whole:
+		r.malformed(m, faultHeader)
+	case !ok:
+		r.Gap()
+	case kind == rpcCallType:
+		r.called(m, m.payload)
+	case kind == rpcReplyType:
+		r.replied(m, m.payload)
+	default:
+		r.report("rpc.header", m.from, "XID %#x: msg_type is %d", m.xid, kind)
+		r.malformed(m, faultHeader)
+	}
+}
+
+// long judges NOMSG. With a position-zero chunk it is a call, or, if its XID is
+// that of a call to answer, maybe a reply (RFC 5666 §5.2); then it waits until
+// its first words were read.
+func (r *Referee) long(m *message) {
+	c := r.dirs[m.from.Peer()].calls[m.xid]
+	switch {
+	case m.positionZero() && c == nil && !r.dirs[m.from.Peer()].missed:
+		r.called(m, nil)
+	case m.positionZero():
+		r.park(m, c)
+	case c != nil:
+		r.replied(m, c.result.start())
+	case m.hasReply && len(m.reply) > 0 && r.dirs[m.from.Peer()].missed:
+	default:
+		r.report("header.nomsg", m.from, "XID %#x: NOMSG without a position-zero chunk answers no call", m.xid)
+		r.malformed(m, faultHeader)
+	}
+}
+
+// park keeps a message whose direction is unknown, as a call that takes no
+// credit (RFC 8167 §4.1).
+func (r *Referee) park(m *message, c *call) {
+	if c != nil {
+		r.doubt(r.dirs[m.from.Peer()], c, m)
+	}
+	m = m.kept()
+	m.readWindows(r.frame)
+	m.body.parked = m
+	r.open(r.dirs[m.from], &call{xid: m.xid, vers: m.vers, frame: r.frame, doubtful: true, windows: m.windows})
+}
+
+// unpark judges a message whose first words are known now.
+func (r *Referee) unpark(b *assembly) {
+	text := b.start()
+	kind, ok := msgType(text)
+	if !ok {
+		return
+	}
+	m := b.parked
+	b.parked = nil
+	delete(r.dirs[m.from].calls, m.xid)
+	switch kind {
+	case rpcCallType:
+		if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil {
+			c.doubtful = false
+		}
+		r.called(m, text)
+	case rpcReplyType:
+		r.replied(m, text)
+	}
+}
+
+// called judges a call of version 1. text is what is known of the RPC message.
+func (r *Referee) called(m *message, text []byte) {
+	d := r.dirs[m.from]
+	r.sum.askedFor(d, m.credit)
+	if m.credit == 0 {
+		r.report("credit.request", m.from, "XID %#x asks for no credit", m.xid)
+	}
+	if m.invalidates {
+		r.report("invalidate.not-reply", m.from, "XID %#x: a call came with Send With Invalidate", m.xid)
+	}
+	r.chunks(m)
+	if m.windows == nil {
+		m.readWindows(r.frame)
+	}
+	c := &call{xid: m.xid, vers: m.vers, frame: r.frame, units: 1, length: m.length, reads: m.reads, body: m.body}
+	r.targets(m, c)
+	c.windows = m.windows
+	if !r.open(d, c) {
+		return
+	}
+	r.sum.offered(m)
+	if text == nil && c.body != nil { // judged when it has been read
+		c.long = m.kept()
+		return
+	}
+	r.callText(d, c, m, text)
+}
+
+// targets makes the windows of a call's write list and reply chunk.
+func (r *Referee) targets(m *message, c *call) {
+	for _, chunk := range m.writes {
+		w := windowsOf(m, chunk, mayWrite, nil, r.frame)
+		c.writes = append(c.writes, w)
+		m.windows = append(m.windows, w...)
+	}
+	c.hasReply = m.hasReply
+	if m.hasReply {
+		c.result = &assembly{}
+		c.reply = windowsOf(m, m.reply, mayWrite, c.result, r.frame)
+		m.windows = append(m.windows, c.reply...)
+	}
+}
+
+// unknownAnswer judges an answer to no call in flight.
+func (r *Referee) unknownAnswer(d *direction, m *message, what string) {
+	for _, xid := range d.answered {
+		if xid == m.xid {
+			r.report("reply.twice", m.from, "%s to XID %#x, which was answered before", what, m.xid)
+			return
+		}
+	}
+	if !d.missed {
+		r.report("reply.unknown", m.from, "%s to XID %#x, which the %v has not called", what, m.xid, d.caller)
+	}
+}
+
+// replied judges a reply of version 1. text is what is known of the RPC message.
+func (r *Referee) replied(m *message, text []byte) {
+	d := r.dirs[m.from.Peer()]
+	c := d.calls[m.xid]
+	if c == nil {
+		r.unknownAnswer(d, m, "a reply")
+		return
+	}
+	if c.vers != m.vers && !c.doubtful && c.fault != faultVersion {
+		r.report("header.version", m.from, "XID %#x: version %d answers version %d", m.xid, m.vers, c.vers)
+	}
+	if c.long != nil {
+		r.callText(d, c, c.long, c.body.start())
+	}
+	r.answered(d, c, m)
+	r.returned(c, m)
+	r.invalidated(d, c, m)
+	r.replyText(d, c, m, text)
+	r.close(d, c)
+	r.expose(d, m)
+	r.sum.replied(d, c, m)
+}
+
+// answered counts the grant of a reply.
+func (r *Referee) answered(d *direction, c *call, m *message) {
+	if m.credit == 0 && len(d.calls) == 1 && !d.missed {
+		r.report("credit.zero", m.from, "the reply to XID %#x grants 0 with nothing else in flight", m.xid)
+	}
+	d.credits.answer(c.units, uint64(m.credit))
+	r.sum.granted(d, m.credit)
+	if r.sees(m.from) && r.reading(m.from, c.windows) {
+		r.report("memory.unfinished", m.from, "XID %#x is answered before the RDMA Read of its chunks is done", m.xid)
+	}
+}
+
+// expose offers the read list of a reply, until DONE (RFC 5666 §3.8).
+func (r *Referee) expose(d *direction, m *message) {
+	if len(m.reads) == 0 {
+		return
+	}
+	r.readOrder(m)
+	if m.windows == nil {
+		m.readWindows(r.frame)
+	}
+	if !r.memory.offer(m.windows) {
+		r.giveUp("more than %d segments are offered", maxWindows)
+		return
+	}
+	if old := d.exposed[m.xid]; old != nil {
+		r.memory.withdraw(old.windows, r.frame)
+	}
+	if len(d.exposed) >= maxCalls {
+		r.giveUp("more than %d replies with read lists wait for DONE", maxCalls)
+		return
+	}
+	d.exposed[m.xid] = &exposure{windows: m.windows}
+}
+
+// done judges DONE, which the requester sends.
+func (r *Referee) done(m *message) {
+	d := r.dirs[m.from]
+	x := d.exposed[m.xid]
+	if x == nil {
+		if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil && c.doubtful { // its parked reply
+			r.close(r.dirs[m.from.Peer()], c)
+			return
+		}
+		if !d.missed {
+			r.report("done.unexpected", m.from, "DONE with XID %#x, whose reply had no read list or was acknowledged", m.xid)
+		}
+		return
+	}
+	if r.sees(m.from) && r.reading(m.from, x.windows) {
+		r.report("done.early", m.from, "DONE with XID %#x before the RDMA Read of the reply is done", m.xid)
+	}
+	r.memory.withdraw(x.windows, r.frame)
+	delete(d.exposed, m.xid)
+}
+
+// lastError is the last error that a side sent.
+type lastError struct {
+	xid  uint32
+	seen bool
+}
+
+// errored judges an error of version 1, which answers a call.
+func (r *Referee) errored(m *message) {
+	if m.invalidates {
+		r.report("invalidate.not-reply", m.from, "XID %#x: an error came with Send With Invalidate", m.xid)
+	}
+	d := r.dirs[m.from.Peer()]
+	c := d.calls[m.xid]
+	if c == nil {
+		if last := r.lastError[m.from.Peer()]; last.seen && last.xid == m.xid {
+			r.report("error.answered", m.from, "an error answers the error with XID %#x", m.xid)
+			return
+		}
+		r.unknownAnswer(d, m, "an error")
+		return
+	}
+	r.lastError[m.from] = lastError{m.xid, true}
+	r.errorCode(c, m)
+	d.credits.answerWithout(c.units, uint64(m.credit))
+	r.close(d, c)
+	r.sum.errored(d)
+}
+
+// errorCode judges whether an error is the one that the call called for.
+func (r *Referee) errorCode(c *call, m *message) {
+	switch {
+	case c.doubtful:
+	case m.errCode == uint32(xdr1.ERR_VERS) && m.versLow <= c.vers && c.vers <= m.versTop:
+		r.report("error.version", m.from, "ERR_VERS with %d to %d answers XID %#x of version %d", m.versLow, m.versTop, m.xid, c.vers)
+	case m.errCode == uint32(xdr1.ERR_CHUNK) && c.fault == faultVersion:
+		r.report("error.code", m.from, "ERR_CHUNK answers XID %#x of version %d", m.xid, c.vers)
+	}
+}
+
+// invalidated judges Send With Invalidate of a reply.
+func (r *Referee) invalidated(d *direction, c *call, m *message) {
+	if !m.invalidates || c.doubtful {
+		return
+	}
+	if !r.mayInvalidate(m.vers, d.caller) {
+		r.report("invalidate.not-agreed", m.from, "the reply to XID %#x invalidates STag %#x", m.xid, m.stag)
+		return
+	}
+	var own *window
+	for _, w := range c.windows {
+		if w.stag == m.stag {
+			own = w
+		}
+	}
+	if own == nil {
+		r.report("invalidate.foreign", m.from, "the reply to XID %#x invalidates STag %#x, which that call did not offer", m.xid, m.stag)
+		return
+	}
+	for _, w := range r.memory.windows[d.caller][m.stag] {
+		if w.xid != c.xid && w.seq < own.seq {
+			r.report("invalidate.shared", m.from, "the reply to XID %#x invalidates STag %#x, which XID %#x has offered, too", m.xid, m.stag, w.xid)
+			return
+		}
+	}
+}
+
+func (r *Referee) mayInvalidate(vers uint32, owner Side) bool {
+	return r.mayInvalidate1() || vers == 2 && r.mayInvalidate2(owner)
+}

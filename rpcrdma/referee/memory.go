@@ -1,0 +1,318 @@
+package referee
+
+import "slices"
+
+// Bounds of what is kept of one connection.
+const (
+	maxCalls   = 4096    // in flight, of one direction
+	maxWindows = 1 << 16 // segments offered
+	maxReads   = 4096    // RDMA Reads not done, of one side
+	maxSpans   = 64      // separate stretches of one segment that were written
+	maxPrefix  = 64 << 10
+	maxKept    = 2 << 20 // bytes of messages that come by RDMA, all together
+	maxGone    = 512     // STags remembered after their calls, to tell stale from unknown
+)
+
+type right uint8
+
+const (
+	mayRead right = 1 << iota
+	mayWrite
+)
+
+// window is one segment that its owner offers to its peer.
+type window struct {
+	segment
+	owner   Side
+	right   right
+	xid     uint32
+	frame   uint64 // of the offer
+	seq     uint64 // of offers on this connection, from 1
+	written spans
+	body    *assembly // of which this is a part
+	at      uint64    // where in body
+}
+
+// holds says whether length bytes at offset are within w.
+func (w *window) holds(offset, length uint64) bool {
+	return offset >= w.offset && length <= uint64(w.length) && offset-w.offset <= uint64(w.length)-length
+}
+
+// gone is a window whose call was answered.
+type gone struct {
+	owner     Side
+	stag, xid uint32
+	frame     uint64 // of the answer
+}
+
+// pendingRead is an RDMA Read that is not done.
+type pendingRead struct {
+	w      *window // nil if it is not known
+	at     uint64  // in the window
+	length int
+}
+
+// memory is what the two sides offer to each other.
+type memory struct {
+	windows [2]map[uint32][]*window // by owner and STag
+	count   int
+	gone    []gone
+	next    int // in gone, when it is full
+	reads   [2][]pendingRead
+	seen    [2]bool // RDMA Writes or Reads of the side were seen
+	kept    int     // bytes in assemblies
+	seq     uint64
+	missed  bool // offers may have been missed
+}
+
+func newMemory() memory {
+	return memory{windows: [2]map[uint32][]*window{{}, {}}}
+}
+
+func (m *memory) gap() {
+	m.missed = true
+	m.reads = [2][]pendingRead{}
+	for _, byStag := range m.windows {
+		for _, list := range byStag {
+			for _, w := range list {
+				w.written.lost = true
+				if w.body != nil {
+					w.body.lost = true
+				}
+			}
+		}
+	}
+}
+
+// offer adds the windows that are not offered yet and says whether there is
+// room.
+func (m *memory) offer(list []*window) bool {
+	for _, w := range list {
+		if w.seq != 0 {
+			continue
+		}
+		if m.count == maxWindows {
+			return false
+		}
+		m.count++
+		m.seq++
+		w.seq = m.seq
+		byStag := m.windows[w.owner]
+		byStag[w.stag] = append(byStag[w.stag], w)
+	}
+	return true
+}
+
+// withdraw removes windows, which were offered, at the answer in frame.
+func (m *memory) withdraw(list []*window, frame uint64) {
+	for _, w := range list {
+		byStag := m.windows[w.owner]
+		rest := slices.DeleteFunc(byStag[w.stag], func(x *window) bool { return x == w })
+		if len(rest) == 0 {
+			delete(byStag, w.stag)
+		} else {
+			byStag[w.stag] = rest
+		}
+		m.remember(gone{owner: w.owner, stag: w.stag, xid: w.xid, frame: frame})
+		if w.body != nil {
+			m.kept -= cap(w.body.buf)
+			w.body.buf, w.body.lost = nil, true
+		}
+	}
+	m.count -= len(list)
+}
+
+func (m *memory) remember(g gone) {
+	if len(m.gone) < maxGone {
+		m.gone = append(m.gone, g)
+		return
+	}
+	m.gone[m.next] = g
+	m.next = (m.next + 1) % maxGone
+}
+
+// lately finds a window that was withdrawn.
+func (m *memory) lately(owner Side, stag uint32) (gone, bool) {
+	for i := range m.gone { // from the newest on
+		g := m.gone[(m.next-1-i+2*len(m.gone))%len(m.gone)]
+		if g.owner == owner && g.stag == stag {
+			return g, true
+		}
+	}
+	return gone{}, false
+}
+
+// find returns the window that an access of length bytes is for, or nil; near
+// is one with the same STag.
+func (m *memory) find(owner Side, stag uint32, offset, length uint64, need right) (w, near *window) {
+	for _, w := range m.windows[owner][stag] {
+		switch {
+		case !w.holds(offset, length):
+			if near == nil {
+				near = w
+			}
+		case w.right&need != 0:
+			return w, near
+		default:
+			near = w
+		}
+	}
+	return nil, near
+}
+
+// covered says whether windows with the STag hold all of an access together.
+func (m *memory) covered(owner Side, stag uint32, offset, length uint64, need right) bool {
+	list := slices.Clone(m.windows[owner][stag])
+	slices.SortFunc(list, func(a, b *window) int {
+		if a.offset < b.offset {
+			return -1
+		}
+		return 1
+	})
+	for _, w := range list {
+		if w.right&need != 0 && w.offset <= offset && offset-w.offset < uint64(w.length) {
+			step := min(length, uint64(w.length)-(offset-w.offset))
+			offset, length = offset+step, length-step
+		}
+	}
+	return length == 0
+}
+
+// access judges an RDMA Write or Read by a side and returns its window, if one
+// window holds it all.
+func (r *Referee) access(e *Event, need right) *window {
+	r.memory.seen[e.From] = true
+	owner, length := e.From.Peer(), uint64(max(e.Length, 0))
+	w, near := r.memory.find(owner, e.STag, e.Offset, length, need)
+	switch {
+	case w != nil || length == 0:
+	case near == nil:
+		r.noWindow(e, owner)
+	case r.memory.covered(owner, e.STag, e.Offset, length, need):
+		r.loseTrack(owner, e.STag)
+	case near.holds(e.Offset, length):
+		r.report("memory.rights", e.From, "%v of %d bytes at STag %#x, which XID %#x offered for the opposite", e.Kind, length, e.STag, near.xid)
+	case r.memory.missed:
+	default:
+		r.report("memory.range", e.From, "%v of %d bytes at STag %#x, offset %#x: XID %#x offered %d bytes at %#x",
+			e.Kind, length, e.STag, e.Offset, near.xid, near.length, near.offset)
+	}
+	return w
+}
+
+// loseTrack gives up knowing what was written where, after an access across
+// segments.
+func (r *Referee) loseTrack(owner Side, stag uint32) {
+	for _, w := range r.memory.windows[owner][stag] {
+		w.written.lost = true
+		if w.body != nil {
+			w.body.lost = true
+		}
+	}
+}
+
+// noWindow judges an access to memory that no call in flight offers.
+func (r *Referee) noWindow(e *Event, owner Side) {
+	if g, ok := r.memory.lately(owner, e.STag); ok {
+		r.report("memory.stale", e.From, "%v of %d bytes at STag %#x, which belonged to XID %#x and ended in frame %d",
+			e.Kind, e.Length, e.STag, g.xid, g.frame)
+		return
+	}
+	if !r.memory.missed {
+		r.report("memory.unknown", e.From, "%v of %d bytes at STag %#x, which nothing offered", e.Kind, e.Length, e.STag)
+	}
+}
+
+func (r *Referee) write(e *Event) {
+	r.sum.wrote(e)
+	w := r.access(e, mayWrite)
+	if w == nil || e.Length <= 0 {
+		return
+	}
+	at := e.Offset - w.offset
+	w.written.add(at, uint64(e.Length))
+	if w.body != nil {
+		r.keep(w.body, w.at+at, e.Data, e.Length)
+	}
+}
+
+func (r *Referee) read(e *Event) {
+	r.sum.read(e)
+	w := r.access(e, mayRead)
+	p := pendingRead{w: w, length: e.Length}
+	if w != nil {
+		p.at = e.Offset - w.offset
+	}
+	if len(r.memory.reads[e.From]) >= maxReads {
+		r.giveUp("more than %d RDMA Reads of the %v were not done", maxReads, e.From)
+		return
+	}
+	r.memory.reads[e.From] = append(r.memory.reads[e.From], p)
+}
+
+func (r *Referee) readDone(e *Event) {
+	r.memory.seen[e.From] = true
+	reads := r.memory.reads[e.From]
+	if len(reads) == 0 {
+		return
+	}
+	p := reads[0]
+	r.memory.reads[e.From] = append(reads[:0], reads[1:]...)
+	if p.w == nil || p.w.body == nil {
+		return
+	}
+	b := p.w.body
+	r.keep(b, p.w.at+p.at, e.Data, p.length)
+	if b.parked != nil {
+		r.unpark(b)
+	}
+}
+
+// sees says whether the RDMA Writes and Reads of a side are seen.
+func (r *Referee) sees(by Side) bool {
+	switch {
+	case r.memory.seen[by], r.cfg.Vantage == FromAnywhere:
+		return true
+	case r.cfg.Vantage == FromClient:
+		return by == Client
+	default:
+		return by == Server
+	}
+}
+
+// reading says whether a side's Read of one of the windows is not done.
+func (r *Referee) reading(by Side, list []*window) bool {
+	return slices.ContainsFunc(r.memory.reads[by], func(p pendingRead) bool { return p.w != nil && slices.Contains(list, p.w) })
+}
+
+// spans are the stretches of a segment that were written, in order.
+type spans struct {
+	list []span
+	lost bool // there may be more
+}
+
+type span struct{ from, to uint64 }
+
+func (s *spans) add(at, length uint64) {
+	n := span{at, at + length}
+	i, _ := slices.BinarySearchFunc(s.list, n, func(x, n span) int {
+		if x.to < n.from {
+			return -1
+		}
+		return 1
+	})
+	j := i
+	for j < len(s.list) && s.list[j].from <= n.to {
+		n.from, n.to = min(n.from, s.list[j].from), max(n.to, s.list[j].to)
+		j++
+	}
+	s.list = slices.Replace(s.list, i, j, n)
+	if len(s.list) > maxSpans {
+		s.list, s.lost = s.list[:maxSpans], true
+	}
+}
+
+// holds says whether the first length bytes were written, or may have been.
+func (s *spans) holds(length uint64) bool {
+	return s.lost || length == 0 || len(s.list) > 0 && s.list[0].from == 0 && s.list[0].to >= length
+}

@@ -1,0 +1,200 @@
+package referee
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr1"
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
+)
+
+// Procedures of version 1, as in xdr1. Version 2 shares MSG, NOMSG and ERROR.
+const (
+	procMsg   = uint32(xdr1.RDMA_MSG)
+	procNomsg = uint32(xdr1.RDMA_NOMSG)
+	procMsgp  = uint32(xdr1.RDMA_MSGP)
+	procDone  = uint32(xdr1.RDMA_DONE)
+	procError = uint32(xdr1.RDMA_ERROR)
+)
+
+const (
+	prefixSize = 16
+	maxHeader  = 256 << 10 // bytes of a header that are decoded
+)
+
+// segment is memory that its owner offers to its peer.
+type segment struct {
+	stag   uint32
+	length uint32
+	offset uint64
+}
+
+type readSegment struct {
+	position uint32
+	segment
+}
+
+// message is the header of a message, of version 1 or 2.
+type message struct {
+	from                      Side
+	xid, vers, credit, proc   uint32
+	reads                     []readSegment
+	writes                    [][]segment
+	reply                     []segment
+	hasReply                  bool // a reply chunk is there, maybe without segments
+	align, thresh             uint32
+	errCode, versLow, versTop uint32
+	header                    int    // bytes before payload
+	payload                   []byte // the RPC message behind the header, or the known part of it
+	length                    int    // bytes of the whole Send
+	whole                     bool   // payload is all there is
+	invalidates               bool
+	stag                      uint32 // invalidated
+	windows                   []*window
+	body                      *assembly // the RPC message, when it comes by RDMA Read
+}
+
+// kept is m without what belongs to the caller.
+func (m *message) kept() *message {
+	c := *m
+	c.payload = nil
+	return &c
+}
+
+// positionZero says whether the RPC message is in a read chunk.
+func (m *message) positionZero() bool { return len(m.reads) > 0 && m.reads[0].position == 0 }
+
+// send judges a message.
+func (r *Referee) send(e *Event) {
+	r.sum.sent(e)
+	if len(e.Data) < prefixSize {
+		if e.Length <= len(e.Data) {
+			r.report("header.short", e.From, "the message has %d bytes", e.Length)
+		} else {
+			r.Gap()
+		}
+		return
+	}
+	word := func(at int) uint32 { return binary.BigEndian.Uint32(e.Data[at:]) }
+	m := &message{
+		from: e.From, xid: word(0), vers: word(4), credit: word(8), proc: word(12),
+		length: e.Length, whole: len(e.Data) >= e.Length, invalidates: e.Kind == SendInvalidate, stag: e.STag,
+	}
+	r.size(m)
+	switch m.vers {
+	case 1:
+		r.sum.version(1)
+		r.message1(e, m)
+	case 2:
+		r.sum.version(2)
+		r.message2(e, m)
+	default:
+		r.malformed(m, faultVersion)
+	}
+}
+
+// size judges the size of a message.
+func (r *Referee) size(m *message) {
+	limit := 0
+	switch m.vers {
+	case 1:
+		limit = r.threshold1(m.from)
+	case 2:
+		limit = r.threshold2(m.from)
+	}
+	if limit > 0 && m.length > limit {
+		r.report("size.threshold", m.from, "a Send of %d bytes where the threshold is %d", m.length, limit)
+	}
+}
+
+// message1 decodes the rest of a header of version 1 and judges the message.
+func (r *Referee) message1(e *Event, m *message) {
+	if err := m.decode1(e.Data); err != nil {
+		if !m.whole {
+			r.Gap()
+			return
+		}
+		r.report("header.malformed", m.from, "XID %#x, procedure %d: %v", m.xid, m.proc, err)
+		r.malformed(m, faultHeader)
+		return
+	}
+	r.form(m)
+	switch m.proc {
+	case procMsg, procMsgp, procNomsg:
+		r.rpcMessage(m)
+	case procDone:
+		r.done(m)
+	case procError:
+		r.errored(m)
+	}
+}
+
+// decode1 decodes what follows the prefix.
+func (m *message) decode1(b []byte) error {
+	var body xdr1.Rdma_body
+	n, err := xdrin.Decode(b[prefixSize-4:min(len(b), maxHeader)], &body)
+	if err != nil {
+		return err
+	}
+	m.header = prefixSize - 4 + n
+	m.payload = b[m.header:]
+	switch body.Proc {
+	case xdr1.RDMA_MSG:
+		m.lists1(body.Rdma_msg())
+	case xdr1.RDMA_NOMSG:
+		m.lists1(body.Rdma_nomsg())
+	case xdr1.RDMA_MSGP:
+		h := body.Rdma_msgp()
+		m.align, m.thresh = h.Rdma_align, h.Rdma_thresh
+		m.lists1(&h.Rdma_lists)
+	case xdr1.RDMA_ERROR:
+		h := body.Rdma_error()
+		m.errCode = uint32(h.Err)
+		if h.Err == xdr1.ERR_VERS {
+			m.versLow, m.versTop = h.Range().Rdma_vers_low, h.Range().Rdma_vers_high
+		}
+	}
+	return nil
+}
+
+func (m *message) lists1(h *xdr1.Rpc_rdma_header) {
+	for l := h.Rdma_reads; l != nil; l = l.Next {
+		m.reads = append(m.reads, readSegment{l.Entry.Position, segment1(l.Entry.Target)})
+	}
+	for l := h.Rdma_writes; l != nil; l = l.Next {
+		m.writes = append(m.writes, segments1(l.Entry.Target))
+	}
+	if h.Rdma_reply != nil {
+		m.hasReply, m.reply = true, segments1(h.Rdma_reply.Target)
+	}
+}
+
+func segment1(s xdr1.Xdr_rdma_segment) segment { return segment{s.Handle, s.Length, s.Offset} }
+
+func segments1(list []xdr1.Xdr_rdma_segment) []segment {
+	out := make([]segment, len(list))
+	for i, s := range list {
+		out[i] = segment1(s)
+	}
+	return out
+}
+
+// form judges what a header says about itself.
+func (r *Referee) form(m *message) {
+	behind := m.length - m.header
+	switch m.proc {
+	case procMsg, procMsgp:
+		if behind < 4 {
+			r.report("header.empty", m.from, "XID %#x: no RPC message behind the header", m.xid)
+		}
+		if m.proc == procMsgp && (m.align == 0 || m.align%4 != 0) {
+			r.report("msgp.align", m.from, "XID %#x: rdma_align is %d", m.xid, m.align)
+		}
+	case procNomsg, procDone, procError:
+		if behind > 0 {
+			r.report("header.trailing", m.from, "XID %#x, procedure %d: %d bytes follow the header", m.xid, m.proc, behind)
+		}
+	}
+	if m.proc == procError && m.errCode == uint32(xdr1.ERR_VERS) && m.versLow > m.versTop {
+		r.report("header.error-range", m.from, "versions %d to %d", m.versLow, m.versTop)
+	}
+}
