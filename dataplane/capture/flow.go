@@ -1,0 +1,219 @@
+package capture
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// receiver takes the bytes of one direction of a TCP connection, in order.
+type receiver interface {
+	// bytes takes what came next.
+	bytes(b []byte)
+	// missing says that the capture lacks the next n bytes.
+	missing(n int)
+	// closed says that the sender ended the connection.
+	closed()
+}
+
+// flow is a TCP connection. It delivers segments in an order in which each
+// comes after the bytes that its sender had received: a segment waits while
+// bytes before it are missing, or bytes that it acknowledges. A hole is given
+// up when its receiver has acknowledged it and the capture does not bring it
+// soon, or when too much waits.
+type flow struct {
+	ends  [2]netip.AddrPort
+	half  [2]half
+	frame uint64    // the highest number among delivered packets
+	time  time.Time // of the packet being delivered
+	// waiting are segments in the order of the capture, bytes their data.
+	waiting []segment
+	bytes   int
+	holes   int  // bytes that the capture lacks
+	deaf    bool // nobody listens any more
+}
+
+// half is one direction of a flow: what ends[i] sends.
+type half struct {
+	to    receiver
+	known bool   // next is
+	first uint32 // sequence number of the first byte
+	next  uint32 // of the next one
+	ended bool   // FIN or RST was delivered
+}
+
+// before says whether sequence number a is before b (RFC 9293 §3.4).
+func before(a, b uint32) bool { return int32(a-b) < 0 }
+
+// side is the index of a segment's sender.
+func (f *flow) side(s *segment) int {
+	if s.from == f.ends[0] {
+		return 0
+	}
+	return 1
+}
+
+// add takes a packet. Its data is copied if it must wait.
+func (f *flow) add(s *segment) {
+	if !f.ready(s) {
+		f.wait(s)
+		return
+	}
+	f.deliver(s)
+	if len(f.waiting) > 0 {
+		f.drain()
+	}
+}
+
+// ready says whether all that a segment may depend on was delivered.
+func (f *flow) ready(s *segment) bool {
+	i := f.side(s)
+	own, other := &f.half[i], &f.half[1-i]
+	if s.acks && other.known && !s.rst && before(other.next, s.ack) {
+		return false
+	}
+	return !own.known || s.span() == 0 || !before(own.next, s.seq)
+}
+
+// wait keeps a segment, and gives up a hole if that is the time to.
+func (f *flow) wait(s *segment) {
+	kept := *s
+	kept.data = append([]byte(nil), s.data...)
+	f.waiting = append(f.waiting, kept)
+	f.bytes += len(kept.data)
+	for f.impatient() {
+		f.skip()
+		f.drain()
+	}
+}
+
+func (f *flow) impatient() bool {
+	switch n := len(f.waiting); {
+	case n == 0:
+		return false
+	case n > maxWaitingSegments || f.bytes > maxWaiting:
+		return true
+	default:
+		return n > patience && f.acknowledged()
+	}
+}
+
+// acknowledged says whether the receiver of a hole had what is missing.
+func (f *flow) acknowledged() bool {
+	for i := range f.waiting {
+		s := &f.waiting[i]
+		if other := &f.half[1-f.side(s)]; s.acks && other.known && before(other.next, s.ack) {
+			return true
+		}
+	}
+	return false
+}
+
+// skip gives up a hole, so that something that waits can be delivered.
+func (f *flow) skip() {
+	for i := range f.half {
+		if n := f.hole(i); n > 0 {
+			f.half[i].next += uint32(n)
+			f.holes += n
+			f.half[i].to.missing(n)
+			return
+		}
+	}
+	// Each side acknowledges what the other has yet to send: this is no TCP
+	// connection, or some of it is from another.
+	for j := range f.waiting {
+		s := f.waiting[j]
+		if h := &f.half[f.side(&s)]; s.span() == 0 || !before(h.next, s.seq) {
+			f.remove(j)
+			f.deliver(&s)
+			return
+		}
+	}
+}
+
+// hole is the number of bytes of a half that are missing before the next that
+// is there, or before what was acknowledged; 0 when none are.
+func (f *flow) hole(i int) int {
+	next, n := f.half[i].next, 0
+	for j := range f.waiting {
+		s := &f.waiting[j]
+		d := 0
+		switch {
+		case f.side(s) != i && s.acks && f.half[i].known:
+			d = int(int32(s.ack - next))
+		case f.side(s) == i && s.span() > 0:
+			if d = int(int32(s.seq - next)); d <= 0 && d+int(s.span()) > 0 {
+				return 0 // this is next
+			}
+		}
+		if d > 0 && (n == 0 || d < n) {
+			n = d
+		}
+	}
+	return n
+}
+
+// remove takes a segment out of those that wait.
+func (f *flow) remove(j int) {
+	f.bytes -= len(f.waiting[j].data)
+	f.waiting = slices.Delete(f.waiting, j, j+1)
+}
+
+// drain delivers what need not wait any more.
+func (f *flow) drain() {
+	for i := 0; i < len(f.waiting); {
+		if !f.ready(&f.waiting[i]) {
+			i++
+			continue
+		}
+		s := f.waiting[i]
+		f.remove(i)
+		f.deliver(&s)
+		i = 0
+	}
+	if len(f.waiting) == 0 {
+		f.waiting = nil
+	}
+}
+
+// flush delivers all that waits: nothing more will come.
+func (f *flow) flush() {
+	for len(f.waiting) > 0 {
+		f.skip()
+		f.drain()
+	}
+}
+
+// deliver gives a segment's new bytes to the receiver.
+func (f *flow) deliver(s *segment) {
+	f.frame, f.time = max(f.frame, s.frame), s.time
+	h := &f.half[f.side(s)]
+	if !h.known {
+		h.known, h.first, h.next = true, s.seq, s.seq
+	}
+	at := s.seq
+	if s.syn {
+		at++
+		h.first = at
+		if before(h.next, at) {
+			h.next = at
+		}
+	}
+	if old := int(int32(h.next - at)); old >= 0 && old < s.length {
+		h.next = at + uint32(s.length)
+		if old < len(s.data) {
+			h.to.bytes(s.data[old:])
+		}
+		if n := s.length - max(old, len(s.data)); n > 0 {
+			f.holes += n
+			h.to.missing(n)
+		}
+	}
+	if s.fin && h.next == at+uint32(s.length) {
+		h.next++
+	}
+	if (s.fin || s.rst) && !h.ended {
+		h.ended = true
+		h.to.closed()
+	}
+}

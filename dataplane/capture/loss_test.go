@@ -1,0 +1,164 @@
+package capture
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDisorder: retransmissions, other segment borders and another order in
+// the capture change nothing.
+func TestDisorder(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		tp := &tape{}
+		session(tp.talk(spec{mss: 200 + rnd.IntN(1500), payload: 100 + rnd.IntN(3000), crc: rnd.IntN(2) == 0}))
+		for range 10 {
+			i := 3 + rnd.IntN(len(tp.frames)-3)
+			switch f := tp.frames[i]; rnd.IntN(3) {
+			case 0: // seen twice
+				tp.frames = slices.Insert(tp.frames, i+rnd.IntN(len(tp.frames)-i), f)
+			case 1: // lost on the way, sent again
+				j := min(i+rnd.IntN(patience/2), len(tp.frames)-1)
+				tp.frames = slices.Insert(slices.Delete(tp.frames, i, i+1), j, f)
+			case 2: // sent again together with what came before
+				for j := i - 1; j >= 0; j-- {
+					if p := tp.frames[j]; p.from == f.from && p.seq+uint32(len(p.data)) == f.seq && p.flags == "" && f.flags == "" {
+						f.seq, f.data = p.seq, slices.Concat(p.data, f.data)
+						tp.frames = slices.Insert(tp.frames, i+1, f)
+						break
+					}
+				}
+			}
+		}
+		c, got := one(t, tp.file(t))
+		got = slices.DeleteFunc(got, func(s string) bool { return strings.HasSuffix(s, "close") })
+		want := slices.DeleteFunc(said(), func(s string) bool { return strings.HasSuffix(s, "close") })
+		if !slices.Equal(got, want) || c.Gaps+c.MissingBytes > 0 {
+			t.Fatalf("seed %d, %+v: heard\n%swant\n%s", seed, c, lines(got), lines(want))
+		}
+	}
+}
+
+// TestLoss: what is missing from a capture is never taken for something that
+// was not: what is heard was said in that order, and where something said is
+// not heard there is a gap, or the data is cut.
+func TestLoss(t *testing.T) {
+	whole := 0
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		tp := &tape{}
+		s := spec{mss: 200 + rnd.IntN(1500), payload: 100 + rnd.IntN(3000), crc: rnd.IntN(2) == 0}
+		s.markers = [2]bool{rnd.IntN(4) == 0, rnd.IntN(4) == 0}
+		session(tp.talk(s))
+		for range 1 + rnd.IntN(3) {
+			i := 5 + rnd.IntN(len(tp.frames)-8)
+			if rnd.IntN(2) == 0 {
+				tp.frames = slices.Delete(tp.frames, i, i+1)
+			} else {
+				tp.frames[i].cut = rnd.IntN(len(tp.frames[i].data) + 1)
+			}
+		}
+		c, got := one(t, tp.file(t))
+		if c.MissingBytes == 0 {
+			whole++
+		}
+		if at, ok := subsequence(got, said()); !ok && (at < len(got) || c.GivenUp == "") {
+			t.Fatalf("seed %d, %+v: event %d was not said:\n%s", seed, s, at, lines(got))
+		}
+	}
+	if whole > 100 {
+		t.Errorf("nothing was missing in %d of 300 captures", whole)
+	}
+}
+
+// subsequence says whether got is want with some left out where there are
+// gaps, and some cut.
+func subsequence(got, want []string) (at int, ok bool) {
+	gap := false
+	for i, g := range got {
+		if g == "gap" {
+			gap = true
+			continue
+		}
+		found := slices.IndexFunc(want, func(w string) bool { return w == g || isCut(g, w) })
+		if found < 0 || found > 0 && !gap {
+			return i, false
+		}
+		want, gap = want[found+1:], false
+	}
+	return len(got), gap || len(want) == 0
+}
+
+// isCut says whether an event is another whose data is not all there.
+func isCut(g, w string) bool {
+	head, _, cut := strings.Cut(g, " cut at ")
+	if !cut {
+		return false
+	}
+	head = head[:strings.LastIndex(head, " ")] // without the checksum
+	return strings.HasPrefix(w, head+" ")
+}
+
+// TestResumes: after a loss in both directions the connection is followed again
+// when a Send was found in each.
+func TestResumes(t *testing.T) {
+	for _, s := range []spec{{}, {crc: true}, {markers: [2]bool{true, true}, crc: true}, {payload: 60000, mss: 60000}} {
+		tp := &tape{}
+		k := tp.talk(s)
+		k.null(1)
+		at := len(tp.frames)
+		k.null(2)
+		k.null(3) // its call comes while nothing was found in the other direction
+		k.read(4, 3000)
+		tp.frames = slices.Delete(tp.frames, at, at+2) // a call and its reply
+		c, got := one(t, tp.file(t))
+		want := append(said()[:3:3], "gap", "gap")
+		if len(got) != 1+2+2+1+3 || !slices.Equal(got[:5], want) || c.Gaps != 2 || c.MissingBytes == 0 || c.GivenUp != "" {
+			t.Errorf("%+v: %+v heard\n%s", s, c, lines(got))
+		}
+	}
+}
+
+// TestMidway: a capture that begins in the middle is followed from the first
+// Send on, and the sides are told apart without the port's help.
+func TestMidway(t *testing.T) {
+	for _, s := range []spec{{}, {crc: true}, {mss: 100, payload: 60000}} {
+		for _, from := range []int{5, 6, 9} {
+			tp := &tape{}
+			session(tp.talk(s))
+			for i := range tp.frames {
+				for _, end := range []*netip.AddrPort{&tp.frames[i].from, &tp.frames[i].to} {
+					if end.Port() == nfsRDMAPort {
+						*end = netip.AddrPortFrom(end.Addr(), 700)
+					}
+				}
+			}
+			tp.frames = tp.frames[from:]
+			c, got := one(t, tp.file(t))
+			if c.Peer != "192.0.2.7:1001" || c.Handshake || len(got) < 8 || got[0] != "gap" {
+				t.Errorf("%+v: %+v heard\n%s", s, c, lines(got))
+			}
+			if at, ok := subsequence(got, said()); !ok {
+				t.Errorf("%+v from %d: event %d was not said:\n%s", s, from, at, lines(got))
+			}
+		}
+	}
+}
+
+// TestOneWay: half a conversation is not judged.
+func TestOneWay(t *testing.T) {
+	for _, from := range []int{0, 5} {
+		tp := &tape{}
+		session(tp.talk(spec{}))
+		tp.frames = tp.frames[from:]
+		server := tp.frames[0].to
+		tp.frames = slices.DeleteFunc(tp.frames, func(f frame) bool { return f.from == server })
+		report, logs := heard(t, tp.file(t))
+		if len(logs) != 0 || len(report.NotFollowed)+int(report.OtherFlows) != 1 {
+			t.Errorf("from %d: %d connections, %+v", from, len(logs), report)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package capture
+
+import (
+	"fmt"
+
+	"github.com/rdmad/rdmad/rpcrdma/referee"
+)
+
+// segment implements segments.
+func (d *direction) segment(u ulpdu) bool {
+	h, what := decodeDDP(u)
+	switch what {
+	case bad:
+		return d.nonsense(u)
+	case unknown:
+		d.unseen()
+		return true
+	}
+	payload := u.data[h.size:]
+	if !d.found(&h, payload) {
+		return true
+	}
+	d.seen()
+	size := u.size - h.size
+	if d.isRTR(&h, payload, size) {
+		return true
+	}
+	if h.size == taggedSize {
+		d.takeTagged(&h, payload, size)
+	} else {
+		d.takeUntagged(&h, payload, size)
+	}
+	return true
+}
+
+// nonsense takes an FPDU without a DDP segment. Where nothing was lost before,
+// the connection cannot be read any further; else the search goes on.
+func (d *direction) nonsense(u ulpdu) bool {
+	c := d.l.conn
+	if c == nil || c.out.Gaps > 0 {
+		return false
+	}
+	d.violation("ddp.header", "RFC 5041 §4.1", fmt.Sprintf("an FPDU of %d bytes has no DDP header with an RDMAP opcode: % x", u.size, u.data[:min(len(u.data), untaggedSize)]))
+	c.giveUp("an FPDU has no DDP header")
+	d.l.ignore()
+	return true
+}
+
+// isRTR says whether a segment is the indication that a client sends first
+// when both sides agreed on it: an operation without data, which is not for
+// the programs above (RFC 6581 §6).
+func (d *direction) isRTR(h *ddp, payload []byte, size int) bool {
+	if !d.rtr {
+		return false
+	}
+	d.rtr = false
+	switch {
+	case h.op == opReadRequest && len(payload) == readRequestSize:
+		r := decodeReadRequest(payload)
+		if r.size > 0 {
+			return false
+		}
+		r.rtr = true
+		d.reads = append(d.reads, r)
+	case h.op == opReadRequest || size > 0:
+		return false
+	}
+	if h.size == untaggedSize {
+		d.next[h.queue] = h.msn + 1
+	}
+	return true
+}
+
+// order reports a segment out of DDP's order, unless the capture lacks some.
+func (d *direction) order(h *ddp, text string) {
+	if d.l.conn.out.Gaps == 0 && !d.l.r.rdmad {
+		d.violation("ddp.order", "RFC 5041 §5.3", text)
+	}
+	d.forget()
+	d.l.conn.gap()
+}
+
+// takeTagged takes a segment of an RDMA Write or Read Response.
+func (d *direction) takeTagged(h *ddp, payload []byte, size int) {
+	m := &d.tagged
+	if d.partial {
+		if h.last {
+			d.partial = false
+			d.l.conn.gap()
+		}
+		return
+	}
+	if m.active && (m.first.op != h.op || m.first.stag != h.stag || m.first.offset+uint64(m.length) != h.offset) {
+		d.order(h, fmt.Sprintf("a segment for STag %#x, offset %#x follows one of an unfinished message for STag %#x, whose next offset is %#x",
+			h.stag, h.offset, m.first.stag, m.first.offset+uint64(m.length)))
+		return
+	}
+	m.add(h, payload, size)
+	if !h.last {
+		return
+	}
+	if h.op == opWrite {
+		d.emit(&referee.Event{Kind: referee.Write, STag: m.first.stag, Offset: m.first.offset, Length: m.length, Data: m.data})
+	} else {
+		d.response(m)
+	}
+	m.clear()
+}
+
+// response matches a Read Response with the oldest Read of the other side.
+func (d *direction) response(m *message) {
+	reader := &d.l.dirs[1-d.i]
+	if len(reader.reads) == 0 || !reader.reads[0].answeredBy(m) {
+		if d.l.conn.out.Gaps == 0 {
+			d.violation("rdmap.read_response", "RFC 5040 §5.2", fmt.Sprintf(
+				"a Read Response of %d bytes for STag %#x, offset %#x does not answer the oldest RDMA Read", m.length, m.first.stag, m.first.offset))
+		}
+		if d.l.conn.out.Gaps == 0 || !reader.skipTo(m) {
+			return
+		}
+	}
+	if size := reader.reads[0].size; uint64(size) != uint64(m.length) {
+		d.violation("rdmap.read_response", "RFC 5040 §5.2", fmt.Sprintf("a Read Response has %d bytes, %d were asked for", m.length, size))
+	}
+	rtr := reader.reads[0].rtr
+	reader.reads = reader.reads[1:]
+	if rtr {
+		return
+	}
+	reader.emit(&referee.Event{Kind: referee.ReadDone, Length: m.length, Data: m.data})
+}
+
+// answeredBy says whether a response is for the memory that the Read is to
+// fill.
+func (r *readRequest) answeredBy(m *message) bool {
+	return r.sinkTag == m.first.stag && r.sink == m.first.offset
+}
+
+// skipTo drops the Reads before the one that a response is for: their own
+// were lost.
+func (d *direction) skipTo(m *message) bool {
+	for i := range d.reads {
+		if d.reads[i].answeredBy(m) {
+			d.reads = d.reads[i:]
+			return true
+		}
+	}
+	return false
+}
+
+// takeUntagged takes a segment of a Send, Read Request or Terminate.
+func (d *direction) takeUntagged(h *ddp, payload []byte, size int) {
+	m := &d.queued[h.queue]
+	switch next := d.next[h.queue]; {
+	case m.active && (m.first.msn != h.msn || uint64(m.length) != uint64(h.mo)):
+		d.order(h, fmt.Sprintf("message %d of queue %d goes on at offset %d, want message %d, offset %d", h.msn, h.queue, h.mo, m.first.msn, m.length))
+	case !m.active && next != 0 && (next != h.msn || h.mo != 0):
+		d.order(h, fmt.Sprintf("message %d of queue %d begins at offset %d, want message %d, offset 0", h.msn, h.queue, h.mo, next))
+	}
+	if !m.active && h.mo != 0 { // its beginning was lost
+		if h.last {
+			d.next[h.queue] = h.msn + 1
+			d.l.conn.gap()
+		}
+		return
+	}
+	if h.queue == queueSend && h.mo == 0 {
+		d.partial = false // a sender finishes its RDMA Writes before
+	}
+	m.add(h, payload, size)
+	if !h.last {
+		return
+	}
+	d.next[h.queue] = h.msn + 1
+	d.untagged(m)
+	m.clear()
+}
+
+// untagged takes a whole message.
+func (d *direction) untagged(m *message) {
+	switch m.first.op {
+	case opSend, opSendSE:
+		d.emit(&referee.Event{Kind: referee.Send, Length: m.length, Data: m.data})
+	case opSendInv, opSendSEInv:
+		d.emit(&referee.Event{Kind: referee.SendInvalidate, STag: m.first.stag, Length: m.length, Data: m.data})
+	case opReadRequest:
+		d.readRequest(m)
+	case opTerminate:
+		e := &referee.Event{Kind: referee.Terminate}
+		if len(m.data) >= terminateSize {
+			e.Layer, e.Type, e.Code = decodeTerminate(m.data)
+		}
+		d.emit(e)
+	}
+}
+
+func (d *direction) readRequest(m *message) {
+	if len(m.data) < readRequestSize {
+		if m.length < readRequestSize {
+			d.violation("rdmap.read_request", "RFC 5040 §4.4", fmt.Sprintf("a Read Request has %d bytes, want %d", m.length, readRequestSize))
+		}
+		d.unseen()
+		return
+	}
+	r := decodeReadRequest(m.data)
+	if len(d.reads) == maxReads {
+		d.l.conn.giveUp(fmt.Sprintf("more than %d RDMA Reads are out", maxReads))
+		d.l.ignore()
+		return
+	}
+	d.reads = append(d.reads, r)
+	d.emit(&referee.Event{Kind: referee.Read, STag: r.sourceTag, Offset: r.source, Length: int(r.size)})
+}
+
+// emit gives an event of this side to the referee.
+func (d *direction) emit(e *referee.Event) {
+	if d.l.conn == nil || d.l.blind() {
+		return
+	}
+	e.From, e.Frame = d.from(), d.l.flow.frame
+	d.l.conn.observe(e)
+}
+
+// add appends a segment to a message. Bytes after missing ones are not kept.
+func (m *message) add(h *ddp, payload []byte, size int) {
+	if !m.active {
+		m.active, m.first = true, *h
+	}
+	m.length += size
+	if m.cut {
+		return
+	}
+	n := min(len(payload), maxMessage-len(m.data))
+	m.data = append(m.data, payload[:n]...)
+	m.cut = n < size
+}
+
+// keep is the size of buffers that are used again for the next message.
+const keep = 64 << 10
+
+func (m *message) clear() {
+	data := m.data[:0]
+	if cap(data) > keep {
+		data = nil
+	}
+	*m = message{data: data}
+}

@@ -1,0 +1,167 @@
+package capture
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/referee"
+)
+
+// Report is what a capture shows. Its JSON names are those of rdmactl
+// check-capture and stay as they are.
+type Report struct {
+	Connections []*Connection `json:"connections"`
+	// Violations is their number on all connections.
+	Violations uint64 `json:"violations"`
+	Packets    uint64 `json:"packets"`
+	// Dropped is the number of packets that the capturing program dropped, by
+	// its own account in the file.
+	Dropped uint64 `json:"dropped"`
+	// Truncated says that the file ends within a packet.
+	Truncated bool `json:"truncated"`
+	// OtherFlows is the number of TCP connections that are not
+	// RPC-over-RDMA, or in which none was found.
+	OtherFlows uint64 `json:"other_flows"`
+	// NotListed is the number of connections beyond those that are listed.
+	// Their violations count.
+	NotListed uint64 `json:"not_listed"`
+	// NotFollowed are connections that the referee did not judge, and why.
+	NotFollowed []NotFollowed `json:"not_followed"`
+}
+
+// NotFollowed is an iWARP connection that was not judged.
+type NotFollowed struct {
+	Client string `json:"client"`
+	Server string `json:"server"`
+	Reason string `json:"reason"`
+}
+
+// Connection is what one connection did.
+type Connection struct {
+	Peer       string    `json:"peer"` // the client
+	Server     string    `json:"server"`
+	Transport  string    `json:"transport"` // iwarp
+	FirstFrame uint64    `json:"first_frame"`
+	LastFrame  uint64    `json:"last_frame"`
+	Began      time.Time `json:"began"`
+	// Handshake says that the connection's beginning is in the capture.
+	Handshake bool `json:"handshake"`
+	// Gaps is how often something was missing, MissingBytes how much of the
+	// TCP stream.
+	Gaps         uint64 `json:"gaps"`
+	MissingBytes uint64 `json:"missing_bytes"`
+	// GivenUp says why the connection was not followed to its end, or "".
+	GivenUp string `json:"given_up"`
+	CRC     bool   `json:"crc"`
+	Markers bool   `json:"markers"`
+
+	RPCVersion uint32 `json:"rpc_version"`
+	// ToServer and ToClient are the inline thresholds that the handshake
+	// gives, in bytes; 0 if it was not seen.
+	ToServer           uint32  `json:"inline_to_server"`
+	ToClient           uint32  `json:"inline_to_client"`
+	RemoteInvalidation bool    `json:"remote_invalidation"`
+	Credits            Credits `json:"credits"`
+
+	Calls               uint64      `json:"calls"`
+	Replies             uint64      `json:"replies"`
+	ReverseCalls        uint64      `json:"reverse_calls"`
+	ReverseReplies      uint64      `json:"reverse_replies"`
+	Sends               uint64      `json:"sends"`
+	SendsWithInvalidate uint64      `json:"sends_with_invalidate"`
+	RDMAReads           uint64      `json:"rdma_reads"`
+	RDMAWrites          uint64      `json:"rdma_writes"`
+	Terminates          uint64      `json:"terminates"`
+	PerCall             PerCall     `json:"per_call"`
+	Procedures          []Procedure `json:"procedures"`
+	Savings             []Saving    `json:"savings"`
+
+	Violations []Violation `json:"violations"`
+	// ViolationsFound is their number; the first 100 are listed.
+	ViolationsFound uint64 `json:"violations_found"`
+}
+
+// Credits are those of the forward direction.
+type Credits struct {
+	Requested uint32 `json:"requested"` // the most
+	Granted   uint32 `json:"granted"`   // the most
+	Used      uint32 `json:"used"`      // the most calls without a reply
+}
+
+// PerCall are operations divided by calls.
+type PerCall struct {
+	Sends         float64 `json:"sends"`
+	RDMAReads     float64 `json:"rdma_reads"`
+	RDMAWrites    float64 `json:"rdma_writes"`
+	Registrations float64 `json:"registrations"`
+}
+
+// Procedure is how often a procedure was called.
+type Procedure struct {
+	Name  string `json:"name"`
+	Calls uint64 `json:"calls"`
+}
+
+// Saving is what an inline threshold would have saved.
+type Saving struct {
+	Inline        uint32 `json:"inline"` // bytes
+	Messages      uint64 `json:"messages"`
+	Operations    uint64 `json:"operations"`    // RDMA Reads and Writes
+	Registrations uint64 `json:"registrations"` // of the client's memory
+}
+
+// Violation is a rule that one side broke.
+type Violation struct {
+	Rule    string `json:"rule"`
+	Section string `json:"section"`
+	// Direction is of the message with the violation: to_server or to_client.
+	Direction string `json:"direction"`
+	Frame     uint64 `json:"frame"`
+	Message   string `json:"message"`
+}
+
+// Directions of violations, by the side that made them.
+const (
+	toServer = "to_server"
+	toClient = "to_client"
+)
+
+func violationOf(v *referee.Violation) Violation {
+	direction := toServer
+	if v.By == referee.Server {
+		direction = toClient
+	}
+	return Violation{Rule: v.Rule, Section: v.Section, Direction: direction, Frame: v.Frame, Message: v.Message}
+}
+
+func (v *Violation) String() string {
+	return fmt.Sprintf("frame %d, %s: %s (%s): %s", v.Frame, v.Direction, v.Rule, v.Section, v.Message)
+}
+
+func newReport() *Report {
+	return &Report{Connections: []*Connection{}, NotFollowed: []NotFollowed{}}
+}
+
+// add lists a connection.
+func (r *Report) add(client, server netip.AddrPort, transport string) *Connection {
+	c := &Connection{
+		Peer: client.String(), Server: server.String(), Transport: transport,
+		Procedures: []Procedure{}, Savings: []Saving{}, Violations: []Violation{},
+	}
+	if len(r.Connections) == maxConnections {
+		r.NotListed++
+		return c
+	}
+	r.Connections = append(r.Connections, c)
+	return c
+}
+
+// unfollowed lists a connection that is not judged.
+func (r *Report) unfollowed(client, server netip.AddrPort, reason string) {
+	if len(r.NotFollowed) == maxConnections {
+		r.NotListed++
+		return
+	}
+	r.NotFollowed = append(r.NotFollowed, NotFollowed{Client: client.String(), Server: server.String(), Reason: reason})
+}

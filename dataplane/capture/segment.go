@@ -1,0 +1,82 @@
+package capture
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+)
+
+// segment is a TCP segment in a capture.
+type segment struct {
+	frame    uint64
+	time     time.Time
+	from, to netip.AddrPort
+	seq, ack uint32
+
+	syn, fin, rst, acks bool
+	// data is the part of the payload that the capture has, of length bytes.
+	data   []byte
+	length int
+}
+
+// span is the part of the sequence numbers that the segment takes.
+func (s *segment) span() uint32 {
+	n := uint32(s.length)
+	if s.syn {
+		n++
+	}
+	if s.fin {
+		n++
+	}
+	return n
+}
+
+// decodeSegment finds the TCP segment in a packet. Its data is the packet's.
+func decodeSegment(p *packet) (s segment, ok bool) {
+	all := gopacket.NewPacket(p.data, p.link, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
+	tcp, ok := all.TransportLayer().(*layers.TCP)
+	if !ok {
+		return s, false
+	}
+	cut := max(p.info.Length-p.info.CaptureLength, 0)
+	from, to, missing, ok := network(all.NetworkLayer(), cut)
+	if !ok || missing > cut {
+		return s, false
+	}
+	return segment{
+		frame: p.frame, time: p.info.Timestamp,
+		from: netip.AddrPortFrom(from, uint16(tcp.SrcPort)), to: netip.AddrPortFrom(to, uint16(tcp.DstPort)),
+		seq: tcp.Seq, ack: tcp.Ack, syn: tcp.SYN, fin: tcp.FIN, rst: tcp.RST, acks: tcp.ACK,
+		data: tcp.Payload, length: len(tcp.Payload) + missing,
+	}, true
+}
+
+// network gives the addresses in an IP header, and how many bytes of its
+// payload the capture lacks. A length of 0 is that of a packet which was
+// captured before an adapter cut it up: all that the capture lacks is payload.
+func network(l gopacket.NetworkLayer, cut int) (from, to netip.Addr, missing int, ok bool) {
+	switch ip := l.(type) {
+	case *layers.IPv4:
+		from, _ = netip.AddrFromSlice(ip.SrcIP)
+		to, _ = netip.AddrFromSlice(ip.DstIP)
+		missing = int(ip.Length) - len(ip.Contents) - len(ip.Payload)
+		if ip.Contents[2] == 0 && ip.Contents[3] == 0 {
+			missing = cut
+		}
+	case *layers.IPv6:
+		from, _ = netip.AddrFromSlice(ip.SrcIP)
+		to, _ = netip.AddrFromSlice(ip.DstIP)
+		missing = cut
+		if ip.Length != 0 {
+			missing = int(ip.Length) - len(ip.Payload)
+			if ip.HopByHop != nil {
+				missing -= ip.HopByHop.ActualLength
+			}
+		}
+	default:
+		return from, to, 0, false
+	}
+	return from.Unmap(), to.Unmap(), max(missing, 0), from.IsValid() && to.IsValid()
+}

@@ -1,0 +1,150 @@
+package capture
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// ErrFormat says that the input is no capture.
+var ErrFormat = errors.New("neither pcap nor pcapng")
+
+// source reads the packets of a capture file of either format.
+type source struct {
+	counted *counter
+	next    func() ([]byte, gopacket.CaptureInfo, error)
+	link    func(*gopacket.CaptureInfo) layers.LinkType
+	ng      *pcapgo.NgReader // nil for pcap
+	packets uint64
+}
+
+// counter counts what was read.
+type counter struct {
+	r io.Reader
+	n uint64
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += uint64(n)
+	return n, err
+}
+
+// First bytes of files.
+const (
+	magicNg    = 0x0a0d0d0a
+	magicMicro = 0xa1b2c3d4
+	magicNano  = 0xa1b23c4d
+)
+
+// newSource looks at the beginning of a file.
+func newSource(r io.Reader) (*source, error) {
+	s := &source{counted: &counter{r: r}}
+	buffered := bufio.NewReaderSize(s.counted, 64<<10)
+	head, err := buffered.Peek(4)
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%w: it has %d bytes", ErrFormat, len(head))
+		}
+		return nil, err
+	}
+	little, big := binary.LittleEndian.Uint32(head), binary.BigEndian.Uint32(head)
+	switch {
+	case big == magicNg:
+		return s, s.openNg(buffered)
+	case little == magicMicro, little == magicNano, big == magicMicro, big == magicNano:
+		return s, s.openPcap(buffered)
+	case head[0] == 0x1f && head[1] == 0x8b:
+		return nil, fmt.Errorf("%w: it is compressed, use gunzip", ErrFormat)
+	}
+	return nil, ErrFormat
+}
+
+func (s *source) openPcap(r io.Reader) error {
+	p, err := pcapgo.NewReader(r)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	s.next = p.ReadPacketData
+	s.link = func(*gopacket.CaptureInfo) layers.LinkType { return p.LinkType() }
+	return nil
+}
+
+func (s *source) openNg(r io.Reader) error {
+	p, err := pcapgo.NewNgReader(r, pcapgo.NgReaderOptions{WantMixedLinkType: true, SkipUnknownVersion: true})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	s.ng, s.next = p, p.ReadPacketData
+	s.link = func(ci *gopacket.CaptureInfo) layers.LinkType {
+		if len(ci.AncillaryData) > 0 {
+			if l, ok := ci.AncillaryData[0].(layers.LinkType); ok {
+				return l
+			}
+		}
+		return layers.LinkTypeNull
+	}
+	return nil
+}
+
+// packet is a packet of a capture.
+type packet struct {
+	frame uint64 // from 1
+	info  gopacket.CaptureInfo
+	link  layers.LinkType
+	data  []byte
+}
+
+// read gives the next packet, io.EOF at the end, and io.ErrUnexpectedEOF when
+// the file ends within a packet.
+func (s *source) read() (packet, error) {
+	data, info, err := s.next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return packet{}, io.EOF
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return packet{}, io.ErrUnexpectedEOF
+	case err != nil:
+		return packet{}, err
+	}
+	s.packets++
+	link := s.link(&info)
+	switch link {
+	case rawBSD, rawOpenBSD, layers.LinkTypeIPv4, layers.LinkTypeIPv6:
+		link = layers.LinkTypeRaw
+	}
+	return packet{frame: s.packets, info: info, link: link, data: data}, nil
+}
+
+// Numbers that systems have for raw IP beside LinkTypeRaw.
+const (
+	rawBSD     = layers.LinkType(12)
+	rawOpenBSD = layers.LinkType(14)
+)
+
+// dropped is the number of packets of which the file says that the capturing
+// program dropped them, so far.
+func (s *source) dropped() (n uint64) {
+	if s.ng == nil {
+		return 0
+	}
+	for i := range s.ng.NInterfaces() {
+		f, err := s.ng.Interface(i)
+		if err == nil && f.Statistics.PacketsDropped != pcapgo.NgNoValue64 {
+			n += f.Statistics.PacketsDropped
+		}
+	}
+	return n
+}
+
+// byRdmad says that rdmad made the file of what it saw.
+func (s *source) byRdmad() bool {
+	return s.ng != nil && strings.HasPrefix(s.ng.SectionInfo().Application, "rdmad ")
+}
