@@ -12,18 +12,14 @@ type assembly struct {
 // keep puts data of a Read or Write of length bytes where it belongs, as far as
 // there is room.
 func (r *Referee) keep(b *assembly, at uint64, data []byte, length int) {
-	switch {
-	case at >= maxPrefix:
+	if b.lost || at >= maxPrefix {
 		return
-	case len(data) < length:
-		if uint64(len(data)) < maxPrefix-at {
-			b.lost = true
-			return
-		}
-		fallthrough
-	default:
-		data = data[:min(uint64(len(data)), maxPrefix-at)]
 	}
+	if want := min(uint64(length), maxPrefix-at); uint64(len(data)) < want {
+		b.lost = true
+		return
+	}
+	data = data[:min(uint64(length), maxPrefix-at)]
 	end := int(at) + len(data)
 	if end > cap(b.buf) {
 		size := min(max(end, 2*cap(b.buf), 1024), maxPrefix)

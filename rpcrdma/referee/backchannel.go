@@ -15,7 +15,7 @@ func (b *backchannel) call(r *Referee, d *direction, c *call, m *message) {
 	switch {
 	case d.caller == Client:
 		b.nfs4 = b.nfs4 || c.rpc.is(nfsProgram, 4)
-		b.unsure = b.unsure || !c.rpc.is(nfsProgram, 4)
+		b.unsure = b.unsure || !c.rpc.is(nfsProgram, 4) && c.rpc.program != ccpProgram
 	case b.nfs4 && !b.ready && !b.unsure:
 		r.report("backchannel.early", m.from, "XID %#x calls program %d, and the client has opened no back channel", m.xid, c.rpc.program)
 	}

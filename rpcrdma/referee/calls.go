@@ -66,14 +66,13 @@ func (r *Referee) open(d *direction, c *call) bool {
 		if !old.doubtful {
 			r.report("xid.reused", d.caller, "XID %#x is that of a call from frame %d in flight", c.xid, old.frame)
 		}
-		r.memory.withdraw(old.windows, r.frame)
-		delete(d.calls, c.xid)
+		r.drop(d, old)
 	}
 	if len(d.calls) >= maxCalls {
 		r.giveUp("the %v has more than %d calls in flight", d.caller, maxCalls)
 		return false
 	}
-	if !r.memory.offer(c.windows) {
+	if !r.memory.offer(c.windows) || !r.memory.weigh(len(c.writes)) {
 		r.giveUp("more than %d segments are offered", maxWindows)
 		return false
 	}
@@ -87,14 +86,20 @@ func (r *Referee) open(d *direction, c *call) bool {
 
 // close removes a call that was answered.
 func (r *Referee) close(d *direction, c *call) {
-	r.memory.withdraw(c.windows, r.frame)
-	delete(d.calls, c.xid)
+	r.drop(d, c)
 	if len(d.answered) < maxAnswered {
 		d.answered = append(d.answered, c.xid)
 	} else {
 		d.answered[d.next] = c.xid
 		d.next = (d.next + 1) % maxAnswered
 	}
+}
+
+// drop forgets a call and its memory.
+func (r *Referee) drop(d *direction, c *call) {
+	r.memory.withdraw(c.windows, r.frame)
+	r.memory.count -= len(c.writes)
+	delete(d.calls, c.xid)
 }
 
 // windowsOf makes the windows of segments.
@@ -177,7 +182,8 @@ func (r *Referee) long(m *message) {
 	case m.positionZero():
 		r.park(m, c)
 	case c != nil:
-		r.replied(m, c.result.start())
+		text := c.result.start()
+		r.replied(m, text[:min(uint64(len(text)), total(m.reply))])
 	case m.hasReply && len(m.reply) > 0 && r.dirs[m.from.Peer()].missed:
 	default:
 		r.report("header.nomsg", m.from, "XID %#x: NOMSG without a position-zero chunk answers no call", m.xid)
@@ -337,8 +343,11 @@ func (r *Referee) done(m *message) {
 	d := r.dirs[m.from]
 	x := d.exposed[m.xid]
 	if x == nil {
-		if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil && c.doubtful { // its parked reply
+		if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil && c.doubtful { // the reply, parked
 			r.close(r.dirs[m.from.Peer()], c)
+			if c := d.calls[m.xid]; c != nil && c.doubtful {
+				r.close(d, c)
+			}
 			return
 		}
 		if !d.missed {

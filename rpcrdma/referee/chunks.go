@@ -157,7 +157,7 @@ func (r *Referee) returnedChunk(rule string, m *message, offered []*window, got 
 			r.report("returned.gap", m.from, "XID %#x: segment %d comes back with %d bytes of %d, and another behind it is used", m.xid, i, s.length, w.length)
 			return
 		}
-		r.wasWritten(m, w, i, s.length, i >= last-2)
+		r.wasWritten(m, w, i, s.length, i == last-1)
 	}
 }
 

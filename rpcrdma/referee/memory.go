@@ -5,9 +5,9 @@ import "slices"
 // Bounds of what is kept of one connection.
 const (
 	maxCalls   = 4096    // in flight, of one direction
-	maxWindows = 1 << 16 // segments offered
+	maxWindows = 1 << 16 // segments and write chunks offered
 	maxReads   = 4096    // RDMA Reads not done, of one side
-	maxSpans   = 64      // separate stretches of one segment that were written
+	maxSpans   = 8       // separate stretches of one segment that were written
 	maxPrefix  = 64 << 10
 	maxKept    = 2 << 20 // bytes of messages that come by RDMA, all together
 	maxGone    = 512     // STags remembered after their calls, to tell stale from unknown
@@ -103,6 +103,12 @@ func (m *memory) offer(list []*window) bool {
 	return true
 }
 
+// weigh makes room for n write chunks, which take memory without segments, too.
+func (m *memory) weigh(n int) bool {
+	m.count += n
+	return m.count <= maxWindows
+}
+
 // withdraw removes windows, which were offered, at the answer in frame.
 func (m *memory) withdraw(list []*window, frame uint64) {
 	for _, w := range list {
@@ -190,9 +196,9 @@ func (r *Referee) access(e *Event, need right) *window {
 		r.noWindow(e, owner)
 	case r.memory.covered(owner, e.STag, e.Offset, length, need):
 		r.loseTrack(owner, e.STag)
+	case r.memory.missed:
 	case near.holds(e.Offset, length):
 		r.report("memory.rights", e.From, "%v of %d bytes at STag %#x, which XID %#x offered for the opposite", e.Kind, length, e.STag, near.xid)
-	case r.memory.missed:
 	default:
 		r.report("memory.range", e.From, "%v of %d bytes at STag %#x, offset %#x: XID %#x offered %d bytes at %#x",
 			e.Kind, length, e.STag, e.Offset, near.xid, near.length, near.offset)
@@ -213,14 +219,15 @@ func (r *Referee) loseTrack(owner Side, stag uint32) {
 
 // noWindow judges an access to memory that no call in flight offers.
 func (r *Referee) noWindow(e *Event, owner Side) {
+	if r.memory.missed {
+		return
+	}
 	if g, ok := r.memory.lately(owner, e.STag); ok {
 		r.report("memory.stale", e.From, "%v of %d bytes at STag %#x, which belonged to XID %#x and ended in frame %d",
 			e.Kind, e.Length, e.STag, g.xid, g.frame)
 		return
 	}
-	if !r.memory.missed {
-		r.report("memory.unknown", e.From, "%v of %d bytes at STag %#x, which nothing offered", e.Kind, e.Length, e.STag)
-	}
+	r.report("memory.unknown", e.From, "%v of %d bytes at STag %#x, which nothing offered", e.Kind, e.Length, e.STag)
 }
 
 func (r *Referee) write(e *Event) {

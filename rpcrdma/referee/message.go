@@ -2,6 +2,7 @@ package referee
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr1"
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
@@ -18,7 +19,7 @@ const (
 
 const (
 	prefixSize = 16
-	maxHeader  = 256 << 10 // bytes of a header that are decoded
+	maxHeader  = 64 << 10 // bytes of a header that are decoded
 )
 
 // segment is memory that its owner offers to its peer.
@@ -109,7 +110,11 @@ func (r *Referee) size(m *message) {
 // message1 decodes the rest of a header of version 1 and judges the message.
 func (r *Referee) message1(e *Event, m *message) {
 	if err := m.decode1(e.Data); err != nil {
-		if !m.whole {
+		switch {
+		case errors.Is(err, xdrin.ErrShort) && len(e.Data) > maxHeader:
+			r.giveUp("a header of the %v has more than %d bytes", m.from, maxHeader)
+			return
+		case errors.Is(err, xdrin.ErrShort) && !m.whole:
 			r.Gap()
 			return
 		}

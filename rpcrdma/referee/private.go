@@ -4,13 +4,12 @@ import "encoding/binary"
 
 // CM private data (RFC 8797 §4).
 const (
-	privateMagic    = 0xf6ab0e18
-	privateSize     = 8
-	privateVersion  = 1
-	flagInvalidate  = 0x01
-	defaultInline   = 1024 // RFC 8166 §3.3.3
-	sizeUnit        = 1024
-	mostPrivateSize = 256 * sizeUnit
+	privateMagic   = 0xf6ab0e18
+	privateSize    = 8
+	privateVersion = 1
+	flagInvalidate = 0x01
+	defaultInline  = 1024 // RFC 8166 §3.3.3
+	sizeUnit       = 1024
 )
 
 // told is what a side told in its private data.

@@ -18,7 +18,7 @@ type Referee struct {
 	cfg     Config
 	givenUp string
 	frame   uint64
-	ended   [2]bool // by Terminate or Close
+	ended   [2]Kind // Terminate or Close, once the side has said so
 
 	told   [2]told       // by CM private data
 	dirs   [2]*direction // of calls, by the side that calls
@@ -53,9 +53,9 @@ func (r *Referee) Observe(e *Event) {
 		return
 	}
 	r.frame = e.Frame
-	if r.ended[e.From] {
-		if e.Kind <= Read {
-			r.report("iwarp.after-terminate", e.From, "%v after the connection's end by the same side", e.Kind)
+	if end := r.ended[e.From]; end != Send {
+		if end == Terminate && e.Kind <= Read {
+			r.report("iwarp.after-terminate", e.From, "%v after a Terminate of the same side", e.Kind)
 		}
 		return
 	}
@@ -69,7 +69,7 @@ func (r *Referee) Observe(e *Event) {
 	case ReadDone:
 		r.readDone(e)
 	case Terminate, Close:
-		r.ended[e.From] = true
+		r.ended[e.From] = e.Kind
 	}
 }
 

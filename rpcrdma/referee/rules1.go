@@ -11,7 +11,7 @@ var rules1 = []Rule{
 	{"header.error-range", "RFC 5666 §4.2", "ERR_VERS tells a lowest version that is not above the highest."},
 	{"header.version", "RFC 8167 §5.2", "The version of a reply is that of its call."},
 	{"size.threshold", "RFC 8166 §3.3.2", "A Send is not larger than the inline threshold of its way."},
-	{"private.flags", "RFC 8797 §4.1", "Reserved flags are zero."},
+	{"private.flags", "RFC 8797 §4", "Reserved flags are zero."},
 
 	{"xid.mismatch", "RFC 5666 §4.1", "The XID of the header is that of the RPC message."},
 	{"xid.reused", "RFC 8167 §2.4", "An XID is unique among a requester's calls in flight."},
