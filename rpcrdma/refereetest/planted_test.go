@@ -113,7 +113,8 @@ var plants = []struct {
 		c.hears()
 	}},
 	{"backchannel.early", referee.Server, func(c, s *peer) {
-		exchanged(c, s)
+		says(c, s, call(1, 100003, 4, 0, nil, nil))
+		says(s, c, reply(1, nil, nil))
 		says(s, c, call(9, 0x40000000, 1, 0, nil, nil))
 	}},
 	{"msgp.align", referee.Client, func(c, s *peer) {
