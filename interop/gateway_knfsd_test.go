@@ -50,10 +50,10 @@ func (gw *gateway) tryKnfsd(t *testing.T, via transport, parts []part) {
 // startKnfsdGateway boots both guests and starts an rdmad between them.
 func startKnfsdGateway(t testing.TB) *gateway {
 	t.Helper()
-	client := guest.Boot(t, guest.Options{})
+	client := bootJudged(t, guest.Options{})
 	client.UseRDMA(t, guest.SIWPlain)
 	buildLocker(t, client)
-	server := guest.Boot(t, guest.Options{
+	server := bootJudged(t, guest.Options{
 		MemoryMiB: 3072, Forward: []int{knfsdPort, nfsRDMAPort},
 		Shares: []guest.Share{{Tag: "client", Dir: client.ShareDir, At: clientShare}},
 	})

@@ -64,7 +64,7 @@ func TestGateway(t *testing.T) {
 // startGateway starts ganesha in a guest and an rdmad before it.
 func startGateway(t testing.TB) *gateway {
 	t.Helper()
-	g := guest.Boot(t, guest.Options{MemoryMiB: 3072, Forward: []int{guest.GaneshaPort}})
+	g := bootJudged(t, guest.Options{MemoryMiB: 3072, Forward: []int{guest.GaneshaPort}})
 	g.UseRDMA(t, guest.SIWPlain)
 	g.ServeGanesha(t)
 	buildLocker(t, g)

@@ -43,7 +43,7 @@ type kernelServer struct {
 // compared in the end.
 func TestKnfsd(t *testing.T) {
 	capture := filepath.Join(t.TempDir(), "guest.pcap")
-	g := guest.Boot(t, guest.Options{Forward: []int{nfsRDMAPort, mountTCPPort}, Capture: capture})
+	g := bootJudged(t, guest.Options{Forward: []int{nfsRDMAPort, mountTCPPort}, Capture: capture})
 	g.UseRDMA(t, guest.SIWPlain)
 	serveLargest(t, g)
 	s := &kernelServer{

@@ -33,7 +33,7 @@ var matrix = []part{
 // TestNFS lets the kernel's NFSv3 client work on one server over RDMA and, as
 // control, over TCP.
 func TestNFS(t *testing.T) {
-	g := guest.Boot(t, guest.Options{})
+	g := bootJudged(t, guest.Options{})
 	g.UseRDMA(t, guest.SIWPlain)
 	var server nfsServer
 	switch *serverFlag {
@@ -52,7 +52,7 @@ func TestNFS(t *testing.T) {
 
 // TestOperation changes and breaks an rdmad that a kernel's client works on.
 func TestOperation(t *testing.T) {
-	g := guest.Boot(t, guest.Options{})
+	g := bootJudged(t, guest.Options{})
 	g.UseRDMA(t, guest.SIWPlain)
 	r := startRdmad(t, g.ShareDir)
 	t.Run("rdma", func(t *testing.T) {

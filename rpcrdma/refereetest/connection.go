@@ -58,6 +58,9 @@ type pair struct {
 	end    *end
 	sigAll bool
 
+	// Requests are seen in the order in which they are posted.
+	sending, receiving sync.Mutex
+
 	mu       sync.Mutex
 	receives [][]verbs.SGE // posted, oldest first
 	sends    []request     // likewise
@@ -72,6 +75,8 @@ type request struct {
 }
 
 func (p *pair) PostRecv(wrs []verbs.RecvWR) (int, error) {
+	p.receiving.Lock()
+	defer p.receiving.Unlock()
 	p.mu.Lock()
 	for i := range wrs {
 		p.receives = append(p.receives, append([]verbs.SGE(nil), wrs[i].SGL...))
@@ -87,6 +92,8 @@ func (p *pair) PostRecv(wrs []verbs.RecvWR) (int, error) {
 }
 
 func (p *pair) PostSend(wrs []verbs.SendWR) (int, error) {
+	p.sending.Lock()
+	defer p.sending.Unlock()
 	p.mu.Lock()
 	if p.State() == verbs.QPErr {
 		p.ended = true // what is posted is flushed
