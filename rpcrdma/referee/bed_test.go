@@ -140,9 +140,9 @@ func v1(xid, credits, proc int, l lists, payload []byte) []byte {
 }
 
 // rpcCallBytes is a call with its arguments.
-func rpcCallBytes(xid, program, version, procedure int, args ...any) []byte {
+func rpcCallBytes(xid int, program uint32, version, procedure int, args ...any) []byte {
 	return append(encoded(&rpcv2.RpcMsg{Xid: uint32(xid), Body: &rpcv2.RpcMsgBody_CALL{Cbody: rpcv2.CallBody{
-		Rpcvers: 2, Prog: uint32(program), Vers: uint32(version), Proc: uint32(procedure),
+		Rpcvers: 2, Prog: program, Vers: uint32(version), Proc: uint32(procedure),
 	}}}), words(args...)...)
 }
 

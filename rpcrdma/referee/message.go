@@ -89,6 +89,10 @@ func (r *Referee) send(e *Event) {
 		r.sum.version(2)
 		r.message2(e, m)
 	default:
+		if m.proc == procError { // has its place in all versions (RFC 5666 §4.1)
+			r.message1(e, m)
+			return
+		}
 		r.malformed(m, faultVersion)
 	}
 }
