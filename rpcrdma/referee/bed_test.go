@@ -16,6 +16,7 @@ type bed struct {
 	r     *Referee
 	frame uint64
 	got   []Violation
+	log   []byte // of the events, for fuzzing
 }
 
 func newBed(t *testing.T, at Vantage) *bed {
@@ -42,6 +43,7 @@ func (b *bed) event(e Event) {
 	if e.Data != nil && e.Length == 0 {
 		e.Length = len(e.Data)
 	}
+	b.log = appendEvent(b.log, &e)
 	b.r.Observe(&e)
 }
 

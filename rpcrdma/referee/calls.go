@@ -1,6 +1,8 @@
 package referee
 
 import (
+	"slices"
+
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr1"
 )
 
@@ -269,13 +271,11 @@ func (r *Referee) targets(m *message, c *call) {
 
 // unknownAnswer judges an answer to no call in flight.
 func (r *Referee) unknownAnswer(d *direction, m *message, what string) {
-	for _, xid := range d.answered {
-		if xid == m.xid {
-			r.report("reply.twice", m.from, "%s to XID %#x, which was answered before", what, m.xid)
-			return
-		}
-	}
-	if !d.missed {
+	switch {
+	case d.missed:
+	case slices.Contains(d.answered, m.xid):
+		r.report("reply.twice", m.from, "%s to XID %#x, which was answered before", what, m.xid)
+	default:
 		r.report("reply.unknown", m.from, "%s to XID %#x, which the %v has not called", what, m.xid, d.caller)
 	}
 }
@@ -376,7 +376,7 @@ func (r *Referee) errored(m *message) {
 	d := r.dirs[m.from.Peer()]
 	c := d.calls[m.xid]
 	if c == nil {
-		if last := r.lastError[m.from.Peer()]; last.seen && last.xid == m.xid {
+		if last := r.lastError[m.from.Peer()]; last.seen && last.xid == m.xid && !d.missed {
 			r.report("error.answered", m.from, "an error answers the error with XID %#x", m.xid)
 			return
 		}

@@ -269,6 +269,10 @@ func (r *Referee) readDone(e *Event) {
 		return
 	}
 	b := p.w.body
+	if r.memory.missed { // it may be the end of an earlier Read
+		b.lost = true
+		return
+	}
 	r.keep(b, p.w.at+p.at, e.Data, p.length)
 	if b.parked != nil {
 		r.unpark(b)
