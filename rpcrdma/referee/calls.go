@@ -214,6 +214,9 @@ func (r *Referee) unpark(b *assembly) {
 	}
 	m := b.parked
 	b.parked = nil
+	if !r.sameXID(m, text) { // neither this call nor that reply
+		return
+	}
 	delete(r.dirs[m.from].calls, m.xid)
 	switch kind {
 	case rpcCallType:

@@ -54,6 +54,7 @@ func (r *Referee) callText(d *direction, c *call, m *message, text []byte) {
 	if _, err := msg.ReadFrom(s); err != nil {
 		if m.inline() || !cut(err) {
 			r.report("rpc.header", m.from, "XID %#x: %v", m.xid, err)
+			r.notCall(d, m)
 		}
 		r.back.undecoded(d)
 		return
@@ -61,6 +62,7 @@ func (r *Referee) callText(d *direction, c *call, m *message, text []byte) {
 	body := msg.Body.(*rpcv2.RpcMsgBody_CALL).Cbody
 	if body.Rpcvers != 2 {
 		r.report("rpc.header", m.from, "XID %#x: RPC version %d", m.xid, body.Rpcvers)
+		r.notCall(d, m)
 		return
 	}
 	c.args = true
@@ -68,6 +70,15 @@ func (r *Referee) callText(d *direction, c *call, m *message, text []byte) {
 	c.rpc.protected = c.rpc.gss && protectedGSS(body.Cred.Body)
 	r.sum.program(c, d)
 	r.arguments(d, c, m, s)
+}
+
+// notCall notes that what said it were a call may pass for the answer to one
+// with its XID: its receiver can make nothing of it.
+func (r *Referee) notCall(d *direction, m *message) {
+	other := r.dirs[d.caller.Peer()]
+	if c := other.calls[m.xid]; c != nil {
+		r.doubt(other, c, m)
+	}
 }
 
 // inline says whether the whole RPC message is in the Send.
