@@ -79,11 +79,6 @@ type Outgoing struct {
 	// decoded into Answer.
 	Operation, Answer rpcrdma2.Body
 
-	// Direct has the call travel without transmissions. The requester sets it
-	// with ErrReplan when they came to nothing; the caller clears it for the
-	// next call.
-	Direct bool
-
 	// Windows is what the call exposes, set by Plan.
 	Windows []Window
 	// Header and Inline are what goes out, set by Build; Inline is empty
@@ -126,6 +121,8 @@ type Outgoing struct {
 	pieces  []chunk.Piece
 	info    []byte // of an operation
 
+	plans       int    // of this call so far
+	direct      bool   // it goes without transmissions: they came to nothing
 	transmitted bool   // it is a transmission group
 	uses        uint32 // credits, one for each Send
 	spare       uint32 // receives reserved for its reply beyond one

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"errors"
+
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -16,9 +18,17 @@ const (
 	segmentSize     = 16 // each further segment of a write or reply chunk
 )
 
+// maxPlans is how often one call is planned. Each plan but the first has a cause:
+// the settings or the peer changed something after the plan before it. Whatever
+// else goes wrong, a call ends.
+const maxPlans = 32
+
 // Plan decides how a call travels and what it exposes: o.Windows. The caller
 // gets the memory, then gives Begin.
 func (r *Requester) Plan(o *Outgoing) error {
+	if err := o.countPlan(r.cfg.Reverse); err != nil {
+		return err
+	}
 	if o.Operation != nil {
 		return r.planOperation(o)
 	}
@@ -36,7 +46,7 @@ func (r *Requester) Plan(o *Outgoing) error {
 		return ErrCallTooLong
 	}
 	size := r.planExplicit(o)
-	if len(o.Windows) > 0 && !o.Direct && r.transmits() {
+	if len(o.Windows) > 0 && !o.direct && r.transmits() {
 		if r.planGroup(o) {
 			return nil
 		}
@@ -50,6 +60,25 @@ func (r *Requester) Plan(o *Outgoing) error {
 	}
 	if r.negotiation.way.pads() {
 		r.pad(o, size)
+	}
+	return nil
+}
+
+// countPlan counts the plans of a call. It is another call when the last one did
+// not end with ErrReplan. After half of the plans a call goes without
+// transmissions, which depend on most; in the reverse direction there is nothing
+// else for long ones.
+func (o *Outgoing) countPlan(reverse bool) error {
+	if !errors.Is(o.Err, ErrReplan) {
+		o.plans, o.direct = 0, false
+	}
+	o.Err = nil
+	o.plans++
+	if o.plans > maxPlans/2 && !reverse {
+		o.direct = true
+	}
+	if o.plans > maxPlans {
+		return ErrUnsettled
 	}
 	return nil
 }

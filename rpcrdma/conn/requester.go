@@ -26,6 +26,9 @@ var (
 	// changed, or the peer refused the version and looked at nothing else.
 	// Nothing was done; plan anew.
 	ErrReplan = errors.New("conn: settings changed before the call was sent")
+	// ErrUnsettled means that a call was planned maxPlans times and no plan held
+	// until it was sent.
+	ErrUnsettled = errors.New("conn: limits keep changing, the call was never sent")
 )
 
 // MinSegment is the least MaxSegment, in bytes. With it the largest header
@@ -229,8 +232,7 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 			return true, nil
 		}
 		if r.hopeless(o) {
-			r.release(o)
-			o.Direct = true
+			r.withdraw(o)
 			return false, ErrReplan
 		}
 	}
@@ -284,8 +286,7 @@ func (r *Requester) wake(acts []Action) []Action {
 	}
 	for len(r.waiting) > 0 {
 		o := r.waiting[0]
-		if r.may(o) {
-			r.reserve(o)
+		if r.may(o) && r.reserve(o) {
 			acts = r.wantReceives(acts)
 		}
 		may := r.may(o) && r.spared(o)
@@ -295,7 +296,8 @@ func (r *Requester) wake(acts []Action) []Action {
 		r.waiting[0] = nil
 		r.waiting = r.waiting[1:]
 		if !may {
-			acts = r.direct(o, acts)
+			r.withdraw(o)
+			acts = r.finish(o, acts)
 			continue
 		}
 		r.ready(o)

@@ -8,8 +8,7 @@ type debt struct{ uses, spare uint32 }
 // Prepare is the event that o, which is planned, is about to begin: it gives the
 // receives to post before Begin for a long reply.
 func (r *Requester) Prepare(o *Outgoing, acts []Action) []Action {
-	if r.lost == nil && len(r.waiting) == 0 && r.may(o) {
-		r.reserve(o)
+	if r.lost == nil && len(r.waiting) == 0 && r.may(o) && r.reserve(o) {
 		acts = r.wantReceives(acts)
 	}
 	return acts
@@ -22,12 +21,16 @@ func (r *Requester) maxSpare() int {
 	return min(max(most, transmissionLimit-1), r.cfg.MaxReceives-credit.Slack-most)
 }
 
-// reserve reserves what o's reply may take, if it is to be had.
-func (r *Requester) reserve(o *Outgoing) {
-	if o.transmitted && o.spare == 0 && int(r.spend.Spare()+o.xmit.spare) <= r.maxSpare() {
-		o.spare = o.xmit.spare
-		r.spend.Reserve(o.spare)
+// reserve reserves what o's reply may take, if it is to be had. did says that it
+// was reserved now: the receives are asked for once, and o goes without when
+// there is no memory for them.
+func (r *Requester) reserve(o *Outgoing) (did bool) {
+	if !o.transmitted || o.spare > 0 || int(r.spend.Spare()+o.xmit.spare) > r.maxSpare() {
+		return false
 	}
+	o.spare = o.xmit.spare
+	r.spend.Reserve(o.spare)
+	return o.spare > 0
 }
 
 // spared says whether the receives for o's reply are there.
@@ -35,10 +38,17 @@ func (r *Requester) spared(o *Outgoing) bool {
 	return !o.transmitted || (o.spare == o.xmit.spare && (o.spare == 0 || r.spend.Spared()))
 }
 
+// overspared says that o's reply was planned for more receives than there can be
+// now: credits.max rose since, and credits have the first claim on the queue.
+func (r *Requester) overspared(o *Outgoing) bool {
+	return o.transmitted && int(o.xmit.spare) > max(r.maxSpare(), 0)
+}
+
 // hopeless says that nothing that will happen lets o go as it was planned:
-// there will never be the credits, or there is no memory for the receives.
+// there will never be the credits or the receives, or there is no memory for
+// these.
 func (r *Requester) hopeless(o *Outgoing) bool {
-	return r.spend.Hopeless(o.uses) || (o.spare > 0 && !r.spend.Spared())
+	return r.spend.Hopeless(o.uses) || r.overspared(o) || (o.spare > 0 && !r.spend.Spared())
 }
 
 // release gives up the receives that were reserved for o's reply.
@@ -50,11 +60,11 @@ func (r *Requester) release(o *Outgoing) {
 	}
 }
 
-// direct has o, which waits for credits, planned anew.
-func (r *Requester) direct(o *Outgoing, acts []Action) []Action {
+// withdraw has o, which is hopeless, planned anew: without transmissions, unless
+// fewer receives will do.
+func (r *Requester) withdraw(o *Outgoing) {
+	o.Err, o.direct = ErrReplan, o.direct || !r.overspared(o)
 	r.release(o)
-	o.Err, o.Direct = ErrReplan, true
-	return r.finish(o, acts)
 }
 
 // abandon notes that o was given up after it was sent: what it holds comes back

@@ -37,8 +37,14 @@ func (x *outgoingGroup) directions() []rpcrdma2.ResultItem {
 // transmits says whether calls may go out in transmissions now: it is on, and
 // the peer said that it takes them. It is never tried blindly.
 func (r *Requester) transmits() bool {
-	return r.settings.Extensions.Has(ExtXmit) && r.told.RTR&rpcrdma2.RTRRequest != 0 &&
+	return r.settings.Extensions.Has(ExtXmit) && r.peerTransmits() &&
 		r.negotiation.state == Agreed && r.negotiation.way.number() == rpcrdma2.Version
+}
+
+// peerTransmits says whether the peer takes calls in transmissions and answers
+// them so. A limit of 0 transmissions says that it does not (rtrext §8.4, §8.5).
+func (r *Requester) peerTransmits() bool {
+	return r.told.RTR&rpcrdma2.RTRRequest != 0 && r.told.RequestReceive > 0 && r.told.ResponseSend > 0
 }
 
 // Heard is the event that the peer told characteristics. It is for requesters
@@ -46,12 +52,12 @@ func (r *Requester) transmits() bool {
 func (r *Requester) Heard(v *rpcrdma2.Values) { r.told = *v }
 
 // callLimit and replyLimit are the most transmissions of a call and of its
-// reply now.
+// reply now, at least 1, of a peer that takes them at all.
 func (r *Requester) callLimit() int {
 	if r.told.RTR&rpcrdma2.RTRContinue == 0 || !r.settings.Extensions.Has(ExtContinuation) {
 		return 1
 	}
-	return int(min(r.told.RequestReceive, transmissionLimit))
+	return int(min(max(r.told.RequestReceive, 1), transmissionLimit))
 }
 
 func (r *Requester) replyLimit() int {
@@ -73,7 +79,7 @@ func (r *Requester) takesGroup(o *Outgoing) bool {
 	if r.targets.peer(&r.told.Buffer); o.xmit.placed && o.xmit.structure != r.targets.from {
 		return false
 	}
-	return (r.told.RTR&rpcrdma2.RTRRequest != 0 && int(o.uses) <= max(r.callLimit(), 1) && r.told.ResponseSend > o.xmit.spare)
+	return r.peerTransmits() && int(o.uses) <= r.callLimit() && o.xmit.spare < r.told.ResponseSend
 }
 
 // planGroup plans a call in transmissions: what the payload stream of either

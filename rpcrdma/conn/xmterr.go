@@ -34,7 +34,7 @@ func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Acti
 		o.Err = ErrBadReply
 	} else {
 		r.Counters.GroupsRefused++
-		o.Err, o.Direct, o.Sent, o.refused = ErrReplan, true, false, true
+		o.Err, o.direct, o.Sent, o.refused = ErrReplan, true, false, true
 	}
 	return r.wake(r.finish(o, r.giveBack(recv, acts)))
 }

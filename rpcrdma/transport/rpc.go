@@ -97,13 +97,13 @@ func (r *Requester) CallAgain(ctx context.Context, c *RPC) error {
 		return err
 	}
 	defer r.release(p)
-	p.out.Direct = false
-	for {
+	for ctx.Err() == nil { // conn.Requester.Plan bounds the attempts
 		if err = r.attempt(ctx, p, c); !errors.Is(err, conn.ErrReplan) {
 			return err
 		}
 		p.freeMemory()
 	}
+	return ctx.Err()
 }
 
 // attempt makes the call once.
