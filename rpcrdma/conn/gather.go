@@ -86,29 +86,52 @@ func (g *gathering) add(h *Header, recv uint32, payload []byte) {
 	}
 }
 
-// interrupt notes that another message came before the group's end.
+// interrupt notes that another message came before the group's end. It may be
+// one of the other direction, whose XIDs are others.
 func (g *gathering) interrupt(h *Header, err error) {
+	e := rpcrdma2.XmtError{Code: rpcrdma2.BadHeaderType, Expected: uint32(rpcrdma2.Optional), Actual: uint32(h.Proc)}
+	number := uint32(0)
 	switch {
-	case g.bad:
-	case operates(h, err) && h.Option != rpcrdma2.OptXmtCont:
-		g.refuse(h, 0, rpcrdma2.XmtError{Code: rpcrdma2.BadOptType, Expected: uint32(rpcrdma2.OptXmtCont), Actual: uint32(h.Option)})
-	case operates(h, err): // of the other direction
-		g.refuse(h, 0, rpcrdma2.XmtError{Code: rpcrdma2.BadXID, Expected: g.xid, Actual: h.XID})
+	case !operates(h, err):
+	case h.Option != rpcrdma2.OptXmtCont:
+		e = rpcrdma2.XmtError{Code: rpcrdma2.BadOptType, Expected: uint32(rpcrdma2.OptXmtCont), Actual: uint32(h.Option)}
 	default:
-		g.refuse(h, 0, rpcrdma2.XmtError{Code: rpcrdma2.BadHeaderType, Expected: uint32(rpcrdma2.Optional), Actual: uint32(h.Proc)})
+		e = rpcrdma2.XmtError{Code: rpcrdma2.BadXID, Expected: g.xid, Actual: h.XID}
+		var c rpcrdma2.XmtCont
+		if c.Decode(h.Info) == nil {
+			number = c.Number
+		}
 	}
+	g.refuseAs(rpcrdma2.Transmission{XID: h.XID, Direction: directionOf(h, err, g.dir), Number: number}, true, e)
 	g.came = g.count
 }
 
+// directionOf is the direction of a message of version 2. An error goes from
+// responder to requester; one that can't be decoded counts as otherwise.
+func directionOf(h *Header, err error, otherwise rpcrdma2.Direction) rpcrdma2.Direction {
+	switch {
+	case err != nil:
+		return otherwise
+	case h.Proc == rpcrdma2.Error:
+		return rpcrdma2.Reply
+	}
+	return h.Direction
+}
+
 // refuse notes what is wrong about the transmission that h is the header of.
-// What is found first is told.
 func (g *gathering) refuse(h *Header, number uint32, e rpcrdma2.XmtError) {
+	g.refuseAs(rpcrdma2.Transmission{XID: h.XID, Direction: g.dir, Number: number}, h.XID != g.xid || number > 0, e)
+}
+
+// refuseAs notes what is wrong about a transmission, which is the group's first
+// or comes after it. What is found first is told.
+func (g *gathering) refuseAs(bad rpcrdma2.Transmission, after bool, e rpcrdma2.XmtError) {
 	if g.bad {
 		return
 	}
 	g.bad, g.wrong = true, e
-	g.wrong.Bad = rpcrdma2.Transmission{XID: h.XID, Direction: g.dir, Number: number}
-	if h.XID != g.xid || number > 0 {
+	g.wrong.Bad = bad
+	if after {
 		g.wrong.HasLead, g.wrong.Lead = true, rpcrdma2.Transmission{XID: g.xid, Direction: g.dir}
 	}
 }

@@ -116,8 +116,11 @@ type Requester struct {
 	response  rpcrdma2.XmtResp // that it began with
 	finder    finder           // of its results
 	found     [][]byte         // storage
-	complaint rpcrdma2.XmtError
-	info      []byte
+	// complaints are what Complain actions that were not carried out yet are to
+	// say. An event makes two at most: of the group that a message interrupts,
+	// and of that message.
+	complaints []rpcrdma2.XmtError
+	info       []byte
 
 	Counters RequesterCounters
 }

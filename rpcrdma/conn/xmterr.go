@@ -1,11 +1,18 @@
 package conn
 
-import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+import (
+	"slices"
 
-// XMTERR ends a transmission group, not the connection (rtrext §9.5). That of a
-// responder is the answer to the call, whose XID it has. That of a requester
-// tells of a reply; like a DONE it gets no answer, and takes the credit of the
-// call until an answer shows that it has arrived.
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// XMTERR ends a transmission group, not the connection (rtrext §9.5). Its header
+// has the XID of that group. Its body names the transmission in which the error
+// was found: of the group, or another message that came before the group's end,
+// with the direction of that message. If it is not the group's first, lead is. An
+// XMTERR of a responder is the answer to the call. One of a requester is about a
+// reply; like a DONE it gets no answer, and takes the credit of the call until an
+// answer shows that it has arrived.
 
 // refused takes an XMTERR: the call was not made. It is made again without
 // transmissions.
@@ -30,7 +37,7 @@ func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Acti
 	}
 	r.negotiation.open = false
 	r.answered(o, h.Credits)
-	if err != nil || e.Bad.Direction != rpcrdma2.Call {
+	if err != nil || e.Group().Direction != rpcrdma2.Call {
 		o.Err = ErrBadReply
 	} else {
 		r.Counters.GroupsRefused++
@@ -54,18 +61,21 @@ func (r *Requester) astray(recv uint32, inv Invalidation, acts []Action) []Actio
 
 // complain has the peer told what is wrong with its reply.
 func (r *Requester) complain(e rpcrdma2.XmtError, acts []Action) []Action {
-	r.complaint = e
+	r.complaints = append(r.complaints, e)
 	r.spend.Owe()
 	return append(acts, Action{Kind: Complain})
 }
 
 // Complaint is the event that the header of a Complain action goes out, which
-// it gives; it is valid until the next event.
+// it gives; it is valid until the next event. Complaints go out in the order of
+// their actions.
 func (r *Requester) Complaint() (h Header) {
 	r.donesSent++
 	r.Counters.Complaints++
-	r.info = r.complaint.Append(r.info[:0])
-	h.XID, h.Version, h.Credits = r.complaint.Bad.XID, rpcrdma2.Version, r.spend.Max()
+	e := &r.complaints[0]
+	r.info = e.Append(r.info[:0])
+	h.XID, h.Version, h.Credits = e.Group().XID, rpcrdma2.Version, r.spend.Max()
+	r.complaints = slices.Delete(r.complaints, 0, 1)
 	h.Proc, h.Direction = rpcrdma2.Optional, rpcrdma2.Call
 	h.Option, h.Info = rpcrdma2.OptXmtError, r.info
 	return h

@@ -42,6 +42,15 @@ type XmtError struct {
 	Min, Max uint32
 }
 
+// Group is a transmission of the group that was refused: Bad may be of another
+// message, that came before the group's end.
+func (o *XmtError) Group() Transmission {
+	if o.HasLead {
+		return o.Lead
+	}
+	return o.Bad
+}
+
 // Type is OptXmtError.
 func (*XmtError) Type() OptType { return OptXmtError }
 
