@@ -18,8 +18,15 @@ import (
 // RESPOND that is not known to have arrived. What shows that an UPDATE has
 // arrived is the answer to a later REQUEST, of nothing if need be.
 
-// errLateInit means that an INIT is not its sender's first message.
-var errLateInit = errors.New("conn: INIT is not the first message")
+var (
+	// errLateInit means that an INIT is not its sender's first message.
+	errLateInit = errors.New("conn: INIT is not the first message")
+	// errBehind means that something follows an operation that has no payload.
+	errBehind = errors.New("conn: bytes behind an operation without payload")
+)
+
+// maxTold bounds the operations that one event leads to: an UPDATE and a REQUEST.
+const maxTold = 2
 
 // transmissionLimit bounds the transmissions of one group with
 // extensions.continuation on: those of a request that we take and those of a
@@ -63,6 +70,7 @@ type characteristics struct {
 	told, own, known rpcrdma2.Values
 	targets          targets
 	peer             support
+	stay             fixed // of the peer's
 	silent           bool // the peer has turned the extension off
 	sized            bool // the peer told its receive size
 	on               bool // extensions.characteristics
@@ -212,11 +220,6 @@ func wishOf(size uint32) rpcrdma2.Characteristic {
 	return rpcrdma2.Characteristic{ID: charReceiveWish, Data: xdr.AppendUint32(nil, size)}
 }
 
-// init is our INIT.
-func (c *characteristics) init() *rpcrdma2.Init {
-	return &rpcrdma2.Init{Start: c.changed(true, true)}
-}
-
 // resize says that new receives have to be of c.target bytes from now on: larger
 // ones, or as the peer knows them when larger ones are wanted no more.
 func (c *characteristics) resize() bool {
@@ -292,7 +295,7 @@ func (c *characteristics) due() bool {
 		(len(c.changed(true, false)) > 0 || c.ask || c.floored() || (c.below > 0 && c.pings > 0))
 }
 
-// requested notes that a Request goes out as xid.
-func (c *characteristics) requested(xid uint32) {
+// requests notes that a Request goes out as xid.
+func (c *characteristics) requests(xid uint32) {
 	c.request.open, c.request.xid, c.request.acks = true, xid, c.unacked
 }

@@ -48,18 +48,17 @@ func (r *Requester) tell(acts []Action) []Action {
 	if c.resize() {
 		acts = append(acts, Action{Kind: Resize, N: int(c.target)})
 	}
-	for {
-		body := c.next(r.settled(), r.spend.Can())
-		switch body := body.(type) {
+	for range maxTold {
+		switch body := c.next(r.settled(), r.spend.Can()).(type) {
 		case nil:
-			r.untold = c.due()
-			return acts
 		case *rpcrdma2.Request:
 			acts = r.ask(body, acts)
 		default:
 			acts = c.message(r.nextXID(), r.spend.Max(), rpcrdma2.Call, body, acts)
 		}
 	}
+	r.untold = c.due()
+	return acts
 }
 
 // probe finds out whether the peer has the extension: with INIT as the first
@@ -85,7 +84,7 @@ func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 	xid := r.nextXID()
 	r.spend.Call()
 	r.sent[xid] = nil
-	r.requested(xid)
+	r.requests(xid)
 	return r.message(xid, r.spend.Max(), rpcrdma2.Call, body, acts)
 }
 
@@ -107,25 +106,32 @@ func (r *Requester) characterizes(h *Header) bool {
 }
 
 // characterize takes such an operation. One that makes no sense is dropped.
-func (r *Requester) characterize(recv uint32, inv Invalidation, acts []Action) []Action {
+func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
 	h, c := &r.header, &r.characteristics
+	if acts = r.ignore(recv, inv, acts); inv.Did {
+		return acts
+	}
 	sane := true
 	switch h.Option {
 	case rpcrdma2.OptInit, rpcrdma2.OptRespond:
+		acts = r.introduced(h, acts)
 		if !c.asks(h.XID) {
 			r.Counters.Stray++
-			return r.ignore(recv, inv, acts)
+			return acts
 		}
-		sane = r.responded(h)
+		sane = r.responded(h, payload)
 		acts = append(acts, Action{Kind: Changed})
 	case rpcrdma2.OptUpdate:
 		var body rpcrdma2.Update
-		sane = c.peer == supported && body.Decode(h.Info) == nil && c.learn(body.Now) == nil
+		sane = c.peer == supported && decodeAlone(&body, h, payload) == nil && c.learn(body.Now) == nil
 		acts = append(acts, Action{Kind: Changed})
 	case rpcrdma2.OptRequest:
-		var body rpcrdma2.Request
-		if sane = c.peer == supported && body.Decode(h.Info) == nil; sane {
-			answer, lowered := c.answer(body.Want)
+		sane = false
+		if c.peer != supported {
+			break
+		}
+		if answer, lowered, err := c.requested(h, payload); err == nil {
+			sane = true
 			if lowered {
 				acts = append(acts, Action{Kind: Resize, N: int(c.target)})
 			}
@@ -136,11 +142,29 @@ func (r *Requester) characterize(recv uint32, inv Invalidation, acts []Action) [
 		r.Counters.Errors++
 	}
 	r.untold = true
-	return r.wake(r.ignore(recv, inv, acts))
+	return r.wake(r.wantReceives(acts))
+}
+
+// introduced takes an INIT with an XID of its own for the answer to ours, which
+// goes out before it if it has not: the text lets either side begin with an INIT,
+// and does not say that one answers the other. As nothing then answers ours, it
+// keeps its credit like a DONE, until a later answer shows that it has arrived.
+func (r *Requester) introduced(h *Header, acts []Action) []Action {
+	c := &r.characteristics
+	if h.Option != rpcrdma2.OptInit || c.asks(h.XID) || c.peer != supportUnknown || r.negotiation.state != Offered {
+		return acts
+	}
+	r.up, r.untold = true, true
+	if acts = r.tell(acts); c.request.open {
+		h.XID = c.request.xid
+		r.spend.Owe()
+		r.donesSent++
+	}
+	return acts
 }
 
 // responded takes the answer to our INIT or REQUEST.
-func (r *Requester) responded(h *Header) (sane bool) {
+func (r *Requester) responded(h *Header, payload []byte) (sane bool) {
 	c := &r.characteristics
 	_, _ = r.negotiation.answer(h, true)
 	delete(r.sent, h.XID)
@@ -148,7 +172,7 @@ func (r *Requester) responded(h *Header) (sane bool) {
 	if h.Option == rpcrdma2.OptInit {
 		var body rpcrdma2.Init
 		c.answered()
-		sane = c.peer == supportUnknown && body.Decode(h.Info) == nil && c.learn(body.Start) == nil
+		sane = c.peer == supportUnknown && decodeAlone(&body, h, payload) == nil && c.begun(&body) == nil
 		if c.peer == supportUnknown {
 			c.peer = unsupported
 			if sane {
@@ -158,7 +182,7 @@ func (r *Requester) responded(h *Header) (sane bool) {
 		return sane
 	}
 	var body rpcrdma2.Respond
-	if sane = body.Decode(h.Info) == nil; !sane {
+	if sane = decodeAlone(&body, h, payload) == nil; !sane {
 		body = rpcrdma2.Respond{}
 	}
 	c.peer = supported

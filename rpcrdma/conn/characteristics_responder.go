@@ -34,17 +34,18 @@ func (r *Responder) tell(acts []Action) []Action {
 	if c.resize() {
 		acts = append(acts, Action{Kind: Resize, N: int(c.target)})
 	}
-	for {
+	for range maxTold {
 		body := c.next(true, true)
 		if body == nil {
-			return acts
+			break
 		}
 		r.opXID++
 		if body.Type() == rpcrdma2.OptRequest {
-			c.requested(r.opXID)
+			c.requests(r.opXID)
 		}
 		acts = c.message(r.opXID, r.grants.Told(), rpcrdma2.Reply, body, acts)
 	}
+	return acts
 }
 
 // characterizes says whether an operation of a requester is about
@@ -54,29 +55,28 @@ func (r *Responder) characterizes(h *Header) bool {
 }
 
 // characterize takes INIT and REQUEST, which are answered and take a credit.
-func (r *Responder) characterize(c *Call, acts []Action) []Action {
+func (r *Responder) characterize(c *Call, payload []byte, acts []Action) []Action {
 	h, own := &c.header, &r.characteristics
 	var answer rpcrdma2.Body
 	if h.Option == rpcrdma2.OptInit {
 		var body rpcrdma2.Init
-		err := body.Decode(h.Info)
+		err := decodeAlone(&body, h, payload)
 		switch {
 		case err != nil:
 		case r.version != 0 || own.peer != supportUnknown:
 			err = errLateInit
 		default:
-			err = own.learn(body.Start)
+			err = own.begun(&body)
 		}
 		if err != nil {
 			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
 		}
 		answer = own.init()
 	} else {
-		var body rpcrdma2.Request
-		if err := body.Decode(h.Info); err != nil {
+		respond, lowered, err := own.requested(h, payload)
+		if err != nil {
 			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
 		}
-		respond, lowered := own.answer(body.Want)
 		if lowered {
 			acts = append(acts, Action{Kind: Resize, N: int(own.target)})
 		}
@@ -95,12 +95,12 @@ func (r *Responder) hears(h *Header) bool {
 
 // hear takes UPDATE and RESPOND. An UPDATE that makes no sense is told of with
 // BAD_HEADER.
-func (r *Responder) hear(c *Call, recv uint32, acts []Action) []Action {
+func (r *Responder) hear(c *Call, recv uint32, payload []byte, acts []Action) []Action {
 	h, own := &c.header, &r.characteristics
 	var err error
 	if h.Option == rpcrdma2.OptUpdate {
 		var body rpcrdma2.Update
-		if err = body.Decode(h.Info); err == nil {
+		if err = decodeAlone(&body, h, payload); err == nil {
 			err = own.learn(body.Now)
 		}
 		if err == nil {
@@ -108,7 +108,7 @@ func (r *Responder) hear(c *Call, recv uint32, acts []Action) []Action {
 		}
 	} else {
 		var body rpcrdma2.Respond
-		if err = body.Decode(h.Info); err != nil {
+		if err = decodeAlone(&body, h, payload); err != nil {
 			body = rpcrdma2.Respond{}
 		}
 		if own.asks(h.XID) {

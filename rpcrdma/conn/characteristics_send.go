@@ -33,6 +33,18 @@ func (c *characteristics) send(h *rpcrdma2.Header, acts []Action) []Action {
 	return append(acts, Action{Kind: Tell, Body: h.Append(nil)})
 }
 
+// decodeAlone decodes the body of an operation of characteristics, behind which
+// there is nothing.
+func decodeAlone(body rpcrdma2.Body, h *Header, payload []byte) error {
+	if err := body.Decode(h.Info); err != nil {
+		return err
+	}
+	if len(payload) > 0 {
+		return errBehind
+	}
+	return nil
+}
+
 // ofCharacteristics says whether an operation is one of INIT to UPDATE.
 func ofCharacteristics(t rpcrdma2.OptType) bool {
 	return t >= rpcrdma2.OptInit && t <= rpcrdma2.OptUpdate

@@ -36,41 +36,59 @@ func (c *characteristics) learn(set rpcrdma2.Set) error {
 	switch {
 	case buffer && !size && !c.sized && len(v.Buffer.Groups) > 0: // rtrext §8.3
 		v.ReceiveSize = v.Buffer.Length
-	case size && !buffer:
+	case size && !buffer && !c.stay.has(rpcrdma2.CharReceiveBuffer):
 		v.Buffer = rpcrdma2.Buffer{}
 	}
 	if v.ReceiveSize < InlineMin || v.Buffer.Length > v.ReceiveSize {
 		return errValues
 	}
+	if !c.keeps(&v) {
+		return errFixed
+	}
 	c.told, c.sized = v, c.sized || size
 	if wish >= InlineMin {
-		c.toldWish, c.ask = wish, wish < v.ReceiveSize
+		c.toldWish, c.ask = wish, wish < v.ReceiveSize && !c.stay.has(rpcrdma2.CharReceiveSize)
 	}
 	return nil
 }
 
+// requested takes a REQUEST; see answer.
+func (c *characteristics) requested(h *Header, payload []byte) (r *rpcrdma2.Respond, lowered bool, err error) {
+	var body rpcrdma2.Request
+	if err := decodeAlone(&body, h, payload); err != nil {
+		return nil, false, err
+	}
+	return c.answer(body.Want)
+}
+
 // answer answers a REQUEST. lowered says that new receives have to be of
-// c.target bytes from now on.
-func (c *characteristics) answer(want rpcrdma2.Set) (r *rpcrdma2.Respond, lowered bool) {
+// c.target bytes from now on. With malformed data of a characteristic that is
+// known, nothing is done.
+func (c *characteristics) answer(want rpcrdma2.Set) (r *rpcrdma2.Respond, lowered bool, err error) {
+	var asked rpcrdma2.Values
+	for _, is := range want {
+		if _, err := asked.Set(is); err != nil {
+			return nil, false, err
+		}
+	}
 	r = &rpcrdma2.Respond{}
 	for i, is := range want {
-		var asked rpcrdma2.Values
-		known, err := asked.Set(is)
-		if err == nil && known && is.ID == rpcrdma2.CharReceiveSize && asked.ReceiveSize < c.known.ReceiveSize {
+		known, _ := asked.Set(is)
+		if is.ID == rpcrdma2.CharReceiveSize && asked.ReceiveSize < c.known.ReceiveSize {
 			lowered = c.lower(asked.ReceiveSize) || lowered
 		}
 		now := c.known.Encode(is.ID)
 		switch {
-		case err == nil && known && bytes.Equal(asked.Encode(is.ID).Data, now.Data):
+		case known && bytes.Equal(asked.Encode(is.ID).Data, now.Data):
 			r.Done = r.Done.Add(i)
-		case err == nil && lowered && is.ID == rpcrdma2.CharReceiveSize:
+		case lowered && is.ID == rpcrdma2.CharReceiveSize:
 			r.Other = append(r.Other, now)
 			r.Rejected = r.Rejected.Add(i)
 		default:
 			r.Rejected = r.Rejected.Add(i)
 		}
 	}
-	return r, lowered
+	return r, lowered, nil
 }
 
 // lower lowers the receive size as far as our settings want it lower: the peer

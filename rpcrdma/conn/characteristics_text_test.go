@@ -28,8 +28,8 @@ func setCharacteristics(t *testing.T, s *Settings, o map[string][]string) {
 	}
 }
 
-// parseCharacteristics makes the body of an operation: init=SET, update=SET, want=SET, or
-// done=BITS with rejected=BITS and other=SET. A set is ID:HEX,…; - is an empty one.
+// parseCharacteristics makes the body of an operation: init=SET with nochg=BITS, update=SET,
+// want=SET, or done=BITS with rejected=BITS and other=SET. A set is ID:HEX,…; - is an empty one.
 func parseCharacteristics(t *testing.T, o map[string][]string) rpcrdma2.Body {
 	t.Helper()
 	set := func(key string) (s rpcrdma2.Set) {
@@ -55,7 +55,7 @@ func parseCharacteristics(t *testing.T, o map[string][]string) rpcrdma2.Body {
 	}
 	switch {
 	case len(o["init"]) > 0:
-		return &rpcrdma2.Init{Start: set("init")}
+		return &rpcrdma2.Init{Start: set("init"), NoChange: bits("nochg")}
 	case len(o["update"]) > 0:
 		return &rpcrdma2.Update{Now: set("update")}
 	case len(o["want"]) > 0:
@@ -91,7 +91,7 @@ func characteristicsText(h *rpcrdma2.Header) string {
 	case rpcrdma2.OptInit:
 		var body rpcrdma2.Init
 		if body.Decode(h.Info) == nil {
-			return " INIT" + clean("init", body.Start)
+			return " INIT" + clean("init", body.Start) + bits("nochg", body.NoChange)
 		}
 	case rpcrdma2.OptUpdate:
 		var body rpcrdma2.Update

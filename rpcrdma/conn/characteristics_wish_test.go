@@ -28,7 +28,7 @@ func TestWishesThatCross(t *testing.T) {
 			t.Fatalf("%T is next, and %d bytes are planned for; want operation %d, %d bytes", body, c.planned(), want, planned)
 		}
 		if want == rpcrdma2.OptRequest {
-			c.requested(1)
+			c.requests(1)
 		}
 	}
 	c.apply(want(first))
@@ -39,7 +39,7 @@ func TestWishesThatCross(t *testing.T) {
 	step(rpcrdma2.OptUpdate, first)
 	step(rpcrdma2.OptRequest, first) // and the second
 	c.apply(want(most))
-	if respond, lowered := c.answer(rpcrdma2.Set{sizeOf(first)}); lowered || !respond.Rejected.Has(0) {
+	if respond, lowered, _ := c.answer(rpcrdma2.Set{sizeOf(first)}); lowered || !respond.Rejected.Has(0) {
 		t.Errorf("a wish of old is done: %+v", respond)
 	}
 	c.answered()

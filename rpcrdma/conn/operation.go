@@ -64,7 +64,7 @@ func (r *Responder) operate(c *Call, payload []byte, acts []Action) []Action {
 	}
 	h := &c.header
 	if r.characterizes(h) {
-		return r.characterize(c, acts)
+		return r.characterize(c, payload, acts)
 	}
 	op := operations(r.cfg.Operations).find(h.Option, r.settings.Extensions)
 	if op == nil {
@@ -101,7 +101,7 @@ func (r *Requester) operate(recv uint32, inv Invalidation, payload []byte, acts 
 		return r.ignore(recv, inv, acts)
 	}
 	if r.characterizes(h) {
-		return r.characterize(recv, inv, acts)
+		return r.characterize(recv, inv, payload, acts)
 	}
 	switch h.Option {
 	case rpcrdma2.OptXmtResp:

@@ -46,7 +46,7 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 		return append(acts, Action{Kind: Repost, Recv: recv}, Action{Kind: Report, Err: why})
 	}
 	if err == nil && r.hears(&c.header) {
-		return r.hear(c, recv, acts)
+		return r.hear(c, recv, msg[n:], acts)
 	}
 	if err := r.grants.Call(); err != nil {
 		return r.fail(err, acts)

@@ -56,7 +56,7 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
 			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
-			Only1: option(t, o, "only1", 0) == 1, Revocable: true, Serves: true, Operations: testOperations(optTestAnswer, func(s string) { p.told = append(p.told, s) }),
+			Only1: option(t, o, "only1", 0) == 1, Revocable: option(t, o, "revocable", 1) == 1, Serves: option(t, o, "serves", 1) == 1, Operations: testOperations(optTestAnswer, func(s string) { p.told = append(p.told, s) }),
 		})
 		acts := p.r.Start(nil)
 		p.r.Connected(uint32(option(t, o, "peer", 4096)), uint32(option(t, o, "makes", 4096)))

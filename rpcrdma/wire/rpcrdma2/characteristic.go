@@ -1,6 +1,10 @@
 package rpcrdma2
 
-import "github.com/rdmad/rdmad/rpcrdma/xdr"
+import (
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
 
 // CharID is a transport characteristic (xcharid).
 type CharID uint32
@@ -26,6 +30,11 @@ type Characteristic struct {
 
 // Set is a list of characteristics (xcharset). Subsets refer to its order.
 type Set []Characteristic
+
+// Has says whether a characteristic is in the set.
+func (s Set) Has(id CharID) bool {
+	return slices.ContainsFunc(s, func(c Characteristic) bool { return c.ID == id })
+}
 
 func (s Set) size() int {
 	n := wordSize
