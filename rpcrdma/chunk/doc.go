@@ -16,13 +16,14 @@ import "errors"
 
 // Errors of this package; what a peer sent violates the protocol or a limit.
 var (
-	ErrPosition    = errors.New("chunk: position outside of the XDR stream or not a multiple of 4")
-	ErrOverlap     = errors.New("chunk: read chunks overlap")
-	ErrChunkCount  = errors.New("chunk: more read chunks than allowed")
-	ErrTooLong     = errors.New("chunk: longer than allowed")
-	ErrAddressWrap = errors.New("chunk: segment wraps around the address space")
-	ErrTooSmall    = errors.New("chunk: message longer than the chunk offered for it")
-	ErrReturned    = errors.New("chunk: returned chunk is not the one offered")
+	ErrPosition     = errors.New("chunk: position outside of the XDR stream or not a multiple of 4")
+	ErrOverlap      = errors.New("chunk: read chunks overlap")
+	ErrChunkCount   = errors.New("chunk: more read chunks than allowed")
+	ErrSegmentCount = errors.New("chunk: more read segments than allowed")
+	ErrTooLong      = errors.New("chunk: longer than allowed")
+	ErrAddressWrap  = errors.New("chunk: segment wraps around the address space")
+	ErrTooSmall     = errors.New("chunk: message longer than the chunk offered for it")
+	ErrReturned     = errors.New("chunk: returned chunk is not the one offered")
 )
 
 // unit is XDR's unit of alignment in bytes (RFC 4506 §3).

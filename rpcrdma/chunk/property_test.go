@@ -80,7 +80,7 @@ func TestReadRoundTrip(t *testing.T) {
 		}
 
 		var l ReadList
-		if err := l.Parse(reads, Limits{MaxChunks: 8, MaxLength: 1 << 20}); err != nil {
+		if err := l.Parse(reads, Limits{MaxChunks: 8, MaxSegments: 1000, MaxLength: 1 << 20}); err != nil {
 			t.Fatal(err)
 		}
 		memory := make([][]byte, len(l.Chunks))
@@ -200,7 +200,7 @@ func FuzzReadList(f *testing.F) {
 			reads = append(reads, seg(binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint64(b[12:])))
 		}
 		var l ReadList
-		if l.Parse(reads, Limits{MaxChunks: 4, MaxLength: 1 << 16}) != nil {
+		if l.Parse(reads, Limits{MaxChunks: 4, MaxSegments: 1000, MaxLength: 1 << 16}) != nil {
 			return
 		}
 		total := 0

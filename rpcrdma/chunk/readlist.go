@@ -4,8 +4,9 @@ import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 
 // Limits bound what one call's read list may ask for.
 type Limits struct {
-	MaxChunks int    // read chunks, the position-zero one included
-	MaxLength uint64 // bytes of all chunks together
+	MaxChunks   int    // read chunks, the position-zero one included
+	MaxSegments int    // of all chunks together
+	MaxLength   uint64 // bytes of all chunks together
 }
 
 // ReadChunk is one read chunk: all entries of a read list with the same
@@ -35,6 +36,9 @@ type ReadList struct {
 // position keep their order, which is the order of their bytes.
 func (l *ReadList) Parse(reads []rpcrdma1.ReadSegment, lim Limits) error {
 	l.Chunks, l.segments = l.Chunks[:0], reads
+	if len(reads) > lim.MaxSegments {
+		return l.fail(ErrSegmentCount)
+	}
 	sortByPosition(reads)
 	var total uint64
 	for i := range reads {

@@ -13,7 +13,7 @@ func seg(pos, handle, length uint32, addr uint64) rpcrdma1.ReadSegment {
 	return rpcrdma1.ReadSegment{Position: pos, Segment: rpcrdma1.Segment{Handle: handle, Length: length, Offset: addr}}
 }
 
-var wide = Limits{MaxChunks: 8, MaxLength: 1 << 20}
+var wide = Limits{MaxChunks: 8, MaxSegments: 8, MaxLength: 1 << 20}
 
 func TestParse(t *testing.T) {
 	tests := map[string]struct {
@@ -34,6 +34,8 @@ func TestParse(t *testing.T) {
 		"too long together":      {[]rpcrdma1.ReadSegment{seg(40, 1, 1<<20, 0), seg(44, 1, 1, 0)}, nil, ErrTooLong},
 		"sum beyond 32 bits":     {[]rpcrdma1.ReadSegment{seg(40, 1, math.MaxUint32, 0), seg(40, 1, 2, 0)}, nil, ErrTooLong},
 		"too many":               {slices.Repeat([]rpcrdma1.ReadSegment{seg(40, 1, 1, 0), seg(44, 1, 1, 0), seg(48, 1, 1, 0)}, 1), nil, ErrChunkCount},
+		"too many segments":      {slices.Repeat([]rpcrdma1.ReadSegment{seg(40, 1, 1, 0)}, 9), nil, ErrSegmentCount},
+		"all segments allowed":   {slices.Repeat([]rpcrdma1.ReadSegment{seg(40, 1, 1, 0)}, 8), []ReadChunk{{Position: 40, Length: 8, count: 8}}, nil},
 		"as many as are allowed": {slices.Repeat([]rpcrdma1.ReadSegment{seg(40, 1, 1, 0), seg(44, 1, 1, 0)}, 1), []ReadChunk{{Position: 40, Length: 1, count: 1}, {Position: 44, Length: 1, first: 1, count: 1}}, nil},
 	}
 	for name, tc := range tests {

@@ -71,9 +71,9 @@ type characteristics struct {
 	targets          targets
 	peer             support
 	stay             fixed // of the peer's
-	silent           bool // the peer has turned the extension off
-	sized            bool // the peer told its receive size
-	on               bool // extensions.characteristics
+	silent           bool  // the peer has turned the extension off
+	sized            bool  // the peer told its receive size
+	on               bool  // extensions.characteristics
 	settings         Settings
 	// A requester; its device can take STags back, and there is somebody to
 	// answer calls of its responder.

@@ -112,10 +112,10 @@ type Requester struct {
 	up      bool // see Greet
 	untold  bool // there may be characteristics to tell
 
-	gather    gathering        // of a reply
-	response  rpcrdma2.XmtResp // that it began with
-	finder    finder           // of its results
-	found     [][]byte         // storage
+	gather   gathering        // of a reply
+	response rpcrdma2.XmtResp // that it began with
+	finder   finder           // of its results
+	found    [][]byte         // storage
 	// complaints are what Complain actions that were not carried out yet are to
 	// say. An event makes two at most: of the group that a message interrupts,
 	// and of that message.

@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
 // ResponderConfig is what is fixed when the connection is made. Sizes are in
@@ -254,5 +255,6 @@ func (r *Responder) forget(c *Call) {
 	}
 }
 
-// readLimits bound a call's read list.
-var readLimits = chunk.Limits{MaxChunks: maxReadChunks, MaxLength: MaxMessage}
+// readLimits bound what one message has us read, in whatever header it is told:
+// a read list, or the items of an XMTREQ.
+var readLimits = chunk.Limits{MaxChunks: maxReadChunks, MaxSegments: rpcrdma1.MaxReadSegments, MaxLength: MaxMessage}

@@ -87,3 +87,42 @@ func directions(d rpcrdma2.ResultItem, n int) (all []rpcrdma2.ResultItem) {
 	}
 	return all
 }
+
+// TestReadSegmentsOfBothForms: a message names as many segments to read in the
+// items of an XMTREQ as in a read list, all items together.
+func TestReadSegmentsOfBothForms(t *testing.T) {
+	s := DefaultSettings()
+	s.Extensions |= ExtV2 | ExtXmit
+	s.InlineReceiveSize = 65536
+	call := append(rpcCallOf(50), make([]byte, 16)...)
+	at := uint32(len(call) - 16)
+	for _, n := range []int{rpcrdma1.MaxReadSegments, rpcrdma1.MaxReadSegments + 1} {
+		list := rpcrdma2.Header{Header: rpcrdma1.Header{XID: 50, Version: 2, Credits: 1}}
+		items := []rpcrdma2.Item{{Disp: at, Place: rpcrdma2.ExplicitRDMA}, {Place: rpcrdma2.ExplicitRDMA}}
+		for i := range n {
+			it := &items[2*i/n]
+			if it.Disp == 0 {
+				it.Disp = at + items[0].Length + 4
+			}
+			segment := rpcrdma1.Segment{Handle: 1, Length: 4}
+			it.Segments, it.Length = append(it.Segments, segment), it.Length+4
+			list.Reads = append(list.Reads, rpcrdma1.ReadSegment{Position: it.Disp, Segment: segment})
+		}
+		for form, msg := range map[string][]byte{
+			"list":  append(list.Append(nil), call...),
+			"items": optionMessage(50, rpcrdma2.Call, &rpcrdma2.XmtReq{Items: items, Count: 1, PayloadLength: uint32(len(call))}, call),
+		} {
+			r := NewResponder(ResponderConfig{PeerReceive: 65536, ToldSend: 65536, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 65536, Settings: &s})
+			for _, a := range r.Start(nil) {
+				r.Posted(a.N, a.N)
+			}
+			acts := r.Receive(1, msg, nil)
+			fetch, send := find(acts, Fetch), find(acts, Send)
+			if good := n == rpcrdma1.MaxReadSegments; (fetch != nil) != good || (fetch != nil && len(fetch.Call.Fetches) != n) {
+				t.Errorf("%d segments in the %s: fetched %v", n, form, fetch != nil)
+			} else if !good && (send == nil || send.Call.Answer.Header.Err != rpcrdma2.ErrBadHeader) {
+				t.Errorf("%d segments in the %s: no BAD_HEADER", n, form)
+			}
+		}
+	}
+}
