@@ -229,7 +229,7 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 			return false, ErrXIDInUse
 		}
 	}
-	if len(r.waiting) == 0 {
+	if r.passes(o) {
 		if r.may(o) && r.spared(o) {
 			r.ready(o)
 			return true, nil
@@ -287,8 +287,8 @@ func (r *Requester) wake(acts []Action) []Action {
 	if r.untold {
 		acts = r.tell(acts)
 	}
-	for len(r.waiting) > 0 {
-		o := r.waiting[0]
+	for i := r.head(); i < len(r.waiting); i = r.head() {
+		o := r.waiting[i]
 		if r.may(o) && r.reserve(o) {
 			acts = r.wantReceives(acts)
 		}
@@ -296,8 +296,7 @@ func (r *Requester) wake(acts []Action) []Action {
 		if !may && (r.spend.Asked() || !r.hopeless(o)) {
 			break
 		}
-		r.waiting[0] = nil
-		r.waiting = r.waiting[1:]
+		r.unwait(i)
 		if !may {
 			r.withdraw(o)
 			acts = r.finish(o, acts)

@@ -1,6 +1,10 @@
 package conn
 
-import "github.com/rdmad/rdmad/rpcrdma/credit"
+import (
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+)
 
 // debt is what the answer to a call that was given up gives back.
 type debt struct{ uses, spare uint32 }
@@ -48,7 +52,42 @@ func (r *Requester) overspared(o *Outgoing) bool {
 // there will never be the credits or the receives, or there is no memory for
 // these.
 func (r *Requester) hopeless(o *Outgoing) bool {
-	return r.spend.Hopeless(o.uses) || r.overspared(o) || (o.spare > 0 && !r.spend.Spared())
+	return (r.spend.Hopeless(o.uses) && !r.awaitsGrant(o)) || r.overspared(o) || (o.spare > 0 && !r.spend.Spared())
+}
+
+// awaitsGrant says that o, of several transmissions, waits for the first grant.
+// In the reverse direction nothing else is left for it, and short calls pass it:
+// the answer to one of them brings the grant.
+func (r *Requester) awaitsGrant(o *Outgoing) bool {
+	return r.cfg.Reverse && !r.spend.Known() && o.uses > 1 && o.uses <= r.spend.Max()
+}
+
+// passes says that o need not wait for those that do.
+func (r *Requester) passes(o *Outgoing) bool {
+	return len(r.waiting) == 0 || (o.uses == 1 && r.head() == len(r.waiting))
+}
+
+// head is the index of the call whose turn it is of those that wait, if there is
+// one.
+func (r *Requester) head() int {
+	if !r.cfg.Reverse || r.spend.Known() {
+		return 0
+	}
+	i := 0
+	for i < len(r.waiting) && r.awaitsGrant(r.waiting[i]) {
+		i++
+	}
+	return i
+}
+
+// unwait takes a call out of those that wait.
+func (r *Requester) unwait(i int) {
+	if i > 0 {
+		r.waiting = slices.Delete(r.waiting, i, i+1)
+		return
+	}
+	r.waiting[0] = nil
+	r.waiting = r.waiting[1:]
 }
 
 // release gives up the receives that were reserved for o's reply.

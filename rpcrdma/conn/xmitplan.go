@@ -120,12 +120,16 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 }
 
 // affords says whether there are credits for n transmissions: now, or ever in
-// the reverse direction, which has nothing else for long messages.
+// the reverse direction, which has nothing else for long messages. Until the first
+// answer there it is not known what the peer will grant.
 func (r *Requester) affords(n uint32) bool {
-	if r.cfg.Reverse {
-		return n <= min(r.spend.Granted(), r.spend.Max())
+	switch {
+	case !r.cfg.Reverse:
+		return r.spend.CanGroup(n)
+	case !r.spend.Known():
+		return n <= r.spend.Max()
 	}
-	return r.spend.CanGroup(n)
+	return n <= min(r.spend.Granted(), r.spend.Max())
 }
 
 // measure gives the number of transmissions, and notes the size of the largest.

@@ -30,7 +30,7 @@ func (s *Spend) ReturnGroup(n uint32) { s.inflight -= n }
 // AnswerGroup is Answer for a call of n transmissions.
 func (s *Spend) AnswerGroup(n, grant uint32) {
 	s.inflight -= n
-	s.granted = max(grant, 1)
+	s.granted, s.known = max(grant, 1), true
 }
 
 // Reserve keeps n receives for the transmissions of a reply after its first.

@@ -12,6 +12,7 @@ type Spend struct {
 	posted   uint32 // receives posted
 	asked    uint32 // receives asked for by Want and not confirmed yet
 	spare    uint32 // receives reserved for long replies
+	known    bool   // an answer brought the grant
 }
 
 // Start sets the most calls that we want in flight, at least 1. Until the
@@ -29,6 +30,10 @@ func (s *Spend) Max() uint32 { return s.max }
 
 // Granted is the grant in force.
 func (s *Spend) Granted() uint32 { return s.granted }
+
+// Known says that an answer brought the grant. Before the first answer it is 1,
+// whatever the peer will grant.
+func (s *Spend) Known() bool { return s.known }
 
 // InFlight is the number of calls sent and not answered.
 func (s *Spend) InFlight() uint32 { return s.inflight }

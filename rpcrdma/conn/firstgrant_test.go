@@ -1,0 +1,61 @@
+package conn
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+// TestLongCallbackFirst: a call to the client of several transmissions that is
+// made before the first grant waits for that. Short calls pass it, and the answer
+// to one of them brings the grant. It fails only when that is too small.
+func TestLongCallbackFirst(t *testing.T) {
+	const long = 6000 // two transmissions
+	for name, c := range map[string]struct {
+		client, completed int
+		planned           error
+	}{"enough": {8, 4, nil}, "too little": {1, 2, ErrCallTooLong}} {
+		t.Run(name, func(t *testing.T) {
+			ends := []*duplexEnd{newDuplexEnd(t, false, groupSettings(8, c.client)), newDuplexEnd(t, true, groupSettings(8, 8))}
+			server := ends[1]
+			server.call(long, 24)
+			server.call(long, 24)
+			first := slices.Clone(server.open)
+			if len(server.out) != 0 || len(first) != 2 || server.q.spend.InFlight() != 0 {
+				t.Fatalf("%d messages, %d calls open", len(server.out), len(first))
+			}
+			server.call(40, 24) // passes them
+			server.call(40, 24) // waits for the credit of the one before
+			if len(server.out) != 1 || server.q.spend.InFlight() != 1 {
+				t.Fatalf("%d messages", len(server.out))
+			}
+			drain(ends, func(int) int { return 0 })
+			settledEnds(t, ends)
+			if server.completed != c.completed {
+				t.Errorf("%d calls completed, want %d", server.completed, c.completed)
+			}
+			if err := server.q.Plan(first[0]); !errors.Is(err, c.planned) {
+				t.Errorf("planned now: %v, want %v", err, c.planned)
+			}
+		})
+	}
+}
+
+// TestLongCallbackGivenUp: what waits for the first grant can be given up, and
+// fails when credits.backchannel becomes too small for it.
+func TestLongCallbackGivenUp(t *testing.T) {
+	ends := []*duplexEnd{newDuplexEnd(t, false, groupSettings(8, 8)), newDuplexEnd(t, true, groupSettings(8, 8))}
+	server := ends[1]
+	for range 2 {
+		server.call(6000, 24)
+	}
+	first := server.open[0]
+	server.fromQ(server.q.Cancel(first, nil))
+	if !errors.Is(first.Err, ErrCanceled) || len(server.open) != 1 {
+		t.Fatalf("%v, %d calls open", first.Err, len(server.open))
+	}
+	server.set(groupSettings(8, 1))
+	if len(server.open) != 0 || len(server.q.waiting) != 0 {
+		t.Errorf("%d calls open, %d wait", len(server.open), len(server.q.waiting))
+	}
+}
