@@ -62,7 +62,7 @@ func (b *Backchannel[K]) Unbind(key K) {
 // there is no connection, the error is ErrNoBackchannel and ctx.Err().
 func (b *Backchannel[K]) Call(ctx context.Context, key K, call *Call) error {
 	again := false
-	for {
+	for lost := losses(0); ; {
 		conn, err := b.await(ctx, key)
 		if err != nil {
 			return err
@@ -75,8 +75,11 @@ func (b *Backchannel[K]) Call(ctx context.Context, key K, call *Call) error {
 		if !connectionEnds(err) {
 			return err
 		}
-		again = true
 		b.unbind(key, conn)
+		if err = lost.more(err); err != nil {
+			return err
+		}
+		again = true
 	}
 }
 
@@ -116,7 +119,7 @@ func (b *Backchannel[K]) await(ctx context.Context, key K) (*Conn, error) {
 			return nil, errors.Join(ErrNoBackchannel, err)
 		}
 	}
-	return c.conns[len(c.conns)-1], nil
+	return c.conns[len(c.conns)-1], ctx.Err()
 }
 
 // client gives the entry of a client. b.mu is held.

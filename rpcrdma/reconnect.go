@@ -31,6 +31,22 @@ const (
 	defaultTimeout    = 30 * time.Second
 )
 
+// maxLosses is how many connections may be lost under one call. Attempts to connect
+// that fail do not count: the call's context bounds those.
+const maxLosses = 128
+
+// losses counts connections that are lost under a call.
+type losses int
+
+// more counts one that was lost because of err. An error says that the call is
+// not made again.
+func (n *losses) more(err error) error {
+	if *n++; *n >= maxLosses {
+		return fmt.Errorf("%w: %w", ErrTooManyLosses, err)
+	}
+	return nil
+}
+
 // errOtherDevice: the memory that calls lie in is registered with one device.
 var errOtherDevice = errors.New("the address is reached by another device now")
 
@@ -66,12 +82,15 @@ func (c *Client) callThrough(ctx context.Context, call *Call) error {
 	}
 	defer c.leave()
 	do := (*transport.Requester).Call
-	for {
+	for lost := losses(0); ; {
 		s, err := c.await(ctx)
 		if err != nil {
 			return err
 		}
 		if err = do(s.req, ctx, call); !c.lose(s, err) {
+			return err
+		}
+		if err = lost.more(err); err != nil {
 			return err
 		}
 		do = (*transport.Requester).CallAgain
@@ -150,7 +169,7 @@ func (c *Client) await(ctx context.Context) (*session, error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	return c.cur, nil
+	return c.cur, ctx.Err()
 }
 
 // dial begins to make the next session, unless somebody does. c.mu is held.

@@ -1,6 +1,7 @@
 package rpcrdma
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -58,6 +59,12 @@ var (
 	ErrCallTooLong = conn.ErrCallTooLong
 	// ErrTooManyCalls means that too many calls wait already.
 	ErrTooManyCalls = conn.ErrTooManyCalls
+	// ErrUnsettled means that settings or the peer's limits changed again and
+	// again between the plan of a call and its sending. It was never sent.
+	ErrUnsettled = conn.ErrUnsettled
+	// ErrTooManyLosses means that a call was with as many connections that were
+	// lost as one call may be (maxLosses).
+	ErrTooManyLosses = errors.New("rpcrdma: too many connections were lost under the call")
 	// ErrXIDInUse means that a call in flight has the XID that the caller gave.
 	ErrXIDInUse = conn.ErrXIDInUse
 )
