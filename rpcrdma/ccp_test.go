@@ -234,7 +234,7 @@ func TestServersAnswers(t *testing.T) {
 		"alignment of 1 GiB":      {kernelPrivateData, answer(4096, 1<<30, 1), 4096, 0, true},
 		"cut short":               {kernelPrivateData, answer(2048, 64, 1)[:32], 4096, 512, false},
 		"too long":                {kernelPrivateData, append(answer(2048, 64, 1), 0, 0, 0, 0), 4096, 512, false},
-		"no RPC reply":            {kernelPrivateData, make([]byte, 20), 4096, 512, false},
+		"no RPC message":          {kernelPrivateData, bytes.Repeat([]byte{9}, 20), 4096, 512, false},
 		"PROG_UNAVAIL":            {kernelPrivateData, oncrpc.AppendAcceptError(nil, 0, &oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}), 4096, 512, false},
 		"denied":                  {kernelPrivateData, oncrpc.AppendDenied(nil, 0, &oncrpc.DeniedError{Stat: oncrpc.AuthError, Auth: oncrpc.AuthTooWeak}), 4096, 512, false},
 		"ERR_CHUNK":               {kernelPrivateData, nil, 4096, 512, false},

@@ -147,7 +147,7 @@ func TestLies(t *testing.T) {
 		"message cut short":     func(l *liar, _, h rpcrdma1.Header, body []byte) { l.send(h, body[:12]) },
 		"verifier cut short":    func(l *liar, _, h rpcrdma1.Header, body []byte) { l.send(h, body[:20]) },
 		"another XID":           func(l *liar, _, h rpcrdma1.Header, body []byte) { body[3]++; l.send(h, body) },
-		"a call":                func(l *liar, _, h rpcrdma1.Header, body []byte) { body[7] = 0; l.send(h, body) },
+		"unknown message type":  func(l *liar, _, h rpcrdma1.Header, body []byte) { body[7] = 7; l.send(h, body) },
 		"unknown reply status":  func(l *liar, _, h rpcrdma1.Header, body []byte) { body[11] = 7; l.send(h, body) },
 		"unknown accept status": func(l *liar, _, h rpcrdma1.Header, body []byte) { body[23] = 99; l.send(h, body) },
 		"long, cut short":       func(l *liar, call, h rpcrdma1.Header, body []byte) { long(l, call, h, body[:8]) },
@@ -249,14 +249,8 @@ func TestStrayReplies(t *testing.T) {
 // answered call's loses the connection.
 func TestInvalidatesAnother(t *testing.T) {
 	l := newLiar(t, providers[0].make(t), kernelPrivateData, nil)
-	first := newCall(procNull)
+	l.ok(l.honestly())
 	failed := make(chan error, 2)
-	go func() { failed <- l.c.Call(l.ctx, &first) }()
-	h, body := truth(l.next())
-	l.send(h, body)
-	if err := <-failed; err != nil {
-		t.Fatal(err)
-	}
 	var calls [2]rpcrdma1.Header
 	for i := range calls {
 		call := newCall(procRead)
@@ -264,17 +258,50 @@ func TestInvalidatesAnother(t *testing.T) {
 		go func() { failed <- l.c.Call(l.ctx, &call) }()
 		calls[i] = l.next()
 	}
-	h, body = truth(calls[0])
-	n := copy(l.raw.send.Bytes(), append(h.Append(nil), body...))
-	_, err := l.qp.PostSend([]verbs.SendWR{{
-		Op: verbs.OpSendInvalidate, InvalidateRKey: calls[1].Reply[0].Handle, SGL: []verbs.SGE{{MR: l.raw.send, Length: n}},
-	}})
-	l.ok(err)
+	l.sendInvalidating(calls[0], calls[1].Reply[0].Handle)
 	for range calls {
 		if err := <-failed; !errors.Is(err, rpcrdma.ErrInvalidated) {
 			t.Errorf("%v", err)
 		}
 	}
+}
+
+// TestGivenUpInvalidatesAnother: so does one that does so in a late answer to a
+// call that was given up.
+func TestGivenUpInvalidatesAnother(t *testing.T) {
+	l := newLiar(t, providers[0].make(t), kernelPrivateData, nil)
+	l.ok(l.honestly())
+	ctx, cancel := context.WithCancel(l.ctx)
+	failed := make(chan error, 1)
+	go func() {
+		call := newCall(procNull)
+		failed <- l.c.Call(ctx, &call)
+	}()
+	given := l.next()
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	go func() {
+		call := newCall(procRead)
+		call.MaxReply = 8000
+		failed <- l.c.Call(l.ctx, &call)
+	}()
+	l.sendInvalidating(given, l.next().Reply[0].Handle)
+	if err := <-failed; !errors.Is(err, rpcrdma.ErrInvalidated) {
+		t.Errorf("%v", err)
+	}
+}
+
+// sendInvalidating answers a call and invalidates memory.
+func (l *liar) sendInvalidating(call rpcrdma1.Header, rkey uint32) {
+	l.t.Helper()
+	h, body := truth(call)
+	n := copy(l.raw.send.Bytes(), append(h.Append(nil), body...))
+	_, err := l.qp.PostSend([]verbs.SendWR{{
+		Op: verbs.OpSendInvalidate, InvalidateRKey: rkey, SGL: []verbs.SGE{{MR: l.raw.send, Length: n}},
+	}})
+	l.ok(err)
 }
 
 // FuzzReplies: whatever a server sends, calls return, no byte lies outside of

@@ -74,7 +74,7 @@ func TestReverseFromLiar(t *testing.T) {
 		if h, _ = l.answer(message(rpcrdma1.Header{XID: 10}, procNull)); h.XID != 10 || h.Proc != rpcrdma1.Msg {
 			t.Errorf("%+v", h)
 		}
-		if st := l.c.Stats(); st.ReverseCalls != 8 || st.ReverseReplies != 2 || st.Errors != 6 || st.BadXIDs != 3 || st.RDMAReads != 0 {
+		if st := l.c.Stats(); st.ReverseCalls != 8 || st.ReverseReplies != 2 || st.Errors != 6 || st.BadXIDs != 2 || st.RDMAReads != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -102,6 +102,75 @@ func TestSameXIDBothWays(t *testing.T) {
 	})
 }
 
+// TestReverseMalformed: a call of a server that can't be decoded, or is in a chunk,
+// is answered with an error, whatever its XID. A call of the client with the same XID
+// goes on, and the credits that the server asks for are not a grant.
+func TestReverseMalformed(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		s := rpcrdma.DefaultSettings()
+		backward(4)(&s)
+		s.Extensions |= rpcrdma.ExtReadReplies
+		l := reverseLiar(t, p, service{}, s)
+		granted := l.c.Info().CreditsGranted
+		data := segment(l.sources, 0, 4096)
+		for name, m := range map[string]struct {
+			same bool // the XID of a call in flight
+			h    rpcrdma1.Header
+			proc byte
+			code rpcrdma1.ErrCode
+		}{
+			"too many write chunks":             {false, rpcrdma1.Header{Writes: slices.Repeat([]rpcrdma1.WriteChunk{{data}}, 17)}, 0, rpcrdma1.ErrChunk},
+			"too many write chunks, same XID":   {true, rpcrdma1.Header{Writes: slices.Repeat([]rpcrdma1.WriteChunk{{data}}, 17)}, 0, rpcrdma1.ErrChunk},
+			"read chunk, same XID":              {true, rpcrdma1.Header{Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: data}}}, 0, rpcrdma1.ErrChunk},
+			"position-zero chunk, read_replies": {false, rpcrdma1.Header{Reads: []rpcrdma1.ReadSegment{{Segment: data}}}, 1, rpcrdma1.ErrChunk},
+			"version 3":                         {false, rpcrdma1.Header{Version: 3}, 0, rpcrdma1.ErrVers},
+			"version 3, same XID":               {true, rpcrdma1.Header{Version: 3}, 0, rpcrdma1.ErrVers},
+			"version 2":                         {false, rpcrdma1.Header{Version: 2}, 0, rpcrdma1.ErrVers},
+			"unknown type":                      {false, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
+			"unknown type, same XID":            {true, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
+		} {
+			done := make(chan error, 1)
+			go func() {
+				null := newCall(procNull)
+				done <- l.c.Call(l.ctx, &null)
+			}()
+			forward := l.next()
+			m.h.XID, m.h.Credits = forward.XID+1000, 9000
+			if m.same {
+				m.h.XID = forward.XID
+			}
+			version := max(m.h.Version, 1)
+			m.h.Version = 1
+			msg := message(m.h, procNull)
+			msg[7], msg[15] = byte(version), m.proc
+			var got rpcrdma1.Header
+			l.post(msg)
+			answer := l.receive()
+			if answer[7] != byte(version) {
+				t.Errorf("%s: answered in version %d", name, answer[7])
+			}
+			answer[7] = 1
+			_, err := got.Decode(answer)
+			l.ok(err)
+			if got.XID != m.h.XID || got.Proc != rpcrdma1.Error || got.Err != m.code || got.Credits != 4 {
+				t.Errorf("%s: %+v", name, got)
+			}
+			reply, body := truth(forward)
+			reply.Credits = granted
+			l.send(reply, body)
+			if err := <-done; err != nil {
+				t.Errorf("%s: the client's call: %v", name, err)
+			}
+			if n := l.c.Info().CreditsGranted; n != granted {
+				t.Errorf("%s: grants %d, was %d", name, n, granted)
+			}
+		}
+		if st := l.c.Stats(); st.BadXIDs != 0 || st.RDMAReads != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
 // TestReverseOverrun: a server that makes more calls than it was granted loses
 // the connection; a client that answers none is not troubled by any.
 func TestReverseOverrun(t *testing.T) {
@@ -124,26 +193,35 @@ func TestReverseOverrun(t *testing.T) {
 	})
 }
 
-// TestReverseOff: without the extension, or without anybody to answer, calls of
-// a server are replies to nothing.
+// TestReverseOff: without the extension a call of a server is answered as by a
+// client without programs, chunks and headers that make no sense as by any. The
+// calls of the client go on beside them.
 func TestReverseOff(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		s := rpcrdma.DefaultSettings()
 		forth(&s)
 		l := reverseLiar(t, p, service{}, s)
-		for i := range 40 {
-			l.post(message(rpcrdma1.Header{XID: uint32(i)}, procNull))
+		if b := l.c.Info().Backchannel; b.Open {
+			t.Errorf("%+v", b)
 		}
 		done := make(chan error, 1)
 		go func() {
 			null := newCall(procNull)
 			done <- l.c.Call(l.ctx, &null)
 		}()
-		l.send(truth(l.next()))
+		forward := l.next()
+		for range 40 {
+			h, body := l.answer(message(rpcrdma1.Header{XID: forward.XID}, procNull))
+			_, err := oncrpc.DecodeReply(body, new(oncrpc.ReplyHeader))
+			if e, ok := errors.AsType[*oncrpc.AcceptError](err); h.XID != forward.XID || !ok || e.Stat != oncrpc.ProgUnavail {
+				t.Fatalf("%+v: %v", h, err)
+			}
+		}
+		l.send(truth(forward))
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if st := l.c.Stats(); st.BadXIDs != 40 || st.ReverseCalls != 0 {
+		if st := l.c.Stats(); st.BadXIDs != 0 || st.ReverseCalls != 40 {
 			t.Errorf("%+v", st)
 		}
 	})

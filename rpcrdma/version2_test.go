@@ -321,7 +321,7 @@ func TestVersion2OnTheWire(t *testing.T) {
 			answer := r.receive()
 			if m.code == rpcrdma1.ErrVers { // in the version of the call
 				var h rpcrdma1.Header
-				if _, err := h.Decode(answer); err != nil || h.XID != m.xid || h.Err != m.code || h.Low != 2 || h.High != 2 {
+				if _, err := h.Decode(answer); err != nil || h.XID != m.xid || h.Err != m.code || h.Low != 1 || h.High != 2 {
 					t.Errorf("%x: %+v, %v", m.msg, h, err)
 				}
 				continue

@@ -54,10 +54,6 @@ const (
 	// SendDone asks a requester's caller to send the header that Done gives
 	// for XID.
 	SendDone
-	// Other tells that Body, which arrived in the receive Recv, is a message of
-	// the connection's other direction: the role of that direction receives it
-	// (Duplex). Body is valid until the next action.
-	Other
 	// Tell asks to send Body, a whole message without a call, then to give Told.
 	// Body is the caller's.
 	Tell
@@ -76,7 +72,7 @@ const (
 // Action is one thing to do. Which fields are valid depends on Kind.
 type Action struct {
 	Kind Kind
-	Recv uint32 // Repost, FreeReceive, Other: as given with the message
+	Recv uint32 // Repost, FreeReceive: as given with the message
 	XID  uint32 // SendDone
 	N    int    // PostReceives, Resize
 	Call *Call

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -16,29 +17,21 @@ type Invalidation struct {
 	RKey uint32
 }
 
-// Receive is the event that a message arrived in the receive recv, and maybe
-// revoked one of our STags.
-func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Action) []Action {
+// Arrived is the event that a message came for this role.
+func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
 	}
-	h := &r.header
-	n, err := h.decode(msg, r.negotiation.spoken())
+	r.header, a.header = a.header, r.header
+	h, err, recv, inv := &r.header, a.err, a.Recv, a.Invalidation
 	if r.gather.open {
 		if continues(h, err, rpcrdma2.Reply) {
-			return r.more(recv, inv, msg[n:], acts)
+			return r.more(recv, inv, a.body, acts)
 		}
 		acts = r.interrupt(h, err, acts)
 	}
-	if r.duplex && r.calledBy(h, err, msg[n:]) {
-		if inv.Did { // a call has nothing of ours to invalidate
-			return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
-		}
-		r.negotiation.called(h)
-		return append(acts, Action{Kind: Other, Recv: recv, Body: msg})
-	}
 	if operates(h, err) {
-		return r.operate(recv, inv, msg[n:], acts)
+		return r.operate(recv, inv, a.body, acts)
 	}
 	r.spend.Arrive()
 	if errors.Is(err, rpcrdma1.ErrShort) || errors.Is(err, rpcrdma1.ErrVersion) {
@@ -46,7 +39,7 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 		return r.ignore(recv, inv, acts)
 	}
 	o, known := r.sent[h.XID]
-	if !known || (o != nil && o.state != outSent) || misdirected(h, err) {
+	if !known || (o != nil && o.state != outSent) || a.Call {
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
 	}
@@ -57,6 +50,9 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 	if o == nil && r.asks(h.XID) {
 		return r.refusedOperation(recv, inv, acts)
 	}
+	if !r.revoked(h.XID, o, inv) {
+		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+	}
 	if o == nil { // given up: only its credit matters
 		delete(r.sent, h.XID)
 		r.Counters.Stray++
@@ -66,9 +62,6 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 		}
 		return r.wake(r.giveBack(recv, acts))
 	}
-	if inv.Did && !o.revoke(inv.RKey) {
-		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
-	}
 	delete(r.sent, h.XID)
 	r.answered(o, h.Credits)
 	switch {
@@ -77,7 +70,7 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 	case again:
 		o.Err, o.Sent, o.refused = ErrReplan, false, true
 	default:
-		acts = r.take(o, msg[n:], acts)
+		acts = r.take(o, a.body, acts)
 	}
 	acts = r.giveBack(recv, acts)
 	switch {
@@ -90,6 +83,15 @@ func (r *Requester) Receive(recv uint32, msg []byte, inv Invalidation, acts []Ac
 		r.Counters.Replies++
 	}
 	return r.wake(r.finish(o, acts))
+}
+
+// Interrupted is the event that a message for the other role came while a reply
+// was arriving in several: nothing of the sender may come in between (rtrext §4.2).
+func (r *Requester) Interrupted(a *Arrival, acts []Action) []Action {
+	if r.lost != nil {
+		return acts
+	}
+	return r.interrupt(&a.header, a.err, acts)
 }
 
 // ignore drops a message. One that revoked memory of ours without answering a
@@ -108,6 +110,19 @@ func (r *Requester) giveBack(recv uint32, acts []Action) []Action {
 	}
 	acts = append(acts, Action{Kind: kind, Recv: recv})
 	return r.wantReceives(acts)
+}
+
+// revoked takes the invalidation that came with an answer to a call, which was
+// given up if o is nil: its windows may still be there, being invalidated. False
+// says that the peer revoked memory of another call.
+func (r *Requester) revoked(xid uint32, o *Outgoing, inv Invalidation) bool {
+	switch {
+	case !inv.Did:
+		return true
+	case o != nil:
+		return o.revoke(inv.RKey)
+	}
+	return slices.ContainsFunc(r.fencing, func(o *Outgoing) bool { return o.XID == xid && o.revoke(inv.RKey) })
 }
 
 // revoke notes that the peer invalidated the window under rkey.

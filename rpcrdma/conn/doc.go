@@ -2,12 +2,13 @@
 // no sockets, verbs, goroutines, locks or clock. One event goes in, the
 // actions to carry out come out as data, in order. There is one type for each
 // role: Responder answers calls, Requester makes them. A connection may have
-// both, one for each direction (RFC 8167): the client's Requester and the
-// server's Responder of the forward direction come first, and hand what is of the
-// reverse direction on (Duplex).
+// both, one for each direction (RFC 8167). Inbound decodes what arrives, decides
+// its direction, and says which role takes it.
 //
 // A caller's duties:
 //
+//   - give every message that arrives to the connection's Inbound, and then to the
+//     role that it names;
 //   - give a role one event at a time, in the order in which things happened
 //     on the connection, and carry the actions out in order before the next
 //     event of the same connection is given;

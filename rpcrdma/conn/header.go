@@ -21,15 +21,3 @@ func (h *Header) Append(dst []byte) []byte { return versionOf(h.Version).append(
 func (h *Header) clear() {
 	h.Header = rpcrdma2.Header{Header: rpcrdma1.Header{Reads: h.Reads[:0], Writes: h.Writes[:0], Reply: h.Reply[:0]}}
 }
-
-// decode decodes the header at the start of b, if it is of one of the versions
-// in spoken, and gives its length. Errors are those of rpcrdma1.Header.Decode,
-// for every version.
-func (h *Header) decode(b []byte, spoken versions) (n int, err error) {
-	p, _ := rpcrdma1.DecodePrefix(b)
-	if spoken.has(p.Version) {
-		return versionOf(p.Version).decode(h, b)
-	}
-	// It is too short, or of another version.
-	return spoken.any().decode(h, b)
-}

@@ -126,15 +126,25 @@ func (r *Requester) Unanswered() bool {
 func (r *Requester) Unsure() bool { return r.Unanswered() || r.negotiation.state == Refused }
 
 // spoken are the versions of calls that a responder takes now: what it agreed
-// to, once there is a good call. Version 2 can't be begun with receives that
-// are too small for it, as they were posted before it was turned on.
+// to, once there is a good call.
 func (r *Responder) spoken() versions {
 	if r.version != 0 {
 		return only(r.version)
 	}
+	return r.begins()
+}
+
+// begins are the versions that a peer may begin with: the range that ERR_VERS tells,
+// also after one of them was agreed on (RFC 5666 §4.2), so that the peer knows
+// what to choose on its next connection. Version 2 can't be begun with receives
+// that are too small for it, as they were posted before it was turned on.
+func (r *Responder) begins() versions {
 	v := r.settings.versions()
 	if r.cfg.Receive < rpcrdma2.DefaultReceiveSize {
 		v = speaks1
+	}
+	if r.version != 0 {
+		v |= only(r.version)
 	}
 	return v
 }

@@ -33,6 +33,7 @@ type pair struct {
 
 	fetching, serving, sending []*Call
 	fences                     []*Outgoing
+	fenced                     map[uint32]bool // keys of windows that were
 	reads                      pairReads
 
 	note     func(format string, args ...any) // what happens; may be nil
@@ -87,7 +88,7 @@ func (p *pair) connect(xid uint32) {
 	p.acts = [2][]Action{}
 	p.toServer, p.toClient, p.cRecvs, p.sRecvs = nil, nil, nil, nil
 	p.fetching, p.serving, p.sending, p.fences, p.shortBy = nil, nil, nil, nil, 0
-	p.reads = pairReads{readable: make(map[uint32]bool)}
+	p.fenced, p.reads = make(map[uint32]bool), pairReads{readable: make(map[uint32]bool)}
 	p.sizes, p.telling = [2]pairSizes{newPairSizes(4096), newPairSizes(4096)}, [2]int{}
 	cs, ss := p.settings[0], p.settings[1]
 	p.c = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: xid, MaxTransfer: 1 << 20, Revocable: true, Settings: &cs})
@@ -354,6 +355,9 @@ func (p *pair) steps() (all []func()) {
 			if len(p.cRecvs) == 0 {
 				p.t.Fatalf("requester has no receive posted")
 			}
+			if p.fenced[m.inv.RKey] { // where a device would end the connection the model goes on
+				m.inv = Invalidation{}
+			}
 			p.client(p.c.Receive(p.lands(0, m), m.msg, m.inv, nil))
 			p.grown()
 		})
@@ -368,9 +372,17 @@ func (p *pair) steps() (all []func()) {
 		all = append(all, func() { p.s.Sent(take(&p.sending, i)) })
 	}
 	for i := range p.fences {
-		all = append(all, func() { p.client(p.c.Fenced(take(&p.fences, i), nil)) })
+		all = append(all, func() { p.fence(take(&p.fences, i)) })
 	}
 	return append(append(all, p.toldSteps()...), p.readSteps()...)
+}
+
+// fence invalidates what a call still exposes.
+func (p *pair) fence(o *Outgoing) {
+	for i := range o.Windows {
+		p.fenced[o.Windows[i].RKey] = true
+	}
+	p.client(p.c.Fenced(o, nil))
 }
 
 func take[T any](list *[]T, i int) T {

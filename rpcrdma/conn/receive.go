@@ -9,49 +9,42 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Receive is the event that a message arrived in the receive recv. msg stays
-// valid until recv is given back.
-func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
+// Arrived is the event that a message came for this role.
+func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 	if r.dead {
 		return acts
 	}
+	if a.Did { // a call has nothing of ours to invalidate
+		return r.fail(ErrInvalidated, acts)
+	}
 	r.grants.Arrive()
+	if r.xmit.gather.open {
+		if a.continues(rpcrdma2.Call) {
+			return r.continued(&a.header, a.Recv, a.body, acts)
+		}
+		if acts = r.Interrupted(a, acts); r.dead { // it was the last to be drained
+			return acts
+		}
+	}
+	if e := r.acknowledges(&a.header, a.err); e != nil {
+		return r.done(e, a.Recv, acts)
+	}
+	if why := r.ignorable(a); why != nil {
+		r.grants.Repost()
+		return append(acts, Action{Kind: Repost, Recv: a.Recv}, Action{Kind: Report, Err: why})
+	}
 	c := r.newCall()
 	if c == nil {
 		return r.fail(ErrBacklog, acts)
 	}
-	n, err := c.header.decode(msg, r.spoken())
-	if r.xmit.gather.open {
-		if continues(&c.header, err, rpcrdma2.Call) {
-			r.free = append(r.free, c)
-			return r.continued(&c.header, recv, msg[n:], acts)
-		}
-		if acts = r.interrupted(&c.header, err, acts); r.dead { // it was the last to be drained
-			r.free = append(r.free, c)
-			return acts
-		}
-	}
-	if r.duplex && answers(&c.header, err, msg[n:]) {
-		r.free = append(r.free, c)
-		r.grants.Repost() // the receive counts in the other direction
-		return append(acts, Action{Kind: Other, Recv: recv, Body: msg})
-	}
-	if e := r.acknowledges(&c.header, err); e != nil {
-		r.free = append(r.free, c)
-		return r.done(e, recv, acts)
-	}
-	if why := r.ignorable(c, err, msg[n:]); why != nil {
-		r.free = append(r.free, c)
-		r.grants.Repost()
-		return append(acts, Action{Kind: Repost, Recv: recv}, Action{Kind: Report, Err: why})
-	}
-	if err == nil && r.hears(&c.header) {
-		return r.hear(c, recv, msg[n:], acts)
+	c.header, a.header = a.header, c.header
+	if a.err == nil && r.hears(&c.header) {
+		return r.hear(c, a.Recv, a.body, acts)
 	}
 	if err := r.grants.Call(); err != nil {
 		return r.fail(err, acts)
 	}
-	c.XID, c.recv = c.header.XID, recv
+	c.XID, c.recv = c.header.XID, a.Recv
 	if !r.started {
 		r.started = true
 		r.grants.SetTarget(r.policy())
@@ -60,45 +53,47 @@ func (r *Responder) Receive(recv uint32, msg []byte, acts []Action) []Action {
 	switch {
 	case r.draining:
 		return r.drop(c, acts)
-	case errors.Is(err, rpcrdma1.ErrVersion):
-		return r.refuse(c, rpcrdma1.ErrVers, err, acts)
-	case err != nil:
-		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
+	case errors.Is(a.err, rpcrdma1.ErrVersion):
+		return r.refuse(c, rpcrdma1.ErrVers, a.err, acts)
+	case a.err != nil:
+		return r.refuse(c, rpcrdma1.ErrChunk, a.err, acts)
 	case operates(&c.header, nil):
-		return r.operate(c, msg[n:], acts)
+		return r.operate(c, a.body, acts)
 	case r.live(c.XID):
 		r.Counters.Duplicates++ // its sender gets the one answer
 		return r.drop(c, append(acts, Action{Kind: Report, Err: ErrDuplicate}))
 	}
 	r.Counters.Calls++
 	r.xids, c.tracked = append(r.xids, c.XID), true
-	return r.begin(c, msg[n:], acts)
+	return r.begin(c, a.body, acts)
+}
+
+// Interrupted is the event that another message came while a call was arriving in
+// several: nothing of the sender may come in between (rtrext §4.2).
+func (r *Responder) Interrupted(a *Arrival, acts []Action) []Action {
+	if r.dead {
+		return acts
+	}
+	return r.interrupted(&a.header, a.err, acts)
 }
 
 // ignorable says why a message is no call and gets no answer; nil if it is one.
-func (r *Responder) ignorable(c *Call, err error, body []byte) error {
-	if errors.Is(err, rpcrdma1.ErrShort) {
+func (r *Responder) ignorable(a *Arrival) error {
+	h := &a.header
+	switch {
+	case errors.Is(a.err, rpcrdma1.ErrShort):
 		r.Counters.Dropped++
-		return err
-	}
-	// The error type's number is the same in all versions, and an error is
-	// never answered. A DONE that comes here
-	// acknowledges nothing (RFC 8166 §4.4: ignored).
-	if p := c.header.Proc; p == rpcrdma1.Error || (p == rpcrdma1.Done && err == nil) {
-		r.Counters.Ignored++
-		return ErrUncalled
-	}
-	if operates(&c.header, err) && c.header.Option == rpcrdma2.OptXmtError && r.xmit.takes {
+		return a.err
+	case operates(h, a.err) && h.Option == rpcrdma2.OptXmtError && r.xmit.takes:
 		r.Counters.Complaints++
-		return r.complained(&c.header)
+		return r.complained(h)
+	case a.known && a.direction == rpcrdma2.Reply: // an error is never answered
+	case a.err == nil && h.Proc == rpcrdma1.Done: // of nothing (RFC 8166 §4.4: ignored)
+	default:
+		return nil
 	}
-	if err == nil && (c.header.Proc != rpcrdma1.MsgP || r.padding.takes) {
-		if d, known := versionOf(c.header.Version).direction(&c.header, body); known && d == rpcrdma2.Reply {
-			r.Counters.Ignored++
-			return ErrUncalled
-		}
-	}
-	return nil
+	r.Counters.Ignored++
+	return ErrUncalled
 }
 
 // drop drops a call without an answer, all of its transmissions.

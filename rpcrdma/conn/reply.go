@@ -102,7 +102,7 @@ func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, why error, acts []Action) []Action {
 	h := &c.header
 	h.Proc, h.Err = rpcrdma1.Error, code
-	h.Low, h.High = r.spoken().low(), r.spoken().high()
+	h.Low, h.High = r.begins().low(), r.begins().high()
 	c.Answer = Answer{Header: h, Failed: true}
 	r.Counters.Errors++
 	return r.answer(c, append(acts, Action{Kind: Report, Err: why}))

@@ -108,7 +108,6 @@ type Requester struct {
 	characteristics
 	padding padding
 	peer    configured
-	duplex  bool // there is a responder on the connection, too
 	up      bool // see Greet
 	untold  bool // there may be characteristics to tell
 

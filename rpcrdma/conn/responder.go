@@ -59,7 +59,6 @@ type Responder struct {
 	started  bool // the first call came
 	draining bool // new calls are dropped
 	dead     bool
-	duplex   bool   // there is a requester on the connection, too
 	held     bool   // see Hold
 	version  uint32 // agreed on; 0: none yet
 	characteristics

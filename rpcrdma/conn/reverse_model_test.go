@@ -20,6 +20,7 @@ type duplexEnd struct {
 	settings Settings
 	q        *Requester
 	s        *Responder
+	in       Inbound
 
 	recvs    []uint32 // posted
 	nextRecv uint32
@@ -58,8 +59,8 @@ func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
 	e.fromS(e.s.Start(nil))
 	e.q.Connected(4096, 4096)
 	e.s.Takes(4096)
-	e.q.Duplex(!server)
-	e.s.Duplex(server)
+	e.in.Replies(e.q)
+	e.in.Calls(e.s, true)
 	return e
 }
 
@@ -74,7 +75,7 @@ func (e *duplexEnd) post(n int) int {
 }
 
 // both carries out what the roles have in common.
-func (e *duplexEnd) both(a Action, hand func()) {
+func (e *duplexEnd) both(a Action) {
 	switch a.Kind {
 	case Repost:
 		if slices.Contains(e.recvs, a.Recv) {
@@ -90,19 +91,12 @@ func (e *duplexEnd) both(a Action, hand func()) {
 			e.t.Fatalf("fails without a reason")
 		}
 		e.dead = true
-	case Other:
-		hand()
 	}
 }
 
 func (e *duplexEnd) fromQ(acts []Action) {
 	for _, a := range acts {
-		e.both(a, func() {
-			if e.server {
-				e.t.Fatalf("the reverse requester hands a message on")
-			}
-			e.fromS(e.s.Receive(a.Recv, a.Body, nil))
-		})
+		e.both(a)
 		switch a.Kind {
 		case PostReceives:
 			e.fromQ(e.q.Posted(a.N, e.post(a.N), nil))
@@ -121,12 +115,7 @@ func (e *duplexEnd) fromQ(acts []Action) {
 
 func (e *duplexEnd) fromS(acts []Action) {
 	for _, a := range acts {
-		e.both(a, func() {
-			if !e.server {
-				e.t.Fatalf("the reverse responder hands a message on")
-			}
-			e.fromQ(e.q.Receive(a.Recv, a.Body, Invalidation{}, nil))
-		})
+		e.both(a)
 		switch a.Kind {
 		case PostReceives:
 			e.s.Posted(a.N, e.post(a.N))
@@ -210,11 +199,17 @@ func (e *duplexEnd) receive(msg []byte) {
 	if len(e.recvs) == 0 {
 		e.t.Fatalf("no receive posted")
 	}
-	recv := take(&e.recvs, 0)
-	if e.server {
-		e.fromS(e.s.Receive(recv, msg, nil))
+	a := e.in.Arrive(take(&e.recvs, 0), msg, Invalidation{})
+	switch {
+	case a.Interrupts && a.Call:
+		e.fromQ(e.q.Interrupted(a, nil))
+	case a.Interrupts:
+		e.fromS(e.s.Interrupted(a, nil))
+	}
+	if a.Call {
+		e.fromS(e.s.Arrived(a, nil))
 	} else {
-		e.fromQ(e.q.Receive(recv, msg, Invalidation{}, nil))
+		e.fromQ(e.q.Arrived(a, nil))
 	}
 }
 

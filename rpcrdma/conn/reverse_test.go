@@ -22,6 +22,7 @@ func TestReverseTranscripts(t *testing.T) {
 // What the reverse role does is marked.
 type duplexPlayer struct {
 	server bool
+	in     Inbound
 	q      requesterPlayer
 	s      responderPlayer
 }
@@ -58,7 +59,7 @@ func (p *duplexPlayer) role(responder bool) player {
 }
 
 func (p *duplexPlayer) start(t *testing.T, server bool, o map[string][]string) (lines []string) {
-	p.server = server
+	p.server, p.in = server, Inbound{}
 	var v2 []string
 	version := uint32(0)
 	if option(t, o, "v2", 0) == 1 {
@@ -74,39 +75,56 @@ func (p *duplexPlayer) start(t *testing.T, server bool, o map[string][]string) (
 		p.q.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Version: version, Settings: &p.q.settings})
 		p.q.r.Connected(4096, 4096)
 		lines = append(p.s.play(t, "start", v2), marked(p.q.show(p.q.r.Start(nil)))...)
-		p.s.r.Duplex(true)
+		p.join()
 		return lines
 	}
 	p.s.settings = back
 	p.s.r = NewResponder(ResponderConfig{MaxReceives: 100, Reverse: true, Receive: 4096, Settings: &p.s.settings})
 	p.s.r.Takes(uint32(option(t, o, "peer", 4096)))
 	lines = append(p.q.play(t, "start", v2), marked(p.s.show(p.s.r.Start(nil)))...)
-	p.q.r.Duplex(true)
+	p.join()
 	return lines
 }
 
+// join has messages arrive for both roles.
+func (p *duplexPlayer) join() {
+	p.in.Replies(p.q.r)
+	p.in.Calls(p.s.r, true)
+}
+
 // receive takes a message; receives are counted for both roles together.
-func (p *duplexPlayer) receive(msg []byte, inv Invalidation) []string {
+func (p *duplexPlayer) receive(msg []byte, inv Invalidation) (lines []string) {
 	recv := p.q.recv
 	p.q.recv++
-	var acts []Action
-	if p.server {
-		acts = p.s.r.Receive(recv, msg, nil)
+	a := p.in.Arrive(recv, msg, inv)
+	if a.Interrupts {
+		lines = p.showOf(!a.Call, p.interrupted(a))
+	}
+	if a.Call {
+		return append(lines, p.showOf(true, p.s.r.Arrived(a, nil))...)
+	}
+	return append(lines, p.showOf(false, p.q.r.Arrived(a, nil))...)
+}
+
+func (p *duplexPlayer) interrupted(a *Arrival) []Action {
+	if a.Call {
+		return p.q.r.Interrupted(a, nil)
+	}
+	return p.s.r.Interrupted(a, nil)
+}
+
+// showOf carries out what one of the roles asks for.
+func (p *duplexPlayer) showOf(responder bool, acts []Action) []string {
+	var lines []string
+	if responder {
+		lines = p.s.show(acts)
 	} else {
-		acts = p.q.r.Receive(recv, msg, inv, nil)
+		lines = p.q.show(acts)
 	}
-	switch other := len(acts) == 1 && acts[0].Kind == Other; {
-	case other && p.server:
-		return marked(p.q.show(p.q.r.Receive(recv, msg, inv, nil)))
-	case other:
-		if v, agreed := p.q.r.Version(); agreed {
-			p.s.r.Speak(v)
-		}
-		return marked(p.s.show(p.s.r.Receive(recv, msg, nil)))
-	case p.server:
-		return p.s.show(acts)
+	if responder == p.server {
+		return lines
 	}
-	return p.q.show(acts)
+	return marked(lines)
 }
 
 // marked marks what the reverse role does.

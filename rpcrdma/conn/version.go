@@ -19,6 +19,8 @@ type version interface {
 	// direction says which way a message with a sound header goes, as far as
 	// that can be told. body follows the header.
 	direction(h *Header, body []byte) (d rpcrdma2.Direction, known bool)
+	// malformed is direction for a message whose header is not sound.
+	malformed(msg []byte) (d rpcrdma2.Direction, known bool)
 	// threshold is the most bytes of one Send that every receiver takes once
 	// the version is agreed on.
 	threshold() uint32
@@ -51,16 +53,30 @@ func (version1) direction(h *Header, body []byte) (d rpcrdma2.Direction, known b
 	switch h.Proc {
 	case rpcrdma1.Error:
 		return rpcrdma2.Reply, true
+	case rpcrdma1.Done:
+		return rpcrdma2.Call, true
 	case rpcrdma1.Msg, rpcrdma1.MsgP:
-		_, mtype, ok := oncrpc.MessageType(body)
-		switch {
-		case ok && mtype == oncrpc.MsgCall:
-			return rpcrdma2.Call, true
-		case ok && mtype == oncrpc.MsgReply:
-			return rpcrdma2.Reply, true
-		}
+		return directionOf(body)
 	}
 	return 0, false
+}
+
+// malformed finds the RPC message behind lists that are longer than we take.
+func (version1) malformed(msg []byte) (d rpcrdma2.Direction, known bool) {
+	body, ok := rpcrdma1.Message(msg)
+	if !ok {
+		return 0, false
+	}
+	return directionOf(body)
+}
+
+// directionOf is the direction of an RPC message.
+func directionOf(body []byte) (d rpcrdma2.Direction, known bool) {
+	_, mtype, ok := oncrpc.MessageType(body)
+	if mtype == oncrpc.MsgReply {
+		d = rpcrdma2.Reply
+	}
+	return d, ok
 }
 
 // version2 is draft-cel-nfsv4-rpcrdma-version-two-01.
@@ -82,6 +98,12 @@ func (version2) direction(h *Header, _ []byte) (d rpcrdma2.Direction, known bool
 		return rpcrdma2.Reply, true
 	}
 	return h.Direction, true
+}
+
+// malformed reads the field, which stands at the same place in all types that
+// have it, whatever is wrong behind it.
+func (version2) malformed(msg []byte) (d rpcrdma2.Direction, known bool) {
+	return rpcrdma2.DirectionOf(msg)
 }
 
 // versionOf gives the way of version n; one that is not spoken looks like

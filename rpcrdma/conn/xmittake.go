@@ -16,7 +16,7 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
 	}
-	if inv.Did && o != nil && !o.revoke(inv.RKey) {
+	if !r.revoked(h.XID, o, inv) {
 		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
 	}
 	g := &r.gather
@@ -41,7 +41,7 @@ func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
 // more takes a further transmission of the reply that is arriving.
 func (r *Requester) more(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
 	r.spend.Arrive()
-	if o := r.sent[r.gather.xid]; inv.Did && o != nil && !o.revoke(inv.RKey) {
+	if !r.revoked(r.gather.xid, r.sent[r.gather.xid], inv) {
 		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
 	}
 	r.gather.add(&r.header, recv, payload)

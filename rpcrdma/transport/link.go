@@ -18,8 +18,13 @@ import (
 // role is what a link does with what happens on it. All methods are called
 // with link.mu held.
 type role interface {
-	// received: a message arrived in the receive at.
-	received(at uint32, msg []byte, inv conn.Invalidation)
+	// interrupted: a message arrived that is for one role, while a group was
+	// arriving for the other, which is told.
+	interrupted(a *conn.Arrival)
+	// called: a message arrived that is for the responder.
+	called(a *conn.Arrival)
+	// answered: a message arrived that is for the requester.
+	answered(a *conn.Arrival)
 	// exposed: an opExpose is posted; its Send is to be added.
 	exposed(o *op)
 	// alone says whether one call to be served is all that goes on.
@@ -54,6 +59,7 @@ type link struct {
 	lead   lead
 
 	mu         lock
+	inbound    conn.Inbound
 	sq         sendQueue
 	rq         receives
 	dead       bool  // no more events
@@ -184,7 +190,7 @@ func (l *link) complete(wc *verbs.WC) bool {
 		if o := l.tap.observer.Load(); o != nil {
 			l.observeReceive(*o, msg, inv)
 		}
-		l.role.received(at, msg, inv)
+		l.received(l.inbound.Arrive(at, msg, inv))
 	default:
 		l.ended = l.sq.completed(l.ended[:0])
 		for i, o := range l.ended {
@@ -201,6 +207,21 @@ func (l *link) complete(wc *verbs.WC) bool {
 	}
 	l.pump()
 	return !l.dead
+}
+
+// received has a message taken by the role that it is for.
+func (l *link) received(a *conn.Arrival) {
+	if a.Did {
+		l.stats.RemoteInvalidations++
+	}
+	if a.Interrupts {
+		l.role.interrupted(a)
+	}
+	if a.Call {
+		l.role.called(a)
+	} else {
+		l.role.answered(a)
+	}
 }
 
 // failure says why a completion failed: what the queue pair knows, else its

@@ -96,6 +96,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 		Settings:    s,
 	})
 	l.mu.Lock()
+	l.inbound.Replies(r.core)
 	r.acts = r.core.Start(r.acts)
 	r.carryOut()
 	bad := l.dead || r.core.Short()
@@ -225,13 +226,34 @@ func (r *Requester) Stats() Stats {
 	return s
 }
 
-// received implements role.
-func (r *Requester) received(at uint32, msg []byte, inv conn.Invalidation) {
-	if inv.Did {
-		r.stats.RemoteInvalidations++
-	}
-	r.acts = r.core.Receive(at, msg, inv, r.acts)
+// answered implements role.
+func (r *Requester) answered(a *conn.Arrival) {
+	r.acts = r.core.Arrived(a, r.acts)
 	r.carryOut()
+}
+
+// called implements role, with a call of the server. While there is no memory to
+// answer it, it is dropped.
+func (r *Requester) called(a *conn.Arrival) {
+	v := &r.callee
+	if v.resp == nil {
+		r.makeCallee()
+	}
+	if !v.ready {
+		r.answered(a)
+		return
+	}
+	v.resp.called(a)
+}
+
+// interrupted implements role.
+func (r *Requester) interrupted(a *conn.Arrival) {
+	if a.Call {
+		r.acts = r.core.Interrupted(a, r.acts)
+		r.carryOut()
+	} else {
+		r.callee.resp.interrupted(a)
+	}
 }
 
 // alone implements role.
@@ -330,11 +352,6 @@ func (r *Requester) carryOut() {
 			if err != nil {
 				r.dieLocked(err)
 			}
-		case conn.Other:
-			if v, agreed := r.core.Version(); agreed {
-				r.callee.resp.core.Speak(v)
-			}
-			r.callee.resp.received(a.Recv, a.Body, conn.Invalidation{})
 		case conn.Ready:
 			r.launch(r.pend[a.Out.Tag])
 		case conn.Take:

@@ -99,6 +99,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		Settings:        cfg.Settings,
 	})
 	l.mu.Lock()
+	l.inbound.Calls(r.core, true)
 	r.acts = r.core.Start(r.acts)
 	r.carryOut()
 	short := !l.dead && !r.core.Settle()
@@ -210,16 +211,22 @@ func (r *Responder) Stats() Stats {
 	return s
 }
 
-// received implements role.
-func (r *Responder) received(at uint32, msg []byte, inv conn.Invalidation) {
-	if inv.Did { // what we expose is not the peer's to invalidate
-		r.dieLocked(conn.ErrInvalidated)
-		return
-	}
-	r.acts = r.core.Receive(at, msg, r.acts)
+// called implements role.
+func (r *Responder) called(a *conn.Arrival) {
+	r.acts = r.core.Arrived(a, r.acts)
 	r.carryOut()
 	if r.caller.opened && r.caller.req == nil {
 		r.prepareCalls() // the client may have chosen a version now
+	}
+}
+
+// interrupted implements role.
+func (r *Responder) interrupted(a *conn.Arrival) {
+	if a.Call {
+		r.caller.req.interrupted(a)
+	} else {
+		r.acts = r.core.Interrupted(a, r.acts)
+		r.carryOut()
 	}
 }
 
@@ -294,8 +301,6 @@ func (r *Responder) carryOut() {
 			r.unexpose(a.Exposure)
 		case conn.Report:
 			r.complaints.add(a.Err)
-		case conn.Other:
-			r.answered(a.Recv, a.Body)
 		case conn.Disconnect:
 			r.ending = true
 			r.pump()

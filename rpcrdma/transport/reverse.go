@@ -78,7 +78,7 @@ func (r *Responder) prepareCalls() {
 	if r.dead || q.core.Short() {
 		return
 	}
-	r.core.Duplex(true)
+	r.inbound.Replies(q.core)
 	v.ready = true
 	close(v.readied)
 }
@@ -215,11 +215,12 @@ func (l *link) endedLocked() error {
 	return ErrClosed
 }
 
-// answered takes an answer of the client. One to no call is complained of.
-func (r *Responder) answered(at uint32, msg []byte) {
+// answered implements role, with an answer of the client. One to no call is
+// complained of.
+func (r *Responder) answered(a *conn.Arrival) {
 	q := r.caller.req
 	before := q.core.Counters.Stray
-	q.received(at, msg, conn.Invalidation{})
+	q.answered(a)
 	if q.core.Counters.Stray != before {
 		r.complaints.add(conn.ErrUncalled)
 	}

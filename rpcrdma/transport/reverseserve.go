@@ -1,6 +1,9 @@
 package transport
 
 import (
+	"context"
+	"sync/atomic"
+
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
@@ -8,21 +11,48 @@ import (
 // callee is what a requester has to answer calls of its server. link.mu guards
 // it.
 type callee struct {
-	handler oncrpc.Handler // nil: there is none
-	resp    *Responder     // nil until calls are to be taken
-	ready   bool           // and there are receives for them
+	handler  oncrpc.Handler // nil: there is none
+	settings conn.Settings
+	resp     *Responder  // nil until calls are to be taken, or one came
+	ready    bool        // and there are receives for them
+	serves   atomic.Bool // calls are for the handler
 }
 
-// takeCalls makes the role that answers calls of the server, if settings want
-// it. Once it is there it stays while the connection lives: nothing tells the
-// server that there are to be no more calls.
+// noPrograms answers calls that nobody serves.
+var noPrograms oncrpc.Mux
+
+// ServeRPC implements oncrpc.Handler. A call that came although none are taken is
+// answered as by a client without programs: its server need not wait for a timeout.
+func (v *callee) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	if v.serves.Load() {
+		return v.handler.ServeRPC(ctx, call, reply)
+	}
+	return noPrograms.ServeRPC(ctx, call, reply)
+}
+
+// takeCalls has calls of the server served, if settings want it. It stays so
+// while the connection lives: nothing tells the server that there are to be no
+// more calls.
 func (r *Requester) takeCalls(s *conn.Settings) {
 	v := &r.callee
-	if v.handler == nil || v.resp != nil || !s.Backchannel() {
+	v.settings = *s
+	if v.handler == nil || !s.Backchannel() {
 		return
 	}
-	reverse := s.Reverse()
-	v.resp = &Responder{link: r.link, handler: v.handler, peer: r.id.RemoteAddr(), memory: r.memory, reverse: true}
+	v.serves.Store(true)
+	if r.makeCallee(); v.ready {
+		r.inbound.Calls(v.resp.core, true)
+	}
+}
+
+// makeCallee makes the role that answers calls of the server, served or not.
+func (r *Requester) makeCallee() {
+	v := &r.callee
+	if v.resp != nil {
+		return
+	}
+	reverse := v.settings.Reverse()
+	v.resp = &Responder{link: r.link, handler: v, peer: r.id.RemoteAddr(), memory: r.memory, reverse: true}
 	v.resp.core = conn.NewResponder(conn.ResponderConfig{
 		MaxReceives: r.maxReverse(),
 		Receive:     uint32(r.rq.size),
@@ -30,6 +60,7 @@ func (r *Requester) takeCalls(s *conn.Settings) {
 		Settings:    &reverse,
 	})
 	v.resp.core.Beside(r.core)
+	r.tellCallee()
 	r.prepareCallee()
 }
 
@@ -43,7 +74,7 @@ func (r *Requester) prepareCallee() {
 	v.resp.acts = v.resp.core.Start(v.resp.acts)
 	v.resp.carryOut()
 	if v.ready = !r.dead && v.resp.core.Settle(); v.ready {
-		r.core.Duplex(true)
+		r.inbound.Calls(v.resp.core, v.serves.Load())
 	}
 }
 
@@ -57,9 +88,8 @@ func (r *Requester) tellCallee() {
 // setCallee takes new settings for calls of the server.
 func (r *Requester) setCallee(s *conn.Settings) {
 	v := &r.callee
+	r.takeCalls(s)
 	if v.resp == nil {
-		r.takeCalls(s)
-		r.tellCallee()
 		return
 	}
 	reverse := s.Reverse()
@@ -79,7 +109,7 @@ func (v *callee) drain() bool {
 }
 
 func (v *callee) state() (b Backchannel) {
-	if v.ready {
+	if v.ready && v.serves.Load() {
 		b.Open, b.Credits = true, v.resp.core.Granted()
 	}
 	return b

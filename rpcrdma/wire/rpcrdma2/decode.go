@@ -91,6 +91,20 @@ func decodeDirection(d *xdr.Decoder) Direction {
 	return dir
 }
 
+// DirectionOf reads the direction of a message whose header Decode refuses: it
+// stands right behind the prefix. known is false for types that have none, and
+// for a word that is no direction.
+func DirectionOf(b []byte) (dir Direction, known bool) {
+	switch p, _ := rpcrdma1.DecodePrefix(b); p.Proc {
+	case Msg, NoMsg, Optional:
+		d := xdr.NewDecoder(b)
+		d.Fixed(rpcrdma1.PrefixSize)
+		dir = decodeDirection(&d)
+		return dir, d.Err() == nil
+	}
+	return 0, false
+}
+
 func (h *Header) decodeError(d *xdr.Decoder) error {
 	h.Err = rpcrdma1.ErrCode(d.Uint32())
 	switch h.Err {
