@@ -22,13 +22,13 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
 	}
+	if r.gather.open && !a.continues(rpcrdma2.Reply) {
+		acts = r.interrupt(a, acts)
+	}
 	r.header, a.header = a.header, r.header
 	h, err, recv, inv := &r.header, a.err, a.Recv, a.Invalidation
 	if r.gather.open {
-		if continues(h, err, rpcrdma2.Reply) {
-			return r.more(recv, inv, a.body, acts)
-		}
-		acts = r.interrupt(h, err, acts)
+		return r.more(recv, inv, a.body, acts)
 	}
 	if operates(h, err) {
 		return r.operate(recv, inv, a.body, acts)
@@ -91,7 +91,7 @@ func (r *Requester) Interrupted(a *Arrival, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
 	}
-	return r.interrupt(&a.header, a.err, acts)
+	return r.interrupt(a, acts)
 }
 
 // ignore drops a message. One that revoked memory of ours without answering a

@@ -32,11 +32,27 @@ func longReplies(t *testing.T, p *pair, xids ...uint32) (calls []*Outgoing) {
 	return calls
 }
 
-// complaintsOf are the XMTERRs that a message leads to, sent when all of its
-// actions are known.
-func complaintsOf(r *Requester, msg []byte) (told []string) {
-	n := 0
-	for _, a := range r.Receive(1, msg, Invalidation{}, nil) {
+// clientEnd gives the pair's requester a responder beside it, for calls to the
+// client.
+func (p *pair) clientEnd() *Inbound {
+	in := new(Inbound)
+	in.Replies(p.c)
+	in.Calls(NewResponder(ResponderConfig{MaxReceives: 100, Reverse: true, Receive: 4096, Settings: &p.settings[0]}), true)
+	return in
+}
+
+// complaintsOf are the XMTERRs that a message to a client leads to, sent when
+// all of its actions are known.
+func complaintsOf(in *Inbound, msg []byte) (told []string) {
+	n, r := 0, in.requester
+	var acts []Action
+	switch a := in.Arrive(1, msg, Invalidation{}); {
+	case !a.Call:
+		acts = r.Arrived(a, nil)
+	case a.Interrupts:
+		acts = r.Interrupted(a, nil)
+	}
+	for _, a := range acts {
 		if a.Kind == Complain {
 			n++
 		}
@@ -55,7 +71,8 @@ func TestTwoComplaints(t *testing.T) {
 	longReplies(t, p, 50, 60)
 	first := optionMessage(50, rpcrdma2.Reply, &rpcrdma2.XmtResp{Count: 3, PayloadLength: 8}, make([]byte, 8))
 	second := optionMessage(60, rpcrdma2.Reply, &rpcrdma2.XmtResp{Count: 1, PayloadLength: 9}, make([]byte, 8))
-	told := slices.Concat(complaintsOf(p.c, first), complaintsOf(p.c, second))
+	in := p.clientEnd()
+	told := slices.Concat(complaintsOf(in, first), complaintsOf(in, second))
 	want := []string{
 		"xid=50 XMTERR bad=60/reply/0 lead=50/reply/0 code=2 expected=7 actual=6",
 		"xid=60 XMTERR bad=60/reply/0 code=8 value=9 range=0-8",
@@ -82,10 +99,10 @@ func TestInterrupters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := agreedPair(t)
-			p.c.Duplex(true)
+			in := p.clientEnd()
 			calls := longReplies(t, p, 50, 60)
-			complaintsOf(p.c, optionMessage(50, rpcrdma2.Reply, &rpcrdma2.XmtResp{Count: 3, PayloadLength: 8}, make([]byte, 8)))
-			told := complaintsOf(p.c, c.msg)
+			complaintsOf(in, optionMessage(50, rpcrdma2.Reply, &rpcrdma2.XmtResp{Count: 3, PayloadLength: 8}, make([]byte, 8)))
+			told := complaintsOf(in, c.msg)
 			if want := []string{"xid=50 XMTERR " + c.want}; !slices.Equal(told, want) || !errors.Is(calls[0].Err, ErrBadReply) {
 				t.Errorf("told %q, want %q; the call: %v", told, want, calls[0].Err)
 			}
@@ -97,14 +114,21 @@ func TestInterrupters(t *testing.T) {
 // interrupts is refused by its own XID, and is made again, whatever that was.
 func TestInterruptedCall(t *testing.T) {
 	p := agreedPair(t)
-	p.s.Duplex(true)
+	var in Inbound
+	in.Calls(p.s, true)
+	in.Replies(NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Settings: &p.settings[1]}))
 	o := longReplies(t, p, 50)[0]
 	var refusal []byte
 	for _, msg := range [][]byte{
 		optionMessage(50, rpcrdma2.Call, &rpcrdma2.XmtReq{Count: 2, PayloadLength: 8}, make([]byte, 8)),
 		plainMessage(4242, rpcrdma2.Reply, oncrpc.AppendAcceptedReply(nil, 4242)), // to a call of the server
 	} {
-		for _, a := range p.s.Receive(1, msg, nil) {
+		a := in.Arrive(1, msg, Invalidation{})
+		take := p.s.Arrived
+		if !a.Call {
+			take = p.s.Interrupted
+		}
+		for _, a := range take(a, nil) {
 			if a.Kind == Send {
 				h := a.Call.Answer.Header
 				if text := formatOption(h); h.XID != 50 || text != " XMTERR bad=4242/reply/0 lead=50/call/0 code=1 expected=5 actual=0" {

@@ -88,7 +88,11 @@ func (g *gathering) add(h *Header, recv uint32, payload []byte) {
 
 // interrupt notes that another message came before the group's end. It may be
 // one of the other direction, whose XIDs are others.
-func (g *gathering) interrupt(h *Header, err error) {
+func (g *gathering) interrupt(a *Arrival) {
+	h, err, dir := &a.header, a.err, g.dir
+	if a.known {
+		dir = a.direction
+	}
 	e := rpcrdma2.XmtError{Code: rpcrdma2.BadHeaderType, Expected: uint32(rpcrdma2.Optional), Actual: uint32(h.Proc)}
 	number := uint32(0)
 	switch {
@@ -102,20 +106,8 @@ func (g *gathering) interrupt(h *Header, err error) {
 			number = c.Number
 		}
 	}
-	g.refuseAs(rpcrdma2.Transmission{XID: h.XID, Direction: directionOf(h, err, g.dir), Number: number}, true, e)
+	g.refuseAs(rpcrdma2.Transmission{XID: h.XID, Direction: dir, Number: number}, true, e)
 	g.came = g.count
-}
-
-// directionOf is the direction of a message of version 2. An error goes from
-// responder to requester; one that can't be decoded counts as otherwise.
-func directionOf(h *Header, err error, otherwise rpcrdma2.Direction) rpcrdma2.Direction {
-	switch {
-	case err != nil:
-		return otherwise
-	case h.Proc == rpcrdma2.Error:
-		return rpcrdma2.Reply
-	}
-	return h.Direction
 }
 
 // refuse notes what is wrong about the transmission that h is the header of.

@@ -74,7 +74,7 @@ func (r *Responder) Interrupted(a *Arrival, acts []Action) []Action {
 	if r.dead {
 		return acts
 	}
-	return r.interrupted(&a.header, a.err, acts)
+	return r.interrupted(a, acts)
 }
 
 // ignorable says why a message is no call and gets no answer; nil if it is one.

@@ -109,8 +109,8 @@ func (r *Responder) continued(h *Header, recv uint32, payload []byte, acts []Act
 }
 
 // interrupted ends the call that was arriving: another message came first.
-func (r *Responder) interrupted(h *Header, err error, acts []Action) []Action {
-	r.xmit.gather.interrupt(h, err)
+func (r *Responder) interrupted(a *Arrival, acts []Action) []Action {
+	r.xmit.gather.interrupt(a)
 	return r.requested(acts)
 }
 

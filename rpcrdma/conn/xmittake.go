@@ -49,8 +49,8 @@ func (r *Requester) more(recv uint32, inv Invalidation, payload []byte, acts []A
 }
 
 // interrupt ends the reply that was arriving: another message came first.
-func (r *Requester) interrupt(h *Header, err error, acts []Action) []Action {
-	r.gather.interrupt(h, err)
+func (r *Requester) interrupt(a *Arrival, acts []Action) []Action {
+	r.gather.interrupt(a)
 	return r.gathered(nil, acts)
 }
 
