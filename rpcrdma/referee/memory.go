@@ -47,9 +47,9 @@ type gone struct {
 
 // pendingRead is an RDMA Read that is not done.
 type pendingRead struct {
-	w      *window // nil if it is not known
-	at     uint64  // in the window
-	length int
+	windows []*window // that it may be for
+	offset  uint64
+	length  int
 }
 
 // memory is what the two sides offer to each other.
@@ -63,6 +63,7 @@ type memory struct {
 	kept    int     // bytes in assemblies
 	seq     uint64
 	missed  bool // offers may have been missed
+	found   []*window
 }
 
 func newMemory() memory {
@@ -148,9 +149,11 @@ func (m *memory) lately(owner Side, stag uint32) (gone, bool) {
 	return gone{}, false
 }
 
-// find returns the window that an access of length bytes is for, or nil; near
-// is one with the same STag.
-func (m *memory) find(owner Side, stag uint32, offset, length uint64, need right) (w, near *window) {
+// find returns the windows that an access of length bytes may be for, until the
+// next call: several calls may offer the same memory. near is a window with the
+// same STag.
+func (m *memory) find(owner Side, stag uint32, offset, length uint64, need right) (found []*window, near *window) {
+	m.found = m.found[:0]
 	for _, w := range m.windows[owner][stag] {
 		switch {
 		case !w.holds(offset, length):
@@ -158,12 +161,12 @@ func (m *memory) find(owner Side, stag uint32, offset, length uint64, need right
 				near = w
 			}
 		case w.right&need != 0:
-			return w, near
+			m.found = append(m.found, w)
 		default:
 			near = w
 		}
 	}
-	return nil, near
+	return m.found, near
 }
 
 // covered says whether windows with the STag hold all of an access together.
@@ -184,14 +187,14 @@ func (m *memory) covered(owner Side, stag uint32, offset, length uint64, need ri
 	return length == 0
 }
 
-// access judges an RDMA Write or Read by a side and returns its window, if one
-// window holds it all.
-func (r *Referee) access(e *Event, need right) *window {
+// access judges an RDMA Write or Read by a side and returns the windows that
+// hold it all.
+func (r *Referee) access(e *Event, need right) []*window {
 	r.memory.seen[e.From] = true
 	owner, length := e.From.Peer(), uint64(max(e.Length, 0))
-	w, near := r.memory.find(owner, e.STag, e.Offset, length, need)
+	found, near := r.memory.find(owner, e.STag, e.Offset, length, need)
 	switch {
-	case w != nil || length == 0:
+	case len(found) > 0 || length == 0:
 	case near == nil:
 		r.noWindow(e, owner)
 	case r.memory.covered(owner, e.STag, e.Offset, length, need):
@@ -203,7 +206,7 @@ func (r *Referee) access(e *Event, need right) *window {
 		r.report("memory.range", e.From, "%v of %d bytes at STag %#x, offset %#x: XID %#x offered %d bytes at %#x",
 			e.Kind, length, e.STag, e.Offset, near.xid, near.length, near.offset)
 	}
-	return w
+	return found
 }
 
 // loseTrack gives up knowing what was written where, after an access across
@@ -232,24 +235,22 @@ func (r *Referee) noWindow(e *Event, owner Side) {
 
 func (r *Referee) write(e *Event) {
 	r.sum.wrote(e)
-	w := r.access(e, mayWrite)
-	if w == nil || e.Length <= 0 {
+	found := r.access(e, mayWrite)
+	if e.Length <= 0 {
 		return
 	}
-	at := e.Offset - w.offset
-	w.written.add(at, uint64(e.Length))
-	if w.body != nil {
-		r.keep(w.body, w.at+at, e.Data, e.Length)
+	for _, w := range found {
+		at := e.Offset - w.offset
+		w.written.add(at, uint64(e.Length))
+		if w.body != nil {
+			r.keep(w.body, w.at+at, e.Data, e.Length)
+		}
 	}
 }
 
 func (r *Referee) read(e *Event) {
 	r.sum.read(e)
-	w := r.access(e, mayRead)
-	p := pendingRead{w: w, length: e.Length}
-	if w != nil {
-		p.at = e.Offset - w.offset
-	}
+	p := pendingRead{windows: slices.Clone(r.access(e, mayRead)), offset: e.Offset, length: e.Length}
 	if len(r.memory.reads[e.From]) >= maxReads {
 		r.giveUp("more than %d RDMA Reads of the %v were not done", maxReads, e.From)
 		return
@@ -265,17 +266,19 @@ func (r *Referee) readDone(e *Event) {
 	}
 	p := reads[0]
 	r.memory.reads[e.From] = append(reads[:0], reads[1:]...)
-	if p.w == nil || p.w.body == nil {
-		return
-	}
-	b := p.w.body
-	if r.memory.missed { // it may be the end of an earlier Read
-		b.lost = true
-		return
-	}
-	r.keep(b, p.w.at+p.at, e.Data, p.length)
-	if b.parked != nil {
-		r.unpark(b)
+	for _, w := range p.windows {
+		b := w.body
+		if b == nil {
+			continue
+		}
+		if r.memory.missed { // it may be the end of an earlier Read
+			b.lost = true
+			continue
+		}
+		r.keep(b, w.at+p.offset-w.offset, e.Data, p.length)
+		if b.parked != nil {
+			r.unpark(b)
+		}
 	}
 }
 
@@ -291,9 +294,12 @@ func (r *Referee) sees(by Side) bool {
 	}
 }
 
-// reading says whether a side's Read of one of the windows is not done.
+// reading says whether a side's Read of one of the windows, and of no other, is
+// not done.
 func (r *Referee) reading(by Side, list []*window) bool {
-	return slices.ContainsFunc(r.memory.reads[by], func(p pendingRead) bool { return p.w != nil && slices.Contains(list, p.w) })
+	return slices.ContainsFunc(r.memory.reads[by], func(p pendingRead) bool {
+		return len(p.windows) == 1 && slices.Contains(list, p.windows[0])
+	})
 }
 
 // spans are the stretches of a segment that were written, in order.
