@@ -23,9 +23,13 @@ func newDirection(s Side) *direction {
 	return &direction{caller: s, calls: map[uint32]*call{}, exposed: map[uint32]*exposure{}, credits: newCredits()}
 }
 
+// gap leaves calls that may have been answered.
 func (d *direction) gap() {
 	d.missed = true
 	d.credits.gap()
+	for _, c := range d.calls {
+		c.units, c.doubtful = 0, true
+	}
 }
 
 // fault is what is wrong with a call, as far as it decides the answer.
@@ -44,6 +48,7 @@ type call struct {
 	fault     fault
 	doubtful  bool     // it may have been answered, or not be one
 	units     uint64   // credits it took
+	asked     uint32   // credits it asked for, 0 if that is not known
 	length    int      // bytes of its Send
 	long      *message // without its RPC message, which body has
 	windows   []*window
@@ -79,6 +84,7 @@ func (r *Referee) open(d *direction, c *call) bool {
 		return false
 	}
 	d.calls[c.xid] = c
+	d.credits.asks(uint64(c.asked))
 	if !d.credits.call(c.units) {
 		r.report("credit.exceeded", d.caller, "XID %#x makes %d calls in flight where the grant is %d", c.xid, d.credits.inFlight(), d.credits.granted())
 	}
@@ -243,7 +249,7 @@ func (r *Referee) called(m *message, text []byte) {
 	if m.windows == nil {
 		m.readWindows(r.frame)
 	}
-	c := &call{xid: m.xid, vers: m.vers, frame: r.frame, units: 1, length: m.length, reads: m.reads, body: m.body}
+	c := &call{xid: m.xid, vers: m.vers, frame: r.frame, units: 1, asked: m.credit, length: m.length, reads: m.reads, body: m.body}
 	r.targets(m, c)
 	c.windows = m.windows
 	if !r.open(d, c) {
@@ -424,7 +430,7 @@ func (r *Referee) invalidated(d *direction, c *call, m *message) {
 		return
 	}
 	for _, w := range r.memory.windows[d.caller][m.stag] {
-		if w.xid != c.xid && w.seq < own.seq {
+		if w.xid != c.xid && w.seq < own.seq && !d.missed {
 			r.report("invalidate.shared", m.from, "the reply to XID %#x invalidates STag %#x, which XID %#x has offered, too", m.xid, m.stag, w.xid)
 			return
 		}

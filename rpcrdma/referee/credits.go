@@ -4,6 +4,7 @@ import "math"
 
 const (
 	firstGrant    = 1 // until the first reply (RFC 5666 §6.1)
+	unbounded     = math.MaxUint64
 	maxGrantsKept = 256
 )
 
@@ -24,9 +25,18 @@ type credits struct {
 type grant struct {
 	answered uint64 // calls, all together
 	credits  uint64
+	missed   bool // it was not seen; credits is a bound of it
 }
 
-func newCredits() credits { return credits{seen: []grant{{0, firstGrant}}} }
+func newCredits() credits { return credits{seen: []grant{{credits: firstGrant}}} }
+
+// asks notes that a call asks for n credits. A requester has no more in flight
+// than it asked for (RFC 8166 §3.3.1): that bounds a grant that was missed.
+func (c *credits) asks(n uint64) {
+	if g := &c.seen[0]; g.missed && n > 0 && (n > g.credits || g.credits == unbounded) {
+		g.credits = n
+	}
+}
 
 // call counts n more messages that take a credit each and says whether all in
 // flight may be.
@@ -43,9 +53,10 @@ func (g grant) allows(sent uint64) bool { return sent <= g.answered || sent-g.an
 // answer counts n credits that came back with a grant.
 func (c *credits) answer(n uint64, granted uint64) {
 	c.answered = min(c.answered+n, c.sent)
-	c.seen = append(c.seen, grant{c.answered, max(granted, 1)})
+	c.seen = append(c.seen, grant{answered: c.answered, credits: max(granted, 1)})
 	if len(c.seen) > maxGrantsKept { // as if they had come together, with the larger grant
 		c.seen[1].credits = max(c.seen[0].credits, c.seen[1].credits)
+		c.seen[1].missed = c.seen[0].missed || c.seen[1].missed
 		c.seen = append(c.seen[:0], c.seen[1:]...)
 	}
 }
@@ -61,7 +72,8 @@ func (c *credits) granted() uint64 { return c.seen[len(c.seen)-1].credits }
 
 func (c *credits) inFlight() uint64 { return c.sent - c.answered }
 
-// gap leaves calls that are known to be in flight, and an unknown grant.
+// gap leaves no call that is known to be in flight, and an unknown grant.
 func (c *credits) gap() {
-	c.seen = append(c.seen[:0], grant{c.answered, math.MaxUint64 / 2})
+	c.answered = c.sent
+	c.seen = append(c.seen[:0], grant{answered: c.answered, credits: unbounded, missed: true})
 }

@@ -10,6 +10,7 @@ const (
 	maxSpans   = 8       // separate stretches of one segment that were written
 	maxPrefix  = 64 << 10
 	maxKept    = 2 << 20 // bytes of messages that come by RDMA, all together
+	maxShared  = 16      // windows that one access is noted for
 	maxGone    = 512     // STags remembered after their calls, to tell stale from unknown
 )
 
@@ -31,11 +32,21 @@ type window struct {
 	written spans
 	body    *assembly // of which this is a part
 	at      uint64    // where in body
+
+	withdrawn bool
 }
 
 // holds says whether length bytes at offset are within w.
 func (w *window) holds(offset, length uint64) bool {
 	return offset >= w.offset && length <= uint64(w.length) && offset-w.offset <= uint64(w.length)-length
+}
+
+// lose gives up knowing what was written to w or read from it.
+func (w *window) lose() {
+	w.written.lost = true
+	if w.body != nil {
+		w.body.lost = true
+	}
 }
 
 // gone is a window whose call was answered.
@@ -76,10 +87,7 @@ func (m *memory) gap() {
 	for _, byStag := range m.windows {
 		for _, list := range byStag {
 			for _, w := range list {
-				w.written.lost = true
-				if w.body != nil {
-					w.body.lost = true
-				}
+				w.lose()
 			}
 		}
 	}
@@ -113,12 +121,11 @@ func (m *memory) weigh(n int) bool {
 // withdraw removes windows, which were offered, at the answer in frame.
 func (m *memory) withdraw(list []*window, frame uint64) {
 	for _, w := range list {
-		byStag := m.windows[w.owner]
-		rest := slices.DeleteFunc(byStag[w.stag], func(x *window) bool { return x == w })
-		if len(rest) == 0 {
-			delete(byStag, w.stag)
-		} else {
-			byStag[w.stag] = rest
+		w.withdrawn = true
+	}
+	for i, w := range list {
+		if i == 0 || w.stag != list[i-1].stag {
+			m.sweep(w.owner, w.stag)
 		}
 		m.remember(gone{owner: w.owner, stag: w.stag, xid: w.xid, frame: frame})
 		if w.body != nil {
@@ -127,6 +134,17 @@ func (m *memory) withdraw(list []*window, frame uint64) {
 		}
 	}
 	m.count -= len(list)
+}
+
+// sweep removes the windows of a STag that are withdrawn.
+func (m *memory) sweep(owner Side, stag uint32) {
+	byStag := m.windows[owner]
+	rest := slices.DeleteFunc(byStag[stag], func(x *window) bool { return x.withdrawn })
+	if len(rest) == 0 {
+		delete(byStag, stag)
+	} else {
+		byStag[stag] = rest
+	}
 }
 
 func (m *memory) remember(g gone) {
@@ -160,6 +178,8 @@ func (m *memory) find(owner Side, stag uint32, offset, length uint64, need right
 			if near == nil {
 				near = w
 			}
+		case w.right&need != 0 && len(m.found) == maxShared:
+			w.lose()
 		case w.right&need != 0:
 			m.found = append(m.found, w)
 		default:
@@ -213,10 +233,7 @@ func (r *Referee) access(e *Event, need right) []*window {
 // segments.
 func (r *Referee) loseTrack(owner Side, stag uint32) {
 	for _, w := range r.memory.windows[owner][stag] {
-		w.written.lost = true
-		if w.body != nil {
-			w.body.lost = true
-		}
+		w.lose()
 	}
 }
 
