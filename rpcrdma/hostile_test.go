@@ -12,9 +12,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -346,6 +348,39 @@ func FuzzWire(f *testing.F) {
 		<-up.Done()
 		if m := b.l.Memory().Taken; m > 1<<20 {
 			t.Fatalf("%d bytes taken", m)
+		}
+	})
+}
+
+// TestStrayReadChunk: a read chunk that is no opaque of the arguments, or not as
+// long as its word says, is answered with GARBAGE_ARGS (RFC 5666 §3.4).
+func TestStrayReadChunk(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: func(s *rpcrdma.Settings) { s.RemoteInvalidationUse = false }})
+		r := b.dialRaw(kernelPrivateData)
+		mr := r.memory(4096, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
+		whole := append(xdr.AppendOpaque(nil, []byte("abcdefgh")), 0, 0, 0, 9)
+		apart := []byte{0, 0, 0, 8, 0, 0, 0, 9}
+		for i, c := range []struct {
+			proc, position uint32 // the arguments begin at 40
+			length         int
+			args           []byte
+			ok             bool
+		}{
+			{procWrite, 44, 8, apart, true},
+			{procWrite, 44, 9, apart, false},
+			{procWrite, 40, 8, whole, false},
+			{procWrite, 48, 8, whole, false},
+			{procWrite, 56, 8, whole, false},
+			{procNull, 40, 8, nil, false},
+		} {
+			h := rpcrdma1.Header{XID: uint32(i), Reads: []rpcrdma1.ReadSegment{{Position: c.position, Segment: segment(mr, 0, c.length)}}}
+			got, body := r.exchange(message(h, c.proc, c.args...))
+			_, err := oncrpc.DecodeReply(body, new(oncrpc.ReplyHeader))
+			e, refused := errors.AsType[*oncrpc.AcceptError](err)
+			if got.Proc != rpcrdma1.Msg || (err == nil) != c.ok || (refused && e.Stat != oncrpc.GarbageArgs) {
+				t.Errorf("%+v: %+v, %v", c, got, err)
+			}
 		}
 	})
 }

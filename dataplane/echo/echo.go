@@ -137,16 +137,7 @@ func opaqueParts(dst [][]byte, args *oncrpc.Payload) (parts [][]byte, ok bool) {
 	return parts, alone(args, &d)
 }
 
-// alone says whether d has decoded all of args, which have one opaque at most.
+// alone says whether d has decoded all of args.
 func alone(args *oncrpc.Payload, d *xdr.Decoder) bool {
-	switch len(args.Items) {
-	case 0:
-	case 1:
-		if args.Items[0].Pos != xdr.Unit {
-			return false
-		}
-	default:
-		return false
-	}
-	return d.Err() == nil && d.Len() == 0
+	return d.Err() == nil && d.Len() == 0 && args.Claimed()
 }

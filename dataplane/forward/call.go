@@ -122,6 +122,7 @@ func (c *call) prepare(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply
 	if len(in.Args.Items) > 0 && (!c.reduces || !itemsFit(&in.Args)) {
 		return errGarbage
 	}
+	in.Args.Claim()
 	c.xid, c.ctx, c.args, c.reply = in.XID, ctx, &in.Args, reply
 	c.refusal, c.err = nil, nil
 	c.header = oncrpc.AppendCall(c.header[:oncrpc.RecordMarkSize], in)
@@ -138,7 +139,7 @@ func itemsFit(args *oncrpc.Payload) bool {
 			return false
 		}
 		d := xdr.NewDecoder(args.Stream[it.Pos-xdr.Unit : it.Pos])
-		if n := int64(d.Uint32()); int64(it.Len()) < n || int64(it.Len()) > n+xdr.Unit-1 {
+		if n, k := int64(d.Uint32()), int64(it.Len()); k < n || k > (n+xdr.Unit-1)&^(xdr.Unit-1) {
 			return false
 		}
 	}

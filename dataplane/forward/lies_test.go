@@ -256,6 +256,19 @@ func TestCallAsItIs(t *testing.T) {
 	}
 }
 
+// TestItemsFit: an item is as long as its word says, and may have its roundup, in
+// part or all of it; a byte more would be a word too many in the record.
+func TestItemsFit(t *testing.T) {
+	for _, count := range []int{0, 1, 3, 4, 1000, 1001} {
+		for n := range 1010 {
+			p := &oncrpc.Payload{Stream: enc(count), Items: []oncrpc.Item{{Pos: 4, Data: make([]byte, n)}}}
+			if fits, want := itemsFit(p), n >= count && n <= xdr.Padded(count); fits != want {
+				t.Errorf("%d bytes for %d: %v", n, count, fits)
+			}
+		}
+	}
+}
+
 // TestReducedWhatIsNot: arguments apart that their binding does not have, or
 // of another length than the word before them, never reach the upstream.
 func TestReducedWhatIsNot(t *testing.T) {

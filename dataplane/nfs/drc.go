@@ -56,6 +56,7 @@ func (c *replyCache) serve(r *request) error {
 	if !first {
 		select {
 		case <-e.done:
+			r.call.Args.Claim() // as the first one's were
 			r.reply.Stream = append(r.reply.Stream, e.reply...)
 			return e.err
 		case <-r.ctx.Done():

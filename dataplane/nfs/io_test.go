@@ -196,6 +196,55 @@ func TestWriteFromItems(t *testing.T) {
 	}
 }
 
+// An item that is no argument's has the call refused before it does anything; the
+// copy of a call that was carried out gets its reply all the same.
+func TestStrayItems(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	mkdir := xdr.AppendString(xdr.AppendOpaque(nil, root), "dir")
+	for range 6 {
+		mkdir = xdr.AppendUint32(mkdir, 0)
+	}
+	stray := oncrpc.Item{Pos: 8, Data: []byte("stray")}
+	for name, call := range map[string]struct {
+		program, version, proc uint32
+		stream                 []byte
+	}{
+		"MKDIR":   {Program, Version, 9, mkdir},
+		"GETATTR": {Program, Version, 1, xdr.AppendOpaque(nil, f)},
+		"WRITE":   {Program, Version, 7, writeArgs(f, 0, 3, nfsv3.UNSTABLE, []byte("abc"))},
+		"MNT":     {MountProgram, 3, 1, xdr.AppendString(nil, "/export")},
+		"UMNTALL": {MountProgram, 3, 4, make([]byte, 8)},
+	} {
+		p := oncrpc.Payload{Stream: call.stream, Items: []oncrpc.Item{stray}}
+		if _, err := c.raw(call.program, call.version, call.proc, x.xids.Add(1), p); !errors.Is(err, errGarbage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(x.path("dir")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory was made: %v", err)
+	}
+	if data, err := os.ReadFile(x.path("f")); err != nil || len(data) > 0 {
+		t.Errorf("%q was written: %v", data, err)
+	}
+	xid := x.xids.Add(1)
+	stream := xdr.AppendString(xdr.AppendOpaque(nil, root), "l")
+	for range 6 {
+		stream = xdr.AppendUint32(stream, 0)
+	}
+	stream = xdr.AppendUint32(stream, 5)
+	for range 2 {
+		call := &oncrpc.Call{XID: xid, Program: Program, Version: Version, Procedure: 10, Cred: c.cred, Peer: c.peer, Args: oncrpc.Payload{
+			Stream: stream, Items: []oncrpc.Item{{Pos: len(stream), Data: []byte("there")}},
+		}}
+		if err := oncrpc.Serve(t.Context(), x, call, &oncrpc.Reply{Mem: x.mem}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A symbolic link's path may come as an item, too.
 func TestSymlinkFromItem(t *testing.T) {
 	x := serve(t, options{})

@@ -57,12 +57,15 @@ func (s *Server) serveMount(call *oncrpc.Call, reply *oncrpc.Reply) error {
 		return nil
 	case mountUmnt:
 		path := call.Args.Opaque(&d, mount.MNTPATHLEN)
-		if d.Err() != nil {
+		if d.Err() != nil || !call.Args.Claimed() {
 			return errGarbage
 		}
 		s.mounts.remove(mounted{peer, string(path)})
 		return nil
 	case mountUmntAll:
+		if !call.Args.Claimed() {
+			return errGarbage
+		}
 		s.mounts.removeAll(peer)
 		return nil
 	case mountExport:
@@ -75,7 +78,7 @@ func (s *Server) serveMount(call *oncrpc.Call, reply *oncrpc.Reply) error {
 // mnt is MNT (RFC 1813 §5.2.1).
 func (s *Server) mnt(call *oncrpc.Call, reply *oncrpc.Reply, d *xdr.Decoder) error {
 	path := call.Args.Opaque(d, maxOpaque)
-	if d.Err() != nil {
+	if d.Err() != nil || !call.Args.Claimed() {
 		return errGarbage
 	}
 	if call.Version != mountVersion {

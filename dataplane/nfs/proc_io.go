@@ -126,7 +126,7 @@ func (r *request) write() error {
 	offset, count := r.args.Uint64(), r.args.Uint32()
 	how := nfsv3.StableHow(r.args.Uint32())
 	r.data = r.call.Args.Parts(r.data[:0], &r.args, maxWriteData)
-	if r.args.Err() != nil || uint64(count) != uint64(length(r.data)) || how > nfsv3.FILE_SYNC || how < 0 {
+	if r.decoded() != nil || uint64(count) != uint64(length(r.data)) || how > nfsv3.FILE_SYNC || how < 0 {
 		return errGarbage
 	}
 	// Asked for before the data is written: if it is renewed meanwhile, the

@@ -123,7 +123,7 @@ const maxOpaque = 1 << 16
 
 // decoded answers a call whose arguments can't be decoded.
 func (r *request) decoded() error {
-	if r.args.Err() != nil {
+	if r.args.Err() != nil || !r.call.Args.Claimed() {
 		return errGarbage
 	}
 	return nil

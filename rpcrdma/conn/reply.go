@@ -67,13 +67,18 @@ func (r *Responder) conclude(c *Call, inline []chunk.Piece, acts []Action) []Act
 // whether the rest goes into the reply chunk (long). ok is false when the
 // caller offered too little for it.
 //
-// Small items stay inline while everything fits; then every item for which
-// there is a chunk moves there; what still does not fit needs the reply chunk.
+// Small items stay inline while everything fits, if one chunk alone was offered:
+// each result takes one in order (RFC 5666 §3.6), and with several a peer may
+// count those that come back filled. Else, and if not everything fits, every item
+// moves for which there is a chunk; what still does not fit needs the reply chunk.
 // Without one, a reply may be as long as the peer was told at connect, though
 // the limit was lowered since.
 func (r *Responder) shape(h *Header, streamLen int, items []chunk.Item) (long, ok bool) {
-	header, limit := h.Size(), int(r.SendLimit())
-	if useChunks(h.Writes, items, int(r.settings.DDPMinChunk)); header+chunk.PiecesLength(streamLen, items) <= limit {
+	header, limit, least := h.Size(), int(r.SendLimit()), int(r.settings.DDPMinChunk)
+	if len(h.Writes) > 1 {
+		least = 1
+	}
+	if useChunks(h.Writes, items, least); header+chunk.PiecesLength(streamLen, items) <= limit {
 		return false, true
 	}
 	useChunks(h.Writes, items, 1)

@@ -89,4 +89,5 @@ var (
 	errBadCred     = &DeniedError{Stat: AuthError, Auth: AuthBadCred}
 	errBadVerf     = &DeniedError{Stat: AuthError, Auth: AuthBadVerf}
 	errProgUnavail = &AcceptError{Stat: ProgUnavail}
+	errGarbageArgs = &AcceptError{Stat: GarbageArgs}
 )

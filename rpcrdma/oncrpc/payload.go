@@ -69,8 +69,31 @@ func (p *Payload) opaque(d *xdr.Decoder, limit int) (data []byte, item *Item, n 
 		d.Fail(errItemLength)
 		return nil, nil, 0
 	}
+	item.claimed = true
 	k := min(n, len(item.Data))
 	return item.Data[:k:k], item, n
+}
+
+// Claimed says whether every item is the bytes of an opaque that Opaque or Parts
+// has decoded. Arguments with one that is not are no arguments of the procedure:
+// GARBAGE_ARGS (RFC 5666 §3.4: byte counts in the stream and chunks agree). A
+// handler that acts on its arguments asks once it has decoded them; Serve asks
+// for all others.
+func (p *Payload) Claimed() bool {
+	for i := range p.Items {
+		if !p.Items[i].claimed {
+			return false
+		}
+	}
+	return true
+}
+
+// Claim says that the handler answers for all items in another way than by Opaque
+// and Parts.
+func (p *Payload) Claim() {
+	for i := range p.Items {
+		p.Items[i].claimed = true
+	}
 }
 
 func (p *Payload) itemAt(pos int) *Item {

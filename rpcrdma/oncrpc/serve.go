@@ -11,7 +11,8 @@ import (
 // holds a whole RPC reply whatever happened. The error says why it is not a
 // successful one; it has been told to the caller already and its items are
 // released. A panic of the handler is logged with its stack and answered with
-// SYSTEM_ERR.
+// SYSTEM_ERR, and success with items of the call that it did not claim with
+// GARBAGE_ARGS.
 func Serve(ctx context.Context, h Handler, call *Call, reply *Reply) error {
 	reply.Stream = AppendAcceptedReply(reply.Stream[:0], call.XID)
 	err := invoke(ctx, h, call, reply)
@@ -39,7 +40,13 @@ func invoke(ctx context.Context, h Handler, call *Call, reply *Reply) (err error
 			logPanic(ctx, call, err)
 		}
 	}()
-	return h.ServeRPC(ctx, call, reply)
+	if err := h.ServeRPC(ctx, call, reply); err != nil {
+		return err
+	}
+	if !call.Args.Claimed() {
+		return errGarbageArgs
+	}
+	return nil
 }
 
 func logPanic(ctx context.Context, call *Call, err error) {

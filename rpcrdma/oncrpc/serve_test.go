@@ -142,3 +142,36 @@ func TestMux(t *testing.T) {
 	}()
 	mux.Handle(100003, 3, nil)
 }
+
+// TestServeUnclaimed: success with an item that the handler did not decode is no
+// success.
+func TestServeUnclaimed(t *testing.T) {
+	for name, c := range map[string]struct {
+		pos    int
+		handle func(c *Call)
+		ok     bool
+	}{
+		"decoded":           {4, func(c *Call) { d := xdr.NewDecoder(c.Args.Stream); c.Args.Opaque(&d, 8) }, true},
+		"in parts":          {4, func(c *Call) { d := xdr.NewDecoder(c.Args.Stream); c.Args.Parts(nil, &d, 8) }, true},
+		"claimed otherwise": {4, func(c *Call) { c.Args.Claim() }, true},
+		"not looked at":     {4, func(*Call) {}, false},
+		"at another place":  {8, func(c *Call) { d := xdr.NewDecoder(c.Args.Stream); c.Args.Opaque(&d, 8) }, false},
+		"over the limit":    {4, func(c *Call) { d := xdr.NewDecoder(c.Args.Stream); c.Args.Opaque(&d, 4) }, false},
+	} {
+		var reply Reply
+		call := &Call{XID: 7, Args: Payload{
+			Stream: []byte{0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0}, Items: []Item{{Pos: c.pos, Data: []byte("hello")}},
+		}}
+		err := Serve(t.Context(), handlerFunc(func(_ context.Context, call *Call, _ *Reply) error {
+			c.handle(call)
+			return nil
+		}), call, &reply)
+		want := AppendAcceptedReply(nil, 7)
+		if !c.ok {
+			want = AppendAcceptError(nil, 7, &AcceptError{Stat: GarbageArgs})
+		}
+		if (err == nil) != c.ok || !bytes.Equal(reply.Stream, want) {
+			t.Errorf("%s: %v, %x", name, err, reply.Stream)
+		}
+	}
+}

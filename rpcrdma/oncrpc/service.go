@@ -28,6 +28,8 @@ type Item struct {
 	// More are its other parts, in order: an item that came in several Sends
 	// lies in as many receives. It is empty for all others.
 	More [][]byte
+
+	claimed bool // see Payload.Claimed
 }
 
 // Len is the number of bytes of the item.
