@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"fmt"
 	"hash/crc32"
 	"net/netip"
@@ -45,7 +46,7 @@ func said() []string {
 			"server RDMA Read Response " + crc(noise(n, xid)), "server Send " + crc(replyMessage(xid, nil)),
 		}
 	}
-	return slices.Concat([]string{"connect f6ab0e1801010303 f6ab0e1801000303"}, null(1), read(2, 5000), wrote(3, 9000), read(4, 0), null(5),
+	return slices.Concat([]string{"connect f6ab0e1801010303 f6ab0e1801010303"}, null(1), read(2, 5000), wrote(3, 9000), read(4, 0), null(5),
 		[]string{"client close", "server close"})
 }
 
@@ -94,17 +95,21 @@ func TestLinkTypes(t *testing.T) {
 	}
 }
 
-// TestSummary: what a session did is counted.
-func TestSummary(t *testing.T) {
+// TestReport: the referee is content with a session, and what it did is
+// counted.
+func TestReport(t *testing.T) {
 	tp := &tape{}
 	session(tp.talk(spec{}))
-	c, _ := one(t, tp.file(t))
+	report, err := Check(t.Context(), bytes.NewReader(tp.file(t)), Options{})
+	if err != nil || len(report.Connections) != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	c := report.Connections[0]
 	want := Connection{
 		Peer: "192.0.2.7:1001", Server: "192.0.2.1:20049", Transport: "iwarp", FirstFrame: 5, LastFrame: c.LastFrame, Began: c.Began, Handshake: true,
-		RPCVersion: 1, ToServer: 4096, ToClient: 4096, Credits: Credits{64, 32, 1}, Calls: 5, Replies: 5, Sends: 10, SendsWithInvalidate: 2,
-		RDMAReads: 1, RDMAWrites: 2, PerCall: PerCall{2, 0.2, 0.4, 0.6},
-		Procedures: []Procedure{{"NFS NULL", 2}, {"NFS READ", 2}, {"NFS WRITE", 1}},
-		Savings:    []Saving{{8 << 10, 1, 1, 1}, {16 << 10, 2, 2, 2}}, Violations: []Violation{},
+		RPCVersion: 1, RPCVersions: []uint32{1}, ToServer: 4096, ToClient: 4096, RemoteInvalidation: true, Credits: Credits{64, 32, 1}, Calls: 5, Replies: 5, Sends: 10, SendsWithInvalidate: 2,
+		RDMAReads: 1, RDMAWrites: 2, Registrations: 3, PerCall: PerCall{2, 0.2, 0.4, 0.6},
+		Savings: []Saving{{8 << 10, 1}, {16 << 10, 2}, {64 << 10, 2}}, Violations: []Violation{},
 	}
 	if got := fmt.Sprintf("%+v", *c); got != fmt.Sprintf("%+v", want) {
 		t.Errorf("got  %s\nwant %+v", got, want)

@@ -13,6 +13,7 @@ type judge interface {
 	Observe(*referee.Event)
 	Gap()
 	GivenUp() string
+	Summary() referee.Summary
 }
 
 // connection is an RPC-over-RDMA connection that a referee judges.
@@ -20,13 +21,11 @@ type connection struct {
 	r       *reader
 	out     *Connection
 	referee judge
-	sum     *summary
 	over    bool // given up or ended
 }
 
 func newConnection(r *reader, client, server netip.AddrPort, transport string) *connection {
 	c := &connection{r: r, out: r.report.add(client, server, transport)}
-	c.sum = newSummary(c.out, client, server)
 	c.referee = r.judge(referee.Config{Vantage: r.opts.Vantage, Report: c.violation})
 	r.following++
 	return c
@@ -41,12 +40,7 @@ func (c *connection) begins(f *flow) {
 func (c *connection) connect(asked, answer *handshake, crc bool) {
 	c.out.Handshake, c.out.CRC = true, crc
 	c.out.Markers = asked.markers || answer.markers
-	c.private(asked.private, answer.private)
-}
-
-func (c *connection) private(client, server []byte) {
-	c.referee.Connect(referee.Private{Client: client, Server: server})
-	c.sum.private(client, server)
+	c.referee.Connect(referee.Private{Client: asked.private, Server: answer.private})
 }
 
 // gap says that events are missing here.
@@ -55,7 +49,6 @@ func (c *connection) gap() {
 		return
 	}
 	c.out.Gaps++
-	c.sum.gap()
 	c.referee.Gap()
 }
 
@@ -65,7 +58,6 @@ func (c *connection) observe(e *referee.Event) {
 		return
 	}
 	c.out.LastFrame = e.Frame
-	c.sum.observe(e)
 	c.referee.Observe(e)
 	if reason := c.referee.GivenUp(); reason != "" {
 		c.giveUp(reason)
@@ -95,6 +87,7 @@ func (c *connection) end() {
 	}
 	c.over = true
 	c.r.following--
-	c.sum.finish()
-	c.referee, c.sum = nil, nil
+	s := c.referee.Summary()
+	c.out.summarize(&s)
+	c.referee = nil
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rdmad/rdmad/dataplane/trace"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/referee"
-	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 var errNoMPA = errors.New("not an MPA frame")
@@ -291,11 +292,27 @@ func (l *link) whoCalls(sender int, message []byte) int {
 			return 1 - i
 		}
 	}
-	m := trace.NewDecoder().Decode(&trace.Event{Op: verbs.OpSend, Length: len(message), Data: message})
-	if _, reply := kindOf(m); reply {
+	if replies(message) {
 		return 1 - sender
 	}
 	return sender
+}
+
+// replies says whether a Send has an RPC reply behind its header.
+func replies(message []byte) bool {
+	var h rpcrdma2.Header
+	var n int
+	var err error
+	if p, ok := rpcrdma1.DecodePrefix(message); ok && p.Version == rpcrdma2.Version {
+		n, err = h.Decode(message)
+	} else {
+		n, err = h.Header.Decode(message)
+	}
+	if err != nil {
+		return false
+	}
+	_, kind, ok := oncrpc.MessageType(message[n:])
+	return ok && kind == oncrpc.MsgReply
 }
 
 // lost implements segments.

@@ -56,26 +56,28 @@ type Connection struct {
 	CRC     bool   `json:"crc"`
 	Markers bool   `json:"markers"`
 
-	RPCVersion uint32 `json:"rpc_version"`
+	// RPCVersion is the last that was agreed on, RPCVersions all that were
+	// seen.
+	RPCVersion  uint32   `json:"rpc_version"`
+	RPCVersions []uint32 `json:"rpc_versions"`
 	// ToServer and ToClient are the inline thresholds that the handshake
 	// gives, in bytes; 0 if it was not seen.
-	ToServer           uint32  `json:"inline_to_server"`
-	ToClient           uint32  `json:"inline_to_client"`
+	ToServer           int     `json:"inline_to_server"`
+	ToClient           int     `json:"inline_to_client"`
 	RemoteInvalidation bool    `json:"remote_invalidation"`
 	Credits            Credits `json:"credits"`
 
-	Calls               uint64      `json:"calls"`
-	Replies             uint64      `json:"replies"`
-	ReverseCalls        uint64      `json:"reverse_calls"`
-	ReverseReplies      uint64      `json:"reverse_replies"`
-	Sends               uint64      `json:"sends"`
-	SendsWithInvalidate uint64      `json:"sends_with_invalidate"`
-	RDMAReads           uint64      `json:"rdma_reads"`
-	RDMAWrites          uint64      `json:"rdma_writes"`
-	Terminates          uint64      `json:"terminates"`
-	PerCall             PerCall     `json:"per_call"`
-	Procedures          []Procedure `json:"procedures"`
-	Savings             []Saving    `json:"savings"`
+	Calls               uint64   `json:"calls"`
+	Replies             uint64   `json:"replies"`
+	ReverseCalls        uint64   `json:"reverse_calls"`
+	ReverseReplies      uint64   `json:"reverse_replies"`
+	Sends               uint64   `json:"sends"`
+	SendsWithInvalidate uint64   `json:"sends_with_invalidate"`
+	RDMAReads           uint64   `json:"rdma_reads"`
+	RDMAWrites          uint64   `json:"rdma_writes"`
+	Registrations       uint64   `json:"registrations"` // STags that were offered
+	PerCall             PerCall  `json:"per_call"`
+	Savings             []Saving `json:"savings"`
 
 	Violations []Violation `json:"violations"`
 	// ViolationsFound is their number; the first 100 are listed.
@@ -84,9 +86,9 @@ type Connection struct {
 
 // Credits are those of the forward direction.
 type Credits struct {
-	Requested uint32 `json:"requested"` // the most
-	Granted   uint32 `json:"granted"`   // the most
-	Used      uint32 `json:"used"`      // the most calls without a reply
+	Requested uint32 `json:"requested"` // the last
+	Granted   uint32 `json:"granted"`   // the last
+	Used      uint64 `json:"used"`      // the most calls without a reply
 }
 
 // PerCall are operations divided by calls.
@@ -97,18 +99,11 @@ type PerCall struct {
 	Registrations float64 `json:"registrations"`
 }
 
-// Procedure is how often a procedure was called.
-type Procedure struct {
-	Name  string `json:"name"`
-	Calls uint64 `json:"calls"`
-}
-
-// Saving is what an inline threshold would have saved.
+// Saving says how many calls would have needed no chunks at an inline
+// threshold.
 type Saving struct {
-	Inline        uint32 `json:"inline"` // bytes
-	Messages      uint64 `json:"messages"`
-	Operations    uint64 `json:"operations"`    // RDMA Reads and Writes
-	Registrations uint64 `json:"registrations"` // of the client's memory
+	Inline int    `json:"inline"` // bytes, in both directions
+	Calls  uint64 `json:"calls"`
 }
 
 // Violation is a rule that one side broke.
@@ -139,6 +134,32 @@ func (v *Violation) String() string {
 	return fmt.Sprintf("frame %d, %s: %s (%s): %s", v.Frame, v.Direction, v.Rule, v.Section, v.Message)
 }
 
+// summarize takes what the referee counted.
+func (c *Connection) summarize(s *referee.Summary) {
+	c.RPCVersions = append(c.RPCVersions, s.Versions...)
+	if n := len(s.Versions); n > 0 {
+		c.RPCVersion = s.Versions[n-1]
+	}
+	if p, q := s.Client.Private, s.Server.Private; p.Known && q.Known {
+		c.ToServer, c.ToClient = min(p.SendSize, q.ReceiveSize), min(q.SendSize, p.ReceiveSize)
+		c.RemoteInvalidation = p.RemoteInvalidation && q.RemoteInvalidation
+	}
+	c.Credits = Credits{s.Forward.CreditsAsked, s.Forward.CreditsGranted, s.Forward.MostInFlight}
+	c.Calls, c.Replies, c.ReverseCalls, c.ReverseReplies = s.Forward.Calls, s.Forward.Replies, s.Reverse.Calls, s.Reverse.Replies
+	c.Sends = s.Client.Sends + s.Server.Sends
+	c.SendsWithInvalidate = s.Client.SendsWithInvalidate + s.Server.SendsWithInvalidate
+	c.RDMAReads, c.RDMAWrites = s.Client.Reads+s.Server.Reads, s.Client.Writes+s.Server.Writes
+	c.Registrations = s.Client.STags + s.Server.STags
+	if n := float64(c.Calls + c.ReverseCalls); n > 0 {
+		c.PerCall = PerCall{float64(c.Sends) / n, float64(c.RDMAReads) / n, float64(c.RDMAWrites) / n, float64(c.Registrations) / n}
+	}
+	for _, at := range s.InlineAt {
+		if at.Calls > 0 {
+			c.Savings = append(c.Savings, Saving{at.Threshold, at.Calls})
+		}
+	}
+}
+
 func newReport() *Report {
 	return &Report{Connections: []*Connection{}, NotFollowed: []NotFollowed{}}
 }
@@ -147,7 +168,7 @@ func newReport() *Report {
 func (r *Report) add(client, server netip.AddrPort, transport string) *Connection {
 	c := &Connection{
 		Peer: client.String(), Server: server.String(), Transport: transport,
-		Procedures: []Procedure{}, Savings: []Saving{}, Violations: []Violation{},
+		RPCVersions: []uint32{}, Savings: []Saving{}, Violations: []Violation{},
 	}
 	if len(r.Connections) == maxConnections {
 		r.NotListed++

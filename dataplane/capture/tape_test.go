@@ -91,7 +91,7 @@ func (tp *tape) talk(s spec) *talk {
 	k.segment(server, "S", nil)
 	k.segment(client, "", nil)
 	k.segment(client, "", mpaFrame(mpaRequest, s, server, wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}.Append(nil)))
-	k.segment(server, "", mpaFrame(mpaReply, s, client, wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)))
+	k.segment(server, "", mpaFrame(mpaReply, s, client, wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}.Append(nil)))
 	return k
 }
 
@@ -269,7 +269,7 @@ func callMessage(xid uint32, writes []rpcrdma1.WriteChunk) []byte {
 	if writes != nil {
 		proc = 6
 	}
-	return append(h.Append(nil), oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 100003, Version: 3, Procedure: proc})...)
+	return append(h.Append(nil), oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 300000, Version: 3, Procedure: proc})...)
 }
 
 // writeMessage is a WRITE call with n bytes in a read chunk.
@@ -277,7 +277,7 @@ func writeMessage(xid uint32, n int) []byte {
 	h := rpcrdma1.Header{XID: xid, Version: 1, Credits: 64, Reads: []rpcrdma1.ReadSegment{
 		{Position: 40, Segment: rpcrdma1.Segment{Handle: 0x5500 + xid, Length: uint32(n), Offset: 9}},
 	}}
-	return append(h.Append(nil), oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 100003, Version: 3, Procedure: 7})...)
+	return append(h.Append(nil), oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 300000, Version: 3, Procedure: 7})...)
 }
 
 func replyMessage(xid uint32, writes []rpcrdma1.WriteChunk) []byte {
@@ -367,6 +367,8 @@ func (r *recorder) Connect(p referee.Private) {
 }
 func (r *recorder) Gap()            { r.log = append(r.log, "gap") }
 func (r *recorder) GivenUp() string { return r.over }
+
+func (r *recorder) Summary() referee.Summary { return referee.Summary{} }
 func (r *recorder) Observe(e *referee.Event) {
 	r.log = append(r.log, line(e))
 }
