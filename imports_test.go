@@ -52,7 +52,7 @@ var rooms = []struct {
 	{"dataplane/rpcbind", 8},
 	{"dataplane/trace", 7},
 	{"dataplane/pcap", 8},
-	{"dataplane/capture", 8},
+	{"dataplane/capture", 9},
 	{"dataplane", 9},
 	{"proto", 0},
 	{"controlplane", 10},

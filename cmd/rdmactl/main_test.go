@@ -58,6 +58,7 @@ const patience = time.Minute
 //	cut VAR                     end its connections
 //	watching N                  wait until so many traces and captures run
 //	observe ID WHAT             a connection does something; see observe
+//	cutfile FROM TO N           copy a file without its last N bytes
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -82,6 +83,7 @@ func TestScripts(t *testing.T) {
 
 			"strip":   strip,
 			"packets": packets,
+			"cutfile": cutFile,
 		},
 	})
 }

@@ -108,3 +108,11 @@ func packets(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s has %s packets, %s of them cut", args[0], got[0], got[1])
 	}
 }
+
+// cutFile copies a file without its last bytes: cutfile FROM TO N.
+func cutFile(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	data := ts.ReadFile(args[0])
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(data[:len(data)-n]), 0o600))
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 
+	"github.com/rdmad/rdmad/dataplane/pcap"
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 )
 
@@ -60,7 +61,7 @@ type reader struct {
 	src       *source
 	judge     func(referee.Config) judge
 	report    *Report
-	rdmad     bool // rdmad made the file
+	note      *pcap.Note // on the packet being read, in a file of rdmad's
 	flows     map[flowKey]*list.Element
 	recent    *list.List // of *tracked; the front was silent for longest
 	following int        // connections
@@ -90,8 +91,11 @@ func (r *reader) run(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("packet %d: %w", r.src.packets+1, err)
 		}
-		r.rdmad = r.src.byRdmad()
 		r.countDropped()
+		r.note = nil
+		if n, ok := pcap.ParseNote(p.notes); ok {
+			r.note = &n
+		}
 		if s, ok := decodeSegment(&p); ok {
 			r.segment(&s)
 		}
@@ -99,6 +103,17 @@ func (r *reader) run(ctx context.Context) error {
 			r.opts.Progress(r.src.packets, r.src.counted.n)
 		}
 	}
+}
+
+// vantage is where a connection that begins with this packet is seen from.
+func (r *reader) vantage() referee.Vantage {
+	switch {
+	case r.note == nil:
+		return r.opts.Vantage
+	case r.note.Began:
+		return referee.FromClient
+	}
+	return referee.FromServer
 }
 
 // countDropped lets all referees know of packets that the file says were

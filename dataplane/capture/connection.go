@@ -26,7 +26,7 @@ type connection struct {
 
 func newConnection(r *reader, client, server netip.AddrPort, transport string) *connection {
 	c := &connection{r: r, out: r.report.add(client, server, transport)}
-	c.referee = r.judge(referee.Config{Vantage: r.opts.Vantage, Report: c.violation})
+	c.referee = r.judge(referee.Config{Vantage: r.vantage(), Report: c.violation})
 	r.following++
 	return c
 }

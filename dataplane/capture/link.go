@@ -243,6 +243,9 @@ func (l *link) connected(answer *handshake) {
 	}
 	l.dirs[l.client].rtr = l.asked.peerToPeer && answer.peerToPeer
 	l.conn.connect(l.asked, answer, crc == crcOn)
+	if n := l.r.note; n != nil && n.Midway {
+		l.conn.gap()
+	}
 }
 
 // begin makes the connection, if there is room.

@@ -73,7 +73,7 @@ func (d *direction) isRTR(h *ddp, payload []byte, size int) bool {
 
 // order reports a segment out of DDP's order, unless the capture lacks some.
 func (d *direction) order(h *ddp, text string) {
-	if d.l.conn.out.Gaps == 0 && !d.l.r.rdmad {
+	if d.l.conn.out.Gaps == 0 {
 		d.violation("ddp.order", "RFC 5041 §5.3", text)
 	}
 	d.forget()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -19,7 +18,7 @@ var ErrFormat = errors.New("neither pcap nor pcapng")
 // source reads the packets of a capture file of either format.
 type source struct {
 	counted *counter
-	next    func() ([]byte, gopacket.CaptureInfo, error)
+	next    func() ([]byte, gopacket.CaptureInfo, []string, error)
 	link    func(*gopacket.CaptureInfo) layers.LinkType
 	ng      *pcapgo.NgReader // nil for pcap
 	packets uint64
@@ -72,7 +71,10 @@ func (s *source) openPcap(r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	s.next = p.ReadPacketData
+	s.next = func() ([]byte, gopacket.CaptureInfo, []string, error) {
+		data, info, err := p.ReadPacketData()
+		return data, info, nil, err
+	}
 	s.link = func(*gopacket.CaptureInfo) layers.LinkType { return p.LinkType() }
 	return nil
 }
@@ -82,7 +84,11 @@ func (s *source) openNg(r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	s.ng, s.next = p, p.ReadPacketData
+	s.ng = p
+	s.next = func() ([]byte, gopacket.CaptureInfo, []string, error) {
+		data, info, opts, err := p.ReadPacketDataWithOptions()
+		return data, info, opts.Comments, err
+	}
 	s.link = func(ci *gopacket.CaptureInfo) layers.LinkType {
 		if len(ci.AncillaryData) > 0 {
 			if l, ok := ci.AncillaryData[0].(layers.LinkType); ok {
@@ -100,12 +106,13 @@ type packet struct {
 	info  gopacket.CaptureInfo
 	link  layers.LinkType
 	data  []byte
+	notes []string // comments in the file
 }
 
 // read gives the next packet, io.EOF at the end, and io.ErrUnexpectedEOF when
 // the file ends within a packet.
 func (s *source) read() (packet, error) {
-	data, info, err := s.next()
+	data, info, notes, err := s.next()
 	switch {
 	case errors.Is(err, io.EOF):
 		return packet{}, io.EOF
@@ -120,7 +127,7 @@ func (s *source) read() (packet, error) {
 	case rawBSD, rawOpenBSD, layers.LinkTypeIPv4, layers.LinkTypeIPv6:
 		link = layers.LinkTypeRaw
 	}
-	return packet{frame: s.packets, info: info, link: link, data: data}, nil
+	return packet{frame: s.packets, info: info, link: link, data: data, notes: notes}, nil
 }
 
 // Numbers that systems have for raw IP beside LinkTypeRaw.
@@ -142,9 +149,4 @@ func (s *source) dropped() (n uint64) {
 		}
 	}
 	return n
-}
-
-// byRdmad says that rdmad made the file of what it saw.
-func (s *source) byRdmad() bool {
-	return s.ng != nil && strings.HasPrefix(s.ng.SectionInfo().Application, "rdmad ")
 }

@@ -13,6 +13,7 @@ type stream struct {
 	conn      *trace.Conn
 	peer, own side
 	sinkTag   uint32 // of the last Read Request
+	note      string // on the end of the handshake
 }
 
 // Addresses for connections that have none (RFC 5737).
@@ -21,7 +22,7 @@ var (
 	madeUpOwn  = netip.AddrFrom4([4]byte{192, 0, 2, 2})
 )
 
-func newStream(c *trace.Conn) *stream {
+func newStream(c *trace.Conn, midway bool) *stream {
 	peer, own := c.Peer, c.Local
 	if !peer.IsValid() || !own.IsValid() || peer.Addr().Is4() != own.Addr().Is4() {
 		peer = netip.AddrPortFrom(madeUpPeer, peer.Port())
@@ -30,7 +31,7 @@ func newStream(c *trace.Conn) *stream {
 	// A connection that has the ports of an older one begins elsewhere.
 	isn := uint32(c.Number) * 0x01000193
 	return &stream{
-		conn: c,
+		conn: c, note: notes[Note{Began: c.Began, Midway: midway}],
 		peer: side{addr: peer, mac: [6]byte{0x02, 0, 0, 0, 0, 1}, seq: isn},
 		own:  side{addr: own, mac: [6]byte{0x02, 0, 0, 0, 0, 2}, seq: ^isn},
 	}
@@ -59,6 +60,7 @@ func (s *stream) open(w *Writer) error {
 	if err := s.mpa(w, from, to, mpaRequest, asks); err != nil {
 		return err
 	}
+	w.comment = s.note
 	return s.mpa(w, to, from, mpaReply, answers)
 }
 

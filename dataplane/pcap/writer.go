@@ -27,6 +27,7 @@ type Writer struct {
 	ulpdu   []byte // scratch
 	payload []byte
 	frame   []byte
+	comment string // on the next packet
 }
 
 // NewWriter begins a file. version is rdmad's.
@@ -48,7 +49,7 @@ func (w *Writer) Write(e *trace.Event) error {
 	s := w.streams[e.Conn]
 	if s == nil {
 		w.forget()
-		s = newStream(e.Conn)
+		s = newStream(e.Conn, e.Midway)
 		w.streams[e.Conn] = s
 		if err := s.open(w); err != nil {
 			return err
@@ -100,9 +101,14 @@ func (w *Writer) fpdu(from, to *side, n int) error {
 func (w *Writer) packet(s *segment) error {
 	w.frame = s.append(w.frame[:0])
 	w.packets++
-	return w.ng.WritePacket(gopacket.CaptureInfo{
+	var opts pcapgo.NgPacketOptions
+	if w.comment != "" {
+		opts.Comments = []string{w.comment}
+		w.comment = ""
+	}
+	return w.ng.WritePacketWithOptions(gopacket.CaptureInfo{
 		Timestamp:     w.now,
 		CaptureLength: len(w.frame),
 		Length:        len(w.frame) + s.length - len(s.payload),
-	}, w.frame)
+	}, w.frame, opts)
 }

@@ -33,6 +33,9 @@ type Event struct {
 	Length int // bytes
 	// Data are the first bytes, as many as the snap length allows.
 	Data []byte
+	// Midway: events of the connection came before those that the watcher
+	// sees.
+	Midway bool
 	// Dropped is the number of events that the watcher had no room for so far.
 	Dropped uint64
 }

@@ -25,16 +25,21 @@ type Conn struct {
 	Info
 	hub   *Hub
 	tap   *rpcrdma.Tap
+	late  bool // it was not known from its beginning
 	ended atomic.Bool
 }
 
 // Add makes a connection known. Its Number is set.
-func (h *Hub) Add(info Info) *Conn { return h.AddTapped(info, new(rpcrdma.Tap)) }
+func (h *Hub) Add(info Info) *Conn { return h.add(&Conn{Info: info, tap: new(rpcrdma.Tap)}) }
 
-// AddTapped is Add for a connection that has its tap already.
+// AddTapped is Add for a connection that has its tap already, and may have
+// done something with it.
 func (h *Hub) AddTapped(info Info, tap *rpcrdma.Tap) *Conn {
-	info.Local, info.Peer = unmap(info.Local), unmap(info.Peer)
-	c := &Conn{Info: info, hub: h, tap: tap}
+	return h.add(&Conn{Info: info, tap: tap, late: true})
+}
+
+func (h *Hub) add(c *Conn) *Conn {
+	c.Local, c.Peer, c.hub = unmap(c.Local), unmap(c.Peer), h
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.conns == nil {
@@ -133,7 +138,7 @@ func (h *Hub) Watch(f Filter, s Snap) (*Watcher, error) {
 		w.err = io.EOF
 		return w, nil
 	}
-	w.ring = newRing(ringEvents, RingBytes)
+	w.ring, w.since = newRing(ringEvents, RingBytes), h.last
 	h.watchers = append(h.watchers, w)
 	for c := range h.conns {
 		h.attach(c)

@@ -36,6 +36,7 @@ type Watcher struct {
 	hub    *Hub
 	filter Filter
 	snap   Snap
+	since  uint64          // number of the last connection before it began
 	named  map[string]bool // connections asked for that are up; under Hub.mu
 
 	mu      sync.Mutex
@@ -54,6 +55,7 @@ func (w *Watcher) observe(e *Event, data [][]byte) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	e.Midway = e.Conn.late || e.Conn.Number <= w.since
 	switch {
 	case w.err != nil:
 		return

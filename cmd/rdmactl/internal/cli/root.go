@@ -44,7 +44,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("addr", cobra.NoFileCompletions))
 	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
 	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newExtensions(a), newListeners(a), newConnectors(a), newServices(a),
-		newLimits(a), newAudit(a), newPing(a), newBench(a), newTrace(a), newCapture(a), newTop(a), newCompletion(a), newVersion(a))
+		newLimits(a), newAudit(a), newPing(a), newBench(a), newTrace(a), newCapture(a), newCheckCapture(a), newTop(a), newCompletion(a), newVersion(a))
 	group(root)
 	return root
 }
