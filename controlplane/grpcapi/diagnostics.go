@@ -32,7 +32,11 @@ var traceSnap = trace.Snap{Send: 16 << 10}
 
 // Trace implements rdmadv1.DiagnosticsServiceServer.
 func (s *diagnosticsService) Trace(req *rdmadv1.TraceRequest, stream grpc.ServerStreamingServer[rdmadv1.TraceResponse]) error {
-	return s.watch(req.GetFilter(), traceSnap, func(w *trace.Watcher) error {
+	snap, judge := traceSnap, (*trace.Judge)(nil)
+	if req.GetCheck() {
+		snap, judge = trace.All, trace.NewJudge()
+	}
+	return s.watch(req.GetFilter(), snap, func(w *trace.Watcher) error {
 		// The client knows from the header that nothing is missed from now on.
 		if err := stream.SendHeader(nil); err != nil {
 			return err
@@ -43,7 +47,11 @@ func (s *diagnosticsService) Trace(req *rdmadv1.TraceRequest, stream grpc.Server
 			if err != nil {
 				return ofWatcher(err)
 			}
-			if err := stream.Send(traceResponse(dec.Decode(e))); err != nil {
+			res := traceResponse(dec.Decode(e))
+			if judge != nil {
+				addVerdict(res, e.Conn.Began, judge.Observe(e))
+			}
+			if err := stream.Send(res); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/trace"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	"github.com/rdmad/rdmad/rpcrdma/referee"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -42,6 +43,21 @@ func traceResponse(m *trace.Message) *rdmadv1.TraceResponse {
 		}
 	}
 	return res
+}
+
+// addVerdict adds what an event shows. began says that rdmad is the client.
+func addVerdict(res *rdmadv1.TraceResponse, began bool, v trace.Verdict) {
+	res.GivenUp = v.GivenUp
+	for i := range v.Violations {
+		found := &v.Violations[i]
+		direction := rdmadv1.TraceResponse_IN
+		if began == (found.By == referee.Client) {
+			direction = rdmadv1.TraceResponse_OUT
+		}
+		res.Violations = append(res.Violations, &rdmadv1.Violation{
+			Rule: found.Rule, Section: found.Section, Direction: direction, Message: found.Message,
+		})
+	}
 }
 
 func transportHeader(m *trace.Message) *rdmadv1.TransportHeader {

@@ -205,7 +205,10 @@ func (x *TraceFilter) GetPeer() string {
 type TraceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What to see.
-	Filter        *TraceFilter `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	Filter *TraceFilter `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Let a referee judge each connection by the texts of the protocol, and say
+	// which violations an event shows.
+	Check         bool `protobuf:"varint,2,opt,name=check,proto3" json:"check,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -247,6 +250,13 @@ func (x *TraceRequest) GetFilter() *TraceFilter {
 	return nil
 }
 
+func (x *TraceRequest) GetCheck() bool {
+	if x != nil {
+		return x.Check
+	}
+	return false
+}
+
 // TraceResponse is one event on a connection.
 type TraceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -271,7 +281,11 @@ type TraceResponse struct {
 	// Why the header could not be decoded.
 	Malformed string `protobuf:"bytes,10,opt,name=malformed,proto3" json:"malformed,omitempty"`
 	// Events dropped before this one.
-	Dropped       float64 `protobuf:"fixed64,11,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	Dropped float64 `protobuf:"fixed64,11,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Rules that this event shows to be broken; with check only.
+	Violations []*Violation `protobuf:"bytes,12,rep,name=violations,proto3" json:"violations,omitempty"`
+	// Why the connection is not judged from this event on; with check only.
+	GivenUp       string `protobuf:"bytes,13,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,6 +397,93 @@ func (x *TraceResponse) GetDropped() float64 {
 	return 0
 }
 
+func (x *TraceResponse) GetViolations() []*Violation {
+	if x != nil {
+		return x.Violations
+	}
+	return nil
+}
+
+func (x *TraceResponse) GetGivenUp() string {
+	if x != nil {
+		return x.GivenUp
+	}
+	return ""
+}
+
+// Violation is a rule of the protocol that one side of a connection broke.
+type Violation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name in docs/referee.md, such as credit.exceeded.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Text and section, such as RFC 8166 3.3.1.
+	Section string `protobuf:"bytes,2,opt,name=section,proto3" json:"section,omitempty"`
+	// Direction of the message with the violation.
+	Direction TraceResponse_Direction `protobuf:"varint,3,opt,name=direction,proto3,enum=rdmad.v1.TraceResponse_Direction" json:"direction,omitempty"`
+	// What was seen, in a sentence.
+	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Violation) Reset() {
+	*x = Violation{}
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Violation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Violation) ProtoMessage() {}
+
+func (x *Violation) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Violation.ProtoReflect.Descriptor instead.
+func (*Violation) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Violation) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Violation) GetSection() string {
+	if x != nil {
+		return x.Section
+	}
+	return ""
+}
+
+func (x *Violation) GetDirection() TraceResponse_Direction {
+	if x != nil {
+		return x.Direction
+	}
+	return TraceResponse_DIRECTION_UNSPECIFIED
+}
+
+func (x *Violation) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // TransportHeader is an RPC-over-RDMA header.
 type TransportHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -412,7 +513,7 @@ type TransportHeader struct {
 
 func (x *TransportHeader) Reset() {
 	*x = TransportHeader{}
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[3]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +525,7 @@ func (x *TransportHeader) String() string {
 func (*TransportHeader) ProtoMessage() {}
 
 func (x *TransportHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[3]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +538,7 @@ func (x *TransportHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransportHeader.ProtoReflect.Descriptor instead.
 func (*TransportHeader) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{3}
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TransportHeader) GetXid() uint32 {
@@ -523,7 +624,7 @@ type ReadSegment struct {
 
 func (x *ReadSegment) Reset() {
 	*x = ReadSegment{}
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[4]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +636,7 @@ func (x *ReadSegment) String() string {
 func (*ReadSegment) ProtoMessage() {}
 
 func (x *ReadSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[4]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +649,7 @@ func (x *ReadSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSegment.ProtoReflect.Descriptor instead.
 func (*ReadSegment) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{4}
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ReadSegment) GetPosition() uint32 {
@@ -576,7 +677,7 @@ type WriteChunk struct {
 
 func (x *WriteChunk) Reset() {
 	*x = WriteChunk{}
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[5]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +689,7 @@ func (x *WriteChunk) String() string {
 func (*WriteChunk) ProtoMessage() {}
 
 func (x *WriteChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[5]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +702,7 @@ func (x *WriteChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteChunk.ProtoReflect.Descriptor instead.
 func (*WriteChunk) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WriteChunk) GetSegments() []*Segment {
@@ -626,7 +727,7 @@ type Segment struct {
 
 func (x *Segment) Reset() {
 	*x = Segment{}
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[6]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +739,7 @@ func (x *Segment) String() string {
 func (*Segment) ProtoMessage() {}
 
 func (x *Segment) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[6]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +752,7 @@ func (x *Segment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Segment.ProtoReflect.Descriptor instead.
 func (*Segment) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{6}
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Segment) GetHandle() uint32 {
@@ -696,7 +797,7 @@ type RpcHeader struct {
 
 func (x *RpcHeader) Reset() {
 	*x = RpcHeader{}
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[7]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +809,7 @@ func (x *RpcHeader) String() string {
 func (*RpcHeader) ProtoMessage() {}
 
 func (x *RpcHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[7]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +822,7 @@ func (x *RpcHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RpcHeader.ProtoReflect.Descriptor instead.
 func (*RpcHeader) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{7}
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RpcHeader) GetReply() bool {
@@ -779,7 +880,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[8]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +892,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[8]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +905,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{8}
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CaptureRequest) GetFilter() *TraceFilter {
@@ -836,7 +937,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[9]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +949,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[9]
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +962,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{9}
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CaptureResponse) GetData() []byte {
@@ -893,9 +994,10 @@ const file_rdmad_v1_diagnostics_proto_rawDesc = "" +
 	"\vTraceFilter\x128\n" +
 	"\x0econnection_ids\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\x02\"\x06r\x04\x10\x01\x18@R\rconnectionIds\x12#\n" +
 	"\blistener\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\blistener\x12\x1b\n" +
-	"\x04peer\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04peer\"=\n" +
+	"\x04peer\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04peer\"S\n" +
 	"\fTraceRequest\x12-\n" +
-	"\x06filter\x18\x01 \x01(\v2\x15.rdmad.v1.TraceFilterR\x06filter\"\xe2\x04\n" +
+	"\x06filter\x18\x01 \x01(\v2\x15.rdmad.v1.TraceFilterR\x06filter\x12\x14\n" +
+	"\x05check\x18\x02 \x01(\bR\x05check\"\xb2\x05\n" +
 	"\rTraceResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
 	"\rconnection_id\x18\x02 \x01(\tR\fconnectionId\x12?\n" +
@@ -908,7 +1010,11 @@ const file_rdmad_v1_diagnostics_proto_rawDesc = "" +
 	"\asummary\x18\t \x01(\tR\asummary\x12\x1c\n" +
 	"\tmalformed\x18\n" +
 	" \x01(\tR\tmalformed\x12\x18\n" +
-	"\adropped\x18\v \x01(\x01R\adropped\"i\n" +
+	"\adropped\x18\v \x01(\x01R\adropped\x123\n" +
+	"\n" +
+	"violations\x18\f \x03(\v2\x13.rdmad.v1.ViolationR\n" +
+	"violations\x12\x19\n" +
+	"\bgiven_up\x18\r \x01(\tR\agivenUp\"i\n" +
 	"\tOperation\x12\x19\n" +
 	"\x15OPERATION_UNSPECIFIED\x10\x00\x12\b\n" +
 	"\x04SEND\x10\x01\x12\x18\n" +
@@ -919,7 +1025,12 @@ const file_rdmad_v1_diagnostics_proto_rawDesc = "" +
 	"\tDirection\x12\x19\n" +
 	"\x15DIRECTION_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02IN\x10\x01\x12\a\n" +
-	"\x03OUT\x10\x02\"\xce\x02\n" +
+	"\x03OUT\x10\x02\"\x94\x01\n" +
+	"\tViolation\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x18\n" +
+	"\asection\x18\x02 \x01(\tR\asection\x12?\n" +
+	"\tdirection\x18\x03 \x01(\x0e2!.rdmad.v1.TraceResponse.DirectionR\tdirection\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\"\xce\x02\n" +
 	"\x0fTransportHeader\x12\x10\n" +
 	"\x03xid\x18\x01 \x01(\rR\x03xid\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x18\n" +
@@ -974,44 +1085,47 @@ func file_rdmad_v1_diagnostics_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_diagnostics_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rdmad_v1_diagnostics_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_rdmad_v1_diagnostics_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_rdmad_v1_diagnostics_proto_goTypes = []any{
 	(TraceResponse_Operation)(0),  // 0: rdmad.v1.TraceResponse.Operation
 	(TraceResponse_Direction)(0),  // 1: rdmad.v1.TraceResponse.Direction
 	(*TraceFilter)(nil),           // 2: rdmad.v1.TraceFilter
 	(*TraceRequest)(nil),          // 3: rdmad.v1.TraceRequest
 	(*TraceResponse)(nil),         // 4: rdmad.v1.TraceResponse
-	(*TransportHeader)(nil),       // 5: rdmad.v1.TransportHeader
-	(*ReadSegment)(nil),           // 6: rdmad.v1.ReadSegment
-	(*WriteChunk)(nil),            // 7: rdmad.v1.WriteChunk
-	(*Segment)(nil),               // 8: rdmad.v1.Segment
-	(*RpcHeader)(nil),             // 9: rdmad.v1.RpcHeader
-	(*CaptureRequest)(nil),        // 10: rdmad.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 11: rdmad.v1.CaptureResponse
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*Violation)(nil),             // 5: rdmad.v1.Violation
+	(*TransportHeader)(nil),       // 6: rdmad.v1.TransportHeader
+	(*ReadSegment)(nil),           // 7: rdmad.v1.ReadSegment
+	(*WriteChunk)(nil),            // 8: rdmad.v1.WriteChunk
+	(*Segment)(nil),               // 9: rdmad.v1.Segment
+	(*RpcHeader)(nil),             // 10: rdmad.v1.RpcHeader
+	(*CaptureRequest)(nil),        // 11: rdmad.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 12: rdmad.v1.CaptureResponse
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_rdmad_v1_diagnostics_proto_depIdxs = []int32{
 	2,  // 0: rdmad.v1.TraceRequest.filter:type_name -> rdmad.v1.TraceFilter
-	12, // 1: rdmad.v1.TraceResponse.time:type_name -> google.protobuf.Timestamp
+	13, // 1: rdmad.v1.TraceResponse.time:type_name -> google.protobuf.Timestamp
 	0,  // 2: rdmad.v1.TraceResponse.operation:type_name -> rdmad.v1.TraceResponse.Operation
 	1,  // 3: rdmad.v1.TraceResponse.direction:type_name -> rdmad.v1.TraceResponse.Direction
-	5,  // 4: rdmad.v1.TraceResponse.header:type_name -> rdmad.v1.TransportHeader
-	9,  // 5: rdmad.v1.TraceResponse.rpc:type_name -> rdmad.v1.RpcHeader
-	6,  // 6: rdmad.v1.TransportHeader.reads:type_name -> rdmad.v1.ReadSegment
-	7,  // 7: rdmad.v1.TransportHeader.writes:type_name -> rdmad.v1.WriteChunk
-	7,  // 8: rdmad.v1.TransportHeader.reply:type_name -> rdmad.v1.WriteChunk
-	8,  // 9: rdmad.v1.ReadSegment.segment:type_name -> rdmad.v1.Segment
-	8,  // 10: rdmad.v1.WriteChunk.segments:type_name -> rdmad.v1.Segment
-	2,  // 11: rdmad.v1.CaptureRequest.filter:type_name -> rdmad.v1.TraceFilter
-	3,  // 12: rdmad.v1.DiagnosticsService.Trace:input_type -> rdmad.v1.TraceRequest
-	10, // 13: rdmad.v1.DiagnosticsService.Capture:input_type -> rdmad.v1.CaptureRequest
-	4,  // 14: rdmad.v1.DiagnosticsService.Trace:output_type -> rdmad.v1.TraceResponse
-	11, // 15: rdmad.v1.DiagnosticsService.Capture:output_type -> rdmad.v1.CaptureResponse
-	14, // [14:16] is the sub-list for method output_type
-	12, // [12:14] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	6,  // 4: rdmad.v1.TraceResponse.header:type_name -> rdmad.v1.TransportHeader
+	10, // 5: rdmad.v1.TraceResponse.rpc:type_name -> rdmad.v1.RpcHeader
+	5,  // 6: rdmad.v1.TraceResponse.violations:type_name -> rdmad.v1.Violation
+	1,  // 7: rdmad.v1.Violation.direction:type_name -> rdmad.v1.TraceResponse.Direction
+	7,  // 8: rdmad.v1.TransportHeader.reads:type_name -> rdmad.v1.ReadSegment
+	8,  // 9: rdmad.v1.TransportHeader.writes:type_name -> rdmad.v1.WriteChunk
+	8,  // 10: rdmad.v1.TransportHeader.reply:type_name -> rdmad.v1.WriteChunk
+	9,  // 11: rdmad.v1.ReadSegment.segment:type_name -> rdmad.v1.Segment
+	9,  // 12: rdmad.v1.WriteChunk.segments:type_name -> rdmad.v1.Segment
+	2,  // 13: rdmad.v1.CaptureRequest.filter:type_name -> rdmad.v1.TraceFilter
+	3,  // 14: rdmad.v1.DiagnosticsService.Trace:input_type -> rdmad.v1.TraceRequest
+	11, // 15: rdmad.v1.DiagnosticsService.Capture:input_type -> rdmad.v1.CaptureRequest
+	4,  // 16: rdmad.v1.DiagnosticsService.Trace:output_type -> rdmad.v1.TraceResponse
+	12, // 17: rdmad.v1.DiagnosticsService.Capture:output_type -> rdmad.v1.CaptureResponse
+	16, // [16:18] is the sub-list for method output_type
+	14, // [14:16] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_diagnostics_proto_init() }
@@ -1026,7 +1140,7 @@ func file_rdmad_v1_diagnostics_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_diagnostics_proto_rawDesc), len(file_rdmad_v1_diagnostics_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

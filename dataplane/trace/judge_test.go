@@ -1,0 +1,127 @@
+package trace
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// both is private data of a side that accepts remote invalidation.
+var both = wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}.Append(nil)
+
+// on puts events on a connection.
+func on(c *Conn, all ...*Event) []*Event {
+	for _, e := range all {
+		e.Conn = c
+	}
+	return all
+}
+
+// scene is a call with a write and a read chunk, which the server at our end
+// or, with Began, at the other end serves.
+func scene(c *Conn, invalidate uint32) []*Event {
+	in := !c.Began
+	chunk := rpcrdma1.Header{
+		XID: 1, Credits: 8, Writes: []rpcrdma1.WriteChunk{{{Handle: 0x77, Length: 8, Offset: 1}}},
+		Reads: []rpcrdma1.ReadSegment{{Position: 40, Segment: rpcrdma1.Segment{Handle: 0x55, Length: 4, Offset: 2}}},
+	}
+	reply := invalidating(message(!in, rpcrdma1.Header{XID: 1, Credits: 8, Writes: chunk.Writes}, oncrpc.AppendAcceptedReply(nil, 1)), invalidate)
+	all := []*Event{message(in, chunk, callOf(1, 300000, 1, 1))}
+	if !c.Began {
+		all = append(all,
+			&Event{Op: verbs.OpRDMARead, In: true, RKey: 0x55, Addr: 2, Length: 4, Data: make([]byte, 4)},
+			&Event{Op: verbs.OpRDMAWrite, RKey: 0x77, Addr: 1, Length: 8, Data: make([]byte, 8)})
+	}
+	return on(c, append(all, reply)...)
+}
+
+// verdicts judges events and gives the rules that were broken.
+func verdicts(j *Judge, all []*Event) (out []string) {
+	for i, e := range all {
+		for _, v := range j.Observe(e).Violations {
+			out = append(out, fmt.Sprintf("%d %s by %s", i, v.Rule, v.By))
+		}
+	}
+	return out
+}
+
+// TestJudge: at either end, a referee is content with what is right, and says
+// what is not.
+func TestJudge(t *testing.T) {
+	for _, began := range []bool{false, true} {
+		info := Info{PeerPrivate: both, OwnPrivate: both, Began: began}
+		if got := verdicts(NewJudge(), scene(&Conn{Info: info}, 0x77)); len(got) > 0 {
+			t.Errorf("began %v: %q", began, got)
+		}
+		bad := scene(&Conn{Info: info}, 0x99)
+		if got := verdicts(NewJudge(), bad); len(got) == 0 {
+			t.Errorf("began %v: nothing is said of an STag that nobody offered", began)
+		}
+	}
+}
+
+// TestJudgeGaps: what a watcher did not see is not held against anybody.
+func TestJudgeGaps(t *testing.T) {
+	c := &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
+	all := scene(c, 0x77)
+	if got := verdicts(NewJudge(), all[3:]); len(got) == 0 {
+		t.Error("nothing is said of a reply to no call")
+	}
+	midway := *all[3]
+	midway.Midway = true
+	if got := verdicts(NewJudge(), []*Event{&midway}); len(got) > 0 {
+		t.Errorf("a reply to a call before the watcher: %q", got)
+	}
+	j, other := NewJudge(), &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
+	if got := verdicts(j, on(other, message(true, rpcrdma1.Header{XID: 9, Credits: 8}, callOf(9, 300000, 1, 1)))); len(got) > 0 {
+		t.Fatalf("a call: %q", got)
+	}
+	reply := on(other, message(false, rpcrdma1.Header{XID: 10, Credits: 8}, oncrpc.AppendAcceptedReply(nil, 10)))
+	reply[0].Dropped = 1
+	if got := verdicts(j, reply); len(got) > 0 {
+		t.Errorf("a reply to a call that was dropped: %q", got)
+	}
+}
+
+// TestJudgeForgets: connections that ended make room for others.
+func TestJudgeForgets(t *testing.T) {
+	j := NewJudge()
+	for range 2 * maxJudged {
+		c := &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
+		verdicts(j, scene(c, 0x77))
+		c.ended.Store(true)
+		if len(j.conns) > maxJudged {
+			t.Fatalf("%d connections are judged", len(j.conns))
+		}
+	}
+	if got := verdicts(j, scene(&Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}, 0x99)); len(got) == 0 {
+		t.Error("a connection after many is not judged")
+	}
+}
+
+// TestWatcherMidway: a watcher says whether it saw a connection from its
+// beginning.
+func TestWatcherMidway(t *testing.T) {
+	var h Hub
+	before := h.Add(Info{ID: "1"})
+	w, err := h.Watch(Filter{}, All)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	after := h.Add(Info{ID: "2"})
+	tapped := h.AddTapped(Info{ID: "3"}, after.Tap())
+	for _, tc := range []struct {
+		c    *Conn
+		want bool
+	}{{before, true}, {after, false}, {tapped, true}} {
+		w.observe(&Event{Conn: tc.c}, nil)
+		if e, err := w.TryNext(); err != nil || e.Midway != tc.want {
+			t.Errorf("connection %s: midway %v, %v", tc.c.ID, e.Midway, err)
+		}
+	}
+}
