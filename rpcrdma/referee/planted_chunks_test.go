@@ -218,8 +218,8 @@ var plantedReduced = []planted{
 		b.send(Server, v1(1, 1, msg, lists{writes: [][]seg{{{7, 99, 0}}}}, read3(pick(bad, 90, 99), nil)))
 	}},
 	{"ddp.result-inline", "", Server, func(b *bed, bad bool) {
-		b.readCall([]seg{{7, pick(bad, 200, 80), 0}})
-		b.send(Server, v1(1, 1, msg, lists{writes: [][]seg{{{7, 0, 0}}}}, read3(100, make([]byte, 100))))
+		b.readCall([]seg{{7, pick(bad, 200, 80), 0}}, []seg{{8, 200, 0}})
+		b.send(Server, v1(1, 1, msg, lists{writes: [][]seg{{{7, 0, 0}}, {{8, 0, 0}}}}, read3(100, make([]byte, 100))))
 	}},
 	{"ddp.result-order", "", Server, func(b *bed, bad bool) {
 		b.readCall([]seg{{7, 10, 0}}, []seg{{8, 200, 0}})

@@ -113,7 +113,8 @@ func (t *results) item(s *stream) error {
 	}
 	switch written := total(t.m.writes[i]); {
 	case written == 0 && n > 0:
-		if room := roomOf(t.call.writes[i]); room >= uint64(n) {
+		// Of a single chunk a reader can't be mistaken.
+		if room := roomOf(t.call.writes[i]); room >= uint64(n) && len(t.m.writes) > 1 {
 			t.r.report("ddp.result-inline", t.m.from, "XID %#x: result %d of %d bytes is inline, with a chunk of %d offered", t.m.xid, i, n, room)
 		}
 		return s.skip(n)

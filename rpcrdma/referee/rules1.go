@@ -38,7 +38,7 @@ var rules1 = []Rule{
 
 	{"ddp.ineligible", "RFC 8166 §6.1", "A read chunk holds an argument's data item that the upper layer's binding makes eligible."},
 	{"ddp.length", "RFC 5666 §3.4", "The length in the XDR stream is that of the chunk."},
-	{"ddp.result-inline", "RFC 5666 §3.6", "A result that is eligible goes to the write chunk that was offered for it and is large enough."},
+	{"ddp.result-inline", "RFC 5666 §3.6", "Of several write chunks, each is used for the eligible result that it was offered for, if it is large enough."},
 	{"ddp.result-order", "RFC 5666 §3.6", "Eligible results take the write chunks in order."},
 	{"ddp.pad-inline", "RFC 8166 §3.4.6", "The roundup of data in a chunk is not in the message."},
 	{"ddp.protected", "RFC 8166 §8.2.2", "Nothing is reduced in a call under RPCSEC_GSS integrity or privacy."},
