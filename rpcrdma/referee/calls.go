@@ -60,6 +60,7 @@ type call struct {
 	result    *assembly // of the reply, if RDMA Write brings it
 	rpc       rpcCall
 	args      bool // rpc was decoded
+	v2        call2
 }
 
 // exposure is the memory of a reply, until DONE.
@@ -95,6 +96,7 @@ func (r *Referee) open(d *direction, c *call) bool {
 // close removes a call that was answered.
 func (r *Referee) close(d *direction, c *call) {
 	r.drop(d, c)
+	r.unanswered(d, c)
 	if len(d.answered) < maxAnswered {
 		d.answered = append(d.answered, c.xid)
 	} else {
@@ -107,6 +109,7 @@ func (r *Referee) close(d *direction, c *call) {
 func (r *Referee) drop(d *direction, c *call) {
 	r.memory.withdraw(c.windows, r.frame)
 	r.memory.count -= len(c.writes)
+	r.v2.dropped(c)
 	delete(d.calls, c.xid)
 }
 
@@ -393,6 +396,7 @@ func (r *Referee) errored(m *message) {
 		return
 	}
 	r.lastError[m.from] = lastError{m.xid, true}
+	r.refusedVersion(m)
 	r.errorCode(c, m)
 	d.credits.answerWithout(c.units, uint64(m.credit))
 	r.close(d, c)
@@ -438,5 +442,8 @@ func (r *Referee) invalidated(d *direction, c *call, m *message) {
 }
 
 func (r *Referee) mayInvalidate(vers uint32, owner Side) bool {
-	return r.mayInvalidate1() || vers == 2 && r.mayInvalidate2(owner)
+	if vers == 2 {
+		return r.mayInvalidate2(owner)
+	}
+	return r.mayInvalidate1()
 }

@@ -19,12 +19,14 @@ type credits struct {
 	// seen[0] is the last answer that the requester must have received; the
 	// others followed.
 	seen []grant
+	now  uint64 // the responder's last message of version 2
 }
 
 // grant is what a requester knows after an answer.
 type grant struct {
 	answered uint64 // calls, all together
 	credits  uint64
+	seq      uint64 // of the message of version 2 that it came with
 	missed   bool // it was not seen; credits is a bound of it
 }
 
@@ -53,9 +55,9 @@ func (g grant) allows(sent uint64) bool { return sent <= g.answered || sent-g.an
 // answer counts n credits that came back with a grant.
 func (c *credits) answer(n uint64, granted uint64) {
 	c.answered = min(c.answered+n, c.sent)
-	c.seen = append(c.seen, grant{answered: c.answered, credits: max(granted, 1)})
+	c.seen = append(c.seen, grant{answered: c.answered, credits: max(granted, 1), seq: c.now})
 	if len(c.seen) > maxGrantsKept { // as if they had come together, with the larger grant
-		c.seen[1].credits = max(c.seen[0].credits, c.seen[1].credits)
+		c.seen[1].credits, c.seen[1].seq = max(c.seen[0].credits, c.seen[1].credits), c.seen[0].seq
 		c.seen[1].missed = c.seen[0].missed || c.seen[1].missed
 		c.seen = append(c.seen[:0], c.seen[1:]...)
 	}
@@ -66,6 +68,10 @@ func (c *credits) answer(n uint64, granted uint64) {
 func (c *credits) answerWithout(n, granted uint64) {
 	c.answer(n, max(granted, c.seen[len(c.seen)-1].credits))
 }
+
+// received is the last message of version 2 that the requester must have
+// received.
+func (c *credits) received() uint64 { return c.seen[0].seq }
 
 // granted is the last grant.
 func (c *credits) granted() uint64 { return c.seen[len(c.seen)-1].credits }

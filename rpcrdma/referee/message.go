@@ -81,6 +81,7 @@ func (r *Referee) send(e *Event) {
 		length: e.Length, whole: len(e.Data) >= e.Length, invalidates: e.Kind == SendInvalidate, stag: e.STag,
 	}
 	r.size(m)
+	r.negotiate(m)
 	switch m.vers {
 	case 1:
 		r.sum.version(1)

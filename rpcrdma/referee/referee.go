@@ -33,7 +33,7 @@ type Referee struct {
 
 // New makes a Referee of a connection that has not begun.
 func New(cfg Config) *Referee {
-	r := &Referee{cfg: cfg, memory: newMemory()}
+	r := &Referee{cfg: cfg, memory: newMemory(), v2: newVersion2()}
 	for _, s := range []Side{Client, Server} {
 		r.dirs[s] = newDirection(s)
 	}
@@ -91,7 +91,7 @@ func (r *Referee) GivenUp() string { return r.givenUp }
 // giveUp ends the judging and frees what was kept.
 func (r *Referee) giveUp(format string, args ...any) {
 	r.givenUp = fmt.Sprintf(format, args...)
-	r.memory = newMemory()
+	r.memory, r.v2 = newMemory(), newVersion2()
 	for _, s := range []Side{Client, Server} {
 		r.dirs[s] = newDirection(s)
 	}

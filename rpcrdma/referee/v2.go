@@ -1,20 +1,261 @@
 package referee
 
-// rules2 are the rules of version 2 and its extensions.
-var rules2 = []Rule{}
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
+)
 
 // version2 is what is kept of a connection that speaks version 2.
-type version2 struct{}
+type version2 struct {
+	negotiation negotiation
+	seq         uint64 // of the last message of version 2
+	odd         bool   // an operation was seen that no text describes
+	directions  int    // of calls in flight
+	requests    int    // REQUESTs that wait for RESPOND
+	sides       [2]side2
+	missed      bool // messages may have been missed
+}
 
-func (v *version2) gap() {}
+// side2 is what is kept of one side.
+type side2 struct {
+	traits history[traits]
+	// known is the last message of the peer that the side must have received
+	// before it sent its last one: it has answered it, or needed a grant that
+	// came later.
+	known uint64
+	sent  uint64 // messages but for continuations
+	mark  uint64 // the last message before one of those
+	spoke bool   // it has sent a message
+	// fixed are the characteristics that its INIT named in nochg, a bit each.
+	fixed uint64
+	// asked is the size of receives that it asked its peer for and keeps to, or
+	// 0, and askedFor the request.
+	asked, askedFor uint32
+	least           uint32 // smallest size of its receives that the peer ever asked for
+	group           *group2
+	// broken is the XID of a group that was given up with left transmissions to
+	// come; they are no further offence.
+	broken uint32
+	left   uint32
+	recent recent
+}
+
+// call2 is what version 2 adds to a call.
+type call2 struct {
+	seq      uint64
+	op       uint32 // of an OPTIONAL, or 0
+	optional bool
+	want     xdr2.Xcharset // of a REQUEST
+	rsbuf    uint32        // of an XMTREQ
+	// responses is the most transmissions that the responder may have told that
+	// it sends, when the call was made.
+	responses uint32
+	// directions are those of all ranges of an XMTREQ, in order.
+	directions []direction2
+	// passed counts the answers to calls made after an operation that no text
+	// describes.
+	passed int
+}
+
+func newVersion2() version2 {
+	v := version2{}
+	for i := range v.sides {
+		v.sides[i].traits.say(0, untold)
+		v.sides[i].least = noSize
+	}
+	return v
+}
+
+func (v *version2) gap() {
+	v.missed, v.negotiation.missed = true, true
+	v.negotiation.offered, v.negotiation.refused = false, false
+	for i := range v.sides {
+		s := &v.sides[i]
+		s.group, s.left, s.asked = nil, 0, 0
+		s.recent.lost = true
+	}
+}
 
 // message2 judges a message whose rdma_vers is 2.
-func (r *Referee) message2(e *Event, m *message) {}
+func (r *Referee) message2(e *Event, m *message) {
+	h, err := decode2(e.Data, m)
+	r.v2.seq++
+	if err != nil {
+		if !m.whole && errors.Is(err, xdrin.ErrShort) {
+			r.Gap()
+			return
+		}
+		r.report("v2.header", m.from, "XID %#x, header type %d: %v", m.xid, m.proc, err)
+		r.interrupted(m.from, "what can't be decoded")
+		r.v2.side(m.from).recent.add(sent2{xid: m.xid, any: true})
+		r.malformed(m, faultHeader)
+		return
+	}
+	h.seq = r.v2.seq
+	r.dirs[m.from.Peer()].credits.now = h.seq
+	r.keepsTo(m)
+	if h.op != opXmtCont {
+		r.interrupted(m.from, h.name())
+		r.heard(m.from)
+	}
+	r.dispatch2(h)
+	r.v2.knows(m.from, r.dirs[m.from].credits.received())
+	r.v2.side(m.from).spoke = true
+}
+
+func (v *version2) side(s Side) *side2 { return &v.sides[s] }
+
+// dispatch2 judges a message by its type.
+func (r *Referee) dispatch2(h *header2) {
+	r.form(h.message)
+	if !h.transmits() {
+		r.v2.side(h.from).recent.add(sent2{xid: h.xid, dir: h.dir, bare: h.proc == procOptional})
+	}
+	switch {
+	case h.proc == procError:
+		r.errored2(h)
+	case h.proc == procOptional:
+		r.option(h)
+	case h.dir == xdr2.CALL:
+		r.called2(h)
+	default:
+		r.replied2(h)
+	}
+}
+
+// patience2 is how many messages a side may send at its own end before it goes
+// by what has come in: it may have been at work on them. No text gives a number.
+const patience2 = 64
+
+// heard notes that a side at its own end sends what is no continuation.
+func (r *Referee) heard(from Side) {
+	s := r.v2.side(from)
+	s.sent++
+	if at := r.cfg.Vantage; s.sent%patience2 == 0 && (at == FromClient && from == Client || at == FromServer && from == Server) {
+		r.v2.knows(from, s.mark)
+		s.mark = r.v2.seq
+	}
+}
+
+// knows notes that a side has received everything up to seq.
+func (v *version2) knows(from Side, seq uint64) {
+	s := v.side(from)
+	s.known = max(s.known, seq)
+	v.side(from.Peer()).traits.forget(s.known)
+}
+
+// text is the inline RPC message, or nil when it is not there or another than
+// the header says.
+func (r *Referee) text(h *header2) []byte {
+	if h.proc != procMsg {
+		return nil
+	}
+	if kind, ok := msgType(h.payload); ok && kind != uint32(h.dir) {
+		r.report("v2.direction", h.from, "XID %#x: the header says %v, msg_type is %d", h.xid, h.dir, kind)
+		return nil
+	}
+	return h.payload
+}
+
+// called2 judges MSG and NOMSG with a call.
+func (r *Referee) called2(h *header2) {
+	if h.proc == procNomsg && !h.positionZero() {
+		r.report("header.nomsg", h.from, "XID %#x: NOMSG with a call and no position-zero chunk", h.xid)
+	}
+	r.backward(h, len(h.reads) > 0 || len(h.writes) > 0 || h.hasReply)
+	text := r.text(h)
+	r.called(h.message, text)
+	if c := r.dirs[h.from].calls[h.xid]; c != nil {
+		c.v2.seq = h.seq
+	}
+}
+
+// replied2 judges MSG and NOMSG with a reply.
+func (r *Referee) replied2(h *header2) {
+	if len(h.reads) > 0 {
+		r.report("v2.reply-reads", h.from, "XID %#x: a reply with %d read segments", h.xid, len(h.reads))
+		h.reads = nil
+	}
+	c := r.dirs[h.from.Peer()].calls[h.xid]
+	text := r.text(h)
+	if c != nil {
+		if asksBare(c.v2.op) && !c.doubtful {
+			r.report("respond.kind", h.from, "XID %#x: %s answers %s", h.xid, h.name(), opNames[c.v2.op])
+		}
+		r.v2.knows(h.from, c.v2.seq)
+		before := len(c.writes)
+		c.plainAnswer(h.message)
+		r.memory.count += len(c.writes) - before
+		if h.proc == procNomsg {
+			text = c.result.start()
+		}
+	}
+	r.replied(h.message, text)
+}
+
+// plainAnswer lets a MSG or NOMSG that answers an XMTREQ return the segments of
+// its directions in the write list. No text says that it must.
+func (c *call) plainAnswer(m *message) {
+	if c.v2.op != opXmtReq || len(m.writes) == 0 {
+		return
+	}
+	for _, d := range c.v2.directions {
+		if len(d.windows) > 0 {
+			c.writes = append(c.writes, d.windows)
+		}
+	}
+	if len(c.writes) != len(m.writes) {
+		c.writes, m.writes = nil, nil
+	}
+}
 
 // threshold2 is the largest message of version 2 that a side may send, and 0
-// if that is not known.
-func (r *Referee) threshold2(from Side) int { return 0 }
+// if that is not known (version two §2.3, wire reference §5.1).
+func (r *Referee) threshold2(from Side) int {
+	s, peer := r.v2.side(from), r.v2.side(from.Peer())
+	if r.v2.missed {
+		return 0
+	}
+	base, limit := uint32(noSize), uint32(0)
+	if r.told[from].known {
+		base = max(defaultSize, uint32(r.threshold1(from)))
+	}
+	if peer.traits.any(s.known, func(t traits) bool {
+		limit = max(limit, t.receives(base))
+		return false
+	}) || limit >= 1<<31 {
+		return 0
+	}
+	return int(limit)
+}
 
-// mayInvalidate2 says whether owner's peer may invalidate owner's STags, as far
-// as version 2 agreed on it.
-func (r *Referee) mayInvalidate2(owner Side) bool { return false }
+// mayInvalidate2 says whether owner's peer may invalidate owner's STags. Where
+// the owner told nothing of it, private data counts.
+func (r *Referee) mayInvalidate2(owner Side) bool {
+	return r.v2.missed || r.v2.side(owner).traits.any(r.v2.side(owner.Peer()).known, func(t traits) bool {
+		if t.invalidate == nil {
+			return r.mayInvalidate1()
+		}
+		return *t.invalidate
+	})
+}
+
+// backward judges a call of the server against what the client told of itself.
+func (r *Referee) backward(h *header2, chunks bool) {
+	if h.from != Server || r.v2.missed {
+		return
+	}
+	allows := func(least xdr2.Xchbrs) bool {
+		return r.v2.side(Client).traits.any(r.v2.side(Server).known, func(t traits) bool {
+			return t.backward == nil || *t.backward >= least
+		})
+	}
+	switch {
+	case !allows(xdr2.XCHBRS_INLINE):
+		r.report("backward.none", h.from, "XID %#x calls a client that told NONE", h.xid)
+	case chunks && !allows(xdr2.XCHBRS_GENERAL):
+		r.report("backward.inline", h.from, "XID %#x calls with chunks a client that told INLINE", h.xid)
+	}
+}

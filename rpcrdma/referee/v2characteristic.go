@@ -1,0 +1,141 @@
+package referee
+
+import (
+	"math"
+
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+)
+
+// noSize is larger than any size of receives.
+const noSize = math.MaxUint32
+
+// initSize is the largest INIT (wire reference §5.1).
+const initSize = 1024
+
+// init judges INIT. The server's answers that of the client, or is its own
+// first message with an XID of its own: both are lawful.
+func (r *Referee) init(h *header2, x *xdr2.Optinit_xch) {
+	s := r.v2.side(h.from)
+	if s.spoke && !r.v2.missed {
+		r.report("init.first", h.from, "XID %#x: INIT is not the first message", h.xid)
+	}
+	if h.length > initSize {
+		r.report("init.size", h.from, "XID %#x: INIT has %d bytes", h.xid, h.length)
+	}
+	s.fixed = 0
+	r.tell(h, x.Optixch_start, true)
+	for i, v := range x.Optixch_start {
+		if in(x.Optixch_nochg, i) && v.Xchv_which < 64 {
+			s.fixed |= 1 << v.Xchv_which
+		}
+	}
+	r.pairInit(h)
+}
+
+// pairInit opens the client's INIT and closes it with the server's.
+func (r *Referee) pairInit(h *header2) {
+	if h.from == Client {
+		if h.dir == xdr2.CALL {
+			r.ask(h, nil)
+		}
+		return
+	}
+	d := r.dirs[Client]
+	if c := d.calls[h.xid]; c != nil && c.v2.op == opInit {
+		r.answer2(d, c, h.message)
+		return
+	}
+	for _, c := range d.calls {
+		c.doubtful = c.doubtful || c.v2.op == opInit
+	}
+}
+
+// in says whether a subset names element i (wire reference §5.1).
+func in(s xdr2.Xcharsubset, i int) bool { return i/32 < len(s) && s[i/32]>>(i%32)&1 != 0 }
+
+// request judges REQUEST, whose sender keeps to a smaller size from now on.
+func (r *Referee) request(h *header2, x *xdr2.Optreq_xch) {
+	r.ask(h, x.Optrqxch_want)
+	s, peer := r.v2.side(h.from), r.v2.side(h.from.Peer())
+	t := untold
+	for _, v := range x.Optrqxch_want {
+		if err := t.set(v); err != nil {
+			r.report("characteristic.malformed", h.from, "XID %#x: %v", h.xid, err)
+		}
+	}
+	if t.size == nil {
+		return
+	}
+	peer.least = min(peer.least, *t.size)
+	if now := peer.traits.last(); *t.size < now.receives(defaultSize) {
+		s.asked, s.askedFor = *t.size, h.xid
+	}
+}
+
+// respond judges RESPOND.
+func (r *Referee) respond(h *header2, x *xdr2.Optresp_xch) {
+	d := r.dirs[h.from.Peer()]
+	c := d.calls[h.xid]
+	if c == nil || c.v2.op != opRequest {
+		if !d.missed {
+			r.report("respond.unmatched", h.from, "XID %#x: RESPOND answers no REQUEST", h.xid)
+		}
+		return
+	}
+	var done xdr2.Xcharset
+	lowered := false
+	for i, v := range c.v2.want {
+		was, is := in(x.Optrsxch_done, i), in(x.Optrsxch_rej, i)
+		if was == is {
+			r.report("respond.subsets", h.from, "XID %#x: element %d is done: %v, rejected: %v", h.xid, i, was, is)
+		}
+		if was && !is {
+			done = append(done, v)
+			lowered = lowered || v.Xchv_which == charSize
+		}
+	}
+	asker := r.v2.side(h.from.Peer())
+	r.answer2(d, c, h.message)
+	keeps, mine := asker.asked, asker.askedFor == h.xid
+	r.tell(h, done, false)
+	if lowered { // the peer goes on to keep to what it asked for
+		asker.asked = keeps
+	} else if mine {
+		asker.asked = 0
+	}
+	r.tell(h, x.Optrsxch_other, false)
+}
+
+// tell judges what a side says of itself, and takes note of it.
+func (r *Referee) tell(h *header2, set xdr2.Xcharset, first bool) {
+	if len(set) == 0 {
+		return
+	}
+	s, peer := r.v2.side(h.from), r.v2.side(h.from.Peer())
+	old := s.traits.last()
+	now, sized := old, false
+	for _, v := range set {
+		if err := now.set(v); err != nil {
+			r.report("characteristic.malformed", h.from, "XID %#x: %v", h.xid, err)
+		}
+		sized = sized || v.Xchv_which == charSize
+		if which := v.Xchv_which; !first && which < 64 && s.fixed>>which&1 != 0 && !now.same(&old, which) {
+			r.report("init.nochg", h.from, "XID %#x changes characteristic %d", h.xid, which)
+		}
+	}
+	if sized {
+		was, is := old.receives(defaultSize), now.receives(defaultSize)
+		if !first && !r.v2.missed && is < was && is < s.least {
+			r.report("characteristic.lowered", h.from, "XID %#x lowers the size of receives from %d to %d, which the peer did not ask for", h.xid, was, is)
+		}
+		peer.asked = 0
+	}
+	s.traits.say(h.seq, now)
+}
+
+// keepsTo judges a Send against the size that its sender asked for.
+func (r *Referee) keepsTo(m *message) {
+	if asked := r.v2.side(m.from).asked; asked > 0 && m.length > int(asked) {
+		r.report("characteristic.asked", m.from, "XID %#x: a Send of %d bytes after a REQUEST for receives of %d", m.xid, m.length, asked)
+	}
+}

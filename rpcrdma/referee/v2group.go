@@ -1,0 +1,381 @@
+package referee
+
+import (
+	"math"
+
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+)
+
+// Bounds of what is kept of a group.
+const (
+	maxTransmissions = 1024
+	maxDirections    = 1 << 16 // of all calls in flight
+)
+
+// group2 is a transmission group that has begun (rtrext §4.2).
+type group2 struct {
+	lead  *header2 // without its payload
+	count uint32
+	sent  []transmission
+	items []item2
+	// stream is the start of the payload stream, length its length so far.
+	stream []byte
+	length uint64
+	whole  bool   // all of it was seen
+	known  uint64 // what the sender had received when it began
+	call   *call  // that it makes or answers, nil if there is none
+	over   bool   // the receiver has said that it is over
+}
+
+// transmission is where the header and the payload stream's part of one end,
+// and its length.
+type transmission struct{ used, length uint64 }
+
+// transmits says whether h is a transmission.
+func (h *header2) transmits() bool { return h.op == opXmtReq || h.op == opXmtResp || h.op == opXmtCont }
+
+// interrupted ends a group that what a side sends now does not continue.
+func (r *Referee) interrupted(from Side, by string) {
+	s := r.v2.side(from)
+	g := s.group
+	if g == nil {
+		return
+	}
+	if !g.over {
+		r.report("group.interrupted", from, "%s comes after %d of the %d transmissions of XID %#x", by, len(g.sent), g.count, g.lead.xid)
+	}
+	r.abandon(s)
+}
+
+// abandon ends a side's group. What is still to come of it is no offence, and
+// its call may be answered in any way or not at all.
+func (r *Referee) abandon(s *side2) {
+	g := s.group
+	s.group, s.broken, s.left = nil, g.lead.xid, g.count-uint32(len(g.sent))
+	if g.call != nil {
+		r.doubt2(r.caller(g), g.call, g.lead.message)
+	}
+}
+
+// caller is the direction of the call that a group makes or answers.
+func (r *Referee) caller(g *group2) *direction {
+	if g.lead.op == opXmtReq {
+		return r.dirs[g.lead.from]
+	}
+	return r.dirs[g.lead.from.Peer()]
+}
+
+// begin begins a group. It judges its number, and returns nil for one that has
+// no transmissions.
+func (r *Referee) begin(h *header2, count uint32, ddp []xdr2.Xmddp_mitem, c *call) *group2 {
+	if count == 0 {
+		r.report("group.count", h.from, "XID %#x: %s of 0 transmissions", h.xid, h.name())
+		return nil
+	}
+	s := r.v2.side(h.from)
+	lead := *h
+	lead.message, lead.body = h.kept(), nil
+	g := &group2{lead: &lead, count: count, items: items2(ddp), whole: true, known: s.known, call: c}
+	s.group, s.left = g, 0
+	return g
+}
+
+// add adds a transmission to the group of its sender, and completes it with the
+// last one.
+func (r *Referee) add(h *header2, number, pslen uint32) {
+	s := r.v2.side(h.from)
+	s.recent.add(sent2{xid: h.xid, dir: h.dir, seq: number})
+	g := s.group
+	behind := uint64(h.length - h.header)
+	placed := g.placed()
+	if uint64(pslen) > behind || uint64(pslen) < behind && !placed {
+		r.report("group.payload", h.from, "XID %#x, transmission %d: %d bytes of payload, %d bytes follow the header", h.xid, number, pslen, behind)
+		r.abandon(s)
+		return
+	}
+	if len(g.sent) >= maxTransmissions {
+		r.abandon(s)
+		return
+	}
+	g.sent = append(g.sent, transmission{uint64(h.header) + uint64(pslen), uint64(h.length)})
+	g.keep(h.payload, pslen)
+	if h.invalidates && g.lead.op == opXmtResp && g.call != nil {
+		r.invalidated(r.dirs[h.from.Peer()], g.call, h.message)
+	}
+	if uint32(len(g.sent)) < g.count {
+		return
+	}
+	s.group = nil
+	if !g.over {
+		r.complete(g, h)
+	}
+}
+
+// keep adds a part of the payload stream.
+func (g *group2) keep(payload []byte, pslen uint32) {
+	g.length += uint64(pslen)
+	part := payload[:min(len(payload), int(pslen))]
+	if len(part) < int(pslen) || len(g.stream)+len(part) > maxPrefix {
+		g.whole = false
+		part = part[:min(len(part), maxPrefix-len(g.stream))]
+	}
+	g.stream = append(g.stream, part...)
+}
+
+// placed says whether data is placed in the group's transmissions.
+func (g *group2) placed() bool {
+	for _, i := range g.items {
+		if i.where == xdr2.XMDTYPE_TBSN {
+			return true
+		}
+	}
+	return false
+}
+
+// xmtCont judges XMTCONT.
+func (r *Referee) xmtCont(h *header2, x *xdr2.Optxmt_cont) {
+	s := r.v2.side(h.from)
+	g := s.group
+	if g == nil {
+		r.stray(h, s)
+		s.recent.add(sent2{xid: h.xid, dir: h.dir, seq: x.Optxc_xnum})
+		return
+	}
+	switch {
+	case g.over:
+	case h.xid != g.lead.xid:
+		r.report("group.xid", h.from, "XID %#x continues the group of XID %#x", h.xid, g.lead.xid)
+	case h.dir != g.lead.dir:
+		r.report("group.direction", h.from, "XID %#x: %v continues %v", h.xid, h.dir, g.lead.dir)
+	case x.Optxc_itype != g.lead.op:
+		r.report("group.itype", h.from, "XID %#x: itype %d continues %s", h.xid, x.Optxc_itype, g.lead.name())
+	case x.Optxc_xnum != uint32(len(g.sent)):
+		r.report("group.number", h.from, "XID %#x: transmission %d comes where %d belongs", h.xid, x.Optxc_xnum, len(g.sent))
+	default:
+		r.add(h, x.Optxc_xnum, x.Optxc_pslen)
+		return
+	}
+	s.recent.add(sent2{xid: h.xid, dir: h.dir, seq: x.Optxc_xnum})
+	r.abandon(s)
+	s.left-- // this one
+}
+
+// stray judges XMTCONT outside of a group.
+func (r *Referee) stray(h *header2, s *side2) {
+	switch {
+	case r.v2.missed:
+	case s.left > 0 && s.broken == h.xid:
+		s.left--
+	default:
+		r.report("group.stray", h.from, "XID %#x: XMTCONT continues no group", h.xid)
+	}
+}
+
+// complete judges a group whose last transmission is h.
+func (r *Referee) complete(g *group2, h *header2) {
+	h.payload, h.whole = g.stream, g.whole
+	h.proc, h.header, h.length = procMsg, 0, int(min(g.length, math.MaxInt32))
+	text := g.stream
+	if kind, ok := msgType(text); ok && kind != uint32(g.lead.dir) {
+		r.report("v2.direction", h.from, "XID %#x: the header says %v, msg_type is %d", h.xid, g.lead.dir, kind)
+		text = nil
+	}
+	fits := r.ordered(g)
+	r.targeted(g)
+	if g.lead.op == opXmtReq {
+		r.requested(g, h, text, fits)
+	} else {
+		r.responded(g, h, text)
+	}
+}
+
+// xmtReq judges XMTREQ.
+func (r *Referee) xmtReq(h *header2, x *xdr2.Optxmt_req) {
+	if h.dir != xdr2.CALL {
+		r.report("group.direction", h.from, "XID %#x: XMTREQ says %v", h.xid, h.dir)
+	}
+	if h.credit == 0 {
+		r.report("credit.request", h.from, "XID %#x asks for no credit", h.xid)
+	}
+	if h.invalidates {
+		r.report("invalidate.not-reply", h.from, "XID %#x: a call came with Send With Invalidate", h.xid)
+	}
+	c := &call{xid: h.xid, vers: h.vers, frame: r.frame, units: uint64(x.Optxrq_count), asked: h.credit, length: h.length}
+	c.v2 = call2{seq: h.seq, op: h.op, optional: true, rsbuf: x.Optxrq_rsbuf}
+	r.offers(h, x, c)
+	r.backward(h, len(h.windows) > 0 || h.hasReply)
+	r.supported(h, x.Optxrq_count, xdr2.RTRS_XREQ)
+	r.requestLimit(h, x.Optxrq_count)
+	if r.v2.side(h.from.Peer()).traits.any(r.v2.side(h.from).known, func(t traits) bool {
+		c.v2.responses = max(c.v2.responses, t.answers())
+		return false
+	}) {
+		c.v2.responses = math.MaxUint32
+	}
+	d := r.dirs[h.from]
+	r.sum.askedFor(d, h.credit)
+	if r.v2.directions += len(c.v2.directions); r.v2.directions > maxDirections {
+		r.giveUp("calls in flight have more than %d directions for results", maxDirections)
+		return
+	}
+	if !r.open(d, c) {
+		return
+	}
+	r.sum.offered(h.message)
+	if r.begin(h, x.Optxrq_count, x.Optxrq_ddp, c) == nil {
+		c.doubtful = true
+		return
+	}
+	r.add(h, 0, x.Optxrq_pslen)
+}
+
+// offers makes the windows of an XMTREQ.
+func (r *Referee) offers(h *header2, x *xdr2.Optxmt_req, c *call) {
+	var targets []segment
+	for _, i := range items2(x.Optxrq_ddp) {
+		for _, s := range i.segments {
+			r.wraps(h.message, s)
+		}
+		h.windows = append(h.windows, windowsOf(h.message, i.segments, mayRead, nil, r.frame)...)
+	}
+	r.ranges(h, x.Optxrq_rsd)
+	for _, d := range directions2(x.Optxrq_rsd) {
+		targets = append(targets, d.segments...)
+		d.windows = windowsOf(h.message, d.segments, mayWrite, nil, r.frame)
+		h.windows = append(h.windows, d.windows...)
+		d.segments = nil
+		c.v2.directions = append(c.v2.directions, d)
+	}
+	if x.Optxrq_repch != nil {
+		h.hasReply, h.reply = true, segments2(x.Optxrq_repch.Rdma_target)
+		targets = append(targets, h.reply...)
+		c.hasReply, c.result = true, &assembly{}
+		c.reply = windowsOf(h.message, h.reply, mayWrite, c.result, r.frame)
+		h.windows = append(h.windows, c.reply...)
+	}
+	for _, s := range targets {
+		r.wraps(h.message, s)
+	}
+	r.disjoint(h.message, targets)
+	c.windows = h.windows
+}
+
+// supported judges an operation against the RTR Support that its receiver told.
+func (r *Referee) supported(h *header2, count, bit uint32) {
+	if count > 1 {
+		bit |= xdr2.RTRS_XCONT
+	}
+	if r.v2.missed || r.v2.side(h.from.Peer()).traits.any(r.v2.side(h.from).known, func(t traits) bool {
+		return t.rtr == nil || *t.rtr&bit == bit
+	}) {
+		return
+	}
+	r.report("rtr.unsupported", h.from, "XID %#x: %s of %d transmissions to a peer that told RTR Support %#x",
+		h.xid, h.name(), count, *r.v2.side(h.from.Peer()).traits.last().rtr)
+}
+
+func (r *Referee) requestLimit(h *header2, count uint32) {
+	if r.v2.missed || r.v2.side(h.from.Peer()).traits.any(r.v2.side(h.from).known, func(t traits) bool {
+		return count <= max(t.requests, 1)
+	}) {
+		return
+	}
+	r.report("group.request-limit", h.from, "XID %#x: a request of %d transmissions to a peer that takes %d",
+		h.xid, count, r.v2.side(h.from.Peer()).traits.last().requests)
+}
+
+// requested judges the RPC message of a request.
+func (r *Referee) requested(g *group2, h *header2, text []byte, fits bool) {
+	for _, i := range g.items {
+		if i.where == xdr2.XMDTYPE_TOOSHORT || i.where == xdr2.XMDTYPE_NOITEM {
+			r.report("placement.request", h.from, "XID %#x: the item at %d is %v", h.xid, i.disp, i.where)
+		}
+	}
+	if !fits { // what is wrong with the items was reported
+		text = nil
+	}
+	for _, i := range g.items {
+		if i.excised() {
+			h.reads = append(h.reads, readSegment{i.disp, segment{length: i.length}})
+		}
+	}
+	r.callText(r.dirs[h.from], g.call, h.message, text)
+}
+
+// xmtResp judges XMTRESP.
+func (r *Referee) xmtResp(h *header2, x *xdr2.Optxmt_resp) {
+	if h.dir != xdr2.REPLY {
+		r.report("group.direction", h.from, "XID %#x: XMTRESP says %v", h.xid, h.dir)
+	}
+	d := r.dirs[h.from.Peer()]
+	c := d.calls[h.xid]
+	if c == nil {
+		r.unknownAnswer(d, h.message, "XMTRESP")
+	} else {
+		if asksBare(c.v2.op) && !c.doubtful {
+			r.report("respond.kind", h.from, "XID %#x: XMTRESP answers %s", h.xid, opNames[c.v2.op])
+		}
+		r.v2.knows(h.from, c.v2.seq)
+		r.promised(h, c, x.Optxrs_count)
+	}
+	if c == nil || c.v2.op != opXmtReq { // a request in transmissions takes such a response by itself
+		r.supported(h, x.Optxrs_count, xdr2.RTRS_XRESP)
+	}
+	r.responseLimit(h, c, x.Optxrs_count)
+	if r.begin(h, x.Optxrs_count, x.Optxrs_ddp, c) != nil {
+		r.add(h, 0, x.Optxrs_pslen)
+	} else if c != nil {
+		c.doubtful = true
+	}
+}
+
+// promised judges the transmissions of a response against the receives that the
+// request promised.
+func (r *Referee) promised(h *header2, c *call, count uint32) {
+	if uint64(count) > 1+uint64(c.v2.rsbuf) && !c.doubtful {
+		r.report("group.promised", h.from, "XID %#x: a response of %d transmissions to a request with rsbuf %d", h.xid, count, c.v2.rsbuf)
+	}
+}
+
+// responseLimit judges the transmissions of a response against what its sender
+// told, lately or when the request was made.
+func (r *Referee) responseLimit(h *header2, c *call, count uint32) {
+	now := r.v2.side(h.from).traits.last()
+	if r.v2.missed || count <= now.answers() || c != nil && count <= c.v2.responses {
+		return
+	}
+	r.report("group.response-limit", h.from, "XID %#x: a response of %d transmissions from a side that told a limit of %d", h.xid, count, now.answers())
+}
+
+// responded judges a response that is complete.
+func (r *Referee) responded(g *group2, h *header2, text []byte) {
+	d := r.dirs[h.from.Peer()]
+	c := g.call
+	if c == nil || d.calls[h.xid] != c {
+		return
+	}
+	if !c.doubtful && c.v2.op == opXmtReq {
+		r.directed(g, h, c)
+		r.replyChunk(h, c)
+	}
+	r.answered(d, c, h.message)
+	for _, i := range g.items { // text alone is not what the upper layer's types say
+		if i.excised() {
+			text = nil
+		}
+	}
+	r.replyText(d, c, h.message, text)
+	r.close(d, c)
+	r.sum.replied(d, c, h.message)
+}
+
+// replyChunk judges an XMTRESP to a request with a reply chunk: there is no
+// field in it to return one.
+func (r *Referee) replyChunk(h *header2, c *call) {
+	for _, w := range c.reply {
+		if len(w.written.list) > 0 {
+			r.report("placement.reply-chunk", h.from, "XID %#x: XMTRESP answers, and RDMA Write has filled the reply chunk", h.xid)
+			return
+		}
+	}
+}

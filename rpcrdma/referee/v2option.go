@@ -1,0 +1,176 @@
+package referee
+
+import "github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+
+// patience is how many later calls may be answered before an operation that no
+// text describes has its error. No text gives a number.
+const patience = 64
+
+// Bounds of what is kept of REQUESTs.
+const (
+	maxRequests = 16 // that wait for RESPOND, but for those of nothing
+	maxWant     = 1024
+)
+
+// option judges an OPTIONAL.
+func (r *Referee) option(h *header2) {
+	if h.bad != nil {
+		r.badOption(h)
+		return
+	}
+	if h.dir == xdr2.REPLY && !h.transmits() { // its credits are a grant (version two §4.2.2)
+		r.dirs[h.from.Peer()].credits.answerWithout(0, uint64(h.credit))
+	}
+	switch x := h.body.(type) {
+	case *xdr2.Optinit_xch:
+		r.bare(h)
+		r.init(h, x)
+	case *xdr2.Optreq_xch:
+		r.bare(h)
+		r.request(h, x)
+	case *xdr2.Optresp_xch:
+		r.bare(h)
+		r.respond(h, x)
+	case *xdr2.Optupd_xch:
+		r.bare(h)
+		r.tell(h, x.Optupxch_now, false)
+	case *xdr2.Optxmt_req:
+		r.xmtReq(h, x)
+	case *xdr2.Optxmt_resp:
+		r.xmtResp(h, x)
+	case *xdr2.Optxmt_cont:
+		r.xmtCont(h, x)
+	case *xdr2.Optxmt_err:
+		r.bare(h)
+		r.xmtErr(h, x)
+	default:
+		if h.dir == xdr2.CALL {
+			r.v2.odd = true
+			r.ask(h, nil)
+		}
+	}
+}
+
+// badOption judges an operation whose body can't be decoded. XMTREQ of a
+// requester is a call all the same, so that its error answers something.
+func (r *Referee) badOption(h *header2) {
+	r.report("v2.header", h.from, "XID %#x: %s: %v", h.xid, h.name(), h.bad)
+	if h.transmits() {
+		r.interrupted(h.from, h.name())
+		r.v2.side(h.from).recent.add(sent2{xid: h.xid, dir: h.dir, any: true})
+		r.malformed(h.message, faultHeader)
+	}
+	if h.op == opRequest {
+		r.ask(h, nil)
+	}
+}
+
+// bare judges what follows the header of an operation without a payload.
+func (r *Referee) bare(h *header2) {
+	if n := h.length - h.header; n > 0 {
+		r.report("v2.trailing", h.from, "XID %#x: %d bytes follow %s", h.xid, n, h.name())
+	}
+}
+
+// ask opens an operation that is answered. It takes no credit: no text says
+// that it does.
+func (r *Referee) ask(h *header2, want xdr2.Xcharset) {
+	d := r.dirs[h.from]
+	if old := d.calls[h.xid]; old != nil {
+		if !old.doubtful {
+			r.report("xid.reused", h.from, "XID %#x of %s is that of a call from frame %d in flight", h.xid, h.name(), old.frame)
+		}
+		r.drop(d, old)
+	}
+	if len(d.calls) >= maxCalls {
+		r.giveUp("the %v has more than %d calls in flight", h.from, maxCalls)
+		return
+	}
+	if want != nil {
+		if r.v2.requests++; r.v2.requests > maxRequests || len(want) > maxWant {
+			r.giveUp("%d REQUESTs wait, the last for %d characteristics", r.v2.requests, len(want))
+			return
+		}
+	}
+	d.calls[h.xid] = &call{xid: h.xid, vers: h.vers, frame: r.frame, v2: call2{seq: h.seq, op: h.op, optional: true, want: want}}
+}
+
+// answer2 closes what was answered without an RPC reply.
+func (r *Referee) answer2(d *direction, c *call, m *message) {
+	r.v2.knows(m.from, c.v2.seq)
+	d.credits.answerWithout(c.units, grant2(d, m))
+	r.close(d, c)
+}
+
+// doubt2 notes that a call may be answered in any way, or not at all.
+func (r *Referee) doubt2(d *direction, c *call, m *message) {
+	d.credits.answerWithout(c.units, grant2(d, m))
+	c.units, c.doubtful = 0, true
+}
+
+// grant2 is what m grants to the caller, and 0 if the caller sent it.
+func grant2(d *direction, m *message) uint64 {
+	if m.from == d.caller {
+		return 0
+	}
+	return uint64(m.credit)
+}
+
+// dropped frees what is kept of a call.
+func (v *version2) dropped(c *call) {
+	v.directions -= len(c.v2.directions)
+	if c.v2.want != nil {
+		v.requests--
+	}
+}
+
+// unanswered judges operations that no text describes, when a call was answered
+// that was made later.
+func (r *Referee) unanswered(d *direction, answered *call) {
+	if !r.v2.odd || r.v2.missed {
+		return
+	}
+	for _, c := range d.calls {
+		if !c.v2.optional || c.v2.op <= opXmtErr && c.v2.op >= opInit || c.v2.seq >= answered.v2.seq {
+			continue
+		}
+		if c.v2.passed++; c.v2.passed == patience {
+			r.report("v2.option-unanswered", d.caller.Peer(), "operation %d of XID %#x from frame %d, and %d calls after it have answers",
+				c.v2.op, c.xid, c.frame, patience)
+		}
+	}
+}
+
+// errored2 judges an ERROR.
+func (r *Referee) errored2(h *header2) {
+	peer := r.v2.side(h.from.Peer())
+	if g := peer.group; g != nil && g.lead.xid == h.xid {
+		g.over = true
+	}
+	c := r.dirs[h.from.Peer()].calls[h.xid]
+	if c == nil {
+		r.strayError(h, peer)
+		return
+	}
+	if c.v2.op == opRequest && peer.askedFor == h.xid {
+		peer.asked = 0
+	}
+	if h.errCode == uint32(xdr2.RDMA2_ERR_INVAL_OPTION) && !c.v2.optional && !c.doubtful && c.fault == faultNone {
+		r.report("v2.error-code", h.from, "INVAL_OPTION answers XID %#x, which is no OPTIONAL", h.xid)
+	}
+	r.v2.knows(h.from, c.v2.seq)
+	r.errored(h.message)
+}
+
+// strayError judges an ERROR that answers nothing in flight. It may answer an
+// operation that waits for no answer, if that came from a requester.
+func (r *Referee) strayError(h *header2, peer *side2) {
+	call := peer.recent.has(func(s sent2) bool { return s.xid == h.xid && (s.bare && s.dir == xdr2.CALL || s.any) })
+	switch {
+	case call:
+	case peer.recent.has(func(s sent2) bool { return s.xid == h.xid && s.bare }):
+		r.report("v2.error-direction", h.from, "an error answers XID %#x, which came from a responder", h.xid)
+	default:
+		r.errored(h.message)
+	}
+}

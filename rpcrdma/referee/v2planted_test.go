@@ -1,0 +1,779 @@
+package referee
+
+import (
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+)
+
+var planted2 = slices.Concat(plantedForms2, plantedVersions, plantedCharacteristics, plantedGroups, plantedPlaces, plantedXmtErr, plantedShared)
+
+var plantedForms2 = []planted{
+	{"v2.header", "type", Client, func(b *bed, bad bool) {
+		b.send(Client, v2(1, 1, pick(bad, 2, msg), callDir, lists{}, null(1)))
+	}},
+	{"v2.header", "direction", Client, func(b *bed, bad bool) {
+		b.send(Client, v2(1, 1, msg, pick(bad, 2, callDir), lists{}, null(1)))
+	}},
+	{"v2.header", "list", Client, func(b *bed, bad bool) {
+		b.send(Client, words(1, 2, 1, msg, callDir, pick(bad, 2, 0), 0, 0, null(1)))
+	}},
+	{"v2.header", "error code", Server, func(b *bed, bad bool) {
+		b.send(Client, call2Of(1, 1))
+		b.send(Server, error2(1, 1, pick(bad, 4, 2)))
+	}},
+	{"v2.header", "body", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, option2(2, 32, callDir, opUpdate, words(pick(bad, 1, 0)), nil))
+	}},
+	{"v2.header", "bytes left over", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, option2(2, 32, callDir, opRequest, pick(bad, words(0, 0), words(0)), nil))
+		b.send(Server, error2(2, 32, 2))
+	}},
+	{"v2.header", "XMTREQ", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, option2(2, 32, callDir, opXmtReq, words(0, 0, 1, 0, pick(bad, 3, 0), 40), null(2)))
+		b.send(Server, error2(2, 32, 2))
+	}},
+	{"v2.direction", "MSG", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, v2(2, 32, msg, callDir, lists{}, pick(bad, rpcReplyBytes(2), null(2))))
+	}},
+	{"v2.direction", "group", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1}.bytes(1))
+		text := pick(bad, null(1), rpcReplyBytes(1))
+		b.send(Server, op2(1, 32, replyDir, &xdr2.Optxmt_resp{Optxrs_count: 1, Optxrs_pslen: uint32(len(text))}, text))
+	}},
+	{"v2.trailing", "INIT", Client, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 32, callDir, initOf(), pick(bad, null(1), nil)))
+	}},
+	{"v2.trailing", "UPDATE", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Server, op2(1, 32, replyDir, updateOf(), pick(bad, words(0), nil)))
+	}},
+	{"v2.reply-reads", "", Server, func(b *bed, bad bool) {
+		b.send(Client, call2Of(1, 1))
+		b.send(Server, v2(1, 1, msg, replyDir, lists{reads: pick(bad, []rd{{12, seg{7, 8, 0}}}, nil)}, rpcReplyBytes(1)))
+	}},
+	{"v2.error-code", "", Server, func(b *bed, bad bool) {
+		b.send(Client, call2Of(1, 1))
+		b.send(Server, error2(1, 1, pick(bad, 3, 2)))
+	}},
+	{"v2.error-direction", "", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Server, op2(5, 32, pick(bad, replyDir, callDir), updateOf(char(charStructure, 8))))
+		b.got = nil // the structure is malformed, which is another matter
+		b.send(Client, error2(5, 32, 2))
+	}},
+	{"v2.option-unanswered", "", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, option2(2, 32, callDir, 77, nil, nil))
+		if !bad {
+			b.send(Server, error2(2, 32, 3))
+		}
+		for xid := range 2 * patience {
+			b.exchange2(10 + xid)
+		}
+	}},
+}
+
+var plantedVersions = []planted{
+	{"version.first-size", "MSG", Client, func(b *bed, bad bool) {
+		b.send(Client, v2(1, 1, msg, callDir, lists{}, append(null(1), make([]byte, pick(bad, 1024, 1024-32-40))...)))
+	}},
+	{"version.first-size", "after an error", Client, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 1, callDir, initOf()))
+		b.send(Server, error2(1, 1, 3))
+		b.send(Client, v2(2, 1, msg, callDir, lists{}, append(null(2), make([]byte, pick(bad, 1024, 1024-32-40))...)))
+	}},
+	{"version.first-alone", "", Client, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 1, callDir, initOf()))
+		if !bad {
+			b.send(Server, op2(1, 1, replyDir, initOf()))
+		}
+		b.send(Client, call2Of(2, 1))
+	}},
+	{"version.first-alone", "the server's INIT has an XID of its own", Client, func(b *bed, bad bool) {
+		if !bad {
+			b.send(Server, op2(9, 1, replyDir, initOf()))
+		}
+		b.send(Client, op2(1, 1, callDir, initOf()))
+		b.send(Client, call2Of(2, 1))
+	}},
+	{"version.changed", "call", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, pick(bad, callOf(2, 1), call2Of(2, 1)))
+	}},
+	{"version.changed", "call of the server", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Server, pick(bad, callOf(2, 1), call2Of(2, 1)))
+	}},
+	{"version.changed", "from 1 to 2", Client, func(b *bed, bad bool) {
+		b.exchange(1)
+		b.send(Client, pick(bad, call2Of(2, 1), callOf(2, 1)))
+	}},
+	{"version.range", "", Client, func(b *bed, bad bool) {
+		b.send(Client, call2Of(1, 1))
+		b.send(Server, words(1, 2, 1, rdmaError, 1, 1, 1))
+		b.send(Client, pick(bad, call2Of(2, 1), callOf(2, 1)))
+	}},
+}
+
+var plantedCharacteristics = []planted{
+	{"init.first", "of the client", Client, func(b *bed, bad bool) {
+		if bad {
+			b.exchange2(1)
+		}
+		b.send(Client, op2(2, 32, callDir, initOf()))
+	}},
+	{"init.first", "of the server", Server, func(b *bed, bad bool) {
+		if bad {
+			b.exchange2(1)
+		}
+		b.send(Server, op2(2, 32, replyDir, initOf()))
+	}},
+	{"init.size", "", Server, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 32, callDir, initOf()))
+		b.send(Server, op2(1, 32, replyDir, initOf(char(0xffffff01, make([]byte, pick(bad, 1024, 900))))))
+	}},
+	{"init.nochg", "UPDATE", Server, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 32, callDir, initOf()))
+		b.send(Server, op2(1, 32, replyDir, &xdr2.Optinit_xch{
+			Optixch_start: xdr2.Xcharset{char(charSize, 4096), char(charRequests, 4)}, Optixch_nochg: []uint32{2},
+		}))
+		b.send(Server, op2(2, 32, replyDir, updateOf(char(charSize, 8192), char(charRequests, pick(bad, 3, 4)))))
+	}},
+	{"init.nochg", "RESPOND", Server, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 32, callDir, initOf()))
+		b.send(Server, op2(1, 32, replyDir, &xdr2.Optinit_xch{Optixch_start: xdr2.Xcharset{char(charSize, 4096)}, Optixch_nochg: []uint32{1}}))
+		b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 2048))))
+		b.send(Server, op2(2, 32, replyDir, pick(bad, respondOf(1, 0), respondOf(0, 1))))
+	}},
+	{"respond.unmatched", "", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, requestOf()))
+		b.send(Server, op2(pick(bad, 3, 2), 32, replyDir, respondOf(0, 0)))
+	}},
+	{"respond.unmatched", "of the client", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Server, op2(2, 32, replyDir, requestOf()))
+		b.send(Client, op2(pick(bad, 3, 2), 32, callDir, respondOf(0, 0)))
+	}},
+	{"respond.kind", "MSG", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, requestOf()))
+		b.send(Server, pick(bad, reply2Of(2, 32), error2(2, 32, 3)))
+	}},
+	{"respond.kind", "XMTRESP", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, op2(2, 32, callDir, requestOf()))
+		b.send(Server, pick(bad, response(2), op2(2, 32, replyDir, respondOf(0, 0))))
+	}},
+	{"respond.subsets", "both", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 8192), char(charRequests, 2))))
+		b.send(Server, op2(2, 32, replyDir, respondOf(1, pick[uint32](bad, 3, 2))))
+	}},
+	{"respond.subsets", "neither", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 8192), char(charRequests, 2))))
+		b.send(Server, op2(2, 32, replyDir, respondOf(1, pick[uint32](bad, 0, 2))))
+	}},
+	{"characteristic.malformed", "size", Client, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 32, callDir, initOf(char(charSize, pick(bad, words(1, 2), nil)))))
+	}},
+	{"characteristic.malformed", "bool", Client, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 32, callDir, initOf(char(charInvalidate, pick(bad, 2, 1)))))
+	}},
+	{"characteristic.malformed", "backward support", Client, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 32, callDir, initOf(char(charBackward, pick(bad, 3, 2)))))
+	}},
+	{"characteristic.malformed", "structure", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Server, op2(1, 32, replyDir, updateOf(char(charStructure, pick(bad, 5121, 5120), 2, 1, 1024, 0, 0, 1, 4096, 4096, 1))))
+	}},
+	{"characteristic.malformed", "REQUEST", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, requestOf(char(charRequests, pick(bad, words(1, 1), words(1))))))
+	}},
+	{"characteristic.malformed", "others", Client, func(b *bed, bad bool) {
+		bytes := pick(bad, words(1, 1), words(1))
+		b.send(Client, op2(1, 32, callDir, initOf(char(charRTR, bytes), char(charResponses, bytes), char(99, 1, 2, 3))))
+	}},
+	{"characteristic.lowered", "UPDATE", Server, func(b *bed, bad bool) {
+		b.told2(nil, []xdr2.Xcharval{char(charSize, 8192)})
+		b.send(Server, op2(2, 32, replyDir, updateOf(char(charSize, pick(bad, 8191, 8192)))))
+	}},
+	{"characteristic.lowered", "further than asked", Server, func(b *bed, bad bool) {
+		b.told2(nil, []xdr2.Xcharval{char(charSize, 8192)})
+		b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 5000))))
+		b.send(Server, op2(2, 32, replyDir, respondOf(0, 1, char(charSize, pick(bad, 4999, 6000)))))
+	}},
+	{"characteristic.asked", "", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 2048))))
+		b.send(Client, v2(3, 32, msg, callDir, lists{}, append(null(3), make([]byte, pick(bad, 2048, 1024))...)))
+		b.send(Server, op2(2, 32, replyDir, respondOf(1, 0)))
+		b.send(Client, v2(4, 32, msg, callDir, lists{}, append(null(4), make([]byte, pick(bad, 2048, 1024))...)))
+	}},
+	{"characteristic.asked", "rejected", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 2048))))
+		if !bad {
+			b.send(Server, op2(2, 32, replyDir, respondOf(0, 1)))
+		}
+		b.send(Client, v2(3, 32, msg, callDir, lists{}, append(null(3), make([]byte, 2048)...)))
+	}},
+	{"backward.none", "", Server, func(b *bed, bad bool) {
+		b.told2([]xdr2.Xcharval{char(charBackward, pick(bad, 0, 1))}, nil)
+		b.known2(Server)
+		b.send(Server, call2Of(7, 1))
+	}},
+	{"backward.inline", "read chunk", Server, func(b *bed, bad bool) {
+		b.told2([]xdr2.Xcharval{char(charBackward, pick(bad, 1, 2))}, nil)
+		b.known2(Server)
+		b.send(Server, v2(7, 1, msg, callDir, lists{reads: []rd{{40, seg{7, 8, 0}}}}, null(7)))
+	}},
+	{"backward.inline", "reply chunk of an XMTREQ", Server, func(b *bed, bad bool) {
+		b.told2(append(able[:3:3], char(charBackward, pick(bad, 1, 2))), able)
+		b.known2(Server)
+		b.send(Server, request2{count: 1, repch: []seg{{8, 100, 0}}}.bytes(7))
+	}},
+}
+
+// known2 makes a side answer something that the other sent last.
+func (b *bed) known2(s Side) {
+	const xid = 900
+	b.send(s.Peer(), call2Of(xid, 32))
+	b.send(s, reply2Of(xid, 32))
+}
+
+var plantedGroups = []planted{
+	{"rtr.unsupported", "XMTREQ", Client, func(b *bed, bad bool) {
+		b.told2(able, []xdr2.Xcharval{char(charRTR, pick(bad, 6, 7))})
+		b.known2(Client)
+		b.send(Client, request2{count: 1}.bytes(1))
+	}},
+	{"rtr.unsupported", "XMTRESP", Server, func(b *bed, bad bool) {
+		b.told2([]xdr2.Xcharval{char(charRTR, pick(bad, 1, 2))}, able)
+		b.known2(Server)
+		b.send(Client, call2Of(1, 32))
+		b.send(Server, response(1))
+	}},
+	{"rtr.unsupported", "XMTCONT", Client, func(b *bed, bad bool) {
+		b.told2(able, []xdr2.Xcharval{char(charRTR, pick(bad, 3, 7)), char(charRequests, 2)})
+		b.known2(Client)
+		b.send(Client, request2{count: 2}.bytes(1))
+		b.send(Client, empty(1, callDir, 1, opXmtReq))
+	}},
+	{"group.count", "request", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: pick(bad, 0, 1)}.bytes(1))
+	}},
+	{"group.count", "response", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1}.bytes(1))
+		b.send(Server, response2{count: pick(bad, 0, 1)}.bytes(1))
+	}},
+	{"group.interrupted", "by a call", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 3}.bytes(1))
+		if bad {
+			b.send(Client, call2Of(2, 32))
+		}
+		b.send(Server, call2Of(3, 1)) // of the other side: it may come between
+		b.send(Client, empty(1, callDir, 1, opXmtReq))
+		b.send(Client, empty(1, callDir, 2, opXmtReq))
+	}},
+	{"group.interrupted", "by a reply to a call of the client", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, rsbuf: 1}.bytes(1))
+		b.send(Client, call2Of(2, 32))
+		b.send(Server, response2{count: 2}.bytes(1))
+		if bad {
+			b.send(Server, reply2Of(2, 32))
+		}
+		b.send(Server, empty(1, replyDir, 1, opXmtResp))
+		if !bad {
+			b.send(Server, reply2Of(2, 32))
+		}
+	}},
+	{"group.interrupted", "of the reverse direction", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.exchangeBack(3)
+		b.send(Server, request2{count: 2}.bytes(1))
+		if bad {
+			b.send(Server, op2(2, 32, replyDir, updateOf()))
+		}
+		b.send(Server, empty(1, callDir, 1, opXmtReq))
+	}},
+	{"group.stray", "", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: pick(bad, 1, 2)}.bytes(1))
+		b.send(Client, empty(1, callDir, 1, opXmtReq))
+	}},
+	{"group.xid", "", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 2}.bytes(1))
+		b.send(Client, empty(pick(bad, 2, 1), callDir, 1, opXmtReq))
+	}},
+	{"group.number", "", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 3}.bytes(1))
+		b.send(Client, empty(1, callDir, pick(bad, 2, 1), opXmtReq))
+		b.send(Client, empty(1, callDir, 2, opXmtReq))
+	}},
+	{"group.itype", "", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, rsbuf: 1}.bytes(1))
+		b.send(Server, response2{count: 2}.bytes(1))
+		b.send(Server, empty(1, replyDir, 1, pick(bad, opXmtReq, opXmtResp)))
+	}},
+	{"group.direction", "XMTCONT", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, rsbuf: 1}.bytes(1))
+		b.send(Server, response2{count: 2}.bytes(1))
+		b.send(Server, empty(1, pick(bad, callDir, replyDir), 1, opXmtResp))
+	}},
+	{"group.direction", "XMTREQ", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, op2(1, 32, pick(bad, replyDir, callDir), request2{count: 1}.body(0)))
+	}},
+	{"group.direction", "XMTRESP", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1}.bytes(1))
+		b.send(Server, op2(1, 32, pick(bad, callDir, replyDir), &xdr2.Optxmt_resp{Optxrs_count: 1}))
+	}},
+	{"group.payload", "too long", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, op2(1, 32, callDir, request2{count: 1}.body(pick(bad, 44, 40)), null(1)))
+	}},
+	{"group.payload", "something behind it", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 2}.bytes(1))
+		b.send(Client, cont(1, callDir, 1, opXmtReq, 4, words(0, pick(bad, words(0), nil))))
+	}},
+	{"group.request-limit", "", Client, func(b *bed, bad bool) {
+		b.told2(able, []xdr2.Xcharval{char(charRTR, 7), char(charRequests, pick(bad, 2, 3))})
+		b.known2(Client)
+		b.group(Client, 1, 3)
+	}},
+	{"group.request-limit", "nothing told", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.group(Client, 2, pick(bad, 2, 1))
+	}},
+	{"group.response-limit", "", Server, func(b *bed, bad bool) {
+		b.told2(able, []xdr2.Xcharval{char(charRTR, 7), char(charResponses, pick(bad, 1, 2))})
+		b.known2(Client)
+		b.send(Client, request2{count: 1, rsbuf: 7}.bytes(1))
+		b.send(Server, response2{count: 2}.bytes(1))
+		b.send(Server, empty(1, replyDir, 1, opXmtResp))
+	}},
+	{"group.response-limit", "lowered since", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		if bad {
+			b.send(Server, op2(5, 32, replyDir, updateOf(char(charResponses, 1))))
+			b.known2(Client)
+		}
+		b.send(Client, request2{count: 1, rsbuf: 7}.bytes(1))
+		if !bad {
+			b.send(Server, op2(5, 32, replyDir, updateOf(char(charResponses, 1))))
+			b.known2(Client)
+		}
+		b.send(Server, response2{count: 2}.bytes(1))
+		b.send(Server, empty(1, replyDir, 1, opXmtResp))
+	}},
+	{"group.promised", "", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, rsbuf: pick(bad, 1, 2)}.bytes(1))
+		b.send(Server, response2{count: 3}.bytes(1))
+		b.send(Server, empty(1, replyDir, 1, opXmtResp))
+		b.send(Server, empty(1, replyDir, 2, opXmtResp))
+	}},
+}
+
+// exchangeBack is a call of the server, which the client answers with credits.
+func (b *bed) exchangeBack(xid int) {
+	b.send(Server, call2Of(xid, 32))
+	b.send(Client, reply2Of(xid, 32))
+}
+
+// group is a request of count transmissions.
+func (b *bed) group(from Side, xid, count int) {
+	b.send(from, request2{count: count}.bytes(xid))
+	for i := 1; i < count; i++ {
+		b.send(from, empty(xid, callDir, i, opXmtReq))
+	}
+}
+
+// placed2 is an XMTREQ with items in its transmission: size bytes in all.
+func placed2(xid, count, size int, items ...xdr2.Xmddp_mitem) []byte {
+	first := request2{count: count, items: items}.bytes(xid)
+	return append(first, make([]byte, size-len(first))...)
+}
+
+// targets2 begins a connection whose server has receives of 1024 plain bytes
+// and two target segments of 4096.
+func (b *bed) targets2() {
+	b.told2(able, append(able[:3:3], char(charSize, 9216), structure(2)))
+}
+
+var plantedPlaces = []planted{
+	{"placement.request", "", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{pick(bad, item(40, 0, xdr2.XMDTYPE_NOITEM), exrw(40, 8, seg{7, 8, 0}))}}.bytes(1))
+	}},
+	{"placement.order", "overlap", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(36, 9, seg{7, 9, 0}), exrw(pick(bad, 44, 48), 8, seg{8, 8, 0})}}.bytes(1))
+	}},
+	{"placement.order", "beyond", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(36, 9, seg{7, 9, 0}), exrw(pick(bad, 56, 52), 8, seg{8, 8, 0})}}.bytes(1))
+	}},
+	{"placement.position", "", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(pick(bad, 38, 40), 8, seg{7, 8, 0})}}.bytes(1))
+	}},
+	{"placement.source", "", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(40, 17, seg{7, 8, 0}, seg{8, pick(bad, 8, 9), 0})}}.bytes(1))
+	}},
+	{"placement.target", "no structure", Client, func(b *bed, bad bool) {
+		b.told2(able, append(able[:3:3], pick(bad, char(charSize, 9216), structure(2))))
+		b.known2(Client)
+		b.send(Client, placed2(1, 1, 1024+100, tbsn(40, 100, 0, 0)))
+	}},
+	{"placement.target", "of a transmission that did not come", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		b.send(Client, placed2(1, 1, 1024+4096+100, tbsn(40, 100, 0, pick[uint32](bad, 2, 1))))
+	}},
+	{"placement.target", "of the next transmission", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		b.send(Client, placed2(1, 2, 1024+8192, tbsn(40, 8192+100, 0, 0, 1, pick[uint32](bad, 3, 2))))
+		second := cont(1, callDir, 1, opXmtReq, 0, nil)
+		b.send(Client, append(second, make([]byte, 1024+100-len(second))...))
+	}},
+	{"placement.target", "cut short", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		b.send(Client, placed2(1, 1, 1024+pick(bad, 99, 100), tbsn(40, 100, 0, 0)))
+	}},
+	{"placement.target", "longer than its segments", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		b.send(Client, placed2(1, 1, 9216, tbsn(40, pick(bad, 4097, 4096), 0, 0)))
+	}},
+	{"placement.target", "twice the same", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		b.send(Client, placed2(1, 1, 9216, tbsn(40, 100, 0, 0), tbsn(140, 100, pick(bad, 96, 100), 0)))
+	}},
+	{"placement.target", "offset beyond the segment", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		b.send(Client, placed2(1, 1, 9216, tbsn(40, 4, pick(bad, 4096, 4092), 0)))
+	}},
+	{"placement.target", "offset of no whole words", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		b.send(Client, placed2(1, 1, 9216, tbsn(40, 4, pick(bad, 2, 4), 0)))
+	}},
+	{"placement.target", "the payload stream is there", Client, func(b *bed, bad bool) {
+		b.told2(able, append(able[:3:3], char(charStructure, 4096+64, 2, 1, pick(bad, 64, 512), 0, 0, 1, pick(bad, 4096, 4096+64-512), 0, 1)))
+		b.known2(Client)
+		b.send(Client, placed2(1, 1, 1000, tbsn(40, 100, 0, 0)))
+	}},
+	{"placement.target", "withdrawn", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		b.send(Server, op2(5, 32, replyDir, updateOf(char(charStructure))))
+		if bad { // else the client may not have heard of it
+			b.known2(Client)
+		}
+		b.send(Client, placed2(1, 1, 9216, tbsn(40, 4, 0, 0)))
+	}},
+	{"placement.ranges", "overlap", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 8), over(pick(bad, 7, 8), 9)}}.bytes(1))
+	}},
+	{"placement.ranges", "reversed", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(pick(bad, 9, 8), 8)}}.bytes(1))
+	}},
+	{"placement.count", "", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_TBSN, 0, 0), direct(xdr2.XMDTYPE_TBSN, 0, 0))
+		list := []xdr2.Xmddp_mitem{item(0, 0, xdr2.XMDTYPE_NOITEM), item(0, 0, xdr2.XMDTYPE_TOOSHORT)}
+		b.send(Server, response(1, list[:pick(bad, 1, 2)]...))
+	}},
+	{"placement.answer", "TBSN for EXRW", Server, func(b *bed, bad bool) {
+		b.directs(direct(pick(bad, xdr2.XMDTYPE_EXRW, xdr2.XMDTYPE_CHOICE), 0, 0, seg{8, 100, 0}))
+		b.send(Server, placedResponse(1, tbsn(24, 4, 0, 0)))
+	}},
+	{"placement.answer", "EXRW for TBSN", Server, func(b *bed, bad bool) {
+		how := pick(bad, xdr2.XMDTYPE_TBSN, xdr2.XMDTYPE_EXRW)
+		b.directs(direct(how, 0, 0, seg{8, 100, 0}))
+		if !bad {
+			b.write(Server, 8, 0, make([]byte, 8))
+		}
+		b.send(Server, response(1, exrw(24, 8, seg{8, 8, 0})))
+	}},
+	{"placement.answer", "BYSIZE, EXRW", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_BYSIZE, 0, pick(bad, 9, 8), seg{8, 100, 0}))
+		b.write(Server, 8, 0, make([]byte, 8))
+		b.send(Server, response(1, exrw(24, 8, seg{8, 8, 0})))
+	}},
+	{"placement.answer", "BYSIZE, TBSN", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_BYSIZE, 0, pick(bad, 8, 9), seg{8, 100, 0}))
+		b.send(Server, placedResponse(1, tbsn(24, 8, 0, 0)))
+	}},
+	{"placement.minlen", "", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_TBSN, pick(bad, 9, 8), 0))
+		b.send(Server, placedResponse(1, tbsn(24, 8, 0, 0)))
+	}},
+	{"placement.segments", "another STag", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.write(Server, 8, 0, make([]byte, 8))
+		b.send(Server, response(1, exrw(24, 8, seg{pick(bad, 9, 8), 8, 0})))
+	}},
+	{"placement.segments", "longer", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_CHOICE, 0, 0, seg{8, 100, 0}))
+		b.write(Server, 8, 0, make([]byte, 100))
+		b.send(Server, response(1, exrw(24, 100, seg{8, pick(bad, 101, 100), 0})))
+	}},
+	{"placement.segments", "too many", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.write(Server, 8, 0, make([]byte, 100))
+		b.send(Server, response(1, exrw(24, 100, []seg{{8, 100, 0}, {9, 0, 0}}[:pick(bad, 2, 1)]...)))
+	}},
+	{"placement.unwritten", "", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}, seg{9, 100, 0}))
+		b.write(Server, 8, 0, make([]byte, 100))
+		b.write(Server, 9, 0, make([]byte, pick(bad, 19, 20)))
+		b.send(Server, response(1, exrw(24, 120, seg{8, 100, 0}, seg{9, 100, 0})))
+	}},
+	{"placement.reply-chunk", "", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, repch: []seg{{8, 100, 0}}}.bytes(1))
+		b.write(Server, 8, 0, rpcReplyBytes(1))
+		if bad {
+			b.send(Server, response(1))
+		} else {
+			b.send(Server, v2(1, 32, nomsg, replyDir, lists{reply: []seg{{8, 24, 0}}}, nil))
+		}
+	}},
+}
+
+// directs begins a connection, and a call that directs results. The client's
+// receives have target segments.
+func (b *bed) directs(list ...xdr2.Xmddp_rsditem) {
+	b.told2(append(able[:3:3], char(charSize, 9216), structure(2)), able)
+	b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40, list...)}}.bytes(1))
+}
+
+// placedResponse is an XMTRESP of 9216 bytes.
+func placedResponse(xid int, items ...xdr2.Xmddp_mitem) []byte {
+	first := response(xid, items...)
+	return append(first, make([]byte, 9216-len(first))...)
+}
+
+var plantedXmtErr = []planted{
+	{"xmterr.unknown", "bad", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.group(Client, 1, 2)
+		b.send(Server, xmtError(1, replyDir, id(pick(bad, 2, 1), callDir, 1), xdr2.OPTXERR_BADCONT))
+	}},
+	{"xmterr.unknown", "number", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.group(Client, 1, 2)
+		b.send(Server, xmtError(1, replyDir, id(1, callDir, pick(bad, 2, 1)), xdr2.OPTXERR_BADCONT))
+	}},
+	{"xmterr.unknown", "a reverse call that was none", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, rsbuf: 1}.bytes(1))
+		b.send(Server, response2{count: 2}.bytes(1))
+		b.send(Client, xmtError(1, callDir, id(1, pick(bad, callDir, replyDir), 0), xdr2.OPTXERR_BADPL, 41, 0, 40))
+	}},
+	{"xmterr.values", "sequence", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.group(Client, 1, 2)
+		b.send(Server, xmtError(1, replyDir, id(1, callDir, 1), xdr2.OPTXERR_BADSEQ, 1, pick[uint32](bad, 1, 2)))
+	}},
+	{"xmterr.values", "payload", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.group(Client, 1, 2)
+		b.send(Server, xmtError(1, replyDir, id(1, callDir, 0), xdr2.OPTXERR_BADPL, pick[uint32](bad, 40, 44), 0, 40))
+	}},
+}
+
+// plantedShared breaks rules of version 1 with what only version 2 has.
+var plantedShared = []planted{
+	{"size.threshold", "4096 without more", Client, func(b *bed, bad bool) {
+		b.r.Connect(Private{})
+		b.exchange2(1)
+		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, pick(bad, 4096-68, 4096-72))...)))
+	}},
+	{"size.threshold", "characteristic 1", Client, func(b *bed, bad bool) {
+		b.told2(nil, []xdr2.Xcharval{char(charSize, pick(bad, 5000, 6000))})
+		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, 5500)...)))
+	}},
+	{"size.threshold", "from the structure", Client, func(b *bed, bad bool) {
+		b.told2(nil, []xdr2.Xcharval{structure(pick(bad, 1, 2))})
+		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, 5500)...)))
+	}},
+	{"size.threshold", "private data no longer counts", Server, func(b *bed, bad bool) {
+		b.r.Connect(Private{Client: private(1, 7, 7), Server: private(1, 7, 7)})
+		if bad {
+			b.told2([]xdr2.Xcharval{char(charSize, 4096)}, nil)
+			b.known2(Server)
+		} else {
+			b.exchange2(1)
+		}
+		b.send(Client, call2Of(2, 32))
+		b.send(Server, v2(2, 32, msg, replyDir, lists{}, append(rpcReplyBytes(2), make([]byte, 5500)...)))
+	}},
+	{"size.threshold", "lowered, and the grant shows that it is known", Client, func(b *bed, bad bool) {
+		b.send(Client, op2(1, 1, callDir, initOf()))
+		b.send(Server, op2(1, 1, replyDir, initOf(char(charSize, 8192))))
+		b.send(Client, op2(2, 1, callDir, requestOf(char(charSize, 4096))))
+		b.send(Client, call2Of(3, 1))
+		b.send(Server, op2(2, 1, replyDir, respondOf(0, 1, char(charSize, 5000))))
+		b.send(Server, reply2Of(3, 1))
+		if bad { // the only credit came back after it
+			b.send(Client, call2Of(4, 1))
+			b.send(Server, reply2Of(4, 1))
+		}
+		b.send(Client, op2(5, 1, callDir, updateOf(char(0xffffff01, make([]byte, 6000)))))
+	}},
+	{"credit.exceeded", "by a group", Client, func(b *bed, bad bool) {
+		b.send(Client, call2Of(1, 32))
+		b.send(Server, op2(9, 1, replyDir, updateOf(able...)))
+		b.send(Server, v2(1, pick(bad, 2, 3), msg, replyDir, lists{}, rpcReplyBytes(1)))
+		b.group(Client, 2, 3)
+	}},
+	{"credit.exceeded", "groups in flight", Client, func(b *bed, bad bool) {
+		b.send(Client, call2Of(1, 32))
+		b.send(Server, op2(9, 1, replyDir, updateOf(able...)))
+		b.send(Server, v2(1, 6, msg, replyDir, lists{}, rpcReplyBytes(1)))
+		b.group(Client, 2, 3)
+		b.group(Client, 3, 3)
+		if !bad {
+			b.send(Server, response(2))
+		}
+		b.group(Client, 4, 3)
+	}},
+	{"credit.request", "", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, op2(1, pick(bad, 0, 1), callDir, request2{count: 1}.body(40), null(1)))
+	}},
+	{"header.nomsg", "call", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, v2(2, 32, nomsg, callDir, lists{reads: pick(bad, nil, []rd{{0, seg{7, 40, 0}}})}, nil))
+	}},
+	{"xid.reused", "REQUEST", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, call2Of(2, 32))
+		b.send(Client, op2(pick(bad, 2, 3), 32, callDir, requestOf()))
+	}},
+	{"xid.mismatch", "group", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, op2(1, 32, callDir, request2{count: 2}.body(20), null(pick(bad, 2, 1))[:20]))
+		b.send(Client, cont(1, callDir, 1, opXmtReq, 20, null(1)[20:]))
+	}},
+	{"rpc.header", "group", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, op2(1, 32, callDir, request2{count: 2}.body(20), null(1)[:20]))
+		n := pick(bad, 16, 20)
+		b.send(Client, cont(1, callDir, 1, opXmtReq, n, null(1)[20:20+n]))
+	}},
+	{"ddp.ineligible", "item of a group", Client, func(b *bed, bad bool) {
+		b.targets2()
+		b.known2(Client)
+		text := rpcCallBytes(1, nfsProgram, 3, nfs3Write, 4, 9, uint64(0), 8, 2, 8) // handle, offset, count, stable, length
+		first := op2(1, 32, callDir, request2{count: 1, items: []xdr2.Xmddp_mitem{tbsn(pick(bad, len(text)-4, len(text)), 8, 0, 0)}}.body(len(text)), text)
+		b.send(Client, append(first, make([]byte, 1024+8-len(first))...))
+	}},
+	{"reply.unknown", "XMTRESP", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1}.bytes(1))
+		b.send(Server, response(pick(bad, 2, 1)))
+	}},
+	{"reply.unknown", "ERROR", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, updateOf()))
+		b.send(Server, error2(pick(bad, 3, 2), 32, 2))
+	}},
+	{"reply.twice", "after XMTERR", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.group(Client, 1, 2)
+		if bad {
+			b.send(Server, xmtError(1, replyDir, id(1, callDir, 1), xdr2.OPTXERR_BADCONT))
+		}
+		b.send(Server, response(1))
+	}},
+	{"error.version", "", Server, func(b *bed, bad bool) {
+		b.send(Client, call2Of(1, 1))
+		b.send(Server, error2(1, 1, 1, 1, pick(bad, 2, 1)))
+	}},
+	{"header.error-range", "", Server, func(b *bed, bad bool) {
+		b.send(Client, call2Of(1, 1))
+		b.send(Server, error2(1, 1, 1, pick(bad, 4, 3), 3))
+	}},
+	{"invalidate.not-agreed", "characteristic 2", Server, func(b *bed, bad bool) {
+		b.told2([]xdr2.Xcharval{char(charInvalidate, pick(bad, 0, 1))}, nil)
+		b.known2(Server)
+		b.send(Client, v2(1, 32, msg, callDir, lists{writes: [][]seg{{{7, 8, 0}}}}, null(1)))
+		b.sendInvalidate(Server, 7, v2(1, 32, msg, replyDir, lists{writes: [][]seg{{{7, 0, 0}}}}, rpcReplyBytes(1)))
+	}},
+	{"invalidate.foreign", "of a group", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.sendInvalidate(Server, pick[uint32](bad, 9, 8), response(1, item(0, 0, xdr2.XMDTYPE_NOITEM)))
+	}},
+	{"invalidate.not-reply", "XMTREQ", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		if bad {
+			b.sendInvalidate(Client, 8, request2{count: 1}.bytes(1))
+		} else {
+			b.send(Client, request2{count: 1}.bytes(1))
+		}
+	}},
+	{"chunk.targets", "directions", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40,
+			direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}), direct(xdr2.XMDTYPE_CHOICE, 0, 0, seg{8, 100, pick(bad, 99, 100)}))}}.bytes(1))
+	}},
+	{"memory.rights", "item of a group", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(40, 8, seg{7, 8, 0})}}.bytes(1))
+		if bad {
+			b.write(Server, 7, 0, make([]byte, 8))
+		} else {
+			b.read(Server, 7, 0, make([]byte, 8))
+		}
+	}},
+	{"memory.stale", "direction", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		if !bad {
+			b.write(Server, 8, 0, make([]byte, 8))
+		}
+		b.send(Server, response(1, item(0, 0, xdr2.XMDTYPE_TOOSHORT)))
+		if bad {
+			b.write(Server, 8, 0, make([]byte, 8))
+		}
+	}},
+	{"returned.reply", "of a group", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1, repch: []seg{{8, 100, 0}}}.bytes(1))
+		b.write(Server, 8, 0, rpcReplyBytes(1))
+		b.send(Server, v2(1, 32, nomsg, replyDir, lists{reply: []seg{{pick(bad, 9, 8), 24, 0}}}, nil))
+	}},
+	{"returned.writes", "directions", Server, func(b *bed, bad bool) {
+		b.directs(direct(xdr2.XMDTYPE_TBSN, 0, 0), direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.write(Server, 8, 0, make([]byte, 100))
+		b.send(Server, v2(1, 32, msg, replyDir, lists{writes: [][]seg{{{pick(bad, 9, 8), 100, 0}}}}, rpcReplyBytes(1)))
+	}},
+}

@@ -1,0 +1,184 @@
+package referee
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/xdrpp/goxdr/xdr"
+
+	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+)
+
+// traits are the characteristics of one side (wire reference §5.1). A pointer
+// is nil, and a list empty, while nothing was said.
+type traits struct {
+	size       *uint32 // 1
+	invalidate *bool   // 2
+	backward   *xdr2.Xchbrs
+	rtr        *uint32
+	structure  *layout
+	// unclear means that there is a structure that says too much or nothing clear.
+	unclear   bool
+	requests  uint32  // 6: transmissions of a request that it takes
+	responses *uint32 // 7: transmissions of a response that it sends
+}
+
+// untold is what holds for a side that has told nothing.
+var untold = traits{requests: 1}
+
+// characteristics that have a text.
+const (
+	charSize       = xdr2.XCHAR_RBSIZE
+	charInvalidate = xdr2.XCHAR_RQRINV
+	charBackward   = xdr2.XCHAR_BRS
+	charRTR        = xdr2.XCHAR_RTRSUPP
+	charStructure  = xdr2.XCHAR_RBSTRUCT
+	charRequests   = xdr2.XCHAR_REQRXLIM
+	charResponses  = xdr2.XCHAR_RESPSXLIM
+)
+
+// defaultSize is the size of receives of whoever speaks version 2 (version two
+// §2.3), and what empty data of characteristic 1 means.
+const defaultSize = 4096
+
+// set is one element of a xcharset in t. It returns why the data is malformed.
+// Characteristics that it does not know are skipped.
+func (t *traits) set(v xdr2.Xcharval) error {
+	switch v.Xchv_which {
+	case charSize:
+		n := uint32(defaultSize)
+		if err := value(v, xdr.XDR_uint32(&n)); err != nil {
+			return err
+		}
+		t.size = &n
+	case charInvalidate:
+		var yes bool
+		if err := value(v, xdr.XDR_bool(&yes)); err != nil {
+			return err
+		}
+		t.invalidate = &yes
+	case charBackward:
+		b := xdr2.XCHBRS_INLINE
+		if err := value(v, xdr2.XDR_Xchbrs(&b)); err != nil {
+			return err
+		}
+		t.backward = &b
+	case charRTR:
+		var bits uint32
+		if err := value(v, xdr.XDR_uint32(&bits)); err != nil {
+			return err
+		}
+		t.rtr = &bits
+	case charStructure:
+		var b xdr2.Xmrbs_buf
+		if err := value(v, &b); err != nil {
+			return err
+		}
+		t.structure, t.unclear = nil, false
+		if len(v.Xchv_data) == 0 {
+			return nil
+		}
+		err := addsUp(&b)
+		if err == nil {
+			t.structure = newLayout(&b)
+		}
+		t.unclear = t.structure == nil
+		return err
+	case charRequests:
+		n := uint32(1)
+		if err := value(v, xdr.XDR_uint32(&n)); err != nil {
+			return err
+		}
+		t.requests = n
+	case charResponses:
+		n := uint32(1)
+		if err := value(v, xdr.XDR_uint32(&n)); err != nil {
+			return err
+		}
+		t.responses = &n
+	}
+	return nil
+}
+
+// value decodes v's data into t, unless it is empty: the default is meant.
+func value(v xdr2.Xcharval, t xdr.XdrType) error {
+	if len(v.Xchv_data) == 0 {
+		return nil
+	}
+	if err := decodeAll(v.Xchv_data, t); err != nil {
+		return fmt.Errorf("characteristic %d: %w", v.Xchv_which, err)
+	}
+	return nil
+}
+
+// addsUp says whether the segments of a structure make up its length.
+func addsUp(b *xdr2.Xmrbs_buf) error {
+	var sum uint64
+	for _, g := range b.Xmrbuf_groups {
+		if sum += uint64(g.Xmrgrp_count) * uint64(g.Xmrgrp_info.Xmrseg_length); sum > 1<<32 {
+			break
+		}
+	}
+	if sum != uint64(b.Xmrbuf_length) {
+		return fmt.Errorf("characteristic 5: segments of %d bytes in a buffer of %d", sum, b.Xmrbuf_length)
+	}
+	return nil
+}
+
+// receives is the size of one receive, or what holds if none was told
+// (rtrext §8.3).
+func (t *traits) receives(otherwise uint32) uint32 {
+	switch {
+	case t.size != nil:
+		return *t.size
+	case t.structure != nil:
+		return uint32(min(t.structure.size, 1<<32-1))
+	}
+	return otherwise
+}
+
+// answers is how many transmissions a response of the side may have. A side that
+// told nothing is bound by its peer's rsbuf alone.
+func (t *traits) answers() uint32 {
+	if t.responses == nil {
+		return math.MaxUint32
+	}
+	return max(*t.responses, 1)
+}
+
+// same says whether the characteristic which is the same in t and u.
+func (t *traits) same(u *traits, which uint32) bool {
+	switch which {
+	case charSize:
+		return equal(t.size, u.size)
+	case charInvalidate:
+		return equal(t.invalidate, u.invalidate)
+	case charBackward:
+		return equal(t.backward, u.backward)
+	case charRTR:
+		return equal(t.rtr, u.rtr)
+	case charStructure:
+		return equalLayouts(t.structure, u.structure)
+	case charRequests:
+		return t.requests == u.requests
+	case charResponses:
+		return equal(t.responses, u.responses)
+	}
+	return true
+}
+
+func equal[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+func equalLayouts(a, b *layout) bool {
+	if a == nil || b == nil || len(a.targets) != len(b.targets) {
+		return a == b
+	}
+	for i := range a.targets {
+		if a.targets[i] != b.targets[i] {
+			return false
+		}
+	}
+	return a.size == b.size
+}

@@ -1,0 +1,65 @@
+package referee
+
+// firstSize is the largest first message of version 2: a responder of version 1
+// may receive it (version two §5).
+const firstSize = 1024
+
+// negotiation is how the two sides find their version (version two §5).
+type negotiation struct {
+	agreed uint32 // version of the server's first answer that is no error
+	// offered is set while the client's first message of version 2 waits for an
+	// answer.
+	offered bool
+	// low and top are the range of the server's ERR_VERS.
+	low, top uint32
+	refused  bool
+	missed   bool
+}
+
+// negotiate judges the version of a message, before anything else is known of
+// it but whether it is an error.
+func (r *Referee) negotiate(m *message) {
+	n := &r.v2.negotiation
+	failed := m.proc == procError
+	switch {
+	case n.agreed != 0 && m.vers != n.agreed && !failed:
+		r.report("version.changed", m.from, "XID %#x has version %d on a connection of version %d", m.xid, m.vers, n.agreed)
+	case n.agreed != 0:
+	case m.from == Server && failed:
+		n.offered = false
+	case m.from == Server:
+		n.agreed, n.offered = m.vers, false
+	case failed:
+	default:
+		r.offered(n, m)
+	}
+}
+
+// offered judges a message of the client before the version is agreed on.
+func (r *Referee) offered(n *negotiation, m *message) {
+	if n.missed {
+		return
+	}
+	if n.refused && (m.vers < n.low || m.vers > n.top) {
+		r.report("version.range", m.from, "XID %#x has version %d, the server speaks %d to %d", m.xid, m.vers, n.low, n.top)
+	}
+	if n.offered {
+		r.report("version.first-alone", m.from, "XID %#x follows the first message of version 2 before its answer", m.xid)
+		return
+	}
+	if m.vers != 2 {
+		return
+	}
+	n.offered = true
+	if m.length > firstSize {
+		r.report("version.first-size", m.from, "the first message has %d bytes", m.length)
+	}
+}
+
+// refusedVersion notes the range of an ERR_VERS to the client.
+func (r *Referee) refusedVersion(m *message) {
+	const errVers = 1
+	if n := &r.v2.negotiation; m.from == Server && m.errCode == errVers && n.agreed == 0 && m.versLow <= m.versTop {
+		n.refused, n.low, n.top = true, m.versLow, m.versTop
+	}
+}

@@ -1,0 +1,74 @@
+package referee
+
+import "github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+
+// xmtErr judges XMTERR. Its receiver's transmissions that it names are over.
+func (r *Referee) xmtErr(h *header2, x *xdr2.Optxmt_err) {
+	peer := r.v2.side(h.from.Peer())
+	named := []xdr2.Xms_id{x.Optxe_bad}
+	if x.Optxe_lead != nil {
+		named = append(named, *x.Optxe_lead)
+	}
+	for _, id := range named {
+		if g := peer.group; g != nil && g.lead.xid == id.Xmsi_xid {
+			g.over = true
+		}
+		if !peer.recent.has(func(s sent2) bool { return s.names(id, x.Optxe_info.Optxe_which) }) {
+			r.report("xmterr.unknown", h.from, "XID %#x: no transmission %d of XID %#x, %v, was sent", h.xid, id.Xmsi_seq, id.Xmsi_xid, id.Xmsi_dir)
+		}
+	}
+	r.wrongValue(h, &x.Optxe_info)
+	r.refused(h, named)
+}
+
+// names says whether an XMTERR means s by id. Where the number in the group is
+// what is wrong, no text says which number it gives.
+func (s sent2) names(id xdr2.Xms_id, which xdr2.Optx_err) bool {
+	if s.xid != id.Xmsi_xid {
+		return false
+	}
+	return s.any || s.dir == id.Xmsi_dir && (s.seq == id.Xmsi_seq || which == xdr2.OPTXERR_BADSEQ)
+}
+
+// wrongValue judges what XMTERR says is wrong.
+func (r *Referee) wrongValue(h *header2, x *xdr2.Optx_info) {
+	var e *xdr2.Optx_expected
+	switch x.Optxe_which {
+	case xdr2.OPTXERR_BADHMT:
+		e = x.Optxi_hmt()
+	case xdr2.OPTXERR_BADOMT:
+		e = x.Optxi_omt()
+	case xdr2.OPTXERR_BADSEQ:
+		e = x.Optxi_seq()
+	case xdr2.OPTXERR_BADXID:
+		e = x.Optxi_xid()
+	case xdr2.OPTXERR_BADPL: // a length within the range may be no multiple of 4
+		p := x.Optxi_pl()
+		if v := p.Optxi_value; v >= p.Optxi_min && v <= p.Optxi_max && v%4 == 0 {
+			r.report("xmterr.values", h.from, "XID %#x: BADPL of %d, which is from %d to %d", h.xid, v, p.Optxi_min, p.Optxi_max)
+		}
+	}
+	if e != nil && e.Optxi_expect == e.Optxi_current {
+		r.report("xmterr.values", h.from, "XID %#x: %v, and %d was expected and came", h.xid, x.Optxe_which, e.Optxi_current)
+	}
+}
+
+// refused closes the call that XMTERR ends: that of its receiver, or its own
+// whose response was wrong. XMTERR has its XID (wire reference §5.2); another
+// call that it names may be over or not.
+func (r *Referee) refused(h *header2, named []xdr2.Xms_id) {
+	for _, id := range named {
+		d := r.dirs[h.from.Peer()]
+		if id.Xmsi_dir == xdr2.REPLY {
+			d = r.dirs[h.from]
+		}
+		c := d.calls[id.Xmsi_xid]
+		switch {
+		case c == nil:
+		case c.xid == h.xid:
+			r.answer2(d, c, h.message)
+		default:
+			r.doubt2(d, c, h.message)
+		}
+	}
+}
