@@ -27,7 +27,7 @@ type grant struct {
 	answered uint64 // calls, all together
 	credits  uint64
 	seq      uint64 // of the message of version 2 that it came with
-	missed   bool // it was not seen; credits is a bound of it
+	missed   bool   // it was not seen; credits is a bound of it
 }
 
 func newCredits() credits { return credits{seen: []grant{{credits: firstGrant}}} }

@@ -83,7 +83,12 @@ func (r *Referee) message2(e *Event, m *message) {
 	h, err := decode2(e.Data, m)
 	r.v2.seq++
 	if err != nil {
-		if !m.whole && errors.Is(err, xdrin.ErrShort) {
+		switch {
+		case !errors.Is(err, xdrin.ErrShort):
+		case len(e.Data) > maxHeader:
+			r.giveUp("a header of the %v has more than %d bytes", m.from, maxHeader)
+			return
+		case !m.whole:
 			r.Gap()
 			return
 		}

@@ -76,6 +76,9 @@ func TestBounds2(t *testing.T) {
 			b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40, many...)}}.bytes(i))
 		}},
 		{"REQUESTs", func(b *bed, i int) { b.send(Client, op2(i, 32, callDir, requestOf(char(99)))) }},
+		{"header", func(b *bed, i int) {
+			b.send(Client, option2(i, 32, callDir, 99, make([]byte, maxHeader), nil))
+		}},
 		{"operations without an answer", func(b *bed, i int) { b.send(Client, option2(i, 32, callDir, 99, nil, nil)) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,6 +95,53 @@ func TestBounds2(t *testing.T) {
 				t.Error("it goes on")
 			}
 		})
+	}
+}
+
+// mostMemory2 is what a Referee keeps of version 2 at most, in bytes, beside
+// what it keeps of calls in all versions (docs/referee.md).
+const mostMemory2 = 12 << 20
+
+// TestMemory2 fills what is kept of version 2 to its bounds.
+func TestMemory2(t *testing.T) {
+	before := heap()
+	r := New(Config{})
+	send := func(from Side, data []byte) {
+		r.Observe(&Event{Kind: Send, From: from, Data: data, Length: len(data)})
+	}
+	pages := char(charStructure, 64*maxTargets, 1, maxTargets, 64, 4, 1)
+	var many []xdr2.Xmddp_rsditem
+	for range 3000 {
+		many = append(many, direct(xdr2.XMDTYPE_TBSN, 0, 0))
+	}
+	var items []xdr2.Xmddp_mitem
+	for i := range 2000 {
+		items = append(items, tbsn(4*i, 4, 4*i, 0, 1, 2))
+	}
+	want := make([]xdr2.Xcharval, maxWant)
+	for i := range want {
+		want[i] = char(99+i, make([]byte, 40))
+	}
+	for _, s := range []Side{Client, Server} {
+		for i := range 2 * maxRecent {
+			send(s, op2(i, 32, callDir, updateOf(pages, char(charRequests, i))))
+		}
+		for i := range maxDirections / 2 / len(many) {
+			send(s, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40, many...)}}.bytes(i))
+		}
+		for i := range maxRequests / 2 {
+			send(s, op2(1<<20+i, 32, callDir, requestOf(want...)))
+		}
+		send(s, op2(1<<21, 32, callDir, request2{count: 9, items: items}.body(maxPrefix/2), make([]byte, maxPrefix/2)))
+		send(s, cont(1<<21, callDir, 1, opXmtReq, maxPrefix, make([]byte, maxPrefix)))
+	}
+	took := heap() - before
+	t.Logf("%d bytes, %s", took, r.GivenUp())
+	if r.GivenUp() != "" || r.v2.side(Client).group == nil || r.v2.requests != maxRequests || r.v2.directions < maxDirections-2*len(many) {
+		t.Errorf("not full: %s, %d REQUESTs, %d directions", r.GivenUp(), r.v2.requests, r.v2.directions)
+	}
+	if took > mostMemory2 {
+		t.Errorf("%d bytes, want %d at most", took, mostMemory2)
 	}
 }
 

@@ -150,24 +150,24 @@ func (t *traits) answers() uint32 {
 func (t *traits) same(u *traits, which uint32) bool {
 	switch which {
 	case charSize:
-		return equal(t.size, u.size)
+		return alike(t.size, u.size)
 	case charInvalidate:
-		return equal(t.invalidate, u.invalidate)
+		return alike(t.invalidate, u.invalidate)
 	case charBackward:
-		return equal(t.backward, u.backward)
+		return alike(t.backward, u.backward)
 	case charRTR:
-		return equal(t.rtr, u.rtr)
+		return alike(t.rtr, u.rtr)
 	case charStructure:
 		return equalLayouts(t.structure, u.structure)
 	case charRequests:
 		return t.requests == u.requests
 	case charResponses:
-		return equal(t.responses, u.responses)
+		return alike(t.responses, u.responses)
 	}
 	return true
 }
 
-func equal[T comparable](a, b *T) bool {
+func alike[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
