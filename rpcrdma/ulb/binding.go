@@ -13,10 +13,30 @@ const (
 	// Grow4 and Grow16: by four and sixteen times this many bytes.
 	Grow4
 	Grow16
+	// Count (arguments): Grow for a word that says how much the caller takes at
+	// most. A smaller one is allowed: the server then returns less.
+	Count
+	// Wanted (arguments): Grow for the attributes that a call asks for. With
+	// walk.Watched, limits are among them.
+	Wanted
+	// Limited is a mark in arguments whose results have limits.
+	Limited
 	// Expect: in arguments, the reply may have a DDP-eligible result of at
 	// most this many bytes; in results, here it would be. Both in the order of
 	// the results.
 	Expect
+	// Data (results) is a limit for the data of one call, in bytes. DataHigh
+	// and DataLow are the words of one of 64 bits.
+	Data
+	DataHigh
+	DataLow
+	// Message and Operations are the limits of a session's calls: bytes of an
+	// RPC message with its header, operations of a COMPOUND.
+	Message
+	Operations
+	// BackCall and BackReply are Message for the session's back channel.
+	BackCall
+	BackReply
 	// ExpectPath (arguments): Expect for the target of a symbolic link, which
 	// is mostly much shorter.
 	ExpectPath

@@ -65,6 +65,9 @@ const (
 	AtItem
 	// End: the binding has nothing to say about what follows.
 	End
+	// OverLimit: the bytes done end with a number that is over the Limits.
+	// Lower writes the limit in its place.
+	OverLimit
 )
 
 // Plan is what a binding says of one call and its reply. Its fields are valid
@@ -82,6 +85,9 @@ type Plan struct {
 	MaxReply int
 	// Back is what the reply has opened for callbacks.
 	Back BackChannel
+	// Limits are what numbers of the call and of the reply are held to; nil
+	// lets them be. It belongs to the caller, who may set it at any time.
+	Limits *Limits
 
 	proc    *Proc
 	guarded protection
@@ -90,6 +96,8 @@ type Plan struct {
 	whole   bool // the body is at hand, its items may stand apart
 	index   int  // results: how many of Results have come up
 	current int  // item that the walk stopped at
+	told    bool // the reply tells limits
+	over    over // limit that the walk stopped at
 	err     error
 	w       walk.Walker
 }
@@ -115,7 +123,7 @@ func (p *Plan) start(b *Binding, c *oncrpc.Call, total int) {
 	p.Binding, p.proc = b, b.proc(c.Procedure)
 	p.Items, p.Results, p.Back = p.Items[:0], p.Results[:0], BackChannel{}
 	p.guarded = protectionOf(&c.Cred)
-	p.asked, p.reply, p.whole, p.err = asked{}, false, false, nil
+	p.asked, p.told, p.reply, p.whole, p.err = asked{}, false, false, false, nil
 	p.MaxReply = Unknown
 	if p.proc == nil || p.guarded == hidden {
 		p.w = walk.Walker{}
@@ -163,7 +171,10 @@ func (p *Plan) Walk(b []byte) (n int, s Step, err error) {
 		case ev.Kind == walk.End:
 			return n, End, nil
 		case ev.Kind == walk.Tagged:
-			p.err = p.tagged(ev)
+			lowered := p.hold(&ev)
+			if p.err = p.tagged(ev); lowered && p.err == nil {
+				return n, OverLimit, nil
+			}
 		case p.guarded == bare: // at an item
 			if p.err = p.item(int(ev.Value)); p.err == nil {
 				return n, AtItem, nil

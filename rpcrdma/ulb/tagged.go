@@ -14,8 +14,13 @@ func (p *Plan) tagged(ev walk.Event) error {
 		return nil
 	}
 	switch ev.Tag {
-	case Grow:
+	case Grow, Count:
 		p.grow(1, ev.Value)
+	case Wanted:
+		p.told = p.told || ev.Value&walk.Watched != 0
+		p.grow(1, ev.Value&^walk.Watched)
+	case Limited:
+		p.told = true
 	case Grow4:
 		p.grow(4, ev.Value)
 	case Grow16:
@@ -23,7 +28,7 @@ func (p *Plan) tagged(ev walk.Event) error {
 	case Expect, ExpectPath:
 		return p.expect(ev.Value, ev.Tag == ExpectPath)
 	case Session:
-		p.asked.flags = ev.Value
+		p.asked.flags, p.told = ev.Value, true
 	case CallbackProgram:
 		p.asked.program = ev.Value
 	case Ident:

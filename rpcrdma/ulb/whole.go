@@ -7,7 +7,8 @@ import (
 )
 
 // Call plans for a whole call. Items of c.Args stay apart: positions are
-// offsets in c.Args.Stream. Bytes after the arguments are not looked at.
+// offsets in c.Args.Stream. Bytes after the arguments are not looked at. What is
+// over the Limits is lowered in c.Args.Stream.
 func (p *Plan) Call(r *Registry, c *oncrpc.Call) error {
 	p.StartCall(r, c, len(c.Args.Stream))
 	return p.body(&c.Args)
@@ -21,7 +22,8 @@ func (p *Plan) Callback(r *Registry, known *Callbacks, c *oncrpc.Call) error {
 }
 
 // Reply finds the planned results in those of a whole successful reply, whose
-// items stay apart. Bytes after the results are not looked at.
+// items stay apart. Bytes after the results are not looked at. What is over the
+// Limits is lowered in results.Stream.
 func (p *Plan) Reply(results *oncrpc.Payload) error {
 	p.StartReply(len(results.Stream))
 	return p.body(results)
@@ -43,6 +45,8 @@ func (p *Plan) body(body *oncrpc.Payload) error {
 				return err
 			}
 			items = items[1:]
+		case s == OverLimit:
+			p.Lower(body.Stream[:off])
 		case s == AtItem:
 		case p.walked() && len(items) > 0:
 			p.err = ErrIneligible
@@ -84,24 +88,52 @@ func (p *Plan) apart(n int) error {
 // results, who calls it once for each, in order. Reply afterwards finds them
 // all, and what the reply has opened.
 func (p *Plan) Find(results []byte, i int, apart []int) int {
-	p.StartReply(len(results))
-	p.whole = true
+	p.startWhole(results)
 	off := 0
 	for {
 		n, s, err := p.Walk(results[off:])
 		off += n
-		if err != nil || s != AtItem {
+		switch {
+		case err != nil || s == More || s == End || p.current > i:
 			return -1
-		}
-		switch j := p.current; {
-		case j == i:
+		case s == OverLimit:
+		case p.current == i:
 			return off - xdr.Unit
-		case j > i:
+		case p.skip(apart) != nil:
 			return -1
-		case j < len(apart) && apart[j] > 0:
-			if p.apart(apart[j]) != nil {
-				return -1
-			}
 		}
 	}
+}
+
+// LowerReply lowers what is over the Limits in the results of a whole
+// successful reply, as far as they can be walked. apart is as for Find, of all
+// results. There is nothing to do for it unless Told.
+func (p *Plan) LowerReply(results []byte, apart []int) {
+	p.startWhole(results)
+	off := 0
+	for {
+		n, s, err := p.Walk(results[off:])
+		off += n
+		switch {
+		case err != nil || s == More || s == End:
+			return
+		case s == OverLimit:
+			p.Lower(results[:off])
+		case p.skip(apart) != nil:
+			return
+		}
+	}
+}
+
+func (p *Plan) startWhole(results []byte) {
+	p.StartReply(len(results))
+	p.whole = true
+}
+
+// skip passes over the item that the walk is at, if it stands apart.
+func (p *Plan) skip(apart []int) error {
+	if j := p.current; j < len(apart) && apart[j] > 0 {
+		return p.apart(apart[j])
+	}
+	return nil
 }

@@ -47,7 +47,7 @@ func version2() ulb.Binding {
 		14: proc(seq(dirOp, sattr), dirOpRes),
 		15: proc(dirOp, stat),
 		// count bounds the entries (RFC 1094 §2.2.17)
-		16: proc(seq(handle, u32, word(ulb.Grow)), status(guess(4, list(entry)), boolean)),
+		16: proc(seq(handle, u32, word(ulb.Count)), status(guess(4, list(entry)), boolean)),
 		17: proc(handle, status(fixed(5*4))),
 	}}
 }

@@ -29,6 +29,9 @@ func version3() ulb.Binding {
 		made     = union(wcc, at(0, postFH, postAttr, wcc))
 		entry    = seq(u64, name, u64)
 		plus     = seq(entry, postAttr, postFH)
+		// rtmax, rtpref, rtmult; wtmax, wtpref, wtmult; dtpref; what is no limit
+		// for a call (RFC 1813 §3.3.19)
+		info = seq(limit, limit, u32, limit, limit, u32, limit, fixed(20))
 	)
 	// both is the union whose arms begin alike.
 	both := func(always *Type, ok ...*Type) *Type {
@@ -53,10 +56,10 @@ func version3() ulb.Binding {
 		15: proc(seq(handle, dirOp), both(seq(postAttr, wcc))),
 		// count and maxcount bound the whole of the results
 		// (RFC 1813 §3.3.16, §3.3.17)
-		16: proc(seq(handle, u64, verf, word(ulb.Grow)), both(postAttr, verf, guess(4, list(entry)), boolean)),
-		17: proc(seq(handle, u64, verf, u32, word(ulb.Grow)), both(postAttr, verf, guess(4, list(plus)), boolean)),
+		16: proc(seq(handle, u64, verf, word(ulb.Count)), both(postAttr, verf, guess(4, list(entry)), boolean)),
+		17: proc(seq(handle, u64, verf, u32, word(ulb.Count)), both(postAttr, verf, guess(4, list(plus)), boolean)),
 		18: proc(handle, both(postAttr, fixed(52))),
-		19: proc(handle, both(postAttr, fixed(48))),
+		19: proc(seq(handle, mark(ulb.Limited, 0)), both(postAttr, info)),
 		20: proc(handle, both(postAttr, u32, u32, boolean, boolean, boolean, boolean)),
 		21: proc(seq(handle, u64, u32), both(wcc, verf)),
 	}}

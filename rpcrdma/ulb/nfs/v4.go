@@ -44,8 +44,8 @@ func compound(ops []op, versions *Type) (args, results *Type) {
 		in = append(in, at(o.number, seq(grow, o.args)))
 		out = append(out, at(o.number, o.results))
 	}
-	args = seq(walk.Opaque(noLimit, ulb.Grow), versions, walk.Array(maxOps, walk.Union(opTag, nil, in...), 0))
-	results = seq(u32, guess(8, opaque(noLimit)), guess(4, walk.Array(maxOps, walk.Union(opTag, nil, out...), 0)))
+	args = seq(walk.Opaque(noLimit, ulb.Grow), versions, walk.Array(MaxOperations, walk.Union(opTag, nil, in...), 0))
+	results = seq(u32, guess(8, opaque(noLimit)), guess(4, walk.Array(MaxOperations, walk.Union(opTag, nil, out...), 0)))
 	return args, results
 }
 

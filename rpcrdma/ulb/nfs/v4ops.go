@@ -25,7 +25,7 @@ func state() []op {
 		locker = union(nil,
 			at(1, u32, stateid, u32, owner), at(0, stateid, u32))
 		created     = union(void, at(5, path4), at(3, u64), at(4, u64))
-		entry       = seq(u64, text, fattr)
+		entry       = seq(u64, text, shown)
 		maybeDenied = union(void, at(errDenied, denied))
 	)
 	return []op{
@@ -35,7 +35,7 @@ func state() []op {
 		{6, seq(created, text, fattr), status(change, bitmap)}, // CREATE
 		{7, u64, u32},               // DELEGPURGE
 		{8, stateid, u32},           // DELEGRETURN
-		{9, wanted, status(fattr)},  // GETATTR
+		{9, wanted, status(shown)},  // GETATTR
 		{10, void, status(handle4)}, // GETFH
 		{11, text, status(change)},  // LINK
 		{12, seq(u32, boolean, u64, u64, locker), union(void, at(0, stateid), at(errDenied, denied))}, // LOCK
@@ -51,9 +51,9 @@ func state() []op {
 		{22, handle4, u32},                                 // PUTFH
 		{23, void, u32},                                    // PUTPUBFH
 		{24, void, u32},                                    // PUTROOTFH
-		{25, seq(stateid, u64, word(ulb.Expect)), eligible(status(boolean, walk.Item(noLimit)))},                // READ
-		{26, seq(u64, verifier, u32, word(ulb.Grow), bitmap), status(verifier, guess(4, list(entry)), boolean)}, // READDIR
-		{27, mark(ulb.ExpectPath, maxPath), eligible(status(path4))},                                            // READLINK
+		{25, seq(stateid, u64, word(ulb.Expect)), eligible(status(boolean, walk.Item(noLimit)))},                 // READ
+		{26, seq(u64, verifier, u32, word(ulb.Count), listed), status(verifier, guess(4, list(entry)), boolean)}, // READDIR
+		{27, mark(ulb.ExpectPath, maxPath), eligible(status(path4))},                                             // READLINK
 		{28, text, status(change)},                    // REMOVE
 		{29, seq(text, text), status(change, change)}, // RENAME
 		{30, u64, u32},                                // RENEW
@@ -95,17 +95,17 @@ func sessions() []op {
 		{41, seq(session, u32, boolean), status(session, word(ulb.Bind), boolean)}, // BIND_CONN_TO_SESSION
 		{42, seq(verifier, opaque(maxOwner), u32, protect, maybe(impl)),
 			status(u64, u32, u32, isProtected, u64, opaque(maxOwner), opaque(maxOwner), maybe(impl))}, // EXCHANGE_ID
-		{43, seq(u64, u32, word(ulb.Session), channel, channel, word(ulb.CallbackProgram), array(noLimit, callbackSec)),
-			status(session, u32, word(ulb.Session), channel, channel)}, // CREATE_SESSION
+		{43, seq(u64, u32, word(ulb.Session), foreChannel, backChannel, word(ulb.CallbackProgram), array(noLimit, callbackSec)),
+			status(session, u32, word(ulb.Session), foreChannel, backChannel)}, // CREATE_SESSION
 		{44, session, u32}, // DESTROY_SESSION
 		{45, stateid, u32}, // FREE_STATEID
 		{46, seq(boolean, bitmap, time4, time4, bitmap, bitmap), status(noticed)}, // GET_DIR_DELEGATION
-		{47, seq(fixed(deviceID), u32, word(ulb.Grow), bitmap),
+		{47, seq(fixed(deviceID), u32, word(ulb.Count), bitmap),
 			union(void, at(0, u32, guess(4, body), bitmap), at(errTooSmall, u32))}, // GETDEVICEINFO
 		{48, seq(u32, word(ulb.Grow16), u64, verifier),
 			status(u64, verifier, guess(4, array(noLimit, fixed(deviceID))), boolean)}, // GETDEVICELIST
 		{49, seq(u64, u64, boolean, stateid, newU64, newTime, layoutUpd), status(newU64)}, // LAYOUTCOMMIT
-		{50, seq(boolean, u32, u32, u64, u64, u64, stateid, word(ulb.Grow)),
+		{50, seq(boolean, u32, u32, u64, u64, u64, stateid, word(ulb.Count)),
 			union(void, at(0, boolean, stateid, guess(4, array(noLimit, layout))), at(errTryLater, boolean))}, // LAYOUTGET
 		{51, seq(boolean, u32, u32, returned), status(left)}, // LAYOUTRETURN
 		{52, u32, secinfo}, // SECINFO_NO_NAME
@@ -140,13 +140,13 @@ func copies() []op {
 		{65, seq(u64, u64, stateid, io, io, fixed(deviceID), layoutUpd), u32}, // LAYOUTSTATS
 		{66, stateid, u32},                     // OFFLOAD_CANCEL
 		{67, stateid, status(u64, maybe(u32))}, // OFFLOAD_STATUS
-		{68, seq(stateid, u64, word(ulb.Grow)), status(boolean, guess(expectHoles, array(noLimit, segment)))}, // READ_PLUS
-		{69, seq(stateid, u64, u32), status(boolean, u64)},                                                    // SEEK
-		{70, seq(stateid, u32, block), status(written)},                                                       // WRITE_SAME
-		{71, seq(stateid, stateid, u64, u64, u64), u32},                                                       // CLONE
-		{72, text, status(guess(expectXattr, opaque(noLimit)))},                                               // GETXATTR
-		{73, seq(u32, text, opaque(noLimit)), status(change)},                                                 // SETXATTR
-		{74, seq(u64, word(ulb.Grow)), status(u64, guess(4, array(noLimit, text)), boolean)},                  // LISTXATTRS
-		{75, text, status(change)},                                                                            // REMOVEXATTR
+		{68, seq(stateid, u64, word(ulb.Count)), status(boolean, guess(expectHoles, array(noLimit, segment)))}, // READ_PLUS
+		{69, seq(stateid, u64, u32), status(boolean, u64)},                                                     // SEEK
+		{70, seq(stateid, u32, block), status(written)},                                                        // WRITE_SAME
+		{71, seq(stateid, stateid, u64, u64, u64), u32},                                                        // CLONE
+		{72, text, status(guess(expectXattr, opaque(noLimit)))},                                                // GETXATTR
+		{73, seq(u32, text, opaque(noLimit)), status(change)},                                                  // SETXATTR
+		{74, seq(u64, word(ulb.Count)), status(u64, guess(4, array(noLimit, text)), boolean)},                  // LISTXATTRS
+		{75, text, status(change)},                                                                             // REMOVEXATTR
 	}
 }

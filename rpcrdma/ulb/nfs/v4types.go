@@ -25,8 +25,8 @@ const (
 	expectHoles  = 4 + 64*20 // segments of READ_PLUS without their data
 )
 
-// maxOps bounds the operations of a COMPOUND; servers take fewer.
-const maxOps = 1024
+// MaxOperations bounds the operations of a COMPOUND that is walked.
+const MaxOperations = 1024
 
 // errDenied and others are those of nfsstat4 whose results have more than the
 // status.
@@ -61,8 +61,12 @@ var (
 	layoutUpd = seq(u32, body)
 	path4     = walk.Item(noLimit)
 
-	// channel_attrs4
-	channel = seq(fixed(6*4), maybe(u32))
+	// channel_attrs4 (RFC 8881 §18.36): padding; most bytes of a request, of a
+	// response, of a response that is kept; operations; requests at once
+	foreChannel = seq(u32, word(ulb.Message), word(ulb.Message), word(ulb.Message),
+		word(ulb.Operations), u32, maybe(u32))
+	backChannel = seq(u32, word(ulb.BackCall), word(ulb.BackReply), word(ulb.BackReply),
+		u32, u32, maybe(u32))
 
 	// callback_sec_parms4: AUTH_NONE, AUTH_SYS, RPCSEC_GSS
 	callbackSec = union(nil,
@@ -116,5 +120,9 @@ var attrSizes = func() []uint32 {
 	return sizes
 }()
 
-// wanted is the bitmap of attributes that an operation returns.
-var wanted = walk.Bits(noLimit, ulb.Grow, attrSizes)
+// wanted is the bitmap of attributes that an operation returns; listed is the
+// same where the size of the results is bounded otherwise.
+var (
+	wanted = walk.Bits(noLimit, ulb.Wanted, attrSizes, limitAttrs)
+	listed = walk.Bits(noLimit, ulb.Wanted, []uint32{0}, limitAttrs)
+)

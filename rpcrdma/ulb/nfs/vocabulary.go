@@ -1,6 +1,9 @@
 package nfs
 
-import "github.com/rdmad/rdmad/rpcrdma/ulb/walk"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
+)
 
 // Type and the constructors that the tables are written in.
 type (
@@ -22,6 +25,7 @@ var (
 	u32     = fixed(4) // integers and enumerations that decide nothing
 	u64     = fixed(8)
 	boolean = walk.Bool()
+	limit   = word(ulb.Data) // for one call, that a server tells
 )
 
 const noLimit = walk.NoLimit

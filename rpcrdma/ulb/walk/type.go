@@ -38,18 +38,20 @@ const (
 	kindBits
 	kindUnion
 	kindRest
+	kindAttributes
 )
 
 // Type is the layout of an XDR type.
 type Type struct {
 	kind  kind
 	tag   Tag
-	n     uint32   // fixed: bytes; opaque, item, array, bits: limit; mark: value
-	elems []*Type  // seq: fields; array, list: the element
+	n     uint32   // fixed: bytes; opaque, item, array, bits, attributes: limit; mark: value
+	elems []*Type  // seq: fields; array, list: the element; attributes: values by bit
 	dense []*Type  // union: arms by discriminant
 	arms  []arm    // union: the other arms
 	other *Type    // union: default arm, nil for none
 	sizes []uint32 // bits: what a bit is worth
+	watch uint32   // bits, attributes: those of the first word that matter
 
 	depth    int
 	min, max int // encoded size in bytes; max < 0 is unknown
@@ -143,9 +145,34 @@ func List(elem *Type) *Type {
 // Bits is an array of at most n unsigned integers, read as a set of bits. Each
 // word is reported as the sum of what its bits are worth: sizes[i] for bit i
 // of the set, its last element for those beyond.
-func Bits(n int, tag Tag, sizes []uint32) *Type {
+//
+// A word with one of the bits in watch, which are of the set's first word, is
+// reported with Watched added.
+func Bits(n int, tag Tag, sizes []uint32, watch uint32) *Type {
 	stored, size := limit(n, xdr.Unit)
-	return &Type{kind: kindBits, tag: tag, n: stored, sizes: sizes, depth: 1, min: 4, max: size}
+	return &Type{kind: kindBits, tag: tag, n: stored, sizes: sizes, watch: watch, depth: 1, min: 4, max: size}
+}
+
+// Watched is set in what Bits reports for a word with a watched bit.
+const Watched = 1 << 31
+
+// Attributes is a set of bits, an array of at most n unsigned integers, and
+// variable-length opaque data with a value for each bit that is set, in their
+// order (fattr4, RFC 7530 §3.2). values[i] is the type of the value for bit i;
+// those for bits beyond are not looked at. Nor is any value where none of the
+// watched bits is set, and none behind one that is wrong: to the stream they
+// are opaque. Attributes may not stand in each other.
+func Attributes(n int, values []*Type, watch uint32) *Type {
+	if len(values) > 32 {
+		panic(fmt.Sprintf("walk: %d attributes", len(values)))
+	}
+	stored, _ := limit(n, xdr.Unit)
+	t := &Type{kind: kindAttributes, n: stored, elems: values, watch: watch, min: 8, max: -1}
+	for _, v := range values {
+		t.depth = max(t.depth, v.depth)
+	}
+	t.depth++
+	return t.made()
 }
 
 // Seq is a structure (RFC 4506 §4.14). Fields of fixed size are joined.

@@ -47,8 +47,8 @@ type Event struct {
 // frame is how far the walk is in one type.
 type frame struct {
 	t    *Type
-	left uint32 // array, bits: elements to go
-	n    uint32 // seq: fields done; bits: words in all; others: 1 when begun
+	left uint32 // array, bits, attributes: elements to go
+	n    uint32 // seq: fields done; bits, attributes: words in all; others: 1 when begun
 }
 
 // Walker walks over one stream at a time. The zero value is at the end of an
@@ -60,6 +60,7 @@ type Walker struct {
 	skip  int // bytes to pass over before the next step
 	total int // length of the stream; negative when unknown
 	item  int // length of the item met last
+	attrs attributes
 	word  [xdr.Unit]byte
 	have  int // bytes in word
 	pad   oncrpc.Padding
@@ -78,7 +79,7 @@ const maxPads = 1024
 // when it is not known.
 func (w *Walker) Reset(t *Type, total int) {
 	w.stack[0], w.depth = frame{t: t}, 1
-	w.off, w.skip, w.have, w.item = 0, 0, 0, 0
+	w.off, w.skip, w.have, w.item, w.attrs = 0, 0, 0, 0, attributes{}
 	w.total, w.pad, w.err = total, oncrpc.Padding{}, nil
 	w.pads = w.pads[:0]
 }
@@ -125,16 +126,23 @@ func (w *Walker) Apart() {
 	w.skip = 0
 }
 
-// Next goes on over b up to the next event and returns the number of bytes
-// done. After More it has done all of b.
-func (w *Walker) Next(b []byte) (n int, ev Event, err error) {
+// Next goes on over in up to the next event and returns the number of bytes
+// done. After More it has done all of in.
+func (w *Walker) Next(in []byte) (n int, ev Event, err error) {
 	for w.err == nil {
+		b := in
+		if w.attrs.within {
+			b = w.attrs.cut(b, n, w.off+w.have)
+		}
 		if w.skip > 0 {
 			m := min(w.skip, len(b)-n)
 			n += m
 			w.Pass(m)
 			if w.skip > 0 {
-				return n, Event{}, w.short()
+				if w.short() != nil && w.dropped() {
+					continue
+				}
+				return n, Event{}, w.err
 			}
 		}
 		if w.depth == 0 {
@@ -149,9 +157,15 @@ func (w *Walker) Next(b []byte) (n int, ev Event, err error) {
 		}
 		v, ok := w.take(b, &n)
 		if !ok {
-			return n, Event{}, w.short()
+			if w.short() != nil && w.dropped() {
+				continue
+			}
+			return n, Event{}, w.err
 		}
-		if w.err = w.step(f, v, &ev); ev.Kind != More && w.err == nil {
+		if w.err = w.step(f, v, &ev); w.err != nil && w.dropped() {
+			continue
+		}
+		if ev.Kind != More && w.err == nil {
 			return n, ev, nil
 		}
 	}
@@ -226,6 +240,8 @@ func (w *Walker) still(f *frame, ev *Event) bool {
 			return false
 		}
 		w.depth--
+	case kindAttributes:
+		return w.value(t)
 	default:
 		return false
 	}
@@ -281,6 +297,8 @@ func (w *Walker) step(f *frame, v uint32, ev *Event) error {
 		w.report(t, v, ev)
 	case kindBits:
 		return w.bits(f, v, ev)
+	case kindAttributes:
+		return w.attributes(f, v)
 	case kindList:
 		if v > 1 {
 			return ErrBool
@@ -345,10 +363,14 @@ func (w *Walker) bits(f *frame, v uint32, ev *Event) error {
 	base := (f.n - f.left) * 32
 	f.left--
 	worth, last := uint32(0), uint32(len(t.sizes)-1)
+	watched := base == 0 && v&t.watch != 0
 	for i := uint32(0); v != 0; i, v = i+1, v>>1 {
 		if v&1 != 0 {
 			worth += t.sizes[min(base+i, last)]
 		}
+	}
+	if watched {
+		worth |= Watched
 	}
 	w.report(t, worth, ev)
 	return nil

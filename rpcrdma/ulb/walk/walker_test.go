@@ -83,9 +83,10 @@ func TestWalker(t *testing.T) {
 		"optional 2":             {Optional(word), enc(2, 1, 1), "", ErrLimit},
 		"list":                   {Seq(List(word), word), enc(1, 5, 1, 6, 0, 7), "a=5 a=6 a=7 ", nil},
 		"list, boolean 2":        {List(word), enc(1, 5, 2), "a=5 ", ErrBool},
-		"bits":                   {Bits(2, 3, []uint32{1, 10, 100}), enc(2, 3, 1|1<<5), "c=11 c=200 ", nil},
-		"bits, none":             {Seq(Bits(2, 3, []uint32{1}), word), enc(0, 1), "a=1 ", nil},
-		"bits, too many":         {Bits(1, 3, []uint32{1}), enc(2, 0, 0), "", ErrLimit},
+		"bits":                   {Bits(2, 3, []uint32{1, 10, 100}, 0), enc(2, 3, 1|1<<5), "c=11 c=200 ", nil},
+		"bits, none":             {Seq(Bits(2, 3, []uint32{1}, 0), word), enc(0, 1), "a=1 ", nil},
+		"bits, too many":         {Bits(1, 3, []uint32{1}, 0), enc(2, 0, 0), "", ErrLimit},
+		"bits, watched":          {Bits(2, 3, []uint32{1}, 6), enc(2, 2, 2), fmt.Sprintf("c=%d c=1 ", uint32(Watched|1)), nil},
 		"union":                  {Seq(union, word), enc(3, 0, 0, 1), "b=3 a=1 ", nil},
 		"union, void arm":        {Seq(union, word), enc(0, 1), "b=0 a=1 ", nil},
 		"union, sparse arm":      {union, enc(10044, 1), "b=10044 a=1 ", nil},
@@ -125,7 +126,7 @@ func TestKnownLength(t *testing.T) {
 		"opaque":         {Opaque(NoLimit, 0), enc(1000)},
 		"array":          {Array(NoLimit, Seq(Bool(), Bool()), 0), enc(11)},
 		"array of fixed": {Array(NoLimit, Fixed(8), 0), enc(11)},
-		"bits":           {Bits(NoLimit, 1, []uint32{1}), enc(30)},
+		"bits":           {Bits(NoLimit, 1, []uint32{1}, 0), enc(30)},
 	} {
 		var w Walker
 		w.Reset(c.t, len(c.body)+80)
@@ -223,7 +224,7 @@ func TestMax(t *testing.T) {
 		"item":             {Item(1000), 4},
 		"array":            {Array(3, Fixed(8), 0), 28},
 		"array of unknown": {Array(3, Opaque(NoLimit, 0), 0), -1},
-		"bits":             {Bits(2, 1, []uint32{0}), 12},
+		"bits":             {Bits(2, 1, []uint32{0}, 0), 12},
 		"list":             {List(Fixed(4)), -1},
 		"seq":              {Seq(Fixed(4), Bool(), Word(1), Mark(1, 7)), 12},
 		"seq with unknown": {Seq(Fixed(4), Rest()), -1},
@@ -262,13 +263,14 @@ func TestWrongTablesPanic(t *testing.T) {
 
 // everything has a bit of all.
 var everything = Seq(Word(1), Bool(), Opaque(64, 2), Item(NoLimit), Array(9, Seq(Bool(), Item(8)), 3), List(Fixed(4)),
-	Bits(4, 4, []uint32{1, 2, 3}), Union(5, nil, Arm{0, Seq()}, Arm{1, Item(NoLimit)}, Arm{10044, Optional(Word(6))}))
+	Bits(4, 4, []uint32{1, 2, 3}, 4), attrs, Union(5, nil, Arm{0, Seq()}, Arm{1, Item(NoLimit)}, Arm{10044, Optional(Word(6))}))
 
 // FuzzWalker: pieces of any size are walked as the whole, and nothing is read
 // beyond what is there.
 func FuzzWalker(f *testing.F) {
-	f.Add(enc(1, 1, "text", "item", 1, 0, "it", 1, 5, 0, 1, 3, 10044, 1, 9), uint8(3))
-	f.Add(enc(1, 0, "", "", 0, 0, 0, 0), uint8(1))
+	f.Add(enc(1, 1, "text", "item", 1, 0, "it", 1, 5, 0, 1, 3, 0, 0, 10044, 1, 9), uint8(3))
+	f.Add(enc(1, 0, "", "", 0, 0, 0, 1, 15, 24, "text", 1, 2, 1, "", 6, 0), uint8(1))
+	f.Add(enc(1, 0, "", "", 0, 0, 0, 1, 15, 16, "text of", 1, 2, 1, 0), uint8(2))
 	f.Add(enc(1, 0, "", "", 0, 0, 0, 1, "abcdefghi"), uint8(7))
 	f.Fuzz(func(t *testing.T, b []byte, size uint8) {
 		log, off, err := walkAll(everything, b, -1, len(b)+1)

@@ -1,0 +1,91 @@
+package walk
+
+import (
+	"math/bits"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// attributes is how far the walk is in Attributes.
+type attributes struct {
+	set    uint32 // bits of the first word whose values are to come
+	end    int    // offset of the end of the values
+	total  int    // length of the whole stream, as Walker.total is that of the values
+	depth  int    // of the frame of the attributes
+	within bool   // the walk is over the values
+}
+
+// cut gives b, of which n bytes are done and off is the offset of the next,
+// without what follows the values.
+func (a *attributes) cut(b []byte, n, off int) []byte {
+	return b[:min(len(b), n+a.end-off)]
+}
+
+// attributes takes the number of the set's words, each word, then the length
+// of the values.
+func (w *Walker) attributes(f *frame, v uint32) error {
+	switch {
+	case f.n == 0: // f.n is one more than the number of words
+		if v > f.t.n {
+			return ErrLimit
+		}
+		f.left, f.n = v, v+1
+		w.attrs.set = 0
+		return w.check(v, f.t.n, xdr.Unit)
+	case f.left > 0:
+		if f.left == f.n-1 {
+			w.attrs.set = v
+		}
+		f.left--
+		return nil
+	}
+	if err := w.check(v, maxLength, 1); err != nil {
+		return err
+	}
+	if w.attrs.set&f.t.watch == 0 || xdr.Pad(int(v)) != 0 { // values are whole words
+		w.depth--
+		w.skip = xdr.Padded(int(v))
+		return nil
+	}
+	a := &w.attrs
+	a.within, a.depth, a.end, a.total = true, w.depth, w.off+int(v), w.total
+	w.total = a.end
+	return nil
+}
+
+// value goes on to the next value of a set, or behind the last. It is false
+// when the set itself is not complete.
+func (w *Walker) value(t *Type) bool {
+	a := &w.attrs
+	if !a.within {
+		return false
+	}
+	i := bits.TrailingZeros32(a.set)
+	if i < len(t.elems) {
+		a.set &^= 1 << i
+		w.push(t.elems[i])
+		return true
+	}
+	w.leave()
+	return true
+}
+
+// leave goes on behind the values.
+func (w *Walker) leave() {
+	a := &w.attrs
+	w.depth = a.depth - 1
+	w.skip, w.total, a.within = a.end-w.off, a.total, false
+}
+
+// dropped is called with an error. It is true when that is within the values of
+// a set of attributes: they are opaque data to the stream, so that the walk goes
+// on behind them.
+func (w *Walker) dropped() bool {
+	if !w.attrs.within {
+		return false
+	}
+	w.off += w.have
+	w.have, w.err = 0, nil
+	w.leave()
+	return true
+}
