@@ -45,6 +45,12 @@ func (s served) OpenBackchannel() { s.c.rc.OpenBackchannel() }
 // Call implements perconn.Conn.
 func (s served) Call(ctx context.Context, call *rpcrdma.Call) error { return s.c.rc.Call(ctx, call) }
 
+// Inline implements perconn.Conn.
+func (s served) Inline() (send, receive uint32) {
+	info := s.c.link.Info()
+	return info.Inline()
+}
+
 // Waited implements perconn.Conn. The call was counted when it was handed to
 // the service.
 func (s served) Waited(d time.Duration) { s.c.handler.waited.Add(uint64(max(d, 0))) }

@@ -167,6 +167,13 @@ type Info struct {
 	Characteristics Characteristics
 }
 
+// Inline are the most bytes of an RPC message that goes out without chunks, and
+// of one that comes so. Messages on the back channel never have chunks.
+func (i *Info) Inline() (send, receive uint32) {
+	header := conn.EmptyHeader(i.RPCVersion)
+	return i.InlineSend - header, i.InlineReceive - header
+}
+
 // Characteristics are what both sides of a connection of version 2 told each
 // other of themselves.
 type Characteristics = conn.Characteristics

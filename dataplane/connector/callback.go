@@ -63,6 +63,13 @@ func (s *session) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply)
 	}
 }
 
+// backLimits are the most bytes of a call of the target, and of its reply.
+func (s *session) backLimits() (call, reply uint32) {
+	info := s.rdma.Info()
+	reply, call = info.Inline()
+	return call, min(reply, keepStream)
+}
+
 func (s *session) expectAnswer(xid uint32, cb *callback) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

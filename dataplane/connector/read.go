@@ -200,6 +200,8 @@ func (s *session) readArguments(cl *call, r *reading) error {
 			return s.readRest(cl, r)
 		case at == ulb.End:
 			return s.readRest(cl, r)
+		case at == ulb.OverLimit:
+			cl.plan.Lower(cl.stream[:done])
 		case at == ulb.AtItem:
 			if err := s.readItem(cl, r, done); err != nil {
 				return err

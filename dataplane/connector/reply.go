@@ -10,7 +10,8 @@ import (
 // errMisplaced: the target has written a result that its reply does not have.
 var errMisplaced = errors.New("the reply lacks a result that came by RDMA Write, or has it in another length")
 
-// compose finds where the results that stand apart belong in the reply.
+// compose finds where the results that stand apart belong in the reply, and
+// lowers the limits that the target tells of itself to what can be carried.
 func (cl *call) compose() error {
 	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
 	if cl.rpc.Long != nil {
@@ -20,7 +21,7 @@ func (cl *call) compose() error {
 	for i := range cl.rpc.Results {
 		apart += cl.rpc.Results[i].Apart
 	}
-	if apart == 0 {
+	if apart == 0 && !cl.plan.Told() {
 		return nil
 	}
 	body, ok := resultsAt(cl.reply)
@@ -43,6 +44,9 @@ func (cl *call) compose() error {
 			cl.pieces = append(cl.pieces, piece{off: body + at + xdr.Unit, n: n, mem: r.Buf.Bytes()})
 		}
 		cl.apart = append(cl.apart, r.Apart)
+	}
+	if cl.plan.Told() {
+		cl.plan.LowerReply(results, cl.apart)
 	}
 	return nil
 }

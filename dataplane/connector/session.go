@@ -17,6 +17,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 )
 
 // readBuffer is how much is read ahead, in bytes. Longer items go straight into
@@ -44,6 +46,7 @@ type session struct {
 	reading reading // the reader's
 	out     *rpctcp.Sender
 
+	limits  *ulb.Limits    // of what the client and the target tell each other
 	gate    *budget.Budget // calls in flight
 	budget  *budget.Budget // bytes of calls
 	jobs    chan *call
@@ -67,6 +70,7 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 		settings: seat.Settings(),
 		jobs:     make(chan *call), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
 	}
+	s.limits = nfs.LimitsOf(rpcrdma.MaxMessage, s.backLimits)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	in := bufio.NewReaderSize(countingReader{nc, &c.stats.bytesIn}, readBuffer)
 	s.intake = rpctcp.NewIntake(nc, in, c.cfg.IdleTimeout, c.cfg.RecordTimeout)
@@ -188,7 +192,9 @@ func (s *session) take() *call {
 		s.idle = s.idle[:n-1]
 		return cl
 	}
-	return &call{s: s}
+	cl := &call{s: s}
+	cl.plan.Limits = s.limits
+	return cl
 }
 
 // begin notes the call's XID. It is false when a call in flight has it: the

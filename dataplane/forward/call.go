@@ -53,6 +53,7 @@ type call struct {
 
 func newCall(s *Session) *call {
 	c := &call{s: s, header: make([]byte, 0, headerLength), finished: make(chan struct{}, 1)}
+	c.plan.Limits = s.limits
 	c.timer = time.NewTimer(time.Hour)
 	c.timer.Stop()
 	return c

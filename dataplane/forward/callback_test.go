@@ -254,6 +254,7 @@ type fakeConn struct {
 func (fakeConn) ID() string                                  { return "1" }
 func (fakeConn) OpenBackchannel()                            {}
 func (c fakeConn) Call(context.Context, *rpcrdma.Call) error { return c.err }
+func (fakeConn) Inline() (send, receive uint32)              { return 1000, 2000 }
 func (fakeConn) Waited(time.Duration)                        {}
 func (c fakeConn) End(reason string)                         { c.ended <- reason }
 

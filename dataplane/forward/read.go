@@ -174,6 +174,8 @@ func (s *Session) walk(c *call, left int) error {
 			return s.rest(c.reply)
 		case err != nil:
 			return errSystem
+		case step == ulb.OverLimit:
+			c.plan.Lower(c.reply.Stream)
 		case step == ulb.AtItem:
 			if err := s.item(c); err != nil {
 				return err

@@ -11,7 +11,10 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -36,6 +39,7 @@ type Session struct {
 	calling sync.WaitGroup // calls of the upstream
 	up      chan struct{}  // closed when conn is there
 	open    func()         // opens the back channel
+	limits  *ulb.Limits    // of what the client and the upstream tell each other
 
 	// Only for the reader.
 	head    [8]byte // XID and message type
@@ -65,6 +69,7 @@ func newSession(f *Forwarder, nc net.Conn) *Session {
 	s.out = rpctcp.NewSender(nc, f.cfg.CallTimeout, func(err error) { s.fail(fmt.Errorf("calls can't be sent: %w", err)) })
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.open = s.openBackchannel
+	s.limits = nfs.LimitsOf(min(rpcrdma.MaxMessage, f.cfg.MaxRecord), s.backLimits)
 	go s.read()
 	return s
 }
@@ -101,6 +106,18 @@ func (s *Session) openBackchannel() {
 	if c != nil {
 		c.OpenBackchannel()
 	}
+}
+
+// backLimits are the most bytes of a call of the upstream, and of its reply.
+func (s *Session) backLimits() (call, reply uint32) {
+	s.mu.Lock()
+	c := s.conn
+	s.mu.Unlock()
+	if c == nil {
+		return 0, 0
+	}
+	call, reply = c.Inline()
+	return min(call, maxCallback), reply
 }
 
 // fail ends the session: its calls get no answer, and the client's connection

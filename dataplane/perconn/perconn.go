@@ -46,6 +46,8 @@ type Conn interface {
 	// OpenBackchannel and Call are those of rpcrdma.Conn.
 	OpenBackchannel()
 	Call(ctx context.Context, call *rpcrdma.Call) error
+	// Inline is that of rpcrdma.Info now.
+	Inline() (send, receive uint32)
 	// Waited tells that a call of the connection waited for d before the
 	// service could do anything for it, such as for room at its upstream. It
 	// counts as time before the service started, which adaptive credits follow.

@@ -115,6 +115,10 @@ func versionOf(n uint32) version {
 	return version1{}
 }
 
+// EmptyHeader is the size in bytes of a transport header without chunks, of a
+// version of RPC-over-RDMA.
+func EmptyHeader(version int) uint32 { return uint32(versionOf(uint32(version)).empty()) }
+
 // versions is a set of versions that are spoken, as bits; it is not empty.
 type versions uint8
 

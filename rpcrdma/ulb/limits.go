@@ -19,9 +19,9 @@ type Limits struct {
 	// session's calls and replies; Operations is the most operations of a
 	// COMPOUND.
 	Message, Operations uint32
-	// BackCall and BackReply are the most bytes of an RPC message on a
-	// session's back channel.
-	BackCall, BackReply uint32
+	// Back gives the most bytes of a call and of a reply on a session's back
+	// channel, as RPC messages. It is asked each time; nil lets them be.
+	Back func() (call, reply uint32)
 }
 
 // of is the limit for what a tag marks, 0 for none.
@@ -38,12 +38,21 @@ func (l *Limits) of(tag walk.Tag, reply bool) uint32 {
 		return l.Message
 	case Operations:
 		return l.Operations
-	case BackCall:
-		return l.BackCall
-	case BackReply:
-		return l.BackReply
+	case BackCall, BackReply:
+		return l.back(tag)
 	}
 	return 0
+}
+
+func (l *Limits) back(tag walk.Tag) uint32 {
+	if l.Back == nil {
+		return 0
+	}
+	call, reply := l.Back()
+	if tag == BackCall {
+		return call
+	}
+	return reply
 }
 
 // over is a limit that a number is over.

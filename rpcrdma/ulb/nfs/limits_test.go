@@ -16,7 +16,9 @@ import (
 )
 
 // limits are of sizes that none of the drawn words has by accident.
-var limits = ulb.Limits{Data: 0x10001, Message: 0x11002, Operations: 1003, BackCall: 4004, BackReply: 4005}
+var limits = ulb.Limits{Data: 0x10001, Message: 0x11002, Operations: 1003, Back: func() (call, reply uint32) { return backCall, backReply }}
+
+const backCall, backReply = 4004, 4005
 
 func atMost(limit uint32, numbers ...*uint32) {
 	for _, n := range numbers {
@@ -27,8 +29,8 @@ func atMost(limit uint32, numbers ...*uint32) {
 func holdChannels(fore, back *nfsv4.ChannelAttrs4) {
 	atMost(limits.Message, &fore.CaMaxrequestsize, &fore.CaMaxresponsesize, &fore.CaMaxresponsesizeCached)
 	atMost(limits.Operations, &fore.CaMaxoperations)
-	atMost(limits.BackCall, &back.CaMaxrequestsize)
-	atMost(limits.BackReply, &back.CaMaxresponsesize, &back.CaMaxresponsesizeCached)
+	atMost(backCall, &back.CaMaxrequestsize)
+	atMost(backReply, &back.CaMaxresponsesize, &back.CaMaxresponsesizeCached)
 }
 
 // holdAttrs finds MAXREAD and MAXWRITE by decoding what stands before them.
@@ -361,7 +363,7 @@ func onlyLowered(body, got []byte) bool {
 			if old < now && (at == 0 || binary.BigEndian.Uint32(body[at-4:]) == 0) {
 				return false
 			}
-		case now != limits.Message && now != limits.Operations && now != limits.BackCall && now != limits.BackReply || old < now:
+		case now != limits.Message && now != limits.Operations && now != backCall && now != backReply || old < now:
 			return false
 		}
 	}
