@@ -78,6 +78,9 @@ func answerCalls(t *testing.T, records *oncrpc.RecordReader, write func([]byte))
 			write(frame(oncrpc.AppendAcceptError(nil, c.XID, &oncrpc.AcceptError{Stat: oncrpc.ProcUnavail})))
 		case 5:
 			write(frame(append(oncrpc.AppendAcceptedReply(nil, c.XID), make([]byte, 100<<10)...)))
+		case 7: // what it says of its size
+			d := xdr.NewDecoder(msg[n:])
+			write(frame(append(oncrpc.AppendAcceptedReply(nil, c.XID), make([]byte, d.Uint32())...)))
 		case 6:
 			write(frame(append(oncrpc.AppendAcceptedReply(nil, c.XID), make([]byte, 8000)...)))
 		}

@@ -2,10 +2,13 @@ package connector
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -78,6 +81,30 @@ func TestMaxInfo(t *testing.T) {
 		c3.MaxData([]byte("file"))
 		if n := server.LargestRead(); n != 1<<20 {
 			t.Errorf("the target was asked for %d bytes", n)
+		}
+	})
+}
+
+// TestMaxCallback: calls on the back channel hold to the byte what both sides
+// are told of it.
+func TestMaxCallback(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		r, target := newCaller(t, p, Config{CallbackTimeout: 10 * time.Second})
+		nc, records := r.raw()
+		go answerCalls(t, records, func(b []byte) { _, _ = nc.Write(b) })
+		back := <-target.conns
+		inline := int(rpcrdma.DefaultSettings().InlineSendMax - 28)
+		for _, c := range []struct {
+			request, response int
+			ok                bool
+		}{{inline, inline, true}, {inline + 4, 100, false}, {100, inline + 4, false}, {inline, inline, true}} {
+			args := xdr.AppendUint32(nil, uint32(c.response-oncrpc.AcceptedReplySize))
+			call := newCall(7, append(args, make([]byte, c.request-40-len(args))...))
+			call.MaxReply = min(c.response, inline) - oncrpc.AcceptedReplySize
+			err := back.Call(t.Context(), call)
+			if (err == nil) != c.ok || c.ok && len(call.Reply)+oncrpc.AcceptedReplySize != c.response {
+				t.Errorf("callback of %d bytes, reply of %d: %v, %d bytes of results", c.request, c.response, err, len(call.Reply))
+			}
 		}
 	})
 }

@@ -1,10 +1,14 @@
 package forward
 
 import (
+	"bytes"
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -79,3 +83,57 @@ func TestMaxInfo(t *testing.T) {
 		}
 	})
 }
+
+// sized answers calls of the upstream with messages of a size.
+type sized struct{ reply atomic.Int32 }
+
+func (h *sized) ServeRPC(_ context.Context, _ *oncrpc.Call, r *oncrpc.Reply) error {
+	r.Stream = append(r.Stream, make([]byte, int(h.reply.Load())-len(r.Stream))...)
+	return nil
+}
+
+// TestMaxCallback: what both sides are told of the back channel holds to the
+// byte, and a word more is refused with an answer.
+func TestMaxCallback(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		u := newUpstream(t)
+		r := newRig(t, p, u.address)
+		h := new(sized)
+		c := r.dial(answering(h))
+		up := u.accept()
+		boast := enc(0, nfstest.Boast, nfstest.Boast, nfstest.Boast, 8, 16, 0)
+		asked := make(chan []byte, 1)
+		go func() {
+			call := up.call()
+			asked <- bytes.Clone(call.Args.Stream)
+			up.send(success(call.XID, enc(0, "", 1, 43, 0, make([]byte, 16), 1, 2, boast, boast)), 0)
+		}()
+		call := &rpcrdma.Call{
+			Program: nfsProgram, Version: 4, Procedure: 1, MaxReply: 512,
+			Args: enc("", 1, 1, 43, 0, 9, 1, 2, boast, boast, callbackProgram, 1, 0),
+		}
+		if err := c.Call(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+		const back = 44 + 28 // where the back channel begins in the results
+		request, response := xdrWord(call.Reply, back+4), xdrWord(call.Reply, back+8)
+		if got := xdrWord(<-asked, 32+28+4); got != request || request > r.settings.InlineSendMax {
+			t.Errorf("the upstream was told of %d bytes, the client of %d", got, request)
+		}
+		for i, c := range []struct {
+			request, response uint32
+			ok                bool
+		}{{request, response, true}, {request + 4, 100, false}, {100, response + 4, false}, {request, response, true}} {
+			h.reply.Store(int32(c.response))
+			xid := uint32(10 + i)
+			up.send(callback(xid, string(make([]byte, c.request-callHeader))), 0)
+			got := up.next()
+			if c.ok && len(got) != int(c.response) || !c.ok && !bytes.Equal(got, oncrpc.AppendError(nil, xid, errSystem)) {
+				t.Errorf("callback of %d bytes, reply of %d: got %d", c.request, c.response, len(got))
+			}
+		}
+	})
+}
+
+// callHeader is the size of a call's header without credentials, in bytes.
+const callHeader = 40
