@@ -26,13 +26,18 @@ type handler struct {
 	*measured
 	next     oncrpc.Handler
 	inFlight atomic.Int64
+	lost     atomic.Uint64 // calls whose connection ended before they were served
 }
 
 // ServeRPC implements oncrpc.Handler.
 func (h *handler) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	h.inFlight.Add(1)
 	defer h.inFlight.Add(-1)
-	return h.serve(ctx, h.next, call, reply)
+	err := h.serve(ctx, h.next, call, reply)
+	if ctx.Err() != nil {
+		h.lost.Add(1)
+	}
+	return err
 }
 
 // serve has next answer a call.

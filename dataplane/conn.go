@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/perconn"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -104,8 +105,11 @@ func (c *conn) watch() {
 	c.leaveLocked()
 	addStats(&c.l.gone, &stats)
 	d.mu.Unlock()
+	if c.why.Load() == nil && c.handler.lost.Load() > 0 {
+		c.l.disconnects.Add(1)
+	}
 	info, level, reason := c.info(), slog.LevelInfo, c.reason()
-	if c.link.Err() != nil || c.cut.Load() {
+	if err := c.link.Err(); (err != nil && !rpctcp.IsReset(err)) || c.cut.Load() {
 		level = slog.LevelWarn
 	}
 	d.log.Log(context.Background(), level, "connection down", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),

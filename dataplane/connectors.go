@@ -45,6 +45,9 @@ type ConnectorStats struct {
 	Callbacks  uint64 // calls of the target
 	Unanswered uint64 // of these, those that the client let time out
 	Stray      uint64 // replies of clients that nobody waited for
+	// Disconnects are clients that reset their connection before all of their
+	// calls were answered.
+	Disconnects uint64
 	// BytesReceived and BytesSent count records with their marks.
 	BytesReceived, BytesSent uint64
 }

@@ -45,8 +45,10 @@ type listener struct {
 
 	access   atomic.Pointer[Access] // changed under Dataplane.mu
 	accepted atomic.Uint64
-	refused  *refusalLog
-	sharing  listenerSharing
+	// disconnects are connections that peers ended with calls being served.
+	disconnects atomic.Uint64
+	refused     *refusalLog
+	sharing     listenerSharing
 	listenerGauges
 
 	// Under Dataplane.mu:

@@ -19,6 +19,9 @@ type ListenerStats struct {
 	Versions [3]int
 	// Failed counts calls that the service answered with an RPC error.
 	Failed uint64
+	// Disconnects counts connections that peers ended while calls of theirs
+	// were being served.
+	Disconnects uint64
 	// QueueTime is how long calls waited before their service started, in ns.
 	QueueTime histogram.Snapshot
 	// Credits is the number of calls that all peers together may have in
@@ -71,6 +74,7 @@ func agreed(i rpcrdma.Info) int {
 // measure adds what is known of the calls.
 func (l *listener) measure(s *ListenerStats) {
 	s.Failed = l.handler.failed.Load()
+	s.Disconnects = l.disconnects.Load()
 	s.Credits, s.QueueDelay = int(l.credits.Load()), time.Duration(l.delay.Load())
 	l.handler.queue.Snapshot(&s.QueueTime)
 	l.handler.time.Snapshot(&s.ServiceTime)

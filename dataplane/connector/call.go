@@ -164,6 +164,7 @@ func (cl *call) serve() {
 	switch {
 	case err == nil:
 	case lost(err):
+		s.unanswered.Store(true)
 		cl.end()
 		return
 	default:
@@ -225,6 +226,8 @@ func (cl *call) Sent(err error) {
 	if err == nil {
 		cl.s.c.stats.replies.Add(1)
 		cl.s.c.stats.bytesOut.Add(uint64(oncrpc.RecordMarkSize + cl.size()))
+	} else {
+		cl.s.unanswered.Store(true)
 	}
 	cl.end()
 }

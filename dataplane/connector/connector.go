@@ -50,7 +50,7 @@ type Connector struct {
 
 // counters are a connector's Stats as they are counted.
 type counters struct {
-	calls, replies, failed, duplicates, callbacks, unanswered, stray, bytesIn, bytesOut atomic.Uint64
+	calls, replies, failed, duplicates, callbacks, unanswered, stray, disconnects, bytesIn, bytesOut atomic.Uint64
 }
 
 // Stats is what a connector has done since it was made.
@@ -111,6 +111,7 @@ func (c *Connector) Stats() Stats {
 	return Stats{
 		Calls: n.calls.Load(), Replies: n.replies.Load(), Failed: n.failed.Load(), Duplicates: n.duplicates.Load(),
 		Callbacks: n.callbacks.Load(), Unanswered: n.unanswered.Load(), Stray: n.stray.Load(),
+		Disconnects:   n.disconnects.Load(),
 		BytesReceived: n.bytesIn.Load(), BytesSent: n.bytesOut.Load(),
 	}
 }

@@ -54,6 +54,8 @@ type session struct {
 	working sync.WaitGroup
 	calls   sync.WaitGroup // in flight
 
+	reset, unanswered atomic.Bool // the client has reset its connection; a call had no answer
+
 	mu        sync.Mutex
 	idle      []*call
 	xids      map[uint32]struct{} // of calls in flight
@@ -76,7 +78,7 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 	s.intake = rpctcp.NewIntake(nc, in, c.cfg.IdleTimeout, c.cfg.RecordTimeout)
 	s.records = oncrpc.NewRecordReader(in, MaxRecord)
 	s.out = rpctcp.NewSender(nc, c.cfg.WriteTimeout, func(err error) {
-		s.end(fmt.Errorf("client does not take its replies: %w", err))
+		s.clientGone(fmt.Errorf("client does not take its replies: %w", err))
 	})
 	return s
 }
@@ -108,7 +110,7 @@ func (s *session) run() {
 		}
 	})
 	if err := s.readCalls(); err != nil && !s.intake.Stopped() {
-		s.end(err) // nobody is left to answer to
+		s.clientGone(err) // nobody is left to answer to
 	}
 	// The last replies are written. A client that is gone altogether looks like
 	// one that only has no more calls.
@@ -124,6 +126,9 @@ func (s *session) run() {
 	close(stop)
 	watching.Wait()
 	s.end(nil)
+	if s.reset.Load() && s.unanswered.Load() {
+		s.c.stats.disconnects.Add(1)
+	}
 	if err := s.rdma.Close(); err != nil {
 		s.c.log.Error("registered memory was not freed", "conn", s.seat.ID(), "error", err)
 	}
@@ -141,6 +146,16 @@ func targetGone(err error) error {
 }
 
 var errTargetGone = errors.New("the target has disconnected")
+
+// clientGone ends the session for what became of the client's connection. That
+// the client has reset it is an end like another.
+func (s *session) clientGone(why error) {
+	if rpctcp.IsReset(why) {
+		s.reset.Store(true)
+		why = nil
+	}
+	s.end(why)
+}
 
 // end ends the session at once; the first reason stays.
 func (s *session) end(why error) {
@@ -169,6 +184,7 @@ func (s *session) readCalls() error {
 		cl := s.take()
 		if handed, err := s.readCall(cl); err != nil {
 			cl.end()
+			s.unanswered.Store(true)
 			return unexpected(err)
 		} else if !handed {
 			cl.end()

@@ -75,6 +75,8 @@ var counters = []struct {
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.RoundTrips }),
 	counter("rdmad_errors_total", "Protocol errors by peers and transport errors.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.Errors }),
+	counter("rdmad_disconnects_total", "Connections that peers ended while calls of theirs were being served.",
+		func(s *dataplane.ListenerStats) uint64 { return s.Disconnects }),
 	counter("rdmad_replies_too_long_total", "Replies larger than what the client offered for them; it got ERR_CHUNK.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Totals.RepliesTooLong }),
 	counter("rdmad_messages_dropped_total", "Messages too short to be answered.",

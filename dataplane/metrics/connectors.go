@@ -45,6 +45,8 @@ var connectorSeries = []connectorValue{
 		func(c *dataplane.ConnectorInfo) uint64 { return c.TCP.Callbacks }),
 	connectorCounter("rpc_reverse_unanswered_total", "RPC calls of the target that TCP clients did not answer in time.",
 		func(c *dataplane.ConnectorInfo) uint64 { return c.TCP.Unanswered }),
+	connectorCounter("disconnects_total", "TCP clients that reset their connection before all of their calls were answered.",
+		func(c *dataplane.ConnectorInfo) uint64 { return c.TCP.Disconnects }),
 	connectorCounter("received_bytes_total", "Bytes of records received from TCP clients.",
 		func(c *dataplane.ConnectorInfo) uint64 { return c.TCP.BytesReceived }),
 	connectorCounter("sent_bytes_total", "Bytes of records sent to TCP clients.",

@@ -25,12 +25,13 @@ func TestConnectors(t *testing.T) {
 		Connections: 1, Accepted: 2, Refusals: dataplane.Refusals{dataplane.RefusedHandshake: 3},
 		Totals: rpcrdma.Stats{Errors: 4, BadReplies: 5}, Memory: 15,
 		TCP: dataplane.ConnectorStats{
-			Calls: 6, Replies: 7, Failed: 8, Duplicates: 10, Callbacks: 11, Unanswered: 12, BytesReceived: 13, BytesSent: 14,
+			Calls: 6, Replies: 7, Failed: 8, Duplicates: 10, Callbacks: 11, Unanswered: 12, Disconnects: 16, BytesReceived: 13, BytesSent: 14,
 		},
 	}}
 	const want = `
 rdmad_connector_accepted_total{connector="out"} 2
 rdmad_connector_connections{connector="out"} 1
+rdmad_connector_disconnects_total{connector="out"} 16
 rdmad_connector_info{address="127.0.0.1:22049",connector="out",provider="softiwarp",target="nas:20049"} 1
 rdmad_connector_rdma_errors_total{connector="out"} 9
 rdmad_connector_received_bytes_total{connector="out"} 13

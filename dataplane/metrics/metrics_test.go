@@ -44,8 +44,8 @@ func sample() fixed {
 			Dropped: 16, Ignored: 17, Duplicates: 18, RepliesTooLong: 31, RoundTrips: 36,
 		},
 		Versions: [3]int{32, 33, 34},
-		Failed:   15,
-		Credits:  19, QueueDelay: 20 * time.Millisecond,
+		Failed:   15, Disconnects: 37,
+		Credits: 19, QueueDelay: 20 * time.Millisecond,
 		Memory: rpcrdma.MemoryStats{Limit: 28, Registered: 29, Taken: 30},
 	}
 	var h histogram.Histogram
@@ -56,7 +56,7 @@ func sample() fixed {
 
 func tcpSample() map[string]rpctcp.Stats {
 	return map[string]rpctcp.Stats{"export": {
-		Connections: 21, Accepted: 22, Refused: 23, Calls: 24, Errors: 25, BytesReceived: 26, BytesSent: 27,
+		Connections: 21, Accepted: 22, Refused: 23, Calls: 24, Errors: 25, Disconnects: 38, BytesReceived: 26, BytesSent: 27,
 	}}
 }
 
@@ -85,6 +85,9 @@ rdmad_connections_refused_total{listener="nfs",reason="stopping"} 0
 # HELP rdmad_credits_granted Calls that all peers together may have in flight.
 # TYPE rdmad_credits_granted gauge
 rdmad_credits_granted{listener="nfs"} 19
+# HELP rdmad_disconnects_total Connections that peers ended while calls of theirs were being served.
+# TYPE rdmad_disconnects_total counter
+rdmad_disconnects_total{listener="nfs"} 37
 # HELP rdmad_duplicate_calls_total Calls dropped because their XID was in progress.
 # TYPE rdmad_duplicate_calls_total counter
 rdmad_duplicate_calls_total{listener="nfs"} 18
@@ -163,6 +166,9 @@ rdmad_tcp_connections_accepted_total{service="export"} 22
 # HELP rdmad_tcp_connections_refused_total ONC RPC connections over TCP that were one too many.
 # TYPE rdmad_tcp_connections_refused_total counter
 rdmad_tcp_connections_refused_total{service="export"} 23
+# HELP rdmad_tcp_disconnects_total ONC RPC connections over TCP that their peers reset before all calls were answered.
+# TYPE rdmad_tcp_disconnects_total counter
+rdmad_tcp_disconnects_total{service="export"} 38
 # HELP rdmad_tcp_errors_total RPC calls over TCP not answered with success, and connections cut for what the peer did.
 # TYPE rdmad_tcp_errors_total counter
 rdmad_tcp_errors_total{service="export"} 25

@@ -30,6 +30,8 @@ var tcpSeries = []struct {
 		prometheus.CounterValue, func(s *rpctcp.Stats) uint64 { return s.Calls }},
 	{prometheus.NewDesc("rdmad_tcp_errors_total", "RPC calls over TCP not answered with success, and connections cut for what the peer did.", serviceLabels, nil),
 		prometheus.CounterValue, func(s *rpctcp.Stats) uint64 { return s.Errors }},
+	{prometheus.NewDesc("rdmad_tcp_disconnects_total", "ONC RPC connections over TCP that their peers reset before all calls were answered.", serviceLabels, nil),
+		prometheus.CounterValue, func(s *rpctcp.Stats) uint64 { return s.Disconnects }},
 	{prometheus.NewDesc("rdmad_tcp_received_bytes_total", "Bytes of records received over TCP.", serviceLabels, nil),
 		prometheus.CounterValue, func(s *rpctcp.Stats) uint64 { return s.BytesReceived }},
 	{prometheus.NewDesc("rdmad_tcp_sent_bytes_total", "Bytes of records sent over TCP.", serviceLabels, nil),

@@ -51,7 +51,7 @@ func (cl *call) chargeStream() {
 func (cl *call) serve() {
 	c := cl.conn
 	cl.reply.Mem = c.server.replies
-	if oncrpc.Serve(c.ctx, c.server.cfg.Handler, &cl.call, &cl.reply) != nil {
+	if oncrpc.Serve(c.ctx, c.server.cfg.Handler, &cl.call, &cl.reply) != nil && c.ctx.Err() == nil {
 		c.server.stats.errors.Add(1)
 	}
 	cl.chargeStream()
@@ -116,6 +116,8 @@ func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
 func (cl *call) Sent(err error) {
 	if err == nil {
 		cl.conn.server.stats.bytesOut.Add(uint64(oncrpc.RecordMarkSize + cl.size()))
+	} else {
+		cl.conn.unanswered.Store(true)
 	}
 	cl.reply.Release()
 	if cap(cl.reply.Stream) > keepStream {

@@ -34,7 +34,7 @@ type Server struct {
 
 // counters are a server's Stats as they are counted.
 type counters struct {
-	accepted, refused, calls, errors, bytesIn, bytesOut atomic.Uint64
+	accepted, refused, calls, errors, disconnects, bytesIn, bytesOut atomic.Uint64
 }
 
 // Stats is what a server has done since it was made.
@@ -44,6 +44,9 @@ type Stats struct {
 	Refused     uint64 // connections over the limit
 	Calls       uint64 // calls received
 	Errors      uint64 // calls not answered with success, and connections cut for what the peer did
+	// Disconnects are connections that their peers reset before all of their calls
+	// were answered.
+	Disconnects uint64
 	// BytesReceived and BytesSent count records with their marks.
 	BytesReceived, BytesSent uint64
 }
@@ -224,6 +227,7 @@ func (s *Server) Stats() Stats {
 		Refused:       s.stats.refused.Load(),
 		Calls:         s.stats.calls.Load(),
 		Errors:        s.stats.errors.Load(),
+		Disconnects:   s.stats.disconnects.Load(),
 		BytesReceived: s.stats.bytesIn.Load(),
 		BytesSent:     s.stats.bytesOut.Load(),
 	}

@@ -34,6 +34,9 @@ type serverConn struct {
 	jobs    chan *call // for the workers
 	workers int        // only for the reader
 	working sync.WaitGroup
+
+	torn       bool        // the reader ended within a record
+	unanswered atomic.Bool // a reply could not be sent
 }
 
 func newServerConn(s *Server, nc net.Conn) *serverConn {
@@ -74,9 +77,18 @@ func (c *serverConn) serve() {
 	c.log(context.Cause(c.ctx))
 }
 
-// log writes the one line on a connection that ended for what its peer did.
+// log writes the one line on a connection that ended for what its peer did. A
+// peer may end its connection by a reset as well as in order, as clients do that
+// close it with something unread or without lingering.
 func (c *serverConn) log(reason error) {
-	if errors.Is(reason, io.EOF) || errors.Is(reason, errShutdown) {
+	switch {
+	case errors.Is(reason, io.EOF) || errors.Is(reason, errShutdown):
+		return
+	case IsReset(reason):
+		if c.torn || c.unanswered.Load() {
+			c.server.stats.disconnects.Add(1)
+		}
+		c.server.cfg.Logger.Debug("RPC over TCP connection reset", "peer", c.peer.String(), "reason", reason)
 		return
 	}
 	c.server.stats.errors.Add(1)
@@ -118,6 +130,7 @@ func (c *serverConn) readCall(cl *call) error {
 		return err
 	}
 	if err := c.readRecord(cl); err != nil {
+		c.torn = true
 		return err
 	}
 	c.server.stats.calls.Add(1)

@@ -3,6 +3,7 @@ package softiwarp
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -121,6 +122,43 @@ func TestStreamEnds(t *testing.T) {
 					t.Errorf("completed as %+v", wc)
 				}
 				seen[wc.ID] = true
+			}
+			a.calm()
+		})
+	}
+}
+
+// TestResetWhenIdle: a peer that has all that it asked for may reset the
+// connection, as a socket does that is closed without lingering. Within an FPDU
+// it may not.
+func TestResetWhenIdle(t *testing.T) {
+	fpdu := mpa.AppendFPDU(nil, (&ddp.Header{Last: true, ULP: rdmap.Control(rdmap.Send), MSN: 1}).Append(nil), false)
+	for name, c := range map[string]struct {
+		before []byte
+		want   error
+	}{
+		"idle":           {nil, verbs.ErrDisconnected},
+		"within an FPDU": {fpdu[:9], syscall.ECONNRESET}, // of the next
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newArena(t, Config{})
+			peer, s := a.attach(rawRequest())
+			peer.wake()
+			s.recv(verbs.RecvWR{ID: 1}, verbs.RecvWR{ID: 2})
+			s.send(verbs.SendWR{ID: 4, Flags: verbs.SendSignaled})
+			s.succeed(1)
+			peer.expect(rdmap.Send)
+			peer.write(append(slices.Clone(fpdu), c.before...)) // by one write, so that one read takes both
+			s.succeed(1)
+			peer.conn.SetLinger(0)
+			peer.conn.Close()
+			if err := s.ended(); !errors.Is(err, c.want) {
+				t.Errorf("ended with %v, want %v", err, c.want)
+			}
+			for _, wc := range s.complete(1) {
+				if wc.Status != verbs.WCWRFlushErr {
+					t.Errorf("completed as %+v", wc)
+				}
 			}
 			a.calm()
 		})

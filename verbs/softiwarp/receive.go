@@ -240,6 +240,9 @@ func (q *queuePair) endLocked(end *ending) {
 	if q.txErr != nil && (errors.Is(cause, verbs.ErrDisconnected) || isTimeout(cause)) {
 		cause = q.txErr
 	}
+	if q.leftLocked(cause) {
+		cause = verbs.ErrDisconnected
+	}
 	switch {
 	case end.received != nil:
 		q.attributeLocked(end.received)
@@ -247,6 +250,14 @@ func (q *queuePair) endLocked(end *ending) {
 		q.blameOldestReadLocked(end.readStatus)
 	}
 	q.failLocked(cause, end.goodbye)
+}
+
+// leftLocked says whether the peer has reset the stream between two messages
+// with nothing left to be done for either side: it closed its socket without
+// lingering, and that is an end like another.
+func (q *queuePair) leftLocked(cause error) bool {
+	return errors.Is(cause, syscall.ECONNRESET) && q.rx.from == q.rx.to &&
+		q.sq.head == q.sq.tail && !q.txBusy && len(q.tx.pending()) == 0 && q.inbound.empty()
 }
 
 func isTimeout(err error) bool {
