@@ -139,15 +139,16 @@ func (m *message) readWindows(frame uint64) {
 	}
 }
 
-// malformed keeps a message that can't be read further. It is taken for a call
-// unless it has the XID of one that it may answer. It takes no credit: nobody
-// can say of which direction.
+// malformed keeps a message that can't be read further. It is taken for a call,
+// or, if it has the XID of a call that it may answer, for either. It takes no
+// credit: nobody can say of which direction.
 func (r *Referee) malformed(m *message, f fault) {
+	doubtful := m.proc == procDone || m.proc == procError
 	if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil {
 		r.doubt(r.dirs[m.from.Peer()], c, m)
-		return
+		doubtful = true
 	}
-	r.open(r.dirs[m.from], &call{xid: m.xid, vers: m.vers, frame: r.frame, fault: f, doubtful: m.proc == procDone || m.proc == procError})
+	r.open(r.dirs[m.from], &call{xid: m.xid, vers: m.vers, frame: r.frame, fault: f, doubtful: doubtful})
 }
 
 // doubt notes that m may have been the answer to a call.
@@ -407,7 +408,7 @@ func (r *Referee) errored(m *message) {
 func (r *Referee) errorCode(c *call, m *message) {
 	switch {
 	case c.doubtful:
-	case m.errCode == uint32(xdr1.ERR_VERS) && m.versLow <= c.vers && c.vers <= m.versTop:
+	case m.errCode == uint32(xdr1.ERR_VERS) && m.versLow <= c.vers && c.vers <= m.versTop && len(r.sum.Versions) == 1:
 		r.report("error.version", m.from, "ERR_VERS with %d to %d answers XID %#x of version %d", m.versLow, m.versTop, m.xid, c.vers)
 	case m.errCode == uint32(xdr1.ERR_CHUNK) && c.fault == faultVersion:
 		r.report("error.code", m.from, "ERR_CHUNK answers XID %#x of version %d", m.xid, c.vers)

@@ -78,6 +78,13 @@ func TestKnowledge(t *testing.T) {
 			b.send(Client, replyOf(5, 1))
 			b.send(Server, replyOf(5, 1))
 		}},
+		{"what can't be read has the XID of a call in flight", FromAnywhere, []string{"header.malformed"}, func(b *bed) {
+			b.exchange(1)
+			b.send(Client, callOf(5, 1))
+			b.send(Server, v1(5, 1, 9, lists{}, null(5)))
+			b.send(Client, words(5, 1, 1, rdmaError, 2))
+			b.send(Server, replyOf(5, 1))
+		}},
 		{"its credits are no grant", FromAnywhere, []string{"credit.exceeded"}, func(b *bed) {
 			b.send(Client, callOf(1, 32))
 			b.send(Server, v1(1, 200, msg, lists{}, null(1))) // a call

@@ -19,7 +19,7 @@ var rules1 = []Rule{
 	{"reply.twice", "RFC 5531 §9", "A call is answered once."},
 	{"error.answered", "RFC 5666 §4.2", "No error answers an error."},
 	{"error.code", "RFC 5666 §4.2", "A version that is not supported is answered ERR_VERS; a header that can't be decoded with an error, of RPC or ERR_CHUNK."},
-	{"error.version", "RFC 5666 §4.2", "The range of ERR_VERS leaves out the version that it refuses."},
+	{"error.version", "RFC 5666 §4.2", "The range of ERR_VERS leaves out the version that it refuses, as long as no other one is spoken."},
 
 	{"credit.exceeded", "RFC 5666 §3.3", "A requester's calls in flight don't exceed the responder's grant; there is one before the first grant."},
 	{"credit.zero", "RFC 5666 §3.3", "A grant is not zero when nothing else is in flight."},
