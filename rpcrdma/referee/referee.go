@@ -70,6 +70,7 @@ func (r *Referee) Observe(e *Event) {
 		r.readDone(e)
 	case Terminate, Close:
 		r.ended[e.From] = e.Kind
+		r.refusedSize(e)
 	}
 }
 

@@ -28,6 +28,7 @@ type side2 struct {
 	sent  uint64 // messages but for continuations
 	mark  uint64 // the last message before one of those
 	spoke bool   // it has sent a message
+	long  bool   // it has sent one that the peer's receives may be too small for
 	// fixed are the characteristics that its INIT named in nochg, a bit each.
 	fixed uint64
 	// asked is the size of receives that it asked its peer for and keeps to, or
@@ -101,6 +102,7 @@ func (r *Referee) message2(e *Event, m *message) {
 	h.seq = r.v2.seq
 	r.dirs[m.from.Peer()].credits.now = h.seq
 	r.keepsTo(m)
+	r.fitting(m)
 	if h.op != opXmtCont {
 		r.interrupted(m.from, h.name())
 		r.heard(m.from)
@@ -216,24 +218,55 @@ func (c *call) plainAnswer(m *message) {
 	}
 }
 
-// threshold2 is the largest message of version 2 that a side may send, and 0
-// if that is not known (version two §2.3, wire reference §5.1).
-func (r *Referee) threshold2(from Side) int {
+// sizes2 are the smallest and the largest receive that a message of version 2
+// may be for, as far as its sender can know; 0 and 0 if that is not known
+// (version two §2.3, wire reference §5.1).
+func (r *Referee) sizes2(from Side) (least, most uint32) {
 	s, peer := r.v2.side(from), r.v2.side(from.Peer())
 	if r.v2.missed {
-		return 0
+		return 0, 0
 	}
-	base, limit := uint32(noSize), uint32(0)
+	base := uint32(noSize)
 	if r.told[from].known {
 		base = max(defaultSize, uint32(r.threshold1(from)))
 	}
+	least = noSize
 	if peer.traits.any(s.known, func(t traits) bool {
-		limit = max(limit, t.receives(base))
+		size := t.receives(base)
+		least, most = min(least, size), max(most, size)
 		return false
-	}) || limit >= 1<<31 {
-		return 0
+	}) || most == noSize {
+		return 0, 0
 	}
-	return int(limit)
+	return least, most
+}
+
+// threshold2 is the largest message of version 2 that a side may send, and 0
+// if that is not known.
+func (r *Referee) threshold2(from Side) int {
+	_, most := r.sizes2(from)
+	return int(most)
+}
+
+// fitting notes a message that is longer than a receive of its peer may be.
+func (r *Referee) fitting(m *message) {
+	least, _ := r.sizes2(m.from)
+	if s := r.v2.side(m.from); least == 0 || m.length > int(least) {
+		s.long = true
+	}
+}
+
+// refusedSize judges a Terminate about a message that is too long for its
+// receive (RFC 5040 §4.8), where none was longer than the receiver takes.
+func (r *Referee) refusedSize(e *Event) {
+	const layer, kind, code = 1, 2, 5 // DDP, untagged buffer, message too long
+	if e.Kind != Terminate || e.Layer != layer || e.Type != kind || e.Code != code {
+		return
+	}
+	s := r.v2.side(e.From.Peer())
+	if least, _ := r.sizes2(e.From.Peer()); s.sent > 0 && !s.long && least > 0 {
+		r.report("size.supported", e.From, "a Terminate says that a message is too long, and none had more than %d bytes", least)
+	}
 }
 
 // mayInvalidate2 says whether owner's peer may invalidate owner's STags. Where

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
 )
 
-var planted2 = slices.Concat(plantedForms2, plantedVersions, plantedCharacteristics, plantedGroups, plantedPlaces, plantedXmtErr, plantedShared)
+var planted2 = slices.Concat(plantedForms2, plantedSizes, plantedVersions, plantedCharacteristics, plantedGroups, plantedPlaces, plantedXmtErr, plantedShared)
 
 var plantedForms2 = []planted{
 	{"v2.header", "type", Client, func(b *bed, bad bool) {
@@ -76,6 +76,46 @@ var plantedForms2 = []planted{
 		for xid := range 2 * patience {
 			b.exchange2(10 + xid)
 		}
+	}},
+}
+
+// tooLong is the Terminate about a message that is longer than its receive.
+func (b *bed) tooLong(from Side) {
+	b.event(Event{Kind: Terminate, From: from, Layer: 1, Type: 2, Code: 5})
+}
+
+var plantedSizes = []planted{
+	{"size.supported", "default", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, 4000)...)))
+		if bad {
+			b.tooLong(Server)
+		} else {
+			b.event(Event{Kind: Terminate, From: Server, Layer: 1, Type: 2, Code: 2})
+		}
+	}},
+	{"size.supported", "told", Client, func(b *bed, bad bool) {
+		b.told2([]xdr2.Xcharval{char(charSize, 8192)}, nil)
+		b.known2(Server)
+		b.send(Client, call2Of(2, 32))
+		b.send(Server, v2(2, 32, msg, replyDir, lists{}, append(rpcReplyBytes(2), make([]byte, 8000)...)))
+		if bad {
+			b.tooLong(Client)
+		}
+	}},
+	{"size.supported", "lowered while the message was on its way", Server, func(b *bed, bad bool) {
+		b.told2(nil, []xdr2.Xcharval{char(charSize, 8192)})
+		b.known2(Client)
+		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, 5000)...)))
+		if bad {
+			b.tooLong(Server)
+			return
+		}
+		b.send(Client, op2(3, 32, callDir, requestOf(char(charSize, 4096))))
+		b.send(Server, op2(3, 32, replyDir, respondOf(1, 0)))
+		b.send(Server, op2(4, 32, replyDir, updateOf(char(charSize, 6000))))
+		b.send(Client, v2(5, 32, msg, callDir, lists{}, append(null(5), make([]byte, 5000)...)))
+		b.tooLong(Server)
 	}},
 }
 

@@ -10,6 +10,7 @@ var rules2 = []Rule{
 	{"v2.error-code", "version two §3.1", "INVAL_OPTION answers an OPTIONAL."},
 	{"v2.error-direction", "version two §4.2.2", "An error goes from a responder to its requester."},
 	{"v2.option-unanswered", "version two §3.1", "An operation that is not supported gets an error."},
+	{"size.supported", "version two §2.3", "A receiver takes messages of the size that it told, or of 4096 bytes."},
 
 	{"version.first-size", "version two §5", "The first message of version 2 has 1024 bytes at most."},
 	{"version.first-alone", "version two §5", "Only one message goes out until an answer that is no error."},
