@@ -25,8 +25,8 @@ func TestBadRecords(t *testing.T) {
 	}{
 		"cut short":              {send: echoRecord(1, echo.ProcNull, nil)[:20], hangUp: true, want: "unexpected EOF"},
 		"cut in its mark":        {send: []byte{0x80, 0}, hangUp: true, want: "unexpected EOF"},
-		"too large":              {send: oncrpc.AppendRecordMark(nil, MaxRecord+1, true), want: "record over the limit"},
-		"too large in parts":     {send: append(append(oncrpc.AppendRecordMark(nil, 2000, false), make([]byte, 2000)...), oncrpc.AppendRecordMark(nil, MaxRecord, true)...), want: "record over the limit"},
+		"too large":              {send: oncrpc.AppendRecordMark(nil, maxRefused+1, true), want: "record over the limit"},
+		"too large in parts":     {send: append(append(oncrpc.AppendRecordMark(nil, 2000, false), make([]byte, 2000)...), oncrpc.AppendRecordMark(nil, maxRefused, true)...), want: "record over the limit"},
 		"empty":                  {send: oncrpc.AppendRecordMark(nil, 0, true), want: "malformed"},
 		"too many fragments":     {send: bytes.Repeat(oncrpc.AppendRecordMark(nil, 0, false), 5000), want: "too many fragments"},
 		"neither call nor reply": {send: frame([]byte{0, 0, 0, 1, 0, 0, 0, 2}), want: "malformed"},

@@ -190,6 +190,13 @@ func (cl *call) answer(err error) {
 	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
 }
 
+// answerWith makes the reply that has results.
+func (cl *call) answerWith(results []byte) {
+	cl.freeLong()
+	cl.rpc.Reply = append(oncrpc.AppendAcceptedReply(cl.rpc.Reply[:0], cl.hdr.XID), results...)
+	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
+}
+
 // size is the length of the reply in bytes, without its mark.
 func (cl *call) size() int {
 	n := len(cl.reply)

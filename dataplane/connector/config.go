@@ -27,6 +27,10 @@ const (
 // MaxRecord is the most bytes of a call over TCP: what RPC-over-RDMA carries.
 const MaxRecord = rpcrdma.MaxMessage
 
+// maxRefused is the most bytes of a call that is read to its end to be refused
+// with an answer. Over that, the client is disconnected.
+const maxRefused = 256 << 20
+
 // MinMemory is the least registered memory of a client, in bytes: more than
 // twice what one call may take.
 const MinMemory = 16 << 20

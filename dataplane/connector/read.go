@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -52,6 +53,17 @@ type reading struct {
 	*oncrpc.RecordReader
 	total int // bytes; -1 when not known yet
 	done  bool
+}
+
+// errTooLarge is why a call is refused that is longer than what can be carried.
+var errTooLarge = fmt.Errorf("%w of %d bytes", oncrpc.ErrRecordTooLarge, MaxRecord)
+
+// fits is an error when the record so far is longer than what can be carried.
+func (r *reading) fits() error {
+	if r.Size() > MaxRecord {
+		return errTooLarge
+	}
+	return nil
 }
 
 // more appends up to n bytes to b, fewer at the end of the record.
@@ -139,7 +151,9 @@ func (s *session) readCall(cl *call) (handed bool, err error) {
 		s.c.stats.duplicates.Add(1)
 		return false, s.skip(cl, r)
 	}
-	if err := s.readArguments(cl, r); err != nil {
+	if err := s.readArguments(cl, r); errors.Is(err, errTooLarge) {
+		return s.refuse(cl, r)
+	} else if err != nil {
 		return false, err
 	}
 	if err := cl.provide(); err != nil {
@@ -168,10 +182,32 @@ func (s *session) deny(cl *call, r *reading, why error) (handed bool, err error)
 	return true, nil
 }
 
+// refuse answers a call that is too long. What its program says of that is in
+// the words of the program where they are known.
+func (s *session) refuse(cl *call, r *reading) (handed bool, err error) {
+	results := nfs.TooLarge(&cl.hdr, cl.stream[cl.body:])
+	if err := s.skip(cl, r); err != nil {
+		return false, err
+	}
+	s.c.stats.failed.Add(1)
+	s.complain(cl, errTooLarge)
+	if results == nil {
+		cl.answer(&oncrpc.AcceptError{Stat: oncrpc.GarbageArgs})
+	} else {
+		cl.answerWith(results)
+	}
+	s.forget(cl)
+	s.out.Send(cl)
+	return true, nil
+}
+
 // readArguments reads the arguments: DDP-eligible items into registered memory,
 // the rest into the stream. What the binding does not understand is the
 // target's to judge, and goes as it is.
 func (s *session) readArguments(cl *call, r *reading) error {
+	if err := r.fits(); err != nil {
+		return err
+	}
 	total := r.total
 	if total >= 0 {
 		total -= cl.body
@@ -213,6 +249,9 @@ func (s *session) readArguments(cl *call, r *reading) error {
 			if cl.stream, err = r.more(cl.stream, step); err != nil {
 				return err
 			}
+			if err := r.fits(); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -223,6 +262,9 @@ func (s *session) readRest(cl *call, r *reading) (err error) {
 		left, ferr := r.Fragment()
 		if ferr != nil {
 			return ferr
+		}
+		if err := r.fits(); err != nil {
+			return err
 		}
 		cl.stream, err = r.more(cl.stream, min(left, keepStream))
 	}
@@ -237,7 +279,7 @@ func (s *session) readItem(cl *call, r *reading, off int) error {
 		return nil // cut short: the target's to judge
 	}
 	if n > MaxRecord {
-		return fmt.Errorf("%w: argument of %d bytes", oncrpc.ErrRecordTooLarge, n)
+		return errTooLarge
 	}
 	if n == 0 || len(cl.rpc.Items) == maxApart {
 		return nil // in the stream
@@ -270,7 +312,7 @@ func (s *session) readItem(cl *call, r *reading, off int) error {
 		}
 		r.done = left == 0
 	}
-	return nil
+	return r.fits()
 }
 
 // unexpected is err as seen within an item: its record must be longer.

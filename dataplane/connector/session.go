@@ -76,7 +76,7 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	in := bufio.NewReaderSize(countingReader{nc, &c.stats.bytesIn}, readBuffer)
 	s.intake = rpctcp.NewIntake(nc, in, c.cfg.IdleTimeout, c.cfg.RecordTimeout)
-	s.records = oncrpc.NewRecordReader(in, MaxRecord)
+	s.records = oncrpc.NewRecordReader(in, maxRefused)
 	s.out = rpctcp.NewSender(nc, c.cfg.WriteTimeout, func(err error) {
 		s.clientGone(fmt.Errorf("client does not take its replies: %w", err))
 	})

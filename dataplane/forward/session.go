@@ -150,7 +150,7 @@ func (s *Session) fail(err error) {
 
 // tell logs the end of an upstream connection.
 func (s *Session) tell(err error, lost int) {
-	if errors.Is(err, io.EOF) && lost == 0 {
+	if (errors.Is(err, io.EOF) || rpctcp.IsReset(err)) && lost == 0 {
 		s.f.log.Info("the upstream closed an idle connection", "from", s.nc.LocalAddr().String())
 		return
 	}

@@ -73,6 +73,9 @@ func (r *RecordReader) Next() (int, error) {
 // that its length is the record's.
 func (r *RecordReader) Whole() bool { return r.last }
 
+// Size is how many bytes the fragments of the record so far have together.
+func (r *RecordReader) Size() int { return r.size }
+
 // Read appends the record that Next announced to dst. The result may be
 // longer than dst even with an error.
 func (r *RecordReader) Read(dst []byte) ([]byte, error) {
