@@ -79,6 +79,9 @@ func TestCapture(t *testing.T) {
 			t.Run("whole", func(t *testing.T) { judgeWhole(t, first.stop(t)) })
 			t.Run("from the middle on", func(t *testing.T) { judgeWhole(t, middle.stop(t)) })
 			t.Run("snap length", func(t *testing.T) { judgeShort(t, short.stop(t)) })
+			for _, c := range []*capturing{first, middle, short} {
+				refereed(t, c.file)
+			}
 		})
 	}
 }

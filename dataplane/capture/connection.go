@@ -1,7 +1,9 @@
 package capture
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"net/netip"
 
 	"github.com/rdmad/rdmad/rpcrdma/referee"
@@ -21,6 +23,7 @@ type connection struct {
 	r       *reader
 	out     *Connection
 	referee judge
+	sure    bool // it is RPC-over-RDMA
 	over    bool // given up or ended
 }
 
@@ -40,6 +43,7 @@ func (c *connection) begins(f *flow) {
 func (c *connection) connect(asked, answer *handshake, crc bool) {
 	c.out.Handshake, c.out.CRC = true, crc
 	c.out.Markers = asked.markers || answer.markers
+	c.sure = c.r.note != nil || bytes.HasPrefix(asked.private, privateMagic) || bytes.HasPrefix(answer.private, privateMagic)
 	c.referee.Connect(referee.Private{Client: asked.private, Server: answer.private})
 }
 
@@ -52,10 +56,16 @@ func (c *connection) gap() {
 	c.referee.Gap()
 }
 
-// observe judges and counts an event.
+// observe judges an event.
 func (c *connection) observe(e *referee.Event) {
 	if c.over {
 		return
+	}
+	if !c.sure {
+		if c.sure = sends(e); !c.sure {
+			c.giveUp("its messages are not those of RPC-over-RDMA")
+			return
+		}
 	}
 	c.out.LastFrame = e.Frame
 	c.referee.Observe(e)
@@ -73,6 +83,19 @@ func (c *connection) violation(v referee.Violation) {
 	}
 	c.out.Violations = append(c.out.Violations, violationOf(&v))
 }
+
+// sends says whether an event can be the first of an RPC-over-RDMA
+// connection: other programs use iWARP, too.
+func sends(e *referee.Event) bool {
+	if e.Kind != referee.Send && e.Kind != referee.SendInvalidate || len(e.Data) < prefixSize {
+		return e.Kind == referee.Terminate || e.Kind == referee.Close
+	}
+	version := binary.BigEndian.Uint32(e.Data[4:])
+	return version == 1 || version == 2
+}
+
+// privateMagic begins the CM private data of RPC-over-RDMA (RFC 8797 §4).
+var privateMagic = []byte{0xf6, 0xab, 0x0e, 0x18}
 
 // giveUp stops following the connection.
 func (c *connection) giveUp(reason string) {
