@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/dataplane"
@@ -32,13 +33,13 @@ var traceSnap = trace.Snap{Send: 16 << 10}
 
 // Trace implements rdmadv1.DiagnosticsServiceServer.
 func (s *diagnosticsService) Trace(req *rdmadv1.TraceRequest, stream grpc.ServerStreamingServer[rdmadv1.TraceResponse]) error {
-	snap, judge := traceSnap, (*trace.Judge)(nil)
+	snap, judge, header := traceSnap, (*trace.Judge)(nil), metadata.MD(nil)
 	if req.GetCheck() {
-		snap, judge = trace.All, trace.NewJudge()
+		snap, judge, header = trace.All, trace.NewJudge(), metadata.Pairs(rdmadv1.JudgedHeader, "true")
 	}
 	return s.watch(req.GetFilter(), snap, func(w *trace.Watcher) error {
 		// The client knows from the header that nothing is missed from now on.
-		if err := stream.SendHeader(nil); err != nil {
+		if err := stream.SendHeader(header); err != nil {
 			return err
 		}
 		dec := trace.NewDecoder()

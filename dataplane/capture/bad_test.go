@@ -381,7 +381,7 @@ func TestMemory(t *testing.T) {
 			var most uint64
 			base := inUse()
 			_, err := Check(context.Background(), e, Options{Progress: func(packets, _ uint64) {
-				if packets%4000 == 0 {
+				if packets%700 == 0 {
 					most = max(most, inUse())
 				}
 			}})

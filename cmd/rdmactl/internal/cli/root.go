@@ -15,6 +15,7 @@ const rootHelp = `rdmactl shows and tunes a running rdmad.
 
 It talks to the control plane at --addr, else RDMACTL_ADDR, else ` + defaultAddr + `.
 ping and bench need no rdmad: they call any RPC-over-RDMA server themselves.
+check-capture reads a file.
 
 Exit codes: 0 done, 1 rdmad refused or is not reachable, 2 wrong usage.
 JSON is the protobuf JSON of the answer; its names stay as they are. Counters

@@ -78,6 +78,12 @@ func (a *app) trace(ctx context.Context, f *traceFilter, count uint, check bool)
 	if err != nil && !ended(ctx, err) {
 		return err
 	}
+	if check && err == nil {
+		header, err := stream.Header()
+		if err == nil && len(header.Get(rdmadv1.JudgedHeader)) == 0 {
+			return errors.New("this rdmad is older than rdmactl and judges nothing: trace without --check")
+		}
+	}
 	events, violations, dropped := uint(0), 0, 0.0
 	for p := a.printer(); err == nil && (count == 0 || events < count); events++ {
 		var e *rdmadv1.TraceResponse
