@@ -1,31 +1,37 @@
 package conn
 
+import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+
 // onlyHandle gives the STag of a header that holds exactly one distinct STag.
 // Only then may a reply invalidate it: with more than one, another may be a
-// client's shared padding buffer, which it must not lose (svcrdma's rule).
+// client's shared padding buffer, which it must not lose (svcrdma's rule). A
+// segment without bytes names no memory, so that its STag may be none.
 func onlyHandle(h *Header) (rkey uint32, only bool) {
 	found := false
-	see := func(k uint32) bool {
-		if found && k != rkey {
+	see := func(s *rpcrdma1.Segment) bool {
+		if s.Length == 0 {
+			return true
+		}
+		if found && s.Handle != rkey {
 			return false
 		}
-		rkey, found = k, true
+		rkey, found = s.Handle, true
 		return true
 	}
 	for i := range h.Reads {
-		if !see(h.Reads[i].Handle) {
+		if !see(&h.Reads[i].Segment) {
 			return 0, false
 		}
 	}
 	for _, w := range h.Writes {
 		for i := range w {
-			if !see(w[i].Handle) {
+			if !see(&w[i]) {
 				return 0, false
 			}
 		}
 	}
 	for i := range h.Reply {
-		if !see(h.Reply[i].Handle) {
+		if !see(&h.Reply[i]) {
 			return 0, false
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	PadAlign = 512
 	// MaxPadAlign is the largest alignment that is taken or used.
 	MaxPadAlign = 64 << 10
-	// PadThresh is the least opaque that is padded.
+	// PadThresh is the least rdma_thresh: longer items are padded.
 	PadThresh = 512
 	// padHeaderSize is what RDMA_MSGP has in its header beyond RDMA_MSG.
 	padHeaderSize = 8
@@ -101,7 +101,9 @@ func (p *padding) check(h *Header) (oncrpc.Padding, error) {
 // not already, or it does not fit.
 //
 // A receiver can't tell items from other opaques. The threshold lies above
-// what the runs of the stream could hold, so that it applies to items alone.
+// what the runs of the stream could hold, so that it applies to items alone. No
+// item is as long as it: RFC 5666 §3.9 has the sender pad "at or above" it, and the
+// receiver skip padding where a length "exceeds" it.
 func (p *padding) plan(pieces []chunk.Piece, header, limit int) (pad oncrpc.Padding, ok bool) {
 	pad = oncrpc.Padding{Align: p.use(), Thresh: PadThresh, Base: uint32(header)}
 	if pad.Align == 0 {
@@ -112,12 +114,25 @@ func (p *padding) plan(pieces []chunk.Piece, header, limit int) (pad oncrpc.Padd
 			pad.Thresh = max(pad.Thresh, uint32(pc.Len)+1)
 		}
 	}
+	for hasItem(pieces, pad.Thresh) {
+		pad.Thresh++
+	}
 	n := piecesLength(pieces)
 	if paddedLength(pieces, pad) == n {
 		return pad, false
 	}
 	pad.Base += padHeaderSize
 	return pad, int(pad.Base)+paddedLength(pieces, pad) <= limit
+}
+
+// hasItem says whether there is an item of n bytes among pieces.
+func hasItem(pieces []chunk.Piece, n uint32) bool {
+	for i := range pieces {
+		if pieces[i].From >= 0 && uint32(pieces[i].Len) == n {
+			return true
+		}
+	}
+	return false
 }
 
 // paddedLength is the number of bytes of pieces with their padding.

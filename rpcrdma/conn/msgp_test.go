@@ -310,3 +310,29 @@ func TestPaddedDoesNotAllocate(t *testing.T) {
 		t.Errorf("requester: %v allocations", n)
 	}
 }
+
+// TestThreshold: a receiver that pads "at or above" rdma_thresh and one that pads
+// above it (RFC 5666 §3.9 says both) find the same padding in what we send.
+func TestThreshold(t *testing.T) {
+	s := withMSGP()
+	var p padding
+	p.set(&s)
+	rapid.Check(t, func(t *rapid.T) {
+		m := genMessage(t, make([]byte, 40))
+		for i := range m.items { // around the least, and each other
+			if rapid.Bool().Draw(t, "near") {
+				m.items[i].Len = rapid.IntRange(PadThresh-1, PadThresh+3).Draw(t, "length")
+			}
+		}
+		pieces := chunk.AppendPieces(nil, len(m.stream), m.items)
+		at, ok := p.plan(pieces, emptyHeaderSize, 1<<20)
+		if !ok {
+			return
+		}
+		above := at
+		above.Thresh++
+		if n, k := paddedLength(pieces, at), paddedLength(pieces, above); n != k || at.Thresh < PadThresh {
+			t.Fatalf("rdma_thresh %d: %d bytes at or above it, %d above it", at.Thresh, n, k)
+		}
+	})
+}
