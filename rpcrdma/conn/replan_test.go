@@ -174,3 +174,14 @@ func TestSpareStarved(t *testing.T) {
 		})
 	}
 }
+
+// TestReverseExposesNothing: a call to the client whose reply may be longer than
+// what transmissions hold is not made, as there is no chunk to offer for it.
+func TestReverseExposesNothing(t *testing.T) {
+	r := groupRequester(t, 8, RequesterConfig{MaxReceives: 200, Reverse: true})
+	for _, long := range []Outgoing{{StreamLen: 40, MaxReply: 100000}, {StreamLen: 2 * placedReceive, MaxReply: 100000}, {StreamLen: 100000, MaxReply: 24}} {
+		if n, err := attempts(t, r, &long, nil); !errors.Is(err, ErrCallTooLong) || n != 1 {
+			t.Errorf("%d bytes, a reply of %d: %v after %d plans, windows %v", long.StreamLen, long.MaxReply, err, n, long.Windows)
+		}
+	}
+}

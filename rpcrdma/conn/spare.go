@@ -12,7 +12,7 @@ type debt struct{ uses, spare uint32 }
 // Prepare is the event that o, which is planned, is about to begin: it gives the
 // receives to post before Begin for a long reply.
 func (r *Requester) Prepare(o *Outgoing, acts []Action) []Action {
-	if r.lost == nil && len(r.waiting) == 0 && r.may(o) && r.reserve(o) {
+	if r.lost == nil && r.passes(o) && r.may(o) && r.reserve(o) {
 		acts = r.wantReceives(acts)
 	}
 	return acts

@@ -103,7 +103,7 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	if !r.placeItems(o) {
 		r.planItems(o)
 	}
-	if len(o.Windows) >= before {
+	if len(o.Windows) >= before || (r.cfg.Reverse && len(o.Windows) > 0) { // RFC 8167 §5.3: no chunks
 		return false
 	}
 	x.first = rpcrdma2.OptionalSize(x.req.Size())
