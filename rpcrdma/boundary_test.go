@@ -200,7 +200,7 @@ func (b *boundary) expects(err error) bool {
 	return err == nil || errors.As(err, &end) || errors.As(err, &refused)
 }
 
-// TestBoundaries goes through each characteristic at each boundary, told by INIT,
+// TestBoundaries goes through ways to begin, each characteristic at each boundary, told by INIT,
 // or by UPDATE before or after the answer to a call, of either end, and through
 // credits.
 func TestBoundaries(t *testing.T) {
@@ -212,6 +212,9 @@ func TestBoundaries(t *testing.T) {
 		}
 	}
 	well := anyTurn{credits: 32}
+	for _, g := range []greeting{greetsWell, greetsItself, greetsLater, greetsRefused} {
+		both(anyScript{greeting: g, start: transmitting(), nochange: rpcrdma2.Subset{7}, turns: []anyTurn{well}})
+	}
 	for id := rpcrdma2.CharReceiveSize; id <= rpcrdma2.CharResponseSend; id++ {
 		for _, c := range boundaryValues(id) {
 			told := rpcrdma2.Set{c}

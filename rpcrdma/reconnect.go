@@ -14,7 +14,8 @@ import (
 // so when a call needs a connection and there is none, or DialConfig.Handler
 // takes calls of the server: at once when the
 // connection lost had carried a reply, else after a pause that doubles with
-// each failure. The pause is drawn between its half and its whole.
+// each failure. The pause is drawn between its half and its whole. A call under
+// which too many connections are lost fails with ErrTooManyLosses.
 type Reconnect struct {
 	// MinBackoff is the first pause; 0 is 100 ms.
 	MinBackoff time.Duration

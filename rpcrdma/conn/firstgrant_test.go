@@ -25,7 +25,7 @@ func TestLongCallbackFirst(t *testing.T) {
 				t.Fatalf("%d messages, %d calls open", len(server.out), len(first))
 			}
 			server.call(40, 5000) // passes them, though its reply may take two receives
-			server.call(40, 24) // waits for the credit of the one before
+			server.call(40, 24)   // waits for the credit of the one before
 			if len(server.out) != 1 || server.q.spend.InFlight() != 1 {
 				t.Fatalf("%d messages", len(server.out))
 			}
