@@ -3,7 +3,9 @@
 # that are unpacked into the guest's image (never installed here).
 #
 #   deps.sh          install and download what is missing
-#   deps.sh check    say what is missing, change nothing
+#   deps.sh check    say what is missing, change nothing; else print the file
+#                    that lists the guest's packages
+#   deps.sh newer    the same with the newer kernel
 #   deps.sh machine  print the file that lists the packages of the machine in
 #                    the guest (TestDebianPackage), or say that they are missing
 #   deps.sh ceph     the same for the file system behind TestGateway's second
@@ -41,6 +43,9 @@ machine_unused='^(perl=|perl-modules|libperl|usrmerge|lib(number|text|file)-|lib
 ceph_packages="ceph-mon ceph-osd ceph-mds nfs-ganesha nfs-ganesha-ceph"
 ceph_unused='^(ceph=|ceph-common|ceph-mgr|perl|libperl|python|libpython|dpkg|tar=|udev|dm|adduser|passwd|ucf|debconf|lvm2|liblvm|sudo|lib(js|pam|text|file|number|unwind|boost-python|db5|gdbm|icu|babeltrace|glib|radosstriper|rbd|rgw|ctf|gprof)|librgw|(lib)?binutils|cron|dmidecode|smart|nvme|gdisk|hdparm|xfsprogs|ca-cert|openssl|cryptsetup-bin|nfs-common|logrotate|parted|psmisc|usrmerge|e2fsprogs|uuid-runtime|tzdata|media-types|rpcbind|lsb-base|sysvinit|readline|sensible|debianutils|init-system|gcc-)'
 
+# The guest's newer kernel: Debian 13's own, Debian 12's from its backports.
+newer_series=6.12
+
 missing_code=3
 
 say() { printf 'interop/deps.sh: %s\n' "$*" >&2; }
@@ -53,6 +58,7 @@ pool="$cache/debs"
 release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-unknown}") || release=unknown
 wanted=$(echo "$guest_packages $unused_packages" | cksum | cut -d' ' -f1)
 lock="$cache/packages-$release-$wanted"
+newer_lock="$cache/packages-$newer_series-$release-$wanted"
 machine_lock="$cache/machine-$release-$(echo "$machine_packages $machine_unused" | cksum | cut -d' ' -f1)"
 ceph_lock="$cache/ceph-$release-$(echo "$ceph_packages $ceph_unused" | cksum | cut -d' ' -f1)"
 
@@ -69,7 +75,9 @@ missing_host() {
 }
 
 # guest_ready succeeds when every package of the lock files is in the pool.
-guest_ready() { locked_ready "$lock" && locked_ready "$machine_lock" && locked_ready "$ceph_lock"; }
+guest_ready() {
+	locked_ready "$lock" && locked_ready "$newer_lock" && locked_ready "$machine_lock" && locked_ready "$ceph_lock"
+}
 
 # locked_ready succeeds when every package of one lock file is in the pool.
 locked_ready() {
@@ -81,14 +89,21 @@ locked_ready() {
 
 # apt runs an apt program on lists of its own, as if nothing were installed:
 # it needs no root, meets no stale index and answers alike on every machine.
+# apt_state is where the lists are, apt_sources the options that choose other
+# sources than the machine's.
+apt_state="$cache/apt"
+apt_sources=
 apt() {
 	program=$1
 	shift
 	"$program" -qq \
-		-o Dir::State="$cache/apt" -o Dir::State::status=/dev/null \
-		-o Dir::Cache="$cache/apt/cache" -o APT::Sandbox::User= \
-		-o Debug::NoLocking=1 "$@"
+		-o Dir::State="$apt_state" -o Dir::State::status=/dev/null \
+		-o Dir::Cache="$apt_state/cache" -o APT::Sandbox::User= \
+		-o Debug::NoLocking=1 $apt_sources "$@"
 }
+
+# make_apt makes apt's directories.
+make_apt() { mkdir -p "$apt_state/lists/partial" "$apt_state/cache/archives/partial"; }
 
 # resolve PACKAGES UNUSED prints name=version of packages and of what they
 # depend on, but for those that match a pattern.
@@ -117,9 +132,43 @@ kernel_packages() {
 		grep -vx "$headers"
 }
 
+# series_of prints the series of the kernel that apt's linux-image-amd64 is.
+series_of() { depends linux-image-amd64 '^linux-image-[0-9]' | sed -n '1s/^linux-image-\([0-9]*\.[0-9]*\).*/\1/p'; }
+
+# backports prints a source of this release's backports on the mirror that the
+# machine has the release itself from.
+backports() {
+	uri=$(apt apt-get indextargets --format '$(REPO_URI)' \
+		'Created-By: Packages' "Codename: $release" 'Component: main' | head -n1)
+	[ -n "$uri" ] || return 1
+	keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	[ ! -e $keyring ] || signed="[signed-by=$keyring] "
+	echo "deb ${signed-}$uri $release-backports main"
+}
+
+# download_newer downloads the newer kernel and prints its packages as
+# name=version. It runs in a process of its own: it changes apt's sources.
+download_newer() {
+	if [ "$(series_of)" != $newer_series ]; then
+		source=$(backports) || fail "apt knows no mirror of $release"
+		apt_state="$cache/apt-backports"
+		make_apt
+		list="$apt_state/sources.list"
+		echo "$source" >"$list"
+		apt_sources="-o Dir::Etc::sourcelist=$list -o Dir::Etc::sourceparts=/dev/null"
+		apt apt-get update >&2 || say "apt-get update reported errors, going on"
+		[ "$(series_of)" = $newer_series ] ||
+			fail "no Linux $newer_series: neither $release nor its backports have it"
+	fi
+	packages=$(kernel_packages)
+	(cd "$pool" && apt apt-get download $packages) >&2
+	echo $packages
+}
+
 download_guest() {
 	command -v apt-get >/dev/null || return 1
-	mkdir -p "$pool" "$cache/apt/lists/partial" "$cache/apt/cache/archives/partial"
+	mkdir -p "$pool"
+	make_apt
 	exec 9>"$cache/deps.lock"
 	flock 9
 	! guest_ready || return 0
@@ -130,8 +179,10 @@ download_guest() {
 	ceph=$(resolve "$ceph_packages" "$ceph_unused")
 	[ -n "$userland" ] && [ -n "$machine" ] && [ -n "$ceph" ] || fail "apt can't resolve the guest's packages"
 	kernel=$(kernel_packages)
+	newer=$(download_newer) || exit 1
 	(cd "$pool" && apt apt-get download $userland $kernel $machine $ceph)
 	write_lock "$lock" $userland $kernel
+	write_lock "$newer_lock" $userland $newer
 	write_lock "$machine_lock" $machine
 	write_lock "$ceph_lock" $ceph
 }
@@ -192,9 +243,13 @@ check)
 	[ -z "$missing$download" ] || report_missing "$missing" "$download"
 	echo "$lock"
 	;;
-machine | ceph)
+newer | machine | ceph)
 	guest_ready || report_missing "$(missing_host)" "$(missing_guest)"
-	[ "$1" = machine ] && echo "$machine_lock" || echo "$ceph_lock"
+	case $1 in
+	newer) echo "$newer_lock" ;;
+	machine) echo "$machine_lock" ;;
+	ceph) echo "$ceph_lock" ;;
+	esac
 	;;
 install)
 	missing=$(missing_host)
@@ -207,7 +262,7 @@ install)
 	echo "$lock"
 	;;
 *)
-	say "usage: deps.sh [check|list|machine|ceph]"
+	say "usage: deps.sh [check|newer|list|machine|ceph]"
 	exit 2
 	;;
 esac
