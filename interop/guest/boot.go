@@ -21,7 +21,7 @@ const agentPackage = "./interop/guest/agent"
 // environment has CI=true; the message names them.
 func Boot(tb testing.TB, o Options) *Guest {
 	tb.Helper()
-	img, agent := prepare(tb)
+	img, agent := prepare(tb, o.Kernel)
 	g, err := Start(context.Background(), img, agent, tb.TempDir(), o)
 	if err != nil {
 		tb.Fatal(err)
@@ -41,10 +41,10 @@ func Boot(tb testing.TB, o Options) *Guest {
 }
 
 // prepare returns the image and the agent, building what is missing.
-func prepare(tb testing.TB) (img image.Image, agent string) {
+func prepare(tb testing.TB, kernel image.Kernel) (img image.Image, agent string) {
 	tb.Helper()
 	ctx := context.Background()
-	img, err := Prepare(ctx, func(format string, args ...any) {
+	img, err := Prepare(ctx, kernel, func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
 	})
 	var missing *image.MissingError
@@ -64,14 +64,14 @@ func prepare(tb testing.TB) (img image.Image, agent string) {
 	return img, agent
 }
 
-// Prepare finds the image in the cache or builds it, telling log of its steps.
+// Prepare finds the image with a kernel in the cache or builds it, telling log of its steps.
 // The error is an [*image.MissingError] when packages are missing.
-func Prepare(ctx context.Context, log image.Log) (image.Image, error) {
+func Prepare(ctx context.Context, kernel image.Kernel, log image.Log) (image.Image, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return image.Image{}, err
 	}
-	set, err := image.Find(ctx, filepath.Join(root, "interop", "deps.sh"))
+	set, err := image.Find(ctx, filepath.Join(root, "interop", "deps.sh"), kernel)
 	if err != nil {
 		return image.Image{}, err
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
 // scriptTime is enough for any short script under emulation.
@@ -23,6 +25,15 @@ func TestGuest(t *testing.T) {
 	t.Run("watch", func(t *testing.T) { testWatch(t, g) })
 	t.Run("share", func(t *testing.T) { testShare(t, g) })
 	t.Run("kernel NFS", func(t *testing.T) { testKernelNFS(t, g) })
+}
+
+// TestNewerKernel lets the newer kernel's client work with its own server.
+func TestNewerKernel(t *testing.T) {
+	g := Boot(t, Options{Kernel: image.Newer})
+	if release := g.MustRun(t, scriptTime, "uname -r"); !strings.HasPrefix(release, "6.12.") {
+		t.Errorf("the newer kernel is %s, want 6.12", release)
+	}
+	testKernelNFS(t, g)
 }
 
 func testResult(t *testing.T, g *Guest) {
@@ -136,7 +147,7 @@ done`)
 }
 
 func TestDeadGuest(t *testing.T) {
-	img, agent := prepare(t)
+	img, agent := prepare(t, image.Stock)
 	g, err := Start(t.Context(), img, agent, t.TempDir(), Options{MemoryMiB: 1024, CPUs: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,17 @@
 package guest
 
+import "github.com/rdmad/rdmad/interop/guest/image"
+
 // Options say what machine is booted. The zero value is good for most tests.
 type Options struct {
-	MemoryMiB int      // default 2048
-	CPUs      int      // default 2
-	Forward   []int    // TCP ports of the guest that the host reaches, see Guest.HostPort
-	Shares    []Share  // directories of the host, beside /host
-	Shell     bool     // a shell on the serial console, joined to this process's terminal
-	Capture   string   // file that gets all packets of the guest's network card (pcap)
-	Append    []string // more words for the kernel's command line
+	Kernel    image.Kernel // default the stock kernel of this machine's Debian
+	MemoryMiB int          // default 2048
+	CPUs      int          // default 2
+	Forward   []int        // TCP ports of the guest that the host reaches, see Guest.HostPort
+	Shares    []Share      // directories of the host, beside /host
+	Shell     bool         // a shell on the serial console, joined to this process's terminal
+	Capture   string       // file that gets all packets of the guest's network card (pcap)
+	Append    []string     // more words for the kernel's command line
 }
 
 // Share is a directory of the host that the guest mounts through 9p.

@@ -1,8 +1,8 @@
 // Command guest boots the kernel guest of the interoperability tests and joins
 // its shell to the terminal. "poweroff -f" ends it.
 //
-//	go run ./interop/cmd/guest [-rdma siw|crc] [-share DIR] [-forward PORT,PORT]
-//	go run ./interop/cmd/guest -build
+//	go run ./interop/cmd/guest [-newer] [-rdma siw|crc] [-share DIR] [-forward PORT,PORT]
+//	go run ./interop/cmd/guest [-newer] -build
 package main
 
 import (
@@ -14,11 +14,13 @@ import (
 	"strings"
 
 	"github.com/rdmad/rdmad/interop/guest"
+	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
 // flags are what the command line says.
 type flags struct {
 	build   bool
+	newer   bool
 	rdma    string
 	share   string
 	forward []int
@@ -27,6 +29,7 @@ type flags struct {
 func main() {
 	var f flags
 	flag.BoolVar(&f.build, "build", false, "only build the guest's image when it is missing")
+	flag.BoolVar(&f.newer, "newer", false, "boot the newer kernel, Linux 6.12")
 	flag.StringVar(&f.rdma, "rdma", "", "bring up siw0: siw as it is, or crc for the build that requires CRC32C")
 	flag.StringVar(&f.share, "share", ".", "directory that is /host in the guest")
 	flag.Func("forward", "TCP ports of the guest to reach from this machine, with commas", f.parseForward)
@@ -49,7 +52,11 @@ func (f *flags) parseForward(list string) error {
 }
 
 func run(ctx context.Context, f flags) error {
-	img, err := guest.Prepare(ctx, func(format string, args ...any) {
+	kernel := image.Stock
+	if f.newer {
+		kernel = image.Newer
+	}
+	img, err := guest.Prepare(ctx, kernel, func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
 	})
 	if err != nil || f.build {

@@ -34,13 +34,14 @@ func TestParseSet(t *testing.T) {
 
 func TestFindNamesWhatIsMissing(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "deps.sh")
-	text := "[ $1 = check ] || [ $1 = ceph ] || exit 2\necho 'missing: qemu' >&2\nexit 3\n"
+	text := "[ $1 = check ] || [ $1 = newer ] || [ $1 = ceph ] || exit 2\necho 'missing: qemu' >&2\nexit 3\n"
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Find(t.Context(), script)
+	_, err := Find(t.Context(), script, Stock)
+	_, newerErr := Find(t.Context(), script, Newer)
 	_, unpackErr := Unpacked(t.Context(), script, "ceph", t.Logf)
-	for _, err := range []error{err, unpackErr} {
+	for _, err := range []error{err, newerErr, unpackErr} {
 		var missing *MissingError
 		if !errors.As(err, &missing) || missing.Line != "missing: qemu" {
 			t.Errorf("got %v, want a MissingError with the script's line", err)
@@ -54,7 +55,7 @@ func TestFindWantsAKernel(t *testing.T) {
 	if err := errors.Join(os.WriteFile(script, []byte("echo "+list), 0o600), os.WriteFile(list, []byte("deb x.deb\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if set, err := Find(t.Context(), script); err == nil {
+	if set, err := Find(t.Context(), script, Stock); err == nil {
 		t.Errorf("a list without a kernel was read as %+v", set)
 	}
 }

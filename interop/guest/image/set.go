@@ -27,10 +27,26 @@ type MissingError struct{ Line string }
 
 func (e *MissingError) Error() string { return e.Line }
 
-// Find asks deps.sh, the script at the given path, which packages the guest is
-// made of. It installs nothing: what is missing is a [*MissingError].
-func Find(ctx context.Context, script string) (Set, error) {
-	list, err := ask(ctx, script, "check")
+// Kernel chooses one of the kernels that a guest can have.
+type Kernel uint8
+
+// The kernels. A Debian that is itself as new as Newer has one for both.
+const (
+	Stock Kernel = iota // of this machine's Debian: 6.1 of Debian 12
+	Newer               // Linux 6.12: Debian 13's, and of Debian 12's backports
+)
+
+// words are those for which deps.sh prints the file of a kernel's packages.
+var words = [...]string{Stock: "check", Newer: "newer"}
+
+var kernelNames = [...]string{Stock: "stock kernel", Newer: "newer kernel"}
+
+func (k Kernel) String() string { return kernelNames[k] }
+
+// Find asks deps.sh, the script at the given path, which packages the guest with
+// a kernel is made of. It installs nothing: what is missing is a [*MissingError].
+func Find(ctx context.Context, script string, kernel Kernel) (Set, error) {
+	list, err := ask(ctx, script, words[kernel])
 	if err != nil {
 		return Set{}, err
 	}

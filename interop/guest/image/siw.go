@@ -2,7 +2,9 @@ package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +37,8 @@ func (b *builder) buildSIW(ctx context.Context) error {
 }
 
 // relocateHeaders makes the headers work where they were unpacked: their
-// Makefile includes another one by absolute path.
+// Makefile includes another one by absolute path. The kernel's image that newer
+// ones hold for pahole goes away.
 func (b *builder) relocateHeaders() (dir string, err error) {
 	dir = filepath.Join(b.sysroot, "usr/src/linux-headers-"+b.set.Kernel)
 	makefile := filepath.Join(dir, "Makefile")
@@ -45,6 +48,9 @@ func (b *builder) relocateHeaders() (dir string, err error) {
 	}
 	moved := strings.ReplaceAll(string(text), "include /usr/src/",
 		"include "+filepath.Join(b.sysroot, "usr/src")+"/")
+	if err := os.Remove(filepath.Join(dir, "vmlinux")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	return dir, os.WriteFile(makefile, []byte(moved), 0o644)
 }
 
