@@ -18,6 +18,7 @@ import (
 type Request struct {
 	listener *Listener
 	id       rdmacm.ID
+	tell     uint32 // 0 is as the settings say
 }
 
 // ConnConfig is what a connection is accepted with.
@@ -30,6 +31,10 @@ type ConnConfig struct {
 	// wait for its end or for calls. When it was called, Accept doesn't fail.
 	// Nil is nobody.
 	Up func(*Conn)
+	// Down is told why the connection ended, as soon as that is known: before its
+	// calls have returned. The error is that of Err. It must not wait for the
+	// connection. Nil is nobody.
+	Down func(error)
 	// Settings at the start; nil is DefaultSettings.
 	Settings *Settings
 	// Queued is told how long each call waited before its service started:
@@ -52,7 +57,28 @@ func (r *Request) LocalAddr() netip.AddrPort { return r.id.LocalAddr() }
 // PrivateData is what the peer sent with its request, not to be changed, and
 // what Accept with these settings answers.
 func (r *Request) PrivateData(s *Settings) (peer, own []byte) {
-	return r.id.Peer().PrivateData, privateData(s, s.RemoteInvalidationAccept).Append(nil)
+	return r.id.Peer().PrivateData, r.told(s).Append(nil)
+}
+
+// PeerReceive is the most bytes of one Send that the peer says it takes.
+func (r *Request) PeerReceive() uint32 {
+	peer, _ := wire.ParsePrivateData(r.id.Peer().PrivateData)
+	return peer.ReceiveSize
+}
+
+// LimitSend has the peer told that we send n bytes in one message at most, even
+// where the settings have more. In version 1 that
+// holds for the connection's life, in version 2 until the peer says by itself what
+// it takes. 0 is no limit.
+func (r *Request) LimitSend(n uint32) { r.tell = n }
+
+// told is what the peer is told.
+func (r *Request) told(s *Settings) wire.PrivateData {
+	p := privateData(s, s.RemoteInvalidationAccept)
+	if r.tell != 0 {
+		p.SendSize = min(p.SendSize, tellable(r.tell))
+	}
+	return p
 }
 
 // RemoteAddr is the address of the peer.
@@ -87,7 +113,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		return nil, err
 	}
 	peer, said := wire.ParsePrivateData(r.id.Peer().PrivateData)
-	told := privateData(&s, s.RemoteInvalidationAccept)
+	told := r.told(&s)
 	resp, err := transport.NewResponder(host.Host, r.id, transport.ResponderConfig{
 		Handler: cfg.Handler, Settings: &s,
 		PeerReceive:     peer.ReceiveSize,
@@ -100,6 +126,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		Queued:          cfg.Queued,
 		Logger:          cfg.Logger,
 		Tap:             cfg.Tap,
+		Down:            cfg.Down,
 	})
 	if err != nil {
 		r.listener.leave(host)

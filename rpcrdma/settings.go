@@ -84,6 +84,10 @@ var (
 // DefaultSettings are the values in force when nobody set anything.
 func DefaultSettings() Settings { return conn.DefaultSettings() }
 
+// InlineMin is the size, in bytes, of a Send that every peer takes (RFC 8166
+// §3.3.2).
+const InlineMin = conn.InlineMin
+
 // MaxMessage is the most bytes of one RPC message that travels in chunks.
 const MaxMessage = conn.MaxMessage
 

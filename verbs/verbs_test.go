@@ -81,3 +81,25 @@ func TestLiveTotal(t *testing.T) {
 		t.Errorf("total %d", n)
 	}
 }
+
+func TestNoReceive(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&TerminateError{Remote: true, Layer: 1, Type: 2, Code: 2}, true},
+		{&TerminateError{Remote: true, Layer: 1, Type: 2, Code: 5}, true},
+		{&TerminateError{Layer: 1, Type: 2, Code: 2}, false}, // ours
+		{&TerminateError{Remote: true, Layer: 1, Type: 2, Code: 3}, false},
+		{&TerminateError{Remote: true, Layer: 1, Type: 1, Code: 2}, false},
+		{&TerminateError{Remote: true, Layer: 0, Type: 2, Code: 5}, false},
+		{StatusError(WCRNRRetryExcErr), true},
+		{StatusError(WCRemInvReqErr), true},
+		{StatusError(WCRemAccessErr), false},
+		{ErrDisconnected, false},
+	} {
+		if got := errors.Is(fmt.Errorf("wrapped: %w", c.err), ErrNoReceive); got != c.want {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
+	}
+}

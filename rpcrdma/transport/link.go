@@ -64,6 +64,7 @@ type link struct {
 	rq         receives
 	dead       bool  // no more events
 	reason     error // why it ended
+	down       func(error)
 	ending     bool  // disconnect once everything is posted
 	stats      Stats
 	sizes      Sizes
@@ -234,9 +235,9 @@ func (l *link) failure(wc *verbs.WC) error {
 	case wc.Status == verbs.WCWRFlushErr && err != nil:
 		return err
 	case err != nil:
-		return fmt.Errorf("%v: %w", wc.Status, err)
+		return fmt.Errorf("%w: %w", verbs.StatusError(wc.Status), err)
 	}
-	return errors.New(wc.Status.String())
+	return verbs.StatusError(wc.Status)
 }
 
 // submit queues an op and posts what there is room for.
@@ -339,6 +340,9 @@ func (l *link) tell(last bool) {
 // the connection held.
 func (l *link) teardown() {
 	l.fail(verbs.ErrClosed) // unless it has ended already
+	if l.down != nil {
+		l.down(l.err())
+	}
 	l.settle()
 	var leaks []error
 	if l.reason == nil && !l.over() {

@@ -41,6 +41,9 @@ type ResponderConfig struct {
 	Logger *slog.Logger
 	// Tap is where the connection is looked at; nil is nowhere.
 	Tap *Tap
+	// Down is told at the start of the end why it came, as Err has it; nil is
+	// nobody.
+	Down func(error)
 }
 
 // Responder answers calls on one connection.
@@ -82,7 +85,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		return nil, err
 	}
 	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{h.pool}, queued: cfg.Queued}
-	l.role, l.log = r, cfg.Logger
+	l.role, l.log, l.down = r, cfg.Logger, cfg.Down
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
 	}
