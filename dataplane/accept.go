@@ -90,14 +90,17 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 		c.abandon()
 		return err
 	}
+	c.tell(req)
 	if _, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler:  &c.handler,
 		Up:       c.begin,
+		Down:     c.down,
 		Settings: c.atConnect,
 		Queued:   l.handler.queued,
 		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),
 		Tap:      c.traced(req),
 	}); err != nil {
+		c.l.receivers.leave(c.receiver, time.Now())
 		c.closeSession()
 		c.trace.Close()
 		c.abandon()

@@ -32,8 +32,11 @@ type ConnInfo struct {
 	State    string // up, draining
 	InFlight int    // calls that the service has not answered yet
 	rpcrdma.Info
-	Stats rpcrdma.Stats
-	Sizes rpcrdma.Sizes // of calls and replies
+	// SendHeld says why the peer is told of smaller Sends than the settings want
+	// and it takes; "" when it is not. Connection tells it, Connections does not.
+	SendHeld string
+	Stats    rpcrdma.Stats
+	Sizes    rpcrdma.Sizes // of calls and replies
 	// Settings are the effective settings last applied.
 	Settings *rpcrdma.Settings
 }

@@ -32,6 +32,8 @@ type conn struct {
 	rc   *rpcrdma.Conn // nil for those of connectors
 	link Link
 
+	receiver receiver // of our Sends; none for those of connectors
+
 	client netip.AddrPort             // of a connector; invalid for others
 	memory func() rpcrdma.MemoryStats // of a connector's client; nil for others
 
@@ -97,6 +99,7 @@ func (c *conn) watch() {
 	c.link.Close()
 	c.closeSession()
 	c.trace.Close()
+	c.l.receivers.leave(c.receiver, time.Now())
 	d := c.l.d
 	stats := c.link.Stats()
 	d.mu.Lock()
@@ -183,5 +186,7 @@ func (d *Dataplane) Connection(id string) (ConnInfo, error) {
 	if err != nil {
 		return ConnInfo{}, err
 	}
-	return c.info(), nil
+	info := c.info()
+	info.SendHeld = c.heldNow()
+	return info, nil
 }

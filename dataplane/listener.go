@@ -48,6 +48,7 @@ type listener struct {
 	// disconnects are connections that peers ended with calls being served.
 	disconnects atomic.Uint64
 	refused     *refusalLog
+	receivers   receivers
 	sharing     listenerSharing
 	listenerGauges
 

@@ -35,7 +35,13 @@ type plane struct {
 // down, and everything must be free.
 func newPlane(t *testing.T, cfg Config) *plane {
 	t.Helper()
-	p := &plane{t: t, p: loopback.New(loopback.Config{}), log: new(logBuffer)}
+	return newPlaneOn(t, loopback.FabricConfig{}, cfg)
+}
+
+// newPlaneOn makes one on a network.
+func newPlaneOn(t *testing.T, network loopback.FabricConfig, cfg Config) *plane {
+	t.Helper()
+	p := &plane{t: t, p: loopback.New(loopback.Config{Network: network}), log: new(logBuffer)}
 	p.judged = refereetest.Around(t, p.p)
 	cfg.Logger = slog.New(slog.NewTextHandler(p.log, nil))
 	p.Dataplane = New(cfg)

@@ -104,6 +104,7 @@ type limits struct {
 	version      int    // spoken, or to be offered
 	agreed       bool   // for the connection's life
 	receives     uint32 // size of ours
+	held         string // why it gets no larger Sends, if it takes them
 
 	told told // as characteristics
 
@@ -129,6 +130,9 @@ func (c *conn) peerLimits(keys Keys) limits {
 	if l.configured || l.told.spoken { // it told last what it receives
 		l.receive = l.bound
 	}
+	if keys.Has(KeyInlineSendMax) {
+		l.held = c.held(&l)
+	}
 	return l
 }
 
@@ -142,10 +146,13 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 		reasons = append(reasons, fmt.Sprintf(format, args...))
 	}
 	if keys.Has(KeyInlineSendMax) && now.InlineSendMax > peer.bound {
-		if peer.receive > peer.bound {
-			note(PendingReconnect, "inline.send_max: the peer was told %d bytes at connect", peer.bound)
-		} else {
+		switch {
+		case peer.receive <= peer.bound:
 			note(Applied, "inline.send_max: the peer receives at most %d bytes", peer.receive)
+		case peer.held != "":
+			note(PendingReconnect, "inline.send_max: %s", peer.held)
+		default:
+			note(PendingReconnect, "inline.send_max: the peer was told %d bytes at connect", peer.bound)
 		}
 	}
 	if peer.told.spoken && now.Extensions.Has(rpcrdma.ExtCharacteristics) {

@@ -92,8 +92,9 @@ func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetCon
 		Connection: connection(&info),
 		Transport:  transportStatistics(&info, time.Now()),
 
-		Padding:       padding(&info),
-		Configuration: configuration(&info),
+		Padding:        padding(&info),
+		InlineSendHeld: info.SendHeld,
+		Configuration:  configuration(&info),
 
 		Characteristics: characteristics(&info),
 	}

@@ -20,7 +20,7 @@ const (
 )
 
 var abouts = [NumKeys]struct{ summary, effect string }{
-	InlineSendMax:            {"largest Send that rdmad makes, in bytes; what the peer receives bounds it too", "at once, up to what the peer was told at connect; above that when it connects again"},
+	InlineSendMax:            {"largest Send that rdmad makes, in bytes; what the peer receives bounds it too", "at once, up to what the peer was told at connect; above that when it connects again, a client after an hour without a connection"},
 	InlineReceiveSize:        {"size of the receive buffers that rdmad posts and advertises, in bytes", nextConnect},
 	DDPMinChunk:              {"smallest item, in bytes, that moves by RDMA Read or Write although the message would fit inline", atOnce},
 	RemoteInvalidationAccept: {"advertise that the peer may invalidate rdmad's steering tags", nextConnect},

@@ -634,8 +634,12 @@ type GetConnectionResponse struct {
 	// What both sides told each other of themselves
 	// (extensions.characteristics); absent when the peer does not have it.
 	Characteristics *Characteristics `protobuf:"bytes,5,opt,name=characteristics,proto3" json:"characteristics,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Why inline_send is less than inline.send_max and than what the peer takes:
+	// the peer may have smaller receives of earlier connections. Empty when it is
+	// not.
+	InlineSendHeld string `protobuf:"bytes,6,opt,name=inline_send_held,json=inlineSendHeld,proto3" json:"inline_send_held,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetConnectionResponse) Reset() {
@@ -701,6 +705,13 @@ func (x *GetConnectionResponse) GetCharacteristics() *Characteristics {
 		return x.Characteristics
 	}
 	return nil
+}
+
+func (x *GetConnectionResponse) GetInlineSendHeld() string {
+	if x != nil {
+		return x.InlineSendHeld
+	}
+	return ""
 }
 
 // Characteristics are the transport characteristics of both ends of a
@@ -1847,7 +1858,7 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"j\n" +
 	"\x14GetConnectionRequest\x12\x19\n" +
 	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\x127\n" +
-	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xbb\x02\n" +
+	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe5\x02\n" +
 	"\x15GetConnectionResponse\x124\n" +
 	"\n" +
 	"connection\x18\x01 \x01(\v2\x14.rdmad.v1.ConnectionR\n" +
@@ -1855,7 +1866,8 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\ttransport\x18\x02 \x01(\v2\x1d.rdmad.v1.TransportStatisticsR\ttransport\x12+\n" +
 	"\apadding\x18\x03 \x01(\v2\x11.rdmad.v1.PaddingR\apadding\x12=\n" +
 	"\rconfiguration\x18\x04 \x01(\v2\x17.rdmad.v1.ConfigurationR\rconfiguration\x12C\n" +
-	"\x0fcharacteristics\x18\x05 \x01(\v2\x19.rdmad.v1.CharacteristicsR\x0fcharacteristics\"w\n" +
+	"\x0fcharacteristics\x18\x05 \x01(\v2\x19.rdmad.v1.CharacteristicsR\x0fcharacteristics\x12(\n" +
+	"\x10inline_send_held\x18\x06 \x01(\tR\x0einlineSendHeld\"w\n" +
 	"\x0fCharacteristics\x120\n" +
 	"\x03own\x18\x01 \x01(\v2\x1e.rdmad.v1.CharacteristicValuesR\x03own\x122\n" +
 	"\x04peer\x18\x02 \x01(\v2\x1e.rdmad.v1.CharacteristicValuesR\x04peer\"\xb8\x02\n" +

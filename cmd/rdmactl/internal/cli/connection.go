@@ -46,6 +46,7 @@ func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
 		{"since", clock(c.GetSince())},
 		{"rpc version", fmt.Sprint(c.GetRpcVersion())},
 		{"inline send", fmt.Sprintf("%d bytes", c.GetInlineSend())},
+		{"inline send held", res.GetInlineSendHeld()},
 		{"inline receive", fmt.Sprintf("%d bytes", c.GetInlineReceive())},
 		{"credits granted", fmt.Sprint(c.GetCreditsGranted())},
 		{"remote invalidation", onOff(c.GetRemoteInvalidation())},
@@ -63,8 +64,8 @@ func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
 		{"errors", count(c.GetErrors())},
 		{"calls in progress", fmt.Sprint(c.GetCallsInProgress())},
 	} {
-		if row[0] == "client" && row[1] == "" {
-			continue // not of a connector
+		if row[1] == "" && (row[0] == "client" || row[0] == "inline send held") {
+			continue // the one is of connectors alone, the other seldom
 		}
 		t.Row(row[0], row[1])
 	}

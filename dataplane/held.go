@@ -1,0 +1,49 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// tell has the peer told of no larger Sends than it may have receives for.
+func (c *conn) tell(req *rpcrdma.Request) {
+	c.receiver = receiver{c.key.Peer, req.PeerReceive()}
+	req.LimitSend(c.l.receivers.tell(c.receiver, c.atConnect.InlineSendMax, time.Now()))
+}
+
+// down is the connection's end. When the peer had no receive for a Send that it
+// was told of, its next connections are told of smaller ones.
+func (c *conn) down(err error) {
+	bound := c.rc.Info().PeerReceive
+	if bound <= rpcrdma.InlineMin || !errors.Is(err, verbs.ErrNoReceive) || !c.l.receivers.refuse(c.receiver) {
+		return
+	}
+	c.l.d.log.Warn("the peer has smaller receives than it said, perhaps of an earlier connection: its next connections get smaller Sends",
+		"conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
+		"told", bound, "next", rpcrdma.InlineMin, "forgotten_after", forgetReceiver)
+}
+
+// held says, for operators, why the peer gets no larger Sends although it takes
+// them: what it may have receives for; "" when it gets them, or asks a connector.
+func (c *conn) held(peer *limits) string {
+	if c.rc == nil || peer.receive <= peer.bound {
+		return ""
+	}
+	why := "the peer was told of this size"
+	if c.l.receivers.refused(c.receiver) {
+		why = "the peer had no receive for a larger Send"
+	}
+	return fmt.Sprintf("held at %d bytes: %s and may keep such receives for its next connections, until it had none for %v", peer.bound, why, forgetReceiver)
+}
+
+// heldNow is held when the settings want larger Sends.
+func (c *conn) heldNow() string {
+	if peer := c.peerLimits(KeyInlineSendMax); c.settings.Load().InlineSendMax > peer.bound {
+		return peer.held
+	}
+	return ""
+}

@@ -1,0 +1,158 @@
+package dataplane
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+func sendMax(n uint32) Resolver { return resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = n }) }
+
+// TestRaisedSendMaxIsHeld: a peer that was told of 1024 bytes is told of no more
+// when the setting is raised and it connects again; effects and the connection say
+// so. A listener that is added anew has forgotten it.
+func TestRaisedSendMaxIsHeld(t *testing.T) {
+	p := newPlane(t, Config{Resolver: sendMax(1024)})
+	address := p.listen("nfs", echo.New())
+	p.Start()
+	const held = "held at 1024 bytes: the peer was told of this size and may keep such receives for its next connections, until it had none for 1h0m0s"
+	c, info := p.dial(address, nil)
+	effects := p.ApplySettings(sendMax(4096), everything(KeyInlineSendMax))
+	if want := (Effect{info.ID, PendingReconnect, "inline.send_max: " + held}); len(effects) != 1 || effects[0] != want {
+		t.Errorf("%+v, want %+v", effects, want)
+	}
+	p.next(ConnChanged)
+	c.Close()
+	p.next(ConnDown)
+	c, info = p.dial(address, nil)
+	shown, err := p.Connection(info.ID)
+	if err != nil || shown.InlineSend != 1024 || shown.SendHeld != held {
+		t.Errorf("%d bytes, %q, %v", shown.InlineSend, shown.SendHeld, err)
+	}
+	effects = p.PreviewSettings(sendMax(1024), everything(KeyInlineSendMax))
+	if want := (Effect{ConnID: info.ID, Outcome: Applied}); len(effects) != 1 || effects[0] != want {
+		t.Errorf("%+v, want %+v", effects, want)
+	}
+	c.Close()
+	p.next(ConnDown)
+	if _, err := p.RemoveListener(t.Context(), "nfs"); err != nil {
+		t.Fatal(err)
+	}
+	c, info = p.dial(p.listen("nfs", echo.New()), nil)
+	defer c.Close()
+	if shown, err := p.Connection(info.ID); err != nil || shown.InlineSend != 4096 || shown.SendHeld != "" {
+		t.Errorf("after the listener was added anew: %d bytes, %q, %v", shown.InlineSend, shown.SendHeld, err)
+	}
+}
+
+// TestPeersThatTellAreNotHeld: with characteristics a peer says what it receives on
+// each connection, so that what it was told before does not count.
+func TestPeersThatTellAreNotHeld(t *testing.T) {
+	version2 := func(n uint32) Resolver {
+		return resolver(func(s *rpcrdma.Settings) {
+			s.InlineSendMax, s.Extensions = n, rpcrdma.ExtV2|rpcrdma.ExtCharacteristics
+		})
+	}
+	p := newPlane(t, Config{Resolver: version2(4096)})
+	address := p.listen("nfs", echo.New())
+	p.Start()
+	s := version2(8192)(ConnKey{})
+	s.InlineReceiveSize = 8192
+	c, _ := p.dial(address, s)
+	c.Close()
+	p.next(ConnDown)
+	p.ApplySettings(version2(8192), nil)
+	c, info := p.dial(address, s)
+	defer c.Close()
+	if err := null(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if shown, err := p.Connection(info.ID); err != nil || shown.InlineSend != 8192 || shown.SendHeld != "" {
+		t.Errorf("%d bytes, %q, %v", shown.InlineSend, shown.SendHeld, err)
+	}
+}
+
+// TestPeerWithSmallerReceives: a client that kept its receives while rdmad forgot
+// that it has them ends the connection over the first larger reply; then it is told
+// of what every peer takes, with one line in the log.
+func TestPeerWithSmallerReceives(t *testing.T) {
+	for name, network := range map[string]loopback.FabricConfig{
+		"iWARP": {}, "InfiniBand": {Transport: loopback.InfiniBand},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlaneOn(t, network, Config{})
+			address := p.listen("nfs", echo.New())
+			p.Start()
+			for i, told := range []uint32{4096, 1024, 1024} {
+				if got := p.keep(address, 1024); got != told {
+					t.Errorf("connection %d is told of %d bytes, want %d", i, got, told)
+				}
+			}
+			lines := p.log.lines("smaller receives")
+			if len(lines) != 1 || !strings.Contains(lines[0], "told=4096 next=1024 forgotten_after=1h0m0s") {
+				t.Errorf("the log says %q", lines)
+			}
+		})
+	}
+}
+
+// keep makes one connection as a client that has receives of a size whatever it
+// was told, and one call that a reply of 3000 bytes answers if they are larger than
+// that: it gives what it was told.
+func (p *plane) keep(address string, size int) (told uint32) {
+	p.t.Helper()
+	ctx := p.t.Context()
+	ok := func(err error) {
+		p.t.Helper()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	id, err := p.p.Resolve(ctx, address)
+	ok(err)
+	defer id.Close()
+	pd, err := id.Device().AllocPD()
+	ok(err)
+	defer pd.Close()
+	cq, err := id.Device().CreateCQ(16)
+	ok(err)
+	defer cq.Close()
+	qp, err := id.CreateQP(pd, verbs.QPAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1})
+	ok(err)
+	const chunk = 4096
+	mr, err := pd.RegMR(make([]byte, 2*chunk+size), verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
+	ok(err)
+	defer mr.Close()
+	_, err = qp.PostRecv([]verbs.RecvWR{{SGL: []verbs.SGE{{MR: mr, Offset: 2 * chunk, Length: size}}}})
+	ok(err)
+	ok(id.Connect(ctx, rdmacm.ConnParam{PrivateData: wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil), ResponderResources: 1, InitiatorDepth: 1}))
+	p.next(ConnUp)
+	answer, _ := wire.ParsePrivateData(id.Peer().PrivateData)
+	h := rpcrdma1.Header{XID: 1, Version: 1, Credits: 1, HasReply: true,
+		Reply: rpcrdma1.WriteChunk{{Handle: mr.RKey(), Length: chunk, Offset: mr.Addr() + chunk}}}
+	msg := oncrpc.AppendCall(h.Append(nil), &oncrpc.Call{XID: 1, Program: echo.Program, Version: echo.Version, Procedure: echo.ProcEcho})
+	msg = xdr.AppendOpaque(msg, make([]byte, 3000))
+	copy(mr.Bytes(), msg)
+	_, err = qp.PostSend([]verbs.SendWR{{Op: verbs.OpSend, SGL: []verbs.SGE{{MR: mr, Length: len(msg)}}}})
+	ok(err)
+	var wc [1]verbs.WC
+	for cq.Poll(wc[:]) == 0 {
+		ok(cq.Wait(ctx))
+	}
+	if fits := wc[0].Status == verbs.WCSuccess; fits != (answer.SendSize <= uint32(size)) {
+		p.t.Errorf("with receives of %d bytes the reply came as %v", size, fmt.Sprint(wc[0].Status))
+	}
+	id.Close()
+	p.next(ConnDown)
+	return answer.SendSize
+}
