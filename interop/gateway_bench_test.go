@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
 // workloads are what fio does on a mount; each is counted in operations.
@@ -24,7 +26,7 @@ var workloads = []struct{ name, args string }{
 // same work straight on ganesha over TCP, in turns. A ratio above 1 says that
 // rdmad is faster. Both ways lead out of the guest and into it again.
 func BenchmarkGateway(b *testing.B) {
-	gw := startGateway(b)
+	gw := startGateway(b, image.Stock)
 	gw.setUniqueID(b, "straight")
 	straight := newMountAt(b, gw.g, gw.e.at("4.2"), overTCP, "/mnt/straight")
 	gw.setUniqueID(b, "through")

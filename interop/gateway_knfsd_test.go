@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/interop/guest"
+	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
 // knfsdPort is where the kernel's server speaks NFS over TCP.
@@ -14,8 +15,10 @@ const knfsdPort = 2049
 // and an rdmad between them, in both directions: RDMA from the client and TCP to
 // the server, which grants delegations and recalls them, and TCP from the client
 // and RDMA to the server.
-func TestGatewayKnfsd(t *testing.T) {
-	gw := startKnfsdGateway(t)
+func TestGatewayKnfsd(t *testing.T) { testGatewayKnfsd(t, image.Stock) }
+
+func testGatewayKnfsd(t *testing.T, kernel image.Kernel) {
+	gw := startKnfsdGateway(t, kernel)
 	forward := shortKnfsd
 	if *longFlag {
 		forward = matrix
@@ -47,14 +50,14 @@ func (gw *gateway) tryKnfsd(t *testing.T, via transport, parts []part) {
 	m.checkStats(t)
 }
 
-// startKnfsdGateway boots both guests and starts an rdmad between them.
-func startKnfsdGateway(t testing.TB) *gateway {
+// startKnfsdGateway boots both guests with a kernel and starts an rdmad between them.
+func startKnfsdGateway(t testing.TB, kernel image.Kernel) *gateway {
 	t.Helper()
-	client := bootJudged(t, guest.Options{})
+	client := bootJudged(t, guest.Options{Kernel: kernel})
 	client.UseRDMA(t, guest.SIWPlain)
 	buildLocker(t, client)
 	server := bootJudged(t, guest.Options{
-		MemoryMiB: 3072, Forward: []int{knfsdPort, nfsRDMAPort},
+		Kernel: kernel, MemoryMiB: 3072, Forward: []int{knfsdPort, nfsRDMAPort},
 		Shares: []guest.Share{{Tag: "client", Dir: client.ShareDir, At: clientShare}},
 	})
 	server.UseRDMA(t, guest.SIWPlain)

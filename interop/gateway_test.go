@@ -3,9 +3,11 @@ package interop
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rdmad/rdmad/interop/guest"
+	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
 // gateway is an rdmad that stands before an NFSv4 server, and a client of it.
@@ -22,37 +24,32 @@ var longFlag = flag.Bool("long", false, "the whole matrix for every version and 
 
 // short is what each minor version goes through; one of them goes through the
 // whole matrix, and all of them with -long.
-var short = []part{
+var short = append(slices.Clone(quick), []part{
+	{"direct", testDirect},
+	{"fio 4k", testFio4K},
+}...)
+
+// quick is what takes seconds.
+var quick = []part{
 	{"sizes", testSmallSizes},
 	{"links", testLinks},
 	{"rename and remove", testRenameRemove},
 	{"attributes", testAttributes},
 	{"append and overwrite", testAppend},
-	{"direct", testDirect},
-	{"fio 4k", testFio4K},
 }
 
 // TestGateway lets the kernel's NFSv4 client work over RDMA on rdmad, which
 // sends its calls on to nfs-ganesha over TCP; with -server ganesha it goes there
 // by itself, over TCP: what fails then is a fault of the test.
 func TestGateway(t *testing.T) {
-	gw := startGateway(t)
+	gw := startGateway(t, image.Stock)
 	idle := gw.leaveIdle(t)
 	for _, version := range []string{"4.2", "4.1", "4.0"} {
-		t.Run(version, func(t *testing.T) {
-			m := gw.mount(t, version, "/mnt/gateway-"+version)
-			if version == "4.2" || *longFlag {
-				m.do(t, version+"-", matrix)
-			} else {
-				m.do(t, version+"-", short)
-			}
-			t.Run("locks", func(t *testing.T) { gw.locks(t, m) })
-			if version == "4.2" {
-				t.Run("allocate", func(t *testing.T) { testAllocate(t, m.work(t, "allocate")) })
-				t.Run("copy", func(t *testing.T) { testCopy(t, m.work(t, "copy")) })
-			}
-			m.checkStats(t)
-		})
+		parts := shortUnlessLong()
+		if version == "4.2" {
+			parts = matrix
+		}
+		t.Run(version, func(t *testing.T) { gw.testVersion(t, version, parts) })
 	}
 	t.Run("ceph", gw.ceph)
 	t.Run("idle", func(t *testing.T) { gw.endIdle(t, idle) })
@@ -61,10 +58,30 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// startGateway starts ganesha in a guest and an rdmad before it.
-func startGateway(t testing.TB) *gateway {
+// shortUnlessLong is what each version goes through.
+func shortUnlessLong() []part {
+	if *longFlag {
+		return matrix
+	}
+	return short
+}
+
+// testVersion does parts on a mount of a version, and what only version 4 has.
+func (gw *gateway) testVersion(t *testing.T, version string, parts []part) {
+	m := gw.mount(t, version, "/mnt/gateway-"+version)
+	m.do(t, version+"-", parts)
+	t.Run("locks", func(t *testing.T) { gw.locks(t, m) })
+	if version == "4.2" {
+		t.Run("allocate", func(t *testing.T) { testAllocate(t, m.work(t, "allocate")) })
+		t.Run("copy", func(t *testing.T) { testCopy(t, m.work(t, "copy")) })
+	}
+	m.checkStats(t)
+}
+
+// startGateway starts ganesha in a guest with a kernel, and an rdmad before it.
+func startGateway(t testing.TB, kernel image.Kernel) *gateway {
 	t.Helper()
-	g := bootJudged(t, guest.Options{MemoryMiB: 3072, Forward: []int{guest.GaneshaPort}})
+	g := bootJudged(t, guest.Options{Kernel: kernel, MemoryMiB: 3072, Forward: []int{guest.GaneshaPort}})
 	g.UseRDMA(t, guest.SIWPlain)
 	g.ServeGanesha(t)
 	buildLocker(t, g)

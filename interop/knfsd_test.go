@@ -14,6 +14,7 @@ import (
 	mountv3 "github.com/buildbarn/go-xdr/pkg/protocols/mount"
 
 	"github.com/rdmad/rdmad/interop/guest"
+	"github.com/rdmad/rdmad/interop/guest/image"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -41,9 +42,11 @@ type kernelServer struct {
 // TestKnfsd lets our requester work with the kernel's NFS server over
 // soft-iWARP. What goes over the wire is recorded, by us and by the machine, and
 // compared in the end.
-func TestKnfsd(t *testing.T) {
+func TestKnfsd(t *testing.T) { testKnfsd(t, image.Stock) }
+
+func testKnfsd(t *testing.T, kernel image.Kernel) {
 	capture := filepath.Join(t.TempDir(), "guest.pcap")
-	g := bootJudged(t, guest.Options{Forward: []int{nfsRDMAPort, mountTCPPort}, Capture: capture})
+	g := bootJudged(t, guest.Options{Kernel: kernel, Forward: []int{nfsRDMAPort, mountTCPPort}, Capture: capture})
 	g.UseRDMA(t, guest.SIWPlain)
 	serveLargest(t, g)
 	s := &kernelServer{

@@ -65,6 +65,7 @@ func TestOperation(t *testing.T) {
 		t.Run("remote_invalidation.use", func(t *testing.T) { testInvalidation(t, m.work(t, "invalidation"), r) })
 		t.Run("crash", func(t *testing.T) { testCrash(t, m.work(t, "crash"), r.killAndStart) })
 	})
+	t.Run("churn", func(t *testing.T) { testChurn(t, g, r) })
 	t.Run("tcp", func(t *testing.T) {
 		m := newMount(t, g, r, overTCP)
 		t.Run("crash", func(t *testing.T) { testCrash(t, m.work(t, "crash-tcp"), r.killAndStart) })
