@@ -26,9 +26,14 @@ var churnSteps = []struct {
 	{"inline.send_max=1024", (*rdmad).drain, 1024},
 }
 
+// mostRefused is how many connections a client may end while rdmad learns that it
+// keeps its receives: one, and one more where the client connects again before
+// rdmad has seen the first end.
+const mostRefused = 2
+
 // testChurn changes what a client is told at connect while it works, with drains
 // and restarts. Linux 6.12 keeps receives of the connection before: a larger Send
-// than they take ends the connection, which may happen once after each restart.
+// than they take ends the connection, from which rdmad learns after each restart.
 func testChurn(t *testing.T, g *guest.Guest, r *rdmad) {
 	var answer any
 	r.ctl(t, &answer, "settings", "set", "inline.send_max=1024")
@@ -44,7 +49,7 @@ done`)
 		waitLines(t, reader, 4)
 		waitLines(t, records, 5)
 		n := strings.Count(r.log.String(), "no buffer available")
-		if learnt := strings.Count(r.log.String(), "smaller receives than it said"); n > 1 || learnt < n {
+		if learnt := strings.Count(r.log.String(), "smaller receives than it said"); n > mostRefused || n > 0 && learnt != 1 {
 			t.Fatalf("the client ended %d connections as it had no receive for a Send, of which rdmad has learnt %d times", n, learnt)
 		}
 	}
