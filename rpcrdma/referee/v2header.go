@@ -141,6 +141,5 @@ func (h *header2) name() string {
 	return fmt.Sprintf("operation %d", h.op)
 }
 
-// answers says whether what is opened under op waits for an answer that is no
-// RPC reply.
+// asksBare says whether an operation waits for an answer that is no RPC reply.
 func asksBare(op uint32) bool { return op == opInit || op == opRequest }
