@@ -108,3 +108,8 @@ func TestMaxCallback(t *testing.T) {
 		}
 	})
 }
+
+// TestSmallFirst: several READs of one COMPOUND come back each with its own data.
+func TestSmallFirst(t *testing.T) {
+	strictly(t, func(_ *testing.T, _ *rig, _ *nfstest.Server, c *nfstest.Client) { c.SmallFirst() })
+}

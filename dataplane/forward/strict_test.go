@@ -137,3 +137,15 @@ func TestMaxCallback(t *testing.T) {
 
 // callHeader is the size of a call's header without credentials, in bytes.
 const callHeader = 40
+
+// TestSmallFirst: several READs of one COMPOUND fill the write chunks in their
+// order, also one that would go inline alone (RFC 5666 §3.6).
+func TestSmallFirst(t *testing.T) {
+	strictly(t, func(t *testing.T, _ *rig, _ *nfstest.Server, c *nfstest.Client) {
+		for i, n := range c.SmallFirst() {
+			if want := []int{100, 5000, 20, 70001}[i]; n < want || n > want+3 {
+				t.Errorf("READ %d: %d bytes in its chunk, want %d", i, n, want)
+			}
+		}
+	})
+}

@@ -57,8 +57,10 @@ func (s *Server) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.
 	return &oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: 3, High: 4}
 }
 
-// whole is a payload with its items in their places.
+// whole is a payload with its items in their places. That they are opaques of
+// the arguments shows when these are decoded.
 func whole(p *oncrpc.Payload) (b []byte) {
+	p.Claim()
 	at := 0
 	for i := range p.Items {
 		it := &p.Items[i]

@@ -242,6 +242,13 @@ func (c *Client) MaxData() {
 	c.Read(true, c.read(1, uint32(read)+1))
 }
 
+// SmallFirst has several READs in one COMPOUND, the first of them small. It gives
+// how much of each came in the write chunk that was offered for it.
+func (c *Client) SmallFirst() []int {
+	c.T.Helper()
+	return c.Read(false, c.read(0, 100), c.read(3, 5000), c.read(1<<20, 20), c.read(9, 70001)).Apart
+}
+
 // MaxSession uses the fore channel of the session: a request, a response and a
 // number of operations of exactly what was granted, and all slots at once
 // (RFC 8881 §18.36).
