@@ -84,6 +84,7 @@ func (r *reader) run(ctx context.Context) error {
 		p, err := r.src.read()
 		switch {
 		case errors.Is(err, io.EOF):
+			r.countDropped()
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			r.report.Truncated = true
@@ -151,7 +152,7 @@ func (r *reader) segment(s *segment) {
 	t.flow.add(s)
 	if c := t.link.conn; c != nil {
 		c.out.MissingBytes = uint64(t.flow.holes)
-		if t.flow.half[0].ended && t.flow.half[1].ended && len(t.flow.waiting) == 0 {
+		if (t.flow.reset || t.flow.half[0].ended && t.flow.half[1].ended) && len(t.flow.waiting) == 0 {
 			c.end()
 		}
 	}

@@ -30,6 +30,7 @@ type flow struct {
 	waiting []segment
 	bytes   int
 	holes   int  // bytes that the capture lacks
+	reset   bool // RST was delivered
 	deaf    bool // nobody listens any more
 }
 
@@ -212,6 +213,7 @@ func (f *flow) deliver(s *segment) {
 	if s.fin && h.next == at+uint32(s.length) {
 		h.next++
 	}
+	f.reset = f.reset || s.rst
 	if (s.fin || s.rst) && !h.ended {
 		h.ended = true
 		h.to.closed()

@@ -335,6 +335,9 @@ func (d *direction) seen() {
 // blind says whether something is missing now.
 func (l *link) blind() bool { return l.dirs[0].blind || l.dirs[1].blind }
 
+// whole says whether nothing of the connection was missing so far.
+func (l *link) whole() bool { return l.conn.out.Gaps == 0 && !l.blind() }
+
 // forget drops what is not whole.
 func (d *direction) forget() {
 	d.partial = true

@@ -162,3 +162,32 @@ func TestOneWay(t *testing.T) {
 		}
 	}
 }
+
+// TestBlindTransport: the transport's own rules, too, wait for what was lost:
+// a Read Response whose request is missing is no violation.
+func TestBlindTransport(t *testing.T) {
+	tp := &tape{}
+	k := tp.talk(spec{})
+	k.null(1)
+	at := len(tp.frames)
+	k.wrote(2, 5000)
+	tp.frames = slices.Delete(tp.frames, at+1, at+2) // the Read Request
+	c, _ := one(t, tp.file(t))
+	if c.ViolationsFound > 0 || c.Gaps == 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestReset: a connection that one side resets is over.
+func TestReset(t *testing.T) {
+	tp := &tape{}
+	for range maxFollowed + 10 {
+		k := tp.talk(spec{port: uint16(1000 + len(tp.frames)/8)})
+		k.null(1)
+		k.segment(client, "R", nil)
+	}
+	report, logs := heard(t, tp.file(t))
+	if len(logs) != maxFollowed+10 || len(report.NotFollowed) > 0 {
+		t.Errorf("%d connections, not followed: %v", len(logs), report.NotFollowed)
+	}
+}

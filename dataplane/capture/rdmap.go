@@ -37,7 +37,7 @@ func (d *direction) segment(u ulpdu) bool {
 // the connection cannot be read any further; else the search goes on.
 func (d *direction) nonsense(u ulpdu) bool {
 	c := d.l.conn
-	if c == nil || c.out.Gaps > 0 {
+	if c == nil || !d.l.whole() {
 		return false
 	}
 	d.violation("ddp.header", "RFC 5041 §4.1", fmt.Sprintf("an FPDU of %d bytes has no DDP header with an RDMAP opcode: % x", u.size, u.data[:min(len(u.data), untaggedSize)]))
@@ -73,7 +73,7 @@ func (d *direction) isRTR(h *ddp, payload []byte, size int) bool {
 
 // order reports a segment out of DDP's order, unless the capture lacks some.
 func (d *direction) order(h *ddp, text string) {
-	if d.l.conn.out.Gaps == 0 {
+	if d.l.whole() {
 		d.violation("ddp.order", "RFC 5041 §5.3", text)
 	}
 	d.forget()
@@ -111,11 +111,11 @@ func (d *direction) takeTagged(h *ddp, payload []byte, size int) {
 func (d *direction) response(m *message) {
 	reader := &d.l.dirs[1-d.i]
 	if len(reader.reads) == 0 || !reader.reads[0].answeredBy(m) {
-		if d.l.conn.out.Gaps == 0 {
+		if d.l.whole() {
 			d.violation("rdmap.read_response", "RFC 5040 §5.2", fmt.Sprintf(
 				"a Read Response of %d bytes for STag %#x, offset %#x does not answer the oldest RDMA Read", m.length, m.first.stag, m.first.offset))
 		}
-		if d.l.conn.out.Gaps == 0 || !reader.skipTo(m) {
+		if d.l.whole() || !reader.skipTo(m) {
 			return
 		}
 	}
