@@ -2,8 +2,10 @@ package rpcrdma_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -130,14 +132,14 @@ func (b *boundary) run(t *testing.T) {
 		var set func(*rpcrdma.Settings)
 		var stats func() rpcrdma.Stats
 		if b.client {
-			bed := newBed(t, p, bedConfig{settings: func(s *rpcrdma.Settings) { *s = b.settings[0] }})
+			bed := newBed(t, p, bedConfig{unjudged: !b.lawful(), settings: func(s *rpcrdma.Settings) { *s = b.settings[0] }})
 			peer.raw = bed.dialRaw(kernelPrivateData)
 			conn := <-bed.conns
 			conn.OpenBackchannel()
 			to, set, stats = conn, conn.SetSettings, conn.Stats
 			defer func() { conn.Close(); <-peer.ended }()
 		} else {
-			l := newLiarTo(t, p, kernelPrivateData, rpcrdma.DialConfig{Settings: &b.settings[0], Handler: service{}}, func(*liar) {})
+			l := newLiarJudged(t, p, b.lawful(), kernelPrivateData, rpcrdma.DialConfig{Settings: &b.settings[0], Handler: service{}}, func(*liar) {})
 			peer.raw = l.raw
 			to, set, stats = l.c, l.c.SetSettings, l.c.Stats
 			defer func() { l.c.Close(); <-peer.ended }()
@@ -150,6 +152,25 @@ func (b *boundary) run(t *testing.T) {
 		if n := int(stats().Sends); n > 16*len(b.calls)+4*peer.said+8*len(b.settings)+8 {
 			t.Errorf("%d Sends for %d calls and %d messages of the peer: %s", n, len(b.calls), peer.said, b)
 		}
+	})
+}
+
+// lawful says whether the referee can judge our end: it takes what a peer tells
+// for what holds, though receives may have less than 4096 bytes in no text
+// (version two §2.3), wrong data is refused, and a structure of 4 GiB leaves open
+// how long a Send may be.
+func (b *boundary) lawful() bool {
+	doubtful := func(c rpcrdma2.Characteristic) bool {
+		switch {
+		case len(c.Data) == 0:
+			return false
+		case c.ID == rpcrdma2.CharReceiveSize:
+			return len(c.Data) != 4 || binary.BigEndian.Uint32(c.Data) < 4096
+		}
+		return c.ID == rpcrdma2.CharReceiveBuffer
+	}
+	return b.well && !slices.ContainsFunc(b.script.start, doubtful) && !slices.ContainsFunc(b.script.turns, func(t anyTurn) bool {
+		return slices.ContainsFunc(t.before, doubtful) || slices.ContainsFunc(t.after, doubtful)
 	})
 }
 

@@ -42,6 +42,16 @@ func newGreetingLiar(t testing.TB, p rdmacm.Provider, privateData []byte, s *rpc
 // newLiarTo does the same for any client.
 func newLiarTo(t testing.TB, p rdmacm.Provider, privateData []byte, cfg rpcrdma.DialConfig, greet func(*liar)) *liar {
 	t.Helper()
+	return newLiarJudged(t, p, true, privateData, cfg, greet)
+}
+
+// newLiarJudged does the same with a referee around the client or without.
+func newLiarJudged(t testing.TB, p rdmacm.Provider, judge bool, privateData []byte, cfg rpcrdma.DialConfig, greet func(*liar)) *liar {
+	t.Helper()
+	judged := p
+	if judge {
+		judged = refereetest.Around(t, p)
+	}
 	cfg.Logger = slog.New(noErrors{slog.DiscardHandler, t})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	l := &liar{raw: &raw{t: t, ctx: ctx}}
@@ -49,7 +59,7 @@ func newLiarTo(t testing.TB, p rdmacm.Provider, privateData []byte, cfg rpcrdma.
 	l.ok(err)
 	dialed := make(chan error, 1)
 	go func() {
-		c, err := rpcrdma.Dial(ctx, refereetest.Around(t, p), cm.Addr().String(), cfg)
+		c, err := rpcrdma.Dial(ctx, judged, cm.Addr().String(), cfg)
 		l.c = c
 		dialed <- err
 	}()

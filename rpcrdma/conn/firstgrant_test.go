@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // TestLongCallbackFirst: a call to the client of several transmissions that is
@@ -57,5 +59,37 @@ func TestLongCallbackGivenUp(t *testing.T) {
 	server.set(groupSettings(8, 1))
 	if len(server.open) != 0 || len(server.q.waiting) != 0 {
 		t.Errorf("%d calls open, %d wait", len(server.open), len(server.q.waiting))
+	}
+}
+
+// TestSmallReceivesBackward: roles of the reverse direction keep to what the peer
+// told in its characteristics, also below what every peer of version 2 takes.
+func TestSmallReceivesBackward(t *testing.T) {
+	e := newDuplexEnd(t, true, groupSettings(8, 8)) // it heard of the peer
+	if e.q.Connected(1024, 4096); e.q.SendLimit() != 1024 {
+		t.Errorf("calls to the client of %d bytes", e.q.SendLimit())
+	}
+	c := newDuplexEnd(t, false, groupSettings(8, 8))
+	if c.s.TakesExactly(1024); c.s.SendLimit() != 1024 {
+		t.Errorf("answers to a server of %d bytes", c.s.SendLimit())
+	}
+}
+
+// TestNoneWhileWaiting: a call to the client that waits when the client tells that
+// it takes none is not sent.
+func TestNoneWhileWaiting(t *testing.T) {
+	e := newDuplexEnd(t, true, groupSettings(8, 8))
+	o := &Outgoing{StreamLen: 40, MaxReply: 24}
+	if err := e.q.Plan(o); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := e.q.Begin(o); !now || err != nil {
+		t.Fatal(now, err)
+	}
+	told := e.q.told
+	told.Backward = rpcrdma2.BackwardNone
+	e.q.Heard(&told)
+	if _, sent := e.q.Launch(o, nil); sent || !errors.Is(o.Err, ErrNoBackward) {
+		t.Errorf("sent %v, %v", sent, o.Err)
 	}
 }

@@ -175,6 +175,11 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		o.Err = ErrDisabled
 		return acts, false
 	}
+	if r.cfg.Reverse && r.heard && r.told.Backward == rpcrdma2.BackwardNone {
+		acts = r.Cancel(o, acts)
+		o.Err = ErrNoBackward
+		return acts, false
+	}
 	if o.size() > int(r.SendLimit()) || !r.takesGroup(o) || o.inline > r.replyTo(o) || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrReplan

@@ -22,6 +22,9 @@ var (
 	ErrBadReply = errors.New("conn: bad reply")
 	// ErrCanceled means that Cancel ended the call.
 	ErrCanceled = errors.New("conn: call canceled")
+	// ErrNoBackward means that the client told that it takes no calls, before
+	// this one was sent.
+	ErrNoBackward = errors.New("conn: the peer takes no calls in the reverse direction")
 	// ErrReplan means that the plan does not hold any more: the settings
 	// changed, or the peer refused the version and looked at nothing else.
 	// Nothing was done; plan anew.
@@ -91,6 +94,7 @@ type Requester struct {
 	xid      uint32
 	// What the peer takes and makes in one Send, in bytes.
 	peerReceive, peerSend uint32
+	heard                 bool // see Heard
 
 	sent    map[uint32]*Outgoing // nil value: given up, its answer outstanding
 	debts   map[uint32]debt      // of those given up, if not one credit
@@ -195,6 +199,9 @@ func (r *Requester) SendLimit() uint32 {
 func (r *Requester) PeerReceive() uint32 {
 	if n, told := r.characteristics.peerReceive(); told {
 		return n
+	}
+	if r.cfg.Reverse && r.heard {
+		return r.peerReceive
 	}
 	return max(r.peer.receive(min(r.cfg.ToldSend, r.peerReceive)), r.threshold())
 }

@@ -60,6 +60,7 @@ type Responder struct {
 	draining bool // new calls are dropped
 	dead     bool
 	held     bool   // see Hold
+	exact    bool   // see TakesExactly
 	version  uint32 // agreed on; 0: none yet
 	characteristics
 	opXID uint32 // of our last operation
@@ -149,7 +150,7 @@ func (r *Responder) PeerReceive() uint32 {
 		return n
 	}
 	receive := r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
-	if r.version == 0 {
+	if r.version == 0 || r.exact {
 		return receive
 	}
 	return max(receive, versionOf(r.version).threshold())

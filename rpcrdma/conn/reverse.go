@@ -36,3 +36,10 @@ func (r *Responder) Hold(on bool, acts []Action) []Action {
 func (r *Responder) Takes(peerReceive uint32) {
 	r.cfg.PeerReceive, r.cfg.ToldSend = peerReceive, peerReceive
 }
+
+// TakesExactly is Takes for what the peer told in its characteristics, which may
+// be less than every peer of the version takes.
+func (r *Responder) TakesExactly(peerReceive uint32) {
+	r.Takes(peerReceive)
+	r.exact = true
+}

@@ -138,6 +138,9 @@ func (r *Responder) CallAgain(ctx context.Context, c *RPC) error {
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
 	err := r.caller.req.CallAgain(both, c)
+	if errors.Is(err, conn.ErrNoBackward) {
+		return ErrNoBackchannel
+	}
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil { // in want of memory
 		return r.whyEnded()
 	}

@@ -80,7 +80,11 @@ func (r *Requester) prepareCallee() {
 
 // tellCallee tells the role that answers what the server takes in one Send.
 func (r *Requester) tellCallee() {
-	if v := &r.callee; v.resp != nil {
+	switch v := &r.callee; {
+	case v.resp == nil:
+	case r.core.Characteristics().Spoken:
+		v.resp.core.TakesExactly(r.core.PeerReceive())
+	default:
 		v.resp.core.Takes(r.core.PeerReceive())
 	}
 }
