@@ -2,6 +2,7 @@ package rpcrdma_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -381,6 +382,48 @@ func TestStrayReadChunk(t *testing.T) {
 			if got.Proc != rpcrdma1.Msg || (err == nil) != c.ok || (refused && e.Stat != oncrpc.GarbageArgs) {
 				t.Errorf("%+v: %+v, %v", c, got, err)
 			}
+		}
+	})
+}
+
+// TestCopyOfCall: a copy of a call in progress is not carried out; once the call is
+// answered, an error brings the copy's credit back.
+func TestCopyOfCall(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		begun, release := make(chan struct{}, 3), make(chan struct{})
+		h := handlerFunc(func(context.Context, *call, *reply) error {
+			begun <- struct{}{}
+			<-release
+			return nil
+		})
+		b := newBed(t, p, bedConfig{handler: h, settings: func(s *rpcrdma.Settings) { s.CreditsMax = 8 }})
+		r := b.dialRaw(kernelPrivateData)
+		conn := <-b.conns
+		for range 3 {
+			r.post(message(rpcrdma1.Header{XID: 7}, procNull))
+		}
+		r.post(message(rpcrdma1.Header{XID: 8, Version: 3}, procNull))
+		<-begun
+		for i := range 4 {
+			var got rpcrdma1.Header
+			answer := r.receive()
+			version := answer[7]
+			answer[7] = 1
+			if _, err := got.Decode(answer); err != nil {
+				t.Fatal(err)
+			}
+			switch want := map[bool]rpcrdma1.Proc{true: rpcrdma1.Msg, false: rpcrdma1.Error}[i == 1]; {
+			case i == 0: // all have arrived
+				if got.XID != 8 || version != 3 {
+					t.Errorf("%+v", got)
+				}
+				close(release)
+			case got.XID != 7 || got.Proc != want || got.Credits == 0:
+				t.Errorf("answer %d: %+v", i, got)
+			}
+		}
+		if s := conn.Stats(); s.Calls != 1 || s.Duplicates != 2 || len(begun) > 0 {
+			t.Errorf("%+v, carried out %d times more", s, len(begun))
 		}
 	})
 }

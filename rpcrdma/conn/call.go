@@ -31,6 +31,7 @@ type Call struct {
 	transmitted bool // it came in transmissions
 	group       *callGroup
 
+	copies    *Call  // a list of those that came meanwhile, to be refused
 	info      []byte // of an operation's answer
 	tracked   bool   // its XID is in Responder.xids
 	recv      uint32

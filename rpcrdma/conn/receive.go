@@ -60,8 +60,7 @@ func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 	case operates(&c.header, nil):
 		return r.operate(c, a.body, acts)
 	case r.live(c.XID):
-		r.Counters.Duplicates++ // its sender gets the one answer
-		return r.drop(c, append(acts, Action{Kind: Report, Err: ErrDuplicate}))
+		return r.keepCopy(c, acts)
 	}
 	r.Counters.Calls++
 	r.xids, c.tracked = append(r.xids, c.XID), true
@@ -94,6 +93,20 @@ func (r *Responder) ignorable(a *Arrival) error {
 	}
 	r.Counters.Ignored++
 	return ErrUncalled
+}
+
+// keepCopy keeps a call with the XID of one in progress until that is answered. An
+// answer before could be taken for that one's; without any its sender would never
+// have its credit back (RFC 8166 §3.3.1).
+func (r *Responder) keepCopy(c *Call, acts []Action) []Action {
+	r.Counters.Duplicates++
+	for _, first := range r.calls {
+		if first.tracked && first.XID == c.XID {
+			c.copies, first.copies = first.copies, c
+			break
+		}
+	}
+	return append(acts, Action{Kind: Report, Err: ErrDuplicate})
 }
 
 // drop drops a call without an answer, all of its transmissions.

@@ -105,12 +105,16 @@ func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 // refuse answers a call with an error (RFC 8166 §4.5). ErrChunk and version 2's
 // BAD_HEADER are one number.
 func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, why error, acts []Action) []Action {
+	return r.answerError(c, code, append(acts, Action{Kind: Report, Err: why}))
+}
+
+func (r *Responder) answerError(c *Call, code rpcrdma1.ErrCode, acts []Action) []Action {
 	h := &c.header
 	h.Proc, h.Err = rpcrdma1.Error, code
 	h.Low, h.High = r.begins().low(), r.begins().high()
 	c.Answer = Answer{Header: h, Failed: true}
 	r.Counters.Errors++
-	return r.answer(c, append(acts, Action{Kind: Report, Err: why}))
+	return r.answer(c, acts)
 }
 
 // answer gives the call's receives back, sets the grant and sends.
@@ -131,6 +135,10 @@ func (r *Responder) answer(c *Call, acts []Action) []Action {
 	}
 	acts = r.wantReceives(acts)
 	acts = append(acts, Action{Kind: Send, Call: c})
+	if again := c.copies; again != nil {
+		c.copies = nil
+		return r.answerError(again, rpcrdma1.ErrChunk, acts)
+	}
 	return r.drained(acts)
 }
 

@@ -130,8 +130,7 @@ func (r *Responder) requested(acts []Action) []Action {
 		return r.refuseGroup(c, &e, acts)
 	case r.live(c.XID):
 		g.end()
-		r.Counters.Duplicates++
-		return r.drop(c, append(acts, Action{Kind: Report, Err: ErrDuplicate}))
+		return r.keepCopy(c, acts)
 	}
 	body := g.parts[0]
 	if len(g.parts) > 1 {

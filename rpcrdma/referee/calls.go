@@ -15,6 +15,7 @@ type direction struct {
 	exposed  map[uint32]*exposure // replies with a read list, by XID
 	credits  credits
 	answered []uint32 // the latest, a ring
+	repeated []uint32 // calls with the XID of one in flight; the second answer may be an error
 	next     int
 	missed   bool // calls may have been missed
 }
@@ -73,6 +74,7 @@ func (r *Referee) open(d *direction, c *call) bool {
 	if old := d.calls[c.xid]; old != nil {
 		if !old.doubtful {
 			r.report("xid.reused", d.caller, "XID %#x is that of a call from frame %d in flight", c.xid, old.frame)
+			d.repeat(c.xid)
 		}
 		r.drop(d, old)
 	}
@@ -282,10 +284,27 @@ func (r *Referee) targets(m *message, c *call) {
 	}
 }
 
+// repeat notes a call with the XID of one in flight.
+func (d *direction) repeat(xid uint32) {
+	if len(d.repeated) < maxAnswered {
+		d.repeated = append(d.repeated, xid)
+	}
+}
+
+// refused takes an error for one of those, once.
+func (d *direction) refused(xid uint32) bool {
+	i := slices.Index(d.repeated, xid)
+	if i >= 0 {
+		d.repeated = slices.Delete(d.repeated, i, i+1)
+	}
+	return i >= 0
+}
+
 // unknownAnswer judges an answer to no call in flight.
 func (r *Referee) unknownAnswer(d *direction, m *message, what string) {
 	switch {
 	case d.missed:
+	case m.proc == procError && d.refused(m.xid):
 	case slices.Contains(d.answered, m.xid):
 		r.report("reply.twice", m.from, "%s to XID %#x, which was answered before", what, m.xid)
 	default:
