@@ -165,22 +165,30 @@ func TestPlacedOffences(t *testing.T) {
 		change func(*rpcrdma2.XmtReq)
 		want   rpcrdma2.XmtError // Code 0: BAD_HEADER
 	}{
-		"offset":                {func(q *rpcrdma2.XmtReq) { q.Items[0].Offset = 4096 }, rpcrdma2.XmtError{Code: rpcrdma2.BadOffset, Actual: 4096, Max: 4092}},
-		"offset not aligned":    {func(q *rpcrdma2.XmtReq) { q.Items[0].Offset = 2 }, rpcrdma2.XmtError{Code: rpcrdma2.BadOffset, Actual: 2, Max: 4092}},
-		"no such segment":       {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 4 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 4, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
-		"the same twice":        {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 0 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3}},
-		"one that did not come": {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 3 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 3, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
-		"too long":              {func(q *rpcrdma2.XmtReq) { q.Items[0].Length = 1 << 31 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 2, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
-		"no segment":            {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets = nil }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
-		"payload":               {func(q *rpcrdma2.XmtReq) { q.PayloadLength = 9216 }, rpcrdma2.XmtError{Code: rpcrdma2.BadPayload, Actual: 9216, Max: 9216 - 100}},
-		"payload on the item":   {func(q *rpcrdma2.XmtReq) { q.PayloadLength = 1000 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3}},
-		"position":              {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 46 }, rpcrdma2.XmtError{}},
-		"far position":          {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 1 << 30 }, rpcrdma2.XmtError{}},
-		"in the RPC header":     {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 8 }, rpcrdma2.XmtError{}},
-		"no bytes":              {func(q *rpcrdma2.XmtReq) { q.Items[0].Length = 0 }, rpcrdma2.XmtError{}},
-		"too short to be":       {func(q *rpcrdma2.XmtReq) { q.Items[0].Place = rpcrdma2.TooShort }, rpcrdma2.XmtError{}},
-		"no item":               {func(q *rpcrdma2.XmtReq) { q.Items[0].Place = rpcrdma2.NoItem }, rpcrdma2.XmtError{}},
-		"two at one place":      {func(q *rpcrdma2.XmtReq) { q.Items = append(q.Items, q.Items[0]) }, rpcrdma2.XmtError{}},
+		"offset":                 {func(q *rpcrdma2.XmtReq) { q.Items[0].Offset = 4096 }, rpcrdma2.XmtError{Code: rpcrdma2.BadOffset, Actual: 4096, Max: 4092}},
+		"offset not aligned":     {func(q *rpcrdma2.XmtReq) { q.Items[0].Offset = 2 }, rpcrdma2.XmtError{Code: rpcrdma2.BadOffset, Actual: 2, Max: 4092}},
+		"no such segment":        {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 4 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 4, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
+		"the same twice":         {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 0 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3}},
+		"one that did not come":  {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets[1] = 3 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 3, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
+		"too long":               {func(q *rpcrdma2.XmtReq) { q.Items[0].Length = 1 << 31 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Actual: 2, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
+		"no segment":             {func(q *rpcrdma2.XmtReq) { q.Items[0].Targets = nil }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3, Bad: rpcrdma2.Transmission{Number: 1}}},
+		"payload":                {func(q *rpcrdma2.XmtReq) { q.PayloadLength = 9216 }, rpcrdma2.XmtError{Code: rpcrdma2.BadPayload, Actual: 9216, Max: 9216 - 100}},
+		"payload on the item":    {func(q *rpcrdma2.XmtReq) { q.PayloadLength = 1000 }, rpcrdma2.XmtError{Code: rpcrdma2.BadTarget, Max: 3}},
+		"first of the arguments": {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 40; q.Items[0].Offset = 2 }, rpcrdma2.XmtError{Code: rpcrdma2.BadOffset, Actual: 2, Max: 4092}},
+		"position":               {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 46 }, rpcrdma2.XmtError{}},
+		"far position":           {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 1 << 30 }, rpcrdma2.XmtError{}},
+		"in the RPC header":      {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 8 }, rpcrdma2.XmtError{}},
+		"behind the end":         {func(q *rpcrdma2.XmtReq) { q.Items[0].Disp = 52 }, rpcrdma2.XmtError{}},
+		"within another": {func(q *rpcrdma2.XmtReq) {
+			q.Items = append(q.Items, rpcrdma2.Item{Disp: 48, Length: 4, Place: rpcrdma2.TargetBuffer, Targets: []uint32{3}})
+		}, rpcrdma2.XmtError{}},
+		"a read one not on a word": {func(q *rpcrdma2.XmtReq) {
+			*q = rpcrdma2.XmtReq{Items: []rpcrdma2.Item{{Disp: 42, Length: 4, Place: rpcrdma2.ExplicitRDMA, Segments: []rpcrdma2.Segment{{Length: 4}}}}, Count: q.Count, PayloadLength: q.PayloadLength}
+		}, rpcrdma2.XmtError{}},
+		"no bytes":         {func(q *rpcrdma2.XmtReq) { q.Items[0].Length = 0 }, rpcrdma2.XmtError{}},
+		"too short to be":  {func(q *rpcrdma2.XmtReq) { q.Items[0].Place = rpcrdma2.TooShort }, rpcrdma2.XmtError{}},
+		"no item":          {func(q *rpcrdma2.XmtReq) { q.Items[0].Place = rpcrdma2.NoItem }, rpcrdma2.XmtError{}},
+		"two at one place": {func(q *rpcrdma2.XmtReq) { q.Items = append(q.Items, q.Items[0]) }, rpcrdma2.XmtError{}},
 		"ranges out of order": {func(q *rpcrdma2.XmtReq) {
 			q.Results = []rpcrdma2.ResultSet{{Begin: 40, End: 60}, {Begin: 50, End: 70}}
 		}, rpcrdma2.XmtError{}},

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // placingRequester is one that has told the structure of its receives, and whose
@@ -55,11 +56,24 @@ func send(t *testing.T, r *Requester, o *Outgoing, change func(*Outgoing)) {
 	o.Build()
 }
 
+// answerDisp is where the item of an answer is.
+const answerDisp = oncrpc.AcceptedReplySize + 4
+
 // answer is an XMTRESP with one item, laid out for receives like ours if it is
 // placed.
 func answer(t *testing.T, xid uint32, it rpcrdma2.Item, length int) (sends [][]byte) {
 	t.Helper()
+	it.Disp = answerDisp
+	return answerAt(t, xid, it, length)
+}
+
+// answerAt is answer with an item that says where it is.
+func answerAt(t *testing.T, xid uint32, it rpcrdma2.Item, length int) (sends [][]byte) {
+	t.Helper()
 	stream := append(oncrpc.AppendAcceptedReply(nil, xid), 0, 0, 0, 9)
+	if it.Place == rpcrdma2.TooShort {
+		stream = append(stream, make([]byte, xdr.Padded(length))...)
+	}
 	c := oneItem{data: bytes.Repeat([]byte{0xda}, length)}
 	resp := rpcrdma2.XmtResp{Items: []rpcrdma2.Item{it}}
 	b := placement.Derive(placedReceive)
@@ -168,6 +182,52 @@ func TestAnswers(t *testing.T) {
 			if want := int(tc.it.Length); o.Err == nil && tc.it.Place == rpcrdma2.TargetBuffer && (n != want || o.Written[0] != want) {
 				t.Errorf("%d answered by %s: %d bytes, %d noted", direct, name, n, o.Written[0])
 			}
+		}
+	}
+}
+
+// TestDisplacements: where a reply says that its items are has to be in the
+// virtual XDR stream: after the RPC header, on a word, within it. All else is a
+// bad reply and told with XMTERR.
+func TestDisplacements(t *testing.T) {
+	const length = 5000
+	for name, tc := range map[string]struct {
+		it   rpcrdma2.Item
+		want *rpcrdma2.XmtError
+	}{
+		"behind its length":    {rpcrdma2.Item{Disp: answerDisp, Place: rpcrdma2.TargetBuffer, Length: length}, nil},
+		"first of the results": {rpcrdma2.Item{Disp: answerDisp - 4, Place: rpcrdma2.TargetBuffer, Length: length}, nil},
+		"in the RPC header":    {rpcrdma2.Item{Disp: answerDisp - 8, Place: rpcrdma2.TargetBuffer, Length: length}, &rpcrdma2.XmtError{Actual: 20, Min: 24, Max: 28}},
+		"nowhere":              {rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: length}, &rpcrdma2.XmtError{Min: 24, Max: 28}},
+		"not on a word":        {rpcrdma2.Item{Disp: answerDisp - 2, Place: rpcrdma2.TargetBuffer, Length: length}, &rpcrdma2.XmtError{Actual: 26, Min: 24, Max: 28}},
+		"behind the end":       {rpcrdma2.Item{Disp: answerDisp + 4, Place: rpcrdma2.TargetBuffer, Length: length}, &rpcrdma2.XmtError{Actual: 32, Min: 24, Max: 28}},
+		"far behind the end":   {rpcrdma2.Item{Disp: 1 << 30, Place: rpcrdma2.TargetBuffer, Length: length}, &rpcrdma2.XmtError{Actual: 1 << 30, Min: 24, Max: 28}},
+		"in the stream":        {rpcrdma2.Item{Disp: answerDisp, Place: rpcrdma2.TooShort, Length: 99}, nil},
+		"past its end":         {rpcrdma2.Item{Disp: answerDisp + 4, Place: rpcrdma2.TooShort, Length: 99}, &rpcrdma2.XmtError{Actual: 32, Min: 24, Max: 28}},
+		"no item, no place":    {rpcrdma2.Item{Disp: 3, Place: rpcrdma2.NoItem}, nil},
+	} {
+		r := placingRequester(t, placingSettings())
+		o := &Outgoing{StreamLen: 60, MaxReply: 200, Results: []int{6000}}
+		send(t, r, o, nil)
+		var acts []Action
+		for i, msg := range answerAt(t, o.XID, tc.it, int(tc.it.Length)) {
+			acts = r.Receive(uint32(i), msg, Invalidation{}, nil)
+		}
+		if (o.Err == nil) != (tc.want == nil) || (o.Err != nil && !errors.Is(o.Err, ErrBadReply)) {
+			t.Errorf("%s: %v", name, o.Err)
+		}
+		if (find(acts, Complain) != nil) != (tc.want != nil) {
+			t.Errorf("%s: XMTERR is %v", name, find(acts, Complain))
+			continue
+		}
+		if tc.want == nil {
+			continue
+		}
+		h := r.Complaint()
+		tc.want.Code, tc.want.Bad = rpcrdma2.BadOffset, rpcrdma2.Transmission{XID: o.XID, Direction: rpcrdma2.Reply}
+		var got rpcrdma2.XmtError
+		if err := got.Decode(h.Info); err != nil || got != *tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, *tc.want)
 		}
 	}
 }

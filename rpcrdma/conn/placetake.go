@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // finder finds items of a group that arrived in target segments of our receives.
@@ -53,6 +54,10 @@ func groupFault(err error, g *gathering) (e rpcrdma2.XmtError, is bool) {
 	return e, true
 }
 
+// leastCall is the least header of an RPC call, in bytes (RFC 5531 §9). No item
+// is in it.
+const leastCall = 10 * xdr.Unit
+
 // placedItem is an item of a call in target segments.
 type placedItem struct {
 	at    int // in the payload stream
@@ -66,19 +71,25 @@ type placedItems struct {
 	parts [][]byte // of all
 }
 
-// locate finds the items of a call in target segments, and where in the payload
-// stream they belong. It gives how many bytes before each other item stand apart
-// in these: what its position in the payload stream is short of.
+// locate checks where the items of a call are, and finds those in target
+// segments and where in the payload stream they belong.
+//
+// rtrext §9.5 has no error for a displacement: BADOFF is about an offset "as
+// part of an xmddp_loc". So it is ErrItem, as a position in a read list would be.
 func (p *placedItems) locate(t *targets, g *gathering, items []rpcrdma2.Item) error {
 	p.items, p.parts = p.items[:0], p.parts[:0]
-	begun, apart := false, uint64(0)
+	stream := placement.NewStream(g.size, leastCall)
+	begun, apart := false, 0 // bytes of the items before
 	for i := range items {
 		it := &items[i]
-		if uint64(it.Disp) < apart || (i > 0 && it.Disp <= items[i-1].Disp) {
+		if it.Length == 0 {
 			return ErrItem
 		}
-		at := int(uint64(it.Disp) - apart)
-		apart += uint64(it.Length) + uint64(chunk.Pad(int(it.Length)))
+		if stream.Item(it) != nil {
+			return ErrItem
+		}
+		at := int(it.Disp) - apart
+		apart += int(it.Length) + chunk.Pad(int(it.Length))
 		if it.Place != rpcrdma2.TargetBuffer {
 			continue
 		}
@@ -87,9 +98,6 @@ func (p *placedItems) locate(t *targets, g *gathering, items []rpcrdma2.Item) er
 			if err := p.begin(t, g); err != nil {
 				return err
 			}
-		}
-		if at == 0 || at%4 != 0 || at > g.size || it.Length == 0 {
-			return ErrItem
 		}
 		from := len(p.parts)
 		var err error

@@ -106,6 +106,11 @@ func (r *Requester) gathered(bad error, acts []Action) []Action {
 }
 
 // takeResponse checks a reply against its call and notes where its results are.
+//
+// One whose displacement can't be is told with XMTERR, as rtrext §5.4 wants of
+// "cases in which the problem is one with a reply": a requester has nothing else
+// to send. BADOFF is the code that gives an offset with its range. NOITEM has no
+// place in the stream.
 func (r *Requester) takeResponse(o *Outgoing) error {
 	if !replies(r.gather.parts, o.XID) {
 		return ErrBadReply
@@ -114,10 +119,17 @@ func (r *Requester) takeResponse(o *Outgoing) error {
 	if len(r.response.Items) != len(directed) {
 		return ErrBadReply
 	}
+	stream := placement.NewStream(r.gather.size, oncrpc.AcceptedReplySize)
 	begun := false
 	for i := range directed {
 		it := &r.response.Items[i]
 		if err := placement.CheckAnswer(&directed[i], it); err != nil {
+			return err
+		}
+		if it.Place == rpcrdma2.NoItem {
+			continue
+		}
+		if err := stream.Item(it); err != nil {
 			return err
 		}
 		if it.Place != rpcrdma2.ExplicitRDMA && it.Place != rpcrdma2.TargetBuffer {

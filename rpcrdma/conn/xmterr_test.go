@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // continuing are settings with extensions.continuation on.
@@ -270,7 +271,12 @@ func TestResultsInTransmissions(t *testing.T) {
 	const long = 5000
 	segment := rpcrdma1.Segment{Handle: 1, Length: long, Offset: 1000}
 	reply := func(it rpcrdma2.Item) []byte {
-		return optionMessage(50, rpcrdma2.Reply, &rpcrdma2.XmtResp{Items: []rpcrdma2.Item{it}, Count: 1, PayloadLength: 24}, oncrpc.AppendAcceptedReply(nil, 50))
+		it.Disp = oncrpc.AcceptedReplySize
+		payload := oncrpc.AppendAcceptedReply(nil, 50)
+		if it.Place == rpcrdma2.TooShort {
+			payload = append(payload, make([]byte, xdr.Padded(int(it.Length)))...)
+		}
+		return optionMessage(50, rpcrdma2.Reply, &rpcrdma2.XmtResp{Items: []rpcrdma2.Item{it}, Count: 1, PayloadLength: uint32(len(payload))}, payload)
 	}
 	written := func(n uint32) []rpcrdma1.Segment { s := segment; s.Length = n; return []rpcrdma1.Segment{s} }
 	for name, tc := range map[string]struct {
