@@ -193,18 +193,19 @@ func bad(err error) error {
 }
 
 // item reads the result that the walk is at. Result i goes with write chunk i:
-// those before it that the reply does not have are empty items.
+// those before it that the reply does not have are absent.
 func (s *Session) item(c *call) error {
 	i, r := c.plan.Current(), c.reply
-	n, all := c.plan.Results[i].Len, c.plan.Pending()
+	n, all, asked := c.plan.Results[i].Len, c.plan.Pending(), c.plan.Results[i].Asked
+	for len(r.Items) < i {
+		r.AppendAbsent()
+	}
 	if n == 0 {
+		r.AppendResult(plain(nil), 0, asked)
 		return nil
 	}
-	for len(r.Items) < i {
-		r.AppendItem(plain(nil), 0)
-	}
 	buf := s.alloc(c, n)
-	r.AppendItem(buf, n)
+	r.AppendResult(buf, n, asked)
 	if err := s.records.ReadParts(buf.Bytes()[:n]); err != nil {
 		return err
 	}

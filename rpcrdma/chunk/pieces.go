@@ -1,5 +1,7 @@
 package chunk
 
+import "github.com/rdmad/rdmad/rpcrdma/xdr"
+
 // Source says where a piece's bytes come from: the index of an item (0 and
 // up), or one of the other sources.
 type Source int32
@@ -24,6 +26,13 @@ type Item struct {
 	// Chunked says that the item goes into a chunk of its own and is no
 	// part of the pieces.
 	Chunked bool
+
+	// Of a result: the operation of the call that it is of, in the XDR stream of
+	// the arguments, empty when they are one; and that it is not there.
+	Asked  xdr.Span
+	Absent bool
+	// Into is the write chunk that a result goes with, -1 when it has none.
+	Into int
 }
 
 // AppendPieces appends the pieces that make up a message: the stream of

@@ -3,6 +3,8 @@ package oncrpc
 import (
 	"context"
 	"net/netip"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Payload is an XDR stream from which opaque items may have been taken out
@@ -104,6 +106,13 @@ type ReplyItem struct {
 	Pos int
 	Buf Buffer
 	Len int
+	// Asked is the operation of the call that it is a result of: in the XDR
+	// stream of the arguments, items included. It is empty when they are one
+	// operation.
+	Asked xdr.Span
+	// Absent stands for a result that the call asked for and the reply does not
+	// have, before others that it has. Len is 0.
+	Absent bool
 }
 
 // AppendItem puts the first n bytes of buf, which the reply owns from now
@@ -112,6 +121,22 @@ type ReplyItem struct {
 func (r *Reply) AppendItem(buf Buffer, n int) {
 	r.Items = append(r.Items, ReplyItem{Pos: len(r.Stream), Buf: buf, Len: n})
 }
+
+// AppendResult is AppendItem for a result of the operation asked.
+func (r *Reply) AppendResult(buf Buffer, n int, asked xdr.Span) {
+	r.Items = append(r.Items, ReplyItem{Pos: len(r.Stream), Buf: buf, Len: n, Asked: asked})
+}
+
+// AppendAbsent says that a result which the call asked for is not there.
+func (r *Reply) AppendAbsent() {
+	r.Items = append(r.Items, ReplyItem{Pos: len(r.Stream), Buf: nothing{}, Absent: true})
+}
+
+// nothing is the memory of a result that is not there.
+type nothing struct{}
+
+func (nothing) Bytes() []byte { return nil }
+func (nothing) Release()      {}
 
 // Release gives all items' buffers back and forgets them, and Sent.
 func (r *Reply) Release() {

@@ -19,7 +19,7 @@ func (r *Responder) replied(c *call) {
 	c.plan = c.plan[:0]
 	for i := range c.reply.Items {
 		it := &c.reply.Items[i]
-		c.plan = append(c.plan, chunk.Item{Pos: it.Pos, Len: it.Len})
+		c.plan = append(c.plan, chunk.Item{Pos: it.Pos, Len: it.Len, Asked: it.Asked, Absent: it.Absent})
 	}
 	r.countReply(c)
 	r.core.Aim(int(r.aim.Load()))

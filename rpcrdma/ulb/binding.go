@@ -52,6 +52,9 @@ const (
 	CallbackProgram
 	// Ident is callback_ident of SETCLIENTID.
 	Ident
+	// Operation is the number of an operation of a COMPOUND. One without an
+	// arm is ErrUnknown.
+	Operation
 )
 
 // CallbackBase is the program number under which the bindings of callbacks

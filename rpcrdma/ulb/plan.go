@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Errors of a Plan.
@@ -45,6 +46,9 @@ type Result struct {
 	Max int
 	// Path: it is the target of a symbolic link.
 	Path bool
+	// Asked is where the operation is that asks for it: in the XDR stream of the
+	// arguments, items included. It is empty when they are one operation.
+	Asked xdr.Span
 	// Pos is the offset of its first byte in the results, -1 while the reply
 	// has not shown it: it stays so when the operation failed, and its write
 	// chunk stays empty.
@@ -98,8 +102,13 @@ type Plan struct {
 	current int  // item that the walk stopped at
 	told    bool // the reply tells limits
 	over    over // limit that the walk stopped at
-	err     error
-	w       walk.Walker
+	// The operation of a COMPOUND that the walk is in: where its arguments began,
+	// -1 outside of any, and how many results were planned before.
+	began, before int
+	// absent is how many bytes of the items so far are not in the body.
+	absent int
+	err    error
+	w      walk.Walker
 }
 
 // StartCall begins with the call whose header is c, of any program. Its
@@ -124,6 +133,7 @@ func (p *Plan) start(b *Binding, c *oncrpc.Call, total int) {
 	p.Items, p.Results, p.Back = p.Items[:0], p.Results[:0], BackChannel{}
 	p.guarded = protectionOf(&c.Cred)
 	p.asked, p.told, p.reply, p.whole, p.err = asked{}, false, false, false, nil
+	p.began, p.before, p.absent = -1, 0, 0
 	p.MaxReply = Unknown
 	if p.proc == nil || p.guarded == hidden {
 		p.w = walk.Walker{}
@@ -166,9 +176,11 @@ func (p *Plan) Walk(b []byte) (n int, s Step, err error) {
 		switch {
 		case err != nil:
 			p.err = wrap(err)
+			p.broken()
 		case ev.Kind == walk.More:
 			return n, More, nil
 		case ev.Kind == walk.End:
+			p.operation(p.w.Offset())
 			return n, End, nil
 		case ev.Kind == walk.Tagged:
 			lowered := p.hold(&ev)

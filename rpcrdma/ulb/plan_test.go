@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 func TestCompoundPlan(t *testing.T) {
@@ -21,7 +22,14 @@ func TestCompoundPlan(t *testing.T) {
 	if !slices.Equal(p.Items, wantItems) {
 		t.Errorf("items %+v, want %+v", p.Items, wantItems)
 	}
-	wantResults := []ulb.Result{{Max: 100, Pos: -1}, {Max: 4096, Path: true, Pos: -1}, {Max: 200, Pos: -1}}
+	at := head + len(write("first"))
+	first := xdr.Span{Begin: at, End: at + len(read(100))}
+	at = first.End + len(symlink("a/b"))
+	wantResults := []ulb.Result{
+		{Max: 100, Pos: -1, Asked: first},
+		{Max: 4096, Path: true, Pos: -1, Asked: xdr.Span{Begin: at, End: at + 4}},
+		{Max: 200, Pos: -1, Asked: xdr.Span{Begin: at + 4, End: len(c.Args.Stream)}},
+	}
 	if !slices.Equal(p.Results, wantResults) {
 		t.Errorf("results %+v, want %+v", p.Results, wantResults)
 	}
@@ -31,7 +39,7 @@ func TestCompoundPlan(t *testing.T) {
 	if err := p.Reply(&oncrpc.Payload{Stream: body}); err != nil {
 		t.Fatal(err)
 	}
-	at := 12 + len(wrote)
+	at = 12 + len(wrote)
 	wantResults[0].Pos, wantResults[0].Len = at+16, 5
 	at += 24 + len(made)
 	wantResults[1].Pos, wantResults[1].Len = at+12, 6
@@ -55,7 +63,10 @@ func TestFailedReadLeavesItsPlaceEmpty(t *testing.T) {
 	if err := p.Reply(&oncrpc.Payload{Stream: body}); err != nil {
 		t.Fatal(err)
 	}
-	want := []ulb.Result{{Max: 10, Pos: 28, Len: 10}, {Max: 20, Pos: -1}, {Max: 30, Pos: -1}}
+	want := []ulb.Result{
+		{Max: 10, Pos: 28, Len: 10, Asked: xdr.Span{Begin: 12, End: 44}},
+		{Max: 20, Pos: -1, Asked: xdr.Span{Begin: 44, End: 76}}, {Max: 30, Pos: -1, Asked: xdr.Span{Begin: 76, End: 108}},
+	}
 	if !slices.Equal(p.Results, want) {
 		t.Errorf("results %+v, want %+v", p.Results, want)
 	}
@@ -66,6 +77,40 @@ func TestFailedReadLeavesItsPlaceEmpty(t *testing.T) {
 	}
 	if p.Results[0].Pos != -1 || p.Results[1].Len != 1 || p.Results[2].Pos != -1 {
 		t.Errorf("results %+v", p.Results)
+	}
+}
+
+// TestWhatAsks: the operation of a result has its place in the XDR stream of the
+// arguments, wherever the items of other operations are.
+func TestWhatAsks(t *testing.T) {
+	stream := compound(3, read(10), write("data in place"), read(20)).Args.Stream
+	second := xdr.Span{Begin: len(stream) - len(read(20)), End: len(stream)}
+	apart := compound(3, read(10), write("data in place"), read(20))
+	at := 12 + len(read(10)) + 36
+	apart.Args.Items = []oncrpc.Item{{Pos: at, Data: []byte("data in place")}}
+	apart.Args.Stream = slices.Concat(stream[:at], stream[at+16:])
+	for name, tc := range map[string]struct {
+		call *oncrpc.Call
+		err  error
+		want []xdr.Span
+	}{
+		"in the stream":    {compound(3, read(10), write("data in place"), read(20)), nil, []xdr.Span{{Begin: 12, End: 44}, second}},
+		"apart":            {apart, nil, []xdr.Span{{Begin: 12, End: 44}, second}},
+		"not known to end": {compound(2, read(10), enc(4711)), ulb.ErrUnknown, []xdr.Span{{Begin: 12, End: 44}}},
+		"cut short":        {compound(3, read(10), read(20)), ulb.ErrMalformed, []xdr.Span{{Begin: 12, End: 44}, {Begin: 44, End: 76}}},
+		"one operation":    {call(3, 6, "handle", 0, 0, 100), nil, []xdr.Span{{}}},
+	} {
+		var p ulb.Plan
+		if err := p.Call(registry, tc.call); !errors.Is(err, tc.err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var got []xdr.Span
+		for i := range p.Results {
+			got = append(got, p.Results[i].Asked)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package ulb
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
@@ -33,8 +34,23 @@ func (p *Plan) tagged(ev walk.Event) error {
 		p.asked.program = ev.Value
 	case Ident:
 		p.asked.ident = ev.Value
+	case Operation:
+		p.operation(p.w.Offset() - xdr.Unit)
 	}
 	return nil
+}
+
+// operation notes that another operation begins at off, or that there is none:
+// the results since the last one are of that.
+func (p *Plan) operation(off int) {
+	if p.reply {
+		return
+	}
+	off += p.absent
+	for i := p.before; p.began >= 0 && i < len(p.Results); i++ {
+		p.Results[i].Asked = xdr.Span{Begin: p.began, End: off}
+	}
+	p.began, p.before = off, len(p.Results)
 }
 
 func (p *Plan) inResults(ev walk.Event) {
@@ -54,6 +70,16 @@ func (p *Plan) inResults(ev walk.Event) {
 	case Control:
 		p.granted(Controlled)
 	}
+}
+
+// broken notes that the walk has come to its end at what it can't walk: an
+// operation that is not known, of which it has the number, or the one that it is in.
+func (p *Plan) broken() {
+	off := p.w.Offset()
+	if errors.Is(p.err, ErrUnknown) {
+		off -= xdr.Unit
+	}
+	p.operation(off)
 }
 
 // grow adds n times size to the estimate.

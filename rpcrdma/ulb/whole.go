@@ -77,6 +77,7 @@ func (p *Plan) apart(n int) error {
 		p.err = ErrIneligible
 		return p.err
 	}
+	p.absent += xdr.Padded(want)
 	p.w.Apart()
 	return nil
 }

@@ -8,7 +8,7 @@ type Span struct{ Begin, End int }
 func (s Span) Empty() bool { return s.Begin >= s.End }
 
 // Meets says that s and t have bytes in common.
-func (s Span) Meets(t Span) bool { return s.Begin < t.End && t.Begin < s.End }
+func (s Span) Meets(t Span) bool { return max(s.Begin, t.Begin) < min(s.End, t.End) }
 
 // Shift is s in a stream that has n bytes more before.
 func (s Span) Shift(n int) Span { return Span{s.Begin + n, s.End + n} }

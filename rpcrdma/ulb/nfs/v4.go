@@ -28,10 +28,6 @@ func callback() []ulb.Binding {
 	}
 }
 
-// opTag makes an operation that has no arm ErrUnknown; its number itself
-// interests nobody.
-const opTag walk.Tag = 255
-
 // compound makes the arguments and results of COMPOUND or CB_COMPOUND. versions
 // are the fields between tag and operations.
 //
@@ -44,8 +40,8 @@ func compound(ops []op, versions *Type) (args, results *Type) {
 		in = append(in, at(o.number, seq(grow, o.args)))
 		out = append(out, at(o.number, o.results))
 	}
-	args = seq(walk.Opaque(noLimit, ulb.Grow), versions, walk.Array(MaxOperations, walk.Union(opTag, nil, in...), 0))
-	results = seq(u32, guess(8, opaque(noLimit)), guess(4, walk.Array(MaxOperations, walk.Union(opTag, nil, out...), 0)))
+	args = seq(walk.Opaque(noLimit, ulb.Grow), versions, walk.Array(MaxOperations, walk.Union(ulb.Operation, nil, in...), 0))
+	results = seq(u32, guess(8, opaque(noLimit)), guess(4, walk.Array(MaxOperations, walk.Union(ulb.Operation, nil, out...), 0)))
 	return args, results
 }
 

@@ -52,7 +52,7 @@ func TestExtendedAttributes(t *testing.T) {
 			if err := p.Reply(&oncrpc.Payload{Stream: reply}); err != nil || p.Offset() != len(reply) {
 				t.Fatalf("reply: %v at %d of %d", err, p.Offset(), len(reply))
 			}
-			if got, want := p.Results[0], (ulb.Result{Max: 100, Pos: len(head) + 16, Len: 5}); got != want {
+			if got, want := p.Results[0], (ulb.Result{Max: 100, Asked: xdr.Span{Begin: len(args) - 32, End: len(args)}, Pos: len(head) + 16, Len: 5}); got != want {
 				t.Errorf("result %+v, want %+v", got, want)
 			}
 			if n := len(reply) - 8; p.MaxReply < n {
