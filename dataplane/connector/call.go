@@ -117,7 +117,7 @@ func (cl *call) planReply() int64 {
 			continue
 		}
 		room -= xdr.Padded(n)
-		rpc.Results = append(rpc.Results, rpcrdma.Result{Max: n, Find: cl.finder(i)})
+		rpc.Results = append(rpc.Results, rpcrdma.Result{Max: n, Find: cl.finder(i), Asked: cl.plan.Results[i].Asked})
 		need += footprint(xdr.Padded(n))
 	}
 	rpc.MaxReply = min(largest, rpcrdma.MaxMessage-oncrpc.AcceptedReplySize)

@@ -182,19 +182,13 @@ func (r *Requester) returned(o *Outgoing) (reply int, err error) {
 	if len(h.Writes) != len(sent.Writes) || (h.HasReply && !sent.HasReply) {
 		return 0, ErrBadReply
 	}
-	k := 0
-	for i := range o.Windows {
-		w := &o.Windows[i]
-		if w.Use != WriteResult || w.Off > 0 {
-			continue
-		}
-		n, err := chunk.Returned(sent.Writes[k], h.Writes[k])
+	for i := range h.Writes { // chunks go with results in order
+		n, err := chunk.Returned(sent.Writes[i], h.Writes[i])
 		if err != nil {
 			return 0, err
 		}
 		// The peer may have counted roundup padding (RFC 5666 §3.7).
-		o.Written[w.Index] = min(n, o.Results[w.Index])
-		k++
+		o.Written[i] = min(n, o.Results[i])
 	}
 	if !h.HasReply {
 		return 0, nil

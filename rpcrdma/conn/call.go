@@ -36,6 +36,7 @@ type Call struct {
 	tracked   bool   // its XID is in Responder.xids
 	recv      uint32
 	stream    []byte // the RPC message as it came inline
+	args      int    // bytes of its header, before the arguments
 	header    Header
 	rkey      uint32 // the only STag in the header, if onlyRKey
 	onlyRKey  bool

@@ -7,6 +7,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Use says what a window of a call is for.
@@ -73,6 +74,9 @@ type Outgoing struct {
 	Items     []chunk.Item
 	MaxReply  int
 	Results   []int
+	// Asked is the operation that asks for each of Results, in the XDR stream of
+	// the call message, items included. It is empty when the call is one operation.
+	Asked []xdr.Span
 
 	// Operation makes it an optional operation of version 2 in place of a
 	// call: it has no RPC message, and all of the above is empty. Its answer is

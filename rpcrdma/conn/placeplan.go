@@ -6,10 +6,6 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Sizes in bytes of what XMTRESP says of an item in target segments, but for
-// their numbers.
-const placedItemSize = 5 * 4
-
 // placeItems has all large items of a call land in target segments of the
 // peer's receives: no memory of ours is exposed, and the peer need not read it.
 // False is that there are none, or that they don't fit.
@@ -75,58 +71,4 @@ func (o *Outgoing) BodyLength() int {
 		n += o.More[i].Length
 	}
 	return n
-}
-
-// placeResults has results that are large land in target segments of our
-// receives, from where they are copied once. False is that there are none, or
-// that the receives we may post for a reply don't hold the largest of them.
-func (r *Requester) placeResults(o *Outgoing) bool {
-	x := o.xmit
-	x.results = false
-	if !r.settings.Extensions.Has(ExtSendDDP) || len(r.known.Buffer.Groups) == 0 {
-		return false
-	}
-	chunks, rest := 0, o.MaxReply
-	for i, n := range o.Results {
-		if n >= r.settings.leastPlaced() {
-			chunks = i + 1
-		}
-	}
-	if chunks == 0 || chunks > rpcrdma2.MaxItems {
-		return false
-	}
-	x.layout.forget()
-	for _, n := range o.Results[:chunks] {
-		if n > 0 {
-			x.layout.add(0, n)
-		}
-	}
-	for _, n := range o.Results[chunks:] {
-		rest += n + chunk.Pad(n)
-	}
-	m := placement.Message{
-		Header: rpcrdma2.OptionalSize(3*4) + chunks*placedItemSize, Continued: ContinueSize, Payload: rest,
-		Limit: int(r.planned()), Most: r.replyLimit(), // whoever places goes by what we receive
-	}
-	if !x.layout.lay(&r.targets.ours, &m) {
-		return false
-	}
-	set := more(&x.req.Results)
-	*set = rpcrdma2.ResultSet{End: o.virtualLength(), Items: set.Items[:0]}
-	for range chunks {
-		it := more(&set.Items)
-		*it = rpcrdma2.ResultItem{Place: rpcrdma2.TargetBuffer, Segments: it.Segments[:0]}
-	}
-	for range o.Results {
-		o.Written = append(o.Written, 0)
-	}
-	// Shorter ones go into what would be padding.
-	room := 0
-	if first := &x.layout.Transmissions[0]; len(first.Parts) > 0 {
-		room = first.Parts[0].At - first.Header - first.Payload
-	}
-	x.keepShort(o, r.settings.leastPlaced(), room)
-	x.spare = uint32(len(x.layout.Transmissions) - 1)
-	x.results, o.inline = true, max(o.inline, r.planned())
-	return true
 }

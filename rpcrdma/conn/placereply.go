@@ -6,24 +6,34 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// placeReply lays a reply out, whose items that go by Send directItems has
-// chosen, in at most most transmissions of at most limit bytes, and says what
-// goes with the first. False is that it can't be.
-func (r *Responder) placeReply(c *Call, streamLen int, items []chunk.Item, limit, most int) (inline []chunk.Piece, ok bool) {
+// placeReply lays a reply out in at most most transmissions of at most limit
+// bytes, with as many items in target segments as are directed there and fit: the
+// last ones don't. It says what goes with the first. False is that none fits.
+func (r *Responder) placeReply(c *Call, streamLen int, items []chunk.Item, limit, most int, chosen bool) (inline []chunk.Piece, ok bool) {
+	x, s := c.group, r.targets.peer(&r.told.Buffer)
+	may := sending{first: len(items), room: s.Room(limit) * most, chosen: chosen}
+	for ; may.first > 0; may.first = int(x.layout.sources[len(x.layout.sources)-1]) {
+		x.directItems(&c.header, items, may)
+		if len(x.layout.sources) == 0 {
+			return nil, false
+		}
+		m := placement.Message{
+			Header: rpcrdma2.OptionalSize(x.resp.Size()), Continued: ContinueSize, Payload: chunk.PiecesLength(streamLen, items),
+			Limit: limit, Most: most,
+		}
+		if x.layout.lay(s, &m) {
+			return r.placed(c, streamLen, items), true
+		}
+	}
+	return nil, false
+}
+
+// placed makes the answer of a reply that is laid out.
+func (r *Responder) placed(c *Call, streamLen int, items []chunk.Item) (inline []chunk.Piece) {
 	x, h := c.group, &c.header
-	if len(x.layout.sources) == 0 {
-		return nil, false
-	}
-	m := placement.Message{
-		Header: rpcrdma2.OptionalSize(x.resp.Size()), Continued: ContinueSize, Payload: chunk.PiecesLength(streamLen, items),
-		Limit: limit, Most: most,
-	}
-	if !x.layout.lay(r.targets.peer(&r.told.Buffer), &m) {
-		return nil, false
-	}
 	c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
 	for k, i := range x.layout.sources {
-		it := &x.resp.Items[i] // items go with directions in order
+		it := &x.resp.Items[items[i].Into]
 		it.Targets = append(it.Targets[:0], x.layout.Targets(k)...)
 		items[i].Chunked = false // no RDMA Write
 	}
@@ -32,7 +42,7 @@ func (r *Responder) placeReply(c *Call, streamLen int, items []chunk.Item, limit
 	begin, inline := x.place(&x.layout, c.pieces)
 	x.resp.Count, x.resp.PayloadLength = uint32(len(x.layout.Transmissions)), uint32(begin)
 	x.head(h, &x.resp)
-	return inline, true
+	return inline
 }
 
 // places says whether items of replies may be placed by Sends now.

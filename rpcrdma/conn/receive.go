@@ -224,6 +224,6 @@ func (r *Responder) deliver(c *Call, msg []byte, items [][]byte, acts []Action) 
 			return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
 		}
 	}
-	c.RPC.Args.Stream = msg[n:]
+	c.RPC.Args.Stream, c.args = msg[n:], n
 	return append(acts, Action{Kind: Deliver, Call: c})
 }

@@ -8,10 +8,11 @@ import (
 
 // Reply is the event that the service is done with a call: its reply is a
 // stream of streamLen bytes with the items apart. items is used for its
-// Chunked fields and not kept.
+// Chunked and Into fields and not kept.
 func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
 	h := &c.header
 	h.Proc, h.Reads, h.Direction = rpcrdma1.Msg, h.Reads[:0], rpcrdma2.Reply
+	c.tie(items)
 	if c.transmitted {
 		if inline, ok := r.shapeGroup(c, streamLen, items); ok {
 			return r.conclude(c, inline, acts)
@@ -36,13 +37,18 @@ func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Act
 // fillWrites plans the RDMA Writes of the items that go into write chunks.
 func (r *Responder) fillWrites(c *Call, items []chunk.Item) {
 	c.writes = c.writes[:0]
-	for i, w := range c.header.Writes {
-		if i >= len(items) || !items[i].Chunked {
-			chunk.Unused(w)
-			continue
+	var filled [rpcrdma1.MaxWriteChunks]bool
+	for i := range items {
+		if it := &items[i]; it.Chunked {
+			filled[it.Into] = true
+			c.itemPiece[0] = chunk.Piece{From: chunk.Source(i), Len: it.Len}
+			c.writes, _ = chunk.Fill(c.writes, c.header.Writes[it.Into], c.itemPiece[:], r.cfg.MaxTransfer)
 		}
-		c.itemPiece[0] = chunk.Piece{From: chunk.Source(i), Len: items[i].Len}
-		c.writes, _ = chunk.Fill(c.writes, w, c.itemPiece[:], r.cfg.MaxTransfer)
+	}
+	for k, w := range c.header.Writes {
+		if !filled[k] {
+			chunk.Unused(w)
+		}
 	}
 }
 
@@ -93,12 +99,11 @@ func (r *Responder) shape(h *Header, streamLen int, items []chunk.Item) (long, o
 }
 
 // useChunks marks the items of at least least bytes that fit the write chunk
-// offered for them: the first item goes with the first chunk, and so on
-// (RFC 8166 §4.3.2).
+// that they go with.
 func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 	for i := range items {
 		it := &items[i]
-		it.Chunked = i < len(writes) && it.Len >= max(least, 1) && uint64(it.Len) <= chunk.Capacity(writes[i])
+		it.Chunked = it.Into >= 0 && it.Into < len(writes) && it.Len >= max(least, 1) && uint64(it.Len) <= chunk.Capacity(writes[it.Into])
 	}
 }
 

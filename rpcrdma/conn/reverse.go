@@ -17,6 +17,7 @@ func (s *Settings) Reverse() Settings {
 	r.CreditsPolicy, r.CreditsMin = CreditsFixed, 1
 	r.CreditsMax = min(max(s.CreditsBackchannel, 1), ReverseLimit)
 	r.DDPMinChunk, r.placeMin = MaxMessage+1, max(s.DDPMinChunk, 1)
+	r.Placement = PlaceSent
 	r.Extensions &= ExtXmit | ExtContinuation | ExtSendDDP | ExtV2 | ExtV2Only
 	return r
 }

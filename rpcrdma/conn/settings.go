@@ -30,6 +30,10 @@ type Settings struct {
 	// to give, against the weights of the others.
 	CreditsWeight uint32
 
+	// Placement is what is asked for results of calls where items are placed by
+	// Sends.
+	Placement Placement
+
 	// Extensions are those that are turned on.
 	Extensions Extensions
 
@@ -103,6 +107,7 @@ func DefaultSettings() Settings {
 		CreditsMax:               DefaultCredits,
 		CreditsBackchannel:       DefaultReverse,
 		CreditsWeight:            1,
+		Placement:                PlaceBySize,
 		Extensions:               ExtBackchannel,
 	}
 }

@@ -17,22 +17,18 @@ type outgoingGroup struct {
 	// spare is how many receives the reply may take beyond one.
 	spare uint32
 	// placed: items of the call are laid out for that structure of the peer.
-	placed    bool
-	results   bool // results are directed to target segments of ours
+	placed  bool
+	results bool // results are directed to target segments of ours
+	// chooses: where some results go is the peer's choice.
+	chooses   bool
+	parts     []int // of target segments, in bytes, that each result has
+	ranged    bool  // each operation's results have a range of their own
 	layout    layout
 	structure *rpcrdma2.BufferGroup
 }
 
 // Sends is the number of Sends that a planned call takes.
 func (o *Outgoing) Sends() int { return int(o.uses) }
-
-// directions are what the peer is told of the results, which they begin with.
-func (x *outgoingGroup) directions() []rpcrdma2.ResultItem {
-	if len(x.req.Results) == 0 {
-		return nil
-	}
-	return x.req.Results[0].Items
-}
 
 // transmits says whether calls may go out in transmissions now: it is on, and
 // the peer said that it takes them. It is never tried blindly.
@@ -85,8 +81,8 @@ func (r *Requester) takesGroup(o *Outgoing) bool {
 
 // planGroup plans a call in transmissions: what the payload stream of either
 // message has room for goes there in place of chunks. False is that this saves
-// no chunk, or that it can't be: the message is too long for the peer's limit,
-// or there are too few credits now.
+// no chunk nor lets the peer do without one, or that it can't be: the message is
+// too long for the peer's limit, or there are too few credits now.
 func (r *Requester) planGroup(o *Outgoing) bool {
 	before := len(o.Windows)
 	o.reset()
@@ -98,13 +94,15 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	x.limit = int(r.SendLimit())
 	x.req.Items, x.req.Results = x.req.Items[:0], x.req.Results[:0]
 	x.req.Reply, x.req.HasReply = x.req.Reply[:0], false
+	x.ranged = o.ranged()
 	if !r.placeResults(o) {
 		r.planLongReply(o)
 	}
 	if !r.placeItems(o) {
 		r.planItems(o)
 	}
-	if len(o.Windows) >= before || (r.cfg.Reverse && len(o.Windows) > 0) { // RFC 8167 §5.3: no chunks
+	n := len(o.Windows)
+	if n > before || (n == before && !x.chooses) || (r.cfg.Reverse && n > 0) { // RFC 8167 §5.3: no chunks
 		return false
 	}
 	x.first = rpcrdma2.OptionalSize(x.req.Size())
@@ -168,74 +166,14 @@ func (r *Requester) planItems(o *Outgoing) {
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
 }
 
-// planLongReply has results that are large written by the peer, and the rest
-// of the reply come in as many transmissions as it takes; failing that all
-// results, failing that even the reply.
-func (r *Requester) planLongReply(o *Outgoing) {
-	x, limit := o.xmit, int(o.inline)
-	for range o.Results {
-		o.Written = append(o.Written, 0)
-	}
-	for _, least := range [...]int{max(int(r.settings.DDPMinChunk), 1), 1} {
-		o.Windows, x.req.Results = o.Windows[:0], x.req.Results[:0]
-		rest, first := r.directResults(o, least)
-		if need := groupCount(rest, first, limit); need > 0 && need <= r.replyLimit() {
-			x.spare = uint32(need - 1)
-			begin, each := groupRoom(first, limit)
-			x.keepShort(o, int(r.settings.DDPMinChunk), begin+int(x.spare)*each-rest)
-			return
-		}
-	}
-	segments := 1 + r.offer(o, WriteReply, 0, o.MaxReply+chunk.Pad(o.MaxReply))
-	x.req.Reply = slices.Grow(x.req.Reply[:0], segments)[:segments]
-	x.req.HasReply, x.spare = true, 0
-}
-
-// directResults offers memory for the results of at least least bytes, and for
-// those before them: directions go with results in order. It gives the most
-// bytes of the payload stream of the reply, and of its first header.
-func (r *Requester) directResults(o *Outgoing, least int) (rest, first int) {
-	x := o.xmit
-	rest, first = o.MaxReply, rpcrdma2.OptionalSize(3*4) // XMTRESP without items
-	chunks := 0
-	for i, n := range o.Results {
-		if n >= least {
-			chunks = i + 1
-		}
-	}
-	for _, n := range o.Results[chunks:] {
-		rest += n + chunk.Pad(n)
-	}
-	for i, n := range o.Results[:chunks] {
-		segments := 1 + r.offer(o, WriteResult, i, max(n+chunk.Pad(n), 4))
-		if i == 0 {
-			set := more(&x.req.Results)
-			*set = rpcrdma2.ResultSet{End: o.virtualLength(), Items: set.Items[:0]}
-		}
-		it := more(&x.req.Results[0].Items)
-		*it = rpcrdma2.ResultItem{MinLength: 1, Place: rpcrdma2.ExplicitRDMA, Segments: slices.Grow(it.Segments[:0], segments)[:segments]}
-		first += 4*4 + 16*segments
-	}
-	return rest, first
-}
-
-// keepShort has results stay in the payload stream that are shorter than what
-// moves by RDMA, as far as there is room for them, in bytes.
-func (x *outgoingGroup) keepShort(o *Outgoing, least, room int) {
-	items := x.directions()
-	for i := range items {
-		items[i].MinLength = uint32(max(min(least, room/len(items)&^3, o.Results[i]), 1))
-	}
-}
-
 // virtualLength is the number of bytes of the call message, as if nothing were
 // taken out of it.
-func (o *Outgoing) virtualLength() uint32 {
+func (o *Outgoing) virtualLength() int {
 	n := o.StreamLen
 	for i := range o.Items {
 		n += o.Items[i].Len + chunk.Pad(o.Items[i].Len)
 	}
-	return uint32(n)
+	return n
 }
 
 // more lengthens a list by one element, which keeps the storage that it had.
@@ -262,16 +200,15 @@ func (o *Outgoing) buildGroup() {
 		case ReadItem:
 			x.req.Items[0].Segments[i-at] = w.segment()
 		case WriteResult:
-			x.req.Results[0].Items[w.Index].Segments[i-at] = w.segment()
-			if w.Off == 0 {
-				h.Writes = appendChunk(h.Writes, w.segment())
-			} else {
-				last := len(h.Writes) - 1
-				h.Writes[last] = append(h.Writes[last], w.segment())
-			}
+			direction(x.req.Results, w.Index).Segments[i-at] = w.segment()
 		case WriteReply:
 			h.Reply, h.HasReply = append(h.Reply, w.segment()), true
 			x.req.Reply[i-at] = w.segment()
+		}
+	}
+	for i := range x.req.Results { // as a plain reply gives them back
+		for k := range x.req.Results[i].Items {
+			h.Writes = appendSegments(h.Writes, x.req.Results[i].Items[k].Segments)
 		}
 	}
 	if !x.placed {

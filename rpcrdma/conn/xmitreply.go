@@ -13,14 +13,15 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 	x, h := c.group, &c.header
 	most := min(c.ReplySends(), int(r.xmit.limit()))
 	if r.places() {
-		x.directItems(h, items, true)
-		for _, limit := range [...]uint32{r.SendLimit(), r.PeerReceive()} { // the second as the caller offered nothing else
-			if inline, ok = r.placeReply(c, streamLen, items, int(limit), most); ok {
-				return inline, true
-			}
+		if inline, ok = r.placeReply(c, streamLen, items, int(r.SendLimit()), most, true); ok {
+			return inline, true
+		}
+		// Where the caller offered nothing else, a Send may be longer.
+		if inline, ok = r.placeReply(c, streamLen, items, int(r.PeerReceive()), most, false); ok {
+			return inline, true
 		}
 	}
-	x.directItems(h, items, false)
+	x.directItems(h, items, sending{})
 	payload, first := chunk.PiecesLength(streamLen, items), rpcrdma2.OptionalSize(x.resp.Size())
 	limit := int(r.SendLimit())
 	n := groupCount(payload, first, limit)
@@ -40,33 +41,39 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 	return inline, true
 }
 
+// sending says which results may go by Send.
+type sending struct {
+	first  int  // so many of them
+	room   int  // none of more bytes
+	chosen bool // also those that may as well be written
+}
+
 // directItems does with the items of a reply what the call directs, and notes
-// in resp what becomes of each direction: the first is for the first item, and so
-// on. What may go by Send is noted to be laid out if places is set. What fits
-// nowhere stays in the payload stream.
-func (x *callGroup) directItems(h *Header, items []chunk.Item, places bool) {
+// in resp what becomes of each direction: it gets exactly one item. Those that may
+// go by Send are noted to be laid out. What fits nowhere stays in the payload
+// stream.
+func (x *callGroup) directItems(h *Header, items []chunk.Item, may sending) {
 	x.resp.Items = x.resp.Items[:0]
 	x.layout.forget()
-	for i := range items {
-		items[i].Chunked = false
+	for range h.Writes { // one for each
+		it := more(&x.resp.Items)
+		*it = rpcrdma2.Item{Place: rpcrdma2.NoItem, Segments: it.Segments[:0], Targets: it.Targets[:0]}
 	}
-	for i := range x.req.Results {
-		for j := range x.req.Results[i].Items {
-			k := len(x.resp.Items)
-			it := more(&x.resp.Items)
-			*it = rpcrdma2.Item{Place: rpcrdma2.NoItem, Segments: it.Segments[:0], Targets: it.Targets[:0]}
-			if k >= len(items) {
-				continue
-			}
-			it.Disp, it.Length = uint32(chunk.Position(items, k)), uint32(items[k].Len)
-			it.Place = placement.Choose(&x.req.Results[i].Items[j], items[k].Len, places)
-			items[k].Chunked = it.Place != rpcrdma2.TooShort
-			switch it.Place {
-			case rpcrdma2.ExplicitRDMA:
-				it.Segments = append(it.Segments, h.Writes[k]...)
-			case rpcrdma2.TargetBuffer:
-				x.layout.add(chunk.Source(k), items[k].Len)
-			}
+	for k := range items {
+		from := &items[k]
+		if from.Chunked = false; from.Into < 0 {
+			continue
+		}
+		it := &x.resp.Items[from.Into]
+		it.Disp, it.Length = uint32(chunk.Position(items, k)), uint32(from.Len)
+		d := direction(x.req.Results, from.Into)
+		it.Place = placement.Choose(d, from.Len, k < may.first && from.Len <= may.room && (may.chosen || d.Place != rpcrdma2.Choice))
+		from.Chunked = it.Place != rpcrdma2.TooShort
+		switch it.Place {
+		case rpcrdma2.ExplicitRDMA:
+			it.Segments = append(it.Segments, h.Writes[from.Into]...)
+		case rpcrdma2.TargetBuffer:
+			x.layout.add(chunk.Source(k), from.Len)
 		}
 	}
 }

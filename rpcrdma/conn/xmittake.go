@@ -115,15 +115,14 @@ func (r *Requester) takeResponse(o *Outgoing) error {
 	if !replies(r.gather.parts, o.XID) {
 		return ErrBadReply
 	}
-	directed := o.xmit.directions()
-	if len(r.response.Items) != len(directed) {
+	if len(r.response.Items) != len(o.Header.Writes) { // one for each direction
 		return ErrBadReply
 	}
 	stream := placement.NewStream(r.gather.size, oncrpc.AcceptedReplySize)
 	begun := false
-	for i := range directed {
+	for i := range r.response.Items {
 		it := &r.response.Items[i]
-		if err := placement.CheckAnswer(&directed[i], it); err != nil {
+		if err := placement.CheckAnswer(direction(o.xmit.req.Results, i), it); err != nil {
 			return err
 		}
 		if it.Place == rpcrdma2.NoItem {

@@ -77,6 +77,11 @@ type Result struct {
 	// the peer may pad replies (extensions.msgp), each result needs it, or
 	// padded replies are bad; the caller never sees padding.
 	Find func(results []byte) int
+	// Asked is the operation of the call that asks for the result: in the XDR
+	// stream of the arguments, items included. It is empty when the arguments are
+	// one operation. With it a server of version 2 can't take the memory of one
+	// operation's result for another's.
+	Asked xdr.Span
 }
 
 // Call makes a call and waits for its results. It returns an *oncrpc.AcceptError
@@ -187,13 +192,18 @@ func (p *pending) describe(c *RPC) {
 	}
 	o.StreamLen = header + len(c.Args)
 	o.MaxReply = oncrpc.AcceptedReplySize + c.MaxReply
-	o.Items, o.Results = o.Items[:0], o.Results[:0]
+	o.Items, o.Results, o.Asked = o.Items[:0], o.Results[:0], o.Asked[:0]
 	for i := range c.Items {
 		o.Items = append(o.Items, chunk.Item{Pos: header + c.Items[i].Pos, Len: c.Items[i].Len})
 	}
 	for i := range c.Results {
-		o.Results = append(o.Results, c.Results[i].Max)
-		c.Results[i].Apart = 0
+		res := &c.Results[i]
+		asked := res.Asked
+		if !asked.Empty() {
+			asked = asked.Shift(header)
+		}
+		o.Results, o.Asked = append(o.Results, res.Max), append(o.Asked, asked)
+		res.Apart = 0
 	}
 }
 
@@ -309,6 +319,9 @@ func (p *pending) results(c *RPC) error {
 			}
 		case conn.WriteResult:
 			n := p.out.Written[w.Index]
+			if c.Results[w.Index].Apart > 0 { // it came by Send, though it could have been written
+				continue
+			}
 			if m.owned {
 				n = copy(c.Results[w.Index].Buf.Bytes(), m.buf.Bytes()[:n])
 				p.fixup += n

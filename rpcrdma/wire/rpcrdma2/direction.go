@@ -49,7 +49,7 @@ func (it *ResultItem) decode(d *xdr.Decoder) {
 }
 
 // ResultSet directs the items of the response that belong to a range of the
-// request's XDR stream (xmddp_rsdset).
+// request's XDR stream (xmddp_rsdset): from Begin up to End.
 type ResultSet struct {
 	Begin, End uint32
 	Items      []ResultItem
@@ -83,11 +83,12 @@ func (s *ResultSet) decode(d *xdr.Decoder) {
 	}
 }
 
-// Ordered says whether the ranges are disjoint and in increasing order, as they
-// have to be.
+// Ordered says whether the ranges are "disjoint and in strictly increasing order"
+// (rtrext §7.4). A range ends before its End: no text says so, but only so can
+// ranges of operations that follow each other be disjoint.
 func Ordered(sets []ResultSet) bool {
 	for i := range sets {
-		if sets[i].End < sets[i].Begin || (i > 0 && sets[i].Begin < sets[i-1].End) {
+		if sets[i].End < sets[i].Begin || (i > 0 && (sets[i].Begin < sets[i-1].End || sets[i].Begin == sets[i-1].Begin)) {
 			return false
 		}
 	}

@@ -1,0 +1,131 @@
+package conn
+
+import (
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// ranged says whether the operations that ask for results are known, one after
+// the other in the call.
+func (o *Outgoing) ranged() bool {
+	if len(o.Asked) != len(o.Results) {
+		return false
+	}
+	last := xdr.Span{}
+	for _, s := range o.Asked {
+		if s != last && (s.Empty() || s.Begin < last.End || s.End > o.virtualLength()) {
+			return false
+		}
+		last = s
+	}
+	return !last.Empty()
+}
+
+// direct adds the direction for result i, in the set of its operation: results
+// have them in order.
+func (x *outgoingGroup) direct(o *Outgoing, i int, place rpcrdma2.Placement) *rpcrdma2.ResultItem {
+	asked := xdr.Span{End: o.virtualLength()}
+	if x.ranged {
+		asked = o.Asked[i]
+	}
+	if n := len(x.req.Results); n == 0 || x.req.Results[n-1].Begin != uint32(asked.Begin) {
+		set := more(&x.req.Results)
+		*set = rpcrdma2.ResultSet{Begin: uint32(asked.Begin), End: uint32(asked.End), Items: set.Items[:0]}
+	}
+	it := more(&x.req.Results[len(x.req.Results)-1].Items)
+	*it = rpcrdma2.ResultItem{MinLength: 1, Place: place, Segments: it.Segments[:0]}
+	return it
+}
+
+// offerResult has the peer write result i, or lets it: d is its direction. It
+// gives what an item of the reply adds to its header that says where.
+func (r *Requester) offerResult(o *Outgoing, i int, d *rpcrdma2.ResultItem) (header int) {
+	n := o.Results[i]
+	segments := 1 + r.offer(o, WriteResult, i, max(n+chunk.Pad(n), 4))
+	d.Segments = slices.Grow(d.Segments, segments)[:segments]
+	return writtenItemSize + segmentSize*segments
+}
+
+// Sizes in bytes of what XMTRESP says of an item that was written, but for its
+// segments, and of one in target segments, but for their numbers.
+const (
+	writtenItemSize = 4 * 4
+	placedItemSize  = 5 * 4
+	responseSize    = 3 * 4 // of an XMTRESP without items
+)
+
+// largeResults are those that get directions: up to the last of at least least
+// bytes, as directions go with results in order.
+func (o *Outgoing) largeResults(least int) (n int) {
+	for i, size := range o.Results {
+		if size >= least {
+			n = i + 1
+		}
+	}
+	return n
+}
+
+// inStream is the most bytes of the payload stream of the reply when the first n
+// results are apart.
+func (o *Outgoing) inStream(n int) int {
+	rest := o.MaxReply
+	for _, size := range o.Results[n:] {
+		rest += size + chunk.Pad(size)
+	}
+	return rest
+}
+
+// planLongReply has results that are large written by the peer, and the rest
+// of the reply come in as many transmissions as it takes; failing that all
+// results, failing that even the reply.
+func (r *Requester) planLongReply(o *Outgoing) {
+	x, limit := o.xmit, int(o.inline)
+	o.unwritten()
+	for _, least := range [...]int{max(int(r.settings.DDPMinChunk), 1), 1} {
+		o.Windows, x.req.Results = o.Windows[:0], x.req.Results[:0]
+		rest, first := r.directResults(o, least)
+		if need := groupCount(rest, first, limit); need > 0 && need <= r.replyLimit() {
+			x.spare = uint32(need - 1)
+			begin, each := groupRoom(first, limit)
+			x.keepShort(o, int(r.settings.DDPMinChunk), begin+int(x.spare)*each-rest)
+			return
+		}
+	}
+	segments := 1 + r.offer(o, WriteReply, 0, o.MaxReply+chunk.Pad(o.MaxReply))
+	x.req.Reply = slices.Grow(x.req.Reply[:0], segments)[:segments]
+	x.req.HasReply, x.spare = true, 0
+}
+
+// unwritten is that no result has come.
+func (o *Outgoing) unwritten() {
+	for range o.Results {
+		o.Written = append(o.Written, 0)
+	}
+}
+
+// directResults offers memory for the results of at least least bytes, and for
+// those before them. It gives the most bytes of the payload stream of the reply,
+// and of its first header.
+func (r *Requester) directResults(o *Outgoing, least int) (rest, first int) {
+	n := o.largeResults(least)
+	first = rpcrdma2.OptionalSize(responseSize)
+	for i := range n {
+		first += r.offerResult(o, i, o.xmit.direct(o, i, rpcrdma2.ExplicitRDMA))
+	}
+	return o.inStream(n), first
+}
+
+// keepShort has results stay in the payload stream that are shorter than what
+// moves by RDMA, as far as there is room for them, in bytes.
+func (x *outgoingGroup) keepShort(o *Outgoing, least, room int) {
+	n := 0
+	for i := range x.req.Results {
+		n += len(x.req.Results[i].Items)
+	}
+	for k := range n {
+		direction(x.req.Results, k).MinLength = uint32(max(min(least, room/n&^3, o.Results[k]), 1))
+	}
+}
