@@ -13,7 +13,7 @@ const responderKeys = KeyRemoteInvalidationUse | KeyCreditsPolicy | KeyCreditsMi
 
 // extensionKeys are those of which the outcome depends on the role.
 const extensionKeys = KeyExtensionMSGP | KeyExtensionReadReplies | KeyExtensionCCP | KeyExtensionBackchannel | KeyCreditsBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics |
-	KeyExtensionXmit | KeyExtensionContinuation | KeyExtensionSendDDP
+	KeyExtensionXmit | KeyExtensionContinuation | KeyExtensionSendDDP | KeyDDPPlacement
 
 // connectorOutcome is outcome for a connection that a connector made.
 func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome, string) {
@@ -62,6 +62,9 @@ func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) 
 	transmissionsOutcome(keys, now, peer, note)
 	if keys.Has(KeyExtensionSendDDP) {
 		placementOutcome(now, peer, note)
+	}
+	if keys.Has(KeyDDPPlacement) {
+		askedOutcome(now, peer, note)
 	}
 	return worst, strings.Join(reasons, "; ")
 }

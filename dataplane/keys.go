@@ -26,6 +26,7 @@ const (
 	KeyExtensionXmit                             // extensions.xmit
 	KeyExtensionContinuation                     // extensions.continuation
 	KeyExtensionSendDDP                          // extensions.send_ddp
+	KeyDDPPlacement                              // ddp.placement
 )
 
 var keyNames = [...]string{
@@ -48,6 +49,7 @@ var keyNames = [...]string{
 	"extensions.xmit",
 	"extensions.continuation",
 	"extensions.send_ddp",
+	"ddp.placement",
 }
 
 // Has says whether all of k are in the set.

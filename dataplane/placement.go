@@ -24,3 +24,17 @@ func placementOutcome(now *rpcrdma.Settings, peer limits, note func(o Outcome, f
 		note(Applied, "extensions.send_ddp: what the peer has placed before it heard is taken")
 	}
 }
+
+// askedOutcome notes what becomes of ddp.placement, where calls are ours.
+func askedOutcome(now *rpcrdma.Settings, peer limits, note func(o Outcome, format string, args ...any)) {
+	switch {
+	case !now.Extensions.Has(rpcrdma.ExtSendDDP):
+		note(Applied, "ddp.placement: counts while extensions.send_ddp is on; it is off")
+	case peer.agreed && peer.version != 2:
+		note(PendingReconnect, "ddp.placement: the connection speaks version 1")
+	case peer.told.lacks:
+		note(Unsupported, "ddp.placement: the peer has no characteristics, which would tell of target segments")
+	case peer.receives < leastPlaced:
+		note(Applied, "ddp.placement: our receives have no target segment below %d bytes, and have %d", leastPlaced, peer.receives)
+	}
+}

@@ -52,3 +52,39 @@ func TestPlacementOutcome(t *testing.T) {
 		t.Errorf("receives of %d bytes have a target segment", placement.LeastSize)
 	}
 }
+
+// What becomes of ddp.placement: it is for calls that are ours.
+func TestAskedOutcome(t *testing.T) {
+	with := func(receives uint32, c told) limits {
+		return limits{version: 2, agreed: true, bound: 8192, receive: 8192, receives: receives, told: c}
+	}
+	for name, c := range map[string]struct {
+		peer   limits
+		off    bool
+		want   Outcome
+		reason string
+	}{
+		"in use": {peer: with(8192, told{spoken: true, ownTargets: true}), want: Applied},
+		"off": {peer: with(8192, told{spoken: true}), off: true, want: Applied,
+			reason: "ddp.placement: counts while extensions.send_ddp is on; it is off"},
+		"our receives are small": {peer: with(4096, told{spoken: true}), want: Applied,
+			reason: "ddp.placement: our receives have no target segment below 5120 bytes, and have 4096"},
+		"without characteristics": {peer: with(8192, told{lacks: true}), want: Unsupported,
+			reason: "ddp.placement: the peer has no characteristics, which would tell of target segments"},
+		"version 1": {peer: limits{version: 1, agreed: true}, want: PendingReconnect,
+			reason: "ddp.placement: the connection speaks version 1"},
+	} {
+		now := rpcrdma.DefaultSettings()
+		if now.Placement = rpcrdma.PlaceChosen; !c.off {
+			now.Extensions |= rpcrdma.ExtV2 | rpcrdma.ExtCharacteristics | rpcrdma.ExtXmit | rpcrdma.ExtSendDDP
+		}
+		atConnect := rpcrdma.DefaultSettings()
+		if o, reason := connectorOutcome(KeyDDPPlacement, &now, &atConnect, c.peer); o != c.want || reason != c.reason {
+			t.Errorf("%s: %v %q, want %v %q", name, o, reason, c.want, c.reason)
+		}
+		const theirs = "ddp.placement: the peer makes the calls, and asks for their results"
+		if o, reason := outcome(KeyDDPPlacement, &now, &atConnect, c.peer); o != Unsupported || reason != theirs {
+			t.Errorf("%s, of a listener: %v %q", name, o, reason)
+		}
+	}
+}

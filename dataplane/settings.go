@@ -89,7 +89,7 @@ func (c *conn) effect(keys Keys, now *rpcrdma.Settings, peer limits, note string
 // peerKeys are those of which the outcome depends on the peer's limits or the
 // device.
 const peerKeys = KeyInlineSendMax | KeyInlineReceiveSize | KeyRemoteInvalidationAccept | KeyRemoteInvalidationUse | KeyExtensionMSGP | KeyExtensionCCP | KeyExtensionBackchannel | KeyExtensionV2 | KeyExtensionCharacteristics |
-	KeyExtensionXmit | KeyExtensionContinuation | KeyExtensionSendDDP
+	KeyExtensionXmit | KeyExtensionContinuation | KeyExtensionSendDDP | KeyDDPPlacement
 
 // limits are what the two sides told each other at connect, and what the device
 // can't. Sizes are in bytes.
@@ -161,6 +161,9 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 		fixedOutcome(keys, now, atConnect, peer, note)
 	}
 	extensionOutcome(keys, now, peer, note)
+	if keys.Has(KeyDDPPlacement) {
+		note(Unsupported, "ddp.placement: the peer makes the calls, and asks for their results")
+	}
 	if keys.Has(KeyCreditsWeight) && now.CreditsPolicy == rpcrdma.CreditsFixed {
 		note(Applied, "credits.weight: counts while credits.policy is adaptive; it is fixed")
 	}

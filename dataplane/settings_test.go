@@ -108,7 +108,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestKeyNames(t *testing.T) {
-	all := KeyExtensionSendDDP<<1 - 1
+	all := KeyDDPPlacement<<1 - 1
 	names := strings.Split(all.String(), ", ")
 	want := 9 - 1 // extensions, which one field holds
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[rpcrdma.Settings]()) {

@@ -43,6 +43,19 @@ const (
 	CreditsAdaptive = conn.CreditsAdaptive
 )
 
+// Placement is what is asked for large results of calls, where items are placed by
+// Sends.
+type Placement = conn.Placement
+
+// The placements: written by the peer, sent where the largest fit, as the peer
+// chooses, and sent as far as they fit.
+const (
+	PlaceWritten = conn.PlaceWritten
+	PlaceSent    = conn.PlaceSent
+	PlaceChosen  = conn.PlaceChosen
+	PlaceBySize  = conn.PlaceBySize
+)
+
 // ErrNoMemory is Accept's when there is not enough registered memory for the
 // connection's first receives.
 var ErrNoMemory = transport.ErrNoMemory

@@ -35,6 +35,7 @@ var planeKeys = [settings.NumKeys]dataplane.Keys{
 	settings.InlineSendMax:            dataplane.KeyInlineSendMax,
 	settings.InlineReceiveSize:        dataplane.KeyInlineReceiveSize,
 	settings.DDPMinChunk:              dataplane.KeyDDPMinChunk,
+	settings.DDPPlacement:             dataplane.KeyDDPPlacement,
 	settings.RemoteInvalidationAccept: dataplane.KeyRemoteInvalidationAccept,
 	settings.RemoteInvalidationUse:    dataplane.KeyRemoteInvalidationUse,
 	settings.CreditsPolicy:            dataplane.KeyCreditsPolicy,

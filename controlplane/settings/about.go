@@ -23,6 +23,7 @@ var abouts = [NumKeys]struct{ summary, effect string }{
 	InlineSendMax:            {"largest Send that rdmad makes, in bytes; what the peer receives bounds it too", "at once, up to what the peer was told at connect; above that when it connects again, a client after an hour without a connection"},
 	InlineReceiveSize:        {"size of the receive buffers that rdmad posts and advertises, in bytes", nextConnect},
 	DDPMinChunk:              {"smallest item, in bytes, that moves by RDMA Read or Write although the message would fit inline", atOnce},
+	DDPPlacement:             {"what is asked for large results where extensions.send_ddp is in use: written by RDMA, sent into target segments, the peer's choice, or by size", "at once, with the next calls"},
 	RemoteInvalidationAccept: {"advertise that the peer may invalidate rdmad's steering tags", nextConnect},
 	RemoteInvalidationUse:    {"Send With Invalidate in replies to peers that accept it", atOnce},
 	CreditsPolicy:            {"how grants are chosen: always credits.max, or by load between credits.min and credits.max", nextGrants},

@@ -15,6 +15,7 @@ const (
 	InlineSendMax Key = iota
 	InlineReceiveSize
 	DDPMinChunk
+	DDPPlacement
 	RemoteInvalidationAccept
 	RemoteInvalidationUse
 	CreditsPolicy
@@ -65,6 +66,7 @@ var keys = [NumKeys]keyInfo{
 	InlineSendMax:            {name: "inline.send_max", unit: "bytes", min: conn.InlineMin, max: conn.InlineMax},
 	InlineReceiveSize:        {name: "inline.receive_size", unit: "bytes", min: conn.InlineMin, max: conn.InlineMax, multiple: 1024},
 	DDPMinChunk:              {name: "ddp.min_chunk", unit: "bytes", max: conn.DDPMinChunkMax},
+	DDPPlacement:             {name: "ddp.placement", kind: choice, choices: conn.Placements[:]},
 	RemoteInvalidationAccept: {name: "remote_invalidation.accept", kind: flag},
 	RemoteInvalidationUse:    {name: "remote_invalidation.use", kind: flag},
 	CreditsPolicy:            {name: "credits.policy", kind: choice, choices: []string{conn.CreditsFixed: "fixed", conn.CreditsAdaptive: "adaptive"}},

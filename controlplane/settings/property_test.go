@@ -10,7 +10,7 @@ import (
 
 // available are the keys that a change may set.
 var available = []Key{
-	InlineSendMax, InlineReceiveSize, DDPMinChunk, RemoteInvalidationAccept, RemoteInvalidationUse,
+	InlineSendMax, InlineReceiveSize, DDPMinChunk, DDPPlacement, RemoteInvalidationAccept, RemoteInvalidationUse,
 	CreditsPolicy, CreditsMax, CreditsMin, CreditsWeight, ExtensionV2, ExtensionMSGP, ExtensionReadReplies, ExtensionCCP,
 }
 

@@ -106,6 +106,7 @@ func TestEachKeyIsResolvedAlone(t *testing.T) {
 		"inline.send_max=1024 peer/10.1.0.0/16@2",
 		"inline.receive_size=4096 default@0",
 		"ddp.min_chunk=100 peer/10.0.0.0/8@1",
+		"ddp.placement=bysize default@0",
 		"remote_invalidation.accept=on default@0",
 		"remote_invalidation.use=on default@0",
 		"credits.policy=fixed default@0",

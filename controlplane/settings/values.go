@@ -11,7 +11,7 @@ import (
 // Values compare with ==.
 //
 // Every value is a uint32: numbers themselves, flags 0 or 1, the credits
-// policy its conn.CreditsPolicy, extensions.v2 V2Off, V2On or V2Required.
+// policy its conn.CreditsPolicy, ddp.placement its conn.Placement, extensions.v2 V2Off, V2On or V2Required.
 type Values struct {
 	present KeySet
 	v       [NumKeys]uint32
@@ -121,6 +121,7 @@ func FromSettings(s *conn.Settings) Values {
 	v.Set(InlineSendMax, s.InlineSendMax)
 	v.Set(InlineReceiveSize, s.InlineReceiveSize)
 	v.Set(DDPMinChunk, s.DDPMinChunk)
+	v.Set(DDPPlacement, uint32(s.Placement))
 	v.SetFlag(RemoteInvalidationAccept, s.RemoteInvalidationAccept)
 	v.SetFlag(RemoteInvalidationUse, s.RemoteInvalidationUse)
 	v.Set(CreditsPolicy, uint32(s.CreditsPolicy))
@@ -163,6 +164,7 @@ func (v *Values) Settings() *conn.Settings {
 		InlineSendMax:            v.v[InlineSendMax],
 		InlineReceiveSize:        v.v[InlineReceiveSize],
 		DDPMinChunk:              v.v[DDPMinChunk],
+		Placement:                conn.Placement(v.v[DDPPlacement]),
 		RemoteInvalidationAccept: v.Flag(RemoteInvalidationAccept),
 		RemoteInvalidationUse:    v.Flag(RemoteInvalidationUse),
 		CreditsPolicy:            conn.CreditsPolicy(v.v[CreditsPolicy]),

@@ -23,6 +23,9 @@ const (
 	PlaceBySize
 )
 
+// Placements are their names.
+var Placements = [...]string{PlaceWritten: "exrw", PlaceSent: "tbsn", PlaceChosen: "choice", PlaceBySize: "bysize"}
+
 // placeResults has results that are large land in target segments of our
 // receives, from where they are copied once, or lets them. False is that there are
 // none, or that this is not asked for, or that there is no room.

@@ -24,6 +24,70 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Placement is what is asked for large results of calls where items are
+// placed by Sends (extensions.send_ddp).
+type DdpSettings_Placement int32
+
+const (
+	// Not given.
+	DdpSettings_PLACEMENT_UNSPECIFIED DdpSettings_Placement = 0
+	// The peer writes them by RDMA.
+	DdpSettings_EXRW DdpSettings_Placement = 1
+	// They come by Send, into target segments, where the largest fit; else the
+	// peer writes them.
+	DdpSettings_TBSN DdpSettings_Placement = 2
+	// The peer does the one or the other.
+	DdpSettings_CHOICE DdpSettings_Placement = 3
+	// As TBSN, but where the largest do not fit, the peer writes those that
+	// turn out larger than what fits.
+	DdpSettings_BYSIZE DdpSettings_Placement = 4
+)
+
+// Enum value maps for DdpSettings_Placement.
+var (
+	DdpSettings_Placement_name = map[int32]string{
+		0: "PLACEMENT_UNSPECIFIED",
+		1: "EXRW",
+		2: "TBSN",
+		3: "CHOICE",
+		4: "BYSIZE",
+	}
+	DdpSettings_Placement_value = map[string]int32{
+		"PLACEMENT_UNSPECIFIED": 0,
+		"EXRW":                  1,
+		"TBSN":                  2,
+		"CHOICE":                3,
+		"BYSIZE":                4,
+	}
+)
+
+func (x DdpSettings_Placement) Enum() *DdpSettings_Placement {
+	p := new(DdpSettings_Placement)
+	*p = x
+	return p
+}
+
+func (x DdpSettings_Placement) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DdpSettings_Placement) Descriptor() protoreflect.EnumDescriptor {
+	return file_rdmad_v1_settings_proto_enumTypes[0].Descriptor()
+}
+
+func (DdpSettings_Placement) Type() protoreflect.EnumType {
+	return &file_rdmad_v1_settings_proto_enumTypes[0]
+}
+
+func (x DdpSettings_Placement) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DdpSettings_Placement.Descriptor instead.
+func (DdpSettings_Placement) EnumDescriptor() ([]byte, []int) {
+	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{2, 0}
+}
+
 // Policy chooses the grant between min and max.
 type CreditsSettings_Policy int32
 
@@ -61,11 +125,11 @@ func (x CreditsSettings_Policy) String() string {
 }
 
 func (CreditsSettings_Policy) Descriptor() protoreflect.EnumDescriptor {
-	return file_rdmad_v1_settings_proto_enumTypes[0].Descriptor()
+	return file_rdmad_v1_settings_proto_enumTypes[1].Descriptor()
 }
 
 func (CreditsSettings_Policy) Type() protoreflect.EnumType {
-	return &file_rdmad_v1_settings_proto_enumTypes[0]
+	return &file_rdmad_v1_settings_proto_enumTypes[1]
 }
 
 func (x CreditsSettings_Policy) Number() protoreflect.EnumNumber {
@@ -118,11 +182,11 @@ func (x Effect_Outcome) String() string {
 }
 
 func (Effect_Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_rdmad_v1_settings_proto_enumTypes[1].Descriptor()
+	return file_rdmad_v1_settings_proto_enumTypes[2].Descriptor()
 }
 
 func (Effect_Outcome) Type() protoreflect.EnumType {
-	return &file_rdmad_v1_settings_proto_enumTypes[1]
+	return &file_rdmad_v1_settings_proto_enumTypes[2]
 }
 
 func (x Effect_Outcome) Number() protoreflect.EnumNumber {
@@ -183,11 +247,11 @@ func (x Revision_Kind) String() string {
 }
 
 func (Revision_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_rdmad_v1_settings_proto_enumTypes[2].Descriptor()
+	return file_rdmad_v1_settings_proto_enumTypes[3].Descriptor()
 }
 
 func (Revision_Kind) Type() protoreflect.EnumType {
-	return &file_rdmad_v1_settings_proto_enumTypes[2]
+	return &file_rdmad_v1_settings_proto_enumTypes[3]
 }
 
 func (x Revision_Kind) Number() protoreflect.EnumNumber {
@@ -240,11 +304,11 @@ func (x Revision_State) String() string {
 }
 
 func (Revision_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_rdmad_v1_settings_proto_enumTypes[3].Descriptor()
+	return file_rdmad_v1_settings_proto_enumTypes[4].Descriptor()
 }
 
 func (Revision_State) Type() protoreflect.EnumType {
-	return &file_rdmad_v1_settings_proto_enumTypes[3]
+	return &file_rdmad_v1_settings_proto_enumTypes[4]
 }
 
 func (x Revision_State) Number() protoreflect.EnumNumber {
@@ -401,7 +465,10 @@ type DdpSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Smallest item, in bytes, that moves by RDMA Read or Write although the
 	// message would fit inline. In force at once.
-	MinChunk      *uint32 `protobuf:"varint,1,opt,name=min_chunk,json=minChunk,proto3,oneof" json:"min_chunk,omitempty"`
+	MinChunk *uint32 `protobuf:"varint,1,opt,name=min_chunk,json=minChunk,proto3,oneof" json:"min_chunk,omitempty"`
+	// What rdmad asks for results of calls that it makes. In force with the next
+	// calls.
+	Placement     *DdpSettings_Placement `protobuf:"varint,2,opt,name=placement,proto3,enum=rdmad.v1.DdpSettings_Placement,oneof" json:"placement,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -441,6 +508,13 @@ func (x *DdpSettings) GetMinChunk() uint32 {
 		return *x.MinChunk
 	}
 	return 0
+}
+
+func (x *DdpSettings) GetPlacement() DdpSettings_Placement {
+	if x != nil && x.Placement != nil {
+		return *x.Placement
+	}
+	return DdpSettings_PLACEMENT_UNSPECIFIED
 }
 
 // RemoteInvalidationSettings says whether steering tags are invalidated by
@@ -2239,11 +2313,22 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\freceive_size\x18\x02 \x01(\rBX\xbaHU\xba\x01I\n" +
 	"\x17inline.receive_size.kib\x12\x1amust be a multiple of 1024\x1a\x12this % 1024u == 0u*\a\x18\x80\x80\x10(\x80\bH\x01R\vreceiveSize\x88\x01\x01B\v\n" +
 	"\t_send_maxB\x0f\n" +
-	"\r_receive_size\"H\n" +
+	"\r_receive_size\"\xf8\x01\n" +
 	"\vDdpSettings\x12+\n" +
-	"\tmin_chunk\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80@H\x00R\bminChunk\x88\x01\x01B\f\n" +
+	"\tmin_chunk\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80@H\x00R\bminChunk\x88\x01\x01\x12L\n" +
+	"\tplacement\x18\x02 \x01(\x0e2\x1f.rdmad.v1.DdpSettings.PlacementB\b\xbaH\x05\x82\x01\x02\x10\x01H\x01R\tplacement\x88\x01\x01\"R\n" +
+	"\tPlacement\x12\x19\n" +
+	"\x15PLACEMENT_UNSPECIFIED\x10\x00\x12\b\n" +
+	"\x04EXRW\x10\x01\x12\b\n" +
+	"\x04TBSN\x10\x02\x12\n" +
 	"\n" +
-	"_min_chunk\"c\n" +
+	"\x06CHOICE\x10\x03\x12\n" +
+	"\n" +
+	"\x06BYSIZE\x10\x04B\f\n" +
+	"\n" +
+	"_min_chunkB\f\n" +
+	"\n" +
+	"_placement\"c\n" +
 	"\x1aRemoteInvalidationSettings\x12\x1b\n" +
 	"\x06accept\x18\x01 \x01(\bH\x00R\x06accept\x88\x01\x01\x12\x15\n" +
 	"\x03use\x18\x02 \x01(\bH\x01R\x03use\x88\x01\x01B\t\n" +
@@ -2436,99 +2521,101 @@ func file_rdmad_v1_settings_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_settings_proto_rawDescData
 }
 
-var file_rdmad_v1_settings_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_rdmad_v1_settings_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_rdmad_v1_settings_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_rdmad_v1_settings_proto_goTypes = []any{
-	(CreditsSettings_Policy)(0),        // 0: rdmad.v1.CreditsSettings.Policy
-	(Effect_Outcome)(0),                // 1: rdmad.v1.Effect.Outcome
-	(Revision_Kind)(0),                 // 2: rdmad.v1.Revision.Kind
-	(Revision_State)(0),                // 3: rdmad.v1.Revision.State
-	(*Settings)(nil),                   // 4: rdmad.v1.Settings
-	(*InlineSettings)(nil),             // 5: rdmad.v1.InlineSettings
-	(*DdpSettings)(nil),                // 6: rdmad.v1.DdpSettings
-	(*RemoteInvalidationSettings)(nil), // 7: rdmad.v1.RemoteInvalidationSettings
-	(*CreditsSettings)(nil),            // 8: rdmad.v1.CreditsSettings
-	(*ExtensionsSettings)(nil),         // 9: rdmad.v1.ExtensionsSettings
-	(*GetSettingsRequest)(nil),         // 10: rdmad.v1.GetSettingsRequest
-	(*GetSettingsResponse)(nil),        // 11: rdmad.v1.GetSettingsResponse
-	(*SettingValue)(nil),               // 12: rdmad.v1.SettingValue
-	(*SetSettingsRequest)(nil),         // 13: rdmad.v1.SetSettingsRequest
-	(*SetSettingsResponse)(nil),        // 14: rdmad.v1.SetSettingsResponse
-	(*Effect)(nil),                     // 15: rdmad.v1.Effect
-	(*ExplainSettingRequest)(nil),      // 16: rdmad.v1.ExplainSettingRequest
-	(*ExplainSettingResponse)(nil),     // 17: rdmad.v1.ExplainSettingResponse
-	(*ConfirmSettingsRequest)(nil),     // 18: rdmad.v1.ConfirmSettingsRequest
-	(*ConfirmSettingsResponse)(nil),    // 19: rdmad.v1.ConfirmSettingsResponse
-	(*Revision)(nil),                   // 20: rdmad.v1.Revision
-	(*SettingChange)(nil),              // 21: rdmad.v1.SettingChange
-	(*ListRevisionsRequest)(nil),       // 22: rdmad.v1.ListRevisionsRequest
-	(*ListRevisionsResponse)(nil),      // 23: rdmad.v1.ListRevisionsResponse
-	(*RollbackSettingsRequest)(nil),    // 24: rdmad.v1.RollbackSettingsRequest
-	(*RollbackSettingsResponse)(nil),   // 25: rdmad.v1.RollbackSettingsResponse
-	(*WatchSettingsRequest)(nil),       // 26: rdmad.v1.WatchSettingsRequest
-	(*WatchSettingsResponse)(nil),      // 27: rdmad.v1.WatchSettingsResponse
-	(*ScopeSettings)(nil),              // 28: rdmad.v1.ScopeSettings
-	(*ExportSettingsRequest)(nil),      // 29: rdmad.v1.ExportSettingsRequest
-	(*ExportSettingsResponse)(nil),     // 30: rdmad.v1.ExportSettingsResponse
-	(*ImportSettingsRequest)(nil),      // 31: rdmad.v1.ImportSettingsRequest
-	(*ImportSettingsResponse)(nil),     // 32: rdmad.v1.ImportSettingsResponse
-	(*durationpb.Duration)(nil),        // 33: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),      // 34: google.protobuf.Timestamp
+	(DdpSettings_Placement)(0),         // 0: rdmad.v1.DdpSettings.Placement
+	(CreditsSettings_Policy)(0),        // 1: rdmad.v1.CreditsSettings.Policy
+	(Effect_Outcome)(0),                // 2: rdmad.v1.Effect.Outcome
+	(Revision_Kind)(0),                 // 3: rdmad.v1.Revision.Kind
+	(Revision_State)(0),                // 4: rdmad.v1.Revision.State
+	(*Settings)(nil),                   // 5: rdmad.v1.Settings
+	(*InlineSettings)(nil),             // 6: rdmad.v1.InlineSettings
+	(*DdpSettings)(nil),                // 7: rdmad.v1.DdpSettings
+	(*RemoteInvalidationSettings)(nil), // 8: rdmad.v1.RemoteInvalidationSettings
+	(*CreditsSettings)(nil),            // 9: rdmad.v1.CreditsSettings
+	(*ExtensionsSettings)(nil),         // 10: rdmad.v1.ExtensionsSettings
+	(*GetSettingsRequest)(nil),         // 11: rdmad.v1.GetSettingsRequest
+	(*GetSettingsResponse)(nil),        // 12: rdmad.v1.GetSettingsResponse
+	(*SettingValue)(nil),               // 13: rdmad.v1.SettingValue
+	(*SetSettingsRequest)(nil),         // 14: rdmad.v1.SetSettingsRequest
+	(*SetSettingsResponse)(nil),        // 15: rdmad.v1.SetSettingsResponse
+	(*Effect)(nil),                     // 16: rdmad.v1.Effect
+	(*ExplainSettingRequest)(nil),      // 17: rdmad.v1.ExplainSettingRequest
+	(*ExplainSettingResponse)(nil),     // 18: rdmad.v1.ExplainSettingResponse
+	(*ConfirmSettingsRequest)(nil),     // 19: rdmad.v1.ConfirmSettingsRequest
+	(*ConfirmSettingsResponse)(nil),    // 20: rdmad.v1.ConfirmSettingsResponse
+	(*Revision)(nil),                   // 21: rdmad.v1.Revision
+	(*SettingChange)(nil),              // 22: rdmad.v1.SettingChange
+	(*ListRevisionsRequest)(nil),       // 23: rdmad.v1.ListRevisionsRequest
+	(*ListRevisionsResponse)(nil),      // 24: rdmad.v1.ListRevisionsResponse
+	(*RollbackSettingsRequest)(nil),    // 25: rdmad.v1.RollbackSettingsRequest
+	(*RollbackSettingsResponse)(nil),   // 26: rdmad.v1.RollbackSettingsResponse
+	(*WatchSettingsRequest)(nil),       // 27: rdmad.v1.WatchSettingsRequest
+	(*WatchSettingsResponse)(nil),      // 28: rdmad.v1.WatchSettingsResponse
+	(*ScopeSettings)(nil),              // 29: rdmad.v1.ScopeSettings
+	(*ExportSettingsRequest)(nil),      // 30: rdmad.v1.ExportSettingsRequest
+	(*ExportSettingsResponse)(nil),     // 31: rdmad.v1.ExportSettingsResponse
+	(*ImportSettingsRequest)(nil),      // 32: rdmad.v1.ImportSettingsRequest
+	(*ImportSettingsResponse)(nil),     // 33: rdmad.v1.ImportSettingsResponse
+	(*durationpb.Duration)(nil),        // 34: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
 }
 var file_rdmad_v1_settings_proto_depIdxs = []int32{
-	5,  // 0: rdmad.v1.Settings.inline:type_name -> rdmad.v1.InlineSettings
-	6,  // 1: rdmad.v1.Settings.ddp:type_name -> rdmad.v1.DdpSettings
-	7,  // 2: rdmad.v1.Settings.remote_invalidation:type_name -> rdmad.v1.RemoteInvalidationSettings
-	8,  // 3: rdmad.v1.Settings.credits:type_name -> rdmad.v1.CreditsSettings
-	9,  // 4: rdmad.v1.Settings.extensions:type_name -> rdmad.v1.ExtensionsSettings
-	0,  // 5: rdmad.v1.CreditsSettings.policy:type_name -> rdmad.v1.CreditsSettings.Policy
-	4,  // 6: rdmad.v1.GetSettingsResponse.settings:type_name -> rdmad.v1.Settings
-	12, // 7: rdmad.v1.GetSettingsResponse.values:type_name -> rdmad.v1.SettingValue
-	4,  // 8: rdmad.v1.SetSettingsRequest.settings:type_name -> rdmad.v1.Settings
-	33, // 9: rdmad.v1.SetSettingsRequest.confirm_within:type_name -> google.protobuf.Duration
-	15, // 10: rdmad.v1.SetSettingsResponse.effects:type_name -> rdmad.v1.Effect
-	34, // 11: rdmad.v1.SetSettingsResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
-	1,  // 12: rdmad.v1.Effect.outcome:type_name -> rdmad.v1.Effect.Outcome
-	12, // 13: rdmad.v1.ExplainSettingResponse.value:type_name -> rdmad.v1.SettingValue
-	12, // 14: rdmad.v1.ExplainSettingResponse.candidates:type_name -> rdmad.v1.SettingValue
-	34, // 15: rdmad.v1.Revision.time:type_name -> google.protobuf.Timestamp
-	2,  // 16: rdmad.v1.Revision.kind:type_name -> rdmad.v1.Revision.Kind
-	3,  // 17: rdmad.v1.Revision.state:type_name -> rdmad.v1.Revision.State
-	21, // 18: rdmad.v1.Revision.changes:type_name -> rdmad.v1.SettingChange
-	20, // 19: rdmad.v1.ListRevisionsResponse.revisions:type_name -> rdmad.v1.Revision
-	15, // 20: rdmad.v1.RollbackSettingsResponse.effects:type_name -> rdmad.v1.Effect
-	21, // 21: rdmad.v1.RollbackSettingsResponse.changes:type_name -> rdmad.v1.SettingChange
-	20, // 22: rdmad.v1.WatchSettingsResponse.revision:type_name -> rdmad.v1.Revision
-	4,  // 23: rdmad.v1.ScopeSettings.settings:type_name -> rdmad.v1.Settings
-	28, // 24: rdmad.v1.ExportSettingsResponse.scopes:type_name -> rdmad.v1.ScopeSettings
-	4,  // 25: rdmad.v1.ExportSettingsResponse.base:type_name -> rdmad.v1.Settings
-	28, // 26: rdmad.v1.ImportSettingsRequest.scopes:type_name -> rdmad.v1.ScopeSettings
-	4,  // 27: rdmad.v1.ImportSettingsRequest.base:type_name -> rdmad.v1.Settings
-	15, // 28: rdmad.v1.ImportSettingsResponse.effects:type_name -> rdmad.v1.Effect
-	21, // 29: rdmad.v1.ImportSettingsResponse.changes:type_name -> rdmad.v1.SettingChange
-	10, // 30: rdmad.v1.SettingsService.GetSettings:input_type -> rdmad.v1.GetSettingsRequest
-	16, // 31: rdmad.v1.SettingsService.ExplainSetting:input_type -> rdmad.v1.ExplainSettingRequest
-	13, // 32: rdmad.v1.SettingsService.SetSettings:input_type -> rdmad.v1.SetSettingsRequest
-	18, // 33: rdmad.v1.SettingsService.ConfirmSettings:input_type -> rdmad.v1.ConfirmSettingsRequest
-	22, // 34: rdmad.v1.SettingsService.ListRevisions:input_type -> rdmad.v1.ListRevisionsRequest
-	24, // 35: rdmad.v1.SettingsService.RollbackSettings:input_type -> rdmad.v1.RollbackSettingsRequest
-	26, // 36: rdmad.v1.SettingsService.WatchSettings:input_type -> rdmad.v1.WatchSettingsRequest
-	29, // 37: rdmad.v1.SettingsService.ExportSettings:input_type -> rdmad.v1.ExportSettingsRequest
-	31, // 38: rdmad.v1.SettingsService.ImportSettings:input_type -> rdmad.v1.ImportSettingsRequest
-	11, // 39: rdmad.v1.SettingsService.GetSettings:output_type -> rdmad.v1.GetSettingsResponse
-	17, // 40: rdmad.v1.SettingsService.ExplainSetting:output_type -> rdmad.v1.ExplainSettingResponse
-	14, // 41: rdmad.v1.SettingsService.SetSettings:output_type -> rdmad.v1.SetSettingsResponse
-	19, // 42: rdmad.v1.SettingsService.ConfirmSettings:output_type -> rdmad.v1.ConfirmSettingsResponse
-	23, // 43: rdmad.v1.SettingsService.ListRevisions:output_type -> rdmad.v1.ListRevisionsResponse
-	25, // 44: rdmad.v1.SettingsService.RollbackSettings:output_type -> rdmad.v1.RollbackSettingsResponse
-	27, // 45: rdmad.v1.SettingsService.WatchSettings:output_type -> rdmad.v1.WatchSettingsResponse
-	30, // 46: rdmad.v1.SettingsService.ExportSettings:output_type -> rdmad.v1.ExportSettingsResponse
-	32, // 47: rdmad.v1.SettingsService.ImportSettings:output_type -> rdmad.v1.ImportSettingsResponse
-	39, // [39:48] is the sub-list for method output_type
-	30, // [30:39] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	6,  // 0: rdmad.v1.Settings.inline:type_name -> rdmad.v1.InlineSettings
+	7,  // 1: rdmad.v1.Settings.ddp:type_name -> rdmad.v1.DdpSettings
+	8,  // 2: rdmad.v1.Settings.remote_invalidation:type_name -> rdmad.v1.RemoteInvalidationSettings
+	9,  // 3: rdmad.v1.Settings.credits:type_name -> rdmad.v1.CreditsSettings
+	10, // 4: rdmad.v1.Settings.extensions:type_name -> rdmad.v1.ExtensionsSettings
+	0,  // 5: rdmad.v1.DdpSettings.placement:type_name -> rdmad.v1.DdpSettings.Placement
+	1,  // 6: rdmad.v1.CreditsSettings.policy:type_name -> rdmad.v1.CreditsSettings.Policy
+	5,  // 7: rdmad.v1.GetSettingsResponse.settings:type_name -> rdmad.v1.Settings
+	13, // 8: rdmad.v1.GetSettingsResponse.values:type_name -> rdmad.v1.SettingValue
+	5,  // 9: rdmad.v1.SetSettingsRequest.settings:type_name -> rdmad.v1.Settings
+	34, // 10: rdmad.v1.SetSettingsRequest.confirm_within:type_name -> google.protobuf.Duration
+	16, // 11: rdmad.v1.SetSettingsResponse.effects:type_name -> rdmad.v1.Effect
+	35, // 12: rdmad.v1.SetSettingsResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
+	2,  // 13: rdmad.v1.Effect.outcome:type_name -> rdmad.v1.Effect.Outcome
+	13, // 14: rdmad.v1.ExplainSettingResponse.value:type_name -> rdmad.v1.SettingValue
+	13, // 15: rdmad.v1.ExplainSettingResponse.candidates:type_name -> rdmad.v1.SettingValue
+	35, // 16: rdmad.v1.Revision.time:type_name -> google.protobuf.Timestamp
+	3,  // 17: rdmad.v1.Revision.kind:type_name -> rdmad.v1.Revision.Kind
+	4,  // 18: rdmad.v1.Revision.state:type_name -> rdmad.v1.Revision.State
+	22, // 19: rdmad.v1.Revision.changes:type_name -> rdmad.v1.SettingChange
+	21, // 20: rdmad.v1.ListRevisionsResponse.revisions:type_name -> rdmad.v1.Revision
+	16, // 21: rdmad.v1.RollbackSettingsResponse.effects:type_name -> rdmad.v1.Effect
+	22, // 22: rdmad.v1.RollbackSettingsResponse.changes:type_name -> rdmad.v1.SettingChange
+	21, // 23: rdmad.v1.WatchSettingsResponse.revision:type_name -> rdmad.v1.Revision
+	5,  // 24: rdmad.v1.ScopeSettings.settings:type_name -> rdmad.v1.Settings
+	29, // 25: rdmad.v1.ExportSettingsResponse.scopes:type_name -> rdmad.v1.ScopeSettings
+	5,  // 26: rdmad.v1.ExportSettingsResponse.base:type_name -> rdmad.v1.Settings
+	29, // 27: rdmad.v1.ImportSettingsRequest.scopes:type_name -> rdmad.v1.ScopeSettings
+	5,  // 28: rdmad.v1.ImportSettingsRequest.base:type_name -> rdmad.v1.Settings
+	16, // 29: rdmad.v1.ImportSettingsResponse.effects:type_name -> rdmad.v1.Effect
+	22, // 30: rdmad.v1.ImportSettingsResponse.changes:type_name -> rdmad.v1.SettingChange
+	11, // 31: rdmad.v1.SettingsService.GetSettings:input_type -> rdmad.v1.GetSettingsRequest
+	17, // 32: rdmad.v1.SettingsService.ExplainSetting:input_type -> rdmad.v1.ExplainSettingRequest
+	14, // 33: rdmad.v1.SettingsService.SetSettings:input_type -> rdmad.v1.SetSettingsRequest
+	19, // 34: rdmad.v1.SettingsService.ConfirmSettings:input_type -> rdmad.v1.ConfirmSettingsRequest
+	23, // 35: rdmad.v1.SettingsService.ListRevisions:input_type -> rdmad.v1.ListRevisionsRequest
+	25, // 36: rdmad.v1.SettingsService.RollbackSettings:input_type -> rdmad.v1.RollbackSettingsRequest
+	27, // 37: rdmad.v1.SettingsService.WatchSettings:input_type -> rdmad.v1.WatchSettingsRequest
+	30, // 38: rdmad.v1.SettingsService.ExportSettings:input_type -> rdmad.v1.ExportSettingsRequest
+	32, // 39: rdmad.v1.SettingsService.ImportSettings:input_type -> rdmad.v1.ImportSettingsRequest
+	12, // 40: rdmad.v1.SettingsService.GetSettings:output_type -> rdmad.v1.GetSettingsResponse
+	18, // 41: rdmad.v1.SettingsService.ExplainSetting:output_type -> rdmad.v1.ExplainSettingResponse
+	15, // 42: rdmad.v1.SettingsService.SetSettings:output_type -> rdmad.v1.SetSettingsResponse
+	20, // 43: rdmad.v1.SettingsService.ConfirmSettings:output_type -> rdmad.v1.ConfirmSettingsResponse
+	24, // 44: rdmad.v1.SettingsService.ListRevisions:output_type -> rdmad.v1.ListRevisionsResponse
+	26, // 45: rdmad.v1.SettingsService.RollbackSettings:output_type -> rdmad.v1.RollbackSettingsResponse
+	28, // 46: rdmad.v1.SettingsService.WatchSettings:output_type -> rdmad.v1.WatchSettingsResponse
+	31, // 47: rdmad.v1.SettingsService.ExportSettings:output_type -> rdmad.v1.ExportSettingsResponse
+	33, // 48: rdmad.v1.SettingsService.ImportSettings:output_type -> rdmad.v1.ImportSettingsResponse
+	40, // [40:49] is the sub-list for method output_type
+	31, // [31:40] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_settings_proto_init() }
@@ -2550,7 +2637,7 @@ func file_rdmad_v1_settings_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_settings_proto_rawDesc), len(file_rdmad_v1_settings_proto_rawDesc)),
-			NumEnums:      4,
+			NumEnums:      5,
 			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -210,7 +210,7 @@ func walk(s *scene) {
 	if got := s.settings("connection/" + id).GetInline().GetSendMax(); got != 2048 {
 		s.Errorf("inline.send_max is %d", got)
 	}
-	s.press("\r", "Connection "+id, "inline send            2048 bytes", "2048  connection/"+id)
+	s.press("\r", "Connection "+id, "inline send            2048 bytes", "2048   connection/"+id)
 
 	s.check(s.Resize(80, 24))
 	s.press("", "Connection "+id, "q quit")

@@ -74,7 +74,7 @@ services:
     echo:
 settings:
   inline: {send_max: 8192, receive_size: 16384}
-  ddp: {min_chunk: 0}
+  ddp: {min_chunk: 0, placement: choice}
   remote_invalidation: {accept: false, use: off}
   credits: {policy: fixed, max: 128, min: 2, backchannel: 0, weight: 7}
   extensions: {v2: off, msgp: yes, ccp: false}
@@ -100,14 +100,14 @@ settings:
 	}
 	all, given := c.Settings.Initial()
 	want := conn.Settings{
-		InlineSendMax: 8192, InlineReceiveSize: 16384, DDPMinChunk: 0,
+		InlineSendMax: 8192, InlineReceiveSize: 16384, DDPMinChunk: 0, Placement: conn.PlaceChosen,
 		CreditsPolicy: conn.CreditsFixed, CreditsMax: 128, CreditsMin: 2, CreditsWeight: 7, Extensions: conn.ExtMSGP | conn.ExtBackchannel,
 	}
 	if all != want {
 		t.Errorf("settings %+v, want %+v", all, want)
 	}
 	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk credits.min credits.max credits.backchannel credits.weight "+
-		"remote_invalidation.accept remote_invalidation.use credits.policy extensions.v2 extensions.msgp extensions.ccp" {
+		"remote_invalidation.accept remote_invalidation.use ddp.placement credits.policy extensions.v2 extensions.msgp extensions.ccp" {
 		t.Errorf("given %s", got)
 	}
 }

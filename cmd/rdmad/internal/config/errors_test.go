@@ -188,6 +188,7 @@ var badInput = []struct{ name, text, want string }{
 	{"credits large", settings("credits: {max: 1025}"), "f.yaml:2: settings.credits.max: 1025 is out of range 1..1024"},
 	{"credits crossed", settings("credits: {max: 4, min: 5}"), "f.yaml:2: settings.credits.min: 5 is above credits.max, 4"},
 	{"credits crossed by a default", settings("credits: {min: 65}"), "f.yaml:2: settings.credits.min: 65 is above credits.max, 64"},
+	{"placement", settings("ddp: {placement: send}"), `f.yaml:2: settings.ddp.placement: "send" is none of exrw, tbsn, choice, bysize`},
 	{"policy", settings("credits: {policy: greedy}"), `f.yaml:2: settings.credits.policy: "greedy" is neither fixed nor adaptive`},
 	{"backchannel", settings("credits: {backchannel: 257}"), "f.yaml:2: settings.credits.backchannel: 257 is out of range 0..256"},
 	{"version 2", settings("extensions: {v2: maybe}"), `f.yaml:2: settings.extensions.v2: must be off, on or required, not "maybe"`},

@@ -2,6 +2,8 @@ package config
 
 import (
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 )
@@ -13,7 +15,8 @@ type Settings struct {
 		ReceiveSize *int64 `mapstructure:"receive_size"`
 	} `mapstructure:"inline"`
 	DDP struct {
-		MinChunk *int64 `mapstructure:"min_chunk"`
+		MinChunk  *int64  `mapstructure:"min_chunk"`
+		Placement *string `mapstructure:"placement"`
 	} `mapstructure:"ddp"`
 	RemoteInvalidation struct {
 		Accept *bool `mapstructure:"accept"`
@@ -96,6 +99,10 @@ func (s *Settings) Initial() (all conn.Settings, given []string) {
 		all.RemoteInvalidationUse = *v
 		given = append(given, "remote_invalidation.use")
 	}
+	if p := s.DDP.Placement; p != nil {
+		all.Placement = conn.Placement(slices.Index(conn.Placements[:], *p))
+		given = append(given, "ddp.placement")
+	}
 	if p := s.Credits.Policy; p != nil {
 		all.CreditsPolicy = conn.CreditsFixed
 		if *p == "adaptive" {
@@ -173,6 +180,9 @@ func (s *Settings) validate(d *document, _ Options) error {
 	if v := s.Inline.ReceiveSize; v != nil && *v%1024 != 0 {
 		// CM private data counts in KiB (RFC 8797 §4.1).
 		return d.fail("settings.inline.receive_size", "%d is not a multiple of 1024", *v)
+	}
+	if p := s.DDP.Placement; p != nil && !slices.Contains(conn.Placements[:], *p) {
+		return d.fail("settings.ddp.placement", "%q is none of %s", *p, strings.Join(conn.Placements[:], ", "))
 	}
 	if p := s.Credits.Policy; p != nil && *p != "fixed" && *p != "adaptive" {
 		return d.fail("settings.credits.policy", "%q is neither fixed nor adaptive", *p)
