@@ -172,6 +172,11 @@ func FuzzPlaceRequester(f *testing.F) {
 	f.Add([]byte{})
 	// A call for two results, answered by one that is placed.
 	f.Add([]byte("\x00\x10\x00\x20\x00\x01\x02\x10\x00\x20\x00\x00" + "\x02\x00\x00\x10abcdefghijklmnop\x00\x00\x0c\x01\x0b\x00\x10\x01\x00\x00\x01\x01\x00\x00\x00"))
+	// Each placement is asked for results of two operations, too large for two pages.
+	for place := range byte(4) {
+		f.Add([]byte("\x07\x0f" + string([]byte{7 | place<<3}) + "\x00\x10\x00\x20\x00\x01\x02\x00\x00\x02\xff\x0f\x00\x20\x01" +
+			"\x02\x00\x00\x10abcdefghijklmnop\x00\x00\x0c\x02\x0b\x00\x10\x01\x00\x00\x01\x01\x00\x06\x00"))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzGroupRequester(t, data, placedReceive, *placingSettings()) })
 }
 
@@ -203,6 +208,7 @@ func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, settings Sett
 			settings.CreditsMax = 1 + uint32(s.byte()%16)
 			now := s.byte()
 			settings.Extensions = ExtV2 | Extensions(now)&3<<7 | on*Extensions(now>>2&1)
+			settings.Placement = Placement(now >> 3 & 3)
 			m.run(m.r.SetSettings(&settings, nil))
 		}
 		if came := len(m.r.gather.recvs); !m.dead && (int(m.r.spend.Posted()) != m.posted || m.posted+came < int(m.r.spend.InFlight())) {

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // FuzzRequester: a hostile responder. Every call that begins completes once,
@@ -116,6 +117,11 @@ func (m *requesterModel) call() {
 	}
 	for range m.s.byte() % 3 {
 		o.Results = append(o.Results, m.s.uint16()*16)
+	}
+	if m.s.byte()%2 == 1 { // each of an operation of its own
+		for i := range o.Results {
+			o.Asked = append(o.Asked, xdr.Span{Begin: 4 * i, End: 4*i + 4})
+		}
 	}
 	m.begin(o)
 }

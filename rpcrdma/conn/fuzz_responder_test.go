@@ -256,7 +256,13 @@ func (m *responderModel) reply(s *script, c *Call) {
 	stream := s.uint16() % 9000
 	var items []chunk.Item
 	for range s.byte() % 3 {
-		items = append(items, chunk.Item{Pos: min(stream, 24+len(items)), Len: s.uint16() % 9000})
+		it := chunk.Item{Pos: min(stream, 24+len(items)), Len: s.uint16() % 9000}
+		if op := int(s.byte()) % 8; op == 7 {
+			it.Len, it.Absent = 0, true
+		} else if op > 0 { // of an operation of the call, in order or not
+			it.Asked = xdr.Span{Begin: 8 * op, End: 8*op + 8}
+		}
+		items = append(items, it)
 	}
 	m.run(m.r.Reply(c, stream, items, nil))
 }
