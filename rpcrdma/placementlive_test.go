@@ -24,6 +24,7 @@ func anySettings(rng *rand.Rand) *rpcrdma.Settings {
 	s.InlineReceiveSize, s.InlineSendMax = sizes[rng.IntN(len(sizes))], sizes[rng.IntN(len(sizes))]
 	s.CreditsMax = 1 + rng.Uint32N(64)
 	s.DDPMinChunk = []uint32{1, 1000, 4096, 20000, 1 << 20}[rng.IntN(5)]
+	s.Placement = rpcrdma.Placement(rng.IntN(4))
 	return &s
 }
 
