@@ -139,6 +139,9 @@ func TestOperationsPlaced(t *testing.T) {
 						t.Fatalf("%d: %v", place, err)
 					}
 					rdma, binds := conn.Stats().RDMAWrites-ss.RDMAWrites, c.Stats().Registrations-cs.Registrations
+					if written := c.Stats().PeerWrites - cs.PeerWrites; written != rdma {
+						t.Errorf("%d: the client counts %d RDMA Writes, the server %d", place, written, rdma)
+					}
 					if rdma != tc.rdma[place] || binds != tc.binds[place] {
 						t.Errorf("%d: %d RDMA Writes and %d registrations, want %d and %d", place, rdma, binds, tc.rdma[place], tc.binds[place])
 					}

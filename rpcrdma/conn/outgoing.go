@@ -2,6 +2,7 @@ package conn
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -154,6 +155,12 @@ func (o *Outgoing) ChunkLength(i int) int {
 		n += w.Length
 	}
 	return n
+}
+
+// InSends says that result i came in Sends: what the peer may have had the choice to
+// write.
+func (o *Outgoing) InSends(i int) bool {
+	return slices.ContainsFunc(o.Placed, func(run PlacedResult) bool { return run.Result == i })
 }
 
 // PeerError is an error header that answered a call (RFC 8166 §4.5).

@@ -59,7 +59,7 @@ func (r *Requester) sendResults(o *Outgoing, n int) bool {
 	for i := range n {
 		o.xmit.direct(o, i, rpcrdma2.TargetBuffer)
 	}
-	r.directed(o)
+	r.directed(o, n)
 	return true
 }
 
@@ -75,7 +75,7 @@ func (r *Requester) chooseResults(o *Outgoing, n int) bool {
 		}
 	}
 	x.chooses = true
-	r.directed(o)
+	r.directed(o, n)
 	return true
 }
 
@@ -102,7 +102,7 @@ func (r *Requester) divideResults(o *Outgoing, n int) bool {
 	if !r.layParts(o, n, header, sends) {
 		return r.takeBack(o)
 	}
-	r.directed(o)
+	r.directed(o, n)
 	return true
 }
 
@@ -164,12 +164,15 @@ func (r *Requester) layReply(o *Outgoing, n, header, most int) bool {
 }
 
 // directed notes what the reply takes, as it is laid out. Results that are short
-// go into what would be padding.
-func (r *Requester) directed(o *Outgoing) {
+// go into what would be padding, or when there is no other into a Send without any.
+func (r *Requester) directed(o *Outgoing, n int) {
 	x := o.xmit
 	o.unwritten()
-	room := 0
-	if first := &x.layout.Transmissions[0]; len(first.Parts) > 0 {
+	room, first := 0, &x.layout.Transmissions[0]
+	switch {
+	case n == 1:
+		room = int(r.planned()) - first.Header - o.inStream(n)
+	case len(first.Parts) > 0:
 		room = first.Parts[0].At - first.Header - first.Payload
 	}
 	x.keepShort(o, r.settings.leastPlaced(), room)

@@ -62,7 +62,9 @@ func (r *Requester) countReply(p *pending) {
 		n, w := 0, &o.Windows[i]
 		switch w.Use {
 		case conn.WriteResult:
-			n = o.Written[w.Index]
+			if !o.InSends(w.Index) {
+				n = o.Written[w.Index]
+			}
 		case conn.WriteReply:
 			n = o.Long
 		default:

@@ -318,10 +318,10 @@ func (p *pending) results(c *RPC) error {
 				msg, long = m.buf.Bytes()[:p.out.Long], i
 			}
 		case conn.WriteResult:
-			n := p.out.Written[w.Index]
-			if c.Results[w.Index].Apart > 0 { // it came by Send, though it could have been written
+			if p.out.InSends(w.Index) { // and is where it is wanted
 				continue
 			}
+			n := p.out.Written[w.Index]
 			if m.owned {
 				n = copy(c.Results[w.Index].Buf.Bytes(), m.buf.Bytes()[:n])
 				p.fixup += n
