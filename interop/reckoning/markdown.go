@@ -18,6 +18,7 @@ func Blocks(exact, guest *Report) map[string]string {
 		"trips":  exact.tripsTable(),
 		"counts": exact.countsTables(),
 		"costs":  exact.costsTable(),
+		"short":  exact.placementsTable(),
 		"guest":  guest.latencyTable(),
 	}
 }
@@ -100,7 +101,7 @@ func (r *Report) tripsTable() string {
 // written.
 func (r *Report) costsTable() string {
 	var b strings.Builder
-	works := []Work{{"write", 4 << 10}, {"write", 32 << 10}, {"read", 32 << 10}}
+	works := []Work{{Op: "write", Size: 4 << 10}, {Op: "write", Size: 32 << 10}, {Op: "read", Size: 32 << 10}}
 	cells := []string{"way", "receives of a connection, each end"}
 	for _, work := range works {
 		cells = append(cells, work.String()+": operations", "bytes beyond the data", "copied")
@@ -118,6 +119,33 @@ func (r *Report) costsTable() string {
 			for _, n := range []uint64{
 				c.Operations(), c.BytesToServer + c.BytesToClient - uint64(work.Size), c.ClientCopies + c.ServerCopies,
 			} {
+				cells = append(cells, strconv.FormatUint(n, 10))
+			}
+		}
+		row(&b, cells...)
+	}
+	return b.String()
+}
+
+// placementsTable has what results cost as they are asked for: operations, bytes
+// beyond the data, and what is copied.
+func (r *Report) placementsTable() string {
+	var b strings.Builder
+	cells := []string{"call"}
+	for i := range r.Placements {
+		name := r.Placements[i].Name
+		cells = append(cells, name+": operations", "bytes beyond the data", "copied")
+	}
+	head(&b, cells...)
+	for _, work := range Reads() {
+		cells := []string{work.String()}
+		for i := range r.Placements {
+			c := r.Placements[i].Cell(work)
+			if c == nil {
+				cells = append(cells, "-", "-", "-")
+				continue
+			}
+			for _, n := range []uint64{c.Operations(), c.BytesToServer + c.BytesToClient - uint64(work.Size), c.ClientCopies + c.ServerCopies} {
 				cells = append(cells, strconv.FormatUint(n, 10))
 			}
 		}

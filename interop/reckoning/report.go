@@ -11,6 +11,8 @@ import (
 // Report has the figures of some ways over one network.
 type Report struct {
 	Ways []WayReport `json:"ways"`
+	// Placements are of the ways in which results are asked for.
+	Placements []WayReport `json:"placements,omitempty"`
 }
 
 // WayReport has those of one way.

@@ -37,6 +37,26 @@ func Ways() []Way {
 	}
 }
 
+// Placements are what results may be asked for with send-based DDP (ddp.placement),
+// in receives with eight pages.
+func Placements() []Way {
+	var ways []Way
+	for _, place := range []string{"exrw", "tbsn", "choice", "bysize"} {
+		ways = append(ways, Way{place, append([]string{
+			"extensions.v2=required", "extensions.characteristics=on", "extensions.xmit=on", "extensions.send_ddp=on", "ddp.placement=" + place,
+		}, sized(eightPages)...)})
+	}
+	return ways
+}
+
+// Reads are what they do: READs that get what they ask for, and some that get less.
+func Reads() []Work {
+	return []Work{
+		{Op: "read", Size: 32 << 10}, {Op: "read", Size: 256 << 10}, {Op: "read", Size: 2 << 10, Asked: 256 << 10},
+		{Op: "read", Size: 8 << 10, Asked: 256 << 10}, {Op: "read", Size: 32 << 10, Asked: 1 << 20}, {Op: "read", Size: 64 << 10, Asked: 1 << 20},
+	}
+}
+
 // sized has Sends of up to n bytes.
 func sized(n string) []string { return []string{"inline.send_max=" + n, "inline.receive_size=" + n} }
 
@@ -44,14 +64,16 @@ func sized(n string) []string { return []string{"inline.send_max=" + n, "inline.
 type Work struct {
 	Op   string `json:"op"`
 	Size int    `json:"size"`
+	// Asked is the most bytes that a read asks for, Size if 0: it gets Size.
+	Asked int `json:"asked,omitempty"`
 }
 
 // Works are those that every way does.
 func Works() []Work {
-	works := []Work{{"null", 0}, {"echo", 2 << 10}, {"echo", 6 << 10}}
+	works := []Work{{Op: "null"}, {Op: "echo", Size: 2 << 10}, {Op: "echo", Size: 6 << 10}}
 	for _, op := range []string{"read", "write"} {
 		for _, size := range []int{4 << 10, 32 << 10, 256 << 10, 1 << 20} {
-			works = append(works, Work{op, size})
+			works = append(works, Work{Op: op, Size: size})
 		}
 	}
 	return works
@@ -62,8 +84,16 @@ func (w Work) String() string {
 	switch {
 	case w.Size == 0:
 		return name
-	case w.Size%(1<<20) == 0:
-		return fmt.Sprintf("%s %d MiB", name, w.Size>>20)
+	case w.Asked > 0:
+		return fmt.Sprintf("%s %s of %s", name, whole(w.Size), whole(w.Asked))
 	}
-	return fmt.Sprintf("%s %d KiB", name, w.Size>>10)
+	return name + " " + whole(w.Size)
+}
+
+// whole writes so many bytes.
+func whole(n int) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
 }

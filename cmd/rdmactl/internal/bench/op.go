@@ -56,7 +56,7 @@ func newMaker(ctx context.Context, c *rpcrdma.Client, cfg *Config, i int) (*make
 		m.echo(cfg.Size, i)
 		return m, nil
 	case Read:
-		return m, m.read(ctx, c, cfg.Size)
+		return m, m.read(ctx, c, cfg.Size, max(cfg.Size, cfg.Room))
 	case Write:
 		return m, m.write(ctx, c, cfg.Size, i)
 	}
@@ -88,15 +88,15 @@ func (m *maker) echo(size, i int) {
 	m.check = func() error { return corruptIf(!bytes.Equal(m.call.Reply, m.call.Args)) }
 }
 
-func (m *maker) read(ctx context.Context, c *rpcrdma.Client, size int) (err error) {
+func (m *maker) read(ctx context.Context, c *rpcrdma.Client, size, room int) (err error) {
 	m.call.Procedure = procRead
 	m.call.Args = xdr.AppendUint32(nil, uint32(size))
 	m.call.MaxReply = xdr.Unit // the length word
-	if m.buf, err = c.Alloc(ctx, xdr.Padded(max(size, 1))); err != nil {
+	if m.buf, err = c.Alloc(ctx, xdr.Padded(max(room, 1))); err != nil {
 		return fmt.Errorf("memory for results: %w", err)
 	}
 	into := m.buf.Bytes()[:xdr.Padded(size)]
-	m.call.Results = []rpcrdma.Result{{Buf: m.buf, Max: size}}
+	m.call.Results = []rpcrdma.Result{{Buf: m.buf, Max: room}}
 	want := make([]byte, size)
 	fill(want, 0)
 	m.before = func() { spoil(into) }

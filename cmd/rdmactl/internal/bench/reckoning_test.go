@@ -13,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/target"
 	"github.com/rdmad/rdmad/interop/reckoning"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,11 +28,10 @@ const golden = "../../../../interop/reckoning/testdata/loopback.json"
 func TestReckoning(t *testing.T) {
 	got := new(reckoning.Report)
 	for _, way := range reckoning.Ways() {
-		s, err := target.Configure(rpcrdma.DefaultSettings(), way.Set)
-		if err != nil {
-			t.Fatalf("%s: %v", way.Name, err)
-		}
-		t.Run(way.Name, func(t *testing.T) { got.Ways = append(got.Ways, reckon(t, way, s)) })
+		t.Run(way.Name, func(t *testing.T) { got.Ways = append(got.Ways, reckon(t, way, reckoning.Works())) })
+	}
+	for _, way := range reckoning.Placements() {
+		t.Run(way.Name, func(t *testing.T) { got.Placements = append(got.Placements, reckon(t, way, reckoning.Reads())) })
 	}
 	text, err := got.Marshal()
 	if err != nil {
@@ -51,10 +51,14 @@ func TestReckoning(t *testing.T) {
 	}
 }
 
-// reckon does all work in one way.
-func reckon(t *testing.T, way reckoning.Way, s *rpcrdma.Settings) reckoning.WayReport {
+// reckon does all works in one way.
+func reckon(t *testing.T, way reckoning.Way, works []reckoning.Work) reckoning.WayReport {
+	s, err := target.Configure(rpcrdma.DefaultSettings(), way.Set)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := reckoning.WayReport{Name: way.Name, Set: way.Set}
-	for _, work := range reckoning.Works() {
+	for _, work := range works {
 		r.Cells = append(r.Cells, reckoning.Cell{Work: work})
 	}
 	for _, ms := range reckoning.Delays {
@@ -115,6 +119,42 @@ func TestPromises(t *testing.T) {
 		}
 		if cell := way.Cell(c.work); cell == nil || cell.RoundTrips != c.want {
 			t.Errorf("%v, %s: %+v, want %d round trips", c.work, c.way, cell, c.want)
+		}
+	}
+}
+
+// TestPlacementPromises: the default never costs more operations or round trips
+// than any other placement, and saves an RDMA Write where a result turns out to fit.
+func TestPlacementPromises(t *testing.T) {
+	r, err := reckoning.Read(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Placements) != 4 {
+		t.Fatalf("%d placements", len(r.Placements))
+	}
+	cost := func(place string, work reckoning.Work) *reckoning.Counts {
+		for i := range r.Placements {
+			if r.Placements[i].Name == place {
+				return r.Placements[i].Cell(work).Counts
+			}
+		}
+		t.Fatalf("%s is not in %s", place, golden)
+		return nil
+	}
+	byDefault := conn.Placements[rpcrdma.DefaultSettings().Placement]
+	for _, work := range reckoning.Reads() {
+		best := cost(byDefault, work)
+		for _, place := range conn.Placements {
+			if c := cost(place, work); c.Operations() < best.Operations() || c.RoundTrips < best.RoundTrips {
+				t.Errorf("%v: %s takes %+v, %s %+v", work, byDefault, *best, place, *c)
+			}
+		}
+	}
+	short := reckoning.Work{Op: "read", Size: 8 << 10, Asked: 256 << 10}
+	for place, writes := range map[string]uint64{"exrw": 1, "tbsn": 1, "choice": 0, "bysize": 0} {
+		if c := cost(place, short); c.RDMAWrites != writes || c.Registrations != 1 {
+			t.Errorf("%v, %s: %+v", short, place, *c)
 		}
 	}
 }

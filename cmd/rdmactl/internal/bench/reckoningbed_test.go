@@ -70,7 +70,7 @@ const calls = 5
 func (b *bed) do(w reckoning.Work, calls int) *Result {
 	b.t.Helper()
 	r, err := Run(b.ctx, &target.Target{Client: b.client}, Config{
-		Op: Op(w.Op), Size: w.Size, Depth: 1, Calls: calls, Duration: time.Hour, Timeout: time.Hour, Program: target.Echo,
+		Op: Op(w.Op), Size: w.Size, Room: w.Asked, Depth: 1, Calls: calls, Duration: time.Hour, Timeout: time.Hour, Program: target.Echo,
 	})
 	if err != nil {
 		b.t.Fatalf("%v: %v", w, err)

@@ -26,6 +26,7 @@ const (
 type Config struct {
 	Op       Op
 	Size     int            // bytes of payload per call
+	Room     int            // bytes that a read has room for, if they are more
 	Depth    int            // calls in flight
 	Calls    int            // calls to make, 0 for as many as fit
 	Duration time.Duration  // after it no call begins
