@@ -101,8 +101,10 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	if !r.placeItems(o) {
 		r.planItems(o)
 	}
-	n := len(o.Windows)
-	if n > before || (n == before && !x.chooses) || (r.cfg.Reverse && n > 0) { // RFC 8167 §5.3: no chunks
+	switch windows := len(o.Windows); {
+	case windows > before, windows == before && !x.chooses:
+		return false
+	case r.cfg.Reverse && windows > 0: // RFC 8167 §5.3: no chunks
 		return false
 	}
 	x.first = rpcrdma2.OptionalSize(x.req.Size())

@@ -65,7 +65,7 @@ type link struct {
 	dead       bool  // no more events
 	reason     error // why it ended
 	down       func(error)
-	ending     bool  // disconnect once everything is posted
+	ending     bool // disconnect once everything is posted
 	stats      Stats
 	sizes      Sizes
 	active     time.Time // of the last completions

@@ -33,4 +33,6 @@ func errOfEvent(kind C.int) error {
 }
 
 // errOfStatus is why a queue pair ended whose request completed so.
-func errOfStatus(s verbs.WCStatus) error { return fmt.Errorf("request failed: %w", verbs.StatusError(s)) }
+func errOfStatus(s verbs.WCStatus) error {
+	return fmt.Errorf("request failed: %w", verbs.StatusError(s))
+}
