@@ -43,8 +43,8 @@ func TestAlignedWrites(t *testing.T) {
 		})
 		b := newBed(t, p, bedConfig{handler: h, settings: padding})
 		c, conn := b.dial(padding)
-		large := []int{512, 513, 1000, 1023, 1024, 4095, 4096, 4097, 8191, 15000}
-		for i, n := range append([]int{0, 1, 3, 511}, large...) {
+		large := []int{513, 1000, 1023, 1024, 4095, 4096, 4097, 8191, 15000}
+		for i, n := range append([]int{0, 1, 3, 511, 512}, large...) {
 			if err := writeOut(b.ctx, c, n, uint32(i)); err != nil {
 				t.Fatalf("write of %d bytes: %v", n, err)
 			}
@@ -54,7 +54,7 @@ func TestAlignedWrites(t *testing.T) {
 				}
 			}
 		}
-		if int(aligned.Load()) != len(large) || other.Load() != 4 {
+		if int(aligned.Load()) != len(large) || other.Load() != 5 {
 			t.Errorf("%d aligned, %d not", aligned.Load(), other.Load())
 		}
 		server, client := conn.Info().Padding, c.Info().Padding

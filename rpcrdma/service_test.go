@@ -200,6 +200,8 @@ func (zero) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error
 		}
 		r.Stream = xdr.AppendUint32(r.Stream, uint32(n))
 		r.AppendItem(buf, n)
+	case procWrite:
+		c.Args.Claim()
 	case procEcho:
 		r.Stream = xdr.AppendOpaque(r.Stream, c.Args.Opaque(&d, maxOpaque))
 	}
