@@ -342,7 +342,7 @@ func TestLyingTarget(t *testing.T) {
 			how.Version = c.Cred.Flavor // says how to lie
 			return lie(ctx, &how, r)
 		})
-		r := newRig(t, p, target, Config{})
+		r := newRig(t, refereetest.Without(p), target, Config{})
 		nc, records := r.raw()
 		for how, want := range map[uint32]oncrpc.AcceptStat{0: oncrpc.Success, 2: oncrpc.SystemErr, 3: oncrpc.SystemErr} {
 			msg := oncrpc.AppendCall(nil, &oncrpc.Call{XID: how, Program: 100003, Version: 3, Procedure: procRead, Cred: oncrpc.Auth{Flavor: how}})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
@@ -274,6 +275,7 @@ func TestItemsFit(t *testing.T) {
 func TestReducedWhatIsNot(t *testing.T) {
 	u := newUpstream(t)
 	r := newRig(t, loopback.New(loopback.Config{}), u.address)
+	r.p = refereetest.Without(r.p)
 	client := r.dial()
 	p := u.accept()
 	buf, err := client.Alloc(t.Context(), 8000)

@@ -40,6 +40,15 @@ func Around(t testing.TB, p rdmacm.Provider) rdmacm.Provider {
 	})
 }
 
+// Without gives the provider that Around was put around, for an end that breaks
+// rules on purpose.
+func Without(p rdmacm.Provider) rdmacm.Provider {
+	if w, ok := p.(*provider); ok {
+		return w.Provider
+	}
+	return p
+}
+
 // Fatal puts a referee around each connection of p: a violation is a panic. It
 // is for processes that tests start, which have no test to fail.
 func Fatal(p rdmacm.Provider) rdmacm.Provider {
