@@ -204,6 +204,8 @@ func (zero) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error
 		c.Args.Claim()
 	case procEcho:
 		r.Stream = xdr.AppendOpaque(r.Stream, c.Args.Opaque(&d, maxOpaque))
+	default:
+		c.Args.Claim()
 	}
 	return d.Err()
 }
