@@ -43,18 +43,37 @@ func exchanged2(c, s *peer) {
 	c.hears()
 }
 
+// greeted has both ends say what they are, in version 2.
+func greeted(c, s *peer, client, server rpcrdma2.Set) {
+	says(c, s, optional(1, rpcrdma2.Call, &rpcrdma2.Init{Start: client}, nil))
+	says(s, c, optional(1, rpcrdma2.Reply, &rpcrdma2.Init{Start: server}, nil))
+}
+
 // says sends a message that the other end takes.
 func says(from, to *peer, msg []byte) {
 	from.says(msg)
 	to.hears()
 }
 
-// plants has, for each family of rules, a conversation that breaks one.
-var plants = []struct {
+// plant is a conversation that breaks a rule.
+type plant struct {
 	rule string
 	by   referee.Side
 	do   func(c, s *peer)
-}{
+}
+
+// private is what the client tells when it connects.
+func (p *plant) private() []byte {
+	told := private(true)
+	if p.rule == "private.flags" {
+		told[5] |= 0x80
+	}
+	return told
+}
+
+// plants has one for each family of rules.
+var plants = []plant{
+	{"private.flags", referee.Client, func(c, s *peer) {}},
 	{"header.short", referee.Client, func(c, s *peer) { says(c, s, []byte("short")) }},
 	{"size.threshold", referee.Client, func(c, s *peer) { says(c, s, call(1, 0x20020049, 1, 1, make([]byte, 4096), nil)) }},
 	{"xid.reused", referee.Client, func(c, s *peer) {
@@ -124,7 +143,66 @@ var plants = []struct {
 		exchanged(c, s)
 		says(c, s, call(1, 0, 0, 0, nil, func(h *rpcrdma1.Header) { h.Proc = rpcrdma1.Done }))
 	}},
+	{"version.first-alone", referee.Client, func(c, s *peer) {
+		says(c, s, null2(1))
+		says(c, s, null2(2))
+	}},
+	{"v2.direction", referee.Client, func(c, s *peer) {
+		exchanged2(c, s)
+		h := rpcrdma2.Header{Header: rpcrdma1.Header{XID: 2, Version: 2, Credits: 8}, Direction: rpcrdma2.Reply}
+		says(c, s, append(h.Append(nil), null(2)[28:]...))
+	}},
+	{"init.first", referee.Client, func(c, s *peer) {
+		exchanged2(c, s)
+		says(c, s, optional(2, rpcrdma2.Call, &rpcrdma2.Init{}, nil))
+	}},
+	{"respond.unmatched", referee.Server, func(c, s *peer) {
+		exchanged2(c, s)
+		says(s, c, optional(2, rpcrdma2.Reply, &rpcrdma2.Respond{}, nil))
+	}},
+	{"characteristic.malformed", referee.Client, func(c, s *peer) {
+		says(c, s, optional(1, rpcrdma2.Call, &rpcrdma2.Init{Start: rpcrdma2.Set{{ID: rpcrdma2.CharReceiveSize, Data: []byte{1}}}}, nil))
+	}},
+	{"backward.none", referee.Server, func(c, s *peer) {
+		greeted(c, s, rpcrdma2.Set{{ID: rpcrdma2.CharBackward, Data: []byte{0, 0, 0, 0}}}, nil)
+		says(s, c, null2(9))
+	}},
+	{"rtr.unsupported", referee.Server, func(c, s *peer) {
+		greeted(c, s, rpcrdma2.Set{{ID: rpcrdma2.CharRTR, Data: []byte{0, 0, 0, 1}}}, nil)
+		exchanged2(c, s)
+		says(c, s, null2(2))
+		says(s, c, optional(2, rpcrdma2.Reply, &rpcrdma2.XmtResp{Count: 1, PayloadLength: 24}, reply(2, nil, nil)[28:]))
+	}},
+	{"group.stray", referee.Client, func(c, s *peer) {
+		exchanged2(c, s)
+		says(c, s, optional(2, rpcrdma2.Call, &rpcrdma2.XmtCont{Number: 1, Initial: rpcrdma2.OptXmtReq}, nil))
+	}},
+	{"placement.request", referee.Client, func(c, s *peer) {
+		exchanged2(c, s)
+		says(c, s, optional(2, rpcrdma2.Call, &rpcrdma2.XmtReq{
+			Count: 1, PayloadLength: 40, Items: []rpcrdma2.Item{{Place: rpcrdma2.NoItem}},
+		}, null(2)[28:]))
+	}},
+	{"xmterr.unknown", referee.Server, func(c, s *peer) {
+		exchanged2(c, s)
+		says(s, c, optional(1, rpcrdma2.Reply, &rpcrdma2.XmtError{Bad: rpcrdma2.Transmission{XID: 9}, Code: rpcrdma2.BadContinuation}, nil))
+	}},
 	{"ccp.form", referee.Client, func(c, s *peer) { says(c, s, call(1, 100417, 1, 1, make([]byte, 8), nil)) }},
+}
+
+// TestEveryFamily: a conversation is planted for each family of rules, but for
+// what a queue pair does not let through.
+func TestEveryFamily(t *testing.T) {
+	planted := map[string]bool{"iwarp": true} // nothing follows a Terminate
+	family := func(rule string) string { name, _, _ := strings.Cut(rule, "."); return name }
+	for _, p := range plants {
+		planted[family(p.rule)] = true
+	}
+	for _, r := range referee.Rules() {
+		if !planted[family(r.Name)] {
+			t.Errorf("no rule like %s is planted", r.Name)
+		}
+	}
 }
 
 // window binds a window to memory of this end and gives its key.
@@ -162,12 +240,12 @@ func TestPlanted(t *testing.T) {
 		t.Run(plant.rule, func(t *testing.T) {
 			eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 				var got caught
-				c, s := connect(t, Watch(p, got.report), private(true), private(true))
+				c, s := connect(t, Watch(p, got.report), plant.private(), private(true))
 				plant.do(c, s)
 				if len(got.all) == 0 || got.all[0].Rule != plant.rule || got.all[0].By != plant.by {
 					t.Fatalf("seen: %v", got.all)
 				}
-				if !strings.Contains(got.had, "Send, ") {
+				if plant.rule != "private.flags" && !strings.Contains(got.had, "Send, ") {
 					t.Errorf("the connection's history is %q", got.had)
 				}
 			})
@@ -217,5 +295,3 @@ func TestPeersAreNotJudged(t *testing.T) {
 	c.close()
 	s.close()
 }
-
-var _ = rpcrdma2.Reply
