@@ -65,7 +65,6 @@ func testKnfsd(t *testing.T, kernel image.Kernel) {
 	t.Run("64 calls", func(t *testing.T) { testManyCalls(t, s, plain) })
 	t.Run("cut", func(t *testing.T) { testCut(t, s, crc) })
 	t.Run("capture", func(t *testing.T) { checkCapture(t, capture, s.offers) })
-	t.Run("referee", func(t *testing.T) { refereed(t, capture) })
 	t.Run("version 2 refused", func(t *testing.T) { testVersionRefused(t, s, bare) })
 	t.Run("nfs 3 after version 2", func(t *testing.T) { testV3(t, s, bare, offeringAll()) })
 	t.Run("rdmactl", func(t *testing.T) { s.slowly(t, func() { testRdmactl(t, s) }) })
