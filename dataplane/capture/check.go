@@ -17,6 +17,9 @@ type Options struct {
 	// Vantage is where the capture was taken. FromAnywhere is always right;
 	// the others let the referee judge more.
 	Vantage referee.Vantage
+	// Expected, if there is one, says which violations are known and pass.
+	// They are in no count.
+	Expected func(*Connection, *Violation) bool
 	// Progress, if there is one, is called after every packet with the number
 	// of packets and bytes read so far.
 	Progress func(packets, bytes uint64)

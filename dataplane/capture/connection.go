@@ -76,12 +76,16 @@ func (c *connection) observe(e *referee.Event) {
 
 // violation reports what the referee, or the transport, found.
 func (c *connection) violation(v referee.Violation) {
+	seen := violationOf(&v)
+	if expected := c.r.opts.Expected; expected != nil && expected(c.out, &seen) {
+		return
+	}
 	c.r.report.Violations++
 	c.out.ViolationsFound++
 	if len(c.out.Violations) == maxViolations {
 		return
 	}
-	c.out.Violations = append(c.out.Violations, violationOf(&v))
+	c.out.Violations = append(c.out.Violations, seen)
 }
 
 // sends says whether an event can be the first of an RPC-over-RDMA
