@@ -40,11 +40,15 @@ func (c *Call) tie(items []chunk.Item) {
 	}
 }
 
-// arguments is where the arguments are in the XDR stream of the call message.
+// arguments is where the arguments are in the XDR stream of the call message. A
+// call without any is an operation as a whole.
 func (c *Call) arguments() xdr.Span {
 	n := len(c.RPC.Args.Stream)
 	for i := range c.RPC.Args.Items {
 		n += xdr.Padded(c.RPC.Args.Items[i].Len())
+	}
+	if n == 0 {
+		return xdr.Span{End: c.args}
 	}
 	return xdr.Span{Begin: c.args, End: c.args + n}
 }

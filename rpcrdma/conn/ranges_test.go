@@ -267,3 +267,15 @@ func TestPlacements(t *testing.T) {
 		}
 	}
 }
+
+// TestResultOfNoArguments: a call that has no arguments gets its result where the
+// range of the whole call directs it, however long the rest of the reply is.
+func TestResultOfNoArguments(t *testing.T) {
+	p := agreedPair(t)
+	k := &pairCall{out: &Outgoing{StreamLen: 40}, reply: 4096, results: []int{8192}}
+	p.call(k)
+	p.finish(first)
+	if !k.out.transmitted || k.out.Err != nil || len(k.out.Written) != 1 || k.out.Written[0] != 8192 {
+		t.Errorf("in transmissions %v: %s", k.out.transmitted, k.outcome)
+	}
+}
