@@ -46,7 +46,8 @@ func TestKnfsd(t *testing.T) { testKnfsd(t, image.Stock) }
 
 func testKnfsd(t *testing.T, kernel image.Kernel) {
 	capture := filepath.Join(t.TempDir(), "guest.pcap")
-	g := bootJudged(t, guest.Options{Kernel: kernel, Forward: []int{nfsRDMAPort, mountTCPPort}, Capture: capture})
+	// testVersionProbe sends versions that there are not.
+	g := bootJudged(t, guest.Options{Kernel: kernel, Forward: []int{nfsRDMAPort, mountTCPPort}, Capture: capture}, "v2.header", "version.range")
 	g.UseRDMA(t, guest.SIWPlain)
 	serveLargest(t, g)
 	s := &kernelServer{

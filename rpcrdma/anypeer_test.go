@@ -96,8 +96,8 @@ func (p *anyPeer) run() {
 // say sends a message, unless the connection has ended.
 func (p *anyPeer) say(msg []byte) {
 	p.said++
-	n := copy(p.raw.send.Bytes(), msg)
-	if _, err := p.qp.PostSend([]verbs.SendWR{{Op: verbs.OpSend, Flags: verbs.SendSignaled, ID: 1 << 40, SGL: []verbs.SGE{{MR: p.raw.send, Length: n}}}}); err == nil {
+	n := copy(p.send.Bytes(), msg)
+	if _, err := p.qp.PostSend([]verbs.SendWR{{Op: verbs.OpSend, Flags: verbs.SendSignaled, ID: 1 << 40, SGL: []verbs.SGE{{MR: p.send, Length: n}}}}); err == nil {
 		p.wait(func(wc verbs.WC) bool { return wc.ID == 1<<40 })
 	}
 }

@@ -72,7 +72,7 @@ func (d *direction) isRTR(h *ddp, payload []byte, size int) bool {
 }
 
 // order reports a segment out of DDP's order, unless the capture lacks some.
-func (d *direction) order(h *ddp, text string) {
+func (d *direction) order(text string) {
 	if d.l.whole() {
 		d.violation("ddp.order", "RFC 5041 §5.3", text)
 	}
@@ -91,7 +91,7 @@ func (d *direction) takeTagged(h *ddp, payload []byte, size int) {
 		return
 	}
 	if m.active && (m.first.op != h.op || m.first.stag != h.stag || m.first.offset+uint64(m.length) != h.offset) {
-		d.order(h, fmt.Sprintf("a segment for STag %#x, offset %#x follows one of an unfinished message for STag %#x, whose next offset is %#x",
+		d.order(fmt.Sprintf("a segment for STag %#x, offset %#x follows one of an unfinished message for STag %#x, whose next offset is %#x",
 			h.stag, h.offset, m.first.stag, m.first.offset+uint64(m.length)))
 		return
 	}
@@ -153,9 +153,9 @@ func (d *direction) takeUntagged(h *ddp, payload []byte, size int) {
 	m := &d.queued[h.queue]
 	switch next := d.next[h.queue]; {
 	case m.active && (m.first.msn != h.msn || uint64(m.length) != uint64(h.mo)):
-		d.order(h, fmt.Sprintf("message %d of queue %d goes on at offset %d, want message %d, offset %d", h.msn, h.queue, h.mo, m.first.msn, m.length))
+		d.order(fmt.Sprintf("message %d of queue %d goes on at offset %d, want message %d, offset %d", h.msn, h.queue, h.mo, m.first.msn, m.length))
 	case !m.active && next != 0 && (next != h.msn || h.mo != 0):
-		d.order(h, fmt.Sprintf("message %d of queue %d begins at offset %d, want message %d, offset 0", h.msn, h.queue, h.mo, next))
+		d.order(fmt.Sprintf("message %d of queue %d begins at offset %d, want message %d, offset 0", h.msn, h.queue, h.mo, next))
 	}
 	if !m.active && h.mo != 0 { // its beginning was lost
 		if h.last {

@@ -44,7 +44,7 @@ func (r *Referee) arguments(d *direction, c *call, m *message, s *stream) {
 	case c.rpc.program == mountProgram:
 		items.none(s)
 	}
-	r.ccpReads(d, m)
+	r.ccpReads(m)
 }
 
 // nfs3 walks over the arguments of a procedure that has an eligible item
@@ -144,7 +144,7 @@ func (r *Referee) results(d *direction, c *call, m *message, s *stream) {
 		return
 	}
 	if c.rpc.is(ccpProgram, ccpVersion) {
-		r.ccpReply(d, m, s)
+		r.ccpReply(m, s)
 		return
 	}
 	if d.caller != Client || c.rpc.protected || len(m.writes) != len(c.writes) {
@@ -274,7 +274,7 @@ func (r *Referee) ccpCall(d *direction, m *message, s *stream) {
 	r.ccp.noReads[m.from] = w[2] == 0
 }
 
-func (r *Referee) ccpReply(d *direction, m *message, s *stream) {
+func (r *Referee) ccpReply(m *message, s *stream) {
 	if !m.inline() {
 		return
 	}
@@ -290,7 +290,7 @@ func (r *Referee) ccpReply(d *direction, m *message, s *stream) {
 func boundedSize(n uint32) int { return int(min(n, 1<<30)) }
 
 // ccpReads judges a call's read list against what its receiver told.
-func (r *Referee) ccpReads(d *direction, m *message) {
+func (r *Referee) ccpReads(m *message) {
 	if len(m.reads) > 0 && r.ccp.noReads[m.from.Peer()] {
 		r.report("ccp.reads", m.from, "XID %#x: read chunks to a side that told a maxrdmaread of 0", m.xid)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
@@ -27,6 +28,8 @@ type role interface {
 	answered(a *conn.Arrival)
 	// exposed: an opExpose is posted; its Send is to be added.
 	exposed(o *op)
+	// waits says whether calls of ours have no answer.
+	waits() bool
 	// alone says whether one call to be served is all that goes on.
 	alone() bool
 	// resized: no receive is smaller than wanted any more.
@@ -230,6 +233,8 @@ func (l *link) received(a *conn.Arrival) {
 func (l *link) failure(wc *verbs.WC) error {
 	err := l.qp.Err()
 	switch {
+	case errors.Is(err, syscall.ECONNRESET) && l.role.waits():
+		return err
 	case errors.Is(err, verbs.ErrDisconnected):
 		return nil
 	case wc.Status == verbs.WCWRFlushErr && err != nil:

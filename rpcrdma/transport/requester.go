@@ -300,6 +300,8 @@ func (r *Requester) Unsure() bool {
 	return r.core.Unsure()
 }
 
+func (r *Requester) waits() bool { return r.core.InFlight() > 0 }
+
 // lost implements role: every call that has no outcome fails. All windows are
 // closed before that, as callers may give the memory under them back.
 func (r *Requester) lost(err error) {

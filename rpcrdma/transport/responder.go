@@ -255,6 +255,8 @@ func (r *Responder) ended(o *op) {
 	r.carryOut()
 }
 
+func (r *Responder) waits() bool { return false }
+
 // lost implements role. Services see their context end.
 func (r *Responder) lost(err error) {
 	r.closeWindows()

@@ -74,7 +74,7 @@ func (p *Plan) hold(ev *walk.Event) bool {
 	}
 	long := ev.Tag == DataLow
 	limit := p.Limits.of(ev.Tag, p.reply)
-	if limit == 0 || (ev.Value <= limit && !(long && p.over.high != 0)) {
+	if limit == 0 || (ev.Value <= limit && (!long || p.over.high == 0)) {
 		return false
 	}
 	p.over.limit, p.over.long = limit, long

@@ -241,7 +241,7 @@ func (q *queuePair) endLocked(end *ending) {
 		cause = q.txErr
 	}
 	if q.leftLocked(cause) {
-		cause = verbs.ErrDisconnected
+		cause = fmt.Errorf("%w: %w", verbs.ErrDisconnected, cause)
 	}
 	switch {
 	case end.received != nil:

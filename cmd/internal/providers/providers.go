@@ -24,7 +24,7 @@ type Options struct {
 	Rdmacore tuning.Settings
 }
 
-// Around, if there is one, gives what is used in place of each provider. Tests
+// Around gives what is used in place of each provider, if it is set. Tests
 // set it before anything runs.
 var Around func(rdmacm.Provider) rdmacm.Provider
 
