@@ -51,6 +51,7 @@ func TestGateway(t *testing.T) {
 		}
 		t.Run(version, func(t *testing.T) { gw.testVersion(t, version, parts) })
 	}
+	t.Run("strict", gw.strict)
 	t.Run("ceph", gw.ceph)
 	t.Run("idle", func(t *testing.T) { gw.endIdle(t, idle) })
 	for _, version := range []string{"4.2", "4.1", "4.0"} {

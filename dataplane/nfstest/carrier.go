@@ -177,7 +177,7 @@ func (a *assembler) compound() {
 		case 25: // READ
 			a.d.Bool()
 			a.data()
-		case 22, 24: // PUTFH, PUTROOTFH
+		case 15, 22, 24: // LOOKUP, PUTFH, PUTROOTFH
 		case 18: // OPEN: of a strict client without a delegation
 			a.d.Fixed(16 + 20 + 4)
 			a.d.Fixed(4 * int(a.d.Uint32()))

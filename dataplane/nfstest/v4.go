@@ -254,29 +254,45 @@ func (c *Client) SmallFirst() []int {
 // (RFC 8881 §18.36).
 func (c *Client) MaxSession() {
 	c.T.Helper()
-	read, write := c.Limits()
-	none := append([]nfsv4.NfsArgop4{&nfsv4.NfsArgop4_OP_SEQUENCE{}}, c.file()...)
+	c.MaxRequest()
+	c.MaxResponse()
+	c.MaxOperations()
+}
 
-	request := callHeader + c.Cred() + (&nfsv4.Compound4args{Argarray: append(none, c.write(0, 0), c.write(0, 0))}).GetEncodedSizeBytes()
+// MaxRequest makes requests of ca_maxrequestsize bytes.
+func (c *Client) MaxRequest() {
+	c.T.Helper()
+	_, write := c.Limits()
+	request := callHeader + c.Cred() + (&nfsv4.Compound4args{Argarray: append(c.bare(), c.write(0, 0), c.write(0, 0))}).GetEncodedSizeBytes()
 	first := min(int(write), int(c.Fore.CaMaxrequestsize)-request)
 	rest := int(c.Fore.CaMaxrequestsize) - request - first
 	if rest > int(write) || rest%4 != 0 {
 		c.T.Errorf("a request of %d bytes takes more than two WRITEs of %d", c.Fore.CaMaxrequestsize, write)
-	} else {
-		c.Write(false, c.write(0, first), c.write(8, rest))
-		c.Write(false, c.write(0, rest), c.write(8, first))
+		return
 	}
+	c.Write(false, c.write(0, first), c.write(8, rest))
+	c.Write(false, c.write(0, rest), c.write(8, first))
+}
 
-	response := replyHeader + 12 + 44 + 8*(len(none)-1) + 2*16
-	first = min(int(read), int(c.Fore.CaMaxresponsesize)-response)
-	rest = int(c.Fore.CaMaxresponsesize) - response - first
+// MaxResponse wants responses of ca_maxresponsesize bytes.
+func (c *Client) MaxResponse() {
+	c.T.Helper()
+	read, _ := c.Limits()
+	response := replyHeader + 12 + 44 + 8*(len(c.bare())-1) + 2*16
+	first := min(int(read), int(c.Fore.CaMaxresponsesize)-response)
+	rest := int(c.Fore.CaMaxresponsesize) - response - first
 	if rest > int(read) {
 		c.T.Errorf("a response of %d bytes takes more than two READs of %d", c.Fore.CaMaxresponsesize, read)
-	} else {
-		c.Read(false, c.read(0, uint32(first)), c.read(8, uint32(rest)))
-		c.Read(false, c.read(0, uint32(rest)), c.read(8, uint32(first)))
+		return
 	}
+	c.Read(false, c.read(0, uint32(first)), c.read(8, uint32(rest)))
+	c.Read(false, c.read(0, uint32(rest)), c.read(8, uint32(first)))
+}
 
+// MaxOperations makes a COMPOUND of ca_maxoperations, and as many of a few at
+// once as there are slots.
+func (c *Client) MaxOperations() {
+	c.T.Helper()
 	ops := make([]nfsv4.NfsArgop4, c.Fore.CaMaxoperations-1)
 	for i := range ops {
 		ops[i] = &nfsv4.NfsArgop4_OP_PUTROOTFH{}
@@ -288,4 +304,9 @@ func (c *Client) MaxSession() {
 		all.Go(func() { c.Read(false, c.read(0, 5000)) })
 	}
 	all.Wait()
+}
+
+// bare are the operations that come before READ and WRITE.
+func (c *Client) bare() []nfsv4.NfsArgop4 {
+	return append([]nfsv4.NfsArgop4{&nfsv4.NfsArgop4_OP_SEQUENCE{}}, c.file()...)
 }

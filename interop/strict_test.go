@@ -1,0 +1,80 @@
+package interop
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv4"
+
+	"github.com/rdmad/rdmad/dataplane/nfstest"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+// strictFile is what the strict client reads and writes, with what it expects
+// to find there.
+const (
+	strictFile = "strict"
+	strictSize = 3 << 20
+)
+
+// writeStrict puts the file into a directory of this machine.
+func writeStrict(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, strictFile), nfstest.Data(0, strictSize), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testStrict uses the limits that a server of NFSv4.1 announces to the byte.
+func testStrict(t *testing.T, carrier nfstest.Carrier) *nfstest.Client {
+	c := &nfstest.Client{T: t, Carrier: carrier, File: []nfsv4.NfsArgop4{
+		&nfsv4.NfsArgop4_OP_PUTROOTFH{}, &nfsv4.NfsArgop4_OP_LOOKUP{Oplookup: nfsv4.Lookup4args{Objname: strictFile}},
+	}}
+	c.Open(t.Name())
+	t.Logf("fore channel %+v", c.Fore)
+	c.MaxData()
+	c.SmallFirst()
+	c.MaxResponse()
+	c.MaxOperations()
+	return c
+}
+
+// strict has the limits of ganesha, which are larger than what rdmad carries,
+// used through forward, and through a connector before that.
+func (gw *gateway) strict(t *testing.T) {
+	writeStrict(t, gw.g.ShareDir)
+	gw.e.shell(t, "cp /host/"+strictFile+" . && chmod 666 "+strictFile)
+	t.Run("forward", func(t *testing.T) {
+		c, err := rpcrdma.Dial(t.Context(), newSoftiwarp(t, softiwarp.Config{}), gw.r.rdma, rpcrdma.DialConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		testStrict(t, nfstest.RDMA{Client: c, Auth: rootCred()}).MaxRequest()
+	})
+	t.Run("connector", func(t *testing.T) {
+		var added struct {
+			Connector struct{ Address string }
+		}
+		gw.r.ctl(t, &added, "connectors", "add", "strict", "--provider", "softiwarp", "--listen", "127.0.0.1:0", "--target", gw.r.rdma)
+		c, err := rpctcp.Dial(t.Context(), added.Connector.Address, rpctcp.ClientConfig{Cred: rootCred(), MaxRecord: 4 << 20, MaxCalls: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		testStrict(t, nfstest.TCP{Client: c, Auth: rootCred()}).MaxRequest()
+	})
+}
+
+// strict has the limits of the kernel's server used straight, over RDMA. A request
+// of the largest size is left out: 1 MiB in a read chunk and the rest in a
+// position-zero chunk, which Linux 6.1 answers with NFS4ERR_BADXDR.
+func (s *kernelServer) strict(t *testing.T, share string, p rdmacm.Provider) {
+	writeStrict(t, share)
+	s.view(t, "cp /host/"+strictFile+" .")
+	testStrict(t, nfstest.RDMA{Client: s.dial(t.Context(), t, p, s.address, rpcrdma.DefaultSettings()).Client, Auth: rootCred()})
+}
