@@ -29,7 +29,8 @@ func writeStrict(t *testing.T, dir string) {
 	}
 }
 
-// testStrict uses the limits that a server of NFSv4.1 announces to the byte.
+// testStrict uses the limits that a server of NFSv4.1 announces to the byte: those
+// that ganesha and the kernel's server both keep.
 func testStrict(t *testing.T, carrier nfstest.Carrier) *nfstest.Client {
 	c := &nfstest.Client{T: t, Carrier: carrier, File: []nfsv4.NfsArgop4{
 		&nfsv4.NfsArgop4_OP_PUTROOTFH{}, &nfsv4.NfsArgop4_OP_LOOKUP{Oplookup: nfsv4.Lookup4args{Objname: strictFile}},
@@ -38,13 +39,14 @@ func testStrict(t *testing.T, carrier nfstest.Carrier) *nfstest.Client {
 	t.Logf("fore channel %+v", c.Fore)
 	c.MaxData()
 	c.SmallFirst()
-	c.MaxResponse()
-	c.MaxOperations()
+	c.AllSlots()
 	return c
 }
 
 // strict has the limits of ganesha, which are larger than what rdmad carries,
-// used through forward, and through a connector before that.
+// used through forward, and through a connector before that. Ganesha itself
+// refuses a response of exactly ca_maxresponsesize, and COMPOUNDs of as many
+// operations as it grants.
 func (gw *gateway) strict(t *testing.T) {
 	writeStrict(t, gw.g.ShareDir)
 	gw.e.shell(t, "cp /host/"+strictFile+" . && chmod 666 "+strictFile)
@@ -76,5 +78,7 @@ func (gw *gateway) strict(t *testing.T) {
 func (s *kernelServer) strict(t *testing.T, share string, p rdmacm.Provider) {
 	writeStrict(t, share)
 	s.view(t, "cp /host/"+strictFile+" .")
-	testStrict(t, nfstest.RDMA{Client: s.dial(t.Context(), t, p, s.address, rpcrdma.DefaultSettings()).Client, Auth: rootCred()})
+	c := testStrict(t, nfstest.RDMA{Client: s.dial(t.Context(), t, p, s.address, rpcrdma.DefaultSettings()).Client, Auth: rootCred()})
+	c.MaxResponse()
+	c.MaxOperations()
 }

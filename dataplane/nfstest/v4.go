@@ -257,6 +257,7 @@ func (c *Client) MaxSession() {
 	c.MaxRequest()
 	c.MaxResponse()
 	c.MaxOperations()
+	c.AllSlots()
 }
 
 // MaxRequest makes requests of ca_maxrequestsize bytes.
@@ -289,8 +290,7 @@ func (c *Client) MaxResponse() {
 	c.Read(false, c.read(0, uint32(rest)), c.read(8, uint32(first)))
 }
 
-// MaxOperations makes a COMPOUND of ca_maxoperations, and as many of a few at
-// once as there are slots.
+// MaxOperations makes a COMPOUND of ca_maxoperations.
 func (c *Client) MaxOperations() {
 	c.T.Helper()
 	ops := make([]nfsv4.NfsArgop4, c.Fore.CaMaxoperations-1)
@@ -298,7 +298,11 @@ func (c *Client) MaxOperations() {
 		ops[i] = &nfsv4.NfsArgop4_OP_PUTROOTFH{}
 	}
 	c.must(ops...)
+}
 
+// AllSlots makes as many COMPOUNDs at once as there are slots.
+func (c *Client) AllSlots() {
+	c.T.Helper()
 	var all sync.WaitGroup
 	for range c.slots {
 		all.Go(func() { c.Read(false, c.read(0, 5000)) })
