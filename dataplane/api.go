@@ -32,7 +32,7 @@ type ConnInfo struct {
 	State    string // up, draining
 	InFlight int    // calls that the service has not answered yet
 	rpcrdma.Info
-	// SendHeld says why the peer is told of smaller Sends than the settings want
+	// SendHeld says why Sends to the peer are smaller than the settings want
 	// and it takes; "" when it is not. Connection tells it, Connections does not.
 	SendHeld string
 	Stats    rpcrdma.Stats

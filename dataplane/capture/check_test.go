@@ -116,7 +116,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestSeveral: connections in one file are told apart, also two in turn on the
+// TestSeveral: connections in one file are judged apart, also two in turn on the
 // same ports, and one that is something else.
 func TestSeveral(t *testing.T) {
 	tp := &tape{}

@@ -10,7 +10,7 @@
 // connection is found by its MPA request frame, on any port, or, when the
 // capture begins later, by a Send in it.
 //
-// What the capture lacks is not a violation: bytes that the other side
+// Bytes that the capture lacks are no violation: bytes that the other side
 // acknowledged and the capture does not have, packets cut by a snap length,
 // and what the capturing program says it dropped. Within the payload of one
 // FPDU missing bytes cost only that payload. Otherwise the referee hears of a

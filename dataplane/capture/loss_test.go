@@ -123,7 +123,7 @@ func TestResumes(t *testing.T) {
 }
 
 // TestMidway: a capture that begins in the middle is followed from the first
-// Send on, and the sides are told apart without the port's help.
+// Send on, and the sides are recognised without the port.
 func TestMidway(t *testing.T) {
 	for _, s := range []spec{{}, {crc: true}, {mss: 100, payload: 60000}} {
 		for _, from := range []int{5, 6, 9} {

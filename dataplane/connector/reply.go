@@ -11,7 +11,7 @@ import (
 var errMisplaced = errors.New("the reply lacks a result that came by RDMA Write, or has it in another length")
 
 // compose finds where the results that stand apart belong in the reply, and
-// lowers the limits that the target tells of itself to what can be carried.
+// lowers the limits that the target announces to what can be carried.
 func (cl *call) compose() error {
 	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
 	if cl.rpc.Long != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // strictly runs a test with an upstream that says it takes and gives 64 MiB,
-// and a client that believes what it is told.
+// and a client that relies on what a server announces.
 func strictly(t *testing.T, f func(t *testing.T, r *rig, server *nfstest.Server, c *nfstest.Client)) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		server := new(nfstest.Server)
@@ -42,8 +42,8 @@ func TestMaxData(t *testing.T) {
 	})
 }
 
-// TestMaxSession: neither side of a CREATE_SESSION is told of more than can be
-// carried, and what they are told holds to the byte.
+// TestMaxSession: a CREATE_SESSION gives neither side more than can be carried,
+// and what it gives holds to the byte.
 func TestMaxSession(t *testing.T) {
 	strictly(t, func(t *testing.T, r *rig, server *nfstest.Server, c *nfstest.Client) {
 		c.Open("strict")
@@ -64,7 +64,7 @@ func TestMaxSession(t *testing.T) {
 	})
 }
 
-// TestMaxInfo: so does what FSINFO tells of version 3.
+// TestMaxInfo: the sizes in version 3's FSINFO hold to the byte as well.
 func TestMaxInfo(t *testing.T) {
 	strictly(t, func(t *testing.T, _ *rig, server *nfstest.Server, c *nfstest.Client) {
 		c3 := &nfstest.Client3{T: t, Carrier: c.Carrier, Root: []byte("root")}
