@@ -98,13 +98,20 @@ func (p *pair) PostSend(wrs []verbs.SendWR) (int, error) {
 	if p.State() == verbs.QPErr {
 		p.ended = true // what is posted is flushed
 	}
+	judged := !p.ended
 	for i := range wrs {
-		if !p.ended {
+		if judged {
 			p.posted(&wrs[i])
 		}
 	}
 	p.mu.Unlock()
-	return p.QP.PostSend(wrs)
+	n, err := p.QP.PostSend(wrs)
+	if refused := len(wrs) - n; judged && refused > 0 {
+		p.mu.Lock()
+		p.sends = p.sends[:len(p.sends)-refused]
+		p.mu.Unlock()
+	}
+	return n, err
 }
 
 func (p *pair) posted(wr *verbs.SendWR) {
