@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
@@ -50,15 +51,16 @@ func TestPeerResets(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { siw.Close() })
+			judged := refereetest.Around(t, siw)
 			p := newPlane(t, Config{})
 			g := newGate()
-			info, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: siw, Address: "127.0.0.1:0", Service: "echo", Handler: g})
+			info, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: judged, Address: "127.0.0.1:0", Service: "echo", Handler: g})
 			if err != nil {
 				t.Fatal(err)
 			}
 			p.Start()
 			front, cut := cuttable(t, info.Address.String())
-			c, err := rpcrdma.Dial(t.Context(), siw, front, rpcrdma.DialConfig{})
+			c, err := rpcrdma.Dial(t.Context(), judged, front, rpcrdma.DialConfig{})
 			if err != nil {
 				t.Fatal(err)
 			}

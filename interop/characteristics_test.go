@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
@@ -37,7 +38,7 @@ settings: {extensions: {v2: required, characteristics: on}}
 	set := rpcrdma.DefaultSettings()
 	set.Extensions |= rpcrdma.ExtV2 | rpcrdma.ExtCharacteristics
 	set.InlineSendMax = 65536
-	c, err := rpcrdma.Dial(ctx, p, r.rdma, rpcrdma.DialConfig{Settings: &set})
+	c, err := rpcrdma.Dial(ctx, refereetest.Around(t, p), r.rdma, rpcrdma.DialConfig{Settings: &set})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
@@ -146,7 +147,7 @@ func serveRPC(ts *testscript.TestScript, name string, h oncrpc.Handler, settings
 	d := dataplane.New(dataplane.Config{Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &settings }})
 	s := &server{calls: &counting{next: h, grew: make(chan struct{})}, plane: d}
 	info, err := d.AddListener(context.Background(), dataplane.ListenerConfig{
-		Name: "test", Provider: p, Address: "127.0.0.1:0", Service: "test", Handler: s.calls,
+		Name: "test", Provider: refereetest.Fatal(p), Address: "127.0.0.1:0", Service: "test", Handler: s.calls,
 	})
 	ts.Check(err)
 	d.Start()

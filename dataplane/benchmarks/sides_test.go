@@ -12,7 +12,9 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
@@ -131,7 +133,7 @@ func accept(ctx context.Context, l *rpcrdma.Listener) (*rpcrdma.Conn, error) {
 }
 
 // provider gives a soft-iWARP provider of its own, as two processes have.
-func provider(tb testing.TB) *softiwarp.Provider {
+func provider(tb testing.TB) rdmacm.Provider {
 	tb.Helper()
 	p, err := softiwarp.New(softiwarp.Config{})
 	if err != nil {
@@ -142,7 +144,7 @@ func provider(tb testing.TB) *softiwarp.Provider {
 			tb.Error(err)
 		}
 	})
-	return p
+	return refereetest.Around(tb, p)
 }
 
 type rdmaCaller struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
@@ -34,7 +35,7 @@ func strictly(t *testing.T, f func(t *testing.T, dir string, c *nfstest.Client3)
 	}
 	t.Run("RDMA", func(t *testing.T) {
 		dir, s := serve(t)
-		p := loopback.New(loopback.Config{})
+		p := refereetest.Around(t, loopback.New(loopback.Config{}))
 		d := dataplane.New(dataplane.Config{})
 		info, err := d.AddListener(t.Context(), dataplane.ListenerConfig{Name: "nfs", Provider: p, Address: "127.0.0.1:0", Handler: s})
 		if err != nil {
