@@ -21,7 +21,7 @@ var inlineItems = []string{"names", "links", "rename and remove", "attributes"}
 // tshark judge what was on the wire.
 func TestKernelCRC(t *testing.T) {
 	capture := filepath.Join(t.TempDir(), "guest.pcap")
-	g := bootJudged(t, guest.Options{Forward: []int{rpingPort}, Capture: capture})
+	g := bootJudged(t, guest.Options{Forward: []int{rpingPort}, Capture: capture}, otherPrograms)
 	g.UseRDMA(t, guest.SIWRequireCRC)
 	testRping(t, g, softiwarp.Config{})
 	t.Run("nfs", func(t *testing.T) {
