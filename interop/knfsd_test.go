@@ -68,7 +68,7 @@ func testKnfsd(t *testing.T, kernel image.Kernel) {
 	t.Run("capture", func(t *testing.T) { checkCapture(t, capture, s.offers) })
 	t.Run("version 2 refused", func(t *testing.T) { testVersionRefused(t, s, bare) })
 	t.Run("nfs 3 after version 2", func(t *testing.T) { testV3(t, s, bare, offeringAll()) })
-	t.Run("strict", func(t *testing.T) { s.strict(t, g.ShareDir, bare) })
+	t.Run("strict", func(t *testing.T) { s.strict(t, g.ShareDir, bare, kernel) })
 	t.Run("rdmactl", func(t *testing.T) { s.slowly(t, func() { testRdmactl(t, s) }) })
 	t.Run("connector with version 2", func(t *testing.T) { s.slowly(t, func() { testConnectorVersion(t, s) }) })
 }
