@@ -182,7 +182,7 @@ func (s *session) deny(cl *call, r *reading, why error) (handed bool, err error)
 	return true, nil
 }
 
-// refuse answers a call that is too long. What its program says of that is in
+// refuse answers a call that is too long. Its program's error for that is in
 // the words of the program where they are known.
 func (s *session) refuse(cl *call, r *reading) (handed bool, err error) {
 	results := nfs.TooLarge(&cl.hdr, cl.stream[cl.body:])

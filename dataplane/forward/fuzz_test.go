@@ -129,7 +129,7 @@ func firstReply(stream []byte, xid uint32) []byte {
 	}
 }
 
-// lowered is a reply with what the upstream tells of itself held to limits.
+// lowered is a reply in which what the upstream announces is held to limits.
 func lowered(s *Session, c *oncrpc.Call, reply []byte) []byte {
 	plan := ulb.Plan{Limits: s.limits}
 	var h oncrpc.ReplyHeader

@@ -92,7 +92,7 @@ func (h *sized) ServeRPC(_ context.Context, _ *oncrpc.Call, r *oncrpc.Reply) err
 	return nil
 }
 
-// TestMaxCallback: what both sides are told of the back channel holds to the
+// TestMaxCallback: the back channel's sizes that both sides get hold to the
 // byte, and a word more is refused with an answer.
 func TestMaxCallback(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Client is a client of NFSv4 that uses what it is told to the byte. With a
+// Client is a client of NFSv4 that uses what a server announces to the byte. With a
 // Session, each COMPOUND begins with SEQUENCE.
 type Client struct {
 	T testing.TB
