@@ -12,6 +12,7 @@ type Options struct {
 	Shell     bool         // a shell on the serial console, joined to this process's terminal
 	Capture   string       // file that gets all packets of the guest's network card (pcap)
 	Append    []string     // more words for the kernel's command line
+	Disks     []string     // /dev/vda and on: raw files, or NBD addresses such as nbd+unix:///?socket=PATH
 }
 
 // Share is a directory of the host that the guest mounts through 9p.

@@ -40,6 +40,10 @@ func (m machine) args() []string {
 	if o.Capture != "" {
 		args = append(args, "-object", "filter-dump,id=capture,netdev=net0,maxlen=65535,file="+o.Capture)
 	}
+	for i, disk := range o.Disks {
+		args = append(args, "-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,cache=writeback,file=%s", i, disk),
+			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d", i))
+	}
 	for _, s := range o.Shares {
 		args = append(args, "-virtfs", fmt.Sprintf(
 			"local,path=%s,mount_tag=%s,security_model=none,multidevs=remap", s.Dir, s.Tag))

@@ -9,6 +9,7 @@ import (
 func TestMachineArgs(t *testing.T) {
 	m := machine{
 		options: Options{Forward: []int{20049, 4791}, Append: []string{"quiet"}, Capture: "/c.pcap",
+			Disks:  []string{"/d", "nbd+unix:///?socket=/n"},
 			Shares: []Share{{Tag: "src", Dir: "/s", At: "/src"}}}.withDefaults("/share"),
 		accel: tcgAccel, kernel: "/k", initramfs: "/i", agentSock: "/a",
 		forwards: map[int]int{20049: 30001, 4791: 30002},
@@ -19,6 +20,9 @@ func TestMachineArgs(t *testing.T) {
 		{"-netdev", "user,id=net0,hostfwd=tcp:127.0.0.1:30001-10.0.2.15:20049" +
 			",hostfwd=tcp:127.0.0.1:30002-10.0.2.15:4791"},
 		{"-object", "filter-dump,id=capture,netdev=net0,maxlen=65535,file=/c.pcap"},
+		{"-drive", "if=none,id=disk0,format=raw,cache=writeback,file=/d"},
+		{"-device", "virtio-blk-pci,drive=disk0"},
+		{"-drive", "if=none,id=disk1,format=raw,cache=writeback,file=nbd+unix:///?socket=/n"},
 		{"-virtfs", "local,path=/share,mount_tag=host,security_model=none,multidevs=remap"},
 		{"-virtfs", "local,path=/s,mount_tag=src,security_model=none,multidevs=remap"},
 	}

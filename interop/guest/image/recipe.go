@@ -47,7 +47,7 @@ var standard = recipe{
 		"etc/netconfig", "etc/protocols", "etc/services", "etc/rpc",
 	},
 	modules: []string{
-		"virtio_pci", "virtio_net", "virtio_console", "virtio_rng", "9p", "9pnet_virtio",
+		"virtio_pci", "virtio_net", "virtio_console", "virtio_rng", "virtio_blk", "9p", "9pnet_virtio",
 		"crc32c_generic", "crc32_generic", "sunrpc", "rpcrdma", "rdma_cm", "rdma_ucm", "ib_uverbs",
 		"siw", "rdma_rxe", "nfsv3", "nfsv4", "nfsd", "sch_netem", "loop", "ext4", "veth",
 	},

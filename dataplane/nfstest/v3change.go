@@ -1,0 +1,132 @@
+package nfstest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// status makes a call and wants its results to begin with NFS3_OK.
+func (c *Client3) status(what string, proc uint32, args io.WriterTo, call *Call) (results []byte) {
+	c.T.Helper()
+	call.MaxReply = headRoom
+	results, err := c.call(proc, args, call)
+	d := xdr.NewDecoder(results)
+	if status := d.Uint32(); err != nil || status != 0 {
+		c.T.Errorf("%s: status %d, %v", what, status, errors.Join(err, d.Err()))
+	}
+	return results
+}
+
+// in is a name in the root.
+func (c *Client3) in(name string) nfsv3.Diropargs3 {
+	return nfsv3.Diropargs3{Dir: nfsv3.NfsFh3{Data: c.Root}, Name: name}
+}
+
+// noAttributes asks for no attributes.
+func noAttributes() nfsv3.Sattr3 {
+	return nfsv3.Sattr3{Mode: &nfsv3.SetMode3_default{}, Uid: &nfsv3.SetUid3_default{}, Gid: &nfsv3.SetGid3_default{},
+		Size: &nfsv3.SetSize3_default{}, Atime: &nfsv3.SetAtime_default{}, Mtime: &nfsv3.SetMtime_default{}}
+}
+
+// Create makes a file in the root and gives its handle.
+func (c *Client3) Create(name string) []byte {
+	c.T.Helper()
+	results := c.status("CREATE", 8, &nfsv3.Create3args{Where: c.in(name), How: &nfsv3.Createhow3_GUARDED{ObjAttributes: noAttributes()}}, new(Call))
+	res, _, err := nfsv3.ReadCreate3res(bytes.NewReader(results))
+	ok, is := res.(*nfsv3.Create3res_NFS3_OK)
+	if err != nil || !is {
+		c.T.Errorf("CREATE: %v, %T", err, res)
+		return nil
+	}
+	made, is := ok.Resok.Obj.(*nfsv3.PostOpFh3_TRUE)
+	if !is {
+		c.T.Error("CREATE: no handle")
+		return nil
+	}
+	return made.Handle.Data
+}
+
+// Mkdir makes a directory in the root.
+func (c *Client3) Mkdir(name string) {
+	c.T.Helper()
+	c.status("MKDIR", 9, &nfsv3.Mkdir3args{Where: c.in(name), Attributes: noAttributes()}, new(Call))
+}
+
+// Symlink makes a symbolic link in the root.
+func (c *Client3) Symlink(name, target string) {
+	c.T.Helper()
+	link := nfsv3.Symlinkdata3{SymlinkAttributes: noAttributes(), SymlinkData: target}
+	c.status("SYMLINK", 10, &nfsv3.Symlink3args{Where: c.in(name), Symlink: link}, new(Call))
+}
+
+// Remove removes a file in the root.
+func (c *Client3) Remove(name string) {
+	c.T.Helper()
+	c.status("REMOVE", 12, &nfsv3.Remove3args{Object: c.in(name)}, new(Call))
+}
+
+// Rmdir removes a directory in the root.
+func (c *Client3) Rmdir(name string) {
+	c.T.Helper()
+	c.status("RMDIR", 13, &nfsv3.Rmdir3args{Object: c.in(name)}, new(Call))
+}
+
+// Rename renames within the root.
+func (c *Client3) Rename(from, to string) {
+	c.T.Helper()
+	c.status("RENAME", 14, &nfsv3.Rename3args{From: c.in(from), To: c.in(to)}, new(Call))
+}
+
+// Link gives a file another name in the root.
+func (c *Client3) Link(file []byte, name string) {
+	c.T.Helper()
+	c.status("LINK", 15, &nfsv3.Link3args{File: nfsv3.NfsFh3{Data: file}, Link: c.in(name)}, new(Call))
+}
+
+// Good says whether a handle is that of something that exists.
+func (c *Client3) Good(handle []byte) bool {
+	c.T.Helper()
+	results, err := c.call(1, &nfsv3.Getattr3args{Object: nfsv3.NfsFh3{Data: handle}}, &Call{MaxReply: headRoom})
+	if err != nil {
+		c.T.Errorf("GETATTR: %v", err)
+	}
+	d := xdr.NewDecoder(results)
+	return err == nil && d.Uint32() == 0 && d.Err() == nil
+}
+
+// WriteBytes writes data, and gives the verifier of the server's life. With
+// stable it wants it on stable storage before the answer.
+func (c *Client3) WriteBytes(file []byte, offset uint64, data []byte, stable bool) (verifier [8]byte) {
+	c.T.Helper()
+	how := nfsv3.UNSTABLE
+	if stable {
+		how = nfsv3.FILE_SYNC
+	}
+	args := &nfsv3.Write3args{File: nfsv3.NfsFh3{Data: file}, Offset: offset, Count: uint32(len(data)), Stable: how, Data: data}
+	results := c.status("WRITE", 7, args, &Call{Item: len(data)})
+	res, _, err := nfsv3.ReadWrite3res(bytes.NewReader(results))
+	ok, is := res.(*nfsv3.Write3res_NFS3_OK)
+	if err != nil || !is || int(ok.Resok.Count) != len(data) || ok.Resok.Committed < how {
+		c.T.Errorf("WRITE of %d: %v, %+v", len(data), err, res)
+		return
+	}
+	return ok.Resok.Verf
+}
+
+// Commit has all that was written to a file put on stable storage.
+func (c *Client3) Commit(file []byte) (verifier [8]byte) {
+	c.T.Helper()
+	results := c.status("COMMIT", 21, &nfsv3.Commit3args{File: nfsv3.NfsFh3{Data: file}}, new(Call))
+	res, _, err := nfsv3.ReadCommit3res(bytes.NewReader(results))
+	ok, is := res.(*nfsv3.Commit3res_NFS3_OK)
+	if err != nil || !is {
+		c.T.Errorf("COMMIT: %v, %T", err, res)
+		return
+	}
+	return ok.Resok.Verf
+}
