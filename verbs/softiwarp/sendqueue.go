@@ -29,11 +29,16 @@ type sendEntry struct {
 //	waits for a later completion to free its slots; [head, tx) went out and
 //	is not retired, because it or an earlier one waits for a Read; [tx, tail)
 //	belongs to the owner of transmission.
+//
+// The ring has places for the whole depth, but entries only for as many requests
+// as there were at one time: most connections never have nearly as many as
+// consumers ask room for. Entries never move.
 type sendQueue struct {
-	ring  []sendEntry
+	ring  []*sendEntry // those in [free, tail) are not nil
+	spare []*sendEntry // those used last are used next
 	mask  uint32
 	depth uint32 // MaxSendWR
-	store []piece
+	sge   int    // MaxSendSGE
 
 	free, head, tx, tail uint32
 	limit                uint32 // where a draining queue ends
@@ -43,22 +48,53 @@ type sendQueue struct {
 	reads []uint32
 }
 
+// sendChunk is how many entries are made at once.
+const sendChunk = 4
+
 func (s *sendQueue) init(depth, sge int) {
 	size := 1
 	for size < depth {
 		size *= 2
 	}
-	s.ring = make([]sendEntry, size)
+	s.ring = make([]*sendEntry, size)
 	s.mask = uint32(size - 1)
 	s.depth = uint32(depth)
+	s.sge = sge
 	s.reads = make([]uint32, size)
-	s.store = make([]piece, size*sge)
-	for i := range s.ring {
-		s.ring[i].pieces = s.store[i*sge : i*sge : (i+1)*sge]
+}
+
+func (s *sendQueue) at(pos uint32) *sendEntry { return s.ring[pos&s.mask] }
+
+// next is the entry at the tail.
+func (s *sendQueue) next() *sendEntry {
+	at := &s.ring[s.tail&s.mask]
+	if *at == nil { // else a request that was refused has left it there
+		if len(s.spare) == 0 {
+			s.more()
+		}
+		last := len(s.spare) - 1
+		*at, s.spare = s.spare[last], s.spare[:last]
+	}
+	return *at
+}
+
+// more makes entries.
+func (s *sendQueue) more() {
+	entries, store := make([]sendEntry, sendChunk), make([]piece, sendChunk*s.sge)
+	for i := range entries {
+		entries[i].pieces = store[i*s.sge : i*s.sge : (i+1)*s.sge]
+		s.spare = append(s.spare, &entries[i])
 	}
 }
 
-func (s *sendQueue) at(pos uint32) *sendEntry { return &s.ring[pos&s.mask] }
+// freeTo makes everything before a position free.
+func (s *sendQueue) freeTo(pos uint32) {
+	for ; s.free != pos; s.free++ {
+		at := &s.ring[s.free&s.mask]
+		s.spare = append(s.spare, *at)
+		*at = nil
+	}
+}
 
 // read is the entry of the Read with the given MSN, which is outstanding.
 func (s *sendQueue) read(msn uint32) *sendEntry { return s.at(s.reads[msn&s.mask]) }
@@ -96,7 +132,7 @@ func (q *queuePair) enqueueLocked(wr *verbs.SendWR) error {
 	if s.tail-s.free == s.depth {
 		return verbs.ErrQueueFull
 	}
-	e := s.at(s.tail)
+	e := s.next()
 	if err := q.fill(e, wr); err != nil {
 		return err
 	}
@@ -195,7 +231,7 @@ func (q *queuePair) retireLocked() (wake bool) {
 		if !signaled {
 			continue
 		}
-		s.free = s.head
+		s.freeTo(s.head)
 		if q.sendCQ.pushQuietly(&wc) {
 			wake = true
 		}
@@ -221,7 +257,8 @@ func (q *queuePair) flushSendsLocked() {
 		e.release()
 		q.sendCQ.push(&wc)
 	}
-	s.free, s.tx = s.tail, s.tail
+	s.freeTo(s.tail)
+	s.tx = s.tail
 }
 
 func completionOpcode(op verbs.Opcode) verbs.WCOpcode {
