@@ -33,8 +33,7 @@ func (l *listener) accept() {
 
 // take answers a request. Who may not connect is told so here, at once: no
 // goroutine and no memory of ours is spent on them. For the others each
-// handshake has its own goroutine, which stays with the connection; a slow or
-// silent peer holds one place at the turnstiles and delays nobody until all places
+// handshake has its own goroutine; a slow or silent peer holds one place at the turnstiles and delays nobody until all places
 // are held.
 func (l *listener) take(req *rpcrdma.Request) {
 	c, err := l.admit(req)
@@ -45,8 +44,8 @@ func (l *listener) take(req *rpcrdma.Request) {
 	}
 	l.accepting.Add(1)
 	l.running.Add(1)
-	l.d.running.Go(func() {
-		defer l.running.Done()
+	l.d.running.Add(1)
+	go func() {
 		err := l.handshake(req, c)
 		l.d.handshakes.leave()
 		l.handshakes.leave()
@@ -56,13 +55,19 @@ func (l *listener) take(req *rpcrdma.Request) {
 			if _, ok := errors.AsType[*RefusedError](err); ok { // not answered yet
 				_ = req.Reject(l.ctx) // the peer may be gone
 			}
+			l.over()
 			return
 		}
 		if c.late {
 			c.end(reasonDenied)
 		}
-		c.watch()
-	})
+	}()
+}
+
+// over ends what take began: the connection has ended, or never came up.
+func (l *listener) over() {
+	l.running.Done()
+	l.d.running.Done()
 }
 
 // admit finds a request's place among the connections, and at the turnstiles.
@@ -92,9 +97,13 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 	}
 	c.tell(req)
 	if _, err := req.Accept(ctx, rpcrdma.ConnConfig{
-		Handler:  &c.handler,
-		Up:       c.begin,
-		Down:     c.down,
+		Handler: &c.handler,
+		Up:      c.begin,
+		Down:    c.down,
+		Gone: func() {
+			c.leave()
+			l.over()
+		},
 		Settings: c.atConnect,
 		Queued:   l.handler.queued,
 		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),

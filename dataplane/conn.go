@@ -93,10 +93,8 @@ func (c *conn) update(resolve Resolver, revision uint64) (before, now *rpcrdma.S
 	return before, now
 }
 
-// watch waits for the end of a connection and takes it out of the registry.
-func (c *conn) watch() {
-	<-c.link.Done()
-	c.link.Close()
+// leave takes a connection that has ended out of the registry.
+func (c *conn) leave() {
 	c.closeSession()
 	c.trace.Close()
 	c.l.receivers.leave(c.receiver, time.Now())

@@ -290,4 +290,8 @@ func (s *Seat) Up(l ConnectorLink, peer, own []byte) {
 }
 
 // Down leaves the place of a connection that was up.
-func (s *Seat) Down() { s.c.watch() }
+func (s *Seat) Down() {
+	<-s.c.link.Done()
+	s.c.link.Close()
+	s.c.leave()
+}

@@ -35,6 +35,9 @@ type ConnConfig struct {
 	// calls have returned. The error is that of Err. It must not wait for the
 	// connection. Nil is nobody.
 	Down func(error)
+	// Gone is called when the connection has ended and everything is freed, after
+	// Done is closed. It may wait.
+	Gone func()
 	// Settings at the start; nil is DefaultSettings.
 	Settings *Settings
 	// Queued is told how long each call waited before its service started:
@@ -114,7 +117,8 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	}
 	peer, said := wire.ParsePrivateData(r.id.Peer().PrivateData)
 	told := r.told(&s)
-	resp, err := transport.NewResponder(host.Host, r.id, transport.ResponderConfig{
+	c := r.conn(peer)
+	c.resp, err = transport.NewResponder(host.Host, r.id, transport.ResponderConfig{
 		Handler: cfg.Handler, Settings: &s,
 		PeerReceive:     peer.ReceiveSize,
 		PeerSend:        peer.SendSize,
@@ -127,12 +131,34 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		Logger:          cfg.Logger,
 		Tap:             cfg.Tap,
 		Down:            cfg.Down,
+		Gone: func() {
+			r.listener.leave(host)
+			c.gone(cfg.Gone)
+		},
 	})
 	if err != nil {
 		r.listener.leave(host)
 		return nil, err
 	}
-	c := &Conn{resp: resp, done: make(chan struct{}), info: Info{
+	if err = r.id.Accept(ctx, r.param(told)); err == nil {
+		c.info.ConnectTime, c.info.Since = time.Since(c.info.Since), time.Now()
+		err = c.resp.Start(func() {
+			if cfg.Up != nil {
+				cfg.Up(c)
+			}
+		})
+	}
+	if err != nil {
+		c.resp.Abandon()
+		r.listener.leave(host)
+		return nil, err
+	}
+	return c, nil
+}
+
+// conn is the connection before it has begun.
+func (r *Request) conn(peer wire.PrivateData) *Conn {
+	c := &Conn{done: make(chan struct{}), info: Info{
 		Local: r.id.LocalAddr(), Peer: r.id.RemoteAddr(),
 		Provider: r.listener.provider.Name(), Connects: 1, Since: time.Now(),
 		PeerReceiveSize:        peer.ReceiveSize,
@@ -140,21 +166,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		PeerRemoteInvalidation: peer.RemoteInvalidation && r.id.Device().Attr().SendInvalidate,
 	}}
 	c.info.setDevice(r.id.Device())
-	if err = r.id.Accept(ctx, r.param(told)); err == nil {
-		c.info.ConnectTime, c.info.Since = time.Since(c.info.Since), time.Now()
-		err = resp.Start(func() {
-			go c.watch(r.listener, host)
-			if cfg.Up != nil {
-				cfg.Up(c)
-			}
-		})
-	}
-	if err != nil {
-		resp.Abandon()
-		r.listener.leave(host)
-		return nil, err
-	}
-	return c, nil
+	return c
 }
 
 // param is what the peer is told. It may have us read as much as it offers.
@@ -174,12 +186,13 @@ type Conn struct {
 	ends ends
 }
 
-// watch waits for the end.
-func (c *Conn) watch(l *Listener, h *deviceHost) {
-	<-c.resp.Done()
-	l.leave(h)
+// gone is the end.
+func (c *Conn) gone(tell func()) {
 	close(c.done)
 	c.ends.run()
+	if tell != nil {
+		tell()
+	}
 }
 
 // SetSettings changes the settings at once, between two messages. Those that

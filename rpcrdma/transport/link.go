@@ -68,6 +68,7 @@ type link struct {
 	dead       bool  // no more events
 	reason     error // why it ended
 	down       func(error)
+	gone       func()
 	ending     bool // disconnect once everything is posted
 	stats      Stats
 	sizes      Sizes
@@ -374,6 +375,9 @@ func (l *link) teardown() {
 	l.tell(true)
 	l.host.remove(l)
 	close(l.done)
+	if l.gone != nil {
+		l.gone()
+	}
 }
 
 // over says whether the connection has ended below us.

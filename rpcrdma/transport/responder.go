@@ -44,6 +44,10 @@ type ResponderConfig struct {
 	// Down is told at the start of the end why it came, as Err has it; nil is
 	// nobody.
 	Down func(error)
+	// Gone is called when a connection that was up has ended and everything is
+	// freed, after Done is closed; nil is for nobody. It may wait, and close the
+	// host.
+	Gone func()
 }
 
 // Responder answers calls on one connection.
@@ -85,7 +89,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		return nil, err
 	}
 	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{h.pool}, queued: cfg.Queued}
-	l.role, l.log, l.down = r, cfg.Logger, cfg.Down
+	l.role, l.log, l.down, l.gone = r, cfg.Logger, cfg.Down, cfg.Gone
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
 	}
