@@ -26,6 +26,7 @@ var rooms = []struct {
 }{
 	{"verbs", 0},
 	{"verbs/inventory", 0},
+	{"verbs/offheap", 0},
 	{"verbs/rdmacm", 1},
 	{"verbs/loopback", 2},
 	{"verbs/softiwarp", 2},

@@ -15,10 +15,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/offheap/offheaptest"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, offheaptest.Gate()) }
 
 // plane is a data plane under test, with its provider, its log and a stream
 // of its events.

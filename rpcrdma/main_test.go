@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/rdmad/rdmad/verbs/offheap/offheaptest"
 )
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // services panic on purpose
-	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+	goleak.VerifyTestMain(m, offheaptest.Gate(), goleak.IgnoreCurrent())
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/offheap/offheaptest"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, offheaptest.Gate()) }
 
 func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
 	t.Run("loopback", func(t *testing.T) { f(t, loopback.New(loopback.Config{})) })

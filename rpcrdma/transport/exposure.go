@@ -7,6 +7,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
 // Replies that the peer reads (RFC 5666 §3.8). What it may read is a copy in
@@ -25,6 +26,7 @@ const exposureShare = 8
 // exposure is what the transport keeps for a reply that the peer reads.
 type exposure struct {
 	core    *conn.Exposure
+	mem     *offheap.Region
 	mr      verbs.MR // nil when nothing is exposed
 	offs    []int    // of the chunks in it
 	windows []verbs.MW
@@ -65,7 +67,13 @@ func (r *Responder) expose(c *call) {
 		r.acts = r.core.NotExposed(c.call, r.acts)
 		return
 	}
-	mem := make([]byte, n)
+	region, err := offheap.Alloc(n)
+	if err != nil {
+		r.host.exposable.give(n)
+		r.acts = r.core.NotExposed(c.call, r.acts)
+		return
+	}
+	mem := region.Bytes()[:n]
 	for i := range e.Chunks {
 		c.lay(mem[x.offs[i]:], e.Chunks[i].Pieces)
 	}
@@ -75,11 +83,12 @@ func (r *Responder) expose(c *call) {
 	}
 	mr, err := r.host.pd.RegMR(mem, access)
 	if err != nil {
+		region.Free()
 		r.host.exposable.give(n)
 		r.dieLocked(err)
 		return
 	}
-	x.mr = mr
+	x.mem, x.mr = region, mr
 	r.stats.PullupBytes += uint64(n)
 	r.stats.Registrations++
 	if r.host.attr.MemWindowType2B {
@@ -194,7 +203,8 @@ func (r *Responder) freeExposure(x *exposure) error {
 	if err := x.mr.Close(); err != nil {
 		return err
 	}
-	x.mr = nil
+	x.mem.Free()
+	x.mem, x.mr = nil, nil
 	r.host.exposable.give(n)
 	return nil
 }

@@ -102,7 +102,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		default:
 		}
 	})
-	if h.zeros, err = h.pool.Register(make([]byte, conn.MaxZeros)); err != nil {
+	if h.zeros, err = h.pool.Single(conn.MaxZeros); err != nil {
 		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
 	}
@@ -226,5 +226,5 @@ func (h *Host) must(n int) (*regmem.Buffer, error) {
 	if b := h.pool.TryAlloc(n, regmem.Service); b != nil {
 		return b, nil
 	}
-	return h.pool.Register(make([]byte, n))
+	return h.pool.Single(n)
 }

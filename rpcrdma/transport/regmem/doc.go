@@ -2,6 +2,11 @@
 // classes, cut from slabs that are registered once and used again. All memory
 // together is bounded; who wants more waits or is refused.
 //
+// Slabs are memory outside the Go heap (verbs/offheap). Trim, to be called every few
+// seconds, gives back to the operating system what was not used since the call
+// before: so that a slab stays through a pause of traffic, and registering memory
+// is no part of the work on a call.
+//
 // A caller's duties:
 //
 //   - Release every buffer once, after the last work request that names it has

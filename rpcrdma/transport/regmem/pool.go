@@ -2,10 +2,12 @@ package regmem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
 // Pool is a bounded pool of registered memory in one protection domain, which
@@ -25,6 +27,7 @@ type Pool struct {
 	busy       int              // registrations being made or ended without mu
 	quiet      sync.Cond        // on mu: busy became 0
 	scarce     func()           // see OnScarce
+	starved    bool             // fed will be called: the process was at its limit of memory
 	failed     error            // of the last registration
 	closed     bool
 	gone       bool // the protection domain is closed
@@ -189,7 +192,7 @@ func (p *Pool) takeExactly(class int, use Use) (*Buffer, error) {
 		if len(p.free[class]) > 0 {
 			break
 		}
-		if grown, err := p.grow(class); !grown {
+		if again, err := p.grow(class); !again {
 			return nil, err
 		}
 	}
@@ -232,9 +235,38 @@ func (p *Pool) count(class int, use Use, sign int64) {
 }
 
 // grow adds a slab to a class, in place of unused ones of other classes if
-// need be; not when the limit, or the share of small classes, is reached. p.mu
-// is let go meanwhile, so that others may have put, taken, and closed.
-func (p *Pool) grow(class int) (grown bool, err error) {
+// need be; not when the limit, or the share of small classes, is reached, and not
+// when the process has no memory. again says that it is worth looking once more:
+// p.mu is let go meanwhile, so that others may have put, taken, and closed.
+func (p *Pool) grow(class int) (again bool, err error) {
+	if !p.makeRoom(class) {
+		return false, nil
+	}
+	p.register(class, 1)
+	p.begin()
+	s, err := newSlab(p, class)
+	p.end()
+	if err != nil {
+		p.register(class, -1)
+	} else {
+		p.free[class] = append(p.free[class], s)
+	}
+	full := errors.Is(err, offheap.ErrLimit)
+	if !full {
+		p.failed = err
+	}
+	if p.closed {
+		p.mustSweep()
+	}
+	if full {
+		return p.starve(), nil
+	}
+	return err == nil, err
+}
+
+// makeRoom drops unused slabs until the limit and the share of small classes
+// allow one more of a class; false when they can't.
+func (p *Pool) makeRoom(class int) bool {
 	need := int64(slabSize(class))
 	small := class < firstLarge
 	for p.registered+need > p.limit || (small && p.base+need > p.share(baseShare)) {
@@ -244,24 +276,35 @@ func (p *Pool) grow(class int) (grown bool, err error) {
 		}
 		s := p.unused(last)
 		if s == nil {
-			return false, nil
+			return false
 		}
 		p.drop(s)
 	}
-	p.register(class, 1)
-	p.begin()
-	s, err := newSlab(p, class)
-	p.end()
-	p.failed = err
-	if err != nil {
-		p.register(class, -1)
-	} else {
-		p.free[class] = append(p.free[class], s)
+	return true
+}
+
+// starve deals with a process at its limit of memory: it gives back a slab of the
+// pool's own, or else sees to it that those who wait look again when somebody else
+// has. again says that there may be memory already.
+func (p *Pool) starve() (again bool) {
+	if s := p.unused(classes - 1); s != nil {
+		p.drop(s)
+		return true
 	}
-	if p.closed {
-		p.mustSweep()
+	if p.starved {
+		return false
 	}
-	return err == nil, err
+	p.starved = true
+	offheap.Notify(p.fed)
+	return true
+}
+
+// fed ends what starve began.
+func (p *Pool) fed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starved = false
+	p.wake()
 }
 
 // begin lets p.mu go for work on a registration; end takes it again.
@@ -303,7 +346,7 @@ func (p *Pool) unused(last int) *slab {
 // drop unregisters a slab that is in no class any more.
 func (p *Pool) drop(s *slab) {
 	p.begin()
-	err := s.mr.Close()
+	err := s.close()
 	p.end()
 	if err != nil {
 		panic("regmem: unregister unused memory: " + err.Error())
@@ -333,7 +376,8 @@ func (p *Pool) put(b *Buffer) {
 }
 
 // Register registers mem for itself alone, whatever the pool holds: for those
-// who can neither wait nor do without. Release unregisters it.
+// who can neither wait nor do without. Release unregisters it; mem stays the
+// caller's.
 func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	p.mu.Lock()
 	if p.gone {
@@ -350,9 +394,28 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	return &Buffer{pool: p, mr: mr, mem: mem, taken: true}, nil
 }
 
+// Single is Register of n bytes that are the buffer's own. The process's limit of
+// memory does not stop it.
+func (p *Pool) Single(n int) (*Buffer, error) {
+	region, err := offheap.Force(n)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.Register(region.Bytes()[:n:n])
+	if err != nil {
+		region.Free()
+		return nil, err
+	}
+	b.alone = region
+	return b, nil
+}
+
 func (p *Pool) unregister(b *Buffer) {
 	if err := b.mr.Close(); err != nil {
 		panic("regmem: unregister a single buffer: " + err.Error())
+	}
+	if b.alone != nil {
+		b.alone.Free()
 	}
 	p.uncount()
 }

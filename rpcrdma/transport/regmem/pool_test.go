@@ -13,9 +13,10 @@ import (
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/offheap/offheaptest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, offheaptest.Gate()) }
 
 // newPool makes a pool whose end is checked to leave nothing.
 func newPool(t testing.TB, limit int64) *Pool {

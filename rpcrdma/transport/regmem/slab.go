@@ -1,14 +1,14 @@
 package regmem
 
 import (
-	"reflect"
-
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// slab is one registered region, cut into buffers of one class.
+// slab is one registered region, cut into buffers of one class. It owns the memory.
 type slab struct {
 	class int
+	mem   *offheap.Region
 	mr    verbs.MR
 	bufs  []Buffer
 	free  []*Buffer
@@ -17,14 +17,18 @@ type slab struct {
 
 // newSlab allocates and registers a slab.
 func newSlab(pool *Pool, class int) (*slab, error) {
-	mem := aligned(slabSize(class))
-	mr, err := pool.pd.RegMR(mem, pool.access)
+	region, err := offheap.Alloc(slabSize(class))
 	if err != nil {
 		return nil, err
 	}
-	size := classSize(class)
+	mr, err := pool.pd.RegMR(region.Bytes()[:slabSize(class)], pool.access)
+	if err != nil {
+		region.Free()
+		return nil, err
+	}
+	mem, size := mr.Bytes(), classSize(class)
 	n := len(mem) / size
-	s := &slab{class: class, mr: mr, bufs: make([]Buffer, n), free: make([]*Buffer, n)}
+	s := &slab{class: class, mem: region, mr: mr, bufs: make([]Buffer, n), free: make([]*Buffer, n)}
 	for i := range s.bufs {
 		off := i * size
 		s.bufs[i] = Buffer{pool: pool, slab: s, mr: mr, off: off, mem: mem[off : off+size : off+size]}
@@ -33,19 +37,23 @@ func newSlab(pool *Pool, class int) (*slab, error) {
 	return s, nil
 }
 
-func (s *slab) allFree() bool { return len(s.free) == len(s.bufs) }
-
-// aligned allocates n bytes that start on a page.
-func aligned(n int) []byte {
-	b := make([]byte, n+pageSize)
-	skip := -int(reflect.ValueOf(b).Pointer()) & (pageSize - 1)
-	return b[skip : skip+n : skip+n]
+// close unregisters the slab, and then frees its memory: nobody has any of it, and
+// no provider accesses what is not registered. After an error it keeps both.
+func (s *slab) close() error {
+	if err := s.mr.Close(); err != nil {
+		return err
+	}
+	s.mem.Free()
+	return nil
 }
+
+func (s *slab) allFree() bool { return len(s.free) == len(s.bufs) }
 
 // Buffer is a buffer of a pool. It implements oncrpc.Buffer.
 type Buffer struct {
 	pool  *Pool
-	slab  *slab // nil: registered for itself alone (Register)
+	slab  *slab           // nil: registered for itself alone (Register, Single)
+	alone *offheap.Region // the memory of Single, else nil
 	mr    verbs.MR
 	off   int
 	mem   []byte

@@ -1,0 +1,132 @@
+package regmem
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/offheap"
+)
+
+// TestProcessLimit: pools share the memory of the process. A pool without any left
+// gives back what it does not use itself, and otherwise waits for the others.
+func TestProcessLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + 2<<20 + slabBytes)
+		one, other := newPool(t, 64<<20), newPool(t, 64<<20)
+		a, b := one.TryAlloc(1<<20, Service), one.TryAlloc(1<<20, Service)
+		if a == nil || b == nil || one.TryAlloc(1<<20, Service) != nil || other.TryAlloc(1<<20, Service) != nil {
+			t.Fatalf("%+v, %+v of %+v", one.Stats(), other.Stats(), offheap.Read())
+		}
+		if err := other.Failure(); err != nil {
+			t.Errorf("the device is blamed: %v", err)
+		}
+		got := make(chan *Buffer)
+		go func() {
+			b, err := other.Alloc(context.Background(), 1<<20, Service)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		synctest.Wait()
+		a.Release() // the other pool's, until it is trimmed
+		one.Trim()
+		synctest.Wait()
+		select {
+		case <-got:
+			t.Fatal("memory that a pool keeps")
+		default:
+		}
+		one.Trim()
+		c := <-got
+		c.Release()
+		// Of another class, with nothing but an unused slab of its own.
+		d, e := other.TryAlloc(512<<10, Service), other.TryAlloc(512<<10, Service)
+		if d == nil || e == nil {
+			t.Fatalf("%+v of %+v", other.Stats(), offheap.Read())
+		}
+		for _, x := range []*Buffer{b, d, e} {
+			x.Release()
+		}
+	})
+}
+
+// TestSingle: memory that can't wait ignores the limit, is counted, and goes with
+// its registration.
+func TestSingle(t *testing.T) {
+	defer offheap.SetLimit(math.MaxInt64)
+	offheap.SetLimit(0)
+	pool := newPool(t, 0)
+	before := offheap.Read()
+	b, err := pool.Single(5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := offheap.Read(); len(b.Bytes()) != 5000 || b.Pooled() || s.Regions != before.Regions+1 {
+		t.Errorf("%d bytes, %+v", len(b.Bytes()), s)
+	}
+	b.Release()
+	if s := offheap.Read(); s.Used != before.Used {
+		t.Errorf("%+v, %+v before", s, before)
+	}
+}
+
+// orderPD sees when memory is registered and unregistered.
+type orderPD struct {
+	verbs.PD
+	t *testing.T
+}
+
+type orderMR struct {
+	verbs.MR
+	t *testing.T
+}
+
+func (pd orderPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
+	mr, err := pd.PD.RegMR(buf, access)
+	return orderMR{mr, pd.t}, err
+}
+
+// Close writes to the memory, as a peer may until Close returns.
+func (mr orderMR) Close() error {
+	for i := 0; i < len(mr.Bytes()); i += pageSize {
+		mr.Bytes()[i]++
+	}
+	if offheap.Read().Used < int64(len(mr.Bytes())) {
+		mr.t.Error("freed before it was unregistered")
+	}
+	return mr.MR.Close()
+}
+
+// TestUnregisteredFirst: memory is there until its registration has ended, however
+// it comes to be given back.
+func TestUnregisteredFirst(t *testing.T) {
+	pd, err := loopback.New(loopback.Config{}).Device().AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := New(orderPD{pd, t}, verbs.AccessLocalWrite, 2*MinLimit)
+	for range 2 {
+		for c := range classes {
+			pool.TryAlloc(classSize(c), Service).Release()
+		}
+		pool.Trim()
+		pool.Trim()
+	}
+	b, err := pool.Single(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Release()
+	pool.TryAlloc(MaxBuffer, Service).Release()
+	pool.SetLimit(MinLimit)
+	pool.TryAlloc(1, Service).Release()
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,18 @@
+// Package offheap gives memory that the Go runtime does not manage: anonymous
+// mappings, which go back to the operating system when they are freed. Everything
+// large that peers make rdmad hold is of this kind: registered memory and records. The
+// process has one account of it, with a limit.
+//
+// A caller's duties:
+//
+//   - Free a Region once, after the last access to its bytes. For registered memory
+//     that is when every registration of it has been closed: providers end all
+//     access of peers and adapters before Close returns;
+//   - keep no slice of a Region beyond that. An access after Free ends the process
+//     with SIGSEGV.
+//
+// Under the race detector, which sees accesses to the Go heap alone, and on systems
+// other than Linux the memory comes from the Go heap. The account is the same. There
+// Free overwrites the memory, so that an access after it finds neither old nor new
+// data.
+package offheap

@@ -1,0 +1,15 @@
+//go:build !linux || race
+
+package offheap
+
+import "testing"
+
+// TestAccessAfterFree finds what nobody has written.
+func TestAccessAfterFree(t *testing.T) {
+	r := alloced(t, 1)
+	mem := r.Bytes()
+	r.Free()
+	if mem[0] != poison || mem[len(mem)-1] != poison {
+		t.Errorf("%#x", mem[0])
+	}
+}

@@ -1,0 +1,151 @@
+package offheap
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrLimit means that the process has no room for the memory now.
+var ErrLimit = errors.New("offheap: limit of memory reached")
+
+// Region is memory with one owner.
+type Region struct {
+	mem   []byte
+	freed atomic.Bool
+}
+
+// Bytes is the whole region. It begins at a page, and is zero at first.
+func (r *Region) Bytes() []byte { return r.mem }
+
+// account is the process's.
+var account = ledger{limit: math.MaxInt64, changed: func(int64) {}}
+
+// ledger counts the regions that exist.
+type ledger struct {
+	mu      sync.Mutex
+	limit   int64
+	used    int64
+	regions int
+	peak    int64
+	changed func(used int64) // see Observe
+	waiting []func()         // see Notify
+}
+
+// Stats are the numbers of the process.
+type Stats struct {
+	Used    int64 // bytes of all regions that are not freed
+	Peak    int64 // the most so far
+	Limit   int64 // math.MaxInt64 without one
+	Regions int
+}
+
+// Read gives the present numbers.
+func Read() Stats {
+	account.mu.Lock()
+	defer account.mu.Unlock()
+	return Stats{Used: account.used, Peak: account.peak, Limit: account.limit, Regions: account.regions}
+}
+
+// SetLimit bounds what Alloc gives from now on, in bytes. What exists stays.
+func SetLimit(n int64) {
+	account.mu.Lock()
+	account.limit = n
+	account.mu.Unlock()
+	account.wake()
+}
+
+// Observe has f called with the bytes of all regions, at once and whenever they
+// change, in their order. f must not use the package. It is for one observer.
+func Observe(f func(used int64)) {
+	account.mu.Lock()
+	defer account.mu.Unlock()
+	account.changed = f
+	f(account.used)
+}
+
+// Notify has f called once, when memory has been freed or the limit has changed: for
+// those to whom Alloc had nothing to give.
+func Notify(f func()) {
+	account.mu.Lock()
+	defer account.mu.Unlock()
+	account.waiting = append(account.waiting, f)
+}
+
+// Alloc gives n bytes, rounded up to whole pages. Over the limit the error is
+// ErrLimit.
+func Alloc(n int) (*Region, error) { return alloc(n, false) }
+
+// Force is Alloc whatever the limit says, for small amounts that others bound and
+// that cannot wait.
+func Force(n int) (*Region, error) { return alloc(n, true) }
+
+func alloc(n int, force bool) (*Region, error) {
+	if n <= 0 {
+		return nil, fmt.Errorf("offheap: %d bytes asked for", n)
+	}
+	n = wholePages(n)
+	if !account.take(int64(n), force) {
+		return nil, ErrLimit
+	}
+	mem, err := mapped(n)
+	if err != nil {
+		account.give(int64(n))
+		return nil, fmt.Errorf("offheap: map %d bytes: %w", n, err)
+	}
+	return &Region{mem: mem}, nil
+}
+
+// Free gives the region's memory back. Freeing twice is a bug.
+func (r *Region) Free() {
+	if !r.freed.CompareAndSwap(false, true) {
+		panic("offheap: region freed twice")
+	}
+	mem := r.mem
+	r.mem = nil
+	unmap(mem)
+	account.give(int64(len(mem)))
+}
+
+func wholePages(n int) int {
+	page := os.Getpagesize()
+	return (n + page - 1) / page * page
+}
+
+// take counts n bytes more, unless the limit forbids it.
+func (l *ledger) take(n int64, force bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !force && l.used+n > l.limit {
+		return false
+	}
+	l.used += n
+	l.regions++
+	l.peak = max(l.peak, l.used)
+	l.changed(l.used)
+	return true
+}
+
+// give counts n bytes less.
+func (l *ledger) give(n int64) {
+	l.mu.Lock()
+	l.used -= n
+	l.regions--
+	l.changed(l.used)
+	l.mu.Unlock()
+	l.wake()
+}
+
+// wake calls those who wait for memory.
+func (l *ledger) wake() {
+	l.mu.Lock()
+	waiting := l.waiting
+	l.waiting = nil
+	l.mu.Unlock()
+	for _, f := range waiting {
+		f()
+	}
+}
