@@ -43,6 +43,7 @@ func FuzzServer(f *testing.F) {
 			conn.in = iotest.OneByteReader(conn.in)
 		}
 		s := &testServer{Server: NewServer(Config{Handler: echo.New(), MaxCalls: 3, MaxRecord: 4096})}
+		defer s.Close()
 		newServerConn(s.Server, conn).serve()
 		s.checkMemory(t)
 		r := oncrpc.NewRecordReader(&conn.out, 1<<20)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"os"
-	"reflect"
-	"sync"
 	"sync/atomic"
 
 	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
 // Sizes of the pool's buffers: powers of two, from 4 KiB on.
@@ -27,10 +25,7 @@ const (
 type pool struct {
 	budget  *budget.Budget
 	maximum int // largest Alloc, in bytes
-
-	mu   sync.Mutex
-	idle [classes][]*buffer
-	kept int // bytes idle
+	idle    idleBuffers
 }
 
 // newPool gives buffers of up to maximum bytes. limit is raised to the size of
@@ -53,8 +48,10 @@ func classSize(class int) int { return 1 << (class + minClassBits) }
 type buffer struct {
 	pool  *pool
 	class int
-	data  []byte
-	out   atomic.Bool
+
+	region *offheap.Region
+	data   []byte // of region
+	out    atomic.Bool
 }
 
 // Alloc implements oncrpc.Memory. The buffer's content is what it was last
@@ -75,27 +72,21 @@ func (p *pool) get(ctx context.Context, n int) (*buffer, error) {
 	if err := p.budget.Acquire(ctx, int64(classSize(class))); err != nil {
 		return nil, err
 	}
-	b := p.takeIdle(class)
+	b := p.idle.take(class)
 	if b == nil {
-		b = &buffer{pool: p, class: class, data: pageAligned(classSize(class))}
+		region, err := p.idle.alloc(ctx, classSize(class))
+		if err != nil {
+			p.budget.Release(int64(classSize(class)))
+			return nil, err
+		}
+		b = &buffer{pool: p, class: class, region: region, data: region.Bytes()[:classSize(class)]}
 	}
 	b.out.Store(true)
 	return b, nil
 }
 
-func (p *pool) takeIdle(class int) *buffer {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	idle := p.idle[class]
-	if len(idle) == 0 {
-		return nil
-	}
-	b := idle[len(idle)-1]
-	idle[len(idle)-1] = nil
-	p.idle[class] = idle[:len(idle)-1]
-	p.kept -= classSize(class)
-	return b
-}
+// close frees what is idle. Buffers that are out are freed when they are released.
+func (p *pool) close() { p.idle.close() }
 
 // Bytes implements oncrpc.Buffer.
 func (b *buffer) Bytes() []byte { return b.data }
@@ -106,30 +97,6 @@ func (b *buffer) Release() {
 	if !b.out.CompareAndSwap(true, false) {
 		panic("rpctcp: buffer released twice")
 	}
-	p, size := b.pool, classSize(b.class)
-	p.mu.Lock()
-	if p.kept+size <= maxIdle {
-		p.kept += size
-		p.idle[b.class] = append(p.idle[b.class], b)
-	}
-	p.mu.Unlock()
-	p.budget.Release(int64(size))
-}
-
-// pageAligned gives n bytes that start on a page when they are a page or more.
-// The allocator does so by itself, but does not promise it.
-func pageAligned(n int) []byte {
-	page := os.Getpagesize()
-	b := make([]byte, n)
-	if n < page || misalignment(b, page) == 0 {
-		return b
-	}
-	b = make([]byte, n+page)
-	off := page - misalignment(b, page)
-	return b[off : off+n : off+n]
-}
-
-// misalignment is how far b starts after a page.
-func misalignment(b []byte, page int) int {
-	return int(reflect.ValueOf(b).Pointer() % uintptr(page))
+	b.pool.idle.keep(b)
+	b.pool.budget.Release(int64(classSize(b.class)))
 }

@@ -2,11 +2,13 @@ package rpctcp
 
 import (
 	"os"
+	"reflect"
 	"testing"
 )
 
 func TestPoolClasses(t *testing.T) {
 	p := newPool(8<<20, 1<<20+1)
+	defer p.close()
 	for _, c := range []struct{ n, size int }{
 		{0, 4096}, {1, 4096}, {4096, 4096}, {4097, 8192}, {65536, 65536}, {1 << 20, 1 << 20}, {1<<20 + 1, 2 << 20},
 	} {
@@ -14,8 +16,8 @@ func TestPoolClasses(t *testing.T) {
 		if err != nil || len(b.Bytes()) != c.size {
 			t.Fatalf("%d: %v", c.n, err)
 		}
-		if page := os.Getpagesize(); c.size >= page && misalignment(b.Bytes(), page) != 0 {
-			t.Errorf("%d: not on a page", c.n)
+		if at := reflect.ValueOf(b.Bytes()).Pointer(); at%uintptr(os.Getpagesize()) != 0 {
+			t.Errorf("%d: at 0x%x, not on a page", c.n, at)
 		}
 		b.Release()
 	}
@@ -31,6 +33,7 @@ func TestPoolClasses(t *testing.T) {
 
 func TestPoolReuses(t *testing.T) {
 	p := newPool(1<<20, 4096)
+	defer p.close()
 	first, err := p.get(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +63,7 @@ func TestPoolReuses(t *testing.T) {
 // TestPoolKeepsLittle releases more than the pool may keep.
 func TestPoolKeepsLittle(t *testing.T) {
 	p := newPool(2*maxIdle, 1<<20)
+	defer p.close()
 	var out []*buffer
 	for range 2 * maxIdle >> 20 {
 		b, err := p.get(t.Context(), 1<<20)
@@ -71,7 +75,7 @@ func TestPoolKeepsLittle(t *testing.T) {
 	for _, b := range out {
 		b.Release()
 	}
-	if p.kept != maxIdle || len(p.idle[classOf(1<<20)]) != maxIdle>>20 {
-		t.Errorf("%d bytes kept in %d buffers", p.kept, len(p.idle[classOf(1<<20)]))
+	if n := len(p.idle.classes[classOf(1<<20)].buffers); p.idle.kept != maxIdle || n != maxIdle>>20 {
+		t.Errorf("%d bytes kept in %d buffers", p.idle.kept, n)
 	}
 }

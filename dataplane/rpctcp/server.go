@@ -164,7 +164,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	done := make(chan struct{})
 	go func() {
-		s.running.Wait()
+		s.ended()
 		close(done)
 	}()
 	select {
@@ -188,8 +188,15 @@ func (s *Server) Close() error {
 	for _, c := range s.stop() {
 		c.cut(errShutdown)
 	}
-	s.running.Wait()
+	s.ended()
 	return nil
+}
+
+// ended waits until nothing of the server runs any more, and frees its memory.
+func (s *Server) ended() {
+	s.running.Wait()
+	s.calls.close()
+	s.replies.close()
 }
 
 // stop closes the listeners and gives the connections that are open.

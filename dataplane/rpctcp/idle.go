@@ -1,0 +1,136 @@
+package rpctcp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs/offheap"
+)
+
+// idleTime is how long a buffer is kept although nobody uses it: that long at
+// least, and twice as long at most.
+const idleTime = 5 * time.Second
+
+// idleBuffers are the buffers of a pool that nobody uses. Their memory is outside
+// the Go heap. Those that stay unused go back to the operating system.
+type idleBuffers struct {
+	mu      sync.Mutex
+	classes [classes]idleClass
+	kept    int // bytes
+	closed  bool
+	trimmer *time.Timer // nil while nothing is kept
+}
+
+// idleClass is a stack: the buffer used last is used next.
+type idleClass struct {
+	buffers []*buffer
+	least   int // the fewest there were since the last trim: so many were not used
+}
+
+// take gives a buffer of a class, or nil.
+func (i *idleBuffers) take(class int) *buffer {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.pop(class)
+}
+
+func (i *idleBuffers) pop(class int) *buffer {
+	c := &i.classes[class]
+	last := len(c.buffers) - 1
+	if last < 0 {
+		return nil
+	}
+	b := c.buffers[last]
+	c.buffers[last] = nil
+	c.buffers = c.buffers[:last]
+	c.least = min(c.least, last)
+	i.kept -= len(b.data)
+	return b
+}
+
+// keep takes a buffer that nobody uses any more.
+func (i *idleBuffers) keep(b *buffer) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed || i.kept+len(b.data) > maxIdle {
+		b.region.Free()
+		return
+	}
+	i.kept += len(b.data)
+	c := &i.classes[b.class]
+	c.buffers = append(c.buffers, b)
+	if i.trimmer == nil {
+		i.trimmer = time.AfterFunc(idleTime, i.trim)
+	}
+}
+
+// trim frees the buffers that were not used since the last trim.
+func (i *idleBuffers) trim() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for class := range i.classes {
+		c := &i.classes[class]
+		unused := c.least
+		i.kept -= unused * i.freeOldest(c, unused)
+		c.least = len(c.buffers)
+	}
+	if i.trimmer = nil; i.kept > 0 && !i.closed {
+		i.trimmer = time.AfterFunc(idleTime, i.trim)
+	}
+}
+
+// freeOldest frees the n buffers at the bottom of the stack. It returns the size of
+// one.
+func (i *idleBuffers) freeOldest(c *idleClass, n int) (size int) {
+	for _, b := range c.buffers[:n] {
+		size = len(b.data)
+		b.region.Free()
+	}
+	c.buffers = append(c.buffers[:0], c.buffers[n:]...)
+	clear(c.buffers[len(c.buffers):cap(c.buffers)])
+	return size
+}
+
+// drain frees all.
+func (i *idleBuffers) drain() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for class := range i.classes {
+		c := &i.classes[class]
+		i.freeOldest(c, len(c.buffers))
+		c.least = 0
+	}
+	i.kept = 0
+}
+
+// close frees what is idle, now and later.
+func (i *idleBuffers) close() {
+	i.mu.Lock()
+	i.closed = true
+	if i.trimmer != nil {
+		i.trimmer.Stop()
+	}
+	i.mu.Unlock()
+	i.drain()
+}
+
+// alloc maps n bytes. While the process is at its limit of memory, it waits.
+func (i *idleBuffers) alloc(ctx context.Context, n int) (*offheap.Region, error) {
+	r, err := offheap.Alloc(n)
+	for errors.Is(err, offheap.ErrLimit) {
+		freed := make(chan struct{})
+		offheap.Notify(func() { close(freed) })
+		i.drain() // may be the one that frees
+		if r, err = offheap.Alloc(n); !errors.Is(err, offheap.ErrLimit) {
+			break
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return r, err
+}

@@ -1,0 +1,104 @@
+package rpctcp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs/offheap"
+)
+
+// TestIdleMemory: a buffer that is used now and then stays, what is not used goes
+// back to the operating system.
+func TestIdleMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(8<<20, 1<<20)
+		defer p.close()
+		before := offheap.Read().Used
+		used := func() int64 { return offheap.Read().Used - before }
+		a, b := got(t, p, 1<<20), got(t, p, 1<<20)
+		a.Release()
+		b.Release()
+		if used() != 2<<20 {
+			t.Errorf("%d bytes", used())
+		}
+		for range 8 { // one of the two is in use
+			time.Sleep(idleTime / 2)
+			if c := got(t, p, 1<<20); c != b {
+				t.Error("not the buffer used last")
+			} else {
+				c.Release()
+			}
+		}
+		if used() != 1<<20 {
+			t.Errorf("%d bytes after a time with one buffer", used())
+		}
+		time.Sleep(3 * idleTime)
+		synctest.Wait()
+		if used() != 0 || p.idle.kept != 0 {
+			t.Errorf("%d bytes after a time without, %d kept", used(), p.idle.kept)
+		}
+	})
+}
+
+// got takes a buffer.
+func got(t *testing.T, p *pool, n int) *buffer {
+	t.Helper()
+	b, err := p.get(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestProcessLimit: a pool waits for memory of the process as for its own, and
+// gives back what is idle before.
+func TestProcessLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + 2<<20)
+		p, other := newPool(8<<20, 1<<20), newPool(8<<20, 1<<20)
+		defer p.close()
+		defer other.close()
+		a := got(t, other, 1<<20)
+		b := got(t, p, 1<<20)
+		b.Release()
+		for range 256 { // of another class, where the idle one was
+			defer got(t, p, 4096).Release()
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		result := make(chan error, 1)
+		go func() {
+			b, err := p.get(ctx, 1<<20)
+			if err == nil {
+				b.Release()
+			}
+			result <- err
+		}()
+		synctest.Wait()
+		gone := errors.New("gone")
+		cancel(gone)
+		if err := <-result; !errors.Is(err, gone) {
+			t.Errorf("with the process at its limit: %v", err)
+		}
+		go func() {
+			b, err := p.get(t.Context(), 1<<20)
+			if err == nil {
+				b.Release()
+			}
+			result <- err
+		}()
+		synctest.Wait()
+		a.Release()
+		other.idle.drain()
+		if err := <-result; err != nil {
+			t.Errorf("after others have freed memory: %v", err)
+		}
+		if out, waiting := p.budget.Used(); out != 256*4096 || waiting != 0 {
+			t.Errorf("%d bytes out, %d waiting", out, waiting)
+		}
+	})
+}
