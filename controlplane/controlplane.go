@@ -28,6 +28,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
@@ -71,7 +72,9 @@ type Config struct {
 	// Providers there are, and Devices of the machine, asked for each answer.
 	Providers []inventory.Provider
 	Devices   func() []inventory.Device
-	Logger    *slog.Logger
+	// Memory of the process, asked for each answer; nil leaves it out.
+	Memory func() procmem.Usage
+	Logger *slog.Logger
 	// Registerer takes the control plane's metrics.
 	Registerer prometheus.Registerer
 	// WatchQueue bounds the events that wait for a stream of them before it is
@@ -151,6 +154,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		Access:     access,
 		Providers:  cfg.Providers,
 		Devices:    cfg.Devices,
+		Memory:     cfg.Memory,
 	})
 	if err != nil {
 		return nil, err

@@ -12,14 +12,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 )
 
-// Registered memory of all listeners together, in bytes.
+// The limit of memory, in bytes.
 const (
 	DefaultMemory = 1 << 30 // when Config leaves it 0
 	MinMemory     = 16 << 20
 	MaxMemory     = 1 << 40
 )
 
-// MemoryError is a budget out of range.
+// MemoryError is a limit of memory out of range.
 type MemoryError struct{ Value int64 }
 
 func (e *MemoryError) Error() string { return "memory: " + e.Reason() }
@@ -29,11 +29,10 @@ func (e *MemoryError) Reason() string {
 	return fmt.Sprintf("%d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
 }
 
-// Memory is the budget of registered memory of all listeners and connectors, in
-// bytes.
-func (d *Dataplane) Memory() int64 { return d.division.budget.Load() }
+// Memory is the limit of memory, in bytes.
+func (d *Dataplane) Memory() int64 { return d.division.limit.Load() }
 
-// SetMemory changes the budget; 0 is the default. What is in use stays: grants
+// SetMemory changes the limit; 0 is the default. What is in use stays: grants
 // become smaller, and listeners give back what they no longer need. The error
 // is a *MemoryError.
 func (d *Dataplane) SetMemory(n int64) error {
@@ -43,7 +42,7 @@ func (d *Dataplane) SetMemory(n int64) error {
 	if n < MinMemory || n > MaxMemory {
 		return &MemoryError{n}
 	}
-	d.division.budget.Store(n)
+	d.division.setLimit(n)
 	d.division.wake()
 	return nil
 }
@@ -52,7 +51,10 @@ func (d *Dataplane) SetMemory(n int64) error {
 // listeners, in a goroutine of its own while the data plane runs, and when a
 // listener is added. It reads counters and sets atomics; no call waits for it.
 type division struct {
-	budget atomic.Int64
+	setting    sync.Mutex // held while the limit changes
+	limit      atomic.Int64
+	registered func(limit int64) int64
+	budget     atomic.Int64 // what of the limit is for registered memory
 	// connectors is what the connections of connectors had registered at the
 	// last step: they take what they need, and the listeners have the rest.
 	connectors atomic.Int64
@@ -70,14 +72,24 @@ type division struct {
 	pools      []adaptive.Pool
 }
 
-// init makes it ready. A budget out of range becomes the nearest in it.
-func (v *division) init(budget int64) {
-	if budget == 0 {
-		budget = DefaultMemory
+// init makes it ready. A limit out of range becomes the nearest in it.
+func (v *division) init(limit int64, registered func(int64) int64) {
+	if limit == 0 {
+		limit = DefaultMemory
 	}
-	v.budget.Store(min(max(budget, MinMemory), MaxMemory))
+	if v.registered = registered; registered == nil {
+		v.registered = func(limit int64) int64 { return limit }
+	}
+	v.setLimit(min(max(limit, MinMemory), MaxMemory))
 	v.soon = make(chan struct{}, 1)
 	v.stop = func() {}
+}
+
+func (v *division) setLimit(n int64) {
+	v.setting.Lock()
+	defer v.setting.Unlock()
+	v.limit.Store(n)
+	v.budget.Store(v.registered(n))
 }
 
 // start runs it until end.

@@ -32,9 +32,12 @@ type Config struct {
 	Resolver Resolver
 	// Limits of all listeners together. SetLimits changes them.
 	Limits Limits
-	// Memory is the budget of registered memory of all listeners together, in
-	// bytes; 0 is DefaultMemory. SetMemory changes it.
+	// Memory is the limit of memory, in bytes; 0 is DefaultMemory. SetMemory
+	// changes it.
 	Memory int64
+	// Registered is told each limit of memory as it comes into force, and says how
+	// much of it listeners and connectors may register together; nil is all of it.
+	Registered func(limit int64) int64
 	// HandshakeTimeout is how long a peer has to come up.
 	HandshakeTimeout time.Duration
 }
@@ -98,7 +101,7 @@ func New(cfg Config) *Dataplane {
 		subs:       make(map[*Subscription]struct{}),
 	}
 	d.connectors = make(map[string]*Connector)
-	d.division.init(cfg.Memory)
+	d.division.init(cfg.Memory, cfg.Registered)
 	return d
 }
 

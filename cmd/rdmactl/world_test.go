@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
@@ -74,6 +75,7 @@ func newWorld(dir string, options []string) (*world, error) {
 		case "degraded":
 			plane.Degrade("nfs", "port 1 of rxe0 is DOWN")
 			cfg.Providers, cfg.Devices = adapters()
+			cfg.Memory = usage
 		default:
 			return nil, errors.New("control has no option " + option)
 		}
@@ -178,4 +180,12 @@ func fileLayer() settings.FileLayer {
 	f.Values.Set(settings.InlineSendMax, 8192)
 	f.Lines[settings.InlineSendMax] = 5
 	return f
+}
+
+// usage is the memory of a process whose control group allows less than it wants.
+func usage() procmem.Usage {
+	return procmem.Usage{
+		Limit:  procmem.Limit{Bytes: 500 << 20, Source: "cgroup", Asked: 1 << 30, Group: procmem.Group{Bytes: 614 << 20, File: "/sys/fs/cgroup/memory.max"}},
+		Mapped: 200 << 20, Go: 70 << 20, GoLimit: 300 << 20, Other: 30 << 20, Resident: 300 << 20, PeakResident: 400 << 20,
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/provenance"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 )
 
 func (o *options) checkCommand() *cobra.Command {
@@ -16,7 +18,8 @@ func (o *options) checkCommand() *cobra.Command {
 		Short: "Check a configuration, show where each setting comes from, and start nothing",
 		Long: `check reads a configuration as rdmad does, with what operators stored over it in
 the state directory, and shows every live setting with its value and where that
-comes from: the built-in default, a line of the file, or a stored change. It
+comes from: the built-in default, a line of the file, or a stored change. It warns
+if the control group that it runs in allows less memory than limits.memory. It
 changes nothing, and may be used while rdmad runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -33,6 +36,11 @@ changes nothing, and may be used while rdmad runs.`,
 			report, err := provenance.Make(c, settingsFile(c.State.Path))
 			if err != nil {
 				return err
+			}
+			limit := procmem.Expected(c.Limits.Memory, dataplane.DefaultMemory, dataplane.MinMemory)
+			report.Memory = provenance.Memory{Limit: limit.Bytes, Source: limit.Source, Asked: limit.Asked, Warning: limit.Warning()}
+			if limit.Lowered() {
+				cmd.PrintErrln("rdmad: warning:", limit.Warning())
 			}
 			if output == "json" {
 				return report.JSON(cmd.OutOrStdout())

@@ -24,6 +24,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connector"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
@@ -43,6 +44,7 @@ type daemon struct {
 	opening   sync.Mutex // guards providers
 	providers providers.Set
 	tuning    tuning.Settings // of provider rdmacore
+	memory    *procmem.Process
 	services  services
 	manager   *manager.Manager
 	connect   *connector.Set
@@ -92,14 +94,16 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		registry:  prometheus.NewRegistry(),
 		providers: make(providers.Set),
 		tuning:    c.Providers.Tuning(),
+		memory:    procmem.New(log, dataplane.DefaultMemory, dataplane.MinMemory),
 		failed:    make(chan error, 2),
 	}
 	initial, given := c.Settings.Initial()
-	d.data = dataplane.New(dataplane.Config{Logger: log, Limits: c.Limits.Dataplane(), Memory: c.Limits.Memory})
+	d.memory.Configured(c.Limits.Memory)
+	d.data = dataplane.New(dataplane.Config{Logger: log, Limits: c.Limits.Dataplane(), Memory: c.Limits.Memory, Registered: d.memory.Apply})
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
-	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats), metrics.NewForward(d.services.forwardStats), metrics.NewConnectors(d.data),
+	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats), metrics.NewForward(d.services.forwardStats), metrics.NewConnectors(d.data), metrics.NewMemory(d.memory.Usage),
 		metrics.BuildInfo(versionString()), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	sockets, err := notify.Sockets()
 	if err != nil {
@@ -117,6 +121,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		Version:    versionString(),
 		Providers:  providers.Inventory(),
 		Devices:    providers.Devices,
+		Memory:     d.memory.Usage,
 		Logger:     log,
 		Registerer: d.registry,
 	}); err != nil {
@@ -150,6 +155,7 @@ func (d *daemon) makeManager() (err error) {
 		log:    d.log,
 		state:  func(name string) string { return d.state.service(name) },
 		failed: d.fail,
+		memory: d.memory.Limit,
 		all:    make(map[*service]struct{}),
 	}
 	if d.registrar, err = rpcbind.New(rpcbind.Config{Logger: d.log}); err != nil {
@@ -183,10 +189,16 @@ func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.Duration) error {
 	return errors.Join(
 		d.manager.SetLimits(c.Limits.Dataplane()),
-		d.data.SetMemory(c.Limits.Memory),
+		d.setMemory(c.Limits.Memory),
 		d.manager.Reload(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners), drain),
 		d.connect.Reload(ctx, connectorSpecs(c.Connectors), drain),
 	)
+}
+
+// setMemory makes the limit of the configuration the one in force.
+func (d *daemon) setMemory(limit int64) error {
+	d.memory.Configured(limit)
+	return d.data.SetMemory(limit)
 }
 
 // open takes the directories and files, once all addresses are bound, and
@@ -350,6 +362,7 @@ func (d *daemon) close() {
 	if d.state != nil {
 		d.state.close()
 	}
+	d.memory.Close()
 }
 
 // works says whether the control plane answers, and whether the locks that

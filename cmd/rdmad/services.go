@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/forward"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -61,6 +62,7 @@ type service struct {
 	open           func(s *service, again bool) error
 	failed         func(error)    // told when serving over TCP ends unasked
 	closed         func(*service) // told at the end
+	memory         func() procmem.Limit
 
 	nfs     *nfs.Server // nil for others, and before Open
 	serving sync.WaitGroup
@@ -80,7 +82,8 @@ func (s *service) Open(again bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.Handler, Logger: s.log})
+	limit := s.memory()
+	s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP())})
 	return nil
 }
 
@@ -147,6 +150,7 @@ type services struct {
 	log    *slog.Logger
 	state  func(name string) string // folder of one service's state; for Open
 	failed func(error)
+	memory func() procmem.Limit
 
 	mu  sync.Mutex
 	all map[*service]struct{}
@@ -172,7 +176,7 @@ func (s *services) kinds() map[string]manager.Maker {
 
 // make binds a service.
 func (s *services) make(ctx context.Context, spec *manager.ServiceSpec, tcp string, open func(*service, bool) error) (manager.Service, error) {
-	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, failed: s.failed, closed: s.remove}
+	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, failed: s.failed, closed: s.remove, memory: s.memory}
 	if tcp != "" {
 		var lc net.ListenConfig
 		l, err := lc.Listen(ctx, "tcp", tcp)

@@ -29,6 +29,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/verbs/inventory"
@@ -81,6 +82,8 @@ type Config struct {
 	// Providers and Devices, called for each answer, are what status tells.
 	Providers []inventory.Provider
 	Devices   func() []inventory.Device
+	// Memory of the process, asked for each answer; nil leaves it out.
+	Memory func() procmem.Usage
 }
 
 // Access is who may do what. Zero values give their defaults.

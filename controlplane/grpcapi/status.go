@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -32,9 +33,21 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 		res.UnconfirmedRevision, res.ConfirmDeadline = p.Revision, timestamp(p.Deadline)
 	}
 	res.Providers, res.Devices = inventoried(s.cfg.Providers, s.cfg.Devices)
+	if s.cfg.Memory != nil {
+		res.Memory = memory(s.cfg.Memory())
+	}
 	for i := range connections {
 		res.Calls += float64(connections[i].Stats.Calls)
 		res.Errors += float64(connections[i].Stats.Errors)
 	}
 	return res, nil
+}
+
+// memory makes protobuf of what the process has.
+func memory(u procmem.Usage) *rdmadv1.Memory {
+	return &rdmadv1.Memory{
+		Limit: float64(u.Limit.Bytes), LimitSource: u.Limit.Source, LimitAsked: float64(u.Limit.Asked), Warning: u.Limit.Warning(),
+		Mapped: float64(u.Mapped), GoRuntime: float64(u.Go), GoLimit: float64(u.GoLimit), Other: float64(u.Other),
+		Resident: float64(u.Resident), PeakResident: float64(u.PeakResident),
+	}
 }

@@ -90,7 +90,9 @@ type GetStatusResponse struct {
 	// Verbs providers that there are, those of this build first.
 	Providers []*Provider `protobuf:"bytes,13,rep,name=providers,proto3" json:"providers,omitempty"`
 	// RDMA devices of the machine. Provider softiwarp needs none.
-	Devices       []*Device `protobuf:"bytes,14,rep,name=devices,proto3" json:"devices,omitempty"`
+	Devices []*Device `protobuf:"bytes,14,rep,name=devices,proto3" json:"devices,omitempty"`
+	// Memory of the process.
+	Memory        *Memory `protobuf:"bytes,20,opt,name=memory,proto3" json:"memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -223,6 +225,142 @@ func (x *GetStatusResponse) GetDevices() []*Device {
 	return nil
 }
 
+func (x *GetStatusResponse) GetMemory() *Memory {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
+// Memory is what the process has, in bytes. Doubles for the reason given at
+// Connection.
+type Memory struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Limit in force.
+	Limit float64 `protobuf:"fixed64,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Where it comes from: "default", "limits.memory", "operator" (limits set), or
+	// "cgroup" if the control group allows less than that.
+	LimitSource string `protobuf:"bytes,2,opt,name=limit_source,json=limitSource,proto3" json:"limit_source,omitempty"`
+	// Limit that the configuration or an operator asks for.
+	LimitAsked float64 `protobuf:"fixed64,3,opt,name=limit_asked,json=limitAsked,proto3" json:"limit_asked,omitempty"`
+	// What is wrong with the limit and what to do; empty when nothing is.
+	Warning string `protobuf:"bytes,4,opt,name=warning,proto3" json:"warning,omitempty"`
+	// Memory outside the Go heap: registered memory, and records of RPC over TCP.
+	Mapped float64 `protobuf:"fixed64,5,opt,name=mapped,proto3" json:"mapped,omitempty"`
+	// Memory of the Go runtime: heap, stacks and its own.
+	GoRuntime float64 `protobuf:"fixed64,6,opt,name=go_runtime,json=goRuntime,proto3" json:"go_runtime,omitempty"`
+	// Limit of the Go runtime's memory now: what the mapped memory leaves.
+	GoLimit float64 `protobuf:"fixed64,7,opt,name=go_limit,json=goLimit,proto3" json:"go_limit,omitempty"`
+	// What else is resident: program text, C libraries.
+	Other float64 `protobuf:"fixed64,8,opt,name=other,proto3" json:"other,omitempty"`
+	// What the kernel counts (RSS); 0 if it doesn't say.
+	Resident float64 `protobuf:"fixed64,9,opt,name=resident,proto3" json:"resident,omitempty"`
+	// Most that the kernel has counted so far.
+	PeakResident  float64 `protobuf:"fixed64,10,opt,name=peak_resident,json=peakResident,proto3" json:"peak_resident,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Memory) Reset() {
+	*x = Memory{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Memory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Memory) ProtoMessage() {}
+
+func (x *Memory) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Memory.ProtoReflect.Descriptor instead.
+func (*Memory) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Memory) GetLimit() float64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Memory) GetLimitSource() string {
+	if x != nil {
+		return x.LimitSource
+	}
+	return ""
+}
+
+func (x *Memory) GetLimitAsked() float64 {
+	if x != nil {
+		return x.LimitAsked
+	}
+	return 0
+}
+
+func (x *Memory) GetWarning() string {
+	if x != nil {
+		return x.Warning
+	}
+	return ""
+}
+
+func (x *Memory) GetMapped() float64 {
+	if x != nil {
+		return x.Mapped
+	}
+	return 0
+}
+
+func (x *Memory) GetGoRuntime() float64 {
+	if x != nil {
+		return x.GoRuntime
+	}
+	return 0
+}
+
+func (x *Memory) GetGoLimit() float64 {
+	if x != nil {
+		return x.GoLimit
+	}
+	return 0
+}
+
+func (x *Memory) GetOther() float64 {
+	if x != nil {
+		return x.Other
+	}
+	return 0
+}
+
+func (x *Memory) GetResident() float64 {
+	if x != nil {
+		return x.Resident
+	}
+	return 0
+}
+
+func (x *Memory) GetPeakResident() float64 {
+	if x != nil {
+		return x.PeakResident
+	}
+	return 0
+}
+
 // Provider makes connections on one kind of device.
 type Provider struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -238,7 +376,7 @@ type Provider struct {
 
 func (x *Provider) Reset() {
 	*x = Provider{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	mi := &file_rdmad_v1_status_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +388,7 @@ func (x *Provider) String() string {
 func (*Provider) ProtoMessage() {}
 
 func (x *Provider) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	mi := &file_rdmad_v1_status_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +401,7 @@ func (x *Provider) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provider.ProtoReflect.Descriptor instead.
 func (*Provider) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{2}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Provider) GetName() string {
@@ -310,7 +448,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	mi := &file_rdmad_v1_status_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -322,7 +460,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	mi := &file_rdmad_v1_status_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -335,7 +473,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Device) GetName() string {
@@ -406,7 +544,7 @@ type DevicePort struct {
 
 func (x *DevicePort) Reset() {
 	*x = DevicePort{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	mi := &file_rdmad_v1_status_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +556,7 @@ func (x *DevicePort) String() string {
 func (*DevicePort) ProtoMessage() {}
 
 func (x *DevicePort) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	mi := &file_rdmad_v1_status_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +569,7 @@ func (x *DevicePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicePort.ProtoReflect.Descriptor instead.
 func (*DevicePort) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DevicePort) GetNumber() uint32 {
@@ -511,7 +649,7 @@ type DeviceCapabilities struct {
 
 func (x *DeviceCapabilities) Reset() {
 	*x = DeviceCapabilities{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[5]
+	mi := &file_rdmad_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -523,7 +661,7 @@ func (x *DeviceCapabilities) String() string {
 func (*DeviceCapabilities) ProtoMessage() {}
 
 func (x *DeviceCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[5]
+	mi := &file_rdmad_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -536,7 +674,7 @@ func (x *DeviceCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCapabilities.ProtoReflect.Descriptor instead.
 func (*DeviceCapabilities) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeviceCapabilities) GetMemoryWindows_2B() bool {
@@ -649,7 +787,7 @@ var File_rdmad_v1_status_proto protoreflect.FileDescriptor
 const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"\x15rdmad/v1/status.proto\x12\brdmad.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xa6\x04\n" +
+	"\x10GetStatusRequest\"\xd0\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12%\n" +
@@ -665,7 +803,22 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\x05actor\x18\v \x01(\tR\x05actor\x12\"\n" +
 	"\x04role\x18\f \x01(\x0e2\x0e.rdmad.v1.RoleR\x04role\x120\n" +
 	"\tproviders\x18\r \x03(\v2\x12.rdmad.v1.ProviderR\tproviders\x12*\n" +
-	"\adevices\x18\x0e \x03(\v2\x10.rdmad.v1.DeviceR\adevices\"M\n" +
+	"\adevices\x18\x0e \x03(\v2\x10.rdmad.v1.DeviceR\adevices\x12(\n" +
+	"\x06memory\x18\x14 \x01(\v2\x10.rdmad.v1.MemoryR\x06memory\"\xa5\x02\n" +
+	"\x06Memory\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x01R\x05limit\x12!\n" +
+	"\flimit_source\x18\x02 \x01(\tR\vlimitSource\x12\x1f\n" +
+	"\vlimit_asked\x18\x03 \x01(\x01R\n" +
+	"limitAsked\x12\x18\n" +
+	"\awarning\x18\x04 \x01(\tR\awarning\x12\x16\n" +
+	"\x06mapped\x18\x05 \x01(\x01R\x06mapped\x12\x1d\n" +
+	"\n" +
+	"go_runtime\x18\x06 \x01(\x01R\tgoRuntime\x12\x19\n" +
+	"\bgo_limit\x18\a \x01(\x01R\agoLimit\x12\x14\n" +
+	"\x05other\x18\b \x01(\x01R\x05other\x12\x1a\n" +
+	"\bresident\x18\t \x01(\x01R\bresident\x12#\n" +
+	"\rpeak_resident\x18\n" +
+	" \x01(\x01R\fpeakResident\"M\n" +
 	"\bProvider\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\bbuilt_in\x18\x02 \x01(\bR\abuiltIn\x12\x12\n" +
@@ -719,32 +872,34 @@ func file_rdmad_v1_status_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_status_proto_rawDescData
 }
 
-var file_rdmad_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_rdmad_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_rdmad_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: rdmad.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: rdmad.v1.GetStatusResponse
-	(*Provider)(nil),              // 2: rdmad.v1.Provider
-	(*Device)(nil),                // 3: rdmad.v1.Device
-	(*DevicePort)(nil),            // 4: rdmad.v1.DevicePort
-	(*DeviceCapabilities)(nil),    // 5: rdmad.v1.DeviceCapabilities
-	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(Role)(0),                     // 7: rdmad.v1.Role
+	(*Memory)(nil),                // 2: rdmad.v1.Memory
+	(*Provider)(nil),              // 3: rdmad.v1.Provider
+	(*Device)(nil),                // 4: rdmad.v1.Device
+	(*DevicePort)(nil),            // 5: rdmad.v1.DevicePort
+	(*DeviceCapabilities)(nil),    // 6: rdmad.v1.DeviceCapabilities
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(Role)(0),                     // 8: rdmad.v1.Role
 }
 var file_rdmad_v1_status_proto_depIdxs = []int32{
-	6, // 0: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	6, // 1: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
-	7, // 2: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
-	2, // 3: rdmad.v1.GetStatusResponse.providers:type_name -> rdmad.v1.Provider
-	3, // 4: rdmad.v1.GetStatusResponse.devices:type_name -> rdmad.v1.Device
-	4, // 5: rdmad.v1.Device.ports:type_name -> rdmad.v1.DevicePort
-	5, // 6: rdmad.v1.Device.capabilities:type_name -> rdmad.v1.DeviceCapabilities
-	0, // 7: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
-	1, // 8: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
-	8, // [8:9] is the sub-list for method output_type
-	7, // [7:8] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	7, // 0: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	7, // 1: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
+	8, // 2: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
+	3, // 3: rdmad.v1.GetStatusResponse.providers:type_name -> rdmad.v1.Provider
+	4, // 4: rdmad.v1.GetStatusResponse.devices:type_name -> rdmad.v1.Device
+	2, // 5: rdmad.v1.GetStatusResponse.memory:type_name -> rdmad.v1.Memory
+	5, // 6: rdmad.v1.Device.ports:type_name -> rdmad.v1.DevicePort
+	6, // 7: rdmad.v1.Device.capabilities:type_name -> rdmad.v1.DeviceCapabilities
+	0, // 8: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
+	1, // 9: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
+	9, // [9:10] is the sub-list for method output_type
+	8, // [8:9] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_status_proto_init() }
@@ -759,7 +914,7 @@ func file_rdmad_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_status_proto_rawDesc), len(file_rdmad_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

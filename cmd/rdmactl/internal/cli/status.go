@@ -50,12 +50,28 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 		errors.Colour = output.Red
 	}
 	t.Cells(output.Cell{Text: "errors"}, errors)
+	memoryRows(t, s.GetMemory())
 	inventoryRows(t, s)
 	if s.GetActor() != "" { // not from an older rdmad
 		t.Row("you are", fmt.Sprintf("%s, role %s", s.GetActor(), role(s.GetRole())))
 	}
 	return t
 }
+
+// memoryRows are what the process has, nothing from an older rdmad.
+func memoryRows(t *output.Table, m *rdmadv1.Memory) {
+	if m == nil {
+		return
+	}
+	t.Row("memory", fmt.Sprintf("%s of %s (%s), at most %s so far", mebibytes(m.GetResident()), mebibytes(m.GetLimit()), m.GetLimitSource(), mebibytes(m.GetPeakResident())))
+	t.Row("", fmt.Sprintf("mapped %s, Go runtime %s of %s, other %s", mebibytes(m.GetMapped()), mebibytes(m.GetGoRuntime()), mebibytes(m.GetGoLimit()), mebibytes(m.GetOther())))
+	if m.GetWarning() != "" {
+		t.Cells(output.Cell{}, output.Cell{Text: m.GetWarning(), Colour: output.Yellow})
+	}
+}
+
+// mebibytes writes a number of bytes.
+func mebibytes(n float64) string { return fmt.Sprintf("%.0f MiB", n/(1<<20)) }
 
 // inventoryRows are the providers and devices.
 func inventoryRows(t *output.Table, s *rdmadv1.GetStatusResponse) {

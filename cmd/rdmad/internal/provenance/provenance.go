@@ -27,12 +27,21 @@ type Report struct {
 	Listeners int    `json:"listeners"`
 	Services  int    `json:"services"`
 	// Connectors are left out of the text when there are none.
-	Connectors int   `json:"connectors"`
-	State      State `json:"state"`
+	Connectors int    `json:"connectors"`
+	Memory     Memory `json:"memory"`
+	State      State  `json:"state"`
 	// Settings are all there are, at the global scope.
 	Settings []Value `json:"settings"`
 	// Scopes are what listener and peer scopes have stored over that.
 	Scopes []Scoped `json:"scopes"`
+}
+
+// Memory is the limit of the process's memory, in bytes.
+type Memory struct {
+	Limit   int64  `json:"limit"`   // in force, in this control group
+	Source  string `json:"source"`  // default, limits.memory or cgroup
+	Asked   int64  `json:"asked"`   // by limits.memory, or the default
+	Warning string `json:"warning"` // why Limit is less than Asked, and what to do
 }
 
 // State is the file of the stored settings.

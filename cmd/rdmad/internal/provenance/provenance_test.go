@@ -129,6 +129,7 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Settings = r.Settings[:1]
+	r.Memory = Memory{Limit: 5, Source: "cgroup", Asked: 7, Warning: "too little"}
 	var out bytes.Buffer
 	if err := r.JSON(&out); err != nil {
 		t.Fatal(err)
@@ -138,6 +139,12 @@ func TestJSON(t *testing.T) {
   "listeners": 1,
   "services": 1,
   "connectors": 0,
+  "memory": {
+    "limit": 5,
+    "source": "cgroup",
+    "asked": 7,
+    "warning": "too little"
+  },
   "state": {
     "path": "nowhere/settings.db",
     "read": false,

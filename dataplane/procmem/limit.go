@@ -1,0 +1,82 @@
+package procmem
+
+import "fmt"
+
+const (
+	// MinGo is the least that the Go runtime may have, in bytes. Less would have it
+	// collect garbage all the time.
+	MinGo = 48 << 20
+
+	// overhead is what the process may have over its limit, in bytes, and tenth the
+	// same as a part of it: program text, what C libraries and thread stacks take, and
+	// garbage not collected yet. It is what a control group has to allow.
+	overhead = 64 << 20
+	tenth    = 10
+)
+
+// Limit is a limit of the process's memory, and where it comes from.
+type Limit struct {
+	Bytes int64
+	// Source is "default", "limits.memory", "operator", or the control group.
+	Source string
+	// Asked is what limits.memory or an operator wants; not Bytes if the control
+	// group allows less.
+	Asked int64
+	// Group is the control group's.
+	Group Group
+}
+
+// Lowered says whether the control group allows less than was asked for.
+func (l *Limit) Lowered() bool { return l.Bytes < l.Asked }
+
+// Warning says what is wrong with the limit and what to do; "" when nothing is.
+func (l *Limit) Warning() string {
+	if !l.Lowered() {
+		return ""
+	}
+	return fmt.Sprintf("limits.memory is %s, but %s is %s (%s), which leaves %s: set limits.memory to that or less, or raise it to %s",
+		size(l.Asked), l.Group.what(), size(l.Group.Bytes), l.Group.File, size(l.Bytes), size(needs(l.Asked)))
+}
+
+// needs is the limit of a control group that a limit of the process needs.
+func needs(limit int64) int64 { return limit + limit/tenth + overhead }
+
+// fits is the largest limit of the process that goes with a control group's.
+func fits(group int64) int64 { return (group - overhead) / (tenth + 1) * tenth }
+
+// within gives the limit in force: what was asked for, or what the control group
+// leaves, of which least is taken in any case.
+func within(asked int64, source string, group Group, least int64) Limit {
+	l := Limit{Bytes: asked, Asked: asked, Source: source, Group: group}
+	if group.Bytes > 0 {
+		if n := max(fits(group.Bytes), min(least, asked)); n < asked {
+			l.Bytes, l.Source = n, "cgroup"
+		}
+	}
+	return l
+}
+
+// mapped is the most memory outside the Go heap.
+func (l *Limit) mapped() int64 { return l.Bytes / 4 * 3 }
+
+// goes is the Go runtime's limit with so much mapped.
+func (l *Limit) goes(mapped int64) int64 { return max(l.Bytes-mapped, l.Bytes/4, MinGo) }
+
+// TCP is what each of a TCP service's pools of calls, replies' items and replies'
+// streams may hold. The first two are mapped.
+func (l *Limit) TCP() int64 { return l.Bytes / 16 }
+
+// Registered is the memory that listeners and connectors divide: the mapped memory
+// without what one TCP service may take.
+func (l *Limit) Registered() int64 { return l.mapped() - 2*l.TCP() }
+
+// size writes bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

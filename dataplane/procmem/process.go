@@ -1,0 +1,93 @@
+package procmem
+
+import (
+	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/rdmad/rdmad/verbs/offheap"
+)
+
+// Process applies limits to this process. There is one.
+type Process struct {
+	log     *slog.Logger
+	root    string // "/"
+	def     int64
+	least   int64
+	goFixed bool // GOMEMLIMIT is set, and stays as it is
+
+	before int64 // the Go runtime's limit before ours
+
+	mu     sync.Mutex
+	file   int64 // limits.memory; 0 when it is not set
+	limit  Limit
+	warned string
+}
+
+// New makes a Process. def is the default limit, and least the least that the caller
+// can do with, in bytes.
+func New(log *slog.Logger, def, least int64) *Process {
+	return &Process{log: log, root: "/", def: def, least: least, goFixed: os.Getenv("GOMEMLIMIT") != "", before: debug.SetMemoryLimit(-1)}
+}
+
+// Close takes the limits back.
+func (p *Process) Close() {
+	offheap.SetLimit(math.MaxInt64)
+	offheap.Observe(func(int64) {})
+	debug.SetMemoryLimit(p.before)
+}
+
+// Configured notes what the configuration says of limits.memory, 0 if nothing, so
+// that a limit's source can be named.
+func (p *Process) Configured(limit int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.file = limit
+}
+
+// Apply makes limit, or what the control group leaves of it, the process's limit from
+// now on, and returns the part of it that is for registered memory.
+func (p *Process) Apply(limit int64) (registered int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = within(limit, p.source(limit), ReadGroup(p.root), p.least)
+	l := p.limit
+	offheap.SetLimit(l.mapped())
+	if !p.goFixed {
+		offheap.Observe(func(used int64) { debug.SetMemoryLimit(l.goes(used)) })
+	}
+	if w := l.Warning(); w != "" && w != p.warned {
+		p.log.Warn("less memory than configured", "reason", w)
+		p.warned = w
+	}
+	return l.Registered()
+}
+
+func (p *Process) source(limit int64) string {
+	switch {
+	case p.file != 0 && limit == p.file:
+		return "limits.memory"
+	case p.file == 0 && limit == p.def:
+		return "default"
+	}
+	return "operator"
+}
+
+// Limit is the limit in force.
+func (p *Process) Limit() Limit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limit
+}
+
+// Expected is the limit that a process of this control group would have with
+// limits.memory, 0 if it is not set.
+func Expected(limit, def, least int64) Limit {
+	p := Process{file: limit, def: def}
+	if limit == 0 {
+		limit = def
+	}
+	return within(limit, p.source(limit), ReadGroup("/"), least)
+}

@@ -1,0 +1,65 @@
+package procmem
+
+import (
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+
+	"github.com/rdmad/rdmad/verbs/offheap"
+)
+
+// Usage is what the process has, in bytes.
+type Usage struct {
+	Limit   Limit
+	Mapped  int64 // outside the Go heap
+	Go      int64 // the Go runtime's, as its limit counts it
+	GoLimit int64 // in force now
+	Other   int64 // resident beyond these: program text, C libraries
+	// Resident is what the kernel counts, PeakResident the most so far. 0 where the
+	// kernel doesn't say.
+	Resident, PeakResident int64
+}
+
+// Usage gives the present numbers.
+func (p *Process) Usage() Usage {
+	u := Usage{Limit: p.Limit(), Mapped: offheap.Read().Used, Go: goBytes(), GoLimit: debug.SetMemoryLimit(-1)}
+	u.Resident, u.PeakResident = resident(p.root)
+	u.Other = max(u.Resident-u.Mapped-u.Go, 0)
+	return u
+}
+
+// goBytes is what the Go runtime's limit counts.
+func goBytes() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+}
+
+// resident reads VmRSS and VmHWM.
+func resident(root string) (now, peak int64) {
+	text, err := os.ReadFile(filepath.Join(root, "proc/self/status"))
+	if err != nil {
+		return 0, 0
+	}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, ":")
+		switch key {
+		case "VmRSS":
+			now = kilobytes(value)
+		case "VmHWM":
+			peak = kilobytes(value)
+		}
+	}
+	return now, peak
+}
+
+func kilobytes(value string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n << 10
+}
