@@ -90,6 +90,7 @@ func debInstall(t *testing.T, m machine) {
 	m.run(t, "dpkg -i /host/rdmad_1.0.0-1_amd64.deb </dev/null")
 	m.run(t, "systemctl is-active rdmad.service rdmad.socket; systemctl is-enabled rdmad.service rdmad.socket")
 	m.expect(t, "systemctl show rdmad", "Type=notify", "WatchdogUSec=30s", "LimitMEMLOCK=infinity", "NRestarts=0", "NoNewPrivileges=yes")
+	m.expect(t, "systemctl cat rdmad", "MemoryHigh=80%", "MemoryMax=90%")
 	m.expect(t, ctl+"status", "v1.0.0")
 	m.expect(t, "stat -c '%U %G %a' /run/rdmad/control.sock /var/lib/rdmad /etc/rdmad/rdmad.yaml",
 		"root rdmad 660", "root root 700", "root root 644")

@@ -1,6 +1,7 @@
 package procmem
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"os"
@@ -58,11 +59,22 @@ func (p *Process) Apply(limit int64) (registered int64) {
 	if !p.goFixed {
 		offheap.Observe(func(used int64) { debug.SetMemoryLimit(l.goes(used)) })
 	}
-	if w := l.Warning(); w != "" && w != p.warned {
-		p.log.Warn("less memory than configured", "reason", w)
+	if w := l.Warning(); w != p.warned {
 		p.warned = w
+		p.warn(w, limit)
 	}
 	return l.Registered()
+}
+
+// warn logs a warning; less than the default is none.
+func (p *Process) warn(text string, asked int64) {
+	level := slog.LevelWarn
+	if p.source(asked) == "default" {
+		level = slog.LevelInfo
+	}
+	if text != "" {
+		p.log.Log(context.Background(), level, "less memory than limits.memory", "reason", text)
+	}
 }
 
 func (p *Process) source(limit int64) string {

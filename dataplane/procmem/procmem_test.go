@@ -152,7 +152,7 @@ func TestApply(t *testing.T) {
 	p.Configured(2 << 30)
 	p.Apply(2 << 30)
 	p.Apply(2 << 30)
-	if l := p.Limit(); l.Source != "cgroup" || l.Bytes >= 600*mib || strings.Count(log.String(), "less memory than configured") != 1 {
+	if l := p.Limit(); l.Source != "cgroup" || l.Bytes >= 600*mib || strings.Count(log.String(), "level=WARN msg=\"less memory than limits.memory\"") != 1 {
 		t.Errorf("%+v, %s", l, log.String())
 	}
 	p.Configured(100 * mib)

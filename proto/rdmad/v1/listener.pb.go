@@ -1482,9 +1482,9 @@ type Limits struct {
 	MaxConnectionsPerPeer uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3" json:"max_connections_per_peer,omitempty"`
 	// Most connections being made at once; 0 for 256.
 	MaxHandshakes uint32 `protobuf:"varint,3,opt,name=max_handshakes,json=maxHandshakes,proto3" json:"max_handshakes,omitempty"`
-	// Most registered memory, in bytes; absent in a request for what it is. The
-	// adaptive credit policy divides it between connections. A double for the
-	// reason given at Connection.
+	// Most memory of the process, in bytes; absent in a request for what it is. 5/8
+	// of it is for registered memory, which the adaptive credit policy divides
+	// between connections. A double for the reason given at Connection.
 	MaxMemory     *float64 `protobuf:"fixed64,4,opt,name=max_memory,json=maxMemory,proto3,oneof" json:"max_memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -97,7 +97,7 @@ the configuration file; what isn't given stays as it is.`,
 		{"max-handshakes", "most connections being made at once; 0 for 256", &want.MaxHandshakes, func(l *rdmadv1.Limits) *uint32 { return &l.MaxHandshakes }},
 	}
 	names := append(make([]string, 0, 1+len(flags)), "max-memory")
-	memory := cmd.Flags().Uint64("max-memory", 0, "most registered memory, in bytes, which the adaptive credit policy divides")
+	memory := cmd.Flags().Uint64("max-memory", 0, "most memory of the process, in bytes; 5/8 of it is for registered memory")
 	for _, f := range flags {
 		cmd.Flags().Uint32Var(f.value, f.name, 0, f.usage)
 		names = append(names, f.name)

@@ -7,8 +7,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 )
 
-// Limits bound connections and, for all listeners together, registered memory;
-// 0 is the default, or no limit of its own.
+// Limits bound connections and the memory of the process; 0 is the default, or no limit of its own.
 type Limits struct {
 	Connections        int64 `mapstructure:"connections"`
 	ConnectionsPerPeer int64 `mapstructure:"connections_per_peer"`
