@@ -1,0 +1,65 @@
+package rpcrdma_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// reader reads all data that it is shown.
+type reader struct{ sum atomic.Uint64 }
+
+func (r *reader) Observe(o *rpcrdma.Operation) {
+	for _, d := range o.Data {
+		for i := 0; i < len(d); i += 512 {
+			r.sum.Add(uint64(d[i]))
+		}
+	}
+}
+
+// TestMemoryIsUnmappedUnderLoad: registered memory goes back to the operating system
+// as soon as nobody has any of it, over and over, while calls of all sizes read,
+// write and are traced, and connections end in the middle of calls. Nobody finds
+// other data, and nobody accesses memory that has gone, which would end the program.
+func TestMemoryIsUnmappedUnderLoad(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		var tap rpcrdma.Tap
+		tap.Set(new(reader))
+		b := newBed(t, p, bedConfig{memory: 64 << 20, tap: &tap})
+		for round := range 3 {
+			var clients [4]*rpcrdma.Client
+			for id := range clients { // while there is memory for their receives
+				clients[id], _ = b.dial(func(s *rpcrdma.Settings) { s.CreditsMax = 16 })
+			}
+			var calls sync.WaitGroup
+			for id, c := range clients {
+				for worker := range 3 {
+					calls.Go(func() {
+						rng := rand.New(rand.NewPCG(uint64(round), uint64(id*8+worker)))
+						for i := range 12 {
+							if id == 3 && worker == 0 && i == 6 {
+								c.Close() // with calls of the others in flight
+							}
+							n, seed := 1<<rng.IntN(21), rng.Uint32()
+							err := readBack(b.ctx, c, []uint32{procRead, procHeap}[i%2], n, n, seed)
+							if err == nil {
+								err = writeOut(b.ctx, c, n, seed)
+							}
+							if err != nil && id != 3 {
+								t.Errorf("client %d: %v", id, err)
+							}
+							// What is not in use is unmapped, at once.
+							b.l.SetMemoryLimit(rpcrdma.MinMemoryLimit)
+							b.l.SetMemoryLimit(64 << 20)
+						}
+					})
+				}
+			}
+			calls.Wait()
+		}
+	})
+}
