@@ -133,33 +133,49 @@ func (r *Requester) offer(o *Outgoing, use Use, index, n int) (more int) {
 	for off := 0; off < n; off += r.cfg.MaxSegment {
 		o.Windows = append(o.Windows, Window{Use: use, Index: index, Off: off, Length: min(n-off, r.cfg.MaxSegment)})
 	}
-	return (n - 1) / r.cfg.MaxSegment
+	return r.segments(n) - 1
 }
 
-// planCall takes the largest item out of the stream when it is large or the
-// message does not fit inline, and the message itself when it still does not
-// fit. One item only: a kernel server mishandles two read chunks.
+// segments is how many segments a chunk of n bytes has.
+func (r *Requester) segments(n int) int { return (n-1)/r.cfg.MaxSegment + 1 }
+
+// planCall takes an item out of the stream when it is large or the message does
+// not fit inline, and the message itself when it still does not fit. One item
+// only: Linux servers mishandle several read chunks. They also overlook an item
+// behind a position-zero chunk, so that what follows in the message may be taken
+// for its bytes (pcl_alloc_read): such a message has all its items in it.
 func (r *Requester) planCall(o *Outgoing, size int) {
-	largest := -1
-	for i := range o.Items {
-		o.Items[i].Chunked = false
-		if largest < 0 || o.Items[i].Len > o.Items[largest].Len {
-			largest = i
-		}
-	}
-	room := int(r.SendLimit()) - size
-	if largest >= 0 && o.Items[largest].Len > 0 {
-		n := o.Items[largest].Len
-		if (n >= int(r.settings.DDPMinChunk) && !r.peer.unreadable()) || chunk.PiecesLength(o.StreamLen, o.Items) > room {
-			o.Items[largest].Chunked = true
-			more := r.offer(o, ReadItem, largest, n)
-			room -= (1 + more) * readEntrySize
+	room, linux := int(r.SendLimit())-size, r.negotiation.way.linux()
+	if i := o.candidate(linux); i >= 0 {
+		it := &o.Items[i]
+		whole, entries := chunk.PiecesLength(o.StreamLen, o.Items), r.segments(it.Len)*readEntrySize
+		large := it.Len >= int(r.settings.DDPMinChunk) && !r.peer.unreadable()
+		fits := whole-it.Len-chunk.Pad(it.Len)+entries <= room
+		if (large || whole > room) && (fits || !linux) {
+			it.Chunked = true
+			r.offer(o, ReadItem, i, it.Len)
+			room -= entries
 		}
 	}
 	if n := chunk.PiecesLength(o.StreamLen, o.Items); n > room {
 		r.offer(o, ReadCall, 0, n)
 	}
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
+}
+
+// candidate puts all items into the stream and gives the one to be taken out, or
+// -1. It is the largest; for a Linux server the last, because an item behind a read
+// chunk is written from the wrong place (svc_fill_write_vector).
+func (o *Outgoing) candidate(linux bool) int {
+	at := -1
+	for i := range o.Items {
+		it := &o.Items[i]
+		it.Chunked = false
+		if it.Len > 0 && (at < 0 || linux || it.Len > o.Items[at].Len) {
+			at = i
+		}
+	}
+	return at
 }
 
 // Launch is the event that o goes out: the caller posts what exposes its

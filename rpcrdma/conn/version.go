@@ -27,6 +27,8 @@ type version interface {
 	// pads says that there is RDMA_MSGP, acknowledges that there is RDMA_DONE.
 	pads() bool
 	acknowledges() bool
+	// linux says that Linux servers speak it: calls keep clear of their faults.
+	linux() bool
 }
 
 // version1 is RFC 8166 and, as far as it was turned on, RFC 5666.
@@ -46,6 +48,7 @@ func (version1) empty() int         { return emptyHeaderSize }
 func (version1) threshold() uint32  { return InlineMin }
 func (version1) pads() bool         { return true }
 func (version1) acknowledges() bool { return true }
+func (version1) linux() bool        { return true }
 
 // direction is told by the type of the RPC message, which is not there when it
 // is in a chunk (RFC 8167).
@@ -91,6 +94,7 @@ func (version2) empty() int                              { return emptyHeaderSiz
 func (version2) threshold() uint32                       { return rpcrdma2.DefaultReceiveSize }
 func (version2) pads() bool                              { return false }
 func (version2) acknowledges() bool                      { return false }
+func (version2) linux() bool                             { return false }
 
 // direction is a field, which an error does not need.
 func (version2) direction(h *Header, _ []byte) (d rpcrdma2.Direction, known bool) {

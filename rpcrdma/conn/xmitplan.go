@@ -148,13 +148,7 @@ func (x *outgoingGroup) measure(payload int) (n int) {
 // planItems has the largest item read by the peer when it is large, as an
 // explicit call would.
 func (r *Requester) planItems(o *Outgoing) {
-	largest := -1
-	for i := range o.Items {
-		o.Items[i].Chunked = false
-		if largest < 0 || o.Items[i].Len > o.Items[largest].Len {
-			largest = i
-		}
-	}
+	largest := o.candidate(false)
 	if largest >= 0 && o.Items[largest].Len >= max(int(r.settings.DDPMinChunk), 1) && !r.peer.unreadable() {
 		o.Items[largest].Chunked = true
 		n := o.Items[largest].Len
