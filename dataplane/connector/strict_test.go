@@ -113,3 +113,9 @@ func TestMaxCallback(t *testing.T) {
 func TestSmallFirst(t *testing.T) {
 	strictly(t, func(_ *testing.T, _ *rig, _ *nfstest.Server, c *nfstest.Client) { c.SmallFirst() })
 }
+
+// TestSeveralWrites: several WRITEs of one COMPOUND bring each its own data, in a
+// call too large for one Send.
+func TestSeveralWrites(t *testing.T) {
+	strictly(t, func(_ *testing.T, _ *rig, _ *nfstest.Server, c *nfstest.Client) { c.SeveralWrites() })
+}

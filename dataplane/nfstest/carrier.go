@@ -22,9 +22,8 @@ type Call struct {
 	Program, Version, Procedure uint32
 	// Args are the arguments.
 	Args []byte
-	// Item is the length of an opaque that may travel apart, ItemPos where its
-	// first byte is in Args.
-	Item, ItemPos int
+	// Items are the opaques that may travel apart, in order.
+	Items []Item
 	// Reads are the most bytes of each READ's data, in order.
 	Reads []int
 	// MaxReply is the most bytes of the results without these.
@@ -33,6 +32,9 @@ type Call struct {
 	// write chunk offered for it.
 	Apart []int
 }
+
+// Item is an opaque in arguments: where its first byte is, and its length.
+type Item struct{ Pos, Len int }
 
 // Carrier makes calls and gives their results as one stream.
 type Carrier interface {
@@ -69,19 +71,21 @@ func (c RDMA) Cred() int { return len(c.Auth.Body) }
 func (c RDMA) Call(ctx context.Context, call *Call) ([]byte, error) {
 	rpc := rpcrdma.Call{
 		Program: call.Program, Version: call.Version, Procedure: call.Procedure, Cred: c.Auth,
-		Args: call.Args, MaxReply: call.MaxReply,
+		MaxReply: call.MaxReply,
 	}
-	if call.Item > 0 {
-		buf, err := c.Client.Alloc(ctx, call.Item)
+	done := 0 // bytes of call.Args that are in the stream or in an item
+	for _, it := range call.Items {
+		buf, err := c.Client.Alloc(ctx, it.Len)
 		if err != nil {
 			return nil, err
 		}
 		defer buf.Release()
-		end := call.ItemPos + xdr.Padded(call.Item)
-		copy(buf.Bytes(), call.Args[call.ItemPos:][:call.Item])
-		rpc.Args = append(append([]byte(nil), call.Args[:call.ItemPos]...), call.Args[end:]...)
-		rpc.Items = []oncrpc.ReplyItem{{Pos: call.ItemPos, Buf: buf, Len: call.Item}}
+		copy(buf.Bytes(), call.Args[it.Pos:][:it.Len])
+		rpc.Args = append(rpc.Args, call.Args[done:it.Pos]...)
+		rpc.Items = append(rpc.Items, oncrpc.ReplyItem{Pos: len(rpc.Args), Buf: buf, Len: it.Len})
+		done = it.Pos + xdr.Padded(it.Len)
 	}
+	rpc.Args = append(rpc.Args, call.Args[done:]...)
 	for _, n := range call.Reads {
 		buf, err := c.Client.Alloc(ctx, xdr.Padded(n))
 		if err != nil {

@@ -29,8 +29,8 @@ type Client3 struct {
 func (c *Client3) call(proc uint32, args io.WriterTo, call *Call) ([]byte, error) {
 	call.Program, call.Version, call.Procedure = nfsProgram, 3, proc
 	call.Args = encode(args)
-	if call.Item > 0 {
-		call.ItemPos = len(call.Args) - xdr.Padded(call.Item)
+	for i := range call.Items { // a WRITE's data
+		call.Items[i].Pos = len(call.Args) - xdr.Padded(call.Items[i].Len)
 	}
 	return c.Call(context.Background(), call)
 }
@@ -105,7 +105,7 @@ func (c *Client3) Read(file []byte, offset uint64, n int, short bool) {
 func (c *Client3) Write(file []byte, offset uint64, n int, short bool) {
 	c.T.Helper()
 	args := &nfsv3.Write3args{File: nfsv3.NfsFh3{Data: file}, Offset: offset, Count: uint32(n), Stable: nfsv3.UNSTABLE, Data: Data(offset, n)}
-	results, err := c.call(7, args, &Call{Item: n, MaxReply: headRoom})
+	results, err := c.call(7, args, &Call{Items: []Item{{Len: n}}, MaxReply: headRoom})
 	if err != nil {
 		c.T.Errorf("WRITE of %d: %v", n, err)
 		return

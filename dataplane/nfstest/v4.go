@@ -23,6 +23,10 @@ type Client struct {
 	// empty; Stateid is what it is read and written with.
 	File    []nfsv4.NfsArgop4
 	Stateid nfsv4.Stateid4
+	// LatePages expects of READs what servers of Linux 6.5 and later give: data that
+	// begins inside a page of the reply comes a page late, behind bytes of other
+	// replies.
+	LatePages bool
 	// Fore and Back are the channels of the session, as its server granted them.
 	Fore, Back nfsv4.ChannelAttrs4
 
@@ -31,6 +35,11 @@ type Client struct {
 	slots   []uint32 // sequence of each
 	free    []uint32 // slots
 }
+
+const (
+	linuxPage  = 4096
+	readHeader = 16 // what the result of a READ has before its data, in bytes
+)
 
 // file are the operations that put the file in place.
 func (c *Client) file() []nfsv4.NfsArgop4 {
@@ -46,21 +55,19 @@ func encode(w io.WriterTo) []byte {
 	return b.Bytes()
 }
 
-// compound makes a COMPOUND of operations. Data of the last WRITE but that of
-// others may travel apart.
+// compound makes a COMPOUND of operations. The data of WRITEs may travel apart.
 func (c *Client) compound(ops ...nfsv4.NfsArgop4) (*nfsv4.Compound4res, *Call, error) {
 	call := &Call{Program: nfsProgram, Version: 4, Procedure: 1, MaxReply: 1024 + 16*len(ops)}
 	call.Args = encode(&nfsv4.Compound4args{Minorversion: c.Minor, Argarray: ops})
-	end := len(call.Args)
-	for i := len(ops) - 1; i >= 0; i-- {
-		if w, ok := ops[i].(*nfsv4.NfsArgop4_OP_WRITE); ok && len(w.Opwrite.Data) > call.Item {
-			call.Item, call.ItemPos = len(w.Opwrite.Data), end-xdr.Padded(len(w.Opwrite.Data))
-		}
-		end -= ops[i].GetEncodedSizeBytes()
-	}
+	end := (&nfsv4.Compound4args{}).GetEncodedSizeBytes()
 	for _, op := range ops {
-		if r, ok := op.(*nfsv4.NfsArgop4_OP_READ); ok {
-			call.Reads = append(call.Reads, int(r.Opread.Count))
+		end += op.GetEncodedSizeBytes()
+		switch op := op.(type) {
+		case *nfsv4.NfsArgop4_OP_WRITE:
+			n := len(op.Opwrite.Data)
+			call.Items = append(call.Items, Item{Pos: end - xdr.Padded(n), Len: n})
+		case *nfsv4.NfsArgop4_OP_READ:
+			call.Reads = append(call.Reads, int(op.Opread.Count))
 		}
 	}
 	results, err := c.Call(context.Background(), call)
@@ -198,15 +205,21 @@ func (c *Client) Read(short bool, reads ...*nfsv4.NfsArgop4_OP_READ) *Call {
 	if res == nil {
 		return call
 	}
+	begins := 0 // the data, in the pages of the reply: the first READ's has a page of its own
 	for i, r := range reads {
 		got := res[at+i].(*nfsv4.NfsResop4_OP_READ).Opread.(*nfsv4.Read4res_NFS4_OK).Resok4.Data
 		n := int(r.Opread.Count)
 		if short {
 			n = min(max(len(got), 1), n)
 		}
-		if !bytes.Equal(got, Data(r.Opread.Offset, n)) {
+		late := 0
+		if c.LatePages && begins%linuxPage > 0 {
+			late = min(linuxPage, n)
+		}
+		if len(got) != n || !bytes.Equal(got[late:], Data(r.Opread.Offset, n-late)) {
 			c.T.Errorf("READ of %d at %d: %d bytes, or wrong ones", r.Opread.Count, r.Opread.Offset, len(got))
 		}
+		begins += xdr.Padded(n) + readHeader
 	}
 	return call
 }
@@ -249,6 +262,26 @@ func (c *Client) SmallFirst() []int {
 	return c.Read(false, c.read(0, 100), c.read(3, 5000), c.read(1<<20, 20), c.read(9, 70001)).Apart
 }
 
+// WholePages has several READs in one COMPOUND, the data of each on pages of its
+// own in the reply of a Linux server.
+func (c *Client) WholePages() {
+	c.T.Helper()
+	c.Read(false, c.read(0, linuxPage-readHeader), c.read(3, 4*linuxPage-readHeader), c.read(1<<20, 16*linuxPage-readHeader), c.read(9, 70001))
+}
+
+// SeveralWrites has several WRITEs in one COMPOUND: those after a large one are
+// too much for a Send; a small one comes after one that fills a Send nearly, its
+// data begins in the first page of the request.
+func (c *Client) SeveralWrites() {
+	c.T.Helper()
+	c.Write(false, c.write(0, 5000), c.write(1<<20, 3000), c.write(2<<20, 3000))
+	c.Read(false, c.read(0, 5000))
+	n := linuxPage - 100 - c.request(2)
+	c.Write(false, c.write(0, n), c.write(1<<20, 200))
+	c.Read(false, c.read(0, uint32(n)))
+	c.Read(false, c.read(1<<20, 200))
+}
+
 // MaxSession uses the fore channel of the session: a request, a response and a
 // number of operations of exactly what was granted, and all slots at once
 // (RFC 8881 §18.36).
@@ -264,7 +297,7 @@ func (c *Client) MaxSession() {
 func (c *Client) MaxRequest() {
 	c.T.Helper()
 	_, write := c.Limits()
-	request := callHeader + c.Cred() + (&nfsv4.Compound4args{Argarray: append(c.bare(), c.write(0, 0), c.write(0, 0))}).GetEncodedSizeBytes()
+	request := c.request(2)
 	first := min(int(write), int(c.Fore.CaMaxrequestsize)-request)
 	rest := int(c.Fore.CaMaxrequestsize) - request - first
 	if rest > int(write) || rest%4 != 0 {
@@ -279,7 +312,7 @@ func (c *Client) MaxRequest() {
 func (c *Client) MaxResponse() {
 	c.T.Helper()
 	read, _ := c.Limits()
-	response := replyHeader + 12 + 44 + 8*(len(c.bare())-1) + 2*16
+	response := replyHeader + 12 + 44 + 8*(len(c.bare())-1) + 2*readHeader
 	first := min(int(read), int(c.Fore.CaMaxresponsesize)-response)
 	rest := int(c.Fore.CaMaxresponsesize) - response - first
 	if rest > int(read) {
@@ -308,6 +341,15 @@ func (c *Client) AllSlots() {
 		all.Go(func() { c.Read(false, c.read(0, 5000)) })
 	}
 	all.Wait()
+}
+
+// request is the size of a call with n WRITEs without their data, in bytes.
+func (c *Client) request(n int) int {
+	ops := c.bare()
+	for range n {
+		ops = append(ops, c.write(0, 0))
+	}
+	return callHeader + c.Cred() + (&nfsv4.Compound4args{Argarray: ops}).GetEncodedSizeBytes()
 }
 
 // bare are the operations that come before READ and WRITE.
