@@ -35,6 +35,7 @@ type kernelServer struct {
 	view    func(t testing.TB, script string) string // runs a script in the export, where the server sees it
 	slow    func(t testing.TB, connect func())       // connects, see slowly; nil for a server that needs no care
 	address string                                   // of NFS over RDMA
+	tcp     string                                   // of NFS over TCP
 	root    []byte                                   // version 3 handle of the export
 	offers  *offers
 }
@@ -47,12 +48,12 @@ func TestKnfsd(t *testing.T) { testKnfsd(t, image.Stock) }
 func testKnfsd(t *testing.T, kernel image.Kernel) {
 	capture := filepath.Join(t.TempDir(), "guest.pcap")
 	// testVersionProbe sends versions that there are not.
-	g := bootJudged(t, guest.Options{Kernel: kernel, Forward: []int{nfsRDMAPort, mountTCPPort}, Capture: capture}, "v2.header", "version.range")
+	g := bootJudged(t, guest.Options{Kernel: kernel, Forward: []int{nfsRDMAPort, knfsdPort, mountTCPPort}, Capture: capture}, "v2.header", "version.range")
 	g.UseRDMA(t, guest.SIWPlain)
 	serveLargest(t, g)
 	s := &kernelServer{
 		view: knfsd{g}.shell, slow: delayed(g), address: fmt.Sprintf("127.0.0.1:%d", g.HostPort(nfsRDMAPort)),
-		root: mountExport(t, fmt.Sprintf("127.0.0.1:%d", g.HostPort(mountTCPPort)), "/export"), offers: newOffers(),
+		tcp: fmt.Sprintf("127.0.0.1:%d", g.HostPort(knfsdPort)), root: mountExport(t, fmt.Sprintf("127.0.0.1:%d", g.HostPort(mountTCPPort)), "/export"), offers: newOffers(),
 	}
 	bare := newSoftiwarp(t, softiwarp.Config{})
 	plain, crc := s.record(bare), s.record(newSoftiwarp(t, softiwarp.Config{CRC: true}))
@@ -68,7 +69,7 @@ func testKnfsd(t *testing.T, kernel image.Kernel) {
 	t.Run("capture", func(t *testing.T) { checkCapture(t, capture, s.offers) })
 	t.Run("version 2 refused", func(t *testing.T) { testVersionRefused(t, s, bare) })
 	t.Run("nfs 3 after version 2", func(t *testing.T) { testV3(t, s, bare, offeringAll()) })
-	t.Run("strict", func(t *testing.T) { s.strict(t, g.ShareDir, bare, kernel) })
+	t.Run("strict", func(t *testing.T) { s.strict(t, g.ShareDir, bare) })
 	t.Run("rdmactl", func(t *testing.T) { s.slowly(t, func() { testRdmactl(t, s) }) })
 	t.Run("connector with version 2", func(t *testing.T) { s.slowly(t, func() { testConnectorVersion(t, s) }) })
 }

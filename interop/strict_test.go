@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
-	"github.com/rdmad/rdmad/interop/guest/image"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
@@ -58,6 +58,7 @@ func (gw *gateway) strict(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		strict := testStrict(t, nfstest.RDMA{Client: c, Auth: rootCred()})
 		strict.SmallFirst()
+		strict.SeveralWrites()
 		strict.MaxRequest()
 	})
 	t.Run("connector", func(t *testing.T) {
@@ -72,21 +73,59 @@ func (gw *gateway) strict(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		strict := testStrict(t, nfstest.TCP{Client: c, Auth: rootCred()})
 		strict.SmallFirst()
+		strict.SeveralWrites()
 		strict.MaxRequest()
 	})
 }
 
-// strict has the limits of the kernel's server used straight, over RDMA. A request
-// of the largest size is left out: 1 MiB in a read chunk and the rest in a
-// position-zero chunk, which Linux 6.1 answers with NFS4ERR_BADXDR. Several READs
-// with a write chunk each are left to 6.1: 6.12.95 has wrong bytes in the second.
-func (s *kernelServer) strict(t *testing.T, share string, p rdmacm.Provider, kernel image.Kernel) {
+// strict has the limits of the kernel's server used straight, over RDMA and, for
+// comparison, over TCP. What the server does wrong is the same over both: with
+// several READs in a COMPOUND (LatePages), and with several WRITEs, of which those
+// whose data begins inside a page of the request write the wrong bytes. The largest
+// response is asked for over RDMA only: over TCP, with this fault, two READs that make
+// it need more pages than the server has.
+func (s *kernelServer) strict(t *testing.T, share string, p rdmacm.Provider) {
 	writeStrict(t, share)
-	s.view(t, "cp /host/"+strictFile+" .")
-	c := testStrict(t, nfstest.RDMA{Client: s.dial(t.Context(), t, p, s.address, rpcrdma.DefaultSettings()).Client, Auth: rootCred()})
-	c.MaxOperations()
-	if kernel == image.Stock {
+	late := s.latePages(t)
+	reads := func(t *testing.T, carrier nfstest.Carrier) *nfstest.Client {
+		s.view(t, "cp /host/"+strictFile+" .")
+		c := testStrict(t, carrier)
+		c.LatePages = late
+		c.MaxOperations()
 		c.SmallFirst()
-		c.MaxResponse()
+		c.WholePages()
+		return c
 	}
+	writes := func(t *testing.T, c *nfstest.Client) (file string) {
+		c.SeveralWrites()
+		c.MaxRequest()
+		return s.view(t, "sha256sum "+strictFile)
+	}
+	var overRDMA, overTCP string
+	t.Run("RDMA", func(t *testing.T) {
+		client := s.dial(t.Context(), t, p, s.address, rpcrdma.DefaultSettings())
+		c := reads(t, nfstest.RDMA{Client: client.Client, Auth: rootCred()})
+		c.MaxResponse()
+		overRDMA = writes(t, c)
+	})
+	t.Run("TCP", func(t *testing.T) {
+		client, err := rpctcp.Dial(t.Context(), s.tcp, rpctcp.ClientConfig{Cred: rootCred(), MaxRecord: 4 << 20, MaxCalls: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		overTCP = writes(t, reads(t, nfstest.TCP{Client: client, Auth: rootCred()}))
+	})
+	same(t, "the file written over RDMA, compared with TCP", overRDMA, overTCP)
+}
+
+// latePages says whether the server is of Linux 6.5 or later, whose nfsd_iter_read
+// has the fault.
+func (s *kernelServer) latePages(t *testing.T) bool {
+	t.Helper()
+	var major, minor int
+	if _, err := fmt.Sscanf(s.view(t, "uname -r"), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	return major > 6 || major == 6 && minor >= 5
 }
