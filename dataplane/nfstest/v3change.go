@@ -108,7 +108,7 @@ func (c *Client3) WriteBytes(file []byte, offset uint64, data []byte, stable boo
 		how = nfsv3.FILE_SYNC
 	}
 	args := &nfsv3.Write3args{File: nfsv3.NfsFh3{Data: file}, Offset: offset, Count: uint32(len(data)), Stable: how, Data: data}
-	results := c.status("WRITE", 7, args, &Call{Item: len(data)})
+	results := c.status("WRITE", 7, args, &Call{Items: []Item{{Len: len(data)}}})
 	res, _, err := nfsv3.ReadWrite3res(bytes.NewReader(results))
 	ok, is := res.(*nfsv3.Write3res_NFS3_OK)
 	if err != nil || !is || int(ok.Resok.Count) != len(data) || ok.Resok.Committed < how {
