@@ -30,6 +30,7 @@ type Pool struct {
 	borrowed int64 // held above shares
 	holders  int
 	queue    []*Share // with requests that wait
+	onWait   func()
 }
 
 // Share is what one holder has of a pool.
@@ -52,10 +53,14 @@ type request struct {
 // NewPool makes a pool of limit bytes. A holder's share is the most that one call
 // needs.
 func NewPool(limit, share int64) *Pool {
-	p := &Pool{limit: limit, share: share}
+	p := &Pool{limit: limit, share: share, onWait: func() {}}
 	p.setReserve()
 	return p
 }
+
+// OnWait has f called whenever a request must wait, or is refused because it can't.
+// f must neither wait nor use the pool. It is for before the pool is used.
+func (p *Pool) OnWait(f func()) { p.onWait = f }
 
 // setReserve follows the limit and the number of holders; p.mu is held.
 func (p *Pool) setReserve() {
@@ -146,7 +151,11 @@ func (s *Share) TryAcquire(n int64) bool {
 	}
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
-	return s.takeNow(n)
+	ok := s.takeNow(n)
+	if !ok {
+		s.p.onWait()
+	}
+	return ok
 }
 
 // Acquire takes n bytes, or returns the reason why ctx ended first. More than the
@@ -269,6 +278,7 @@ func (s *Share) ask(n int64) *request {
 	}
 	s.requests = append(s.requests, r)
 	p.waiting.Add(1)
+	p.onWait()
 	p.grant() // what was released just now, without the lock, counts
 	return r
 }

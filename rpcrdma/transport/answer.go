@@ -140,10 +140,14 @@ func (c *call) yield(o *op) {
 }
 
 // stage brings data into registered memory until o ends: a copy in the pool
-// or, when that is full, a registration, under which data must stay as it is.
+// or, when that is full, a registration, under which data must stay as it is. The
+// copy is on account of the connection's share, although nobody can wait here.
 func (r *Responder) stage(o *op, data []byte) *regmem.Buffer {
 	b := r.host.pool.TryAlloc(len(data), regmem.Service)
 	if b != nil {
+		n := int64(len(b.Bytes()))
+		r.shares.replies.Force(n)
+		b.Charge(r.shares.replies, n)
 		r.stats.PullupBytes += uint64(copy(b.Bytes(), data))
 	} else {
 		var err error

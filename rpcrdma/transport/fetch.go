@@ -44,13 +44,13 @@ func (c *call) layOut() {
 // the pool has none.
 func (r *Responder) fetchNow(c *call) {
 	r.fetching += c.size
-	if c.fetched = r.host.pool.TryAlloc(c.size, regmem.Fetch); c.fetched != nil {
+	if c.fetched = r.host.tryTake(r.shares.fetches, c.size, regmem.Fetch); c.fetched != nil {
 		r.postReads(c)
 		return
 	}
 	c.queueing.late = true
 	r.busy.Go(func() {
-		b, err := r.host.pool.Alloc(r.ctx, c.size, regmem.Fetch)
+		b, err := r.host.take(r.ctx, r.shares.fetches, c.size, regmem.Fetch)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		c.fetched = b

@@ -54,6 +54,7 @@ type Host struct {
 	watch   watch
 	// scarce holds a token when the pool had no memory for somebody.
 	scarce chan struct{}
+	shares hostShares
 	// exposable bounds the memory of replies that peers read.
 	exposable   budget
 	doneTimeout time.Duration
@@ -96,12 +97,14 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		links: make(map[*link]struct{}),
 		freed: make(chan struct{}), scarce: make(chan struct{}, 1),
 	}
-	h.pool.OnScarce(func() {
+	scarce := func() {
 		select {
 		case h.scarce <- struct{}{}:
 		default:
 		}
-	})
+	}
+	h.pool.OnScarce(scarce)
+	h.shares.divide(h.pool, scarce)
 	if h.zeros, err = h.pool.Single(conn.MaxZeros); err != nil {
 		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
@@ -133,12 +136,15 @@ func (h *Host) noMemory() error {
 
 // ticks looks after connections that make no progress, after memory that nobody
 // uses and, when there is none for somebody, after that of replies for whose
-// completion nobody has asked.
+// completion nobody has asked, and that of peers that give it back too slowly.
 func (h *Host) ticks(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	pause := time.NewTimer(flushPause)
 	defer pause.Stop()
+	look := time.NewTimer(0) // at those peers; stopped while nobody waits
+	look.Stop()
+	looking := false
 	var links []*link
 	scarce := h.scarce
 	for {
@@ -152,6 +158,16 @@ func (h *Host) ticks(ctx context.Context) {
 			links = h.each(links, (*link).flush)
 			scarce = nil
 			pause.Reset(flushPause)
+			if !looking {
+				looking = true
+				links = h.reclaim(links, false)
+				look.Reset(reclaimEvery)
+			}
+		case <-look.C:
+			links = h.reclaim(links, true)
+			if looking = h.shares.waiting(); looking {
+				look.Reset(reclaimEvery)
+			}
 		case <-pause.C:
 			scarce = h.scarce
 		}

@@ -60,6 +60,7 @@ type link struct {
 	log    *slog.Logger   // for complaints; nil is none
 	tap    *Tap
 	lead   lead
+	shares linkShares
 
 	mu         lock
 	inbound    conn.Inbound
@@ -102,6 +103,7 @@ func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 	l.cq, l.qp = cq, qp
 	l.prepareSends(sends)
 	l.rq = receives{qp: qp, pool: h.pool, size: int(receiveSize)}
+	l.shares = h.shares.join()
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l, nil
 }
@@ -121,6 +123,7 @@ func (l *link) abandon() {
 	l.cancel()
 	l.qp.Close()
 	l.rq.releaseAll()
+	l.shares.leave()
 	l.cq.Close()
 }
 
@@ -368,6 +371,7 @@ func (l *link) teardown() {
 	l.role.free()
 	l.sq.releaseAll()
 	l.rq.releaseAll()
+	l.shares.leave()
 	l.mu.Unlock()
 	if err := errors.Join(append(leaks, l.cq.Close())...); err != nil {
 		l.host.log.Error("connection was not freed", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "error", err)

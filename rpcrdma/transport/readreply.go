@@ -49,13 +49,13 @@ func (r *Requester) nextReading() {
 	for !r.starved && r.toRead.len() > 0 && r.reading+r.toRead.peek().size <= maxFetching {
 		x := r.toRead.pop()
 		r.reading += x.size
-		if x.buf = r.host.pool.TryAlloc(x.size, regmem.Fetch); x.buf != nil {
+		if x.buf = r.host.tryTake(r.shares.fetches, x.size, regmem.Fetch); x.buf != nil {
 			r.readReply(x)
 			continue
 		}
 		r.starved = true
 		r.busy.Go(func() {
-			b, err := r.host.pool.Alloc(r.ctx, x.size, regmem.Fetch)
+			b, err := r.host.take(r.ctx, r.shares.fetches, x.size, regmem.Fetch)
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			x.buf, r.starved = b, false

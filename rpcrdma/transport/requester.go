@@ -77,7 +77,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Requester{link: l, memory: serviceMemory{h.pool}}
+	r := &Requester{link: l, memory: serviceMemory{l}}
 	l.role, l.log = r, cfg.Logger
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap

@@ -88,7 +88,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{h.pool}, queued: cfg.Queued}
+	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued}
 	l.role, l.log, l.down, l.gone = r, cfg.Logger, cfg.Down, cfg.Gone
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
@@ -105,6 +105,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		Receive:         uint32(l.rq.size),
 		Settings:        cfg.Settings,
 	})
+	l.shares.setWeight(cfg.Settings.CreditsWeight)
 	l.mu.Lock()
 	l.inbound.Calls(r.core, true)
 	r.acts = r.core.Start(r.acts)
@@ -132,6 +133,7 @@ func (r *Responder) SetSettings(s *conn.Settings) {
 	if r.dead {
 		return
 	}
+	r.shares.setWeight(s.CreditsWeight)
 	r.acts = r.core.SetSettings(s, r.acts)
 	r.carryOut()
 	r.setReverse(s)
@@ -362,17 +364,6 @@ func (r *Responder) deliver(c *call) {
 // alone implements role.
 func (r *Responder) alone() bool {
 	return r.core.Busy() == 1 && r.caller.busy == 0 && !r.draining
-}
-
-// serviceMemory gives services buffers that replies are sent from.
-type serviceMemory struct{ pool *regmem.Pool }
-
-func (m serviceMemory) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
-	b, err := m.pool.Alloc(ctx, n, regmem.Service)
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
 }
 
 // call is what the transport keeps for a call in progress.

@@ -82,6 +82,7 @@ func (o *op) release() {
 type batch struct {
 	op       *op
 	n        int
+	bytes    int  // that they move
 	reads    int  // RDMA Reads among them that are counted
 	signaled bool // the last of them is
 	last     bool // the op's last request is among them
@@ -103,7 +104,8 @@ type sendQueue struct {
 	out           fifo[batch] // posted, oldest first
 	signals       int         // signaled batches in out
 	free          []*op
-	still         int // ticks without a completion while one is due
+	still         int    // ticks without a completion while one is due
+	done          uint64 // bytes of requests that completed
 }
 
 func (q *sendQueue) newOp(kind opKind, slot int) *op {
@@ -155,8 +157,18 @@ func (q *sendQueue) post(o *op) (whole bool) {
 	q.line.next = append(q.line.next, wrs...)
 	o.posted += n
 	q.used += n
-	q.out.push(batch{op: o, n: n, reads: reads, signaled: signaled, last: whole && o.kind != opExpose})
+	q.out.push(batch{op: o, n: n, bytes: length(wrs), reads: reads, signaled: signaled, last: whole && o.kind != opExpose})
 	return whole
+}
+
+// length is the number of bytes that requests move.
+func length(wrs []verbs.SendWR) (n int) {
+	for i := range wrs {
+		for _, e := range wrs[i].SGL {
+			n += e.Length
+		}
+	}
+	return n
 }
 
 // due says whether the last n requests of o need a completion because of those
@@ -194,6 +206,7 @@ func (q *sendQueue) completed(ended []*op) []*op {
 	for q.out.len() > 0 {
 		b := q.out.pop()
 		q.used -= b.n
+		q.done += uint64(b.bytes)
 		q.reads.active -= b.reads
 		if b.last {
 			if b.op.detached {

@@ -54,6 +54,7 @@ const (
 	receiveShare = 3
 	fetchShare   = 2
 	baseShare    = 4 // slabs of small classes and large receives
+	comingShare  = 2 // of these, what large buffers of services leave free
 )
 
 const (

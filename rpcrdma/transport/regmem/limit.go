@@ -21,6 +21,7 @@ func (p *Pool) SetLimit(limit int64) int64 {
 	limit = max(limit, MinLimit)
 	if limit >= p.limit {
 		p.limit = limit
+		p.divide()
 		p.wake()
 		return limit
 	}
@@ -35,6 +36,7 @@ func (p *Pool) SetLimit(limit int64) int64 {
 		p.mustSweep()
 	}
 	p.limit = max(limit, p.held())
+	p.divide()
 	return p.limit
 }
 
@@ -47,6 +49,26 @@ func (p *Pool) held() int64 {
 // whole is the smallest limit of which n bytes are no more than so many
 // eighths.
 func whole(n, eighths int64) int64 { return (n + eighths - 1) / eighths * 8 }
+
+// Division is what of a pool's limit may be large buffers of each use, in bytes,
+// such that all of it is there at once.
+type Division struct{ Service, Fetch int64 }
+
+// OnDivision has f called with the division now, and whenever it changes. f must
+// neither wait nor use the pool. It is for before the pool is used.
+func (p *Pool) OnDivision(f func(Division)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.divided = f
+	p.divide()
+}
+
+// divide tells the division; p.mu is held. Services leave others what they hold,
+// and at least so much that connections can come.
+func (p *Pool) divide() {
+	fetch := p.share(fetchShare)
+	p.divided(Division{Service: p.limit - max(p.base, p.share(comingShare)) - fetch, Fetch: fetch})
+}
 
 // Footprint is the memory that a buffer of n bytes takes, for n up to
 // MaxBuffer.

@@ -28,6 +28,7 @@ type Pool struct {
 	quiet      sync.Cond        // on mu: busy became 0
 	scarce     func()           // see OnScarce
 	starved    bool             // fed will be called: the process was at its limit of memory
+	divided    func(Division)   // see OnDivision
 	failed     error            // of the last registration
 	closed     bool
 	gone       bool // the protection domain is closed
@@ -47,7 +48,7 @@ type Stats struct {
 // New makes an empty pool in pd, which it closes in the end, of at most limit
 // bytes, or what shares of the largest buffer need if that is more.
 func New(pd verbs.PD, access verbs.Access, limit int64) *Pool {
-	p := &Pool{pd: pd, access: access, limit: max(limit, MinLimit), scarce: func() {}}
+	p := &Pool{pd: pd, access: access, limit: max(limit, MinLimit), scarce: func() {}, divided: func(Division) {}}
 	p.quiet.L = &p.mu
 	return p
 }
@@ -231,6 +232,7 @@ func (p *Pool) count(class int, use Use, sign int64) {
 	p.used[use] += size
 	if use == Receive && class >= firstLarge {
 		p.base += size
+		p.divide()
 	}
 }
 
@@ -326,6 +328,7 @@ func (p *Pool) register(class int, sign int64) {
 	p.registered += size
 	if class < firstLarge {
 		p.base += size
+		p.divide()
 	}
 }
 

@@ -1,6 +1,7 @@
 package regmem
 
 import (
+	"github.com/rdmad/rdmad/dataplane/fair"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
@@ -59,7 +60,13 @@ type Buffer struct {
 	mem   []byte
 	use   Use
 	taken bool
+
+	account *fair.Share // what it is charged to; nil is nothing
+	charge  int64
 }
+
+// Charge has n bytes of s released with the buffer.
+func (b *Buffer) Charge(s *fair.Share, n int64) { b.account, b.charge = s, n }
 
 // Bytes is the whole buffer.
 func (b *Buffer) Bytes() []byte { return b.mem }
@@ -84,9 +91,14 @@ func (b *Buffer) Pooled() bool { return b.slab != nil }
 
 // Release gives the buffer back. Doing so twice is a bug.
 func (b *Buffer) Release() {
+	account := b.account
+	b.account = nil
 	if b.slab == nil {
 		b.pool.unregister(b)
-		return
+	} else {
+		b.pool.put(b)
 	}
-	b.pool.put(b)
+	if account != nil {
+		account.Release(b.charge)
+	}
 }
