@@ -25,6 +25,7 @@ type raw struct {
 	mrs     []verbs.MR
 	windows []verbs.MW
 	got     []verbs.WC // receive completions not looked at
+	posted  int        // receives, in all
 }
 
 const (
@@ -35,10 +36,17 @@ const (
 // dialRaw connects a raw peer to the bed's listener.
 func (b *bed) dialRaw(privateData []byte) *raw {
 	b.t.Helper()
-	id, err := b.raw.Resolve(b.ctx, b.l.Addr().String())
+	return b.dialRawAt(b.l.Addr().String(), privateData, rawBuffers)
+}
+
+// dialRawAt connects a raw peer that posts so many receives.
+func (b *bed) dialRawAt(address string, privateData []byte, receives int) *raw {
+	b.t.Helper()
+	id, err := b.raw.Resolve(b.ctx, address)
 	r := &raw{t: b.t, ctx: b.ctx, id: id}
 	r.ok(err)
-	r.setUp()
+	r.prepare()
+	r.listen(receives)
 	r.ok(id.Connect(b.ctx, rdmacm.ConnParam{PrivateData: privateData, ResponderResources: 16, InitiatorDepth: 1}))
 	b.t.Cleanup(r.close)
 	return r
@@ -46,6 +54,13 @@ func (b *bed) dialRaw(privateData []byte) *raw {
 
 // setUp makes the queues and posts all receives.
 func (r *raw) setUp() {
+	r.t.Helper()
+	r.prepare()
+	r.listen(rawBuffers)
+}
+
+// prepare makes the queues.
+func (r *raw) prepare() {
 	r.t.Helper()
 	dev := r.id.Device()
 	var err error
@@ -56,9 +71,16 @@ func (r *raw) setUp() {
 	r.qp, err = r.id.CreateQP(r.pd, verbs.QPAttr{SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 500, MaxRecvWR: rawBuffers, MaxSendSGE: 1, MaxRecvSGE: 1})
 	r.ok(err)
 	r.send, r.recv = r.memory(rawSize, 0), r.memory(rawBuffers*rawSize, verbs.AccessLocalWrite)
-	for i := range rawBuffers {
+}
+
+// listen posts n receives more.
+func (r *raw) listen(n int) {
+	r.t.Helper()
+	for range n {
+		i := r.posted % rawBuffers
 		_, err := r.qp.PostRecv([]verbs.RecvWR{{ID: uint64(i), SGL: []verbs.SGE{{MR: r.recv, Offset: i * rawSize, Length: rawSize}}}})
 		r.ok(err)
+		r.posted++
 	}
 }
 

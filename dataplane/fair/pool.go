@@ -29,6 +29,7 @@ type Pool struct {
 	limit    int64
 	borrowed int64 // held above shares
 	holders  int
+	coming   int      // holders to come for which shares are kept
 	queue    []*Share // with requests that wait
 	onWait   func()
 }
@@ -62,9 +63,16 @@ func NewPool(limit, share int64) *Pool {
 // f must neither wait nor use the pool. It is for before the pool is used.
 func (p *Pool) OnWait(f func()) { p.onWait = f }
 
+// Expect keeps shares for n holders to come as well: what is borrowed before they
+// come may not be back in time. It is for before the pool is used.
+func (p *Pool) Expect(n int) {
+	p.coming = n
+	p.setReserve()
+}
+
 // setReserve follows the limit and the number of holders; p.mu is held.
 func (p *Pool) setReserve() {
-	p.reserve.Store(min(int64(p.holders)*p.share, p.limit/reservePart))
+	p.reserve.Store(min(int64(p.holders+p.coming)*p.share, p.limit/reservePart))
 }
 
 // SetLimit changes the limit. What is out stays out.

@@ -98,6 +98,27 @@ func TestPoolTurns(t *testing.T) {
 	})
 }
 
+// TestPoolNewcomers: a holder that comes when others have borrowed all they can
+// still finds its share.
+func TestPoolNewcomers(t *testing.T) {
+	p := NewPool(100, 10)
+	p.Expect(2)
+	a := p.Join(1)
+	for a.TryAcquire(1) {
+	}
+	if a.Held() != 80 {
+		t.Errorf("the first has %d", a.Held())
+	}
+	for range 2 {
+		if b := p.Join(1); !b.TryAcquire(10) || b.TryAcquire(1) {
+			t.Error("no share was kept")
+		}
+	}
+	if u := p.Usage(); u.Held != 100 {
+		t.Errorf("%+v", u)
+	}
+}
+
 // TestPoolLeastFirst: of borrowers that wait, the one that holds least for its
 // weight goes first.
 func TestPoolLeastFirst(t *testing.T) {

@@ -16,6 +16,9 @@ import (
 // replies, or does not answer RDMA Reads, while others wait for what it has
 // borrowed, loses its connection.
 
+// newcomers is the number of connections to come for which shares are kept.
+const newcomers = 256
+
 // reclaimEvery is the time between two looks at who gives back too little.
 const reclaimEvery = time.Second
 
@@ -35,8 +38,10 @@ type linkShares struct {
 func (s *hostShares) divide(pool *regmem.Pool, scarce func()) {
 	s.replies = fair.NewPool(0, regmem.MaxBuffer)
 	s.fetches = fair.NewPool(0, regmem.MaxBuffer)
-	s.replies.OnWait(scarce)
-	s.fetches.OnWait(scarce)
+	for _, p := range []*fair.Pool{s.replies, s.fetches} {
+		p.OnWait(scarce)
+		p.Expect(newcomers)
+	}
 	pool.OnDivision(func(d regmem.Division) {
 		s.replies.SetLimit(d.Service)
 		s.fetches.SetLimit(d.Fetch)

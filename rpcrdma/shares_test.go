@@ -1,0 +1,302 @@
+package rpcrdma_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/transport"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+)
+
+// acknowledging is a fabric on which a Send waits for a Receive, so that a peer
+// that posts none takes no reply.
+func acknowledging() *loopback.Provider {
+	return loopback.New(loopback.Config{Network: loopback.FabricConfig{Transport: loopback.InfiniBand}})
+}
+
+// hoarder is a peer that asks for more than it takes.
+type hoarder struct {
+	*raw
+	conn *rpcrdma.Conn
+	data verbs.MR
+	xid  uint32
+}
+
+// dialHoarder connects one that has the credits for many calls, and no receives.
+func (b *bed) dialHoarder(address string) *hoarder {
+	b.t.Helper()
+	r := b.dialRawAt(address, wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil), 1)
+	h := &hoarder{raw: r, conn: <-b.conns}
+	h.data = r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteWrite|verbs.AccessRemoteRead)
+	r.exchange(message(rpcrdma1.Header{XID: 1 << 20, Credits: 64}, procNull))
+	return h
+}
+
+// ask makes n calls that read 1 MiB each.
+func (h *hoarder) ask(n int) {
+	h.t.Helper()
+	for range n {
+		h.xid++
+		hdr := rpcrdma1.Header{XID: h.xid, Credits: 64, Writes: []rpcrdma1.WriteChunk{{segment(h.data, 0, 1<<20)}}}
+		h.post(message(hdr, procRead, binary.BigEndian.AppendUint64(nil, 1<<52|1)...))
+	}
+}
+
+// give makes n calls that write 1 MiB each.
+func (h *hoarder) give(n int) {
+	h.t.Helper()
+	for range n {
+		h.xid++
+		hdr := rpcrdma1.Header{XID: h.xid, Credits: 64, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: segment(h.data, 0, 1<<20)}}}
+		h.post(message(hdr, procWrite, 0, 0x10, 0, 0, 0, 0, 0, 0))
+	}
+}
+
+// atOnce fails the test when f takes time by the clock of a bubble.
+func atOnce(t *testing.T, what string, f func() error) {
+	t.Helper()
+	start := time.Now()
+	if err := f(); err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	if d := time.Since(start); d > 0 {
+		t.Errorf("%s waited for %v", what, d)
+	}
+}
+
+// TestUnreadReplies: peers that hold all the memory they can get, in replies that
+// they do not read, delay neither those who are there nor those who come.
+func TestUnreadReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, acknowledging(), bedConfig{memory: 128 << 20, timeout: time.Hour})
+		reader, _ := b.dial(nil)
+		for range 17 {
+			b.dialHoarder(b.l.Addr().String()).ask(63)
+		}
+		synctest.Wait()
+		if m := b.l.Memory(); m.Taken < 40<<20 {
+			t.Errorf("the hoarders have only %d bytes", m.Taken)
+		}
+		for i := range uint32(5) {
+			atOnce(t, "a reader", func() error { return readBack(b.ctx, reader, procRead, 1<<20, 1<<20, i) })
+			atOnce(t, "a writer", func() error { return writeOut(b.ctx, reader, 1<<20, i) })
+		}
+		var newcomer *rpcrdma.Client
+		atOnce(t, "connecting", func() error {
+			newcomer, _ = b.dial(nil)
+			return readBack(b.ctx, newcomer, procRead, 1<<20, 1<<20, 6)
+		})
+		if m := b.l.Memory(); m.Registered > m.Limit {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+// TestUnansweredReads: peers that hold all the memory they can get, in calls whose
+// data they do not let be read, do not delay a WRITE.
+func TestUnansweredReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loopback.New(loopback.Config{})
+		b := newBed(t, p, bedConfig{memory: 128 << 20, timeout: time.Hour})
+		writer, _ := b.dial(nil)
+		for range 10 {
+			h := b.dialHoarder(b.l.Addr().String())
+			h.give(1)
+			p.Fabric().SetDelay(time.Hour) // for the Read, and what comes after it
+			synctest.Wait()
+			p.Fabric().SetDelay(0)
+			h.give(62)
+		}
+		synctest.Wait()
+		for i := range uint32(5) {
+			atOnce(t, "a writer", func() error { return writeOut(b.ctx, writer, 1<<20, i) })
+			atOnce(t, "a reader", func() error { return readBack(b.ctx, writer, procRead, 1<<20, 1<<20, i) })
+		}
+		newcomer, _ := b.dial(nil)
+		atOnce(t, "a newcomer", func() error { return writeOut(b.ctx, newcomer, 1<<20, 7) })
+	})
+}
+
+// listenEvery has a hoarder take a reply every so often, until it is cut or the
+// test has seen enough.
+func (h *hoarder) listenEvery(pause time.Duration, enough <-chan struct{}) {
+	for {
+		select {
+		case <-time.After(pause):
+			h.listen(1)
+		case <-h.conn.Done():
+			return
+		case <-enough:
+			return
+		}
+	}
+}
+
+// TestTricklingReader: a peer that reads 60 KB per second of what it has borrowed
+// loses its connection when others wait for it, with the reason; one that is slow
+// but above the floor does not, and neither does the trickling one in nobody's way.
+func TestTricklingReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, acknowledging(), bedConfig{memory: 48 << 20, timeout: 10 * time.Hour})
+		enough := make(chan struct{})
+		var peers sync.WaitGroup
+		trickling, slow := b.dialHoarder(b.l.Addr().String()), b.dialHoarder(b.l.Addr().String())
+		trickling.ask(40)
+		peers.Go(func() { trickling.listenEvery(17*time.Second, enough) })
+		time.Sleep(5 * time.Minute)
+		if err := trickling.conn.Err(); err != nil {
+			t.Errorf("nobody waits: %v", err)
+		}
+		trickling.ask(17)
+		slow.ask(60)
+		peers.Go(func() { slow.listenEvery(3*time.Second, enough) })
+		synctest.Wait()
+		good, _ := b.dial(nil)
+		var calls sync.WaitGroup
+		for i := range 30 {
+			calls.Go(func() {
+				if err := readBack(b.ctx, good, procRead, 1<<20, 1<<20, uint32(i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		<-trickling.conn.Done()
+		if err := trickling.conn.Err(); !errors.Is(err, transport.ErrSlow) {
+			t.Errorf("trickling: %v", err)
+		}
+		calls.Wait()
+		time.Sleep(time.Minute)
+		if err := slow.conn.Err(); err != nil {
+			t.Errorf("slow: %v", err)
+		}
+		close(enough)
+		peers.Wait()
+	})
+}
+
+// TestClosedWindow: the same over TCP, with peers whose windows are closed.
+func TestClosedWindow(t *testing.T) {
+	b := newBed(t, newSoftiwarp(t), bedConfig{memory: 32 << 20})
+	reader, _ := b.dial(nil)
+	relay := newRelay(t, b.l.Addr().String())
+	for range 4 {
+		h := b.dialHoarder(relay.address)
+		relay.hold()
+		h.ask(63)
+	}
+	for b.l.Memory().Taken < 8<<20 {
+		if b.ctx.Err() != nil {
+			t.Fatal("the hoarders got no memory")
+		}
+	}
+	for i := range uint32(10) {
+		if err := readBack(b.ctx, reader, procRead, 1<<20, 1<<20, i); err != nil {
+			t.Error(err)
+		}
+		if err := writeOut(b.ctx, reader, 1<<20, i); err != nil {
+			t.Error(err)
+		}
+	}
+	newcomer, _ := b.dial(nil)
+	if err := readBack(b.ctx, newcomer, procRead, 1<<20, 1<<20, 1); err != nil {
+		t.Error(err)
+	}
+	if n := relay.up(); n != 4 {
+		t.Errorf("%d of 4 hoarders are left: the reader may have waited for their end", n)
+	}
+}
+
+// relay passes TCP connections on, until it is to hold what the server sends.
+type relay struct {
+	t       *testing.T
+	target  string
+	address string
+
+	mu    sync.Mutex
+	held  chan struct{} // of the newest connection
+	ended int
+	all   int
+}
+
+func newRelay(t *testing.T, target string) *relay {
+	l, err := net.Listen("tcp", bedHost+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{t: t, target: target, address: l.Addr().String()}
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			passing.Go(func() { r.pass(c, &passing) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		passing.Wait()
+	})
+	return r
+}
+
+// hold has the newest connection's client read nothing more.
+func (r *relay) hold() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.held)
+}
+
+// up is the number of connections that have not ended.
+func (r *relay) up() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all - r.ended
+}
+
+func (r *relay) pass(client net.Conn, passing *sync.WaitGroup) {
+	server, err := net.Dial("tcp", r.target)
+	if err != nil {
+		r.t.Error(err)
+		client.Close()
+		return
+	}
+	held := make(chan struct{})
+	r.mu.Lock()
+	r.held, r.all = held, r.all+1
+	r.mu.Unlock()
+	passing.Go(func() {
+		buf := make([]byte, 4096)
+		for {
+			select {
+			case <-held:
+				return
+			default:
+			}
+			n, err := server.Read(buf)
+			if err != nil {
+				return
+			}
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	})
+	_, _ = io.Copy(server, client)
+	r.mu.Lock()
+	r.ended++
+	r.mu.Unlock()
+	client.Close()
+	server.Close()
+}
