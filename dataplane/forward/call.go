@@ -77,6 +77,7 @@ func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.R
 		s.f.stats.calls.Add(1)
 		c.began = time.Now()
 		s.out.Send(c)
+		in.Waits()
 		err = c.wait(ctx)
 	}
 	if err != nil {

@@ -52,6 +52,21 @@ type Call struct {
 	Args Payload
 	// Peer is the caller's address.
 	Peer netip.AddrPort
+	// Turn is the call's among those of all connections; nil where there are no
+	// turns.
+	Turn Turn
+}
+
+// Turn is the right of a call to keep others from running.
+type Turn interface{ Waits() }
+
+// Waits says that the service is about to wait for something outside, such as
+// another server: other calls take their turn meanwhile. A service that waits
+// for a disk need not say so.
+func (c *Call) Waits() {
+	if c.Turn != nil {
+		c.Turn.Waits()
+	}
 }
 
 // Auth is an opaque_auth (RFC 5531 §8.2).

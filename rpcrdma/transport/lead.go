@@ -52,7 +52,7 @@ func (l *link) hand(c *call) {
 		l.lead.handed = append(l.lead.handed, c)
 		return
 	}
-	l.host.workers.run(c)
+	l.host.workers.serve(&l.flow, c)
 }
 
 // mayServe says whether the leader is to serve what was handed over. link.mu is
@@ -79,7 +79,7 @@ func (l *link) serveHanded(here bool) bool {
 		return l.serve(c)
 	}
 	for i, c := range l.lead.handed {
-		l.host.workers.run(c)
+		l.host.workers.serve(&l.flow, c)
 		l.lead.handed[i] = nil
 	}
 	l.lead.handed = l.lead.handed[:0]

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/fair"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
@@ -61,6 +62,7 @@ type link struct {
 	tap    *Tap
 	lead   lead
 	shares linkShares
+	flow   fair.Flow[turnTask] // calls that wait for their turn; the workers'
 
 	mu         lock
 	inbound    conn.Inbound

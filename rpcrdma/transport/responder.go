@@ -105,7 +105,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		Receive:         uint32(l.rq.size),
 		Settings:        cfg.Settings,
 	})
-	l.shares.setWeight(cfg.Settings.CreditsWeight)
+	l.setWeight(cfg.Settings.CreditsWeight)
 	l.mu.Lock()
 	l.inbound.Calls(r.core, true)
 	r.acts = r.core.Start(r.acts)
@@ -133,7 +133,7 @@ func (r *Responder) SetSettings(s *conn.Settings) {
 	if r.dead {
 		return
 	}
-	r.shares.setWeight(s.CreditsWeight)
+	r.setWeight(s.CreditsWeight)
 	r.acts = r.core.SetSettings(s, r.acts)
 	r.carryOut()
 	r.setReverse(s)
@@ -356,7 +356,7 @@ func (r *Responder) deliver(c *call) {
 	c.head = limit
 	r.countCall(c)
 	c.queueing.delivered(r.active, c.fetched != nil)
-	c.call.RPC.Peer = r.peer
+	c.call.RPC.Peer, c.call.RPC.Turn, c.place = r.peer, c, nil
 	r.busy.Add(1)
 	r.hand(c)
 }
@@ -382,6 +382,7 @@ type call struct {
 	parts   [][]byte
 
 	queueing queueing
+	place    *turn // of the worker that serves it; nil is none
 
 	reply oncrpc.Reply
 	plan  []chunk.Item
@@ -402,6 +403,16 @@ func (s source) sge(off, n int) verbs.SGE { return s.buf.SGE(s.off+off, n) }
 // follows says whether e ends where s begins.
 func (s source) follows(e verbs.SGE) bool {
 	return e.MR == s.buf.MR() && e.Offset+e.Length == s.buf.Offset()+s.off
+}
+
+// turn implements turnTask.
+func (c *call) turn(t *turn) { c.place = t }
+
+// Waits implements oncrpc.Turn: other calls may run meanwhile.
+func (c *call) Waits() {
+	if c.place != nil {
+		c.r.host.workers.waits(c.place)
+	}
 }
 
 // run serves the call and sends its reply.

@@ -67,6 +67,12 @@ func (s *linkShares) setWeight(w uint32) {
 	s.fetches.SetWeight(int(w))
 }
 
+// setWeight sets the connection's weight against others, of memory and of work.
+func (l *link) setWeight(w uint32) {
+	l.shares.setWeight(w)
+	l.host.workers.setWeight(&l.flow, w)
+}
+
 // over is what the connection has borrowed of what others wait for, in bytes.
 func (s *linkShares) over() (n int64) {
 	for _, x := range []*fair.Share{s.replies, s.fetches} {

@@ -1,50 +1,120 @@
 package transport
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/fair"
 )
 
-// maxIdleWorkers is the number of goroutines of a host that wait for the next
-// call when they are done.
-const maxIdleWorkers = 64
+const (
+	// maxIdleWorkers is the number of goroutines of a host that wait for the next
+	// call when they are done.
+	maxIdleWorkers = 64
+	// turnTime is how long a call keeps its turn, which it may do twice as long:
+	// one that takes longer waits for something, and others may run meanwhile.
+	turnTime = time.Millisecond
+	// leastTurns is the number of turns on machines with few processors;
+	// turnsEach is that of each processor.
+	leastTurns = 8
+	turnsEach  = 4
+)
 
 // task is work for a worker.
 type task interface{ run() }
 
-// workers run services. There is a goroutine for each call in progress, as
-// many as connections have granted credits; a few that are done wait for the
-// next call rather than end.
+// turnTask is a task that runs when its connection's turn has come.
+type turnTask interface {
+	task
+	// turn tells the task its turn, before it runs.
+	turn(t *turn)
+}
+
+// workers run services. A few goroutines that are done wait for the next task
+// rather than end.
+//
+// The calls of one connection must not keep the processors from those of others.
+// So calls run in turns, a few for each processor, in a fair order between
+// connections (package fair). A call keeps its turn until it is served, waits for
+// something outside (oncrpc.Call.Waits), or has run for longer than most do: no
+// call ever waits for another to end. There is a goroutine for each call that has
+// had its turn, as many as connections have granted credits.
 type workers struct {
-	hand   chan task // to a waiting worker
+	hand   chan job // to a waiting worker
 	quit   chan struct{}
 	wait   atomic.Int32
 	active sync.WaitGroup
+
+	mu    sync.Mutex
+	turns turns
+	queue fair.Queue[turnTask]
+	timer *time.Timer // runs while calls wait for their turn
+	armed bool
+}
+
+// job is a task with the turn that it was given, if it is one of those that have
+// turns.
+type job struct {
+	t    task
+	turn turn
 }
 
 func (w *workers) start() {
-	w.hand = make(chan task)
+	w.hand = make(chan job)
 	w.quit = make(chan struct{})
+	w.turns.most = max(leastTurns, turnsEach*runtime.GOMAXPROCS(0))
 }
 
-// run has t run in a worker. It does not wait.
-func (w *workers) run(t task) {
+// run has t run in a worker at once. It does not wait.
+func (w *workers) run(t task) { w.give(job{t: t}) }
+
+// give hands a job to a worker.
+func (w *workers) give(j job) {
 	select {
-	case w.hand <- t:
+	case w.hand <- j:
 	default:
-		w.active.Go(func() { w.work(t) })
+		w.active.Go(func() { w.work(j) })
 	}
 }
 
-func (w *workers) work(t task) {
+// serve has t run in a worker when it is the turn of its flow, which may be now.
+// It does not wait.
+func (w *workers) serve(f *fair.Flow[turnTask], t turnTask) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue.Len() == 0 && w.turns.free() {
+		w.give(job{t, w.turns.begin()})
+		return
+	}
+	w.queue.Push(f, t)
+	w.armLocked()
+}
+
+// setWeight changes a flow's weight.
+func (w *workers) setWeight(f *fair.Flow[turnTask], weight uint32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.Weight = int(weight)
+}
+
+// work runs a job, and then whatever comes.
+func (w *workers) work(j job) {
 	for {
-		t.run()
+		for ok := true; ok; j, ok = w.next(&j.turn) {
+			if t, has := j.t.(turnTask); has {
+				t.turn(&j.turn)
+			}
+			j.t.run()
+		}
+		j = job{}
 		if w.wait.Add(1) > maxIdleWorkers {
 			w.wait.Add(-1)
 			return
 		}
 		select {
-		case t = <-w.hand:
+		case j = <-w.hand:
 			w.wait.Add(-1)
 		case <-w.quit:
 			w.wait.Add(-1)
@@ -53,8 +123,107 @@ func (w *workers) work(t task) {
 	}
 }
 
+// next ends a turn, and gives the next task whose turn it is instead.
+func (w *workers) next(t *turn) (j job, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turns.end(t)
+	return w.nextLocked()
+}
+
+func (w *workers) nextLocked() (j job, ok bool) {
+	if !w.turns.free() {
+		return j, false
+	}
+	t, ok := w.queue.Pop()
+	if !ok {
+		return j, false
+	}
+	return job{t, w.turns.begin()}, true
+}
+
+// waits ends a turn whose task goes on without it.
+func (w *workers) waits(t *turn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turns.end(t)
+	w.fillLocked()
+}
+
+// fillLocked gives all turns that are free.
+func (w *workers) fillLocked() {
+	for j, ok := w.nextLocked(); ok; j, ok = w.nextLocked() {
+		w.give(j)
+	}
+}
+
+func (w *workers) armLocked() {
+	switch {
+	case w.armed:
+		return
+	case w.timer == nil:
+		w.timer = time.AfterFunc(turnTime, w.look)
+	default:
+		w.timer.Reset(turnTime)
+	}
+	w.armed = true
+}
+
+// look ends the turns of tasks that have had them for long.
+func (w *workers) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed = false
+	w.turns.age()
+	w.fillLocked()
+	if w.queue.Len() > 0 {
+		w.armLocked()
+	}
+}
+
 // close waits until all workers are done. Nothing is run any more.
 func (w *workers) close() {
+	w.mu.Lock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.mu.Unlock()
 	close(w.quit)
 	w.active.Wait()
+}
+
+// turns counts the tasks that have a turn. Those that have had it for more than
+// one generation are not counted any more.
+type turns struct {
+	most  int
+	gen   uint64
+	young [2]int // by generation, this one and the one before
+}
+
+// turn is a task's. The zero value is none.
+type turn struct {
+	gen   uint64
+	taken bool
+}
+
+// free says whether there is a turn for one more.
+func (s *turns) free() bool { return s.young[0]+s.young[1] < s.most }
+
+func (s *turns) begin() turn {
+	s.young[s.gen&1]++
+	return turn{s.gen, true}
+}
+
+// end ends a turn, unless it has ended.
+func (s *turns) end(t *turn) {
+	if t.taken && s.gen-t.gen < 2 {
+		s.young[t.gen&1]--
+	}
+	t.taken = false
+}
+
+// age begins a new generation.
+func (s *turns) age() {
+	s.gen++
+	s.young[s.gen&1] = 0
 }
