@@ -130,17 +130,19 @@ func (c *conn) begin(rc *rpcrdma.Conn) {
 
 // refuse counts and logs a connection that didn't come up.
 func (l *listener) refuse(req *rpcrdma.Request, err error) {
-	why := RefusedHandshake
+	why, reason := RefusedHandshake, err.Error()
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
 		why = refused.Refusal
 	case errors.Is(err, rpcrdma.ErrNoMemory):
+		why = RefusedMemory
+		reason += "; raise limits.memory, or lower credits.max or inline.receive_size"
 		l.d.division.wake() // there may be some when the peer comes again
 	case l.ctx.Err() != nil:
 		why = RefusedStopping
 	}
-	l.refused.note(l.d.log, l.cfg.Name, req.RemoteAddr(), why, err.Error())
+	l.refused.note(l.d.log, l.cfg.Name, req.RemoteAddr(), why, reason)
 }
 
 // pause waits for t and says whether ctx is still alive.

@@ -21,7 +21,7 @@ const (
 	RefusedHandshake                  // failed, or took too long
 	RefusedStopping                   // the listener or the data plane ends
 	RefusedService                    // the service can't serve it, such as for want of its upstream
-	RefusedMemory                     // connectors have registered all the memory there may be
+	RefusedMemory                     // there is no registered memory for it
 	refusals
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 
@@ -65,8 +66,15 @@ func TestNoMemoryForReceives(t *testing.T) {
 	if err := echo(t.Context(), first, 1, 1); err != nil { // brings its receives
 		t.Fatal(err)
 	}
+	// The first has left another one its least.
 	go dial()
-	if conn, err := serveOne(t, l, s); !errors.Is(err, transport.ErrNoMemory) {
+	second, err := serveOne(t, l, s)
+	if err := errors.Join(err, <-dialed); err != nil {
+		t.Fatal(err)
+	}
+	other := c
+	go dial()
+	if conn, err := serveOne(t, l, s); !errors.Is(err, transport.ErrNoMemory) || !strings.Contains(err.Error(), "2 connections hold") {
 		t.Errorf("%v, %v", conn, err)
 	}
 	if err := <-dialed; err == nil {
@@ -91,7 +99,9 @@ func TestNoMemoryForReceives(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	first.Close()
+	other.Close()
 	<-conn.Done()
+	<-second.Done()
 	if m := l.Memory(); m.Taken != 0 {
 		t.Errorf("%+v", m)
 	}

@@ -127,6 +127,27 @@ func TestUnansweredReads(t *testing.T) {
 	})
 }
 
+// TestReceivesForNewcomers: connections that were granted many credits leave others
+// the receives that they need to be served.
+func TestReceivesForNewcomers(t *testing.T) {
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{memory: 16 << 20, unjudged: true})
+	for i := range uint32(60) {
+		c, conn := b.dial(nil)
+		for range 2 { // the first brings all receives that there are for it
+			if err := echo(b.ctx, c, 100, i); err != nil {
+				t.Fatalf("connection %d: %v", i, err)
+			}
+		}
+		granted := conn.Info().CreditsGranted
+		if granted < 8 || (i == 0 && granted != 64) {
+			t.Errorf("connection %d was granted %d credits", i, granted)
+		}
+	}
+	if m := b.l.Memory(); m.Registered > m.Limit {
+		t.Errorf("%+v", m)
+	}
+}
+
 // listenEvery has a hoarder take a reply every so often, until it is cut or the
 // test has seen enough.
 func (h *hoarder) listenEvery(pause time.Duration, enough <-chan struct{}) {

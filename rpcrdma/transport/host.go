@@ -126,12 +126,17 @@ func (h *Host) SetMemoryLimit(limit int64) int64 { return h.pool.SetLimit(limit)
 // flushPause is the least time between two rounds of flushes.
 const flushPause = 100 * time.Millisecond
 
-// noMemory is ErrNoMemory, with the device's reason if it refused some.
+// noMemory is ErrNoMemory, with who has it, or the device's reason if it refused
+// some.
 func (h *Host) noMemory() error {
 	if err := h.pool.Failure(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
 	}
-	return ErrNoMemory
+	h.mu.Lock()
+	n := len(h.links)
+	h.mu.Unlock()
+	m := h.pool.Stats()
+	return fmt.Errorf("%w for the first receives: %d connections hold %d of %d bytes", ErrNoMemory, n, m.Taken, m.Limit)
 }
 
 // ticks looks after connections that make no progress, after memory that nobody

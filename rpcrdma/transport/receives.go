@@ -2,6 +2,7 @@ package transport
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -18,6 +19,7 @@ type receives struct {
 	structured int
 	bufs       []receive
 	free       []uint32 // indexes without a buffer
+	first      int      // that count as the connection's first
 
 	below int  // that are smaller, posted or not
 	tells bool // somebody waits for there to be none
@@ -31,15 +33,26 @@ type receive struct {
 	size int            // bytes
 }
 
+// firstReceives is the number of receives that every connection may have, whatever
+// others were granted.
+const firstReceives = credit.Initial + credit.Slack
+
 // receiveID marks the IDs of receives.
 const receiveID = 1 << 63
 
 // post posts n receives more and says how many could be had.
 func (r *receives) post(n int) (int, error) {
 	for i := range n {
-		b := r.pool.TryAlloc(r.start(r.size)+r.size, regmem.Receive)
+		use := regmem.Extra
+		if r.first < firstReceives {
+			use = regmem.Receive
+		}
+		b := r.pool.TryAlloc(r.start(r.size)+r.size, use)
 		if b == nil {
 			return i, nil
+		}
+		if use == regmem.Receive {
+			r.first++
 		}
 		at := uint32(len(r.bufs))
 		if k := len(r.free); k > 0 {
@@ -78,6 +91,9 @@ func (r *receives) bytes(at uint32, n int) []byte {
 func (r *receives) drop(at uint32) {
 	if r.bufs[at].size < r.size {
 		r.below--
+	}
+	if r.bufs[at].buf.Use() == regmem.Receive {
+		r.first--
 	}
 	r.bufs[at].buf.Release()
 	r.bufs[at] = receive{}

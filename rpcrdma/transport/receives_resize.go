@@ -1,7 +1,5 @@
 package transport
 
-import "github.com/rdmad/rdmad/rpcrdma/transport/regmem"
-
 // Receives of another size. A queue pair gives no receive back: those of the old
 // size take messages until none is left, and are posted again with new memory.
 
@@ -19,7 +17,7 @@ func (r *receives) resize(size int) {
 // renew gives a receive that is about to be posted memory of the size that is
 // wanted now. Without, it keeps what it has.
 func (r *receives) renew(v *receive) {
-	b := r.pool.TryAlloc(r.start(r.size)+r.size, regmem.Receive)
+	b := r.pool.TryAlloc(r.start(r.size)+r.size, v.buf.Use())
 	if b == nil {
 		return
 	}

@@ -17,7 +17,7 @@
 // Shares. Receives are held as long as connections live, what was fetched
 // until its service is done, and a service may wait for memory meanwhile. So
 // that none of them can starve the next, receives get at most 3/8 of the
-// limit, fetches 2/8, and all slabs of small classes, which may be fragmented,
+// limit (half of it, those beyond a connection's first), fetches 2/8, and all slabs of small classes, which may be fragmented,
 // together with large receives 4/8: at least 2/8 are always there for the large
 // buffers of services. A small buffer that its share does not allow is taken
 // from the smallest large class.
@@ -43,10 +43,13 @@ const (
 	Service Use = iota
 	// Fetch is for what a peer has us read.
 	Fetch
-	// Receive is for receives posted.
+	// Receive is for the first receives of a connection.
 	Receive
+	// Extra is for those that it gets beyond: they leave half of what receives may
+	// take to connections to come.
+	Extra
 
-	uses = 3
+	uses = 4
 )
 
 // The shares, in eighths of the limit.

@@ -43,7 +43,7 @@ func (p *Pool) SetLimit(limit int64) int64 {
 // held is the least limit that fits what the pool holds; p.mu is held. It
 // never exceeds the limit of now, rounding aside.
 func (p *Pool) held() int64 {
-	return max(p.registered, whole(p.base, baseShare), whole(p.used[Receive], receiveShare), whole(p.used[Fetch], fetchShare))
+	return max(p.registered, whole(p.base, baseShare), whole(p.receives(), receiveShare), whole(p.used[Fetch], fetchShare))
 }
 
 // whole is the smallest limit of which n bytes are no more than so many

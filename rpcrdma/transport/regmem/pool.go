@@ -217,12 +217,16 @@ func (p *Pool) allowed(class int, use Use) bool {
 	switch use {
 	case Fetch:
 		return p.used[Fetch]+size <= p.share(fetchShare)
-	case Receive:
-		return p.used[Receive]+size <= p.share(receiveShare) &&
+	case Receive, Extra:
+		return p.receives()+size <= p.share(receiveShare) &&
+			(use != Extra || 2*(p.used[Extra]+size) <= p.share(receiveShare)) &&
 			(class < firstLarge || p.base+size <= p.share(baseShare))
 	}
 	return true
 }
+
+// receives is the number of bytes of all receives.
+func (p *Pool) receives() int64 { return p.used[Receive] + p.used[Extra] }
 
 func (p *Pool) share(eighths int64) int64 { return p.limit / 8 * eighths }
 
@@ -230,7 +234,7 @@ func (p *Pool) share(eighths int64) int64 { return p.limit / 8 * eighths }
 func (p *Pool) count(class int, use Use, sign int64) {
 	size := sign * int64(classSize(class))
 	p.used[use] += size
-	if use == Receive && class >= firstLarge {
+	if (use == Receive || use == Extra) && class >= firstLarge {
 		p.base += size
 		p.divide()
 	}

@@ -65,6 +65,9 @@ type Buffer struct {
 	charge  int64
 }
 
+// Use is what the buffer was taken for.
+func (b *Buffer) Use() Use { return b.use }
+
 // Charge has n bytes of s released with the buffer.
 func (b *Buffer) Charge(s *fair.Share, n int64) { b.account, b.charge = s, n }
 
