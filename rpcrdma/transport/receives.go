@@ -20,6 +20,7 @@ type receives struct {
 	bufs       []receive
 	free       []uint32 // indexes without a buffer
 	first      int      // that count as the connection's first
+	divided    bool     // between connections by somebody else: all count so
 
 	below int  // that are smaller, posted or not
 	tells bool // somebody waits for there to be none
@@ -34,7 +35,7 @@ type receive struct {
 }
 
 // firstReceives is the number of receives that every connection may have, whatever
-// others were granted.
+// others were granted. Where the adaptive policy divides them it sees to that.
 const firstReceives = credit.Initial + credit.Slack
 
 // receiveID marks the IDs of receives.
@@ -44,7 +45,7 @@ const receiveID = 1 << 63
 func (r *receives) post(n int) (int, error) {
 	for i := range n {
 		use := regmem.Extra
-		if r.first < firstReceives {
+		if r.first < firstReceives || r.divided {
 			use = regmem.Receive
 		}
 		b := r.pool.TryAlloc(r.start(r.size)+r.size, use)

@@ -105,7 +105,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		Receive:         uint32(l.rq.size),
 		Settings:        cfg.Settings,
 	})
-	l.setWeight(cfg.Settings.CreditsWeight)
+	l.setSharing(cfg.Settings)
 	l.mu.Lock()
 	l.inbound.Calls(r.core, true)
 	r.acts = r.core.Start(r.acts)
@@ -133,7 +133,7 @@ func (r *Responder) SetSettings(s *conn.Settings) {
 	if r.dead {
 		return
 	}
-	r.setWeight(s.CreditsWeight)
+	r.setSharing(s)
 	r.acts = r.core.SetSettings(s, r.acts)
 	r.carryOut()
 	r.setReverse(s)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 )
@@ -67,10 +68,12 @@ func (s *linkShares) setWeight(w uint32) {
 	s.fetches.SetWeight(int(w))
 }
 
-// setWeight sets the connection's weight against others, of memory and of work.
-func (l *link) setWeight(w uint32) {
-	l.shares.setWeight(w)
-	l.host.workers.setWeight(&l.flow, w)
+// setSharing takes what settings say of the connection's part against others, of
+// memory and of work.
+func (l *link) setSharing(s *conn.Settings) {
+	l.shares.setWeight(s.CreditsWeight)
+	l.host.workers.setWeight(&l.flow, s.CreditsWeight)
+	l.rq.divided = s.CreditsPolicy == conn.CreditsAdaptive
 }
 
 // over is what the connection has borrowed of what others wait for, in bytes.
