@@ -107,6 +107,9 @@ func (s *Server) mountPoint(path []byte) (*object, mount.Mountstat3) {
 	case len(path) == 0 || path[0] != '/' || bytes.IndexByte(path, 0) >= 0:
 		return nil, mount.MNT3ERR_INVAL
 	}
+	if s.removed() {
+		return nil, mount.MNT3ERR_NOENT
+	}
 	o := s.top
 	o.refs.Add(1)
 	for name := range strings.SplitSeq(s.within(string(path)), "/") {
@@ -125,6 +128,21 @@ func (s *Server) mountPoint(path []byte) (*object, mount.Mountstat3) {
 		o = child
 	}
 	return o, mount.MNT3_OK
+}
+
+// removed says whether the exported directory was deleted. The open descriptor
+// keeps its handle valid in form, so that a client would mount it and then find
+// every call stale.
+func (s *Server) removed() bool {
+	var st unix.Stat_t
+	if err := unix.Fstat(s.top.path, &st); err != nil || st.Nlink > 0 {
+		return false
+	}
+	if s.told.first("export removed") {
+		s.log.Error("the exported directory was deleted: mounts are refused until it is made again and rdmad is restarted",
+			"path", s.cfg.Path)
+	}
+	return true
 }
 
 // within cuts off what stands for the export's root.

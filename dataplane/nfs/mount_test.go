@@ -3,6 +3,7 @@ package nfs
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -41,6 +42,32 @@ func TestMountPaths(t *testing.T) {
 		if _, status := c.mnt(path); status != want {
 			t.Errorf("%.20q: %v, want %v", path, mount.Mountstat3_name[status], mount.Mountstat3_name[want])
 		}
+	}
+}
+
+// TestMountOfRemovedExport deletes the exported directory: a client that mounts
+// is refused rather than given a handle that is stale, also when another
+// directory has the name. One line in the log says so.
+func TestMountOfRemovedExport(t *testing.T) {
+	var log bytes.Buffer
+	x := serve(t, options{}, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	c := x.me()
+	c.root()
+	must(t, os.Remove(x.dir))
+	for range 2 {
+		for _, path := range []string{"/", "/export", x.dir, "/export/sub"} {
+			if _, status := c.mnt(path); status != mount.MNT3ERR_NOENT {
+				t.Errorf("%s: %v", path, mount.Mountstat3_name[status])
+			}
+		}
+		must(t, os.MkdirAll(x.path("sub"), 0o755))
+	}
+	if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), x.dir) {
+		t.Errorf("log:\n%s", log.String())
+	}
+	x.restart()
+	if _, status := c.mnt("/export/sub"); status != mount.MNT3_OK {
+		t.Errorf("after a restart: %v", mount.Mountstat3_name[status])
 	}
 }
 
