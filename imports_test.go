@@ -45,6 +45,7 @@ var rooms = []struct {
 	{"rpcrdma", 6},
 	{"dataplane/budget", 0},
 	{"dataplane/fair", 0},
+	{"dataplane/connlimit", 0},
 	{"dataplane/durable", 0},
 	{"dataplane/procmem", 1},
 	{"dataplane/echo", 7},

@@ -1,0 +1,86 @@
+package connlimit
+
+// shed is how many places a newcomer frees in a group that is over a lowered
+// limit, so that the group shrinks.
+const shed = 2
+
+// makeRoom chooses whose places p takes in the groups that are full, from its
+// key's upwards: a place freed for the key is free in all groups above. When a
+// full group has nobody who may go, nobody goes.
+func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
+	var out evictions
+	for _, g := range t.groupsAbove(p) {
+		for n := 0; n < shed && g.full(); n++ {
+			m := g.idlest(p.since)
+			if m != nil && g.t.mayLeave(out) {
+				out = append(out, eviction{m.place, g.t, Eviction{Reason: g.reason, Table: g.t.name, For: p.key}})
+				m.place.exit()
+				continue
+			}
+			if g.size() < g.was {
+				break // one goes for one that comes
+			}
+			out.undo()
+			g.t.refused[g.reason]++
+			return nil, &RefusedError{Reason: g.reason, Table: g.t.name, Key: p.key, Limit: g.limit(), Leaving: m != nil}
+		}
+	}
+	out.commit()
+	return out, nil
+}
+
+// groupsAbove are the groups that count p in t and above it, with what they
+// hold now.
+func (t *Table) groupsAbove(p *Place) (out []*group) {
+	for ; t != nil; t = t.parent {
+		out = append(out, t.groupsOf(p)...)
+	}
+	for _, g := range out {
+		g.was = g.size()
+	}
+	return out
+}
+
+// mayLeave says whether one more than those chosen may be on its way out.
+func (t *Table) mayLeave(chosen evictions) bool {
+	return t.leaving+len(chosen) < t.limits.leavingLimit()
+}
+
+// addLeaving counts holders on their way out of t and all above it.
+func (t *Table) addLeaving(n int) {
+	for ; t != nil; t = t.parent {
+		t.leaving += n
+	}
+}
+
+// eviction is a holder chosen to lose its place, which has left the groups already.
+type eviction struct {
+	place *Place
+	by    *Table
+	why   Eviction
+}
+
+type evictions []eviction
+
+// undo gives the places back.
+func (e evictions) undo() {
+	for _, v := range e {
+		v.place.enter()
+	}
+}
+
+// commit makes the evictions true.
+func (e evictions) commit() {
+	for _, v := range e {
+		v.by.evicted[v.why.Reason]++
+		v.place.state = leaving
+		v.place.t.addLeaving(1)
+	}
+}
+
+// tell has the holders close. The tree is not locked.
+func (e evictions) tell() {
+	for _, v := range e {
+		v.place.holder.Evict(v.why)
+	}
+}

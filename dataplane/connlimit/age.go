@@ -1,0 +1,83 @@
+package connlimit
+
+import (
+	"context"
+	"time"
+)
+
+// Run calls Age when it is due, until ctx ends.
+func (t *Table) Run(ctx context.Context) {
+	for {
+		var due <-chan time.Time
+		if next := t.Age(time.Now()); !next.IsZero() {
+			due = time.After(time.Until(next))
+		}
+		select {
+		case <-due:
+		case <-t.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Age evicts what was idle or half-open for too long, and returns when to
+// call it again; the zero time if nobody can become too old.
+func (t *Table) Age(now time.Time) time.Time {
+	t.mu.Lock()
+	at := int64(now.Sub(t.start))
+	t.all.settle()
+	var out evictions
+	for t.mayLeave(out) {
+		m, reason := t.overdue(at)
+		if m == nil {
+			break
+		}
+		out = append(out, eviction{m.place, t, Eviction{Reason: reason, Table: t.name}})
+		m.place.exit()
+	}
+	out.commit()
+	next := t.nextAge(at)
+	t.mu.Unlock()
+	out.tell()
+	return next
+}
+
+// overdue is a member that was idle or half-open for too long, or nil.
+func (t *Table) overdue(now int64) (*member, Reason) {
+	m := t.all.oldestHalfOpen()
+	if long := int64(t.limits.HalfOpen); m != nil && long > 0 && now-m.seen >= long {
+		return m, HalfOpen
+	}
+	if long := int64(t.limits.Idle); long > 0 {
+		return t.all.idleFor(now, long), Idle
+	}
+	return nil, Idle
+}
+
+// ageStep is the least time between two calls of Age. Places are freed that
+// much late at most.
+const ageStep = time.Second
+
+// nextAge is the earliest time at which somebody who is there, or comes, is too old.
+func (t *Table) nextAge(now int64) time.Time {
+	next := time.Duration(-1)
+	earlier := func(long time.Duration, h byTime) {
+		if long == 0 {
+			return
+		}
+		at := long
+		if len(h) > 0 {
+			at = time.Duration(h[0].seen-now) + long
+		}
+		if at = max(at, ageStep); next < 0 || at < next {
+			next = at
+		}
+	}
+	earlier(t.limits.HalfOpen, t.all.half)
+	earlier(t.limits.Idle, t.all.used)
+	if next < 0 {
+		return time.Time{}
+	}
+	return t.start.Add(time.Duration(now) + next)
+}

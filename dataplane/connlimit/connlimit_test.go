@@ -1,0 +1,267 @@
+package connlimit
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var start = time.Unix(1e9, 0)
+
+// conn is a connection that remembers why it lost its place.
+type conn struct {
+	busy atomic.Bool
+	why  atomic.Pointer[Eviction]
+}
+
+func (c *conn) Busy() bool       { return c.busy.Load() }
+func (c *conn) Evict(e Eviction) { c.why.Store(&e) }
+
+// admit fails the test if there is no place.
+func admit(t *testing.T, table *Table, now time.Time, key string, class Class) (*conn, *Place) {
+	t.Helper()
+	c := new(conn)
+	p, err := table.Admit(now, Name(key), class, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, p
+}
+
+func refused(t *testing.T, table *Table, now time.Time, key string, class Class, want Reason) {
+	t.Helper()
+	_, err := table.Admit(now, Name(key), class, new(conn))
+	if e, ok := errors.AsType[*RefusedError](err); !ok || e.Reason != want {
+		t.Fatalf("%s: %v, want a refusal for %s", key, err, want)
+	}
+}
+
+func TestIdlestGoes(t *testing.T) {
+	table := New(start, Config{Name: "listener nfs", Limits: Limits{Total: 3}})
+	a, pa := admit(t, table, start, "a", Ordinary)
+	b, pb := admit(t, table, start, "b", Ordinary)
+	c, pc := admit(t, table, start, "c", Ordinary)
+	pa.Touch(start.Add(2 * time.Second))
+	pb.Touch(start.Add(1 * time.Second))
+	pc.Touch(start)
+	c.busy.Store(true)
+	refused(t, table, start.Add(Grace), "d", Ordinary, Total)
+	admit(t, table, start.Add(Grace+time.Second), "d", Ordinary)
+	if a.why.Load() != nil || c.why.Load() != nil {
+		t.Error("one in use lost its place")
+	}
+	want := "idle, and its place of listener nfs was needed for d"
+	if e := b.why.Load(); e == nil || e.Text() != want {
+		t.Errorf("evicted: %v, want %q", e, want)
+	}
+	got, want2 := table.Stats(), Stats{Held: 3, Leaving: 1, Keys: 3, Refused: Counts{Total: 1}, Evicted: Counts{Total: 1}}
+	if got != want2 {
+		t.Errorf("%+v, want %+v", got, want2)
+	}
+	pb.Leave()
+	pb.Leave()
+	if n := table.Stats().Leaving; n != 0 {
+		t.Errorf("%d leaving", n)
+	}
+}
+
+// TestStorm has a peer with many addresses ask for places as fast as it can,
+// beside connections that are in use.
+func TestStorm(t *testing.T) {
+	const places, inUse = 64, 16
+	table := New(start, Config{Limits: Limits{Total: places}})
+	var used []*conn
+	var held []*Place
+	for range inUse {
+		c, p := admit(t, table, start, "innocent", Ordinary)
+		used, held = append(used, c), append(held, p)
+	}
+	now := start
+	storm := 0
+	for range 600 { // a minute
+		now = now.Add(100 * time.Millisecond)
+		for _, p := range held {
+			p.Touch(now)
+		}
+		for range 20 {
+			c := new(conn)
+			if p, err := table.Admit(now, Name("storm"), Ordinary, c); err == nil {
+				storm++
+				defer p.Leave()
+			}
+		}
+	}
+	for i, c := range used {
+		if c.why.Load() != nil {
+			t.Errorf("connection %d was in use: %s", i, c.why.Load().Text())
+		}
+	}
+	if s := table.Stats(); s.Held > places || s.Leaving > 16+places/16 || storm == 0 {
+		t.Errorf("%d admitted; %+v", storm, s)
+	}
+}
+
+func TestHalfOpenGoFirst(t *testing.T) {
+	table := New(start, Config{Limits: Limits{Total: 2}})
+	idle, p := admit(t, table, start, "a", Ordinary)
+	p.Touch(start)
+	half, _ := admit(t, table, start.Add(time.Minute), "b", Ordinary)
+	now := start.Add(time.Minute + HalfOpenGrace)
+	admit(t, table, now, "c", Ordinary)
+	if half.why.Load() == nil || idle.why.Load() != nil {
+		t.Error("the half-open one stayed")
+	}
+}
+
+func TestKeyTakesItsOwn(t *testing.T) {
+	table := New(start, Config{Limits: Limits{Total: 10, PerKey: 2}})
+	other, p := admit(t, table, start, "b", Ordinary)
+	p.Touch(start)
+	old, p := admit(t, table, start.Add(time.Second), "a", Ordinary)
+	p.Touch(start.Add(time.Second))
+	_, p = admit(t, table, start.Add(time.Second), "a", Ordinary)
+	p.Touch(start.Add(2 * time.Second))
+	refused(t, table, start.Add(Grace), "a", Ordinary, PerKey)
+	admit(t, table, start.Add(Grace+time.Second), "a", Ordinary)
+	if old.why.Load() == nil || other.why.Load() != nil {
+		t.Error("a took another's place")
+	}
+}
+
+// TestReserved fills every place that ordinary users may have, all in use.
+func TestReserved(t *testing.T) {
+	table := New(start, Config{Name: "the control plane", Limits: Limits{Total: 8, Reserved: 2}})
+	for range 6 {
+		c, p := admit(t, table, start, "viewer", Ordinary)
+		c.busy.Store(true)
+		p.Touch(start)
+	}
+	now := start.Add(time.Hour)
+	refused(t, table, now, "viewer", Ordinary, Kept)
+	_, err := table.Admit(now, Name("viewer"), Ordinary, new(conn))
+	if want := "all 6 connections of the control plane that are not kept for admins are in use"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	for range 2 {
+		_, p := admit(t, table, now, "root", Reserved)
+		p.Touch(now)
+	}
+	refused(t, table, now, "root", Reserved, Total)
+}
+
+// TestParent has one listener's newcomer take the place of another's idle
+// connection, when the places of all are taken.
+func TestParent(t *testing.T) {
+	all := New(start, Config{Limits: Limits{Total: 2}})
+	left := New(start, Config{Name: "left", Parent: all, Limits: Limits{Total: 2}})
+	right := New(start, Config{Name: "right", Parent: all})
+	idle, p := admit(t, left, start, "a", Ordinary)
+	p.Touch(start)
+	_, p = admit(t, left, start, "a", Ordinary)
+	p.Touch(start.Add(time.Second))
+	admit(t, right, start.Add(Grace), "b", Ordinary)
+	if idle.why.Load() == nil {
+		t.Error("nobody was evicted")
+	}
+	if l, r, n := left.Stats().Held, right.Stats().Held, all.Stats().Held; l != 1 || r != 1 || n != 2 {
+		t.Errorf("%d, %d, in all %d", l, r, n)
+	}
+}
+
+// TestLoweredLimits are reached as newcomers come, two for one.
+func TestLoweredLimits(t *testing.T) {
+	table := New(start, Config{Limits: Limits{Total: 8}})
+	for range 8 {
+		_, p := admit(t, table, start, "a", Ordinary)
+		p.Touch(start)
+	}
+	table.SetLimits(Limits{Total: 4})
+	now := start.Add(Grace)
+	for want := 7; want >= 4; want-- {
+		admit(t, table, now, "b", Ordinary)
+		if n := table.Stats().Held; n != want {
+			t.Fatalf("%d held, want %d", n, want)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		table := New(began, Config{Limits: Limits{HalfOpen: 10 * time.Second}})
+		go table.Run(t.Context())
+		half, _ := admit(t, table, time.Now(), "a", Ordinary)
+		used, p := admit(t, table, time.Now(), "b", Ordinary)
+		p.Touch(time.Now())
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if e := half.why.Load(); e == nil || e.Reason != HalfOpen {
+			t.Errorf("half-open: %v", e)
+		}
+		if used.why.Load() != nil {
+			t.Error("idle, and there is no limit of that")
+		}
+		table.SetLimits(Limits{Idle: 20 * time.Second})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if e := used.why.Load(); e == nil || e.Reason != Idle {
+			t.Errorf("idle: %v", e)
+		}
+	})
+}
+
+func TestAddressKeys(t *testing.T) {
+	key := func(s string) Key { return Address(netip.MustParseAddr(s)) }
+	for _, same := range [][2]string{
+		{"192.0.2.1", "::ffff:192.0.2.1"}, {"2001:db8::1", "2001:db8::2:3:4:5"}, {"fe80::1%eth0", "fe80::2%eth1"},
+	} {
+		if key(same[0]) != key(same[1]) {
+			t.Errorf("%s and %s have different keys", same[0], same[1])
+		}
+	}
+	for _, differ := range [][2]string{{"192.0.2.1", "192.0.2.2"}, {"2001:db8::1", "2001:db8:0:1::1"}} {
+		if key(differ[0]) == key(differ[1]) {
+			t.Errorf("%s and %s have the same key", differ[0], differ[1])
+		}
+	}
+	if s := key("2001:db8::1").String(); s != "2001:db8::/64" {
+		t.Error(s)
+	}
+	if s := key("192.0.2.1").String(); !strings.HasPrefix(s, "192.0.2.1") || Name("x").String() != "x" {
+		t.Error(s)
+	}
+}
+
+func TestTouchAllocatesNothing(t *testing.T) {
+	table := New(start, Config{})
+	_, p := admit(t, table, start, "a", Ordinary)
+	if n := testing.AllocsPerRun(100, func() { p.Touch(start) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkAdmitFull admits newcomers at a full table with n connections in
+// use, each of which is touched now and then.
+func BenchmarkAdmitFull(b *testing.B) {
+	const n = 1 << 14
+	table := New(start, Config{Limits: Limits{Total: n}})
+	for range n {
+		p, err := table.Admit(start, Name("a"), Ordinary, new(conn))
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Touch(start)
+	}
+	now := start
+	for b.Loop() {
+		now = now.Add(time.Millisecond)
+		if p, err := table.Admit(now, Name("b"), Ordinary, new(conn)); err == nil {
+			p.Touch(now)
+			p.Leave()
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package connlimit
+
+import "container/heap"
+
+// noLimit is the limit of a group without one.
+const noLimit = -1
+
+// group is a set of places with one limit: those of a table, those of it that
+// are not of class Reserved, or those of one key.
+type group struct {
+	t      *Table
+	reason Reason
+	key    Key // with PerKey
+	// half are the half-open ones by when they were admitted, used the others
+	// by their last use as far as it is known.
+	half, used byTime
+	was        int // size before places were chosen for a newcomer
+}
+
+// member is a place in a group.
+type member struct {
+	place *Place
+	group *group
+	in    *byTime // of group
+	index int     // in it
+	// seen is a time at or before the last use, or that of admission in half.
+	// Uses only become later, so the first member of a heap whose seen is right
+	// is the idlest of all.
+	seen int64
+}
+
+func (g *group) size() int { return len(g.half) + len(g.used) }
+
+func (g *group) limit() int {
+	l := &g.t.limits
+	switch {
+	case g.reason == PerKey && l.PerKey > 0:
+		return l.PerKey
+	case g.reason == Kept && l.Total > 0 && l.Reserved > 0:
+		return max(l.Total-l.Reserved, 0)
+	case g.reason == Total && l.Total > 0:
+		return l.Total
+	}
+	return noLimit
+}
+
+func (g *group) full() bool {
+	limit := g.limit()
+	return limit != noLimit && g.size() >= limit
+}
+
+// idlest is the member whose place a newcomer may take, or nil.
+func (g *group) idlest(now int64) *member {
+	if m := g.oldestHalfOpen(); m != nil && now-m.seen >= int64(HalfOpenGrace) {
+		return m
+	}
+	return g.idleFor(now, int64(Grace))
+}
+
+// oldestHalfOpen moves the members that were used meanwhile on its way. One
+// that stands behind it was admitted later: if a newcomer may not take its
+// place, the time for those behind it isn't over either.
+func (g *group) oldestHalfOpen() *member {
+	for len(g.half) > 0 {
+		m := g.half[0]
+		if m.place.active.Load() == 0 {
+			return m
+		}
+		heap.Pop(&g.half)
+		g.settled(m)
+	}
+	return nil
+}
+
+// settle moves all members that were used meanwhile from half to used.
+func (g *group) settle() {
+	all := g.half
+	g.half = g.half[:0]
+	for _, m := range all {
+		if m.place.active.Load() == 0 {
+			g.half.Push(m)
+		} else {
+			g.settled(m)
+		}
+	}
+	clear(all[len(g.half):])
+	heap.Init(&g.half)
+}
+
+// settled puts a member that left half into used.
+func (g *group) settled(m *member) {
+	m.seen, m.in = m.place.active.Load(), &g.used
+	heap.Push(&g.used, m)
+}
+
+// idleFor is the member that was idle for longest, if for so long, or nil. A
+// member in use is not looked at again before that time is over.
+func (g *group) idleFor(now, long int64) *member {
+	for len(g.used) > 0 && now-g.used[0].seen >= long {
+		m := g.used[0]
+		seen := m.place.active.Load()
+		if m.place.holder.Busy() {
+			seen = now
+		}
+		if seen <= m.seen {
+			return m
+		}
+		m.seen = seen
+		heap.Fix(&g.used, 0)
+	}
+	return nil
+}
+
+// groupsOf are the groups of t that count p, its key's first.
+func (t *Table) groupsOf(p *Place) []*group {
+	k := t.keys[p.key]
+	if k == nil {
+		k = &group{t: t, reason: PerKey, key: p.key}
+	}
+	if p.class == Reserved {
+		return []*group{k, t.all}
+	}
+	return []*group{k, t.ordinary, t.all}
+}
+
+// enter puts a place into the groups that count it.
+func (p *Place) enter() {
+	p.members = p.members[:0]
+	active := p.active.Load()
+	for _, g := range p.t.groupsAbove(p) {
+		m := &member{place: p, group: g, in: &g.half, seen: p.since}
+		if active > 0 {
+			m.in, m.seen = &g.used, active
+		}
+		heap.Push(m.in, m)
+		p.members = append(p.members, m)
+		if g.reason == PerKey {
+			g.t.keys[p.key] = g
+		}
+	}
+}
+
+// exit takes a place out of its groups.
+func (p *Place) exit() {
+	for _, m := range p.members {
+		heap.Remove(m.in, m.index)
+		if g := m.group; g.reason == PerKey && g.size() == 0 {
+			delete(g.t.keys, g.key)
+		}
+	}
+	p.members = p.members[:0]
+}
+
+// byTime is a heap of members by seen.
+type byTime []*member
+
+func (h byTime) Len() int           { return len(h) }
+func (h byTime) Less(i, j int) bool { return h[i].seen < h[j].seen }
+
+func (h byTime) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *byTime) Push(x any) {
+	m := x.(*member)
+	m.index = len(*h)
+	*h = append(*h, m)
+}
+
+// Pop implements heap.Interface.
+func (h *byTime) Pop() any {
+	last := len(*h) - 1
+	m := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return m
+}

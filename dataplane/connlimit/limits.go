@@ -1,0 +1,36 @@
+package connlimit
+
+import "time"
+
+// Limits of a table. They may change at any time: connections that are over a
+// lowered limit stay until they are idle and newcomers need their places.
+type Limits struct {
+	// Total places; 0 is no limit.
+	Total int
+	// PerKey is the most places of one key; 0 is no limit.
+	PerKey int
+	// Reserved places of Total are kept for holders of class Reserved; at most all.
+	Reserved int
+	// Idle is the time without use after which a connection is evicted by
+	// Age; 0 is never.
+	Idle time.Duration
+	// HalfOpen is the time after which a connection that has done nothing yet
+	// is evicted by Age; 0 is never.
+	HalfOpen time.Duration
+}
+
+// Grace is how long a connection without work in flight is idle before a newcomer may
+// take its place. It is long to a client that just made a call and short to an operator who waits.
+const Grace = 10 * time.Second
+
+// HalfOpenGrace is how long an accepted connection has to do something before
+// a newcomer may take its place: a round trip, a lost packet and some computing.
+const HalfOpenGrace = 3 * time.Second
+
+// leavingLimit is how many evicted connections may not have left yet: what
+// a table holds beyond its Total for a moment.
+func (l *Limits) leavingLimit() int { return 16 + l.Total/16 }
+
+// One that stands behind a half-open connection in a group came later, so that
+// its Grace ends after the other's HalfOpenGrace.
+const _ = uint64(Grace - HalfOpenGrace)
