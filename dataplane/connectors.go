@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -28,9 +29,11 @@ type ConnectorConfig struct {
 	// Target is host:port of the server, Address where clients come in.
 	Target  string
 	Address netip.AddrPort
-	// Limits and Access are about the clients.
+	// Limits and Access are about the clients. Idle is how long one may make no
+	// call; 0 is the default.
 	Limits Limits
 	Access Access
+	Idle   time.Duration
 	// Stats gives the counters of the TCP side, without waiting.
 	Stats func() ConnectorStats
 }
@@ -56,8 +59,9 @@ type ConnectorStats struct {
 // among the others, with the settings of a listener of its name; they count
 // for the data plane's limits, with the address of their client.
 type Connector struct {
-	cfg ConnectorConfig
-	l   *listener // that listens on nothing
+	cfg    ConnectorConfig
+	l      *listener        // that listens on nothing
+	places *connlimit.Table // of clients
 }
 
 // ConnectorInfo describes a connector.
@@ -70,10 +74,11 @@ type ConnectorInfo struct {
 	Refused                uint64 // clients refused, for all reasons
 	Refusals               Refusals
 	Since                  time.Time
-	Limits                 Limits        // defaults filled in
-	Access                 Access        // not to be changed
-	Totals                 rpcrdma.Stats // over RDMA
-	Memory                 int64         // registered for the connections that are up, in bytes
+	Evicted                connlimit.Counts // clients that lost their place to others, or by age
+	Limits                 Limits           // defaults filled in
+	Access                 Access           // not to be changed
+	Totals                 rpcrdma.Stats    // over RDMA
+	Memory                 int64            // registered for the connections that are up, in bytes
 	TCP                    ConnectorStats
 }
 
@@ -92,8 +97,9 @@ func (d *Dataplane) AddConnector(cfg ConnectorConfig) (*Connector, error) {
 		since: time.Now(), handler: new(measured), refused: newRefusalLog(), made: newTally(),
 	}
 	l.access.Store(access)
-	l.setLimitsLocked(cfg.Limits) // nobody else knows it yet
-	k := &Connector{cfg: cfg, l: l}
+	k := &Connector{cfg: cfg, l: l, places: connlimit.New(time.Now(), connlimit.Config{Name: "connector " + cfg.Name})}
+	k.setLimitsLocked(cfg.Limits) // nobody else knows it yet
+	k.SetIdle(cfg.Idle)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.freeLocked(cfg.Name); err != nil {
@@ -138,9 +144,44 @@ func (k *Connector) Update(limits Limits, access Access) error {
 	k.l.d.mu.Lock()
 	defer k.l.d.mu.Unlock()
 	k.l.access.Store(a)
-	k.l.setLimitsLocked(limits)
+	k.setLimitsLocked(limits)
 	return nil
 }
+
+// Limits of a connector that leaves them 0. They bound clients, of which one
+// address can't have them all.
+const (
+	DefaultConnectorConnections = 1024
+	DefaultConnectorPerPeer     = 128
+	// DefaultClientIdle is how long a client may make no call, DefaultHalfOpen
+	// how long it may take for its first.
+	DefaultClientIdle = 6 * time.Minute // Linux clients leave after 5
+	DefaultHalfOpen   = 30 * time.Second
+)
+
+func (k *Connector) setLimitsLocked(v Limits) {
+	v = v.withDefaults(DefaultConnectorConnections, DefaultListenerHandshakes)
+	if v.ConnectionsPerPeer == 0 {
+		v.ConnectionsPerPeer = DefaultConnectorPerPeer
+	}
+	k.l.setLimitsLocked(v)
+	l := k.places.Limits()
+	l.Total, l.PerKey = v.Connections, v.ConnectionsPerPeer
+	k.places.SetLimits(l)
+}
+
+// SetIdle changes how long clients may be idle; 0 is the default.
+func (k *Connector) SetIdle(idle time.Duration) {
+	if idle == 0 {
+		idle = DefaultClientIdle
+	}
+	l := k.places.Limits()
+	l.Idle, l.HalfOpen = idle, min(DefaultHalfOpen, idle)
+	k.places.SetLimits(l)
+}
+
+// Age closes clients that are idle for too long, until ctx ends.
+func (k *Connector) Age(ctx context.Context) { k.places.Run(ctx) }
 
 // Connectors describes all connectors, by name.
 func (d *Dataplane) Connectors() []ConnectorInfo {
@@ -159,7 +200,7 @@ func (k *Connector) infoLocked() ConnectorInfo {
 	info := ConnectorInfo{
 		Name: k.cfg.Name, Provider: k.cfg.Provider.Name(), Target: k.cfg.Target, Address: k.cfg.Address,
 		State: StateUp, Connections: l.up, Accepted: l.accepted.Load(), Refusals: l.refused.snapshot(),
-		Since: l.since, Limits: l.limits, Access: *l.access.Load(), Totals: l.gone,
+		Since: l.since, Evicted: k.places.Stats().Evicted, Limits: l.limits, Access: *l.access.Load(), Totals: l.gone,
 		TCP: k.cfg.Stats(),
 	}
 	if l.draining {
@@ -214,37 +255,78 @@ func (k *Connector) stopping() bool {
 // Seat is a client's place: admitted, then perhaps up, then left. Abandon or
 // Down leaves it.
 type Seat struct {
-	c   *conn
-	tap *rpcrdma.Tap
+	c     *conn
+	tap   *rpcrdma.Tap
+	place *connlimit.Place
 }
 
-// Admit finds a client's place. The error is a *RefusedError.
-func (k *Connector) Admit(client netip.AddrPort) (*Seat, error) {
-	l, d, addr := k.l, k.l.d, client.Addr().Unmap()
+// Admit finds a client's place. If all are taken, h takes that of the client
+// that is idle for longest. The error is a *RefusedError.
+func (k *Connector) Admit(client netip.AddrPort, h connlimit.Holder) (*Seat, error) {
+	l, addr := k.l, client.Addr().Unmap()
 	if !l.access.Load().Permits(addr) {
 		return nil, &RefusedError{RefusedDenied, "the connector's allow and deny keep this address out"}
 	}
+	if err := k.refuses(addr); err != nil {
+		return nil, err
+	}
+	place, err := k.places.Admit(time.Now(), connlimit.Address(addr), connlimit.Ordinary, h)
+	if err != nil {
+		return nil, noPlace(err)
+	}
+	c, err := k.admit(client, addr)
+	if err != nil {
+		place.Leave()
+		return nil, err
+	}
+	return &Seat{c, new(rpcrdma.Tap), place}, nil
+}
+
+// noPlace is the refusal of a client for which a table has no place.
+func noPlace(err error) *RefusedError {
+	why := RefusedConnections
+	if e, ok := errors.AsType[*connlimit.RefusedError](err); ok && e.Reason == connlimit.PerKey {
+		why = RefusedPerPeer
+	}
+	return &RefusedError{why, err.Error()}
+}
+
+// refuses says why a client would be refused whatever its connector's limits, so
+// that no other loses its place for it.
+func (k *Connector) refuses(addr netip.Addr) error {
+	k.l.d.mu.Lock()
+	defer k.l.d.mu.Unlock()
+	return k.refusesLocked(addr)
+}
+
+func (k *Connector) refusesLocked(addr netip.Addr) error {
+	l, d := k.l, k.l.d
+	if d.stopping || l.draining {
+		return &RefusedError{RefusedStopping, ErrShutdown.Error()}
+	}
+	if refused := d.made.room(addr, &d.limits, ""); refused != nil {
+		return refused
+	}
+	if d.division.used(len(d.listeners)) {
+		return &RefusedError{RefusedMemory, "the registered memory (limits.memory) is in use"}
+	}
+	return nil
+}
+
+// admit counts a client.
+func (k *Connector) admit(client netip.AddrPort, addr netip.Addr) (*conn, error) {
+	l, d := k.l, k.l.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stopping || l.draining {
-		return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
-	}
-	refused := l.made.room(addr, &l.limits, " of the connector")
-	if refused == nil {
-		refused = d.made.room(addr, &d.limits, "")
-	}
-	if refused == nil && d.division.used(len(d.listeners)) {
-		refused = &RefusedError{RefusedMemory, "the registered memory (limits.memory) is in use"}
-	}
-	if refused != nil {
-		return nil, refused
+	if err := k.refusesLocked(addr); err != nil {
+		return nil, err
 	}
 	d.made.add(addr)
 	l.made.add(addr)
 	d.lastID++
 	c := &conn{l: l, key: ConnKey{Listener: l.cfg.Name, ID: strconv.FormatUint(d.lastID, 10)}, client: client, gone: make(chan struct{})}
 	c.handler.measured = l.handler
-	return &Seat{c, new(rpcrdma.Tap)}, nil
+	return c, nil
 }
 
 // Target says where the connection is going to, on which its settings depend;
@@ -266,6 +348,9 @@ func (s *Seat) ID() string { return s.c.key.ID }
 // Settings are those for connecting, not to be changed.
 func (s *Seat) Settings() *rpcrdma.Settings { return s.c.atConnect }
 
+// Used says that the client makes use of its connection.
+func (s *Seat) Used(now time.Time) { s.place.Touch(now) }
+
 // Began and Ended count the calls in flight.
 func (s *Seat) Began() { s.c.handler.inFlight.Add(1) }
 
@@ -273,7 +358,10 @@ func (s *Seat) Began() { s.c.handler.inFlight.Add(1) }
 func (s *Seat) Ended() { s.c.handler.inFlight.Add(-1) }
 
 // Abandon leaves a place whose connection did not come up.
-func (s *Seat) Abandon() { s.c.abandon() }
+func (s *Seat) Abandon() {
+	s.place.Leave()
+	s.c.abandon()
+}
 
 // Tap is where the connection is to be looked at.
 func (s *Seat) Tap() *rpcrdma.Tap { return s.tap }
@@ -291,6 +379,7 @@ func (s *Seat) Up(l ConnectorLink, peer, own []byte) {
 
 // Down leaves the place of a connection that was up.
 func (s *Seat) Down() {
+	s.place.Leave()
 	<-s.c.link.Done()
 	s.c.link.Close()
 	s.c.leave()

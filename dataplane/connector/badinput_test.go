@@ -193,7 +193,7 @@ func TestSlowReader(t *testing.T) {
 // answer is not.
 func TestIdle(t *testing.T) {
 	g := newGate()
-	r := newRig(t, newLoopback(t), g, Config{IdleTimeout: 50 * time.Millisecond})
+	r := newRig(t, newLoopback(t), g, Config{Idle: 50 * time.Millisecond})
 	answered := make(chan error, 1)
 	for waits := false; !waits; { // one that a busy machine made late is idle itself
 		busy, records := r.raw()
@@ -210,8 +210,9 @@ func TestIdle(t *testing.T) {
 	}
 	idle, _ := r.raw()
 	gone(t, idle)
-	r.await("connection down", "no call for 50ms")
+	r.await("connection down", "nothing came since it was accepted")
 	close(g.open)
+	r.await("connection down", "idle for too long") // the other one, now that it is answered
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}

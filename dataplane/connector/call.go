@@ -59,7 +59,7 @@ func (cl *call) reserve(n int64) error {
 	if err := s.budget.Acquire(s.ctx, n); err != nil {
 		return err
 	}
-	if err := s.c.budget.Acquire(s.ctx, n); err != nil {
+	if err := s.share.Acquire(s.ctx, n); err != nil {
 		s.budget.Release(n)
 		return err
 	}
@@ -71,7 +71,7 @@ func (cl *call) reserve(n int64) error {
 func (cl *call) settle(n int64) {
 	if rest := cl.reserved - n; rest > 0 {
 		cl.s.budget.Release(rest)
-		cl.s.c.budget.Release(rest)
+		cl.s.share.Release(rest)
 		cl.reserved = n
 	}
 }

@@ -14,7 +14,6 @@ import (
 // Limits in force when Config leaves them 0.
 const (
 	DefaultDialTimeout     = 10 * time.Second
-	DefaultIdleTimeout     = 6 * time.Minute // Linux clients leave after 5
 	DefaultRecordTimeout   = 30 * time.Second
 	DefaultWriteTimeout    = 30 * time.Second
 	DefaultCallbackTimeout = 30 * time.Second
@@ -66,12 +65,14 @@ type Config struct {
 	// ClientMemory bounds the registered memory of a client, Memory what the
 	// calls of all clients hold together, in bytes.
 	ClientMemory, Memory int64
-	// IdleTimeout closes the connection of a client without a call for so long.
-	IdleTimeout time.Duration
-	// RecordTimeout closes that of one whose call takes longer to arrive.
+	// Idle closes the connection of a client without a call for so long; 0 is
+	// dataplane.DefaultClientIdle.
+	Idle time.Duration
+	// RecordTimeout is how far a client may be behind rpctcp.Floor with a call
+	// that it has begun.
 	RecordTimeout time.Duration
-	// WriteTimeout closes that of one who does not take 1 MiB, or a reply, in
-	// so long.
+	// WriteTimeout is how far it may be behind with its replies: behind
+	// rpctcp.Floor, or behind the rate that takes all of them in so long.
 	WriteTimeout time.Duration
 	// CallbackTimeout is how long a client has to answer a call of the target.
 	CallbackTimeout time.Duration
@@ -85,7 +86,6 @@ func (c Config) withDefaults() Config {
 		c.Bindings = ulb.NewRegistry()
 	}
 	setDefault(&c.DialTimeout, DefaultDialTimeout)
-	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
 	setDefault(&c.RecordTimeout, DefaultRecordTimeout)
 	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
 	setDefault(&c.CallbackTimeout, DefaultCallbackTimeout)

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/rdmad/rdmad/dataplane"
-	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -33,7 +34,8 @@ type Connector struct {
 	log    *slog.Logger
 	place  *dataplane.Connector
 	listen net.Listener
-	budget *budget.Budget // bytes of the calls of all clients
+	memory *fair.Pool // bytes of the calls of all clients
+	relief *rpctcp.Relief
 	// versions remembers a target that speaks version 1 alone.
 	versions rpcrdma.VersionMemory
 	lines    *rate.Limiter
@@ -77,12 +79,12 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 	}
 	c := &Connector{
 		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), listen: l,
-		budget: budget.New(cfg.Memory),
-		lines:  rate.NewLimiter(rate.Every(complaintEvery), complaintBurst),
+		memory: fair.NewPool(cfg.Memory, mostOfCall), relief: rpctcp.NewRelief(),
+		lines: rate.NewLimiter(rate.Every(complaintEvery), complaintBurst),
 	}
 	c.place, err = cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{
 		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()),
-		Limits: cfg.Limits, Access: cfg.Access, Stats: c.Stats,
+		Limits: cfg.Limits, Access: cfg.Access, Idle: cfg.Idle, Stats: c.Stats,
 	})
 	if err != nil {
 		l.Close()
@@ -125,6 +127,7 @@ func (c *Connector) Start() {
 	}
 	c.started = true
 	c.making.Go(c.accept)
+	c.making.Go(func() { c.place.Age(c.ctx) })
 }
 
 // accept takes clients until the connector stops.
@@ -148,32 +151,35 @@ func (c *Connector) accept() {
 
 // take finds a client's place. Who may not connect is told so here, at once.
 func (c *Connector) take(nc net.Conn) {
-	client := address(nc.RemoteAddr())
-	seat, err := c.place.Admit(client)
-	if err != nil {
-		c.place.Refuse(client, err)
+	cl := &client{nc: nc, addr: address(nc.RemoteAddr())}
+	var err error
+	if cl.seat, err = c.place.Admit(cl.addr, cl); err != nil {
+		c.place.Refuse(cl.addr, err)
 		nc.Close()
 		return
 	}
 	c.making.Add(1)
-	c.running.Go(func() { c.serve(nc, client, seat) })
+	c.running.Go(func() { c.serve(cl) })
 }
 
 // serve is a client from its coming to its end.
-func (c *Connector) serve(nc net.Conn, client netip.AddrPort, seat *dataplane.Seat) {
-	s, err := c.connect(nc, seat)
+func (c *Connector) serve(cl *client) {
+	s, err := c.connect(cl.nc, cl.seat)
+	if err == nil {
+		err = cl.up(s)
+	}
 	if err != nil {
-		nc.Close()
-		seat.Abandon()
-		c.place.Refuse(client, err)
+		cl.nc.Close()
+		cl.seat.Abandon()
+		c.place.Refuse(cl.addr, err)
 		c.making.Done()
 		return
 	}
 	peer, own := s.rdma.PrivateData()
-	seat.Up(s, peer, own)
+	cl.seat.Up(s, peer, own)
 	c.making.Done()
 	s.run()
-	seat.Down()
+	cl.seat.Down()
 }
 
 // connect makes the connection to the target. The client's settings are those
@@ -194,6 +200,7 @@ func (c *Connector) connect(nc net.Conn, seat *dataplane.Seat) (*session, error)
 	s := newSession(c, nc, seat)
 	if err := s.connect(ctx, target.String()); err != nil {
 		s.end(nil)
+		s.free()
 		return nil, err
 	}
 	return s, nil

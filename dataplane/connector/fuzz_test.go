@@ -65,15 +65,16 @@ func FuzzClient(f *testing.F) {
 		if slow {
 			nc.in = iotest.OneByteReader(nc.in)
 		}
-		seat, err := r.c.place.Admit(address(nc.RemoteAddr()))
-		if err != nil {
+		cl := &client{nc: nc, addr: address(nc.RemoteAddr())}
+		var err error
+		if cl.seat, err = r.c.place.Admit(cl.addr, cl); err != nil {
 			t.Fatal(err)
 		}
 		r.c.making.Add(1)
-		r.c.serve(nc, address(nc.RemoteAddr()), seat)
+		r.c.serve(cl)
 		<-nc.closed
-		if n, _ := r.c.budget.Used(); n != 0 {
-			t.Fatalf("%d bytes are out", n)
+		if u := r.c.memory.Usage(); u.Held != 0 || u.Holders != 0 {
+			t.Fatalf("%+v", u)
 		}
 		after := r.c.Stats()
 		records := oncrpc.NewRecordReader(&nc.out, 1<<20)

@@ -148,8 +148,8 @@ func (r *rig) close() {
 		defer cancel()
 		if r.c != nil {
 			r.c.Shutdown(ctx)
-			if n, _ := r.c.budget.Used(); n != 0 {
-				r.t.Errorf("%d bytes of calls are out", n)
+			if u := r.c.memory.Usage(); u.Held != 0 || u.Holders != 0 {
+				r.t.Errorf("calls hold memory: %+v", u)
 			}
 		}
 		if err := r.d.Shutdown(ctx); err != nil {

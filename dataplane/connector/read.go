@@ -135,6 +135,7 @@ func (s *session) readCall(cl *call) (handed bool, err error) {
 	if err != nil && !ok {
 		return false, err
 	}
+	s.used(&cl.hdr)
 	if err := s.gate.Acquire(s.ctx, 1); err != nil {
 		return false, err
 	}
@@ -217,6 +218,14 @@ func (s *session) readArguments(cl *call, r *reading) error {
 		size := r.total
 		if size < 0 {
 			size = MaxRecord
+		}
+		// What a mark announces costs nothing before some of it has arrived.
+		left, err := r.Fragment()
+		if err != nil {
+			return err
+		}
+		if err := s.intake.Arrive(left); err != nil {
+			return err
 		}
 		if err := cl.reserve(3*int64(size) + mostSmall + mostReply); err != nil {
 			return err

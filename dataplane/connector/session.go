@@ -1,7 +1,6 @@
 package connector
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,16 +13,13 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/dataplane/fair"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 )
-
-// readBuffer is how much is read ahead, in bytes. Longer items go straight into
-// their own memory.
-const readBuffer = 16 << 10
 
 // errEnded is the reason of calls whose session has ended.
 var errEnded = errors.New("connector: the connection has ended")
@@ -49,6 +45,8 @@ type session struct {
 	limits  *ulb.Limits    // of what the client and the target tell each other
 	gate    *budget.Budget // calls in flight
 	budget  *budget.Budget // bytes of calls
+	share   *fair.Share    // of the memory for the calls of all clients
+	lease   atomic.Int64   // when the last NFSv4 call came, in Unix nanoseconds
 	jobs    chan *call
 	workers int // only for the reader
 	working sync.WaitGroup
@@ -74,12 +72,13 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 	}
 	s.limits = nfs.LimitsOf(rpcrdma.MaxMessage, s.backLimits)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	in := bufio.NewReaderSize(countingReader{nc, &c.stats.bytesIn}, readBuffer)
-	s.intake = rpctcp.NewIntake(nc, in, c.cfg.IdleTimeout, c.cfg.RecordTimeout)
-	s.records = oncrpc.NewRecordReader(in, maxRefused)
+	s.intake = rpctcp.NewIntake(nc, c.cfg.RecordTimeout, &c.stats.bytesIn, c.relief.Relieve)
+	s.records = oncrpc.NewRecordReader(s.intake, maxRefused)
 	s.out = rpctcp.NewSender(nc, c.cfg.WriteTimeout, func(err error) {
 		s.clientGone(fmt.Errorf("client does not take its replies: %w", err))
 	})
+	s.out.Watch(func() int { return int(s.share.Held()) }, c.relief.Relieve)
+	s.share = c.memory.Join(1)
 	return s
 }
 
@@ -100,6 +99,8 @@ func (s *session) connect(ctx context.Context, target string) (err error) {
 // session is left.
 func (s *session) run() {
 	defer close(s.done)
+	s.c.relief.Join(s)
+	defer s.c.relief.Leave(s)
 	stop := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -128,6 +129,16 @@ func (s *session) run() {
 	s.end(nil)
 	if s.reset.Load() && s.unanswered.Load() {
 		s.c.stats.disconnects.Add(1)
+	}
+	s.free()
+}
+
+// free gives up what an ended session has: its share, and the connection to the
+// target if there is one.
+func (s *session) free() {
+	s.share.Leave()
+	if s.rdma == nil {
+		return
 	}
 	if err := s.rdma.Close(); err != nil {
 		s.c.log.Error("registered memory was not freed", "conn", s.seat.ID(), "error", err)
@@ -175,7 +186,7 @@ func (s *session) end(why error) {
 // said that there are no more.
 func (s *session) readCalls() error {
 	for {
-		if err := s.intake.Await(s.busy); err != nil {
+		if err := s.intake.Await(); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -190,12 +201,6 @@ func (s *session) readCalls() error {
 			cl.end()
 		}
 	}
-}
-
-// busy says whether calls are in flight.
-func (s *session) busy() bool {
-	calls, _ := s.gate.Used()
-	return calls > 0
 }
 
 // take gives a call that is not in flight.
@@ -274,16 +279,4 @@ func (s *session) work(cl *call) {
 	for ok := true; ok; cl, ok = <-s.jobs {
 		cl.serve()
 	}
-}
-
-// countingReader counts what is read.
-type countingReader struct {
-	r     io.Reader
-	count *atomic.Uint64
-}
-
-func (r countingReader) Read(b []byte) (int, error) {
-	n, err := r.r.Read(b)
-	r.count.Add(uint64(n))
-	return n, err
 }

@@ -23,6 +23,8 @@ var (
 		"A connector, by provider, TCP address and target.", []string{"connector", "provider", "address", "target"}, nil)
 	connectorRefusedDesc = prometheus.NewDesc("rdmad_connector_refused_total",
 		"TCP clients that got no connection to the target, by reason.", []string{"connector", "reason"}, nil)
+	connectorEvictedDesc = prometheus.NewDesc("rdmad_connector_evicted_total",
+		"TCP clients that were disconnected for being idle, by age or by the limit over which others needed their place.", []string{"connector", "reason"}, nil)
 )
 
 // connectorSeries are those of a connector.
@@ -73,6 +75,7 @@ func connectorCounter(name, help string, get func(*dataplane.ConnectorInfo) uint
 func (connectorCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- connectorInfoDesc
 	ch <- connectorRefusedDesc
+	ch <- connectorEvictedDesc
 	for i := range connectorSeries {
 		ch <- connectorSeries[i].desc
 	}
@@ -87,6 +90,7 @@ func (c connectorCollector) Collect(ch chan<- prometheus.Metric) {
 		for why, n := range k.Refusals {
 			ch <- prometheus.MustNewConstMetric(connectorRefusedDesc, prometheus.CounterValue, float64(n), k.Name, dataplane.Refusal(why).String())
 		}
+		collectReasons(ch, connectorEvictedDesc, &k.Evicted, k.Name)
 		for j := range connectorSeries {
 			s := &connectorSeries[j]
 			ch <- prometheus.MustNewConstMetric(s.desc, s.kind, float64(s.get(k)), k.Name)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/histogram"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -56,7 +57,7 @@ func sample() fixed {
 
 func tcpSample() map[string]rpctcp.Stats {
 	return map[string]rpctcp.Stats{"export": {
-		Connections: 21, Accepted: 22, Refused: 23, Calls: 24, Errors: 25, Disconnects: 38, BytesReceived: 26, BytesSent: 27,
+		Connections: 21, Accepted: 22, Refused: connlimit.Counts{23, 39}, Evicted: connlimit.Counts{connlimit.Idle: 40}, Relieved: 41, Calls: 24, Errors: 25, Disconnects: 38, BytesReceived: 26, BytesSent: 27,
 	}}
 }
 
@@ -163,9 +164,23 @@ rdmad_tcp_connections{service="export"} 21
 # HELP rdmad_tcp_connections_accepted_total ONC RPC connections over TCP that were accepted.
 # TYPE rdmad_tcp_connections_accepted_total counter
 rdmad_tcp_connections_accepted_total{service="export"} 22
-# HELP rdmad_tcp_connections_refused_total ONC RPC connections over TCP that were one too many.
+# HELP rdmad_tcp_connections_evicted_total ONC RPC connections over TCP that were closed for being idle, by age or by the limit over which others needed their place.
+# TYPE rdmad_tcp_connections_evicted_total counter
+rdmad_tcp_connections_evicted_total{reason="connections",service="export"} 0
+rdmad_tcp_connections_evicted_total{reason="connections_per_peer",service="export"} 0
+rdmad_tcp_connections_evicted_total{reason="half_open",service="export"} 0
+rdmad_tcp_connections_evicted_total{reason="idle",service="export"} 40
+rdmad_tcp_connections_evicted_total{reason="reserved",service="export"} 0
+# HELP rdmad_tcp_connections_refused_total ONC RPC connections over TCP for which there was no place, by the limit that they were over.
 # TYPE rdmad_tcp_connections_refused_total counter
-rdmad_tcp_connections_refused_total{service="export"} 23
+rdmad_tcp_connections_refused_total{reason="connections",service="export"} 23
+rdmad_tcp_connections_refused_total{reason="connections_per_peer",service="export"} 39
+rdmad_tcp_connections_refused_total{reason="half_open",service="export"} 0
+rdmad_tcp_connections_refused_total{reason="idle",service="export"} 0
+rdmad_tcp_connections_refused_total{reason="reserved",service="export"} 0
+# HELP rdmad_tcp_connections_slow_total ONC RPC connections over TCP that were closed because others waited for memory that their peers did not give back.
+# TYPE rdmad_tcp_connections_slow_total counter
+rdmad_tcp_connections_slow_total{service="export"} 41
 # HELP rdmad_tcp_disconnects_total ONC RPC connections over TCP that their peers reset before all calls were answered.
 # TYPE rdmad_tcp_disconnects_total counter
 rdmad_tcp_disconnects_total{service="export"} 38

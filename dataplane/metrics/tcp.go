@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 )
 
@@ -14,6 +15,15 @@ type tcpCollector func() map[string]rpctcp.Stats
 
 var serviceLabels = []string{"service"}
 
+var (
+	tcpReasonLabels = []string{"service", "reason"}
+
+	tcpRefusedDesc = prometheus.NewDesc("rdmad_tcp_connections_refused_total",
+		"ONC RPC connections over TCP for which there was no place, by the limit that they were over.", tcpReasonLabels, nil)
+	tcpEvictedDesc = prometheus.NewDesc("rdmad_tcp_connections_evicted_total",
+		"ONC RPC connections over TCP that were closed for being idle, by age or by the limit over which others needed their place.", tcpReasonLabels, nil)
+)
+
 // tcpSeries are those of a service on TCP.
 var tcpSeries = []struct {
 	desc *prometheus.Desc
@@ -24,8 +34,8 @@ var tcpSeries = []struct {
 		prometheus.GaugeValue, func(s *rpctcp.Stats) uint64 { return uint64(s.Connections) }},
 	{prometheus.NewDesc("rdmad_tcp_connections_accepted_total", "ONC RPC connections over TCP that were accepted.", serviceLabels, nil),
 		prometheus.CounterValue, func(s *rpctcp.Stats) uint64 { return s.Accepted }},
-	{prometheus.NewDesc("rdmad_tcp_connections_refused_total", "ONC RPC connections over TCP that were one too many.", serviceLabels, nil),
-		prometheus.CounterValue, func(s *rpctcp.Stats) uint64 { return s.Refused }},
+	{prometheus.NewDesc("rdmad_tcp_connections_slow_total", "ONC RPC connections over TCP that were closed because others waited for memory that their peers did not give back.", serviceLabels, nil),
+		prometheus.CounterValue, func(s *rpctcp.Stats) uint64 { return s.Relieved }},
 	{prometheus.NewDesc("rdmad_tcp_rpc_calls_total", "RPC calls received over TCP.", serviceLabels, nil),
 		prometheus.CounterValue, func(s *rpctcp.Stats) uint64 { return s.Calls }},
 	{prometheus.NewDesc("rdmad_tcp_errors_total", "RPC calls over TCP not answered with success, and connections cut for what the peer did.", serviceLabels, nil),
@@ -40,6 +50,8 @@ var tcpSeries = []struct {
 
 // Describe implements prometheus.Collector.
 func (tcpCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- tcpRefusedDesc
+	ch <- tcpEvictedDesc
 	for i := range tcpSeries {
 		ch <- tcpSeries[i].desc
 	}
@@ -48,8 +60,17 @@ func (tcpCollector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c tcpCollector) Collect(ch chan<- prometheus.Metric) {
 	for service, s := range c() {
+		collectReasons(ch, tcpRefusedDesc, &s.Refused, service)
+		collectReasons(ch, tcpEvictedDesc, &s.Evicted, service)
 		for i := range tcpSeries {
 			ch <- prometheus.MustNewConstMetric(tcpSeries[i].desc, tcpSeries[i].kind, float64(tcpSeries[i].get(&s)), service)
 		}
+	}
+}
+
+// collectReasons sends counts by reason, of what owner names.
+func collectReasons(ch chan<- prometheus.Metric, desc *prometheus.Desc, counts *connlimit.Counts, owner string) {
+	for why, n := range counts {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), owner, connlimit.Reason(why).String())
 	}
 }

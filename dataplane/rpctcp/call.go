@@ -25,32 +25,38 @@ type call struct {
 	reply  oncrpc.Reply
 	mark   [oncrpc.RecordMarkSize]byte
 
-	// reserved is what the reply's stream has taken of the server's budget,
-	// in bytes.
+	// reserved is what the reply's stream is charged for, in bytes; small goes
+	// back with it.
 	reserved int
+	small    bool
 }
 
 // reserve waits until there is memory for a reply's stream of the usual size.
-func (cl *call) reserve() error {
-	if err := cl.conn.server.streams.Acquire(cl.conn.ctx, keepStream); err != nil {
-		return err
+func (cl *call) reserve() (err error) {
+	if cl.small, err = cl.conn.streams.take(cl.conn.ctx, keepStream); err == nil {
+		cl.reserved = keepStream
 	}
-	cl.reserved = keepStream
-	return nil
+	return err
 }
 
 // chargeStream accounts for what the stream takes beyond the usual size.
 func (cl *call) chargeStream() {
 	if n := cap(cl.reply.Stream); n > cl.reserved {
-		cl.conn.server.streams.Force(int64(n - cl.reserved))
+		cl.conn.streams.share.Force(int64(n - cl.reserved))
 		cl.reserved = n
 	}
+}
+
+// discharge gives the stream's memory back.
+func (cl *call) discharge() {
+	cl.conn.streams.give(int64(cl.reserved), cl.small)
+	cl.reserved, cl.small = 0, false
 }
 
 // serve has the call answered and sends the reply.
 func (cl *call) serve() {
 	c := cl.conn
-	cl.reply.Mem = c.server.replies
+	cl.reply.Mem = c.replies
 	if oncrpc.Serve(c.ctx, c.server.cfg.Handler, &cl.call, &cl.reply) != nil && c.ctx.Err() == nil {
 		c.server.stats.errors.Add(1)
 	}
@@ -123,7 +129,6 @@ func (cl *call) Sent(err error) {
 	if cap(cl.reply.Stream) > keepStream {
 		cl.reply.Stream = nil
 	}
-	cl.conn.server.streams.Release(int64(cl.reserved))
-	cl.reserved = 0
+	cl.discharge()
 	cl.conn.slots <- cl
 }

@@ -38,7 +38,7 @@ type Client struct {
 	nc      net.Conn
 	in      *bufio.Reader
 	records *oncrpc.RecordReader
-	out     Sender
+	out     *Sender
 	slots   chan *clientCall // calls that are not in flight
 	done    chan struct{}    // closed when the reader has ended
 
@@ -74,7 +74,7 @@ func NewClient(nc net.Conn, cfg ClientConfig) *Client {
 		pending: make(map[uint32]*clientCall),
 	}
 	c.records = oncrpc.NewRecordReader(c.in, cfg.MaxRecord)
-	c.out = Sender{nc: nc, timeout: cfg.WriteTimeout, failed: c.fail}
+	c.out = NewSender(nc, cfg.WriteTimeout, c.fail)
 	for range cfg.MaxCalls {
 		c.slots <- &clientCall{client: c, finished: make(chan struct{}, 1)}
 	}

@@ -4,17 +4,21 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
 // Limits in force when Config leaves them 0.
 const (
-	DefaultMaxConnections = 256
-	DefaultMaxCalls       = 64
+	DefaultConnections        = 1024
+	DefaultConnectionsPerPeer = 128
+	DefaultIdle               = 6 * time.Minute // Linux clients leave after 5
+	DefaultHalfOpen           = 30 * time.Second
+
+	DefaultMaxCalls = 64
 	// DefaultMaxRecord is 1 MiB of data with room for the rest of a call.
 	DefaultMaxRecord     = 1<<20 + 64<<10 + 4096
 	DefaultMemoryLimit   = 128 << 20
-	DefaultIdleTimeout   = 6 * time.Minute // Linux clients leave after 5
 	DefaultRecordTimeout = 30 * time.Second
 	DefaultWriteTimeout  = 30 * time.Second
 )
@@ -24,8 +28,14 @@ type Config struct {
 	// Handler serves the calls.
 	Handler oncrpc.Handler
 	Logger  *slog.Logger
-	// MaxConnections bounds the connections; who comes over it is closed.
-	MaxConnections int
+	// Name stands in the reasons why a connection was closed or refused.
+	Name string
+	// Limits bound the connections, in all and of one address, and how long they
+	// may be idle; each 0 is its default. A newcomer over them takes the place
+	// of the connection that is idle for longest.
+	Limits connlimit.Limits
+	// Parent bounds the connections together with those of others; nil is none.
+	Parent *connlimit.Table
 	// MaxCalls bounds the calls of one connection that are being served or
 	// whose replies are being sent. Who sends more is not read until one ends.
 	MaxCalls int
@@ -34,15 +44,15 @@ type Config struct {
 	// MemoryLimit bounds the bytes of all calls being read or served, again
 	// of all replies' items, and again of all replies' streams, of which the
 	// last may go over it by what the calls already being served answer.
-	// Over it, calls wait.
+	// Over it, calls wait; each connection has a share of MaxRecord, and one
+	// call of up to 64 KiB that never waits. If others wait, the connection
+	// that holds most, of those 5 s behind Floor, is cut.
 	MemoryLimit int
-	// IdleTimeout closes a connection that has had no call for so long.
-	IdleTimeout time.Duration
-	// RecordTimeout closes a connection on which a call takes longer than so
-	// to arrive once it has begun.
+	// RecordTimeout is how far behind Floor a peer may be with a call that it
+	// has begun.
 	RecordTimeout time.Duration
-	// WriteTimeout closes a connection whose peer does not take 1 MiB, or a
-	// reply, in so long.
+	// WriteTimeout is how far behind a peer may be with taking its replies:
+	// behind Floor, or behind the rate that brings all of them to it in so long.
 	WriteTimeout time.Duration
 }
 
@@ -50,14 +60,21 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	setDefault(&c.MaxConnections, DefaultMaxConnections)
+	c.Limits = withDefaultLimits(c.Limits)
 	setDefault(&c.MaxCalls, DefaultMaxCalls)
 	setDefault(&c.MaxRecord, DefaultMaxRecord)
 	setDefault(&c.MemoryLimit, DefaultMemoryLimit)
-	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
 	setDefault(&c.RecordTimeout, DefaultRecordTimeout)
 	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
 	return c
+}
+
+func withDefaultLimits(l connlimit.Limits) connlimit.Limits {
+	setDefault(&l.Total, DefaultConnections)
+	setDefault(&l.PerKey, DefaultConnectionsPerPeer)
+	setDefault(&l.Idle, DefaultIdle)
+	setDefault(&l.HalfOpen, DefaultHalfOpen)
+	return l
 }
 
 func setDefault[T comparable](v *T, def T) {

@@ -44,7 +44,7 @@ func FuzzServer(f *testing.F) {
 		}
 		s := &testServer{Server: NewServer(Config{Handler: echo.New(), MaxCalls: 3, MaxRecord: 4096})}
 		defer s.Close()
-		newServerConn(s.Server, conn).serve()
+		s.admit(conn).serve()
 		s.checkMemory(t)
 		r := oncrpc.NewRecordReader(&conn.out, 1<<20)
 		for replies := uint64(0); ; replies++ {

@@ -19,7 +19,8 @@ func TestIdleMemory(t *testing.T) {
 		defer p.close()
 		before := offheap.Read().Used
 		used := func() int64 { return offheap.Read().Used - before }
-		a, b := got(t, p, 1<<20), got(t, p, 1<<20)
+		account := p.join()
+		a, b := got(t, account, 1<<20), got(t, account, 1<<20)
 		a.Release()
 		b.Release()
 		if used() != 2<<20 {
@@ -27,7 +28,7 @@ func TestIdleMemory(t *testing.T) {
 		}
 		for range 8 { // one of the two is in use
 			time.Sleep(idleTime / 2)
-			if c := got(t, p, 1<<20); c != b {
+			if c := got(t, account, 1<<20); c != b {
 				t.Error("not the buffer used last")
 			} else {
 				c.Release()
@@ -45,9 +46,9 @@ func TestIdleMemory(t *testing.T) {
 }
 
 // got takes a buffer.
-func got(t *testing.T, p *pool, n int) *buffer {
+func got(t *testing.T, a *account, n int) *buffer {
 	t.Helper()
-	b, err := p.get(t.Context(), n)
+	b, err := a.get(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +61,10 @@ func TestProcessLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer offheap.SetLimit(math.MaxInt64)
 		offheap.SetLimit(offheap.Read().Used + 2<<20)
-		p, other := newPool(8<<20, 1<<20), newPool(8<<20, 1<<20)
-		defer p.close()
-		defer other.close()
+		pool, others := newPool(8<<20, 1<<20), newPool(8<<20, 1<<20)
+		defer pool.close()
+		defer others.close()
+		p, other := pool.join(), others.join()
 		a := got(t, other, 1<<20)
 		b := got(t, p, 1<<20)
 		b.Release()
@@ -93,12 +95,12 @@ func TestProcessLimit(t *testing.T) {
 		}()
 		synctest.Wait()
 		a.Release()
-		other.idle.drain()
+		others.idle.drain()
 		if err := <-result; err != nil {
 			t.Errorf("after others have freed memory: %v", err)
 		}
-		if out, waiting := p.budget.Used(); out != 256*4096 || waiting != 0 {
-			t.Errorf("%d bytes out, %d waiting", out, waiting)
+		if u := pool.fair.Usage(); u.Held != 256*4096 || u.Waiting != 0 {
+			t.Errorf("%+v", u)
 		}
 	})
 }

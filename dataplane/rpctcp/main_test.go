@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/offheap/offheaptest"
@@ -68,9 +68,9 @@ func startServer(t testing.TB, cfg Config, l net.Listener) *testServer {
 // checkMemory fails when memory is out although nothing runs.
 func (ts *testServer) checkMemory(t testing.TB) {
 	t.Helper()
-	for name, b := range map[string]*budget.Budget{"calls": ts.calls.budget, "replies": ts.replies.budget, "streams": ts.streams} {
-		if out, waiting := b.Used(); out != 0 || waiting != 0 {
-			t.Errorf("%s: %d bytes out, %d waiting", name, out, waiting)
+	for name, p := range map[string]*fair.Pool{"calls": ts.calls.fair, "replies": ts.replies.fair, "streams": ts.streams} {
+		if u := p.Usage(); u.Held != 0 || u.Waiting != 0 {
+			t.Errorf("%s: %d bytes out, %d waiting", name, u.Held, u.Waiting)
 		}
 	}
 }

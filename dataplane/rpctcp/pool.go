@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/dataplane/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
@@ -18,23 +18,28 @@ const (
 
 	// maxIdle bounds the bytes that a pool keeps although nobody uses them.
 	maxIdle = 16 << 20
+
+	// smallRequest is the most that a connection may have without waiting, in
+	// bytes.
+	smallRequest = 64 << 10
 )
 
-// pool is plain memory in size classes. It implements oncrpc.Memory. At most
-// limit bytes are out at one time; who wants more waits.
+// pool is plain memory in size classes. At most limit bytes are out at one
+// time; a connection that wants more waits. Of that each connection has its
+// share, and one small buffer for which it never waits.
 type pool struct {
-	budget  *budget.Budget
+	fair    *fair.Pool
 	maximum int // largest Alloc, in bytes
 	idle    idleBuffers
 }
 
-// newPool gives buffers of up to maximum bytes. limit is raised to the size of
-// the largest of them.
+// newPool gives buffers of up to maximum bytes, which is a connection's share.
+// limit is raised to the size of the largest of them.
 func newPool(limit, maximum int) *pool {
-	return &pool{
-		budget:  budget.New(int64(max(limit, classSize(classOf(maximum))))),
-		maximum: maximum,
-	}
+	p := &pool{maximum: maximum}
+	largest := p.size(classOf(maximum))
+	p.fair = fair.NewPool(int64(max(limit, largest)), int64(largest))
+	return p
 }
 
 // classOf is the smallest class whose buffers hold n bytes.
@@ -42,7 +47,49 @@ func classOf(n int) int {
 	return max(bits.Len(uint(max(n, 1)-1)), minClassBits) - minClassBits
 }
 
-func classSize(class int) int { return 1 << (class + minClassBits) }
+// size is what buffers of a class hold: a power of two, but no more than the
+// largest Alloc in whole pages.
+func (p *pool) size(class int) int {
+	page := 1 << minClassBits
+	return min(1<<(class+minClassBits), (max(p.maximum, 1)+page-1)/page*page)
+}
+
+// allowance is a connection's share of a pool's bytes. One small request at a
+// time is never made to wait, so that a connection with a call in flight is
+// served whatever others hold.
+type allowance struct {
+	share *fair.Share
+	small atomic.Bool // a small request is out
+}
+
+// take takes n bytes. small goes back with them.
+func (a *allowance) take(ctx context.Context, n int64) (small bool, err error) {
+	if n <= smallRequest && a.small.CompareAndSwap(false, true) {
+		a.share.Force(n)
+		return true, nil
+	}
+	return false, a.share.Acquire(ctx, n)
+}
+
+// give gives n bytes back.
+func (a *allowance) give(n int64, small bool) {
+	if small {
+		a.small.Store(false)
+	}
+	if n > 0 {
+		a.share.Release(n)
+	}
+}
+
+// account is what a connection has of a pool. It implements oncrpc.Memory.
+type account struct {
+	pool *pool
+	allowance
+}
+
+func (p *pool) join() *account {
+	return &account{pool: p, allowance: allowance{share: p.fair.Join(1)}}
+}
 
 // buffer is memory of a pool.
 type buffer struct {
@@ -51,36 +98,44 @@ type buffer struct {
 
 	region *offheap.Region
 	data   []byte // of region
-	out    atomic.Bool
+
+	account *account // that it is out for
+	charged int64    // to the account's share
+	small   bool     // it is the account's small buffer
+	out     atomic.Bool
 }
 
 // Alloc implements oncrpc.Memory. The buffer's content is what it was last
 // used for.
-func (p *pool) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
-	b, err := p.get(ctx, n)
+func (a *account) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
+	b, err := a.get(ctx, n)
 	if err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-func (p *pool) get(ctx context.Context, n int) (*buffer, error) {
+func (a *account) get(ctx context.Context, n int) (*buffer, error) {
+	p := a.pool
 	if n < 0 || n > p.maximum {
 		return nil, fmt.Errorf("rpctcp: buffer of %d bytes asked for, at most %d are given", n, p.maximum)
 	}
 	class := classOf(n)
-	if err := p.budget.Acquire(ctx, int64(classSize(class))); err != nil {
+	size := int64(p.size(class))
+	small, err := a.take(ctx, size)
+	if err != nil {
 		return nil, err
 	}
 	b := p.idle.take(class)
 	if b == nil {
-		region, err := p.idle.alloc(ctx, classSize(class))
+		region, err := p.idle.alloc(ctx, int(size))
 		if err != nil {
-			p.budget.Release(int64(classSize(class)))
+			a.give(size, small)
 			return nil, err
 		}
-		b = &buffer{pool: p, class: class, region: region, data: region.Bytes()[:classSize(class)]}
+		b = &buffer{pool: p, class: class, region: region, data: region.Bytes()[:size]}
 	}
+	b.account, b.charged, b.small = a, size, small
 	b.out.Store(true)
 	return b, nil
 }
@@ -97,6 +152,13 @@ func (b *buffer) Release() {
 	if !b.out.CompareAndSwap(true, false) {
 		panic("rpctcp: buffer released twice")
 	}
+	b.discharge()
+	b.account = nil
 	b.pool.idle.keep(b)
-	b.pool.budget.Release(int64(classSize(b.class)))
+}
+
+// discharge gives back what the buffer is charged for, before it is released.
+func (b *buffer) discharge() {
+	b.account.give(b.charged, b.small)
+	b.charged, b.small = 0, false
 }

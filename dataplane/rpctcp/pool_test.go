@@ -7,10 +7,11 @@ import (
 )
 
 func TestPoolClasses(t *testing.T) {
-	p := newPool(8<<20, 1<<20+1)
-	defer p.close()
+	pool := newPool(8<<20, 1<<20+1)
+	defer pool.close()
+	p := pool.join()
 	for _, c := range []struct{ n, size int }{
-		{0, 4096}, {1, 4096}, {4096, 4096}, {4097, 8192}, {65536, 65536}, {1 << 20, 1 << 20}, {1<<20 + 1, 2 << 20},
+		{0, 4096}, {1, 4096}, {4096, 4096}, {4097, 8192}, {65536, 65536}, {1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + 4096},
 	} {
 		b, err := p.get(t.Context(), c.n)
 		if err != nil || len(b.Bytes()) != c.size {
@@ -26,14 +27,15 @@ func TestPoolClasses(t *testing.T) {
 			t.Errorf("%d: %v, %v", n, b, err)
 		}
 	}
-	if out, _ := p.budget.Used(); out != 0 {
+	if out := p.share.Held(); out != 0 {
 		t.Errorf("%d bytes out", out)
 	}
 }
 
 func TestPoolReuses(t *testing.T) {
-	p := newPool(1<<20, 4096)
-	defer p.close()
+	pool := newPool(1<<20, 4096)
+	defer pool.close()
+	p := pool.join()
 	first, err := p.get(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
@@ -64,9 +66,10 @@ func TestPoolReuses(t *testing.T) {
 func TestPoolKeepsLittle(t *testing.T) {
 	p := newPool(2*maxIdle, 1<<20)
 	defer p.close()
+	a := p.join()
 	var out []*buffer
 	for range 2 * maxIdle >> 20 {
-		b, err := p.get(t.Context(), 1<<20)
+		b, err := a.get(t.Context(), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

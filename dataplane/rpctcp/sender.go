@@ -15,7 +15,7 @@ type Outgoing interface {
 	Sent(err error)
 }
 
-// batchBytes is how much is written under one deadline, a record more or less.
+// batchBytes is how much is written at a time, a record more or less.
 const batchBytes = 1 << 20
 
 // Sender writes records from many goroutines to one connection, in the order
@@ -23,9 +23,9 @@ const batchBytes = 1 << 20
 // until nothing is left, so that records given meanwhile go out together. Its
 // queue is as long as the calls in flight, which its users bound.
 type Sender struct {
-	nc      net.Conn
-	timeout time.Duration // for batchBytes to be taken by the peer
-	failed  func(error)   // called once, with what went wrong
+	nc     net.Conn
+	failed func(error) // called once, with what went wrong
+	pace   pace        // of the peer while something is being written
 
 	mu      sync.Mutex
 	queue   []Outgoing
@@ -38,11 +38,19 @@ type Sender struct {
 	left  net.Buffers // of vec; writing consumes it
 }
 
-// NewSender writes to nc. Each MiB must be taken by the peer within timeout.
-// failed is called once, with what went wrong; whoever uses nc closes it.
-func NewSender(nc net.Conn, timeout time.Duration, failed func(error)) *Sender {
-	return &Sender{nc: nc, timeout: timeout, failed: failed}
+// NewSender writes to nc. The peer may be behind Floor by patience. failed is
+// called once, with what went wrong; whoever uses nc closes it.
+func NewSender(nc net.Conn, patience time.Duration, failed func(error)) *Sender {
+	return &Sender{nc: nc, failed: failed, pace: pace{patience: patience}}
 }
+
+// Watch has the peer take, within its patience, the bytes that held says wait
+// for it. slow is called while the peer is behind. It comes before all that is
+// sent.
+func (s *Sender) Watch(held func() int, slow func()) { s.pace.held, s.pace.slow = held, slow }
+
+// Behind is how far the peer is behind with what it is being sent.
+func (s *Sender) Behind() time.Duration { return s.pace.behind() }
 
 // Send takes the record over; it may be called from any goroutine. It may
 // write other goroutines' records before it returns.
@@ -75,8 +83,7 @@ func (s *Sender) takeBatch() bool {
 	return s.writing
 }
 
-// writeBatch writes the batch in steps of batchBytes, each under a deadline of
-// its own.
+// writeBatch writes the batch in steps of batchBytes.
 func (s *Sender) writeBatch() {
 	for start := 0; start < len(s.batch); {
 		s.vec = s.vec[:0]
@@ -104,16 +111,31 @@ func (s *Sender) write() error {
 	if s.err != nil { // only who writes sets it
 		return s.err
 	}
-	err := s.nc.SetWriteDeadline(time.Now().Add(s.timeout))
-	if err == nil {
-		s.left = s.vec
-		_, err = s.left.WriteTo(s.nc)
-	}
+	err := s.writeOut()
+	s.pace.end()
 	clear(s.vec)
 	if err != nil {
 		s.fail(err)
 	}
 	return err
+}
+
+// writeOut writes s.vec while the peer makes progress.
+func (s *Sender) writeOut() error {
+	s.left = s.vec
+	for next := s.pace.begin(); ; {
+		if err := s.nc.SetWriteDeadline(next); err != nil {
+			return err
+		}
+		n, err := s.left.WriteTo(s.nc)
+		s.pace.moved += int(n)
+		if err == nil || !isDeadline(err) {
+			return err
+		}
+		if next, err = s.pace.look(); err != nil {
+			return err
+		}
+	}
 }
 
 // fail lets all that is sent from now on fail with err.

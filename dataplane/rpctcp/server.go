@@ -9,7 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/fair"
 )
 
 // errShutdown ends connections when the server does.
@@ -19,14 +20,17 @@ var errShutdown = errors.New("rpctcp: server is shut down")
 // goroutine.
 type Server struct {
 	cfg      Config
-	calls    *pool          // records of calls
-	replies  *pool          // items of replies
-	streams  *budget.Budget // streams of replies
+	places   *connlimit.Table // of connections
+	calls    *pool            // records of calls
+	replies  *pool            // items of replies
+	streams  *fair.Pool       // streams of replies
+	relief   *Relief          // of calls, replies and streams
 	stats    counters
 	shutdown chan struct{} // closed when Shutdown or Close begins
 
 	mu        sync.Mutex
 	stopping  bool
+	aging     bool // connections age
 	listeners map[net.Listener]struct{}
 	conns     map[*serverConn]struct{}
 	running   sync.WaitGroup // connections and Serve calls
@@ -34,16 +38,24 @@ type Server struct {
 
 // counters are a server's Stats as they are counted.
 type counters struct {
-	accepted, refused, calls, errors, disconnects, bytesIn, bytesOut atomic.Uint64
+	accepted, calls, errors, disconnects, bytesIn, bytesOut atomic.Uint64
+
+	refused, evicted [connlimit.Reasons]atomic.Uint64
 }
 
 // Stats is what a server has done since it was made.
 type Stats struct {
-	Connections int    // open now
-	Accepted    uint64 // connections
-	Refused     uint64 // connections over the limit
-	Calls       uint64 // calls received
-	Errors      uint64 // calls not answered with success, and connections cut for what the peer did
+	Connections int              // open now
+	Accepted    uint64           // connections
+	Refused     connlimit.Counts // connections for which there was no place
+	// Evicted are connections that lost their place to others, or by age. They
+	// are no errors.
+	Evicted connlimit.Counts
+	// Relieved are connections cut because others waited for memory that their
+	// peers did not give back.
+	Relieved uint64
+	Calls    uint64 // calls received
+	Errors   uint64 // calls not answered with success, and connections cut for what the peer did
 	// Disconnects are connections that their peers reset before all of their calls
 	// were answered.
 	Disconnects uint64
@@ -58,7 +70,9 @@ func NewServer(cfg Config) *Server {
 		cfg:       cfg,
 		calls:     newPool(cfg.MemoryLimit, cfg.MaxRecord),
 		replies:   newPool(cfg.MemoryLimit, cfg.MaxRecord),
-		streams:   budget.New(int64(max(cfg.MemoryLimit, keepStream))),
+		streams:   fair.NewPool(int64(max(cfg.MemoryLimit, keepStream)), keepStream),
+		places:    connlimit.New(time.Now(), connlimit.Config{Name: cfg.Name, Parent: cfg.Parent, Limits: cfg.Limits}),
+		relief:    NewRelief(),
 		shutdown:  make(chan struct{}),
 		listeners: make(map[net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),
@@ -72,6 +86,7 @@ func (s *Server) Serve(l net.Listener) error {
 	if !s.track(func() { s.listeners[l] = struct{}{} }) {
 		return errShutdown
 	}
+	s.age()
 	defer s.untrack(func() { delete(s.listeners, l) })
 	for {
 		nc, err := l.Accept()
@@ -102,30 +117,37 @@ func (s *Server) retryAccept(err error) bool {
 	return true
 }
 
-// accept starts a connection, or closes it when there are too many.
-func (s *Server) accept(nc net.Conn) {
-	var c *serverConn // nil when there are too many
-	ok := s.track(func() {
-		if len(s.conns) < s.cfg.MaxConnections {
-			c = newServerConn(s, nc)
-			s.conns[c] = struct{}{}
-		}
-	})
-	switch {
-	case !ok:
-		nc.Close()
-	case c == nil:
-		s.stats.refused.Add(1)
-		s.cfg.Logger.Warn("RPC over TCP connection refused", "peer", nc.RemoteAddr().String(), "reason", "too many connections")
-		nc.Close()
-		s.running.Done()
-	default:
-		s.stats.accepted.Add(1)
-		go func() {
-			defer s.untrack(func() { delete(s.conns, c) })
-			c.serve()
-		}()
+// age has connections lose their places by age until the server is shut down.
+func (s *Server) age() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.aging || s.stopping {
+		return
 	}
+	s.aging = true
+	ctx, cancel := context.WithCancel(context.Background())
+	s.running.Go(func() { s.places.Run(ctx) })
+	s.running.Go(func() {
+		defer cancel()
+		<-s.shutdown
+	})
+}
+
+// accept starts a connection, or closes it when there is no place for it.
+func (s *Server) accept(nc net.Conn) {
+	c := s.admit(nc)
+	if c == nil {
+		return
+	}
+	if !s.track(func() { s.conns[c] = struct{}{} }) {
+		c.discard()
+		return
+	}
+	s.stats.accepted.Add(1)
+	go func() {
+		defer s.untrack(func() { delete(s.conns, c) })
+		c.serve()
+	}()
 }
 
 // track counts something as running and calls add under the lock, unless the
@@ -231,11 +253,20 @@ func (s *Server) Stats() Stats {
 	return Stats{
 		Connections:   open,
 		Accepted:      s.stats.accepted.Load(),
-		Refused:       s.stats.refused.Load(),
+		Refused:       counts(&s.stats.refused),
+		Evicted:       counts(&s.stats.evicted),
+		Relieved:      s.relief.Cuts(),
 		Calls:         s.stats.calls.Load(),
 		Errors:        s.stats.errors.Load(),
 		Disconnects:   s.stats.disconnects.Load(),
 		BytesReceived: s.stats.bytesIn.Load(),
 		BytesSent:     s.stats.bytesOut.Load(),
 	}
+}
+
+func counts(from *[connlimit.Reasons]atomic.Uint64) (to connlimit.Counts) {
+	for i := range from {
+		to[i] = from[i].Load()
+	}
+	return to
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -214,19 +215,25 @@ func TestPeersThatAreCut(t *testing.T) {
 	}
 }
 
+// TestTooManyConnections refuses a newcomer while all others are in use.
 func TestTooManyConnections(t *testing.T) {
-	s := startTCP(t, Config{Handler: echo.New(), MaxConnections: 2})
-	for range 2 {
-		if _, err := echoCall(t.Context(), s.dial(t, ClientConfig{}), echo.ProcNull, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := echoCall(t.Context(), s.dial(t, ClientConfig{}), echo.ProcNull, nil); err == nil {
-		t.Error("a third connection is served")
-	}
-	s.wantLog(t, "refused", "too many connections")
-	if got := s.Stats(); got.Refused != 1 || got.Accepted != 2 || got.Connections != 2 {
-		t.Errorf("statistics %+v", got)
+	for name, limits := range map[string]connlimit.Limits{"in all": {Total: 2}, "of a peer": {PerKey: 2}} {
+		t.Run(name, func(t *testing.T) {
+			s := startTCP(t, Config{Handler: echo.New(), Limits: limits})
+			for range 2 {
+				if _, err := echoCall(t.Context(), s.dial(t, ClientConfig{}), echo.ProcNull, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := echoCall(t.Context(), s.dial(t, ClientConfig{}), echo.ProcNull, nil); err == nil {
+				t.Error("a third connection is served")
+			}
+			s.wantLog(t, "refused", "all 2 connections")
+			got := s.Stats()
+			if got.Refused[connlimit.Total]+got.Refused[connlimit.PerKey] != 1 || got.Accepted != 2 || got.Connections != 2 {
+				t.Errorf("statistics %+v", got)
+			}
+		})
 	}
 }
 

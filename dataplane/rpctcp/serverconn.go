@@ -1,7 +1,6 @@
 package rpctcp
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -9,13 +8,11 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
-
-// readBuffer is how much is read ahead, in bytes. Longer records go straight
-// into their own buffer.
-const readBuffer = 16 << 10
 
 // serverConn is one connection: a goroutine that reads calls, and as many that
 // serve them as there were ever calls at once, up to the limit.
@@ -28,7 +25,12 @@ type serverConn struct {
 
 	intake  *Intake
 	records *oncrpc.RecordReader
-	out     Sender
+	out     *Sender
+
+	place   *connlimit.Place
+	calls   *account  // records of calls
+	replies *account  // items of replies
+	streams allowance // of replies
 
 	slots   chan *call // calls that are not in flight
 	jobs    chan *call // for the workers
@@ -46,16 +48,23 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 		c.peer = netip.AddrPortFrom(c.peer.Addr().Unmap(), c.peer.Port())
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	in := bufio.NewReaderSize(countingReader{nc, &s.stats.bytesIn}, readBuffer)
-	c.intake = NewIntake(nc, in, s.cfg.IdleTimeout, s.cfg.RecordTimeout)
-	c.records = oncrpc.NewRecordReader(in, s.cfg.MaxRecord)
-	c.out = Sender{nc: nc, timeout: s.cfg.WriteTimeout, failed: c.cut}
+	c.intake = NewIntake(nc, s.cfg.RecordTimeout, &s.stats.bytesIn, s.relief.Relieve)
+	c.records = oncrpc.NewRecordReader(c.intake, s.cfg.MaxRecord)
+	c.out = NewSender(nc, s.cfg.WriteTimeout, c.cut)
+	c.out.Watch(c.owed, s.relief.Relieve)
 	c.jobs = make(chan *call)
 	c.slots = make(chan *call, s.cfg.MaxCalls)
 	for range s.cfg.MaxCalls {
 		c.slots <- nil // made when first used
 	}
+	c.join()
 	return c
+}
+
+// discard ends a connection that was never served.
+func (c *serverConn) discard() {
+	c.cut(errShutdown)
+	c.leave()
 }
 
 // serve reads calls until the connection ends and returns when all of them
@@ -74,6 +83,7 @@ func (c *serverConn) serve() {
 	c.working.Wait()
 	c.cancel(io.EOF)
 	c.nc.Close()
+	c.leave()
 	c.log(context.Cause(c.ctx))
 }
 
@@ -83,6 +93,8 @@ func (c *serverConn) serve() {
 func (c *serverConn) log(reason error) {
 	switch {
 	case errors.Is(reason, io.EOF) || errors.Is(reason, errShutdown):
+		return
+	case c.logEviction(reason):
 		return
 	case IsReset(reason):
 		if c.torn || c.unanswered.Load() {
@@ -126,13 +138,14 @@ func (c *serverConn) readCalls() error {
 
 // readCall reads one call and hands it on.
 func (c *serverConn) readCall(cl *call) error {
-	if err := c.intake.Await(c.busy); err != nil {
+	if err := c.intake.Await(); err != nil {
 		return err
 	}
 	if err := c.readRecord(cl); err != nil {
 		c.torn = true
 		return err
 	}
+	c.place.Touch(time.Now())
 	c.server.stats.calls.Add(1)
 	n, err := oncrpc.DecodeCall(cl.msg, &cl.call)
 	if _, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
@@ -151,31 +164,6 @@ func (c *serverConn) readCall(cl *call) error {
 	}
 	c.dispatch(cl)
 	return nil
-}
-
-// busy says whether calls are in flight; the reader has the slot of the next.
-func (c *serverConn) busy() bool { return len(c.slots) < cap(c.slots)-1 }
-
-// readRecord reads a record that has begun into a buffer of the right size.
-func (c *serverConn) readRecord(cl *call) error {
-	if err := c.intake.Expect(oncrpc.RecordMarkSize); err != nil {
-		return err
-	}
-	size, err := c.records.Next()
-	if err != nil {
-		return err
-	}
-	if !c.records.Whole() {
-		size = c.server.cfg.MaxRecord
-	}
-	if cl.record, err = c.server.calls.get(c.ctx, size); err != nil {
-		return err
-	}
-	if err = c.intake.Expect(size); err != nil {
-		return err
-	}
-	cl.msg, err = c.records.Read(cl.record.data[:0])
-	return err
 }
 
 // dispatch hands a call to a worker, and starts one when all are busy.
@@ -200,16 +188,4 @@ func (c *serverConn) work(cl *call) {
 	for ok := true; ok; cl, ok = <-c.jobs {
 		cl.serve()
 	}
-}
-
-// countingReader counts what is read.
-type countingReader struct {
-	r     io.Reader
-	count *atomic.Uint64
-}
-
-func (r countingReader) Read(b []byte) (int, error) {
-	n, err := r.r.Read(b)
-	r.count.Add(uint64(n))
-	return n, err
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -31,15 +32,45 @@ func until(nc net.Conn) time.Duration {
 	return time.Since(start)
 }
 
-func TestIdleTimeout(t *testing.T) {
+func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, l := pipeServer(t, Config{Handler: echo.New(), IdleTimeout: time.Minute})
+		s, l := pipeServer(t, Config{Handler: echo.New(), Limits: connlimit.Limits{Idle: time.Minute}})
 		nc := l.dial(t)
-		if d := until(nc); d != time.Minute {
+		c := NewClient(nc, ClientConfig{})
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		<-c.done
+		if d := time.Since(start); d < time.Minute || d > time.Minute+2*time.Second {
 			t.Errorf("closed after %v", d)
 		}
 		synctest.Wait()
-		s.wantLog(t, "no call for 1m0s")
+		if got := s.Stats(); got.Evicted[connlimit.Idle] != 1 || got.Errors != 0 || got.Connections != 0 || s.log.String() != "" {
+			t.Errorf("%+v, log %q", got, s.log.String())
+		}
+	})
+}
+
+// TestHalfOpen ages connections without a call sooner, those with a part of one
+// too.
+func TestHalfOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New(), RecordTimeout: time.Hour, Limits: connlimit.Limits{HalfOpen: 20 * time.Second}})
+		silent, slow := l.dial(t), l.dial(t)
+		if _, err := slow.Write([]byte{0x80, 0}); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		until(silent)
+		until(slow)
+		if d := time.Since(start); d < 20*time.Second || d > 22*time.Second {
+			t.Errorf("closed after %v", d)
+		}
+		synctest.Wait()
+		if got := s.Stats(); got.Evicted[connlimit.HalfOpen] != 2 || got.Connections != 0 {
+			t.Errorf("%+v", got)
+		}
 	})
 }
 
@@ -47,7 +78,7 @@ func TestIdleTimeout(t *testing.T) {
 // idle.
 func TestNotIdleWithCallsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, l := pipeServer(t, Config{IdleTimeout: time.Minute, Handler: handlerFunc(func(ctx context.Context, _ *oncrpc.Call, _ *oncrpc.Reply) error {
+		_, l := pipeServer(t, Config{Limits: connlimit.Limits{Idle: time.Minute, HalfOpen: time.Minute}, Handler: handlerFunc(func(ctx context.Context, _ *oncrpc.Call, _ *oncrpc.Reply) error {
 			select {
 			case <-time.After(time.Hour):
 				return nil
@@ -99,8 +130,8 @@ func TestSlowReader(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if out, _ := s.replies.budget.Used(); out != 8<<20 {
-			t.Errorf("%d bytes out while replies wait", out)
+		if u := s.replies.fair.Usage(); u.Held != 8<<20 {
+			t.Errorf("%d bytes out while replies wait", u.Held)
 		}
 		<-s.openConns()[0].ctx.Done()
 		if d := time.Since(start); d != 5*time.Second {
@@ -124,8 +155,8 @@ func TestMemoryLimit(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if out, _ := s.replies.budget.Used(); out != limit {
-			t.Errorf("%d bytes out", out)
+		if u := s.replies.fair.Usage(); u.Held > limit || u.Held < limit-1<<20 {
+			t.Errorf("%d bytes out", u.Held)
 		}
 		r := oncrpc.NewRecordReader(nc, 2<<20)
 		for range 10 {
@@ -242,23 +273,28 @@ func TestCloseWhileAcceptFails(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWaitingForMemory has one connection hold all memory and another
-// wait for some when the server is closed.
+// TestCloseWhileWaitingForMemory has one call hold all memory and another wait
+// for some when the server is closed.
 func TestCloseWhileWaitingForMemory(t *testing.T) {
-	for name, cfg := range map[string]Config{
-		"of a record": {MemoryLimit: keepStream, MaxRecord: keepStream},
-		"of a reply":  {MemoryLimit: keepStream, MaxRecord: 4096},
+	for name, c := range map[string]struct {
+		cfg   Config
+		conns int
+	}{
+		"of a record": {Config{MemoryLimit: 2 * smallRequest, MaxRecord: 2 * smallRequest}, 2},
+		"of a reply":  {Config{MemoryLimit: keepStream, MaxRecord: 4096}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGate()
-				cfg.Handler = g
-				s, l := pipeServer(t, cfg)
-				call := record(1, 0, make([]byte, cfg.MaxRecord-100))
-				for range 2 {
+				c.cfg.Handler = g
+				s, l := pipeServer(t, c.cfg)
+				call := record(1, 0, make([]byte, c.cfg.MaxRecord-100))
+				for range c.conns {
 					nc := l.dial(t)
-					go nc.Write(call)
-					synctest.Wait()
+					for range 2 / c.conns {
+						go nc.Write(call)
+						synctest.Wait()
+					}
 				}
 				if len(g.entered) != 1 {
 					t.Errorf("%d calls are served", len(g.entered))

@@ -1,0 +1,112 @@
+package connector
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// leaseTime is how long a client that speaks NFSv4 may be silent while the server
+// keeps state for it, and calls it back: Linux renews its lease each minute, of
+// servers' usual 90 s.
+const leaseTime = 2 * time.Minute
+
+// client is a TCP client that has a place, with or without its session yet. It
+// is the connlimit.Holder of the place.
+type client struct {
+	nc   net.Conn
+	addr netip.AddrPort
+	seat *dataplane.Seat
+
+	mu      sync.Mutex
+	session *session
+	evicted error
+}
+
+// up gives the client its session, unless it has lost its place meanwhile.
+func (cl *client) up(s *session) error {
+	cl.mu.Lock()
+	cl.session = s
+	evicted := cl.evicted
+	cl.mu.Unlock()
+	if evicted != nil {
+		s.end(evicted)
+		s.free()
+	}
+	return evicted
+}
+
+// Busy implements connlimit.Holder. A client that the target is being connected
+// to for is busy.
+func (cl *client) Busy() bool {
+	cl.mu.Lock()
+	s := cl.session
+	cl.mu.Unlock()
+	return s == nil || s.busy()
+}
+
+// Evict implements connlimit.Holder.
+func (cl *client) Evict(why connlimit.Eviction) {
+	err := errors.New(why.Text())
+	cl.mu.Lock()
+	s := cl.session
+	cl.evicted = err
+	cl.mu.Unlock()
+	if s == nil {
+		cl.nc.Close()
+	} else {
+		s.end(err)
+	}
+}
+
+// used notes a call of the client.
+func (s *session) used(c *oncrpc.Call) {
+	now := time.Now()
+	s.seat.Used(now)
+	if c.Program == nfsProgram && c.Version == 4 {
+		s.lease.Store(now.UnixNano())
+	}
+}
+
+const nfsProgram = 100003
+
+// busy says that the client would miss its connection: calls are in flight,
+// those of the target included, and not because the client does not take its
+// replies; or it may have a lease, with delegations to be called back for.
+func (s *session) busy() bool {
+	if s.Behind() >= fair.Grace {
+		return false
+	}
+	calls, _ := s.gate.Used()
+	return calls > 0 || s.callbacksOut() || time.Since(time.Unix(0, s.lease.Load())) < leaseTime
+}
+
+func (s *session) callbacksOut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.callbacks) > 0
+}
+
+var _ rpctcp.Borrower = (*session)(nil)
+
+// Behind implements rpctcp.Borrower.
+func (s *session) Behind() time.Duration { return max(s.intake.Behind(), s.out.Behind()) }
+
+// Wanted implements rpctcp.Borrower.
+func (s *session) Wanted() int64 {
+	if !s.share.OthersWait() {
+		return 0
+	}
+	return s.share.Held()
+}
+
+// Cut implements rpctcp.Borrower.
+func (s *session) Cut(reason error) { s.end(reason) }

@@ -1,0 +1,49 @@
+package rpctcp
+
+import (
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/fair"
+)
+
+// join gives the connection its share of the server's memory.
+func (c *serverConn) join() {
+	s := c.server
+	c.calls, c.replies, c.streams.share = s.calls.join(), s.replies.join(), s.streams.Join(1)
+	s.relief.Join(c)
+}
+
+// leave gives up the connection's place, and what it may have of the server's
+// memory.
+func (c *serverConn) leave() {
+	if c.place != nil {
+		c.place.Leave()
+	}
+	c.server.relief.Leave(c)
+	for _, s := range c.shares() {
+		s.Leave()
+	}
+}
+
+func (c *serverConn) shares() [3]*fair.Share {
+	return [...]*fair.Share{c.calls.share, c.replies.share, c.streams.share}
+}
+
+// owed is how many bytes of replies wait for the peer, or are being made.
+func (c *serverConn) owed() int { return int(c.replies.share.Held() + c.streams.share.Held()) }
+
+// Behind implements Borrower.
+func (c *serverConn) Behind() time.Duration { return max(c.intake.Behind(), c.out.Behind()) }
+
+// Wanted implements Borrower.
+func (c *serverConn) Wanted() (n int64) {
+	for _, s := range c.shares() {
+		if s.OthersWait() {
+			n += s.Held()
+		}
+	}
+	return n
+}
+
+// Cut implements Borrower.
+func (c *serverConn) Cut(reason error) { c.cut(reason) }
