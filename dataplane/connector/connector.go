@@ -79,9 +79,10 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 	}
 	c := &Connector{
 		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), listen: l,
-		memory: fair.NewPool(cfg.Memory, mostOfCall), relief: rpctcp.NewRelief(),
-		lines: rate.NewLimiter(rate.Every(complaintEvery), complaintBurst),
+		memory: fair.NewPool(cfg.Memory, mostOfCall),
+		lines:  rate.NewLimiter(rate.Every(complaintEvery), complaintBurst),
 	}
+	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
 	c.place, err = cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{
 		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()),
 		Limits: cfg.Limits, Access: cfg.Access, Idle: cfg.Idle, Stats: c.Stats,

@@ -45,6 +45,14 @@ func (p *pace) begin() time.Time {
 // end is a peer that has nothing to move.
 func (p *pace) end() { p.late.Store(0) }
 
+// goOn is a peer that has more to move. What it is behind stays.
+func (p *pace) goOn() (time.Time, error) {
+	if p.behind() == 0 {
+		return p.begin(), nil
+	}
+	return p.look()
+}
+
 // behind is how far the peer was behind when it was last looked at.
 func (p *pace) behind() time.Duration { return time.Duration(p.late.Load()) }
 

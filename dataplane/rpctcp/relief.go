@@ -1,7 +1,10 @@
 package rpctcp
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +15,8 @@ import (
 // left.
 var ErrOthersWait = errors.New("too little progress with memory that other connections wait for")
 
-// reliefPause is the least time between two connections that are cut for their
-// memory: the first one gives it back meanwhile.
+// reliefPause is the least time between two times that connections are cut for
+// their memory: the first ones give it back meanwhile.
 const reliefPause = 10 * time.Millisecond
 
 // Borrower is a connection that may hold memory for which others wait. Behind and
@@ -33,14 +36,18 @@ type Borrower interface {
 // and a Sender call Relieve while their peer is behind. All methods may be called
 // from any goroutine.
 type Relief struct {
+	waiting func() int // requests for memory
+
 	mu   sync.Mutex
 	all  map[Borrower]struct{}
-	last time.Time // when one was cut
+	last time.Time // when some were cut
 	cuts uint64
 }
 
-// NewRelief has no connections.
-func NewRelief() *Relief { return &Relief{all: make(map[Borrower]struct{})} }
+// NewRelief has no connections. waiting says how many requests for memory wait.
+func NewRelief(waiting func() int) *Relief {
+	return &Relief{waiting: waiting, all: make(map[Borrower]struct{})}
+}
 
 // Join adds a connection.
 func (r *Relief) Join(b Borrower) {
@@ -63,32 +70,37 @@ func (r *Relief) Cuts() uint64 {
 	return r.cuts
 }
 
-// Relieve cuts one connection if others wait for memory: of those that are
-// fair.Grace behind the one that holds most of it. As all have the same share,
-// that one is also most over its share.
+// Relieve cuts connections if requests for memory wait, as many as there are: of
+// those that are fair.Grace behind the ones that hold most of it. As all have the
+// same share, these are also most over their share.
 func (r *Relief) Relieve() {
-	if worst := r.worst(time.Now()); worst != nil {
-		worst.Cut(ErrOthersWait)
+	if n := r.waiting(); n > 0 {
+		for _, b := range r.worst(n, time.Now()) {
+			b.Cut(ErrOthersWait)
+		}
 	}
 }
 
-func (r *Relief) worst(now time.Time) (worst Borrower) {
+// worst takes the n worst connections out.
+func (r *Relief) worst(n int, now time.Time) []Borrower {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.last) < reliefPause {
 		return nil
 	}
-	most := int64(0)
+	wanted := make(map[Borrower]int64)
 	for b := range r.all {
 		if b.Behind() < fair.Grace {
 			continue
 		}
-		if n := b.Wanted(); n > most {
-			worst, most = b, n
+		if n := b.Wanted(); n > 0 {
+			wanted[b] = n
 		}
 	}
-	if worst != nil {
-		delete(r.all, worst)
+	worst := slices.SortedFunc(maps.Keys(wanted), func(a, b Borrower) int { return cmp.Compare(wanted[b], wanted[a]) })
+	worst = worst[:min(n, len(worst))]
+	for _, b := range worst {
+		delete(r.all, b)
 		r.last = now
 		r.cuts++
 	}

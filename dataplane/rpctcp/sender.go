@@ -79,7 +79,9 @@ func (s *Sender) takeBatch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.batch, s.queue = s.queue, s.batch[:0]
-	s.writing = len(s.batch) > 0
+	if s.writing = len(s.batch) > 0; !s.writing {
+		s.pace.end()
+	}
 	return s.writing
 }
 
@@ -112,7 +114,6 @@ func (s *Sender) write() error {
 		return s.err
 	}
 	err := s.writeOut()
-	s.pace.end()
 	clear(s.vec)
 	if err != nil {
 		s.fail(err)
@@ -123,18 +124,21 @@ func (s *Sender) write() error {
 // writeOut writes s.vec while the peer makes progress.
 func (s *Sender) writeOut() error {
 	s.left = s.vec
-	for next := s.pace.begin(); ; {
-		if err := s.nc.SetWriteDeadline(next); err != nil {
+	next, err := s.pace.goOn()
+	for {
+		if err == nil {
+			err = s.nc.SetWriteDeadline(next)
+		}
+		if err != nil {
 			return err
 		}
-		n, err := s.left.WriteTo(s.nc)
+		var n int64
+		n, err = s.left.WriteTo(s.nc)
 		s.pace.moved += int(n)
 		if err == nil || !isDeadline(err) {
 			return err
 		}
-		if next, err = s.pace.look(); err != nil {
-			return err
-		}
+		next, err = s.pace.look()
 	}
 }
 

@@ -66,17 +66,18 @@ type Stats struct {
 // NewServer makes a server. Serve lets it accept.
 func NewServer(cfg Config) *Server {
 	cfg = cfg.withDefaults()
-	return &Server{
+	s := &Server{
 		cfg:       cfg,
 		calls:     newPool(cfg.MemoryLimit, cfg.MaxRecord),
 		replies:   newPool(cfg.MemoryLimit, cfg.MaxRecord),
 		streams:   fair.NewPool(int64(max(cfg.MemoryLimit, keepStream)), keepStream),
 		places:    connlimit.New(time.Now(), connlimit.Config{Name: cfg.Name, Parent: cfg.Parent, Limits: cfg.Limits}),
-		relief:    NewRelief(),
 		shutdown:  make(chan struct{}),
 		listeners: make(map[net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),
 	}
+	s.relief = NewRelief(s.waiting)
+	return s
 }
 
 // Serve accepts connections from l and serves them until the server is shut

@@ -29,6 +29,14 @@ func (c *serverConn) shares() [3]*fair.Share {
 	return [...]*fair.Share{c.calls.share, c.replies.share, c.streams.share}
 }
 
+// waiting is how many requests for memory wait.
+func (s *Server) waiting() (n int) {
+	for _, p := range [...]*fair.Pool{s.calls.fair, s.replies.fair, s.streams} {
+		n += p.Usage().Waiting
+	}
+	return n
+}
+
 // owed is how many bytes of replies wait for the peer, or are being made.
 func (c *serverConn) owed() int { return int(c.replies.share.Held() + c.streams.share.Held()) }
 

@@ -1,0 +1,247 @@
+package rpctcp
+
+import (
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// Attacks on a server with default limits of memory and time, beside clients that
+// do nothing wrong. The clock stands still while anybody can go on: what takes
+// time has waited.
+
+// attackLimits let a test's connections, which are all of one peer, have all
+// places.
+var attackLimits = connlimit.Limits{Total: 400, PerKey: 1000}
+
+// bystander is a client that is there before the attack.
+type bystander struct {
+	s    *testServer
+	l    *pipeListener
+	here *Client
+}
+
+func newBystander(t *testing.T) *bystander {
+	s, l := pipeServer(t, Config{Handler: echo.New(), Limits: attackLimits})
+	b := &bystander{s: s, l: l, here: NewClient(l.dial(t), ClientConfig{})}
+	t.Cleanup(func() { b.here.Close() })
+	b.served(t)
+	return b
+}
+
+// call makes a call and says how long it waited.
+func (b *bystander) call(t *testing.T, c *Client, proc uint32, args []byte) time.Duration {
+	t.Helper()
+	start := time.Now()
+	if _, err := echoCall(t.Context(), c, proc, args); err != nil {
+		t.Errorf("procedure %d after %v: %v", proc, time.Since(start), err)
+	}
+	return time.Since(start)
+}
+
+// served has small calls answered without waiting, on the connection that was
+// there and on a new one.
+func (b *bystander) served(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	fresh := NewClient(b.l.dial(t), ClientConfig{})
+	defer fresh.Close()
+	for name, c := range map[string]*Client{"existing": b.here, "new": fresh} {
+		for what, took := range map[string]time.Duration{
+			"NULL":        b.call(t, c, echo.ProcNull, nil),
+			"4 KiB read":  b.call(t, c, echo.ProcRead, xdr.AppendUint32(nil, 4<<10)),
+			"4 KiB write": b.call(t, c, echo.ProcWrite, opaque(4<<10)),
+		} {
+			if took != 0 {
+				t.Errorf("%s of the %s connection waited %v", what, name, took)
+			}
+		}
+	}
+}
+
+// servedSoon has large calls answered before attackers lose all their patience.
+func (b *bystander) servedSoon(t *testing.T) {
+	t.Helper()
+	took := b.call(t, b.here, echo.ProcRead, xdr.AppendUint32(nil, 1<<20))
+	took = max(took, b.call(t, b.here, echo.ProcWrite, opaque(1<<20)))
+	if took > DefaultRecordTimeout/2 {
+		t.Errorf("a large call waited %v", took)
+	}
+}
+
+// attackers opens connections that send data, and what comes back from them is
+// not read.
+func (b *bystander) attackers(t *testing.T, n int, data []byte) {
+	t.Helper()
+	for range n {
+		nc := b.l.dial(t)
+		go nc.Write(data) // the server may read only a part
+	}
+	synctest.Wait()
+}
+
+// TestRecordsNotFinished has connections send a part of a large record and wait.
+func TestRecordsNotFinished(t *testing.T) {
+	whole := record(1, echo.ProcWrite, opaque(1<<20))
+	for name, c := range map[string]struct {
+		sent int
+		held int64 // at most, in bytes of each
+	}{
+		"a mark":    {oncrpc.RecordMarkSize, 0},
+		"8 KiB":     {8 << 10, 0},
+		"firstPart": {firstPart, firstPart},
+		"one half":  {len(whole) / 2, DefaultMaxRecord},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBystander(t)
+				const n = 300
+				b.attackers(t, n, whole[:c.sent])
+				if u := b.s.calls.fair.Usage(); u.Held > n*c.held {
+					t.Errorf("%d bytes are held", u.Held)
+				}
+				b.served(t)
+				b.servedSoon(t)
+				b.served(t)
+			})
+		})
+	}
+}
+
+// TestRepliesNotRead has connections call for more than they read: few that take
+// much, and many.
+func TestRepliesNotRead(t *testing.T) {
+	var calls []byte
+	for xid := range uint32(DefaultMaxCalls) {
+		calls = append(calls, record(xid, echo.ProcRead, xdr.AppendUint32(nil, 1<<20))...)
+	}
+	for name, n := range map[string]int{"3 connections": 3, "100 connections": 100} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBystander(t)
+				b.attackers(t, n, calls)
+				b.served(t)
+				b.servedSoon(t)
+				b.served(t)
+			})
+		})
+	}
+}
+
+// TestReplyTrickles has a peer read slowly what it has called for: the rate that
+// is expected of it rises with what waits for it.
+func TestReplyTrickles(t *testing.T) {
+	for _, c := range []struct {
+		replies, rate int
+		ends          bool
+	}{{1, 2 * Floor, true}, {1, Floor / 4, false}, {32, 2 * Floor, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, l := pipeServer(t, Config{Handler: echo.New()})
+			nc := l.dial(t)
+			for xid := range uint32(c.replies) {
+				if _, err := nc.Write(record(xid, echo.ProcRead, xdr.AppendUint32(nil, 1<<20))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := int64(0)
+			for want := int64(c.replies) << 20; got < want; {
+				time.Sleep(time.Second)
+				n, err := io.CopyN(io.Discard, nc, int64(c.rate))
+				got += n
+				if err != nil {
+					break
+				}
+			}
+			if ends := got >= int64(c.replies)<<20; ends != c.ends {
+				t.Errorf("%d replies at %d bytes per second: %d bytes read", c.replies, c.rate, got)
+			}
+			nc.Close()
+			synctest.Wait()
+			s.checkMemory(t)
+		})
+	}
+}
+
+// TestIdleConnections fills all places with connections that do nothing, or nothing
+// any more: newcomers get their places, clients that make calls keep theirs.
+func TestIdleConnections(t *testing.T) {
+	for name, data := range map[string][]byte{"silent": nil, "after a call": record(1, echo.ProcNull, nil)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBystander(t)
+				idle := make([]net.Conn, 2*attackLimits.Total)
+				for i := range idle {
+					idle[i] = b.l.dial(t)
+					go func() {
+						idle[i].Write(data)
+						io.Copy(io.Discard, idle[i])
+					}()
+				}
+				synctest.Wait()
+				b.call(t, b.here, echo.ProcNull, nil)
+				time.Sleep(connlimit.Grace)
+				b.call(t, b.here, echo.ProcNull, nil)
+				b.served(t)
+				synctest.Wait()
+				got := b.s.Stats()
+				if got.Connections > attackLimits.Total || got.Evicted[connlimit.Total] == 0 {
+					t.Errorf("%+v", got)
+				}
+				for _, nc := range idle {
+					nc.Close()
+				}
+			})
+		})
+	}
+}
+
+// TestPlacesOfOnePeer: one peer can't have the places of all.
+func TestPlacesOfOnePeer(t *testing.T) {
+	if DefaultConnectionsPerPeer*8 > DefaultConnections {
+		t.Errorf("%d of %d connections may be of one peer", DefaultConnectionsPerPeer, DefaultConnections)
+	}
+	s := startTCP(t, Config{Handler: echo.New()})
+	var refused int
+	for range DefaultConnectionsPerPeer + 10 {
+		if _, err := echoCall(t.Context(), s.dial(t, ClientConfig{}), echo.ProcNull, nil); err != nil {
+			refused++
+		}
+	}
+	if got := s.Stats(); refused != 10 || got.Refused[connlimit.PerKey] != 10 {
+		t.Errorf("%d refused, %+v", refused, got)
+	}
+}
+
+// TestLimitsChange has limits change while connections are up.
+func TestLimitsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New()})
+		for range 4 {
+			c := NewClient(l.dial(t), ClientConfig{})
+			defer c.Close()
+			if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.SetLimits(connlimit.Limits{Total: 2, Idle: time.Hour})
+		if got := s.Limits(); got.Total != 2 || got.PerKey != DefaultConnectionsPerPeer || got.Idle != time.Hour {
+			t.Errorf("%+v", got)
+		}
+		if _, err := echoCall(t.Context(), NewClient(l.dial(t), ClientConfig{}), echo.ProcNull, nil); err == nil {
+			t.Error("a newcomer is served although all are in use")
+		}
+		s.SetLimits(connlimit.Limits{Idle: time.Minute})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got := s.Stats(); got.Connections != 0 || got.Evicted[connlimit.Idle] != 4 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
