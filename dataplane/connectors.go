@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -29,11 +30,9 @@ type ConnectorConfig struct {
 	// Target is host:port of the server, Address where clients come in.
 	Target  string
 	Address netip.AddrPort
-	// Limits and Access are about the clients. Idle is how long one may make no
-	// call; 0 is the default.
+	// Limits and Access are about the clients.
 	Limits Limits
 	Access Access
-	Idle   time.Duration
 	// Stats gives the counters of the TCP side, without waiting.
 	Stats func() ConnectorStats
 }
@@ -99,9 +98,9 @@ func (d *Dataplane) AddConnector(cfg ConnectorConfig) (*Connector, error) {
 	l.access.Store(access)
 	k := &Connector{cfg: cfg, l: l, places: connlimit.New(time.Now(), connlimit.Config{Name: "connector " + cfg.Name})}
 	k.setLimitsLocked(cfg.Limits) // nobody else knows it yet
-	k.SetIdle(cfg.Idle)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	k.followLocked()
 	if err := d.freeLocked(cfg.Name); err != nil {
 		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
 	}
@@ -148,40 +147,27 @@ func (k *Connector) Update(limits Limits, access Access) error {
 	return nil
 }
 
-// Limits of a connector that leaves them 0. They bound clients, of which one
-// address can't have them all.
-const (
-	DefaultConnectorConnections = 1024
-	DefaultConnectorPerPeer     = 128
-	// DefaultClientIdle is how long a client may make no call, DefaultHalfOpen
-	// how long it may take for its first.
-	DefaultClientIdle = 6 * time.Minute // Linux clients leave after 5
-	DefaultHalfOpen   = 30 * time.Second
-)
-
+// setLimitsLocked puts limits in force. By default one address can't have all
+// places.
 func (k *Connector) setLimitsLocked(v Limits) {
-	v = v.withDefaults(DefaultConnectorConnections, DefaultListenerHandshakes)
+	v = v.withDefaults(rpctcp.DefaultConnections, DefaultListenerHandshakes)
 	if v.ConnectionsPerPeer == 0 {
-		v.ConnectionsPerPeer = DefaultConnectorPerPeer
+		v.ConnectionsPerPeer = rpctcp.DefaultConnectionsPerPeer
 	}
 	k.l.setLimitsLocked(v)
-	l := k.places.Limits()
-	l.Total, l.PerKey = v.Connections, v.ConnectionsPerPeer
+	k.followLocked()
+}
+
+// followLocked has clients age as the connections of services do, within the
+// connector's limits.
+func (k *Connector) followLocked() {
+	l := k.l.d.tcp.Limits()
+	l.Total, l.PerKey = k.l.limits.Connections, k.l.limits.ConnectionsPerPeer
 	k.places.SetLimits(l)
 }
 
-// SetIdle changes how long clients may be idle; 0 is the default.
-func (k *Connector) SetIdle(idle time.Duration) {
-	if idle == 0 {
-		idle = DefaultClientIdle
-	}
-	l := k.places.Limits()
-	l.Idle, l.HalfOpen = idle, min(DefaultHalfOpen, idle)
-	k.places.SetLimits(l)
-}
-
-// Age closes clients that are idle for too long, until ctx ends.
-func (k *Connector) Age(ctx context.Context) { k.places.Run(ctx) }
+// Places has the places of clients. Whoever admits them has it Run.
+func (k *Connector) Places() *connlimit.Table { return k.places }
 
 // Connectors describes all connectors, by name.
 func (d *Dataplane) Connectors() []ConnectorInfo {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -32,6 +33,8 @@ type Config struct {
 	Resolver Resolver
 	// Limits of all listeners together. SetLimits changes them.
 	Limits Limits
+	// TCP are the limits of services on TCP. SetTCPLimits changes them.
+	TCP TCPLimits
 	// Memory is the limit of memory, in bytes; 0 is DefaultMemory. SetMemory
 	// changes it.
 	Memory int64
@@ -67,6 +70,8 @@ type Dataplane struct {
 	subs      map[*Subscription]struct{}
 
 	connectors map[string]*Connector // by name; with mu held
+	tcp        *connlimit.Table      // of TCP connections of services
+	stopAging  context.CancelFunc    // nil before Start; with mu held
 
 	changesWanted atomic.Int32 // by how many of subs; written with mu held
 
@@ -101,6 +106,7 @@ func New(cfg Config) *Dataplane {
 		subs:       make(map[*Subscription]struct{}),
 	}
 	d.connectors = make(map[string]*Connector)
+	d.tcp = connlimit.New(time.Now(), connlimit.Config{Limits: cfg.TCP.table()})
 	d.division.init(cfg.Memory, cfg.Registered)
 	return d
 }
@@ -120,6 +126,7 @@ func (d *Dataplane) Start() {
 		return
 	}
 	d.started = true
+	d.stopAging = d.age()
 	d.division.start(d)
 	for _, l := range d.listeners {
 		d.runLocked(l)
@@ -133,6 +140,9 @@ func (d *Dataplane) Start() {
 func (d *Dataplane) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true
+	if d.stopAging != nil {
+		d.stopAging()
+	}
 	listeners := make([]*listener, 0, len(d.listeners))
 	for _, l := range d.listeners {
 		listeners = append(listeners, l)

@@ -99,7 +99,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	}
 	initial, given := c.Settings.Initial()
 	d.memory.Configured(c.Limits.Memory)
-	d.data = dataplane.New(dataplane.Config{Logger: log, Limits: c.Limits.Dataplane(), Memory: c.Limits.Memory, Registered: d.memory.Apply})
+	d.data = dataplane.New(dataplane.Config{Logger: log, Limits: c.Limits.Dataplane(), TCP: c.Limits.TCP(), Memory: c.Limits.Memory, Registered: d.memory.Apply})
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
@@ -156,6 +156,7 @@ func (d *daemon) makeManager() (err error) {
 		state:  func(name string) string { return d.state.service(name) },
 		failed: d.fail,
 		memory: d.memory.Limit,
+		places: d.data.TCPPlaces(),
 		all:    make(map[*service]struct{}),
 	}
 	if d.registrar, err = rpcbind.New(rpcbind.Config{Logger: d.log}); err != nil {
@@ -190,6 +191,7 @@ func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.D
 	return errors.Join(
 		d.manager.SetLimits(c.Limits.Dataplane()),
 		d.setMemory(c.Limits.Memory),
+		d.data.SetTCPLimits(c.Limits.TCP()),
 		d.manager.Reload(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners), drain),
 		d.connect.Reload(ctx, connectorSpecs(c.Connectors), drain),
 	)

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/forward"
 	"github.com/rdmad/rdmad/dataplane/manager"
@@ -60,6 +61,7 @@ type service struct {
 	log            *slog.Logger
 	tcpOn          net.Listener // nil without TCP
 	open           func(s *service, again bool) error
+	places         *connlimit.Table
 	failed         func(error)    // told when serving over TCP ends unasked
 	closed         func(*service) // told at the end
 	memory         func() procmem.Limit
@@ -83,7 +85,7 @@ func (s *service) Open(again bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := s.memory()
-	s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP())})
+	s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Parent: s.places})
 	return nil
 }
 
@@ -151,6 +153,7 @@ type services struct {
 	state  func(name string) string // folder of one service's state; for Open
 	failed func(error)
 	memory func() procmem.Limit
+	places *connlimit.Table // of TCP connections
 
 	mu  sync.Mutex
 	all map[*service]struct{}
@@ -176,7 +179,7 @@ func (s *services) kinds() map[string]manager.Maker {
 
 // make binds a service.
 func (s *services) make(ctx context.Context, spec *manager.ServiceSpec, tcp string, open func(*service, bool) error) (manager.Service, error) {
-	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, failed: s.failed, closed: s.remove, memory: s.memory}
+	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, places: s.places, failed: s.failed, closed: s.remove, memory: s.memory}
 	if tcp != "" {
 		var lc net.ListenConfig
 		l, err := lc.Listen(ctx, "tcp", tcp)

@@ -343,6 +343,9 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 			return nil, toStatus(err)
 		}
 	}
+	if err := s.setTCPLimits(req.GetLimits()); err != nil {
+		return nil, err
+	}
 	if err := s.manager.SetLimits(limits(req.GetLimits())); err != nil {
 		return nil, toStatus(err)
 	}
@@ -351,13 +354,38 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 	return &rdmadv1.SetLimitsResponse{Limits: after}, nil
 }
 
+// setTCPLimits changes the limits of services on TCP that a request has.
+func (s *listenerService) setTCPLimits(m *rdmadv1.Limits) error {
+	l := s.plane.TCPLimits()
+	if m.MaxTcpConnections != nil {
+		l.Connections = int(m.GetMaxTcpConnections())
+	}
+	if m.MaxTcpConnectionsPerPeer != nil {
+		l.ConnectionsPerPeer = int(m.GetMaxTcpConnectionsPerPeer())
+	}
+	if m.TcpIdle != nil {
+		l.Idle = m.GetTcpIdle().AsDuration()
+	}
+	var idle *dataplane.TCPIdleError
+	if err := s.plane.SetTCPLimits(l); errors.As(err, &idle) {
+		return invalidField("limits.tcp_idle", idle.Reason())
+	} else if err != nil {
+		return toStatus(err)
+	}
+	return nil
+}
+
 // limits are those in force.
 func (s *listenerService) limits() *rdmadv1.Limits {
-	l := s.manager.Limits()
+	l, tcp := s.manager.Limits(), s.plane.TCPLimits()
 	return &rdmadv1.Limits{
 		MaxMemory:             proto.Float64(float64(s.plane.Memory())),
 		MaxConnections:        uint32(l.Connections),
 		MaxConnectionsPerPeer: uint32(l.ConnectionsPerPeer),
 		MaxHandshakes:         uint32(l.Handshakes),
+
+		MaxTcpConnections:        proto.Uint32(uint32(tcp.Connections)),
+		MaxTcpConnectionsPerPeer: proto.Uint32(uint32(tcp.ConnectionsPerPeer)),
+		TcpIdle:                  durationpb.New(tcp.Idle),
 	}
 }

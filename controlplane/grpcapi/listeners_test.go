@@ -3,10 +3,12 @@ package grpcapi_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -112,6 +114,39 @@ func TestListenersRefused(t *testing.T) {
 	} {
 		if status.Code(r.err) != r.code {
 			t.Errorf("%s: %v, want %s", what, r.err, r.code)
+		}
+	}
+}
+
+// TestTCPLimits: what a request leaves out stays, as it comes from an rdmactl that
+// does not know these limits.
+func TestTCPLimits(t *testing.T) {
+	c := rdmadv1.NewListenerServiceClient(start(t, smallPlane(), nil, 16).client)
+	set := func(l *rdmadv1.Limits) (*rdmadv1.Limits, error) {
+		res, err := c.SetLimits(t.Context(), &rdmadv1.SetLimitsRequest{Limits: l})
+		return res.GetLimits(), err
+	}
+	for _, step := range []struct {
+		set         *rdmadv1.Limits
+		total, peer uint32
+		idle        time.Duration
+	}{
+		{&rdmadv1.Limits{}, 1024, 128, 6 * time.Minute},
+		{&rdmadv1.Limits{MaxTcpConnections: proto.Uint32(7), TcpIdle: durationpb.New(time.Minute)}, 7, 128, time.Minute},
+		{&rdmadv1.Limits{MaxTcpConnectionsPerPeer: proto.Uint32(3)}, 7, 3, time.Minute},
+		{&rdmadv1.Limits{MaxTcpConnections: proto.Uint32(0), TcpIdle: durationpb.New(0)}, 1024, 3, 6 * time.Minute},
+	} {
+		l, err := set(step.set)
+		if err != nil || l.GetMaxTcpConnections() != step.total || l.GetMaxTcpConnectionsPerPeer() != step.peer || l.GetTcpIdle().AsDuration() != step.idle {
+			t.Errorf("%v: %v, %v", step.set, l, err)
+		}
+	}
+	for _, bad := range []*rdmadv1.Limits{
+		{MaxTcpConnections: proto.Uint32(70000)}, {MaxTcpConnectionsPerPeer: proto.Uint32(70000)},
+		{TcpIdle: durationpb.New(time.Second)}, {TcpIdle: durationpb.New(-time.Minute)}, {TcpIdle: durationpb.New(48 * time.Hour)},
+	} {
+		if _, err := set(bad); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v: %v", bad, err)
 		}
 	}
 }

@@ -61,6 +61,8 @@ type Plane interface {
 	Stats() []*dataplane.ListenerStats
 	Memory() int64
 	SetMemory(n int64) error
+	TCPLimits() dataplane.TCPLimits
+	SetTCPLimits(l dataplane.TCPLimits) error
 	DrainConnection(ctx context.Context, id string) error
 	CloseConnection(id string) error
 	Tracing() *trace.Hub

@@ -66,6 +66,24 @@ func (p *Plane) Memory() int64 {
 	return p.memory
 }
 
+// TCPLimits implements grpcapi.Plane.
+func (p *Plane) TCPLimits() dataplane.TCPLimits {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tcp.WithDefaults()
+}
+
+// SetTCPLimits implements grpcapi.Plane.
+func (p *Plane) SetTCPLimits(l dataplane.TCPLimits) error {
+	if err := l.Check(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tcp = l
+	return nil
+}
+
 // SetMemory implements grpcapi.Plane.
 func (p *Plane) SetMemory(n int64) error {
 	if n < dataplane.MinMemory {

@@ -29,6 +29,7 @@ type Plane struct {
 	subs      []*subscription
 	over      bool
 	memory    int64
+	tcp       dataplane.TCPLimits
 	applied   int
 	tracing   trace.Hub
 }

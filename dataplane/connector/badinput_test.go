@@ -193,7 +193,10 @@ func TestSlowReader(t *testing.T) {
 // answer is not.
 func TestIdle(t *testing.T) {
 	g := newGate()
-	r := newRig(t, newLoopback(t), g, Config{Idle: 50 * time.Millisecond})
+	r := newRig(t, newLoopback(t), g, Config{})
+	l := r.c.place.Places().Limits()
+	l.Idle, l.HalfOpen = 50*time.Millisecond, 50*time.Millisecond
+	r.c.place.Places().SetLimits(l)
 	answered := make(chan error, 1)
 	for waits := false; !waits; { // one that a busy machine made late is idle itself
 		busy, records := r.raw()

@@ -65,9 +65,6 @@ type Config struct {
 	// ClientMemory bounds the registered memory of a client, Memory what the
 	// calls of all clients hold together, in bytes.
 	ClientMemory, Memory int64
-	// Idle closes the connection of a client without a call for so long; 0 is
-	// dataplane.DefaultClientIdle.
-	Idle time.Duration
 	// RecordTimeout is how far a client may be behind rpctcp.Floor with a call
 	// that it has begun.
 	RecordTimeout time.Duration

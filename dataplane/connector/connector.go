@@ -85,7 +85,7 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
 	c.place, err = cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{
 		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()),
-		Limits: cfg.Limits, Access: cfg.Access, Idle: cfg.Idle, Stats: c.Stats,
+		Limits: cfg.Limits, Access: cfg.Access, Stats: c.Stats,
 	})
 	if err != nil {
 		l.Close()
@@ -128,7 +128,7 @@ func (c *Connector) Start() {
 	}
 	c.started = true
 	c.making.Go(c.accept)
-	c.making.Go(func() { c.place.Age(c.ctx) })
+	c.making.Go(func() { c.place.Places().Run(c.ctx) })
 }
 
 // accept takes clients until the connector stops.

@@ -31,10 +31,11 @@ type Config struct {
 	// Name stands in the reasons why a connection was closed or refused.
 	Name string
 	// Limits bound the connections, in all and of one address, and how long they
-	// may be idle; each 0 is its default. A newcomer over them takes the place
-	// of the connection that is idle for longest.
+	// may be idle. A newcomer over them takes the place of the connection that is
+	// idle for longest. 0 is the default; no limit if there is a Parent.
 	Limits connlimit.Limits
-	// Parent bounds the connections together with those of others; nil is none.
+	// Parent bounds the connections together with those of others, and has them
+	// age; nil is none.
 	Parent *connlimit.Table
 	// MaxCalls bounds the calls of one connection that are being served or
 	// whose replies are being sent. Who sends more is not read until one ends.
@@ -60,7 +61,9 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.Limits = withDefaultLimits(c.Limits)
+	if c.Parent == nil {
+		c.Limits = DefaultLimits(c.Limits)
+	}
 	setDefault(&c.MaxCalls, DefaultMaxCalls)
 	setDefault(&c.MaxRecord, DefaultMaxRecord)
 	setDefault(&c.MemoryLimit, DefaultMemoryLimit)
@@ -69,11 +72,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func withDefaultLimits(l connlimit.Limits) connlimit.Limits {
+// DefaultLimits fills in what l leaves 0. Half-open connections age no later than
+// idle ones.
+func DefaultLimits(l connlimit.Limits) connlimit.Limits {
 	setDefault(&l.Total, DefaultConnections)
 	setDefault(&l.PerKey, DefaultConnectionsPerPeer)
 	setDefault(&l.Idle, DefaultIdle)
-	setDefault(&l.HalfOpen, DefaultHalfOpen)
+	setDefault(&l.HalfOpen, min(DefaultHalfOpen, l.Idle))
 	return l
 }
 

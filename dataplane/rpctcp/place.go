@@ -58,9 +58,8 @@ func (s *Server) admit(nc net.Conn) *serverConn {
 	return nil
 }
 
-// SetLimits changes the limits of the server's own connections. The zero Limits
-// are the defaults.
-func (s *Server) SetLimits(l connlimit.Limits) { s.places.SetLimits(withDefaultLimits(l)) }
+// SetLimits changes the limits of a server without a Parent; 0 is the default.
+func (s *Server) SetLimits(l connlimit.Limits) { s.places.SetLimits(DefaultLimits(l)) }
 
 // Limits are those in force.
 func (s *Server) Limits() connlimit.Limits { return s.places.Limits() }

@@ -118,11 +118,12 @@ func (s *Server) retryAccept(err error) bool {
 	return true
 }
 
-// age has connections lose their places by age until the server is shut down.
+// age has connections lose their places by age until the server is shut down. A
+// Parent does so by itself.
 func (s *Server) age() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.aging || s.stopping {
+	if s.aging || s.stopping || s.cfg.Parent != nil {
 		return
 	}
 	s.aging = true

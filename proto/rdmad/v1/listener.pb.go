@@ -1485,7 +1485,16 @@ type Limits struct {
 	// Most memory of the process, in bytes; absent in a request for what it is. 5/8
 	// of it is for registered memory, which the adaptive credit policy divides
 	// between connections. A double for the reason given at Connection.
-	MaxMemory     *float64 `protobuf:"fixed64,4,opt,name=max_memory,json=maxMemory,proto3,oneof" json:"max_memory,omitempty"`
+	MaxMemory *float64 `protobuf:"fixed64,4,opt,name=max_memory,json=maxMemory,proto3,oneof" json:"max_memory,omitempty"`
+	// Most TCP connections of services, all together; 0 for 1024, absent in a
+	// request for what it is, as with the fields that follow. A newcomer over it
+	// takes the place of the connection that is idle for longest.
+	MaxTcpConnections *uint32 `protobuf:"varint,20,opt,name=max_tcp_connections,json=maxTcpConnections,proto3,oneof" json:"max_tcp_connections,omitempty"`
+	// Most of them from one address, of IPv6 from one /64; 0 for 128.
+	MaxTcpConnectionsPerPeer *uint32 `protobuf:"varint,21,opt,name=max_tcp_connections_per_peer,json=maxTcpConnectionsPerPeer,proto3,oneof" json:"max_tcp_connections_per_peer,omitempty"`
+	// How long they, and clients of connectors, may make no call; 0 for 6
+	// minutes.
+	TcpIdle       *durationpb.Duration `protobuf:"bytes,22,opt,name=tcp_idle,json=tcpIdle,proto3" json:"tcp_idle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1546,6 +1555,27 @@ func (x *Limits) GetMaxMemory() float64 {
 		return *x.MaxMemory
 	}
 	return 0
+}
+
+func (x *Limits) GetMaxTcpConnections() uint32 {
+	if x != nil && x.MaxTcpConnections != nil {
+		return *x.MaxTcpConnections
+	}
+	return 0
+}
+
+func (x *Limits) GetMaxTcpConnectionsPerPeer() uint32 {
+	if x != nil && x.MaxTcpConnectionsPerPeer != nil {
+		return *x.MaxTcpConnectionsPerPeer
+	}
+	return 0
+}
+
+func (x *Limits) GetTcpIdle() *durationpb.Duration {
+	if x != nil {
+		return x.TcpIdle
+	}
+	return nil
 }
 
 // GetLimitsRequest asks for the limits.
@@ -1840,14 +1870,19 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
 	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"\x17\n" +
-	"\x15RemoveServiceResponse\"\xfe\x01\n" +
+	"\x15RemoveServiceResponse\"\x8d\x04\n" +
 	"\x06Limits\x122\n" +
 	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
 	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x120\n" +
 	"\x0emax_handshakes\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\rmaxHandshakes\x12;\n" +
 	"\n" +
-	"max_memory\x18\x04 \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00pB)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\tmaxMemory\x88\x01\x01B\r\n" +
-	"\v_max_memory\"\x12\n" +
+	"max_memory\x18\x04 \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00pB)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\tmaxMemory\x88\x01\x01\x12>\n" +
+	"\x13max_tcp_connections\x18\x14 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x01R\x11maxTcpConnections\x88\x01\x01\x12N\n" +
+	"\x1cmax_tcp_connections_per_peer\x18\x15 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x02R\x18maxTcpConnectionsPerPeer\x88\x01\x01\x12D\n" +
+	"\btcp_idle\x18\x16 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\atcpIdleB\r\n" +
+	"\v_max_memoryB\x16\n" +
+	"\x14_max_tcp_connectionsB\x1f\n" +
+	"\x1d_max_tcp_connections_per_peer\"\x12\n" +
 	"\x10GetLimitsRequest\"=\n" +
 	"\x11GetLimitsResponse\x12(\n" +
 	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits\"D\n" +
@@ -1934,32 +1969,33 @@ var file_rdmad_v1_listener_proto_depIdxs = []int32{
 	13, // 18: rdmad.v1.AddServiceRequest.forward:type_name -> rdmad.v1.ForwardService
 	11, // 19: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
 	28, // 20: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
-	21, // 21: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	21, // 22: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
-	21, // 23: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	3,  // 24: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
-	5,  // 25: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
-	7,  // 26: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
-	9,  // 27: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
-	15, // 28: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
-	17, // 29: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
-	19, // 30: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
-	22, // 31: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
-	24, // 32: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
-	4,  // 33: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
-	6,  // 34: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
-	8,  // 35: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
-	10, // 36: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
-	16, // 37: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
-	18, // 38: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
-	20, // 39: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
-	23, // 40: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
-	25, // 41: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
-	33, // [33:42] is the sub-list for method output_type
-	24, // [24:33] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	28, // 21: rdmad.v1.Limits.tcp_idle:type_name -> google.protobuf.Duration
+	21, // 22: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	21, // 23: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
+	21, // 24: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	3,  // 25: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
+	5,  // 26: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
+	7,  // 27: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
+	9,  // 28: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
+	15, // 29: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
+	17, // 30: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
+	19, // 31: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
+	22, // 32: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
+	24, // 33: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
+	4,  // 34: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
+	6,  // 35: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
+	8,  // 36: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
+	10, // 37: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
+	16, // 38: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
+	18, // 39: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
+	20, // 40: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
+	23, // 41: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
+	25, // 42: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
+	34, // [34:43] is the sub-list for method output_type
+	25, // [25:34] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_listener_proto_init() }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -17,8 +18,8 @@ func newLimits(a *app) *cobra.Command {
 	show := newLimitsShow(a)
 	cmd := &cobra.Command{
 		Use:     "limits",
-		Short:   "How many connections all listeners together take",
-		Long:    "How many connections all listeners together take: limits alone is limits show.",
+		Short:   "How many connections all listeners together take, and services on TCP",
+		Long:    "How many connections all listeners together take, and services on TCP: limits alone is limits show.",
 		Example: "  rdmactl limits",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -57,6 +58,11 @@ func limitsTable(l *rdmadv1.Limits) *output.Table {
 	if l.MaxMemory != nil { // not from an older rdmad
 		t.Row("max memory", count(l.GetMaxMemory())+" bytes")
 	}
+	if l.MaxTcpConnections != nil { // nor this
+		t.Row("max TCP connections", orNoLimit(l.GetMaxTcpConnections()))
+		t.Row("max TCP connections per peer", orNoLimit(l.GetMaxTcpConnectionsPerPeer()))
+		t.Row("TCP idle", l.GetTcpIdle().AsDuration().String())
+	}
 	return t
 }
 
@@ -81,7 +87,8 @@ func newLimitsSet(a *app) *cobra.Command {
 		Use:   "set",
 		Short: "Change the limits until the next start or reload",
 		Long: `Change the limits, for connections to come, until the next start or reload of
-the configuration file; what isn't given stays as it is.`,
+the configuration file; what isn't given stays as it is. --tcp-idle holds for
+connections that are up, too.`,
 		Example:           "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -96,7 +103,21 @@ the configuration file; what isn't given stays as it is.`,
 		{"max-connections-per-peer", "most connections from one address; 0 for no limit", &want.MaxConnectionsPerPeer, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnectionsPerPeer }},
 		{"max-handshakes", "most connections being made at once; 0 for 256", &want.MaxHandshakes, func(l *rdmadv1.Limits) *uint32 { return &l.MaxHandshakes }},
 	}
-	names := append(make([]string, 0, 1+len(flags)), "max-memory")
+	optional := []struct {
+		name, usage string
+		value       uint32
+		field       func(*rdmadv1.Limits) **uint32
+	}{
+		{"max-tcp-connections", "most TCP connections of services; 0 for 1024", 0, func(l *rdmadv1.Limits) **uint32 { return &l.MaxTcpConnections }},
+		{"max-tcp-connections-per-peer", "most TCP connections of services from one address; 0 for 128", 0, func(l *rdmadv1.Limits) **uint32 { return &l.MaxTcpConnectionsPerPeer }},
+	}
+	names := append(make([]string, 0, 2+len(flags)+len(optional)), "max-memory", "tcp-idle")
+	idle := cmd.Flags().Duration("tcp-idle", 0, "how long TCP connections of services and clients of connectors may make no call; 0 for 6m")
+	for i := range optional {
+		f := &optional[i]
+		cmd.Flags().Uint32Var(&f.value, f.name, 0, f.usage)
+		names = append(names, f.name)
+	}
 	memory := cmd.Flags().Uint64("max-memory", 0, "most memory of the process, in bytes; 5/8 of it is for registered memory")
 	for _, f := range flags {
 		cmd.Flags().Uint32Var(f.value, f.name, 0, f.usage)
@@ -111,6 +132,14 @@ the configuration file; what isn't given stays as it is.`,
 			if cmd.Flags().Changed(f.name) {
 				set = append(set, func(l *rdmadv1.Limits) { *f.field(l) = *f.value })
 			}
+		}
+		for i := range optional {
+			if f := &optional[i]; cmd.Flags().Changed(f.name) {
+				set = append(set, func(l *rdmadv1.Limits) { *f.field(l) = &f.value })
+			}
+		}
+		if cmd.Flags().Changed("tcp-idle") {
+			set = append(set, func(l *rdmadv1.Limits) { l.TcpIdle = durationpb.New(*idle) })
 		}
 		if cmd.Flags().Changed("max-memory") {
 			set = append(set, func(l *rdmadv1.Limits) { l.MaxMemory = proto.Float64(float64(*memory)) })
@@ -134,7 +163,7 @@ func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits)) error 
 			return err
 		}
 		limits := now.GetLimits()
-		limits.MaxMemory = nil // stays as it is
+		limits.MaxMemory, limits.MaxTcpConnections, limits.MaxTcpConnectionsPerPeer, limits.TcpIdle = nil, nil, nil, nil // stay as they are
 		for _, f := range set {
 			f(limits)
 		}

@@ -66,7 +66,7 @@ listeners:
   - {name: nfs, provider: softiwarp, address: "[::]:20049", service: data, rpcbind: on}
   - {name: test.1, provider: softiwarp, address: "storage:0", service: test,
      limits: {connections: 10, connections_per_peer: 2, handshakes: 3}, allow: [192.0.2.0/24, "2001:db8::1"], deny: ["::ffff:192.0.2.7"]}
-limits: {connections: 1000, connections_per_peer: 100, handshakes: 50, memory: 67108864}
+limits: {connections: 1000, connections_per_peer: 100, handshakes: 50, memory: 67108864, tcp_connections: 200, tcp_connections_per_peer: 20, tcp_idle: 90s}
 services:
   - {name: data, nfs: {path: /srv, read_only: on}}
   - {name: test, echo: {}}
@@ -91,6 +91,9 @@ settings:
 		},
 	}) {
 		t.Errorf("listeners %+v", c.Listeners)
+	}
+	if want := (dataplane.TCPLimits{Connections: 200, ConnectionsPerPeer: 20, Idle: 90 * time.Second}); c.Limits.TCP() != want {
+		t.Errorf("TCP limits %+v", c.Limits.TCP())
 	}
 	if want := (dataplane.Limits{Connections: 1000, ConnectionsPerPeer: 100, Handshakes: 50}); c.Limits.Dataplane() != want || c.Limits.Memory != 64<<20 {
 		t.Errorf("limits %+v", c.Limits)

@@ -88,6 +88,9 @@ func (n *Connector) validateValues(d *document, key string) (err error) {
 	if err := n.Limits.validate(d, key+".limits"); err != nil {
 		return err
 	}
+	if err := n.Limits.validateScoped(d, key+".limits"); err != nil {
+		return err
+	}
 	if n.Access.Allow, err = prefixes(d, key+".allow", n.Allow); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
 )
@@ -13,6 +14,58 @@ type Limits struct {
 	ConnectionsPerPeer int64 `mapstructure:"connections_per_peer"`
 	Handshakes         int64 `mapstructure:"handshakes"`
 	Memory             int64 `mapstructure:"memory"` // bytes
+
+	TCPConnections        int64  `mapstructure:"tcp_connections"`
+	TCPConnectionsPerPeer int64  `mapstructure:"tcp_connections_per_peer"`
+	TCPIdle               string `mapstructure:"tcp_idle"`
+
+	Idle time.Duration `mapstructure:"-"` // TCPIdle, validated
+}
+
+// TCP gives the limits of services on TCP.
+func (l *Limits) TCP() dataplane.TCPLimits {
+	return dataplane.TCPLimits{
+		Connections:        int(l.TCPConnections),
+		ConnectionsPerPeer: int(l.TCPConnectionsPerPeer),
+		Idle:               l.Idle,
+	}
+}
+
+// validateTCP is about keys that are at the top alone.
+func (l *Limits) validateTCP(d *document) (err error) {
+	for _, v := range []struct {
+		at    string
+		value int64
+	}{
+		{"limits.tcp_connections", l.TCPConnections},
+		{"limits.tcp_connections_per_peer", l.TCPConnectionsPerPeer},
+	} {
+		if d.given(v.at) && (v.value < 1 || v.value > dataplane.MaxLimit) {
+			return d.fail(v.at, "%d is out of range 1..%d", v.value, dataplane.MaxLimit)
+		}
+	}
+	const at = "limits.tcp_idle"
+	if !d.given(at) {
+		return nil
+	}
+	if l.Idle, err = time.ParseDuration(l.TCPIdle); err != nil {
+		return d.fail(at, "%q is not a time such as 6m", l.TCPIdle)
+	}
+	if l.Idle < dataplane.MinTCPIdle || l.Idle > dataplane.MaxTCPIdle {
+		return d.fail(at, "%v is out of range %v..%v", l.Idle, dataplane.MinTCPIdle, dataplane.MaxTCPIdle)
+	}
+	return nil
+}
+
+// validateScoped refuses the keys that are at the top alone where l is of one
+// listener or connector.
+func (l *Limits) validateScoped(d *document, key string) error {
+	for _, name := range []string{"tcp_connections", "tcp_connections_per_peer", "tcp_idle"} {
+		if at := key + "." + name; d.given(at) {
+			return d.fail(at, "this is a limit of all together: set limits.%s at the top", name)
+		}
+	}
+	return nil
 }
 
 // Dataplane gives the limits as the data plane takes them.
@@ -48,8 +101,14 @@ func (c *Config) validateLimits(d *document, _ Options) error {
 	if n := c.Limits.Memory; d.given("limits.memory") && (n < dataplane.MinMemory || n > dataplane.MaxMemory) {
 		return d.fail("limits.memory", "%d is out of range %d..%d bytes", n, int64(dataplane.MinMemory), int64(dataplane.MaxMemory))
 	}
+	if err := c.Limits.validateTCP(d); err != nil {
+		return err
+	}
 	for i := range c.Listeners {
 		l, key := &c.Listeners[i], "listeners["+strconv.Itoa(i)+"]"
+		if err := l.Limits.validateScoped(d, key+".limits"); err != nil {
+			return err
+		}
 		if err := l.Limits.validate(d, key+".limits"); err != nil {
 			return err
 		}
