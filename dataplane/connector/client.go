@@ -71,6 +71,11 @@ func (cl *client) Evict(why connlimit.Eviction) {
 func (s *session) used(c *oncrpc.Call) {
 	now := time.Now()
 	s.seat.Used(now)
+	s.renew(c, now)
+}
+
+// renew notes a call that shows that the client may have a lease.
+func (s *session) renew(c *oncrpc.Call, now time.Time) {
 	if c.Program == nfsProgram && c.Version == 4 {
 		s.lease.Store(now.UnixNano())
 	}

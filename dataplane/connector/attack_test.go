@@ -1,0 +1,106 @@
+package connector
+
+import (
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// TestRecordsNotFinished has clients begin large records: what their marks announce
+// takes no memory, and another client is served.
+func TestRecordsNotFinished(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{})
+	const clients = 20
+	begun := echoRecord(1, echo.ProcWrite, opaque(1<<20))[:headSize+oncrpc.RecordMarkSize]
+	for range clients {
+		nc, _ := r.raw()
+		if _, err := nc.Write(begun); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for r.c.Stats().Calls < clients {
+		runtime.Gosched()
+	}
+	other := r.dial(rpctcp.ClientConfig{})
+	for range 10 {
+		if _, err := echoCall(t.Context(), other, echo.ProcEcho, opaque(4096)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1000 { // the last call gives its memory back after its answer
+		if r.c.memory.Usage().Held == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+	if u := r.c.memory.Usage(); u.Held > mostOfCall {
+		t.Errorf("records that have only begun hold %d bytes", u.Held)
+	}
+}
+
+// TestIdlestGoes fills a connector with clients that make no call: one that does
+// gets the place of one of them, and one that is there keeps its own.
+func TestIdlestGoes(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{Limits: dataplane.Limits{Connections: 3}})
+	here := r.dial(rpctcp.ClientConfig{})
+	if _, err := echoCall(t.Context(), here, echo.ProcNull, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.raw()
+	}
+	for { // the silent clients may be silent for a moment
+		c := r.dial(rpctcp.ClientConfig{})
+		_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
+		c.Close()
+		if err == nil {
+			break
+		}
+		if _, err := echoCall(t.Context(), here, echo.ProcNull, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.await("connection down", "its place of connector out was needed")
+	if n := r.d.Connectors()[0].Evicted[connlimit.Total]; n != 1 {
+		t.Errorf("%d clients lost their places", n)
+	}
+}
+
+// TestBusy: a client that may hold delegations keeps its connection for as long as
+// its lease, and does not when it takes no replies.
+func TestBusy(t *testing.T) {
+	nc, peer := net.Pipe()
+	defer nc.Close()
+	defer peer.Close()
+	s := &session{gate: budget.New(4), intake: rpctcp.NewIntake(nc, fair.Grace, new(atomic.Uint64), nil), out: rpctcp.NewSender(nc, time.Minute, nil)}
+	now := time.Now()
+	for _, c := range []struct {
+		call oncrpc.Call
+		ago  time.Duration
+		busy bool
+	}{
+		{oncrpc.Call{Program: nfsProgram, Version: 3}, 0, false},
+		{oncrpc.Call{Program: nfsProgram + 1, Version: 4}, 0, false},
+		{oncrpc.Call{Program: nfsProgram, Version: 4}, leaseTime + time.Second, false},
+		{oncrpc.Call{Program: nfsProgram, Version: 4}, leaseTime / 2, true},
+	} {
+		s.renew(&c.call, now.Add(-c.ago))
+		if s.busy() != c.busy {
+			t.Errorf("program %d version %d %v ago: busy is %v", c.call.Program, c.call.Version, c.ago, s.busy())
+		}
+	}
+	s.lease.Store(0)
+	if err := s.gate.Acquire(t.Context(), 1); err != nil || !s.busy() {
+		t.Error("not busy with a call in flight")
+	}
+}
