@@ -13,9 +13,9 @@
 //
 // Nothing that a client or a target does makes a connector hold more than its
 // limits: connections, calls in flight and memory of each and of all, bytes of
-// a record, time for a record to arrive, for a reply to be taken, and without a
-// call. Who is over a limit is not read from, or loses its connection with one
-// log line; the others are served on.
+// a record, time behind rpctcp.Floor with a record or with replies, and time
+// without a call. A client over a limit is not read from, or loses its connection
+// with one log line; the others are served on.
 //
 // A caller's duties: New, Start, then Shutdown, which returns when nothing of
 // the connector runs any more, before the provider is closed.
