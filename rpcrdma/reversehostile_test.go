@@ -119,15 +119,14 @@ func TestReverseMalformed(t *testing.T) {
 			proc byte
 			code rpcrdma1.ErrCode
 		}{
-			"too many write chunks":             {false, rpcrdma1.Header{Writes: slices.Repeat([]rpcrdma1.WriteChunk{{data}}, 17)}, 0, rpcrdma1.ErrChunk},
-			"too many write chunks, same XID":   {true, rpcrdma1.Header{Writes: slices.Repeat([]rpcrdma1.WriteChunk{{data}}, 17)}, 0, rpcrdma1.ErrChunk},
-			"read chunk, same XID":              {true, rpcrdma1.Header{Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: data}}}, 0, rpcrdma1.ErrChunk},
-			"position-zero chunk, read_replies": {false, rpcrdma1.Header{Reads: []rpcrdma1.ReadSegment{{Segment: data}}}, 1, rpcrdma1.ErrChunk},
-			"version 3":                         {false, rpcrdma1.Header{Version: 3}, 0, rpcrdma1.ErrVers},
-			"version 3, same XID":               {true, rpcrdma1.Header{Version: 3}, 0, rpcrdma1.ErrVers},
-			"version 2":                         {false, rpcrdma1.Header{Version: 2}, 0, rpcrdma1.ErrVers},
-			"unknown type":                      {false, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
-			"unknown type, same XID":            {true, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
+			"too many write chunks":           {false, rpcrdma1.Header{Writes: slices.Repeat([]rpcrdma1.WriteChunk{{data}}, 17)}, 0, rpcrdma1.ErrChunk},
+			"too many write chunks, same XID": {true, rpcrdma1.Header{Writes: slices.Repeat([]rpcrdma1.WriteChunk{{data}}, 17)}, 0, rpcrdma1.ErrChunk},
+			"read chunk, same XID":            {true, rpcrdma1.Header{Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: data}}}, 0, rpcrdma1.ErrChunk},
+			"version 3":                       {false, rpcrdma1.Header{Version: 3}, 0, rpcrdma1.ErrVers},
+			"version 3, same XID":             {true, rpcrdma1.Header{Version: 3}, 0, rpcrdma1.ErrVers},
+			"version 2":                       {false, rpcrdma1.Header{Version: 2}, 0, rpcrdma1.ErrVers},
+			"unknown type":                    {false, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
+			"unknown type, same XID":          {true, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
 		} {
 			done := make(chan error, 1)
 			go func() {

@@ -7,8 +7,8 @@
 //
 // A caller's duties:
 //
-//   - give every message that arrives to the connection's Inbound, and then to the
-//     role that it names;
+//   - give every message that arrives to the connection's Inbound, and then, at once
+//     or when it is read, to the role that it names;
 //   - give a role one event at a time, in the order in which things happened
 //     on the connection, and carry the actions out in order before the next
 //     event of the same connection is given;

@@ -18,6 +18,8 @@ import (
 //     requester to responder, and version 2 has a field for it;
 //   - in version 1 the type of the RPC message behind the header, even if the
 //     header's lists are too long for us;
+//   - the same with the RPC message in a position-zero read chunk, which is read
+//     before that (Long), where such calls and such replies are both taken;
 //   - what is left by context: a server's end takes calls alone while it makes none,
 //     and a client's end replies alone while calls are not served there. A reply in
 //     the reply chunk returns that chunk, and has no RPC message elsewhere.
@@ -32,6 +34,8 @@ type Inbound struct {
 	responder *Responder
 	served    bool // calls are
 	arrival   Arrival
+	reading   int     // messages that are read before a role takes them
+	longs     []*Long // free
 }
 
 // Arrival is a message that arrived, decoded. It is valid until the next one
@@ -39,6 +43,10 @@ type Inbound struct {
 type Arrival struct {
 	Recv uint32
 	Invalidation
+	// Long, if not nil, is to be read before a role takes the message: get memory
+	// for each of Long.Reads.Chunks, post the RDMA Reads in Long.Fetches into it,
+	// then give Inbound.Read. Nothing else of the Arrival is valid.
+	Long *Long
 	// Call says that the responder takes it, else the requester does.
 	Call bool
 	// Interrupts says that a transmission group of the other role was arriving,
@@ -80,6 +88,14 @@ func (in *Inbound) Arrive(recv uint32, msg []byte, inv Invalidation) *Arrival {
 	a := &in.arrival
 	a.Recv, a.Invalidation = recv, inv
 	a.decode(msg, in.spoken())
+	if a.Long = in.long(a); a.Long == nil {
+		in.direct(a)
+	}
+	return a
+}
+
+// direct decides which role takes a message.
+func (in *Inbound) direct(a *Arrival) {
 	a.Call = in.calls(a)
 	a.Interrupts = in.interrupts(a)
 	if a.Call && in.requester != nil {
@@ -88,7 +104,6 @@ func (in *Inbound) Arrive(recv uint32, msg []byte, inv Invalidation) *Arrival {
 		}
 		in.speak()
 	}
-	return a
 }
 
 // server says whether this is the server's end.
@@ -115,7 +130,7 @@ func (in *Inbound) calls(a *Arrival) bool {
 	case !in.served:
 		return false
 	}
-	return in.server() || !in.requester.looksLikeReply(a)
+	return in.server() || !a.looksLikeReply()
 }
 
 // interrupts says whether a group is arriving for the role that does not take a.
@@ -155,16 +170,9 @@ func (a *Arrival) decode(msg []byte, spoken versions) {
 func (a *Arrival) continues(d rpcrdma2.Direction) bool { return continues(&a.header, a.err, d) }
 
 // looksLikeReply says whether a message to a client whose direction is not known
-// is a reply. Without an RPC message inline, a call has that message in a read
-// chunk, and a reply in the reply chunk that it returns.
-func (r *Requester) looksLikeReply(a *Arrival) bool {
+// is a reply. Without an RPC message inline or in a chunk that we read, it is one
+// that returns the reply chunk.
+func (a *Arrival) looksLikeReply() bool {
 	h := &a.header
-	if a.err != nil || h.Proc != rpcrdma1.NoMsg {
-		return false
-	}
-	if len(h.Reads) == 0 {
-		return h.HasReply
-	}
-	_, ours := r.sent[h.XID]
-	return ours && r.reads()
+	return a.err == nil && h.Proc == rpcrdma1.NoMsg && len(h.Reads) == 0 && h.HasReply
 }

@@ -28,6 +28,7 @@ type duplexEnd struct {
 
 	out              [][]byte // messages that it sent and nobody took
 	serving, sending []*Call
+	reading          []*Long
 	open             []*Outgoing // begun, not complete
 	completed        int
 	groups           int // calls of several transmissions that went out
@@ -108,6 +109,11 @@ func (e *duplexEnd) fromQ(acts []Action) {
 			e.fromQ(e.q.Fenced(a.Out, nil))
 		case Complain:
 			h := e.q.Complaint()
+			e.out = append(e.out, h.Append(nil))
+		case FetchReply:
+			e.fromQ(e.q.ReplyFetched(a.Reading, nil))
+		case SendDone:
+			h := e.q.Done(a.XID)
 			e.out = append(e.out, h.Append(nil))
 		}
 	}
@@ -199,7 +205,15 @@ func (e *duplexEnd) receive(msg []byte) {
 	if len(e.recvs) == 0 {
 		e.t.Fatalf("no receive posted")
 	}
-	a := e.in.Arrive(take(&e.recvs, 0), msg, Invalidation{})
+	e.arrived(e.in.Arrive(take(&e.recvs, 0), msg, Invalidation{}))
+}
+
+// arrived has the role take a message that it is for, once it is read.
+func (e *duplexEnd) arrived(a *Arrival) {
+	if a.Long != nil {
+		e.reading = append(e.reading, a.Long)
+		return
+	}
 	switch {
 	case a.Interrupts && a.Call:
 		e.fromQ(e.q.Interrupted(a, nil))
@@ -232,8 +246,8 @@ func (e *duplexEnd) check() {
 	if e.dead {
 		return
 	}
-	if n := int(e.q.spend.Posted()) + e.s.grants.Posted(); n != len(e.recvs) {
-		e.t.Fatalf("%d receives posted, %d counted", len(e.recvs), n)
+	if n := int(e.q.spend.Posted()) + e.s.grants.Posted(); n != len(e.recvs)+len(e.reading) {
+		e.t.Fatalf("%d receives posted, %d messages being read, %d counted", len(e.recvs), len(e.reading), n)
 	}
 	if n := e.s.grants.Posted() + e.s.grants.Held(); n < e.s.grants.Limit()+credit.Slack {
 		e.t.Fatalf("%d receives for %d calls", n, e.s.grants.Limit())
@@ -330,8 +344,14 @@ func FuzzDuplex(f *testing.F) {
 		settings := DefaultSettings()
 		settings.CreditsMax, settings.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
 		e := newDuplexEnd(t, len(data)%2 == 0, settings)
+		if !e.server {
+			e.q.MayRead()
+		}
 		for s.more() && !e.dead {
-			switch s.byte() % 8 {
+			if len(e.recvs) == 0 && len(e.reading) > 0 { // more than it was granted: its next message ends the connection
+				break
+			}
+			switch s.byte() % 10 {
 			case 0, 1:
 				e.receive(s.hostileMessage(uint32(100 + s.byte()%8)))
 			case 2:
@@ -354,6 +374,12 @@ func FuzzDuplex(f *testing.F) {
 				settings.CreditsMax, settings.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
 				settings.Extensions = Extensions(s.byte())
 				e.set(settings)
+			case 8:
+				e.receive(longMessage(uint32(100+s.byte()%8), uint32(s.byte())))
+			case 9:
+				if l, ok := pick(s, &e.reading); ok {
+					e.arrived(e.in.Read(l, s.longText(uint32(100+s.byte()%8))))
+				}
 			}
 			e.check()
 		}
@@ -362,6 +388,17 @@ func FuzzDuplex(f *testing.F) {
 			t.Fatalf("%d calls never complete", len(e.open))
 		}
 	})
+}
+
+// longText is what a position-zero chunk holds.
+func (s *script) longText(xid uint32) []byte {
+	switch s.byte() % 4 {
+	case 0:
+		return s.bytes(int(s.byte()))
+	case 1:
+		return oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 1, Version: 1})
+	}
+	return oncrpc.AppendAcceptedReply(nil, xid)
 }
 
 // answerOne answers a call of ours truly, or nearly so.

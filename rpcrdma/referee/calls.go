@@ -229,15 +229,18 @@ func (r *Referee) unpark(b *assembly) {
 	if !r.sameXID(m, text) { // neither this call nor that reply
 		return
 	}
-	delete(r.dirs[m.from].calls, m.xid)
 	switch kind {
 	case rpcCallType:
+		delete(r.dirs[m.from].calls, m.xid)
 		if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil {
 			c.doubtful = false
 		}
 		r.called(m, text)
 	case rpcReplyType:
+		delete(r.dirs[m.from].calls, m.xid)
 		r.replied(m, text)
+	default: // its receiver may answer it as a bad call
+		r.report("rpc.header", m.from, "XID %#x: msg_type is %d", m.xid, kind)
 	}
 }
 

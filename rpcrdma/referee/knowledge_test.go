@@ -78,6 +78,16 @@ func TestKnowledge(t *testing.T) {
 			b.send(Client, replyOf(5, 1))
 			b.send(Server, replyOf(5, 1))
 		}},
+		{"neither call nor reply, in a chunk, with the XID of a call in flight", FromAnywhere, []string{"rpc.header"}, func(b *bed) {
+			b.exchange(1)
+			b.send(Client, callOf(5, 1))
+			b.send(Server, v1(5, 1, nomsg, lists{reads: []rd{{0, seg{7, 40, 0}}}}, nil))
+			neither := null(5)
+			neither[7] = 7
+			b.read(Client, 7, 0, neither)
+			b.send(Client, words(5, 1, 1, rdmaError, 2))
+			b.send(Server, replyOf(5, 1))
+		}},
 		{"what can't be read has the XID of a call in flight", FromAnywhere, []string{"header.malformed"}, func(b *bed) {
 			b.exchange(1)
 			b.send(Client, callOf(5, 1))

@@ -24,8 +24,7 @@ func (r *Responder) replied(c *call) {
 	r.countReply(c)
 	r.core.Aim(int(r.aim.Load()))
 	r.acts = r.core.Reply(c.call, len(c.reply.Stream), c.plan, r.acts)
-	c.releaseFetched()
-	r.nextFetch()
+	r.releaseFetch(&c.fetch)
 }
 
 // wellFormed checks the service's items: in order, within the stream, within
@@ -78,7 +77,7 @@ func (r *Responder) send(c *call) {
 func (r *Responder) releaseReply(c *call) {
 	c.reply.Release()
 	c.reply.Stream = nil
-	c.releaseFetched()
+	r.releaseFetch(&c.fetch)
 }
 
 // place adds a reply's requests to o.

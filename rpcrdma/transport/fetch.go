@@ -1,126 +1,153 @@
 package transport
 
 import (
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Memory for read chunks. A call's chunks lie in one buffer, so that nobody
+// Memory for read chunks. A message's chunks lie in one buffer, so that nobody
 // waits for memory while holding some for another chunk.
 const (
 	// chunkAlign is the alignment of each chunk in it.
 	chunkAlign = 64
 	// maxFetching bounds the read chunks of one connection, in bytes, so that
-	// a peer that stalls RDMA Reads leaves memory for others. Calls beyond it
+	// a peer that stalls RDMA Reads leaves memory for others. Messages beyond it
 	// wait for those before them.
 	maxFetching = 16 * conn.MaxMessage
 )
 
 func align(n int) int { return (n + chunkAlign - 1) &^ (chunkAlign - 1) }
 
-// fetch gets memory for a call's read chunks and posts the RDMA Reads, now or
-// when there is memory.
-func (r *Responder) fetch(c *call) {
-	c.layOut()
-	c.queueing.fetching(r.active)
-	if r.waiting.len() > 0 || r.fetching+c.size > maxFetching {
-		c.queueing.late = true
-		r.waiting.push(c)
-		return
-	}
-	r.fetchNow(c)
+// fetch is what a connection holds for the read chunks of a message: a call, a
+// reply, or one that may be either.
+type fetch struct {
+	owner fetcher
+	list  *chunk.ReadList
+	reads []chunk.Read // that fill the memory for list.Chunks
+	buf   *regmem.Buffer
+	size  int      // bytes of all chunks; 0 while they don't count for the connection
+	parts [][]byte // where each chunk is in buf
 }
 
-// layOut works out how much memory a call's chunks take.
-func (c *call) layOut() {
-	c.size = 0
-	for i := range c.call.Reads.Chunks {
-		c.size = align(c.size) + c.call.Reads.Chunks[i].Length
+// fetcher is what a fetch is for. Its methods are called with link.mu held.
+type fetcher interface {
+	// late: the fetch waits for memory.
+	late()
+	// reading: the memory is there.
+	reading()
+	// fetched: all RDMA Reads have completed.
+	fetched()
+	// unfetched: there is no memory to be had.
+	unfetched(err error)
+}
+
+// fetch gets memory for read chunks and posts the RDMA Reads, now or when there is
+// memory. Those of a message that was read before its direction was known are
+// here.
+func (l *link) fetch(f *fetch) {
+	if l.early != nil {
+		l.takeEarly(f)
+		return
 	}
+	size := f.layOut()
+	if l.waiting.len() > 0 || l.fetching+size > maxFetching {
+		f.owner.late()
+		l.waiting.push(f)
+		return
+	}
+	l.fetchNow(f)
+}
+
+// layOut works out how much memory the chunks take.
+func (f *fetch) layOut() (size int) {
+	for i := range f.list.Chunks {
+		size = align(size) + f.list.Chunks[i].Length
+	}
+	return size
 }
 
 // fetchNow has its turn on this connection. A goroutine waits for memory if
 // the pool has none.
-func (r *Responder) fetchNow(c *call) {
-	r.fetching += c.size
-	if c.fetched = r.host.tryTake(r.shares.fetches, c.size, regmem.Fetch); c.fetched != nil {
-		r.postReads(c)
+func (l *link) fetchNow(f *fetch) {
+	f.size = f.layOut()
+	l.fetching += f.size
+	if f.buf = l.host.tryTake(l.shares.fetches, f.size, regmem.Fetch); f.buf != nil {
+		l.postReads(f)
 		return
 	}
-	c.queueing.late = true
-	r.busy.Go(func() {
-		b, err := r.host.take(r.ctx, r.shares.fetches, c.size, regmem.Fetch)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		c.fetched = b
+	f.owner.late()
+	l.busy.Go(func() {
+		b, err := l.host.take(l.ctx, l.shares.fetches, f.size, regmem.Fetch)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		f.buf = b
 		switch {
-		case r.dead: // freed with the rest
-			return
+		case l.dead: // freed with the rest
 		case err != nil:
-			r.fetching -= c.size
-			r.acts = r.core.NoMemory(c.call, r.acts)
-			r.nextFetch()
+			l.releaseFetch(f)
+			f.owner.unfetched(err)
 		default:
-			r.postReads(c)
+			l.postReads(f)
 		}
-		r.carryOut()
 	})
 }
 
-// postReads posts the RDMA Reads of a call whose memory is there. Chunks
+// postReads posts the RDMA Reads of a message whose memory is there. Chunks
 // without bytes need none.
-func (r *Responder) postReads(c *call) {
-	c.queueing.fetched()
-	mem, off := c.fetched.Bytes(), 0
-	for i := range c.call.Reads.Chunks {
+func (l *link) postReads(f *fetch) {
+	f.owner.reading()
+	mem, off := f.buf.Bytes(), 0
+	for i := range f.list.Chunks {
 		off = align(off)
-		n := c.call.Reads.Chunks[i].Length
-		c.parts = append(c.parts, mem[off:off+n:off+n])
+		n := f.list.Chunks[i].Length
+		f.parts = append(f.parts, mem[off:off+n:off+n])
 		off += n
 	}
-	if len(c.call.Fetches) == 0 {
-		r.acts = r.core.Fetched(c.call, c.parts, r.acts)
+	if len(f.reads) == 0 {
+		f.owner.fetched()
 		return
 	}
-	r.stats.RoundTrips++
-	o := r.sq.newOp(opFetch, c.call.Index)
-	o.signal = true
-	if err := r.prepareSink(o, c.fetched, c.size); err != nil {
-		r.sq.recycle(o)
-		r.dieLocked(err)
+	o := l.sq.newOp(opFetch, 0)
+	o.fetch, o.signal = f, true
+	if err := l.prepareSink(o, f.buf, f.size); err != nil {
+		l.sq.recycle(o)
+		l.dieLocked(err)
 		return
 	}
 	off, k := 0, 0
-	for _, f := range c.call.Fetches {
-		for ; k < f.Chunk; k++ {
-			off = align(off + c.call.Reads.Chunks[k].Length)
+	for _, r := range f.reads {
+		for ; k < r.Chunk; k++ {
+			off = align(off + f.list.Chunks[k].Length)
 		}
 		o.wrs = append(o.wrs, verbs.SendWR{
-			Op: verbs.OpRDMARead, SGL: o.sgl(o.sinkOf(c.fetched, off+f.Off, f.Length)),
-			RemoteAddr: f.Addr, RKey: f.RKey,
+			Op: verbs.OpRDMARead, SGL: o.sgl(o.sinkOf(f.buf, off+r.Off, r.Length)),
+			RemoteAddr: r.Addr, RKey: r.RKey,
 		})
-		r.stats.RDMAReads++
-		r.stats.BytesReceived += uint64(f.Length)
+		l.stats.RDMAReads++
+		l.stats.BytesReceived += uint64(r.Length)
 	}
-	r.submit(o)
+	l.submit(o)
 }
 
-// releaseFetched gives the memory of the read chunks back.
-func (c *call) releaseFetched() {
-	if c.fetched == nil {
-		return
+// releaseFetch gives back what is held for read chunks, unless it was given on.
+// Messages go on that waited for it.
+func (l *link) releaseFetch(f *fetch) {
+	if f.buf != nil {
+		f.buf.Release()
+		f.buf = nil
 	}
-	c.fetched.Release()
-	c.fetched = nil
-	clear(c.parts)
-	c.parts = c.parts[:0]
-	c.r.fetching -= c.size
+	clear(f.parts)
+	f.parts = f.parts[:0]
+	l.fetching -= f.size
+	f.size = 0
+	l.nextFetch()
 }
 
-// nextFetch lets calls go on that waited for others to release memory.
-func (r *Responder) nextFetch() {
-	for r.waiting.len() > 0 && r.fetching+r.waiting.peek().size <= maxFetching {
-		r.fetchNow(r.waiting.pop())
+// nextFetch lets messages go on that waited for others to release memory.
+func (l *link) nextFetch() {
+	for !l.dead && l.waiting.len() > 0 && l.fetching+l.waiting.peek().layOut() <= maxFetching {
+		l.fetchNow(l.waiting.pop())
 	}
 }

@@ -80,7 +80,14 @@ type link struct {
 	wc         [pollBatch]verbs.WC
 	ended      []*op // of one completion
 	sinks      sinks // of Reads under way
-	seen       Operation
+
+	// Read chunks: bytes held, and messages that wait for others of this connection.
+	fetching int
+	waiting  fifo[*fetch]
+	longs    []*long
+	early    *fetch // of the message that a role is taking; nil: nothing of it was read
+
+	seen Operation
 }
 
 // newLink creates the queues of a connection being made. id becomes the
@@ -200,14 +207,25 @@ func (l *link) complete(wc *verbs.WC) bool {
 		if o := l.tap.observer.Load(); o != nil {
 			l.observeReceive(*o, msg, inv)
 		}
-		l.received(l.inbound.Arrive(at, msg, inv))
+		if inv.Did {
+			l.stats.RemoteInvalidations++
+		}
+		if a := l.inbound.Arrive(at, msg, inv); a.Long != nil {
+			l.readLong(a.Long)
+		} else {
+			l.received(a)
+		}
 	default:
 		l.ended = l.sq.completed(l.ended[:0])
 		for i, o := range l.ended {
 			if look := l.tap.observer.Load(); look != nil {
 				l.observeReads(*look, o.wrs)
 			}
-			if l.closeSink(o) && !o.detached {
+			switch {
+			case !l.closeSink(o) || o.detached:
+			case o.fetch != nil:
+				o.fetch.owner.fetched()
+			default:
 				l.role.ended(o)
 			}
 			o.release()
@@ -221,9 +239,6 @@ func (l *link) complete(wc *verbs.WC) bool {
 
 // received has a message taken by the role that it is for.
 func (l *link) received(a *conn.Arrival) {
-	if a.Did {
-		l.stats.RemoteInvalidations++
-	}
 	if a.Interrupts {
 		l.role.interrupted(a)
 	}
@@ -371,6 +386,7 @@ func (l *link) teardown() {
 	l.busy.Wait()
 	l.mu.Lock()
 	l.role.free()
+	l.freeLongs()
 	l.sq.releaseAll()
 	l.rq.releaseAll()
 	l.shares.leave()

@@ -2,125 +2,61 @@ package transport
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/conn"
-	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
-	"github.com/rdmad/rdmad/verbs"
 )
 
 // reading is what the transport keeps for a reply that it reads (RFC 5666
 // §3.8). It is read into memory of our own, so that a call that is given up
 // need not wait for it.
 type reading struct {
-	core  *conn.Reading // nil: free
-	buf   *regmem.Buffer
-	size  int      // bytes of all chunks
-	parts [][]byte // where each chunk is in buf
+	r    *Requester
+	core *conn.Reading // nil: free
+	fetch
 }
 
-// fetchReply implements the FetchReply action: memory, then RDMA Reads, in
-// turn.
+var _ fetcher = (*reading)(nil)
+
+// fetchReply implements the FetchReply action.
 func (r *Requester) fetchReply(rd *conn.Reading) {
 	x := r.newReading(rd)
-	for i := range rd.Reads.Chunks {
-		x.size = align(x.size) + rd.Reads.Chunks[i].Length
-	}
-	r.toRead.push(x)
-	r.nextReading()
+	x.owner, x.list, x.reads = x, &rd.Reads, rd.Fetches
+	r.fetch(&x.fetch)
 }
 
 func (r *Requester) newReading(rd *conn.Reading) *reading {
 	for i, x := range r.readings {
 		if x.core == nil {
 			rd.Tag = i
-			*x = reading{core: rd}
+			*x = reading{r: r, core: rd}
 			return x
 		}
 	}
-	x := &reading{core: rd}
+	x := &reading{r: r, core: rd}
 	rd.Tag = len(r.readings)
 	r.readings = append(r.readings, x)
 	return x
 }
 
-// nextReading begins with the oldest replies to be read for which this
-// connection may take memory. A goroutine waits if the pool has none; those
-// behind wait for it.
-func (r *Requester) nextReading() {
-	for !r.starved && r.toRead.len() > 0 && r.reading+r.toRead.peek().size <= maxFetching {
-		x := r.toRead.pop()
-		r.reading += x.size
-		if x.buf = r.host.tryTake(r.shares.fetches, x.size, regmem.Fetch); x.buf != nil {
-			r.readReply(x)
-			continue
-		}
-		r.starved = true
-		r.busy.Go(func() {
-			b, err := r.host.take(r.ctx, r.shares.fetches, x.size, regmem.Fetch)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			x.buf, r.starved = b, false
-			switch {
-			case r.dead: // freed with the rest
-				return
-			case err != nil:
-				r.dieLocked(err)
-				return
-			}
-			r.readReply(x)
-			r.nextReading()
-			r.carryOut()
-		})
-	}
-}
+func (x *reading) late()    {}
+func (x *reading) reading() {}
 
-// readReply posts the RDMA Reads of a reply whose memory is there.
-func (r *Requester) readReply(x *reading) {
-	mem, off := x.buf.Bytes(), 0
-	offs := make([]int, 0, len(x.core.Reads.Chunks))
-	for i := range x.core.Reads.Chunks {
-		off = align(off)
-		n := x.core.Reads.Chunks[i].Length
-		offs = append(offs, off)
-		x.parts = append(x.parts, mem[off:off+n:off+n])
-		off += n
-	}
-	if len(x.core.Fetches) == 0 {
-		r.replyRead(x)
-		return
-	}
-	o := r.sq.newOp(opReadReply, x.core.Tag)
-	o.signal = true
-	if err := r.prepareSink(o, x.buf, x.size); err != nil {
-		r.sq.recycle(o)
-		r.dieLocked(err)
-		return
-	}
-	for _, f := range x.core.Fetches {
-		o.wrs = append(o.wrs, verbs.SendWR{
-			Op: verbs.OpRDMARead, SGL: o.sgl(o.sinkOf(x.buf, offs[f.Chunk]+f.Off, f.Length)),
-			RemoteAddr: f.Addr, RKey: f.RKey,
-		})
-		r.stats.RDMAReads++
-		r.stats.BytesReceived += uint64(f.Length)
-	}
-	r.submit(o)
-}
-
-// replyRead: the reply is here. Its call, if there still is one, has the
-// memory from now on.
-func (r *Requester) replyRead(x *reading) {
-	if o := x.core.Out(); o != nil {
+// fetched: the reply is here. Its call, if there still is one, has the memory from
+// now on.
+func (x *reading) fetched() {
+	r, rd := x.r, x.core
+	if o := rd.Out(); o != nil {
 		p := r.pend[o.Tag]
 		p.read, p.parts = x.buf, x.parts
-	} else {
-		x.buf.Release()
+		x.buf, x.parts = nil, nil
 	}
-	rd := x.core
-	r.reading -= x.size
-	*x = reading{}
+	x.core = nil
+	r.releaseFetch(&x.fetch)
 	r.acts = r.core.ReplyFetched(rd, r.acts)
-	r.nextReading()
+	r.carryOut()
 }
+
+// unfetched ends the connection, and the calls on it.
+func (x *reading) unfetched(err error) { x.r.dieLocked(err) }
 
 // sendNotice sends a header that gets no answer.
 func (r *Requester) sendNotice(h conn.Header) {
@@ -140,10 +76,7 @@ func (r *Requester) sendNotice(h conn.Header) {
 // queue pair is gone.
 func (r *Requester) freeReadings() {
 	for _, x := range r.readings {
-		if x.buf != nil {
-			x.buf.Release()
-		}
-		*x = reading{}
+		r.releaseFetch(&x.fetch)
 	}
 }
 

@@ -29,12 +29,7 @@ type Requester struct {
 	// not answered.
 	unanswered int
 
-	// Replies being read, by tag; those that wait for their turn; bytes held
-	// by those that had it; whether one of them waits for the pool.
-	readings []*reading
-	toRead   fifo[*reading]
-	reading  int
-	starved  bool
+	readings []*reading // of replies, by tag
 
 	// A client's answers to calls of its server; or is this the role of a
 	// server that makes them?
@@ -268,8 +263,6 @@ func (r *Requester) ended(o *op) {
 		p := r.pend[o.slot]
 		r.recycleWindows(p)
 		r.acts = r.core.Fenced(&p.out, r.acts)
-	case opReadReply:
-		r.replyRead(r.readings[o.slot])
 	case opAnswer:
 		r.callee.resp.ended(o)
 	case opTell:

@@ -65,8 +65,6 @@ type Responder struct {
 	acts     []conn.Action
 	running  bool // acts are being carried out
 	calls    []*call
-	fetching int         // bytes of read chunks held
-	waiting  fifo[*call] // fetches that wait for others of this connection
 	draining bool
 
 	exposures           []*exposure // by index
@@ -246,9 +244,6 @@ func (r *Responder) exposed(o *op) { r.caller.req.exposed(o) }
 // ended implements role.
 func (r *Responder) ended(o *op) {
 	switch o.kind {
-	case opFetch:
-		c := r.calls[o.slot]
-		r.acts = r.core.Fetched(c.call, c.parts, r.acts)
 	case opAnswer:
 		r.sent(r.calls[o.slot])
 	case opBind:
@@ -301,7 +296,7 @@ func (r *Responder) carryOut() {
 				r.dieLocked(err)
 			}
 		case conn.Fetch:
-			r.fetch(r.of(a.Call))
+			r.of(a.Call).begin()
 		case conn.Deliver:
 			r.deliver(r.of(a.Call))
 		case conn.Send:
@@ -355,7 +350,7 @@ func (r *Responder) deliver(c *call) {
 	}
 	c.head = limit
 	r.countCall(c)
-	c.queueing.delivered(r.active, c.fetched != nil)
+	c.queueing.delivered(r.active, c.fetch.buf != nil)
 	c.call.RPC.Peer, c.call.RPC.Turn, c.place = r.peer, c, nil
 	r.busy.Add(1)
 	r.hand(c)
@@ -376,11 +371,7 @@ type call struct {
 	buf  *regmem.Buffer
 	head int
 
-	// fetched is the memory of the read chunks, parts where each is in it.
-	fetched *regmem.Buffer
-	size    int
-	parts   [][]byte
-
+	fetch    fetch // of the read chunks
 	queueing queueing
 	place    *turn // of the worker that serves it; nil is none
 
@@ -413,6 +404,34 @@ func (c *call) Waits() {
 	if c.place != nil {
 		c.r.host.workers.waits(c.place)
 	}
+}
+
+var _ fetcher = (*call)(nil)
+
+// begin has the call's read chunks fetched.
+func (c *call) begin() {
+	c.fetch.owner, c.fetch.list, c.fetch.reads = c, &c.call.Reads, c.call.Fetches
+	c.queueing.fetching(c.r.active)
+	c.r.fetch(&c.fetch)
+}
+
+func (c *call) late() { c.queueing.late = true }
+
+func (c *call) reading() {
+	c.queueing.fetched()
+	if len(c.fetch.reads) > 0 {
+		c.r.stats.RoundTrips++
+	}
+}
+
+func (c *call) fetched() {
+	c.r.acts = c.r.core.Fetched(c.call, c.fetch.parts, c.r.acts)
+	c.r.carryOut()
+}
+
+func (c *call) unfetched(error) {
+	c.r.acts = c.r.core.NoMemory(c.call, c.r.acts)
+	c.r.carryOut()
 }
 
 // run serves the call and sends its reply.
@@ -459,7 +478,7 @@ func (r *Responder) answer(c *call) (then func()) {
 func (c *call) release() {
 	c.reply.Release()
 	c.reply.Stream = nil
-	c.releaseFetched()
+	c.r.releaseFetch(&c.fetch)
 	if c.buf != nil {
 		c.buf.Release()
 		c.buf = nil

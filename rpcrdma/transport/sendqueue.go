@@ -10,6 +10,8 @@ import (
 type op struct {
 	kind opKind
 	slot int // of the call that it is for
+	// fetch, if not nil, is told in place of the role when the op ends.
+	fetch *fetch
 
 	wrs    []verbs.SendWR
 	sges   []verbs.SGE // storage of the requests' lists
@@ -34,17 +36,16 @@ type op struct {
 type opKind uint8
 
 const (
-	opFetch     opKind = iota // RDMA Reads of a call
-	opAnswer                  // RDMA Writes and a Send
-	opExpose                  // binds of windows; the Send follows when they are posted
-	opRequest                 // opExpose with its Send
-	opFence                   // local invalidations
-	opBind                    // binds of windows on a reply
-	opUnexpose                // their invalidations
-	opReadReply               // RDMA Reads of a reply
-	opNotice                  // a Send of RDMA_DONE or XMTERR
-	opTell                    // a Send of an operation without a call
-	opFlush                   // a signaled request that asks the peer for nothing
+	opFetch    opKind = iota // RDMA Reads of a message's chunks
+	opAnswer                 // RDMA Writes and a Send
+	opExpose                 // binds of windows; the Send follows when they are posted
+	opRequest                // opExpose with its Send
+	opFence                  // local invalidations
+	opBind                   // binds of windows on a reply
+	opUnexpose               // their invalidations
+	opNotice                 // a Send of RDMA_DONE or XMTERR
+	opTell                   // a Send of an operation without a call
+	opFlush                  // a signaled request that asks the peer for nothing
 )
 
 // hold makes the op release b at its end. Memory that is not the pool's is not

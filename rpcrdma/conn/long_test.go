@@ -1,0 +1,121 @@
+package conn
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+)
+
+// readingEnd is a client's end that reads replies, with a call in flight that
+// exposes a window.
+func readingEnd(t *testing.T) (*duplexEnd, *Outgoing) {
+	s := DefaultSettings()
+	s.Extensions |= ExtReadReplies | ExtBackchannel
+	e := newDuplexEnd(t, false, s)
+	e.q.MayRead()
+	o := &Outgoing{StreamLen: 44, MaxReply: 100, Results: []int{9000}}
+	e.plan(o)
+	o.Windows[0].RKey = 77
+	return e, o
+}
+
+// longMessage is a header with a position-zero chunk of n bytes.
+func longMessage(xid uint32, n uint32) []byte {
+	h := rpcrdma1.Header{XID: xid, Version: 1, Credits: 5, Proc: rpcrdma1.NoMsg}
+	h.Reads = []rpcrdma1.ReadSegment{{Segment: rpcrdma1.Segment{Handle: 1, Length: n, Offset: 4096}}}
+	return h.Append(nil)
+}
+
+// TestLongCountsWhenRead: a long message counts nowhere before its direction is
+// known, and then in that.
+func TestLongCountsWhenRead(t *testing.T) {
+	for _, call := range []bool{true, false} {
+		e, o := readingEnd(t)
+		posted, served := e.q.spend.Posted(), e.s.grants.Posted()
+		a := e.in.Arrive(take(&e.recvs, 0), longMessage(o.XID, 100), Invalidation{})
+		if a.Long == nil || len(a.Long.Fetches) != 1 || a.Long.Fetches[0].Length != 100 {
+			t.Fatalf("%+v", a.Long)
+		}
+		if e.q.spend.Posted() != posted || e.s.grants.Posted() != served || e.q.Granted() != 1 {
+			t.Error("counted unread")
+		}
+		msg := oncrpc.AppendAcceptedReply(nil, o.XID)
+		if call {
+			msg = oncrpc.AppendCall(nil, &oncrpc.Call{XID: o.XID})
+		}
+		if a = e.in.Read(a.Long, msg); a.Call != call || a.Long != nil {
+			t.Fatalf("call %v: %+v", call, a)
+		}
+		e.arrived(a)
+		e.check()
+		if granted := uint32(5); call && e.q.Granted() == granted || !call && e.q.Granted() != granted {
+			t.Errorf("call %v: %d granted", call, e.q.Granted())
+		}
+	}
+}
+
+// TestLongInvalidates: a long message may revoke memory of the call that has its XID,
+// if it is the answer. A call may not, nor may any revoke other memory.
+func TestLongInvalidates(t *testing.T) {
+	inv := Invalidation{Did: true, RKey: 77}
+	e, o := readingEnd(t)
+	a := e.in.Arrive(take(&e.recvs, 0), longMessage(o.XID, 100), inv)
+	if a.Long == nil || !o.Windows[0].Revoked {
+		t.Fatalf("%+v", a)
+	}
+	e.arrived(e.in.Read(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
+	if e.dead || !errors.Is(o.Err, ErrBadReply) { // as it does not return the write chunk
+		t.Errorf("ended %v, %v", e.dead, o.Err)
+	}
+	e, o = readingEnd(t)
+	a = e.in.Arrive(take(&e.recvs, 0), longMessage(o.XID, 100), inv)
+	acts := e.s.Arrived(e.in.Read(a.Long, oncrpc.AppendCall(nil, &oncrpc.Call{XID: o.XID})), nil)
+	if len(acts) != 1 || acts[0].Kind != Fail || !errors.Is(acts[0].Err, ErrInvalidated) {
+		t.Errorf("%+v", acts)
+	}
+	for _, m := range []struct {
+		add uint32
+		inv Invalidation
+	}{{0, Invalidation{Did: true, RKey: 78}}, {1, inv}} {
+		e, o = readingEnd(t)
+		a = e.in.Arrive(take(&e.recvs, 0), longMessage(o.XID+m.add, 100), m.inv)
+		if a.Long != nil {
+			t.Fatal("is read")
+		}
+		if e.arrived(a); !e.dead {
+			t.Errorf("%+v: goes on", m)
+		}
+	}
+}
+
+// TestLongBounds: what is refused unread is answered as a bad call, and nothing of it
+// is kept: too many messages at once, too long ones, those that hold no message.
+func TestLongBounds(t *testing.T) {
+	e, o := readingEnd(t)
+	for _, n := range []uint32{0, 7, MaxMessage + 1} {
+		if a := e.in.Arrive(1, longMessage(o.XID, n), Invalidation{}); a.Long != nil || !a.Call {
+			t.Errorf("%d bytes: %+v", n, a.Long)
+		}
+	}
+	var all []*Long
+	for i := range uint32(maxReadings) {
+		a := e.in.Arrive(i, longMessage(i, 8), Invalidation{})
+		if a.Long == nil {
+			t.Fatalf("message %d", i)
+		}
+		all = append(all, a.Long)
+	}
+	if a := e.in.Arrive(0, longMessage(o.XID, 8), Invalidation{}); a.Long != nil || !a.Call {
+		t.Errorf("one more: %+v", a)
+	}
+	for i, l := range all {
+		if a := e.in.Read(l, oncrpc.AppendCall(nil, &oncrpc.Call{XID: uint32(i)})); a.Recv != uint32(i) || a.header.XID != uint32(i) {
+			t.Fatalf("message %d: %+v", i, a)
+		}
+	}
+	if a := e.in.Arrive(0, longMessage(o.XID, 8), Invalidation{}); a.Long == nil {
+		t.Error("none after that")
+	}
+}

@@ -1,0 +1,69 @@
+package transport
+
+import "github.com/rdmad/rdmad/rpcrdma/conn"
+
+// long is what the transport keeps for a message that is read before its direction
+// is known (conn.Long).
+type long struct {
+	l    *link
+	core *conn.Long // nil: free
+	fetch
+}
+
+var _ fetcher = (*long)(nil)
+
+// readLong has a message read whose direction is not known.
+func (l *link) readLong(core *conn.Long) {
+	m := l.newLong(core)
+	m.owner, m.list, m.reads = m, &core.Reads, core.Fetches
+	l.fetch(&m.fetch)
+}
+
+func (l *link) newLong(core *conn.Long) *long {
+	for i, m := range l.longs {
+		if m.core == nil {
+			core.Tag, m.core = i, core
+			return m
+		}
+	}
+	m := &long{l: l, core: core}
+	core.Tag = len(l.longs)
+	l.longs = append(l.longs, m)
+	return m
+}
+
+func (m *long) late()    {}
+func (m *long) reading() {}
+
+// fetched has the message taken by the role that it is for, with the memory that it
+// was read into.
+func (m *long) fetched() {
+	l := m.l
+	l.early = &m.fetch
+	l.received(l.inbound.Read(m.core, m.parts[0]))
+	l.early = nil
+	m.core = nil
+	l.releaseFetch(&m.fetch) // unless the role has it
+}
+
+// unfetched ends the connection: nobody knows what the message is, so that nobody
+// can answer it.
+func (m *long) unfetched(err error) { m.l.dieLocked(err) }
+
+// takeEarly gives a role the chunks of the message that it takes.
+func (l *link) takeEarly(f *fetch) {
+	e := l.early
+	l.early = nil
+	f.buf, f.size, f.parts = e.buf, e.size, append(f.parts, e.parts...)
+	e.buf, e.size = nil, 0
+	f.owner.reading()
+	f.owner.fetched()
+}
+
+// freeLongs gives back the memory of messages that were being read. The queue pair
+// is gone.
+func (l *link) freeLongs() {
+	for _, m := range l.longs {
+		l.releaseFetch(&m.fetch)
+	}
+}
