@@ -31,9 +31,9 @@ func toldOutcome(keys Keys, now *rpcrdma.Settings, c told, note func(o Outcome, 
 	if keys.Has(KeyInlineReceiveSize) {
 		switch want, has := now.Receives(), c.receives; {
 		case want > has:
-			note(Applied, "inline.receive_size: larger receives are posted; the peer is told when the last of %d bytes is used up", has)
+			note(Applied, "inline.receive_size: larger receives are posted; their size is announced when the last receive of %d bytes is used up", has)
 		case want < has && c.asks:
-			note(Applied, "inline.receive_size: receives have %d bytes until the peer has asked for less, which it is told to", has)
+			note(Applied, "inline.receive_size: receives have %d bytes until the peer asks for smaller ones, as rdmad has requested", has)
 		case want < has:
 			note(PendingReconnect, "inline.receive_size: receives have %d bytes until the peer asks for less", has)
 		}

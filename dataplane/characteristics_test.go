@@ -30,9 +30,9 @@ func TestCharacteristicsOutcome(t *testing.T) {
 		reason string
 	}{
 		{name: "raised", keys: KeyInlineReceiveSize, peer: spoken, change: size(65536), want: Applied,
-			reason: "inline.receive_size: larger receives are posted; the peer is told when the last of 8192 bytes is used up"},
+			reason: "inline.receive_size: larger receives are posted; their size is announced when the last receive of 8192 bytes is used up"},
 		{name: "lowered", keys: KeyInlineReceiveSize, peer: asks, change: size(4096), want: Applied,
-			reason: "inline.receive_size: receives have 8192 bytes until the peer has asked for less, which it is told to"},
+			reason: "inline.receive_size: receives have 8192 bytes until the peer asks for smaller ones, as rdmad has requested"},
 		{name: "lowered, and nobody asks", keys: KeyInlineReceiveSize, peer: spoken, change: size(4096), want: PendingReconnect,
 			reason: "inline.receive_size: receives have 8192 bytes until the peer asks for less"},
 		{name: "as it is", keys: KeyInlineReceiveSize, peer: asks, change: size(8192), want: Applied},

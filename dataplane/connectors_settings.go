@@ -41,7 +41,7 @@ func connectorOutcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) 
 		note(Applied, "extensions.msgp: a target that takes no RDMA_MSGP fails on padded calls")
 	}
 	if keys.Has(KeyExtensionReadReplies) && changed(rpcrdma.ExtReadReplies) {
-		note(PendingReconnect, "extensions.read_replies: the target is told at connect whether its replies can be read")
+		note(PendingReconnect, "extensions.read_replies: rdmad announces at connect whether it reads replies")
 	}
 	if keys.Has(KeyExtensionCCP) && changed(rpcrdma.ExtCCP) {
 		note(PendingReconnect, "extensions.ccp: the target is asked at connect")

@@ -17,7 +17,7 @@ func TestConnectorOutcome(t *testing.T) {
 	}{
 		{"at once", KeyDDPMinChunk | KeyCreditsMax, func(s *rpcrdma.Settings) { s.CreditsMax = 8 }, Applied, ""},
 		{"more than was told", KeyInlineSendMax, func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 }, PendingReconnect,
-			"inline.send_max: the peer was told 4096 bytes at connect"},
+			"inline.send_max: 4096 bytes were announced to the peer at connect"},
 		{"larger receives", KeyInlineReceiveSize, func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 }, PendingReconnect,
 			"inline.receive_size: version 1 fixes it at connect, 4096 bytes here"},
 		{"the target's", KeyCreditsPolicy | KeyRemoteInvalidationUse, func(*rpcrdma.Settings) {}, Unsupported,
@@ -28,7 +28,7 @@ func TestConnectorOutcome(t *testing.T) {
 			"extensions.msgp: a target that takes no RDMA_MSGP fails on padded calls"},
 		{"no padding", KeyExtensionMSGP, func(*rpcrdma.Settings) {}, Applied, ""},
 		{"replies that are read", KeyExtensionReadReplies, func(s *rpcrdma.Settings) { s.Extensions |= rpcrdma.ExtReadReplies }, PendingReconnect,
-			"extensions.read_replies: the target is told at connect whether its replies can be read"},
+			"extensions.read_replies: rdmad announces at connect whether it reads replies"},
 		{"configuration", KeyExtensionCCP, func(s *rpcrdma.Settings) { s.Extensions |= rpcrdma.ExtCCP }, PendingReconnect,
 			"extensions.ccp: the target is asked at connect"},
 		{"no configuration", KeyExtensionCCP, func(*rpcrdma.Settings) {}, Applied, ""},

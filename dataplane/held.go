@@ -9,14 +9,14 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// tell has the peer told of no larger Sends than it may have receives for.
+// tell announces no larger Sends to the peer than it may have receives for.
 func (c *conn) tell(req *rpcrdma.Request) {
 	c.receiver = receiver{c.key.Peer, req.PeerReceive()}
 	req.LimitSend(c.l.receivers.tell(c.receiver, c.atConnect.InlineSendMax, time.Now()))
 }
 
-// down is the connection's end. When the peer had no receive for a Send that it
-// was told of, its next connections are told of smaller ones.
+// down is the connection's end. When the peer had no receive for a Send of the size
+// that was announced to it, its next connections get a smaller size announced.
 func (c *conn) down(err error) {
 	bound := c.rc.Info().PeerReceive
 	if bound <= rpcrdma.InlineMin || !errors.Is(err, verbs.ErrNoReceive) || !c.l.receivers.refuse(c.receiver) {
@@ -33,11 +33,11 @@ func (c *conn) held(peer *limits) string {
 	if c.rc == nil || peer.receive <= peer.bound {
 		return ""
 	}
-	why := "the peer was told of this size"
+	why := "this size was announced to the peer"
 	if c.l.receivers.refused(c.receiver) {
 		why = "the peer had no receive for a larger Send"
 	}
-	return fmt.Sprintf("held at %d bytes: %s and may keep such receives for its next connections, until it had none for %v", peer.bound, why, forgetReceiver)
+	return fmt.Sprintf("held at %d bytes: %s, and it may keep receives of this size until it has had no connection for %v", peer.bound, why, forgetReceiver)
 }
 
 // heldNow is held when the settings want larger Sends.

@@ -18,14 +18,14 @@ import (
 
 func sendMax(n uint32) Resolver { return resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = n }) }
 
-// TestRaisedSendMaxIsHeld: a peer that was told of 1024 bytes is told of no more
-// when the setting is raised and it connects again; effects and the connection say
+// TestRaisedSendMaxIsHeld: no larger size is announced to a peer that once got 1024
+// bytes announced, when the setting is raised and it connects again; effects and the connection say
 // so. A listener that is added anew has forgotten it.
 func TestRaisedSendMaxIsHeld(t *testing.T) {
 	p := newPlane(t, Config{Resolver: sendMax(1024)})
 	address := p.listen("nfs", echo.New())
 	p.Start()
-	const held = "held at 1024 bytes: the peer was told of this size and may keep such receives for its next connections, until it had none for 1h0m0s"
+	const held = "held at 1024 bytes: this size was announced to the peer, and it may keep receives of this size until it has had no connection for 1h0m0s"
 	c, info := p.dial(address, nil)
 	effects := p.ApplySettings(sendMax(4096), everything(KeyInlineSendMax))
 	if want := (Effect{info.ID, PendingReconnect, "inline.send_max: " + held}); len(effects) != 1 || effects[0] != want {
@@ -35,6 +35,9 @@ func TestRaisedSendMaxIsHeld(t *testing.T) {
 	c.Close()
 	p.next(ConnDown)
 	c, info = p.dial(address, nil)
+	if s := p.Stats()[0]; s.Receivers != 1 || s.SendHeld != 1 {
+		t.Errorf("%d peers remembered, %d connections held", s.Receivers, s.SendHeld)
+	}
 	shown, err := p.Connection(info.ID)
 	if err != nil || shown.InlineSend != 1024 || shown.SendHeld != held {
 		t.Errorf("%d bytes, %q, %v", shown.InlineSend, shown.SendHeld, err)
@@ -50,6 +53,9 @@ func TestRaisedSendMaxIsHeld(t *testing.T) {
 	}
 	c, info = p.dial(p.listen("nfs", echo.New()), nil)
 	defer c.Close()
+	if s := p.Stats()[0]; s.Receivers != 1 || s.SendHeld != 0 {
+		t.Errorf("%d peers remembered, %d connections held", s.Receivers, s.SendHeld)
+	}
 	if shown, err := p.Connection(info.ID); err != nil || shown.InlineSend != 4096 || shown.SendHeld != "" {
 		t.Errorf("after the listener was added anew: %d bytes, %q, %v", shown.InlineSend, shown.SendHeld, err)
 	}

@@ -13,15 +13,15 @@ func placementOutcome(now *rpcrdma.Settings, peer limits, note func(o Outcome, f
 	case on && peer.agreed && peer.version != 2:
 		note(PendingReconnect, "extensions.send_ddp: the connection speaks version 1")
 	case on && c.lacks:
-		note(Unsupported, "extensions.send_ddp: the peer has no characteristics, which would tell of target segments")
+		note(Unsupported, "extensions.send_ddp: the peer has no characteristics, so it cannot announce target segments")
 	case on && peer.receives < leastPlaced:
-		note(Applied, "extensions.send_ddp: our receives have no target segment below %d bytes, and have %d", leastPlaced, peer.receives)
+		note(Applied, "extensions.send_ddp: receives need %d bytes for a target segment, and have %d", leastPlaced, peer.receives)
 	case on && c.spoken && !c.targets:
-		note(Applied, "extensions.send_ddp: the peer has told of no target segments; it may place items in ours")
+		note(Applied, "extensions.send_ddp: the peer has announced no target segments; it may place items in ours")
 	case on && !c.spoken:
-		note(Applied, "extensions.send_ddp: in use when both ends have told of their target segments")
+		note(Applied, "extensions.send_ddp: in use once both ends have announced their target segments")
 	case !on && c.ownTargets:
-		note(Applied, "extensions.send_ddp: what the peer has placed before it heard is taken")
+		note(Applied, "extensions.send_ddp: items that the peer places before it learns of this are still taken")
 	}
 }
 
@@ -29,12 +29,12 @@ func placementOutcome(now *rpcrdma.Settings, peer limits, note func(o Outcome, f
 func askedOutcome(now *rpcrdma.Settings, peer limits, note func(o Outcome, format string, args ...any)) {
 	switch {
 	case !now.Extensions.Has(rpcrdma.ExtSendDDP):
-		note(Applied, "ddp.placement: counts while extensions.send_ddp is on; it is off")
+		note(Applied, "ddp.placement: has no effect while extensions.send_ddp is off")
 	case peer.agreed && peer.version != 2:
 		note(PendingReconnect, "ddp.placement: the connection speaks version 1")
 	case peer.told.lacks:
-		note(Unsupported, "ddp.placement: the peer has no characteristics, which would tell of target segments")
+		note(Unsupported, "ddp.placement: the peer has no characteristics, so it cannot announce target segments")
 	case peer.receives < leastPlaced:
-		note(Applied, "ddp.placement: our receives have no target segment below %d bytes, and have %d", leastPlaced, peer.receives)
+		note(Applied, "ddp.placement: receives need %d bytes for a target segment, and have %d", leastPlaced, peer.receives)
 	}
 }

@@ -20,17 +20,17 @@ func TestPlacementOutcome(t *testing.T) {
 	}{
 		"both have targets": {peer: with(8192, told{spoken: true, ownTargets: true, targets: true}), want: Applied},
 		"the peer has none": {peer: with(8192, told{spoken: true, ownTargets: true}), want: Applied,
-			reason: "extensions.send_ddp: the peer has told of no target segments; it may place items in ours"},
+			reason: "extensions.send_ddp: the peer has announced no target segments; it may place items in ours"},
 		"our receives are small": {peer: with(4096, told{spoken: true, targets: true}), want: Applied,
-			reason: "extensions.send_ddp: our receives have no target segment below 5120 bytes, and have 4096"},
+			reason: "extensions.send_ddp: receives need 5120 bytes for a target segment, and have 4096"},
 		"not told yet": {peer: with(8192, told{}), want: Applied,
-			reason: "extensions.send_ddp: in use when both ends have told of their target segments"},
+			reason: "extensions.send_ddp: in use once both ends have announced their target segments"},
 		"without characteristics": {peer: with(8192, told{lacks: true}), want: Unsupported,
-			reason: "extensions.send_ddp: the peer has no characteristics, which would tell of target segments"},
+			reason: "extensions.send_ddp: the peer has no characteristics, so it cannot announce target segments"},
 		"version 1": {peer: limits{version: 1, agreed: true}, want: PendingReconnect,
 			reason: "extensions.send_ddp: the connection speaks version 1"},
 		"off": {peer: with(8192, told{spoken: true, ownTargets: true, targets: true}), off: true, want: Applied,
-			reason: "extensions.send_ddp: what the peer has placed before it heard is taken"},
+			reason: "extensions.send_ddp: items that the peer places before it learns of this are still taken"},
 		"off, never in use": {peer: with(8192, told{spoken: true, targets: true}), off: true, want: Applied},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,11 +66,11 @@ func TestAskedOutcome(t *testing.T) {
 	}{
 		"in use": {peer: with(8192, told{spoken: true, ownTargets: true}), want: Applied},
 		"off": {peer: with(8192, told{spoken: true}), off: true, want: Applied,
-			reason: "ddp.placement: counts while extensions.send_ddp is on; it is off"},
+			reason: "ddp.placement: has no effect while extensions.send_ddp is off"},
 		"our receives are small": {peer: with(4096, told{spoken: true}), want: Applied,
-			reason: "ddp.placement: our receives have no target segment below 5120 bytes, and have 4096"},
+			reason: "ddp.placement: receives need 5120 bytes for a target segment, and have 4096"},
 		"without characteristics": {peer: with(8192, told{lacks: true}), want: Unsupported,
-			reason: "ddp.placement: the peer has no characteristics, which would tell of target segments"},
+			reason: "ddp.placement: the peer has no characteristics, so it cannot announce target segments"},
 		"version 1": {peer: limits{version: 1, agreed: true}, want: PendingReconnect,
 			reason: "ddp.placement: the connection speaks version 1"},
 	} {
@@ -82,7 +82,7 @@ func TestAskedOutcome(t *testing.T) {
 		if o, reason := connectorOutcome(KeyDDPPlacement, &now, &atConnect, c.peer); o != c.want || reason != c.reason {
 			t.Errorf("%s: %v %q, want %v %q", name, o, reason, c.want, c.reason)
 		}
-		const theirs = "ddp.placement: the peer makes the calls, and asks for their results"
+		const theirs = "ddp.placement: has no effect at a listener, where the client decides how results are placed"
 		if o, reason := outcome(KeyDDPPlacement, &now, &atConnect, c.peer); o != Unsupported || reason != theirs {
 			t.Errorf("%s, of a listener: %v %q", name, o, reason)
 		}

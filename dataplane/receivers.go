@@ -26,11 +26,12 @@ type receiver struct {
 	takes uint32 // bytes, as it says at connect
 }
 
-// receivers remembers the smallest Send that each peer of a listener was told of.
+// receivers remembers, for each peer of a listener, the smallest size of Sends that was
+// announced to it.
 // Some clients make their receives as large as the server says that it sends, and
 // keep them for the next connection, where the server may say more: Linux 6.12
-// does (rpcrdma_rep_create, rpcrdma_reps_unmap). A peer is told no more than the
-// smallest size that it may have receives of.
+// does (rpcrdma_rep_create, rpcrdma_reps_unmap). No peer gets a larger size announced
+// than that of the smallest receives that it may have.
 type receivers struct {
 	mu    sync.Mutex
 	known map[receiver]*receives
@@ -49,8 +50,8 @@ func (s *receives) stale(now time.Time) bool {
 	return s.up == 0 && now.Sub(s.left) >= forgetReceiver
 }
 
-// tell begins a connection and gives the size that its peer is told of, which is
-// at most what the settings want. leave ends the connection.
+// tell begins a connection and gives the size to announce to its peer, which is at
+// most what the settings want. leave ends the connection.
 func (r *receivers) tell(who receiver, want uint32, now time.Time) (size uint32) {
 	if who.takes <= rpcrdma.InlineMin {
 		return want // no receives are smaller
@@ -110,8 +111,8 @@ func (r *receivers) leave(who receiver, now time.Time) {
 	}
 }
 
-// refuse notes that a peer with a connection had no receive for a Send that it
-// was told of. It says whether that is news.
+// refuse notes that a peer with a connection had no receive for a Send of the size
+// that was announced to it. It says whether that is news.
 func (r *receivers) refuse(who receiver) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,6 +122,13 @@ func (r *receivers) refuse(who receiver) bool {
 	}
 	s.size, s.refused = rpcrdma.InlineMin, true
 	return true
+}
+
+// remembered is the number of peers that are remembered.
+func (r *receivers) remembered() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.known)
 }
 
 // refused says whether refuse noted the peer.

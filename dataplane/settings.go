@@ -152,7 +152,7 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 		case peer.held != "":
 			note(PendingReconnect, "inline.send_max: %s", peer.held)
 		default:
-			note(PendingReconnect, "inline.send_max: the peer was told %d bytes at connect", peer.bound)
+			note(PendingReconnect, "inline.send_max: %d bytes were announced to the peer at connect", peer.bound)
 		}
 	}
 	if peer.told.spoken && now.Extensions.Has(rpcrdma.ExtCharacteristics) {
@@ -162,7 +162,7 @@ func outcome(keys Keys, now, atConnect *rpcrdma.Settings, peer limits) (Outcome,
 	}
 	extensionOutcome(keys, now, peer, note)
 	if keys.Has(KeyDDPPlacement) {
-		note(Unsupported, "ddp.placement: the peer makes the calls, and asks for their results")
+		note(Unsupported, "ddp.placement: has no effect at a listener, where the client decides how results are placed")
 	}
 	if keys.Has(KeyCreditsWeight) && now.CreditsPolicy == rpcrdma.CreditsFixed {
 		note(Applied, "credits.weight: counts while credits.policy is adaptive; it is fixed")

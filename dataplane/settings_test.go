@@ -33,7 +33,7 @@ func TestOutcomes(t *testing.T) {
 		{name: "send_max under the peer's", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 },
 			peer: limits{bound: 2048, receive: 2048}, want: Applied},
 		{name: "send_max over what was told", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 },
-			peer: limits{bound: 4096, receive: 16384}, want: PendingReconnect, reason: "inline.send_max: the peer was told 4096 bytes at connect"},
+			peer: limits{bound: 4096, receive: 16384}, want: PendingReconnect, reason: "inline.send_max: 4096 bytes were announced to the peer at connect"},
 		{name: "send_max up to what was told", keys: KeyInlineSendMax, peer: limits{bound: 4096, receive: 16384}, want: Applied},
 		{name: "receive_size", keys: KeyInlineReceiveSize, change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 },
 			want: PendingReconnect, reason: "inline.receive_size: version 1 fixes it at connect, 4096 bytes here"},

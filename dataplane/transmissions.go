@@ -31,7 +31,7 @@ func transmissionsOutcome(keys Keys, now *rpcrdma.Settings, peer limits, note fu
 		case on && c.spoken && c.rtr&t.bits != t.bits:
 			note(Applied, "%v: in use when the peer tells that it takes them", t.key)
 		case on && !c.spoken:
-			note(Applied, "%v: in use when both ends have told that they take them", t.key)
+			note(Applied, "%v: in use once both ends have announced that they take them", t.key)
 		case !on && c.spoken && c.rtr&t.bits == t.bits:
 			note(Applied, "%v: those of the peer are taken until it reconnects", t.key)
 		}

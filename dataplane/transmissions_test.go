@@ -28,7 +28,7 @@ func TestTransmissionsOutcome(t *testing.T) {
 		{name: "the peer takes none", keys: KeyExtensionXmit, peer: with(told{spoken: true}), want: Applied,
 			reason: "extensions.xmit: in use when the peer tells that it takes them"},
 		{name: "not told yet", keys: KeyExtensionXmit, peer: with(told{}), want: Applied,
-			reason: "extensions.xmit: in use when both ends have told that they take them"},
+			reason: "extensions.xmit: in use once both ends have announced that they take them"},
 		{name: "without characteristics", keys: KeyExtensionContinuation, peer: with(told{lacks: true}), want: Unsupported,
 			reason: "extensions.continuation: the peer has no characteristics, which would tell that it takes them"},
 		{name: "version 1", keys: KeyExtensionXmit, peer: limits{version: 1, agreed: true}, want: PendingReconnect,
