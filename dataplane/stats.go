@@ -17,6 +17,10 @@ type ListenerStats struct {
 	// Versions counts the connections that are up by the version of
 	// RPC-over-RDMA that is agreed on, 1 or 2; at 0 those without a call yet.
 	Versions [3]int
+	// Receivers is the number of peers whose receive sizes are remembered,
+	// SendHeld that of connections that get smaller Sends than the settings want
+	// because of that.
+	Receivers, SendHeld int
 	// Failed counts calls that the service answered with an RPC error.
 	Failed uint64
 	// Disconnects counts connections that peers ended while calls of theirs
@@ -52,6 +56,9 @@ func (d *Dataplane) Stats() []*ListenerStats {
 			one := c.link.Stats()
 			addStats(&s.Totals, &one)
 			s.Versions[agreed(c.link.Info())]++
+			if c.heldNow() != "" {
+				s.SendHeld++
+			}
 		}
 	}
 	out := make([]*ListenerStats, 0, len(all))
@@ -73,6 +80,7 @@ func agreed(i rpcrdma.Info) int {
 
 // measure adds what is known of the calls.
 func (l *listener) measure(s *ListenerStats) {
+	s.Receivers = l.receivers.remembered()
 	s.Failed = l.handler.failed.Load()
 	s.Disconnects = l.disconnects.Load()
 	s.Credits, s.QueueDelay = int(l.credits.Load()), time.Duration(l.delay.Load())

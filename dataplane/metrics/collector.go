@@ -106,6 +106,10 @@ var gauges = []struct {
 }{
 	gauge("rdmad_credits_granted", "Calls that all peers together may have in flight.",
 		func(s *dataplane.ListenerStats) float64 { return float64(s.Credits) }),
+	gauge("rdmad_receive_sizes_remembered", "Peers whose smallest receive size is remembered, so that no larger Sends are announced to them.",
+		func(s *dataplane.ListenerStats) float64 { return float64(s.Receivers) }),
+	gauge("rdmad_connections_send_held", "Connections that get smaller Sends than inline.send_max, as their peers may have smaller receives.",
+		func(s *dataplane.ListenerStats) float64 { return float64(s.SendHeld) }),
 	gauge("rdmad_rpc_queue_delay_seconds", "Smoothed time before a call's service starts, which adaptive grants follow.",
 		func(s *dataplane.ListenerStats) float64 { return s.QueueDelay.Seconds() }),
 	gauge("rdmad_memory_limit_bytes", "Registered memory that a listener may have now, of the budget of all.",

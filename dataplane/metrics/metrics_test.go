@@ -46,6 +46,7 @@ func sample() fixed {
 		},
 		Versions: [3]int{32, 33, 34},
 		Failed:   15, Disconnects: 37,
+		Receivers: 39, SendHeld: 40,
 		Credits: 19, QueueDelay: 20 * time.Millisecond,
 		Memory: rpcrdma.MemoryStats{Limit: 28, Registered: 29, Taken: 30},
 	}
@@ -83,6 +84,9 @@ rdmad_connections_refused_total{listener="nfs",reason="handshake"} 0
 rdmad_connections_refused_total{listener="nfs",reason="memory"} 0
 rdmad_connections_refused_total{listener="nfs",reason="service"} 0
 rdmad_connections_refused_total{listener="nfs",reason="stopping"} 0
+# HELP rdmad_connections_send_held Connections that get smaller Sends than inline.send_max, as their peers may have smaller receives.
+# TYPE rdmad_connections_send_held gauge
+rdmad_connections_send_held{listener="nfs"} 40
 # HELP rdmad_credits_granted Calls that all peers together may have in flight.
 # TYPE rdmad_credits_granted gauge
 rdmad_credits_granted{listener="nfs"} 19
@@ -122,6 +126,9 @@ rdmad_rdma_reads_total{listener="nfs"} 7
 # HELP rdmad_rdma_writes_total RDMA Writes made.
 # TYPE rdmad_rdma_writes_total counter
 rdmad_rdma_writes_total{listener="nfs"} 8
+# HELP rdmad_receive_sizes_remembered Peers whose smallest receive size is remembered, so that no larger Sends are announced to them.
+# TYPE rdmad_receive_sizes_remembered gauge
+rdmad_receive_sizes_remembered{listener="nfs"} 39
 # HELP rdmad_received_bytes_total Bytes received by Send and RDMA Read.
 # TYPE rdmad_received_bytes_total counter
 rdmad_received_bytes_total{listener="nfs"} 13
