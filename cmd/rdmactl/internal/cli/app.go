@@ -49,8 +49,9 @@ type app struct {
 
 	// allowed is the time that the last requests had.
 	allowed time.Duration
-	// silent is how long a request may take before a terminal shows what is
-	// waited for, and the time between two looks.
+	// silent is how long a request, or the reading of a file, may take before a
+	// terminal shows what is waited for. It is the time between two looks at a
+	// request.
 	silent time.Duration
 }
 

@@ -78,7 +78,7 @@ func (a *app) checkCapture(ctx context.Context, name string, opts capture.Option
 	}
 	defer in.Close()
 	progress := output.NewProgress(a.stderr)
-	opts.Progress = captureProgress(progress, size)
+	opts.Progress = captureProgress(progress, size, a.silent)
 	report, err := capture.Check(context.WithoutCancel(ctx), untilDone(ctx, in), opts)
 	progress.End()
 	if ctx.Err() != nil && errors.Is(err, io.ErrUnexpectedEOF) {
@@ -139,12 +139,12 @@ func untilDone(ctx context.Context, in io.Reader) io.Reader {
 // onlyWriter hides other methods, so that the buffer is used.
 type onlyWriter struct{ io.Writer }
 
-// captureProgress draws how far the reading is, from the first second on.
-func captureProgress(p *output.Progress, size int64) func(packets, bytes uint64) {
+// captureProgress draws how far the reading is, once it took longer than silent.
+func captureProgress(p *output.Progress, size int64, silent time.Duration) func(packets, bytes uint64) {
 	if !p.Shown() {
 		return nil
 	}
-	next := time.Now().Add(time.Second)
+	next := time.Now().Add(silent)
 	return func(packets, bytes uint64) {
 		if packets%256 != 0 && size > 0 {
 			return
