@@ -14,12 +14,13 @@ import (
 
 // strictly runs a test with a target that says it takes and gives 64 MiB, and a
 // client that relies on what a server announces.
-func strictly(t *testing.T, f func(t *testing.T, r *rig, server *nfstest.Server, c *nfstest.Client)) {
+func strictly(t *testing.T, f func(t *testing.T, through nfstest.Through)) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		server := new(nfstest.Server)
 		r := newRig(t, p, server, Config{})
 		client := r.dial(rpctcp.ClientConfig{MaxRecord: 2 * nfstest.Boast, MaxCalls: 64})
-		f(t, r, server, &nfstest.Client{T: t, Carrier: nfstest.TCP{Client: client}})
+		c := &nfstest.Client{T: t, Carrier: nfstest.TCP{Client: client}}
+		f(t, nfstest.Through{Client: c, Server: server, Back: rpcrdma.DefaultSettings().InlineSendMax - 28})
 		if s := r.c.Stats(); s.Failed+s.Duplicates+s.Stray != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -29,64 +30,22 @@ func strictly(t *testing.T, f func(t *testing.T, r *rig, server *nfstest.Server,
 // TestMaxData: MAXREAD and MAXWRITE are lowered to what can be carried, in a
 // GETATTR and in a listing, and hold to the byte.
 func TestMaxData(t *testing.T) {
-	strictly(t, func(t *testing.T, _ *rig, server *nfstest.Server, c *nfstest.Client) {
-		if read, write := c.Limits(); read != 1<<20 || write != 1<<20 {
-			t.Errorf("MAXREAD %d, MAXWRITE %d", read, write)
-		}
-		if read, write := c.Listed(); read != 1<<20 || write != 1<<20 {
-			t.Errorf("listed: MAXREAD %d, MAXWRITE %d", read, write)
-		}
-		c.MaxData()
-		if n := server.LargestRead(); n != 1<<20 {
-			t.Errorf("the target was asked for %d bytes", n)
-		}
-	})
+	strictly(t, func(_ *testing.T, g nfstest.Through) { g.MaxData() })
 }
 
 // TestMaxSession: a CREATE_SESSION gives neither side more than can be carried,
 // and what it gives holds to the byte.
 func TestMaxSession(t *testing.T) {
-	strictly(t, func(t *testing.T, _ *rig, server *nfstest.Server, c *nfstest.Client) {
-		c.Open("strict")
-		asked := server.Sessions()[0]
-		if n := asked.CsaForeChanAttrs.CaMaxrequestsize; n != rpcrdma.MaxMessage || asked.CsaForeChanAttrs.CaMaxresponsesize != n {
-			t.Errorf("the target was asked for %+v", asked.CsaForeChanAttrs)
-		}
-		if n := c.Fore.CaMaxrequestsize; n != rpcrdma.MaxMessage || c.Fore.CaMaxresponsesize != n || c.Fore.CaMaxresponsesizeCached != n || c.Fore.CaMaxoperations != 1024 {
-			t.Errorf("the client was granted %+v", c.Fore)
-		}
-		inline := rpcrdma.DefaultSettings().InlineSendMax - 28
-		for _, back := range []uint32{asked.CsaBackChanAttrs.CaMaxrequestsize, c.Back.CaMaxrequestsize, c.Back.CaMaxresponsesize, c.Back.CaMaxresponsesizeCached} {
-			if back != inline {
-				t.Errorf("%d bytes on the back channel, want %d", back, inline)
-			}
-		}
-		c.MaxSession()
-	})
+	strictly(t, func(_ *testing.T, g nfstest.Through) { g.MaxSession() })
 }
 
 // TestMaxInfo: the sizes in version 3's FSINFO hold to the byte as well.
 func TestMaxInfo(t *testing.T) {
-	strictly(t, func(t *testing.T, _ *rig, server *nfstest.Server, c *nfstest.Client) {
-		c3 := &nfstest.Client3{T: t, Carrier: c.Carrier, Root: []byte("root")}
-		info := c3.Info()
-		for _, n := range []uint32{info.Rtmax, info.Rtpref, info.Wtmax, info.Wtpref, info.Dtpref} {
-			if n != 1<<20 {
-				t.Errorf("%+v", info)
-			}
-		}
-		if info.Maxfilesize != 1<<62 || info.Rtmult != 4 {
-			t.Errorf("%+v", info)
-		}
-		c3.MaxData([]byte("file"))
-		if n := server.LargestRead(); n != 1<<20 {
-			t.Errorf("the target was asked for %d bytes", n)
-		}
-	})
+	strictly(t, func(_ *testing.T, g nfstest.Through) { g.MaxInfo() })
 }
 
 // TestMaxCallback: calls on the back channel hold to the byte what both sides
-// are told of it.
+// got announced.
 func TestMaxCallback(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		r, target := newCaller(t, p, Config{CallbackTimeout: 10 * time.Second})
@@ -111,7 +70,7 @@ func TestMaxCallback(t *testing.T) {
 
 // TestSmallFirst: several READs of one COMPOUND come back each with its own data.
 func TestSmallFirst(t *testing.T) {
-	strictly(t, func(_ *testing.T, _ *rig, _ *nfstest.Server, c *nfstest.Client) { c.SmallFirst() })
+	strictly(t, func(_ *testing.T, g nfstest.Through) { g.Client.SmallFirst() })
 }
 
 // TestSeveralWrites: several WRITEs of one COMPOUND bring each its own data, in a

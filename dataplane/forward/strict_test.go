@@ -14,11 +14,12 @@ import (
 
 // strictly runs a test with an upstream that says it takes and gives 64 MiB,
 // and a client that relies on what a server announces.
-func strictly(t *testing.T, f func(t *testing.T, r *rig, server *nfstest.Server, c *nfstest.Client)) {
+func strictly(t *testing.T, f func(t *testing.T, through nfstest.Through)) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		server := new(nfstest.Server)
 		r := newRig(t, p, serveTCP(t, server))
-		f(t, r, server, &nfstest.Client{T: t, Carrier: nfstest.RDMA{Client: r.dial()}})
+		c := &nfstest.Client{T: t, Carrier: nfstest.RDMA{Client: r.dial()}}
+		f(t, nfstest.Through{Client: c, Server: server, Back: r.settings.InlineSendMax - 28})
 		if s := r.Stats(); s.Calls != s.Replies || s.Lost+s.Refused+s.BadReplies+s.Strays != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -28,60 +29,18 @@ func strictly(t *testing.T, f func(t *testing.T, r *rig, server *nfstest.Server,
 // TestMaxData: MAXREAD and MAXWRITE are lowered to what can be carried, in a
 // GETATTR and in a listing, and hold to the byte.
 func TestMaxData(t *testing.T) {
-	strictly(t, func(t *testing.T, _ *rig, server *nfstest.Server, c *nfstest.Client) {
-		if read, write := c.Limits(); read != 1<<20 || write != 1<<20 {
-			t.Errorf("MAXREAD %d, MAXWRITE %d", read, write)
-		}
-		if read, write := c.Listed(); read != 1<<20 || write != 1<<20 {
-			t.Errorf("listed: MAXREAD %d, MAXWRITE %d", read, write)
-		}
-		c.MaxData()
-		if n := server.LargestRead(); n != 1<<20 {
-			t.Errorf("the upstream was asked for %d bytes", n)
-		}
-	})
+	strictly(t, func(_ *testing.T, g nfstest.Through) { g.MaxData() })
 }
 
 // TestMaxSession: a CREATE_SESSION gives neither side more than can be carried,
 // and what it gives holds to the byte.
 func TestMaxSession(t *testing.T) {
-	strictly(t, func(t *testing.T, r *rig, server *nfstest.Server, c *nfstest.Client) {
-		c.Open("strict")
-		asked := server.Sessions()[0]
-		if n := asked.CsaForeChanAttrs.CaMaxrequestsize; n != rpcrdma.MaxMessage || asked.CsaForeChanAttrs.CaMaxresponsesize != n {
-			t.Errorf("the upstream was asked for %+v", asked.CsaForeChanAttrs)
-		}
-		if n := c.Fore.CaMaxrequestsize; n != rpcrdma.MaxMessage || c.Fore.CaMaxresponsesize != n || c.Fore.CaMaxresponsesizeCached != n || c.Fore.CaMaxoperations != 1024 {
-			t.Errorf("the client was granted %+v", c.Fore)
-		}
-		inline := r.settings.InlineSendMax - 28
-		for _, back := range []uint32{asked.CsaBackChanAttrs.CaMaxrequestsize, c.Back.CaMaxrequestsize, c.Back.CaMaxresponsesize, c.Back.CaMaxresponsesizeCached} {
-			if back != inline {
-				t.Errorf("%d bytes on the back channel, want %d", back, inline)
-			}
-		}
-		c.MaxSession()
-	})
+	strictly(t, func(_ *testing.T, g nfstest.Through) { g.MaxSession() })
 }
 
 // TestMaxInfo: the sizes in version 3's FSINFO hold to the byte as well.
 func TestMaxInfo(t *testing.T) {
-	strictly(t, func(t *testing.T, _ *rig, server *nfstest.Server, c *nfstest.Client) {
-		c3 := &nfstest.Client3{T: t, Carrier: c.Carrier, Root: []byte("root")}
-		info := c3.Info()
-		for _, n := range []uint32{info.Rtmax, info.Rtpref, info.Wtmax, info.Wtpref, info.Dtpref} {
-			if n != 1<<20 {
-				t.Errorf("%+v", info)
-			}
-		}
-		if info.Maxfilesize != 1<<62 || info.Rtmult != 4 {
-			t.Errorf("%+v", info)
-		}
-		c3.MaxData([]byte("file"))
-		if n := server.LargestRead(); n != 1<<20 {
-			t.Errorf("the upstream was asked for %d bytes", n)
-		}
-	})
+	strictly(t, func(_ *testing.T, g nfstest.Through) { g.MaxInfo() })
 }
 
 // sized answers calls of the upstream with messages of a size.
@@ -141,8 +100,8 @@ const callHeader = 40
 // TestSmallFirst: several READs of one COMPOUND fill the write chunks in their
 // order, also one that would go inline alone (RFC 5666 §3.6).
 func TestSmallFirst(t *testing.T) {
-	strictly(t, func(t *testing.T, _ *rig, _ *nfstest.Server, c *nfstest.Client) {
-		for i, n := range c.SmallFirst() {
+	strictly(t, func(t *testing.T, g nfstest.Through) {
+		for i, n := range g.Client.SmallFirst() {
 			if want := []int{100, 5000, 20, 70001}[i]; n < want || n > want+3 {
 				t.Errorf("READ %d: %d bytes in its chunk, want %d", i, n, want)
 			}
