@@ -338,7 +338,10 @@ func answerOf(c *Call) (all []arrival) {
 
 // steps are the things that may happen next, besides what a test does itself.
 func (p *pair) steps() (all []func()) {
-	if len(p.toServer) > 0 {
+	// Sends complete in order, and a peer has no answer whose Send was not posted:
+	// more of them than there are credits are never without their completions when
+	// the next call arrives.
+	if len(p.toServer) > 0 && len(p.sending) <= p.s.most {
 		all = append(all, func() {
 			m := take(&p.toServer, 0)
 			if len(p.sRecvs) == 0 {

@@ -65,6 +65,7 @@ type Responder struct {
 	characteristics
 	opXID uint32 // of our last operation
 
+	most  int     // credits that were granted at once so far, or are to be
 	calls []*Call // by Index
 	free  []*Call
 	xids  []uint32 // of calls in progress, in no order
@@ -81,7 +82,8 @@ type Responder struct {
 // backlogSpare is the number of answers that may be on their way beyond two
 // per credit, before a peer counts as one that takes no replies. A peer may
 // have its answer, and send the next call, before we see our own Send
-// complete; hence two.
+// complete; hence two. Answers on their way may be as many as there were credits
+// before the grant was lowered.
 const backlogSpare = 32
 
 // NewResponder returns a responder that has posted nothing yet; Start says
@@ -201,7 +203,8 @@ func (r *Responder) newCall() *Call {
 		r.free = r.free[:n-1]
 		return c
 	}
-	if len(r.calls) >= 2*max(r.grants.Limit(), r.grants.Target())+backlogSpare {
+	r.most = max(r.most, r.grants.Limit(), r.grants.Target())
+	if len(r.calls) >= 2*r.most+backlogSpare {
 		return nil
 	}
 	c := &Call{Index: len(r.calls)}
