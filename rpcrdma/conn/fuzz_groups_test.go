@@ -113,7 +113,8 @@ func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, settings Sett
 	s := &script{b: data}
 	on := settings.Extensions & ExtSendDDP
 	settings.CreditsMax = 1 + uint32(s.byte()%16)
-	m := &responderModel{t: t, posted: make(map[uint32]bool)}
+	m := &responderModel{t: t, posted: make(map[uint32]bool), judge: newJudge(t, true)}
+	m.judge.r.Gap() // what both told each other
 	m.r = NewResponder(ResponderConfig{
 		PeerReceive: receive, ToldSend: receive, PeerInvalidates: true, Receive: receive, MaxTransfer: 1 << 20, MaxReceives: 64, Settings: &settings,
 	})
@@ -126,9 +127,9 @@ func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, settings Sett
 			delete(m.posted, recv)
 			xid := uint32(s.byte() % 8)
 			if s.byte()%16 == 15 {
-				m.run(m.r.Receive(recv, s.hostileMessage(xid), nil))
+				m.receive(recv, s.hostileMessage(xid))
 			} else {
-				m.run(m.r.Receive(recv, s.transmission(rpcrdma2.Call, xid), nil))
+				m.receive(recv, s.transmission(rpcrdma2.Call, xid))
 			}
 		case 3:
 			if c, ok := pick(s, &m.delivered); ok {
@@ -183,7 +184,8 @@ func FuzzPlaceRequester(f *testing.F) {
 func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, settings Settings) {
 	s := &script{b: data}
 	on := settings.Extensions & ExtSendDDP
-	m := &requesterModel{t: t, s: s}
+	m := &requesterModel{t: t, s: s, judge: newJudge(t, false)}
+	m.judge.r.Gap() // what both told each other
 	m.r = NewRequester(RequesterConfig{Receive: receive, ToldSend: receive, MaxReceives: 64, Version: 2, Settings: &settings})
 	m.run(m.r.Start(nil))
 	m.r.Connected(receive, receive)
@@ -240,7 +242,7 @@ func (m *requesterModel) transmission() {
 	}
 	var inv Invalidation
 	if s.byte()%8 == 7 {
-		inv = Invalidation{Did: true, RKey: uint32(s.byte() % 8)}
+		inv = m.invalidation()
 	}
-	m.run(m.r.Receive(0, s.transmission(rpcrdma2.Reply, xid), inv, nil))
+	m.receive(s.transmission(rpcrdma2.Reply, xid), inv)
 }

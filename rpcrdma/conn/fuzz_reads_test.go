@@ -32,7 +32,7 @@ func (m *responderModel) readReply(s *script) {
 		for recv := range m.posted {
 			delete(m.posted, recv)
 			h := rpcrdma1.Header{XID: uint32(s.byte() % 8), Version: 1, Proc: rpcrdma1.Done}
-			m.run(m.r.Receive(recv, h.Append(nil), nil))
+			m.receive(recv, h.Append(nil))
 			break
 		}
 	}

@@ -45,13 +45,16 @@ func fuzzRequester(t *testing.T, s *script) {
 	if s.v2 {
 		settings.Extensions = ExtV2 | extTest
 	}
-	m := &requesterModel{t: t, s: s}
+	m := &requesterModel{t: t, s: s, judge: newJudge(t, false)}
+	own, peer := s.sizes(), s.sizes()
+	own.ReceiveSize = 4096
+	m.judge.connect(own, peer)
 	m.r = NewRequester(RequesterConfig{
-		Receive: 4096, ToldSend: 1024 + uint32(s.byte())*16, MaxReceives: 64, Settings: &settings,
+		Receive: 4096, ToldSend: own.SendSize, MaxReceives: 64, Settings: &settings,
 		Operations: testOperations(optTestAnswer, func(string) {}),
 	})
 	m.run(m.r.Start(nil))
-	m.r.Connected(1024+uint32(s.byte())*16, 1024+uint32(s.byte())*16)
+	m.r.Connected(peer.ReceiveSize, peer.SendSize)
 	m.r.MayRead()
 	for s.more() && !m.dead {
 		switch s.byte() % 8 {
@@ -76,9 +79,11 @@ func fuzzRequester(t *testing.T, s *script) {
 		case 7:
 			m.run(m.r.Posted(0, 0, nil))
 			if rd, ok := pick(s, &m.readings); ok {
+				m.judge.reads(rd.Fetches, nil)
 				m.run(m.r.ReplyFetched(rd, nil))
 			}
 			if len(m.open) == 0 && s.byte() == 1 {
+				m.judge.off = true
 				m.r.Configured(uint32(s.uint16()), 1<<(s.byte()%20), uint32(s.byte()%3), 1024+uint32(s.byte())*16)
 			}
 		}
@@ -100,6 +105,7 @@ type requesterModel struct {
 	posted   int
 	taken    int // bytes of a reply
 	dead     bool
+	judge    *judge
 }
 
 func (m *requesterModel) call() {
@@ -149,7 +155,7 @@ func (m *requesterModel) launch(o *Outgoing) {
 	}
 	for i := range o.Windows {
 		m.key++
-		o.Windows[i].RKey, o.Windows[i].Addr = m.key%8, uint64(m.key)
+		o.Windows[i].RKey, o.Windows[i].Addr = m.key, uint64(m.key)
 	}
 	o.Build()
 	n := o.Header.Size()
@@ -167,6 +173,9 @@ func (m *requesterModel) launch(o *Outgoing) {
 	if n > int(m.r.SendLimit()) {
 		m.t.Fatalf("sends %d bytes, limit %d", n, m.r.SendLimit())
 	}
+	for _, msg := range sendsOf(o) {
+		m.judge.sends(msg, Invalidation{})
+	}
 }
 
 // message answers a call truly, nearly so, or with anything.
@@ -177,7 +186,7 @@ func (m *requesterModel) message() {
 	m.posted--
 	var inv Invalidation
 	if m.s.byte()%4 == 0 {
-		inv = Invalidation{Did: true, RKey: uint32(m.s.byte() % 8)}
+		inv = m.invalidation()
 	}
 	for _, o := range m.open {
 		if o.state != outSent || m.s.byte()%4 == 0 {
@@ -202,10 +211,20 @@ func (m *requesterModel) message() {
 			at := int(m.s.byte()) % (len(b) - 3)
 			binary.BigEndian.PutUint32(b[at:], binary.BigEndian.Uint32(b[at:])+uint32(m.s.byte()))
 		}
-		m.run(m.r.Receive(0, b, inv, nil))
+		m.receive(b, inv)
 		return
 	}
-	m.run(m.r.Receive(0, m.s.hostileMessage(uint32(m.s.byte())), inv, nil))
+	m.receive(m.s.hostileMessage(uint32(m.s.byte())), inv)
+}
+
+// invalidation is one of the latest windows, or of none.
+func (m *requesterModel) invalidation() Invalidation {
+	return Invalidation{Did: true, RKey: m.key - uint32(m.s.byte()%8)}
+}
+
+func (m *requesterModel) receive(msg []byte, inv Invalidation) {
+	m.judge.arrives(msg, inv)
+	m.run(m.r.Receive(0, msg, inv, nil))
 }
 
 func (m *requesterModel) run(acts []Action) {
@@ -222,9 +241,13 @@ func (m *requesterModel) run(acts []Action) {
 			m.checkReading(a.Reading)
 			m.readings = append(m.readings, a.Reading)
 		case SendDone:
-			m.r.Done(a.XID)
+			h := m.r.Done(a.XID)
+			m.judge.sends(h.Append(nil), Invalidation{})
 		case Complain:
-			m.r.Complaint()
+			h := m.r.Complaint()
+			m.judge.sends(h.Append(nil), Invalidation{})
+		case Tell:
+			m.judge.sends(a.Body, Invalidation{})
 		case TakeMore:
 			m.taken += len(a.Body)
 			if m.taken > transmissionLimit*int(m.r.cfg.Receive) {

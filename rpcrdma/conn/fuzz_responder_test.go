@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -25,6 +26,12 @@ type responderModel struct {
 	exposing  []*Call
 	fencing   []*Exposure
 	dead      bool
+	judge     *judge
+}
+
+func (m *responderModel) receive(recv uint32, msg []byte) {
+	m.judge.arrives(msg, Invalidation{})
+	m.run(m.r.Receive(recv, msg, nil))
 }
 
 func (m *responderModel) run(acts []Action) {
@@ -57,6 +64,12 @@ func (m *responderModel) run(acts []Action) {
 		case Send:
 			m.checkAnswer(a.Call)
 			m.sending = append(m.sending, a.Call)
+			m.judge.writes(a.Call.Answer.Writes)
+			for _, s := range answerOf(a.Call) {
+				m.judge.sends(s.msg, s.inv)
+			}
+		case Tell:
+			m.judge.sends(a.Body, Invalidation{})
 		case Expose:
 			m.checkExposure(a.Call.Exposure)
 			m.exposing = append(m.exposing, a.Call)
@@ -183,9 +196,11 @@ func fuzzResponder(t *testing.T, s *script) {
 	if s.v2 {
 		settings.Extensions = ExtV2 | extTest
 	}
-	m := &responderModel{t: t, posted: make(map[uint32]bool)}
+	m := &responderModel{t: t, posted: make(map[uint32]bool), judge: newJudge(t, true)}
+	toldSend := s.size()
+	m.judge.connect(wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}, wire.PrivateData{RemoteInvalidation: true, SendSize: toldSend, ReceiveSize: 4096})
 	m.r = NewResponder(ResponderConfig{
-		PeerReceive: 4096, ToldSend: 1024 + uint32(s.byte())*16, PeerInvalidates: true, Receive: 4096,
+		PeerReceive: 4096, ToldSend: toldSend, PeerInvalidates: true, Receive: 4096,
 		MaxTransfer: 1 + uint32(s.uint16()), MaxReceives: 64, Settings: &settings,
 		Operations: testOperations(optTest, func(string) {}),
 	})
@@ -223,6 +238,7 @@ func fuzzResponder(t *testing.T, s *script) {
 			case 0:
 				m.run(m.r.Drain(nil))
 			case 1:
+				m.judge.off = true
 				m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))
 			default:
 				m.readReply(s)
@@ -237,7 +253,7 @@ func (m *responderModel) message(s *script) {
 	}
 	recv := slices.Min(slices.Collect(maps.Keys(m.posted)))
 	delete(m.posted, recv)
-	m.run(m.r.Receive(recv, s.hostileMessage(uint32(s.byte()%8)), nil))
+	m.receive(recv, s.hostileMessage(uint32(s.byte()%8)))
 }
 
 func (m *responderModel) fetched(s *script, c *Call) {
@@ -249,11 +265,12 @@ func (m *responderModel) fetched(s *script, c *Call) {
 		}
 		mem = append(mem, b)
 	}
+	m.judge.reads(c.Fetches, mem)
 	m.run(m.r.Fetched(c, mem, nil))
 }
 
 func (m *responderModel) reply(s *script, c *Call) {
-	stream := s.uint16() % 9000
+	stream := oncrpc.AcceptedReplySize + s.uint16()%9000
 	var items []chunk.Item
 	for range s.byte() % 3 {
 		it := chunk.Item{Pos: min(stream, 24+len(items)), Len: s.uint16() % 9000}

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -45,6 +46,14 @@ func (s *script) byte() byte {
 	v := s.b[0]
 	s.b = s.b[1:]
 	return v
+}
+
+// size is a size of Sends as private data has it, in bytes.
+func (s *script) size() uint32 { return 1024 * uint32(1+s.byte()/64) }
+
+// sizes are those that one end says at connect.
+func (s *script) sizes() wire.PrivateData {
+	return wire.PrivateData{RemoteInvalidation: true, SendSize: s.size(), ReceiveSize: s.size()}
 }
 
 func (s *script) uint16() int { return int(s.byte())<<8 | int(s.byte()) }

@@ -34,7 +34,7 @@ func TestLongCountsWhenRead(t *testing.T) {
 	for _, call := range []bool{true, false} {
 		e, o := readingEnd(t)
 		posted, served := e.q.spend.Posted(), e.s.grants.Posted()
-		a := e.in.Arrive(take(&e.recvs, 0), longMessage(o.XID, 100), Invalidation{})
+		a := e.arrive(longMessage(o.XID, 100), Invalidation{})
 		if a.Long == nil || len(a.Long.Fetches) != 1 || a.Long.Fetches[0].Length != 100 {
 			t.Fatalf("%+v", a.Long)
 		}
@@ -45,7 +45,7 @@ func TestLongCountsWhenRead(t *testing.T) {
 		if call {
 			msg = oncrpc.AppendCall(nil, &oncrpc.Call{XID: o.XID})
 		}
-		if a = e.in.Read(a.Long, msg); a.Call != call || a.Long != nil {
+		if a = e.longRead(a.Long, msg); a.Call != call || a.Long != nil {
 			t.Fatalf("call %v: %+v", call, a)
 		}
 		e.arrived(a)
@@ -61,17 +61,17 @@ func TestLongCountsWhenRead(t *testing.T) {
 func TestLongInvalidates(t *testing.T) {
 	inv := Invalidation{Did: true, RKey: 77}
 	e, o := readingEnd(t)
-	a := e.in.Arrive(take(&e.recvs, 0), longMessage(o.XID, 100), inv)
+	a := e.arrive(longMessage(o.XID, 100), inv)
 	if a.Long == nil || !o.Windows[0].Revoked {
 		t.Fatalf("%+v", a)
 	}
-	e.arrived(e.in.Read(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
+	e.arrived(e.longRead(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
 	if e.dead || !errors.Is(o.Err, ErrBadReply) { // as it does not return the write chunk
 		t.Errorf("ended %v, %v", e.dead, o.Err)
 	}
 	e, o = readingEnd(t)
-	a = e.in.Arrive(take(&e.recvs, 0), longMessage(o.XID, 100), inv)
-	acts := e.s.Arrived(e.in.Read(a.Long, oncrpc.AppendCall(nil, &oncrpc.Call{XID: o.XID})), nil)
+	a = e.arrive(longMessage(o.XID, 100), inv)
+	acts := e.s.Arrived(e.longRead(a.Long, oncrpc.AppendCall(nil, &oncrpc.Call{XID: o.XID})), nil)
 	if len(acts) != 1 || acts[0].Kind != Fail || !errors.Is(acts[0].Err, ErrInvalidated) {
 		t.Errorf("%+v", acts)
 	}
@@ -80,7 +80,7 @@ func TestLongInvalidates(t *testing.T) {
 		inv Invalidation
 	}{{0, Invalidation{Did: true, RKey: 78}}, {1, inv}} {
 		e, o = readingEnd(t)
-		a = e.in.Arrive(take(&e.recvs, 0), longMessage(o.XID+m.add, 100), m.inv)
+		a = e.arrive(longMessage(o.XID+m.add, 100), m.inv)
 		if a.Long != nil {
 			t.Fatal("is read")
 		}

@@ -40,7 +40,7 @@ func (p *pair) readAction(a Action) {
 	case SendDone:
 		h := p.c.Done(a.XID)
 		p.tell("requester sends %s", formatHeader(&h))
-		p.toServer = append(p.toServer, arrival{msg: h.Append(nil)})
+		p.send(0, arrival{msg: h.Append(nil)})
 	}
 }
 
@@ -84,6 +84,7 @@ func (p *pair) readSteps() (all []func()) {
 					return
 				}
 			}
+			p.judges[0].reads(rd.Fetches, nil)
 			p.client(p.c.ReplyFetched(rd, nil))
 		})
 	}

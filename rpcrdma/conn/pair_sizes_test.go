@@ -28,6 +28,7 @@ func (p *pair) posted(who int) *[]uint32 {
 // send sends a message of an end. No receive that it may find is smaller.
 func (p *pair) send(from int, m arrival) {
 	p.t.Helper()
+	p.judges[from].sends(m.msg, m.inv)
 	to := 1 - from
 	for _, at := range *p.posted(to) {
 		if len(m.msg) > p.sizes[to].of[at] {

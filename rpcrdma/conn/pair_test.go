@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -41,6 +42,7 @@ type pair struct {
 	shortBy  int // receives that are not to be had next
 	sessions int
 	refusing bool // the responder may refuse a group
+	judges   [2]*judge
 }
 
 type fataler interface {
@@ -93,14 +95,27 @@ func (p *pair) connect(xid uint32) {
 	cs, ss := p.settings[0], p.settings[1]
 	p.c = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: xid, MaxTransfer: 1 << 20, Revocable: true, Settings: &cs})
 	p.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, CanInvalidate: true, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 4096, Settings: &ss})
+	p.judge()
 	p.client(p.c.Start(nil))
 	p.server(p.s.Start(nil))
 	p.c.Connected(4096, 4096)
 	p.c.MayRead()
 	if on := cs.Extensions & ss.Extensions; on.Has(ExtV2|ExtXmit) && !on.Has(ExtCharacteristics) { // as if both told each other
 		p.c.told, p.s.told = p.s.own, p.c.own
+		p.judges[0].r.Gap()
+		p.judges[1].r.Gap()
 	}
 	p.client(p.c.Greet(nil))
+}
+
+// judge puts a referee at each end. What both say at connect is what the roles are
+// made with.
+func (p *pair) judge() {
+	both := wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}
+	for who := range p.judges {
+		p.judges[who] = newJudge(p.t, who == 1)
+		p.judges[who].connect(both, both)
+	}
 }
 
 // call begins a call.
@@ -168,8 +183,8 @@ func sendsOf(o *Outgoing) [][]byte {
 		return [][]byte{msg}
 	}
 	body := o.message()
-	if len(o.More) == 0 {
-		return [][]byte{append(msg, body...)}
+	if len(o.More) == 0 { // padding comes before items
+		return [][]byte{append(append(msg, body...), make([]byte, piecesLength(o.Inline)-len(body))...)}
 	}
 	all := [][]byte{append(msg, body[:o.First]...)}
 	body = body[o.First:]
@@ -232,7 +247,7 @@ func (p *pair) client(acts []Action) {
 			p.tell("requester takes %d bytes more", len(a.Body))
 		case Complain:
 			h := p.c.Complaint()
-			p.toServer = append(p.toServer, arrival{msg: h.Append(nil)})
+			p.send(0, arrival{msg: h.Append(nil)})
 		case FetchReply, SendDone:
 			p.readAction(a)
 		case Fence:
@@ -295,6 +310,7 @@ func (p *pair) server(acts []Action) {
 			text := sendText(a.Call)
 			p.tell("responder sends %s", strings.TrimPrefix(text[len(text)-1], "send "))
 			p.sending = append(p.sending, a.Call)
+			p.judges[1].writes(a.Call.Answer.Writes)
 			for _, m := range answerOf(a.Call) {
 				p.send(1, m)
 			}
@@ -347,6 +363,7 @@ func (p *pair) steps() (all []func()) {
 			if len(p.sRecvs) == 0 {
 				p.t.Fatalf("responder has no receive posted")
 			}
+			p.judges[1].arrives(m.msg, m.inv)
 			p.server(p.s.Receive(p.lands(1, m), m.msg, nil))
 			p.grown()
 		})
@@ -361,6 +378,7 @@ func (p *pair) steps() (all []func()) {
 			if p.fenced[m.inv.RKey] { // where a device would end the connection the model goes on
 				m.inv = Invalidation{}
 			}
+			p.judges[0].arrives(m.msg, m.inv)
 			p.client(p.c.Receive(p.lands(0, m), m.msg, m.inv, nil))
 			p.grown()
 		})
@@ -407,6 +425,7 @@ func (p *pair) fetched(c *Call) {
 		}
 		mem = append(mem, b)
 	}
+	p.judges[1].reads(c.Fetches, mem)
 	p.server(p.s.Fetched(c, mem, nil))
 }
 

@@ -33,12 +33,13 @@ type duplexEnd struct {
 	completed        int
 	groups           int // calls of several transmissions that went out
 	dead             bool
+	judge            *judge
 }
 
 const duplexReceives = 60 // for each direction
 
 func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
-	e := &duplexEnd{t: t, server: server, settings: s}
+	e := &duplexEnd{t: t, server: server, settings: s, judge: newJudge(t, server)}
 	forward, reverse := s, s.Reverse()
 	qs, ss := &forward, &reverse
 	if server {
@@ -55,6 +56,7 @@ func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
 		told := all.characteristics(4096)
 		e.q.Heard(&told)
 		e.s.Speak(cfg.Version)
+		e.judge.r.Gap() // what they told each other
 	}
 	e.fromQ(e.q.Start(nil))
 	e.fromS(e.s.Start(nil))
@@ -109,12 +111,13 @@ func (e *duplexEnd) fromQ(acts []Action) {
 			e.fromQ(e.q.Fenced(a.Out, nil))
 		case Complain:
 			h := e.q.Complaint()
-			e.out = append(e.out, h.Append(nil))
+			e.send(h.Append(nil))
 		case FetchReply:
+			e.judge.reads(a.Reading.Fetches, nil)
 			e.fromQ(e.q.ReplyFetched(a.Reading, nil))
 		case SendDone:
 			h := e.q.Done(a.XID)
-			e.out = append(e.out, h.Append(nil))
+			e.send(h.Append(nil))
 		}
 	}
 }
@@ -137,7 +140,9 @@ func (e *duplexEnd) fromS(acts []Action) {
 				e.t.Fatalf("the reverse responder writes")
 			}
 			e.sending = append(e.sending, a.Call)
+			e.judge.writes(a.Call.Answer.Writes)
 			for _, m := range answerOf(a.Call) {
+				e.judge.sends(m.msg, m.inv)
 				e.out = append(e.out, m.msg)
 			}
 		}
@@ -182,7 +187,7 @@ func (e *duplexEnd) launch(o *Outgoing) {
 		if len(msg) > 4096 {
 			e.t.Fatalf("sends %d bytes", len(msg))
 		}
-		e.out = append(e.out, msg)
+		e.send(msg)
 	}
 	e.groups += min(len(o.More), 1)
 }
@@ -205,7 +210,19 @@ func (e *duplexEnd) receive(msg []byte) {
 	if len(e.recvs) == 0 {
 		e.t.Fatalf("no receive posted")
 	}
-	e.arrived(e.in.Arrive(take(&e.recvs, 0), msg, Invalidation{}))
+	e.arrived(e.arrive(msg, Invalidation{}))
+}
+
+// arrive has a message arrive in a receive.
+func (e *duplexEnd) arrive(msg []byte, inv Invalidation) *Arrival {
+	e.judge.arrives(msg, inv)
+	return e.in.Arrive(take(&e.recvs, 0), msg, inv)
+}
+
+// send sends a message that invalidates nothing.
+func (e *duplexEnd) send(msg []byte) {
+	e.judge.sends(msg, Invalidation{})
+	e.out = append(e.out, msg)
 }
 
 // arrived has the role take a message that it is for, once it is read.
@@ -378,7 +395,7 @@ func FuzzDuplex(f *testing.F) {
 				e.receive(longMessage(uint32(100+s.byte()%8), uint32(s.byte())))
 			case 9:
 				if l, ok := pick(s, &e.reading); ok {
-					e.arrived(e.in.Read(l, s.longText(uint32(100+s.byte()%8))))
+					e.arrived(e.longRead(l, s.longText(uint32(100+s.byte()%8))))
 				}
 			}
 			e.check()
@@ -388,6 +405,14 @@ func FuzzDuplex(f *testing.F) {
 			t.Fatalf("%d calls never complete", len(e.open))
 		}
 	})
+}
+
+// longRead has a message's chunk read; text is its beginning.
+func (e *duplexEnd) longRead(l *Long, text []byte) *Arrival {
+	mem := make([]byte, l.Reads.Chunks[0].Length)
+	copy(mem, text)
+	e.judge.reads(l.Fetches, [][]byte{mem})
+	return e.in.Read(l, mem)
 }
 
 // longText is what a position-zero chunk holds.

@@ -86,8 +86,8 @@ func run(ctx context.Context, out string, samples int) (err error) {
 	return shoot(ctx, top, out, samples)
 }
 
-// step is keys to type, a text that then must be on the screen, and a picture
-// of it if it has a name.
+// step is keys to type, a text that then must be on the screen, but for how wide its
+// columns are, and a picture of it if it has a name.
 type step struct{ keys, shows, picture string }
 
 // steps go from the table through a change of a setting into the pane of the
@@ -101,7 +101,7 @@ var steps = []step{
 	{"", "make the change", "top-set"},
 	{"\r", "done: revision", ""},
 	{"\r", "revision 1 ", ""},
-	{"\r", "2048  connection/", ""},
+	{"\r", "2048 connection/", ""},
 	{"", "esc back", "top-connection"},
 }
 
@@ -119,7 +119,9 @@ func shoot(ctx context.Context, top *exec.Cmd, out string, samples int) error {
 		if err := t.Keys(st.keys); err != nil {
 			return err
 		}
-		if err := t.Until(ctx, func(s *screen.Screen) bool { return strings.Contains(s.String(), st.shows) }); err != nil {
+		if err := t.Until(ctx, func(s *screen.Screen) bool {
+			return strings.Contains(strings.Join(strings.Fields(s.String()), " "), st.shows)
+		}); err != nil {
 			return err
 		}
 		if st.picture == "" {
