@@ -22,6 +22,11 @@ func TestLawful2(t *testing.T) {
 			b.send(Server, op2(1<<20, 1, callDir, initOf()))
 			b.exchange2(2)
 		}},
+		{"what the server says in a version that the client does not speak agrees on nothing", func(b *bed) {
+			b.send(Server, words(7, 0x30303030, 1, msg))
+			b.send(Server, words(8, 1, 1, msg, 0, 0, 0, null(8)))
+			b.exchange2(1)
+		}},
 		{"INIT that the server does not take", func(b *bed) {
 			b.send(Client, op2(1, 1, callDir, initOf()))
 			b.send(Server, error2(1, 1, 3))

@@ -14,6 +14,14 @@ type negotiation struct {
 	low, top uint32
 	refused  bool
 	missed   bool
+	tried    [3]bool // versions of the client's messages
+	greeted  bool    // the server sent an operation of version 2 first
+}
+
+// answers says whether a message of the server may answer one of the client's: it has
+// the version of one.
+func (n *negotiation) answers(vers uint32) bool {
+	return n.missed || vers < uint32(len(n.tried)) && n.tried[vers]
 }
 
 // negotiate judges the version of a message, before anything else is known of
@@ -27,6 +35,8 @@ func (r *Referee) negotiate(m *message) {
 	case n.agreed != 0:
 	case m.from == Server && failed:
 		n.offered = false
+	case m.from == Server && !n.answers(m.vers):
+		n.greeted = n.greeted || m.vers == 2 && m.proc == procOptional
 	case m.from == Server:
 		n.agreed, n.offered = m.vers, false
 	case failed:
@@ -40,10 +50,13 @@ func (r *Referee) offered(n *negotiation, m *message) {
 	if n.missed {
 		return
 	}
+	if m.vers < uint32(len(n.tried)) {
+		n.tried[m.vers] = true
+	}
 	if n.refused && (m.vers < n.low || m.vers > n.top) {
 		r.report("version.range", m.from, "XID %#x has version %d, the server speaks %d to %d", m.xid, m.vers, n.low, n.top)
 	}
-	if n.offered {
+	if n.offered && !n.greeted {
 		r.report("version.first-alone", m.from, "XID %#x follows the first message of version 2 before its answer", m.xid)
 		return
 	}
