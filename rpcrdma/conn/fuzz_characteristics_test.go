@@ -3,6 +3,7 @@ package conn
 import (
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -23,7 +24,11 @@ func FuzzCharacteristics(f *testing.F) {
 		settings.Extensions |= ExtV2 | ExtCharacteristics
 		server := NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, CanInvalidate: true, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 4096, Settings: &settings})
 		client := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Revocable: true, Settings: &settings})
-		m := &characteristicsModel{t: t, server: server, client: client}
+		m := &characteristicsModel{t: t, server: server, client: client, judges: [2]*judge{newJudge(t, true), newJudge(t, false)}}
+		for _, j := range m.judges {
+			both := wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}
+			j.connect(both, both)
+		}
 		m.fromServer(server.Start(nil))
 		m.fromClient(client.Start(nil))
 		client.Connected(4096, 4096)
@@ -45,6 +50,7 @@ type characteristicsModel struct {
 	unsent      [2]int
 	recv        uint32
 	failed      bool
+	judges      [2]*judge
 }
 
 func (m *characteristicsModel) step(s *script, settings *Settings) {
@@ -117,6 +123,7 @@ func (m *characteristicsModel) message(s *script, who int) {
 	}
 	msg := h.Append(nil)
 	m.recv++
+	m.judges[who].arrives(msg, Invalidation{})
 	if who == 0 {
 		m.fromServer(m.server.Receive(m.recv, msg, nil))
 	} else {
@@ -142,6 +149,9 @@ func (m *characteristicsModel) fromServer(acts []Action) {
 		case PostReceives:
 			m.server.Posted(a.N, a.N)
 		case Send:
+			for _, s := range answerOf(a.Call) {
+				m.judges[0].sends(s.msg, s.inv)
+			}
 			m.server.Sent(a.Call)
 		}
 	}
@@ -165,6 +175,7 @@ func (m *characteristicsModel) say(who int, a Action) {
 	if a.Kind != Tell {
 		return
 	}
+	m.judges[who].sends(a.Body, Invalidation{})
 	var h rpcrdma2.Header
 	if _, err := h.Decode(a.Body); err != nil || len(a.Body) > InlineMin {
 		m.t.Fatalf("tells %d bytes: %v", len(a.Body), err)

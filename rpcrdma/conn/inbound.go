@@ -166,6 +166,13 @@ func (a *Arrival) decode(msg []byte, spoken versions) {
 	}
 }
 
+// done says whether a message is a DONE, which gets no answer, also in a version that
+// is not spoken now.
+func (a *Arrival) done() bool {
+	h := &a.header
+	return h.Proc == rpcrdma1.Done && h.Version == rpcrdma1.Version && (a.err == nil || errors.Is(a.err, rpcrdma1.ErrVersion))
+}
+
 // continues says whether a message is an XMTCONT in a direction.
 func (a *Arrival) continues(d rpcrdma2.Direction) bool { return continues(&a.header, a.err, d) }
 

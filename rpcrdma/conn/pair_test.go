@@ -489,6 +489,11 @@ func (p *pair) finish(choose func(n int) int) {
 	if s.InFlight != 0 || s.Sent != 0 || s.Waiting != 0 || s.Held != 0 || len(p.s.xids) != 0 {
 		p.t.Fatalf("left: %+v", s)
 	}
+	for _, j := range p.judges {
+		if why := j.r.GivenUp(); why != "" {
+			p.t.Fatalf("the referee gave up: %s", why)
+		}
+	}
 	if len(p.sRecvs) < s.Limit+credit.Slack {
 		p.t.Fatalf("%d receives for %d calls", len(p.sRecvs), s.Limit)
 	}

@@ -87,7 +87,7 @@ func (r *Responder) ignorable(a *Arrival) error {
 		r.Counters.Complaints++
 		return r.complained(h)
 	case a.known && a.direction == rpcrdma2.Reply: // an error is never answered
-	case a.err == nil && h.Proc == rpcrdma1.Done: // of nothing (RFC 8166 §4.4: ignored)
+	case a.done(): // of nothing (RFC 8166 §4.4: ignored)
 	default:
 		return nil
 	}
