@@ -195,7 +195,7 @@ func (r *Referee) long(m *message) {
 		r.called(m, nil)
 	case m.positionZero():
 		r.park(m, c)
-	case c != nil:
+	case c != nil && (c.hasReply || !m.hasReply):
 		text := c.result.start()
 		r.replied(m, text[:min(uint64(len(text)), total(m.reply))])
 	case m.hasReply && len(m.reply) > 0 && r.dirs[m.from.Peer()].missed:

@@ -15,7 +15,7 @@ type negotiation struct {
 	refused  bool
 	missed   bool
 	tried    [3]bool // versions of the client's messages
-	greeted  bool    // the server sent an operation of version 2 first
+	greeted  bool    // the server sent a message of version 2 first
 }
 
 // answers says whether a message of the server may answer one of the client's: it has
@@ -36,7 +36,7 @@ func (r *Referee) negotiate(m *message) {
 	case m.from == Server && failed:
 		n.offered = false
 	case m.from == Server && !n.answers(m.vers):
-		n.greeted = n.greeted || m.vers == 2 && m.proc == procOptional
+		n.greeted = n.greeted || m.vers == 2
 	case m.from == Server:
 		n.agreed, n.offered = m.vers, false
 	case failed:
@@ -56,7 +56,10 @@ func (r *Referee) offered(n *negotiation, m *message) {
 	if n.refused && (m.vers < n.low || m.vers > n.top) {
 		r.report("version.range", m.from, "XID %#x has version %d, the server speaks %d to %d", m.xid, m.vers, n.low, n.top)
 	}
-	if n.offered && !n.greeted {
+	if n.greeted { // it is known to speak version 2
+		return
+	}
+	if n.offered {
 		r.report("version.first-alone", m.from, "XID %#x follows the first message of version 2 before its answer", m.xid)
 		return
 	}
