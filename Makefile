@@ -11,12 +11,13 @@ FUZZTIME ?= 20s
 TESTFLAGS ?=
 BENCHTIME ?= 2s
 LOADFLAGS ?=
+SIEGEFLAGS ?=
 RECKONING := interop/reckoning/testdata
 
 # Packages tested on this machine alone; interop needs the kernel guest.
 UNIT = $(shell $(GO) list ./... | grep -v /interop)
 
-.PHONY: help build build-rdmacore deb test unit race interop deps fuzz lint generate baseline bench bench-gateway bench-rdmacore roundtrips roundtrips-exact load plots demo screenshots clean
+.PHONY: help build build-rdmacore deb test unit race interop deps fuzz lint generate baseline bench bench-gateway bench-rdmacore roundtrips roundtrips-exact load siege plots demo screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -109,6 +110,11 @@ load: ## settings updates under 1,000 connections with traffic; figures in bin/l
 	@mkdir -p $(BIN)
 	TEST_UNJUDGED=1 $(GO) test -count=1 -timeout 30m -v -run '^TestSettingsUnderLoad$$' ./cmd/rdmad -args \
 	  -load.connections 1000 -load.time 1m -load.slice 3s -load.calls 4000 -load.updates 100 -load.json $(CURDIR)/$(BIN)/load.json $(LOADFLAGS)
+
+siege: build ## attacks on rdmad beside innocent clients, two hours; figures in bin/siege.json and, without SIEGEFLAGS, docs/security.md
+	$(GO) build -o $(BIN)/siege ./interop/cmd/siege
+	$(BIN)/siege run -rdmad $(BIN)/rdmad -json $(BIN)/siege.json $(SIEGEFLAGS); code=$$?; \
+	  $(if $(SIEGEFLAGS),,$(BIN)/siege page -json $(BIN)/siege.json &&) exit $$code
 
 screenshots: ## docs/images, of rdmactl top in a real run
 	$(GO) run ./cmd/rdmactl/internal/top/shot

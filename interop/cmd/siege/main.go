@@ -1,0 +1,189 @@
+// Command siege attacks an rdmad and says what innocent clients notice of it.
+//
+//	siege run -rdmad bin/rdmad -json bin/siege.json
+//	siege page -json bin/siege.json
+//
+// `siege attack` is what the attacking processes run.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rdmad/rdmad/interop/siege"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "siege:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("run, page or attack?")
+	}
+	switch args[0] {
+	case "run":
+		return run(ctx, args[1:])
+	case "page":
+		return page(args[1:])
+	case "attack":
+		return attack(ctx, args[1:])
+	}
+	return fmt.Errorf("no command %q: run, page or attack", args[0])
+}
+
+// attack attacks until a signal comes or the standard input ends.
+func attack(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("attack NAME TARGET")
+	}
+	a := siege.Find(args[0])
+	if a == nil {
+		return fmt.Errorf("no attack %q", args[0])
+	}
+	var t siege.Target
+	if err := json.Unmarshal([]byte(args[1]), &t); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	return siege.Execute(ctx, a, t, os.Stdout)
+}
+
+// errMissed says that there are attacks under which goals were missed.
+var errMissed = errors.New("goals were missed")
+
+func run(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("run", flag.ExitOnError)
+	rdmad := f.String("rdmad", "bin/rdmad", "the `program` that is attacked")
+	out := f.String("json", "bin/siege.json", "`file` for the figures")
+	phase := f.Duration("time", time.Minute, "time of each phase: before, during and after an attack")
+	only := f.String("attacks", "", "`names` of attacks, separated by commas; all when not given")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	program, err := filepath.Abs(*rdmad)
+	if err != nil {
+		return err
+	}
+	attacks, err := chosen(*only)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	r := siege.Report{Started: time.Now(), CPUs: runtime.NumCPU(), Seconds: phase.Seconds()}
+	missed := 0
+	for i, a := range attacks {
+		say("%d of %d: %s: %s", i+1, len(attacks), a.Name, a.Does)
+		if a.Root && os.Getuid() != 0 {
+			say("%s: left out, it needs root", a.Name)
+			continue
+		}
+		o, err := one(ctx, a, siege.Options{Rdmad: program, Attacker: []string{self, "attack"}, Phase: *phase, Progress: say})
+		if err != nil {
+			return err
+		}
+		for _, f := range o.Failures {
+			say("%s: MISSED: %s", a.Name, f)
+		}
+		if len(o.Failures) == 0 {
+			say("%s: all goals met", a.Name)
+		} else {
+			missed++
+		}
+		r.Outcomes = append(r.Outcomes, o)
+		if err := r.Write(*out); err != nil {
+			return err
+		}
+	}
+	if missed > 0 {
+		return fmt.Errorf("%w under %d of %d attacks", errMissed, missed, len(r.Outcomes))
+	}
+	return nil
+}
+
+// one makes an attack in a directory of its own.
+func one(ctx context.Context, a *siege.Attack, o siege.Options) (out siege.Outcome, err error) {
+	if o.Dir, err = os.MkdirTemp("", "siege-"); err != nil {
+		return out, err
+	}
+	defer os.RemoveAll(o.Dir)
+	if err := os.Chmod(o.Dir, 0o755); err != nil {
+		return out, err
+	}
+	return siege.Run(ctx, a, o)
+}
+
+// chosen gives the attacks of a list of names.
+func chosen(names string) (list []*siege.Attack, err error) {
+	for i := range siege.Attacks {
+		if names == "" {
+			list = append(list, &siege.Attacks[i])
+		}
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		a := siege.Find(name)
+		switch {
+		case a != nil:
+			list = append(list, a)
+		case names != "":
+			return nil, fmt.Errorf("no attack %q", name)
+		}
+	}
+	return list, nil
+}
+
+// say prints a line of progress.
+func say(format string, args ...any) {
+	fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+// page puts attacks and figures into docs/security.md.
+func page(args []string) error {
+	f := flag.NewFlagSet("page", flag.ExitOnError)
+	in := f.String("json", "", "`file` with the figures; without one, only the list of attacks is made anew")
+	path := f.String("page", "docs/security.md", "the `page`")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var r *siege.Report
+	if *in != "" {
+		var err error
+		if r, err = siege.Read(*in); err != nil {
+			return err
+		}
+	}
+	old, err := os.ReadFile(*path)
+	if err != nil {
+		return err
+	}
+	text, err := siege.FillPage(string(old), r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", *path, err)
+	}
+	return os.WriteFile(*path, []byte(text), 0o644)
+}

@@ -1,0 +1,262 @@
+package siege
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/nfstest"
+	"github.com/rdmad/rdmad/interop/child"
+)
+
+// hung bounds everything that ends by itself unless something hangs.
+const hung = time.Minute
+
+// daemon is an rdmad with the default configuration but for the ports.
+type daemon struct {
+	process *child.Process
+	log     *logFile
+	target  Target
+	memory  int64 // limits.memory, in bytes
+}
+
+// defaultMemory is limits.memory where the configuration leaves it out.
+const defaultMemory = 1 << 30
+
+// startDaemon starts an rdmad in a directory.
+func startDaemon(program, dir string, a *Attack, memory int64) (*daemon, error) {
+	d := &daemon{memory: memory, target: Target{Export: filepath.Join(dir, "export"), Outside: filepath.Join(dir, "outside")}}
+	if err := d.prepare(dir, a); err != nil {
+		return nil, err
+	}
+	var err error
+	if d.log, err = newLogFile(filepath.Join(dir, "rdmad.log")); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("sh", "-c", limited(a.Files)+`exec "$0" --config rdmad.yaml --log-format json`, program)
+	cmd.Dir, cmd.Stderr = dir, d.log
+	if d.process, err = child.Start(cmd); err != nil {
+		return nil, err
+	}
+	select {
+	case <-d.log.ready:
+	case <-d.process.Done():
+		return nil, fmt.Errorf("rdmad did not start: %w\n%s", d.process.Wait(), d.log.tail())
+	case <-time.After(hung):
+		d.process.Kill()
+		return nil, fmt.Errorf("rdmad is not ready:\n%s", d.log.tail())
+	}
+	t := &d.target
+	t.RDMA, t.TCP, t.Metrics, t.Deleted = d.log.address("listener nfs"), d.log.address("service export"), d.log.address("metrics"), d.log.address("service deleted")
+	if a.Control != Socket {
+		t.Control = d.log.address("control plane")
+	}
+	if a.Deleted {
+		if err := os.RemoveAll(filepath.Join(dir, "deleted")); err != nil {
+			d.process.Kill()
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// limited is a shell's command that limits descriptors.
+func limited(files int) string {
+	if files == 0 {
+		return ""
+	}
+	return fmt.Sprintf("ulimit -n %d && ", files)
+}
+
+// prepare makes files, certificates and configuration.
+func (d *daemon) prepare(dir string, a *Attack) error {
+	control, err := d.control(dir, a.Control)
+	if err != nil {
+		return err
+	}
+	config := fmt.Sprintf(`control: %s
+metrics: {listen: "127.0.0.1:0"}
+state: {path: ./state}
+listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: export}]
+services:
+  - {name: export, nfs: {path: ./export, tcp_listen: "127.0.0.1:0"}}
+`, control)
+	if a.Deleted {
+		config += "  - {name: deleted, nfs: {path: ./deleted, tcp_listen: \"127.0.0.1:0\"}}\n"
+	}
+	if d.memory != 0 {
+		config += fmt.Sprintf("limits: {memory: %d}\n", d.memory)
+	} else {
+		d.memory = defaultMemory
+	}
+	for _, path := range []string{d.target.Export, d.target.Outside, filepath.Join(dir, "deleted")} {
+		err = errors.Join(err, os.Mkdir(path, 0o755))
+	}
+	for name, data := range map[string][]byte{
+		"rdmad.yaml": []byte(config), "export/" + largeFile: make([]byte, bulk), "export/" + readFile: nfstest.Data(0, bulk), "export/" + writtenFile: nil,
+	} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), data, 0o666))
+	}
+	return err
+}
+
+// control is the section of the configuration.
+func (d *daemon) control(dir string, c Control) (string, error) {
+	switch c {
+	case TLS:
+		d.target.Certificates = dir
+		return `{listen: "127.0.0.1:0", tls: {cert: server.pem, key: server.key, client_ca: ca.pem}, ` +
+				`roles: [{role: admin, certificates: [` + admin + `]}, {role: viewer, certificates: [` + viewer + `]}]}`,
+			writeCertificates(dir, "server", admin, viewer)
+	case Socket:
+		d.target.Control = "unix://" + filepath.Join(dir, "control.sock")
+		return fmt.Sprintf(`{listen: %q, default_role: viewer}`, d.target.Control), nil
+	}
+	return `{listen: "127.0.0.1:0"}`, nil
+}
+
+// stop asks rdmad to end, and says whether it did so in order.
+func (d *daemon) stop() error {
+	defer d.log.close()
+	select {
+	case <-d.process.Done():
+		return fmt.Errorf("rdmad ended by itself: %w\n%s", d.process.Wait(), d.log.tail())
+	default:
+	}
+	d.process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.process.Done():
+	case <-time.After(hung):
+		d.process.Signal(syscall.SIGQUIT)
+		_ = d.process.Wait()
+		return fmt.Errorf("rdmad did not end in %v\n%s", hung, d.log.tail())
+	}
+	if err := d.process.Wait(); err != nil {
+		return fmt.Errorf("rdmad, told to stop: %w\n%s", err, d.log.tail())
+	}
+	return nil
+}
+
+// proc is a file of the process in /proc.
+func (d *daemon) proc(name string) string {
+	return filepath.Join("/proc", strconv.Itoa(d.process.Pid()), name)
+}
+
+// descriptors is how many there are; 0 when the process has ended.
+func (d *daemon) descriptors() int {
+	entries, _ := os.ReadDir(d.proc("fd"))
+	return len(entries)
+}
+
+// peakRSS is the most memory that the process has had since resetPeak, in bytes.
+func (d *daemon) peakRSS() int64 {
+	b, _ := os.ReadFile(d.proc("status"))
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// resetPeak begins a new peak (proc(5), clear_refs).
+func (d *daemon) resetPeak() error { return os.WriteFile(d.proc("clear_refs"), []byte("5"), 0) }
+
+// logFile keeps rdmad's log and reads in it until rdmad is ready.
+type logFile struct {
+	file  *os.File
+	ready chan struct{}
+
+	mu        sync.Mutex
+	size      int64
+	part      []byte // of a line
+	isReady   bool
+	addresses map[string]string
+}
+
+// kept of a log, in bytes, so that a flood does not fill the disk.
+const keptLog = 16 << 20
+
+func newLogFile(path string) (*logFile, error) {
+	f, err := os.Create(path)
+	return &logFile{file: f, ready: make(chan struct{}), addresses: map[string]string{}}, err
+}
+
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.size < keptLog {
+		if _, err := l.file.Write(p); err != nil {
+			return 0, err
+		}
+	}
+	l.size += int64(len(p))
+	if l.isReady {
+		return len(p), nil
+	}
+	l.part = append(l.part, p...)
+	for !l.isReady {
+		line, rest, ok := bytes.Cut(l.part, []byte{'\n'})
+		if !ok {
+			break
+		}
+		l.inspect(line)
+		l.part = rest
+	}
+	return len(p), nil
+}
+
+func (l *logFile) inspect(line []byte) {
+	var entry struct{ Msg, What, Listener, Service, Address string }
+	if json.Unmarshal(line, &entry) != nil {
+		return
+	}
+	switch entry.Msg {
+	case "listening":
+		name := entry.What
+		switch name {
+		case "listener":
+			name += " " + entry.Listener
+		case "service":
+			name += " " + entry.Service
+		}
+		l.addresses[name] = entry.Address
+	case "ready":
+		l.isReady = true
+		close(l.ready)
+	}
+}
+
+func (l *logFile) address(what string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addresses[what]
+}
+
+// bytes is how much was logged.
+func (l *logFile) bytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size
+}
+
+// tail is the end of what is kept.
+func (l *logFile) tail() string {
+	b, err := os.ReadFile(l.file.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(len(b)-16<<10, 0):])
+}
+
+func (l *logFile) close() { l.file.Close() }

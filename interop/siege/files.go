@@ -1,0 +1,177 @@
+package siege
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+var fileAttacks = []Attack{
+	{Name: "symlink-racer", Does: "a local user who swaps directories of the export for symbolic links to the outside, while clients walk and read through them", run: symlinkRacer},
+	{Name: "handle-forger", Does: "8 clients that guess file handles, from good ones and from nothing", run: handleForger},
+	{Name: "deleted-export", Does: "clients that mount an export whose directory is deleted", Deleted: true, run: deletedExport},
+}
+
+// Contents of the file that the racer reads, inside and outside the export.
+const (
+	raceFile = "file"
+	inside   = "inside the export"
+	outside  = "outside of the export, and not to be seen"
+)
+
+// symlinkRacer swaps EXPORT/race between a directory and a symbolic link to
+// the outside.
+func symlinkRacer(ctx context.Context, f *field) error {
+	race := filepath.Join(f.target.Export, "race")
+	err := errors.Join(
+		makeRaced(race, inside), makeRaced(f.target.Outside, outside),
+		os.Symlink(f.target.Outside, race+".link"),
+	)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	all.Go(func() { f.swap(ctx, race) })
+	for range 4 {
+		all.Go(func() { f.walk(ctx) })
+	}
+	all.Wait()
+	return nil
+}
+
+func makeRaced(dir, content string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, raceFile), []byte(content), 0o644)
+}
+
+func (f *field) swap(ctx context.Context, race string) {
+	for ctx.Err() == nil {
+		for _, step := range [][2]string{{race, race + ".dir"}, {race + ".link", race}, {race, race + ".link"}, {race + ".dir", race}} {
+			if err := os.Rename(step[0], step[1]); err != nil {
+				f.breach("the racer failed: %v", err)
+				return
+			}
+		}
+		f.calls.Add(1)
+	}
+}
+
+// walk looks up and reads, by new handles and by those from before.
+func (f *field) walk(ctx context.Context) {
+	c, rpc, err := dialTCP(ctx, fromOne, f.target.TCP)
+	if err != nil {
+		f.refused.Add(1)
+		return
+	}
+	defer rpc.Close()
+	f.opened.Add(1)
+	root, err := c.mount(ctx)
+	f.ready()
+	known := map[string][]byte{}
+	for err == nil && ctx.Err() == nil {
+		if dir, e := c.lookup(ctx, root, "race"); e == nil {
+			known["dir"] = dir
+			if file, e := c.lookup(ctx, dir, raceFile); e == nil {
+				known["file"] = file
+			}
+		}
+		for _, h := range known {
+			data, e := c.read(ctx, h, 0, 4096)
+			if e != nil && !isStatus(e) {
+				err = e
+			}
+			if bytes.Contains(data, []byte(outside)) {
+				f.breach("read %q", data)
+			}
+		}
+		f.calls.Add(1)
+	}
+	if ctx.Err() == nil {
+		f.ended.Add(1)
+	}
+}
+
+// handleForger changes good handles and makes new ones. No guess may be a file.
+func handleForger(ctx context.Context, f *field) error {
+	return f.slots(ctx, 8, func(ctx context.Context, s *slot) error {
+		c, rpc, err := dialTCP(ctx, fromOne, f.target.TCP)
+		if err != nil {
+			return err
+		}
+		defer rpc.Close()
+		root, file, err := c.find(ctx, largeFile)
+		if err != nil {
+			return err
+		}
+		s.up()
+		for ctx.Err() == nil {
+			h := forge(root, file)
+			err := c.getattr(ctx, h)
+			if err == nil && !bytes.Equal(h, root) && !bytes.Equal(h, file) {
+				f.breach("handle %x was good", h)
+			}
+			if err != nil && !isStatus(err) {
+				return err
+			}
+			f.calls.Add(1)
+		}
+		return nil
+	})
+}
+
+// forge makes a handle: bits flipped, two mixed, cut, lengthened, or random.
+func forge(a, b []byte) []byte {
+	h := bytes.Clone(a)
+	switch rand.IntN(5) {
+	case 0:
+		for range 1 + rand.IntN(4) {
+			h[rand.IntN(len(h))] ^= 1 << rand.IntN(8)
+		}
+	case 1:
+		at := rand.IntN(min(len(a), len(b)))
+		h = append(h[:at], b[at:]...)
+	case 2:
+		h = h[:rand.IntN(len(h))]
+	case 3:
+		h = append(h, byte(rand.IntN(256)))[:min(len(h)+1, maxHandle)]
+	default:
+		for i := range h {
+			h[i] = byte(rand.IntN(256))
+		}
+	}
+	return h
+}
+
+// deletedExport mounts what is not there: an answer other than an error gives
+// clients a handle with which nothing works.
+func deletedExport(ctx context.Context, f *field) error {
+	return f.slots(ctx, 8, func(ctx context.Context, s *slot) error {
+		c, rpc, err := dialTCP(ctx, fromOne, f.target.Deleted)
+		if err != nil {
+			return err
+		}
+		defer rpc.Close()
+		s.up()
+		for ctx.Err() == nil {
+			root, err := c.mount(ctx)
+			if err == nil {
+				if e := c.getattr(ctx, root); e != nil {
+					f.breach("a deleted export was mounted, and its root is %v", e)
+					return fmt.Errorf("root: %w", fs.ErrNotExist)
+				}
+			} else if !isStatus(err) {
+				return err
+			}
+			f.calls.Add(1)
+		}
+		return nil
+	})
+}

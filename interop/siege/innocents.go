@@ -1,0 +1,227 @@
+package siege
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/nfstest"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// Files of the export.
+const (
+	largeFile   = "large"   // 1 MiB, of the attackers
+	readFile    = "read"    // 1 MiB of nfstest.Data
+	writtenFile = "written" // of the writer
+)
+
+const (
+	readSize  = 4 << 10
+	writeSize = 64 << 10
+)
+
+// innocents are the clients of one rdmad.
+type innocents struct {
+	target   Target
+	provider rdmacm.Provider
+	all      []*innocent
+
+	goroutines atomic.Int64 // of rdmad, as last scraped
+}
+
+func newInnocents(t Target, p rdmacm.Provider) *innocents {
+	is := &innocents{target: t, provider: p}
+	is.all = []*innocent{is.reader(), is.writer(), is.onTCP(), is.mounter(), is.connector(), is.operator(), is.scraper()}
+	return is
+}
+
+func (is *innocents) close() {
+	for _, in := range is.all {
+		if in.close != nil {
+			in.close()
+		}
+	}
+}
+
+// here is the address of all innocent clients.
+var here = net.IPv4(127, 0, 0, 1)
+
+func (is *innocents) dial(ctx context.Context) (*rpcrdma.Client, error) {
+	return rpcrdma.Dial(ctx, is.provider, is.target.RDMA, rpcrdma.DialConfig{MemoryLimit: 16 << 20})
+}
+
+// kept is a connection over RDMA that is made again after an error.
+type kept struct {
+	is   *innocents
+	name string // of the file
+	rpc  *rpcrdma.Client
+	client
+	file []byte
+}
+
+// use calls f with a connection.
+func (k *kept) use(ctx context.Context, f func() error) error {
+	err := k.open(ctx)
+	if err == nil {
+		err = f()
+	}
+	if err != nil {
+		k.close()
+	}
+	return err
+}
+
+func (k *kept) open(ctx context.Context) (err error) {
+	if k.rpc != nil {
+		return nil
+	}
+	if k.rpc, err = k.is.dial(ctx); err != nil {
+		k.rpc = nil
+		return err
+	}
+	k.client = client{nfstest.RDMA{Client: k.rpc, Auth: rootAuth()}}
+	_, k.file, err = k.find(ctx, k.name)
+	return err
+}
+
+func (k *kept) close() {
+	if k.rpc != nil {
+		k.rpc.Close()
+		k.rpc = nil
+	}
+}
+
+// reader reads 4 KiB over RDMA.
+func (is *innocents) reader() *innocent {
+	k := &kept{is: is, name: readFile}
+	return &innocent{name: "reader", every: 5 * time.Millisecond, least: 30, close: k.close, do: func(ctx context.Context) error {
+		return k.use(ctx, func() error { return k.readAnywhere(ctx, k.file) })
+	}}
+}
+
+// readAnywhere reads 4 KiB of the file that is there to be read.
+func (c client) readAnywhere(ctx context.Context, file []byte) error {
+	at := uint64(rand.IntN(bulk - readSize))
+	got, err := c.read(ctx, file, at, readSize)
+	if err == nil && !bytes.Equal(got, nfstest.Data(at, readSize)) {
+		err = fmt.Errorf("READ at %d: wrong data, %d bytes", at, len(got))
+	}
+	return err
+}
+
+// writer writes 64 KiB over RDMA and reads them back.
+func (is *innocents) writer() *innocent {
+	k := &kept{is: is, name: writtenFile}
+	n := uint64(0)
+	return &innocent{name: "writer", every: 50 * time.Millisecond, least: 5, close: k.close, do: func(ctx context.Context) error {
+		return k.use(ctx, func() error {
+			n++
+			data, at := nfstest.Data(n*writeSize, writeSize), n%16*writeSize
+			if err := k.write(ctx, k.file, at, data); err != nil {
+				return err
+			}
+			got, err := k.read(ctx, k.file, at, writeSize)
+			if err == nil && !bytes.Equal(got, data) {
+				err = fmt.Errorf("what was written at %d is not what is read", at)
+			}
+			return err
+		})
+	}}
+}
+
+// onTCP makes GETATTRs and READs of 4 KiB in turn, over TCP.
+func (is *innocents) onTCP() *innocent {
+	n := 0
+	var c client
+	var rpc *rpctcp.Client
+	var file []byte
+	closing := func() {
+		if rpc != nil {
+			rpc.Close()
+			rpc = nil
+		}
+	}
+	return &innocent{name: "tcp", every: 10 * time.Millisecond, least: 20, close: closing, do: func(ctx context.Context) (err error) {
+		if rpc == nil {
+			if c, rpc, err = dialTCP(context.WithoutCancel(ctx), here, is.target.TCP); err == nil {
+				_, file, err = c.find(ctx, readFile)
+			}
+		}
+		if n++; err == nil && n%2 == 0 {
+			err = c.getattr(ctx, file)
+		} else if err == nil {
+			err = c.readAnywhere(ctx, file)
+		}
+		if err != nil {
+			closing()
+		}
+		return err
+	}}
+}
+
+// mounter mounts on a new TCP connection, as a kernel's client does before it
+// uses RDMA.
+func (is *innocents) mounter() *innocent {
+	return &innocent{name: "mount", every: 200 * time.Millisecond, least: 3, do: func(ctx context.Context) error {
+		c, rpc, err := dialTCP(ctx, here, is.target.TCP)
+		if err != nil {
+			return err
+		}
+		defer rpc.Close()
+		_, err = c.mount(ctx)
+		return err
+	}}
+}
+
+// connector makes a new RDMA connection and one call.
+func (is *innocents) connector() *innocent {
+	return &innocent{name: "connect", every: 200 * time.Millisecond, least: 3, do: func(ctx context.Context) error {
+		c, err := is.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return c.Call(ctx, &rpcrdma.Call{Program: nfsProgram, Version: version3, Cred: rootAuth()})
+	}}
+}
+
+// operator asks for the status as an admin, on a new connection.
+func (is *innocents) operator() *innocent {
+	return &innocent{name: "operator", every: 500 * time.Millisecond, least: 2, do: func(ctx context.Context) error {
+		return statusAs(ctx, &is.target, here, admin)
+	}}
+}
+
+// admin is the operator's certificate.
+const admin = "admin"
+
+var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
+
+// scraper scrapes the metrics on a new connection.
+func (is *innocents) scraper() *innocent {
+	return &innocent{name: "metrics", every: 500 * time.Millisecond, least: 2, do: func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		b, err := scrape(ctx, scraper(ctx, here), is.target.Metrics)
+		if err != nil {
+			return err
+		}
+		m := goroutinesLine.FindSubmatch(b)
+		if m == nil {
+			return errors.New("no go_goroutines among the metrics")
+		}
+		n, err := strconv.ParseInt(string(m[1]), 10, 64)
+		is.goroutines.Store(n)
+		return err
+	}}
+}

@@ -1,0 +1,64 @@
+package siege
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Report is that of several attacks, as `make siege` writes it.
+type Report struct {
+	Started time.Time `json:"started"`
+	CPUs    int       `json:"cpus"`
+	// Seconds of each phase.
+	Seconds  float64   `json:"seconds"`
+	Outcomes []Outcome `json:"attacks"`
+}
+
+// Outcome is what came of an attack.
+type Outcome struct {
+	Name   string `json:"name"`
+	Does   string `json:"does"`
+	Before Phase  `json:"before"`
+	During Phase  `json:"during"`
+	After  Phase  `json:"after"`
+	Tally  Tally  `json:"attacker"`
+	// Failures are what rdmad did not withstand.
+	Failures []string `json:"failures"`
+}
+
+// Phase is what the innocent clients noticed in a phase, and what rdmad took.
+type Phase struct {
+	Seconds float64              `json:"seconds"`
+	Clients map[string]Latencies `json:"clients"`
+	// RSS is the peak, in bytes.
+	RSS         int64 `json:"rss_bytes"`
+	Descriptors int   `json:"descriptors"` // the most
+	Goroutines  int64 `json:"goroutines"`  // at the last scrape
+	LogBytes    int64 `json:"log_bytes"`
+	// Unfinished is what did not happen within a minute, if something did not.
+	Unfinished string `json:"unfinished,omitempty"`
+}
+
+// Write writes the report to a file.
+func (r *Report) Write(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}
+
+// Read reads a report.
+func Read(path string) (*Report, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := new(Report)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}

@@ -1,0 +1,266 @@
+package siege
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmad/rdmad/interop/child"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+// Options say how an attack is run.
+type Options struct {
+	// Rdmad is the program, Attacker the command that Execute is run by, to which the
+	// attack's name and a Target as JSON are added.
+	Rdmad    string
+	Attacker []string
+	// Dir is an empty directory for files, which other users can enter.
+	Dir string
+	// Phase is the time of each of the three phases.
+	Phase time.Duration
+	// Short makes phases as long as the clients need for a few calls. rdmad gets
+	// less memory, and latencies are not judged.
+	Short bool
+	// Progress gets a line now and then; nil is nobody.
+	Progress func(format string, args ...any)
+}
+
+// Of the short form: limits.memory, and by what it is less than the default.
+const (
+	shortMemory = 128 << 20
+	shortScale  = defaultMemory / shortMemory
+)
+
+// run is one attack under way.
+type run struct {
+	Options
+	attack    *Attack
+	daemon    *daemon
+	innocents *innocents
+}
+
+// Run makes one attack on an rdmad of its own. What rdmad did not withstand is in
+// the outcome; an error says that the attack could not be made.
+func Run(ctx context.Context, a *Attack, o Options) (out Outcome, err error) {
+	r := &run{Options: o, attack: a}
+	if r.Progress == nil {
+		r.Progress = func(string, ...any) {}
+	}
+	out = Outcome{Name: a.Name, Does: a.Does}
+	memory, scale := int64(0), 1
+	if o.Short {
+		memory, scale = shortMemory, shortScale
+	}
+	if r.daemon, err = startDaemon(o.Rdmad, o.Dir, a, memory); err != nil {
+		return out, err
+	}
+	r.daemon.target.Scale = scale
+	p, err := softiwarp.New(softiwarp.Config{})
+	if err == nil {
+		r.innocents = newInnocents(r.daemon.target, p)
+		err = r.phases(ctx, &out)
+		r.innocents.close()
+		out.Failures = append(out.Failures, problem("clients", p.Close())...)
+	}
+	out.Failures = append(out.Failures, problem("end", r.daemon.stop())...)
+	out.judge(r.daemon.memory, !o.Short)
+	return out, err
+}
+
+func problem(what string, err error) []string {
+	if err == nil {
+		return nil
+	}
+	return []string{what + ": " + err.Error()}
+}
+
+// phases runs the three phases.
+func (r *run) phases(ctx context.Context, out *Outcome) (err error) {
+	if out.Before, err = r.phase(ctx, "before", nil); err != nil {
+		return err
+	}
+	at, err := r.startAttacker()
+	if err != nil {
+		return err
+	}
+	out.During, err = r.phase(ctx, "during", at.ready)
+	var ended error
+	out.Tally, ended = at.stop()
+	if err == nil {
+		err = ended
+	}
+	if err != nil {
+		return err
+	}
+	if out.After, err = r.phase(ctx, "after", nil); err == nil {
+		out.After.Descriptors = r.settle(out.Before.Descriptors)
+	}
+	return err
+}
+
+// phase lets the innocent clients work. The attacker, if there is one, has to be in
+// position for the whole time; what happens until then counts, too.
+func (r *run) phase(ctx context.Context, name string, ready <-chan struct{}) (ph Phase, err error) {
+	if err := r.daemon.resetPeak(); err != nil {
+		return ph, err
+	}
+	began, logged := time.Now(), r.daemon.log.bytes()
+	over := make(chan struct{})
+	ph.Clients = map[string]Latencies{}
+	var mu sync.Mutex
+	var working sync.WaitGroup
+	for _, in := range r.innocents.all {
+		working.Go(func() {
+			l := in.work(ctx, over)
+			mu.Lock()
+			ph.Clients[in.name] = l
+			mu.Unlock()
+		})
+	}
+	ph.Descriptors, ph.Unfinished = r.watch(ctx, name, ready)
+	close(over)
+	working.Wait()
+	ph.Seconds = time.Since(began).Seconds()
+	ph.RSS, ph.LogBytes, ph.Goroutines = r.daemon.peakRSS(), r.daemon.log.bytes()-logged, r.innocents.goroutines.Load()
+	return ph, context.Cause(ctx)
+}
+
+// tick is how often rdmad's descriptors are counted.
+const tick = 20 * time.Millisecond
+
+// watch waits until a phase is over, and gives the most descriptors that
+// rdmad has had, and why the phase could not be finished.
+func (r *run) watch(ctx context.Context, name string, ready <-chan struct{}) (descriptors int, unfinished string) {
+	began := time.Now()
+	said := began
+	var since time.Time
+	if ready == nil {
+		since = began
+	}
+	for time.Since(began) < r.Phase+hung && ctx.Err() == nil {
+		select {
+		case <-ready:
+			since, ready = time.Now(), nil
+			r.Progress("%s: in position after %v", r.attack.Name, time.Since(began).Round(time.Millisecond))
+		case <-r.daemon.process.Done():
+			return descriptors, "rdmad has ended"
+		case <-time.After(tick):
+		}
+		descriptors = max(descriptors, r.daemon.descriptors())
+		if time.Since(said) > 10*time.Second {
+			said = time.Now()
+			r.Progress("%s: %s the attack, %v", r.attack.Name, name, time.Since(began).Round(time.Second))
+		}
+		if unfinished = r.unfinished(); !since.IsZero() && time.Since(since) >= r.Phase && unfinished == "" {
+			return descriptors, ""
+		}
+	}
+	if since.IsZero() {
+		unfinished = "the attacker did not get into position"
+	}
+	return descriptors, unfinished
+}
+
+// unfinished says which client has made fewer calls than a short phase needs.
+func (r *run) unfinished() string {
+	for _, in := range r.innocents.all {
+		if made := in.made.Load(); r.Short && made < int64(in.least) {
+			return fmt.Sprintf("%s has made %d calls of %d", in.name, made, in.least)
+		}
+	}
+	return ""
+}
+
+// settle waits until the attacker's descriptors are gone, and gives the number
+// of those that there are.
+func (r *run) settle(before int) (descriptors int) {
+	for began := time.Now(); time.Since(began) < hung; time.Sleep(tick) {
+		if descriptors = r.daemon.descriptors(); descriptors <= before+spareDescriptors {
+			break
+		}
+	}
+	return descriptors
+}
+
+// attacker is the attacking process.
+type attacker struct {
+	process *child.Process
+	stdin   io.Closer
+	ready   chan struct{}
+	out     lines
+	errs    bytes.Buffer
+}
+
+// lines keeps what an attacker says.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	once sync.Once
+	at   *attacker
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, err := l.text.Write(p)
+	if bytes.HasPrefix(l.text.Bytes(), []byte("ready\n")) {
+		l.once.Do(func() { close(l.at.ready) })
+	}
+	return n, err
+}
+
+func (r *run) startAttacker() (*attacker, error) {
+	target, err := json.Marshal(r.daemon.target)
+	if err != nil {
+		return nil, err
+	}
+	at := &attacker{ready: make(chan struct{})}
+	at.out.at = at
+	args := append(r.Attacker[1:len(r.Attacker):len(r.Attacker)], r.attack.Name, string(target))
+	cmd := exec.Command(r.Attacker[0], args...)
+	cmd.Stdout, cmd.Stderr = &at.out, &at.errs
+	// It also ends with this pipe: one that changes its user is not killed when its
+	// parent dies.
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	cmd.Stdin, at.stdin = in, out
+	if at.process, err = child.Start(cmd); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return at, nil
+}
+
+// stop ends the attacker and gives its tally.
+func (at *attacker) stop() (t Tally, err error) {
+	at.process.Signal(syscall.SIGTERM)
+	at.stdin.Close()
+	select {
+	case <-at.process.Done():
+	case <-time.After(hung):
+		at.process.Kill()
+	}
+	if err := at.process.Wait(); err != nil {
+		return t, fmt.Errorf("attacker: %w\n%s", err, &at.errs)
+	}
+	at.out.mu.Lock()
+	defer at.out.mu.Unlock()
+	for s := bufio.NewScanner(&at.out.text); s.Scan(); {
+		if s.Text() != "ready" {
+			err = json.Unmarshal(s.Bytes(), &t)
+		}
+	}
+	return t, err
+}
