@@ -68,12 +68,12 @@ func unread(ctx context.Context, conn *net.TCPConn) error {
 		if err != nil || info.State != unix.BPF_TCP_ESTABLISHED {
 			return fmt.Errorf("ended: %w", err)
 		}
-		pause(ctx, again)
+		pause(ctx, 100*time.Millisecond)
 	}
 	return ctx.Err()
 }
 
-// trickle writes one byte at a time, without an end if b ends before ctx.
+// trickle writes one byte at a time.
 func trickle(ctx context.Context, conn net.Conn, b []byte, every time.Duration) error {
 	for i := 0; ctx.Err() == nil && i < len(b); i++ {
 		if _, err := conn.Write(b[i : i+1]); err != nil {

@@ -74,8 +74,9 @@ func (f *field) breach(format string, args ...any) {
 // scaled is a number of connections of an attack on memory.
 func (f *field) scaled(n int) int { return max(n/max(f.target.Scale, 1), 1) }
 
-// again is the pause before a slot's next connection.
-const again = 100 * time.Millisecond
+// again is the pause before a slot's next connection. Attackers that hold
+// connections make no storm of those that they lose.
+const again = time.Second
 
 // slot is one of many connections that an attacker keeps up.
 type slot struct {
