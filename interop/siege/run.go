@@ -34,6 +34,9 @@ type Options struct {
 	Progress func(format string, args ...any)
 }
 
+// ShortPhase is the least time of a phase of the short form.
+const ShortPhase = 200 * time.Millisecond
+
 // Of the short form: limits.memory, and by what it is less than the default.
 const (
 	shortMemory = 128 << 20
