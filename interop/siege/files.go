@@ -61,11 +61,11 @@ func (f *field) swap(ctx context.Context, race string) {
 				return
 			}
 		}
-		f.calls.Add(1)
 	}
 }
 
-// walk looks up and reads, by new handles and by those from before.
+// walk looks up and reads, by new handles and by those from before. Its
+// connection counts as opened when a read has come through.
 func (f *field) walk(ctx context.Context) {
 	c, rpc, err := dialTCP(ctx, fromOne, f.target.TCP)
 	if err != nil {
@@ -73,9 +73,8 @@ func (f *field) walk(ctx context.Context) {
 		return
 	}
 	defer rpc.Close()
-	f.opened.Add(1)
 	root, err := c.mount(ctx)
-	f.ready()
+	opened := sync.OnceFunc(func() { f.opened.Add(1) })
 	known := map[string][]byte{}
 	for err == nil && ctx.Err() == nil {
 		if dir, e := c.lookup(ctx, root, "race"); e == nil {
@@ -89,11 +88,15 @@ func (f *field) walk(ctx context.Context) {
 			if e != nil && !isStatus(e) {
 				err = e
 			}
-			if bytes.Contains(data, []byte(outside)) {
+			switch string(data) {
+			case inside:
+				opened()
+				f.ready()
+			case outside:
 				f.breach("read %q", data)
 			}
+			f.calls.Add(1)
 		}
-		f.calls.Add(1)
 	}
 	if ctx.Err() == nil {
 		f.ended.Add(1)

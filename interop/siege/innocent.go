@@ -33,8 +33,12 @@ func (in *innocent) work(ctx context.Context, over <-chan struct{}) Latencies {
 	for {
 		select {
 		case <-over:
-			return summarize(append(latencies, in.late(due)...), errs)
 		case <-time.After(time.Until(due)):
+		}
+		select {
+		case <-over:
+			return summarize(append(latencies, in.late(due)...), errs)
+		default:
 		}
 		if err := in.once(ctx); err != nil {
 			errs = append(errs, err)

@@ -47,6 +47,9 @@ func (o *Outcome) judge(memory int64, latencies bool) {
 	if o.After.Descriptors > o.Before.Descriptors+spareDescriptors {
 		fail("after: %d descriptors, %d before", o.After.Descriptors, o.Before.Descriptors)
 	}
+	if o.Tally.Opened == 0 {
+		fail("the attacker has made no connection")
+	}
 	for _, b := range o.Tally.Breaches {
 		fail("breach: %s", b)
 	}

@@ -16,7 +16,7 @@ func calm() Outcome {
 			"operator": {Calls: 100, P50: 100, P99: 900, Longest: 950},
 		}}
 	}
-	return Outcome{Before: ph(), During: ph(), After: ph()}
+	return Outcome{Before: ph(), During: ph(), After: ph(), Tally: Tally{Opened: 1}}
 }
 
 // TestJudge plants what rdmad must not do, one thing at a time.
@@ -48,6 +48,7 @@ func TestJudge(t *testing.T) {
 		{"a chatty log", func(o *Outcome) { o.During.LogBytes = 61 * 16 << 10 }, "", true},
 		{"a flood of log", func(o *Outcome) { o.During.LogBytes = 65 * 16 << 10 }, "bytes logged in 60 s", true},
 		{"a breach", func(o *Outcome) { o.Tally.Breaches = []string{"read \"outside\""} }, "breach: read", true},
+		{"an attacker that does nothing", func(o *Outcome) { o.Tally.Opened = 0 }, "no connection", true},
 		{"p99 twice as long", slower("reader", 4, 4), "", false},
 		{"p99 longer than that", slower("reader", 4.1, 5), "during: reader has a p99 of 4.1 ms, 2.0 ms before", false},
 		{"p99 100 ms longer", slower("operator", 1000, 999), "during: operator has a p99", false},
