@@ -78,6 +78,9 @@ func (f *field) scaled(n int) int { return max(n/max(f.target.Scale, 1), 1) }
 // connections make no storm of those that they lose.
 const again = time.Second
 
+// ramp is the time between the first connections of two slots.
+const ramp = time.Millisecond
+
 // slot is one of many connections that an attacker keeps up.
 type slot struct {
 	*field
@@ -96,6 +99,7 @@ func (f *field) slots(ctx context.Context, n int, serve func(ctx context.Context
 		s := &slot{field: f, i: i, arrived: sync.OnceFunc(missing.Done)}
 		all.Go(func() {
 			defer s.arrived()
+			pause(ctx, time.Duration(i)*ramp)
 			for ctx.Err() == nil {
 				s.one(ctx, serve)
 				s.arrived()

@@ -8,8 +8,10 @@ import (
 )
 
 var rdmaAttacks = []Attack{
-	{Name: "rdma-silent", Does: "500 connections to the RDMA port that say nothing", run: rdmaSilent},
-	{Name: "rdma-trickling-handshake", Does: "200 connections that send the MPA request byte by byte", run: rdmaTricklingHandshake},
+	{Name: "rdma-silent", Does: "500 connections to the RDMA port that say nothing",
+		NotYet: "the oldest handshake gives way to new ones, whoever's it is", run: rdmaSilent},
+	{Name: "rdma-trickling-handshake", Does: "200 connections that send the MPA request byte by byte",
+		NotYet: "the oldest handshake gives way to new ones, whoever's it is", run: rdmaTricklingHandshake},
 	{Name: "rdma-trickling-fpdu", Does: "200 connections that send a call byte by byte",
 		NotYet: "memory has no shares", run: rdmaTricklingFPDU},
 	{Name: "rdma-half-open", Does: "5,000 connections that end their handshake and say nothing more",
