@@ -94,14 +94,14 @@ func (b *Buffer) Pooled() bool { return b.slab != nil }
 
 // Release gives the buffer back. Doing so twice is a bug.
 func (b *Buffer) Release() {
-	account := b.account
-	b.account = nil
+	account, charge := b.account, b.charge
+	b.account = nil // from put on the buffer may be another's
 	if b.slab == nil {
 		b.pool.unregister(b)
 	} else {
 		b.pool.put(b)
 	}
 	if account != nil {
-		account.Release(b.charge)
+		account.Release(charge)
 	}
 }
