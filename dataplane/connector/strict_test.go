@@ -76,5 +76,5 @@ func TestSmallFirst(t *testing.T) {
 // TestSeveralWrites: several WRITEs of one COMPOUND bring each its own data, in a
 // call too large for one Send.
 func TestSeveralWrites(t *testing.T) {
-	strictly(t, func(_ *testing.T, _ *rig, _ *nfstest.Server, c *nfstest.Client) { c.SeveralWrites() })
+	strictly(t, func(_ *testing.T, g nfstest.Through) { g.Client.SeveralWrites() })
 }
