@@ -48,6 +48,7 @@ var rooms = []struct {
 	{"dataplane/connlimit", 0},
 	{"dataplane/durable", 0},
 	{"dataplane/procmem", 1},
+	{"dataplane/loglimit", 0},
 	{"dataplane/echo", 7},
 	{"dataplane/nfs", 7},
 	{"dataplane/rpctcp", 7},

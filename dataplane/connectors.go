@@ -93,7 +93,7 @@ func (d *Dataplane) AddConnector(cfg ConnectorConfig) (*Connector, error) {
 	}
 	l := &listener{
 		d: d, cfg: ListenerConfig{Name: cfg.Name, Provider: cfg.Provider, Service: cfg.Target},
-		since: time.Now(), handler: new(measured), refused: newRefusalLog(), made: newTally(),
+		since: time.Now(), handler: new(measured), refused: new(refusalLog), made: newTally(),
 	}
 	l.access.Store(access)
 	k := &Connector{cfg: cfg, l: l, places: connlimit.New(time.Now(), connlimit.Config{Name: "connector " + cfg.Name})}

@@ -114,7 +114,7 @@ func (d *Dataplane) newListener(ctx context.Context, cfg ListenerConfig) (*liste
 		rl:      rl,
 		since:   time.Now(),
 		handler: new(measured),
-		refused: newRefusalLog(),
+		refused: new(refusalLog),
 		made:    newTally(),
 		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},
 	}

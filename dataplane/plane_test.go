@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/loglimit"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
@@ -44,7 +45,7 @@ func newPlaneOn(t *testing.T, network loopback.FabricConfig, cfg Config) *plane 
 	t.Helper()
 	p := &plane{t: t, p: loopback.New(loopback.Config{Network: network}), log: new(logBuffer)}
 	p.judged = refereetest.Around(t, p.p)
-	cfg.Logger = slog.New(slog.NewTextHandler(p.log, nil))
+	cfg.Logger = slog.New(loglimit.New(slog.NewTextHandler(p.log, nil)))
 	p.Dataplane = New(cfg)
 	p.events = p.Subscribe(1 << 16)
 	t.Cleanup(func() {

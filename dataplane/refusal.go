@@ -3,11 +3,7 @@ package dataplane
 import (
 	"log/slog"
 	"net/netip"
-	"sync"
 	"sync/atomic"
-	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Refusal is why a connection didn't come up.
@@ -49,28 +45,9 @@ func (r *Refusals) Sum() (n uint64) {
 	return n
 }
 
-// Of a refusal's lines, refusalBurst are logged at once, then one per
-// refusalEvery: a flood of peers is no flood of lines.
-const (
-	refusalBurst = 5
-	refusalEvery = 10 * time.Second
-)
-
-// refusalLog counts all refused connections of a listener and logs some.
+// refusalLog counts and logs the refused connections of a listener.
 type refusalLog struct {
 	counts [refusals]atomic.Uint64
-
-	mu      sync.Mutex
-	lines   [refusals]*rate.Limiter
-	skipped [refusals]uint64 // since the last line
-}
-
-func newRefusalLog() *refusalLog {
-	r := new(refusalLog)
-	for i := range r.lines {
-		r.lines[i] = rate.NewLimiter(rate.Every(refusalEvery), refusalBurst)
-	}
-	return r
 }
 
 func (r *refusalLog) snapshot() (out Refusals) {
@@ -80,27 +57,11 @@ func (r *refusalLog) snapshot() (out Refusals) {
 	return out
 }
 
-// note counts a refused connection, and logs it unless there were many.
+// note counts a refused connection and logs it.
 func (r *refusalLog) note(log *slog.Logger, listener string, peer netip.AddrPort, why Refusal, reason string) {
 	r.counts[why].Add(1)
 	if why == RefusedStopping {
-		return // our doing, and told already
+		return // our doing, and logged already
 	}
-	r.mu.Lock()
-	ok := r.lines[why].Allow()
-	skipped := r.skipped[why]
-	if ok {
-		r.skipped[why] = 0
-	} else {
-		r.skipped[why]++
-	}
-	r.mu.Unlock()
-	if !ok {
-		return
-	}
-	args := []any{"listener", listener, "peer", peer.String(), "reason", reason}
-	if skipped > 0 {
-		args = append(args, "not_logged", skipped)
-	}
-	log.Warn("connection refused", args...)
+	log.Warn("connection refused", "listener", listener, "peer", peer.String(), "reason", reason)
 }

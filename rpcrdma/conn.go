@@ -44,10 +44,10 @@ type ConnConfig struct {
 	// after it arrived, and for memory to fetch its read chunks into. It is
 	// called from the goroutine that runs the service; nil is nobody.
 	Queued func(time.Duration)
-	// Logger takes a line that names the peer and the reason when messages of
-	// the peer are refused or dropped: soon after the first, then at most once
-	// a minute, and at the end. Nil logs nothing. Of the end itself the owner
-	// learns from Err.
+	// Logger takes a line that names the peer and the reason for each message
+	// of the peer that is refused or dropped: dataplane/loglimit has a handler
+	// that bounds them. Nil logs nothing. Of the end itself the owner learns
+	// from Err.
 	Logger *slog.Logger
 	// Tap is where the connection can be looked at from its first message on;
 	// nil is nowhere.

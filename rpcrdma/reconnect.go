@@ -199,7 +199,7 @@ func (c *Client) redial() {
 			return
 		}
 		if c.cfg.Logger != nil && c.ctx.Err() == nil {
-			c.cfg.Logger.Warn("reconnect failed", "address", c.address, "error", err)
+			c.cfg.Logger.Warn("reconnect failed", "peer", c.address, "error", err)
 		}
 	}
 	c.dialing = false

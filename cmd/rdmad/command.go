@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/dataplane/loglimit"
 )
 
 // options are the command line's.
@@ -41,7 +42,7 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(*cobra.Command, []string) error {
-			log, err := newLogger(o.logLevel, o.logFormat)
+			log, err := newLog(o.logLevel, o.logFormat)
 			if err != nil {
 				return err
 			}
@@ -52,7 +53,9 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 			if err != nil {
 				return err
 			}
-			return serve(c, o.load, o.drain, log)
+			slog.SetDefault(slog.New(log)) // packages without a logger of their own
+			defer log.Flush()
+			return serve(c, o.load, o.drain, slog.Default())
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -90,8 +93,8 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// newLogger logs to standard error.
-func newLogger(level, format string) (*slog.Logger, error) {
+// newLog logs to standard error, and holds floods of lines back.
+func newLog(level, format string) (*loglimit.Handler, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
 		return nil, fmt.Errorf("--log-level: %q is none of debug, info, warn, error", level)
@@ -99,9 +102,9 @@ func newLogger(level, format string) (*slog.Logger, error) {
 	o := &slog.HandlerOptions{Level: l, ReplaceAttr: addressAsText}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, o)), nil
+		return loglimit.New(slog.NewTextHandler(os.Stderr, o)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
+		return loglimit.New(slog.NewJSONHandler(os.Stderr, o)), nil
 	}
 	return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 )
@@ -36,7 +35,7 @@ func Peer(ctx context.Context) Identity {
 // kernel, elsewhere by TLS when certs isn't nil, else not at all. Connections
 // may be wrapped, with a NetConn method that gives the one within.
 func Credentials(p *Policy, certs *Certificates, log *slog.Logger) credentials.TransportCredentials {
-	s := &server{policy: p, log: log, lines: rate.NewLimiter(1, 10)}
+	s := &server{policy: p, log: log}
 	if certs != nil {
 		s.tls = credentials.NewTLS(certs.Config())
 	}
@@ -47,14 +46,13 @@ type server struct {
 	policy *Policy
 	tls    credentials.TransportCredentials // nil without TLS
 	log    *slog.Logger
-	lines  *rate.Limiter // of the log, which strangers could fill
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (s *server) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := s.handshake(c)
-	if err != nil && s.lines.Allow() {
-		s.log.Warn("control plane client refused", "client", c.RemoteAddr().String(), "error", err)
+	if err != nil {
+		s.log.Warn("control plane client refused", "peer", c.RemoteAddr().String(), "error", err)
 	}
 	return conn, info, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane/loglimit"
 )
 
 // chain is what every call passes, the outermost first: metrics, log,
@@ -25,18 +27,19 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime 
 	[]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor,
 ) {
 	logger := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
-		log.Log(ctx, slog.Level(level), msg, fields...)
+		log.Log(ctx, slog.Level(level), msg, withoutAddress(fields)...)
 	})
 	logOpts := []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall),
 		logging.WithLevels(level),
 		logging.WithFieldsFromContext(func(ctx context.Context) logging.Fields {
-			return logging.Fields{"actor", auth.Peer(ctx).Name}
+			id := auth.Peer(ctx)
+			return logging.Fields{"actor", id.Name, loglimit.PeerKey, id.Origin}
 		}),
 		logging.WithDisableLoggingFields(logging.ComponentFieldKey, logging.MethodTypeFieldKey, logging.SystemTag[0]),
 	}
 	recoverOpt := recovery.WithRecoveryHandlerContext(func(ctx context.Context, p any) error {
-		log.ErrorContext(ctx, "control plane call panicked", "panic", p, "stack", string(debug.Stack()))
+		log.ErrorContext(ctx, "control plane call panicked", loglimit.PeerKey, auth.Peer(ctx).Origin, "panic", p, "stack", string(debug.Stack()))
 		return status.Error(codes.Internal, "internal error; rdmad's log has the details")
 	})
 	return []grpc.UnaryServerInterceptor{
@@ -54,6 +57,14 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime 
 			clientGone,
 			recovery.StreamServerInterceptor(recoverOpt),
 		}
+}
+
+// withoutAddress drops the middleware's field with the address, which on a Unix
+// socket is empty.
+func withoutAddress(fields logging.Fields) logging.Fields {
+	fields = slices.Clone(fields)
+	fields.Delete("peer.address")
+	return fields
 }
 
 // clientGone gives the end of a stream whose client went away, or whose time

@@ -11,22 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/fair"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Of the lines about calls that could not be answered, so many are logged at
-// once, then one per complaintEvery.
-const (
-	complaintBurst = 5
-	complaintEvery = 10 * time.Second
-	// retryAccept is the pause after accepting failed for want of resources.
-	retryAccept = 100 * time.Millisecond
-)
+// retryAccept is the pause after accepting failed for want of resources.
+const retryAccept = 100 * time.Millisecond
 
 // Connector accepts TCP clients. All methods may be called from any goroutine.
 type Connector struct {
@@ -38,7 +30,6 @@ type Connector struct {
 	relief *rpctcp.Relief
 	// versions remembers a target that speaks version 1 alone.
 	versions rpcrdma.VersionMemory
-	lines    *rate.Limiter
 	stats    counters
 
 	ctx     context.Context // ends when it stops accepting
@@ -80,7 +71,6 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 	c := &Connector{
 		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), listen: l,
 		memory: fair.NewPool(cfg.Memory, mostOfCall),
-		lines:  rate.NewLimiter(rate.Every(complaintEvery), complaintBurst),
 	}
 	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
 	c.place, err = cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{
@@ -248,12 +238,8 @@ func (c *Connector) Close() {
 	c.Shutdown(ctx)
 }
 
-// complain logs a call that could not be answered as the target wanted, unless
-// there were many.
+// complain logs a call that could not be answered as the target wanted.
 func (s *session) complain(cl *call, err error) {
-	if !s.c.lines.Allow() {
-		return
-	}
-	s.c.log.Warn("call answered with SYSTEM_ERR", "conn", s.seat.ID(), "client", s.client.String(),
+	s.c.log.Warn("call answered with SYSTEM_ERR", "conn", s.seat.ID(), "peer", s.client.String(),
 		"program", cl.hdr.Program, "version", cl.hdr.Version, "procedure", cl.hdr.Procedure, "error", err.Error())
 }

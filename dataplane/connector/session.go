@@ -141,7 +141,7 @@ func (s *session) free() {
 		return
 	}
 	if err := s.rdma.Close(); err != nil {
-		s.c.log.Error("registered memory was not freed", "conn", s.seat.ID(), "error", err)
+		s.c.log.Error("registered memory was not freed", "conn", s.seat.ID(), "peer", s.client.String(), "error", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"encoding/binary"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestNoAllocation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nc := newScriptConn()
-			s := newSession(New(Config{}), nc)
+			s := newSession(New(Config{}), netip.AddrPort{}, nc)
 			defer s.Close()
 			answer := record(c.reply, 0)
 			nc.wrote = func(b []byte) {

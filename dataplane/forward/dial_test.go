@@ -160,7 +160,7 @@ func TestCallsWithoutConnection(t *testing.T) {
 // ends the connection as soon as there is one.
 func TestEndsBeforeUp(t *testing.T) {
 	ours, theirs := net.Pipe()
-	s := newSession(New(Config{Address: "u:1"}), ours)
+	s := newSession(New(Config{Address: "u:1"}), netip.AddrPort{}, ours)
 	theirs.Close()
 	<-s.done
 	ended := make(chan string, 1)

@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -43,7 +44,7 @@ func TestClientGone(t *testing.T) {
 // TestNotSent: what a call can't be sent for.
 func TestNotSent(t *testing.T) {
 	nc := newScriptConn()
-	s := newSession(New(Config{}), nc)
+	s := newSession(New(Config{}), netip.AddrPort{}, nc)
 	defer s.Close()
 	wrote := make(chan struct{}, 1)
 	nc.wrote = func([]byte) { wrote <- struct{}{} }

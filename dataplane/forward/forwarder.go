@@ -43,7 +43,7 @@ func (f *Forwarder) ServeRPC(context.Context, *oncrpc.Call, *oncrpc.Reply) error
 
 // OpenConn implements perconn.Opener: it connects to the upstream, or says at
 // once that this failed shortly before.
-func (f *Forwarder) OpenConn(ctx context.Context, _ netip.AddrPort) (perconn.Handler, error) {
+func (f *Forwarder) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Handler, error) {
 	if err := f.gate.enter(time.Now()); err != nil {
 		f.stats.heldOff.Add(1)
 		return nil, fmt.Errorf("upstream %s: %w", f.cfg.Address, err)
@@ -60,7 +60,7 @@ func (f *Forwarder) OpenConn(ctx context.Context, _ netip.AddrPort) (perconn.Han
 		return nil, fmt.Errorf("upstream %s: %w", f.cfg.Address, err)
 	}
 	f.stats.connections.Add(1)
-	return newSession(f, nc), nil
+	return newSession(f, peer, nc), nil
 }
 
 // tell logs that the upstream went away or came back.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func FuzzUpstream(f *testing.F) {
 				sent.Done()
 			}
 		}
-		s := newSession(New(Config{MaxRecord: 1 << 16}), nc)
+		s := newSession(New(Config{MaxRecord: 1 << 16}), netip.AddrPort{}, nc)
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Up(endedConn{cancel})
 		mem := new(memory)

@@ -3,6 +3,7 @@ package forward
 import (
 	"bytes"
 	"errors"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -85,7 +86,7 @@ func TestPaddedUnknown(t *testing.T) {
 			Cred: oncrpc.Auth{Flavor: oncrpc.FlavorGSS, Body: enc(1, 0, 1, 3, "context")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSession(New(Config{}), newScriptConn())
+			s := newSession(New(Config{}), netip.AddrPort{}, newScriptConn())
 			defer s.Close()
 			c.XID, c.Args.Padding = 1, pad
 			if err := s.ServeRPC(t.Context(), &c, new(oncrpc.Reply)); !errors.Is(err, errPadded) {

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func TestFullUpstream(t *testing.T) {
 		<-taking
 		nc.next <- record(success(1), 0)
 	}
-	s := newSession(New(Config{}), nc)
+	s := newSession(New(Config{}), netip.AddrPort{}, nc)
 	defer s.Close()
 	conn := patientConn{waited: make(chan time.Duration, 1)}
 	s.Up(conn)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/rdmad/rdmad/dataplane/perconn"
@@ -29,6 +30,7 @@ var errClosed = errors.New("the client's connection has ended")
 // that reads what the upstream sends.
 type Session struct {
 	f       *Forwarder
+	peer    netip.AddrPort // the client
 	nc      net.Conn
 	in      *bufio.Reader
 	records *oncrpc.RecordReader
@@ -57,7 +59,7 @@ type Session struct {
 
 var _ perconn.Handler = (*Session)(nil)
 
-func newSession(f *Forwarder, nc net.Conn) *Session {
+func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	s := &Session{
 		f: f, nc: nc,
 		in:      bufio.NewReaderSize(nc, readBuffer),
@@ -151,11 +153,11 @@ func (s *Session) fail(err error) {
 // tell logs the end of an upstream connection.
 func (s *Session) tell(err error, lost int) {
 	if (errors.Is(err, io.EOF) || rpctcp.IsReset(err)) && lost == 0 {
-		s.f.log.Info("the upstream closed an idle connection", "from", s.nc.LocalAddr().String())
+		s.f.log.Info("the upstream closed an idle connection", "peer", s.peer.String(), "from", s.nc.LocalAddr().String())
 		return
 	}
 	s.f.log.Warn("upstream connection lost; the client's ends with it and is to reconnect",
-		"from", s.nc.LocalAddr().String(), "reason", err, "unanswered", lost)
+		"peer", s.peer.String(), "from", s.nc.LocalAddr().String(), "reason", err, "unanswered", lost)
 }
 
 func (s *Session) end(c perconn.Conn, err error) {

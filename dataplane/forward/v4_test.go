@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bytes"
+	"net/netip"
 	"sync"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestOperationUnknown(t *testing.T) {
 // and nobody waits for ever.
 func TestScantMemory(t *testing.T) {
 	nc := newScriptConn()
-	s := newSession(New(Config{}), nc)
+	s := newSession(New(Config{}), netip.AddrPort{}, nc)
 	defer s.Close()
 	nc.wrote = func([]byte) { nc.next <- record(success(1, didRead("data")), 0) }
 	reply := &oncrpc.Reply{Mem: &memory{scant: true}}

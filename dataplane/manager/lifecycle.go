@@ -119,7 +119,7 @@ func (m *Manager) restoreListener(ctx context.Context, spec *ListenerSpec) {
 }
 
 func (m *Manager) warnShadowed(what, name string) {
-	m.log.Warn("the configuration file's "+what+" stands in for one of the same name that was added before; "+
+	m.log.Warn("what the configuration file names stands in for one of the same name that was added before; "+
 		"rename it in the file to have both, or remove it by rdmactl to forget the one added", what, name)
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,10 +28,10 @@ const (
 type Server struct{ http http.Server }
 
 // NewServer makes a server; Serve runs it on a listener.
-func NewServer(reg *prometheus.Registry, healthy func() bool, log *slog.Logger) *Server {
+func NewServer(reg *prometheus.Registry, healthy func() bool, logger *slog.Logger) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
-		ErrorLog:            slog.NewLogLogger(log.Handler(), slog.LevelError),
+		ErrorLog:            errorLog(logger, slog.LevelError),
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: maxScrapes,
 	})))
@@ -47,8 +49,23 @@ func NewServer(reg *prometheus.Registry, healthy func() bool, log *slog.Logger) 
 		WriteTimeout:   requestTimeout,
 		IdleTimeout:    time.Minute,
 		MaxHeaderBytes: maxHeader,
-		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:       errorLog(logger, slog.LevelDebug),
 	}}
+}
+
+// errorLog takes what net/http and promhttp have to say as text.
+func errorLog(logger *slog.Logger, level slog.Level) *log.Logger {
+	return log.New(lines{logger, level}, "", 0)
+}
+
+type lines struct {
+	log   *slog.Logger
+	level slog.Level
+}
+
+func (l lines) Write(text []byte) (int, error) {
+	l.log.Log(context.Background(), l.level, "metrics server", "error", strings.TrimSpace(string(text)))
+	return len(text), nil
 }
 
 // Serve answers on l until Shutdown, and returns nil then.

@@ -289,7 +289,7 @@ func TestWriteVerifier(t *testing.T) {
 	}
 	o, err := x.object(f)
 	must(t, err)
-	x.lost(o, unix.EIO)
+	x.lost(o, noPeer, unix.EIO)
 	o.release()
 	if commit() == a.Verf {
 		t.Error("the verifier is the same after an error")

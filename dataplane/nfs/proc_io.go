@@ -197,7 +197,7 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		return failed
 	})
 	if how != nfsv3.UNSTABLE && failed != nil {
-		r.srv.lost(o, failed)
+		r.srv.lost(o, r.call.Peer, failed)
 	}
 	if n > 0 {
 		return n, nil
@@ -253,5 +253,5 @@ func (r *request) commitData(o *object) error {
 	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
 		return err
 	}
-	return o.commit()
+	return o.commit(r.call.Peer)
 }

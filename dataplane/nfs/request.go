@@ -140,14 +140,10 @@ func (r *request) begin(err error) bool {
 	return status == nfsv3.NFS3_OK
 }
 
-// tell logs an error that has no status, once.
+// tell logs an error that has no status.
 func (r *request) tell(err error) {
-	name := procedureNames[r.call.Procedure]
-	if !r.srv.told.first(name + err.Error()) {
-		return
-	}
 	r.srv.log.Error("NFS call failed in an unforeseen way",
-		slog.String("procedure", name), slog.String("peer", r.call.Peer.String()), slog.Any("error", err))
+		slog.String("procedure", procedureNames[r.call.Procedure]), slog.String("peer", r.call.Peer.String()), slog.Any("error", err))
 }
 
 // writable answers errROFS when the export may not be changed.

@@ -60,7 +60,6 @@ type Server struct {
 	replies  *replyCache
 	mounts   mountTable
 	requests sync.Pool
-	told     toldOnce
 
 	// epoch counts ticks of the clock that closes idle files.
 	epoch atomic.Uint32
@@ -311,26 +310,4 @@ func (s *Server) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.
 		return s.serveMount(call, reply)
 	}
 	return errProgUnavail
-}
-
-// toldOnce keeps the log from being filled by one error again and again.
-type toldOnce struct {
-	mu   sync.Mutex
-	seen map[string]struct{}
-}
-
-const maxTold = 256
-
-// first says whether what was not told before.
-func (t *toldOnce) first(what string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, ok := t.seen[what]; ok || len(t.seen) >= maxTold {
-		return false
-	}
-	if t.seen == nil {
-		t.seen = make(map[string]struct{})
-	}
-	t.seen[what] = struct{}{}
-	return true
 }

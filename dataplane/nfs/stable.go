@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -24,20 +25,25 @@ func (v *verifier) renew() {
 
 func (v *verifier) load() uint64 { return v.v.Load() }
 
-// lost notes that the kernel may have dropped written data. It reports such
-// an error once and then takes the pages for clean, so that asking again would
-// be answered with success.
-func (s *Server) lost(o *object, err error) {
+// noPeer brings data to stable storage when no call waits for it.
+var noPeer netip.AddrPort
+
+// lost notes that the kernel may have dropped written data, as a call of peer
+// has found out. The kernel reports such an error once and then takes the pages
+// for clean, so that asking again would be answered with success.
+func (s *Server) lost(o *object, peer netip.AddrPort, err error) {
 	s.verifier.renew()
-	if !s.told.first("stable storage: " + err.Error()) {
-		return
+	name := "rdmad"
+	if peer != noPeer {
+		name = peer.String()
 	}
 	s.log.Error("writing to stable storage failed: clients are asked to write again",
-		slog.Uint64("fileid", o.ino), slog.Any("error", err))
+		slog.String("peer", name), slog.Uint64("fileid", o.ino), slog.Any("error", err))
 }
 
-// commit brings all data of o to stable storage (COMMIT, RFC 1813 §3.3.21).
-func (o *object) commit() error {
+// commit brings all data of o to stable storage (COMMIT, RFC 1813 §3.3.21) for
+// a call of peer.
+func (o *object) commit(peer netip.AddrPort) error {
 	if o.server.volatile {
 		o.dirty.Store(false)
 		return nil
@@ -51,7 +57,7 @@ func (o *object) commit() error {
 	}
 	o.dirty.Store(false)
 	if err := unix.Fdatasync(fd); err != nil {
-		o.server.lost(o, err)
+		o.server.lost(o, peer, err)
 		return err
 	}
 	return nil
@@ -64,7 +70,7 @@ func (o *object) flushAndRelease() {
 	if fd := int(o.write.Load()); fd >= 0 && o.dirty.Load() {
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil && st.Nlink > 0 {
-			_ = o.commit() // an error has renewed the verifier
+			_ = o.commit(noPeer) // an error has renewed the verifier
 		}
 	}
 	o.release()

@@ -58,28 +58,27 @@ type link struct {
 	cancel context.CancelFunc
 	done   chan struct{}  // closed when everything is freed
 	busy   sync.WaitGroup // workers and waiters with a call of this link
-	log    *slog.Logger   // for complaints; nil is none
+	log    *slog.Logger   // for messages that are refused or dropped; nil is none
 	tap    *Tap
 	lead   lead
 	shares linkShares
 	flow   fair.Flow[turnTask] // calls that wait for their turn; the workers'
 
-	mu         lock
-	inbound    conn.Inbound
-	sq         sendQueue
-	rq         receives
-	dead       bool  // no more events
-	reason     error // why it ended
-	down       func(error)
-	gone       func()
-	ending     bool // disconnect once everything is posted
-	stats      Stats
-	sizes      Sizes
-	active     time.Time // of the last completions
-	complaints complaints
-	wc         [pollBatch]verbs.WC
-	ended      []*op // of one completion
-	sinks      sinks // of Reads under way
+	mu      lock
+	inbound conn.Inbound
+	sq      sendQueue
+	rq      receives
+	dead    bool  // no more events
+	reason  error // why it ended
+	down    func(error)
+	gone    func()
+	ending  bool // disconnect once everything is posted
+	stats   Stats
+	sizes   Sizes
+	active  time.Time // of the last completions
+	wc      [pollBatch]verbs.WC
+	ended   []*op // of one completion
+	sinks   sinks // of Reads under way
 
 	// Read chunks: bytes held, and messages that wait for others of this connection.
 	fetching int
@@ -324,8 +323,7 @@ func (l *link) dieLocked(err error) {
 	l.cancel()
 }
 
-// tick ends a connection that makes no progress, and tells of a peer that
-// sends what it should not.
+// tick ends a connection that makes no progress.
 func (l *link) tick() {
 	l.mu.Lock()
 	if !l.dead && l.sq.stalled() {
@@ -335,7 +333,6 @@ func (l *link) tick() {
 		l.role.ticked(time.Now())
 	}
 	l.mu.Unlock()
-	l.tell(false)
 }
 
 // flush has everything that was sent complete, and give its memory back, as soon
@@ -351,14 +348,10 @@ func (l *link) flush() {
 	}
 }
 
-// tell writes the line about the peer's messages that is due, if any; last
-// says that none will follow.
-func (l *link) tell(last bool) {
-	l.mu.Lock()
-	count, first := l.complaints.tick(last)
-	l.mu.Unlock()
-	if count > 0 && l.log != nil {
-		complain(l.log, l.id.LocalAddr(), l.id.RemoteAddr(), count, first)
+// refused logs that a message of the peer was refused or dropped.
+func (l *link) refused(why error) {
+	if l.log != nil {
+		l.log.Warn("message of the peer refused or dropped", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "reason", why)
 	}
 }
 
@@ -394,7 +387,6 @@ func (l *link) teardown() {
 	if err := errors.Join(append(leaks, l.cq.Close())...); err != nil {
 		l.host.log.Error("connection was not freed", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "error", err)
 	}
-	l.tell(true)
 	l.host.remove(l)
 	close(l.done)
 	if l.gone != nil {

@@ -36,8 +36,8 @@ type ResponderConfig struct {
 	// Queued is told how long each call waited before its service started,
 	// from the goroutine that runs it; nil is nobody.
 	Queued func(time.Duration)
-	// Logger takes a line now and then about messages that were refused or
-	// dropped; nil is none.
+	// Logger takes a line for each message that was refused or dropped; nil is
+	// none.
 	Logger *slog.Logger
 	// Tap is where the connection is looked at; nil is nowhere.
 	Tap *Tap
@@ -306,7 +306,7 @@ func (r *Responder) carryOut() {
 		case conn.Unexpose:
 			r.unexpose(a.Exposure)
 		case conn.Report:
-			r.complaints.add(a.Err)
+			r.refused(a.Err)
 		case conn.Disconnect:
 			r.ending = true
 			r.pump()

@@ -219,13 +219,13 @@ func (l *link) endedLocked() error {
 }
 
 // answered implements role, with an answer of the client. One to no call is
-// complained of.
+// logged.
 func (r *Responder) answered(a *conn.Arrival) {
 	q := r.caller.req
 	before := q.core.Counters.Stray
 	q.answered(a)
 	if q.core.Counters.Stray != before {
-		r.complaints.add(conn.ErrUncalled)
+		r.refused(conn.ErrUncalled)
 	}
 }
 

@@ -152,7 +152,7 @@ func (p *Provider) portChanged(o *openContext, port int, up bool) {
 	if up {
 		level, state = slog.LevelInfo, "up"
 	}
-	p.config.Logger.Log(context.Background(), level, "rdmacore: port is "+state, "device", o.name, "port", port)
+	p.config.Logger.Log(context.Background(), level, "rdmacore: port changed", "device", o.name, "port", port, "state", state)
 	p.mu.Lock()
 	if d := p.devices[o.c]; d != nil && up {
 		d.doubt()

@@ -50,7 +50,8 @@ type Config struct {
 	// Backlog bounds the requests waiting for GetRequest; 0 is 128.
 	Backlog int
 	// Logger gets a line for every peer that is dropped before the consumer
-	// has seen it. Nil logs nothing.
+	// has seen it: dataplane/loglimit has a handler that bounds them. Nil logs
+	// nothing.
 	Logger *slog.Logger
 }
 

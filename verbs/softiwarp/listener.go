@@ -21,7 +21,6 @@ type listener struct {
 	tcp      *net.TCPListener
 	requests chan *connID
 	closing  chan struct{}
-	dropped  *droppedLog
 	wg       sync.WaitGroup
 
 	mu       sync.Mutex
@@ -36,7 +35,6 @@ func newListener(p *Provider, tcp *net.TCPListener) *listener {
 		p: p, tcp: tcp,
 		requests: make(chan *connID, p.config.Backlog),
 		closing:  make(chan struct{}),
-		dropped:  newDroppedLog(),
 		halfDone: list.New(),
 	}
 	l.wg.Go(l.accept)
@@ -104,6 +102,12 @@ func (l *listener) accept() {
 			l.p.config.Logger.Warn("softiwarp: accept failed", "listener", l.Addr(), "error", err)
 		}
 	}
+}
+
+// drop closes a connection whose request can't be served.
+func (l *listener) drop(conn *net.TCPConn, err error) {
+	l.p.config.Logger.Warn("softiwarp: connection request dropped", "listener", l.Addr(), "peer", conn.RemoteAddr(), "error", err)
+	_ = conn.Close()
 }
 
 // acceptRetry is the pause after a failed accept.

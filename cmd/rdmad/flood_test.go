@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFloodsAreFewLines: peers that send what is no protocol, and a client that
+// connects again and again, leave a log that can be read, and each is counted
+// by the end.
+func TestFloodsAreFewLines(t *testing.T) {
+	r := newRig(t)
+	file := filepath.Join(r.dir, "rdmad.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("{path: srv}"), []byte(`{path: srv, tcp_listen: "127.0.0.1:0"}`), 1)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := r.start()
+	const bad, reconnects = 1000, 200
+	for range bad {
+		for _, address := range []string{p.addresses["echo"], p.addresses["tcp_data"]} {
+			nc, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(nc, strings.Repeat("\x7fx", 64))
+			nc.(*net.TCPConn).CloseWrite()
+			io.Copy(io.Discard, nc) // until rdmad has closed it
+			nc.Close()
+		}
+	}
+	for range reconnects {
+		if err := r.dial(p.addresses["echo"]).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.end(t, "TERM", 0)
+	const most = 16 << 10
+	if n := len(p.log()); n > most {
+		t.Errorf("%d bytes of log, more than %d:\n%s", n, most, p.log()[:most])
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(p.log()) {
+		l := struct {
+			Msg  string
+			More int
+		}{More: 1}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		counts[l.Msg] += l.More
+	}
+	for message, want := range map[string]int{
+		"softiwarp: connection request dropped": bad,
+		"RPC over TCP connection cut":           bad,
+		"connection up":                         reconnects,
+		"connection down":                       reconnects,
+	} {
+		if counts[message] != want {
+			t.Errorf("%q: %d logged or counted, not %d", message, counts[message], want)
+		}
+	}
+	t.Logf("%d bytes of log", len(p.log()))
+}
