@@ -69,6 +69,11 @@ fuzz: ## each fuzz target for FUZZTIME
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg; done; done
 
+.PHONY: fuzz-long
+FUZZLONG ?= -time 1h
+fuzz-long: ## all fuzz targets in turn, counted in docs/fuzzing.md (FUZZLONG="-time 8h")
+	nice $(GO) run ./interop/fuzz $(FUZZLONG)
+
 lint: ## gofmt, golangci-lint, buf lint, API compatible with proto/baseline.binpb
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) golangci-lint run ./...
