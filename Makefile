@@ -74,13 +74,19 @@ FUZZLONG ?= -time 1h
 fuzz-long: ## all fuzz targets in turn, counted in docs/fuzzing.md (FUZZLONG="-time 8h")
 	nice $(GO) run ./interop/fuzz $(FUZZLONG)
 
-lint: ## gofmt, golangci-lint, buf lint, API compatible with proto/baseline.binpb
+lint: ## gofmt, golangci-lint with gosec, modules as in go.sum, buf lint, API compatible with proto/baseline.binpb
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) golangci-lint run ./...
 	@if [ -e /usr/include/rdma/rdma_cma.h ]; then CGO_ENABLED=1 $(LINT) golangci-lint run --build-tags rdmacore,rdmadevice $(RDMACORE_PACKAGES); \
 	else echo "provider rdmacore left out: libibverbs-dev and librdmacm-dev are missing"; fi
+	$(GO) mod verify
 	$(TOOL) buf lint
 	$(IMAGE) -o - | $(TOOL) buf breaking - --against proto/baseline.binpb
+
+.PHONY: vuln
+VULNDB ?=
+vuln: ## known vulnerabilities of what is linked, by govulncheck; needs its database: the network's, or a copy (VULNDB=file:///DIR)
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(if $(VULNDB),-db $(VULNDB)) ./...
 
 generate: ## protobuf code, docs/api.md, XDR in tests; CI fails when what is checked in differs
 	$(TOOL) buf generate

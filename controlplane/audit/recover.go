@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -51,7 +52,7 @@ func (l *Log) recover() ([]*Entry, error) {
 		done.Of, done.Outcome, done.Reason = of, Unknown, "rdmad ended before it was done"
 		begun = append(begun, &done)
 	}
-	slices.SortFunc(begun, func(a, b *Entry) int { return int(a.Sequence) - int(b.Sequence) })
+	slices.SortFunc(begun, func(a, b *Entry) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return append(notes, begun...), nil
 }
 
@@ -181,7 +182,7 @@ func (l *Log) carry() error {
 	if len(copies) == 0 {
 		return nil
 	}
-	slices.SortFunc(copies, func(a, b *Entry) int { return int(a.Of) - int(b.Of) })
+	slices.SortFunc(copies, func(a, b *Entry) int { return cmp.Compare(a.Of, b.Of) })
 	text, after, err := l.encode(copies)
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func isYAML(name string) bool {
 // What is no file, such as /dev/stdout, is written to.
 func replaceFile(name string, data []byte) (err error) {
 	if info, statErr := os.Stat(name); statErr == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(name, data, 0o644)
+		return os.WriteFile(name, data, 0o600) // it exists: the mode is not used
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
