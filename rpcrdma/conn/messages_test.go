@@ -14,7 +14,7 @@ import (
 
 // The targets here take messages as they are on the wire, as package rpcrdma's
 // FuzzWire and FuzzReplies do, but hand them straight to the roles, without
-// connections, goroutines and memory: several hundred times as many a second.
+// connections, goroutines and memory: some twenty times as many a second.
 
 // between stands between two messages of a script.
 var between = []byte{0xff, 0xff}
