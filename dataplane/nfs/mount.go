@@ -138,10 +138,7 @@ func (s *Server) removed() bool {
 	if err := unix.Fstat(s.top.path, &st); err != nil || st.Nlink > 0 {
 		return false
 	}
-	if s.told.first("export removed") {
-		s.log.Error("the exported directory was deleted: mounts are refused until it is made again and rdmad is restarted",
-			"path", s.cfg.Path)
-	}
+	s.log.Error("the exported directory was deleted: mounts are refused until it is made again and rdmad is restarted", "path", s.cfg.Path)
 	return true
 }
 
