@@ -15,6 +15,10 @@ import (
 type Info struct {
 	credentials.CommonAuthInfo
 	Identity Identity
+	// Conn is the connection as it was accepted.
+	Conn net.Conn
+	// Refused says why the connection may not be used; nil when it may.
+	Refused error
 }
 
 // AuthType implements credentials.AuthInfo.
@@ -64,14 +68,12 @@ func (s *server) handshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 			c.Close()
 			return nil, nil, err
 		}
-		return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id}, nil
+		return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id, c, nil}, nil
 	}
 	if s.tls != nil {
 		return s.secure(c)
 	}
-	host := clientHost(c.RemoteAddr())
-	id := Identity{Name: Anonymous, Origin: c.RemoteAddr().String(), Role: s.policy.anonymous, Client: host}
-	return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, id}, nil
+	return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, s.policy.stranger(unwrap(c)), c, nil}, nil
 }
 
 // secure makes the TLS handshake.
@@ -85,7 +87,7 @@ func (s *server) secure(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 		conn.Close()
 		return nil, nil, err
 	}
-	return conn, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id}, nil
+	return conn, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id, c, nil}, nil
 }
 
 func (s *server) named(info credentials.AuthInfo, from net.Addr) (Identity, error) {
@@ -98,8 +100,9 @@ func (s *server) named(info credentials.AuthInfo, from net.Addr) (Identity, erro
 	if err != nil {
 		return Identity{}, err
 	}
+	role := s.policy.certificate(name)
 	return Identity{
-		Name: name, Origin: from.String(), Role: s.policy.certificate(name), Client: name + " at " + clientHost(from),
+		Name: name, Origin: from.String(), Role: role, Client: name + " at " + clientHost(from), Kept: role == Admin,
 	}, nil
 }
 
@@ -124,7 +127,7 @@ func clientHost(a net.Addr) string {
 	ip := at.Addr().Unmap().WithZone("")
 	switch {
 	case ip.IsLoopback():
-		return "loopback"
+		return loopbackHost
 	case ip.Is6():
 		return netip.PrefixFrom(ip, 64).Masked().String()
 	}

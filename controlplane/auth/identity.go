@@ -20,6 +20,9 @@ type Identity struct {
 	// Client tells clients apart for limits; unlike Origin it stays the same
 	// when one connects again.
 	Client string
+	// Kept says that it may have the connections that are kept for admins: one
+	// who has proven to be one, and root and rdmad's own user on the loopback.
+	Kept bool
 }
 
 type contextKey struct{}

@@ -29,11 +29,13 @@ func (p *Policy) peer(c *net.UnixConn) (Identity, error) {
 		return Identity{}, fmt.Errorf("SO_PEERCRED: %w", told)
 	}
 	id := "uid " + strconv.FormatUint(uint64(cred.Uid), 10)
+	role := p.user(cred.Uid, cred.Gid)
 	return Identity{
 		Name:   id + userName(cred.Uid),
 		Origin: "unix pid " + strconv.Itoa(int(cred.Pid)),
-		Role:   p.user(cred.Uid, cred.Gid),
+		Role:   role,
 		Client: id,
+		Kept:   role == Admin,
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +19,7 @@ import (
 
 // dialAs connects as another user, which root may be: identities are a
 // thread's, and the thread ends with the goroutine that is locked to it.
-func dialAs(t *testing.T, path string, uid, gid int) net.Conn {
+func dialAs(t *testing.T, network, address string, uid, gid int) net.Conn {
 	t.Helper()
 	type result struct {
 		c   net.Conn
@@ -35,7 +36,7 @@ func dialAs(t *testing.T, path string, uid, gid int) net.Conn {
 				}
 			}
 		}
-		c, err := net.Dial("unix", path)
+		c, err := net.Dial(network, address)
 		dialed <- result{c, err}
 	}()
 	r := <-dialed
@@ -82,7 +83,7 @@ func TestPeerOfUnixSocket(t *testing.T) {
 			visitor{4243, 60, Admin}, visitor{4243, 4243, None})
 	}
 	for _, c := range clients {
-		id := s.callOver(t, dialAs(t, path, c.uid, c.gid))
+		id := s.callOver(t, dialAs(t, "unix", path, c.uid, c.gid))
 		uid := fmt.Sprintf("uid %d", c.uid)
 		if id.Role != c.want || id.Client != uid || id.Name != uid && !strings.HasPrefix(id.Name, uid+" (") ||
 			id.Origin != fmt.Sprintf("unix pid %d", os.Getpid()) {
@@ -107,7 +108,7 @@ func TestAnonymous(t *testing.T) {
 	operator := Operator
 	s := serve(t, "tcp", "127.0.0.1:0", Credentials(policy(t, Rules{Default: &operator}), nil, logTo(new(safeBuffer))))
 	id, err := s.call(t, insecure.NewCredentials())
-	if err != nil || id.Name != Anonymous || id.Role != Operator || id.Client != "loopback" || !strings.HasPrefix(id.Origin, "127.0.0.1:") {
+	if err != nil || id.Name != Anonymous || id.Role != Operator || id.Client != "loopback uid "+strconv.Itoa(os.Getuid()) || !id.Kept || !strings.HasPrefix(id.Origin, "127.0.0.1:") {
 		t.Errorf("%+v, %v", id, err)
 	}
 	if got := Peer(t.Context()); got.Role != None || got.Name != Anonymous {
@@ -118,6 +119,23 @@ func TestAnonymous(t *testing.T) {
 	}
 	if got := FromContext(NewContext(t.Context(), id)); got != id {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestUsersOfTheLoopback: each has limits of its own, and nobody but root and
+// rdmad's user has the places that are kept.
+func TestUsersOfTheLoopback(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		s := serve(t, "tcp", address, Credentials(policy(t, Rules{}), nil, logTo(new(safeBuffer))))
+		for _, uid := range []int{os.Getuid(), 65534} {
+			if os.Getuid() != 0 && uid != os.Getuid() {
+				continue
+			}
+			id := s.callOver(t, dialAs(t, "tcp", s.address, uid, uid))
+			if want := "loopback uid " + strconv.Itoa(uid); id.Client != want || id.Kept != (uid == os.Getuid()) || id.Role != Admin {
+				t.Errorf("%s: %+v, want client %s", address, id, want)
+			}
+		}
 	}
 }
 

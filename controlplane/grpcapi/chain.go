@@ -19,8 +19,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/loglimit"
 )
 
-// chain is what every call passes, the outermost first: metrics, log,
-// recovery, the gate, and for streams the end of those that aren't read. A
+// chain is what every call passes, the outermost first: the count of its
+// connection's work, metrics, log, recovery, the gate, and for streams the end of those that aren't read. A
 // panic is counted and logged like any other error. One of the handler is
 // recovered from within the gate, so that the audit log tells of it too.
 func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime time.Duration) (
@@ -43,12 +43,14 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime 
 		return status.Error(codes.Internal, "internal error; rdmad's log has the details")
 	})
 	return []grpc.UnaryServerInterceptor{
+			unaryWork,
 			metrics.UnaryServerInterceptor(),
 			logging.UnaryServerInterceptor(logger, logOpts...),
 			recovery.UnaryServerInterceptor(recoverOpt),
 			g.unary,
 			recovery.UnaryServerInterceptor(recoverOpt),
 		}, []grpc.StreamServerInterceptor{
+			streamWork,
 			metrics.StreamServerInterceptor(),
 			logging.StreamServerInterceptor(logger, logOpts...),
 			recovery.StreamServerInterceptor(recoverOpt),

@@ -1,56 +1,113 @@
 package grpcapi
 
 import (
+	"context"
+	"log/slog"
 	"net"
-	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/connlimit/port"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// clients is a listener with so many connections at a time; more wait to be
-// accepted. Unlike netutil's its connections show what they wrap, which is how
-// clients on a Unix socket are identified.
-type clients struct {
-	net.Listener
-	slots chan struct{}
-	done  chan struct{}
-	once  sync.Once
+// DefaultClients are the limits of clients' connections unless Config has a
+// table. A fifth client can't lock out a sixth, and an admin gets in beside
+// any number of others.
+func DefaultClients() connlimit.Limits {
+	return connlimit.Limits{Total: 256, PerKey: 64, Reserved: 32, Idle: 5 * time.Minute}
 }
 
-func limitClients(l net.Listener, connections int) *clients {
-	return &clients{Listener: l, slots: make(chan struct{}, connections), done: make(chan struct{})}
+// arrivals are the places of connections that aren't identified yet. They are
+// apart from those of clients, so that who proves to be an admin
+// finds a place whoever else comes.
+func arrivals() *connlimit.Table {
+	return connlimit.New(time.Now(), connlimit.Config{Name: "the control plane's handshakes", Limits: connlimit.Limits{
+		Total: 128, PerKey: 32, HalfOpen: handshakeTime,
+	}})
 }
 
-// Accept implements net.Listener.
-func (l *clients) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
+// turnedAway are the places of clients that found none. They have a moment to
+// ask and be answered with the reason.
+func turnedAway() *connlimit.Table {
+	return connlimit.New(time.Now(), connlimit.Config{Limits: connlimit.Limits{Total: 16, PerKey: 4, HalfOpen: connlimit.HalfOpenGrace}})
+}
+
+// doorman gives clients their places once they are identified.
+type doorman struct {
+	credentials.TransportCredentials
+	clients, turnedAway *connlimit.Table
+	log                 *slog.Logger
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := d.TransportCredentials.ServerHandshake(c)
 	if err != nil {
-		<-l.slots
+		return nil, nil, err
+	}
+	p, ok := c.(*port.Conn)
+	if !ok {
+		return conn, info, nil // of this process itself
+	}
+	a := info.(auth.Info)
+	key, class := connlimit.Name(a.Identity.Client), connlimit.Ordinary
+	if a.Identity.Kept {
+		class = connlimit.Reserved
+	}
+	if a.Refused = p.Enter(d.clients, key, class); a.Refused == nil {
+		return conn, a, nil
+	}
+	d.log.Warn("connection refused", "peer", a.Identity.Origin, "client", a.Identity.Client, "reason", a.Refused.Error())
+	if p.Enter(d.turnedAway, key, class) != nil {
+		conn.Close()
+		return nil, nil, a.Refused
+	}
+	return conn, a, nil
+}
+
+// work counts a request as work in flight of its client's connection, unless
+// that has no place: then the error says why.
+func work(ctx context.Context) (done func(), err error) {
+	done = func() {}
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return done, nil
+	}
+	info, ok := p.AuthInfo.(auth.Info)
+	if !ok {
+		return done, nil
+	}
+	if info.Refused != nil {
+		return done, withInfo(codes.ResourceExhausted, info.Refused, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
+	}
+	if c, ok := info.Conn.(*port.Conn); ok {
+		c.Begin()
+		return c.End, nil
+	}
+	return done, nil
+}
+
+func unaryWork(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	done, err := work(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return &counted{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
+	defer done()
+	return next(ctx, req)
 }
 
-// Close implements net.Listener.
-func (l *clients) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-// counted gives its slot back when it is closed.
-type counted struct {
-	net.Conn
-	release func()
-}
-
-// NetConn is the connection itself.
-func (c *counted) NetConn() net.Conn { return c.Conn }
-
-// Close implements net.Conn.
-func (c *counted) Close() error {
-	defer c.release()
-	return c.Conn.Close()
+func streamWork(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	done, err := work(ss.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	return next(srv, ss)
 }

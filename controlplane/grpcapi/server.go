@@ -28,6 +28,8 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/trace"
@@ -42,11 +44,9 @@ const (
 	maxAnswer      = 16 << 20  // bytes
 	maxHeaders     = 16 << 10  // bytes
 	maxStreams     = 100       // on one client connection
-	maxClients     = 256       // client connections; more wait to be accepted
 	streamWorkers  = 8         // goroutines that keep the stack that a request needs; more requests make theirs
 	handshakeTime  = 10 * time.Second
 	sendTime       = 10 * time.Second // for one message of a stream, once its client's window is shut
-	idleTime       = 15 * time.Minute // without a call before a client is let go
 	keepaliveTime  = 30 * time.Second // of silence before a client is probed
 	keepaliveWait  = 10 * time.Second // for its answer
 	keepaliveLeast = 10 * time.Second // between a client's own probes
@@ -97,6 +97,9 @@ type Access struct {
 	// kernel's word instead.
 	Certificates *auth.Certificates
 	Rate         auth.Rate // of each client; zero for auth.DefaultRate
+	// Clients has the places of clients' connections; nil for one with
+	// DefaultClients.
+	Clients *connlimit.Table
 	// SendTime is how long a stream's client may leave a message unread that
 	// no buffer takes any more; zero for 10 s.
 	SendTime time.Duration
@@ -113,6 +116,9 @@ func (a Access) withDefaults() (Access, error) {
 	if a.Rate == (auth.Rate{}) {
 		a.Rate = auth.DefaultRate()
 	}
+	if a.Clients == nil {
+		a.Clients = connlimit.New(time.Now(), connlimit.Config{Name: "the control plane", Limits: DefaultClients()})
+	}
 	if a.SendTime == 0 {
 		a.SendTime = sendTime
 	}
@@ -126,6 +132,8 @@ type Server struct {
 	health   *health.Server
 	gate     *gate
 	itself   *itself
+	doorman  *doorman
+	log      *slog.Logger
 	stopping chan struct{} // closed by Shutdown
 	stop     sync.Once
 }
@@ -148,10 +156,11 @@ func New(cfg Config) (*Server, error) {
 	}
 	g := &gate{limiter: auth.NewLimiter(access.Rate), validator: validator}
 	unary, stream := chain(metrics, cfg.Logger, g, access.SendTime)
+	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Clients, turnedAway(), cfg.Logger}
 	s := &Server{
 		gate: g,
 		grpc: grpc.NewServer(
-			grpc.Creds(auth.Credentials(access.Policy, access.Certificates, cfg.Logger)),
+			grpc.Creds(door),
 			grpc.ChainUnaryInterceptor(unary...),
 			grpc.ChainStreamInterceptor(stream...),
 			grpc.MaxRecvMsgSize(maxRequest),
@@ -161,12 +170,14 @@ func New(cfg Config) (*Server, error) {
 			grpc.NumStreamWorkers(streamWorkers),
 			grpc.ConnectionTimeout(handshakeTime),
 			grpc.KeepaliveParams(keepalive.ServerParameters{
-				MaxConnectionIdle: idleTime, Time: keepaliveTime, Timeout: keepaliveWait,
+				Time: keepaliveTime, Timeout: keepaliveWait,
 			}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
 		),
 		health:   health.NewServer(),
 		itself:   newItself(),
+		doorman:  door,
+		log:      cfg.Logger,
 		stopping: make(chan struct{}),
 	}
 	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
@@ -195,7 +206,13 @@ func (s *Server) Record(l *audit.Log) { s.gate.log = l }
 // Serve answers on l until Shutdown, which makes it return nil. It owns l.
 func (s *Server) Serve(l net.Listener) error {
 	go func() { _ = s.grpc.Serve(s.itself) }() // ends with the server, and Shutdown waits for it
-	if err := s.grpc.Serve(limitClients(l, maxClients)); !errors.Is(err, grpc.ErrServerStopped) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	arriving := arrivals()
+	for _, t := range []*connlimit.Table{arriving, s.doorman.clients, s.doorman.turnedAway} {
+		go t.Run(ctx)
+	}
+	if err := s.grpc.Serve(port.Listen(l, arriving, s.log)); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil

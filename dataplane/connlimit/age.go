@@ -46,7 +46,7 @@ func (t *Table) Age(now time.Time) time.Time {
 // overdue is a member that was idle or half-open for too long, or nil.
 func (t *Table) overdue(now int64) (*member, Reason) {
 	m := t.all.oldestHalfOpen()
-	if long := int64(t.limits.HalfOpen); m != nil && long > 0 && now-m.seen >= long {
+	if long := int64(t.limits.halfOpen()); m != nil && long > 0 && now-m.seen >= long {
 		return m, HalfOpen
 	}
 	if long := int64(t.limits.Idle); long > 0 {
@@ -74,7 +74,7 @@ func (t *Table) nextAge(now int64) time.Time {
 			next = at
 		}
 	}
-	earlier(t.limits.HalfOpen, t.all.half)
+	earlier(t.limits.halfOpen(), t.all.half)
 	earlier(t.limits.Idle, t.all.used)
 	if next < 0 {
 		return time.Time{}

@@ -15,7 +15,7 @@ type Limits struct {
 	// Age; 0 is never.
 	Idle time.Duration
 	// HalfOpen is the time after which a connection that has done nothing yet
-	// is evicted by Age; 0 is never.
+	// is evicted by Age; 0 is as Idle.
 	HalfOpen time.Duration
 }
 
@@ -26,6 +26,14 @@ const Grace = 10 * time.Second
 // HalfOpenGrace is how long an accepted connection has to do something before
 // a newcomer may take its place: a round trip, a lost packet and some computing.
 const HalfOpenGrace = 3 * time.Second
+
+// halfOpen is HalfOpen with its default.
+func (l *Limits) halfOpen() time.Duration {
+	if l.HalfOpen == 0 {
+		return l.Idle
+	}
+	return l.HalfOpen
+}
 
 // leavingLimit is how many evicted connections may not have left yet: what
 // a table holds beyond its Total for a moment.

@@ -193,7 +193,7 @@ func (m *model) age(t *rapid.T) {
 		}
 		for _, h := range held {
 			old := !h.used.IsZero() && !h.busy && l.Idle > 0 && m.now.Sub(h.used) >= l.Idle ||
-				h.used.IsZero() && l.HalfOpen > 0 && m.now.Sub(h.since) >= l.HalfOpen
+				h.used.IsZero() && l.halfOpen() > 0 && m.now.Sub(h.since) >= l.halfOpen()
 			old = old && slices.Contains(chain(h.table), table)
 			if !h.held() && !old {
 				t.Fatalf("%s: evicted too early: %+v", table.name, h)

@@ -1,0 +1,141 @@
+// Package port gives the connections that a net.Listener accepts their places
+// in a connlimit.Table.
+//
+// A connection is idle unless its owner says otherwise: the owner calls Begin
+// and End around the work that it does for the client. Evicted connections
+// are closed; those that find no place are closed before anybody reads from them.
+package port
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+)
+
+// Listener is a listener whose connections have places.
+type Listener struct {
+	net.Listener
+	table *connlimit.Table
+	log   *slog.Logger
+}
+
+// Listen has the connections of l, which are *Conn, take places in table by
+// their address.
+func Listen(l net.Listener, table *connlimit.Table, log *slog.Logger) *Listener {
+	return &Listener{Listener: l, table: table, log: log}
+}
+
+// Accept implements net.Listener. It goes on with the next connection when
+// there is no place for one.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &Conn{Conn: nc, log: l.log}
+		if err := c.Enter(l.table, Key(nc.RemoteAddr()), connlimit.Ordinary); err != nil {
+			l.log.Warn("connection refused", "peer", nc.RemoteAddr().String(), "reason", err.Error())
+			nc.Close()
+			continue
+		}
+		return c, nil
+	}
+}
+
+// Key is an address's key. What is no IP address, such as the clients of a
+// Unix socket, has one key.
+func Key(a net.Addr) connlimit.Key {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return connlimit.Name(a.Network())
+	}
+	return connlimit.Address(at.Addr())
+}
+
+// Conn is a connection that has a place. All methods may be called from any goroutine.
+type Conn struct {
+	net.Conn
+	log  *slog.Logger
+	work atomic.Int32
+
+	mu     sync.Mutex
+	place  *connlimit.Place // nil without one
+	closed bool
+}
+
+// NetConn is the connection itself.
+func (c *Conn) NetConn() net.Conn { return c.Conn }
+
+// Enter has the connection take a place in a table and leave the one that it
+// had. The error is a *connlimit.RefusedError; it keeps the place that it had then.
+func (c *Conn) Enter(t *connlimit.Table, key connlimit.Key, class connlimit.Class) error {
+	place, err := t.Admit(time.Now(), key, class, c)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.place != nil {
+		c.place.Leave()
+	}
+	if c.place = place; c.closed {
+		place.Leave()
+	}
+	return nil
+}
+
+// Leave has the connection leave its place.
+func (c *Conn) Leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.place != nil {
+		c.place.Leave()
+		c.place = nil
+	}
+}
+
+// Begin says that work for the client begins, and End that it has ended. While there is some
+// the connection keeps its place.
+func (c *Conn) Begin() {
+	c.work.Add(1)
+	c.touch()
+}
+
+// End is Begin's counterpart.
+func (c *Conn) End() {
+	c.touch()
+	c.work.Add(-1)
+}
+
+func (c *Conn) touch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.place != nil {
+		c.place.Touch(time.Now())
+	}
+}
+
+// Busy implements connlimit.Holder.
+func (c *Conn) Busy() bool { return c.work.Load() > 0 }
+
+// Evict implements connlimit.Holder.
+func (c *Conn) Evict(e connlimit.Eviction) {
+	c.log.Info("connection closed", "peer", c.RemoteAddr().String(), "reason", e.Text())
+	c.Conn.Close() // what reads from it closes c
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.Leave()
+	return err
+}
