@@ -13,22 +13,38 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
 
 // Limits of the HTTP server: it answers scrapes, nothing that is large or
 // takes long.
 const (
 	requestTimeout = 10 * time.Second
+	headerTimeout  = 5 * time.Second
+	maxIdle        = 24 * time.Hour
 	maxHeader      = 16 << 10
 	maxScrapes     = 8 // at once; more get 503
 )
 
+// DefaultScrapers are the limits of connections that rdmad gives the table. The
+// idle time is longer than a minute, which scrapers leave between two requests.
+func DefaultScrapers() connlimit.Limits {
+	return connlimit.Limits{Total: 64, PerKey: 16, Idle: 90 * time.Second, HalfOpen: headerTimeout}
+}
+
 // Server answers /metrics from a registry, and /healthz with 200 while
 // healthy says so and 503 otherwise.
-type Server struct{ http http.Server }
+type Server struct {
+	http     http.Server
+	scrapers *connlimit.Table
+	log      *slog.Logger
+}
 
-// NewServer makes a server; Serve runs it on a listener.
-func NewServer(reg *prometheus.Registry, healthy func() bool, logger *slog.Logger) *Server {
+// NewServer makes a server, whose connections have places in scrapers; Serve
+// runs it on a listener.
+func NewServer(reg *prometheus.Registry, healthy func() bool, scrapers *connlimit.Table, logger *slog.Logger) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorLog:            errorLog(logger, slog.LevelError),
@@ -43,14 +59,27 @@ func NewServer(reg *prometheus.Registry, healthy func() bool, logger *slog.Logge
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	return &Server{http.Server{
-		Handler:        mux,
-		ReadTimeout:    requestTimeout,
-		WriteTimeout:   requestTimeout,
-		IdleTimeout:    time.Minute,
-		MaxHeaderBytes: maxHeader,
-		ErrorLog:       errorLog(logger, slog.LevelDebug),
+	return &Server{scrapers: scrapers, log: logger, http: http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+		IdleTimeout:       maxIdle, // less is the table's business
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          errorLog(logger, slog.LevelDebug),
+		ConnState:         work,
 	}}
+}
+
+// work counts a request as work in flight of its connection, from its first
+// byte on.
+func work(c net.Conn, state http.ConnState) {
+	switch p := c.(*port.Conn); state {
+	case http.StateActive:
+		p.Begin()
+	case http.StateIdle:
+		p.End()
+	}
 }
 
 // errorLog takes what net/http and promhttp have to say as text.
@@ -70,7 +99,10 @@ func (l lines) Write(text []byte) (int, error) {
 
 // Serve answers on l until Shutdown, and returns nil then.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go s.scrapers.Run(ctx)
+	if err := s.http.Serve(port.Listen(l, s.scrapers, s.log)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -239,7 +239,7 @@ func serve(t *testing.T, healthy func() bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(reg, healthy, slog.New(slog.DiscardHandler))
+	s := NewServer(reg, healthy, connlimit.New(time.Now(), connlimit.Config{}), slog.New(slog.DiscardHandler))
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {

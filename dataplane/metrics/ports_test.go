@@ -1,0 +1,93 @@
+package metrics
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+)
+
+// TestSilentScrapers: 400 connections of one host that send nothing have that
+// host's share, and another host's scrape is answered at once. Idle ones make room.
+func TestSilentScrapers(t *testing.T) {
+	scrapers := connlimit.New(time.Now(), connlimit.Config{Limits: DefaultScrapers()})
+	s := NewServer(prometheus.NewRegistry(), func() bool { return true }, scrapers, slog.New(slog.DiscardHandler))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	for range 400 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	scraper, err := other.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer scraper.Close()
+	answer := bufio.NewReader(scraper)
+	for range 2 { // the connection stays
+		fmt.Fprint(scraper, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(answer, nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+	}
+	st := scrapers.Stats()
+	if limit := DefaultScrapers().PerKey; st.Held > limit+1 || st.Refused[connlimit.PerKey]+st.Evicted[connlimit.PerKey]+st.Evicted[connlimit.HalfOpen] == 0 {
+		t.Errorf("%+v", st)
+	}
+	scrapers.Age(time.Now().Add(DefaultScrapers().Idle))
+	if _, err := answer.ReadByte(); err == nil {
+		t.Error("the idle connection is still up")
+	}
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPorts(t *testing.T) {
+	table := connlimit.New(time.Now(), connlimit.Config{Limits: connlimit.Limits{Total: 7}})
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(NewPorts(map[string]*connlimit.Table{"metrics": table}))
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); err != nil || len(problems) != 0 {
+		t.Errorf("lint: %v, %v", problems, err)
+	}
+	for _, f := range families {
+		m := f.GetMetric()
+		switch f.GetName() {
+		case "rdmad_port_connections_limit":
+			if len(m) != 1 || m[0].GetGauge().GetValue() != 7 {
+				t.Errorf("%v", f)
+			}
+		case "rdmad_port_connections_refused_total", "rdmad_port_connections_evicted_total":
+			if len(m) != int(connlimit.Reasons) {
+				t.Errorf("%v", f)
+			}
+		}
+	}
+}
