@@ -224,17 +224,29 @@ func TestHandshakeFlood(t *testing.T) {
 	a.calm()
 }
 
-// TestBacklog: requests that nobody fetches are bounded.
+// TestBacklog: requests that nobody fetches are bounded. The peer of one too many
+// is rejected, with the reason as private data, and not reset.
 func TestBacklog(t *testing.T) {
 	var log bytes.Buffer
 	dropped := make(chan struct{})
 	a := newArena(t, Config{Backlog: 2, Logger: testLogger(&log, dropped)})
-	for range 3 {
-		a.dial().frame(rawRequest())
+	var peers [3]*rawPeer
+	for i := range peers {
+		peers[i] = a.dial()
+		peers[i].frame(rawRequest())
 	}
 	<-dropped
 	if err := a.l.Close(); err != nil {
 		t.Fatal(err)
+	}
+	rejected := 0
+	for _, p := range peers {
+		if f, err := readFrame(p.conn, mpa.Reply); err == nil && f.Reject && string(f.PrivateData) == errBacklog.Error() {
+			rejected++
+		}
+	}
+	if rejected != 1 {
+		t.Errorf("%d of 3 were rejected", rejected)
 	}
 	if !strings.Contains(log.String(), errBacklog.Error()) || strings.Count(log.String(), "\n") != 1 {
 		t.Errorf("logged %q", log.String())

@@ -3,6 +3,7 @@ package softiwarp
 import (
 	"container/list"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -106,8 +107,13 @@ func (l *listener) accept() {
 
 // drop closes a connection whose request can't be served.
 func (l *listener) drop(conn *net.TCPConn, err error) {
-	l.p.config.Logger.Warn("softiwarp: connection request dropped", "listener", l.Addr(), "peer", conn.RemoteAddr(), "error", err)
+	l.note(conn, err)
 	_ = conn.Close()
+}
+
+// note logs a request that can't be served.
+func (l *listener) note(conn *net.TCPConn, err error) {
+	l.p.config.Logger.Warn("softiwarp: connection request dropped", "listener", l.Addr(), "peer", conn.RemoteAddr(), "error", err)
 }
 
 // acceptRetry is the pause after a failed accept.
@@ -144,7 +150,12 @@ func (l *listener) handshake(conn *net.TCPConn, e *list.Element) {
 		_ = conn.SetReadDeadline(time.Time{})
 		err = l.queue(conn, frame)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, errBacklog): // the peer is to know that it may come again
+		l.note(conn, err)
+		l.p.refuse(conn, rejection(&frame, []byte(err.Error())))
+	default:
 		l.drop(conn, err)
 	}
 }
