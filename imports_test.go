@@ -46,6 +46,7 @@ var rooms = []struct {
 	{"dataplane/budget", 0},
 	{"dataplane/fair", 0},
 	{"dataplane/connlimit", 0},
+	{"dataplane/descriptors", 0},
 	{"dataplane/durable", 0},
 	{"dataplane/procmem", 1},
 	{"dataplane/loglimit", 0},

@@ -27,6 +27,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -74,7 +75,9 @@ type Config struct {
 	Devices   func() []inventory.Device
 	// Memory of the process, asked for each answer; nil leaves it out.
 	Memory func() procmem.Usage
-	Logger *slog.Logger
+	// Descriptors, if not nil, is how those of the process are divided.
+	Descriptors func() descriptors.Budget
+	Logger      *slog.Logger
 	// Registerer takes the control plane's metrics.
 	Registerer prometheus.Registerer
 	// WatchQueue bounds the events that wait for a stream of them before it is
@@ -142,19 +145,20 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		return nil, err
 	}
 	c.server, err = grpcapi.New(grpcapi.Config{
-		Plane:      cfg.Dataplane,
-		Manager:    cfg.Manager,
-		Connectors: cfg.Connectors,
-		Store:      store,
-		Hub:        c.hub,
-		Logger:     cfg.Logger,
-		Registerer: cfg.Registerer,
-		Version:    cfg.Version,
-		Started:    time.Now(),
-		Access:     access,
-		Providers:  cfg.Providers,
-		Devices:    cfg.Devices,
-		Memory:     cfg.Memory,
+		Plane:       cfg.Dataplane,
+		Manager:     cfg.Manager,
+		Connectors:  cfg.Connectors,
+		Store:       store,
+		Hub:         c.hub,
+		Logger:      cfg.Logger,
+		Registerer:  cfg.Registerer,
+		Version:     cfg.Version,
+		Started:     time.Now(),
+		Access:      access,
+		Providers:   cfg.Providers,
+		Devices:     cfg.Devices,
+		Memory:      cfg.Memory,
+		Descriptors: cfg.Descriptors,
 	})
 	if err != nil {
 		return nil, err

@@ -58,8 +58,8 @@ func (l *listener) take(req *rpcrdma.Request) {
 			l.over()
 			return
 		}
-		if c.late {
-			c.end(reasonDenied)
+		if c.lost != "" {
+			c.end(c.lost)
 		}
 	}()
 }
@@ -82,7 +82,7 @@ func (l *listener) admit(req *rpcrdma.Request) (*conn, error) {
 		}
 		l.handshakes.leave()
 	}
-	c.abandon()
+	c.place.Leave()
 	return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
 }
 
@@ -92,7 +92,7 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 	ctx, cancel := context.WithTimeout(l.ctx, l.d.cfg.HandshakeTimeout)
 	defer cancel()
 	if err := c.openSession(ctx); err != nil {
-		c.abandon()
+		c.place.Leave()
 		return err
 	}
 	c.tell(req)
@@ -112,7 +112,7 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 		c.l.receivers.leave(c.receiver, time.Now())
 		c.closeSession()
 		c.trace.Close()
-		c.abandon()
+		c.place.Leave()
 		return err
 	}
 	return nil

@@ -96,10 +96,10 @@ func TestLimits(t *testing.T) {
 		t.Errorf("b refused %v, want %v", got, want)
 	}
 	for i, want := range []string{
-		`listener=a peer=192.0.2.1:0 reason="2 connections of the listener of this peer are up, no more are allowed"`,
-		`listener=b peer=192.0.2.1:0 reason="3 connections of this peer are up, no more are allowed"`,
-		`listener=a peer=192.0.2.2:0 reason="3 connections of the listener are up, no more are allowed"`,
-		`listener=b peer=192.0.2.3:0 reason="5 connections are up, no more are allowed"`,
+		`listener=a peer=192.0.2.1:0 reason="all 2 connections of listener a allowed to 192.0.2.1 are in use"`,
+		`listener=b peer=192.0.2.1:0 reason="all 3 connections allowed to 192.0.2.1 are in use"`,
+		`listener=a peer=192.0.2.2:0 reason="all 3 connections of listener a are in use"`,
+		`listener=b peer=192.0.2.3:0 reason="all 5 connections are in use"`,
 	} {
 		if line := portless(p.log.lines("refused")[i]); !strings.Contains(line, want) {
 			t.Errorf("line %d is %s, want %s", i, line, want)
@@ -111,17 +111,17 @@ func TestLimits(t *testing.T) {
 	if err := p.SetLimits(Limits{Connections: 6}); err != nil {
 		t.Fatal(err)
 	}
-	p.connect(one, b) // of a peer there is no limit now
+	p.connect(one, b) // a peer may have the default number now
 	p.rejected(one, b)
-	if want := (Limits{Connections: 6, Handshakes: DefaultMaxHandshakes}); p.Limits() != want {
+	if want := (Limits{Connections: 6, ConnectionsPerPeer: DefaultConnectionsPerPeer, Handshakes: DefaultMaxHandshakes}); p.Limits() != want {
 		t.Errorf("limits %+v", p.Limits())
 	}
-	if len(p.made.peers) != 3 || p.made.all != 6 {
-		t.Errorf("counted %+v", p.made)
+	if s := p.places.Stats(); s.Keys != 3 || s.Held != 6 {
+		t.Errorf("counted %+v", s)
 	}
 	p.Shutdown(t.Context())
-	if len(p.made.peers) != 0 || p.made.all != 0 {
-		t.Errorf("counted at the end: %+v", p.made)
+	if s := p.places.Stats(); s.Keys != 0 || s.Held != 0 {
+		t.Errorf("counted at the end: %+v", s)
 	}
 }
 
@@ -234,8 +234,8 @@ func TestDeniedPeersCostNothing(t *testing.T) {
 		p.rejected(one, a)
 	}
 	l := p.listeners["a"]
-	if m := l.rl.Memory(); m.Registered != 0 || p.lastID != 0 || p.made.all != 0 || len(l.made.peers) != 0 || l.handshakes.used != 0 {
-		t.Errorf("memory %+v, last id %d, counted %+v", m, p.lastID, p.made)
+	if m := l.rl.Memory(); m.Registered != 0 || p.lastID != 0 || p.places.Stats().Held != 0 || l.places.Stats().Keys != 0 || l.handshakes.used != 0 {
+		t.Errorf("memory %+v, last id %d, counted %+v", m, p.lastID, p.places.Stats())
 	}
 	if got := p.info("a").Refusals; got != (Refusals{RefusedDenied: 100}) {
 		t.Errorf("refused %v", got)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -78,6 +79,7 @@ type ListenerInfo struct {
 	Accepted                uint64
 	Refused                 uint64 // handshakes and connections refused, for all reasons
 	Refusals                Refusals
+	Evictions               connlimit.Counts // connections that lost their places, by reason
 	Since                   time.Time
 	Limits                  Limits // defaults filled in
 	Access                  Access // not to be changed

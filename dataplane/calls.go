@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/histogram"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
@@ -24,6 +25,7 @@ type measured struct {
 // handler is what one connection's calls go through.
 type handler struct {
 	*measured
+	place    *connlimit.Place
 	next     oncrpc.Handler
 	inFlight atomic.Int64
 	lost     atomic.Uint64 // calls whose connection ended before they were served
@@ -34,6 +36,7 @@ func (h *handler) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc
 	h.inFlight.Add(1)
 	defer h.inFlight.Add(-1)
 	err := h.serve(ctx, h.next, call, reply)
+	h.place.Touch(time.Now())
 	if ctx.Err() != nil {
 		h.lost.Add(1)
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
@@ -16,10 +18,20 @@ func (f handlerFunc) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Rep
 	return f(ctx, c, r)
 }
 
+// anyPlace is a place that nobody else wants.
+func anyPlace(t *testing.T) *connlimit.Place {
+	t.Helper()
+	place, err := connlimit.New(time.Now(), connlimit.Config{}).Admit(time.Now(), connlimit.Key{}, connlimit.Ordinary, newcomer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place
+}
+
 func TestCallsAreMeasured(t *testing.T) {
 	fail := errors.New("no")
 	var err error
-	m := &handler{measured: new(measured), next: handlerFunc(func(_ context.Context, _ *oncrpc.Call, r *oncrpc.Reply) error {
+	m := &handler{measured: new(measured), place: anyPlace(t), next: handlerFunc(func(_ context.Context, _ *oncrpc.Call, r *oncrpc.Reply) error {
 		r.Stream = append(r.Stream, 1, 2, 3, 4)
 		r.Items = append(r.Items, oncrpc.ReplyItem{Len: 30})
 		return err
@@ -44,7 +56,7 @@ func TestCallsAreMeasured(t *testing.T) {
 }
 
 func TestMeasuringAllocatesNothing(t *testing.T) {
-	h := &handler{measured: new(measured), next: handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return nil })}
+	h := &handler{measured: new(measured), place: anyPlace(t), next: handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return nil })}
 	call, reply := new(oncrpc.Call), new(oncrpc.Reply)
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(1000, func() {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/trace"
@@ -42,7 +43,8 @@ type conn struct {
 	session  perconn.Handler // nil when the service keeps nothing for it
 	sharing  sharing
 	why      atomic.Pointer[string] // we ended it; nil while we have not
-	late     bool                   // denied between the request and its place in the registry
+	place    *connlimit.Place
+	lost     string // why it is not to come up, since it was admitted; "" for nothing
 	draining atomic.Bool
 	cut      atomic.Bool   // the drain took too long
 	gone     chan struct{} // closed when it is out of the registry
@@ -60,7 +62,9 @@ func (d *Dataplane) register(c *conn) {
 	d.conns.add(c)
 	c.l.up++
 	access := c.l.access.Load() // changed under the same lock
-	c.late = access != nil && !access.Permits(c.key.Peer)
+	if c.client == (netip.AddrPort{}) && !access.Permits(c.key.Peer) {
+		c.lost = reasonDenied
+	}
 	resolve, revision := d.resolve, d.revision
 	d.mu.Unlock()
 	c.l.accepted.Add(1)
@@ -103,9 +107,9 @@ func (c *conn) leave() {
 	d.mu.Lock()
 	d.conns.remove(c)
 	c.l.up--
-	c.leaveLocked()
 	addStats(&c.l.gone, &stats)
 	d.mu.Unlock()
+	c.place.Leave()
 	if c.why.Load() == nil && c.handler.lost.Load() > 0 {
 		c.l.disconnects.Add(1)
 	}

@@ -58,9 +58,8 @@ type ConnectorStats struct {
 // among the others, with the settings of a listener of its name; they count
 // for the data plane's limits, with the address of their client.
 type Connector struct {
-	cfg    ConnectorConfig
-	l      *listener        // that listens on nothing
-	places *connlimit.Table // of clients
+	cfg ConnectorConfig
+	l   *listener // that listens on nothing
 }
 
 // ConnectorInfo describes a connector.
@@ -93,10 +92,10 @@ func (d *Dataplane) AddConnector(cfg ConnectorConfig) (*Connector, error) {
 	}
 	l := &listener{
 		d: d, cfg: ListenerConfig{Name: cfg.Name, Provider: cfg.Provider, Service: cfg.Target},
-		since: time.Now(), handler: new(measured), refused: new(refusalLog), made: newTally(),
+		since: time.Now(), handler: new(measured), refused: new(refusalLog), places: d.newPlaces("connector " + cfg.Name),
 	}
 	l.access.Store(access)
-	k := &Connector{cfg: cfg, l: l, places: connlimit.New(time.Now(), connlimit.Config{Name: "connector " + cfg.Name})}
+	k := &Connector{cfg: cfg, l: l}
 	k.setLimitsLocked(cfg.Limits) // nobody else knows it yet
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,10 +149,8 @@ func (k *Connector) Update(limits Limits, access Access) error {
 // setLimitsLocked puts limits in force. By default one address can't have all
 // places.
 func (k *Connector) setLimitsLocked(v Limits) {
-	v = v.withDefaults(rpctcp.DefaultConnections, DefaultListenerHandshakes)
-	if v.ConnectionsPerPeer == 0 {
-		v.ConnectionsPerPeer = rpctcp.DefaultConnectionsPerPeer
-	}
+	v.Connections = cmp.Or(v.Connections, rpctcp.DefaultConnections)
+	v.ConnectionsPerPeer = cmp.Or(v.ConnectionsPerPeer, rpctcp.DefaultConnectionsPerPeer)
 	k.l.setLimitsLocked(v)
 	k.followLocked()
 }
@@ -163,11 +160,14 @@ func (k *Connector) setLimitsLocked(v Limits) {
 func (k *Connector) followLocked() {
 	l := k.l.d.tcp.Limits()
 	l.Total, l.PerKey = k.l.limits.Connections, k.l.limits.ConnectionsPerPeer
-	k.places.SetLimits(l)
+	if own := k.l.limits.Idle; own > 0 {
+		l.Idle = own
+	}
+	k.l.places.SetLimits(l)
 }
 
 // Places has the places of clients. Whoever admits them has it Run.
-func (k *Connector) Places() *connlimit.Table { return k.places }
+func (k *Connector) Places() *connlimit.Table { return k.l.places }
 
 // Connectors describes all connectors, by name.
 func (d *Dataplane) Connectors() []ConnectorInfo {
@@ -186,7 +186,7 @@ func (k *Connector) infoLocked() ConnectorInfo {
 	info := ConnectorInfo{
 		Name: k.cfg.Name, Provider: k.cfg.Provider.Name(), Target: k.cfg.Target, Address: k.cfg.Address,
 		State: StateUp, Connections: l.up, Accepted: l.accepted.Load(), Refusals: l.refused.snapshot(),
-		Since: l.since, Evicted: k.places.Stats().Evicted, Limits: l.limits, Access: *l.access.Load(), Totals: l.gone,
+		Since: l.since, Evicted: l.places.Stats().Evicted, Limits: l.limits, Access: *l.access.Load(), Totals: l.gone,
 		TCP: k.cfg.Stats(),
 	}
 	if l.draining {
@@ -241,9 +241,8 @@ func (k *Connector) stopping() bool {
 // Seat is a client's place: admitted, then perhaps up, then left. Abandon or
 // Down leaves it.
 type Seat struct {
-	c     *conn
-	tap   *rpcrdma.Tap
-	place *connlimit.Place
+	c   *conn
+	tap *rpcrdma.Tap
 }
 
 // Admit finds a client's place. If all are taken, h takes that of the client
@@ -253,19 +252,19 @@ func (k *Connector) Admit(client netip.AddrPort, h connlimit.Holder) (*Seat, err
 	if !l.access.Load().Permits(addr) {
 		return nil, &RefusedError{RefusedDenied, "the connector's allow and deny keep this address out"}
 	}
-	if err := k.refuses(addr); err != nil {
+	if err := k.refuses(); err != nil {
 		return nil, err
 	}
-	place, err := k.places.Admit(time.Now(), connlimit.Address(addr), connlimit.Ordinary, h)
+	place, err := l.places.Admit(time.Now(), connlimit.Address(addr), connlimit.Ordinary, h)
 	if err != nil {
 		return nil, noPlace(err)
 	}
-	c, err := k.admit(client, addr)
+	c, err := k.admit(client, place)
 	if err != nil {
 		place.Leave()
 		return nil, err
 	}
-	return &Seat{c, new(rpcrdma.Tap), place}, nil
+	return &Seat{c, new(rpcrdma.Tap)}, nil
 }
 
 // noPlace is the refusal of a client for which a table has no place.
@@ -279,19 +278,16 @@ func noPlace(err error) *RefusedError {
 
 // refuses says why a client would be refused whatever its connector's limits, so
 // that no other loses its place for it.
-func (k *Connector) refuses(addr netip.Addr) error {
+func (k *Connector) refuses() error {
 	k.l.d.mu.Lock()
 	defer k.l.d.mu.Unlock()
-	return k.refusesLocked(addr)
+	return k.refusesLocked()
 }
 
-func (k *Connector) refusesLocked(addr netip.Addr) error {
+func (k *Connector) refusesLocked() error {
 	l, d := k.l, k.l.d
 	if d.stopping || l.draining {
 		return &RefusedError{RefusedStopping, ErrShutdown.Error()}
-	}
-	if refused := d.made.room(addr, &d.limits, ""); refused != nil {
-		return refused
 	}
 	if d.division.used(len(d.listeners)) {
 		return &RefusedError{RefusedMemory, "the registered memory (limits.memory) is in use"}
@@ -299,18 +295,16 @@ func (k *Connector) refusesLocked(addr netip.Addr) error {
 	return nil
 }
 
-// admit counts a client.
-func (k *Connector) admit(client netip.AddrPort, addr netip.Addr) (*conn, error) {
+// admit takes in a client that has a place.
+func (k *Connector) admit(client netip.AddrPort, place *connlimit.Place) (*conn, error) {
 	l, d := k.l, k.l.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := k.refusesLocked(addr); err != nil {
+	if err := k.refusesLocked(); err != nil {
 		return nil, err
 	}
-	d.made.add(addr)
-	l.made.add(addr)
 	d.lastID++
-	c := &conn{l: l, key: ConnKey{Listener: l.cfg.Name, ID: strconv.FormatUint(d.lastID, 10)}, client: client, gone: make(chan struct{})}
+	c := &conn{l: l, key: ConnKey{Listener: l.cfg.Name, ID: strconv.FormatUint(d.lastID, 10)}, client: client, place: place, gone: make(chan struct{})}
 	c.handler.measured = l.handler
 	return c, nil
 }
@@ -335,19 +329,19 @@ func (s *Seat) ID() string { return s.c.key.ID }
 func (s *Seat) Settings() *rpcrdma.Settings { return s.c.atConnect }
 
 // Used says that the client makes use of its connection.
-func (s *Seat) Used(now time.Time) { s.place.Touch(now) }
+func (s *Seat) Used(now time.Time) { s.c.place.Touch(now) }
 
 // Began and Ended count the calls in flight.
 func (s *Seat) Began() { s.c.handler.inFlight.Add(1) }
 
 // Ended is a call less in flight.
-func (s *Seat) Ended() { s.c.handler.inFlight.Add(-1) }
+func (s *Seat) Ended() {
+	s.c.place.Touch(time.Now())
+	s.c.handler.inFlight.Add(-1)
+}
 
 // Abandon leaves a place whose connection did not come up.
-func (s *Seat) Abandon() {
-	s.place.Leave()
-	s.c.abandon()
-}
+func (s *Seat) Abandon() { s.c.place.Leave() }
 
 // Tap is where the connection is to be looked at.
 func (s *Seat) Tap() *rpcrdma.Tap { return s.tap }
@@ -361,11 +355,13 @@ func (s *Seat) Up(l ConnectorLink, peer, own []byte) {
 		ID: c.key.ID, Listener: c.key.Listener, Local: l.Info().Local, Peer: c.peer, PeerPrivate: peer, OwnPrivate: own, Began: true,
 	}, s.tap)
 	c.l.d.register(c)
+	if c.lost != "" {
+		c.l.d.running.Go(func() { c.end(c.lost) })
+	}
 }
 
 // Down leaves the place of a connection that was up.
 func (s *Seat) Down() {
-	s.place.Leave()
 	<-s.c.link.Done()
 	s.c.link.Close()
 	s.c.leave()

@@ -41,6 +41,9 @@ type Config struct {
 	// Registered is told each limit of memory as it comes into force, and says how
 	// much of it listeners and connectors may register together; nil is all of it.
 	Registered func(limit int64) int64
+	// Descriptors is how many connections there may be descriptors for, whatever Limits say;
+	// 0 is any number.
+	Descriptors int
 	// HandshakeTimeout is how long a peer has to come up.
 	HandshakeTimeout time.Duration
 }
@@ -63,7 +66,6 @@ type Dataplane struct {
 	listeners map[string]*listener
 	conns     registry
 	limits    Limits // of all listeners together
-	made      tally  // connections of all listeners, being made or up
 	lastID    uint64 // connection ids given out
 	resolve   Resolver
 	revision  uint64 // counts resolvers, to see that one was swapped
@@ -71,14 +73,17 @@ type Dataplane struct {
 
 	connectors map[string]*Connector // by name; with mu held
 	tcp        *connlimit.Table      // of TCP connections of services
-	stopAging  context.CancelFunc    // nil before Start; with mu held
 
 	changesWanted atomic.Int32 // by how many of subs; written with mu held
 
+	// places of connections being made or up, of all listeners and connectors.
+	places     *connlimit.Table
 	division   division
 	tracing    trace.Hub
-	handshakes turnstile      // of all listeners
-	running    sync.WaitGroup // connections, being made or up
+	handshakes turnstile       // of all listeners
+	running    sync.WaitGroup  // connections, being made or up, and what evicts them
+	ctx        context.Context // ends with Shutdown
+	cancel     context.CancelFunc
 }
 
 // New makes a data plane without listeners. Start lets it accept; Shutdown
@@ -93,14 +98,14 @@ func New(cfg Config) *Dataplane {
 	if cfg.Resolver == nil {
 		cfg.Resolver = defaultResolver
 	}
-	limits := cfg.Limits.withDefaults(DefaultMaxConnections, DefaultMaxHandshakes)
+	limits := cfg.Limits.planeDefaults()
 	d := &Dataplane{
 		cfg:        cfg,
 		log:        cfg.Logger,
 		listeners:  make(map[string]*listener),
 		conns:      newRegistry(),
 		limits:     limits,
-		made:       newTally(),
+		places:     connlimit.New(time.Now(), connlimit.Config{Limits: cfg.tableLimits(&limits)}),
 		handshakes: turnstile{limit: limits.Handshakes},
 		resolve:    cfg.Resolver,
 		subs:       make(map[*Subscription]struct{}),
@@ -108,7 +113,13 @@ func New(cfg Config) *Dataplane {
 	d.connectors = make(map[string]*Connector)
 	d.tcp = connlimit.New(time.Now(), connlimit.Config{Limits: cfg.TCP.table()})
 	d.division.init(cfg.Memory, cfg.Registered)
+	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
+}
+
+// newPlaces makes the places of a listener's or a connector's connections.
+func (d *Dataplane) newPlaces(name string) *connlimit.Table {
+	return connlimit.New(time.Now(), connlimit.Config{Name: name, Parent: d.places})
 }
 
 func defaultResolver(ConnKey) *rpcrdma.Settings {
@@ -126,7 +137,8 @@ func (d *Dataplane) Start() {
 		return
 	}
 	d.started = true
-	d.stopAging = d.age()
+	d.running.Go(func() { d.places.Run(d.ctx) })
+	d.running.Go(func() { d.tcp.Run(d.ctx) })
 	d.division.start(d)
 	for _, l := range d.listeners {
 		d.runLocked(l)
@@ -140,9 +152,6 @@ func (d *Dataplane) Start() {
 func (d *Dataplane) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true
-	if d.stopAging != nil {
-		d.stopAging()
-	}
 	listeners := make([]*listener, 0, len(d.listeners))
 	for _, l := range d.listeners {
 		listeners = append(listeners, l)
@@ -151,6 +160,7 @@ func (d *Dataplane) Shutdown(ctx context.Context) error {
 	for _, l := range listeners {
 		l.stop() // after it, every connection is in the registry
 	}
+	d.cancel()
 	_, cut := d.drainAll(ctx, reasonShutdown, func(*conn) bool { return true })
 	d.running.Wait()
 	d.division.end()

@@ -147,7 +147,7 @@ func TestConnectionLimit(t *testing.T) {
 	if l := p.Listeners()[0]; l.Refused != 1 || l.Accepted != 3 || l.Connections != 2 {
 		t.Errorf("listener %+v", l)
 	}
-	if lines := p.log.lines("refused"); len(lines) != 1 || !strings.Contains(lines[0], "2 connections are up, no more are allowed") {
+	if lines := p.log.lines("refused"); len(lines) != 1 || !strings.Contains(lines[0], "all 2 connections are in use") {
 		t.Errorf("log: %q", lines)
 	}
 }

@@ -1,13 +1,22 @@
 package dataplane
 
-import "fmt"
-
-// Limits of the whole data plane in force when its Config leaves them 0. Of
-// one peer's connections there is no default limit.
-const (
-	DefaultMaxConnections = 4096
-	DefaultMaxHandshakes  = 256
+import (
+	"cmp"
+	"fmt"
+	"time"
 )
+
+// Limits of the whole data plane in force when its Config leaves them 0. A
+// peer may have the connections of 16 mounts with nconnect=16, and not all.
+const (
+	DefaultMaxConnections     = 4096
+	DefaultConnectionsPerPeer = 256
+	DefaultMaxHandshakes      = 256
+)
+
+// halfOpenTime is how long a connection may be up without a call. Clients
+// connect to make one.
+const halfOpenTime = 2 * time.Minute
 
 // DefaultListenerHandshakes bounds the handshakes of a listener whose Limits
 // leave it 0.
@@ -20,46 +29,57 @@ const MaxLimit = 1 << 16
 // connection needs room in both. 0 is the default, or no limit where there is
 // no default.
 type Limits struct {
-	// Connections being made or up. Peers over it are rejected.
+	// Connections being made or up. For a peer over it the idlest connection
+	// is closed; when none is idle the peer is rejected.
 	Connections int `json:"connections,omitempty"`
-	// ConnectionsPerPeer is the same for those of one address.
+	// ConnectionsPerPeer is the same for those of one address; of IPv6, one /64.
 	ConnectionsPerPeer int `json:"connections_per_peer,omitempty"`
 	// Handshakes are connections being made at once. Peers over it wait in
 	// the provider's bounded queue.
 	Handshakes int `json:"handshakes,omitempty"`
+	// Idle is the time without a call after which a connection is closed; 0 is never.
+	Idle time.Duration `json:"idle,omitempty"`
 }
+
+// MaxIdle is the largest value of Limits.Idle.
+const MaxIdle = 30 * 24 * time.Hour
 
 // LimitError is a limit out of range.
 type LimitError struct {
-	Limit string // connections, connections_per_peer or handshakes
-	Value int
+	Limit string // connections, connections_per_peer, handshakes or idle
+	Value int    // of idle, in seconds
+	Most  int
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: %d is out of range 0..%d", e.Limit, e.Value, MaxLimit)
+	return fmt.Sprintf("%s: %d is out of range 0..%d", e.Limit, e.Value, e.Most)
 }
 
 // Check says whether every limit is in range; the error is a *LimitError.
 func (l *Limits) Check() error {
 	for _, c := range []LimitError{
-		{"connections", l.Connections},
-		{"connections_per_peer", l.ConnectionsPerPeer},
-		{"handshakes", l.Handshakes},
+		{"connections", l.Connections, MaxLimit},
+		{"connections_per_peer", l.ConnectionsPerPeer, MaxLimit},
+		{"handshakes", l.Handshakes, MaxLimit},
+		{"idle", int(l.Idle / time.Second), int(MaxIdle / time.Second)},
 	} {
-		if c.Value < 0 || c.Value > MaxLimit {
+		if c.Value < 0 || c.Value > c.Most {
 			return &c
 		}
 	}
 	return nil
 }
 
-// withDefaults fills in what a data plane or a listener needs.
-func (l Limits) withDefaults(connections, handshakes int) Limits {
-	if l.Connections == 0 {
-		l.Connections = connections
-	}
-	if l.Handshakes == 0 {
-		l.Handshakes = handshakes
-	}
+// planeDefaults fills in what a data plane needs.
+func (l Limits) planeDefaults() Limits {
+	l.Connections = cmp.Or(l.Connections, DefaultMaxConnections)
+	l.ConnectionsPerPeer = cmp.Or(l.ConnectionsPerPeer, DefaultConnectionsPerPeer)
+	l.Handshakes = cmp.Or(l.Handshakes, DefaultMaxHandshakes)
+	return l
+}
+
+// listenerDefaults fills in what a listener needs.
+func (l Limits) listenerDefaults() Limits {
+	l.Handshakes = cmp.Or(l.Handshakes, DefaultListenerHandshakes)
 	return l
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -48,6 +49,8 @@ type listener struct {
 	// disconnects are connections that peers ended with calls being served.
 	disconnects atomic.Uint64
 	refused     *refusalLog
+	places      *connlimit.Table // of connections being made or up
+	evicted     evictions
 	receivers   receivers
 	sharing     listenerSharing
 	listenerGauges
@@ -56,7 +59,6 @@ type listener struct {
 	divided  bool // has its part of the memory
 	draining bool // being removed
 	limits   Limits
-	made     tally         // connections being made or up
 	up       int           // connections
 	gone     rpcrdma.Stats // sums of connections that ended
 }
@@ -115,7 +117,7 @@ func (d *Dataplane) newListener(ctx context.Context, cfg ListenerConfig) (*liste
 		since:   time.Now(),
 		handler: new(measured),
 		refused: new(refusalLog),
-		made:    newTally(),
+		places:  d.newPlaces("listener " + cfg.Name),
 		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},
 	}
 	l.access.Store(access)
@@ -141,6 +143,7 @@ func (d *Dataplane) runLocked(l *listener) {
 	if d.started && !d.stopping && l.divided && !l.draining {
 		l.accepting.Go(l.accept)
 		l.accepting.Go(l.followHealth)
+		l.accepting.Go(func() { l.places.Run(l.ctx) })
 	}
 }
 
@@ -202,6 +205,7 @@ func (l *listener) infoLocked() ListenerInfo {
 		Accepted:    l.accepted.Load(),
 		Refused:     refused.Sum(),
 		Refusals:    refused,
+		Evictions:   l.evicted.snapshot(),
 		Since:       l.since,
 		Limits:      l.limits,
 		Access:      *l.access.Load(),

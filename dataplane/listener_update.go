@@ -55,7 +55,8 @@ func (d *Dataplane) UpdateListener(name string, u ListenerUpdate) (info Listener
 
 // setLimitsLocked puts limits in force; they were checked.
 func (l *listener) setLimitsLocked(v Limits) {
-	l.limits = v.withDefaults(0, DefaultListenerHandshakes)
+	l.limits = v.listenerDefaults()
+	l.places.SetLimits(l.limits.tableLimits())
 	l.handshakes.setLimit(l.limits.Handshakes)
 }
 

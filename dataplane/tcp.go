@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -39,8 +38,8 @@ func (e *TCPIdleError) Reason() string {
 // *TCPIdleError.
 func (l *TCPLimits) Check() error {
 	for _, c := range []LimitError{
-		{"tcp_connections", l.Connections},
-		{"tcp_connections_per_peer", l.ConnectionsPerPeer},
+		{"tcp_connections", l.Connections, MaxLimit},
+		{"tcp_connections_per_peer", l.ConnectionsPerPeer, MaxLimit},
 	} {
 		if c.Value < 0 || c.Value > MaxLimit {
 			return &c
@@ -84,12 +83,4 @@ func (d *Dataplane) SetTCPLimits(l TCPLimits) error {
 		k.followLocked()
 	}
 	return nil
-}
-
-// age closes TCP connections that are idle for too long until the function that
-// it returns is called.
-func (d *Dataplane) age() (stop context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	d.running.Go(func() { d.tcp.Run(ctx) })
-	return cancel
 }

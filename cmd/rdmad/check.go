@@ -19,7 +19,8 @@ func (o *options) checkCommand() *cobra.Command {
 		Long: `check reads a configuration as rdmad does, with what operators stored over it in
 the state directory, and shows every live setting with its value and where that
 comes from: the built-in default, a line of the file, or a stored change. It warns
-if the control group that it runs in allows less memory than limits.memory. It
+if the control group that it runs in allows less memory than limits.memory, and lists
+limits for which the files that a process may have open here don't suffice. It
 changes nothing, and may be used while rdmad runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,6 +43,11 @@ changes nothing, and may be used while rdmad runs.`,
 			if limit.Lowered() {
 				cmd.PrintErrln("rdmad: warning:", limit.Warning())
 			}
+			budget, err := divide(&c.Limits)
+			if err != nil {
+				return err
+			}
+			report.Unreachable = append(report.Unreachable, budget.Unreachable...)
 			if output == "json" {
 				return report.JSON(cmd.OutOrStdout())
 			}

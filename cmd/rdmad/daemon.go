@@ -22,6 +22,8 @@ import (
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/connector"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/metrics"
 	"github.com/rdmad/rdmad/dataplane/procmem"
@@ -53,6 +55,7 @@ type daemon struct {
 	metrics   *metrics.Server
 	metricsOn net.Listener // nil without metrics
 	registrar *rpcbind.Registrar
+	places    places
 
 	fileWaits bool // the configuration file's settings aren't in force yet
 
@@ -98,32 +101,43 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		failed:    make(chan error, 2),
 	}
 	initial, given := c.Settings.Initial()
+	if err := d.openPlaces(&c.Limits); err != nil {
+		return d, err
+	}
 	d.memory.Configured(c.Limits.Memory)
-	d.data = dataplane.New(dataplane.Config{Logger: log, Limits: c.Limits.Dataplane(), TCP: c.Limits.TCP(), Memory: c.Limits.Memory, Registered: d.memory.Apply})
+	d.data = dataplane.New(dataplane.Config{
+		Logger: log, Limits: c.Limits.Dataplane(), TCP: c.Limits.TCP(), Memory: c.Limits.Memory, Registered: d.memory.Apply,
+		Descriptors: d.places.budget.Load().Connections(),
+	})
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
-	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats), metrics.NewForward(d.services.forwardStats), metrics.NewConnectors(d.data), metrics.NewMemory(d.memory.Usage),
+	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats), metrics.NewForward(d.services.forwardStats), metrics.NewConnectors(d.data),
+		metrics.NewMemory(d.memory.Usage),
+		metrics.NewPorts(map[string]*connlimit.Table{"control": d.places.clients, "metrics": d.places.scrapers}),
 		metrics.BuildInfo(versionString()), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	sockets, err := notify.Sockets()
 	if err != nil {
 		return d, err
 	}
+	access := c.Control.Access()
+	access.Clients = d.places.clients
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
-		Dataplane:  controlplane.Live(d.data),
-		Manager:    d.manager,
-		Connectors: d.connect,
-		Initial:    initial,
-		Configured: given,
-		Listen:     c.Control.Listen,
-		Access:     c.Control.Access(),
-		Sockets:    sockets,
-		Version:    versionString(),
-		Providers:  providers.Inventory(),
-		Devices:    providers.Devices,
-		Memory:     d.memory.Usage,
-		Logger:     log,
-		Registerer: d.registry,
+		Dataplane:   controlplane.Live(d.data),
+		Manager:     d.manager,
+		Connectors:  d.connect,
+		Initial:     initial,
+		Configured:  given,
+		Listen:      c.Control.Listen,
+		Access:      access,
+		Sockets:     sockets,
+		Version:     versionString(),
+		Providers:   providers.Inventory(),
+		Devices:     providers.Devices,
+		Memory:      d.memory.Usage,
+		Descriptors: func() descriptors.Budget { return *d.places.budget.Load() },
+		Logger:      log,
+		Registerer:  d.registry,
 	}); err != nil {
 		return d, err
 	}
@@ -189,6 +203,7 @@ func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 // the error, of a line for each, names what can't.
 func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.Duration) error {
 	return errors.Join(
+		d.setPlaces(&c.Limits),
 		d.manager.SetLimits(c.Limits.Dataplane()),
 		d.setMemory(c.Limits.Memory),
 		d.data.SetTCPLimits(c.Limits.TCP()),
@@ -233,7 +248,7 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 }
 
 func (d *daemon) bindMetrics(ctx context.Context, address string) (err error) {
-	d.metrics = metrics.NewServer(d.registry, func() bool { return !d.stopping.Load() }, d.log)
+	d.metrics = metrics.NewServer(d.registry, func() bool { return !d.stopping.Load() }, d.places.scrapers, d.log)
 	if address != "" {
 		d.metricsOn, err = listenTCP(ctx, "metrics.listen", address)
 	}
@@ -341,8 +356,10 @@ func (d *daemon) close() {
 			d.log.Warn("connections cut off", "error", err)
 		}
 	}
-	if err := d.data.Shutdown(ctx); err != nil {
-		d.log.Warn("connections cut off", "error", err)
+	if d.data != nil {
+		if err := d.data.Shutdown(ctx); err != nil {
+			d.log.Warn("connections cut off", "error", err)
+		}
 	}
 	if d.control != nil {
 		if err := d.control.Shutdown(ctx); err != nil {

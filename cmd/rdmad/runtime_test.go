@@ -147,9 +147,9 @@ func newProvider(t *testing.T) rdmacm.Provider {
 	return refereetest.Around(t, p)
 }
 
-// descriptors lists what this process has open under a directory, and how
+// openDescriptors lists what this process has open under a directory, and how
 // many descriptors it has in all.
-func descriptors(t *testing.T, dir string) (under []string, all int) {
+func openDescriptors(t *testing.T, dir string) (under []string, all int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -187,11 +187,11 @@ func TestExportsComeAndGo(t *testing.T) {
 			}
 		}
 	}()
-	_, before := descriptors(t, r.dir)
+	_, before := openDescriptors(t, r.dir)
 	for i := range rounds {
 		r.addDisk()
 		c, nc := r.useDisk(p, "file"+string(rune('a'+i)))
-		if under, _ := descriptors(t, r.dir); len(under) == 0 {
+		if under, _ := openDescriptors(t, r.dir); len(under) == 0 {
 			t.Error("an export that has nothing open?")
 		}
 		var used *manager.InUseError
@@ -202,7 +202,7 @@ func TestExportsComeAndGo(t *testing.T) {
 		<-c.Done()
 		c.Close()
 		nc.Close()
-		if under, _ := descriptors(t, r.dir); len(under) != 0 {
+		if under, _ := openDescriptors(t, r.dir); len(under) != 0 {
 			t.Errorf("still open: %v", under)
 		}
 	}
@@ -216,7 +216,7 @@ func TestExportsComeAndGo(t *testing.T) {
 	// Sockets linger until their peers have closed.
 	after := before + 1
 	for deadline := time.Now().Add(startTimeout); after > before && time.Now().Before(deadline); {
-		_, after = descriptors(t, r.dir)
+		_, after = openDescriptors(t, r.dir)
 	}
 	if after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"slices"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
@@ -131,6 +132,7 @@ func admission(l *dataplane.Limits, a *dataplane.Access) *rdmadv1.Admission {
 		MaxConnections:        uint32(l.Connections),
 		MaxConnectionsPerPeer: uint32(l.ConnectionsPerPeer),
 		MaxHandshakes:         uint32(l.Handshakes),
+		Idle:                  durationpb.New(l.Idle),
 		Allow:                 prefixTexts(a.Allow),
 		Deny:                  prefixTexts(a.Deny),
 	}

@@ -148,6 +148,7 @@ type bounding interface {
 	GetMaxConnections() uint32
 	GetMaxConnectionsPerPeer() uint32
 	GetMaxHandshakes() uint32
+	GetIdle() *durationpb.Duration
 }
 
 func limits(m bounding) dataplane.Limits {
@@ -155,6 +156,7 @@ func limits(m bounding) dataplane.Limits {
 		Connections:        int(m.GetMaxConnections()),
 		ConnectionsPerPeer: int(m.GetMaxConnectionsPerPeer()),
 		Handshakes:         int(m.GetMaxHandshakes()),
+		Idle:               m.GetIdle().AsDuration(),
 	}
 }
 
@@ -184,7 +186,7 @@ func (s *listenerService) update(req *rdmadv1.UpdateListenerRequest) (u manager.
 	}
 	u.EndDenied = req.GetDisconnect()
 	a := req.GetAdmission()
-	if mask.hasAny("max_connections", "max_connections_per_peer", "max_handshakes") {
+	if mask.hasAny("max_connections", "max_connections_per_peer", "max_handshakes", "idle") {
 		want := limits(a)
 		u.Limits = func(l *dataplane.Limits) {
 			if mask.hasAny("max_connections") {
@@ -195,6 +197,9 @@ func (s *listenerService) update(req *rdmadv1.UpdateListenerRequest) (u manager.
 			}
 			if mask.hasAny("max_handshakes") {
 				l.Handshakes = want.Handshakes
+			}
+			if mask.hasAny("idle") {
+				l.Idle = want.Idle
 			}
 		}
 	}
@@ -346,7 +351,11 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 	if err := s.setTCPLimits(req.GetLimits()); err != nil {
 		return nil, err
 	}
-	if err := s.manager.SetLimits(limits(req.GetLimits())); err != nil {
+	want := limits(req.GetLimits())
+	if req.GetLimits().Idle == nil {
+		want.Idle = s.manager.Limits().Idle
+	}
+	if err := s.manager.SetLimits(want); err != nil {
 		return nil, toStatus(err)
 	}
 	after := s.limits()
@@ -383,6 +392,7 @@ func (s *listenerService) limits() *rdmadv1.Limits {
 		MaxConnections:        uint32(l.Connections),
 		MaxConnectionsPerPeer: uint32(l.ConnectionsPerPeer),
 		MaxHandshakes:         uint32(l.Handshakes),
+		Idle:                  durationpb.New(l.Idle),
 
 		MaxTcpConnections:        proto.Uint32(uint32(tcp.Connections)),
 		MaxTcpConnectionsPerPeer: proto.Uint32(uint32(tcp.ConnectionsPerPeer)),

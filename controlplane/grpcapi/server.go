@@ -30,6 +30,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
+	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/trace"
@@ -86,6 +87,8 @@ type Config struct {
 	Devices   func() []inventory.Device
 	// Memory of the process, asked for each answer; nil leaves it out.
 	Memory func() procmem.Usage
+	// Descriptors, if not nil, is how those of the process are divided.
+	Descriptors func() descriptors.Budget
 }
 
 // Access is who may do what. Zero values give their defaults.

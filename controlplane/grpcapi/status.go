@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -35,6 +36,13 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 	res.Providers, res.Devices = inventoried(s.cfg.Providers, s.cfg.Devices)
 	if s.cfg.Memory != nil {
 		res.Memory = memory(s.cfg.Memory())
+	}
+	if s.cfg.Descriptors != nil {
+		d := s.cfg.Descriptors()
+		res.Descriptors = &rdmadv1.Descriptors{
+			Limit: uint32(d.Limit), Open: uint32(descriptors.Open()), Own: uint32(d.Own), Control: uint32(d.Control), Metrics: uint32(d.Metrics),
+			Files: uint32(d.Files), Tcp: uint32(d.TCP), Rdma: uint32(d.RDMA), Problems: d.Unreachable,
+		}
 	}
 	for i := range connections {
 		res.Calls += float64(connections[i].Stats.Calls)

@@ -26,7 +26,7 @@ func (t *Table) Run(ctx context.Context) {
 func (t *Table) Age(now time.Time) time.Time {
 	t.mu.Lock()
 	at := int64(now.Sub(t.start))
-	t.all.settle()
+	t.all.settle(at)
 	var out evictions
 	for t.mayLeave(out) {
 		m, reason := t.overdue(at)
@@ -45,7 +45,7 @@ func (t *Table) Age(now time.Time) time.Time {
 
 // overdue is a member that was idle or half-open for too long, or nil.
 func (t *Table) overdue(now int64) (*member, Reason) {
-	m := t.all.oldestHalfOpen()
+	m := t.all.oldestHalfOpen(now)
 	if long := int64(t.limits.halfOpen()); m != nil && long > 0 && now-m.seen >= long {
 		return m, HalfOpen
 	}

@@ -51,7 +51,7 @@ func (g *group) full() bool {
 
 // idlest is the member whose place a newcomer may take, or nil.
 func (g *group) idlest(now int64) *member {
-	if m := g.oldestHalfOpen(); m != nil && now-m.seen >= int64(HalfOpenGrace) {
+	if m := g.oldestHalfOpen(now); m != nil && now-m.seen >= int64(HalfOpenGrace) {
 		return m
 	}
 	return g.idleFor(now, int64(Grace))
@@ -60,27 +60,27 @@ func (g *group) idlest(now int64) *member {
 // oldestHalfOpen moves the members that were used meanwhile on its way. One
 // that stands behind it was admitted later: if a newcomer may not take its
 // place, the time for those behind it isn't over either.
-func (g *group) oldestHalfOpen() *member {
+func (g *group) oldestHalfOpen(now int64) *member {
 	for len(g.half) > 0 {
 		m := g.half[0]
-		if m.place.active.Load() == 0 {
+		if m.place.halfOpen() {
 			return m
 		}
 		heap.Pop(&g.half)
-		g.settled(m)
+		g.settled(m, now)
 	}
 	return nil
 }
 
 // settle moves all members that were used meanwhile from half to used.
-func (g *group) settle() {
+func (g *group) settle(now int64) {
 	all := g.half
 	g.half = g.half[:0]
 	for _, m := range all {
-		if m.place.active.Load() == 0 {
+		if m.place.halfOpen() {
 			g.half.Push(m)
 		} else {
-			g.settled(m)
+			g.settled(m, now)
 		}
 	}
 	clear(all[len(g.half):])
@@ -88,10 +88,16 @@ func (g *group) settle() {
 }
 
 // settled puts a member that left half into used.
-func (g *group) settled(m *member) {
+func (g *group) settled(m *member, now int64) {
 	m.seen, m.in = m.place.active.Load(), &g.used
+	if m.seen == 0 {
+		m.seen = now // its first work is in flight
+	}
 	heap.Push(&g.used, m)
 }
+
+// halfOpen says that nothing was done on the connection, nor is being done.
+func (p *Place) halfOpen() bool { return p.active.Load() == 0 && !p.holder.Busy() }
 
 // idleFor is the member that was idle for longest, if for so long, or nil. A
 // member in use is not looked at again before that time is over.

@@ -99,7 +99,7 @@ func (m *model) sharesOf(t *Table, key Key, class Class) (out []share) {
 // mayGo says whether a newcomer may take the place of h.
 func (m *model) mayGo(h *holder) bool {
 	if h.used.IsZero() {
-		return m.now.Sub(h.since) >= HalfOpenGrace
+		return !h.busy && m.now.Sub(h.since) >= HalfOpenGrace
 	}
 	return !h.busy && m.now.Sub(h.used) >= Grace
 }
@@ -193,7 +193,7 @@ func (m *model) age(t *rapid.T) {
 		}
 		for _, h := range held {
 			old := !h.used.IsZero() && !h.busy && l.Idle > 0 && m.now.Sub(h.used) >= l.Idle ||
-				h.used.IsZero() && l.halfOpen() > 0 && m.now.Sub(h.since) >= l.halfOpen()
+				h.used.IsZero() && !h.busy && l.halfOpen() > 0 && m.now.Sub(h.since) >= l.halfOpen()
 			old = old && slices.Contains(chain(h.table), table)
 			if !h.held() && !old {
 				t.Fatalf("%s: evicted too early: %+v", table.name, h)
@@ -245,8 +245,9 @@ func TestModel(t *testing.T) {
 			},
 			"work": func(t *rapid.T) {
 				if h := m.pick(t); h != nil {
-					h.busy = !h.busy
-					m.touch(h)
+					if h.busy = !h.busy; !h.busy {
+						m.touch(h)
+					}
 				}
 			},
 			"leave": func(t *rapid.T) {

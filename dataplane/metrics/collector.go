@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/histogram"
 )
 
@@ -33,6 +34,8 @@ var (
 		"RPC-over-RDMA connections that are up, by the protocol version agreed on; none is before the first call.", []string{"listener", "rpc_version"}, nil)
 	refusedDesc = prometheus.NewDesc("rdmad_connections_refused_total",
 		"Connections that were refused or failed while being made, by reason.", []string{"listener", "reason"}, nil)
+	evictedDesc = prometheus.NewDesc("rdmad_connections_evicted_total",
+		"Connections that were closed for being idle, or for another that needed the place, by reason.", []string{"listener", "reason"}, nil)
 	queueDesc = prometheus.NewDesc("rdmad_rpc_queue_seconds",
 		"Time a call waited before its service started.", listenerLabels, nil)
 	timeDesc = prometheus.NewDesc("rdmad_rpc_service_seconds",
@@ -130,7 +133,7 @@ func gauge(name, help string, get func(*dataplane.ListenerStats) float64) (g str
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{infoDesc, healthyDesc, upDesc, versionDesc, refusedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc} {
+	for _, d := range []*prometheus.Desc{infoDesc, healthyDesc, upDesc, versionDesc, refusedDesc, evictedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc} {
 		ch <- d
 	}
 	for i := range counters {
@@ -156,6 +159,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		for why, n := range s.Refusals {
 			ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(n), s.Name, dataplane.Refusal(why).String())
+		}
+		for why, n := range s.Evictions {
+			ch <- prometheus.MustNewConstMetric(evictedDesc, prometheus.CounterValue, float64(n), s.Name, connlimit.Reason(why).String())
 		}
 		for i := range counters {
 			ch <- prometheus.MustNewConstMetric(counters[i].desc, prometheus.CounterValue, float64(counters[i].get(s)), s.Name)

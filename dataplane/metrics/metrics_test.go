@@ -75,6 +75,13 @@ rdmad_connections_accepted_total{listener="nfs"} 2
 rdmad_connections_by_version{listener="nfs",rpc_version="1"} 33
 rdmad_connections_by_version{listener="nfs",rpc_version="2"} 34
 rdmad_connections_by_version{listener="nfs",rpc_version="none"} 32
+# HELP rdmad_connections_evicted_total Connections that were closed for being idle, or for another that needed the place, by reason.
+# TYPE rdmad_connections_evicted_total counter
+rdmad_connections_evicted_total{listener="nfs",reason="connections"} 0
+rdmad_connections_evicted_total{listener="nfs",reason="connections_per_peer"} 0
+rdmad_connections_evicted_total{listener="nfs",reason="half_open"} 0
+rdmad_connections_evicted_total{listener="nfs",reason="idle"} 0
+rdmad_connections_evicted_total{listener="nfs",reason="reserved"} 0
 # HELP rdmad_connections_refused_total Connections that were refused or failed while being made, by reason.
 # TYPE rdmad_connections_refused_total counter
 rdmad_connections_refused_total{listener="nfs",reason="connections"} 0

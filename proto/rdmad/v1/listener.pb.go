@@ -255,6 +255,9 @@ type Admission struct {
 	Deny []string `protobuf:"bytes,4,rep,name=deny,proto3" json:"deny,omitempty"`
 	// Most connections being made at once; 0 for 64. Peers over it wait.
 	MaxHandshakes uint32 `protobuf:"varint,5,opt,name=max_handshakes,json=maxHandshakes,proto3" json:"max_handshakes,omitempty"`
+	// How long a connection may make no call before it is closed; empty for ever,
+	// or as long as the limits of all listeners say.
+	Idle          *durationpb.Duration `protobuf:"bytes,10,opt,name=idle,proto3" json:"idle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -322,6 +325,13 @@ func (x *Admission) GetMaxHandshakes() uint32 {
 		return x.MaxHandshakes
 	}
 	return 0
+}
+
+func (x *Admission) GetIdle() *durationpb.Duration {
+	if x != nil {
+		return x.Idle
+	}
+	return nil
 }
 
 // ListListenersRequest asks for the listeners.
@@ -1478,7 +1488,7 @@ type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Most connections; 0 for 4096.
 	MaxConnections uint32 `protobuf:"varint,1,opt,name=max_connections,json=maxConnections,proto3" json:"max_connections,omitempty"`
-	// Most connections from one address; 0 for no limit.
+	// Most connections from one address, of IPv6 from one /64; 0 for 256.
 	MaxConnectionsPerPeer uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3" json:"max_connections_per_peer,omitempty"`
 	// Most connections being made at once; 0 for 256.
 	MaxHandshakes uint32 `protobuf:"varint,3,opt,name=max_handshakes,json=maxHandshakes,proto3" json:"max_handshakes,omitempty"`
@@ -1486,6 +1496,9 @@ type Limits struct {
 	// of it is for registered memory, which the adaptive credit policy divides
 	// between connections. A double for the reason given at Connection.
 	MaxMemory *float64 `protobuf:"fixed64,4,opt,name=max_memory,json=maxMemory,proto3,oneof" json:"max_memory,omitempty"`
+	// How long a connection may make no call before it is closed; 0 for ever,
+	// absent in a request for what it is.
+	Idle *durationpb.Duration `protobuf:"bytes,10,opt,name=idle,proto3" json:"idle,omitempty"`
 	// Most TCP connections of services, all together; 0 for 1024, absent in a
 	// request for what it is, as with the fields that follow. A newcomer over it
 	// takes the place of the connection that is idle for longest.
@@ -1555,6 +1568,13 @@ func (x *Limits) GetMaxMemory() float64 {
 		return *x.MaxMemory
 	}
 	return 0
+}
+
+func (x *Limits) GetIdle() *durationpb.Duration {
+	if x != nil {
+		return x.Idle
+	}
+	return nil
 }
 
 func (x *Limits) GetMaxTcpConnections() uint32 {
@@ -1779,13 +1799,15 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\bDRAINING\x10\x02\x12\n" +
 	"\n" +
 	"\x06FAILED\x10\x03\x12\f\n" +
-	"\bDEGRADED\x10\x04\"\x85\x02\n" +
+	"\bDEGRADED\x10\x04\"\xc5\x02\n" +
 	"\tAdmission\x122\n" +
 	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
 	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x12'\n" +
 	"\x05allow\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\b\"\x06r\x04\x10\x01\x18@R\x05allow\x12%\n" +
 	"\x04deny\x18\x04 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\b\"\x06r\x04\x10\x01\x18@R\x04deny\x120\n" +
-	"\x0emax_handshakes\x18\x05 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\rmaxHandshakes\"f\n" +
+	"\x0emax_handshakes\x18\x05 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\rmaxHandshakes\x12>\n" +
+	"\x04idle\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x05\b\x80\x9a\x9e\x012\x00R\x04idle\"f\n" +
 	"\x14ListListenersRequest\x12%\n" +
 	"\tpage_size\x18\x01 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\bpageSize\x12'\n" +
 	"\n" +
@@ -1870,13 +1892,15 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
 	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"\x17\n" +
-	"\x15RemoveServiceResponse\"\x8d\x04\n" +
+	"\x15RemoveServiceResponse\"\xcd\x04\n" +
 	"\x06Limits\x122\n" +
 	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
 	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x120\n" +
 	"\x0emax_handshakes\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\rmaxHandshakes\x12;\n" +
 	"\n" +
 	"max_memory\x18\x04 \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00pB)\x00\x00\x00\x00\x00\x00\x00\x00H\x00R\tmaxMemory\x88\x01\x01\x12>\n" +
+	"\x04idle\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x05\b\x80\x9a\x9e\x012\x00R\x04idle\x12>\n" +
 	"\x13max_tcp_connections\x18\x14 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x01R\x11maxTcpConnections\x88\x01\x01\x12N\n" +
 	"\x1cmax_tcp_connections_per_peer\x18\x15 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x02R\x18maxTcpConnectionsPerPeer\x88\x01\x01\x12D\n" +
 	"\btcp_idle\x18\x16 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\atcpIdleB\r\n" +
@@ -1944,58 +1968,60 @@ var file_rdmad_v1_listener_proto_goTypes = []any{
 	(*SetLimitsRequest)(nil),       // 24: rdmad.v1.SetLimitsRequest
 	(*SetLimitsResponse)(nil),      // 25: rdmad.v1.SetLimitsResponse
 	(*timestamppb.Timestamp)(nil),  // 26: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),  // 27: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),    // 28: google.protobuf.Duration
+	(*durationpb.Duration)(nil),    // 27: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 28: google.protobuf.FieldMask
 }
 var file_rdmad_v1_listener_proto_depIdxs = []int32{
 	26, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
 	2,  // 1: rdmad.v1.Listener.admission:type_name -> rdmad.v1.Admission
 	0,  // 2: rdmad.v1.Listener.state:type_name -> rdmad.v1.Listener.State
-	1,  // 3: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
-	2,  // 4: rdmad.v1.AddListenerRequest.admission:type_name -> rdmad.v1.Admission
-	1,  // 5: rdmad.v1.AddListenerResponse.listener:type_name -> rdmad.v1.Listener
-	2,  // 6: rdmad.v1.UpdateListenerRequest.admission:type_name -> rdmad.v1.Admission
-	27, // 7: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
-	1,  // 8: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
-	28, // 9: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
-	12, // 10: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
-	13, // 11: rdmad.v1.Service.forward:type_name -> rdmad.v1.ForwardService
-	28, // 12: rdmad.v1.ForwardService.dial_timeout:type_name -> google.protobuf.Duration
-	28, // 13: rdmad.v1.ForwardService.call_timeout:type_name -> google.protobuf.Duration
-	28, // 14: rdmad.v1.ForwardService.callback_timeout:type_name -> google.protobuf.Duration
-	11, // 15: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
-	12, // 16: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
-	14, // 17: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
-	13, // 18: rdmad.v1.AddServiceRequest.forward:type_name -> rdmad.v1.ForwardService
-	11, // 19: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
-	28, // 20: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
-	28, // 21: rdmad.v1.Limits.tcp_idle:type_name -> google.protobuf.Duration
-	21, // 22: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	21, // 23: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
-	21, // 24: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	3,  // 25: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
-	5,  // 26: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
-	7,  // 27: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
-	9,  // 28: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
-	15, // 29: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
-	17, // 30: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
-	19, // 31: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
-	22, // 32: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
-	24, // 33: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
-	4,  // 34: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
-	6,  // 35: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
-	8,  // 36: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
-	10, // 37: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
-	16, // 38: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
-	18, // 39: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
-	20, // 40: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
-	23, // 41: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
-	25, // 42: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
-	34, // [34:43] is the sub-list for method output_type
-	25, // [25:34] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	27, // 3: rdmad.v1.Admission.idle:type_name -> google.protobuf.Duration
+	1,  // 4: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
+	2,  // 5: rdmad.v1.AddListenerRequest.admission:type_name -> rdmad.v1.Admission
+	1,  // 6: rdmad.v1.AddListenerResponse.listener:type_name -> rdmad.v1.Listener
+	2,  // 7: rdmad.v1.UpdateListenerRequest.admission:type_name -> rdmad.v1.Admission
+	28, // 8: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
+	1,  // 9: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
+	27, // 10: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
+	12, // 11: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
+	13, // 12: rdmad.v1.Service.forward:type_name -> rdmad.v1.ForwardService
+	27, // 13: rdmad.v1.ForwardService.dial_timeout:type_name -> google.protobuf.Duration
+	27, // 14: rdmad.v1.ForwardService.call_timeout:type_name -> google.protobuf.Duration
+	27, // 15: rdmad.v1.ForwardService.callback_timeout:type_name -> google.protobuf.Duration
+	11, // 16: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
+	12, // 17: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
+	14, // 18: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
+	13, // 19: rdmad.v1.AddServiceRequest.forward:type_name -> rdmad.v1.ForwardService
+	11, // 20: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
+	27, // 21: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
+	27, // 22: rdmad.v1.Limits.idle:type_name -> google.protobuf.Duration
+	27, // 23: rdmad.v1.Limits.tcp_idle:type_name -> google.protobuf.Duration
+	21, // 24: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	21, // 25: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
+	21, // 26: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	3,  // 27: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
+	5,  // 28: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
+	7,  // 29: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
+	9,  // 30: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
+	15, // 31: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
+	17, // 32: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
+	19, // 33: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
+	22, // 34: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
+	24, // 35: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
+	4,  // 36: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
+	6,  // 37: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
+	8,  // 38: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
+	10, // 39: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
+	16, // 40: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
+	18, // 41: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
+	20, // 42: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
+	23, // 43: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
+	25, // 44: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
+	36, // [36:45] is the sub-list for method output_type
+	27, // [27:36] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_listener_proto_init() }

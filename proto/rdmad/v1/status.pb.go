@@ -92,7 +92,9 @@ type GetStatusResponse struct {
 	// RDMA devices of the machine. Provider softiwarp needs none.
 	Devices []*Device `protobuf:"bytes,14,rep,name=devices,proto3" json:"devices,omitempty"`
 	// Memory of the process.
-	Memory        *Memory `protobuf:"bytes,20,opt,name=memory,proto3" json:"memory,omitempty"`
+	Memory *Memory `protobuf:"bytes,20,opt,name=memory,proto3" json:"memory,omitempty"`
+	// Descriptors of the process, by what they are for.
+	Descriptors   *Descriptors `protobuf:"bytes,30,opt,name=descriptors,proto3" json:"descriptors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -232,6 +234,13 @@ func (x *GetStatusResponse) GetMemory() *Memory {
 	return nil
 }
 
+func (x *GetStatusResponse) GetDescriptors() *Descriptors {
+	if x != nil {
+		return x.Descriptors
+	}
+	return nil
+}
+
 // Memory is what the process has, in bytes. Doubles for the reason given at
 // Connection.
 type Memory struct {
@@ -361,6 +370,125 @@ func (x *Memory) GetPeakResident() float64 {
 	return 0
 }
 
+// Descriptors are the files that the process may have open, divided at the
+// start so that connections leave some to files and to operators.
+type Descriptors struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// All (RLIMIT_NOFILE).
+	Limit uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Open now; 0 if the system doesn't say.
+	Open uint32 `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`
+	// For rdmad itself: sockets that listen, state, logs, devices.
+	Own uint32 `protobuf:"varint,3,opt,name=own,proto3" json:"own,omitempty"`
+	// For connections to the control plane.
+	Control uint32 `protobuf:"varint,4,opt,name=control,proto3" json:"control,omitempty"`
+	// For connections to the metrics port.
+	Metrics uint32 `protobuf:"varint,5,opt,name=metrics,proto3" json:"metrics,omitempty"`
+	// For files of exports.
+	Files uint32 `protobuf:"varint,6,opt,name=files,proto3" json:"files,omitempty"`
+	// For NFS and MOUNT over TCP.
+	Tcp uint32 `protobuf:"varint,7,opt,name=tcp,proto3" json:"tcp,omitempty"`
+	// For RPC-over-RDMA connections, and those that they are passed on over.
+	Rdma uint32 `protobuf:"varint,8,opt,name=rdma,proto3" json:"rdma,omitempty"`
+	// Limits that can't be reached, with what to do, a line each.
+	Problems      []string `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Descriptors) Reset() {
+	*x = Descriptors{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Descriptors) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Descriptors) ProtoMessage() {}
+
+func (x *Descriptors) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Descriptors.ProtoReflect.Descriptor instead.
+func (*Descriptors) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Descriptors) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Descriptors) GetOpen() uint32 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *Descriptors) GetOwn() uint32 {
+	if x != nil {
+		return x.Own
+	}
+	return 0
+}
+
+func (x *Descriptors) GetControl() uint32 {
+	if x != nil {
+		return x.Control
+	}
+	return 0
+}
+
+func (x *Descriptors) GetMetrics() uint32 {
+	if x != nil {
+		return x.Metrics
+	}
+	return 0
+}
+
+func (x *Descriptors) GetFiles() uint32 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *Descriptors) GetTcp() uint32 {
+	if x != nil {
+		return x.Tcp
+	}
+	return 0
+}
+
+func (x *Descriptors) GetRdma() uint32 {
+	if x != nil {
+		return x.Rdma
+	}
+	return 0
+}
+
+func (x *Descriptors) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 // Provider makes connections on one kind of device.
 type Provider struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -376,7 +504,7 @@ type Provider struct {
 
 func (x *Provider) Reset() {
 	*x = Provider{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	mi := &file_rdmad_v1_status_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +516,7 @@ func (x *Provider) String() string {
 func (*Provider) ProtoMessage() {}
 
 func (x *Provider) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	mi := &file_rdmad_v1_status_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +529,7 @@ func (x *Provider) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provider.ProtoReflect.Descriptor instead.
 func (*Provider) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Provider) GetName() string {
@@ -448,7 +576,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	mi := &file_rdmad_v1_status_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +588,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	mi := &file_rdmad_v1_status_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +601,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Device) GetName() string {
@@ -544,7 +672,7 @@ type DevicePort struct {
 
 func (x *DevicePort) Reset() {
 	*x = DevicePort{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[5]
+	mi := &file_rdmad_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +684,7 @@ func (x *DevicePort) String() string {
 func (*DevicePort) ProtoMessage() {}
 
 func (x *DevicePort) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[5]
+	mi := &file_rdmad_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +697,7 @@ func (x *DevicePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicePort.ProtoReflect.Descriptor instead.
 func (*DevicePort) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DevicePort) GetNumber() uint32 {
@@ -649,7 +777,7 @@ type DeviceCapabilities struct {
 
 func (x *DeviceCapabilities) Reset() {
 	*x = DeviceCapabilities{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[6]
+	mi := &file_rdmad_v1_status_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +789,7 @@ func (x *DeviceCapabilities) String() string {
 func (*DeviceCapabilities) ProtoMessage() {}
 
 func (x *DeviceCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[6]
+	mi := &file_rdmad_v1_status_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +802,7 @@ func (x *DeviceCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCapabilities.ProtoReflect.Descriptor instead.
 func (*DeviceCapabilities) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{6}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeviceCapabilities) GetMemoryWindows_2B() bool {
@@ -787,7 +915,7 @@ var File_rdmad_v1_status_proto protoreflect.FileDescriptor
 const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"\x15rdmad/v1/status.proto\x12\brdmad.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xd0\x04\n" +
+	"\x10GetStatusRequest\"\x89\x05\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12%\n" +
@@ -804,7 +932,8 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\x04role\x18\f \x01(\x0e2\x0e.rdmad.v1.RoleR\x04role\x120\n" +
 	"\tproviders\x18\r \x03(\v2\x12.rdmad.v1.ProviderR\tproviders\x12*\n" +
 	"\adevices\x18\x0e \x03(\v2\x10.rdmad.v1.DeviceR\adevices\x12(\n" +
-	"\x06memory\x18\x14 \x01(\v2\x10.rdmad.v1.MemoryR\x06memory\"\xa5\x02\n" +
+	"\x06memory\x18\x14 \x01(\v2\x10.rdmad.v1.MemoryR\x06memory\x127\n" +
+	"\vdescriptors\x18\x1e \x01(\v2\x15.rdmad.v1.DescriptorsR\vdescriptors\"\xa5\x02\n" +
 	"\x06Memory\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x01R\x05limit\x12!\n" +
 	"\flimit_source\x18\x02 \x01(\tR\vlimitSource\x12\x1f\n" +
@@ -818,7 +947,17 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\x05other\x18\b \x01(\x01R\x05other\x12\x1a\n" +
 	"\bresident\x18\t \x01(\x01R\bresident\x12#\n" +
 	"\rpeak_resident\x18\n" +
-	" \x01(\x01R\fpeakResident\"M\n" +
+	" \x01(\x01R\fpeakResident\"\xd5\x01\n" +
+	"\vDescriptors\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\rR\x05limit\x12\x12\n" +
+	"\x04open\x18\x02 \x01(\rR\x04open\x12\x10\n" +
+	"\x03own\x18\x03 \x01(\rR\x03own\x12\x18\n" +
+	"\acontrol\x18\x04 \x01(\rR\acontrol\x12\x18\n" +
+	"\ametrics\x18\x05 \x01(\rR\ametrics\x12\x14\n" +
+	"\x05files\x18\x06 \x01(\rR\x05files\x12\x10\n" +
+	"\x03tcp\x18\a \x01(\rR\x03tcp\x12\x12\n" +
+	"\x04rdma\x18\b \x01(\rR\x04rdma\x12\x1a\n" +
+	"\bproblems\x18\t \x03(\tR\bproblems\"M\n" +
 	"\bProvider\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\bbuilt_in\x18\x02 \x01(\bR\abuiltIn\x12\x12\n" +
@@ -872,34 +1011,36 @@ func file_rdmad_v1_status_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_status_proto_rawDescData
 }
 
-var file_rdmad_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_rdmad_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_rdmad_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: rdmad.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: rdmad.v1.GetStatusResponse
 	(*Memory)(nil),                // 2: rdmad.v1.Memory
-	(*Provider)(nil),              // 3: rdmad.v1.Provider
-	(*Device)(nil),                // 4: rdmad.v1.Device
-	(*DevicePort)(nil),            // 5: rdmad.v1.DevicePort
-	(*DeviceCapabilities)(nil),    // 6: rdmad.v1.DeviceCapabilities
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(Role)(0),                     // 8: rdmad.v1.Role
+	(*Descriptors)(nil),           // 3: rdmad.v1.Descriptors
+	(*Provider)(nil),              // 4: rdmad.v1.Provider
+	(*Device)(nil),                // 5: rdmad.v1.Device
+	(*DevicePort)(nil),            // 6: rdmad.v1.DevicePort
+	(*DeviceCapabilities)(nil),    // 7: rdmad.v1.DeviceCapabilities
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(Role)(0),                     // 9: rdmad.v1.Role
 }
 var file_rdmad_v1_status_proto_depIdxs = []int32{
-	7, // 0: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	7, // 1: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
-	8, // 2: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
-	3, // 3: rdmad.v1.GetStatusResponse.providers:type_name -> rdmad.v1.Provider
-	4, // 4: rdmad.v1.GetStatusResponse.devices:type_name -> rdmad.v1.Device
-	2, // 5: rdmad.v1.GetStatusResponse.memory:type_name -> rdmad.v1.Memory
-	5, // 6: rdmad.v1.Device.ports:type_name -> rdmad.v1.DevicePort
-	6, // 7: rdmad.v1.Device.capabilities:type_name -> rdmad.v1.DeviceCapabilities
-	0, // 8: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
-	1, // 9: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
-	9, // [9:10] is the sub-list for method output_type
-	8, // [8:9] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	8,  // 0: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	8,  // 1: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
+	9,  // 2: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
+	4,  // 3: rdmad.v1.GetStatusResponse.providers:type_name -> rdmad.v1.Provider
+	5,  // 4: rdmad.v1.GetStatusResponse.devices:type_name -> rdmad.v1.Device
+	2,  // 5: rdmad.v1.GetStatusResponse.memory:type_name -> rdmad.v1.Memory
+	3,  // 6: rdmad.v1.GetStatusResponse.descriptors:type_name -> rdmad.v1.Descriptors
+	6,  // 7: rdmad.v1.Device.ports:type_name -> rdmad.v1.DevicePort
+	7,  // 8: rdmad.v1.Device.capabilities:type_name -> rdmad.v1.DeviceCapabilities
+	0,  // 9: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
+	1,  // 10: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
+	10, // [10:11] is the sub-list for method output_type
+	9,  // [9:10] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_status_proto_init() }
@@ -914,7 +1055,7 @@ func file_rdmad_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_status_proto_rawDesc), len(file_rdmad_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -55,6 +56,9 @@ func limitsTable(l *rdmadv1.Limits) *output.Table {
 	t.Row("max connections", orNoLimit(l.GetMaxConnections()))
 	t.Row("max connections per peer", orNoLimit(l.GetMaxConnectionsPerPeer()))
 	t.Row("max handshakes", orNoLimit(l.GetMaxHandshakes()))
+	if l.Idle != nil { // not from an older rdmad
+		t.Row("idle", orNever(l.GetIdle().AsDuration()))
+	}
 	if l.MaxMemory != nil { // not from an older rdmad
 		t.Row("max memory", count(l.GetMaxMemory())+" bytes")
 	}
@@ -72,6 +76,14 @@ func orNoLimit(n uint32) string {
 		return "no limit"
 	}
 	return number(n)
+}
+
+// orNever writes a time, of which 0 is never.
+func orNever(d time.Duration) string {
+	if d == 0 {
+		return "never closed"
+	}
+	return "closed after " + d.String()
 }
 
 // orWords writes a list, or something else for none.
@@ -100,7 +112,7 @@ connections that are up, too.`,
 		field       func(*rdmadv1.Limits) *uint32
 	}{
 		{"max-connections", "most connections; 0 for 4096", &want.MaxConnections, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnections }},
-		{"max-connections-per-peer", "most connections from one address; 0 for no limit", &want.MaxConnectionsPerPeer, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnectionsPerPeer }},
+		{"max-connections-per-peer", "most connections from one address; 0 for 256", &want.MaxConnectionsPerPeer, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnectionsPerPeer }},
 		{"max-handshakes", "most connections being made at once; 0 for 256", &want.MaxHandshakes, func(l *rdmadv1.Limits) *uint32 { return &l.MaxHandshakes }},
 	}
 	optional := []struct {
@@ -111,14 +123,15 @@ connections that are up, too.`,
 		{"max-tcp-connections", "most TCP connections of services; 0 for 1024", 0, func(l *rdmadv1.Limits) **uint32 { return &l.MaxTcpConnections }},
 		{"max-tcp-connections-per-peer", "most TCP connections of services from one address; 0 for 128", 0, func(l *rdmadv1.Limits) **uint32 { return &l.MaxTcpConnectionsPerPeer }},
 	}
-	names := append(make([]string, 0, 2+len(flags)+len(optional)), "max-memory", "tcp-idle")
-	idle := cmd.Flags().Duration("tcp-idle", 0, "how long TCP connections of services and clients of connectors may make no call; 0 for 6m")
+	names := append(make([]string, 0, 3+len(flags)+len(optional)), "max-memory", "tcp-idle", "idle")
+	tcpIdle := cmd.Flags().Duration("tcp-idle", 0, "how long TCP connections of services and clients of connectors may make no call; 0 for 6m")
 	for i := range optional {
 		f := &optional[i]
 		cmd.Flags().Uint32Var(&f.value, f.name, 0, f.usage)
 		names = append(names, f.name)
 	}
 	memory := cmd.Flags().Uint64("max-memory", 0, "most memory of the process, in bytes; 5/8 of it is for registered memory")
+	idle := cmd.Flags().Duration("idle", 0, "time without a call after which a connection is closed; 0 for never")
 	for _, f := range flags {
 		cmd.Flags().Uint32Var(f.value, f.name, 0, f.usage)
 		names = append(names, f.name)
@@ -139,10 +152,13 @@ connections that are up, too.`,
 			}
 		}
 		if cmd.Flags().Changed("tcp-idle") {
-			set = append(set, func(l *rdmadv1.Limits) { l.TcpIdle = durationpb.New(*idle) })
+			set = append(set, func(l *rdmadv1.Limits) { l.TcpIdle = durationpb.New(*tcpIdle) })
 		}
 		if cmd.Flags().Changed("max-memory") {
 			set = append(set, func(l *rdmadv1.Limits) { l.MaxMemory = proto.Float64(float64(*memory)) })
+		}
+		if cmd.Flags().Changed("idle") {
+			set = append(set, func(l *rdmadv1.Limits) { l.Idle = durationpb.New(*idle) })
 		}
 		if len(set) == 0 {
 			slices.Sort(names)

@@ -51,6 +51,7 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 	}
 	t.Cells(output.Cell{Text: "errors"}, errors)
 	memoryRows(t, s.GetMemory())
+	descriptorRows(t, s.GetDescriptors())
 	inventoryRows(t, s)
 	if s.GetActor() != "" { // not from an older rdmad
 		t.Row("you are", fmt.Sprintf("%s, role %s", s.GetActor(), role(s.GetRole())))
@@ -72,6 +73,18 @@ func memoryRows(t *output.Table, m *rdmadv1.Memory) {
 
 // mebibytes writes a number of bytes.
 func mebibytes(n float64) string { return fmt.Sprintf("%.0f MiB", n/(1<<20)) }
+
+// descriptorRows are the process's descriptors; none of an older rdmad.
+func descriptorRows(t *output.Table, d *rdmadv1.Descriptors) {
+	if d == nil {
+		return
+	}
+	t.Row("descriptors", fmt.Sprintf("%d of %d open; for RDMA %d, TCP %d, files %d, control plane %d, metrics %d",
+		d.GetOpen(), d.GetLimit(), d.GetRdma(), d.GetTcp(), d.GetFiles(), d.GetControl(), d.GetMetrics()))
+	for _, p := range d.GetProblems() {
+		t.Cells(output.Cell{}, output.Cell{Text: p, Colour: output.Yellow})
+	}
+}
 
 // inventoryRows are the providers and devices.
 func inventoryRows(t *output.Table, s *rdmadv1.GetStatusResponse) {

@@ -128,7 +128,7 @@ var badInput = []struct{ name, text, want string }{
 	{"limit of nothing", "limits: {connections: 0}", "f.yaml:1: limits.connections: 0 is out of range 1..65536"},
 	{"limit negative", "limits:\n  handshakes: -1\n", "f.yaml:2: limits.handshakes: -1 is out of range 1..65536"},
 	{"limit large", "limits: {connections_per_peer: 65537}", "f.yaml:1: limits.connections_per_peer: 65537 is out of range 1..65536"},
-	{"limit unknown", "limits: {conns: 1}", "f.yaml:1: limits.conns: unknown key; known here: connections, connections_per_peer, handshakes, memory, tcp_connections, tcp_connections_per_peer, tcp_idle"},
+	{"limit unknown", "limits: {conns: 1}", "f.yaml:1: limits.conns: unknown key; known here: connections, connections_per_peer, control, handshakes, idle, memory, metrics, tcp_connections, tcp_connections_per_peer, tcp_idle"},
 	{"TCP limit", "limits: {tcp_connections: 0}", "f.yaml:1: limits.tcp_connections: 0 is out of range 1..65536"},
 	{"TCP limit large", "limits: {tcp_connections_per_peer: 65537}", "f.yaml:1: limits.tcp_connections_per_peer: 65537 is out of range 1..65536"},
 	{"TCP idle", "limits: {tcp_idle: soon}", "f.yaml:1: limits.tcp_idle: \"soon\" is not a time such as 6m"},

@@ -10,16 +10,25 @@ import (
 
 // Limits bound connections and the memory of the process; 0 is the default, or no limit of its own.
 type Limits struct {
-	Connections        int64 `mapstructure:"connections"`
-	ConnectionsPerPeer int64 `mapstructure:"connections_per_peer"`
-	Handshakes         int64 `mapstructure:"handshakes"`
-	Memory             int64 `mapstructure:"memory"` // bytes
-
+	Connections           int64  `mapstructure:"connections"`
+	ConnectionsPerPeer    int64  `mapstructure:"connections_per_peer"`
+	Handshakes            int64  `mapstructure:"handshakes"`
+	Memory                int64  `mapstructure:"memory"` // bytes
 	TCPConnections        int64  `mapstructure:"tcp_connections"`
 	TCPConnectionsPerPeer int64  `mapstructure:"tcp_connections_per_peer"`
 	TCPIdle               string `mapstructure:"tcp_idle"`
 
-	Idle time.Duration `mapstructure:"-"` // TCPIdle, validated
+	// Idle is the time without a call after which a connection is closed, such
+	// as 10m; "" is never.
+	Idle string `mapstructure:"idle"`
+	// Control and Metrics are those of rdmad's own ports.
+	Control PortLimits `mapstructure:"control"`
+	Metrics PortLimits `mapstructure:"metrics"`
+
+	// IdleTime is Idle as it was read.
+	IdleTime time.Duration `mapstructure:"-"`
+	// TCPIdleTime is TCPIdle as it was read.
+	TCPIdleTime time.Duration `mapstructure:"-"`
 }
 
 // TCP gives the limits of services on TCP.
@@ -27,7 +36,7 @@ func (l *Limits) TCP() dataplane.TCPLimits {
 	return dataplane.TCPLimits{
 		Connections:        int(l.TCPConnections),
 		ConnectionsPerPeer: int(l.TCPConnectionsPerPeer),
-		Idle:               l.Idle,
+		Idle:               l.TCPIdleTime,
 	}
 }
 
@@ -48,11 +57,11 @@ func (l *Limits) validateTCP(d *document) (err error) {
 	if !d.given(at) {
 		return nil
 	}
-	if l.Idle, err = time.ParseDuration(l.TCPIdle); err != nil {
+	if l.TCPIdleTime, err = time.ParseDuration(l.TCPIdle); err != nil {
 		return d.fail(at, "%q is not a time such as 6m", l.TCPIdle)
 	}
-	if l.Idle < dataplane.MinTCPIdle || l.Idle > dataplane.MaxTCPIdle {
-		return d.fail(at, "%v is out of range %v..%v", l.Idle, dataplane.MinTCPIdle, dataplane.MaxTCPIdle)
+	if l.TCPIdleTime < dataplane.MinTCPIdle || l.TCPIdleTime > dataplane.MaxTCPIdle {
+		return d.fail(at, "%v is out of range %v..%v", l.TCPIdleTime, dataplane.MinTCPIdle, dataplane.MaxTCPIdle)
 	}
 	return nil
 }
@@ -74,6 +83,7 @@ func (l *Limits) Dataplane() dataplane.Limits {
 		Connections:        int(l.Connections),
 		ConnectionsPerPeer: int(l.ConnectionsPerPeer),
 		Handshakes:         int(l.Handshakes),
+		Idle:               l.IdleTime,
 	}
 }
 
@@ -91,7 +101,9 @@ func (l *Limits) validate(d *document, key string) error {
 			return d.fail(at, "%d is out of range 1..%d", v.value, dataplane.MaxLimit)
 		}
 	}
-	return nil
+	var err error
+	l.IdleTime, err = idleTime(d, key+".idle", l.Idle)
+	return err
 }
 
 func (c *Config) validateLimits(d *document, _ Options) error {
@@ -104,6 +116,15 @@ func (c *Config) validateLimits(d *document, _ Options) error {
 	if err := c.Limits.validateTCP(d); err != nil {
 		return err
 	}
+	if err := c.Limits.Control.validate(d, "limits.control"); err != nil {
+		return err
+	}
+	if d.given("limits.metrics.reserved") {
+		return d.fail("limits.metrics.reserved", "nobody proves to be an admin there; only limits.control has it")
+	}
+	if err := c.Limits.Metrics.validate(d, "limits.metrics"); err != nil {
+		return err
+	}
 	for i := range c.Listeners {
 		l, key := &c.Listeners[i], "listeners["+strconv.Itoa(i)+"]"
 		if err := l.Limits.validateScoped(d, key+".limits"); err != nil {
@@ -114,6 +135,11 @@ func (c *Config) validateLimits(d *document, _ Options) error {
 		}
 		if at := key + ".limits.memory"; d.given(at) {
 			return d.fail(at, "listeners share one budget: set limits.memory at the top")
+		}
+		for _, of := range []string{".limits.control", ".limits.metrics"} {
+			if at := key + of; d.given(at) {
+				return d.fail(at, "is no listener's: set it in limits at the top")
+			}
 		}
 		var err error
 		if l.Access.Allow, err = prefixes(d, key+".allow", l.Allow); err != nil {

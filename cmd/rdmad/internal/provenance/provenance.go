@@ -29,7 +29,10 @@ type Report struct {
 	// Connectors are left out of the text when there are none.
 	Connectors int    `json:"connectors"`
 	Memory     Memory `json:"memory"`
-	State      State  `json:"state"`
+	// Unreachable are limits for which the files that a process may have open
+	// here don't suffice, a line each.
+	Unreachable []string `json:"unreachable_limits"`
+	State       State    `json:"state"`
 	// Settings are all there are, at the global scope.
 	Settings []Value `json:"settings"`
 	// Scopes are what listener and peer scopes have stored over that.
@@ -80,7 +83,7 @@ type Scoped struct {
 func Make(c *config.Config, stored string) (*Report, error) {
 	r := &Report{
 		File: c.File, Listeners: len(c.Listeners), Services: len(c.Services), Connectors: len(c.Connectors), State: State{Path: stored},
-		Settings: []Value{}, Scopes: []Scoped{},
+		Settings: []Value{}, Scopes: []Scoped{}, Unreachable: []string{},
 	}
 	defaults := rpcrdma.DefaultSettings()
 	state, err := settings.NewState(settings.FromSettings(&defaults), 0)
@@ -182,6 +185,9 @@ func (r *Report) Table(w io.Writer) error {
 	fmt.Fprintf(out, "%s: ok (%s)\n", r.File, what)
 	if line := r.State.line(); line != "" {
 		fmt.Fprintln(out, line)
+	}
+	for _, l := range r.Unreachable {
+		fmt.Fprintln(out, l)
 	}
 	fmt.Fprint(out, "\nSETTING\tVALUE\tFROM\n")
 	for _, v := range r.Settings {

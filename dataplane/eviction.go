@@ -1,0 +1,41 @@
+package dataplane
+
+import (
+	"sync/atomic"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+)
+
+// evictions counts connections of a listener that lost their places.
+type evictions [connlimit.Reasons]atomic.Uint64
+
+func (e *evictions) snapshot() (out connlimit.Counts) {
+	for i := range out {
+		out[i] = e[i].Load()
+	}
+	return out
+}
+
+// Busy implements connlimit.Holder.
+func (c *conn) Busy() bool { return c.handler.inFlight.Load() > 0 }
+
+// Evict implements connlimit.Holder. The data plane may be locked, and closing takes
+// a moment.
+func (c *conn) Evict(e connlimit.Eviction) {
+	c.l.evicted[e.Reason].Add(1)
+	c.l.d.running.Go(func() { c.lose(e.Text()) })
+}
+
+// lose ends a connection that lost its place, once it is up.
+func (c *conn) lose(reason string) {
+	d := c.l.d
+	d.mu.Lock()
+	up := d.conns.byID[c.key.ID] == c
+	if !up {
+		c.lost = reason // register sees it, unless it never comes up
+	}
+	d.mu.Unlock()
+	if up {
+		c.end(reason)
+	}
+}

@@ -1,0 +1,115 @@
+package dataplane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+)
+
+// newcomer wants a place and never has anything to do.
+type newcomer struct{}
+
+func (newcomer) Busy() bool               { return false }
+func (newcomer) Evict(connlimit.Eviction) {}
+
+// newcomerAt asks for a place of a listener as a peer that comes, and makes a
+// call, so much later.
+func (p *plane) newcomerAt(name, peer string, later time.Duration) error {
+	p.t.Helper()
+	now := time.Now().Add(later)
+	place, err := p.listeners[name].places.Admit(now, connlimit.Name(peer), connlimit.Ordinary, newcomer{})
+	if err == nil {
+		place.Touch(now)
+		p.t.Cleanup(place.Leave)
+	}
+	return err
+}
+
+// TestIdlestConnectionGoes: when all connections are taken, the one that never
+// made a call goes first, then the one that was idle for longest, and one with a
+// call in flight never.
+func TestIdlestConnectionGoes(t *testing.T) {
+	p := newPlane(t, Config{})
+	g := newGate()
+	info, err := p.AddListener(t.Context(), ListenerConfig{
+		Name: "a", Provider: p.judged, Address: "127.0.0.1:0", Service: "echo", Handler: g, Limits: Limits{Connections: 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Start()
+	address := info.Address.String()
+	busy, idle := p.connect(p.host("192.0.2.1"), address), p.connect(p.host("192.0.2.2"), address)
+	silent := p.connect(p.host("192.0.2.3"), address)
+	called := make(chan error, 2)
+	go func() { called <- null(t.Context(), idle) }()
+	<-g.entered
+	g.open <- struct{}{}
+	if err := <-called; err != nil {
+		t.Fatal(err)
+	}
+	go func() { called <- null(t.Context(), busy) }()
+	<-g.entered
+
+	p.rejected(p.host("192.0.2.4"), address) // nobody is idle yet
+	if err := p.newcomerAt("a", "later", connlimit.HalfOpenGrace); err != nil {
+		t.Fatal(err)
+	}
+	const why = "idle, and its place of listener a was needed for "
+	if down := p.next(ConnDown); down.Conn.ConnKey.Peer.String() != "192.0.2.3" || down.Reason != why+"later" {
+		t.Errorf("down: %v, %s", down.Conn.ConnKey.Peer, down.Reason)
+	}
+	<-silent.Done()
+	if err := p.newcomerAt("a", "last", connlimit.Grace); err != nil {
+		t.Fatal(err)
+	}
+	if down := p.next(ConnDown); down.Conn.ConnKey.Peer.String() != "192.0.2.2" || down.Reason != why+"last" {
+		t.Errorf("down: %v, %s", down.Conn.ConnKey.Peer, down.Reason)
+	}
+	p.listeners["a"].places.Age(time.Now().Add(time.Hour)) // no time is too long by default
+	g.open <- struct{}{}
+	if err := <-called; err != nil {
+		t.Errorf("the call in flight: %v", err)
+	}
+	if got := p.info("a").Evictions; got != (connlimit.Counts{connlimit.Total: 2}) {
+		t.Errorf("evicted %v", got)
+	}
+}
+
+// TestSilentAndIdleConnectionsAge: one without a call is closed after a time, an idle one
+// if a time is set.
+func TestSilentAndIdleConnectionsAge(t *testing.T) {
+	p := newPlane(t, Config{})
+	a := p.listenWith("a", Limits{}, Access{})
+	p.Start()
+	idle := p.connect(p.host("192.0.2.1"), a)
+	if err := null(t.Context(), idle); err != nil {
+		t.Fatal(err)
+	}
+	p.connect(p.host("192.0.2.2"), a)
+	places := p.listeners["a"].places
+	places.Age(time.Now().Add(halfOpenTime))
+	if down := p.next(ConnDown); down.Conn.ConnKey.Peer.String() != "192.0.2.2" || down.Reason != "nothing came since it was accepted" {
+		t.Errorf("down: %v, %s", down.Conn.ConnKey.Peer, down.Reason)
+	}
+	if err := null(t.Context(), idle); err != nil {
+		t.Errorf("idle for %v: %v", halfOpenTime, err)
+	}
+	if _, _, err := p.UpdateListener("a", ListenerUpdate{Limits: &Limits{Idle: time.Minute}}); err != nil {
+		t.Fatal(err)
+	}
+	places.Age(time.Now().Add(time.Minute))
+	if down := p.next(ConnDown); down.Conn.ConnKey.Peer.String() != "192.0.2.1" || down.Reason != "idle for too long" {
+		t.Errorf("down: %v, %s", down.Conn.ConnKey.Peer, down.Reason)
+	}
+}
+
+// TestOnePeerLeavesRoomForOthers: by default a peer that opens as many connections as it
+// can has a part of them.
+func TestOnePeerLeavesRoomForOthers(t *testing.T) {
+	l := Limits{}.planeDefaults()
+	if l.ConnectionsPerPeer <= 0 || l.ConnectionsPerPeer > l.Connections/8 {
+		t.Errorf("%d of %d connections may be one peer's", l.ConnectionsPerPeer, l.Connections)
+	}
+}
