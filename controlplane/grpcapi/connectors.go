@@ -128,12 +128,15 @@ func (s *connectorService) RemoveConnector(ctx context.Context, req *rdmadv1.Rem
 
 // admission says who may connect, and how many.
 func admission(l *dataplane.Limits, a *dataplane.Access) *rdmadv1.Admission {
-	return &rdmadv1.Admission{
+	m := &rdmadv1.Admission{
 		MaxConnections:        uint32(l.Connections),
 		MaxConnectionsPerPeer: uint32(l.ConnectionsPerPeer),
 		MaxHandshakes:         uint32(l.Handshakes),
-		Idle:                  durationpb.New(l.Idle),
 		Allow:                 prefixTexts(a.Allow),
 		Deny:                  prefixTexts(a.Deny),
 	}
+	if l.Idle > 0 {
+		m.Idle = durationpb.New(l.Idle)
+	}
+	return m
 }

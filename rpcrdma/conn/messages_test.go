@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -46,7 +47,9 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, extensions uint16, script []byte) {
 		settings := DefaultSettings()
 		settings.Extensions = Extensions(extensions)
-		m := &responderModel{t: t, posted: make(map[uint32]bool)}
+		m := &responderModel{t: t, posted: make(map[uint32]bool), judge: newJudge(t, true)}
+		told := wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}
+		m.judge.connect(told, told)
 		m.r = NewResponder(ResponderConfig{
 			PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, Receive: 4096, MaxTransfer: 1 << 16, MaxReceives: 64, Settings: &settings,
 		})
@@ -78,7 +81,7 @@ func (m *responderModel) take(message []byte) {
 		m.t.Fatal("no receive posted")
 	}
 	delete(m.posted, recv)
-	m.run(m.r.Receive(recv, message, nil))
+	m.receive(recv, message)
 }
 
 // step finishes one thing, if there is one to finish and the connection is up.
@@ -136,7 +139,9 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, extensions uint8, script []byte) {
 		settings := DefaultSettings()
 		settings.Extensions = Extensions(extensions)
-		m := &requesterModel{t: t}
+		m := &requesterModel{t: t, judge: newJudge(t, false)}
+		told := wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}
+		m.judge.connect(told, told)
 		m.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 64, Settings: &settings})
 		m.run(m.r.Start(nil))
 		m.r.Connected(4096, 4096)
@@ -152,7 +157,7 @@ func FuzzAnswers(f *testing.F) {
 				copy(message, xdr.AppendUint32(nil, m.open[0].XID))
 			}
 			m.posted--
-			m.run(m.r.Receive(0, message, Invalidation{}, nil))
+			m.receive(message, Invalidation{})
 			for !m.dead && len(m.readings) > 0 {
 				m.run(m.r.ReplyFetched(pop(&m.readings), nil))
 			}

@@ -134,7 +134,7 @@ func argument(field string) string {
 // flagFields are request fields that flags give.
 var flagFields = []string{
 	"scope", "listener", "peer", "deadline", "confirm_within", "comment", "address", "service", "provider", "allow", "deny",
-	"max_connections", "max_connections_per_peer", "max_handshakes", "max_memory", "max_tcp_connections", "max_tcp_connections_per_peer", "tcp_idle", "path", "squash", "tcp_listen", "actor", "since",
+	"max_connections", "max_connections_per_peer", "max_handshakes", "max_memory", "idle", "max_tcp_connections", "max_tcp_connections_per_peer", "tcp_idle", "path", "squash", "tcp_listen", "actor", "since",
 	"dial_timeout", "call_timeout", "callback_timeout", "max_record", "listen", "target", "max_calls", "max_reply",
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -18,13 +19,18 @@ import (
 type admissionFlags struct{ rdmadv1.Admission }
 
 // admissionNames are the flags, and the fields of Admission with dashes.
-var admissionNames = []string{"max-connections", "max-connections-per-peer", "max-handshakes", "allow", "deny"}
+var admissionNames = []string{"max-connections", "max-connections-per-peer", "max-handshakes", "idle", "allow", "deny"}
 
 func (m *admissionFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Uint32Var(&m.MaxConnections, "max-connections", 0, "most connections; 0 for as many as the daemon takes")
 	f.Uint32Var(&m.MaxConnectionsPerPeer, "max-connections-per-peer", 0, "most connections from one address; 0 for as many as the listener takes")
 	f.Uint32Var(&m.MaxHandshakes, "max-handshakes", 0, "most connections being made at once; 0 for 64")
+	f.Func("idle", "time without a call after which a connection is closed, such as 8h; 0s for never", func(text string) error {
+		d, err := time.ParseDuration(text)
+		m.Idle = durationpb.New(d)
+		return err
+	})
 	f.StringSliceVar(&m.Allow, "allow", nil, "addresses and CIDRs that may connect, with commas; \"\" for all")
 	f.StringSliceVar(&m.Deny, "deny", nil, "addresses and CIDRs that may not, allowed or not; \"\" for none")
 	for _, name := range admissionNames {

@@ -145,6 +145,7 @@ func TestJSON(t *testing.T) {
     "asked": 7,
     "warning": "too little"
   },
+  "unreachable_limits": [],
   "state": {
     "path": "nowhere/settings.db",
     "read": false,
