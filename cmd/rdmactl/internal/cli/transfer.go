@@ -73,7 +73,12 @@ func isYAML(name string) bool {
 // What is no file, such as /dev/stdout, is written to.
 func replaceFile(name string, data []byte) (err error) {
 	if info, statErr := os.Stat(name); statErr == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(name, data, 0o600) // it exists: the mode is not used
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		return errors.Join(err, f.Close())
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
