@@ -13,6 +13,6 @@
 //
 // Under the race detector, which sees accesses to the Go heap alone, and on systems
 // other than Linux the memory comes from the Go heap. The account is the same. There
-// Free overwrites the memory, so that an access after it finds neither old nor new
-// data.
+// Free overwrites some of the memory, so that an access after it does not find what
+// was there.
 package offheap

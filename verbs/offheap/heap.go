@@ -7,8 +7,12 @@ import (
 	"reflect"
 )
 
-// poison is what freed memory contains.
-const poison = 0xdb
+// poison is what freed memory contains at every poisonEvery bytes: the race detector
+// makes each access slow.
+const (
+	poison      = 0xdb
+	poisonEvery = 512
+)
 
 // mapped gives memory of the Go heap that begins at a page.
 func mapped(n int) ([]byte, error) {
@@ -19,8 +23,7 @@ func mapped(n int) ([]byte, error) {
 }
 
 func unmap(mem []byte) {
-	mem[0] = poison
-	for n := 1; n < len(mem); n *= 2 { // the race detector makes each access slow
-		copy(mem[n:], mem[:n])
+	for i := 0; i < len(mem); i += poisonEvery {
+		mem[i] = poison
 	}
 }

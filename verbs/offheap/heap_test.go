@@ -9,7 +9,7 @@ func TestAccessAfterFree(t *testing.T) {
 	r := alloced(t, 1)
 	mem := r.Bytes()
 	r.Free()
-	if mem[0] != poison || mem[len(mem)-1] != poison {
+	if mem[0] != poison || mem[len(mem)-poisonEvery] != poison {
 		t.Errorf("%#x", mem[0])
 	}
 }
