@@ -64,7 +64,7 @@ func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, e
 	if a.Refused = p.Enter(d.clients, key, class); a.Refused == nil {
 		return conn, a, nil
 	}
-	d.log.Warn("connection refused", "peer", a.Identity.Origin, "client", a.Identity.Client, "reason", a.Refused.Error())
+	d.log.Warn("connection refused", "peer", a.Identity.Origin, "peer", a.Identity.Client, "reason", a.Refused.Error())
 	if p.Enter(d.turnedAway, key, class) != nil {
 		conn.Close()
 		return nil, nil, a.Refused
