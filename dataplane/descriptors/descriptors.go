@@ -75,7 +75,8 @@ func Divide(limit int, w Want) Budget {
 	return b
 }
 
-// Connections, ControlClients and Scrapers are how many there may be.
+// Connections is how many RPC-over-RDMA connections there may be; ControlClients and
+// Scrapers are the same for the other ports.
 func (b *Budget) Connections() int { return max(b.RDMA/perRDMA, 1) }
 
 // ControlClients is the most connections of identified clients.

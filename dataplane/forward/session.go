@@ -61,7 +61,7 @@ var _ perconn.Handler = (*Session)(nil)
 
 func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	s := &Session{
-		f: f, nc: nc,
+		f: f, peer: peer, nc: nc,
 		in:      bufio.NewReaderSize(nc, readBuffer),
 		done:    make(chan struct{}),
 		up:      make(chan struct{}),

@@ -49,6 +49,7 @@ func TestSilentScrapers(t *testing.T) {
 			t.Fatalf("%v, %v", resp, err)
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
 	}
 	st := scrapers.Stats()
 	if limit := DefaultScrapers().PerKey; st.Held > limit+1 || st.Refused[connlimit.PerKey]+st.Evicted[connlimit.PerKey]+st.Evicted[connlimit.HalfOpen] == 0 {

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 )
 
@@ -91,7 +92,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	d.logged = maxLog - sector + 1
-	if err := d.write(make([]byte, sector), 0, false); err != errFull {
+	if err := d.write(make([]byte, sector), 0, false); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 }

@@ -52,7 +52,7 @@ func (d *Disk) Serve(l net.Listener) error {
 		}
 		err = d.serve(conn)
 		conn.Close()
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !isReset(err) {
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !isReset(err) {
 			return err
 		}
 	}
@@ -64,6 +64,7 @@ func isReset(err error) bool {
 	return errors.As(err, &op)
 }
 
+// serve returns why it ended.
 func (d *Disk) serve(conn net.Conn) error {
 	rw := bufio.NewReadWriter(bufio.NewReaderSize(conn, 1<<20), bufio.NewWriterSize(conn, 1<<20))
 	if err := d.negotiate(rw); err != nil {

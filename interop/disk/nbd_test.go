@@ -95,7 +95,7 @@ func TestNBD(t *testing.T) {
 		t.Errorf("%s, %v", text(medium), err)
 	}
 	c.request(0, cmdDisc, 0, 0, nil)
-	if err := binary.Read(c, binary.BigEndian, new(byte)); err != io.EOF {
+	if err := binary.Read(c, binary.BigEndian, new(byte)); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 }

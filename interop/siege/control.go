@@ -21,17 +21,17 @@ import (
 )
 
 var controlAttacks = []Attack{
-	{Name: "control-silent", Does: "300 connections to the control plane that say nothing", run: controlSilent},
+	{Name: "control-silent", Does: "300 connections to the control plane that say nothing", NotYet: "the attacker is the same local user as the operator, and has the same places", run: controlSilent},
 	{Name: "control-idle", Does: "300 connections of clients that asked for the status once",
-		NotYet: "no place is kept for admins", run: controlIdle},
+		NotYet: "the attacker is the same local user as the operator, and has the same places", run: controlIdle},
 	{Name: "control-idle-viewer", Does: "the same, by one certificate of a viewer", Control: TLS,
-		NotYet: "no place is kept for admins", run: controlIdle},
+		run: controlIdle},
 	{Name: "control-idle-user", Does: "the same, by a local user on the Unix socket, who is a viewer", Control: Socket, Root: true,
-		NotYet: "no place is kept for admins", run: controlIdleUser},
+		run: controlIdleUser},
 	{Name: "control-half-tls", Does: "300 TLS handshakes that stop half way", Control: TLS, run: controlHalfTLS},
 	{Name: "control-pings", Does: "16 connections that send HTTP/2 pings as fast as they can", run: controlPings},
 	{Name: "control-requests", Does: "16 connections that ask for the status as fast as they can, by a viewer's certificate", Control: TLS,
-		NotYet: "a line of log for each refused request", run: controlRequests},
+		run: controlRequests},
 	{Name: "control-oversize", Does: "16 connections with requests of 4 MiB, by a viewer's certificate", Control: TLS, run: controlOversize},
 	{Name: "control-storm", Does: "2,000 connections per second that reset", run: controlStorm},
 }

@@ -16,7 +16,7 @@ var fileAttacks = []Attack{
 	{Name: "symlink-racer", Does: "a local user who swaps directories of the export for symbolic links to the outside, while clients walk and read through them", run: symlinkRacer},
 	{Name: "handle-forger", Does: "8 clients that guess file handles, from good ones and from nothing", run: handleForger},
 	{Name: "deleted-export", Does: "clients that mount an export whose directory is deleted", Deleted: true,
-		NotYet: "a deleted export is mounted", run: deletedExport},
+		run: deletedExport},
 }
 
 // Contents of the file that the racer reads, inside and outside the export.

@@ -11,21 +11,21 @@ import (
 
 var tcpAttacks = []Attack{
 	{Name: "tcp-silent", Does: "300 connections to NFS over TCP that say nothing",
-		NotYet: "idle connections keep MOUNT out", run: tcpSilent},
+		run: tcpSilent},
 	{Name: "tcp-idle", Does: "300 connections with one NULL each",
-		NotYet: "idle connections keep MOUNT out", run: tcpIdle},
+		run: tcpIdle},
 	{Name: "tcp-trickling", Does: "300 connections that send a record byte by byte",
-		NotYet: "idle connections keep MOUNT out", run: tcpTrickling},
+		run: tcpTrickling},
 	{Name: "tcp-mark-and-wait", Does: "128 connections that send the mark of a 1 MiB record and nothing more",
-		NotYet: "a mark reserves memory", run: tcpMarkAndWait},
+		run: tcpMarkAndWait},
 	{Name: "tcp-zero-window", Does: "16 connections that ask for 64 READs of 1 MiB each, and read nothing",
-		NotYet: "replies that are not read hold the memory of others", run: tcpZeroWindow},
+		run: tcpZeroWindow},
 	{Name: "tcp-slow-reader", Does: "the same, reading 60 KB/s",
-		NotYet: "replies that are not read hold the memory of others", run: tcpSlowReader},
+		run: tcpSlowReader},
 	{Name: "tcp-read-flood", Does: "16 connections that keep 64 READs of 1 MiB in flight, and read as fast as they can", run: tcpReadFlood},
 	{Name: "tcp-storm", Does: "2,000 connections per second that make one NULL and reset", run: tcpStorm},
 	{Name: "tcp-garbage", Does: "2,000 connections per second that send bytes that are no record",
-		NotYet: "a line of log for each connection", run: tcpGarbage},
+		run: tcpGarbage},
 	{Name: "tcp-oversize", Does: "64 connections with records of 2 GiB and of a million fragments, again and again", run: tcpOversize},
 }
 

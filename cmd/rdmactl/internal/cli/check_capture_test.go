@@ -124,7 +124,7 @@ func TestCaptureProgressLine(t *testing.T) {
 			if progress(c.packets[2], 500); seen() != "" {
 				t.Errorf("%s: redrawn too early", name)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			progress(c.packets[3], 1000)
 			p.End()
 			if got := seen(); got != erase+c.whole+erase {
