@@ -30,7 +30,7 @@ func (r *completions) grow() {
 // take moves the oldest completions to wc.
 func (r *completions) take(wc []verbs.WC) int {
 	n := min(len(wc), r.n)
-	for i := range n {
+	for i := range wc[:n] {
 		wc[i] = r.buf[r.head]
 		r.head = (r.head + 1) & (len(r.buf) - 1)
 	}
