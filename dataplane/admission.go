@@ -30,7 +30,11 @@ func (c *conn) enter(client netip.Addr) error {
 		c.handler.place = c.place
 		return nil
 	}
-	return noPlace(err)
+	refused := noPlace(err)
+	if d := c.l.d; refused.Refusal == RefusedConnections && d.places.Limits().Total == d.cfg.Descriptors {
+		refused.Text += "; the files that may be open allow no more: raise ulimit -n, or LimitNOFILE"
+	}
+	return refused
 }
 
 // admit gives a connection its id and settings, before the peer is answered;
