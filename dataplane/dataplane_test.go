@@ -307,7 +307,7 @@ func TestShutdownCutsAtTheDeadline(t *testing.T) {
 
 func TestManyConnectionsAtOnce(t *testing.T) {
 	const conns = 300
-	p := newPlane(t, Config{Limits: Limits{Handshakes: 4}})
+	p := newPlane(t, Config{Limits: Limits{Handshakes: 4, ConnectionsPerPeer: conns}})
 	addr := p.listen("a", echo.New())
 	p.Start()
 	failed := make(chan error, conns)
