@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
-	"github.com/rdmad/rdmad/dataplane/fair"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
 // retryAccept is the pause after accepting failed for want of resources.

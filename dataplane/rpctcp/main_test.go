@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
-	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/offheap/offheaptest"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
-	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
 // evictedError is why a connection lost its place.

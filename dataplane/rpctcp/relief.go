@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
 // ErrOthersWait is why a connection is cut although its peer has some patience

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
-	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
 // errShutdown ends connections when the server does.

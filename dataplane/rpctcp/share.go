@@ -3,7 +3,7 @@ package rpctcp
 import (
 	"time"
 
-	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
 // join gives the connection its share of the server's memory.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rdmad/rdmad/dataplane/fair"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 )

@@ -1,7 +1,7 @@
 package regmem
 
 import (
-	"github.com/rdmad/rdmad/dataplane/fair"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
