@@ -27,6 +27,7 @@ var rooms = []struct {
 	{"verbs", 0},
 	{"verbs/inventory", 0},
 	{"verbs/offheap", 0},
+	{"verbs/peers", 1},
 	{"verbs/rdmacm", 1},
 	{"verbs/loopback", 2},
 	{"verbs/softiwarp", 2},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -124,6 +125,39 @@ func TestUnansweredReads(t *testing.T) {
 		}
 		newcomer, _ := b.dial(nil)
 		atOnce(t, "a newcomer", func() error { return writeOut(b.ctx, newcomer, 1<<20, 7) })
+	})
+}
+
+// TestUnansweredReadsOfMany: peers have more connections than there are shares for,
+// and answer no RDMA Read. That delays no WRITE of another peer; one of the same peer
+// waits until they lose their connections, although none has more than its share.
+func TestUnansweredReadsOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loopback.New(loopback.Config{})
+		b := newBed(t, p, bedConfig{memory: 64 << 20, timeout: time.Hour})
+		same, _ := b.dial(nil)
+		for range 60 {
+			b.dialHoarder(b.l.Addr().String()).give(1)
+			p.Fabric().SetDelay(time.Hour) // for the Read
+			synctest.Wait()
+			p.Fabric().SetDelay(0)
+		}
+		host := loopback.New(loopback.Config{Fabric: p.Fabric(), Host: netip.MustParseAddr("192.0.2.7")})
+		other, err := rpcrdma.Dial(b.ctx, host, b.l.Addr().String(), rpcrdma.DialConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		for i := range uint32(5) {
+			atOnce(t, "another peer", func() error { return writeOut(b.ctx, other, 1<<20, i) })
+		}
+		start := time.Now()
+		if err := writeOut(b.ctx, same, 1<<20, 5); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("the same peer waited for %v", d)
+		}
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
+	"github.com/rdmad/rdmad/verbs/peers"
 )
 
 // errEnded is the reason of calls whose session has ended.
@@ -78,7 +79,7 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 		s.clientGone(fmt.Errorf("client does not take its replies: %w", err))
 	})
 	s.out.Watch(func() int { return int(s.share.Held()) }, c.relief.Relieve)
-	s.share = c.memory.Join(1)
+	s.share = c.memory.Join(peers.Of(s.client.Addr()), 1)
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,7 @@ func TestIdleMemory(t *testing.T) {
 		defer p.close()
 		before := offheap.Read().Used
 		used := func() int64 { return offheap.Read().Used - before }
-		account := p.join()
+		account := p.join(netip.Addr{})
 		a, b := got(t, account, 1<<20), got(t, account, 1<<20)
 		a.Release()
 		b.Release()
@@ -64,7 +65,7 @@ func TestProcessLimit(t *testing.T) {
 		pool, others := newPool(8<<20, 1<<20), newPool(8<<20, 1<<20)
 		defer pool.close()
 		defer others.close()
-		p, other := pool.join(), others.join()
+		p, other := pool.join(netip.Addr{}), others.join(netip.Addr{})
 		a := got(t, other, 1<<20)
 		b := got(t, p, 1<<20)
 		b.Release()

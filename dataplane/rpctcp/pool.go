@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"net/netip"
 	"sync/atomic"
 
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/offheap"
+	"github.com/rdmad/rdmad/verbs/peers"
 )
 
 // Sizes of the pool's buffers: powers of two, from 4 KiB on.
@@ -87,8 +89,8 @@ type account struct {
 	allowance
 }
 
-func (p *pool) join() *account {
-	return &account{pool: p, allowance: allowance{share: p.fair.Join(1)}}
+func (p *pool) join(peer netip.Addr) *account {
+	return &account{pool: p, allowance: allowance{share: p.fair.Join(peers.Of(peer), 1)}}
 }
 
 // buffer is memory of a pool.

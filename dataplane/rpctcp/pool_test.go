@@ -1,6 +1,7 @@
 package rpctcp
 
 import (
+	"net/netip"
 	"os"
 	"reflect"
 	"testing"
@@ -9,7 +10,7 @@ import (
 func TestPoolClasses(t *testing.T) {
 	pool := newPool(8<<20, 1<<20+1)
 	defer pool.close()
-	p := pool.join()
+	p := pool.join(netip.Addr{})
 	for _, c := range []struct{ n, size int }{
 		{0, 4096}, {1, 4096}, {4096, 4096}, {4097, 8192}, {65536, 65536}, {1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + 4096},
 	} {
@@ -35,7 +36,7 @@ func TestPoolClasses(t *testing.T) {
 func TestPoolReuses(t *testing.T) {
 	pool := newPool(1<<20, 4096)
 	defer pool.close()
-	p := pool.join()
+	p := pool.join(netip.Addr{})
 	first, err := p.get(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +67,7 @@ func TestPoolReuses(t *testing.T) {
 func TestPoolKeepsLittle(t *testing.T) {
 	p := newPool(2*maxIdle, 1<<20)
 	defer p.close()
-	a := p.join()
+	a := p.join(netip.Addr{})
 	var out []*buffer
 	for range 2 * maxIdle >> 20 {
 		b, err := a.get(t.Context(), 1<<20)

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/fair"
+	"github.com/rdmad/rdmad/verbs/peers"
 )
 
 // join gives the connection its share of the server's memory.
 func (c *serverConn) join() {
-	s := c.server
-	c.calls, c.replies, c.streams.share = s.calls.join(), s.replies.join(), s.streams.Join(1)
+	s, peer := c.server, c.peer.Addr()
+	c.calls, c.replies, c.streams.share = s.calls.join(peer), s.replies.join(peer), s.streams.Join(peers.Of(peer), 1)
 	s.relief.Join(c)
 }
 

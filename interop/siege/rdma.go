@@ -24,10 +24,10 @@ var rdmaAttacks = []Attack{
 		run: rdmaZeroWindow},
 	{Name: "rdma-slow-reader", Does: "the same, reading 60 KB/s",
 		run: rdmaSlowReader},
-	{Name: "rdma-never-answering", Does: "64 connections with 30 WRITEs of 1 MiB each that never answer an RDMA Read",
-		NotYet: "writes wait for memory that Reads without an answer hold", run: rdmaNeverAnswering},
+	{Name: "rdma-never-answering", Does: "200 connections with 30 WRITEs of 1 MiB each that never answer an RDMA Read",
+		run: rdmaNeverAnswering},
 	{Name: "rdma-slowly-answering", Does: "the same, answering with 1 byte/s",
-		NotYet: "writes wait for memory that Reads without an answer hold", run: rdmaSlowlyAnswering},
+		run: rdmaSlowlyAnswering},
 	{Name: "rdma-read-flood", Does: "16 connections that keep all their credits in 1 MiB READs, and read as fast as they can",
 		run: rdmaReadFlood},
 	{Name: "rdma-write-flood", Does: "16 connections that keep all their credits in 1 MiB WRITEs", run: rdmaWriteFlood},
@@ -203,7 +203,7 @@ func rdmaNeverAnswering(ctx context.Context, f *field) error {
 	if err != nil {
 		return err
 	}
-	return f.slots(ctx, 64, func(ctx context.Context, s *slot) error {
+	return f.slots(ctx, 200, func(ctx context.Context, s *slot) error {
 		p, err := offer(ctx, s, file)
 		if err != nil {
 			return err
@@ -218,7 +218,7 @@ func rdmaSlowlyAnswering(ctx context.Context, f *field) error {
 	if err != nil {
 		return err
 	}
-	return f.slots(ctx, 64, func(ctx context.Context, s *slot) error {
+	return f.slots(ctx, 200, func(ctx context.Context, s *slot) error {
 		p, err := offer(ctx, s, file)
 		if err != nil {
 			return err

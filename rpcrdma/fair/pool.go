@@ -11,10 +11,17 @@ import (
 // more holders than it has shares, those within their share take turns in it.
 const reservePart = 2
 
+// othersPart is the part of these that is kept for other peers than those that came
+// first.
+const othersPart = 4
+
 // Pool bounds the bytes that its holders have out at one time. Each may always
 // hold its share. Above it a holder borrows, as long as the shares of all others
-// stay free. Those that must wait go in this order: within their share before
-// borrowers; of these, the one that holds least for its weight.
+// stay free. Requests that must wait go in this order: within their holder's share
+// before others; of these, the one whose holder has least for its weight.
+//
+// With more holders than the limit has shares for, those of one peer together have no
+// more than they leave free; a peer without others leaves an eighth of the limit.
 //
 // All methods may be called from any goroutine. Within a share, and while nobody
 // waits, no lock is taken.
@@ -24,12 +31,15 @@ type Pool struct {
 	reserve atomic.Int64 // kept for shares
 	within  atomic.Int64 // held, each holder up to its share
 	waiting atomic.Int64 // requests
+	lone    atomic.Int64 // what is left free by a peer without others
+	crowded atomic.Bool  // more holders than have a share whatever others of their peer do
 
 	mu       sync.Mutex
 	limit    int64
 	borrowed int64 // held above shares
 	holders  int
-	coming   int      // holders to come for which shares are kept
+	coming   int // holders to come for which shares are kept
+	peers    map[any]*peer
 	queue    []*Share // with requests that wait
 	onWait   func()
 }
@@ -37,6 +47,7 @@ type Pool struct {
 // Share is what one holder has of a pool.
 type Share struct {
 	p      *Pool
+	peer   *peer
 	held   atomic.Int64
 	weight atomic.Int64
 	left   atomic.Bool
@@ -54,7 +65,7 @@ type request struct {
 // NewPool makes a pool of limit bytes. A holder's share is the most that one call
 // needs.
 func NewPool(limit, share int64) *Pool {
-	p := &Pool{limit: limit, share: share, onWait: func() {}}
+	p := &Pool{limit: limit, share: share, peers: make(map[any]*peer), onWait: func() {}}
 	p.setReserve()
 	return p
 }
@@ -72,10 +83,13 @@ func (p *Pool) Expect(n int) {
 
 // setReserve follows the limit and the number of holders; p.mu is held.
 func (p *Pool) setReserve() {
-	p.reserve.Store(min(int64(p.holders+p.coming)*p.share, p.limit/reservePart))
+	most := p.limit / reservePart
+	p.reserve.Store(min(int64(p.holders+p.coming)*p.share, most))
+	p.crowded.Store(int64(p.holders)*p.share > most-most/othersPart)
+	p.setLone()
 }
 
-// SetLimit changes the limit. What is out stays out.
+// SetLimit changes the limit. Bytes above it that are out are not taken back.
 func (p *Pool) SetLimit(limit int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,12 +98,14 @@ func (p *Pool) SetLimit(limit int64) {
 	p.grant()
 }
 
-// Join adds a holder of a weight from 1 on.
-func (p *Pool) Join(weight int) *Share {
+// Join adds a holder of a weight from 1 on. Holders of one peer have keys that are
+// equal.
+func (p *Pool) Join(key any, weight int) *Share {
 	s := &Share{p: p, counted: true}
 	s.SetWeight(weight)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s.peer = p.joined(key)
 	p.holders++
 	p.setReserve()
 	return s
@@ -111,6 +127,7 @@ func (s *Share) Leave() {
 func (s *Share) settle() {
 	if s.counted && s.left.Load() && s.held.Load() == 0 {
 		s.counted = false
+		s.p.left(s.peer)
 		s.p.holders--
 		s.p.setReserve()
 		s.p.grant()
@@ -119,18 +136,22 @@ func (s *Share) settle() {
 
 // Usage is what is out of a pool, in bytes.
 type Usage struct {
-	Limit    int64
-	Held     int64
-	Borrowed int64 // of it, above shares
-	Holders  int
-	Waiting  int // requests
+	Limit     int64
+	Held      int64
+	Borrowed  int64 // of it, above shares
+	Holders   int
+	Waiting   int  // requests
+	Exhausted bool // one of them is within its holder's share
 }
 
 // Usage gives the present numbers.
 func (p *Pool) Usage() Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Usage{p.limit, p.within.Load() + p.borrowed, p.borrowed, p.holders, int(p.waiting.Load())}
+	return Usage{
+		p.limit, p.within.Load() + p.borrowed, p.borrowed, p.holders, int(p.waiting.Load()),
+		slices.ContainsFunc(p.queue, func(s *Share) bool { return s.held.Load()+s.requests[0].n <= p.share }),
+	}
 }
 
 // Held is what the holder has out, in bytes.
@@ -201,6 +222,7 @@ func (s *Share) Force(n int64) {
 func (s *Share) Release(n int64) {
 	p := s.p
 	after := s.held.Add(-n)
+	s.peer.held.Add(-n)
 	lent := p.above(after+n) - p.above(after)
 	p.within.Add(lent - n)
 	if lent == 0 && p.waiting.Load() == 0 && !s.left.Load() {
@@ -220,9 +242,11 @@ func (s *Share) takeWithin(n int64) bool {
 	if p.waiting.Load() > 0 || s.held.Load()+n > p.share {
 		return false
 	}
-	if p.within.Add(n) <= p.reserve.Load() {
+	within, reserve := p.within.Add(n), p.reserve.Load()
+	if within <= reserve && s.leaves(n, reserve-within+n) {
 		for h := s.held.Load(); h+n <= p.share; h = s.held.Load() {
 			if s.held.CompareAndSwap(h, h+n) {
+				s.peer.held.Add(n)
 				return true
 			}
 		}
@@ -248,7 +272,7 @@ func (s *Share) takeNow(n int64) bool {
 func (s *Share) take(n int64) bool {
 	for {
 		h := s.held.Load()
-		if !s.p.fits(h, n) {
+		if !s.p.fits(h, n) || !s.leaves(n, s.p.free()) {
 			return false
 		}
 		if s.held.CompareAndSwap(h, h+n) {
@@ -263,6 +287,7 @@ func (s *Share) count(held, n int64) {
 	lent := s.p.above(held) - s.p.above(held-n)
 	s.p.borrowed += lent
 	s.p.within.Add(n - lent)
+	s.peer.held.Add(n)
 }
 
 // fits says whether a holder of held bytes may have n more; p.mu is held.
@@ -332,10 +357,14 @@ func (p *Pool) grant() {
 	}
 }
 
-// next is the holder whose oldest request goes first; nil when none waits. p.mu
-// is held.
+// next is the holder whose oldest request goes first; nil when none waits, or only
+// for its own peer. p.mu is held.
 func (p *Pool) next() (first *Share) {
+	free := p.free()
 	for _, s := range p.queue {
+		if !s.leaves(s.requests[0].n, free) {
+			continue
+		}
 		if first == nil || s.before(s.requests[0].n, first) {
 			first = s
 		}

@@ -3,6 +3,7 @@ package fair
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,11 +17,11 @@ func TestPoolGuarantee(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "holders")
 		share := rapid.Int64Range(1, 20).Draw(t, "share")
-		limit := 2*int64(n)*share + rapid.Int64Range(0, 100).Draw(t, "common")
+		limit := 3*int64(n)*share + rapid.Int64Range(0, 100).Draw(t, "common")
 		p := NewPool(limit, share)
 		holders, held := make([]*Share, n), make([]int64, n)
 		for i := range holders {
-			holders[i] = p.Join(1)
+			holders[i] = p.Join(i, 1)
 		}
 		sum := int64(0)
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
@@ -59,12 +60,12 @@ func TestPoolGuarantee(t *testing.T) {
 func TestPoolTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(40, 10) // two shares are kept
-		a, b, c, d := p.Join(1), p.Join(1), p.Join(1), p.Join(1)
-		if !a.TryAcquire(10) || !a.TryAcquire(20) || a.TryAcquire(1) {
-			t.Fatal("the first may borrow half of the limit")
+		a, b, c, d := p.Join("a", 1), p.Join("b", 1), p.Join("c", 1), p.Join("d", 1)
+		if !a.TryAcquire(10) || !a.TryAcquire(4) || !a.TryAcquire(6) || a.TryAcquire(1) {
+			t.Fatal("the first may have half of the limit")
 		}
-		if !b.TryAcquire(10) || c.TryAcquire(10) {
-			t.Fatal("one share more is free")
+		if !b.TryAcquire(10) || !c.TryAcquire(10) || d.TryAcquire(10) {
+			t.Fatal("two shares more are free")
 		}
 		order := make(chan string, 4)
 		wait := func(s *Share, n int64, name string) {
@@ -76,26 +77,104 @@ func TestPoolTurns(t *testing.T) {
 			synctest.Wait()
 		}
 		wait(a, 1, "borrower")
-		wait(c, 10, "c")
+		wait(b, 1, "another")
 		wait(d, 10, "d")
-		if !a.OthersWait() || p.Usage().Waiting != 3 {
+		if !a.OthersWait() || p.Usage().Waiting != 3 || !p.Usage().Exhausted {
 			t.Fatalf("%+v", p.Usage())
 		}
-		for _, want := range []string{"c", "d"} {
-			a.Release(10)
-			if got := <-order; got != want {
-				t.Fatalf("%s was granted, want %s", got, want)
-			}
-		}
-		if len(order) != 0 {
-			t.Fatalf("%s was granted", <-order)
+		a.Release(10)
+		if got := <-order; got != "d" || p.Usage().Exhausted {
+			t.Fatalf("%s was granted, %+v", got, p.Usage())
 		}
 		c.Release(10)
 		c.Leave()
-		if got := <-order; got != "borrower" {
-			t.Fatalf("%s was granted", got)
+		if len(order) != 0 {
+			t.Fatalf("%s was granted, and has more than is free", <-order)
+		}
+		d.Release(10)
+		synctest.Wait()
+		if len(order) != 2 {
+			t.Fatalf("%d of the two that wait were granted", len(order))
 		}
 	})
+}
+
+// TestPoolPeers: with more holders than shares, peers that take all they can get by
+// many connections, and wait for more, leave as much as each of them has. Others
+// get it at once, and their own requests do not stand in the way.
+func TestPoolPeers(t *testing.T) {
+	const share, connections = 10, 50
+	for peers := 1; peers <= 5; peers++ {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			p := NewPool(600, share)
+			var waiting sync.WaitGroup
+			hostile := make([]*Share, peers*connections)
+			for i := range hostile {
+				hostile[i] = p.Join(i%peers, 1)
+			}
+			held := make([]int64, peers)
+			for more := true; more; {
+				more = false
+				for i, s := range hostile {
+					if s.TryAcquire(share) {
+						held[i%peers] += share
+						more = true
+					}
+				}
+			}
+			for _, s := range hostile {
+				waiting.Go(func() {
+					if s.Acquire(ctx, share) == nil {
+						t.Error("granted")
+					}
+				})
+			}
+			synctest.Wait()
+			free := 600 - p.Usage().Held
+			least := int64(600/(peers+1) - share)
+			if peers == 1 { // with no other
+				least = 600/8 - share
+			}
+			if free < least {
+				t.Errorf("%d peers have %v and leave %d, want %d", peers, held, free, least)
+			}
+			if u := p.Usage(); u.Waiting != peers*connections || u.Exhausted != slices.ContainsFunc(hostile, func(s *Share) bool { return s.Held() == 0 }) {
+				t.Errorf("%+v", u)
+			}
+			for i := range 2 {
+				newcomer := p.Join("newcomer", 1)
+				if !newcomer.TryAcquire(share) {
+					t.Errorf("%d peers: newcomer %d waits", peers, i)
+				}
+				newcomer.Release(share)
+				newcomer.Leave()
+			}
+			cancel()
+			waiting.Wait()
+			if len(p.peers) != peers {
+				t.Errorf("%d peers are known, want %d", len(p.peers), peers)
+			}
+		})
+	}
+}
+
+// TestPoolPeerFirst: a peer that has borrowed all it can before its other connections
+// come, and take their shares, leaves an eighth of the limit to others.
+func TestPoolPeerFirst(t *testing.T) {
+	const share, limit = 10, 800
+	p := NewPool(limit, share)
+	p.Expect(limit)
+	for range 100 {
+		s := p.Join("first", 1)
+		for s.TryAcquire(share) {
+		}
+	}
+	for i := range limit / 8 / share {
+		if !p.Join(i, 1).TryAcquire(share) {
+			t.Fatalf("newcomer %d waits: %+v", i, p.Usage())
+		}
+	}
 }
 
 // TestPoolNewcomers: a holder that comes when others have borrowed all they can
@@ -103,14 +182,14 @@ func TestPoolTurns(t *testing.T) {
 func TestPoolNewcomers(t *testing.T) {
 	p := NewPool(100, 10)
 	p.Expect(2)
-	a := p.Join(1)
+	a := p.Join("a", 1)
 	for a.TryAcquire(1) {
 	}
 	if a.Held() != 80 {
 		t.Errorf("the first has %d", a.Held())
 	}
-	for range 2 {
-		if b := p.Join(1); !b.TryAcquire(10) || b.TryAcquire(1) {
+	for i := range 2 {
+		if b := p.Join(i, 1); !b.TryAcquire(10) || b.TryAcquire(1) {
 			t.Error("no share was kept")
 		}
 	}
@@ -124,7 +203,7 @@ func TestPoolNewcomers(t *testing.T) {
 func TestPoolLeastFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(100, 1)
-		a, b, c := p.Join(1), p.Join(4), p.Join(1)
+		a, b, c := p.Join("a", 1), p.Join("b", 4), p.Join("c", 1)
 		if !a.TryAcquire(20) || !b.TryAcquire(40) || !c.TryAcquire(40) {
 			t.Fatal("too little")
 		}
@@ -154,7 +233,7 @@ func TestPoolLeastFirst(t *testing.T) {
 func TestPoolCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(10, 1)
-		a, b := p.Join(1), p.Join(1)
+		a, b := p.Join("a", 1), p.Join("b", 1)
 		if !a.TryAcquire(9) {
 			t.Fatal("too little")
 		}
@@ -184,7 +263,7 @@ func TestPoolCancel(t *testing.T) {
 func TestPoolLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(10, 2)
-		a, b := p.Join(1), p.Join(1)
+		a, b := p.Join("a", 1), p.Join("b", 1)
 		a.Force(20)
 		if a.Over() != 18 || a.Held() != 20 || p.Usage().Borrowed != 18 {
 			t.Errorf("over %d, %+v", a.Over(), p.Usage())
@@ -226,7 +305,7 @@ func TestPoolUnderLoad(t *testing.T) {
 	out := int64(0)
 	var wg sync.WaitGroup
 	for worker := range 12 { // more than there are shares for
-		s := p.Join(worker%3 + 1)
+		s := p.Join(worker, worker%3+1)
 		var own sync.WaitGroup
 		for lane := range 3 {
 			own.Go(func() {
@@ -263,7 +342,7 @@ func TestPoolUnderLoad(t *testing.T) {
 // TestPoolAllocatesNothing: within a share, and when it borrows without waiting.
 func TestPoolAllocatesNothing(t *testing.T) {
 	p := NewPool(100, 10)
-	s := p.Join(1)
+	s := p.Join("s", 1)
 	if n := testing.AllocsPerRun(100, func() {
 		if s.Acquire(context.Background(), 5) != nil || !s.TryAcquire(20) {
 			t.Fatal("too little")

@@ -170,7 +170,7 @@ func (h *Host) ticks(ctx context.Context) {
 			}
 		case <-look.C:
 			links = h.reclaim(links, true)
-			if looking = h.shares.waiting(); looking {
+			if looking = h.shares.waiting() > 0; looking {
 				look.Reset(reclaimEvery)
 			}
 		case <-pause.C:

@@ -111,7 +111,7 @@ func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 	l.cq, l.qp = cq, qp
 	l.prepareSends(sends)
 	l.rq = receives{qp: qp, pool: h.pool, size: int(receiveSize)}
-	l.shares = h.shares.join()
+	l.shares = h.shares.join(id.RemoteAddr().Addr())
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l, nil
 }

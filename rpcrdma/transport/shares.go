@@ -1,21 +1,26 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
+	"github.com/rdmad/rdmad/verbs/peers"
 )
 
 // Memory for data of calls, divided between the connections of a host. Each
 // connection may always have the largest call read and its reply made; what it
-// holds above that it borrows (package fair). A peer that does not take its
-// replies, or does not answer RDMA Reads, while others wait for what it has
-// borrowed, loses its connection.
+// holds above that it borrows (package fair). With more connections than there are
+// shares for, those of one peer leave others a part. A peer that does not take its
+// replies, or does not answer RDMA Reads, while others wait for what it has, loses
+// its connection.
 
 // newcomers is the number of connections to come for which shares are kept.
 const newcomers = 256
@@ -49,13 +54,14 @@ func (s *hostShares) divide(pool *regmem.Pool, scarce func()) {
 	})
 }
 
-// waiting says whether a connection waits for memory.
-func (s *hostShares) waiting() bool {
-	return s.replies.Usage().Waiting > 0 || s.fetches.Usage().Waiting > 0
+// waiting is how many requests for memory wait.
+func (s *hostShares) waiting() int {
+	return s.replies.Usage().Waiting + s.fetches.Usage().Waiting
 }
 
-func (s *hostShares) join() linkShares {
-	return linkShares{replies: s.replies.Join(1), fetches: s.fetches.Join(1)}
+func (s *hostShares) join(peer netip.Addr) linkShares {
+	key := peers.Of(peer)
+	return linkShares{replies: s.replies.Join(key, 1), fetches: s.fetches.Join(key, 1)}
 }
 
 func (s *linkShares) leave() {
@@ -76,14 +82,35 @@ func (l *link) setSharing(s *conn.Settings) {
 	l.rq.divided = s.CreditsPolicy == conn.CreditsAdaptive
 }
 
-// over is what the connection has borrowed of what others wait for, in bytes.
-func (s *linkShares) over() (n int64) {
-	for _, x := range []*fair.Share{s.replies, s.fetches} {
-		if x.OthersWait() {
-			n += x.Over()
+// exhausted says of which memory others wait for their share.
+type exhausted struct{ replies, fetches bool }
+
+func (s *hostShares) exhausted() exhausted {
+	return exhausted{s.replies.Usage().Exhausted, s.fetches.Usage().Exhausted}
+}
+
+// owed is what the connection has of what others wait for, in bytes, and the rate
+// at which it is expected to give that back: what it has borrowed or, while others
+// wait for their share, all of it.
+func (s *linkShares) owed(e exhausted) (n, floor int64) {
+	for _, x := range []struct {
+		*fair.Share
+		exhausted bool
+	}{{s.replies, e.replies}, {s.fetches, e.fetches}} {
+		if !x.OthersWait() {
+			continue
+		}
+		if over := x.Over(); over > 0 {
+			n, floor = n+over, fair.Floor
+		}
+		if x.exhausted {
+			n, floor = n+x.Held()-x.Over(), max(floor, fair.ShareFloor)
 		}
 	}
-	return n
+	if n == 0 {
+		return 0, 0
+	}
+	return n, floor
 }
 
 // tryTake gives a buffer of at least n bytes on account of a share, or nil when
@@ -133,28 +160,35 @@ func (m serviceMemory) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) 
 }
 
 // reclaim looks at what each connection has given back since the last time. Of
-// those that are behind while others wait, the one that has borrowed most loses
-// its connection. It is the host's ticker that calls it. Without since, nobody
-// looked before, or nobody waited since.
+// those that are behind while others wait, those that have most lose their
+// connections, one for each request that waits. It is the host's ticker that calls
+// it. Without since, nobody looked before, or nobody waited since.
 func (h *Host) reclaim(links []*link, since bool) []*link {
-	var worst *link
-	most, now := int64(0), time.Now()
+	type debtor struct {
+		*link
+		owed, floor int64
+	}
+	var behind []debtor
+	now, e := time.Now(), h.shares.exhausted()
 	links = h.each(links, func(l *link) {
-		if over, behind := l.step(now, since); behind && over > most {
-			worst, most = l, over
+		d := debtor{link: l}
+		if d.owed, d.floor = l.shares.owed(e); l.step(now, d.floor, since) {
+			behind = append(behind, d)
 		}
 	})
-	if worst != nil {
-		worst.fail(fmt.Errorf("%w: gives back less than %d bytes per second of the %d bytes of memory that it borrowed while others wait", ErrSlow, fair.Floor, most))
+	slices.SortFunc(behind, func(a, b debtor) int { return cmp.Compare(b.owed, a.owed) })
+	for _, d := range behind[:min(len(behind), h.shares.waiting())] {
+		d.fail(fmt.Errorf("%w: gives back less than %d bytes per second of the %d bytes of memory for which others wait", ErrSlow, d.floor, d.owed))
 	}
 	return links
 }
 
-// step notes what the connection has got done.
-func (l *link) step(now time.Time, since bool) (over int64, behind bool) {
-	over = l.shares.over()
+// step notes what the connection has got done. floor is the rate that is expected.
+func (l *link) step(now time.Time, floor int64, since bool) (behind bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	owed := since && over > 0 && l.sq.out.len() > 0 && !l.dead // else it is not the peer's doing
-	return over, l.shares.pace.Step(now, l.sq.done, owed, regmem.MaxBuffer)
+	if !since || l.sq.out.len() == 0 || l.dead {
+		floor = 0 // it is not the peer's doing
+	}
+	return l.shares.pace.Step(now, l.sq.done, floor, regmem.MaxBuffer)
 }

@@ -1,0 +1,2 @@
+// Package peers says what one peer is.
+package peers
