@@ -27,6 +27,7 @@ const (
 // sent, and no peer can make another's connection fail.
 type batch struct {
 	crc      bool
+	buffers  *buffers
 	scratch  *buffer
 	used     int // of scratch
 	runStart int // where the run of copied bytes not yet in vector starts
@@ -44,7 +45,7 @@ type batch struct {
 	npins int
 }
 
-func (b *batch) init() { b.vector = b.store[:0] }
+func (b *batch) init(s *buffers) { b.buffers, b.vector = s, b.store[:0] }
 
 // room says whether an FPDU with the given header and payload fits; inPlace
 // says that its payload stays where it is.
@@ -62,10 +63,10 @@ func (b *batch) vectorRoom() bool {
 // begin starts an FPDU with n bytes of payload.
 func (b *batch) begin(h *ddp.Header, n int) {
 	if b.scratch == nil {
-		b.scratch = getBuffer()
+		b.scratch = b.buffers.get(bufferSize)
 	}
 	b.sum, b.summed = 0, b.used
-	out := b.scratch[b.used:b.used]
+	out := b.scratch.mem[b.used:b.used]
 	out = binary.BigEndian.AppendUint16(out, uint16(h.Size()+n))
 	out = h.Append(out)
 	b.used += len(out)
@@ -74,7 +75,7 @@ func (b *batch) begin(h *ddp.Header, n int) {
 
 // copyIn adds payload by copying.
 func (b *batch) copyIn(p []byte) {
-	b.used += copy(b.scratch[b.used:], p)
+	b.used += copy(b.scratch.mem[b.used:], p)
 }
 
 // refer adds payload that stays where it is until the batch is sent.
@@ -83,13 +84,13 @@ func (b *batch) refer(p []byte) {
 		b.sumUp()
 		b.sum = mpa.Checksum(b.sum, p)
 	}
-	b.vector = append(b.vector, b.scratch[b.runStart:b.used], p)
+	b.vector = append(b.vector, b.scratch.mem[b.runStart:b.used], p)
 	b.runStart = b.used
 }
 
 // sumUp takes what was copied into the checksum.
 func (b *batch) sumUp() {
-	b.sum = mpa.Checksum(b.sum, b.scratch[b.summed:b.used])
+	b.sum = mpa.Checksum(b.sum, b.scratch.mem[b.summed:b.used])
 	b.summed = b.used
 }
 
@@ -98,13 +99,13 @@ func (b *batch) end(n int) {
 	if b.crc {
 		b.sumUp()
 	}
-	b.used += len(mpa.AppendTrailer(b.scratch[b.used:b.used], n, b.sum, b.crc))
+	b.used += len(mpa.AppendTrailer(b.scratch.mem[b.used:b.used], n, b.sum, b.crc))
 }
 
 // finish gives the batch as a vector.
 func (b *batch) finish() [][]byte {
 	if b.used > b.runStart {
-		b.vector = append(b.vector, b.scratch[b.runStart:b.used])
+		b.vector = append(b.vector, b.scratch.mem[b.runStart:b.used])
 		b.runStart = b.used
 	}
 	return b.vector
@@ -116,11 +117,11 @@ func (b *batch) keep(n int) (left *buffer, from, to int) {
 		left, b.scratch = b.scratch, nil
 		return left, n, b.used
 	}
-	left = getBuffer()
+	left = b.buffers.get(b.total - n)
 	for _, p := range b.vector {
 		skip := min(n, len(p))
 		n -= skip
-		to += copy(left[to:], p[skip:])
+		to += copy(left.mem[to:], p[skip:])
 	}
 	return left, 0, to
 }
@@ -141,7 +142,7 @@ func (b *batch) reset() {
 	b.vector = b.store[:0]
 	b.used, b.runStart, b.total, b.npins = 0, 0, 0, 0
 	if b.scratch != nil {
-		putBuffer(b.scratch)
+		b.scratch.put()
 		b.scratch = nil
 	}
 }

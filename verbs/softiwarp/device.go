@@ -24,6 +24,7 @@ type device struct {
 	provider *Provider
 	name     string
 	stags    stagTable
+	buffers  buffers
 
 	nextQP atomic.Uint32
 	live   struct{ pds, mrs, mws, cqs, qps atomic.Int64 }
@@ -40,6 +41,7 @@ var (
 func newDevice(p *Provider) *device {
 	d := &device{provider: p, name: "softiwarp0"}
 	d.stags.init()
+	d.buffers.init()
 	return d
 }
 

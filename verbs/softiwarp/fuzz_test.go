@@ -128,8 +128,8 @@ func FuzzReceive(f *testing.F) {
 		}
 		target := newTarget(t, crc)
 		r := &target.q.rx
-		r.buf = getBuffer()
-		r.to = copy(r.buf[:], stream)
+		r.buf = target.q.dev.buffers.get(bufferSize)
+		r.to = copy(r.buf.mem, stream)
 		if !r.consume() && r.end.cause == nil {
 			t.Error("refused without a reason")
 		}

@@ -70,6 +70,7 @@ func (p *Provider) Close() error {
 		return err
 	}
 	p.lingers.close()
+	p.dev.buffers.close()
 	return nil
 }
 

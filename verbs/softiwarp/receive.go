@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,17 +17,14 @@ import (
 // the incomplete FPDU is moved to the front before reading on.
 const compactBelow = bufferSize / 2
 
-// startPool has the buffers of incomplete FPDUs.
-var startPool = sync.Pool{New: func() any { return new([mpa.MaxFPDU]byte) }}
-
 // receiver is the receiving side of a connection. It belongs to the
 // receiving goroutine, and to finishLocked after that has ended.
 type receiver struct {
 	q *queuePair
 
-	buf      *buffer            // nil while waiting
-	start    *[mpa.MaxFPDU]byte // while waiting: the start of an FPDU, or nil
-	from, to int                // what is in buf or start and not consumed
+	buf      *buffer // nil while waiting
+	start    *buffer // while waiting: the start of an FPDU, or nil
+	from, to int     // what is in buf or start and not consumed
 	read     func(fd uintptr) bool
 	n        int
 	err      error
@@ -86,7 +82,7 @@ func (q *queuePair) receive() {
 	r.wake()
 	r.release()
 	if r.start != nil {
-		startPool.Put(r.start)
+		r.start.put()
 		r.start = nil
 	}
 	q.mu.Lock()
@@ -115,7 +111,7 @@ func (r *receiver) fill(raw syscall.RawConn) bool {
 	if r.from == r.to {
 		r.from, r.to = 0, 0
 	} else if r.from > 0 && bufferSize-r.to < compactBelow {
-		r.to = copy(r.buf[:], r.buf[r.from:r.to])
+		r.to = copy(r.buf.mem, r.buf.mem[r.from:r.to])
 		r.from = 0
 	}
 	r.n, r.err = 0, nil
@@ -136,7 +132,7 @@ func (r *receiver) fill(raw syscall.RawConn) bool {
 func (r *receiver) tryRead(fd uintptr) bool {
 	r.unpark()
 	for {
-		n, err := unix.Read(int(fd), r.buf[r.to:])
+		n, err := unix.Read(int(fd), r.buf.mem[r.to:])
 		switch {
 		case err == nil:
 			r.n = n
@@ -168,12 +164,12 @@ func (r *receiver) wake() {
 }
 
 // park gives the large buffer back while there is nothing to read. The start
-// of an FPDU moves to a buffer that just holds one, so that peers that stop
-// within an FPDU do not tie up more.
+// of an FPDU moves to a small buffer, so that peers that stop within an FPDU do
+// not tie up much more than they have sent.
 func (r *receiver) park() {
 	if r.from < r.to {
-		r.start = startPool.Get().(*[mpa.MaxFPDU]byte)
-		r.to = copy(r.start[:], r.buf[r.from:r.to])
+		r.start = r.q.dev.buffers.get(r.to - r.from)
+		r.to = copy(r.start.mem, r.buf.mem[r.from:r.to])
 		r.from = 0
 	}
 	r.release()
@@ -181,11 +177,11 @@ func (r *receiver) park() {
 
 func (r *receiver) unpark() {
 	if r.buf == nil {
-		r.buf = getBuffer()
+		r.buf = r.q.dev.buffers.get(bufferSize)
 	}
 	if r.start != nil {
-		copy(r.buf[:], r.start[:r.to])
-		startPool.Put(r.start)
+		copy(r.buf.mem, r.start.mem[:r.to])
+		r.start.put()
 		r.start = nil
 	}
 }
@@ -193,7 +189,7 @@ func (r *receiver) unpark() {
 // release gives the large buffer back.
 func (r *receiver) release() {
 	if r.buf != nil {
-		putBuffer(r.buf)
+		r.buf.put()
 		r.buf = nil
 	}
 }
@@ -213,7 +209,7 @@ func (r *receiver) inputError() error {
 // must end.
 func (r *receiver) consume() bool {
 	for r.from < r.to {
-		ulpdu, n, err := mpa.DecodeFPDU(r.buf[r.from:r.to], r.q.crc)
+		ulpdu, n, err := mpa.DecodeFPDU(r.buf.mem[r.from:r.to], r.q.crc)
 		if errors.Is(err, mpa.ErrShort) {
 			return true
 		}

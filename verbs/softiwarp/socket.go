@@ -11,6 +11,7 @@ import (
 // the socket did not take in a buffer of its own: no memory of the consumer
 // is referred to after send.
 type socketWriter struct {
+	buffers  *buffers
 	left     *buffer // nil when nothing is left over
 	from, to int
 	err      error // the socket is of no use any more
@@ -20,7 +21,8 @@ type socketWriter struct {
 	attempt, remainder func(fd uintptr) bool
 }
 
-func (s *socketWriter) init() {
+func (s *socketWriter) init(buffers *buffers) {
+	s.buffers = buffers
 	s.attempt = s.tryBatch
 	s.remainder = s.tryRest
 }
@@ -30,7 +32,7 @@ func (s *socketWriter) rest() []byte {
 	if s.left == nil {
 		return nil
 	}
-	return s.left[s.from:s.to]
+	return s.left.mem[s.from:s.to]
 }
 
 // send writes b, or as much as the socket takes, and resets b.
@@ -59,8 +61,8 @@ func (s *socketWriter) sendBytes(raw syscall.RawConn, b []byte) {
 	}
 	s.iov = nil
 	if s.err == nil && s.taken < len(b) {
-		s.left, s.from = getBuffer(), 0
-		s.to = copy(s.left[:], b[s.taken:])
+		s.left, s.from = s.buffers.get(len(b)-s.taken), 0
+		s.to = copy(s.left.mem, b[s.taken:])
 	}
 }
 
@@ -93,7 +95,7 @@ func (s *socketWriter) wait(raw syscall.RawConn) {
 // tryRest writes until nothing is left, or the socket is full: false.
 func (s *socketWriter) tryRest(fd uintptr) bool {
 	for s.from < s.to {
-		n, err := unix.Write(int(fd), s.left[s.from:s.to])
+		n, err := unix.Write(int(fd), s.left.mem[s.from:s.to])
 		switch {
 		case err == nil:
 			s.from += n
@@ -112,7 +114,7 @@ func (s *socketWriter) tryRest(fd uintptr) bool {
 // discard drops what is left over.
 func (s *socketWriter) discard() {
 	if s.left != nil {
-		putBuffer(s.left)
+		s.left.put()
 		s.left = nil
 	}
 }

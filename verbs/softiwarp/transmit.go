@@ -52,8 +52,8 @@ type txFault struct {
 
 func (t *transmitter) init(q *queuePair) {
 	t.q = q
-	t.batch.init()
-	t.sock.init()
+	t.batch.init(&q.dev.buffers)
+	t.sock.init(&q.dev.buffers)
 	t.run = q.writeAll
 }
 

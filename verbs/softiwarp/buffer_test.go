@@ -1,0 +1,51 @@
+package softiwarp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/offheap"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// TestBuffersAreCounted: what peers tie up by the start of an FPDU, or by not reading,
+// counts in the process's account of memory, is little, and comes back.
+func TestBuffersAreCounted(t *testing.T) {
+	const peers = 4 * keptBuffers // more than are kept, of all sizes
+	a := newArena(t, Config{})
+	before := offheap.Read()
+	// Some buffers to read into are kept, or in use.
+	const others = (keptBuffers + 4) * bufferSize
+	within := func(regions int, most int64, what string) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			now := offheap.Read()
+			if now.Regions-before.Regions >= regions && now.Used-before.Used <= most+others {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %+v, %+v before; want %d regions more, and at most %d bytes", what, now, before, regions, most+others)
+			}
+		}
+	}
+	var sides []*side
+	for range peers {
+		p, s := a.attach(rawRequest())
+		s.recv(verbs.RecvWR{})
+		p.message(rdmap.Send, 1, nil)
+		s.succeed(1)
+		p.write([]byte{0, 100, 0x41})
+		sides = append(sides, s)
+	}
+	within(peers, peers*4<<10, "the start of an FPDU")
+	large := make([]byte, 16<<20)
+	for _, s := range sides {
+		s.send(verbs.SendWR{SGL: sge(s.region(large, 0), 0, len(large))})
+	}
+	within(2*peers, peers*(4<<10+bufferSize), "what is not read")
+	for _, s := range sides {
+		_ = s.qp.Close()
+	}
+	within(0, 0, "afterwards")
+}
