@@ -46,7 +46,7 @@ var rooms = []struct {
 	{"rpcrdma/transport", 5},
 	{"rpcrdma", 6},
 	{"dataplane/budget", 0},
-	{"dataplane/connlimit", 0},
+	{"dataplane/connlimit", 2},
 	{"dataplane/descriptors", 0},
 	{"dataplane/durable", 0},
 	{"dataplane/procmem", 1},

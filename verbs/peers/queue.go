@@ -1,0 +1,93 @@
+package peers
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// Queue hands values of peers over to whoever asks for the next one. Make it with
+// NewQueue. All methods may be called from any goroutine.
+type Queue[T any] struct {
+	arrived chan struct{} // holds one when there may be values
+	closing chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	list   *List[T]
+}
+
+// NewQueue makes a queue with room for a number of values.
+func NewQueue[T any](room int) *Queue[T] {
+	return &Queue[T]{arrived: make(chan struct{}, 1), closing: make(chan struct{}), list: NewList[T](room)}
+}
+
+// Put adds a value. If there was no room, lost has the value that has left for
+// it. The error is verbs.ErrClosed; then v was not added.
+func (q *Queue[T]) Put(address netip.Addr, v T) (lost *Item[T], err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil, verbs.ErrClosed
+	}
+	_, lost = q.list.Add(address, v)
+	q.wake()
+	return lost, nil
+}
+
+// wake has one caller of Get look.
+func (q *Queue[T]) wake() {
+	select {
+	case q.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// Get waits for a value and takes it. The error is verbs.ErrClosed or that of
+// ctx.
+func (q *Queue[T]) Get(ctx context.Context) (v T, err error) {
+	for {
+		if v, ok, err := q.next(); ok || err != nil {
+			return v, err
+		}
+		select {
+		case <-q.arrived:
+		case <-q.closing:
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
+	}
+}
+
+// next takes a value if there is one. Of two values that came one after the other, only
+// the first may have woken somebody.
+func (q *Queue[T]) next() (v T, ok bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return v, false, verbs.ErrClosed
+	}
+	v, ok = q.list.Next()
+	if q.list.Len() > 0 {
+		q.wake()
+	}
+	return v, ok, nil
+}
+
+// Close ends Put and Get, and gives the values that nobody has taken. Closing
+// twice is closing once.
+func (q *Queue[T]) Close() (left []T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	close(q.closing)
+	for v, ok := q.list.Next(); ok; v, ok = q.list.Next() {
+		left = append(left, v)
+	}
+	return left
+}
