@@ -44,10 +44,12 @@ type Config struct {
 	// DrainTimeout bounds how long Disconnect lets posted requests go out;
 	// 0 is 5 s.
 	DrainTimeout time.Duration
-	// MaxHandshakes bounds the peers of one listener whose request has not
-	// come in whole; the oldest is dropped for a new one. 0 is 128.
+	// MaxHandshakes bounds the connections of one listener whose request has not
+	// come in whole. For a new one the oldest of the peer that has the most of
+	// them is dropped (verbs/peers). 0 is 128.
 	MaxHandshakes int
-	// Backlog bounds the requests waiting for GetRequest; 0 is 128.
+	// Backlog bounds the requests waiting for GetRequest; 0 is 128. For a new
+	// one the oldest of the peer that has the most of them is rejected.
 	Backlog int
 	// Logger gets a line for every peer that is dropped before the consumer
 	// has seen it: dataplane/loglimit has a handler that bounds them. Nil logs

@@ -12,7 +12,7 @@ import (
 
 var (
 	errMarkers  = errors.New("peer requires MPA markers")
-	errBacklog  = errors.New("too many requests waiting")
+	errCrowded  = errors.New("too many handshakes of this address, or of all")
 	errIRD      = errors.New("peer wants to read more at once than this side takes")
 	errNoRTR    = errors.New("peer chose no ready-to-receive indication that was offered")
 	errEnhanced = errors.New("reply is not of the request's MPA revision")

@@ -1,32 +1,32 @@
 package softiwarp
 
 import (
-	"container/list"
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/peers"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 )
 
 // listener accepts TCP connections and reads their MPA requests, each in a
-// goroutine of its own. A flood of half-done handshakes drops the oldest of
-// them and can neither stop the accepting nor pile up.
+// goroutine of its own. A flood of handshakes, half-done or not fetched yet, ends
+// the oldest of the peer that has the most of them. It can neither stop the
+// accepting nor pile up, and costs other peers nothing.
 type listener struct {
 	p        *Provider
 	tcp      *net.TCPListener
-	requests chan *connID
+	requests *peers.Queue[*connID]
 	closing  chan struct{}
 	wg       sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	halfDone *list.List // of *net.TCPConn, oldest first
+	halfDone *peers.List[*net.TCPConn]
 }
 
 var _ rdmacm.Listener = (*listener)(nil)
@@ -34,9 +34,9 @@ var _ rdmacm.Listener = (*listener)(nil)
 func newListener(p *Provider, tcp *net.TCPListener) *listener {
 	l := &listener{
 		p: p, tcp: tcp,
-		requests: make(chan *connID, p.config.Backlog),
+		requests: peers.NewQueue[*connID](p.config.Backlog),
 		closing:  make(chan struct{}),
-		halfDone: list.New(),
+		halfDone: peers.NewList[*net.TCPConn](p.config.MaxHandshakes),
 	}
 	l.wg.Go(l.accept)
 	return l
@@ -45,19 +45,11 @@ func newListener(p *Provider, tcp *net.TCPListener) *listener {
 func (l *listener) Addr() netip.AddrPort { return addrPort(l.tcp.Addr()) }
 
 func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
-	select {
-	case <-l.closing:
-		return nil, verbs.ErrClosed
-	default:
+	id, err := l.requests.Get(ctx)
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case id := <-l.requests:
-		return id, nil
-	case <-l.closing:
-		return nil, verbs.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return id, nil
 }
 
 func (l *listener) Close() error {
@@ -69,20 +61,17 @@ func (l *listener) Close() error {
 	l.closed = true
 	close(l.closing)
 	_ = l.tcp.Close()
-	for e := l.halfDone.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(*net.TCPConn).Close()
+	for conn, ok := l.halfDone.Next(); ok; conn, ok = l.halfDone.Next() {
+		_ = conn.Close()
 	}
 	l.mu.Unlock()
+	left := l.requests.Close()
 	l.wg.Wait()
-	for {
-		select {
-		case id := <-l.requests:
-			_ = id.Close()
-		default:
-			l.p.unuse()
-			return nil
-		}
+	for _, id := range left {
+		_ = id.Close()
 	}
+	l.p.unuse()
+	return nil
 }
 
 // accept runs until the listener is closed. Running out of descriptors must
@@ -91,8 +80,8 @@ func (l *listener) accept() {
 	for {
 		conn, err := l.tcp.AcceptTCP()
 		if err == nil {
-			if e := l.begin(conn); e != nil {
-				l.wg.Go(func() { l.handshake(conn, e) })
+			if half := l.begin(conn); half != nil {
+				l.wg.Go(func() { l.handshake(conn, half) })
 			}
 			continue
 		}
@@ -105,58 +94,57 @@ func (l *listener) accept() {
 	}
 }
 
-// drop closes a connection whose request can't be served.
-func (l *listener) drop(conn *net.TCPConn, err error) {
-	l.note(conn, err)
-	_ = conn.Close()
-}
-
-// note logs a request that can't be served.
-func (l *listener) note(conn *net.TCPConn, err error) {
-	l.p.config.Logger.Warn("softiwarp: connection request dropped", "listener", l.Addr(), "peer", conn.RemoteAddr(), "error", err)
+// note logs a request that is not served.
+func (l *listener) note(peer net.Addr, err error) {
+	l.p.config.Logger.Warn("softiwarp: connection request dropped", "listener", l.Addr(), "peer", peer, "error", err)
 }
 
 // acceptRetry is the pause after a failed accept.
 const acceptRetry = 50 * time.Millisecond
 
 // begin counts a half-done handshake; nil when the listener is closed.
-func (l *listener) begin(conn *net.TCPConn) *list.Element {
+func (l *listener) begin(conn *net.TCPConn) *peers.Item[*net.TCPConn] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		_ = conn.Close()
 		return nil
 	}
-	if l.halfDone.Len() >= l.p.config.MaxHandshakes {
-		oldest := l.halfDone.Front()
-		l.halfDone.Remove(oldest)
-		_ = oldest.Value.(*net.TCPConn).Close()
+	half, lost := l.halfDone.Add(addrPort(conn.RemoteAddr()).Addr(), conn)
+	if lost != nil {
+		_ = lost.Value.Close() // its goroutine notices
 	}
-	return l.halfDone.PushBack(conn)
+	return half
 }
 
-func (l *listener) end(e *list.Element) {
+// end says that a handshake is half-done no longer. The error is why it was closed
+// meanwhile.
+func (l *listener) end(half *peers.Item[*net.TCPConn]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.halfDone.Remove(e)
+	switch {
+	case l.halfDone.Remove(half):
+		return nil
+	case l.closed:
+		return verbs.ErrClosed
+	}
+	return errCrowded
 }
 
 // handshake reads a peer's request and queues it for GetRequest.
-func (l *listener) handshake(conn *net.TCPConn, e *list.Element) {
+func (l *listener) handshake(conn *net.TCPConn, half *peers.Item[*net.TCPConn]) {
 	_ = conn.SetReadDeadline(time.Now().Add(l.p.config.HandshakeTimeout))
 	frame, err := readFrame(conn, mpa.Request)
-	l.end(e)
+	if closed := l.end(half); closed != nil {
+		err = closed
+	}
 	if err == nil {
 		_ = conn.SetReadDeadline(time.Time{})
 		err = l.queue(conn, frame)
 	}
-	switch {
-	case err == nil:
-	case errors.Is(err, errBacklog): // the peer is to know that it may come again
-		l.note(conn, err)
-		l.p.refuse(conn, rejection(&frame, []byte(err.Error())))
-	default:
-		l.drop(conn, err)
+	if err != nil {
+		l.note(conn.RemoteAddr(), err)
+		_ = conn.Close()
 	}
 }
 
@@ -169,19 +157,24 @@ func (l *listener) queue(conn *net.TCPConn, frame mpa.Frame) error {
 	if err := l.p.use(); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	id := newRequestID(l.p, conn, frame)
+	lost, err := l.requests.Put(id.remote.Addr(), id)
+	if err != nil {
 		l.p.unuse()
-		return verbs.ErrClosed
+		return err
 	}
-	select {
-	case l.requests <- newRequestID(l.p, conn, frame):
-		return nil
-	default:
-		l.p.unuse()
-		return errBacklog
+	if lost != nil {
+		l.turnAway(lost.Value)
 	}
+	return nil
+}
+
+// turnAway rejects a request for which there is no room. Its peer learns why, and may come
+// again.
+func (l *listener) turnAway(id *connID) {
+	l.note(net.TCPAddrFromAddrPort(id.remote), errCrowded)
+	_ = id.Reject(context.Background(), []byte(errCrowded.Error()))
+	_ = id.Close()
 }
 
 func addrPort(a net.Addr) netip.AddrPort {

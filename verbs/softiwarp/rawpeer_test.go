@@ -174,7 +174,14 @@ func newArena(t testing.TB, config Config) *arena {
 // dial makes a TCP connection to the listener.
 func (a *arena) dial() *rawPeer {
 	a.Helper()
-	return newRawPeer(a.TB, must(net.Dial("tcp", a.l.Addr().String()))(a.TB))
+	return a.dialFrom("127.0.0.1")
+}
+
+// dialFrom is dial from an address of its own.
+func (a *arena) dialFrom(ip string) *rawPeer {
+	a.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
+	return newRawPeer(a.TB, must(d.Dial("tcp", a.l.Addr().String()))(a.TB))
 }
 
 // attach connects a raw peer with the given request and gives the side that
