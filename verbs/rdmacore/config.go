@@ -28,8 +28,9 @@ type Config struct {
 	// DrainTimeout bounds how long Disconnect waits for posted requests; 0
 	// is 5 s.
 	DrainTimeout time.Duration
-	// Backlog bounds the requests waiting at a listener; 0 is 1024. More are
-	// rejected. iw_cm of some kernels does not survive that, so it is large.
+	// Backlog bounds the requests waiting at a listener; 0 is 1024. For one more
+	// the oldest of the peer that has the most is rejected (verbs/peers). iw_cm
+	// of some kernels does not survive that, so it is large.
 	Backlog int
 	// Logger gets lines about devices and dropped requests; nil logs nothing.
 	Logger *slog.Logger

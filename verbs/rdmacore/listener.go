@@ -7,11 +7,11 @@ import "C"
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/netip"
 	"sync"
 
-	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/peers"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -22,8 +22,8 @@ type listener struct {
 	p        *Provider
 	handle   uint64
 	at       netip.AddrPort // to listen on again: the port is the one bound
-	requests chan *connID
-	closing  chan struct{}
+	requests *peers.Queue[*connID]
+	closing  chan struct{} // ends guard
 	look     chan struct{} // has guard look at once
 	guarding sync.WaitGroup
 
@@ -57,7 +57,7 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 		return nil, err
 	}
 	l := &listener{
-		p: p, requests: make(chan *connID, p.config.Backlog), closing: make(chan struct{}),
+		p: p, requests: peers.NewQueue[*connID](p.config.Backlog), closing: make(chan struct{}),
 		look: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	l.handle = handles.add(l)
@@ -132,45 +132,41 @@ func (l *listener) event(c *C.struct_rdma_cm_id, e *event) {
 func (l *listener) request(c *C.struct_rdma_cm_id, e *event) {
 	id, err := newRequest(l.p, c, e)
 	if err != nil {
+		l.note(peerAddress(c), err)
 		command(func() C.int { return C.rdmad_reject(c, nil, 0) })
 		command(func() C.int { return C.rdmad_destroy_id(c) })
-	} else if err = l.queue(id); err != nil {
-		_ = id.Close()
+		return
 	}
-	if err != nil {
-		l.p.config.Logger.Warn("rdmacore: connection request dropped", "listener", l.Addr(), "error", err)
+	lost, err := l.requests.Put(id.remote.Addr(), id)
+	switch {
+	case err != nil:
+		l.drop(id, err)
+	case lost != nil:
+		l.drop(lost.Value, errCrowded)
 	}
 }
 
-func (l *listener) queue(id *connID) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return verbs.ErrClosed
-	}
-	select {
-	case l.requests <- id:
-		return nil
-	default:
-		return fmt.Errorf("rdmacore: %d requests are waiting", cap(l.requests))
-	}
+// drop rejects a request.
+func (l *listener) drop(id *connID, err error) {
+	l.note(id.remote, err)
+	_ = id.Close()
 }
+
+// note logs a request that is not served.
+func (l *listener) note(peer netip.AddrPort, err error) {
+	l.p.config.Logger.Warn("rdmacore: connection request dropped", "listener", l.Addr(), "peer", peer, "error", err)
+}
+
+// errCrowded is why a request is rejected that lost its room to another.
+var errCrowded = errors.New("too many requests of this address, or of all, are waiting")
 
 // GetRequest implements rdmacm.Listener.
 func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
-	select {
-	case <-l.closing:
-		return nil, verbs.ErrClosed
-	default:
+	id, err := l.requests.Get(ctx)
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case id := <-l.requests:
-		return id, nil
-	case <-l.closing:
-		return nil, verbs.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return id, nil
 }
 
 // Close implements rdmacm.Listener.
@@ -183,16 +179,13 @@ func (l *listener) Close() error {
 	l.closed = true
 	close(l.closing)
 	l.mu.Unlock()
+	left := l.requests.Close()
 	l.guarding.Wait()
 	handles.remove(l.handle)
 	l.stop()
-	for {
-		select {
-		case id := <-l.requests:
-			_ = id.Close()
-		default:
-			l.p.unuse()
-			return nil
-		}
+	for _, id := range left {
+		_ = id.Close()
 	}
+	l.p.unuse()
+	return nil
 }
