@@ -5,13 +5,13 @@ package connlimit
 const shed = 2
 
 // makeRoom chooses whose places p takes in the groups that are full, from its
-// key's upwards: a place freed for the key is free in all groups above. When a
+// owner's upwards: a place freed for the owner is free in all groups above. When a
 // full group has nobody who may go, nobody goes.
 func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
 	var out evictions
 	for _, g := range t.groupsAbove(p) {
 		for n := 0; n < shed && g.full(); n++ {
-			m := g.idlest(p.since)
+			m := g.giver(p)
 			if m != nil && g.t.mayLeave(out) {
 				out = append(out, eviction{m.place, g.t, Eviction{Reason: g.reason, Table: g.t.name, For: p.key}})
 				m.place.exit()

@@ -3,6 +3,7 @@ package connlimit
 import (
 	"errors"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -130,6 +131,125 @@ func TestKeyTakesItsOwn(t *testing.T) {
 	if old.why.Load() == nil || other.why.Load() != nil {
 		t.Error("a took another's place")
 	}
+}
+
+// crowd is a table whose n places are taken by keys with so many each, all of which did
+// something at the start.
+func crowd(t *testing.T, now time.Time, parts map[string]int) (*Table, map[string][]*conn) {
+	t.Helper()
+	table, all, n := New(now, Config{}), map[string][]*conn{}, 0
+	for key, places := range parts {
+		for range places {
+			c, p := admit(t, table, now, key, Ordinary)
+			p.Touch(now)
+			all[key] = append(all[key], c)
+			n++
+		}
+	}
+	table.SetLimits(Limits{Total: n})
+	return table, all
+}
+
+func evicted(all []*conn) (n int) {
+	for _, c := range all {
+		if c.why.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// TestFewFindPlaces has all places taken by connections that were in use a
+// moment ago. Newcomers of a key with few take those of keys with more, the
+// largest first, until they have as many.
+func TestFewFindPlaces(t *testing.T) {
+	table, all := crowd(t, start, map[string]int{"large": 5, "middle": 3, "small": 1})
+	now := start.Add(FairGrace)
+	refused(t, table, now.Add(-1), "new", Ordinary, Total)
+	admit(t, table, now, "new", Ordinary)
+	admit(t, table, now, "new", Ordinary)
+	if l, m := evicted(all["large"]), evicted(all["middle"]); l != 2 || m != 0 {
+		t.Errorf("%d of the largest and %d others have gone", l, m)
+	}
+	refused(t, table, now, "new", Ordinary, Total) // three each: it would have more
+	admit(t, table, now, "newer", Ordinary)
+	if l, m, s := evicted(all["large"]), evicted(all["middle"]), evicted(all["small"]); l+m != 3 || s != 0 {
+		t.Errorf("%d, %d and %d have gone", l, m, s)
+	}
+}
+
+// TestUseProtects: connections with work in flight keep their places, and hide
+// nobody else's.
+func TestUseProtects(t *testing.T) {
+	table, all := crowd(t, start, map[string]int{"large": 5, "middle": 3, "small": 1})
+	for _, c := range all["large"] {
+		c.busy.Store(true)
+	}
+	now := start.Add(FairGrace)
+	admit(t, table, now, "new", Ordinary)
+	if l, m := evicted(all["large"]), evicted(all["middle"]); l != 0 || m != 1 {
+		t.Errorf("%d of the largest, in use, and %d others have gone", l, m)
+	}
+	refused(t, table, now, "new", Ordinary, Total)
+	all["large"][2].busy.Store(false)
+	admit(t, table, now.Add(FairGrace), "new", Ordinary)
+	if all["large"][2].why.Load() == nil {
+		t.Error("one that is idle again stayed")
+	}
+}
+
+// TestManyMachines has an attacker on many machines hold and ask for places all the time,
+// each of them used every few seconds. A key with few connections, which are idle as long, keeps
+// them and gets more.
+func TestManyMachines(t *testing.T) {
+	const machines, each = 50, 10
+	parts := map[string]int{"innocent": 2}
+	for i := range machines {
+		parts["machine "+strconv.Itoa(i)] = each
+	}
+	table, all := crowd(t, start, parts)
+	now := start
+	for i := range 100 {
+		now = now.Add(Grace / 200)
+		for m := range machines {
+			if _, err := table.Admit(now, Name("machine "+strconv.Itoa(m)), Ordinary, new(conn)); err == nil && now.Sub(start) < FairGrace {
+				t.Fatal("a place was free")
+			}
+		}
+		if i == 50 {
+			admit(t, table, now, "innocent", Ordinary)
+			_, err := table.Admit(now, Name("another"), Ordinary, new(conn))
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if n := evicted(all["innocent"]); n != 0 {
+		t.Errorf("%d of the innocent ones lost their places", n)
+	}
+}
+
+// TestFairPartsOfClasses: places of the reserved class are nobody's part.
+func TestFairPartsOfClasses(t *testing.T) {
+	table := New(start, Config{Limits: Limits{Total: 6, Reserved: 2}})
+	admins := make([]*conn, 3)
+	for i := range admins {
+		var p *Place
+		admins[i], p = admit(t, table, start, "root", Reserved)
+		p.Touch(start)
+	}
+	viewers := make([]*conn, 3)
+	for i := range viewers {
+		var p *Place
+		viewers[i], p = admit(t, table, start, "viewer", Ordinary)
+		p.Touch(start)
+	}
+	now := start.Add(FairGrace)
+	admit(t, table, now, "other", Ordinary)
+	if evicted(admins) != 0 || evicted(viewers) != 1 {
+		t.Errorf("%d admins and %d viewers lost their places", evicted(admins), evicted(viewers))
+	}
+	refused(t, table, now, "root", Reserved, Total) // it has more than any other
 }
 
 // TestReserved fills every place that ordinary users may have, all in use.
@@ -264,4 +384,34 @@ func BenchmarkAdmitFull(b *testing.B) {
 			p.Leave()
 		}
 	}
+}
+
+// leaver leaves its place as soon as it has lost it.
+type leaver struct{ place *Place }
+
+func (l *leaver) Busy() bool     { return false }
+func (l *leaver) Evict(Eviction) { l.place.Leave() }
+
+// BenchmarkAdmitFair admits newcomers with one connection each at a full table
+// of many keys, none of whose connections was idle for Grace.
+func BenchmarkAdmitFair(b *testing.B) {
+	const keys, each = 1 << 10, 1 << 4
+	table := New(start, Config{Limits: Limits{Total: keys * each}})
+	admit := func(now time.Time, key int) {
+		l := new(leaver)
+		p, err := table.Admit(now, Name(strconv.Itoa(key)), Ordinary, l)
+		if err == nil {
+			l.place = p
+			p.Touch(now)
+		}
+	}
+	for i := range keys * each {
+		admit(start, i%keys)
+	}
+	now := start.Add(FairGrace)
+	for i := 0; b.Loop(); i++ {
+		now = now.Add(100 * time.Microsecond)
+		admit(now, keys+i)
+	}
+	b.ReportMetric(float64(table.Stats().Refused[Total])/float64(b.N), "refused/op")
 }

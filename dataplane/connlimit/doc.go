@@ -9,11 +9,15 @@
 //   - Half-open connections, those that have done nothing yet, go first, the
 //     oldest before the others, once they had HalfOpenGrace to do something.
 //   - Then the idlest goes, if it was idle for Grace and has no work in flight.
+//   - Then a connection of the key with the most places goes, if that is more than the
+//     newcomer's key would have, and if it was idle or half-open for FairGrace. If all
+//     connections of that key are in use, it is one of the next largest.
 //   - A newcomer whose key is at its own limit takes a place of its key alone.
 //   - If nobody may go, the newcomer is refused with a [RefusedError].
 //
 // A storm of newcomers therefore never takes the place of a connection that is in use, and
-// one key never takes more than its limit of places from others.
+// one key never takes more than its limit of places from others. A key with few
+// places finds one, unless the keys with more keep all of theirs in use.
 //
 // Tables stand in a tree: a connection needs a place in its table and
 // in all above it. A port's table with the table of all ports as its Parent bounds both.

@@ -1,20 +1,34 @@
 package connlimit
 
-import "container/heap"
+import (
+	"container/heap"
+	"time"
+)
 
 // noLimit is the limit of a group without one.
 const noLimit = -1
 
+// owner is a key that has places of a class.
+type owner struct {
+	key   Key
+	class Class
+}
+
 // group is a set of places with one limit: those of a table, those of it that
-// are not of class Reserved, or those of one key.
+// are not of class Reserved, or those of one owner.
 type group struct {
 	t      *Table
 	reason Reason
-	key    Key // with PerKey
+	owner  owner // with PerKey
 	// half are the half-open ones by when they were admitted, used the others
 	// by their last use as far as it is known.
 	half, used byTime
 	was        int // size before places were chosen for a newcomer
+
+	// Of an owner, in t.fair:
+	in    *groups // nil for none
+	index int     // in it
+	due   int64   // no member is idle for FairGrace before
 }
 
 // member is a place in a group.
@@ -49,12 +63,22 @@ func (g *group) full() bool {
 	return limit != noLimit && g.size() >= limit
 }
 
-// idlest is the member whose place a newcomer may take, or nil.
-func (g *group) idlest(now int64) *member {
-	if m := g.oldestHalfOpen(now); m != nil && now-m.seen >= int64(HalfOpenGrace) {
+// giver is the member whose place p may take, or nil.
+func (g *group) giver(p *Place) *member {
+	m := g.idlest(p.since, HalfOpenGrace, Grace)
+	if m == nil && g.reason != PerKey {
+		m = g.t.fair.giver(p.since, g.t.owned(p).size()+1)
+	}
+	return m
+}
+
+// idlest is the oldest member that was half-open for a time, or the one that was
+// idle for longest, if that was for another time, or nil. The first time is not the longer one.
+func (g *group) idlest(now int64, halfOpen, idle time.Duration) *member {
+	if m := g.oldestHalfOpen(now); m != nil && now-m.seen >= int64(halfOpen) {
 		return m
 	}
-	return g.idleFor(now, int64(Grace))
+	return g.idleFor(now, int64(idle))
 }
 
 // oldestHalfOpen moves the members that were used meanwhile on its way. One
@@ -117,16 +141,21 @@ func (g *group) idleFor(now, long int64) *member {
 	return nil
 }
 
-// groupsOf are the groups of t that count p, its key's first.
+// owned are the places of p's owner.
+func (t *Table) owned(p *Place) *group {
+	o := owner{p.key, p.class}
+	if g := t.owners[o]; g != nil {
+		return g
+	}
+	return &group{t: t, reason: PerKey, owner: o}
+}
+
+// groupsOf are the groups of t that count p, its owner's first.
 func (t *Table) groupsOf(p *Place) []*group {
-	k := t.keys[p.key]
-	if k == nil {
-		k = &group{t: t, reason: PerKey, key: p.key}
-	}
 	if p.class == Reserved {
-		return []*group{k, t.all}
+		return []*group{t.owned(p), t.all}
 	}
-	return []*group{k, t.ordinary, t.all}
+	return []*group{t.owned(p), t.ordinary, t.all}
 }
 
 // enter puts a place into the groups that count it.
@@ -141,7 +170,10 @@ func (p *Place) enter() {
 		heap.Push(m.in, m)
 		p.members = append(p.members, m)
 		if g.reason == PerKey {
-			g.t.keys[p.key] = g
+			g.t.owners[g.owner] = g
+			if p.class == Ordinary {
+				g.t.fair.grew(g)
+			}
 		}
 	}
 }
@@ -150,8 +182,11 @@ func (p *Place) enter() {
 func (p *Place) exit() {
 	for _, m := range p.members {
 		heap.Remove(m.in, m.index)
-		if g := m.group; g.reason == PerKey && g.size() == 0 {
-			delete(g.t.keys, g.key)
+		if g := m.group; g.reason == PerKey {
+			g.t.fair.shrank(g)
+			if g.size() == 0 {
+				delete(g.t.owners, g.owner)
+			}
 		}
 	}
 	p.members = p.members[:0]

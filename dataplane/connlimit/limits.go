@@ -27,6 +27,11 @@ const Grace = 10 * time.Second
 // a newcomer may take its place: a round trip, a lost packet and some computing.
 const HalfOpenGrace = 3 * time.Second
 
+// FairGrace is how long a connection without work in flight is idle before its place
+// may be taken for a key that has fewer places, even with the new one. A
+// connection that is in use makes a call within that time.
+const FairGrace = time.Second
+
 // halfOpen is HalfOpen with its default.
 func (l *Limits) halfOpen() time.Duration {
 	if l.HalfOpen == 0 {

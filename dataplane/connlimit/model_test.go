@@ -19,7 +19,9 @@ type holder struct {
 	used    time.Time // zero while half-open
 	busy    bool
 	evicted *Eviction
+	turn    int // of being evicted
 	left    bool
+	model   *model
 }
 
 func (h *holder) Busy() bool { return h.busy }
@@ -29,6 +31,8 @@ func (h *holder) Evict(e Eviction) {
 		panic("evicted twice, or after it left")
 	}
 	h.evicted = &e
+	h.model.turns++
+	h.turn = h.model.turns
 }
 
 func (h *holder) held() bool { return h.evicted == nil && !h.left }
@@ -46,6 +50,7 @@ type model struct {
 	now    time.Time
 	tables []*Table
 	all    []*holder
+	turns  int
 }
 
 func newModel() *model {
@@ -73,30 +78,44 @@ type share struct {
 	holders []*holder
 }
 
-func (m *model) share(t *Table, r Reason, key Key) share {
+// share is what counts with h, among those who hold places and the others given.
+func (m *model) share(t *Table, r Reason, h *holder, others ...*holder) share {
 	l := t.Limits()
 	s := share{table: t, reason: r, limit: map[Reason]int{PerKey: l.PerKey, Kept: max(l.Total-l.Reserved, 0), Total: l.Total}[r]}
-	for _, h := range m.all {
-		if h.held() && slices.Contains(chain(h.table), t) && (r != PerKey || h.key == key) && (r != Kept || h.class == Ordinary) {
-			s.holders = append(s.holders, h)
+	for _, o := range m.all {
+		if (o.held() || slices.Contains(others, o)) && slices.Contains(chain(o.table), t) && (r != PerKey || o.likes(h)) && (r != Kept || o.class == Ordinary) {
+			s.holders = append(s.holders, o)
 		}
 	}
 	return s
 }
 
+// likes says that two holders count as one peer.
+func (h *holder) likes(o *holder) bool { return h.key == o.key && h.class == o.class }
+
 // sharesOf are those in which a newcomer needs a place.
-func (m *model) sharesOf(t *Table, key Key, class Class) (out []share) {
-	for _, t := range chain(t) {
-		out = append(out, m.share(t, PerKey, key))
-		if class == Ordinary && t.Limits().Reserved > 0 {
-			out = append(out, m.share(t, Kept, key))
+func (m *model) sharesOf(h *holder) (out []share) {
+	for _, t := range chain(h.table) {
+		out = append(out, m.share(t, PerKey, h))
+		if h.class == Ordinary && t.Limits().Reserved > 0 {
+			out = append(out, m.share(t, Kept, h))
 		}
-		out = append(out, m.share(t, Total, key))
+		out = append(out, m.share(t, Total, h))
 	}
 	return out
 }
 
-// mayGo says whether a newcomer may take the place of h.
+// of is how many places h's peer has.
+func (s share) of(h *holder) (n int) {
+	for _, o := range s.holders {
+		if o.likes(h) {
+			n++
+		}
+	}
+	return n
+}
+
+// mayGo says whether any newcomer may take the place of h.
 func (m *model) mayGo(h *holder) bool {
 	if h.used.IsZero() {
 		return !h.busy && m.now.Sub(h.since) >= HalfOpenGrace
@@ -104,36 +123,48 @@ func (m *model) mayGo(h *holder) bool {
 	return !h.busy && m.now.Sub(h.used) >= Grace
 }
 
+// mayGive says whether h may take the place of o because o's peer has more.
+func (m *model) mayGive(s share, h, o *holder) bool {
+	return s.reason != PerKey && o.class == Ordinary && !o.busy && m.now.Sub(o.idleSince()) >= FairGrace && s.of(o) > s.of(h)+1
+}
+
+// hopeless says that nobody has to go for h.
+func (m *model) hopeless(s share, h *holder) bool {
+	return !slices.ContainsFunc(s.holders, func(o *holder) bool { return m.mayGo(o) || m.mayGive(s, h, o) })
+}
+
 func (m *model) admit(t *rapid.T) {
 	h := &holder{
 		table: rapid.SampledFrom(m.tables).Draw(t, "table"), since: m.now,
-		key:   Name(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")),
+		key:   Name(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key")),
 		class: rapid.SampledFrom([]Class{Ordinary, Ordinary, Reserved}).Draw(t, "class"),
+		model: m,
 	}
-	before := m.sharesOf(h.table, h.key, h.class)
-	hopeless := false
-	for _, s := range before {
-		hopeless = hopeless || len(s.holders) >= s.limit && !slices.ContainsFunc(s.holders, m.mayGo)
-	}
+	before := m.sharesOf(h)
+	full := func(s share) bool { return len(s.holders) >= s.limit }
 	held := m.heldBy()
 	place, err := h.table.Admit(m.now, h.key, h.class, h)
 	lost := slices.DeleteFunc(held, (*holder).held)
 	if err != nil {
 		refused, ok := errors.AsType[*RefusedError](err)
+		hopeless := slices.ContainsFunc(before, func(s share) bool { return full(s) && m.hopeless(s, h) })
 		if len(lost) > 0 || !ok || !hopeless && !refused.Leaving {
 			t.Fatalf("%v; %d were evicted", err, len(lost))
 		}
 		return
 	}
-	if hopeless {
-		t.Fatalf("admitted although nobody may go")
+	for _, s := range before {
+		if full(s) && !slices.ContainsFunc(lost, func(o *holder) bool { return slices.Contains(s.holders, o) }) {
+			t.Fatalf("admitted, and nobody of %s of %s has gone", s.reason, s.table.name)
+		}
 	}
-	for _, v := range lost {
-		m.checkVictim(t, h, v)
+	slices.SortFunc(lost, func(a, b *holder) int { return a.turn - b.turn })
+	for i, v := range lost {
+		m.checkVictim(t, h, v, lost[i:])
 	}
 	h.place = place
 	m.all = append(m.all, h)
-	for i, s := range m.sharesOf(h.table, h.key, h.class) {
+	for i, s := range m.sharesOf(h) {
 		if n := len(s.holders); n > max(s.limit, len(before[i].holders)) {
 			t.Fatalf("%d hold places of %s of %s, limit %d", n, s.reason, s.table.name, s.limit)
 		}
@@ -149,22 +180,27 @@ func (m *model) heldBy() (out []*holder) {
 	return out
 }
 
-// checkVictim says whether v is the one who had to go for h.
-func (m *model) checkVictim(t *rapid.T, h, v *holder) {
-	if !m.mayGo(v) {
-		t.Fatalf("%+v was in use and lost its place", v)
-	}
-	if v.evicted.For != h.key || v.evicted.Reason == PerKey && v.key != h.key || v.evicted.Reason == Kept && v.class == Reserved {
+// checkVictim says whether v had to go for h, when those still there were.
+func (m *model) checkVictim(t *rapid.T, h, v *holder, still []*holder) {
+	if v.evicted.For != h.key || v.evicted.Reason == PerKey && !v.likes(h) || v.evicted.Reason == Kept && v.class == Reserved {
 		t.Fatalf("evicted by %v: %+v, of %v", h.key, v.evicted, v.key)
 	}
 	i := slices.IndexFunc(m.tables, func(t *Table) bool { return t.name == v.evicted.Table })
-	for _, o := range m.share(m.tables[i], v.evicted.Reason, h.key).holders {
+	s := m.share(m.tables[i], v.evicted.Reason, h, still...)
+	fair := !m.mayGo(v)
+	if fair && !m.mayGive(s, h, v) {
+		t.Fatalf("%+v lost its place to %v, which has %d of %d", v, h.key, s.of(h), s.of(v))
+	}
+	for _, o := range s.holders {
 		sooner := o.idleSince().Before(v.idleSince())
 		if o.used.IsZero() != v.used.IsZero() {
 			sooner = o.used.IsZero()
 		}
-		if m.mayGo(o) && sooner {
+		switch {
+		case m.mayGo(o) && (fair || sooner):
 			t.Fatalf("%+v had to go before %+v", o, v)
+		case fair && m.mayGive(s, h, o) && (s.of(o) > s.of(v) || o.likes(v) && sooner):
+			t.Fatalf("%+v had to go before %+v, with %d and %d places", o, v, s.of(o), s.of(v))
 		}
 	}
 }
@@ -209,7 +245,7 @@ func (m *model) age(t *rapid.T) {
 func (m *model) check(t *rapid.T) {
 	for _, table := range m.tables {
 		var want Stats
-		keys := make(map[Key]bool)
+		keys := make(map[owner]bool)
 		for _, h := range m.all {
 			if !slices.Contains(chain(h.table), table) {
 				continue
@@ -219,7 +255,7 @@ func (m *model) check(t *rapid.T) {
 			}
 			if h.held() {
 				want.Held++
-				keys[h.key] = true
+				keys[owner{h.key, h.class}] = true
 				if h.class == Reserved {
 					want.Reserved++
 				}
@@ -259,7 +295,7 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"wait": func(t *rapid.T) {
-				m.now = m.now.Add(time.Duration(rapid.IntRange(1, 8000).Draw(t, "ms")) * time.Millisecond)
+				m.now = m.now.Add(time.Duration(rapid.SampledFrom([]int{1, 400, 1000, 3000, 8000}).Draw(t, "ms")) * time.Millisecond)
 			},
 			"limits": func(t *rapid.T) {
 				table := rapid.SampledFrom(m.tables).Draw(t, "table")

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Class says whether a holder may use the places that are reserved.
+// Class says whether a holder may use the places that are reserved. Holders of one
+// key and different classes count as if they had different keys.
 type Class uint8
 
 // The classes.
@@ -47,7 +48,8 @@ type Table struct {
 	limits   Limits
 	all      *group
 	ordinary *group // those of all that are not of class Reserved
-	keys     map[Key]*group
+	owners   map[owner]*group
+	fair     fair
 	leaving  int // evicted, and not gone yet
 	refused  Counts
 	evicted  Counts
@@ -57,7 +59,7 @@ type Table struct {
 
 // New makes a table without holders.
 func New(now time.Time, cfg Config) *Table {
-	t := &Table{name: cfg.Name, parent: cfg.Parent, limits: cfg.Limits, keys: make(map[Key]*group), changed: make(chan struct{}, 1)}
+	t := &Table{name: cfg.Name, parent: cfg.Parent, limits: cfg.Limits, owners: make(map[owner]*group), fair: newFair(), changed: make(chan struct{}, 1)}
 	if p := cfg.Parent; p != nil {
 		t.mu, t.start = p.mu, p.start
 	} else {
@@ -148,7 +150,7 @@ type Stats struct {
 	Held             int // places taken
 	Reserved         int // of them, by holders of class Reserved
 	Leaving          int // evicted, and not gone yet
-	Keys             int // keys that hold places
+	Keys             int // keys that hold places, one of both classes twice
 	Refused, Evicted Counts
 }
 
@@ -157,7 +159,7 @@ func (t *Table) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Stats{
-		Held: t.all.size(), Reserved: t.all.size() - t.ordinary.size(), Leaving: t.leaving, Keys: len(t.keys),
+		Held: t.all.size(), Reserved: t.all.size() - t.ordinary.size(), Leaving: t.leaving, Keys: len(t.owners),
 		Refused: t.refused, Evicted: t.evicted,
 	}
 }
