@@ -8,10 +8,9 @@ import (
 )
 
 var rdmaAttacks = []Attack{
-	{Name: "rdma-silent", Does: "500 connections to the RDMA port that say nothing",
-		NotYet: "the oldest handshake gives way to new ones, whoever's it is", run: rdmaSilent},
+	{Name: "rdma-silent", Does: "500 connections to the RDMA port that say nothing", run: rdmaSilent},
 	{Name: "rdma-trickling-handshake", Does: "200 connections that send the MPA request byte by byte",
-		NotYet: "the oldest handshake gives way to new ones, whoever's it is", run: rdmaTricklingHandshake},
+		run: rdmaTricklingHandshake},
 	{Name: "rdma-trickling-fpdu", Does: "200 connections that send a call byte by byte",
 		run: rdmaTricklingFPDU},
 	{Name: "rdma-half-open", Does: "5,000 connections that end their handshake and say nothing more",
@@ -19,7 +18,7 @@ var rdmaAttacks = []Attack{
 	{Name: "rdma-idle", Does: "1,500 connections of one machine with one NULL each",
 		run: rdmaIdle},
 	{Name: "rdma-idle-many-machines", Does: "4,500 connections of 100 machines with one NULL each",
-		NotYet: "4,096 places, of which none was idle for long enough", run: rdmaIdleManyMachines},
+		run: rdmaIdleManyMachines},
 	{Name: "rdma-zero-window", Does: "32 connections that ask for all the 1 MiB READs that their credits allow, and read nothing",
 		run: rdmaZeroWindow},
 	{Name: "rdma-slow-reader", Does: "the same, reading 60 KB/s",
@@ -34,7 +33,7 @@ var rdmaAttacks = []Attack{
 	{Name: "rdma-storm", Does: "2,000 connections per second that make one NULL and reset",
 		run: rdmaStorm},
 	{Name: "rdma-burst", Does: "500 connections whose MPA requests come at the same moment, again and again",
-		NotYet: "a full queue of handshakes rejects new ones, whoever's they are", run: rdmaBurst},
+		run: rdmaBurst},
 	{Name: "rdma-garbage", Does: "2,000 connections per second that send bytes that are no MPA", run: rdmaGarbage},
 	{Name: "rdma-oversize", Does: "64 connections with Sends of 60 KB into receives of 4 KiB, again and again",
 		run: rdmaOversize},
