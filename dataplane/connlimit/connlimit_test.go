@@ -252,6 +252,49 @@ func TestFairPartsOfClasses(t *testing.T) {
 	refused(t, table, now, "root", Reserved, Total) // it has more than any other
 }
 
+// TestOwnPlacesAreTakenSoon has one key come again and again, and none of its
+// connections end.
+func TestOwnPlacesAreTakenSoon(t *testing.T) {
+	const grace = 10 * time.Millisecond
+	table := New(start, Config{Limits: Limits{Total: 8, PerKey: 3, KeyGrace: grace}})
+	other, p := admit(t, table, start, "b", Ordinary)
+	p.Touch(start)
+	silent, _ := admit(t, table, start, "a", Ordinary)
+	idle, p := admit(t, table, start, "a", Ordinary)
+	p.Touch(start.Add(time.Millisecond))
+	busy, p := admit(t, table, start, "a", Ordinary)
+	p.Touch(start)
+	busy.busy.Store(true)
+	refused(t, table, start.Add(grace-1), "a", Ordinary, PerKey)
+	newcomer, _ := admit(t, table, start.Add(grace), "a", Ordinary)
+	if silent.why.Load() == nil || idle.why.Load() != nil {
+		t.Error("the silent one did not go first")
+	}
+	admit(t, table, start.Add(grace+time.Millisecond), "a", Ordinary)
+	if idle.why.Load() == nil || busy.why.Load() != nil || newcomer.why.Load() != nil || other.why.Load() != nil {
+		t.Error("the idle one did not go next, or one that is in use went, or another's")
+	}
+}
+
+// TestWithin lowers limits, and leaves those alone that are low enough.
+func TestWithin(t *testing.T) {
+	for _, c := range []struct {
+		l    Limits
+		most int
+		want Limits
+	}{
+		{Limits{Total: 64, PerKey: 16, Reserved: 8}, 64, Limits{Total: 64, PerKey: 16, Reserved: 8}},
+		{Limits{Total: 64, PerKey: 16, Reserved: 8}, 16, Limits{Total: 16, PerKey: 4, Reserved: 4}},
+		{Limits{Total: 64, PerKey: 2, Reserved: 1}, 16, Limits{Total: 16, PerKey: 2, Reserved: 1}},
+		{Limits{}, 100, Limits{Total: 100, PerKey: 25}},
+		{Limits{Total: 64, PerKey: 16, Reserved: 8}, 1, Limits{Total: 1, PerKey: 1}},
+	} {
+		if got := c.l.Within(c.most); got != c.want {
+			t.Errorf("%+v within %d: %+v, want %+v", c.l, c.most, got, c.want)
+		}
+	}
+}
+
 // TestReserved fills every place that ordinary users may have, all in use.
 func TestReserved(t *testing.T) {
 	table := New(start, Config{Name: "the control plane", Limits: Limits{Total: 8, Reserved: 2}})

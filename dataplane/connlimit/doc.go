@@ -12,7 +12,8 @@
 //   - Then a connection of the key with the most places goes, if that is more than the
 //     newcomer's key would have, and if it was idle or half-open for FairGrace. If all
 //     connections of that key are in use, it is one of the next largest.
-//   - A newcomer whose key is at its own limit takes a place of its key alone.
+//   - A newcomer whose key is at its own limit takes a place of its key alone, after
+//     [Limits].KeyGrace where that is set, half-open or not.
 //   - If nobody may go, the newcomer is refused with a [RefusedError].
 //
 // A storm of newcomers therefore never takes the place of a connection that is in use, and

@@ -65,11 +65,16 @@ func (g *group) full() bool {
 
 // giver is the member whose place p may take, or nil.
 func (g *group) giver(p *Place) *member {
-	m := g.idlest(p.since, HalfOpenGrace, Grace)
-	if m == nil && g.reason != PerKey {
-		m = g.t.fair.giver(p.since, g.t.owned(p).size()+1)
+	if m := g.idlest(p.since, HalfOpenGrace, Grace); m != nil {
+		return m
 	}
-	return m
+	if g.reason != PerKey {
+		return g.t.fair.giver(p.since, g.t.owned(p).size()+1)
+	}
+	if own := g.t.limits.KeyGrace; own > 0 {
+		return g.oldest(p.since, int64(own))
+	}
+	return nil
 }
 
 // idlest is the oldest member that was half-open for a time, or the one that was
@@ -79,6 +84,15 @@ func (g *group) idlest(now int64, halfOpen, idle time.Duration) *member {
 		return m
 	}
 	return g.idleFor(now, int64(idle))
+}
+
+// oldest is the member that was half-open or idle for longest, if for so long, or nil.
+func (g *group) oldest(now, long int64) *member {
+	used, half := g.idleFor(now, long), g.oldestHalfOpen(now)
+	if half != nil && now-half.seen >= long && (used == nil || half.seen < used.seen) {
+		return half
+	}
+	return used
 }
 
 // oldestHalfOpen moves the members that were used meanwhile on its way. One

@@ -9,6 +9,10 @@ type Limits struct {
 	Total int
 	// PerKey is the most places of one key; 0 is no limit.
 	PerKey int
+	// KeyGrace is Grace where a newcomer takes the place of one of its own key; 0
+	// is Grace. Where it is short, a client that does not end its connections
+	// does not keep itself out.
+	KeyGrace time.Duration
 	// Reserved places of Total are kept for holders of class Reserved; at most all.
 	Reserved int
 	// Idle is the time without use after which a connection is evicted by
@@ -31,6 +35,20 @@ const HalfOpenGrace = 3 * time.Second
 // may be taken for a key that has fewer places, even with the new one. A
 // connection that is in use makes a call within that time.
 const FairGrace = time.Second
+
+// Within lowers the limits to a number of places. A smaller table keeps a
+// quarter of them for others than any one key, and for class Reserved.
+func (l Limits) Within(most int) Limits {
+	if l.Total > 0 && l.Total <= most {
+		return l
+	}
+	part := max(most/4, 1)
+	l.Total, l.Reserved = most, min(l.Reserved, most/4)
+	if l.PerKey == 0 || l.PerKey > part {
+		l.PerKey = part
+	}
+	return l
+}
 
 // halfOpen is HalfOpen with its default.
 func (l *Limits) halfOpen() time.Duration {
