@@ -18,18 +18,23 @@ import (
 )
 
 // DefaultClients are the limits of clients' connections unless Config has a
-// table. A fifth client can't lock out a sixth, and an admin gets in beside
-// any number of others.
+// table. A fifth client can't lock out a sixth, an admin gets in beside
+// any number of others, and a user beside connections that its own scripts
+// have forgotten.
 func DefaultClients() connlimit.Limits {
-	return connlimit.Limits{Total: 256, PerKey: 64, Reserved: 32, Idle: 5 * time.Minute}
+	return connlimit.Limits{Total: 256, PerKey: 64, KeyGrace: keyGrace, Reserved: 32, Idle: 5 * time.Minute}
 }
+
+// keyGrace is how long a connection is idle before another of the same client may
+// take its place: a round trip on one machine, and some computing.
+const keyGrace = 10 * time.Millisecond
 
 // arrivals are the places of connections that aren't identified yet. They are
 // apart from those of clients, so that who proves to be an admin
 // finds a place whoever else comes.
 func arrivals() *connlimit.Table {
 	return connlimit.New(time.Now(), connlimit.Config{Name: "the control plane's handshakes", Limits: connlimit.Limits{
-		Total: 128, PerKey: 32, HalfOpen: handshakeTime,
+		Total: 128, PerKey: 32, KeyGrace: keyGrace, HalfOpen: handshakeTime,
 	}})
 }
 

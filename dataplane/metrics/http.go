@@ -25,13 +25,14 @@ const (
 	headerTimeout  = 5 * time.Second
 	maxIdle        = 24 * time.Hour
 	maxHeader      = 16 << 10
-	maxScrapes     = 8 // at once; more get 503
+	maxScrapes     = 8                     // at once; more get 503
+	keyGrace       = 10 * time.Millisecond // before a connection's place goes to another of its host
 )
 
 // DefaultScrapers are the limits of connections that rdmad gives the table. The
 // idle time is longer than a minute, which scrapers leave between two requests.
 func DefaultScrapers() connlimit.Limits {
-	return connlimit.Limits{Total: 64, PerKey: 16, Idle: 90 * time.Second, HalfOpen: headerTimeout}
+	return connlimit.Limits{Total: 64, PerKey: 16, KeyGrace: keyGrace, Idle: 90 * time.Second, HalfOpen: headerTimeout}
 }
 
 // Server answers /metrics from a registry, and /healthz with 200 while
