@@ -3,17 +3,20 @@ package controlplane_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
@@ -27,7 +30,59 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-const otherUser = 65534
+const otherUser = 40000
+
+// users are how a test is several users.
+type users struct {
+	kernel auth.Kernel // nil is that of the machine
+	dial   func(t *testing.T, network, address string, uid int) net.Conn
+}
+
+// everyUsers are those who are said to be others by a kernel that believes their
+// addresses and, where this process is root, those who are.
+func everyUsers() map[string]users {
+	all := map[string]users{"claimed": {believer{}, dialFrom}}
+	if os.Getuid() == 0 {
+		all["real"] = users{nil, dialAs}
+	}
+	return all
+}
+
+// believer takes clients for the users that their addresses name.
+type believer struct{}
+
+func (believer) Peer(c *net.UnixConn) (*unix.Ucred, error) {
+	var uid, serial uint32
+	if _, err := fmt.Sscanf(c.RemoteAddr().String(), "@user-%d-%d", &uid, &serial); err != nil {
+		return &unix.Ucred{}, nil // of root
+	}
+	return &unix.Ucred{Uid: uid, Gid: uid}, nil
+}
+
+func (believer) Owner(local, _ net.Addr) (uid uint32, ok bool) {
+	ip := local.(*net.TCPAddr).IP.To4()
+	if ip[1] == 0 {
+		return 0, true
+	}
+	return uint32(ip[2])<<8 | uint32(ip[3]), true
+}
+
+var serial atomic.Int64
+
+// dialFrom connects from an address that names a user.
+func dialFrom(t *testing.T, network, address string, uid int) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(uid>>8), byte(uid))}}
+	if network == "unix" {
+		d.LocalAddr = &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@user-%d-%d", uid, serial.Add(1))}
+	}
+	c, err := d.Dial(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
 
 // dialAs connects as a user. Credentials are a thread's, and the thread ends
 // with the goroutine that is locked to it.
@@ -92,57 +147,111 @@ func openTo(t *testing.T) string {
 	return dir
 }
 
-// TestOneUserDoesNotLockOutAdmins has a user open more connections than there
+// eachWay calls a test with a control plane on a socket and on the loopback, for
+// all users, and with a client of root.
+func eachWay(t *testing.T, limits connlimit.Limits, test func(t *testing.T, w *way)) {
+	viewer := auth.Viewer
+	for name, u := range everyUsers() {
+		for network, listen := range map[string]string{"unix": "unix://" + filepath.Join(openTo(t), "control"), "tcp": "127.0.0.1:0"} {
+			t.Run(name+"/"+network, func(t *testing.T) {
+				w := &way{network: network, users: u, places: grpcapi.NewPlaces(limits)}
+				access := controlplane.Access{Rules: auth.Rules{Default: &viewer, Kernel: u.kernel}, Places: w.places}
+				c, root := serve(t, controlplane.Config{Dataplane: &planetest.Plane{}, Listen: listen, Access: access})
+				w.root, w.address = root, strings.TrimPrefix(c.Addr(), "unix://")
+				test(t, w)
+			})
+		}
+	}
+}
+
+// way is a way to a control plane.
+type way struct {
+	network, address string
+	users            users
+	places           *grpcapi.Places
+	root             *grpc.ClientConn
+}
+
+func (w *way) dial(t *testing.T, uid int) net.Conn {
+	t.Helper()
+	return w.users.dial(t, w.network, w.address, uid)
+}
+
+// watchAs has a user open a stream, so that the connection is in use.
+func (w *way) watchAs(t *testing.T, uid int) error {
+	t.Helper()
+	stream, err := healthpb.NewHealthClient(over(t, w.dial(t, uid))).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		return err
+	}
+	_, err = stream.Recv()
+	return err
+}
+
+// TestOneUserDoesNotLockOutAdmins has a user use more connections than there
 // are places. It gets its share; root, and a third user, get in at once.
 func TestOneUserDoesNotLockOutAdmins(t *testing.T) {
-	if os.Getuid() != 0 {
-		return // only root can be somebody else
-	}
-	viewer := auth.Viewer
-	for _, listen := range []string{"unix://" + filepath.Join(openTo(t), "control"), "127.0.0.1:0"} {
-		plane := &planetest.Plane{}
-		clients := connlimit.New(time.Now(), connlimit.Config{Name: "the control plane", Limits: connlimit.Limits{Total: 32, PerKey: 8, Reserved: 4}})
-		c, root := serve(t, controlplane.Config{
-			Dataplane: plane, Listen: listen, Access: controlplane.Access{Rules: auth.Rules{Default: &viewer}, Clients: clients},
-		})
-		network, address := "tcp", c.Addr()
-		if path, ok := strings.CutPrefix(address, "unix://"); ok {
-			network, address = "unix", path
-		}
+	eachWay(t, connlimit.Limits{Total: 32, PerKey: 8, Reserved: 4}, func(t *testing.T, w *way) {
 		refused := 0
 		for range 40 {
-			err := getStatus(t, over(t, dialAs(t, network, address, otherUser)))
+			err := w.watchAs(t, otherUser)
 			if err == nil {
 				continue
 			}
 			refused++
 			if want := "all 8 connections of the control plane allowed to "; refused == 1 && !strings.Contains(err.Error(), want) {
-				t.Fatalf("%s: refused with %v, want %s", listen, err, want)
+				t.Fatalf("refused with %v, want %s", err, want)
 			}
 		}
 		if refused != 32 {
-			t.Errorf("%s: %d connections of one user were refused, want 32", listen, refused)
+			t.Errorf("%d connections of one user were refused, want 32", refused)
 		}
 		for uid := range 6 { // others fill what isn't kept
 			for range 8 {
-				_ = getStatus(t, over(t, dialAs(t, network, address, 50000+uid)))
+				_ = w.watchAs(t, 50000+uid)
 			}
 		}
-		if err := getStatus(t, root); err != nil {
-			t.Errorf("%s: root: %v", listen, err)
+		if err := getStatus(t, w.root); err != nil {
+			t.Errorf("root: %v", err)
 		}
-		if s := clients.Stats(); s.Held != 29 || s.Reserved != 1 {
-			t.Errorf("%s: %+v", listen, s)
+		if s := w.places.Clients.Stats(); s.Held != 29 || s.Reserved != 1 {
+			t.Errorf("%+v", s)
 		}
-	}
+	})
+}
+
+// TestUserDoesNotLockOutItself has a user hold connections without end, silent
+// ones and idle ones. Each time the user's next one is served, and none of another
+// user goes for it.
+func TestUserDoesNotLockOutItself(t *testing.T) {
+	limits := connlimit.Limits{Total: 32, PerKey: 4, KeyGrace: 1, Reserved: 4}
+	eachWay(t, limits, func(t *testing.T, w *way) {
+		third := over(t, w.dial(t, 50000))
+		if err := getStatus(t, third); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 40 {
+			w.dial(t, otherUser) // says nothing
+			if err := getStatus(t, over(t, w.dial(t, otherUser))); err != nil {
+				t.Fatalf("connection %d: %v", i, err)
+			}
+		}
+		if err := getStatus(t, third); err != nil || third.GetState() != connectivity.Ready {
+			t.Errorf("another user: %v, %v", err, third.GetState())
+		}
+		if s := w.places.Clients.Stats(); s.Held > limits.PerKey+1 || s.Evicted[connlimit.PerKey] < 40-uint64(limits.PerKey) || s.Refused != (connlimit.Counts{}) {
+			t.Errorf("%+v", s)
+		}
+	})
 }
 
 // TestIdleClientIsClosed: one that has made calls, one that hasn't, and one
 // that watches, which is not idle.
 func TestIdleClientIsClosed(t *testing.T) {
-	clients := connlimit.New(time.Now(), connlimit.Config{Limits: grpcapi.DefaultClients()})
+	places := grpcapi.NewPlaces(grpcapi.DefaultClients())
+	clients := places.Clients
 	_, idle := serve(t, controlplane.Config{
-		Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0", Access: controlplane.Access{Clients: clients},
+		Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0", Access: controlplane.Access{Places: places},
 	})
 	silent, err := net.Dial("tcp", strings.TrimPrefix(idle.Target(), "passthrough:///"))
 	if err != nil {

@@ -20,7 +20,7 @@ func (p *Policy) stranger(c net.Conn) Identity {
 	if id.Client != loopbackHost {
 		return id
 	}
-	if uid, ok := socketOwner(c.RemoteAddr(), c.LocalAddr()); ok {
+	if uid, ok := p.kernel.Owner(c.RemoteAddr(), c.LocalAddr()); ok {
 		id.Client += " uid " + strconv.FormatUint(uint64(uid), 10)
 		id.Kept = uid == 0 || uid == p.owner
 	}

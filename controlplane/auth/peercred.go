@@ -1,32 +1,16 @@
 package auth
 
 import (
-	"fmt"
 	"net"
 	"os/user"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 )
 
-// peer asks the kernel for the process that connected to a Unix socket, as it
-// was then (SO_PEERCRED, unix(7)).
+// peer is the process that connected to a Unix socket.
 func (p *Policy) peer(c *net.UnixConn) (Identity, error) {
-	raw, err := c.SyscallConn()
+	cred, err := p.kernel.Peer(c)
 	if err != nil {
 		return Identity{}, err
-	}
-	var (
-		cred *unix.Ucred
-		told error
-	)
-	if err := raw.Control(func(fd uintptr) {
-		cred, told = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return Identity{}, err
-	}
-	if told != nil {
-		return Identity{}, fmt.Errorf("SO_PEERCRED: %w", told)
 	}
 	id := "uid " + strconv.FormatUint(uint64(cred.Uid), 10)
 	role := p.user(cred.Uid, cred.Gid)

@@ -28,6 +28,8 @@ type Rules struct {
 	// Default is the role of clients that no rule names, anonymous ones among
 	// them; nil is Admin for anonymous ones and None for the others.
 	Default *Role
+	// Kernel says who local clients are; nil is that of this machine.
+	Kernel Kernel
 }
 
 // Policy gives roles. It is immutable.
@@ -38,6 +40,7 @@ type Policy struct {
 	named        Role     // of identified clients that no rule names
 	anonymous    Role
 	groupsOf     func(uid uint32) []uint32
+	kernel       Kernel
 	usersByRules bool
 }
 
@@ -49,7 +52,10 @@ type rule struct {
 // NewPolicy looks up the groups and checks the patterns. Errors are one line
 // for the operator, beginning with the key below control.
 func NewPolicy(r Rules) (*Policy, error) {
-	p := &Policy{owner: uint32(os.Geteuid()), anonymous: Admin, groupsOf: groupsOf}
+	p := &Policy{owner: uint32(os.Geteuid()), anonymous: Admin, groupsOf: groupsOf, kernel: r.Kernel}
+	if p.kernel == nil {
+		p.kernel = machine{}
+	}
 	if r.Default != nil {
 		p.named, p.anonymous = *r.Default, *r.Default
 		p.usersByRules = *r.Default != None
