@@ -51,10 +51,16 @@ type Config struct {
 	// Backlog bounds the requests waiting for GetRequest; 0 is 128. For a new
 	// one the oldest of the peer that has the most of them is rejected.
 	Backlog int
+	// Descriptors is how many the connections may have that are not the
+	// consumer's yet, of one listener, or not any more; where they are few it lowers
+	// MaxHandshakes and Backlog. 0 is any number.
+	Descriptors int
 	// Logger gets a line for every peer that is dropped before the consumer
 	// has seen it: dataplane/loglimit has a handler that bounds them. Nil logs
 	// nothing.
 	Logger *slog.Logger
+
+	maxLingers int
 }
 
 // withDefaults fills in the defaults and checks ranges.
@@ -65,6 +71,10 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.DrainTimeout, defaultDrainTimeout)
 	setDefault(&c.MaxHandshakes, defaultMaxHandshakes)
 	setDefault(&c.Backlog, defaultBacklog)
+	c.maxLingers = maxLingers
+	if n := c.Descriptors; n > 0 {
+		c.MaxHandshakes, c.Backlog, c.maxLingers = min(c.MaxHandshakes, max(n/4, 1)), min(c.Backlog, max(n/4, 1)), min(c.maxLingers, n/2)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -73,7 +83,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("softiwarp: MPA revision %d: %w", c.MPARevision, verbs.ErrInvalid)
 	case c.MaxULPDU < minULPDU || c.MaxULPDU > mpa.MaxULPDU:
 		return c, fmt.Errorf("softiwarp: ULPDU of %d bytes: %w", c.MaxULPDU, verbs.ErrInvalid)
-	case c.HandshakeTimeout < 0 || c.DrainTimeout < 0 || c.MaxHandshakes < 0 || c.Backlog < 0:
+	case c.HandshakeTimeout < 0 || c.DrainTimeout < 0 || c.MaxHandshakes < 0 || c.Backlog < 0 || c.Descriptors < 0:
 		return c, fmt.Errorf("softiwarp: negative limit: %w", verbs.ErrInvalid)
 	}
 	return c, nil

@@ -19,6 +19,7 @@ const (
 // written last: a socket closed with unread input resets the connection, and
 // the peer may then never read the Terminate.
 type lingers struct {
+	most  int // at most maxLingers
 	mu    sync.Mutex
 	conns map[*net.TCPConn]struct{}
 	wg    sync.WaitGroup
@@ -30,7 +31,7 @@ type lingers struct {
 func (l *lingers) add(conn *net.TCPConn, last []byte, peerClosed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if (peerClosed && len(last) == 0) || len(l.conns) >= maxLingers {
+	if (peerClosed && len(last) == 0) || len(l.conns) >= l.most {
 		_ = conn.Close()
 		return
 	}

@@ -35,7 +35,7 @@ func New(config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{config: config}
+	p := &Provider{config: config, lingers: lingers{most: config.maxLingers}}
 	p.dev = newDevice(p)
 	return p, nil
 }

@@ -22,6 +22,9 @@ type Options struct {
 	// Rdmacore tunes provider rdmacore, where that is in the build; its zero
 	// value is the default.
 	Rdmacore tuning.Settings
+	// Handshakes is how many descriptors connections of provider softiwarp may
+	// have that are being made or closed; 0 is any number.
+	Handshakes int
 }
 
 // Around gives what is used in place of each provider, if it is set. Tests
@@ -31,7 +34,7 @@ var Around func(rdmacm.Provider) rdmacm.Provider
 // makers are the providers of this build.
 var makers = map[string]func(*Options) (rdmacm.Provider, error){
 	"softiwarp": func(o *Options) (rdmacm.Provider, error) {
-		return softiwarp.New(softiwarp.Config{Logger: o.Logger})
+		return softiwarp.New(softiwarp.Config{Logger: o.Logger, Descriptors: o.Handshakes})
 	},
 }
 
