@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
-	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
 
 // Access is who may use the control plane, and how. The zero value lets in
@@ -21,9 +20,9 @@ type Access struct {
 	// Insecure lets in whoever reaches an address without TLS that isn't on
 	// the loopback.
 	Insecure bool
-	Rate     auth.Rate        // zero for auth.DefaultRate
-	Clients  *connlimit.Table // see grpcapi.Access
-	SendTime time.Duration    // see grpcapi.Access
+	Rate     auth.Rate       // zero for auth.DefaultRate
+	Places   *grpcapi.Places // see grpcapi.Access
+	SendTime time.Duration   // see grpcapi.Access
 }
 
 // reachable says whether other machines may reach the address.
@@ -31,7 +30,7 @@ func (a *Access) reachable() bool { return a.TLS != nil || a.Insecure }
 
 // open looks up and reads what the rules name, and says loudly what is open.
 func (a *Access) open(listen string, log *slog.Logger) (grpcapi.Access, error) {
-	out := grpcapi.Access{Rate: a.Rate, Clients: a.Clients, SendTime: a.SendTime}
+	out := grpcapi.Access{Rate: a.Rate, Places: a.Places, SendTime: a.SendTime}
 	var err error
 	if out.Policy, err = auth.NewPolicy(a.Rules); err != nil {
 		return out, fmt.Errorf("control.%w", err)

@@ -77,7 +77,9 @@ type Config struct {
 	Memory func() procmem.Usage
 	// Descriptors, if not nil, is how those of the process are divided.
 	Descriptors func() descriptors.Budget
-	Logger      *slog.Logger
+	// Ports, if not nil, has the limits of the control plane and of the metrics port.
+	Ports  grpcapi.Ports
+	Logger *slog.Logger
 	// Registerer takes the control plane's metrics.
 	Registerer prometheus.Registerer
 	// WatchQueue bounds the events that wait for a stream of them before it is
@@ -159,6 +161,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		Devices:     cfg.Devices,
 		Memory:      cfg.Memory,
 		Descriptors: cfg.Descriptors,
+		Ports:       cfg.Ports,
 	})
 	if err != nil {
 		return nil, err

@@ -13,15 +13,6 @@ func (l *Limits) tableLimits() connlimit.Limits {
 	return connlimit.Limits{Total: l.Connections, PerKey: l.ConnectionsPerPeer, Idle: l.Idle, HalfOpen: halfOpenTime}
 }
 
-// tableLimits are those of all listeners together, as far as there are descriptors.
-func (c *Config) tableLimits(l *Limits) connlimit.Limits {
-	out := l.tableLimits()
-	if c.Descriptors > 0 {
-		out.Total = min(out.Total, c.Descriptors)
-	}
-	return out
-}
-
 // enter gives c a place in its listener and the data plane, which may be
 // that of another connection. The error is a *RefusedError.
 func (c *conn) enter(client netip.Addr) error {
@@ -31,7 +22,7 @@ func (c *conn) enter(client netip.Addr) error {
 		return nil
 	}
 	refused := noPlace(err)
-	if d := c.l.d; refused.Refusal == RefusedConnections && d.places.Limits().Total == d.cfg.Descriptors {
+	if c.l.d.wantsDescriptorsLocked(err) {
 		refused.Text += "; the files that may be open allow no more: raise ulimit -n, or LimitNOFILE"
 	}
 	return refused
@@ -87,8 +78,8 @@ func (d *Dataplane) SetLimits(l Limits) error {
 	l = l.planeDefaults()
 	d.mu.Lock()
 	d.limits = l
+	d.places.SetLimits(d.tableLimitsLocked())
 	d.mu.Unlock()
-	d.places.SetLimits(d.cfg.tableLimits(&l))
 	d.handshakes.setLimit(l.Handshakes)
 	return nil
 }

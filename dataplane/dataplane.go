@@ -41,9 +41,9 @@ type Config struct {
 	// Registered is told each limit of memory as it comes into force, and says how
 	// much of it listeners and connectors may register together; nil is all of it.
 	Registered func(limit int64) int64
-	// Descriptors is how many connections there may be descriptors for, whatever Limits say;
-	// 0 is any number.
-	Descriptors int
+	// Descriptors bound connections, whatever Limits and TCP say. SetDescriptors
+	// changes them.
+	Descriptors Descriptors
 	// HandshakeTimeout is how long a peer has to come up.
 	HandshakeTimeout time.Duration
 }
@@ -66,10 +66,13 @@ type Dataplane struct {
 	listeners map[string]*listener
 	conns     registry
 	limits    Limits // of all listeners together
-	lastID    uint64 // connection ids given out
-	resolve   Resolver
-	revision  uint64 // counts resolvers, to see that one was swapped
-	subs      map[*Subscription]struct{}
+	tcpLimits TCPLimits
+	// descriptors lower limits and tcpLimits.
+	descriptors Descriptors
+	lastID      uint64 // connection ids given out
+	resolve     Resolver
+	revision    uint64 // counts resolvers, to see that one was swapped
+	subs        map[*Subscription]struct{}
 
 	connectors map[string]*Connector // by name; with mu held
 	tcp        *connlimit.Table      // of TCP connections of services
@@ -100,18 +103,20 @@ func New(cfg Config) *Dataplane {
 	}
 	limits := cfg.Limits.planeDefaults()
 	d := &Dataplane{
-		cfg:        cfg,
-		log:        cfg.Logger,
-		listeners:  make(map[string]*listener),
-		conns:      newRegistry(),
-		limits:     limits,
-		places:     connlimit.New(time.Now(), connlimit.Config{Limits: cfg.tableLimits(&limits)}),
-		handshakes: turnstile{limit: limits.Handshakes},
-		resolve:    cfg.Resolver,
-		subs:       make(map[*Subscription]struct{}),
+		cfg:         cfg,
+		log:         cfg.Logger,
+		listeners:   make(map[string]*listener),
+		conns:       newRegistry(),
+		limits:      limits,
+		tcpLimits:   cfg.TCP,
+		descriptors: cfg.Descriptors,
+		handshakes:  turnstile{limit: limits.Handshakes},
+		resolve:     cfg.Resolver,
+		subs:        make(map[*Subscription]struct{}),
 	}
 	d.connectors = make(map[string]*Connector)
-	d.tcp = connlimit.New(time.Now(), connlimit.Config{Limits: cfg.TCP.table()})
+	d.places = connlimit.New(time.Now(), connlimit.Config{Limits: d.tableLimitsLocked()})
+	d.tcp = connlimit.New(time.Now(), connlimit.Config{Limits: d.tcpTableLocked()})
 	d.division.init(cfg.Memory, cfg.Registered)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d

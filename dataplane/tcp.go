@@ -57,17 +57,20 @@ func (l TCPLimits) table() connlimit.Limits {
 }
 
 // WithDefaults fills in what l leaves 0.
-func (l TCPLimits) WithDefaults() TCPLimits { return tcpLimits(l.table()) }
-
-func tcpLimits(l connlimit.Limits) TCPLimits {
-	return TCPLimits{Connections: l.Total, ConnectionsPerPeer: l.PerKey, Idle: l.Idle}
+func (l TCPLimits) WithDefaults() TCPLimits {
+	t := l.table()
+	return TCPLimits{Connections: t.Total, ConnectionsPerPeer: t.PerKey, Idle: t.Idle}
 }
 
 // TCPPlaces has the places of the TCP connections of services.
 func (d *Dataplane) TCPPlaces() *connlimit.Table { return d.tcp }
 
-// TCPLimits are those in force, defaults filled in.
-func (d *Dataplane) TCPLimits() TCPLimits { return tcpLimits(d.tcp.Limits()) }
+// TCPLimits are those asked for, defaults filled in.
+func (d *Dataplane) TCPLimits() TCPLimits {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.tcpLimits.WithDefaults()
+}
 
 // SetTCPLimits changes the limits. Connections that are up and over a lowered
 // limit stay until they are idle and newcomers need their places. The error is
@@ -78,7 +81,8 @@ func (d *Dataplane) SetTCPLimits(l TCPLimits) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.tcp.SetLimits(l.table())
+	d.tcpLimits = l
+	d.tcp.SetLimits(d.tcpTableLocked())
 	for _, k := range d.connectors {
 		k.followLocked()
 	}

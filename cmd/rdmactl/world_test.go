@@ -50,7 +50,8 @@ func newWorld(dir string, options []string) (*world, error) {
 	plane.Listen("test", "127.0.0.1:20059")
 	plane.Connector(connector)
 	cfg := controlplane.Config{
-		Dataplane: plane, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Listen: "127.0.0.1:0", Version: "v1.2.3",
+		Dataplane: plane, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Ports: new(planetest.Ports),
+		Listen: "127.0.0.1:0", Version: "v1.2.3",
 		Initial: initial(), Configured: []string{"credits.max"}, Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}},
 	}
 	audited, file := false, false

@@ -43,7 +43,7 @@ changes nothing, and may be used while rdmad runs.`,
 			if limit.Lowered() {
 				cmd.PrintErrln("rdmad: warning:", limit.Warning())
 			}
-			budget, err := divide(&c.Limits)
+			budget, err := divide(c)
 			if err != nil {
 				return err
 			}

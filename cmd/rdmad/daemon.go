@@ -23,7 +23,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/connector"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
-	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/metrics"
 	"github.com/rdmad/rdmad/dataplane/procmem"
@@ -55,7 +54,7 @@ type daemon struct {
 	metrics   *metrics.Server
 	metricsOn net.Listener // nil without metrics
 	registrar *rpcbind.Registrar
-	places    places
+	places    *places
 
 	fileWaits bool // the configuration file's settings aren't in force yet
 
@@ -101,27 +100,29 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		failed:    make(chan error, 2),
 	}
 	initial, given := c.Settings.Initial()
-	if err := d.openPlaces(&c.Limits); err != nil {
+	var err error
+	if d.places, err = newPlaces(c, log); err != nil {
 		return d, err
 	}
 	d.memory.Configured(c.Limits.Memory)
 	d.data = dataplane.New(dataplane.Config{
 		Logger: log, Limits: c.Limits.Dataplane(), TCP: c.Limits.TCP(), Memory: c.Limits.Memory, Registered: d.memory.Apply,
-		Descriptors: d.places.budget.Load().Connections(),
+		Descriptors: d.places.descriptors(),
 	})
+	d.places.data = d.data
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
 	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats), metrics.NewForward(d.services.forwardStats), metrics.NewConnectors(d.data),
 		metrics.NewMemory(d.memory.Usage),
-		metrics.NewPorts(map[string]*connlimit.Table{"control": d.places.clients, "metrics": d.places.scrapers}),
+		metrics.NewPorts(map[string]*connlimit.Table{"control": d.places.clients.Clients, "metrics": d.places.scrapers}),
 		metrics.BuildInfo(versionString()), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	sockets, err := notify.Sockets()
 	if err != nil {
 		return d, err
 	}
 	access := c.Control.Access()
-	access.Clients = d.places.clients
+	access.Places = d.places.clients
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
 		Dataplane:   controlplane.Live(d.data),
 		Manager:     d.manager,
@@ -135,7 +136,8 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		Providers:   providers.Inventory(),
 		Devices:     providers.Devices,
 		Memory:      d.memory.Usage,
-		Descriptors: func() descriptors.Budget { return *d.places.budget.Load() },
+		Descriptors: d.places.divided,
+		Ports:       d.places,
 		Logger:      log,
 		Registerer:  d.registry,
 	}); err != nil {
@@ -194,7 +196,7 @@ func (d *daemon) makeManager() (err error) {
 func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
-	return d.providers.Open(name, providers.Options{Logger: d.log, Rdmacore: d.tuning})
+	return d.providers.Open(name, providers.Options{Logger: d.log, Rdmacore: d.tuning, Handshakes: d.places.handshakes()})
 }
 
 // reconfigure makes the services, listeners and limits of the file's new
@@ -203,7 +205,7 @@ func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 // the error, of a line for each, names what can't.
 func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.Duration) error {
 	return errors.Join(
-		d.setPlaces(&c.Limits),
+		d.places.configure(c),
 		d.manager.SetLimits(c.Limits.Dataplane()),
 		d.setMemory(c.Limits.Memory),
 		d.data.SetTCPLimits(c.Limits.TCP()),

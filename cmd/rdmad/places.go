@@ -1,63 +1,146 @@
 package main
 
 import (
-	"sync/atomic"
+	"cmp"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
+	"github.com/rdmad/rdmad/dataplane/metrics"
 )
 
-// places are those of rdmad's own ports, within the descriptors that there are.
+// places are those of rdmad's own ports, and the descriptors of the process as
+// they are divided between these ports and everything else.
 type places struct {
-	clients, scrapers *connlimit.Table
-	budget            atomic.Pointer[descriptors.Budget]
+	log      *slog.Logger
+	clients  *grpcapi.Places
+	scrapers *connlimit.Table
+	data     *dataplane.Dataplane // nil until there is one
+
+	mu     sync.Mutex
+	served int // listeners, services and connectors of the configuration
+	limits grpcapi.PortLimits
+	budget descriptors.Budget
 }
 
-// wanted is what the limits of a configuration ask for.
-func wanted(l *config.Limits) descriptors.Want {
-	connections := int(l.Connections)
-	if connections == 0 {
-		connections = dataplane.DefaultMaxConnections
+// portLimits are those of a configuration.
+func portLimits(c *config.Config) grpcapi.PortLimits {
+	return grpcapi.PortLimits{Control: c.Limits.Control.Limits(), Metrics: c.Limits.Metrics.Limits()}
+}
+
+func served(c *config.Config) int { return len(c.Listeners) + len(c.Services) + len(c.Connectors) }
+
+// wanted is what limits ask for.
+func wanted(served int, l dataplane.Limits, tcp dataplane.TCPLimits, p *grpcapi.PortLimits) descriptors.Want {
+	return descriptors.Want{
+		Served: served, Connections: cmp.Or(l.Connections, dataplane.DefaultMaxConnections), TCP: tcp.WithDefaults().Connections,
+		Control: p.Control.Over(grpcapi.DefaultClients()).Total, Metrics: p.Metrics.Over(metrics.DefaultScrapers()).Total,
 	}
-	return descriptors.Want{Connections: connections, Control: l.ControlClients().Total, Metrics: l.Scrapers().Total}
 }
 
-// openPlaces divides the descriptors and makes the places of rdmad's ports.
-func (d *daemon) openPlaces(l *config.Limits) error {
-	now := time.Now()
-	d.places.clients = connlimit.New(now, connlimit.Config{Name: "the control plane"})
-	d.places.scrapers = connlimit.New(now, connlimit.Config{Name: "the metrics port"})
-	return d.setPlaces(l)
-}
-
-// divide divides the descriptors of this process.
-func divide(l *config.Limits) (descriptors.Budget, error) {
+// divide divides the descriptors of this process for a configuration.
+func divide(c *config.Config) (descriptors.Budget, error) {
 	limit, err := descriptors.Limit()
-	return descriptors.Divide(limit, wanted(l)), err
+	if err != nil {
+		return descriptors.Budget{}, err
+	}
+	ports := portLimits(c)
+	return descriptors.Divide(limit, wanted(served(c), c.Limits.Dataplane(), c.Limits.TCP(), &ports))
 }
 
-// setPlaces puts the limits of rdmad's ports in force, and says which can't be reached.
-func (d *daemon) setPlaces(l *config.Limits) error {
-	b, err := divide(l)
+// newPlaces divides the descriptors and makes the places of rdmad's ports.
+func newPlaces(c *config.Config, log *slog.Logger) (*places, error) {
+	p := &places{
+		log: log, clients: grpcapi.NewPlaces(grpcapi.DefaultClients()),
+		scrapers: connlimit.New(time.Now(), connlimit.Config{Name: "the metrics port"}),
+	}
+	return p, p.configure(c)
+}
+
+// configure puts the limits of a configuration in force, and says which can't be reached.
+func (p *places) configure(c *config.Config) error {
+	b, err := divide(c)
 	if err != nil {
 		return err
 	}
-	for _, p := range b.Unreachable {
-		d.log.Warn("a limit is out of reach", "reason", p)
+	for _, text := range b.Unreachable {
+		p.log.Warn("a limit is out of reach", "reason", text)
 	}
-	d.places.budget.Store(&b)
-	d.places.clients.SetLimits(within(l.ControlClients(), b.ControlClients()))
-	d.places.scrapers.SetLimits(within(l.Scrapers(), b.Scrapers()))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.served, p.limits, p.budget = served(c), portLimits(c), b
+	p.apply()
 	return nil
 }
 
-// within lowers limits to a number of connections.
-func within(l connlimit.Limits, most int) connlimit.Limits {
-	if l.Total > most {
-		l.Total, l.Reserved = most, min(l.Reserved, most/4)
+// apply has all ports keep to the budget. mu is held.
+func (p *places) apply() {
+	b := &p.budget
+	p.clients.SetLimits(p.limits.Control.Over(grpcapi.DefaultClients()).Within(b.ControlClients()))
+	p.scrapers.SetLimits(p.limits.Metrics.Over(metrics.DefaultScrapers()).Within(b.Scrapers()))
+	if p.data != nil {
+		p.data.SetDescriptors(dataplane.Descriptors{Connections: b.Connections(), TCP: b.TCP})
 	}
-	return l
+}
+
+// PortLimits implements grpcapi.Ports.
+func (p *places) PortLimits() grpcapi.PortLimits {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limits
+}
+
+// SetPortLimits implements grpcapi.Ports.
+func (p *places) SetPortLimits(l grpcapi.PortLimits) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, err := p.divide(&l)
+	if err != nil {
+		return err
+	}
+	p.limits, p.budget = l, b
+	p.apply()
+	return nil
+}
+
+// divide divides the descriptors for the limits that are in force, but for l.
+// mu is held.
+func (p *places) divide(l *grpcapi.PortLimits) (descriptors.Budget, error) {
+	return descriptors.Divide(p.budget.Limit, wanted(p.served, p.data.Limits(), p.data.TCPLimits(), l))
+}
+
+// divided is the division in force, with the limits that can't be reached now.
+func (p *places) divided() descriptors.Budget {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b, err := p.divide(&p.limits); err == nil {
+		p.budget.Unreachable = b.Unreachable
+	}
+	return p.budget
+}
+
+// descriptors are those of connections.
+func (p *places) descriptors() dataplane.Descriptors {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return dataplane.Descriptors{Connections: p.budget.Connections(), TCP: p.budget.TCP}
+}
+
+// handshakes is how many descriptors connections being made may have.
+func (p *places) handshakes() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.budget.Handshakes()
+}
+
+// files is how many descriptors the files of exports may have.
+func (p *places) files() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.budget.Files
 }

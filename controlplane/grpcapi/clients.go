@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -17,38 +16,11 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// DefaultClients are the limits of clients' connections unless Config has a
-// table. A fifth client can't lock out a sixth, an admin gets in beside
-// any number of others, and a user beside connections that its own scripts
-// have forgotten.
-func DefaultClients() connlimit.Limits {
-	return connlimit.Limits{Total: 256, PerKey: 64, KeyGrace: keyGrace, Reserved: 32, Idle: 5 * time.Minute}
-}
-
-// keyGrace is how long a connection is idle before another of the same client may
-// take its place: a round trip on one machine, and some computing.
-const keyGrace = 10 * time.Millisecond
-
-// arrivals are the places of connections that aren't identified yet. They are
-// apart from those of clients, so that who proves to be an admin
-// finds a place whoever else comes.
-func arrivals() *connlimit.Table {
-	return connlimit.New(time.Now(), connlimit.Config{Name: "the control plane's handshakes", Limits: connlimit.Limits{
-		Total: 128, PerKey: 32, KeyGrace: keyGrace, HalfOpen: handshakeTime,
-	}})
-}
-
-// turnedAway are the places of clients that found none. They have a moment to
-// ask and be answered with the reason.
-func turnedAway() *connlimit.Table {
-	return connlimit.New(time.Now(), connlimit.Config{Limits: connlimit.Limits{Total: 16, PerKey: 4, HalfOpen: connlimit.HalfOpenGrace}})
-}
-
 // doorman gives clients their places once they are identified.
 type doorman struct {
 	credentials.TransportCredentials
-	clients, turnedAway *connlimit.Table
-	log                 *slog.Logger
+	places *Places
+	log    *slog.Logger
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
@@ -66,11 +38,11 @@ func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, e
 	if a.Identity.Kept {
 		class = connlimit.Reserved
 	}
-	if a.Refused = p.Enter(d.clients, key, class); a.Refused == nil {
+	if a.Refused = p.Enter(d.places.Clients, key, class); a.Refused == nil {
 		return conn, a, nil
 	}
 	d.log.Warn("connection refused", "peer", a.Identity.Origin, "peer", a.Identity.Client, "reason", a.Refused.Error())
-	if p.Enter(d.turnedAway, key, class) != nil {
+	if p.Enter(d.places.turnedAway, key, class) != nil {
 		conn.Close()
 		return nil, nil, a.Refused
 	}

@@ -3,14 +3,12 @@ package grpcapi
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
@@ -24,6 +22,7 @@ type listenerService struct {
 	rdmadv1.UnimplementedListenerServiceServer
 	plane   Plane
 	manager manager.API
+	ports   Ports // nil without ports whose limits can be changed
 }
 
 const maxListeners = 1000 // of one answer
@@ -330,72 +329,4 @@ func (s *listenerService) RemoveService(ctx context.Context, req *rdmadv1.Remove
 	}
 	audit.Note(ctx, "service "+req.GetName(), "", 0)
 	return &rdmadv1.RemoveServiceResponse{}, nil
-}
-
-// GetLimits implements rdmadv1.ListenerServiceServer.
-func (s *listenerService) GetLimits(context.Context, *rdmadv1.GetLimitsRequest) (*rdmadv1.GetLimitsResponse, error) {
-	return &rdmadv1.GetLimitsResponse{Limits: s.limits()}, nil
-}
-
-// SetLimits implements rdmadv1.ListenerServiceServer.
-func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsRequest) (*rdmadv1.SetLimitsResponse, error) {
-	before := s.limits()
-	if m := req.GetLimits(); m.MaxMemory != nil {
-		var bad *dataplane.MemoryError
-		if err := s.plane.SetMemory(int64(m.GetMaxMemory())); errors.As(err, &bad) {
-			return nil, invalidField("limits.max_memory", bad.Reason()+" bytes")
-		} else if err != nil {
-			return nil, toStatus(err)
-		}
-	}
-	if err := s.setTCPLimits(req.GetLimits()); err != nil {
-		return nil, err
-	}
-	want := limits(req.GetLimits())
-	if req.GetLimits().Idle == nil {
-		want.Idle = s.manager.Limits().Idle
-	}
-	if err := s.manager.SetLimits(want); err != nil {
-		return nil, toStatus(err)
-	}
-	after := s.limits()
-	audit.Note(ctx, before.String(), after.String(), 0)
-	return &rdmadv1.SetLimitsResponse{Limits: after}, nil
-}
-
-// setTCPLimits changes the limits of services on TCP that a request has.
-func (s *listenerService) setTCPLimits(m *rdmadv1.Limits) error {
-	l := s.plane.TCPLimits()
-	if m.MaxTcpConnections != nil {
-		l.Connections = int(m.GetMaxTcpConnections())
-	}
-	if m.MaxTcpConnectionsPerPeer != nil {
-		l.ConnectionsPerPeer = int(m.GetMaxTcpConnectionsPerPeer())
-	}
-	if m.TcpIdle != nil {
-		l.Idle = m.GetTcpIdle().AsDuration()
-	}
-	var idle *dataplane.TCPIdleError
-	if err := s.plane.SetTCPLimits(l); errors.As(err, &idle) {
-		return invalidField("limits.tcp_idle", idle.Reason())
-	} else if err != nil {
-		return toStatus(err)
-	}
-	return nil
-}
-
-// limits are those in force.
-func (s *listenerService) limits() *rdmadv1.Limits {
-	l, tcp := s.manager.Limits(), s.plane.TCPLimits()
-	return &rdmadv1.Limits{
-		MaxMemory:             proto.Float64(float64(s.plane.Memory())),
-		MaxConnections:        uint32(l.Connections),
-		MaxConnectionsPerPeer: uint32(l.ConnectionsPerPeer),
-		MaxHandshakes:         uint32(l.Handshakes),
-		Idle:                  durationpb.New(l.Idle),
-
-		MaxTcpConnections:        proto.Uint32(uint32(tcp.Connections)),
-		MaxTcpConnectionsPerPeer: proto.Uint32(uint32(tcp.ConnectionsPerPeer)),
-		TcpIdle:                  durationpb.New(tcp.Idle),
-	}
 }

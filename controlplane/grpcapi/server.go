@@ -28,7 +28,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
-	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
@@ -89,6 +88,8 @@ type Config struct {
 	Memory func() procmem.Usage
 	// Descriptors, if not nil, is how those of the process are divided.
 	Descriptors func() descriptors.Budget
+	// Ports, if not nil, has the limits of rdmad's own ports.
+	Ports Ports
 }
 
 // Access is who may do what. Zero values give their defaults.
@@ -100,9 +101,9 @@ type Access struct {
 	// kernel's word instead.
 	Certificates *auth.Certificates
 	Rate         auth.Rate // of each client; zero for auth.DefaultRate
-	// Clients has the places of clients' connections; nil for one with
+	// Places are those of clients' connections; nil for some with
 	// DefaultClients.
-	Clients *connlimit.Table
+	Places *Places
 	// SendTime is how long a stream's client may leave a message unread that
 	// no buffer takes any more; zero for 10 s.
 	SendTime time.Duration
@@ -119,8 +120,8 @@ func (a Access) withDefaults() (Access, error) {
 	if a.Rate == (auth.Rate{}) {
 		a.Rate = auth.DefaultRate()
 	}
-	if a.Clients == nil {
-		a.Clients = connlimit.New(time.Now(), connlimit.Config{Name: "the control plane", Limits: DefaultClients()})
+	if a.Places == nil {
+		a.Places = NewPlaces(DefaultClients())
 	}
 	if a.SendTime == 0 {
 		a.SendTime = sendTime
@@ -159,7 +160,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	g := &gate{limiter: auth.NewLimiter(access.Rate), validator: validator}
 	unary, stream := chain(metrics, cfg.Logger, g, access.SendTime)
-	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Clients, turnedAway(), cfg.Logger}
+	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Places, cfg.Logger}
 	s := &Server{
 		gate: g,
 		grpc: grpc.NewServer(
@@ -185,7 +186,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
-	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager})
+	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager, ports: cfg.Ports})
 	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{connectors: cfg.Connectors})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
@@ -211,11 +212,9 @@ func (s *Server) Serve(l net.Listener) error {
 	go func() { _ = s.grpc.Serve(s.itself) }() // ends with the server, and Shutdown waits for it
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	arriving := arrivals()
-	for _, t := range []*connlimit.Table{arriving, s.doorman.clients, s.doorman.turnedAway} {
-		go t.Run(ctx)
-	}
-	if err := s.grpc.Serve(port.Listen(l, arriving, s.log)); !errors.Is(err, grpc.ErrServerStopped) {
+	places := s.doorman.places
+	places.run(ctx)
+	if err := s.grpc.Serve(port.Listen(l, places.arriving, s.log)); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil

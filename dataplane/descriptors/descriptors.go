@@ -11,9 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Want is what the limits ask for.
+// Want is what the configuration asks for.
 type Want struct {
+	Served      int // listeners, services and connectors
 	Connections int // RPC-over-RDMA connections
+	TCP         int // connections of NFS and MOUNT over TCP
 	Control     int // connections to the control plane
 	Metrics     int // connections to the metrics port
 }
@@ -21,25 +23,42 @@ type Want struct {
 // Budget is how many descriptors each use may have.
 type Budget struct {
 	Limit   int // of the process (RLIMIT_NOFILE)
-	Own     int // sockets that listen, state, logs, devices
-	Control int // connections to the control plane, those being made included
+	Own     int // sockets that listen, directories of exports, state, logs, devices
+	Control int // connections to the control plane, those being identified included
 	Metrics int // connections to the metrics port
 	Files   int // of exports
 	TCP     int // NFS and MOUNT over TCP
-	RDMA    int // RPC-over-RDMA connections and what they pass on
+	RDMA    int // RPC-over-RDMA connections and what they pass on, those being made included
 	// Unreachable are the limits that can't be reached, a line each.
 	Unreachable []string
 }
 
-// Each use but RDMA's, which gets the rest, has at most a part of the limit, and at most so many.
+// Own descriptors, and those that the others need at least.
 const (
-	ownFiles     = 64
+	ownFiles  = 40
+	perServed = 8
+	leastRest = 96
+)
+
+// Each use but RDMA's, which gets the rest, has at most a part of what rdmad itself leaves, and at most so many.
+const (
 	mostFiles    = 16384
 	mostTCP      = 8192
 	perRDMA      = 2 // an adapter's channels, or a connection that is passed on
-	perClient    = 2 // some connections to the control plane are being made
+	perClient    = 2 // some connections to the control plane are being identified
 	mostOfLimits = math.MaxInt32
 )
+
+// TooFewError says that the process may not open enough files for what it is to serve.
+type TooFewError struct {
+	Limit, Least int
+	Served       int
+}
+
+func (e *TooFewError) Error() string {
+	return fmt.Sprintf("only %d files may be open, and rdmad needs %d at least for %d listeners, services and connectors: "+
+		"raise ulimit -n, or LimitNOFILE of the service, to that or more", e.Limit, e.Least, e.Served)
+}
 
 // Limit is how many files the process may have open. The Go runtime raised the
 // soft limit to the hard one.
@@ -60,24 +79,29 @@ func Open() int {
 	return len(names)
 }
 
-// Divide makes a budget.
-func Divide(limit int, w Want) Budget {
-	b := Budget{
-		Limit:   limit,
-		Own:     min(ownFiles, limit/4),
-		Control: min(w.Control*perClient, limit/8),
-		Metrics: min(w.Metrics, limit/16),
-		Files:   min(mostFiles, limit/4),
-		TCP:     min(mostTCP, limit/8),
+// Divide makes a budget. The error is a *TooFewError.
+func Divide(limit int, w Want) (Budget, error) {
+	b := Budget{Limit: limit, Own: ownFiles + perServed*w.Served}
+	rest := limit - b.Own
+	if rest < leastRest {
+		return b, &TooFewError{Limit: limit, Least: b.Own + leastRest, Served: w.Served}
 	}
-	b.RDMA = limit - b.Own - b.Control - b.Metrics - b.Files - b.TCP
+	b.Control = min(w.Control*perClient, rest/8)
+	b.Metrics = min(w.Metrics, rest/16)
+	b.Files = min(mostFiles, rest/4)
+	b.TCP = min(mostTCP, rest/8)
+	b.RDMA = rest - b.Control - b.Metrics - b.Files - b.TCP
 	b.Unreachable = b.unreachable(w)
-	return b
+	return b, nil
 }
+
+// Handshakes is how many descriptors connections being made may have: a quarter of
+// those for RPC-over-RDMA connections.
+func (b *Budget) Handshakes() int { return b.RDMA / 4 }
 
 // Connections is how many RPC-over-RDMA connections there may be; ControlClients and
 // Scrapers are the same for the other ports.
-func (b *Budget) Connections() int { return max(b.RDMA/perRDMA, 1) }
+func (b *Budget) Connections() int { return (b.RDMA - b.Handshakes()) / perRDMA }
 
 // ControlClients is the most connections of identified clients.
 func (b *Budget) ControlClients() int { return max(b.Control/perClient, 1) }
@@ -92,12 +116,13 @@ func (b *Budget) unreachable(w Want) (out []string) {
 		want, have int
 	}{
 		{"limits.connections", w.Connections, b.Connections()},
+		{"limits.tcp_connections", w.TCP, b.TCP},
 		{"limits.control.connections", w.Control, b.ControlClients()},
 		{"limits.metrics.connections", w.Metrics, b.Scrapers()},
 	} {
 		if l.want > l.have {
-			out = append(out, fmt.Sprintf("%s: %d can't be reached, %d can: only %d files may be open; raise ulimit -n, or LimitNOFILE of the service",
-				l.key, l.want, l.have, b.Limit))
+			out = append(out, fmt.Sprintf("%s: %d can't be reached, %d can, and a quarter of them by one client: only %d files may be open; "+
+				"raise ulimit -n, or LimitNOFILE of the service", l.key, l.want, l.have, b.Limit))
 		}
 	}
 	return out

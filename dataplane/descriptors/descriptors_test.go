@@ -1,6 +1,7 @@
 package descriptors
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,33 +12,57 @@ import (
 func TestNothingIsGivenTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := Want{
+			Served:      rapid.IntRange(0, 300).Draw(t, "served"),
 			Connections: rapid.IntRange(1, 65536).Draw(t, "connections"),
+			TCP:         rapid.IntRange(1, 65536).Draw(t, "tcp"),
 			Control:     rapid.IntRange(1, 65536).Draw(t, "control"),
 			Metrics:     rapid.IntRange(1, 65536).Draw(t, "metrics"),
 		}
-		b := Divide(rapid.IntRange(64, 1<<20).Draw(t, "limit"), w)
-		if sum := b.Own + b.Control + b.Metrics + b.Files + b.TCP + b.RDMA; sum != b.Limit {
-			t.Fatalf("%+v makes %d", b, sum)
+		b, err := Divide(rapid.IntRange(64, 1<<20).Draw(t, "limit"), w)
+		if least := ownFiles + perServed*w.Served + leastRest; b.Limit < least {
+			if few, ok := errors.AsType[*TooFewError](err); !ok || few.Least != least {
+				t.Fatalf("%v, want %d at least", err, least)
+			}
+			return
 		}
-		if min(b.Own, b.Control, b.Metrics, b.Files, b.TCP, b.RDMA) < 1 {
+		if sum := b.Own + b.Control + b.Metrics + b.Files + b.TCP + b.RDMA; err != nil || sum != b.Limit {
+			t.Fatalf("%+v makes %d, %v", b, sum, err)
+		}
+		if min(b.Own, b.Control, b.Metrics, b.Files, b.TCP, b.RDMA, b.Handshakes(), b.Connections()) < 1 {
 			t.Fatalf("%+v leaves somebody without", b)
 		}
-		if b.Connections()*perRDMA > b.RDMA && b.RDMA > 1 || b.ControlClients()*perClient > b.Control && b.Control > 1 {
+		if b.Connections()*perRDMA+b.Handshakes() > b.RDMA || b.ControlClients()*perClient > max(b.Control, perClient) {
 			t.Fatalf("%+v: more connections than descriptors", b)
 		}
 	})
 }
 
-func TestProblems(t *testing.T) {
-	w := Want{Connections: 4096, Control: 256, Metrics: 64}
-	b := Divide(65536, w)
-	if got := b.Unreachable; len(got) != 0 {
-		t.Errorf("of 65536 files: %q", got)
+// TestLeast: with the fewest descriptors there is something for everybody, and the
+// error otherwise says what to raise.
+func TestLeast(t *testing.T) {
+	w := Want{Served: 2, Connections: 4096, TCP: 1024, Control: 256, Metrics: 64}
+	_, err := Divide(151, w)
+	if want := "only 151 files may be open, and rdmad needs 152 at least for 2 listeners, services and connectors: " +
+		"raise ulimit -n, or LimitNOFILE of the service, to that or more"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	b = Divide(1024, w)
+	b, err := Divide(152, w)
+	if err != nil || b.Connections() < 8 || b.TCP < 8 || b.Files < 16 || b.ControlClients() < 4 || b.Scrapers() < 4 {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	w := Want{Served: 2, Connections: 4096, TCP: 1024, Control: 256, Metrics: 64}
+	b, err := Divide(65536, w)
+	if got := b.Unreachable; err != nil || len(got) != 0 {
+		t.Errorf("of 65536 files: %q, %v", got, err)
+	}
+	b, err = Divide(1024, w)
 	got := b.Unreachable
-	if len(got) != 2 || !strings.HasPrefix(got[0], "limits.connections: 4096 can't be reached, ") || !strings.Contains(got[0], "only 1024 files may be open") {
-		t.Errorf("of 1024 files: %q", got)
+	if err != nil || len(got) != 4 || !strings.HasPrefix(got[0], "limits.connections: 4096 can't be reached, ") || !strings.Contains(got[0], "only 1024 files may be open") ||
+		!strings.HasPrefix(got[1], "limits.tcp_connections: 1024 ") {
+		t.Errorf("of 1024 files: %q, %v", got, err)
 	}
 	if n, err := Limit(); err != nil || n < Open() || Open() < 3 {
 		t.Errorf("%d of %d open, %v", Open(), n, err)

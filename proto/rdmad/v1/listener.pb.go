@@ -1483,7 +1483,7 @@ func (*RemoveServiceResponse) Descriptor() ([]byte, []int) {
 	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{19}
 }
 
-// Limits bound the connections of all listeners together.
+// Limits bound the connections of all listeners together, and of rdmad's own ports.
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Most connections; 0 for 4096.
@@ -1507,7 +1507,12 @@ type Limits struct {
 	MaxTcpConnectionsPerPeer *uint32 `protobuf:"varint,21,opt,name=max_tcp_connections_per_peer,json=maxTcpConnectionsPerPeer,proto3,oneof" json:"max_tcp_connections_per_peer,omitempty"`
 	// How long they, and clients of connectors, may make no call; 0 for 6
 	// minutes.
-	TcpIdle       *durationpb.Duration `protobuf:"bytes,22,opt,name=tcp_idle,json=tcpIdle,proto3" json:"tcp_idle,omitempty"`
+	TcpIdle *durationpb.Duration `protobuf:"bytes,22,opt,name=tcp_idle,json=tcpIdle,proto3" json:"tcp_idle,omitempty"`
+	// Those of the control plane's clients; absent in a request for what they
+	// are.
+	Control *PortLimits `protobuf:"bytes,30,opt,name=control,proto3" json:"control,omitempty"`
+	// Those of the metrics port, which has no reserved connections.
+	Metrics       *PortLimits `protobuf:"bytes,31,opt,name=metrics,proto3" json:"metrics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1598,6 +1603,96 @@ func (x *Limits) GetTcpIdle() *durationpb.Duration {
 	return nil
 }
 
+func (x *Limits) GetControl() *PortLimits {
+	if x != nil {
+		return x.Control
+	}
+	return nil
+}
+
+func (x *Limits) GetMetrics() *PortLimits {
+	if x != nil {
+		return x.Metrics
+	}
+	return nil
+}
+
+// PortLimits bound the connections of one of rdmad's own ports. A field that
+// is absent in a request stays as it is. rdmad admits fewer connections where
+// it may not have so many descriptors, see Descriptors.
+type PortLimits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Most connections; 0 for 256 of the control plane and 64 of the metrics port.
+	MaxConnections *uint32 `protobuf:"varint,1,opt,name=max_connections,json=maxConnections,proto3,oneof" json:"max_connections,omitempty"`
+	// Most connections of one user or certificate, or from one address, of IPv6
+	// from one /64; 0 for a quarter of all, at most 64 and 16.
+	MaxConnectionsPerPeer *uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3,oneof" json:"max_connections_per_peer,omitempty"`
+	// How many of all are kept for admins; 0 for a quarter of all, at most 32.
+	Reserved *uint32 `protobuf:"varint,3,opt,name=reserved,proto3,oneof" json:"reserved,omitempty"`
+	// How long a connection may have no request; 0 for 5 minutes, and 90 s.
+	Idle          *durationpb.Duration `protobuf:"bytes,4,opt,name=idle,proto3" json:"idle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortLimits) Reset() {
+	*x = PortLimits{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortLimits) ProtoMessage() {}
+
+func (x *PortLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortLimits.ProtoReflect.Descriptor instead.
+func (*PortLimits) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *PortLimits) GetMaxConnections() uint32 {
+	if x != nil && x.MaxConnections != nil {
+		return *x.MaxConnections
+	}
+	return 0
+}
+
+func (x *PortLimits) GetMaxConnectionsPerPeer() uint32 {
+	if x != nil && x.MaxConnectionsPerPeer != nil {
+		return *x.MaxConnectionsPerPeer
+	}
+	return 0
+}
+
+func (x *PortLimits) GetReserved() uint32 {
+	if x != nil && x.Reserved != nil {
+		return *x.Reserved
+	}
+	return 0
+}
+
+func (x *PortLimits) GetIdle() *durationpb.Duration {
+	if x != nil {
+		return x.Idle
+	}
+	return nil
+}
+
 // GetLimitsRequest asks for the limits.
 type GetLimitsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1607,7 +1702,7 @@ type GetLimitsRequest struct {
 
 func (x *GetLimitsRequest) Reset() {
 	*x = GetLimitsRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1714,7 @@ func (x *GetLimitsRequest) String() string {
 func (*GetLimitsRequest) ProtoMessage() {}
 
 func (x *GetLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1727,7 @@ func (x *GetLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimitsRequest.ProtoReflect.Descriptor instead.
 func (*GetLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{21}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{22}
 }
 
 // GetLimitsResponse is the limits in force.
@@ -1646,7 +1741,7 @@ type GetLimitsResponse struct {
 
 func (x *GetLimitsResponse) Reset() {
 	*x = GetLimitsResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1753,7 @@ func (x *GetLimitsResponse) String() string {
 func (*GetLimitsResponse) ProtoMessage() {}
 
 func (x *GetLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +1766,7 @@ func (x *GetLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimitsResponse.ProtoReflect.Descriptor instead.
 func (*GetLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{22}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetLimitsResponse) GetLimits() *Limits {
@@ -1692,7 +1787,7 @@ type SetLimitsRequest struct {
 
 func (x *SetLimitsRequest) Reset() {
 	*x = SetLimitsRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1799,7 @@ func (x *SetLimitsRequest) String() string {
 func (*SetLimitsRequest) ProtoMessage() {}
 
 func (x *SetLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1812,7 @@ func (x *SetLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLimitsRequest.ProtoReflect.Descriptor instead.
 func (*SetLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{23}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetLimitsRequest) GetLimits() *Limits {
@@ -1738,7 +1833,7 @@ type SetLimitsResponse struct {
 
 func (x *SetLimitsResponse) Reset() {
 	*x = SetLimitsResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +1845,7 @@ func (x *SetLimitsResponse) String() string {
 func (*SetLimitsResponse) ProtoMessage() {}
 
 func (x *SetLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +1858,7 @@ func (x *SetLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLimitsResponse.ProtoReflect.Descriptor instead.
 func (*SetLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{24}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetLimitsResponse) GetLimits() *Limits {
@@ -1892,7 +1987,7 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
 	"\bdeadline\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"\x17\n" +
-	"\x15RemoveServiceResponse\"\xcd\x04\n" +
+	"\x15RemoveServiceResponse\"\xad\x05\n" +
 	"\x06Limits\x122\n" +
 	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x0emaxConnections\x12B\n" +
 	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04R\x15maxConnectionsPerPeer\x120\n" +
@@ -1903,10 +1998,21 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x05\b\x80\x9a\x9e\x012\x00R\x04idle\x12>\n" +
 	"\x13max_tcp_connections\x18\x14 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x01R\x11maxTcpConnections\x88\x01\x01\x12N\n" +
 	"\x1cmax_tcp_connections_per_peer\x18\x15 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x02R\x18maxTcpConnectionsPerPeer\x88\x01\x01\x12D\n" +
-	"\btcp_idle\x18\x16 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\atcpIdleB\r\n" +
+	"\btcp_idle\x18\x16 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\atcpIdle\x12.\n" +
+	"\acontrol\x18\x1e \x01(\v2\x14.rdmad.v1.PortLimitsR\acontrol\x12.\n" +
+	"\ametrics\x18\x1f \x01(\v2\x14.rdmad.v1.PortLimitsR\ametricsB\r\n" +
 	"\v_max_memoryB\x16\n" +
 	"\x14_max_tcp_connectionsB\x1f\n" +
-	"\x1d_max_tcp_connections_per_peer\"\x12\n" +
+	"\x1d_max_tcp_connections_per_peer\"\xb8\x02\n" +
+	"\n" +
+	"PortLimits\x127\n" +
+	"\x0fmax_connections\x18\x01 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x00R\x0emaxConnections\x88\x01\x01\x12G\n" +
+	"\x18max_connections_per_peer\x18\x02 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x01R\x15maxConnectionsPerPeer\x88\x01\x01\x12*\n" +
+	"\breserved\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80\x04H\x02R\breserved\x88\x01\x01\x12>\n" +
+	"\x04idle\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x05\b\x80\x9a\x9e\x012\x00R\x04idleB\x12\n" +
+	"\x10_max_connectionsB\x1b\n" +
+	"\x19_max_connections_per_peerB\v\n" +
+	"\t_reserved\"\x12\n" +
 	"\x10GetLimitsRequest\"=\n" +
 	"\x11GetLimitsResponse\x12(\n" +
 	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits\"D\n" +
@@ -1939,7 +2045,7 @@ func file_rdmad_v1_listener_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_listener_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_rdmad_v1_listener_proto_goTypes = []any{
 	(Listener_State)(0),            // 0: rdmad.v1.Listener.State
 	(*Listener)(nil),               // 1: rdmad.v1.Listener
@@ -1963,65 +2069,69 @@ var file_rdmad_v1_listener_proto_goTypes = []any{
 	(*RemoveServiceRequest)(nil),   // 19: rdmad.v1.RemoveServiceRequest
 	(*RemoveServiceResponse)(nil),  // 20: rdmad.v1.RemoveServiceResponse
 	(*Limits)(nil),                 // 21: rdmad.v1.Limits
-	(*GetLimitsRequest)(nil),       // 22: rdmad.v1.GetLimitsRequest
-	(*GetLimitsResponse)(nil),      // 23: rdmad.v1.GetLimitsResponse
-	(*SetLimitsRequest)(nil),       // 24: rdmad.v1.SetLimitsRequest
-	(*SetLimitsResponse)(nil),      // 25: rdmad.v1.SetLimitsResponse
-	(*timestamppb.Timestamp)(nil),  // 26: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 27: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 28: google.protobuf.FieldMask
+	(*PortLimits)(nil),             // 22: rdmad.v1.PortLimits
+	(*GetLimitsRequest)(nil),       // 23: rdmad.v1.GetLimitsRequest
+	(*GetLimitsResponse)(nil),      // 24: rdmad.v1.GetLimitsResponse
+	(*SetLimitsRequest)(nil),       // 25: rdmad.v1.SetLimitsRequest
+	(*SetLimitsResponse)(nil),      // 26: rdmad.v1.SetLimitsResponse
+	(*timestamppb.Timestamp)(nil),  // 27: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 28: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 29: google.protobuf.FieldMask
 }
 var file_rdmad_v1_listener_proto_depIdxs = []int32{
-	26, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
+	27, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
 	2,  // 1: rdmad.v1.Listener.admission:type_name -> rdmad.v1.Admission
 	0,  // 2: rdmad.v1.Listener.state:type_name -> rdmad.v1.Listener.State
-	27, // 3: rdmad.v1.Admission.idle:type_name -> google.protobuf.Duration
+	28, // 3: rdmad.v1.Admission.idle:type_name -> google.protobuf.Duration
 	1,  // 4: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
 	2,  // 5: rdmad.v1.AddListenerRequest.admission:type_name -> rdmad.v1.Admission
 	1,  // 6: rdmad.v1.AddListenerResponse.listener:type_name -> rdmad.v1.Listener
 	2,  // 7: rdmad.v1.UpdateListenerRequest.admission:type_name -> rdmad.v1.Admission
-	28, // 8: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
+	29, // 8: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
 	1,  // 9: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
-	27, // 10: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
+	28, // 10: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
 	12, // 11: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
 	13, // 12: rdmad.v1.Service.forward:type_name -> rdmad.v1.ForwardService
-	27, // 13: rdmad.v1.ForwardService.dial_timeout:type_name -> google.protobuf.Duration
-	27, // 14: rdmad.v1.ForwardService.call_timeout:type_name -> google.protobuf.Duration
-	27, // 15: rdmad.v1.ForwardService.callback_timeout:type_name -> google.protobuf.Duration
+	28, // 13: rdmad.v1.ForwardService.dial_timeout:type_name -> google.protobuf.Duration
+	28, // 14: rdmad.v1.ForwardService.call_timeout:type_name -> google.protobuf.Duration
+	28, // 15: rdmad.v1.ForwardService.callback_timeout:type_name -> google.protobuf.Duration
 	11, // 16: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
 	12, // 17: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
 	14, // 18: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
 	13, // 19: rdmad.v1.AddServiceRequest.forward:type_name -> rdmad.v1.ForwardService
 	11, // 20: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
-	27, // 21: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
-	27, // 22: rdmad.v1.Limits.idle:type_name -> google.protobuf.Duration
-	27, // 23: rdmad.v1.Limits.tcp_idle:type_name -> google.protobuf.Duration
-	21, // 24: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	21, // 25: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
-	21, // 26: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	3,  // 27: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
-	5,  // 28: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
-	7,  // 29: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
-	9,  // 30: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
-	15, // 31: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
-	17, // 32: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
-	19, // 33: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
-	22, // 34: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
-	24, // 35: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
-	4,  // 36: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
-	6,  // 37: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
-	8,  // 38: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
-	10, // 39: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
-	16, // 40: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
-	18, // 41: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
-	20, // 42: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
-	23, // 43: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
-	25, // 44: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
-	36, // [36:45] is the sub-list for method output_type
-	27, // [27:36] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	28, // 21: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
+	28, // 22: rdmad.v1.Limits.idle:type_name -> google.protobuf.Duration
+	28, // 23: rdmad.v1.Limits.tcp_idle:type_name -> google.protobuf.Duration
+	22, // 24: rdmad.v1.Limits.control:type_name -> rdmad.v1.PortLimits
+	22, // 25: rdmad.v1.Limits.metrics:type_name -> rdmad.v1.PortLimits
+	28, // 26: rdmad.v1.PortLimits.idle:type_name -> google.protobuf.Duration
+	21, // 27: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	21, // 28: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
+	21, // 29: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	3,  // 30: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
+	5,  // 31: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
+	7,  // 32: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
+	9,  // 33: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
+	15, // 34: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
+	17, // 35: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
+	19, // 36: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
+	23, // 37: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
+	25, // 38: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
+	4,  // 39: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
+	6,  // 40: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
+	8,  // 41: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
+	10, // 42: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
+	16, // 43: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
+	18, // 44: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
+	20, // 45: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
+	24, // 46: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
+	26, // 47: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
+	39, // [39:48] is the sub-list for method output_type
+	30, // [30:39] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_listener_proto_init() }
@@ -2036,13 +2146,14 @@ func file_rdmad_v1_listener_proto_init() {
 		(*AddServiceRequest_Forward)(nil),
 	}
 	file_rdmad_v1_listener_proto_msgTypes[20].OneofWrappers = []any{}
+	file_rdmad_v1_listener_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_listener_proto_rawDesc), len(file_rdmad_v1_listener_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

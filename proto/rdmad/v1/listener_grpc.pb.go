@@ -57,10 +57,11 @@ type ListenerServiceClient interface {
 	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
 	// (reason ERROR_REASON_IN_USE) while a listener names it.
 	RemoveService(ctx context.Context, in *RemoveServiceRequest, opts ...grpc.CallOption) (*RemoveServiceResponse, error)
-	// GetLimits answers with the limits of all listeners together.
+	// GetLimits answers with the limits of all listeners together, and of rdmad's
+	// own ports.
 	GetLimits(ctx context.Context, in *GetLimitsRequest, opts ...grpc.CallOption) (*GetLimitsResponse, error)
-	// SetLimits changes the limits of all listeners together, for connections
-	// to come, until the next start or reload.
+	// SetLimits changes these limits, for connections to come, until the next
+	// start or reload.
 	SetLimits(ctx context.Context, in *SetLimitsRequest, opts ...grpc.CallOption) (*SetLimitsResponse, error)
 }
 
@@ -189,10 +190,11 @@ type ListenerServiceServer interface {
 	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
 	// (reason ERROR_REASON_IN_USE) while a listener names it.
 	RemoveService(context.Context, *RemoveServiceRequest) (*RemoveServiceResponse, error)
-	// GetLimits answers with the limits of all listeners together.
+	// GetLimits answers with the limits of all listeners together, and of rdmad's
+	// own ports.
 	GetLimits(context.Context, *GetLimitsRequest) (*GetLimitsResponse, error)
-	// SetLimits changes the limits of all listeners together, for connections
-	// to come, until the next start or reload.
+	// SetLimits changes these limits, for connections to come, until the next
+	// start or reload.
 	SetLimits(context.Context, *SetLimitsRequest) (*SetLimitsResponse, error)
 	mustEmbedUnimplementedListenerServiceServer()
 }

@@ -116,6 +116,11 @@ func argument(field string) string {
 		field = strings.TrimPrefix(field, within)
 	}
 	field = strings.TrimPrefix(field, "settings.")
+	for _, port := range []string{"control", "metrics"} { // of limits
+		if name, ok := strings.CutPrefix(field, port+"."); ok {
+			return "--" + port + "-" + strings.ReplaceAll(name, "_", "-")
+		}
+	}
 	name, rest := field, ""
 	if i := strings.IndexAny(field, "[."); i >= 0 {
 		name, rest = field[:i], field[i:]

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -19,8 +18,8 @@ func newLimits(a *app) *cobra.Command {
 	show := newLimitsShow(a)
 	cmd := &cobra.Command{
 		Use:     "limits",
-		Short:   "How many connections all listeners together take, and services on TCP",
-		Long:    "How many connections all listeners together take, and services on TCP: limits alone is limits show.",
+		Short:   "How many connections all listeners together take, services on TCP, and rdmad's own ports",
+		Long:    "How many connections all listeners together take, services on TCP, and rdmad's own ports: limits alone is limits show.",
 		Example: "  rdmactl limits",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -67,7 +66,23 @@ func limitsTable(l *rdmadv1.Limits) *output.Table {
 		t.Row("max TCP connections per peer", orNoLimit(l.GetMaxTcpConnectionsPerPeer()))
 		t.Row("TCP idle", l.GetTcpIdle().AsDuration().String())
 	}
+	portRows(t, "control", l.GetControl())
+	portRows(t, "metrics", l.GetMetrics())
 	return t
+}
+
+// portRows are the limits of one of rdmad's own ports; p is nil from an older
+// rdmad.
+func portRows(t *output.Table, name string, p *rdmadv1.PortLimits) {
+	if p == nil {
+		return
+	}
+	t.Row(name+" max connections", number(p.GetMaxConnections()))
+	t.Row(name+" max connections per peer", number(p.GetMaxConnectionsPerPeer()))
+	if p.Reserved != nil {
+		t.Row(name+" reserved", number(p.GetReserved()))
+	}
+	t.Row(name+" idle", p.GetIdle().AsDuration().String())
 }
 
 // orNoLimit writes a limit, of which 0 is none.
@@ -105,68 +120,97 @@ connections that are up, too.`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	var want rdmadv1.Limits
-	flags := []struct {
-		name, usage string
-		value       *uint32
-		field       func(*rdmadv1.Limits) *uint32
-	}{
-		{"max-connections", "most connections; 0 for 4096", &want.MaxConnections, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnections }},
-		{"max-connections-per-peer", "most connections from one address; 0 for 256", &want.MaxConnectionsPerPeer, func(l *rdmadv1.Limits) *uint32 { return &l.MaxConnectionsPerPeer }},
-		{"max-handshakes", "most connections being made at once; 0 for 256", &want.MaxHandshakes, func(l *rdmadv1.Limits) *uint32 { return &l.MaxHandshakes }},
+	flags := []flagOfLimit{
+		numberLimit("max-connections", "most connections; 0 for 4096", func(l *rdmadv1.Limits, n uint32) { l.MaxConnections = n }),
+		numberLimit("max-connections-per-peer", "most connections from one address; 0 for 256", func(l *rdmadv1.Limits, n uint32) { l.MaxConnectionsPerPeer = n }),
+		numberLimit("max-handshakes", "most connections being made at once; 0 for 256", func(l *rdmadv1.Limits, n uint32) { l.MaxHandshakes = n }),
+		timeLimit("idle", "time without a call after which a connection is closed; 0 for never", func(l *rdmadv1.Limits, d *durationpb.Duration) { l.Idle = d }),
+		bytesLimit("max-memory", "most memory of the process, in bytes; 5/8 of it is for registered memory",
+			func(l *rdmadv1.Limits, n float64) { l.MaxMemory = &n }),
+		numberLimit("max-tcp-connections", "most TCP connections of services; 0 for 1024", func(l *rdmadv1.Limits, n uint32) { l.MaxTcpConnections = &n }),
+		numberLimit("max-tcp-connections-per-peer", "most TCP connections of services from one address; 0 for 128",
+			func(l *rdmadv1.Limits, n uint32) { l.MaxTcpConnectionsPerPeer = &n }),
+		timeLimit("tcp-idle", "how long TCP connections of services and clients of connectors may make no call; 0 for 6m",
+			func(l *rdmadv1.Limits, d *durationpb.Duration) { l.TcpIdle = d }),
+		numberLimit("control-max-connections", "most connections to the control plane; 0 for 256", func(l *rdmadv1.Limits, n uint32) { ofControl(l).MaxConnections = &n }),
+		numberLimit("control-max-connections-per-peer", "most of them of one user, certificate or address; 0 for a quarter, at most 64",
+			func(l *rdmadv1.Limits, n uint32) { ofControl(l).MaxConnectionsPerPeer = &n }),
+		numberLimit("control-reserved", "how many of them are kept for admins; 0 for a quarter, at most 32", func(l *rdmadv1.Limits, n uint32) { ofControl(l).Reserved = &n }),
+		timeLimit("control-idle", "time without a request after which one of them is closed; 0 for 5m",
+			func(l *rdmadv1.Limits, d *durationpb.Duration) { ofControl(l).Idle = d }),
+		numberLimit("metrics-max-connections", "most connections to the metrics port; 0 for 64", func(l *rdmadv1.Limits, n uint32) { ofMetrics(l).MaxConnections = &n }),
+		numberLimit("metrics-max-connections-per-peer", "most of them from one address; 0 for a quarter, at most 16",
+			func(l *rdmadv1.Limits, n uint32) { ofMetrics(l).MaxConnectionsPerPeer = &n }),
+		timeLimit("metrics-idle", "time without a request after which one of them is closed; 0 for 90s",
+			func(l *rdmadv1.Limits, d *durationpb.Duration) { ofMetrics(l).Idle = d }),
 	}
-	optional := []struct {
-		name, usage string
-		value       uint32
-		field       func(*rdmadv1.Limits) **uint32
-	}{
-		{"max-tcp-connections", "most TCP connections of services; 0 for 1024", 0, func(l *rdmadv1.Limits) **uint32 { return &l.MaxTcpConnections }},
-		{"max-tcp-connections-per-peer", "most TCP connections of services from one address; 0 for 128", 0, func(l *rdmadv1.Limits) **uint32 { return &l.MaxTcpConnectionsPerPeer }},
-	}
-	names := append(make([]string, 0, 3+len(flags)+len(optional)), "max-memory", "tcp-idle", "idle")
-	tcpIdle := cmd.Flags().Duration("tcp-idle", 0, "how long TCP connections of services and clients of connectors may make no call; 0 for 6m")
-	for i := range optional {
-		f := &optional[i]
-		cmd.Flags().Uint32Var(&f.value, f.name, 0, f.usage)
-		names = append(names, f.name)
-	}
-	memory := cmd.Flags().Uint64("max-memory", 0, "most memory of the process, in bytes; 5/8 of it is for registered memory")
-	idle := cmd.Flags().Duration("idle", 0, "time without a call after which a connection is closed; 0 for never")
-	for _, f := range flags {
-		cmd.Flags().Uint32Var(f.value, f.name, 0, f.usage)
-		names = append(names, f.name)
-	}
-	for _, name := range names {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	values := make([]func(*rdmadv1.Limits), len(flags))
+	for i, f := range flags {
+		values[i] = f.add(cmd)
+		must(cmd.RegisterFlagCompletionFunc(f.name, cobra.NoFileCompletions))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var set []func(*rdmadv1.Limits)
-		for _, f := range flags {
+		for i, f := range flags {
 			if cmd.Flags().Changed(f.name) {
-				set = append(set, func(l *rdmadv1.Limits) { *f.field(l) = *f.value })
+				set = append(set, values[i])
 			}
-		}
-		for i := range optional {
-			if f := &optional[i]; cmd.Flags().Changed(f.name) {
-				set = append(set, func(l *rdmadv1.Limits) { *f.field(l) = &f.value })
-			}
-		}
-		if cmd.Flags().Changed("tcp-idle") {
-			set = append(set, func(l *rdmadv1.Limits) { l.TcpIdle = durationpb.New(*tcpIdle) })
-		}
-		if cmd.Flags().Changed("max-memory") {
-			set = append(set, func(l *rdmadv1.Limits) { l.MaxMemory = proto.Float64(float64(*memory)) })
-		}
-		if cmd.Flags().Changed("idle") {
-			set = append(set, func(l *rdmadv1.Limits) { l.Idle = durationpb.New(*idle) })
 		}
 		if len(set) == 0 {
+			names := make([]string, len(flags))
+			for i, f := range flags {
+				names[i] = f.name
+			}
 			slices.Sort(names)
 			return usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(names, ", --"))
 		}
 		return a.setLimits(cmd.Context(), set)
 	}
 	return cmd
+}
+
+// flagOfLimit is a flag for a limit. add defines it, and gives what puts its
+// value into a request.
+type flagOfLimit struct {
+	name string
+	add  func(*cobra.Command) func(*rdmadv1.Limits)
+}
+
+func numberLimit(name, usage string, set func(*rdmadv1.Limits, uint32)) flagOfLimit {
+	return flagOfLimit{name, func(cmd *cobra.Command) func(*rdmadv1.Limits) {
+		n := cmd.Flags().Uint32(name, 0, usage)
+		return func(l *rdmadv1.Limits) { set(l, *n) }
+	}}
+}
+
+func bytesLimit(name, usage string, set func(*rdmadv1.Limits, float64)) flagOfLimit {
+	return flagOfLimit{name, func(cmd *cobra.Command) func(*rdmadv1.Limits) {
+		n := cmd.Flags().Uint64(name, 0, usage)
+		return func(l *rdmadv1.Limits) { set(l, float64(*n)) }
+	}}
+}
+
+func timeLimit(name, usage string, set func(*rdmadv1.Limits, *durationpb.Duration)) flagOfLimit {
+	return flagOfLimit{name, func(cmd *cobra.Command) func(*rdmadv1.Limits) {
+		d := cmd.Flags().Duration(name, 0, usage)
+		return func(l *rdmadv1.Limits) { set(l, durationpb.New(*d)) }
+	}}
+}
+
+// ofControl are the limits of the control plane in a request.
+func ofControl(l *rdmadv1.Limits) *rdmadv1.PortLimits {
+	if l.Control == nil {
+		l.Control = new(rdmadv1.PortLimits)
+	}
+	return l.Control
+}
+
+// ofMetrics are those of the metrics port.
+func ofMetrics(l *rdmadv1.Limits) *rdmadv1.PortLimits {
+	if l.Metrics == nil {
+		l.Metrics = new(rdmadv1.PortLimits)
+	}
+	return l.Metrics
 }
 
 // setLimits changes some of the limits; a request has them all.
@@ -180,6 +224,7 @@ func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits)) error 
 		}
 		limits := now.GetLimits()
 		limits.MaxMemory, limits.MaxTcpConnections, limits.MaxTcpConnectionsPerPeer, limits.TcpIdle = nil, nil, nil, nil // stay as they are
+		limits.Control, limits.Metrics = nil, nil
 		for _, f := range set {
 			f(limits)
 		}

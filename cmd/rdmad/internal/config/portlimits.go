@@ -1,13 +1,11 @@
 package config
 
 import (
-	"cmp"
+	"errors"
 	"time"
 
-	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/dataplane"
-	"github.com/rdmad/rdmad/dataplane/connlimit"
-	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
 
 // PortLimits bound the connections of one of rdmad's own ports; what is not
@@ -23,21 +21,11 @@ type PortLimits struct {
 	IdleTime time.Duration `mapstructure:"-"`
 }
 
-// ControlClients are the limits of the control plane's clients.
-func (l *Limits) ControlClients() connlimit.Limits { return l.Control.over(grpcapi.DefaultClients()) }
-
-// Scrapers are the limits of the metrics port.
-func (l *Limits) Scrapers() connlimit.Limits { return l.Metrics.over(metrics.DefaultScrapers()) }
-
-// over puts what is given over the defaults. A smaller port keeps its
-// proportions.
-func (p *PortLimits) over(d connlimit.Limits) connlimit.Limits {
-	out := d
-	out.Total = cmp.Or(int(p.Connections), d.Total)
-	out.PerKey = cmp.Or(int(p.ConnectionsPerPeer), min(d.PerKey, max(out.Total/4, 1)))
-	out.Reserved = cmp.Or(int(p.Reserved), min(d.Reserved, out.Total/4))
-	out.Idle = cmp.Or(p.IdleTime, d.Idle)
-	return out
+// Limits gives the limits as the port takes them.
+func (p *PortLimits) Limits() port.Limits {
+	return port.Limits{
+		Connections: int(p.Connections), ConnectionsPerPeer: int(p.ConnectionsPerPeer), Reserved: int(p.Reserved), Idle: p.IdleTime,
+	}
 }
 
 func (p *PortLimits) validate(d *document, key string) (err error) {
@@ -47,15 +35,18 @@ func (p *PortLimits) validate(d *document, key string) (err error) {
 	}{
 		{"connections", p.Connections}, {"connections_per_peer", p.ConnectionsPerPeer}, {"reserved", p.Reserved},
 	} {
-		if at := key + "." + v.name; d.given(at) && (v.value < 1 || v.value > dataplane.MaxLimit) {
-			return d.fail(at, "%d is out of range 1..%d", v.value, dataplane.MaxLimit)
+		if at := key + "." + v.name; d.given(at) && (v.value < 1 || v.value > port.MaxConnections) {
+			return d.fail(at, "%d is out of range 1..%d", v.value, port.MaxConnections)
 		}
 	}
-	if p.Connections > 0 && p.Reserved >= p.Connections {
-		return d.fail(key+".reserved", "%d of %d connections leaves nobody else one", p.Reserved, p.Connections)
+	if p.IdleTime, err = idleTime(d, key+".idle", p.Idle); err != nil {
+		return err
 	}
-	p.IdleTime, err = idleTime(d, key+".idle", p.Idle)
-	return err
+	l := p.Limits()
+	if bad, ok := errors.AsType[*port.LimitError](l.Check()); ok {
+		return d.fail(key+"."+bad.Limit, "%s", bad.Reason)
+	}
+	return nil
 }
 
 // idleTime reads a time without use; 0 when it is not given.

@@ -1,0 +1,66 @@
+package port
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+)
+
+// Limits bound the connections of one of rdmad's own ports as operators give
+// them; 0 is the default.
+type Limits struct {
+	Connections        int
+	ConnectionsPerPeer int
+	// Reserved connections are kept for admins.
+	Reserved int
+	// Idle is the time without use after which a connection is closed.
+	Idle time.Duration
+}
+
+// Ranges of Limits.
+const (
+	MaxConnections = 65536
+	MinIdle        = time.Second
+	MaxIdle        = 720 * time.Hour
+)
+
+// LimitError is a limit out of range.
+type LimitError struct {
+	Limit  string // as in the configuration file
+	Reason string
+}
+
+func (e *LimitError) Error() string { return e.Limit + ": " + e.Reason }
+
+// Check says whether every limit is in range; the error is a *LimitError.
+func (l *Limits) Check() error {
+	for _, n := range []struct {
+		limit string
+		value int
+	}{
+		{"connections", l.Connections}, {"connections_per_peer", l.ConnectionsPerPeer}, {"reserved", l.Reserved},
+	} {
+		if n.value < 0 || n.value > MaxConnections {
+			return &LimitError{n.limit, fmt.Sprintf("%d is out of range 1..%d", n.value, MaxConnections)}
+		}
+	}
+	if l.Connections > 0 && l.Reserved >= l.Connections {
+		return &LimitError{"reserved", fmt.Sprintf("%d of %d connections leaves nobody else one", l.Reserved, l.Connections)}
+	}
+	if l.Idle != 0 && (l.Idle < MinIdle || l.Idle > MaxIdle) {
+		return &LimitError{"idle", fmt.Sprintf("%v is out of range %v..%v", l.Idle, MinIdle, MaxIdle)}
+	}
+	return nil
+}
+
+// Over puts what is given over the defaults. A smaller port keeps its
+// proportions.
+func (l Limits) Over(d connlimit.Limits) connlimit.Limits {
+	d.Total = cmp.Or(l.Connections, d.Total)
+	d.PerKey = cmp.Or(l.ConnectionsPerPeer, min(d.PerKey, max(d.Total/4, 1)))
+	d.Reserved = cmp.Or(min(l.Reserved, d.Total-1), min(d.Reserved, d.Total/4))
+	d.Idle = cmp.Or(l.Idle, d.Idle)
+	return d
+}
