@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/provenance"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 )
 
@@ -38,13 +39,17 @@ changes nothing, and may be used while rdmad runs.`,
 			if err != nil {
 				return err
 			}
-			limit := procmem.Expected(c.Limits.Memory, dataplane.DefaultMemory, dataplane.MinMemory)
+			limit := procmem.Expected(o.root, c.Limits.Memory, dataplane.DefaultMemory, dataplane.MinMemory)
 			report.Memory = provenance.Memory{Limit: limit.Bytes, Source: limit.Source, Asked: limit.Asked, Warning: limit.Warning()}
 			if limit.Lowered() {
 				cmd.PrintErrln("rdmad: warning:", limit.Warning())
 			}
 			budget, err := divide(c)
-			if err != nil {
+			var few *descriptors.TooFewError
+			switch {
+			case errors.As(err, &few): // the service may have more
+				report.Unreachable = append(report.Unreachable, few.Error())
+			case err != nil:
 				return err
 			}
 			report.Unreachable = append(report.Unreachable, budget.Unreachable...)

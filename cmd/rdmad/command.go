@@ -23,10 +23,13 @@ type options struct {
 	logLevel  string
 	logFormat string
 	drain     time.Duration
+
+	// root is where the machine's files are.
+	root string
 }
 
 func newCommand() *cobra.Command {
-	var o options
+	o := options{root: "/"}
 	root := &cobra.Command{
 		Use:   "rdmad",
 		Short: "Serve RPC-over-RDMA: NFS and other ONC RPC services, on machines with and without RDMA hardware",

@@ -95,11 +95,11 @@ func (p *Process) Limit() Limit {
 }
 
 // Expected is the limit that a process of this control group would have with
-// limits.memory, 0 if it is not set.
-func Expected(limit, def, least int64) Limit {
+// limits.memory, 0 if it is not set. root is where the machine's files are.
+func Expected(root string, limit, def, least int64) Limit {
 	p := Process{file: limit, def: def}
 	if limit == 0 {
 		limit = def
 	}
-	return within(limit, p.source(limit), ReadGroup("/"), least)
+	return within(limit, p.source(limit), ReadGroup(root), least)
 }
