@@ -74,6 +74,11 @@ func (l *Limits) validateScoped(d *document, key string) error {
 			return d.fail(at, "this is a limit of all together: set limits.%s at the top", name)
 		}
 	}
+	for _, port := range []string{"control", "metrics"} {
+		if at := key + "." + port; d.given(at) {
+			return d.fail(at, "is a port of rdmad itself: set limits.%s at the top", port)
+		}
+	}
 	return nil
 }
 
@@ -135,11 +140,6 @@ func (c *Config) validateLimits(d *document, _ Options) error {
 		}
 		if at := key + ".limits.memory"; d.given(at) {
 			return d.fail(at, "listeners share one budget: set limits.memory at the top")
-		}
-		for _, of := range []string{".limits.control", ".limits.metrics"} {
-			if at := key + of; d.given(at) {
-				return d.fail(at, "is no listener's: set it in limits at the top")
-			}
 		}
 		var err error
 		if l.Access.Allow, err = prefixes(d, key+".allow", l.Allow); err != nil {
