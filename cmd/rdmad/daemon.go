@@ -173,6 +173,7 @@ func (d *daemon) makeManager() (err error) {
 		failed: d.fail,
 		memory: d.memory.Limit,
 		places: d.data.TCPPlaces(),
+		files:  d.places.files,
 		all:    make(map[*service]struct{}),
 	}
 	if d.registrar, err = rpcbind.New(rpcbind.Config{Logger: d.log}); err != nil {
@@ -204,6 +205,7 @@ func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 // changed, are drained for as long as drain says. What can be done is done;
 // the error, of a line for each, names what can't.
 func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.Duration) error {
+	defer d.services.shareFiles()
 	return errors.Join(
 		d.places.configure(c),
 		d.manager.SetLimits(c.Limits.Dataplane()),

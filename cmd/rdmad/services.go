@@ -154,9 +154,12 @@ type services struct {
 	failed func(error)
 	memory func() procmem.Limit
 	places *connlimit.Table // of TCP connections
+	files  func() int       // how many descriptors the files of all exports may have
 
 	mu  sync.Mutex
 	all map[*service]struct{}
+	// exports are of those that are open.
+	exports map[*service]*nfs.Server
 }
 
 // kinds are the services of this build.
@@ -198,6 +201,21 @@ func (s *services) remove(sv *service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, sv)
+	delete(s.exports, sv)
+	s.shareFilesLocked()
+}
+
+// shareFiles divides the descriptors of files between the exports.
+func (s *services) shareFiles() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shareFilesLocked()
+}
+
+func (s *services) shareFilesLocked() {
+	for _, export := range s.exports {
+		export.SetMaxOpenFiles(s.files() / len(s.exports))
+	}
 }
 
 func openEcho(s *service, _ bool) error {
@@ -232,6 +250,13 @@ func (s *services) openNFS(sv *service, again bool) error {
 		return err
 	}
 	sv.Handler = sv.nfs
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.exports == nil {
+		s.exports = make(map[*service]*nfs.Server)
+	}
+	s.exports[sv] = sv.nfs
+	s.shareFilesLocked()
 	return nil
 }
 

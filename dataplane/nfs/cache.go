@@ -15,10 +15,11 @@ const shards = 16
 // cache keeps objects open between calls, the most recently used ones, so
 // that READ and WRITE need not open anything. It is bounded by the number of
 // descriptors; when full, the least recently used object that nobody uses now
-// gives way. Objects in use are never closed, so the bound is passed by what
-// calls in flight need.
+// gives way. Objects in use are never closed: where they have all descriptors, room
+// says so before a call opens more. The bound is passed by what calls that are
+// opening something at the moment need.
 type cache struct {
-	limit  int64
+	limit  atomic.Int64
 	files  atomic.Int64 // open descriptors of objects
 	shards [shards]shard
 }
@@ -32,7 +33,8 @@ type shard struct {
 }
 
 func newCache(limit int) *cache {
-	c := &cache{limit: int64(limit)}
+	c := new(cache)
+	c.limit.Store(int64(limit))
 	for i := range c.shards {
 		sh := &c.shards[i]
 		sh.objects = make(map[fh.ID]*object)
@@ -94,14 +96,27 @@ func (c *cache) put(o *object, epoch uint32) *object {
 	if old != o {
 		o.release()
 	}
-	c.shrink(sh)
+	c.shrink(sh, c.limit.Load())
 	return old
 }
 
-// shrink closes unused objects until the cache is within its bound, looking
+// room makes room for one more descriptor. The error is errJukebox, with which
+// the client comes back later.
+func (c *cache) room() error {
+	limit := c.limit.Load()
+	if c.files.Load() < limit {
+		return nil
+	}
+	if c.shrink(&c.shards[0], limit-1); c.files.Load() >= limit {
+		return errJukebox
+	}
+	return nil
+}
+
+// shrink closes unused objects until so many descriptors are open, looking
 // at the shard first that has just grown.
-func (c *cache) shrink(first *shard) {
-	if c.files.Load() <= c.limit {
+func (c *cache) shrink(first *shard, most int64) {
+	if c.files.Load() <= most {
 		return
 	}
 	start := 0
@@ -112,7 +127,7 @@ func (c *cache) shrink(first *shard) {
 	}
 	for i := range c.shards {
 		sh := &c.shards[(start+i)%shards]
-		for c.files.Load() > c.limit {
+		for c.files.Load() > most {
 			o := sh.evict(func(*object) bool { return true })
 			if o == nil {
 				break

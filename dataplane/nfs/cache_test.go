@@ -43,6 +43,49 @@ func TestCacheIsBounded(t *testing.T) {
 	})
 }
 
+// With all descriptors in use by calls, a call that needs more is answered
+// JUKEBOX before it has changed anything; the others go on.
+func TestCacheInUse(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		const limit = minFiles
+		x := serve(t, opt, func(c *Config) { c.MaxOpenFiles = limit })
+		c := x.me()
+		root := c.root()
+		var held []*object
+		hold := func(f []byte) {
+			o, err := x.object(f)
+			must(t, err)
+			held = append(held, o)
+		}
+		files := [][]byte{c.mkfile(root, "first"), c.mkfile(root, "last")}
+		hold(files[0])
+		for i := range limit - 2 { // the root is open, too
+			hold(c.mkfile(root, fmt.Sprint("f", i)))
+		}
+		for range 3 {
+			c.want(3, &nfsv3.Lookup3args{What: in(root, "last")}, nfsv3.NFS3ERR_JUKEBOX)
+			c.want(1, argsFor(1, files[1]), nfsv3.NFS3ERR_JUKEBOX)
+			c.want(8, &nfsv3.Create3args{Where: in(root, "new"), How: &nfsv3.Createhow3_GUARDED{ObjAttributes: withMode(0o644)}}, nfsv3.NFS3ERR_JUKEBOX)
+			c.want(9, &nfsv3.Mkdir3args{Where: in(root, "new"), Attributes: withMode(0o755)}, nfsv3.NFS3ERR_JUKEBOX)
+			c.want(1, argsFor(1, files[0]), nfsv3.NFS3_OK)
+		}
+		if n := x.cache.files.Load(); n != limit {
+			t.Errorf("%d descriptors open, %d allowed", n, limit)
+		}
+		x.SetMaxOpenFiles(limit + 2)
+		c.want(3, &nfsv3.Lookup3args{What: in(root, "new")}, nfsv3.NFS3ERR_NOENT)
+		c.want(3, &nfsv3.Lookup3args{What: in(root, "last")}, nfsv3.NFS3_OK)
+		x.SetMaxOpenFiles(limit)
+		if n := x.cache.files.Load(); n != limit {
+			t.Errorf("%d descriptors open, %d allowed", n, limit)
+		}
+		for _, o := range held {
+			o.release()
+		}
+		c.want(9, &nfsv3.Mkdir3args{Where: in(root, "new"), Attributes: withMode(0o755)}, nfsv3.NFS3_OK)
+	})
+}
+
 // The least recently used object goes first, and none in use.
 func TestCacheOrder(t *testing.T) {
 	x := serve(t, options{})
@@ -153,7 +196,7 @@ func TestIdleFilesAreClosed(t *testing.T) {
 // Many clients at once on few objects, with a cache that is too small.
 func TestConcurrentUse(t *testing.T) {
 	eachMode(t, func(t *testing.T, opt options) {
-		x := serve(t, opt, func(c *Config) { c.MaxOpenFiles = minFiles })
+		x := serve(t, opt, func(c *Config) { c.MaxOpenFiles = 48 }) // eight calls need 41
 		root := x.me().root()
 		rounds := 60
 		if testing.Short() {

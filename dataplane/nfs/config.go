@@ -54,7 +54,7 @@ const (
 
 	defaultIdle     = 10 * time.Second
 	defaultMaxFiles = 4096
-	minFiles        = 32
+	minFiles        = 16
 )
 
 // Config says what to serve, and how.
@@ -75,7 +75,7 @@ type Config struct {
 	// on the disk: they survive the end of rdmad, but not a power failure.
 	// RFC 1813 §4.8 wants them there, hence it is off unless asked for.
 	AsyncMetadata bool
-	// MaxOpenFiles bounds the descriptors that are kept open between calls.
+	// MaxOpenFiles bounds the descriptors of the export, see SetMaxOpenFiles.
 	// 0 stands for a quarter of RLIMIT_NOFILE, at most 4096.
 	MaxOpenFiles int
 	// IdleClose is how long an unused file stays open, at least. 0 stands

@@ -136,6 +136,9 @@ func (o *object) openData(slot *atomic.Int32, flags int) (int, error) {
 	if fd := slot.Load(); fd >= 0 {
 		return int(fd), nil
 	}
+	if err := o.server.cache.room(); err != nil {
+		return -1, err
+	}
 	fd, err := o.server.reopen(o.path, flags)
 	if err != nil {
 		return -1, err

@@ -73,6 +73,9 @@ func (r *request) findChild(dir *object) (*object, error) {
 
 // openNamed opens r.name as the caller.
 func (r *request) openNamed(dir *object) (*object, error) {
+	if err := r.srv.cache.room(); err != nil {
+		return nil, err
+	}
 	who, err := r.srv.assume(&r.cred)
 	if err != nil {
 		return nil, err
@@ -89,6 +92,9 @@ func (r *request) openNamed(dir *object) (*object, error) {
 // must be within the export still: somebody may be moving the directory out.
 func (r *request) parent(dir *object) (*object, error) {
 	if err := r.srv.permitted(dir, &r.cred, mayExec); err != nil {
+		return nil, err
+	}
+	if err := r.srv.cache.room(); err != nil {
 		return nil, err
 	}
 	fd, err := unix.Openat(dir.path, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -23,6 +23,9 @@ func (r *request) making(handle, name []byte, make func(dir *object) (*object, e
 		err = r.writable()
 	}
 	if err == nil {
+		err = r.srv.cache.room() // it can't be taken back when it is made
+	}
+	if err == nil {
 		r.name.Set(name)
 		o, err = make(dir)
 	}

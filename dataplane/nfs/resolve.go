@@ -47,6 +47,9 @@ func (s *Server) load(h fh.Handle) (*object, error) {
 	if err != nil {
 		return nil, errBadHandle
 	}
+	if err := s.cache.room(); err != nil {
+		return nil, err
+	}
 	fd, err := s.locate.open(id)
 	if err != nil {
 		return nil, err
@@ -149,7 +152,7 @@ func (s *Server) identified(dir *object, id *fh.ID, name *posix.Name, st *unix.S
 // openID opens the object with an ID, where the kernel can, and gets its
 // attributes. It returns nil when it is gone or can't be opened so.
 func (s *Server) openID(id *fh.ID, epoch uint32, st *unix.Stat_t) *object {
-	if !s.opensIDs() {
+	if !s.opensIDs() || s.cache.room() != nil {
 		return nil
 	}
 	fd, err := s.locate.open(*id)

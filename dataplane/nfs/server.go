@@ -284,6 +284,15 @@ func (s *Server) Close() error {
 	return nil
 }
 
+// SetMaxOpenFiles changes how many descriptors the files of the export may have:
+// at most 4096, and at least 16. Over it, those that were not used for longest are
+// closed; when all are in use, calls that need more are answered NFS3ERR_JUKEBOX.
+func (s *Server) SetMaxOpenFiles(n int) {
+	n = max(min(n, defaultMaxFiles), minFiles)
+	s.cache.limit.Store(int64(n))
+	s.cache.shrink(&s.cache.shards[0], int64(n))
+}
+
 // ended says whether Close was called.
 func (s *Server) ended() bool {
 	select {
