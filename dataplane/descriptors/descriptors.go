@@ -95,9 +95,10 @@ func Divide(limit int, w Want) (Budget, error) {
 	return b, nil
 }
 
-// Handshakes is how many descriptors connections being made may have: a quarter of
-// those for RPC-over-RDMA connections.
-func (b *Budget) Handshakes() int { return b.RDMA / 4 }
+// Handshakes is how many descriptors connections being made, and being closed, may have: two
+// fifths of those for RPC-over-RDMA connections. With less, a flood of
+// handshakes leaves others no time for theirs.
+func (b *Budget) Handshakes() int { return b.RDMA * 2 / 5 }
 
 // Connections is how many RPC-over-RDMA connections there may be; ControlClients and
 // Scrapers are the same for the other ports.

@@ -23,7 +23,7 @@ func TestNames(t *testing.T) {
 	if Find("") != nil {
 		t.Error("an attack without a name")
 	}
-	for name, want := range map[string]int{"rdma-": 10, "tcp-": 8, "control-": 7, "metrics-": 3} {
+	for name, want := range map[string]int{"rdma-": 10, "tcp-": 8, "control-": 10, "metrics-": 3} {
 		n := 0
 		for s := range seen {
 			if strings.HasPrefix(s, name) {

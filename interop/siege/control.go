@@ -21,13 +21,16 @@ import (
 )
 
 var controlAttacks = []Attack{
-	{Name: "control-silent", Does: "300 connections to the control plane that say nothing", NotYet: "the attacker is the same local user as the operator, and has the same places", run: controlSilent},
-	{Name: "control-idle", Does: "300 connections of clients that asked for the status once",
-		NotYet: "the attacker is the same local user as the operator, and has the same places", run: controlIdle},
+	{Name: "control-silent", Does: "300 connections to the control plane that say nothing, by the operator's own user",
+		run: controlSilent},
+	{Name: "control-silent-user", Does: "the same, by a local user on the Unix socket, who is a viewer", Control: Socket, Root: true,
+		run: asNobody(controlSilent)},
+	{Name: "control-idle", Does: "300 connections of clients that asked for the status once, by the operator's own user",
+		run: controlIdle},
 	{Name: "control-idle-viewer", Does: "the same, by one certificate of a viewer", Control: TLS,
 		run: controlIdle},
 	{Name: "control-idle-user", Does: "the same, by a local user on the Unix socket, who is a viewer", Control: Socket, Root: true,
-		run: controlIdleUser},
+		run: asNobody(controlIdle)},
 	{Name: "control-half-tls", Does: "300 TLS handshakes that stop half way", Control: TLS, run: controlHalfTLS},
 	{Name: "control-pings", Does: "16 connections that send HTTP/2 pings as fast as they can", run: controlPings},
 	{Name: "control-requests", Does: "16 connections that ask for the status as fast as they can, by a viewer's certificate", Control: TLS,
@@ -70,7 +73,15 @@ func controlClient(t *Target, from net.IP, name string) (*grpc.ClientConn, error
 // viewer is the attackers' certificate.
 const viewer = "viewer"
 
-func controlSilent(ctx context.Context, f *field) error { return silent(ctx, f, f.target.Control, 300) }
+func controlSilent(ctx context.Context, f *field) error {
+	return f.slots(ctx, 300, func(ctx context.Context, s *slot) error {
+		conn, err := controlDial(ctx, fromOne, f.target.Control)
+		if err != nil {
+			return err
+		}
+		return s.hold(conn)
+	})
+}
 
 func controlIdle(ctx context.Context, f *field) error {
 	return f.slots(ctx, 300, func(ctx context.Context, s *slot) error {
@@ -93,11 +104,14 @@ func controlIdle(ctx context.Context, f *field) error {
 // nobody is a user without rights.
 const nobody = 65534
 
-func controlIdleUser(ctx context.Context, f *field) error {
-	if err := errors.Join(syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
-		return err
+// asNobody makes an attack as a user without rights.
+func asNobody(attack func(context.Context, *field) error) func(context.Context, *field) error {
+	return func(ctx context.Context, f *field) error {
+		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+			return err
+		}
+		return attack(ctx, f)
 	}
-	return controlIdle(ctx, f)
 }
 
 // cut is a connection over which only a number of bytes can be sent.

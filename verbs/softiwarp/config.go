@@ -73,7 +73,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Backlog, defaultBacklog)
 	c.maxLingers = maxLingers
 	if n := c.Descriptors; n > 0 {
-		c.MaxHandshakes, c.Backlog, c.maxLingers = min(c.MaxHandshakes, max(n/4, 1)), min(c.Backlog, max(n/4, 1)), min(c.maxLingers, n/2)
+		c.MaxHandshakes, c.Backlog, c.maxLingers = min(c.MaxHandshakes, max(n/2, 1)), min(c.Backlog, max(n/4, 1)), min(c.maxLingers, n/4)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
