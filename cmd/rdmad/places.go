@@ -10,6 +10,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/metrics"
 )
@@ -24,19 +25,19 @@ type places struct {
 
 	mu     sync.Mutex
 	served int // listeners, services and connectors of the configuration
-	limits grpcapi.PortLimits
+	limits port.OwnLimits
 	budget descriptors.Budget
 }
 
 // portLimits are those of a configuration.
-func portLimits(c *config.Config) grpcapi.PortLimits {
-	return grpcapi.PortLimits{Control: c.Limits.Control.Limits(), Metrics: c.Limits.Metrics.Limits()}
+func portLimits(c *config.Config) port.OwnLimits {
+	return port.OwnLimits{Control: c.Limits.Control.Limits(), Metrics: c.Limits.Metrics.Limits()}
 }
 
 func served(c *config.Config) int { return len(c.Listeners) + len(c.Services) + len(c.Connectors) }
 
 // wanted is what limits ask for.
-func wanted(served int, l dataplane.Limits, tcp dataplane.TCPLimits, p *grpcapi.PortLimits) descriptors.Want {
+func wanted(served int, l dataplane.Limits, tcp dataplane.TCPLimits, p *port.OwnLimits) descriptors.Want {
 	return descriptors.Want{
 		Served: served, Connections: cmp.Or(l.Connections, dataplane.DefaultMaxConnections), TCP: tcp.WithDefaults().Connections,
 		Control: p.Control.Over(grpcapi.DefaultClients()).Total, Metrics: p.Metrics.Over(metrics.DefaultScrapers()).Total,
@@ -89,14 +90,14 @@ func (p *places) apply() {
 }
 
 // PortLimits implements grpcapi.Ports.
-func (p *places) PortLimits() grpcapi.PortLimits {
+func (p *places) PortLimits() port.OwnLimits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.limits
 }
 
 // SetPortLimits implements grpcapi.Ports.
-func (p *places) SetPortLimits(l grpcapi.PortLimits) error {
+func (p *places) SetPortLimits(l port.OwnLimits) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b, err := p.divide(&l)
@@ -110,7 +111,7 @@ func (p *places) SetPortLimits(l grpcapi.PortLimits) error {
 
 // divide divides the descriptors for the limits that are in force, but for l.
 // mu is held.
-func (p *places) divide(l *grpcapi.PortLimits) (descriptors.Budget, error) {
+func (p *places) divide(l *port.OwnLimits) (descriptors.Budget, error) {
 	return descriptors.Divide(p.budget.Limit, wanted(p.served, p.data.Limits(), p.data.TCPLimits(), l))
 }
 

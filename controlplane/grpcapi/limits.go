@@ -16,16 +16,11 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// PortLimits are those of rdmad's own ports, as operators gave them.
-type PortLimits struct {
-	Control, Metrics port.Limits
-}
-
 // Ports has the limits of rdmad's own ports.
 type Ports interface {
-	PortLimits() PortLimits
+	PortLimits() port.OwnLimits
 	// SetPortLimits changes them. They were checked.
-	SetPortLimits(l PortLimits) error
+	SetPortLimits(l port.OwnLimits) error
 }
 
 // GetLimits implements rdmadv1.ListenerServiceServer.
@@ -69,7 +64,7 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 }
 
 // wantedPorts are the limits of rdmad's own ports with what a request changes.
-func (s *listenerService) wantedPorts(m *rdmadv1.Limits) (l PortLimits, err error) {
+func (s *listenerService) wantedPorts(m *rdmadv1.Limits) (l port.OwnLimits, err error) {
 	if s.ports != nil {
 		l = s.ports.PortLimits()
 	}

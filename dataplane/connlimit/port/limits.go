@@ -19,6 +19,11 @@ type Limits struct {
 	Idle time.Duration
 }
 
+// OwnLimits are those of rdmad's own ports.
+type OwnLimits struct {
+	Control, Metrics Limits
+}
+
 // Ranges of Limits.
 const (
 	MaxConnections = 65536
