@@ -15,7 +15,7 @@ import (
 // shortages are what an rdmad has too little of for many connections, and what it
 // says then.
 var shortages = []struct{ name, limits, says string }{
-	{"files", "ulimit -n 60; ulimit -l unlimited\n", "the files that may be open allow no more: raise ulimit -n, or LimitNOFILE"},
+	{"files", "ulimit -n 160; ulimit -l unlimited\n", "the files that may be open allow no more: raise ulimit -n, or LimitNOFILE"},
 	{"locked memory", "ulimit -n 65536; ulimit -l 4096\n", "only 4096 KiB may be locked: raise ulimit -l, or LimitMEMLOCK"},
 }
 

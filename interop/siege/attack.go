@@ -18,9 +18,6 @@ type Attack struct {
 	Files int
 	// Deleted says that rdmad also serves a directory that is deleted.
 	Deleted bool
-	// NotYet is what rdmad lacks to withstand the attack. The short form leaves
-	// such an attack out.
-	NotYet string
 
 	run func(ctx context.Context, f *field) error
 }

@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 	rdmad := f.String("rdmad", "bin/rdmad", "the `program` that is attacked")
 	out := f.String("json", "bin/siege.json", "`file` for the figures")
 	phase := f.Duration("time", time.Minute, "time of each phase: before, during and after an attack")
-	short := f.Bool("short", false, "the short form, as in the tests, but also of attacks that rdmad does not withstand yet")
+	short := f.Bool("short", false, "the short form, as in the tests")
 	only := f.String("attacks", "", "`names` of attacks, separated by commas; all when not given")
 	if err := f.Parse(args); err != nil {
 		return err
