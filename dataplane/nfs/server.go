@@ -293,6 +293,9 @@ func (s *Server) SetMaxOpenFiles(n int) {
 	s.cache.shrink(&s.cache.shards[0], int64(n))
 }
 
+// MaxOpenFiles is how many descriptors the files of the export may have.
+func (s *Server) MaxOpenFiles() int { return int(s.cache.limit.Load()) }
+
 // ended says whether Close was called.
 func (s *Server) ended() bool {
 	select {
