@@ -87,7 +87,7 @@ func start(t *testing.T, plane *planetest.Plane, view grpcapi.Plane, queue int) 
 	}
 	hub := watch.NewHub(plane, store, log, queue, 4)
 	b.server, err = grpcapi.New(grpcapi.Config{
-		Plane: view, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Store: store, Hub: hub, Logger: log, Registerer: b.registry,
+		Plane: view, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Store: store, Hub: hub, Logger: log, Registerer: b.registry, Ports: new(planetest.Ports),
 		Version: "v1.2.3", Started: time.Now(),
 	})
 	if err != nil {
