@@ -96,6 +96,7 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 		return err
 	}
 	c.tell(req)
+	c.evicting.Wait() // they have the memory
 	if _, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler: &c.handler,
 		Up:      c.begin,

@@ -1,11 +1,13 @@
 package dataplane
 
 import (
+	"errors"
 	"net/netip"
 	"strconv"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/rpcrdma"
 )
 
 // tableLimits are l as the table of places takes them.
@@ -13,16 +15,33 @@ func (l *Limits) tableLimits() connlimit.Limits {
 	return connlimit.Limits{Total: l.Connections, PerKey: l.ConnectionsPerPeer, Idle: l.Idle, HalfOpen: halfOpenTime}
 }
 
+// fitLocked has the listener hold no more connections than its memory has room for;
+// Dataplane.mu is held. It says whether that is fewer than its limits allow.
+func (l *listener) fitLocked(room int) (scarce bool) {
+	total := l.limits.Connections
+	if room = max(room, 1); total == 0 || room < total {
+		total, scarce = room, true
+	}
+	l.places.SetTotal(total)
+	return scarce
+}
+
 // enter gives c a place in its listener and the data plane, which may be
 // that of another connection. The error is a *RefusedError.
-func (c *conn) enter(client netip.Addr) error {
+func (c *conn) enter(client netip.Addr, room int) error {
+	scarce := c.l.fitLocked(room)
 	var err error
 	if c.place, err = c.l.places.Admit(time.Now(), connlimit.Address(client), connlimit.Ordinary, c); err == nil {
 		c.handler.place = c.place
 		return nil
 	}
 	refused := noPlace(err)
-	if c.l.d.wantsDescriptorsLocked(err) {
+	full, _ := errors.AsType[*connlimit.RefusedError](err)
+	switch {
+	case scarce && full.Reason == connlimit.Total && full.Table != "": // the listener's
+		refused.Refusal = RefusedMemory
+		refused.Text += "; there is memory for no more: raise limits.memory, or lower credits.max or inline.receive_size"
+	case c.l.d.wantsDescriptorsLocked(err):
 		refused.Text += "; the files that may be open allow no more: raise ulimit -n, or LimitNOFILE"
 	}
 	return refused
@@ -36,6 +55,7 @@ func (d *Dataplane) admit(l *listener, peer netip.AddrPort) (*conn, error) {
 	if !l.access.Load().Permits(addr) {
 		return nil, &RefusedError{RefusedDenied, "the listener's allow and deny keep this address out"}
 	}
+	room := l.rl.Room(d.typical(l.cfg.Name))
 	d.mu.Lock()
 	if d.stopping || l.draining {
 		d.mu.Unlock()
@@ -48,7 +68,7 @@ func (d *Dataplane) admit(l *listener, peer netip.AddrPort) (*conn, error) {
 		revision: d.revision,
 	}
 	c.handler.measured, c.handler.next = l.handler, l.cfg.Handler
-	if err := c.enter(addr); err != nil {
+	if err := c.enter(addr, room); err != nil {
 		d.mu.Unlock()
 		return nil, err
 	}
@@ -59,6 +79,15 @@ func (d *Dataplane) admit(l *listener, peer netip.AddrPort) (*conn, error) {
 	c.atConnect = resolve(c.key)
 	c.settings.Store(c.atConnect)
 	return c, nil
+}
+
+// typical are the settings of a listener's connections but those of peers that
+// have others.
+func (d *Dataplane) typical(listener string) *rpcrdma.Settings {
+	d.mu.Lock()
+	resolve := d.resolve
+	d.mu.Unlock()
+	return resolve(ConnKey{Listener: listener})
 }
 
 // Limits are those of all listeners together, defaults filled in.

@@ -16,8 +16,9 @@ type ConnKey struct {
 	ID       string // unique for the daemon's life, never used again
 }
 
-// Resolver gives the effective settings of a connection, new or up. It is
-// called from any goroutine and must not block.
+// Resolver gives the effective settings of a connection, new or up; of a key with
+// a listener alone, those of its connections in general. It is called from any
+// goroutine and must not block.
 type Resolver func(ConnKey) *rpcrdma.Settings
 
 // ConnInfo is a connection as operators see it: what is in force now and

@@ -44,7 +44,8 @@ type conn struct {
 	sharing  sharing
 	why      atomic.Pointer[string] // we ended it; nil while we have not
 	place    *connlimit.Place
-	lost     string // why it is not to come up, since it was admitted; "" for nothing
+	evicting sync.WaitGroup // connections whose places it takes
+	lost     string         // why it is not to come up, since it was admitted; "" for nothing
 	draining atomic.Bool
 	cut      atomic.Bool   // the drain took too long
 	gone     chan struct{} // closed when it is out of the registry

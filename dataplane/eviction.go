@@ -23,7 +23,16 @@ func (c *conn) Busy() bool { return c.handler.inFlight.Load() > 0 }
 // a moment.
 func (c *conn) Evict(e connlimit.Eviction) {
 	c.l.evicted[e.Reason].Add(1)
-	c.l.d.running.Go(func() { c.lose(e.Text()) })
+	newcomer, _ := e.By.(*conn)
+	if newcomer != nil {
+		newcomer.evicting.Add(1)
+	}
+	c.l.d.running.Go(func() {
+		c.lose(e.Text())
+		if newcomer != nil {
+			newcomer.evicting.Done()
+		}
+	})
 }
 
 // lose ends a connection that lost its place, once it is up.

@@ -2,9 +2,12 @@ package dataplane
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
 )
 
 // newcomer wants a place and never has anything to do.
@@ -75,6 +78,45 @@ func TestIdlestConnectionGoes(t *testing.T) {
 	if got := p.info("a").Evictions; got != (connlimit.Counts{connlimit.Total: 2}) {
 		t.Errorf("evicted %v", got)
 	}
+}
+
+// TestMemoryMakesPlaces: when memory has no room for another connection, a newcomer
+// takes the place of one as if the limit were reached, and has its memory at once.
+func TestMemoryMakesPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := rpcrdma.DefaultSettings()
+		s.InlineReceiveSize = 64 << 10
+		p := newPlane(t, Config{Memory: MinMemory, Resolver: func(ConnKey) *rpcrdma.Settings { return &s }})
+		a := p.listen("a", echo.New())
+		p.Start()
+		room := p.listeners["a"].rl.Room(&s)
+		for range room {
+			if err := null(t.Context(), p.connect(p.host("192.0.2.66"), a)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.rejected(p.host("192.0.2.1"), a)
+		if n := p.info("a").Refusals[RefusedMemory]; n != 1 {
+			t.Errorf("refused for memory: %d of %d", n, p.info("a").Refused)
+		}
+		time.Sleep(connlimit.FairGrace)
+		for range room / 2 {
+			c, err := rpcrdma.Dial(t.Context(), p.host("192.0.2.1"), a, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			p.next(ConnDown)
+			p.next(ConnUp)
+			if err := null(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.rejected(p.host("192.0.2.1"), a) // it has as many as the other, which were idle for less than Grace
+		if got := p.info("a").Evictions[connlimit.Total]; got != uint64(room/2) {
+			t.Errorf("%d of %d evicted", got, room)
+		}
+	})
 }
 
 // TestSilentAndIdleConnectionsAge: one without a call is closed after a time, an idle one

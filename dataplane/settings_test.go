@@ -138,7 +138,7 @@ func TestSettingsOfNewConnections(t *testing.T) {
 	addr := p.listen("a", echo.New())
 	p.Start()
 	_, up := p.dial(addr, nil)
-	if len(asked) != 1 || asked[0] != up.ConnKey {
+	if len(asked) != 2 || asked[0] != (ConnKey{Listener: "a"}) || asked[1] != up.ConnKey {
 		t.Errorf("asked for %+v, connection is %+v", asked, up.ConnKey)
 	}
 	if up.Settings.InlineSendMax != 2048 || up.InlineSend != 2048 {

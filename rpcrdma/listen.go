@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -77,6 +78,18 @@ func (l *Listener) SetMemoryLimit(limit int64) (inForce int64) {
 		inForce += h.SetMemoryLimit(limit / int64(len(l.hosts)))
 	}
 	return max(limit, inForce)
+}
+
+// Room is how many connections with the same settings certainly have memory for their
+// first receives. More of them may be refused with ErrNoMemory.
+func (l *Listener) Room(s *Settings) int {
+	l.mu.Lock()
+	limit := l.cfg.MemoryLimit
+	l.mu.Unlock()
+	if limit == 0 {
+		limit = transport.DefaultMemoryLimit
+	}
+	return transport.Room(limit, s)
 }
 
 // Accept waits for the next connection request. It fails with ctx.Err() or,

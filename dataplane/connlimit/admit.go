@@ -13,7 +13,7 @@ func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
 		for n := 0; n < shed && g.full(); n++ {
 			m := g.giver(p)
 			if m != nil && g.t.mayLeave(out) {
-				out = append(out, eviction{m.place, g.t, Eviction{Reason: g.reason, Table: g.t.name, For: p.key}})
+				out = append(out, eviction{m.place, g.t, Eviction{Reason: g.reason, Table: g.t.name, For: p.key, By: p.holder}})
 				m.place.exit()
 				continue
 			}

@@ -32,9 +32,10 @@ const Grace = 10 * time.Second
 const HalfOpenGrace = 3 * time.Second
 
 // FairGrace is how long a connection without work in flight is idle before its place
-// may be taken for a key that has fewer places, even with the new one. A
-// connection that is in use makes a call within that time.
-const FairGrace = time.Second
+// may be taken for a key that has fewer places, even with the new one. It spares a client
+// between two calls. To keep its places from such keys, a peer has to make
+// many calls on each of its connections.
+const FairGrace = 100 * time.Millisecond
 
 // Within lowers the limits to a number of places. A smaller table keeps a
 // quarter of them for others than any one key, and for class Reserved.

@@ -309,7 +309,7 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"wait": func(t *rapid.T) {
-				m.now = m.now.Add(time.Duration(rapid.SampledFrom([]int{1, 400, 1000, 3000, 8000}).Draw(t, "ms")) * time.Millisecond)
+				m.now = m.now.Add(time.Duration(rapid.SampledFrom([]int{1, 40, 100, 3000, 8000}).Draw(t, "ms")) * time.Millisecond)
 			},
 			"limits": func(t *rapid.T) {
 				table := rapid.SampledFrom(m.tables).Draw(t, "table")

@@ -53,8 +53,9 @@ func (e *RefusedError) Error() string {
 type Eviction struct {
 	Reason Reason
 	Table  string // the table's Name
-	// For is the newcomer's key, if one takes the place.
+	// For is the newcomer's key, and By the newcomer, if one takes the place.
 	For Key
+	By  Holder
 }
 
 // Text is the reason in words.

@@ -145,6 +145,13 @@ func (t *Table) SetLimits(l Limits) {
 	}
 }
 
+// SetTotal changes one of the limits.
+func (t *Table) SetTotal(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limits.Total = n
+}
+
 // Stats is a table as operators see it.
 type Stats struct {
 	Held             int // places taken

@@ -111,7 +111,7 @@ func rdmaIdle(ctx context.Context, f *field) error {
 
 func rdmaIdleManyMachines(ctx context.Context, f *field) error {
 	return f.slots(ctx, f.scaled(4500), func(ctx context.Context, s *slot) error {
-		p, err := dialPeer(ctx, fromMany(s.i), f.target.RDMA)
+		p, err := dialPeer(ctx, fromMany(s.i%f.scaled(machines)), f.target.RDMA)
 		if err != nil {
 			return err
 		}
