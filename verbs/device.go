@@ -141,3 +141,13 @@ type CQ interface {
 	// Close fails with ErrBusy while a queue pair uses the CQ.
 	Close() error
 }
+
+// Notifier is an optional interface of a CQ. It spares a consumer that is idle the
+// goroutine in Wait.
+type Notifier interface {
+	// ReqNotify has f run once, in a new goroutine, as soon as there is at least
+	// one completion to poll (ibv_req_notify_cq). It returns false, and f does
+	// not run, when there is one already. A CQ has room for one f, and no
+	// goroutine may be in Wait; Close forgets f.
+	ReqNotify(f func()) bool
+}

@@ -25,7 +25,7 @@ func (p *provider) identifier(id rdmacm.ID, side referee.Side) rdmacm.ID {
 func (i *identifier) Device() verbs.Device { return i.p.device(i.ID.Device()) }
 
 func (i *identifier) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
-	queues := []*queue{attr.SendCQ.(*queue), attr.RecvCQ.(*queue)}
+	queues := []*queue{attr.SendCQ.(watched).watched(), attr.RecvCQ.(watched).watched()}
 	attr.SendCQ, attr.RecvCQ = queues[0].CQ, queues[1].CQ
 	qp, err := i.ID.CreateQP(pd, attr)
 	if err != nil {

@@ -93,7 +93,11 @@ func (d device) CreateCQ(depth int) (verbs.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &queue{CQ: cq}, nil
+	q := &queue{CQ: cq}
+	if n, ok := cq.(verbs.Notifier); ok {
+		return notifier{q, n}, nil
+	}
+	return q, nil
 }
 
 // Live counts the device's objects; devices without a count have none.
@@ -110,6 +114,17 @@ type queue struct {
 	mu sync.Mutex // a completion is seen before the next is polled
 	qp *pair
 }
+
+// notifier is a queue that notifies.
+type notifier struct {
+	*queue
+	verbs.Notifier
+}
+
+// watched is a queue, or that of a notifier.
+type watched interface{ watched() *queue }
+
+func (q *queue) watched() *queue { return q }
 
 func (q *queue) Poll(wc []verbs.WC) int {
 	q.mu.Lock()

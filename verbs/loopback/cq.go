@@ -18,9 +18,12 @@ type cq struct {
 
 	mu       sync.Mutex
 	queue    ring[verbs.WC]
-	overflow bool // sticky
+	overflow bool   // sticky
+	notify   func() // to be run at the next completion, or nil
 	closed   bool
 }
+
+var _ verbs.Notifier = (*cq)(nil)
 
 func newCQ(d *device, depth int) *cq {
 	return &cq{dev: d, depth: depth, wake: make(chan struct{}, 1), done: make(chan struct{})}
@@ -35,6 +38,10 @@ func (c *cq) push(wc verbs.WC) bool {
 		return false
 	}
 	*c.queue.push() = wc
+	if c.notify != nil {
+		go c.notify()
+		c.notify = nil
+	}
 	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
@@ -76,6 +83,17 @@ func (c *cq) Wait(ctx context.Context) error {
 	}
 }
 
+// ReqNotify implements verbs.Notifier.
+func (c *cq) ReqNotify(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue.len() > 0 {
+		return false
+	}
+	c.notify = f
+	return true
+}
+
 // drop removes the completions of a queue pair.
 func (c *cq) drop(qp uint32) {
 	c.mu.Lock()
@@ -100,7 +118,7 @@ func (c *cq) Close() error {
 	if c.closed {
 		return nil
 	}
-	c.closed = true
+	c.closed, c.notify = true, nil
 	close(c.done)
 	c.dev.live.CQs--
 	return nil

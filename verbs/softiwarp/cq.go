@@ -20,19 +20,21 @@ type completionQueue struct {
 	ring    []verbs.WC
 	head    int // oldest
 	count   int
-	waiting bool // a goroutine is in Wait and wants a token
-	lost    bool // a completion, since the last poll
+	waiting bool   // a goroutine is in Wait and wants a token
+	notify  func() // to be run at the next completion, in place of that; or nil
+	lost    bool   // a completion, since the last poll
 	closed  bool
 	users   map[*queuePair]int
 
 	token chan struct{}
 }
 
+var _ verbs.Notifier = (*completionQueue)(nil)
+
 func newCQ(d *device, depth int) *completionQueue {
 	return &completionQueue{
 		dev:   d,
 		depth: depth,
-		ring:  make([]verbs.WC, min(depth, ringStart)),
 		users: make(map[*queuePair]int),
 		token: make(chan struct{}, 1),
 	}
@@ -64,13 +66,17 @@ func (c *completionQueue) pushQuietly(wc *verbs.WC) bool {
 	}
 	c.ring[i] = *wc
 	c.count++
+	if c.notify != nil {
+		go c.notify()
+		c.notify = nil
+	}
 	wake := c.waiting
 	c.waiting = false
 	return wake
 }
 
 func (c *completionQueue) growLocked() {
-	ring := make([]verbs.WC, min(2*len(c.ring), c.depth))
+	ring := make([]verbs.WC, min(max(2*len(c.ring), ringStart), c.depth))
 	n := copy(ring, c.ring[c.head:])
 	copy(ring[n:], c.ring[:c.head])
 	c.ring, c.head = ring, 0
@@ -130,6 +136,18 @@ func (c *completionQueue) Wait(ctx context.Context) error {
 	}
 }
 
+// ReqNotify implements verbs.Notifier. An idle queue needs no ring.
+func (c *completionQueue) ReqNotify(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count > 0 {
+		return false
+	}
+	c.notify, c.waiting = f, false
+	c.ring, c.head = nil, 0
+	return true
+}
+
 // attach counts q as a user, once for each of its queues.
 func (c *completionQueue) attach(q *queuePair) error {
 	c.mu.Lock()
@@ -168,7 +186,7 @@ func (c *completionQueue) Close() error {
 	if len(c.users) > 0 {
 		return fmt.Errorf("completion queue of %d queue pairs: %w", len(c.users), verbs.ErrBusy)
 	}
-	c.closed = true
+	c.closed, c.notify = true, nil
 	c.wake()
 	c.dev.live.cqs.Add(-1)
 	return nil

@@ -1,6 +1,7 @@
 package softiwarp
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/netip"
@@ -50,6 +51,7 @@ func newID(p *Provider, remote netip.AddrPort) *connID {
 func newRequestID(p *Provider, conn *net.TCPConn, request mpa.Frame) *connID {
 	id := newID(p, addrPort(conn.RemoteAddr()))
 	id.local = addrPort(conn.LocalAddr())
+	request.PrivateData = bytes.Clone(request.PrivateData) // it was read where the longest fits
 	id.conn, id.request, id.state = conn, request, idRequested
 	id.peer = peerParam(&request)
 	return id

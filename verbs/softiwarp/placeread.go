@@ -28,8 +28,7 @@ func (r *receiver) takeReadRequest(s *segment) bool {
 	}
 	r.readMSN++
 	q.mu.Lock()
-	*q.inbound.at(q.inbound.tail) = in
-	q.inbound.tail++
+	q.inbound.put(in)
 	q.mu.Unlock()
 	r.kick = true
 	return true

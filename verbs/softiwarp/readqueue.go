@@ -14,7 +14,8 @@ type inboundRead struct {
 
 // readQueue holds the peer's Read Requests until their responses are with
 // TCP, in order, at most IRD of them. The receiving goroutine puts in, the
-// owner of transmission takes out.
+// owner of transmission takes out. Most peers never read: the ring is made for the
+// first Request.
 type readQueue struct {
 	ring []inboundRead
 	mask uint32
@@ -28,8 +29,16 @@ func (r *readQueue) init(ird int) {
 	for size < ird {
 		size *= 2
 	}
-	r.ring = make([]inboundRead, size)
 	r.mask, r.ird = uint32(size-1), uint32(ird)
+}
+
+// put adds a Request to a queue that is not full; queuePair.mu is held.
+func (r *readQueue) put(in inboundRead) {
+	if r.ring == nil {
+		r.ring = make([]inboundRead, r.mask+1)
+	}
+	*r.at(r.tail) = in
+	r.tail++
 }
 
 func (r *readQueue) at(pos uint32) *inboundRead { return &r.ring[pos&r.mask] }

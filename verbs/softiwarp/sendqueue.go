@@ -44,12 +44,10 @@ type sendQueue struct {
 	limit                uint32 // where a draining queue ends
 
 	sendMSN, readMSN uint32 // of the last one posted
-	// reads are the positions of the Reads posted, by their MSN & mask.
+	// reads are the positions of the Reads posted, by their MSN & mask; nil
+	// before the first.
 	reads []uint32
 }
-
-// sendChunk is how many entries are made at once.
-const sendChunk = 4
 
 func (s *sendQueue) init(depth, sge int) {
 	size := 1
@@ -60,7 +58,6 @@ func (s *sendQueue) init(depth, sge int) {
 	s.mask = uint32(size - 1)
 	s.depth = uint32(depth)
 	s.sge = sge
-	s.reads = make([]uint32, size)
 }
 
 func (s *sendQueue) at(pos uint32) *sendEntry { return s.ring[pos&s.mask] }
@@ -69,22 +66,13 @@ func (s *sendQueue) at(pos uint32) *sendEntry { return s.ring[pos&s.mask] }
 func (s *sendQueue) next() *sendEntry {
 	at := &s.ring[s.tail&s.mask]
 	if *at == nil { // else a request that was refused has left it there
-		if len(s.spare) == 0 {
-			s.more()
+		if last := len(s.spare) - 1; last >= 0 {
+			*at, s.spare = s.spare[last], s.spare[:last]
+		} else {
+			*at = &sendEntry{pieces: make([]piece, 0, s.sge)}
 		}
-		last := len(s.spare) - 1
-		*at, s.spare = s.spare[last], s.spare[:last]
 	}
 	return *at
-}
-
-// more makes entries.
-func (s *sendQueue) more() {
-	entries, store := make([]sendEntry, sendChunk), make([]piece, sendChunk*s.sge)
-	for i := range entries {
-		entries[i].pieces = store[i*s.sge : i*s.sge : (i+1)*s.sge]
-		s.spare = append(s.spare, &entries[i])
-	}
 }
 
 // freeTo makes everything before a position free.
@@ -144,6 +132,9 @@ func (q *queuePair) enqueueLocked(wr *verbs.SendWR) error {
 		s.readMSN++
 		e.msn = s.readMSN
 		e.sinkSTag = q.sinkBase + e.msn
+		if s.reads == nil {
+			s.reads = make([]uint32, len(s.ring))
+		}
 		s.reads[e.msn&s.mask] = s.tail
 	}
 	s.tail++

@@ -36,6 +36,51 @@ func testCQWait(e *env) {
 	}
 }
 
+// A CQ that notifies does so once for each request, for a completion that comes
+// after it; one that is there already is reported at once.
+func testCQNotify(e *env) {
+	p := e.pair(Options{})
+	cq, ok := p.B.RecvCQ.(verbs.Notifier)
+	if !ok {
+		return // consumers wait
+	}
+	notified := make(chan struct{}, 1)
+	request := func() bool { return cq.ReqNotify(func() { notified <- struct{}{} }) }
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	for i := range uint64(100) {
+		p.B.Receive(2*i, 0, 8)
+		p.B.Receive(2*i+1, 8, 8)
+		if !request() {
+			e.Fatal("a completion before there is one")
+		}
+		p.A.Post(Send(i, p.A.SGE(0, 8)), Send(i, p.A.SGE(0, 8)))
+		select {
+		case <-notified:
+		case <-ctx.Done():
+			e.Fatal("no notification")
+		}
+		for at := range uint64(2) {
+			wc, err := Next(ctx, p.B.RecvCQ)
+			must(e, err)
+			if wc.ID != 2*i+at {
+				e.Fatalf("completion %+v, want %d", wc, 2*i+at)
+			}
+			if at == 0 {
+				must(e, p.B.RecvCQ.Wait(ctx)) // the second is there
+				if request() {
+					e.Fatal("a completion that is there is not reported")
+				}
+			}
+		}
+		p.A.Done(i, verbs.WCSend)
+		p.A.Done(i, verbs.WCSend)
+		if len(notified) > 0 {
+			e.Fatal("notified twice")
+		}
+	}
+}
+
 // Close wakes who waits.
 func testCQClose(e *env) {
 	ctx, cancel := context.WithTimeout(e.Context(), Patience)

@@ -84,6 +84,7 @@ var suite = []struct {
 	{"BadObjects", testBadObjects, nil},
 	{"Keys", testKeys, nil},
 	{"CQWait", testCQWait, nil},
+	{"CQNotify", testCQNotify, nil},
 	{"CQClose", testCQClose, nil},
 	{"CQBatch", testCQBatch, nil},
 	{"SharedCQ", testSharedCQ, nil},
