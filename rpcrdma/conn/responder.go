@@ -223,6 +223,16 @@ func (r *Responder) Sent(c *Call) {
 	r.free = append(r.free, c)
 }
 
+// Shrink frees the storage of calls if none is in progress and no answer is on its
+// way; then it returns true, and Indexes begin anew.
+func (r *Responder) Shrink() bool {
+	if len(r.free) < len(r.calls) {
+		return false
+	}
+	r.calls, r.free, r.xids = nil, nil, nil
+	return true
+}
+
 // fail ends the connection, once.
 func (r *Responder) fail(err error, acts []Action) []Action {
 	if r.dead {

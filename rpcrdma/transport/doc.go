@@ -1,7 +1,7 @@
 // Package transport runs the actions of package conn on verbs: one queue pair
 // and one completion queue per connection, pooled registered memory, a
-// goroutine per connection that polls and serves calls that come alone, workers
-// that serve the others.
+// goroutine per busy connection that polls and serves calls that come alone,
+// workers that serve the others.
 //
 // A Host is what the connections of one listener or dialer share: protection
 // domain, memory, workers, one ticking goroutine. A link is one connection
@@ -20,7 +20,7 @@
 // regmem.Pool.mu, the provider's.
 //
 // Memory of a connection, besides a few KiB of bookkeeping, and up to 28 KiB of
-// it once the whole send queue was in line: (8 + 2) receives
+// it while busy once the whole send queue was in line: (8 + 2) receives
 // until its first call, then (credits + 2), each of inline.receive_size; per
 // call in progress twice the inline send limit, and while they are there its
 // read chunks and its reply; with extensions.read_replies up to 16 receives and
@@ -30,7 +30,8 @@
 // extensions.continuation up to as many spare receives as credits, while long
 // replies are due. A connection
 // that was busy may keep the memory of its last 7 replies, 64 KiB of it at most,
-// until somebody finds the pool empty; else an idle one holds receives only.
+// until somebody finds the pool empty or the connection rests (idle.go); then it
+// holds receives only.
 package transport
 
 import (

@@ -25,6 +25,13 @@ func (f *fifo[T]) grow() {
 	f.buf, f.first, f.next = buf, 0, uint(n)
 }
 
+// shrink frees the storage of an empty queue.
+func (f *fifo[T]) shrink() {
+	if f.len() == 0 {
+		*f = fifo[T]{}
+	}
+}
+
 // peek is the oldest value; the queue is not empty.
 func (f *fifo[T]) peek() T { return f.buf[f.first&uint(len(f.buf)-1)] }
 

@@ -90,7 +90,7 @@ func (l *link) serveHanded(here bool) bool {
 // the link is its own then.
 func (l *link) serve(c *call) bool {
 	d := &l.lead
-	began := l.active
+	began := l.now
 	turn := d.turn.Add(1)
 	if !d.watched.Load() {
 		l.host.watch.add(l)
@@ -102,7 +102,7 @@ func (l *link) serve(c *call) bool {
 	}
 	took := time.Since(began)
 	// The reply is not out: what has come by now did not wait for it.
-	d.seen = l.cq.Poll(l.wc[:])
+	d.seen = l.cq.Poll(l.wc)
 	switch {
 	case took > brisk, took > bearable && slices.ContainsFunc(l.wc[:d.seen], isReceive):
 		d.tire()

@@ -42,6 +42,8 @@ type role interface {
 	lost(err error)
 	// ticked: a tick went by; the connection is up.
 	ticked(now time.Time)
+	// shrink frees storage that only a busy connection needs.
+	shrink()
 	// free gives back what calls hold. The queue pair is gone and no worker
 	// is left.
 	free()
@@ -61,6 +63,7 @@ type link struct {
 	log    *slog.Logger   // for messages that are refused or dropped; nil is none
 	tap    *Tap
 	lead   lead
+	idling idling
 	shares linkShares
 	flow   fair.Flow[turnTask] // calls that wait for their turn; the workers'
 
@@ -75,10 +78,11 @@ type link struct {
 	ending  bool // disconnect once everything is posted
 	stats   Stats
 	sizes   Sizes
-	active  time.Time // of the last completions
-	wc      [pollBatch]verbs.WC
-	ended   []*op // of one completion
-	sinks   sinks // of Reads under way
+	now     time.Time  // of the last completions
+	active  time.Time  // of the last that were more than a flush
+	wc      []verbs.WC // of pollBatch; the polling goroutine's
+	ended   []*op      // of one completion
+	sinks   sinks      // of Reads under way
 
 	// Read chunks: bytes held, and messages that wait for others of this connection.
 	fetching int
@@ -109,6 +113,7 @@ func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 		return nil, fmt.Errorf("transport: create QP: %w", err)
 	}
 	l.cq, l.qp = cq, qp
+	l.idling.cq, _ = cq.(verbs.Notifier)
 	l.prepareSends(sends)
 	l.rq = receives{qp: qp, pool: h.pool, size: int(receiveSize)}
 	l.shares = h.shares.join(id.RemoteAddr().Addr())
@@ -141,14 +146,26 @@ func (l *link) start(up func()) error {
 		return err
 	}
 	up()
-	go l.poll()
+	if !l.sleep() {
+		go l.poll()
+	}
 	return nil
 }
 
 // poll takes completions until the connection ends, then frees everything; or
-// until another goroutine does so in its place.
+// until another goroutine does so in its place, or the connection rests.
 func (l *link) poll() {
-	for l.cq.Wait(l.ctx) == nil {
+	awake, tired := l.awake()
+	defer tired()
+	for {
+		if l.cq.Wait(awake) != nil {
+			if l.ctx.Err() != nil || awake.Err() == nil {
+				break
+			}
+			if l.sleep() {
+				return
+			}
+		}
 		leads, up := l.drainCQ()
 		if !leads {
 			return
@@ -166,13 +183,13 @@ func (l *link) drainCQ() (leads, up bool) {
 	for {
 		n := l.lead.seen
 		if l.lead.seen = 0; n == 0 {
-			n = l.cq.Poll(l.wc[:])
+			n = l.cq.Poll(l.batch())
 		}
 		if n == 0 {
 			return true, true
 		}
 		l.mu.Lock()
-		l.active = time.Now()
+		l.now = time.Now()
 		l.lead.polling, up = true, true
 		for i := 0; i < n && up; i++ {
 			up = l.complete(&l.wc[i])
@@ -189,6 +206,14 @@ func (l *link) drainCQ() (leads, up bool) {
 	}
 }
 
+// batch is where completions are polled to.
+func (l *link) batch() []verbs.WC {
+	if l.wc == nil {
+		l.wc = make([]verbs.WC, pollBatch)
+	}
+	return l.wc
+}
+
 // complete handles one completion.
 func (l *link) complete(wc *verbs.WC) bool {
 	switch {
@@ -198,6 +223,7 @@ func (l *link) complete(wc *verbs.WC) bool {
 		l.dieLocked(l.failure(wc))
 		return false
 	case wc.Op == verbs.WCRecv:
+		l.active = l.now
 		at := uint32(wc.ID &^ receiveID)
 		l.stats.Receives++
 		l.stats.BytesReceived += uint64(wc.ByteLen)
@@ -216,6 +242,9 @@ func (l *link) complete(wc *verbs.WC) bool {
 		}
 	default:
 		l.ended = l.sq.completed(l.ended[:0])
+		if n := len(l.ended); n == 0 || l.ended[n-1].kind != opFlush {
+			l.active = l.now
+		}
 		for i, o := range l.ended {
 			if look := l.tap.observer.Load(); look != nil {
 				l.observeReads(*look, o.wrs)
@@ -321,9 +350,15 @@ func (l *link) dieLocked(err error) {
 		l.reason = &Error{Local: l.id.LocalAddr(), Peer: l.id.RemoteAddr(), Reason: err}
 	}
 	l.cancel()
+	if l.idling.tired != nil {
+		l.idling.tired()
+	}
+	if l.idling.asleep.CompareAndSwap(true, false) {
+		go l.poll()
+	}
 }
 
-// tick ends a connection that makes no progress.
+// tick ends a connection that makes no progress, and has one rest that is idle.
 func (l *link) tick() {
 	l.mu.Lock()
 	if !l.dead && l.sq.stalled() {
@@ -331,6 +366,7 @@ func (l *link) tick() {
 	}
 	if !l.dead {
 		l.role.ticked(time.Now())
+		l.restIfIdle()
 	}
 	l.mu.Unlock()
 }
@@ -343,6 +379,10 @@ func (l *link) flush() {
 	if l.dead {
 		return
 	}
+	l.flushLocked()
+}
+
+func (l *link) flushLocked() {
 	if o := l.sq.flush(); o != nil {
 		l.submit(o)
 	}

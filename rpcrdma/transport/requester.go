@@ -314,6 +314,13 @@ func (r *Requester) lost(err error) {
 	}
 }
 
+// shrink implements role.
+func (r *Requester) shrink() {
+	if r.callee.resp != nil {
+		r.callee.resp.shrink()
+	}
+}
+
 // free implements role; lost has freed the rest.
 func (r *Requester) free() {
 	r.freeReadings()

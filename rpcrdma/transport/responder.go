@@ -266,6 +266,13 @@ func (r *Responder) lost(err error) {
 	}
 }
 
+// shrink implements role.
+func (r *Responder) shrink() {
+	if r.core.Shrink() {
+		r.calls, r.acts = nil, nil
+	}
+}
+
 // free implements role.
 func (r *Responder) free() {
 	for _, c := range r.calls {
@@ -350,7 +357,7 @@ func (r *Responder) deliver(c *call) {
 	}
 	c.head = limit
 	r.countCall(c)
-	c.queueing.delivered(r.active, c.fetch.buf != nil)
+	c.queueing.delivered(r.now, c.fetch.buf != nil)
 	c.call.RPC.Peer, c.call.RPC.Turn, c.place = r.peer, c, nil
 	r.busy.Add(1)
 	r.hand(c)
@@ -411,7 +418,7 @@ var _ fetcher = (*call)(nil)
 // begin has the call's read chunks fetched.
 func (c *call) begin() {
 	c.fetch.owner, c.fetch.list, c.fetch.reads = c, &c.call.Reads, c.call.Fetches
-	c.queueing.fetching(c.r.active)
+	c.queueing.fetching(c.r.now)
 	c.r.fetch(&c.fetch)
 }
 

@@ -233,6 +233,16 @@ func (q *sendQueue) stalled() bool {
 	return q.still > stallTicks
 }
 
+// shrink frees storage that nothing lies in.
+func (q *sendQueue) shrink() {
+	q.free = nil
+	q.pending.shrink()
+	q.out.shrink()
+	if q.given() {
+		q.line.next, q.line.spare = nil, nil
+	}
+}
+
 // releaseAll gives back what all ops hold, once the queue pair is gone.
 func (q *sendQueue) releaseAll() {
 	for q.out.len() > 0 {

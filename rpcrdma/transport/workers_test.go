@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,7 +12,16 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap/offheaptest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, offheaptest.Gate()) }
+func TestMain(m *testing.M) {
+	if server := os.Getenv(idleEnv); server != "" {
+		if err := beIdle(server); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m, offheaptest.Gate())
+}
 
 type taskFunc func()
 
