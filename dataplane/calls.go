@@ -35,19 +35,20 @@ type handler struct {
 func (h *handler) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	h.inFlight.Add(1)
 	defer h.inFlight.Add(-1)
-	err := h.serve(ctx, h.next, call, reply)
-	h.place.Touch(time.Now())
+	ended, err := h.serve(ctx, h.next, call, reply)
+	h.place.Touch(ended)
 	if ctx.Err() != nil {
 		h.lost.Add(1)
 	}
 	return err
 }
 
-// serve has next answer a call.
-func (m *measured) serve(ctx context.Context, next oncrpc.Handler, call *oncrpc.Call, reply *oncrpc.Reply) error {
+// serve lets next answer a call, and returns when that ended.
+func (m *measured) serve(ctx context.Context, next oncrpc.Handler, call *oncrpc.Call, reply *oncrpc.Reply) (ended time.Time, err error) {
 	start := time.Now()
-	err := next.ServeRPC(ctx, call, reply)
-	m.time.Record(uint64(max(time.Since(start), 0)))
+	err = next.ServeRPC(ctx, call, reply)
+	ended = time.Now()
+	m.time.Record(uint64(max(ended.Sub(start), 0)))
 	n := len(call.Args.Stream)
 	for i := range call.Args.Items {
 		n += call.Args.Items[i].Len()
@@ -55,14 +56,14 @@ func (m *measured) serve(ctx context.Context, next oncrpc.Handler, call *oncrpc.
 	m.callSize.Record(uint64(n))
 	if err != nil {
 		m.failed.Add(1)
-		return err
+		return ended, err
 	}
 	n = len(reply.Stream)
 	for i := range reply.Items {
 		n += reply.Items[i].Len
 	}
 	m.replySize.Record(uint64(n))
-	return nil
+	return ended, nil
 }
 
 // queued counts how long a call waited before its service started.
