@@ -151,6 +151,9 @@ func (r *rig) close() {
 			if u := r.c.memory.Usage(); u.Held != 0 || u.Holders != 0 {
 				r.t.Errorf("calls hold memory: %+v", u)
 			}
+			if st := r.c.place.Places().Stats(); st.Held != 0 || st.Leaving != 0 {
+				r.t.Errorf("clients hold places: %+v", st)
+			}
 		}
 		if err := r.d.Shutdown(ctx); err != nil {
 			r.t.Error(err)

@@ -17,8 +17,9 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
 
-// TestSilentScrapers: 400 connections of one host that send nothing have that
-// host's share, and another host's scrape is answered at once. Idle ones make room.
+// TestSilentScrapers: 400 silent connections of one host take no more than that
+// host's limit, and another host's scrape is answered at once. Idle connections
+// make room.
 func TestSilentScrapers(t *testing.T) {
 	scrapers := connlimit.New(time.Now(), connlimit.Config{Limits: DefaultScrapers()})
 	s := NewServer(prometheus.NewRegistry(), func() bool { return true }, scrapers, slog.New(slog.DiscardHandler))
@@ -61,7 +62,7 @@ func TestSilentScrapers(t *testing.T) {
 		_, _ = answer.ReadByte()
 	}()
 	at := time.Now()
-	for up := true; up; { // the server learns a moment after the client that an answer is out
+	for up := true; up; { // the client has the answer a moment before the server is idle
 		at = at.Add(DefaultScrapers().Idle)
 		scrapers.Age(at)
 		select {
@@ -78,6 +79,9 @@ func TestSilentScrapers(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+	if st := scrapers.Stats(); st.Held != 0 || st.Leaving != 0 {
+		t.Errorf("connections hold places: %+v", st)
 	}
 }
 

@@ -61,6 +61,9 @@ func startServer(t testing.TB, cfg Config, l net.Listener) *testServer {
 			t.Errorf("Serve: %v", err)
 		}
 		ts.checkMemory(t)
+		if st := ts.places.Stats(); st.Held != 0 || st.Leaving != 0 {
+			t.Errorf("connections hold places: %+v", st)
+		}
 	})
 	return ts
 }
