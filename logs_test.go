@@ -12,19 +12,20 @@ import (
 	"testing"
 )
 
-// levels are the methods of a logger, with the number of the argument that is
-// the message.
+// levels are the methods of a logger, with the index of the message among the
+// arguments.
 var levels = map[string]int{
 	"Debug": 0, "Info": 0, "Warn": 0, "Error": 0,
 	"DebugContext": 1, "InfoContext": 1, "WarnContext": 1, "ErrorContext": 1, "Log": 2, "LogAttrs": 2,
 }
 
-// notPeer are keys that would hide the peer from dataplane/loglimit.
+// notPeer are other keys for the peer. dataplane/loglimit would not see the peer
+// under them.
 var notPeer = []string{"client", "remote", "remote_addr", "peer_addr", "peer_address"}
 
-// offences gives what is wrong with the lines that a file logs: messages must be
-// constant texts, and the attribute that names the peer is "peer", since
-// dataplane/loglimit counts by both.
+// offences lists the faults of a file's log lines. Messages must be constant texts,
+// and the attribute that names the peer is "peer": dataplane/loglimit counts by
+// both. No line has a key twice: JSON readers keep one of the values.
 func offences(set *token.FileSet, f *ast.File) (out []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -42,19 +43,27 @@ func offences(set *token.FileSet, f *ast.File) (out []string) {
 		if !isConstant(call.Args[at]) {
 			out = append(out, set.Position(call.Pos()).String()+": the message is no constant text")
 		}
-		for _, arg := range call.Args[at+1:] {
-			if lit, ok := arg.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				if key, _ := strconv.Unquote(lit.Value); slices.Contains(notPeer, key) {
-					out = append(out, set.Position(arg.Pos()).String()+": the peer's key is \"peer\", not \""+key+"\"")
-				}
+		keys := make(map[string]bool)
+		for i, arg := range call.Args[at+1:] {
+			lit, ok := arg.(*ast.BasicLit)
+			if i%2 == 1 || !ok || lit.Kind != token.STRING { // a value
+				continue
 			}
+			key, _ := strconv.Unquote(lit.Value)
+			if slices.Contains(notPeer, key) {
+				out = append(out, set.Position(arg.Pos()).String()+": the peer's key is \"peer\", not \""+key+"\"")
+			}
+			if keys[key] {
+				out = append(out, set.Position(arg.Pos()).String()+": the key \""+key+"\" is there twice")
+			}
+			keys[key] = true
 		}
 		return true
 	})
 	return out
 }
 
-// isLogger goes by the name: log, l.log, cfg.Logger, slog.
+// isLogger recognizes loggers by their names: log, l.log, cfg.Logger, slog.
 func isLogger(e ast.Expr) bool {
 	var name string
 	switch x := e.(type) {
@@ -112,7 +121,7 @@ func TestLoggedLines(t *testing.T) {
 	}
 }
 
-// TestLoggedLinesRuleBites plants what the rule must find.
+// TestLoggedLinesRuleBites plants faults that the rule must find.
 func TestLoggedLinesRuleBites(t *testing.T) {
 	const src = `package p
 func f() {
@@ -123,6 +132,7 @@ func f() {
 	s.log.With("a", b).Error("bad", "client", c)
 	slog.LogAttrs(ctx, level, fmt.Sprint("bad"))
 	l.cfg.Logger.InfoContext(ctx, text)
+	log.Warn("bad", "peer", p, "peer", c)
 }`
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, "p.go", src, 0)
@@ -133,7 +143,7 @@ func f() {
 	for _, o := range offences(set, f) {
 		lines = append(lines, strings.Split(o, ":")[1])
 	}
-	if !slices.Equal(lines, []string{"6", "7", "8", "9"}) {
+	if !slices.Equal(lines, []string{"6", "7", "8", "9", "10"}) {
 		t.Errorf("offences in lines %v", lines)
 	}
 }

@@ -41,7 +41,7 @@ func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, e
 	if a.Refused = p.Enter(d.places.Clients, key, class); a.Refused == nil {
 		return conn, a, nil
 	}
-	d.log.Warn("connection refused", "peer", a.Identity.Origin, "peer", a.Identity.Client, "reason", a.Refused.Error())
+	d.log.Warn("connection refused", "peer", a.Identity.Client, "origin", a.Identity.Origin, "reason", a.Refused.Error())
 	if p.Enter(d.places.turnedAway, key, class) != nil {
 		conn.Close()
 		return nil, nil, a.Refused
@@ -49,8 +49,8 @@ func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, e
 	return conn, a, nil
 }
 
-// work counts a request as work in flight of its client's connection, unless
-// that has no place: then the error says why.
+// work counts a request as work in flight on its client's connection. If the
+// connection has no place, the error says why.
 func work(ctx context.Context) (done func(), err error) {
 	done = func() {}
 	p, ok := peer.FromContext(ctx)
