@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// TestFloodsAreFewLines: peers that send what is no protocol, and a client that
-// connects again and again, leave a log that can be read, and each is counted
-// by the end.
+// TestFloodsAreFewLines: peers that send garbage, and a client that connects again
+// and again, leave a short log, and its counts include each of them.
 func TestFloodsAreFewLines(t *testing.T) {
 	r := newRig(t)
 	file := filepath.Join(r.dir, "rdmad.yaml")
@@ -52,13 +51,17 @@ func TestFloodsAreFewLines(t *testing.T) {
 	counts := map[string]int{}
 	for line := range strings.Lines(p.log()) {
 		l := struct {
-			Msg  string
-			More int
+			Msg   string
+			More  int
+			Peers map[string]int
 		}{More: 1}
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		counts[l.Msg] += l.More
+		if l.More > 1 && l.Peers["127.0.0.1"] != l.More {
+			t.Errorf("not counted by peer: %s", line)
+		}
 	}
 	for message, want := range map[string]int{
 		"softiwarp: connection request dropped": bad,
