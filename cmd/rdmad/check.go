@@ -21,8 +21,8 @@ func (o *options) checkCommand() *cobra.Command {
 the state directory, and shows every live setting with its value and where that
 comes from: the built-in default, a line of the file, or a stored change. It warns
 if the control group that it runs in allows less memory than limits.memory, and lists
-limits for which the files that a process may have open here don't suffice. It
-changes nothing, and may be used while rdmad runs.`,
+limits that need more open files than a process may have here. It changes nothing,
+and may be used while rdmad runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.config == "" {

@@ -52,7 +52,7 @@ func (l *Limits) Check() error {
 		}
 	}
 	if l.Connections > 0 && l.Reserved >= l.Connections {
-		return &LimitError{"reserved", fmt.Sprintf("%d of %d connections leaves nobody else one", l.Reserved, l.Connections)}
+		return &LimitError{"reserved", fmt.Sprintf("%d of %d connections leaves none for other clients", l.Reserved, l.Connections)}
 	}
 	if l.Idle != 0 && (l.Idle < MinIdle || l.Idle > MaxIdle) {
 		return &LimitError{"idle", fmt.Sprintf("%v is out of range %v..%v", l.Idle, MinIdle, MaxIdle)}

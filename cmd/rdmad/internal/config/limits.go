@@ -8,7 +8,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 )
 
-// Limits bound connections and the memory of the process; 0 is the default, or no limit of its own.
+// Limits bound connections and the memory of the process. 0 means the default; in a
+// listener or connector, no limit of its own.
 type Limits struct {
 	Connections           int64  `mapstructure:"connections"`
 	ConnectionsPerPeer    int64  `mapstructure:"connections_per_peer"`
@@ -18,16 +19,16 @@ type Limits struct {
 	TCPConnectionsPerPeer int64  `mapstructure:"tcp_connections_per_peer"`
 	TCPIdle               string `mapstructure:"tcp_idle"`
 
-	// Idle is the time without a call after which a connection is closed, such
-	// as 10m; "" is never.
+	// Idle is the time without a call after which a connection is closed, such as
+	// 10m. "" means never.
 	Idle string `mapstructure:"idle"`
 	// Control and Metrics are those of rdmad's own ports.
 	Control PortLimits `mapstructure:"control"`
 	Metrics PortLimits `mapstructure:"metrics"`
 
-	// IdleTime is Idle as it was read.
+	// IdleTime is Idle as a duration.
 	IdleTime time.Duration `mapstructure:"-"`
-	// TCPIdleTime is TCPIdle as it was read.
+	// TCPIdleTime is TCPIdle as a duration.
 	TCPIdleTime time.Duration `mapstructure:"-"`
 }
 
@@ -40,7 +41,7 @@ func (l *Limits) TCP() dataplane.TCPLimits {
 	}
 }
 
-// validateTCP is about keys that are at the top alone.
+// validateTCP checks the keys that exist only at the top of the file.
 func (l *Limits) validateTCP(d *document) (err error) {
 	for _, v := range []struct {
 		at    string
@@ -66,8 +67,8 @@ func (l *Limits) validateTCP(d *document) (err error) {
 	return nil
 }
 
-// validateScoped refuses the keys that are at the top alone where l is of one
-// listener or connector.
+// validateScoped refuses the keys that exist only at the top of the file. l belongs
+// to a listener or connector.
 func (l *Limits) validateScoped(d *document, key string) error {
 	for _, name := range []string{"tcp_connections", "tcp_connections_per_peer", "tcp_idle"} {
 		if at := key + "." + name; d.given(at) {
@@ -125,7 +126,7 @@ func (c *Config) validateLimits(d *document, _ Options) error {
 		return err
 	}
 	if d.given("limits.metrics.reserved") {
-		return d.fail("limits.metrics.reserved", "nobody proves to be an admin there; only limits.control has it")
+		return d.fail("limits.metrics.reserved", "the metrics port has no admins, so it keeps no connections for them; leave it out")
 	}
 	if err := c.Limits.Metrics.validate(d, "limits.metrics"); err != nil {
 		return err

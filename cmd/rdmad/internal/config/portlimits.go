@@ -8,8 +8,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
 
-// PortLimits bound the connections of one of rdmad's own ports; what is not
-// given has its default.
+// PortLimits bound the connections of one of rdmad's own ports. A key that is left
+// out has its default.
 type PortLimits struct {
 	Connections        int64 `mapstructure:"connections"`
 	ConnectionsPerPeer int64 `mapstructure:"connections_per_peer"`
@@ -17,7 +17,7 @@ type PortLimits struct {
 	Reserved int64  `mapstructure:"reserved"`
 	Idle     string `mapstructure:"idle"`
 
-	// IdleTime is Idle as it was read.
+	// IdleTime is Idle as a duration.
 	IdleTime time.Duration `mapstructure:"-"`
 }
 
@@ -49,7 +49,7 @@ func (p *PortLimits) validate(d *document, key string) (err error) {
 	return nil
 }
 
-// idleTime reads a time without use; 0 when it is not given.
+// idleTime parses a time without use; 0 when it is left out.
 func idleTime(d *document, key, v string) (time.Duration, error) {
 	if !d.given(key) {
 		return 0, nil
