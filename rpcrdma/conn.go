@@ -36,7 +36,7 @@ type ConnConfig struct {
 	// connection. Nil is nobody.
 	Down func(error)
 	// Gone is called when the connection has ended and everything is freed, after
-	// Done is closed. It may wait.
+	// Done is closed. It may block.
 	Gone func()
 	// Settings at the start; nil is DefaultSettings.
 	Settings *Settings
@@ -44,10 +44,9 @@ type ConnConfig struct {
 	// after it arrived, and for memory to fetch its read chunks into. It is
 	// called from the goroutine that runs the service; nil is nobody.
 	Queued func(time.Duration)
-	// Logger takes a line that names the peer and the reason for each message
-	// of the peer that is refused or dropped: dataplane/loglimit has a handler
-	// that bounds them. Nil logs nothing. Of the end itself the owner learns
-	// from Err.
+	// Logger gets a line with the peer and the reason for each message of the peer
+	// that is refused or dropped. The handler of dataplane/loglimit bounds such
+	// lines. Nil logs nothing. Err has the reason of the connection's end.
 	Logger *slog.Logger
 	// Tap is where the connection can be looked at from its first message on;
 	// nil is nowhere.
@@ -156,7 +155,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	return c, nil
 }
 
-// conn is the connection before it has begun.
+// conn is the connection before it begins.
 func (r *Request) conn(peer wire.PrivateData) *Conn {
 	c := &Conn{done: make(chan struct{}), info: Info{
 		Local: r.id.LocalAddr(), Peer: r.id.RemoteAddr(),

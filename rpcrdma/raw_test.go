@@ -39,7 +39,7 @@ func (b *bed) dialRaw(privateData []byte) *raw {
 	return b.dialRawAt(b.l.Addr().String(), privateData, rawBuffers)
 }
 
-// dialRawAt connects a raw peer that posts so many receives.
+// dialRawAt connects a raw peer that posts a number of receives.
 func (b *bed) dialRawAt(address string, privateData []byte, receives int) *raw {
 	b.t.Helper()
 	id, err := b.raw.Resolve(b.ctx, address)

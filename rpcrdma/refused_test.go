@@ -35,8 +35,8 @@ func (l *lines) take() []string {
 	return all
 }
 
-// TestRefusedMessages: what a peer sends that is refused or dropped shows in the
-// log with its address and the reason, in few lines however much it is.
+// TestRefusedMessages: the log has the peer's address and the reason for messages
+// that are refused or dropped, in few lines however many messages there are.
 func TestRefusedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines

@@ -18,7 +18,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// longMessage is a message whose RPC message, body, is in memory of its own.
+// longMessage makes a message with its RPC message, body, in a read chunk.
 func (r *raw) longMessage(h rpcrdma1.Header, body []byte) []byte {
 	r.t.Helper()
 	mem := r.readable(len(body))
@@ -33,7 +33,7 @@ func nullMessage(xid uint32) []byte {
 	return oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 0x20000001, Version: 1, Procedure: procNull})
 }
 
-// typed is an RPC message of any type.
+// typed is an RPC message with any message type.
 func typed(xid, mtype uint32) []byte {
 	b := binary.BigEndian.AppendUint32(nil, xid)
 	return append(binary.BigEndian.AppendUint32(b, mtype), make([]byte, 32)...)
@@ -44,7 +44,7 @@ func (r *raw) readable(n int) verbs.MR {
 	return r.memory(n, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
 }
 
-// begin makes a call of procNull that goes on while the test does.
+// begin starts a call of procNull and does not wait for it.
 func (l *liar) begin() (forward rpcrdma1.Header, done <-chan error) {
 	over := make(chan error, 1)
 	go func() {
@@ -62,9 +62,9 @@ func longLiar(t *testing.T, p rdmacm.Provider) *liar {
 	return reverseLiar(t, p, service{}, s)
 }
 
-// TestLongToClient: what a long message to a client is, its RPC message says, whatever
-// its XID. A call has its answer, and counts for the reverse direction alone; a reply
-// is taken by the call that it answers.
+// TestLongToClient: the RPC message says whether a long message to a client is a call
+// or a reply, whatever its XID. A call gets its answer and counts for the reverse
+// direction only. A reply completes the call that it answers.
 func TestLongToClient(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		l := longLiar(t, p)
@@ -115,8 +115,8 @@ func TestLongToClient(t *testing.T) {
 	})
 }
 
-// TestLongToClientCanceled: a call that is given up while its long reply is read is
-// answered all the same: the reply is acknowledged, and its credit is back.
+// TestLongToClientCanceled: a call is given up while its long reply is read. The
+// reply is acknowledged all the same, and its credit comes back.
 func TestLongToClientCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := loopback.New(loopback.Config{})
@@ -144,7 +144,8 @@ func TestLongToClientCanceled(t *testing.T) {
 	})
 }
 
-// holdReads has what post sends arrive now, and RDMA Reads of it take a second.
+// holdReads delivers the messages that post sends at once, and delays the RDMA
+// Reads that follow.
 func holdReads(p *loopback.Provider, post func()) {
 	p.Fabric().SetDelay(0)
 	post()
@@ -153,7 +154,7 @@ func holdReads(p *loopback.Provider, post func()) {
 	p.Fabric().SetDelay(0)
 }
 
-// calling is a server with a call to a raw client in flight.
+// calling is a server that has a call to a raw client in flight.
 func calling(t *testing.T, p rdmacm.Provider) (b *bed, r *raw, c *rpcrdma.Conn) {
 	b = newBed(t, p, bedConfig{settings: backward(4), timeout: time.Hour})
 	r = b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
@@ -163,7 +164,7 @@ func calling(t *testing.T, p rdmacm.Provider) (b *bed, r *raw, c *rpcrdma.Conn) 
 	return b, r, c
 }
 
-// begin makes a call of the server that goes on while the test does.
+// begin starts a call of the server and does not wait for it.
 func (r *raw) begin(c *rpcrdma.Conn) (xid uint32, done <-chan error) {
 	over := make(chan error, 1)
 	go func() {
@@ -176,9 +177,9 @@ func (r *raw) begin(c *rpcrdma.Conn) (xid uint32, done <-chan error) {
 	return h.XID, over
 }
 
-// TestLongToServer: the same at a server that makes calls. Calls are served; of
-// replies, which it does not read in this direction, the call that they answer
-// fails, and nothing counts as a call of the client.
+// TestLongToServer: the same at a server that makes calls. Calls are served. The
+// server does not read replies in this direction: the call that such a reply
+// answers fails, and the reply does not count as a call of the client.
 func TestLongToServer(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		_, r, c := calling(t, p)
@@ -238,8 +239,8 @@ func TestLongToServerItems(t *testing.T) {
 	})
 }
 
-// TestLongReadFails: a Read of a long message that fails ends the connection, whatever
-// the message was, and nothing is left.
+// TestLongReadFails: when an RDMA Read of a long message fails, the connection ends,
+// whatever the message was, and all memory is freed.
 func TestLongReadFails(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		l := longLiar(t, p)
@@ -272,7 +273,7 @@ func TestLongReadFails(t *testing.T) {
 }
 
 // TestLongEnds: a connection that ends while long messages are read, or wait for
-// their turn, frees what it holds; it holds no more than any connection may.
+// their turn, frees their memory. It never holds more than any connection may.
 func TestLongEnds(t *testing.T) {
 	const size = 1 << 20
 	synctest.Test(t, func(t *testing.T) {
@@ -311,8 +312,8 @@ func TestLongEnds(t *testing.T) {
 	})
 }
 
-// TestLongTakeTurns: more long messages than a connection may read at once are all
-// read, and answered in the end.
+// TestLongTakeTurns: a peer sends more long messages than a connection may read at
+// once. All are read and answered in the end.
 func TestLongTakeTurns(t *testing.T) {
 	const size, calls = 1 << 20, 30
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
@@ -345,7 +346,7 @@ func TestRefusedTakeTurns(t *testing.T) {
 	mem := r.readable(size)
 	h := rpcrdma1.Header{Version: 1, Credits: 32, Proc: rpcrdma1.NoMsg, Reads: []rpcrdma1.ReadSegment{{Segment: segment(mem, 0, size)}}}
 	for xid := range uint32(calls) {
-		h.XID = 100 + xid // the message has another
+		h.XID = 100 + xid // other than that of the RPC message
 		r.post(h.Append(nil))
 	}
 	for range calls {

@@ -66,7 +66,7 @@ func TestNoMemoryForReceives(t *testing.T) {
 	if err := echo(t.Context(), first, 1, 1); err != nil { // brings its receives
 		t.Fatal(err)
 	}
-	// The first has left another one its least.
+	// The first connection has left the least receives for another one.
 	go dial()
 	second, err := serveOne(t, l, s)
 	if err := errors.Join(err, <-dialed); err != nil {

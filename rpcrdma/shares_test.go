@@ -19,13 +19,13 @@ import (
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
-// acknowledging is a fabric on which a Send waits for a Receive, so that a peer
-// that posts none takes no reply.
+// acknowledging is a fabric on which a Send waits for a Receive. A peer that posts
+// no Receive takes no reply.
 func acknowledging() *loopback.Provider {
 	return loopback.New(loopback.Config{Network: loopback.FabricConfig{Transport: loopback.InfiniBand}})
 }
 
-// hoarder is a peer that asks for more than it takes.
+// hoarder is a peer that asks for more data than it takes.
 type hoarder struct {
 	*raw
 	conn *rpcrdma.Conn
@@ -33,7 +33,7 @@ type hoarder struct {
 	xid  uint32
 }
 
-// dialHoarder connects one that has the credits for many calls, and no receives.
+// dialHoarder connects a hoarder with credits for many calls and without receives.
 func (b *bed) dialHoarder(address string) *hoarder {
 	b.t.Helper()
 	r := b.dialRawAt(address, wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil), 1)
@@ -63,7 +63,7 @@ func (h *hoarder) give(n int) {
 	}
 }
 
-// atOnce fails the test when f takes time by the clock of a bubble.
+// atOnce fails the test if the bubble's clock moves during f.
 func atOnce(t *testing.T, what string, f func() error) {
 	t.Helper()
 	start := time.Now()
@@ -75,8 +75,8 @@ func atOnce(t *testing.T, what string, f func() error) {
 	}
 }
 
-// TestUnreadReplies: peers that hold all the memory they can get, in replies that
-// they do not read, delay neither those who are there nor those who come.
+// TestUnreadReplies: peers hold all the memory that they can get, in replies that
+// they do not read. They delay neither connected peers nor newcomers.
 func TestUnreadReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, acknowledging(), bedConfig{memory: 128 << 20, timeout: time.Hour})
@@ -103,8 +103,8 @@ func TestUnreadReplies(t *testing.T) {
 	})
 }
 
-// TestUnansweredReads: peers that hold all the memory they can get, in calls whose
-// data they do not let be read, do not delay a WRITE.
+// TestUnansweredReads: peers hold all the memory that they can get, in calls whose
+// RDMA Reads they do not answer. They do not delay a WRITE of another peer.
 func TestUnansweredReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := loopback.New(loopback.Config{})
@@ -113,7 +113,7 @@ func TestUnansweredReads(t *testing.T) {
 		for range 10 {
 			h := b.dialHoarder(b.l.Addr().String())
 			h.give(1)
-			p.Fabric().SetDelay(time.Hour) // for the Read, and what comes after it
+			p.Fabric().SetDelay(time.Hour) // for the Read, and everything after it
 			synctest.Wait()
 			p.Fabric().SetDelay(0)
 			h.give(62)
@@ -161,13 +161,13 @@ func TestUnansweredReadsOfMany(t *testing.T) {
 	})
 }
 
-// TestReceivesForNewcomers: connections that were granted many credits leave others
-// the receives that they need to be served.
+// TestReceivesForNewcomers: connections with many credits leave newcomers the
+// receives that they need.
 func TestReceivesForNewcomers(t *testing.T) {
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{memory: 16 << 20, unjudged: true})
 	for i := range uint32(60) {
 		c, conn := b.dial(nil)
-		for range 2 { // the first brings all receives that there are for it
+		for range 2 { // the first posts all receives that it may have
 			if err := echo(b.ctx, c, 100, i); err != nil {
 				t.Fatalf("connection %d: %v", i, err)
 			}
@@ -182,8 +182,8 @@ func TestReceivesForNewcomers(t *testing.T) {
 	}
 }
 
-// listenEvery has a hoarder take a reply every so often, until it is cut or the
-// test has seen enough.
+// listenEvery makes a hoarder take a reply at intervals, until it is cut or enough
+// is closed.
 func (h *hoarder) listenEvery(pause time.Duration, enough <-chan struct{}) {
 	for {
 		select {
@@ -197,9 +197,9 @@ func (h *hoarder) listenEvery(pause time.Duration, enough <-chan struct{}) {
 	}
 }
 
-// TestTricklingReader: a peer that reads 60 KB per second of what it has borrowed
-// loses its connection when others wait for it, with the reason; one that is slow
-// but above the floor does not, and neither does the trickling one in nobody's way.
+// TestTricklingReader: a peer that reads 60 KB per second of its borrowed memory
+// loses its connection when others wait, with the reason. A slow peer above the
+// floor keeps its connection, and so does the trickling one while nobody waits.
 func TestTricklingReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, acknowledging(), bedConfig{memory: 48 << 20, timeout: 10 * time.Hour})
@@ -271,7 +271,7 @@ func TestClosedWindow(t *testing.T) {
 	}
 }
 
-// relay passes TCP connections on, until it is to hold what the server sends.
+// relay forwards TCP connections. It can hold back the server's data.
 type relay struct {
 	t       *testing.T
 	target  string
@@ -306,7 +306,7 @@ func newRelay(t *testing.T, target string) *relay {
 	return r
 }
 
-// hold has the newest connection's client read nothing more.
+// hold makes the newest connection's client read nothing more.
 func (r *relay) hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

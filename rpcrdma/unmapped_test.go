@@ -11,7 +11,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// reader reads all data that it is shown.
+// reader is a service that reads all data of its calls.
 type reader struct{ sum atomic.Uint64 }
 
 func (r *reader) Observe(o *rpcrdma.Operation) {
@@ -23,9 +23,9 @@ func (r *reader) Observe(o *rpcrdma.Operation) {
 }
 
 // TestMemoryIsUnmappedUnderLoad: registered memory goes back to the operating system
-// as soon as nobody has any of it, over and over, while calls of all sizes read,
-// write and are traced, and connections end in the middle of calls. Nobody finds
-// other data, and nobody accesses memory that has gone, which would end the program.
+// as soon as it is unused, over and over. Meanwhile calls of all sizes read and
+// write, a trace runs, and connections end in the middle of calls. No call finds
+// wrong data, and nothing accesses unmapped memory, which would end the program.
 func TestMemoryIsUnmappedUnderLoad(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		var tap rpcrdma.Tap
@@ -33,7 +33,7 @@ func TestMemoryIsUnmappedUnderLoad(t *testing.T) {
 		b := newBed(t, p, bedConfig{memory: 64 << 20, tap: &tap, timeout: 10 * time.Minute})
 		for round := range 2 {
 			var clients [4]*rpcrdma.Client
-			for id := range clients { // while there is memory for their receives
+			for id := range clients { // until there is no memory for more receives
 				clients[id], _ = b.dial(func(s *rpcrdma.Settings) { s.CreditsMax = 16 })
 			}
 			var calls sync.WaitGroup
@@ -53,7 +53,7 @@ func TestMemoryIsUnmappedUnderLoad(t *testing.T) {
 							if err != nil && id != 3 {
 								t.Errorf("client %d: %v", id, err)
 							}
-							// What is not in use is unmapped, at once.
+							// Unmaps unused memory at once.
 							b.l.SetMemoryLimit(rpcrdma.MinMemoryLimit)
 							b.l.SetMemoryLimit(64 << 20)
 						}

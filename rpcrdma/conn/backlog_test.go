@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// unsent is a responder whose answers all go out, and whose Sends never complete.
+// unsent is a responder that posts all its answers, and whose Sends never complete.
 type unsent struct {
 	r    *Responder
 	xid  uint32
@@ -42,9 +42,9 @@ func (u *unsent) calls(n int) {
 	u.held = u.held[:0]
 }
 
-// TestBacklog: a peer that makes calls and takes no answers loses its connection. One
-// that has all of its answers before their Sends complete here does not, also when it
-// was granted less meanwhile.
+// TestBacklog: a peer that makes calls and takes no answers loses its connection. A
+// peer that has received all answers before their Sends complete here keeps it, also
+// when it was granted fewer credits meanwhile.
 func TestBacklog(t *testing.T) {
 	const most = 64
 	s := DefaultSettings()
@@ -55,7 +55,7 @@ func TestBacklog(t *testing.T) {
 	u.calls(most)
 	s.CreditsMax = 1
 	u.do(u.r.SetSettings(&s, nil))
-	u.calls(most - 1) // each answer grants one less
+	u.calls(most - 1) // each answer grants one credit less
 	if n := u.r.grants.Limit(); n != 1 || u.err != nil {
 		t.Fatalf("%d granted, %v", n, u.err)
 	}
@@ -69,7 +69,7 @@ func TestBacklog(t *testing.T) {
 }
 
 // TestCompletionsLast: calls go on while completions of Sends come as late as a device
-// may let them.
+// may deliver them.
 func TestCompletionsLast(t *testing.T) {
 	s := DefaultSettings()
 	s.CreditsMax = 2

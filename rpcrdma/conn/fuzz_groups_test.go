@@ -114,7 +114,7 @@ func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, settings Sett
 	on := settings.Extensions & ExtSendDDP
 	settings.CreditsMax = 1 + uint32(s.byte()%16)
 	m := &responderModel{t: t, posted: make(map[uint32]bool), judge: newJudge(t, true)}
-	m.judge.r.Gap() // what both told each other
+	m.judge.r.Gap() // messages that the referee did not see
 	m.r = NewResponder(ResponderConfig{
 		PeerReceive: receive, ToldSend: receive, PeerInvalidates: true, Receive: receive, MaxTransfer: 1 << 20, MaxReceives: 64, Settings: &settings,
 	})
@@ -185,7 +185,7 @@ func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, settings Sett
 	s := &script{b: data}
 	on := settings.Extensions & ExtSendDDP
 	m := &requesterModel{t: t, s: s, judge: newJudge(t, false)}
-	m.judge.r.Gap() // what both told each other
+	m.judge.r.Gap() // messages that the referee did not see
 	m.r = NewRequester(RequesterConfig{Receive: receive, ToldSend: receive, MaxReceives: 64, Version: 2, Settings: &settings})
 	m.run(m.r.Start(nil))
 	m.r.Connected(receive, receive)

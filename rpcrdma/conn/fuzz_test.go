@@ -48,10 +48,10 @@ func (s *script) byte() byte {
 	return v
 }
 
-// size is a size of Sends as private data has it, in bytes.
+// size is a size of Sends that private data can express, in bytes.
 func (s *script) size() uint32 { return 1024 * uint32(1+s.byte()/64) }
 
-// sizes are those that one end says at connect.
+// sizes are the sizes of Sends that one end announces at connect.
 func (s *script) sizes() wire.PrivateData {
 	return wire.PrivateData{RemoteInvalidation: true, SendSize: s.size(), ReceiveSize: s.size()}
 }

@@ -34,7 +34,7 @@ type Inbound struct {
 	responder *Responder
 	served    bool // calls are
 	arrival   Arrival
-	reading   int     // messages that are read before a role takes them
+	reading   int     // Long messages being read
 	longs     []*Long // free
 }
 
@@ -43,9 +43,9 @@ type Inbound struct {
 type Arrival struct {
 	Recv uint32
 	Invalidation
-	// Long, if not nil, is to be read before a role takes the message: get memory
+	// Long, if not nil, has to be read before a role takes the message: get memory
 	// for each of Long.Reads.Chunks, post the RDMA Reads in Long.Fetches into it,
-	// then give Inbound.Read. Nothing else of the Arrival is valid.
+	// then call Inbound.Read. Nothing else of the Arrival is valid.
 	Long *Long
 	// Call says that the responder takes it, else the requester does.
 	Call bool
@@ -166,8 +166,8 @@ func (a *Arrival) decode(msg []byte, spoken versions) {
 	}
 }
 
-// done says whether a message is a DONE, which gets no answer, also in a version that
-// is not spoken now.
+// done says whether a message is a DONE of version 1. It gets no answer, also on a
+// connection of another version.
 func (a *Arrival) done() bool {
 	h := &a.header
 	return h.Proc == rpcrdma1.Done && h.Version == rpcrdma1.Version && (a.err == nil || errors.Is(a.err, rpcrdma1.ErrVersion))

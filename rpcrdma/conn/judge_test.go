@@ -12,25 +12,25 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// judge is a referee at one end of a connection without I/O: it sees what that end
-// posts and what arrives there. A violation by the end fails the test; its peer may do
-// anything.
+// judge is a referee at one end of a connection without I/O. It sees everything that
+// this end posts and everything that arrives there. A violation by this end fails the
+// test; its peer may do anything.
 type judge struct {
 	t      fataler
 	side   referee.Side
 	r      *referee.Referee
-	off    bool // what the ends know was not seen here
+	off    bool // the ends have exchanged messages that the referee did not see
 	events uint64
 	last   [16]seen
 }
 
-// seen is an event with the beginning of its bytes.
+// seen is an event with its first bytes.
 type seen struct {
 	referee.Event
 	data [120]byte
 }
 
-// before are the last events.
+// before holds the last events.
 func (j *judge) before() string {
 	var b strings.Builder
 	for n := max(j.events, uint64(len(j.last))) - uint64(len(j.last)); n < j.events; n++ {
@@ -40,8 +40,8 @@ func (j *judge) before() string {
 	return b.String()
 }
 
-// newJudge begins a connection at one of whose ends, the server's or the client's, all
-// is seen.
+// newJudge begins a connection with a referee at one end, the server's or the
+// client's.
 func newJudge(t fataler, server bool) *judge {
 	j := &judge{t: t, side: referee.Client}
 	cfg := referee.Config{Vantage: referee.FromClient}
@@ -58,7 +58,7 @@ func newJudge(t fataler, server bool) *judge {
 	return j
 }
 
-// connect gives what both ends said at connect, in bytes of a Send.
+// connect tells the referee the sizes of Sends that both ends announced at connect.
 func (j *judge) connect(client, server wire.PrivateData) {
 	j.r.Connect(referee.Private{Client: client.Append(nil), Server: server.Append(nil)})
 }
@@ -85,14 +85,14 @@ func (j *judge) message(from referee.Side, msg []byte, inv Invalidation) {
 	j.observe(e)
 }
 
-// sends is a Send of the end, arrives one of its peer.
+// sends is called for a Send of this end, arrives for a Send of its peer.
 func (j *judge) sends(msg []byte, inv Invalidation) { j.t.Helper(); j.message(j.side, msg, inv) }
 func (j *judge) arrives(msg []byte, inv Invalidation) {
 	j.t.Helper()
 	j.message(j.side.Peer(), msg, inv)
 }
 
-// writes are the RDMA Writes of an answer.
+// writes is called for the RDMA Writes of an answer.
 func (j *judge) writes(all []chunk.Write) {
 	j.t.Helper()
 	for _, w := range all {
@@ -100,8 +100,8 @@ func (j *judge) writes(all []chunk.Write) {
 	}
 }
 
-// reads are RDMA Reads that have completed; memory[i] is what chunk i came to, nil if
-// nobody looks.
+// reads is called for RDMA Reads that have completed. memory[i] is the contents of
+// chunk i; nil if the model does not look at them.
 func (j *judge) reads(all []chunk.Read, memory [][]byte) {
 	j.t.Helper()
 	for _, f := range all {
@@ -114,7 +114,7 @@ func (j *judge) reads(all []chunk.Read, memory [][]byte) {
 	}
 }
 
-// witness notes what fails.
+// witness notes failures.
 type witness struct{ seen []string }
 
 func (*witness) Helper() {}
@@ -123,8 +123,8 @@ func (w *witness) Fatalf(format string, args ...any) {
 	w.seen = append(w.seen, fmt.Sprintf(format, args...))
 }
 
-// TestJudgeSees plants a violation by each end of each model: its referee sees it, and
-// none before it.
+// TestJudgeSees plants a violation by each end of each model. The referee sees it, and
+// no violation before it.
 func TestJudgeSees(t *testing.T) {
 	reply := oncrpc.AppendAcceptedReply((&rpcrdma1.Header{XID: 4711, Version: 1, Credits: 1}).Append(nil), 4711)
 	call := oncrpc.AppendCall((&rpcrdma1.Header{XID: 4711, Version: 1, Credits: 1}).Append(nil), &oncrpc.Call{XID: 4711})

@@ -5,11 +5,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// Long is a message whose RPC message is in a position-zero read chunk, and whose
-// header does not say which direction it is of: it may be a call, or a reply that we
-// are to read (RFC 5666 §3.8). The RPC message says it, so the chunks are read
-// before a role takes the message, and until then nothing is counted (RFC 8167
-// §4.1, §5.3): to the roles it arrives when it is read.
+// Long is a message with its RPC message in a position-zero read chunk. Its header
+// does not say which direction it belongs to: it may be a call, or a reply that we
+// have to read (RFC 5666 §3.8). Only the RPC message says that. So the chunks are
+// read before a role takes the message, and until then the message counts for
+// neither direction (RFC 8167 §4.1, §5.3).
 type Long struct {
 	// Tag is the caller's.
 	Tag int
@@ -23,14 +23,13 @@ type Long struct {
 	inv    Invalidation
 }
 
-// typeSize is the number of bytes of an RPC message that say what it is: its XID
-// and its type.
+// typeSize is the length of an RPC message's XID and type, in bytes.
 const typeSize = 8
 
-// long gives what is to be read of a message before it is known which role takes
-// it; nil if that is known, or if a message like that is refused unread. What it
-// holds is bounded as for calls and replies: readLimits each, maxReadings of them,
-// and each keeps its receive.
+// long returns the Long of a message that has to be read before a role takes it. It
+// returns nil if the direction is known, or if the message is refused unread. The
+// bounds are those of calls and replies: readLimits for each message, and
+// maxReadings messages. Each keeps its receive.
 func (in *Inbound) long(a *Arrival) *Long {
 	h := &a.header
 	if a.known || a.err != nil || len(h.Reads) == 0 || h.Proc != rpcrdma1.NoMsg || !in.either() || in.reading >= maxReadings {
@@ -52,7 +51,7 @@ func (in *Inbound) long(a *Arrival) *Long {
 	return l
 }
 
-// either says whether long calls and long replies may come, and be read.
+// either says whether both long calls and long replies may come and be read.
 func (in *Inbound) either() bool {
 	if in.server() {
 		return in.requester != nil && !in.responder.peer.unreadable()
@@ -60,7 +59,7 @@ func (in *Inbound) either() bool {
 	return in.served && in.requester.reads()
 }
 
-// maxTransfer is the most that one RDMA Read moves.
+// maxTransfer is the most bytes that one RDMA Read moves.
 func (in *Inbound) maxTransfer() uint32 {
 	if in.server() {
 		return in.responder.cfg.MaxTransfer
@@ -69,15 +68,15 @@ func (in *Inbound) maxTransfer() uint32 {
 }
 
 // invalidated notes that a message under xid, which may answer a call of ours,
-// invalidated memory. False says that it is not that call's.
+// invalidated memory. It returns false if the memory does not belong to that call.
 func (r *Requester) invalidated(xid uint32, inv Invalidation) bool {
 	o, known := r.sent[xid]
 	return known && (o == nil || o.state == outSent) && r.revoked(xid, o, inv)
 }
 
 // Read is the event that all RDMA Reads of l have completed. message holds the
-// bytes of l.Reads.Chunks[0]. What it gives is for the role that Call names, which
-// asks for the chunks as if they had not been read. l is not valid any more.
+// bytes of l.Reads.Chunks[0]. Give the Arrival to the role that its Call names. The
+// role asks for the chunks as if they had not been read. l is no longer valid.
 func (in *Inbound) Read(l *Long, message []byte) *Arrival {
 	a := &in.arrival
 	a.header, l.header = l.header, a.header

@@ -28,8 +28,8 @@ func longMessage(xid uint32, n uint32) []byte {
 	return h.Append(nil)
 }
 
-// TestLongCountsWhenRead: a long message counts nowhere before its direction is
-// known, and then in that.
+// TestLongCountsWhenRead: a long message counts for no direction before it is read,
+// and then for its own.
 func TestLongCountsWhenRead(t *testing.T) {
 	for _, call := range []bool{true, false} {
 		e, o := readingEnd(t)
@@ -56,8 +56,9 @@ func TestLongCountsWhenRead(t *testing.T) {
 	}
 }
 
-// TestLongInvalidates: a long message may revoke memory of the call that has its XID,
-// if it is the answer. A call may not, nor may any revoke other memory.
+// TestLongInvalidates: a long message may revoke memory of the call with its XID, if
+// it is the reply. A long call may revoke nothing, and no message may revoke other
+// memory.
 func TestLongInvalidates(t *testing.T) {
 	inv := Invalidation{Did: true, RKey: 77}
 	e, o := readingEnd(t)
@@ -66,7 +67,7 @@ func TestLongInvalidates(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	e.arrived(e.longRead(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
-	if e.dead || !errors.Is(o.Err, ErrBadReply) { // as it does not return the write chunk
+	if e.dead || !errors.Is(o.Err, ErrBadReply) { // because it does not return the write chunk
 		t.Errorf("ended %v, %v", e.dead, o.Err)
 	}
 	e, o = readingEnd(t)
@@ -90,8 +91,9 @@ func TestLongInvalidates(t *testing.T) {
 	}
 }
 
-// TestLongBounds: what is refused unread is answered as a bad call, and nothing of it
-// is kept: too many messages at once, too long ones, those that hold no message.
+// TestLongBounds: a message that is refused unread gets the answer of a bad call, and
+// holds nothing. Such are too many messages at once, messages that are too long, and
+// chunks too short for an RPC message.
 func TestLongBounds(t *testing.T) {
 	e, o := readingEnd(t)
 	for _, n := range []uint32{0, 7, MaxMessage + 1} {

@@ -13,22 +13,22 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// The targets here take messages as they are on the wire, as package rpcrdma's
-// FuzzWire and FuzzReplies do, but hand them straight to the roles, without
-// connections, goroutines and memory: some twenty times as many a second.
+// These fuzz targets take messages in wire format, like FuzzWire and FuzzReplies of
+// package rpcrdma. They hand the messages straight to the roles, without
+// connections, goroutines and memory. That makes them some twenty times as fast.
 
-// between stands between two messages of a script.
+// between separates two messages of a script.
 var between = []byte{0xff, 0xff}
 
-// messageSeed is a message with a call behind its header.
+// messageSeed is a header followed by a call.
 func messageSeed(h rpcrdma1.Header, args ...byte) []byte {
 	h.Version, h.Credits = max(h.Version, 1), 32
 	return append(oncrpc.AppendCall(h.Append(nil), &oncrpc.Call{XID: h.XID, Program: 100003, Version: 3, Procedure: 6}), args...)
 }
 
-// FuzzMessages: whatever messages a peer sends, the responder's rules hold, and
-// it serves or ends the connection. The device and the service finish everything
-// at once.
+// FuzzMessages: whatever messages a peer sends, the responder keeps its rules, and
+// it serves or ends the connection. The device and the service finish everything at
+// once.
 func FuzzMessages(f *testing.F) {
 	segment := rpcrdma1.Segment{Handle: 1, Length: 9}
 	done := rpcrdma1.Header{XID: 5, Version: 1, Proc: rpcrdma1.Done}
@@ -62,14 +62,14 @@ func FuzzMessages(f *testing.F) {
 			for m.step() {
 			}
 		}
-		// A group may be arriving, whose call holds a credit.
+		// The call of a group that is arriving may hold a credit.
 		if !m.dead && m.r.Busy() > m.r.exposures.live+1 {
 			t.Fatalf("%d calls are not finished, %d replies exposed", m.r.Busy(), m.r.exposures.live)
 		}
 	})
 }
 
-// take has a message arrive in the first receive that is posted.
+// take puts a message into the first posted receive.
 func (m *responderModel) take(message []byte) {
 	recv := uint32(0)
 	for at := range m.posted {
@@ -84,7 +84,7 @@ func (m *responderModel) take(message []byte) {
 	m.receive(recv, message)
 }
 
-// step finishes one thing, if there is one to finish and the connection is up.
+// step finishes one pending operation, if there is one and the connection is up.
 func (m *responderModel) step() bool {
 	switch {
 	case m.dead:
@@ -124,9 +124,9 @@ func pop[T any](list *[]T) (v T) {
 	return v
 }
 
-// FuzzAnswers: whatever messages a server sends, the calls that wait complete
-// once each, with no more than they have memory for. The word 0 at the start of a
-// message stands for the XID of the next call.
+// FuzzAnswers: whatever messages a server sends, each waiting call completes once,
+// with no more data than it has memory for. The word 0 at the start of a message
+// stands for the XID of the next call.
 func FuzzAnswers(f *testing.F) {
 	h := rpcrdma1.Header{Version: 1, Credits: 9, HasReply: true, Reply: rpcrdma1.WriteChunk{{Handle: 2, Length: 100}}, Writes: []rpcrdma1.WriteChunk{{{Handle: 1, Length: 50}}}}
 	f.Add(uint8(0), oncrpc.AppendAcceptedReply(h.Append(nil), 0))

@@ -108,8 +108,8 @@ func (p *pair) connect(xid uint32) {
 	p.client(p.c.Greet(nil))
 }
 
-// judge puts a referee at each end. What both say at connect is what the roles are
-// made with.
+// judge puts a referee at each end. The sizes announced at connect are those in the
+// roles' configurations.
 func (p *pair) judge() {
 	both := wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}
 	for who := range p.judges {

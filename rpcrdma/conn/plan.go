@@ -139,11 +139,11 @@ func (r *Requester) offer(o *Outgoing, use Use, index, n int) (more int) {
 // segments is how many segments a chunk of n bytes has.
 func (r *Requester) segments(n int) int { return (n-1)/r.cfg.MaxSegment + 1 }
 
-// planCall takes an item out of the stream when it is large or the message does
-// not fit inline, and the message itself when it still does not fit. One item
-// only: Linux servers mishandle several read chunks. They also overlook an item
-// behind a position-zero chunk, so that what follows in the message may be taken
-// for its bytes (pcl_alloc_read): such a message has all its items in it.
+// planCall takes an item out of the stream when it is large or the message does not
+// fit inline, and the message itself when it still does not fit. It takes out one
+// item only: Linux servers mishandle several read chunks. They also overlook an
+// item behind a position-zero chunk, and may take the bytes that follow in the
+// message for the item (pcl_alloc_read): such a message keeps all its items.
 func (r *Requester) planCall(o *Outgoing, size int) {
 	room, linux := int(r.SendLimit())-size, r.negotiation.way.linux()
 	if i := o.candidate(linux); i >= 0 {
@@ -163,9 +163,9 @@ func (r *Requester) planCall(o *Outgoing, size int) {
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
 }
 
-// candidate puts all items into the stream and gives the one to be taken out, or
-// -1. It is the largest; for a Linux server the last, because an item behind a read
-// chunk is written from the wrong place (svc_fill_write_vector).
+// candidate puts all items into the stream and returns the one to take out, or -1.
+// That is the largest, but the last for a Linux server: such a server writes items
+// behind a read chunk from the wrong place (svc_fill_write_vector).
 func (o *Outgoing) candidate(linux bool) int {
 	at := -1
 	for i := range o.Items {

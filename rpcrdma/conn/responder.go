@@ -65,7 +65,7 @@ type Responder struct {
 	characteristics
 	opXID uint32 // of our last operation
 
-	most  int     // credits that were granted at once so far, or are to be
+	most  int     // the most credits granted at one time so far, or soon
 	calls []*Call // by Index
 	free  []*Call
 	xids  []uint32 // of calls in progress, in no order

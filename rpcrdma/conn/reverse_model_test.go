@@ -56,7 +56,7 @@ func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
 		told := all.characteristics(4096)
 		e.q.Heard(&told)
 		e.s.Speak(cfg.Version)
-		e.judge.r.Gap() // what they told each other
+		e.judge.r.Gap() // messages that the referee did not see
 	}
 	e.fromQ(e.q.Start(nil))
 	e.fromS(e.s.Start(nil))
@@ -213,7 +213,7 @@ func (e *duplexEnd) receive(msg []byte) {
 	e.arrived(e.arrive(msg, Invalidation{}))
 }
 
-// arrive has a message arrive in a receive.
+// arrive puts a message into a receive.
 func (e *duplexEnd) arrive(msg []byte, inv Invalidation) *Arrival {
 	e.judge.arrives(msg, inv)
 	return e.in.Arrive(take(&e.recvs, 0), msg, inv)
@@ -225,7 +225,7 @@ func (e *duplexEnd) send(msg []byte) {
 	e.out = append(e.out, msg)
 }
 
-// arrived has the role take a message that it is for, once it is read.
+// arrived gives a message to its role, once it is read.
 func (e *duplexEnd) arrived(a *Arrival) {
 	if a.Long != nil {
 		e.reading = append(e.reading, a.Long)
@@ -365,7 +365,7 @@ func FuzzDuplex(f *testing.F) {
 			e.q.MayRead()
 		}
 		for s.more() && !e.dead {
-			if len(e.recvs) == 0 && len(e.reading) > 0 { // more than it was granted: its next message ends the connection
+			if len(e.recvs) == 0 && len(e.reading) > 0 { // the peer has used more than its grant: its next message ends the connection
 				break
 			}
 			switch s.byte() % 10 {
@@ -407,7 +407,8 @@ func FuzzDuplex(f *testing.F) {
 	})
 }
 
-// longRead has a message's chunk read; text is its beginning.
+// longRead completes the reads of a message's chunks. text is the beginning of the
+// RPC message.
 func (e *duplexEnd) longRead(l *Long, text []byte) *Arrival {
 	mem := make([]byte, l.Reads.Chunks[0].Length)
 	copy(mem, text)
@@ -415,7 +416,7 @@ func (e *duplexEnd) longRead(l *Long, text []byte) *Arrival {
 	return e.in.Read(l, mem)
 }
 
-// longText is what a position-zero chunk holds.
+// longText is the contents of a position-zero chunk.
 func (s *script) longText(xid uint32) []byte {
 	switch s.byte() % 4 {
 	case 0:

@@ -27,7 +27,7 @@ type version interface {
 	// pads says that there is RDMA_MSGP, acknowledges that there is RDMA_DONE.
 	pads() bool
 	acknowledges() bool
-	// linux says that Linux servers speak it: calls keep clear of their faults.
+	// linux says that Linux servers speak this version: calls avoid their faults.
 	linux() bool
 }
 

@@ -1,9 +1,10 @@
-// Package fair shares memory and work between connections, so that none of them
-// takes from another.
+// Package fair divides memory and work between connections, so that no connection
+// takes another's part. RPC over TCP, connectors and the RPC-over-RDMA transport
+// use it.
 //
-// Pool divides bytes: each holder has a guaranteed share, and borrows above it
-// from what others leave. Pace says whether a holder gives back what it holds.
-// Queue orders work by weighted fair queueing.
+// Pool divides bytes: each holder has a guaranteed share, and above it borrows
+// bytes that others leave free. Pace says whether a holder gives back what it
+// holds. Queue orders work by weighted fair queueing.
 //
 // A caller's duties:
 //

@@ -19,7 +19,7 @@ const (
 type Pace struct {
 	last time.Time
 	done uint64
-	lag  int64 // bytes that should have been given back, and were not
+	lag  int64 // bytes by which the holder is below the floor
 }
 
 // Step notes that done bytes were given back by now, in all. floor is the rate that

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestPace: a holder that others wait for is behind when it gives back less than
-// the floor for longer than the grace, and not before; one in nobody's way never is.
+// TestPace: a holder that others wait for is behind when it gives back less than the
+// floor for longer than the grace, and not before. While nobody waits, a holder is
+// never behind.
 func TestPace(t *testing.T) {
 	const piece = 1 << 20
 	for _, c := range []struct {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// reservePart is the part of a pool's limit that is kept for shares at most. With
-// more holders than it has shares, those within their share take turns in it.
+// At most 1/reservePart of a pool's limit is kept for shares. When that is too
+// little for all holders' shares, holders within their share take turns.
 const reservePart = 2
 
 // othersPart is the part of these that is kept for other peers than those that came
@@ -23,8 +23,8 @@ const othersPart = 4
 // With more holders than the limit has shares for, those of one peer together have no
 // more than they leave free; a peer without others leaves an eighth of the limit.
 //
-// All methods may be called from any goroutine. Within a share, and while nobody
-// waits, no lock is taken.
+// All methods may be called from any goroutine. Within a share they take no lock
+// while nobody waits.
 type Pool struct {
 	share int64 // of each holder
 
@@ -44,7 +44,7 @@ type Pool struct {
 	onWait   func()
 }
 
-// Share is what one holder has of a pool.
+// Share is one holder's part of a pool.
 type Share struct {
 	p      *Pool
 	peer   *peer
@@ -70,12 +70,12 @@ func NewPool(limit, share int64) *Pool {
 	return p
 }
 
-// OnWait has f called whenever a request must wait, or is refused because it can't.
-// f must neither wait nor use the pool. It is for before the pool is used.
+// OnWait calls f whenever a request has to wait, or is refused because it can't
+// wait. f must neither block nor use the pool. Call OnWait before the pool is used.
 func (p *Pool) OnWait(f func()) { p.onWait = f }
 
-// Expect keeps shares for n holders to come as well: what is borrowed before they
-// come may not be back in time. It is for before the pool is used.
+// Expect keeps shares for n future holders, too: bytes borrowed before they join
+// may not be back in time. Call Expect before the pool is used.
 func (p *Pool) Expect(n int) {
 	p.coming = n
 	p.setReserve()
@@ -134,7 +134,7 @@ func (s *Share) settle() {
 	}
 }
 
-// Usage is what is out of a pool, in bytes.
+// Usage is the bytes that a pool's holders have.
 type Usage struct {
 	Limit     int64
 	Held      int64
@@ -144,7 +144,7 @@ type Usage struct {
 	Exhausted bool // one of them is within its holder's share
 }
 
-// Usage gives the present numbers.
+// Usage returns the present numbers.
 func (p *Pool) Usage() Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,16 +154,16 @@ func (p *Pool) Usage() Usage {
 	}
 }
 
-// Held is what the holder has out, in bytes.
+// Held is how many bytes the holder has.
 func (s *Share) Held() int64 { return s.held.Load() }
 
-// Over is how much of it is above its share.
+// Over is how many bytes the holder has above its share.
 func (s *Share) Over() int64 { return s.p.above(s.held.Load()) }
 
-// above is how much of what a holder has is above its share.
+// above is how many of a holder's bytes are above its share.
 func (p *Pool) above(held int64) int64 { return max(held-p.share, 0) }
 
-// OthersWait says whether a request waits that is not this holder's own.
+// OthersWait says whether a request of another holder waits.
 func (s *Share) OthersWait() bool {
 	if s.p.waiting.Load() == 0 {
 		return false
@@ -187,8 +187,8 @@ func (s *Share) TryAcquire(n int64) bool {
 	return ok
 }
 
-// Acquire takes n bytes, or returns the reason why ctx ended first. More than the
-// pool's limit is given when nothing else is out.
+// Acquire takes n bytes, or returns the reason why ctx ended first. A request above
+// the pool's limit is granted when no holder has any bytes.
 func (s *Share) Acquire(ctx context.Context, n int64) error {
 	if s.takeWithin(n) {
 		return nil
@@ -210,8 +210,8 @@ func (s *Share) Acquire(ctx context.Context, n int64) error {
 	}
 }
 
-// Force takes n bytes that exist already, if need be above the limit: then others
-// wait until the debt is paid.
+// Force takes n bytes at once, if need be above the limit. Then others wait until
+// enough has been released.
 func (s *Share) Force(n int64) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
@@ -235,8 +235,8 @@ func (s *Share) Release(n int64) {
 	p.grant()
 }
 
-// takeWithin takes n bytes of the share, without the lock. It fails when that is
-// not all there is to it: somebody waits, or has to borrow.
+// takeWithin takes n bytes of the share, without the lock. It fails if another
+// request waits, or if the holder would have to borrow.
 func (s *Share) takeWithin(n int64) bool {
 	p := s.p
 	if p.waiting.Load() > 0 || s.held.Load()+n > p.share {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPoolGuarantee: whatever others have borrowed, each holder has its share at
-// once, and what is borrowed never touches a share.
+// TestPoolGuarantee: whatever others have borrowed, each holder gets its share at
+// once. Borrowed bytes never come from a share.
 func TestPoolGuarantee(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "holders")
@@ -177,8 +177,8 @@ func TestPoolPeerFirst(t *testing.T) {
 	}
 }
 
-// TestPoolNewcomers: a holder that comes when others have borrowed all they can
-// still finds its share.
+// TestPoolNewcomers: a holder that joins when others have borrowed all they can
+// still gets its share.
 func TestPoolNewcomers(t *testing.T) {
 	p := NewPool(100, 10)
 	p.Expect(2)
@@ -198,7 +198,7 @@ func TestPoolNewcomers(t *testing.T) {
 	}
 }
 
-// TestPoolLeastFirst: of borrowers that wait, the one that holds least for its
+// TestPoolLeastFirst: among waiting borrowers, the one that holds least for its
 // weight goes first.
 func TestPoolLeastFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -228,8 +228,8 @@ func TestPoolLeastFirst(t *testing.T) {
 	})
 }
 
-// TestPoolCancel: a request that is given up leaves no hole, and what it was
-// granted at that moment goes back.
+// TestPoolCancel: a request that is given up does not hold up the line, and bytes
+// granted to it at that moment go back.
 func TestPoolCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(10, 1)
@@ -258,8 +258,9 @@ func TestPoolCancel(t *testing.T) {
 	})
 }
 
-// TestPoolLimit: a limit that falls takes nothing back, and a request above it is
-// granted when nothing else is out. A debt is paid before others go on.
+// TestPoolLimit: a lowered limit takes no bytes from holders. A request above the
+// limit is granted when no holder has any bytes. Others go on only when the holders
+// are within the limit again.
 func TestPoolLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(10, 2)
@@ -296,8 +297,8 @@ func TestPoolLimit(t *testing.T) {
 	})
 }
 
-// TestPoolUnderLoad has many take, wait and give up at once: what is out stays
-// within the limit, nobody is forgotten, and all of it comes back.
+// TestPoolUnderLoad has many goroutines take, wait and give up at once. The total
+// stays within the limit, every request ends, and all bytes come back.
 func TestPoolUnderLoad(t *testing.T) {
 	const limit, share = 64, 8
 	p := NewPool(limit, share)

@@ -6,9 +6,9 @@ import "container/heap"
 const scale = 1 << 14
 
 // Queue puts the work of many flows in one order: start-time fair queueing. While
-// flows have work, each gets items done in proportion to its weight, and one that
-// had none is at most one item of each other flow away from its turn. The owner
-// sees to it that nobody else uses a queue, or its flows, at the same time.
+// flows have work, each gets items done in proportion to its weight. A flow that
+// had no work waits for at most one item of each other flow. The caller locks: a
+// queue and its flows must not be used by two goroutines at the same time.
 type Queue[T any] struct {
 	flows flowHeap[T] // with items
 	now   uint64      // virtual time: the start of the last item taken
@@ -24,7 +24,7 @@ type Flow[T any] struct {
 	items  []T // from first on
 	first  int
 	start  uint64 // virtual time at which the oldest item starts
-	finish uint64 // and at which the last one taken ended
+	finish uint64 // virtual time at which the last item taken ends
 	seq    uint64 // orders flows of the same start
 }
 

@@ -70,7 +70,8 @@ func TestQueueIsFair(t *testing.T) {
 	})
 }
 
-// TestQueueWeights: flows that always have work get it done by weight, to one item.
+// TestQueueWeights: flows that always have work get items done by weight, to within
+// one item.
 func TestQueueWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const each = 600
@@ -97,8 +98,8 @@ func TestQueueWeights(t *testing.T) {
 	})
 }
 
-// TestQueueFlood: a flow that comes while another has 64 items waiting is next but
-// one at the latest.
+// TestQueueFlood: while one flow has 64 items waiting, an item of another flow is
+// next or next but one.
 func TestQueueFlood(t *testing.T) {
 	var q Queue[string]
 	var flood, other Flow[string]

@@ -52,17 +52,17 @@ type Call struct {
 	Args Payload
 	// Peer is the caller's address.
 	Peer netip.AddrPort
-	// Turn is the call's among those of all connections; nil where there are no
-	// turns.
+	// Turn is the call's turn among the calls of all connections; nil where there
+	// are no turns.
 	Turn Turn
 }
 
-// Turn is the right of a call to keep others from running.
+// Turn is a call's right to occupy one of the processors' turns.
 type Turn interface{ Waits() }
 
-// Waits says that the service is about to wait for something outside, such as
-// another server: other calls take their turn meanwhile. A service that waits
-// for a disk need not say so.
+// Waits ends the turn, because the service is about to wait for something outside,
+// such as another server. Other calls run meanwhile. A service that waits for a
+// disk need not call it.
 func (c *Call) Waits() {
 	if c.Turn != nil {
 		c.Turn.Waits()

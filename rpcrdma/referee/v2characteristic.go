@@ -16,7 +16,7 @@ const initSize = 1024
 // first message with an XID of its own: both are lawful.
 func (r *Referee) init(h *header2, x *xdr2.Optinit_xch) {
 	s := r.v2.side(h.from)
-	answer := h.from == Server && r.dirs[Client].calls[h.xid] != nil // what came before is the client's fault
+	answer := h.from == Server && r.dirs[Client].calls[h.xid] != nil // the client caused the server's messages before it
 	if s.spoke && !answer && !r.v2.missed {
 		r.report("init.first", h.from, "XID %#x: INIT is not the first message", h.xid)
 	}

@@ -14,12 +14,12 @@ type negotiation struct {
 	low, top uint32
 	refused  bool
 	missed   bool
-	tried    [3]bool // versions of the client's messages
+	tried    [3]bool // versions that the client's messages had
 	greeted  bool    // the server sent a message of version 2 first
 }
 
-// answers says whether a message of the server may answer one of the client's: it has
-// the version of one.
+// answers says whether a message of the server may answer a message of the client:
+// the client has sent one of this version.
 func (n *negotiation) answers(vers uint32) bool {
 	return n.missed || vers < uint32(len(n.tried)) && n.tried[vers]
 }
@@ -56,7 +56,7 @@ func (r *Referee) offered(n *negotiation, m *message) {
 	if n.refused && (m.vers < n.low || m.vers > n.top) {
 		r.report("version.range", m.from, "XID %#x has version %d, the server speaks %d to %d", m.xid, m.vers, n.low, n.top)
 	}
-	if n.greeted { // it is known to speak version 2
+	if n.greeted { // the client knows that the server speaks version 2
 		return
 	}
 	if n.offered {

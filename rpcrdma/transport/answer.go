@@ -138,9 +138,9 @@ func (c *call) yield(o *op) {
 	c.reply.Items = kept
 }
 
-// stage brings data into registered memory until o ends: a copy in the pool
-// or, when that is full, a registration, under which data must stay as it is. The
-// copy is on account of the connection's share, although nobody can wait here.
+// stage brings data into registered memory until o ends: a copy in the pool or,
+// when that is full, a registration, under which data must stay as it is. The copy
+// is charged to the connection's share, although it cannot wait here.
 func (r *Responder) stage(o *op, data []byte) *regmem.Buffer {
 	b := r.host.pool.TryAlloc(len(data), regmem.Service)
 	if b != nil {

@@ -51,7 +51,7 @@ var (
 	// ErrNotAgreed means that the peer did not answer a first message of
 	// version 2.
 	ErrNotAgreed = errors.New("transport: no answer to version 2")
-	// ErrSlow means that the peer lets RDMA operations or Sends make less progress
+	// ErrSlow means that RDMA operations or Sends to the peer make less progress
 	// than the floor, while others wait for the memory that they hold.
 	ErrSlow = errors.New("transport: peer too slow")
 	// ErrStalled means that the peer lets RDMA operations or Sends make no progress.

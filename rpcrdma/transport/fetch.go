@@ -20,8 +20,8 @@ const (
 
 func align(n int) int { return (n + chunkAlign - 1) &^ (chunkAlign - 1) }
 
-// fetch is what a connection holds for the read chunks of a message: a call, a
-// reply, or one that may be either.
+// fetch is the memory of a message's read chunks, and the RDMA Reads that fill it.
+// The message is a call, a reply, or a long message that may be either.
 type fetch struct {
 	owner fetcher
 	list  *chunk.ReadList
@@ -31,7 +31,8 @@ type fetch struct {
 	parts [][]byte // where each chunk is in buf
 }
 
-// fetcher is what a fetch is for. Its methods are called with link.mu held.
+// fetcher is the owner of a fetch: a message. Its methods are called with link.mu
+// held.
 type fetcher interface {
 	// late: the fetch waits for memory.
 	late()
@@ -39,13 +40,12 @@ type fetcher interface {
 	reading()
 	// fetched: all RDMA Reads have completed.
 	fetched()
-	// unfetched: there is no memory to be had.
+	// unfetched: it got no memory.
 	unfetched(err error)
 }
 
 // fetch gets memory for read chunks and posts the RDMA Reads, now or when there is
-// memory. Those of a message that was read before its direction was known are
-// here.
+// memory. The chunks of a long message have been read already.
 func (l *link) fetch(f *fetch) {
 	if l.early != nil {
 		l.takeEarly(f)
@@ -68,8 +68,8 @@ func (f *fetch) layOut() (size int) {
 	return size
 }
 
-// fetchNow has its turn on this connection. A goroutine waits for memory if
-// the pool has none.
+// fetchNow starts a fetch whose turn has come on this connection. If the pool has
+// no memory, a goroutine waits for it.
 func (l *link) fetchNow(f *fetch) {
 	f.size = f.layOut()
 	l.fetching += f.size
@@ -94,8 +94,8 @@ func (l *link) fetchNow(f *fetch) {
 	})
 }
 
-// postReads posts the RDMA Reads of a message whose memory is there. Chunks
-// without bytes need none.
+// postReads posts the RDMA Reads of a message that has its memory. Empty chunks
+// need none.
 func (l *link) postReads(f *fetch) {
 	f.owner.reading()
 	mem, off := f.buf.Bytes(), 0
@@ -131,8 +131,8 @@ func (l *link) postReads(f *fetch) {
 	l.submit(o)
 }
 
-// releaseFetch gives back what is held for read chunks, unless it was given on.
-// Messages go on that waited for it.
+// releaseFetch releases the memory of read chunks, unless it was passed on. Then
+// waiting messages go on.
 func (l *link) releaseFetch(f *fetch) {
 	if f.buf != nil {
 		f.buf.Release()
@@ -145,7 +145,7 @@ func (l *link) releaseFetch(f *fetch) {
 	l.nextFetch()
 }
 
-// nextFetch lets messages go on that waited for others to release memory.
+// nextFetch starts the fetches that waited for other messages of this connection.
 func (l *link) nextFetch() {
 	for !l.dead && l.waiting.len() > 0 && l.fetching+l.waiting.peek().layOut() <= maxFetching {
 		l.fetchNow(l.waiting.pop())

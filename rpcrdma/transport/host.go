@@ -126,8 +126,8 @@ func (h *Host) SetMemoryLimit(limit int64) int64 { return h.pool.SetLimit(limit)
 // flushPause is the least time between two rounds of flushes.
 const flushPause = 100 * time.Millisecond
 
-// noMemory is ErrNoMemory, with who has it, or the device's reason if it refused
-// some.
+// noMemory is ErrNoMemory with the memory's holders, or with the device's reason if
+// the device refused to register memory.
 func (h *Host) noMemory() error {
 	if err := h.pool.Failure(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)

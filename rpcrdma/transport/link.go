@@ -60,12 +60,12 @@ type link struct {
 	cancel context.CancelFunc
 	done   chan struct{}  // closed when everything is freed
 	busy   sync.WaitGroup // workers and waiters with a call of this link
-	log    *slog.Logger   // for messages that are refused or dropped; nil is none
+	log    *slog.Logger   // for messages that are refused or dropped; nil logs nothing
 	tap    *Tap
 	lead   lead
 	idling idling
 	shares linkShares
-	flow   fair.Flow[turnTask] // calls that wait for their turn; the workers'
+	flow   fair.Flow[turnTask] // calls that wait for their turn; workers.mu guards it
 
 	mu      lock
 	inbound conn.Inbound
@@ -88,7 +88,7 @@ type link struct {
 	fetching int
 	waiting  fifo[*fetch]
 	longs    []*long
-	early    *fetch // of the message that a role is taking; nil: nothing of it was read
+	early    *fetch // of the long message that a role is taking; nil for other messages
 
 	seen Operation
 }

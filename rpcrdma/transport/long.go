@@ -2,8 +2,8 @@ package transport
 
 import "github.com/rdmad/rdmad/rpcrdma/conn"
 
-// long is what the transport keeps for a message that is read before its direction
-// is known (conn.Long).
+// long is the transport's state of a message that is read before its direction is
+// known (conn.Long).
 type long struct {
 	l    *link
 	core *conn.Long // nil: free
@@ -12,7 +12,7 @@ type long struct {
 
 var _ fetcher = (*long)(nil)
 
-// readLong has a message read whose direction is not known.
+// readLong reads a message whose direction is not known.
 func (l *link) readLong(core *conn.Long) {
 	m := l.newLong(core)
 	m.owner, m.list, m.reads = m, &core.Reads, core.Fetches
@@ -35,22 +35,21 @@ func (l *link) newLong(core *conn.Long) *long {
 func (m *long) late()    {}
 func (m *long) reading() {}
 
-// fetched has the message taken by the role that it is for, with the memory that it
-// was read into.
+// fetched gives the message to its role, with the memory that it was read into.
 func (m *long) fetched() {
 	l := m.l
 	l.early = &m.fetch
 	l.received(l.inbound.Read(m.core, m.parts[0]))
 	l.early = nil
 	m.core = nil
-	l.releaseFetch(&m.fetch) // unless the role has it
+	l.releaseFetch(&m.fetch) // unless the role has taken it over
 }
 
-// unfetched ends the connection: nobody knows what the message is, so that nobody
-// can answer it.
+// unfetched ends the connection: the message's direction is unknown, so no role can
+// answer it.
 func (m *long) unfetched(err error) { m.l.dieLocked(err) }
 
-// takeEarly gives a role the chunks of the message that it takes.
+// takeEarly passes the chunks of a long message on to the role that takes it.
 func (l *link) takeEarly(f *fetch) {
 	e := l.early
 	l.early = nil
@@ -60,8 +59,8 @@ func (l *link) takeEarly(f *fetch) {
 	f.owner.fetched()
 }
 
-// freeLongs gives back the memory of messages that were being read. The queue pair
-// is gone.
+// freeLongs frees the memory of messages that were being read. The queue pair no
+// longer exists.
 func (l *link) freeLongs() {
 	for _, m := range l.longs {
 		l.releaseFetch(&m.fetch)

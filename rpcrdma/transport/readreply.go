@@ -40,8 +40,7 @@ func (r *Requester) newReading(rd *conn.Reading) *reading {
 func (x *reading) late()    {}
 func (x *reading) reading() {}
 
-// fetched: the reply is here. Its call, if there still is one, has the memory from
-// now on.
+// fetched passes the reply's memory on to its call, unless the call was given up.
 func (x *reading) fetched() {
 	r, rd := x.r, x.core
 	if o := rd.Out(); o != nil {

@@ -19,8 +19,8 @@ type receives struct {
 	structured int
 	bufs       []receive
 	free       []uint32 // indexes without a buffer
-	first      int      // that count as the connection's first
-	divided    bool     // between connections by somebody else: all count so
+	first      int      // receives that count as the connection's first
+	divided    bool     // the adaptive policy divides receives: all count as first
 
 	below int  // that are smaller, posted or not
 	tells bool // somebody waits for there to be none
@@ -35,7 +35,7 @@ type receive struct {
 }
 
 // firstReceives is the number of receives that every connection may have, whatever
-// others were granted. Where the adaptive policy divides them it sees to that.
+// others were granted. Under the adaptive policy, the policy guarantees that.
 const firstReceives = credit.Initial + credit.Slack
 
 // receiveID marks the IDs of receives.

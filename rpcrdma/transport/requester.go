@@ -56,7 +56,7 @@ type RequesterConfig struct {
 	// Handler answers calls of the server, while the settings allow them; nil
 	// is nobody.
 	Handler oncrpc.Handler
-	// Logger takes a line for each such call that was refused; nil is none.
+	// Logger gets a line for each such call that was refused; nil logs nothing.
 	Logger *slog.Logger
 	// Tap is where the connection can be looked at; nil is nowhere.
 	Tap *Tap

@@ -36,16 +36,16 @@ type ResponderConfig struct {
 	// Queued is told how long each call waited before its service started,
 	// from the goroutine that runs it; nil is nobody.
 	Queued func(time.Duration)
-	// Logger takes a line for each message that was refused or dropped; nil is
-	// none.
+	// Logger gets a line for each message that was refused or dropped; nil logs
+	// nothing.
 	Logger *slog.Logger
 	// Tap is where the connection is looked at; nil is nowhere.
 	Tap *Tap
 	// Down is told at the start of the end why it came, as Err has it; nil is
 	// nobody.
 	Down func(error)
-	// Gone is called when a connection that was up has ended and everything is
-	// freed, after Done is closed; nil is for nobody. It may wait, and close the
+	// Gone, if not nil, is called when a connection that was up has ended and
+	// everything is freed, after Done is closed. It may block, and may close the
 	// host.
 	Gone func()
 }
@@ -380,7 +380,7 @@ type call struct {
 
 	fetch    fetch // of the read chunks
 	queueing queueing
-	place    *turn // of the worker that serves it; nil is none
+	place    *turn // of the worker that serves it; nil before that
 
 	reply oncrpc.Reply
 	plan  []chunk.Item
@@ -415,7 +415,7 @@ func (c *call) Waits() {
 
 var _ fetcher = (*call)(nil)
 
-// begin has the call's read chunks fetched.
+// begin fetches the call's read chunks.
 func (c *call) begin() {
 	c.fetch.owner, c.fetch.list, c.fetch.reads = c, &c.call.Reads, c.call.Fetches
 	c.queueing.fetching(c.r.now)

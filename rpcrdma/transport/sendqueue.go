@@ -10,7 +10,7 @@ import (
 type op struct {
 	kind opKind
 	slot int // of the call that it is for
-	// fetch, if not nil, is told in place of the role when the op ends.
+	// fetch, if not nil, is notified instead of the role when the op ends.
 	fetch *fetch
 
 	wrs    []verbs.SendWR

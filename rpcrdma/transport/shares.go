@@ -22,10 +22,10 @@ import (
 // replies, or does not answer RDMA Reads, while others wait for what it has, loses
 // its connection.
 
-// newcomers is the number of connections to come for which shares are kept.
+// newcomers is the number of future connections for which shares are kept.
 const newcomers = 256
 
-// reclaimEvery is the time between two looks at who gives back too little.
+// reclaimEvery is the time between two calls of reclaim.
 const reclaimEvery = time.Second
 
 // hostShares is the memory that is divided.
@@ -34,13 +34,14 @@ type hostShares struct {
 	fetches *fair.Pool // what calls are read into
 }
 
-// linkShares is what a connection has of it.
+// linkShares is a connection's part of it.
 type linkShares struct {
 	replies, fetches *fair.Share
 	pace             fair.Pace // only for the host's ticker
 }
 
-// divide makes the shares of a host's pool, and has them follow its limit.
+// divide makes the fair pools of a host. They follow the limit of its registered
+// memory.
 func (s *hostShares) divide(pool *regmem.Pool, scarce func()) {
 	s.replies = fair.NewPool(0, regmem.MaxBuffer)
 	s.fetches = fair.NewPool(0, regmem.MaxBuffer)
@@ -74,8 +75,8 @@ func (s *linkShares) setWeight(w uint32) {
 	s.fetches.SetWeight(int(w))
 }
 
-// setSharing takes what settings say of the connection's part against others, of
-// memory and of work.
+// setSharing applies the settings that decide the connection's part of memory and
+// of work.
 func (l *link) setSharing(s *conn.Settings) {
 	l.shares.setWeight(s.CreditsWeight)
 	l.host.workers.setWeight(&l.flow, s.CreditsWeight)
@@ -113,8 +114,8 @@ func (s *linkShares) owed(e exhausted) (n, floor int64) {
 	return n, floor
 }
 
-// tryTake gives a buffer of at least n bytes on account of a share, or nil when
-// there is none without waiting.
+// tryTake returns a buffer of at least n bytes, charged to a share, or nil if it
+// would have to wait.
 func (h *Host) tryTake(s *fair.Share, n int, use regmem.Use) *regmem.Buffer {
 	size := int64(regmem.Footprint(n))
 	if !s.TryAcquire(size) {
@@ -129,7 +130,7 @@ func (h *Host) tryTake(s *fair.Share, n int, use regmem.Use) *regmem.Buffer {
 	return b
 }
 
-// take is tryTake that waits until there is one or ctx ends.
+// take is tryTake, but waits until there is a buffer or ctx ends.
 func (h *Host) take(ctx context.Context, s *fair.Share, n int, use regmem.Use) (*regmem.Buffer, error) {
 	if n > regmem.MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", regmem.ErrTooLarge, n, regmem.MaxBuffer)
@@ -147,7 +148,7 @@ func (h *Host) take(ctx context.Context, s *fair.Share, n int, use regmem.Use) (
 	return b, nil
 }
 
-// serviceMemory gives services buffers that replies are sent from.
+// serviceMemory gives services buffers for their replies.
 type serviceMemory struct{ *link }
 
 // Alloc implements oncrpc.Memory.
@@ -183,7 +184,7 @@ func (h *Host) reclaim(links []*link, since bool) []*link {
 	return links
 }
 
-// step notes what the connection has got done. floor is the rate that is expected.
+// step notes the connection's progress. floor is the rate that is expected.
 func (l *link) step(now time.Time, floor int64, since bool) (behind bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

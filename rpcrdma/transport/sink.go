@@ -16,8 +16,8 @@ import (
 // before anybody looks at the data (RFC 5042 §6.2.2). Until then other connections of
 // the host can use it, too, which share its protection domain (§6.1.1).
 //
-// There is one at most for each message whose chunks are read, so that receives
-// bound them.
+// Each message whose chunks are being read has one at most, so that receives bound
+// their number.
 
 // sinks are those of a link that exist.
 type sinks map[verbs.MR]struct{}

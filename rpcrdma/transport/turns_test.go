@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
-// turnFunc is a task that has turns.
+// turnFunc is a function as a turnTask.
 type turnFunc struct {
 	do    func()
 	place *turn
@@ -19,7 +19,7 @@ func (f *turnFunc) run() { f.do() }
 
 func (f *turnFunc) turn(t *turn) { f.place = t }
 
-// newTurns makes workers with so many turns.
+// newTurns makes workers with a number of turns.
 func newTurns(most int) *workers {
 	w := new(workers)
 	w.start()
@@ -78,8 +78,8 @@ func TestFloodTakesTurns(t *testing.T) {
 	})
 }
 
-// TestTurnsOfThoseThatWait: calls that wait for something keep nobody from running,
-// at once when they say so, else after a moment.
+// TestTurnsOfThoseThatWait: calls that wait do not keep others from running. They
+// give up their turn at once if they say that they wait, else after a moment.
 func TestTurnsOfThoseThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, says := range []bool{true, false} {

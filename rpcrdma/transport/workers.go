@@ -13,11 +13,11 @@ const (
 	// maxIdleWorkers is the number of goroutines of a host that wait for the next
 	// call when they are done.
 	maxIdleWorkers = 64
-	// turnTime is how long a call keeps its turn, which it may do twice as long:
-	// one that takes longer waits for something, and others may run meanwhile.
+	// turnTime is how long a call keeps its turn, at least; at most twice as long.
+	// A call that takes longer is presumed to wait for something, and others may
+	// run meanwhile.
 	turnTime = time.Millisecond
-	// leastTurns is the number of turns on machines with few processors;
-	// turnsEach is that of each processor.
+	// There are turnsEach turns for each processor, but at least leastTurns.
 	leastTurns = 8
 	turnsEach  = 4
 )
@@ -28,19 +28,19 @@ type task interface{ run() }
 // turnTask is a task that runs when its connection's turn has come.
 type turnTask interface {
 	task
-	// turn tells the task its turn, before it runs.
+	// turn passes the turn to the task before it runs.
 	turn(t *turn)
 }
 
-// workers run services. A few goroutines that are done wait for the next task
-// rather than end.
+// workers run services. Up to maxIdleWorkers goroutines wait for the next task when
+// they are done.
 //
-// The calls of one connection must not keep the processors from those of others.
-// So calls run in turns, a few for each processor, in a fair order between
-// connections (package fair). A call keeps its turn until it is served, waits for
-// something outside (oncrpc.Call.Waits), or has run for longer than most do: no
-// call ever waits for another to end. There is a goroutine for each call that has
-// had its turn, as many as connections have granted credits.
+// The calls of one connection must not keep the processors from those of others. So
+// calls run in turns, a few for each processor, in a fair order between connections
+// (package fair). A call keeps its turn until it is served, waits for something
+// outside (oncrpc.Call.Waits), or has run for turnTime: no call ever waits for
+// another to end. Each call that has got its turn has a goroutine, so the credits
+// granted bound the goroutines.
 type workers struct {
 	hand   chan job // to a waiting worker
 	quit   chan struct{}
@@ -54,8 +54,7 @@ type workers struct {
 	armed bool
 }
 
-// job is a task with the turn that it was given, if it is one of those that have
-// turns.
+// job is a task and its turn, if it has one.
 type job struct {
 	t    task
 	turn turn
@@ -67,7 +66,7 @@ func (w *workers) start() {
 	w.turns.most = max(leastTurns, turnsEach*runtime.GOMAXPROCS(0))
 }
 
-// run has t run in a worker at once. It does not wait.
+// run runs t in a worker at once. It does not wait for t.
 func (w *workers) run(t task) { w.give(job{t: t}) }
 
 // give hands a job to a worker.
@@ -79,8 +78,8 @@ func (w *workers) give(j job) {
 	}
 }
 
-// serve has t run in a worker when it is the turn of its flow, which may be now.
-// It does not wait.
+// serve runs t in a worker when the turn of its flow has come, perhaps at once. It
+// does not wait for t.
 func (w *workers) serve(f *fair.Flow[turnTask], t turnTask) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +98,7 @@ func (w *workers) setWeight(f *fair.Flow[turnTask], weight uint32) {
 	f.Weight = int(weight)
 }
 
-// work runs a job, and then whatever comes.
+// work runs a job, and then further jobs.
 func (w *workers) work(j job) {
 	for {
 		for ok := true; ok; j, ok = w.next(&j.turn) {
@@ -123,7 +122,7 @@ func (w *workers) work(j job) {
 	}
 }
 
-// next ends a turn, and gives the next task whose turn it is instead.
+// next ends a turn, and returns the next task with a turn.
 func (w *workers) next(t *turn) (j job, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +141,7 @@ func (w *workers) nextLocked() (j job, ok bool) {
 	return job{t, w.turns.begin()}, true
 }
 
-// waits ends a turn whose task goes on without it.
+// waits ends a turn. Its task goes on without it.
 func (w *workers) waits(t *turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +149,7 @@ func (w *workers) waits(t *turn) {
 	w.fillLocked()
 }
 
-// fillLocked gives all turns that are free.
+// fillLocked gives all free turns to tasks.
 func (w *workers) fillLocked() {
 	for j, ok := w.nextLocked(); ok; j, ok = w.nextLocked() {
 		w.give(j)
@@ -169,7 +168,7 @@ func (w *workers) armLocked() {
 	w.armed = true
 }
 
-// look ends the turns of tasks that have had them for long.
+// look ends the turns of tasks that have had them for turnTime or longer.
 func (w *workers) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,21 +191,21 @@ func (w *workers) close() {
 	w.active.Wait()
 }
 
-// turns counts the tasks that have a turn. Those that have had it for more than
-// one generation are not counted any more.
+// turns counts the tasks that have a turn. A turn counts in its generation and the
+// next one.
 type turns struct {
 	most  int
 	gen   uint64
 	young [2]int // by generation, this one and the one before
 }
 
-// turn is a task's. The zero value is none.
+// turn is a task's turn. The zero value is no turn.
 type turn struct {
 	gen   uint64
 	taken bool
 }
 
-// free says whether there is a turn for one more.
+// free says whether one more task may have a turn.
 func (s *turns) free() bool { return s.young[0]+s.young[1] < s.most }
 
 func (s *turns) begin() turn {

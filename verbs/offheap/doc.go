@@ -1,7 +1,7 @@
 // Package offheap gives memory that the Go runtime does not manage: anonymous
-// mappings, which go back to the operating system when they are freed. Everything
-// large that peers make rdmad hold is of this kind: registered memory and records. The
-// process has one account of it, with a limit.
+// mappings, which go back to the operating system when they are freed. It is for
+// everything large that peers make rdmad hold: registered memory, and the records of
+// RPC over TCP. The process has one account of it, with a limit.
 //
 // A caller's duties:
 //
@@ -11,8 +11,7 @@
 //   - keep no slice of a Region beyond that. An access after Free ends the process
 //     with SIGSEGV.
 //
-// Under the race detector, which sees accesses to the Go heap alone, and on systems
+// Under the race detector, which sees only accesses to the Go heap, and on systems
 // other than Linux the memory comes from the Go heap. The account is the same. There
-// Free overwrites some of the memory, so that an access after it does not find what
-// was there.
+// Free overwrites some of the memory, so that an access after Free finds other data.
 package offheap

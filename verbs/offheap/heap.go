@@ -7,14 +7,14 @@ import (
 	"reflect"
 )
 
-// poison is what freed memory contains at every poisonEvery bytes: the race detector
-// makes each access slow.
+// poison is written to freed memory, at every poisonEvery bytes only, because the
+// race detector makes each access slow.
 const (
 	poison      = 0xdb
 	poisonEvery = 512
 )
 
-// mapped gives memory of the Go heap that begins at a page.
+// mapped returns memory of the Go heap that begins at a page.
 func mapped(n int) ([]byte, error) {
 	page := os.Getpagesize()
 	mem := make([]byte, n+page)

@@ -4,7 +4,7 @@ package offheap
 
 import "testing"
 
-// TestAccessAfterFree finds what nobody has written.
+// TestAccessAfterFree finds poison in freed memory.
 func TestAccessAfterFree(t *testing.T) {
 	r := alloced(t, 1)
 	mem := r.Bytes()

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spare has mappings that the kernel would not take back: unmapping a part of a
-// larger mapping needs one mapping more, of which a process may have
-// vm.max_map_count. Their pages are given back and they are used again.
+// spare keeps mappings that the kernel could not unmap: unmapping a part of a
+// larger mapping makes one mapping more, and a process may have only
+// vm.max_map_count. Their pages are given back, and the addresses are used again.
 var spare struct {
 	mu     sync.Mutex
 	bySize map[int][][]byte
@@ -29,8 +29,8 @@ func unmap(mem []byte) {
 	}
 }
 
-// giveBack gives the pages back and keeps the addresses. It fails for locked memory
-// alone, which nobody makes of this.
+// giveBack gives the pages back and keeps the addresses. It fails only for locked
+// memory, and nothing locks this memory.
 func giveBack(mem []byte) {
 	if err := unix.Madvise(mem, unix.MADV_DONTNEED); err != nil {
 		panic("offheap: give memory back: " + err.Error())

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestAccessAfterFree: the memory is the operating system's mem, so that an access
-// can't go unnoticed.
+// TestAccessAfterFree: freed memory is unmapped, so that an access faults.
 func TestAccessAfterFree(t *testing.T) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	r := alloced(t, 1<<20)
@@ -25,7 +24,7 @@ func TestAccessAfterFree(t *testing.T) {
 	t.Errorf("read %d", mem[0])
 }
 
-// TestSpare: memory that can't be unmapped loses its pages, and is used again.
+// TestSpare: memory that can't be unmapped gives its pages back, and is used again.
 func TestSpare(t *testing.T) {
 	n := 7 * os.Getpagesize()
 	mem, err := mapped(n)

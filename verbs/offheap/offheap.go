@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// ErrLimit means that the process has no room for the memory now.
+// ErrLimit means that the process is at its limit of this memory.
 var ErrLimit = errors.New("offheap: limit of memory reached")
 
 // Region is memory with one owner.
@@ -21,7 +21,7 @@ type Region struct {
 // Bytes is the whole region. It begins at a page, and is zero at first.
 func (r *Region) Bytes() []byte { return r.mem }
 
-// account is the process's.
+// account is the ledger of the process.
 var account = ledger{limit: math.MaxInt64, changed: func(int64) {}}
 
 // ledger counts the regions that exist.
@@ -43,14 +43,15 @@ type Stats struct {
 	Regions int
 }
 
-// Read gives the present numbers.
+// Read returns the present numbers.
 func Read() Stats {
 	account.mu.Lock()
 	defer account.mu.Unlock()
 	return Stats{Used: account.used, Peak: account.peak, Limit: account.limit, Regions: account.regions}
 }
 
-// SetLimit bounds what Alloc gives from now on, in bytes. What exists stays.
+// SetLimit bounds the bytes of all regions. Existing regions stay, also over the
+// limit.
 func SetLimit(n int64) {
 	account.mu.Lock()
 	account.limit = n
@@ -58,8 +59,8 @@ func SetLimit(n int64) {
 	account.wake()
 }
 
-// Observe has f called with the bytes of all regions, at once and whenever they
-// change, in their order. f must not use the package. It is for one observer.
+// Observe calls f with the bytes of all regions, now and after each change, in
+// order. f must not use the package. There is one observer at most.
 func Observe(f func(used int64)) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
@@ -67,20 +68,20 @@ func Observe(f func(used int64)) {
 	f(account.used)
 }
 
-// Notify has f called once, when memory has been freed or the limit has changed: for
-// those to whom Alloc had nothing to give.
+// Notify calls f once, when memory has been freed or the limit has changed. It is
+// for callers of Alloc that got ErrLimit.
 func Notify(f func()) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
 	account.waiting = append(account.waiting, f)
 }
 
-// Alloc gives n bytes, rounded up to whole pages. Over the limit the error is
+// Alloc returns n bytes, rounded up to whole pages. Over the limit the error is
 // ErrLimit.
 func Alloc(n int) (*Region, error) { return alloc(n, false) }
 
-// Force is Alloc whatever the limit says, for small amounts that others bound and
-// that cannot wait.
+// Force is Alloc without the limit. It is for small amounts that cannot wait and
+// are bounded elsewhere.
 func Force(n int) (*Region, error) { return alloc(n, true) }
 
 func alloc(n int, force bool) (*Region, error) {
@@ -139,7 +140,7 @@ func (l *ledger) give(n int64) {
 	l.wake()
 }
 
-// wake calls those who wait for memory.
+// wake calls the functions that wait for memory.
 func (l *ledger) wake() {
 	l.mu.Lock()
 	waiting := l.waiting

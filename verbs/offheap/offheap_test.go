@@ -63,8 +63,8 @@ func TestFreedTwice(t *testing.T) {
 	r.Free()
 }
 
-// TestLimit: Alloc stops at the limit, Force does not, and those who wait are
-// called at the next Free, once.
+// TestLimit: Alloc stops at the limit and Force does not. Functions passed to
+// Notify are called once, at the next Free.
 func TestLimit(t *testing.T) {
 	defer SetLimit(math.MaxInt64)
 	page := os.Getpagesize()
@@ -94,7 +94,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestObserve: the observer sees every change, the last one last, whoever makes it.
+// TestObserve: the observer sees every change, in order, whichever goroutine makes
+// it.
 func TestObserve(t *testing.T) {
 	var last int64
 	seen := 0

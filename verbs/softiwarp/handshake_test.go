@@ -272,8 +272,8 @@ func TestBacklogOfOnePeer(t *testing.T) {
 	}
 }
 
-// TestBacklog: requests that nobody fetches are bounded. The peer of one too many
-// is rejected, with the reason as private data, and not reset.
+// TestBacklog: the number of requests that nobody fetches is bounded. The next
+// request gets a rejection with the reason as private data, not a reset.
 func TestBacklog(t *testing.T) {
 	var log bytes.Buffer
 	dropped := make(chan struct{})

@@ -30,9 +30,9 @@ type sendEntry struct {
 //	is not retired, because it or an earlier one waits for a Read; [tx, tail)
 //	belongs to the owner of transmission.
 //
-// The ring has places for the whole depth, but entries only for as many requests
-// as there were at one time: most connections never have nearly as many as
-// consumers ask room for. Entries never move.
+// The ring has room for the whole depth, but entries only for the most requests
+// that were in the queue at one time: most connections never come near the depth.
+// Entries never move.
 type sendQueue struct {
 	ring  []*sendEntry // those in [free, tail) are not nil
 	spare []*sendEntry // those used last are used next
@@ -65,7 +65,7 @@ func (s *sendQueue) at(pos uint32) *sendEntry { return s.ring[pos&s.mask] }
 // next is the entry at the tail.
 func (s *sendQueue) next() *sendEntry {
 	at := &s.ring[s.tail&s.mask]
-	if *at == nil { // else a request that was refused has left it there
+	if *at == nil { // else a refused request left its entry here
 		if last := len(s.spare) - 1; last >= 0 {
 			*at, s.spare = s.spare[last], s.spare[:last]
 		} else {

@@ -2,10 +2,10 @@
 // classes, cut from slabs that are registered once and used again. All memory
 // together is bounded; who wants more waits or is refused.
 //
-// Slabs are memory outside the Go heap (verbs/offheap). Trim, to be called every few
-// seconds, gives back to the operating system what was not used since the call
-// before: so that a slab stays through a pause of traffic, and registering memory
-// is no part of the work on a call.
+// Slabs are memory outside the Go heap (verbs/offheap). Call Trim every few seconds:
+// it returns the slabs that were not used since the previous Trim to the operating
+// system. So a slab survives a pause of traffic, and calls rarely wait for memory to
+// be registered.
 //
 // A caller's duties:
 //
@@ -45,8 +45,8 @@ const (
 	Fetch
 	// Receive is for the first receives of a connection.
 	Receive
-	// Extra is for those that it gets beyond: they leave half of what receives may
-	// take to connections to come.
+	// Extra is for the receives beyond those. They leave newcomers half of the
+	// memory that receives may take.
 	Extra
 
 	uses = 4

@@ -50,12 +50,12 @@ func (p *Pool) held() int64 {
 // eighths.
 func whole(n, eighths int64) int64 { return (n + eighths - 1) / eighths * 8 }
 
-// Division is what of a pool's limit may be large buffers of each use, in bytes,
-// such that all of it is there at once.
+// Division is how much of a pool's limit may be large buffers of each use, in
+// bytes. The parts fit into the limit at the same time.
 type Division struct{ Service, Fetch int64 }
 
-// OnDivision has f called with the division now, and whenever it changes. f must
-// neither wait nor use the pool. It is for before the pool is used.
+// OnDivision calls f with the division now, and whenever it changes. f must neither
+// block nor use the pool. Call OnDivision before the pool is used.
 func (p *Pool) OnDivision(f func(Division)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,8 +63,8 @@ func (p *Pool) OnDivision(f func(Division)) {
 	p.divide()
 }
 
-// divide tells the division; p.mu is held. Services leave others what they hold,
-// and at least so much that connections can come.
+// divide reports the division; p.mu is held. Services get what receives and fetches
+// leave. At least comingShare stays free for new connections.
 func (p *Pool) divide() {
 	fetch := p.share(fetchShare)
 	p.divided(Division{Service: p.limit - max(p.base, p.share(comingShare)) - fetch, Fetch: fetch})

@@ -27,7 +27,7 @@ type Pool struct {
 	busy       int              // registrations being made or ended without mu
 	quiet      sync.Cond        // on mu: busy became 0
 	scarce     func()           // see OnScarce
-	starved    bool             // fed will be called: the process was at its limit of memory
+	starved    bool             // the process was at its memory limit; fed will be called
 	divided    func(Division)   // see OnDivision
 	failed     error            // of the last registration
 	closed     bool
@@ -240,10 +240,10 @@ func (p *Pool) count(class int, use Use, sign int64) {
 	}
 }
 
-// grow adds a slab to a class, in place of unused ones of other classes if
-// need be; not when the limit, or the share of small classes, is reached, and not
-// when the process has no memory. again says that it is worth looking once more:
-// p.mu is let go meanwhile, so that others may have put, taken, and closed.
+// grow adds a slab to a class, if need be in place of unused slabs of other
+// classes. It adds none when the limit or the share of small classes is reached, or
+// when the process has no memory. again tells the caller to look for a free buffer
+// once more: grow unlocks p.mu in between, and others may have used the pool.
 func (p *Pool) grow(class int) (again bool, err error) {
 	if !p.makeRoom(class) {
 		return false, nil
@@ -289,9 +289,9 @@ func (p *Pool) makeRoom(class int) bool {
 	return true
 }
 
-// starve deals with a process at its limit of memory: it gives back a slab of the
-// pool's own, or else sees to it that those who wait look again when somebody else
-// has. again says that there may be memory already.
+// starve is called when the process is at its memory limit. It frees an unused slab
+// of this pool. If there is none, waiting callers look again when any pool has
+// freed memory. again says that there may be memory already.
 func (p *Pool) starve() (again bool) {
 	if s := p.unused(classes - 1); s != nil {
 		p.drop(s)
@@ -401,8 +401,8 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	return &Buffer{pool: p, mr: mr, mem: mem, taken: true}, nil
 }
 
-// Single is Register of n bytes that are the buffer's own. The process's limit of
-// memory does not stop it.
+// Single is Register of n bytes that are the buffer's own. It ignores the process's
+// memory limit.
 func (p *Pool) Single(n int) (*Buffer, error) {
 	region, err := offheap.Force(n)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// TestProcessLimit: pools share the memory of the process. A pool without any left
-// gives back what it does not use itself, and otherwise waits for the others.
+// TestProcessLimit: pools share the memory of the process. A pool that finds none
+// left first frees its own unused slabs, and otherwise waits for the other pools.
 func TestProcessLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer offheap.SetLimit(math.MaxInt64)
@@ -34,7 +34,7 @@ func TestProcessLimit(t *testing.T) {
 			got <- b
 		}()
 		synctest.Wait()
-		a.Release() // the other pool's, until it is trimmed
+		a.Release() // the slab stays with the other pool until that is trimmed
 		one.Trim()
 		synctest.Wait()
 		select {
@@ -56,8 +56,8 @@ func TestProcessLimit(t *testing.T) {
 	})
 }
 
-// TestSingle: memory that can't wait ignores the limit, is counted, and goes with
-// its registration.
+// TestSingle: memory that can't wait ignores the limit, is counted, and is freed
+// with its registration.
 func TestSingle(t *testing.T) {
 	defer offheap.SetLimit(math.MaxInt64)
 	offheap.SetLimit(0)
@@ -76,7 +76,7 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// orderPD sees when memory is registered and unregistered.
+// orderPD notes the order in which memory is registered and unregistered.
 type orderPD struct {
 	verbs.PD
 	t *testing.T
@@ -103,8 +103,8 @@ func (mr orderMR) Close() error {
 	return mr.MR.Close()
 }
 
-// TestUnregisteredFirst: memory is there until its registration has ended, however
-// it comes to be given back.
+// TestUnregisteredFirst: memory is freed only after its registration has ended,
+// whichever way it is released.
 func TestUnregisteredFirst(t *testing.T) {
 	pd, err := loopback.New(loopback.Config{}).Device().AllocPD()
 	if err != nil {

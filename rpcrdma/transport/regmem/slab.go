@@ -38,8 +38,8 @@ func newSlab(pool *Pool, class int) (*slab, error) {
 	return s, nil
 }
 
-// close unregisters the slab, and then frees its memory: nobody has any of it, and
-// no provider accesses what is not registered. After an error it keeps both.
+// close unregisters the slab, and then frees its memory: no buffer of it is out,
+// and no provider accesses unregistered memory. After an error it keeps both.
 func (s *slab) close() error {
 	if err := s.mr.Close(); err != nil {
 		return err
@@ -61,14 +61,14 @@ type Buffer struct {
 	use   Use
 	taken bool
 
-	account *fair.Share // what it is charged to; nil is nothing
+	account *fair.Share // the share that it is charged to, or nil
 	charge  int64
 }
 
-// Use is what the buffer was taken for.
+// Use is the use that the buffer was allocated for.
 func (b *Buffer) Use() Use { return b.use }
 
-// Charge has n bytes of s released with the buffer.
+// Charge makes Release also release n bytes of s.
 func (b *Buffer) Charge(s *fair.Share, n int64) { b.account, b.charge = s, n }
 
 // Bytes is the whole buffer.
@@ -95,7 +95,7 @@ func (b *Buffer) Pooled() bool { return b.slab != nil }
 // Release gives the buffer back. Doing so twice is a bug.
 func (b *Buffer) Release() {
 	account, charge := b.account, b.charge
-	b.account = nil // from put on the buffer may be another's
+	b.account = nil // after put, another goroutine may have the buffer
 	if b.slab == nil {
 		b.pool.unregister(b)
 	} else {

@@ -42,7 +42,7 @@ func (h *Header) Decode(b []byte) (n int, err error) {
 	if p.Version != Version {
 		return 0, rpcrdma1.ErrVersion
 	}
-	d := xdr.NewDecoder(b[rpcrdma1.PrefixSize:]) //nolint:gosec // DecodePrefix has found so many
+	d := xdr.NewDecoder(b[rpcrdma1.PrefixSize:]) //nolint:gosec // DecodePrefix has checked the length
 	if err := h.decodeBody(&d); err != nil {
 		h.reset(p)
 		return 0, err

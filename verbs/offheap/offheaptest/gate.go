@@ -1,5 +1,5 @@
-// Package offheaptest fails test programs that leave memory outside the Go heap
-// unfreed.
+// Package offheaptest fails test programs that do not free all memory outside the
+// Go heap.
 package offheaptest
 
 import (
