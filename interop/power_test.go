@@ -33,7 +33,7 @@ var (
 const (
 	// powerDisk is the size of the disk in bytes.
 	powerDisk = 96 << 20
-	// powerTime bounds a start of rdmad on that disk, and all work on it.
+	// powerTime bounds each start of rdmad on that disk, and all work on it.
 	powerTime = 5 * time.Minute
 	// powerPort is where the guest serves NFS, the default, and unsyncedPort
 	// where it serves another directory with async_metadata.
@@ -51,12 +51,11 @@ services:
 - {name: unsynced, nfs: {path: /data/unsynced, async_metadata: true}}
 `
 
-// TestPowerFailure has the power of a machine fail at moments of its life, most
-// of them right after an answer, with what its disk had not been asked to flush
-// lost in whole or in part. What rdmad had answered by then must be on the disk:
-// WRITEs that were stable, COMMITs, names, settings with their entries in the audit
-// log, listeners; handles that clients have must still be good. A directory that is served with
-// async_metadata shows that the test sees losses.
+// TestPowerFailure makes the power of a machine fail at many moments, most of them right
+// after an answer. Writes that were not flushed are lost in whole or in part. Everything
+// that rdmad had answered by then must be on the disk: stable WRITEs, COMMITs, names,
+// settings with their entries in the audit log, listeners. Handles that clients have must
+// still be good. A directory served with async_metadata shows that the test sees losses.
 func TestPowerFailure(t *testing.T) {
 	seed := *powerSeed
 	if seed == 0 {
@@ -79,11 +78,11 @@ type power struct {
 	dir     string // programs
 	history history
 	handles map[string][]byte // of files by name
-	// verifier is that of rdmad's life before the failure.
+	// verifier is the write verifier before the failure.
 	verifier [8]byte
 }
 
-// work fills the disk by a guest's rdmad, and knows what was answered when.
+// work writes to the disk through a guest's rdmad, and notes when each answer came.
 func (p *power) work(t *testing.T) {
 	socket := filepath.Join(p.dir, "disk")
 	l, err := net.Listen("unix", socket)
@@ -123,7 +122,7 @@ mkdir /data; mount -t ext4 /dev/vda /data; mkdir -m 777 /data/export /data/unsyn
 	all.Wait()
 }
 
-// bring puts the programs and the configuration where the guest finds them.
+// bring puts the programs and the configuration into the guest.
 func (p *power) bring(t *testing.T, g *guest.Guest) {
 	t.Helper()
 	for _, name := range []string{"rdmad", "rdmactl"} {
@@ -163,8 +162,8 @@ func (p *power) mount(t *testing.T, g *guest.Guest, port int) *nfstest.Client3 {
 	return client
 }
 
-// Sizes of what is written to the two files, in bytes, and how many such blocks
-// each has. Every sector of a block has the number of its write.
+// Sizes of the blocks written to the two files, in bytes, and the number of blocks
+// of each file. Every sector of a block holds the number of its write.
 const (
 	stableBlock    = 4 << 10
 	committedBlock = 16 << 10
@@ -172,13 +171,14 @@ const (
 	powerSector    = 512
 )
 
-// numbered is a block as its n-th write leaves it.
+// numbered is a block's contents after its n-th write.
 func numbered(n, size int) []byte {
 	sector := fmt.Sprintf("%-*d", powerSector, n)
 	return []byte(strings.Repeat(sector, size/powerSector))
 }
 
-// stable writes blocks that are on the disk when they are answered.
+// stable writes blocks with FILE_SYNC: when a WRITE is answered, its block is on
+// the disk.
 func (p *power) stable(c *nfstest.Client3) {
 	for i := range *powerWork {
 		block := i * 7 % powerBlocks
@@ -188,8 +188,8 @@ func (p *power) stable(c *nfstest.Client3) {
 	}
 }
 
-// committed writes blocks that are on the disk when a COMMIT is answered with
-// the verifier of their WRITEs, three at a time.
+// committed writes blocks, three at a time, with UNSTABLE. They are on the disk
+// when a COMMIT is answered with the verifier of their WRITEs.
 func (p *power) committed(t *testing.T, c *nfstest.Client3) {
 	p.verifier = c.Commit(p.handles["committed"])
 	for i := range *powerWork {
@@ -207,7 +207,7 @@ func (p *power) committed(t *testing.T, c *nfstest.Client3) {
 	}
 }
 
-// lives compares the verifier of the server's life with that of the work.
+// lives compares a verifier with the one that the work began with.
 func (p *power) lives(t *testing.T, verifier [8]byte) {
 	if verifier != p.verifier {
 		t.Errorf("the verifier is %x, was %x", verifier, p.verifier)
@@ -248,8 +248,8 @@ func (p *power) names(c *nfstest.Client3, kind string) {
 	}
 }
 
-// settings changes a setting again and again, and adds listeners, by rdmactl in the
-// guest. It asks for a change when it has the answer to the one before.
+// settings changes a setting again and again, and adds listeners, with rdmactl in
+// the guest. It waits for each answer before it makes the next change.
 func (p *power) settings(t *testing.T, g *guest.Guest) {
 	const set = "/tmp/rdmactl --timeout 60s settings set ddp.min_chunk=%d"
 	const add = "/tmp/rdmactl --timeout 60s listeners add added-%[1]d --provider softiwarp --address 127.0.0.1:0 --service export"
@@ -269,7 +269,7 @@ func (p *power) settings(t *testing.T, g *guest.Guest) {
 	}
 }
 
-// failures looks at the disk as it was after power failures, all in one guest.
+// failures checks the disk after each of several power failures, all in one guest.
 func (p *power) failures(t *testing.T) {
 	n := min(*powerFailures, 20)
 	moments := p.history.moments(p.rnd, n)
@@ -352,7 +352,7 @@ var (
 	audited       = regexp.MustCompile(`"after": *"ddp.min_chunk=(\d+)",\s*"outcome": *"OK"`)
 )
 
-// found are the values that an object has: one, or as many as its sectors have.
+// found are the values of an object: one, or one for each different sector.
 type found map[string][]string
 
 func (f found) add(object, value string) {
@@ -385,8 +385,8 @@ func (f found) names(list, kind string) {
 
 func object(kind string, n int) string { return fmt.Sprintf("%s/%d", kind, n) }
 
-// history is what was asked of objects, and when it was answered; all moments are
-// positions of the disk. An object's first value is "".
+// history has the values that were asked for, by object, and when each was
+// answered. All moments are positions of the disk. An object's first value is "".
 type history struct {
 	mu      sync.Mutex
 	objects map[string][]version
@@ -397,8 +397,8 @@ type version struct {
 	asked, answered int
 }
 
-// asked notes a new value of an object that nothing else changes until the function
-// that it returns is called, with the moment after the answer.
+// asked notes a new value of an object. Call the returned function with the moment
+// after the answer. Until then, nothing else may change the object.
 func (h *history) asked(at int, object, value string) (answered func(at int)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -414,8 +414,8 @@ func (h *history) asked(at int, object, value string) (answered func(at int)) {
 	}
 }
 
-// moments are n moments at which the power fails: right after an answer about
-// an object of each kind in turn, then any.
+// moments are n moments at which the power fails. They repeat a cycle: one right
+// after an answer for each kind of object, then a random one.
 func (h *history) moments(rnd *rand.Rand, n int) []int {
 	answered := make(map[string][]int) // by kind
 	first, last := 1<<62, 0
@@ -435,14 +435,14 @@ func (h *history) moments(rnd *rand.Rand, n int) []int {
 			continue
 		}
 		of := answered[kinds[turn]]
-		slices.Sort(of) // they came in the order of a map, which no seed chooses
+		slices.Sort(of) // the order of a map does not depend on the seed
 		all[i] = of[rnd.IntN(len(of))]
 	}
 	return all
 }
 
-// compare says what is wrong with what was found after a failure at a moment:
-// a value that is older than one that was answered, or was never asked for.
+// compare returns the faults of the values found after a failure at a moment:
+// values older than one that was answered, or never asked for.
 func (h *history) compare(at int, f found) (wrong []string) {
 	for object, versions := range h.objects {
 		allowed := []string{""}

@@ -78,12 +78,12 @@ func (gw *gateway) strict(t *testing.T) {
 	})
 }
 
-// strict has the limits of the kernel's server used straight, over RDMA and, for
-// comparison, over TCP. What the server does wrong is the same over both: with
-// several READs in a COMPOUND (LatePages), and with several WRITEs, of which those
-// whose data begins inside a page of the request write the wrong bytes. The largest
-// response is asked for over RDMA only: over TCP, with this fault, two READs that make
-// it need more pages than the server has.
+// strict uses the limits of the kernel's server directly, over RDMA and, for
+// comparison, over TCP. The server has the same faults over both: with several READs
+// in a COMPOUND (LatePages), and with several WRITEs, where data that begins inside a
+// page of the request is written wrongly. strict asks for the largest response over
+// RDMA only: over TCP, with this fault, the two READs that fill it need more pages
+// than the server has.
 func (s *kernelServer) strict(t *testing.T, share string, p rdmacm.Provider) {
 	writeStrict(t, share)
 	late := s.latePages(t)

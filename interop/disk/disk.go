@@ -36,8 +36,8 @@ type entry struct {
 // New makes a disk of zeros, of a number of bytes.
 func New(size int) *Disk { return &Disk{now: make([]byte, size)} }
 
-// Position is the moment of now: the number of writes and flushes so far. What
-// has been answered is before it.
+// Position is the present moment: the number of writes and flushes so far. All
+// requests answered so far are before it.
 func (d *Disk) Position() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,11 +82,11 @@ func (d *Disk) flush() {
 	d.log = append(d.log, entry{})
 }
 
-// Loss is what a power failure does to the writes that are in the cache only.
+// Loss says what a power failure does to writes that are only in the cache.
 type Loss int
 
 const (
-	// LoseAll leaves nothing of them.
+	// LoseAll leaves none of them.
 	LoseAll Loss = iota
 	// LoseSome leaves some whole writes, whichever order they came in.
 	LoseSome
@@ -96,8 +96,8 @@ const (
 
 func (l Loss) String() string { return [...]string{"all", "some writes", "some sectors"}[l] }
 
-// After is what is on the medium after the power failed at a position; seed
-// chooses what is lost.
+// After returns the medium's contents after a power failure at a position. seed
+// chooses the writes that are lost.
 func (d *Disk) After(position int, loss Loss, seed uint64) ([]byte, error) {
 	d.mu.Lock()
 	log, size := d.log, len(d.now)

@@ -15,7 +15,8 @@ func (d *Disk) mustWrite(t *testing.T, b byte, n int, offset int64, fua bool) {
 	}
 }
 
-// TestAfter writes four sectors in all ways and looks at each moment.
+// TestAfter writes four sectors, with and without flushes, and checks the medium at
+// each moment.
 func TestAfter(t *testing.T) {
 	d := New(4 * sector)
 	d.mustWrite(t, 'a', sector, 0, false)
@@ -37,7 +38,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// text shows the first byte of each sector, and fails to be right when a sector is torn.
+// text shows the first byte of each sector, and marks torn sectors.
 func text(medium []byte) string {
 	var s []byte
 	for at := 0; at < len(medium); at += sector {
@@ -52,7 +53,7 @@ func text(medium []byte) string {
 	return string(s)
 }
 
-// TestLosses sees every outcome that a loss allows, and none besides.
+// TestLosses checks that each outcome that a loss allows occurs, and no other.
 func TestLosses(t *testing.T) {
 	d := New(3 * sector)
 	d.mustWrite(t, 'a', 3*sector, 0, false)

@@ -9,7 +9,7 @@ import (
 	"net"
 )
 
-// Of the NBD protocol's document, doc/proto.md in its repository.
+// From the NBD protocol's specification, doc/proto.md in its repository.
 const (
 	nbdMagic      = 0x4e42444d41474943 // "NBDMAGIC"
 	optionMagic   = 0x49484156454f5054 // "IHAVEOPT"
@@ -58,7 +58,7 @@ func (d *Disk) Serve(l net.Listener) error {
 	}
 }
 
-// isReset says that a machine was killed while it was being answered.
+// isReset says that the machine was killed while the disk answered it.
 func isReset(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op)
@@ -167,7 +167,7 @@ func (d *Disk) request(rw *bufio.ReadWriter) error {
 	return rw.Flush()
 }
 
-// put writes values as the protocol does.
+// put writes values in the protocol's byte order.
 func put(w io.Writer, values ...any) error {
 	for _, v := range values {
 		if err := binary.Write(w, binary.BigEndian, v); err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// client speaks the protocol to a disk that is served.
+// client is an NBD client of a served disk.
 type client struct {
 	t *testing.T
 	net.Conn
@@ -73,7 +73,7 @@ func TestNBD(t *testing.T) {
 	c := serve(t, d)
 	c.want(uint64(nbdMagic), uint64(optionMagic), uint16(fixedNewstyle))
 	c.send(uint32(fixedNewstyle))
-	c.send(uint64(optionMagic), uint32(8), uint32(3), []byte("abc")) // structured replies, which it hasn't
+	c.send(uint64(optionMagic), uint32(8), uint32(3), []byte("abc")) // structured replies, which the disk does not support
 	c.want(uint64(replyMagic), uint32(8), uint32(repUnsupported), uint32(0))
 	c.send(uint64(optionMagic), uint32(optGo), uint32(6), make([]byte, 6))
 	c.want(uint64(replyMagic), uint32(optGo), uint32(repInfo), uint32(12), uint16(0), uint64(4*sector), uint16(hasFlags|sendFlush|sendFUA))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTargets: each target of the tree is found, and a new one has no row yet.
+// TestTargets: targets finds each target of the tree. A new target has no row yet.
 func TestTargets(t *testing.T) {
 	names, err := targets("../..")
 	if err != nil {
@@ -52,8 +52,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTurns: the fewest executions first, each once before any again, and none
-// that failed.
+// TestTurns: targets with the fewest executions come first, each once before any
+// comes again. Failed targets do not come again.
 func TestTurns(t *testing.T) {
 	counts := &table{rows: map[string]row{"a": {executions: 10}, "b": {executions: 5}}}
 	q := newTurns([]string{"a", "b", "c"})

@@ -1,5 +1,5 @@
 // Command fuzz runs all fuzz targets of the tree in turn, those with the fewest
-// executions first, and adds what it did to the table in docs/fuzzing.md. The
+// executions first, and adds its counts to the table in docs/fuzzing.md. The
 // corpora stay in Go's build cache.
 package main
 

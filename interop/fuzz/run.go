@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// result is what one slice of a target did.
+// result has the counts of one slice of a target.
 type result struct {
 	executions uint64
 	speed      float64 // per second
@@ -23,7 +23,7 @@ func fuzz(ctx context.Context, name string, slice time.Duration) (result, error)
 	folder, function := split(name)
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+function+"$", "-fuzztime", slice.String(),
 		"-fuzzminimizetime", "20x", "-parallel", "1", "./"+folder)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it counts what it has
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // go test then prints its counts
 	cmd.WaitDelay = 30 * time.Second
 	out, err := cmd.CombinedOutput()
 	r := parse(out)

@@ -16,7 +16,7 @@ const (
 	sum    = "| **all** |"
 )
 
-// row is what is known of a target.
+// row has the counts of a target.
 type row struct {
 	executions uint64
 	speed      uint64 // in the last slice

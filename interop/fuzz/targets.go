@@ -41,8 +41,8 @@ func targets(root string) (names []string, err error) {
 	return names, err
 }
 
-// turns gives each target one slice before any gets another; those with the
-// fewest executions come first.
+// turns gives each target one slice before it gives any a second one. Targets with
+// the fewest executions come first.
 type turns struct {
 	names []string
 	ran   map[string]int
@@ -52,7 +52,7 @@ func newTurns(names []string) *turns {
 	return &turns{names: slices.Clone(names), ran: make(map[string]int)}
 }
 
-// next is the target whose turn it is, "" if there is none.
+// next returns the next target, "" if there is none.
 func (q *turns) next(t *table) (name string) {
 	for _, n := range q.names {
 		if name == "" || q.ran[n] < q.ran[name] || (q.ran[n] == q.ran[name] && t.rows[n].executions < t.rows[name].executions) {
@@ -63,7 +63,7 @@ func (q *turns) next(t *table) (name string) {
 	return name
 }
 
-// drop takes a target out.
+// drop removes a target.
 func (q *turns) drop(name string) {
 	q.names = slices.DeleteFunc(q.names, func(n string) bool { return n == name })
 }

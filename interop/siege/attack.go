@@ -12,9 +12,10 @@ type Attack struct {
 	Does string
 	// Control is how rdmad's control plane listens.
 	Control Control
-	// Root says that both rdmad and the attacker need root at their start.
+	// Root says that rdmad and the attacker both have to be started by root.
 	Root bool
-	// Files is how many descriptors rdmad may have; 0 is as many as this process.
+	// Files is how many descriptors rdmad may have; 0 means as many as this
+	// process.
 	Files int
 	// Deleted says that rdmad also serves a directory that is deleted.
 	Deleted bool
@@ -33,7 +34,7 @@ const (
 	Socket   Control = "socket"
 )
 
-// Attacks are all of them, by port.
+// Attacks lists all attacks, by port.
 var Attacks = slices.Concat(rdmaAttacks, tcpAttacks, controlAttacks, metricsAttacks, portAttacks, fileAttacks)
 
 // Find gives the attack of a name, nil if there is none.
@@ -45,7 +46,7 @@ func Find(name string) *Attack {
 	return &Attacks[i]
 }
 
-// Target is what an attacker knows of rdmad.
+// Target is what an attacker knows about rdmad.
 type Target struct {
 	// RDMA, TCP, Control and Metrics are addresses; Deleted is that of NFS over
 	// TCP of a service whose directory is gone.

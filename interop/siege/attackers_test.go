@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNames checks that each attack can be asked for, and that its name says
-// what it is aimed at.
+// TestNames checks that Find knows each attack, and that each port has enough of
+// them.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range Attacks {
@@ -36,8 +36,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestForge checks that guesses differ from what they are made of, most of the
-// time, and that they are no longer than a handle may be.
+// TestForge checks that most guesses differ from the handles that they are made of,
+// and that none is longer than a handle may be.
 func TestForge(t *testing.T) {
 	root, file := bytes.Repeat([]byte{1}, 40), bytes.Repeat([]byte{2}, maxHandle)
 	same := 0

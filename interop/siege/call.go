@@ -33,13 +33,13 @@ func rootAuth() oncrpc.Auth {
 	return oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
 }
 
-// message is an NFS call as RPC has it.
+// message is an NFS call as an RPC message.
 func message(xid, procedure uint32, args []byte) []byte {
 	call := oncrpc.Call{XID: xid, Program: nfsProgram, Version: version3, Procedure: procedure, Cred: rootAuth()}
 	return append(oncrpc.AppendCall(nil, &call), args...)
 }
 
-// record is an NFS call as a record of TCP.
+// record is an NFS call as a TCP record.
 func record(xid, procedure uint32, args []byte) []byte {
 	msg := message(xid, procedure, args)
 	return append(oncrpc.AppendRecordMark(nil, len(msg), true), msg...)
@@ -49,7 +49,7 @@ func readArgs(file []byte, offset uint64, n int) []byte {
 	return xdr.AppendUint32(xdr.AppendUint64(xdr.AppendOpaque(nil, file), offset), uint32(n))
 }
 
-// writeArgs are those of a WRITE up to its data.
+// writeArgs are the arguments of a WRITE up to its data.
 func writeArgs(file []byte, offset uint64, n int) []byte {
 	b := xdr.AppendUint64(xdr.AppendOpaque(nil, file), offset)
 	for _, v := range []uint32{uint32(n), unstable, uint32(n)} {
@@ -65,7 +65,8 @@ func (p *peer) call(procedure uint32, args []byte, reads []rpcrdma1.ReadSegment,
 	return p.send(append(h.Append(nil), message(p.xid, procedure, args)...))
 }
 
-// null makes a NULL call, waits for its reply and gives the credits that came.
+// null makes a NULL call, waits for its reply and returns the credits that the
+// reply grants.
 func (p *peer) null() (credits int, err error) {
 	if err := p.call(0, nil, nil, nil); err != nil {
 		return 0, err
@@ -87,12 +88,12 @@ func (p *peer) null() (credits int, err error) {
 	}
 }
 
-// read asks for 1 MiB of a file, to be put into memory that is not there.
+// read asks for 1 MiB of a file, to be written into memory that does not exist.
 func (p *peer) read(file []byte) error {
 	return p.call(procRead, readArgs(file, 0, bulk), nil, []rpcrdma1.WriteChunk{{{Handle: p.xid, Length: bulk}}})
 }
 
-// write offers 1 MiB of a file, to be fetched from memory that is not there.
+// write offers 1 MiB for a file, to be fetched from memory that does not exist.
 func (p *peer) write(file []byte) error {
 	args := writeArgs(file, 0, bulk)
 	at := uint32(len(message(0, procWrite, args)))

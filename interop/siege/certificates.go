@@ -32,7 +32,8 @@ func writeCertificates(dir string, names ...string) error {
 	return err
 }
 
-// sign writes a certificate that by signs, or that signs itself.
+// sign writes a certificate that by signs. If by is nil, the certificate signs
+// itself.
 func sign(dir, name string, c, by *x509.Certificate, byKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/rdmad/rdmad/interop/child"
 )
 
-// hung bounds everything that ends by itself unless something hangs.
+// hung bounds every wait. Only something that hangs takes as long.
 const hung = time.Minute
 
-// daemon is an rdmad with the default configuration but for the ports.
+// daemon is an rdmad with the default configuration except for the ports.
 type daemon struct {
 	process *child.Process
 	log     *logFile
@@ -69,7 +69,7 @@ func startDaemon(program, dir string, a *Attack, memory int64) (*daemon, error) 
 	return d, nil
 }
 
-// limited is a shell's command that limits descriptors.
+// limited is a shell command that limits descriptors.
 func limited(files int) string {
 	if files == 0 {
 		return ""
@@ -109,7 +109,7 @@ services:
 	return err
 }
 
-// control is the section of the configuration.
+// control is the configuration's section of that name.
 func (d *daemon) control(dir string, c Control) (string, error) {
 	switch c {
 	case TLS:
@@ -157,7 +157,7 @@ func (d *daemon) descriptors() int {
 	return len(entries)
 }
 
-// peakRSS is the most memory that the process has had since resetPeak, in bytes.
+// peakRSS is the largest resident size since resetPeak, in bytes.
 func (d *daemon) peakRSS() int64 {
 	b, _ := os.ReadFile(d.proc("status"))
 	for line := range strings.Lines(string(b)) {
@@ -172,7 +172,7 @@ func (d *daemon) peakRSS() int64 {
 // resetPeak begins a new peak (proc(5), clear_refs).
 func (d *daemon) resetPeak() error { return os.WriteFile(d.proc("clear_refs"), []byte("5"), 0) }
 
-// logFile keeps rdmad's log and reads in it until rdmad is ready.
+// logFile keeps rdmad's log, and reads the addresses in it until rdmad is ready.
 type logFile struct {
 	file  *os.File
 	ready chan struct{}
@@ -250,7 +250,7 @@ func (l *logFile) bytes() int64 {
 	return l.size
 }
 
-// tail is the end of what is kept.
+// tail is the end of the kept log.
 func (l *logFile) tail() string {
 	b, err := os.ReadFile(l.file.Name())
 	if err != nil {

@@ -27,8 +27,8 @@ func dial(ctx context.Context, from net.IP, address string) (*net.TCPConn, error
 	return dialWith(ctx, &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}, address)
 }
 
-// dialNarrow is dial with a receive buffer of a few kilobytes, so that what the
-// attacker does not read stays with rdmad.
+// dialNarrow is dial with a receive buffer of a few kilobytes, so that data that
+// the attacker does not read stays in rdmad.
 func dialNarrow(ctx context.Context, from net.IP, address string) (*net.TCPConn, error) {
 	return dialWith(ctx, &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
@@ -84,7 +84,7 @@ func trickle(ctx context.Context, conn net.Conn, b []byte, every time.Duration) 
 	return ctx.Err()
 }
 
-// slowly reads at a number of bytes per second and forgets what it reads.
+// slowly reads at a number of bytes per second and drops the data.
 func slowly(ctx context.Context, conn net.Conn, perSecond int) error {
 	b := make([]byte, max(perSecond/10, 1))
 	for ctx.Err() == nil {

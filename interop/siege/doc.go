@@ -1,7 +1,7 @@
-// Package siege has hostile peers of rdmad, and innocent ones that must not
+// Package siege runs hostile peers of rdmad, and innocent clients that must not
 // notice them. Each attack runs as a process of its own against an rdmad of its
-// own. Innocent clients work before the attack, during it and after it. A
-// report says what they noticed, and what the attack cost rdmad.
+// own. Innocent clients work before the attack, during it and after it. A report
+// has their latencies and errors, and the resources that rdmad used.
 //
 // `make siege` runs each phase for a minute and judges latencies. The test of this
 // package is the short form: it counts errors, memory, descriptors and log bytes, and

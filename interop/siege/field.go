@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// Tally is what an attacker did, and what came of it.
+// Tally counts what an attacker did, and its effects.
 type Tally struct {
 	Opened  int64 `json:"opened"`  // connections
 	Refused int64 `json:"refused"` // connections that did not come about
 	Ended   int64 `json:"ended"`   // connections that rdmad ended
 	Calls   int64 `json:"calls"`   // calls, requests, messages
-	// Breaches are things that must not have worked.
+	// Breaches lists attempts that succeeded and must not.
 	Breaches []string `json:"breaches"`
 }
 
-// maxBreaches is how many breaches a tally names.
+// maxBreaches is how many breaches a tally lists.
 const maxBreaches = 10
 
-// field is where one attacker fights.
+// field is one attacker at work.
 type field struct {
 	target Target
 	say    io.Writer // for the line "ready"
@@ -40,7 +40,7 @@ type field struct {
 // Execute runs an attack until ctx ends. It writes "ready" when the attacker is in
 // position, and at the end its tally as a line of JSON.
 func Execute(ctx context.Context, a *Attack, t Target, out io.Writer) error {
-	// The innocent clients' machine is not busy with the attacker's work.
+	// A real attacker does not use the innocent clients' processors.
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
 		return fmt.Errorf("priority: %w", err)
 	}
@@ -62,7 +62,7 @@ func (f *field) tally() Tally {
 // ready says that the attacker is in position.
 func (f *field) ready() { f.once.Do(func() { fmt.Fprintln(f.say, "ready") }) }
 
-// breach notes something that must not have worked.
+// breach notes an attempt that succeeded and must not.
 func (f *field) breach(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +86,7 @@ type slot struct {
 	*field
 	i       int
 	arrived func()
-	isUp    bool // the connection of this turn was of use
+	isUp    bool // the connection of this turn served the attack
 }
 
 // slots keeps n connections up until ctx ends: serve makes and uses one, and is
@@ -136,7 +136,7 @@ func (s *slot) hold(conn net.Conn) error {
 	return err
 }
 
-// up says that the slot's connection is what the attack needs.
+// up says that the slot's connection serves the attack.
 func (s *slot) up() {
 	s.isUp = true
 	s.opened.Add(1)
@@ -153,8 +153,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// storm calls one up to a number of times per second, from so many goroutines,
-// until ctx ends.
+// storm calls one up to perSecond times per second, from several goroutines, until
+// ctx ends.
 func (f *field) storm(ctx context.Context, perSecond, workers int, one func(ctx context.Context, i int) error) error {
 	turns := make(chan int)
 	var all sync.WaitGroup

@@ -19,7 +19,8 @@ var fileAttacks = []Attack{
 		run: deletedExport},
 }
 
-// Contents of the file that the racer reads, inside and outside the export.
+// The racer reads a file of the same name inside and outside the export. These are
+// its contents.
 const (
 	raceFile = "file"
 	inside   = "inside the export"
@@ -103,7 +104,7 @@ func (f *field) walk(ctx context.Context) {
 	}
 }
 
-// handleForger changes good handles and makes new ones. No guess may be a file.
+// handleForger changes good handles and makes new ones. No guess may name a file.
 func handleForger(ctx context.Context, f *field) error {
 	return f.slots(ctx, 8, func(ctx context.Context, s *slot) error {
 		c, rpc, err := dialTCP(ctx, fromOne, f.target.TCP)
@@ -131,7 +132,8 @@ func handleForger(ctx context.Context, f *field) error {
 	})
 }
 
-// forge makes a handle: bits flipped, two mixed, cut, lengthened, or random.
+// forge makes a handle: it flips bits, mixes two handles, cuts or lengthens one, or
+// takes random bytes.
 func forge(a, b []byte) []byte {
 	h := bytes.Clone(a)
 	switch rand.IntN(5) {
@@ -154,8 +156,8 @@ func forge(a, b []byte) []byte {
 	return h
 }
 
-// deletedExport mounts what is not there: an answer other than an error gives
-// clients a handle with which nothing works.
+// deletedExport mounts an export that was deleted. If MNT succeeds, clients get a
+// handle with which every call fails.
 func deletedExport(ctx context.Context, f *field) error {
 	return f.slots(ctx, 8, func(ctx context.Context, s *slot) error {
 		c, rpc, err := dialTCP(ctx, fromOne, f.target.Deleted)

@@ -11,7 +11,7 @@ import (
 // counts an error.
 const callTimeout = 30 * time.Second
 
-// innocent is a client that does its work at a steady pace.
+// innocent is a client that makes calls at a steady pace.
 type innocent struct {
 	name  string
 	every time.Duration // a call is due
@@ -50,7 +50,7 @@ func (in *innocent) work(ctx context.Context, over <-chan struct{}) Latencies {
 	}
 }
 
-// late gives the waiting times of calls that were due.
+// late returns how late each call is that was due and not made.
 func (in *innocent) late(due time.Time) (waited []time.Duration) {
 	for now := time.Now(); due.Before(now); due = due.Add(in.every) {
 		waited = append(waited, now.Sub(due))

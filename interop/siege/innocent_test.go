@@ -30,8 +30,8 @@ func TestLate(t *testing.T) {
 	})
 }
 
-// TestNoAnswer checks that a call without an answer is an error in time, and that an
-// error does not keep a client from its next call.
+// TestNoAnswer checks that a call without an answer becomes an error in time, and
+// that the client then makes its next call.
 func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0

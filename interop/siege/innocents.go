@@ -109,7 +109,7 @@ func (is *innocents) reader() *innocent {
 	}}
 }
 
-// readAnywhere reads 4 KiB of the file that is there to be read.
+// readAnywhere reads 4 KiB of a file that holds nfstest.Data, at any offset.
 func (c client) readAnywhere(ctx context.Context, file []byte) error {
 	at := uint64(rand.IntN(bulk - readSize))
 	got, err := c.read(ctx, file, at, readSize)

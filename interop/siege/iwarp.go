@@ -29,7 +29,7 @@ const (
 	maxSegment     = 32 << 10
 )
 
-// peer is an iWARP connection over which anything can be sent.
+// peer is an iWARP connection that can send anything.
 type peer struct {
 	conn *net.TCPConn
 	in   *bufio.Reader
@@ -39,8 +39,7 @@ type peer struct {
 	buf  []byte // of receive
 }
 
-// mpaRequest is the request of a client that does nothing special (RFC 5044
-// §7.1.1, RFC 6581).
+// mpaRequest is the request of an ordinary client (RFC 5044 §7.1.1, RFC 6581).
 func mpaRequest() []byte {
 	const revision, enhanced, depth = 2, 0x10, 16
 	private := wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)
@@ -137,7 +136,7 @@ func (p *peer) receive() (op byte, payload []byte, err error) {
 	return b[1] & 0x0f, b[header:n], nil
 }
 
-// readRequest is what rdmad wants to read of this peer (RFC 5040 §4.4).
+// readRequest is an RDMA Read Request of rdmad (RFC 5040 §4.4).
 type readRequest struct {
 	sink uint32
 	at   uint64
@@ -151,7 +150,7 @@ func decodeReadRequest(b []byte) (r readRequest, err error) {
 	return readRequest{sink: binary.BigEndian.Uint32(b), at: binary.BigEndian.Uint64(b[4:]), size: int(binary.BigEndian.Uint32(b[12:]))}, nil
 }
 
-// response is the FPDUs that answer a Read Request.
+// response returns the FPDUs that answer a Read Request.
 func (p *peer) response(r readRequest) (b []byte) {
 	data := make([]byte, min(r.size, maxSegment))
 	for done := 0; ; {

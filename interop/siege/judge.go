@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// What an attack may cost.
+// The bounds that an attack must not exceed.
 const (
-	// Latencies under attack: at most so many times those before it, so
-	// many milliseconds more, and, of the operator's status, so long.
+	// Latencies during an attack: at most this many times those before it, at most
+	// this many milliseconds more, and at most this long for the operator's status.
 	worseBy    = 2
 	longerBy   = 100.0
 	statusTime = 1000.0
@@ -20,8 +20,8 @@ const (
 	logOnce, logPerSecond = 64 << 10, 16 << 10
 )
 
-// judge adds what is over these bounds to the failures. Latencies mean nothing
-// in short phases and on a busy machine.
+// judge adds the bounds that were exceeded to the failures. The short form does not
+// judge latencies: they mean nothing in short phases and on a busy machine.
 func (o *Outcome) judge(memory int64, latencies bool) {
 	fail := func(format string, args ...any) { o.Failures = append(o.Failures, fmt.Sprintf(format, args...)) }
 	for _, ph := range []struct {

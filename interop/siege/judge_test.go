@@ -19,7 +19,7 @@ func calm() Outcome {
 	return Outcome{Before: ph(), During: ph(), After: ph(), Tally: Tally{Opened: 1}}
 }
 
-// TestJudge plants what rdmad must not do, one thing at a time.
+// TestJudge plants one fault of rdmad at a time.
 func TestJudge(t *testing.T) {
 	slower := func(client string, p99, longest float64) func(*Outcome) {
 		return func(o *Outcome) {
@@ -83,7 +83,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestPage checks that docs/security.md names each attack as it is.
+// TestPage checks that docs/security.md lists each attack of the program.
 func TestPage(t *testing.T) {
 	b, err := os.ReadFile("../../docs/security.md")
 	if err != nil {

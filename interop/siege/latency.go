@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Latencies are those of one client in one phase. A call's latency is counted
-// from when the call was due, not from when the client came to make it: a
+// Latencies summarizes the calls of one client in one phase. A call's latency is
+// counted from when the call was due, not from when the client came to make it: a
 // client that was held up for a second has made no call in that second.
 type Latencies struct {
 	Calls  int    `json:"calls"`

@@ -17,7 +17,7 @@ func FillPage(page string, r *Report) (string, error) {
 	return reckoning.Fill(page, blocks)
 }
 
-// attacksTable says what the attackers do.
+// attacksTable lists the attacks.
 func attacksTable() string {
 	var b strings.Builder
 	b.WriteString("| attack | what it does |\n|---|---|\n")
@@ -27,7 +27,7 @@ func attacksTable() string {
 	return b.String()
 }
 
-// columns are the clients whose latency the table has, in its order.
+// columns are the clients whose latency the table shows, in its order.
 var columns = []string{"reader", "writer", "tcp", "mount", "connect", "operator", "metrics"}
 
 // table has a row for each attack.

@@ -38,7 +38,7 @@ func dialTCP(ctx context.Context, from net.IP, address string) (client, *rpctcp.
 	return client{nfstest.TCP{Client: rpc, Auth: rootAuth()}}, rpc, nil
 }
 
-// results makes a call and takes the status off its results.
+// results makes a call and removes the status from its results.
 func (c client) results(ctx context.Context, call nfstest.Call) (xdr.Decoder, error) {
 	call.Version = version3
 	call.MaxReply = headRoom
@@ -57,7 +57,7 @@ func (c client) nfs(ctx context.Context, procedure uint32, args []byte) (xdr.Dec
 	return c.results(ctx, nfstest.Call{Program: nfsProgram, Procedure: procedure, Args: args})
 }
 
-// mount gives the root of the export.
+// mount returns the handle of the export's root.
 func (c client) mount(ctx context.Context) ([]byte, error) {
 	d, err := c.results(ctx, nfstest.Call{Program: mountProgram, Procedure: procMount, Args: xdr.AppendString(nil, "/export")})
 	if err != nil {
@@ -94,7 +94,7 @@ func (c client) read(ctx context.Context, file []byte, offset uint64, n int) ([]
 	return d.Opaque(n), d.Err()
 }
 
-// write writes data and wants all of it taken and on the disk.
+// write writes data and fails unless all of it is on the disk.
 func (c client) write(ctx context.Context, file []byte, offset uint64, data []byte) error {
 	args := writeArgs(file, offset, len(data))
 	d, err := c.results(ctx, nfstest.Call{
@@ -115,7 +115,7 @@ func (c client) write(ctx context.Context, file []byte, offset uint64, data []by
 	return d.Err()
 }
 
-// find mounts the export and finds a file in it.
+// find mounts the export and looks up a file in it.
 func (c client) find(ctx context.Context, name string) (root, file []byte, err error) {
 	if root, err = c.mount(ctx); err == nil {
 		file, err = c.lookup(ctx, root, name)
@@ -139,7 +139,7 @@ func (f *field) handle(ctx context.Context) ([]byte, error) {
 	return file, nil
 }
 
-// isStatus says whether rdmad answered, if not with success.
+// isStatus says whether err is a status in rdmad's answer.
 func isStatus(err error) bool {
 	var s status
 	return errors.As(err, &s)

@@ -39,12 +39,12 @@ var rdmaAttacks = []Attack{
 		run: rdmaOversize},
 }
 
-// every is how often a trickling attacker sends a byte.
+// every is the time between two bytes of a trickling attacker.
 const every = 500 * time.Millisecond
 
 func rdmaSilent(ctx context.Context, f *field) error { return silent(ctx, f, f.target.RDMA, 500) }
 
-// silent keeps connections that say nothing.
+// silent keeps connections that send nothing.
 func silent(ctx context.Context, f *field, address string, n int) error {
 	return f.slots(ctx, n, func(ctx context.Context, s *slot) error {
 		conn, err := dial(ctx, fromOne, address)
@@ -174,7 +174,8 @@ func rdmaSlowReader(ctx context.Context, f *field) error {
 	})
 }
 
-// offered is how many WRITEs a client that answers no RDMA Read makes.
+// offered is the number of WRITEs that a client makes whose RDMA Reads it does not
+// answer.
 const offered = 30
 
 // offer connects and makes WRITEs whose data rdmad has to fetch.

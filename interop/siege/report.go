@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Report is that of several attacks, as `make siege` writes it.
+// Report is the result of `make siege`: the outcomes of several attacks.
 type Report struct {
 	Started time.Time `json:"started"`
 	CPUs    int       `json:"cpus"`
@@ -16,7 +16,7 @@ type Report struct {
 	Outcomes []Outcome `json:"attacks"`
 }
 
-// Outcome is what came of an attack.
+// Outcome is the result of an attack.
 type Outcome struct {
 	Name   string `json:"name"`
 	Does   string `json:"does"`
@@ -24,11 +24,11 @@ type Outcome struct {
 	During Phase  `json:"during"`
 	After  Phase  `json:"after"`
 	Tally  Tally  `json:"attacker"`
-	// Failures are what rdmad did not withstand.
+	// Failures lists the goals that rdmad missed.
 	Failures []string `json:"failures"`
 }
 
-// Phase is what the innocent clients noticed in a phase, and what rdmad took.
+// Phase has the innocent clients' latencies and rdmad's resources in one phase.
 type Phase struct {
 	Seconds float64              `json:"seconds"`
 	Clients map[string]Latencies `json:"clients"`
@@ -37,7 +37,7 @@ type Phase struct {
 	Descriptors int   `json:"descriptors"` // the most
 	Goroutines  int64 `json:"goroutines"`  // at the last scrape
 	LogBytes    int64 `json:"log_bytes"`
-	// Unfinished is what did not happen within a minute, if something did not.
+	// Unfinished says what did not happen within a minute; "" if everything did.
 	Unfinished string `json:"unfinished,omitempty"`
 }
 

@@ -17,13 +17,13 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
-// Options say how an attack is run.
+// Options say how to run an attack.
 type Options struct {
 	// Rdmad is the program, Attacker the command that Execute is run by, to which the
 	// attack's name and a Target as JSON are added.
 	Rdmad    string
 	Attacker []string
-	// Dir is an empty directory for files, which other users can enter.
+	// Dir is an empty directory for files. Other users can enter it.
 	Dir string
 	// Phase is the time of each of the three phases.
 	Phase time.Duration
@@ -37,7 +37,7 @@ type Options struct {
 // ShortPhase is the least time of a phase of the short form.
 const ShortPhase = 200 * time.Millisecond
 
-// Of the short form: limits.memory, and by what it is less than the default.
+// The short form's limits.memory, and the factor between the default and it.
 const (
 	shortMemory = 128 << 20
 	shortScale  = defaultMemory / shortMemory
@@ -51,8 +51,8 @@ type run struct {
 	innocents *innocents
 }
 
-// Run makes one attack on an rdmad of its own. What rdmad did not withstand is in
-// the outcome; an error says that the attack could not be made.
+// Run makes one attack on an rdmad of its own. The outcome lists the goals that
+// rdmad missed; an error says that the attack could not be made.
 func Run(ctx context.Context, a *Attack, o Options) (out Outcome, err error) {
 	r := &run{Options: o, attack: a}
 	if r.Progress == nil {
@@ -173,7 +173,7 @@ func (r *run) watch(ctx context.Context, name string, ready <-chan struct{}) (de
 	return descriptors, unfinished
 }
 
-// unfinished says which client has made fewer calls than a short phase needs.
+// unfinished names a client that has made fewer calls than a short phase needs.
 func (r *run) unfinished() string {
 	for _, in := range r.innocents.all {
 		if made := in.made.Load(); r.Short && made < int64(in.least) {
@@ -183,8 +183,8 @@ func (r *run) unfinished() string {
 	return ""
 }
 
-// settle waits until the attacker's descriptors are gone, and gives the number
-// of those that there are.
+// settle waits until rdmad has closed the attacker's descriptors, and returns how
+// many are open.
 func (r *run) settle(before int) (descriptors int) {
 	for began := time.Now(); time.Since(began) < hung; time.Sleep(tick) {
 		if descriptors = r.daemon.descriptors(); descriptors <= before+spareDescriptors {
@@ -203,7 +203,7 @@ type attacker struct {
 	errs    bytes.Buffer
 }
 
-// lines keeps what an attacker says.
+// lines keeps the lines that an attacker prints.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -246,7 +246,7 @@ func (r *run) startAttacker() (*attacker, error) {
 	return at, nil
 }
 
-// stop ends the attacker and gives its tally.
+// stop ends the attacker and returns its tally.
 func (at *attacker) stop() (t Tally, err error) {
 	at.process.Signal(syscall.SIGTERM)
 	at.stdin.Close()

@@ -51,8 +51,8 @@ func TestSiege(t *testing.T) {
 	}
 }
 
-// openDir is a temporary directory that other users can enter: the attacker that
-// becomes one of them has its program in one, and a socket in the other.
+// openDir makes a temporary directory that other users can enter. An attacker that
+// runs as another user needs its program and a socket in such directories.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,9 +1,9 @@
-// Command siege attacks an rdmad and says what innocent clients notice of it.
+// Command siege attacks an rdmad and reports what innocent clients notice.
 //
 //	siege run -rdmad bin/rdmad -json bin/siege.json
 //	siege page -json bin/siege.json
 //
-// `siege attack` is what the attacking processes run.
+// The attacking processes run `siege attack`.
 package main
 
 import (
