@@ -64,7 +64,7 @@ func (l *listener) take(req *rpcrdma.Request) {
 	}()
 }
 
-// over ends what take began: the connection has ended, or never came up.
+// over undoes take. The connection has ended, or never came up.
 func (l *listener) over() {
 	l.running.Done()
 	l.d.running.Done()

@@ -19,7 +19,7 @@ const (
 	MaxMemory     = 1 << 40
 )
 
-// MemoryError is a limit of memory out of range.
+// MemoryError means that a memory limit is out of range.
 type MemoryError struct{ Value int64 }
 
 func (e *MemoryError) Error() string { return "memory: " + e.Reason() }
@@ -29,12 +29,12 @@ func (e *MemoryError) Reason() string {
 	return fmt.Sprintf("%d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
 }
 
-// Memory is the limit of memory, in bytes.
+// Memory is the memory limit, in bytes.
 func (d *Dataplane) Memory() int64 { return d.division.limit.Load() }
 
-// SetMemory changes the limit; 0 is the default. What is in use stays: grants
-// become smaller, and listeners give back what they no longer need. The error
-// is a *MemoryError.
+// SetMemory changes the limit; 0 means the default. Memory in use stays in use:
+// grants become smaller, and listeners give back what they no longer need. The
+// error is a *MemoryError.
 func (d *Dataplane) SetMemory(n int64) error {
 	if n == 0 {
 		n = DefaultMemory
@@ -54,7 +54,7 @@ type division struct {
 	setting    sync.Mutex // held while the limit changes
 	limit      atomic.Int64
 	registered func(limit int64) int64
-	budget     atomic.Int64 // what of the limit is for registered memory
+	budget     atomic.Int64 // the part of the limit that is for registered memory
 	// connectors is what the connections of connectors had registered at the
 	// last step: they take what they need, and the listeners have the rest.
 	connectors atomic.Int64
@@ -72,7 +72,8 @@ type division struct {
 	pools      []adaptive.Pool
 }
 
-// init makes it ready. A limit out of range becomes the nearest in it.
+// init prepares the division. A limit out of range becomes the nearest in the
+// range.
 func (v *division) init(limit int64, registered func(int64) int64) {
 	if limit == 0 {
 		limit = DefaultMemory

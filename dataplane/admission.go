@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// tableLimits are l as the table of places takes them.
+// tableLimits converts l for the connlimit table.
 func (l *Limits) tableLimits() connlimit.Limits {
 	return connlimit.Limits{Total: l.Connections, PerKey: l.ConnectionsPerPeer, Idle: l.Idle, HalfOpen: halfOpenTime}
 }
@@ -26,8 +26,8 @@ func (l *listener) fitLocked(room int) (scarce bool) {
 	return scarce
 }
 
-// enter gives c a place in its listener and the data plane, which may be
-// that of another connection. The error is a *RefusedError.
+// enter takes a place for c in its listener and in the data plane. It may evict
+// another connection. The error is a *RefusedError.
 func (c *conn) enter(client netip.Addr, room int) error {
 	scarce := c.l.fitLocked(room)
 	var err error

@@ -18,7 +18,7 @@ func (f handlerFunc) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Rep
 	return f(ctx, c, r)
 }
 
-// anyPlace is a place that nobody else wants.
+// anyPlace is a place in a table without other holders.
 func anyPlace(t *testing.T) *connlimit.Place {
 	t.Helper()
 	place, err := connlimit.New(time.Now(), connlimit.Config{}).Admit(time.Now(), connlimit.Key{}, connlimit.Ordinary, newcomer{})

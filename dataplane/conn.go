@@ -45,7 +45,7 @@ type conn struct {
 	why      atomic.Pointer[string] // we ended it; nil while we have not
 	place    *connlimit.Place
 	evicting sync.WaitGroup // connections whose places it takes
-	lost     string         // why it is not to come up, since it was admitted; "" for nothing
+	lost     string         // why it lost its place before it came up; "" if it did not
 	draining atomic.Bool
 	cut      atomic.Bool   // the drain took too long
 	gone     chan struct{} // closed when it is out of the registry
@@ -98,7 +98,7 @@ func (c *conn) update(resolve Resolver, revision uint64) (before, now *rpcrdma.S
 	return before, now
 }
 
-// leave takes a connection that has ended out of the registry.
+// leave removes a connection that has ended from the registry.
 func (c *conn) leave() {
 	c.closeSession()
 	c.trace.Close()

@@ -146,7 +146,7 @@ func (k *Connector) Update(limits Limits, access Access) error {
 	return nil
 }
 
-// setLimitsLocked puts limits in force. By default one address can't have all
+// setLimitsLocked puts limits in force. By default one address can't take all
 // places.
 func (k *Connector) setLimitsLocked(v Limits) {
 	v.Connections = cmp.Or(v.Connections, rpctcp.DefaultConnections)
@@ -155,8 +155,8 @@ func (k *Connector) setLimitsLocked(v Limits) {
 	k.followLocked()
 }
 
-// followLocked has clients age as the connections of services do, within the
-// connector's limits.
+// followLocked puts the connector's limits in force. The times after which clients
+// are closed are those of the TCP services, except for an idle time of its own.
 func (k *Connector) followLocked() {
 	l := k.l.d.tcp.Limits()
 	l.Total, l.PerKey = k.l.limits.Connections, k.l.limits.ConnectionsPerPeer
@@ -166,7 +166,8 @@ func (k *Connector) followLocked() {
 	k.l.places.SetLimits(l)
 }
 
-// Places has the places of clients. Whoever admits them has it Run.
+// Places is the table of the connector's clients. The caller of Admit also calls
+// the table's Run.
 func (k *Connector) Places() *connlimit.Table { return k.l.places }
 
 // Connectors describes all connectors, by name.
@@ -245,8 +246,8 @@ type Seat struct {
 	tap *rpcrdma.Tap
 }
 
-// Admit finds a client's place. If all are taken, h takes that of the client
-// that is idle for longest. The error is a *RefusedError.
+// Admit takes a place for a client. If all are taken, h takes the place of the
+// client that has been idle for longest. The error is a *RefusedError.
 func (k *Connector) Admit(client netip.AddrPort, h connlimit.Holder) (*Seat, error) {
 	l, addr := k.l, client.Addr().Unmap()
 	if !l.access.Load().Permits(addr) {
@@ -267,7 +268,7 @@ func (k *Connector) Admit(client netip.AddrPort, h connlimit.Holder) (*Seat, err
 	return &Seat{c, new(rpcrdma.Tap)}, nil
 }
 
-// noPlace is the refusal of a client for which a table has no place.
+// noPlace converts a connlimit error.
 func noPlace(err error) *RefusedError {
 	why := RefusedConnections
 	if e, ok := errors.AsType[*connlimit.RefusedError](err); ok && e.Reason == connlimit.PerKey {
@@ -276,8 +277,8 @@ func noPlace(err error) *RefusedError {
 	return &RefusedError{why, err.Error()}
 }
 
-// refuses says why a client would be refused whatever its connector's limits, so
-// that no other loses its place for it.
+// refuses says why a client is refused whatever the limits. Admit asks before it
+// takes a place, so that no other client loses its place in vain.
 func (k *Connector) refuses() error {
 	k.l.d.mu.Lock()
 	defer k.l.d.mu.Unlock()
@@ -295,7 +296,7 @@ func (k *Connector) refusesLocked() error {
 	return nil
 }
 
-// admit takes in a client that has a place.
+// admit makes the connection of a client that has a place.
 func (k *Connector) admit(client netip.AddrPort, place *connlimit.Place) (*conn, error) {
 	l, d := k.l, k.l.d
 	d.mu.Lock()
@@ -328,7 +329,7 @@ func (s *Seat) ID() string { return s.c.key.ID }
 // Settings are those for connecting, not to be changed.
 func (s *Seat) Settings() *rpcrdma.Settings { return s.c.atConnect }
 
-// Used says that the client makes use of its connection.
+// Used says that the client has used its connection.
 func (s *Seat) Used(now time.Time) { s.c.place.Touch(now) }
 
 // Began and Ended count the calls in flight.

@@ -35,11 +35,12 @@ type Config struct {
 	Limits Limits
 	// TCP are the limits of services on TCP. SetTCPLimits changes them.
 	TCP TCPLimits
-	// Memory is the limit of memory, in bytes; 0 is DefaultMemory. SetMemory
+	// Memory is the memory limit, in bytes; 0 means DefaultMemory. SetMemory
 	// changes it.
 	Memory int64
-	// Registered is told each limit of memory as it comes into force, and says how
-	// much of it listeners and connectors may register together; nil is all of it.
+	// Registered is called with each memory limit that comes into force. It returns
+	// how much of it listeners and connectors may register together. Nil means all
+	// of it.
 	Registered func(limit int64) int64
 	// Descriptors bound connections, whatever Limits and TCP say. SetDescriptors
 	// changes them.
@@ -79,7 +80,8 @@ type Dataplane struct {
 
 	changesWanted atomic.Int32 // by how many of subs; written with mu held
 
-	// places of connections being made or up, of all listeners and connectors.
+	// places bounds the connections being made or up, of all listeners and
+	// connectors.
 	places     *connlimit.Table
 	division   division
 	tracing    trace.Hub
@@ -122,7 +124,7 @@ func New(cfg Config) *Dataplane {
 	return d
 }
 
-// newPlaces makes the places of a listener's or a connector's connections.
+// newPlaces makes the table of a listener's or a connector's connections.
 func (d *Dataplane) newPlaces(name string) *connlimit.Table {
 	return connlimit.New(time.Now(), connlimit.Config{Name: name, Parent: d.places})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
 
-// evictions counts connections of a listener that lost their places.
+// evictions counts the connections of a listener that lost their places.
 type evictions [connlimit.Reasons]atomic.Uint64
 
 func (e *evictions) snapshot() (out connlimit.Counts) {

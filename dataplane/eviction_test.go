@@ -16,8 +16,8 @@ type newcomer struct{}
 func (newcomer) Busy() bool               { return false }
 func (newcomer) Evict(connlimit.Eviction) {}
 
-// newcomerAt asks for a place of a listener as a peer that comes, and makes a
-// call, so much later.
+// newcomerAt asks a listener for a place, as a peer that connects and makes a call
+// after a time.
 func (p *plane) newcomerAt(name, peer string, later time.Duration) error {
 	p.t.Helper()
 	now := time.Now().Add(later)
@@ -55,7 +55,7 @@ func TestIdlestConnectionGoes(t *testing.T) {
 	go func() { called <- null(t.Context(), busy) }()
 	<-g.entered
 
-	p.rejected(p.host("192.0.2.4"), address) // nobody is idle yet
+	p.rejected(p.host("192.0.2.4"), address) // none is idle yet
 	if err := p.newcomerAt("a", "later", connlimit.HalfOpenGrace); err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +119,8 @@ func TestMemoryMakesPlaces(t *testing.T) {
 	})
 }
 
-// TestSilentAndIdleConnectionsAge: one without a call is closed after a time, an idle one
-// if a time is set.
+// TestSilentAndIdleConnectionsAge: a connection without a call is closed after a time; an
+// idle connection only if an idle time is set.
 func TestSilentAndIdleConnectionsAge(t *testing.T) {
 	p := newPlane(t, Config{})
 	a := p.listenWith("a", Limits{}, Access{})
@@ -147,8 +147,8 @@ func TestSilentAndIdleConnectionsAge(t *testing.T) {
 	}
 }
 
-// TestOnePeerLeavesRoomForOthers: by default a peer that opens as many connections as it
-// can has a part of them.
+// TestOnePeerLeavesRoomForOthers: by default, a peer that opens as many connections as
+// it can gets a part of the places.
 func TestOnePeerLeavesRoomForOthers(t *testing.T) {
 	l := Limits{}.planeDefaults()
 	if l.ConnectionsPerPeer <= 0 || l.ConnectionsPerPeer > l.Connections/8 {

@@ -9,14 +9,14 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// tell announces no larger Sends to the peer than it may have receives for.
+// tell announces to the peer a size of Sends for which it has receives.
 func (c *conn) tell(req *rpcrdma.Request) {
 	c.receiver = receiver{c.key.Peer, req.PeerReceive()}
 	req.LimitSend(c.l.receivers.tell(c.receiver, c.atConnect.InlineSendMax, time.Now()))
 }
 
-// down is the connection's end. When the peer had no receive for a Send of the size
-// that was announced to it, its next connections get a smaller size announced.
+// down is called at the connection's end. If the peer had no receive for a Send of
+// the announced size, a smaller size is announced on its next connections.
 func (c *conn) down(err error) {
 	bound := c.rc.Info().PeerReceive
 	if bound <= rpcrdma.InlineMin || !errors.Is(err, verbs.ErrNoReceive) || !c.l.receivers.refuse(c.receiver) {

@@ -18,9 +18,9 @@ import (
 
 func sendMax(n uint32) Resolver { return resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = n }) }
 
-// TestRaisedSendMaxIsHeld: no larger size is announced to a peer that once got 1024
-// bytes announced, when the setting is raised and it connects again; effects and the connection say
-// so. A listener that is added anew has forgotten it.
+// TestRaisedSendMaxIsHeld: 1024 bytes were announced to a peer. When the setting is
+// raised and the peer connects again, no larger size is announced; effects and the
+// connection say so. A listener that is added anew has forgotten it.
 func TestRaisedSendMaxIsHeld(t *testing.T) {
 	p := newPlane(t, Config{Resolver: sendMax(1024)})
 	address := p.listen("nfs", echo.New())

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Limits of the whole data plane in force when its Config leaves them 0. A
-// peer may have the connections of 16 mounts with nconnect=16, and not all.
+// Limits of the whole data plane when its Config leaves them 0. A peer may have the
+// connections of 16 mounts with nconnect=16, but not all places.
 const (
 	DefaultMaxConnections     = 4096
 	DefaultConnectionsPerPeer = 256
 	DefaultMaxHandshakes      = 256
 )
 
-// halfOpenTime is how long a connection may be up without a call. Clients
-// connect to make one.
+// halfOpenTime is how long a connection may be up without a first call. Clients
+// connect in order to make one.
 const halfOpenTime = 2 * time.Minute
 
 // DefaultListenerHandshakes bounds the handshakes of a listener whose Limits
@@ -32,12 +32,13 @@ type Limits struct {
 	// Connections being made or up. For a peer over it the idlest connection
 	// is closed; when none is idle the peer is rejected.
 	Connections int `json:"connections,omitempty"`
-	// ConnectionsPerPeer is the same for those of one address; of IPv6, one /64.
+	// ConnectionsPerPeer limits those of one IPv4 address or one IPv6 /64.
 	ConnectionsPerPeer int `json:"connections_per_peer,omitempty"`
 	// Handshakes are connections being made at once. Peers over it wait in
 	// the provider's bounded queue.
 	Handshakes int `json:"handshakes,omitempty"`
-	// Idle is the time without a call after which a connection is closed; 0 is never.
+	// Idle is the time without a call after which a connection is closed; 0 means
+	// never.
 	Idle time.Duration `json:"idle,omitempty"`
 }
 

@@ -26,12 +26,11 @@ type receiver struct {
 	takes uint32 // bytes, as it says at connect
 }
 
-// receivers remembers, for each peer of a listener, the smallest size of Sends that was
-// announced to it.
-// Some clients make their receives as large as the server says that it sends, and
-// keep them for the next connection, where the server may say more: Linux 6.12
-// does (rpcrdma_rep_create, rpcrdma_reps_unmap). No peer gets a larger size announced
-// than that of the smallest receives that it may have.
+// receivers remembers the smallest size of Sends that was announced to each peer of a
+// listener. Some clients make their receives as large as the server says that it sends,
+// and keep them for the next connection, where the server may say more: Linux 6.12 does
+// (rpcrdma_rep_create, rpcrdma_reps_unmap). So rdmad announces to no peer a larger size
+// than that of the smallest receives that the peer may still have.
 type receivers struct {
 	mu    sync.Mutex
 	known map[receiver]*receives
@@ -50,8 +49,8 @@ func (s *receives) stale(now time.Time) bool {
 	return s.up == 0 && now.Sub(s.left) >= forgetReceiver
 }
 
-// tell begins a connection and gives the size to announce to its peer, which is at
-// most what the settings want. leave ends the connection.
+// tell begins a connection and returns the size to announce to its peer, at most
+// the size in the settings. leave ends the connection.
 func (r *receivers) tell(who receiver, want uint32, now time.Time) (size uint32) {
 	if who.takes <= rpcrdma.InlineMin {
 		return want // no receives are smaller
@@ -111,8 +110,8 @@ func (r *receivers) leave(who receiver, now time.Time) {
 	}
 }
 
-// refuse notes that a peer with a connection had no receive for a Send of the size
-// that was announced to it. It says whether that is news.
+// refuse notes that a connected peer had no receive for a Send of the announced
+// size. It says whether that was not known before.
 func (r *receivers) refuse(who receiver) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

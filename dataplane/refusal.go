@@ -17,7 +17,7 @@ const (
 	RefusedHandshake                  // failed, or took too long
 	RefusedStopping                   // the listener or the data plane ends
 	RefusedService                    // the service can't serve it, such as for want of its upstream
-	RefusedMemory                     // there is no registered memory for it
+	RefusedMemory                     // no registered memory is left for the connection
 	refusals
 )
 
@@ -57,11 +57,11 @@ func (r *refusalLog) snapshot() (out Refusals) {
 	return out
 }
 
-// note counts a refused connection and logs it.
+// note counts and logs a refused connection.
 func (r *refusalLog) note(log *slog.Logger, listener string, peer netip.AddrPort, why Refusal, reason string) {
 	r.counts[why].Add(1)
 	if why == RefusedStopping {
-		return // our doing, and logged already
+		return // rdmad does this itself, and has logged it
 	}
 	log.Warn("connection refused", "listener", listener, "peer", peer.String(), "reason", reason)
 }

@@ -20,7 +20,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 	for what, want := range map[string]int{
 		`level=WARN msg="connection refused" listener=a peer=192.0.2.1:7 reason="because of connections_per_peer"`: 10,
 		"because of denied": 1,
-		"stopping":          0, // our own ending
+		"stopping":          0, // rdmad does this itself
 	} {
 		if n := len(buf.lines(what)); n != want {
 			t.Errorf("%d lines with %q, want %d", n, what, want)

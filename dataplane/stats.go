@@ -17,8 +17,8 @@ type ListenerStats struct {
 	// Versions counts the connections that are up by the version of
 	// RPC-over-RDMA that is agreed on, 1 or 2; at 0 those without a call yet.
 	Versions [3]int
-	// Receivers is the number of peers whose receive sizes are remembered,
-	// SendHeld that of connections that get smaller Sends than the settings want
+	// Receivers is the number of peers whose receive sizes are remembered. SendHeld
+	// is the number of connections with smaller Sends than the settings allow
 	// because of that.
 	Receivers, SendHeld int
 	// Failed counts calls that the service answered with an RPC error.

@@ -8,18 +8,17 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 )
 
-// What TCPLimits.Idle may be.
+// The range of TCPLimits.Idle.
 const (
 	MinTCPIdle = 10 * time.Second
 	MaxTCPIdle = 24 * time.Hour
 )
 
-// TCPLimits bound the TCP connections of services, all of them together, and how
-// long these and the clients of connectors may be idle. 0 is the default, that of
-// package rpctcp.
+// TCPLimits bound the TCP connections of all services together, and the idle time
+// of these and of connectors' clients. 0 means the default of package rpctcp.
 type TCPLimits struct {
 	Connections int
-	// ConnectionsPerPeer is the most of one address, of IPv6 of one /64.
+	// ConnectionsPerPeer limits those of one IPv4 address or one IPv6 /64.
 	ConnectionsPerPeer int
 	Idle               time.Duration
 }
@@ -29,12 +28,12 @@ type TCPIdleError struct{ Value time.Duration }
 
 func (e *TCPIdleError) Error() string { return "tcp_idle: " + e.Reason() }
 
-// Reason is the error without what it is about.
+// Reason is the error without the name of the limit.
 func (e *TCPIdleError) Reason() string {
 	return fmt.Sprintf("%v is out of range %v..%v", e.Value, MinTCPIdle, MaxTCPIdle)
 }
 
-// Check says whether every limit is in range; the error is a *LimitError or a
+// Check checks that every limit is in range. The error is a *LimitError or a
 // *TCPIdleError.
 func (l *TCPLimits) Check() error {
 	for _, c := range []LimitError{
@@ -51,18 +50,18 @@ func (l *TCPLimits) Check() error {
 	return nil
 }
 
-// table gives the limits as a table takes them, defaults filled in.
+// table converts the limits for the connlimit table, with defaults filled in.
 func (l TCPLimits) table() connlimit.Limits {
 	return rpctcp.DefaultLimits(connlimit.Limits{Total: l.Connections, PerKey: l.ConnectionsPerPeer, Idle: l.Idle})
 }
 
-// WithDefaults fills in what l leaves 0.
+// WithDefaults replaces zeros by the defaults.
 func (l TCPLimits) WithDefaults() TCPLimits {
 	t := l.table()
 	return TCPLimits{Connections: t.Total, ConnectionsPerPeer: t.PerKey, Idle: t.Idle}
 }
 
-// TCPPlaces has the places of the TCP connections of services.
+// TCPPlaces is the table of the TCP connections of all services.
 func (d *Dataplane) TCPPlaces() *connlimit.Table { return d.tcp }
 
 // TCPLimits are those asked for, defaults filled in.

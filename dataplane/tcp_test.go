@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
 
-// tcpHolder is a connection of a service on TCP.
+// tcpHolder is a TCP connection of a service.
 type tcpHolder struct{ evicted bool }
 
 func (*tcpHolder) Busy() bool                 { return false }

@@ -79,7 +79,7 @@ func (b *Budget) Force(n int64) {
 	b.mu.Unlock()
 }
 
-// SetLimit changes the limit. What is out stays out.
+// SetLimit changes the limit. Units that are in use stay in use.
 func (b *Budget) SetLimit(limit int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// TestRecordsNotFinished has clients begin large records: what their marks announce
-// takes no memory, and another client is served.
+// TestRecordsNotFinished has clients begin large records. Their marks take no
+// memory, and another client is served.
 func TestRecordsNotFinished(t *testing.T) {
 	r := newRig(t, newLoopback(t), echo.New(), Config{})
 	const clients = 20
@@ -37,7 +37,7 @@ func TestRecordsNotFinished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 1000 { // the last call gives its memory back after its answer
+	for range 1000 { // the last call returns its memory after its answer
 		if r.c.memory.Usage().Held == 0 {
 			return
 		}
@@ -48,8 +48,9 @@ func TestRecordsNotFinished(t *testing.T) {
 	}
 }
 
-// TestIdlestGoes fills a connector with clients that make no call: one that does
-// gets the place of one of them, and one that is there keeps its own.
+// TestIdlestGoes fills a connector with clients that make no call. A new client
+// that makes calls gets the place of one of them, and an old one that makes calls
+// keeps its place.
 func TestIdlestGoes(t *testing.T) {
 	r := newRig(t, newLoopback(t), echo.New(), Config{Limits: dataplane.Limits{Connections: 3}})
 	here := r.dial(rpctcp.ClientConfig{})
@@ -59,7 +60,7 @@ func TestIdlestGoes(t *testing.T) {
 	for range 2 {
 		r.raw()
 	}
-	for { // the silent clients may be silent for a moment
+	for { // the silent clients keep their places for a moment
 		c := r.dial(rpctcp.ClientConfig{})
 		_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
 		c.Close()

@@ -215,7 +215,7 @@ func TestIdle(t *testing.T) {
 	gone(t, idle)
 	r.await("connection down", "nothing came since it was accepted")
 	close(g.open)
-	r.await("connection down", "idle for too long") // the other one, now that it is answered
+	r.await("connection down", "idle for too long") // the other client, now that it has its answer
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}

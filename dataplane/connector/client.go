@@ -14,13 +14,13 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// leaseTime is how long a client that speaks NFSv4 may be silent while the server
-// keeps state for it, and calls it back: Linux renews its lease each minute, of
-// servers' usual 90 s.
+// leaseTime is how long a silent NFSv4 client may still have a lease, during which
+// the server keeps state for it and calls it back. Servers usually give leases of
+// 90 s, and Linux clients renew them each minute.
 const leaseTime = 2 * time.Minute
 
-// client is a TCP client that has a place, with or without its session yet. It
-// is the connlimit.Holder of the place.
+// client is a TCP client that has a place. Its session comes later. It implements
+// connlimit.Holder.
 type client struct {
 	nc   net.Conn
 	addr netip.AddrPort
@@ -44,8 +44,8 @@ func (cl *client) up(s *session) error {
 	return evicted
 }
 
-// Busy implements connlimit.Holder. A client that the target is being connected
-// to for is busy.
+// Busy implements connlimit.Holder. A client is busy while the connection to the
+// target is being made.
 func (cl *client) Busy() bool {
 	cl.mu.Lock()
 	s := cl.session
@@ -74,7 +74,7 @@ func (s *session) used(c *oncrpc.Call) {
 	s.renew(c, now)
 }
 
-// renew notes a call that shows that the client may have a lease.
+// renew notes an NFSv4 call: the client may have a lease.
 func (s *session) renew(c *oncrpc.Call, now time.Time) {
 	if c.Program == nfsProgram && c.Version == 4 {
 		s.lease.Store(now.UnixNano())
@@ -83,9 +83,9 @@ func (s *session) renew(c *oncrpc.Call, now time.Time) {
 
 const nfsProgram = 100003
 
-// busy says that the client would miss its connection: calls are in flight,
-// those of the target included, and not because the client does not take its
-// replies; or it may have a lease, with delegations to be called back for.
+// busy says that the client needs its connection. Either calls are in flight, those
+// of the target included, and the client takes its replies; or the client may have
+// a lease with delegations, for which the target calls it back.
 func (s *session) busy() bool {
 	if s.Behind() >= fair.Grace {
 		return false

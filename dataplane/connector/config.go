@@ -65,11 +65,12 @@ type Config struct {
 	// ClientMemory bounds the registered memory of a client, Memory what the
 	// calls of all clients hold together, in bytes.
 	ClientMemory, Memory int64
-	// RecordTimeout is how far a client may be behind rpctcp.Floor with a call
-	// that it has begun.
+	// RecordTimeout is how far a client may be behind rpctcp.Floor with sending a
+	// call that it has begun.
 	RecordTimeout time.Duration
-	// WriteTimeout is how far it may be behind with its replies: behind
-	// rpctcp.Floor, or behind the rate that takes all of them in so long.
+	// WriteTimeout is how far a client may be behind with reading its replies:
+	// behind rpctcp.Floor, or behind the rate at which it reads all of them in that
+	// time, whichever is higher.
 	WriteTimeout time.Duration
 	// CallbackTimeout is how long a client has to answer a call of the target.
 	CallbackTimeout time.Duration

@@ -140,7 +140,8 @@ func (c *Connector) accept() {
 	}
 }
 
-// take finds a client's place. Who may not connect is told so here, at once.
+// take finds a client's place. A client that may not connect is refused here, at
+// once.
 func (c *Connector) take(nc net.Conn) {
 	cl := &client{nc: nc, addr: address(nc.RemoteAddr())}
 	var err error
@@ -238,7 +239,7 @@ func (c *Connector) Close() {
 	c.Shutdown(ctx)
 }
 
-// complain logs a call that could not be answered as the target wanted.
+// complain logs a call whose answer from the target could not be passed on.
 func (s *session) complain(cl *call, err error) {
 	s.c.log.Warn("call answered with SYSTEM_ERR", "conn", s.seat.ID(), "peer", s.client.String(),
 		"program", cl.hdr.Program, "version", cl.hdr.Version, "procedure", cl.hdr.Procedure, "error", err.Error())

@@ -12,8 +12,8 @@
 // Calls of the target (RFC 8167) go to the TCP client as calls.
 //
 // Nothing that a client or a target does makes a connector hold more than its
-// limits: connections, calls in flight and memory of each and of all, bytes of
-// a record, time behind rpctcp.Floor with a record or with replies, and time
+// limits: connections, calls in flight and memory of each and of all, bytes of a
+// record, how far it is behind rpctcp.Floor with a record or with replies, and time
 // without a call. A client over a limit is not read from, or loses its connection
 // with one log line; the others are served on.
 //

@@ -219,7 +219,8 @@ func (s *session) readArguments(cl *call, r *reading) error {
 		if size < 0 {
 			size = MaxRecord
 		}
-		// What a mark announces costs nothing before some of it has arrived.
+		// A mark takes no memory. The record gets memory when some of it has
+		// arrived.
 		left, err := r.Fragment()
 		if err != nil {
 			return err

@@ -134,8 +134,8 @@ func (s *session) run() {
 	s.free()
 }
 
-// free gives up what an ended session has: its share, and the connection to the
-// target if there is one.
+// free gives up the share of an ended session, and its connection to the target if
+// there is one.
 func (s *session) free() {
 	s.share.Leave()
 	if s.rdma == nil {

@@ -73,8 +73,8 @@ func TestSmallFirst(t *testing.T) {
 	strictly(t, func(_ *testing.T, g nfstest.Through) { g.Client.SmallFirst() })
 }
 
-// TestSeveralWrites: several WRITEs of one COMPOUND bring each its own data, in a
-// call too large for one Send.
+// TestSeveralWrites: each of several WRITEs in one COMPOUND writes its own data, in
+// a call too large for one Send.
 func TestSeveralWrites(t *testing.T) {
 	strictly(t, func(_ *testing.T, g nfstest.Through) { g.Client.SeveralWrites() })
 }

@@ -41,19 +41,20 @@ func (t *Table) groupsAbove(p *Place) (out []*group) {
 	return out
 }
 
-// mayLeave says whether one more than those chosen may be on its way out.
+// mayLeave says whether one more holder may be evicted besides those chosen.
 func (t *Table) mayLeave(chosen evictions) bool {
 	return t.leaving+len(chosen) < t.limits.leavingLimit()
 }
 
-// addLeaving counts holders on their way out of t and all above it.
+// addLeaving counts evicted holders that have not left t and the tables above it
+// yet.
 func (t *Table) addLeaving(n int) {
 	for ; t != nil; t = t.parent {
 		t.leaving += n
 	}
 }
 
-// eviction is a holder chosen to lose its place, which has left the groups already.
+// eviction is a holder chosen to lose its place. It is no longer in its groups.
 type eviction struct {
 	place *Place
 	by    *Table
@@ -69,7 +70,7 @@ func (e evictions) undo() {
 	}
 }
 
-// commit makes the evictions true.
+// commit makes the evictions final.
 func (e evictions) commit() {
 	for _, v := range e {
 		v.by.evicted[v.why.Reason]++

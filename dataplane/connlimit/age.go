@@ -21,8 +21,8 @@ func (t *Table) Run(ctx context.Context) {
 	}
 }
 
-// Age evicts what was idle or half-open for too long, and returns when to
-// call it again; the zero time if nobody can become too old.
+// Age evicts connections that were idle or half-open for too long. It returns when
+// to call it again; the zero time if no connection can become too old.
 func (t *Table) Age(now time.Time) time.Time {
 	t.mu.Lock()
 	at := int64(now.Sub(t.start))
@@ -55,11 +55,11 @@ func (t *Table) overdue(now int64) (*member, Reason) {
 	return nil, Idle
 }
 
-// ageStep is the least time between two calls of Age. Places are freed that
-// much late at most.
+// ageStep is the least time between two calls of Age. A place is freed at most this
+// late.
 const ageStep = time.Second
 
-// nextAge is the earliest time at which somebody who is there, or comes, is too old.
+// nextAge is the earliest time at which a present or future holder can be too old.
 func (t *Table) nextAge(now int64) time.Time {
 	next := time.Duration(-1)
 	earlier := func(long time.Duration, h byTime) {

@@ -22,7 +22,7 @@ type conn struct {
 func (c *conn) Busy() bool       { return c.busy.Load() }
 func (c *conn) Evict(e Eviction) { c.why.Store(&e) }
 
-// admit fails the test if there is no place.
+// admit admits a connection, and fails the test if there is no place.
 func admit(t *testing.T, table *Table, now time.Time, key string, class Class) (*conn, *Place) {
 	t.Helper()
 	c := new(conn)
@@ -316,8 +316,8 @@ func TestReserved(t *testing.T) {
 	refused(t, table, now, "root", Reserved, Total)
 }
 
-// TestParent has one listener's newcomer take the place of another's idle
-// connection, when the places of all are taken.
+// TestParent fills the table of all listeners. A newcomer of one listener takes the
+// place of an idle connection of another.
 func TestParent(t *testing.T) {
 	all := New(start, Config{Limits: Limits{Total: 2}})
 	left := New(start, Config{Name: "left", Parent: all, Limits: Limits{Total: 2}})
@@ -335,7 +335,8 @@ func TestParent(t *testing.T) {
 	}
 }
 
-// TestLoweredLimits are reached as newcomers come, two for one.
+// TestLoweredLimits: each newcomer above a lowered limit takes the places of two,
+// until the limit is reached.
 func TestLoweredLimits(t *testing.T) {
 	table := New(start, Config{Limits: Limits{Total: 8}})
 	for range 8 {

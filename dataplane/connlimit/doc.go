@@ -1,10 +1,9 @@
 // Package connlimit decides which connections have a place on a port.
 //
-// A [Table] has a number of places, at most so many of them for one key (a
-// peer's address, a user, a certificate), and some kept for one class
-// of holders, such as admins. When a newcomer finds no place free, the table
-// takes one from the connection that was idle for longest, rather than
-// refusing the newcomer:
+// A [Table] has a number of places. One key (a peer's address, a user, a
+// certificate) may have only some of them, and some are kept for one class of
+// holders, such as admins. When a newcomer finds no place free, the table takes one
+// from the connection that was idle for longest, rather than refusing the newcomer:
 //
 //   - Half-open connections, those that have done nothing yet, go first, the
 //     oldest before the others, once they had HalfOpenGrace to do something.

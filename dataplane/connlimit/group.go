@@ -20,8 +20,8 @@ type group struct {
 	t      *Table
 	reason Reason
 	owner  owner // with PerKey
-	// half are the half-open ones by when they were admitted, used the others
-	// by their last use as far as it is known.
+	// half holds the half-open members in order of admission, used the others in
+	// order of their last known use.
 	half, used byTime
 	was        int // size before places were chosen for a newcomer
 
@@ -95,9 +95,9 @@ func (g *group) oldest(now, long int64) *member {
 	return used
 }
 
-// oldestHalfOpen moves the members that were used meanwhile on its way. One
-// that stands behind it was admitted later: if a newcomer may not take its
-// place, the time for those behind it isn't over either.
+// oldestHalfOpen is the half-open member that was admitted first, or nil. It moves
+// members that were used meanwhile to used. If the first is still within its grace,
+// so are those admitted later.
 func (g *group) oldestHalfOpen(now int64) *member {
 	for len(g.half) > 0 {
 		m := g.half[0]
@@ -134,11 +134,11 @@ func (g *group) settled(m *member, now int64) {
 	heap.Push(&g.used, m)
 }
 
-// halfOpen says that nothing was done on the connection, nor is being done.
+// halfOpen says that the connection has done nothing yet and does nothing now.
 func (p *Place) halfOpen() bool { return p.active.Load() == 0 && !p.holder.Busy() }
 
-// idleFor is the member that was idle for longest, if for so long, or nil. A
-// member in use is not looked at again before that time is over.
+// idleFor is the member that has been idle for longest, if for at least that time,
+// or nil. A member in use is looked at again only after that time.
 func (g *group) idleFor(now, long int64) *member {
 	for len(g.used) > 0 && now-g.used[0].seen >= long {
 		m := g.used[0]

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/peers"
 )
 
-// Key is what a limit per key counts by. The zero Key is a key like others.
+// Key identifies a peer for the limit per key. The zero Key is a key like others.
 type Key struct {
 	addr netip.Addr
 	name string

@@ -24,11 +24,12 @@ type Limits struct {
 }
 
 // Grace is how long a connection without work in flight is idle before a newcomer may
-// take its place. It is long to a client that just made a call and short to an operator who waits.
+// take its place. It is long for a client that just made a call, and short for an
+// operator who waits.
 const Grace = 10 * time.Second
 
-// HalfOpenGrace is how long an accepted connection has to do something before
-// a newcomer may take its place: a round trip, a lost packet and some computing.
+// HalfOpenGrace is how long an accepted connection may do nothing before a newcomer
+// may take its place: a round trip, a lost packet and some computing.
 const HalfOpenGrace = 3 * time.Second
 
 // FairGrace is how long a connection without work in flight is idle before its place
@@ -59,8 +60,8 @@ func (l *Limits) halfOpen() time.Duration {
 	return l.HalfOpen
 }
 
-// leavingLimit is how many evicted connections may not have left yet: what
-// a table holds beyond its Total for a moment.
+// leavingLimit bounds the evicted connections that have not left yet. A table may
+// hold this many beyond its Total for a moment.
 func (l *Limits) leavingLimit() int { return 16 + l.Total/16 }
 
 // One that stands behind a half-open connection in a group came later, so that

@@ -93,7 +93,7 @@ func (m *model) share(t *Table, r Reason, h *holder, others ...*holder) share {
 // likes says that two holders count as one peer.
 func (h *holder) likes(o *holder) bool { return h.key == o.key && h.class == o.class }
 
-// sharesOf are those in which a newcomer needs a place.
+// sharesOf lists the shares in which a newcomer needs a place.
 func (m *model) sharesOf(h *holder) (out []share) {
 	for _, t := range chain(h.table) {
 		out = append(out, m.share(t, PerKey, h))
@@ -219,7 +219,7 @@ func (m *model) checkVictim(t *rapid.T, h, v *holder, still []*holder) {
 	}
 }
 
-// pick gives one of those who hold a place, or nil.
+// pick returns one of the holders that have a place, or nil.
 func (m *model) pick(t *rapid.T) *holder {
 	held := m.heldBy()
 	if len(held) == 0 {

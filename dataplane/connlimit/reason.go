@@ -17,7 +17,7 @@ const (
 
 var reasonNames = [Reasons]string{"connections", "connections_per_peer", "reserved", "idle", "half_open"}
 
-// String is the reason's word, as in metrics.
+// String is the reason's label value in metrics.
 func (r Reason) String() string { return reasonNames[r] }
 
 // Counts are connections by Reason.
@@ -29,7 +29,7 @@ type RefusedError struct {
 	Table  string // the table's Name
 	Key    Key
 	Limit  int
-	// Leaving says that places are being freed and not free yet.
+	// Leaving says that evicted connections have not left yet.
 	Leaving bool
 }
 

@@ -22,22 +22,22 @@ type Holder interface {
 	// can't be taken. It is called with the table locked: it must not block,
 	// nor call the table.
 	Busy() bool
-	// Evict says that the place is lost. It starts to close the connection
-	// and does not wait for it. It is called once at most, perhaps while the
-	// connection closes for another reason or just after its Leave.
+	// Evict tells the holder that its place is lost. It starts to close the
+	// connection and does not wait for it. It is called once at most, perhaps while
+	// the connection closes for another reason or just after its Leave.
 	Evict(Eviction)
 }
 
 // Config is what a table is made with.
 type Config struct {
-	// Name stands in reasons, such as "listener nfs"; "" for none.
+	// Name appears in reasons, such as "listener nfs"; "" for none.
 	Name string
 	// Parent, or nil, is a table in which each holder needs a place, too.
 	Parent *Table
 	Limits Limits
 }
 
-// Table is a set of places. All methods may be called from any goroutine.
+// Table bounds a set of connections. All methods may be called from any goroutine.
 type Table struct {
 	name   string
 	parent *Table
@@ -54,7 +54,7 @@ type Table struct {
 	refused  Counts
 	evicted  Counts
 
-	changed chan struct{} // holds one when Run has to look at the limits
+	changed chan struct{} // has an element when Run has to look at the limits
 }
 
 // New makes a table without holders.
@@ -95,7 +95,7 @@ const (
 // Touch says that the connection is in use. It is one atomic store.
 func (p *Place) Touch(now time.Time) { p.active.Store(int64(now.Sub(p.t.start))) }
 
-// Admit gives h a place, and evicts others for it if it must: their Evict is called
+// Admit gives h a place, and evicts other holders if it must: their Evict is called
 // before Admit returns. The error is a *RefusedError; then nobody was evicted.
 func (t *Table) Admit(now time.Time, key Key, class Class, h Holder) (*Place, error) {
 	p := &Place{t: t, holder: h, key: key, class: class}

@@ -1,6 +1,6 @@
-// Package descriptors divides the files that a process may have open between
-// what needs them, so that a flood of connections leaves some to the NFS
-// service's files and to operators.
+// Package descriptors divides the files that a process may have open between their
+// uses, so that a flood of connections leaves some to the NFS service's files and
+// to operators.
 package descriptors
 
 import (
@@ -29,7 +29,7 @@ type Budget struct {
 	Files   int // of exports
 	TCP     int // NFS and MOUNT over TCP
 	RDMA    int // RPC-over-RDMA connections and what they pass on, those being made included
-	// Unreachable are the limits that can't be reached, a line each.
+	// Unreachable lists the limits that can't be reached, a line each.
 	Unreachable []string
 }
 
@@ -60,7 +60,7 @@ func (e *TooFewError) Error() string {
 		"raise ulimit -n, or LimitNOFILE of the service, to that or more", e.Limit, e.Least, e.Served)
 }
 
-// Limit is how many files the process may have open. The Go runtime raised the
+// Limit is how many files the process may have open. The Go runtime has raised the
 // soft limit to the hard one.
 func Limit() (int, error) {
 	var l unix.Rlimit
@@ -70,7 +70,7 @@ func Limit() (int, error) {
 	return int(min(l.Cur, mostOfLimits)), nil
 }
 
-// Open is how many the process has open; 0 if the system doesn't say.
+// Open is how many files the process has open; 0 if the system doesn't say.
 func Open() int {
 	names, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -79,7 +79,7 @@ func Open() int {
 	return len(names)
 }
 
-// Divide makes a budget. The error is a *TooFewError.
+// Divide divides limit descriptors. The error is a *TooFewError.
 func Divide(limit int, w Want) (Budget, error) {
 	b := Budget{Limit: limit, Own: ownFiles + perServed*w.Served}
 	rest := limit - b.Own
@@ -100,8 +100,7 @@ func Divide(limit int, w Want) (Budget, error) {
 // handshakes leaves others no time for theirs.
 func (b *Budget) Handshakes() int { return b.RDMA * 2 / 5 }
 
-// Connections is how many RPC-over-RDMA connections there may be; ControlClients and
-// Scrapers are the same for the other ports.
+// Connections is the most RPC-over-RDMA connections.
 func (b *Budget) Connections() int { return (b.RDMA - b.Handshakes()) / perRDMA }
 
 // ControlClients is the most connections of identified clients.
@@ -110,7 +109,7 @@ func (b *Budget) ControlClients() int { return max(b.Control/perClient, 1) }
 // Scrapers is the most connections to the metrics port.
 func (b *Budget) Scrapers() int { return max(b.Metrics, 1) }
 
-// unreachable says which limits can't be reached, and what to do.
+// unreachable lists the limits that can't be reached, and what to do.
 func (b *Budget) unreachable(w Want) (out []string) {
 	for _, l := range []struct {
 		key        string

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNothingIsGivenTwice: the parts make up the limit, and each use has one.
+// TestNothingIsGivenTwice: the parts add up to the limit, and none is empty.
 func TestNothingIsGivenTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := Want{

@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// address is one of many.
+// address returns the i-th of many addresses.
 func address(i int) string {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 7).String()
 }
 
-// TestManyPeers: 20,000 bad peers a minute, of one address or each of its own,
-// and 30,000 reconnects are less than 64 KiB of log a minute, with none lost from
-// the counts.
+// TestManyPeers: 20,000 bad peers a minute, with one address or many, and 30,000
+// reconnects make less than 64 KiB of log a minute. The counts include all of them.
 func TestManyPeers(t *testing.T) {
 	const peers, storm = 20_000, 30_000
 	for name, from := range map[string]func(i int) string{
@@ -69,8 +68,7 @@ func known(h *Handler) int {
 	return len(h.limiter.flows) + len(h.limiter.exact)
 }
 
-// TestBoundedMemory: more peers and kinds than there is room for are counted
-// together.
+// TestBoundedMemory: peers and kinds beyond the bounds are counted together.
 func TestBoundedMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, h *Handler, j *journal) {
 		repeat(burst+10_000, func(i int) { log.Warn("m", "peer", address(i)) })
@@ -90,7 +88,7 @@ func TestBoundedMemory(t *testing.T) {
 		if n := known(h); n > 2*maxKinds+1 {
 			t.Errorf("%d kinds known", n)
 		}
-		if n := len(j.take()); n != maxKinds-1+burst+10_000 { // "m" is still known; those over it share the burst of overflow
+		if n := len(j.take()); n != maxKinds-1+burst+10_000 { // "m" is still known; kinds beyond maxKinds share the burst of overflow
 			t.Errorf("%d lines of 10,000 kinds and 10,000 errors", n)
 		}
 		pass(Period)
@@ -101,7 +99,7 @@ func TestBoundedMemory(t *testing.T) {
 		// There is room again when their periods are over.
 		pass(Period)
 		repeat(2, func(int) { log.Warn("late", "peer", "192.0.2.7:1") })
-		if n := known(h); n != 1+maxKinds { // the errors are not forgotten before there are others
+		if n := known(h); n != 1+maxKinds { // errors are forgotten only to make room for others
 			t.Errorf("%d kinds known afterwards", n)
 		}
 		j.take()

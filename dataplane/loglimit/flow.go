@@ -13,16 +13,16 @@ const (
 	namedPeers = 5  // named in a count
 )
 
-// flow is what is known of the lines of a kind in the present period. The
-// limiter's lock guards it.
+// flow counts the lines of a kind in the present period. The limiter's lock guards
+// it.
 type flow struct {
 	kind
 	began, ends time.Time
-	flood       bool              // the period before was one of a flood
+	flood       bool              // the previous period belonged to a flood
 	left        int               // lines that may pass
-	lines       int               // that came
+	lines       int               // in this period
 	held        uint64            // lines held back
-	peers       map[string]uint64 // lines held back of each peer that is known
+	peers       map[string]uint64 // lines held back, by peer
 	example     line              // the first that was held back
 }
 
@@ -32,9 +32,8 @@ func (f *flow) begin(now time.Time, left int) {
 	f.peers, f.example = nil, line{}
 }
 
-// roll begins the next period if the present one is over, and gives the line
-// with its count if there is something to count. A flood ends with a period of
-// few lines.
+// roll begins the next period if the present one is over. It returns the line with
+// the counts, if lines were held back. A flood ends with a period of few lines.
 func (f *flow) roll(now time.Time, out slog.Handler) (due line) {
 	if now.Before(f.ends) {
 		return line{}
@@ -87,7 +86,8 @@ func (f *flow) know(peer string) bool {
 	return true
 }
 
-// count makes the line that says how many were held back, and of whom most.
+// count makes the line with the number of lines held back, and the peers that
+// caused most of them.
 func (f *flow) count(now time.Time, out slog.Handler) line {
 	c := line{out, slog.NewRecord(now, f.level, f.message, 0)}
 	if f.exact { // the lines are the same
@@ -101,7 +101,7 @@ func (f *flow) count(now time.Time, out slog.Handler) line {
 	return c
 }
 
-// most are the counts of the peers with most lines, and of all others.
+// most returns the counts of the peers with the most lines, and of all others.
 func (f *flow) most() (out []slog.Attr) {
 	names := slices.SortedFunc(maps.Keys(f.peers), func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.peers[b], f.peers[a]), cmp.Compare(a, b))

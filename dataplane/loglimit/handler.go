@@ -11,14 +11,14 @@ import (
 // with or without a port, or another name.
 const PeerKey = "peer"
 
-// Handler passes lines on to another handler and holds back those of a flood.
-// It and those that it derives count together. All methods may be called from
+// Handler passes lines on to another handler and holds back the lines of a flood. A
+// Handler and those derived from it count together. All methods may be called from
 // any goroutine.
 type Handler struct {
 	next    slog.Handler
 	limiter *limiter // shared by all derived handlers
 
-	// Of WithAttrs and WithGroup.
+	// Set by WithAttrs and WithGroup.
 	bound   uint64 // hash of attributes and groups
 	peer    string
 	grouped bool
@@ -47,8 +47,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.next.Handle(ctx, r)
 }
 
-// Flush writes the counts of all lines that were held back and not yet counted
-// in the log.
+// Flush logs the counts of the lines that were held back since the last counts.
 func (h *Handler) Flush() {
 	for _, due := range h.limiter.flush(time.Now()) {
 		due.write()
@@ -80,7 +79,7 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &d
 }
 
-// classify says of which kind a line is and which peer it names, "" if none.
+// classify returns a line's kind and the peer that it names, "" if none.
 func (h *Handler) classify(r *slog.Record) (k kind, peer string) {
 	k, peer = kind{level: r.Level, message: r.Message}, h.peer
 	if !h.grouped {
@@ -103,7 +102,7 @@ func (h *Handler) classify(r *slog.Record) (k kind, peer string) {
 
 var seed = maphash.MakeSeed()
 
-// hashAttr is the hash of an attribute that comes after others.
+// hashAttr adds an attribute to the hash of those before it.
 func hashAttr(before uint64, a slog.Attr) uint64 {
 	return hashText(hashText(before, a.Key), a.Value.Resolve().String())
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// journal is a log that was written.
+// journal keeps the lines that were written.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -25,7 +25,7 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-// take gives the lines since the last take.
+// take returns the lines since the last take.
 func (j *journal) take() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -33,7 +33,7 @@ func (j *journal) take() []string {
 	return strings.Split(strings.TrimSuffix(j.text.String(), "\n"), "\n")
 }
 
-// expect compares the lines since the last with those wanted.
+// expect compares the lines since the last take with those wanted.
 func (j *journal) expect(t *testing.T, want ...string) {
 	t.Helper()
 	got := j.take()
@@ -42,8 +42,7 @@ func (j *journal) expect(t *testing.T, want ...string) {
 	}
 }
 
-// bubble runs f with a logger whose lines have no time, in a bubble with a clock
-// of its own.
+// bubble runs f in a synctest bubble, with a logger whose lines have no time.
 func bubble(t *testing.T, f func(t *testing.T, log *slog.Logger, h *Handler, j *journal)) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
@@ -63,14 +62,14 @@ func repeat(n int, f func(i int)) {
 	}
 }
 
-// pass lets d go by.
+// pass waits for d.
 func pass(d time.Duration) {
 	time.Sleep(d) // the bubble's clock
 	synctest.Wait()
 }
 
-// TestFlood: the first lines of a kind are logged, the others counted per peer
-// every period, until few come.
+// TestFlood: the first lines of a kind are logged. The others are counted per peer
+// in each period, until few lines come.
 func TestFlood(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 		t.Run(level.String(), func(t *testing.T) {
@@ -115,7 +114,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestNoFlood: few lines are logged as they come, and nothing is to be counted.
+// TestNoFlood: few lines are logged as they come, without counts.
 func TestNoFlood(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, _ *Handler, j *journal) {
 		for range 100 {
@@ -129,7 +128,8 @@ func TestNoFlood(t *testing.T) {
 	})
 }
 
-// TestKinds: a flood of one kind holds back no other, at no other level.
+// TestKinds: a flood of one kind does not hold back lines with another message or
+// level.
 func TestKinds(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, _ *Handler, j *journal) {
 		repeat(1000, func(int) { log.Warn("m", "peer", "192.0.2.7:1") })
@@ -142,8 +142,8 @@ func TestKinds(t *testing.T) {
 	})
 }
 
-// TestOwnLines: errors and what the operator does are all logged. Only lines
-// that are the same in everything are counted.
+// TestOwnLines: all errors and all actions of the operator are logged. Only lines
+// with the same attributes are counted.
 func TestOwnLines(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, _ *Handler, j *journal) {
 		named := log.With("service", "a").WithGroup("g")
@@ -165,7 +165,7 @@ func TestOwnLines(t *testing.T) {
 	})
 }
 
-// TestLinesWithoutPeer: warnings need none to be counted.
+// TestLinesWithoutPeer: warnings are counted without a peer, too.
 func TestLinesWithoutPeer(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, _ *Handler, j *journal) {
 		repeat(100, func(i int) { log.Warn("fell behind", "by", i) })
@@ -187,7 +187,7 @@ func TestDerivedHandlers(t *testing.T) {
 	})
 }
 
-// TestPeers: all that names a peer is one name for each host.
+// TestPeers: whatever the form of a peer's address, its host has one name.
 func TestPeers(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for _, c := range []struct {
@@ -212,7 +212,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestFlush: what was counted is logged at once, in order, and lines go on.
+// TestFlush: the counts are logged at once, in order, and lines go on.
 func TestFlush(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, h *Handler, j *journal) {
 		repeat(20, func(int) { log.Warn("b", "peer", "192.0.2.7:1") })

@@ -13,12 +13,12 @@ import (
 const Period = 5 * time.Second
 
 const (
-	burst      = 10  // lines of a kind that pass in a period
-	floodBurst = 2   // the same while a flood goes on, each of another peer
-	maxKinds   = 128 // that are known at a time, exact ones and others each
+	burst      = 10  // lines of a kind that are logged in a period
+	floodBurst = 2   // the same during a flood, each of another peer
+	maxKinds   = 128 // kinds at a time; exact kinds have as many of their own
 )
 
-// kind is what lines have in common that are counted together.
+// kind identifies the lines that are counted together.
 type kind struct {
 	level   slog.Level
 	message string
@@ -26,11 +26,10 @@ type kind struct {
 	attrs   uint64 // hash of these, if exact
 }
 
-// overflow is the message of lines that are counted together because there are
-// too many kinds.
+// overflow is the message for the counts of kinds beyond maxKinds.
 const overflow = "lines of other kinds"
 
-// line is a record with the handler that it is for.
+// line is a record and the handler that writes it.
 type line struct {
 	to     slog.Handler
 	record slog.Record
@@ -38,11 +37,11 @@ type line struct {
 
 func (l line) write() {
 	if l.to != nil {
-		_ = l.to.Handle(context.Background(), l.record) // there is nobody to say it to
+		_ = l.to.Handle(context.Background(), l.record) // an error of the log cannot be logged
 	}
 }
 
-// limiter says which lines pass.
+// limiter decides which lines are logged.
 type limiter struct {
 	out slog.Handler // for counts
 
@@ -57,7 +56,7 @@ func newLimiter(out slog.Handler) *limiter {
 	return &limiter{out: out, flows: make(flows), exact: make(flows)}
 }
 
-// take says whether a line passes, and which line with a count is due before it.
+// take says whether a line is logged, and which line with counts is due before it.
 func (l *limiter) take(k kind, peer string, ln line, now time.Time) (due line, pass bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +68,7 @@ func (l *limiter) take(k kind, peer string, ln line, now time.Time) (due line, p
 	if f.passes(peer) {
 		return due, true
 	}
-	if f.held == 0 { // a timer runs only while there is something to count
+	if f.held == 0 { // a timer runs only while lines are held back
 		time.AfterFunc(f.ends.Sub(now), func() { l.expire(f) })
 		ln.record = ln.record.Clone()
 		f.example = ln
@@ -78,7 +77,7 @@ func (l *limiter) take(k kind, peer string, ln line, now time.Time) (due line, p
 	return due, false
 }
 
-// expire writes the count of a period that has ended.
+// expire logs the counts of a period that has ended.
 func (l *limiter) expire(f *flow) {
 	l.mu.Lock()
 	due := f.roll(time.Now(), l.out)
@@ -86,9 +85,8 @@ func (l *limiter) expire(f *flow) {
 	due.write()
 }
 
-// flow finds what is known of a kind, or begins it. When there are too many
-// kinds, lines that must not be lost among others have none, and the others
-// share one per level.
+// flow finds or makes the flow of a kind. When there are too many kinds, lines of
+// exact kinds have no flow: they are logged. The others share one flow per level.
 func (l *limiter) flow(k kind, now time.Time) *flow {
 	known := l.flows
 	if k.exact {

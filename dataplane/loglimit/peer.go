@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// maxName is how much of a peer's name is kept, in bytes.
+// maxName bounds a peer's name, in bytes. Longer names are cut.
 const maxName = 64
 
 // host is the name that a peer is counted under: its address without the port.

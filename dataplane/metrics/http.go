@@ -30,7 +30,7 @@ const (
 )
 
 // DefaultScrapers are the limits of connections that rdmad gives the table. The
-// idle time is longer than a minute, which scrapers leave between two requests.
+// idle time is longer than the usual minute between two scrapes.
 func DefaultScrapers() connlimit.Limits {
 	return connlimit.Limits{Total: 64, PerKey: 16, KeyGrace: keyGrace, Idle: 90 * time.Second, HalfOpen: headerTimeout}
 }
@@ -43,8 +43,8 @@ type Server struct {
 	log      *slog.Logger
 }
 
-// NewServer makes a server, whose connections have places in scrapers; Serve
-// runs it on a listener.
+// NewServer makes a server. scrapers bounds its connections. Serve runs it on a
+// listener.
 func NewServer(reg *prometheus.Registry, healthy func() bool, scrapers *connlimit.Table, logger *slog.Logger) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
@@ -65,15 +65,15 @@ func NewServer(reg *prometheus.Registry, healthy func() bool, scrapers *connlimi
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,
-		IdleTimeout:       maxIdle, // less is the table's business
+		IdleTimeout:       maxIdle, // the table closes idle connections sooner
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          errorLog(logger, slog.LevelDebug),
 		ConnState:         work,
 	}}
 }
 
-// work counts a request as work in flight of its connection, from its first
-// byte on.
+// work counts a request as work in flight on its connection, from its first byte
+// on.
 func work(c net.Conn, state http.ConnState) {
 	switch p := c.(*port.Conn); state {
 	case http.StateActive:
@@ -83,7 +83,7 @@ func work(c net.Conn, state http.ConnState) {
 	}
 }
 
-// errorLog takes what net/http and promhttp have to say as text.
+// errorLog logs the error texts of net/http and promhttp.
 func errorLog(logger *slog.Logger, level slog.Level) *log.Logger {
 	return log.New(lines{logger, level}, "", 0)
 }

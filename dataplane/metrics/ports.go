@@ -16,10 +16,10 @@ var (
 		"Connections to one of rdmad's own ports that were closed for being idle, or for another that needed the place, by reason.", []string{"port", "reason"}, nil)
 )
 
-// ports is a collector over the tables of ports, by name.
+// ports collects from the connection tables of ports, by name.
 type ports map[string]*connlimit.Table
 
-// NewPorts makes a collector over the connections of ports, by name.
+// NewPorts makes a collector for the connections of ports, by name.
 func NewPorts(tables map[string]*connlimit.Table) prometheus.Collector { return ports(tables) }
 
 // Describe implements prometheus.Collector.

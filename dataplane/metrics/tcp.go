@@ -68,7 +68,7 @@ func (c tcpCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// collectReasons sends counts by reason, of what owner names.
+// collectReasons sends counts by reason. owner is the first label.
 func collectReasons(ch chan<- prometheus.Metric, desc *prometheus.Desc, counts *connlimit.Counts, owner string) {
 	for why, n := range counts {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), owner, connlimit.Reason(why).String())

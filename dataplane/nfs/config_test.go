@@ -197,7 +197,7 @@ type brokenLocator struct{ locator }
 
 func (brokenLocator) open(fh.ID) (int, error) { return -1, unix.EBADF }
 
-// What is unforeseen is answered and logged.
+// An unforeseen error is answered and logged.
 func TestUnforeseenErrorsAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	x := serve(t, options{}, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

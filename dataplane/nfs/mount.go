@@ -130,9 +130,9 @@ func (s *Server) mountPoint(path []byte) (*object, mount.Mountstat3) {
 	return o, mount.MNT3_OK
 }
 
-// removed says whether the exported directory was deleted. The open descriptor
-// keeps its handle valid in form, so that a client would mount it and then find
-// every call stale.
+// removed says whether the exported directory was deleted. Its handle would still
+// be well-formed, because rdmad has the directory open: a client could mount it,
+// and then each call would fail with STALE.
 func (s *Server) removed() bool {
 	var st unix.Stat_t
 	if err := unix.Fstat(s.top.path, &st); err != nil || st.Nlink > 0 {

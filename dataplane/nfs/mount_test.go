@@ -45,9 +45,8 @@ func TestMountPaths(t *testing.T) {
 	}
 }
 
-// TestMountOfRemovedExport deletes the exported directory: a client that mounts
-// is refused rather than given a handle that is stale, also when another
-// directory has the name. The log says so.
+// TestMountOfRemovedExport deletes the exported directory. MNT fails and returns no
+// stale handle, also when another directory has the name now. The log says so.
 func TestMountOfRemovedExport(t *testing.T) {
 	var log bytes.Buffer
 	x := serve(t, options{}, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -25,12 +25,12 @@ func (v *verifier) renew() {
 
 func (v *verifier) load() uint64 { return v.v.Load() }
 
-// noPeer brings data to stable storage when no call waits for it.
+// noPeer is the peer of a commit that no call waits for.
 var noPeer netip.AddrPort
 
-// lost notes that the kernel may have dropped written data, as a call of peer
-// has found out. The kernel reports such an error once and then takes the pages
-// for clean, so that asking again would be answered with success.
+// lost notes that the kernel may have dropped written data; a call of peer got the
+// error. The kernel reports such an error once and then treats the pages as clean,
+// so that another fsync would succeed.
 func (s *Server) lost(o *object, peer netip.AddrPort, err error) {
 	s.verifier.renew()
 	name := "rdmad"

@@ -73,7 +73,7 @@ func (c RDMA) Call(ctx context.Context, call *Call) ([]byte, error) {
 		Program: call.Program, Version: call.Version, Procedure: call.Procedure, Cred: c.Auth,
 		MaxReply: call.MaxReply,
 	}
-	done := 0 // bytes of call.Args that are in the stream or in an item
+	done := 0 // bytes of call.Args already put into the stream or an item
 	for _, it := range call.Items {
 		buf, err := c.Client.Alloc(ctx, it.Len)
 		if err != nil {

@@ -5,8 +5,9 @@ import "github.com/rdmad/rdmad/rpcrdma"
 // maxData is the most data of one READ or WRITE that rdmad carries, in bytes.
 const maxData = 1 << 20
 
-// Through checks what a strict client gets announced through rdmad of a Server, which
-// announces more than rdmad carries: the sizes are lowered, and hold to the byte.
+// Through is a strict client that reaches a Server through rdmad. The Server
+// announces larger sizes than rdmad carries. rdmad must lower them, and carry the
+// lowered sizes to the byte.
 type Through struct {
 	Client *Client
 	Server *Server
@@ -14,7 +15,7 @@ type Through struct {
 	Back uint32
 }
 
-// MaxData checks MAXREAD and MAXWRITE, in a GETATTR and in a listing.
+// MaxData checks MAXREAD and MAXWRITE, in a GETATTR and in a READDIR.
 func (g Through) MaxData() {
 	t, c := g.Client.T, g.Client
 	t.Helper()
@@ -28,7 +29,7 @@ func (g Through) MaxData() {
 	g.largestRead()
 }
 
-// MaxSession checks what a CREATE_SESSION gives both sides.
+// MaxSession checks the sizes of both channels in a CREATE_SESSION.
 func (g Through) MaxSession() {
 	t, c := g.Client.T, g.Client
 	t.Helper()
@@ -66,8 +67,8 @@ func (g Through) MaxInfo() {
 	g.largestRead()
 }
 
-// largestRead checks that the largest READ that is carried came to the server, and no
-// larger one.
+// largestRead checks that the largest READ that rdmad carries reached the server, and
+// no larger one.
 func (g Through) largestRead() {
 	g.Client.T.Helper()
 	if n := g.Server.LargestRead(); n != maxData {

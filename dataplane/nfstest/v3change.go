@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// status makes a call and wants its results to begin with NFS3_OK.
+// status makes a call and fails unless its status is NFS3_OK.
 func (c *Client3) status(what string, proc uint32, args io.WriterTo, call *Call) (results []byte) {
 	c.T.Helper()
 	call.MaxReply = headRoom
@@ -22,12 +22,12 @@ func (c *Client3) status(what string, proc uint32, args io.WriterTo, call *Call)
 	return results
 }
 
-// in is a name in the root.
+// in is a name in the root, as an argument.
 func (c *Client3) in(name string) nfsv3.Diropargs3 {
 	return nfsv3.Diropargs3{Dir: nfsv3.NfsFh3{Data: c.Root}, Name: name}
 }
 
-// noAttributes asks for no attributes.
+// noAttributes is an sattr3 that sets nothing.
 func noAttributes() nfsv3.Sattr3 {
 	return nfsv3.Sattr3{Mode: &nfsv3.SetMode3_default{}, Uid: &nfsv3.SetUid3_default{}, Gid: &nfsv3.SetGid3_default{},
 		Size: &nfsv3.SetSize3_default{}, Atime: &nfsv3.SetAtime_default{}, Mtime: &nfsv3.SetMtime_default{}}
@@ -88,7 +88,7 @@ func (c *Client3) Link(file []byte, name string) {
 	c.status("LINK", 15, &nfsv3.Link3args{File: nfsv3.NfsFh3{Data: file}, Link: c.in(name)}, new(Call))
 }
 
-// Good says whether a handle is that of something that exists.
+// Good says whether a handle belongs to an existing object.
 func (c *Client3) Good(handle []byte) bool {
 	c.T.Helper()
 	results, err := c.call(1, &nfsv3.Getattr3args{Object: nfsv3.NfsFh3{Data: handle}}, &Call{MaxReply: headRoom})
@@ -99,8 +99,8 @@ func (c *Client3) Good(handle []byte) bool {
 	return err == nil && d.Uint32() == 0 && d.Err() == nil
 }
 
-// WriteBytes writes data, and gives the verifier of the server's life. With
-// stable it wants it on stable storage before the answer.
+// WriteBytes writes data and returns the write verifier. With stable it asks for
+// FILE_SYNC.
 func (c *Client3) WriteBytes(file []byte, offset uint64, data []byte, stable bool) (verifier [8]byte) {
 	c.T.Helper()
 	how := nfsv3.UNSTABLE
@@ -118,7 +118,7 @@ func (c *Client3) WriteBytes(file []byte, offset uint64, data []byte, stable boo
 	return ok.Resok.Verf
 }
 
-// Commit has all that was written to a file put on stable storage.
+// Commit asks the server to put all data of a file on stable storage.
 func (c *Client3) Commit(file []byte) (verifier [8]byte) {
 	c.T.Helper()
 	results := c.status("COMMIT", 21, &nfsv3.Commit3args{File: nfsv3.NfsFh3{Data: file}}, new(Call))

@@ -23,9 +23,9 @@ type Client struct {
 	// empty; Stateid is what it is read and written with.
 	File    []nfsv4.NfsArgop4
 	Stateid nfsv4.Stateid4
-	// LatePages expects of READs what servers of Linux 6.5 and later give: data that
-	// begins inside a page of the reply comes a page late, behind bytes of other
-	// replies.
+	// LatePages expects the fault of Linux servers from 6.5 on: READ data that
+	// should begin inside a page of the reply comes a page late, behind bytes of
+	// other replies.
 	LatePages bool
 	// Fore and Back are the channels of the session, as its server granted them.
 	Fore, Back nfsv4.ChannelAttrs4
@@ -38,7 +38,7 @@ type Client struct {
 
 const (
 	linuxPage  = 4096
-	readHeader = 16 // what the result of a READ has before its data, in bytes
+	readHeader = 16 // the header of a READ's result before its data, in bytes
 )
 
 // file are the operations that put the file in place.
@@ -205,7 +205,7 @@ func (c *Client) Read(short bool, reads ...*nfsv4.NfsArgop4_OP_READ) *Call {
 	if res == nil {
 		return call
 	}
-	begins := 0 // the data, in the pages of the reply: the first READ's has a page of its own
+	begins := 0 // of the data in the pages of the reply; the first READ's data begins on a page of its own
 	for i, r := range reads {
 		got := res[at+i].(*nfsv4.NfsResop4_OP_READ).Opread.(*nfsv4.Read4res_NFS4_OK).Resok4.Data
 		n := int(r.Opread.Count)
@@ -262,16 +262,16 @@ func (c *Client) SmallFirst() []int {
 	return c.Read(false, c.read(0, 100), c.read(3, 5000), c.read(1<<20, 20), c.read(9, 70001)).Apart
 }
 
-// WholePages has several READs in one COMPOUND, the data of each on pages of its
-// own in the reply of a Linux server.
+// WholePages makes one COMPOUND with several READs. In the reply of a Linux server
+// the data of each begins on a page.
 func (c *Client) WholePages() {
 	c.T.Helper()
 	c.Read(false, c.read(0, linuxPage-readHeader), c.read(3, 4*linuxPage-readHeader), c.read(1<<20, 16*linuxPage-readHeader), c.read(9, 70001))
 }
 
-// SeveralWrites has several WRITEs in one COMPOUND: those after a large one are
-// too much for a Send; a small one comes after one that fills a Send nearly, its
-// data begins in the first page of the request.
+// SeveralWrites makes COMPOUNDs with several WRITEs. In one, a large WRITE makes
+// the call too large for a Send. In another, the first WRITE nearly fills a Send,
+// and the data of the next begins in the first page of the request.
 func (c *Client) SeveralWrites() {
 	c.T.Helper()
 	c.Write(false, c.write(0, 5000), c.write(1<<20, 3000), c.write(2<<20, 3000))
@@ -343,7 +343,7 @@ func (c *Client) AllSlots() {
 	all.Wait()
 }
 
-// request is the size of a call with n WRITEs without their data, in bytes.
+// request is the size of a call with n WRITEs, without their data, in bytes.
 func (c *Client) request(n int) int {
 	ops := c.bare()
 	for range n {

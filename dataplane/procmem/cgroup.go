@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Group is what the process's control group allows.
+// Group is the memory limit of the process's control group.
 type Group struct {
 	Bytes int64  // 0 without a limit
-	File  string // that says so
+	File  string // where Bytes was read
 }
 
 func (g *Group) what() string {
@@ -21,15 +21,15 @@ func (g *Group) what() string {
 	return "the control group's limit"
 }
 
-// unlimited is what version 1 says without a limit, rounded to pages; whatever is
-// over it is no limit of a machine.
+// unlimited is version 1's value for no limit, rounded to pages. No machine has
+// that much memory.
 const unlimited = 1 << 60
 
-// ReadGroup reads the limits of the process's control group and of those above it,
-// in version 2, version 1 and both at once. The smallest counts. Of version 2 that is
-// memory.max, over which the kernel ends the process, or memory.high, over which it
-// slows it down. Nothing is an error: what can't be read is no limit. root is "/",
-// but in tests.
+// ReadGroup reads the limits of the process's control group and of those above it, in
+// version 2, version 1 and both at once. The smallest counts. In version 2 there are
+// memory.max, over which the kernel ends the process, and memory.high, over which it
+// slows the process down. Nothing is an error: a file that can't be read sets no
+// limit. root is "/" except in tests.
 func ReadGroup(root string) Group {
 	var g Group
 	lines, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
@@ -62,8 +62,8 @@ func hasMemory(controllers string) bool {
 	return false
 }
 
-// look reads files of a group and of all above it. In a container the path may be
-// that outside of it, of which only the mount's root is to be seen.
+// look reads files of a group and of all groups above it. In a container the path
+// may be the one outside the container; then only the mount's root exists.
 func (g *Group) look(root, mount, group string, files ...string) {
 	for at := path.Clean("/" + group); ; at = path.Dir(at) {
 		for _, f := range files {

@@ -1,13 +1,13 @@
 // Package procmem keeps the memory of the whole process within one limit, as the
 // kernel counts it.
 //
-// Memory is of two kinds. What peers make rdmad hold in bulk is mapped outside the Go
-// heap: registered memory, and the buffers of RPC over TCP (package offheap). It is at
-// most 3/4 of the limit, and package offheap refuses more. Everything else is the Go
-// runtime's. Its limit is what the mapped memory leaves, at least a quarter and
-// MinGo: the garbage collector works harder when it comes near. Whenever mapped memory
-// comes or goes, the Go runtime's limit moves.
+// The process has two kinds of memory. Bulk memory is mapped outside the Go heap
+// (package offheap): registered memory, and the buffers of RPC over TCP. It may take
+// at most 3/4 of the limit; package offheap refuses more. All other memory belongs to
+// the Go runtime. The Go runtime's limit is the rest, at least a quarter and MinGo.
+// The garbage collector works harder near that limit. Whenever the amount of mapped
+// memory changes, the Go runtime's limit changes with it.
 //
-// A control group may allow less than the operator has asked for. Then its limit
-// counts.
+// A control group may allow less than the operator asks for. Then the control
+// group's limit counts.
 package procmem

@@ -3,13 +3,13 @@ package procmem
 import "fmt"
 
 const (
-	// MinGo is the least that the Go runtime may have, in bytes. Less would have it
+	// MinGo is the least limit of the Go runtime, in bytes. With less it would
 	// collect garbage all the time.
 	MinGo = 48 << 20
 
-	// overhead is what the process may have over its limit, in bytes, and tenth the
-	// same as a part of it: program text, what C libraries and thread stacks take, and
-	// garbage not collected yet. It is what a control group has to allow.
+	// The process may exceed its limit by overhead bytes and a tenth of the limit:
+	// program text, C libraries, thread stacks, and garbage that is not collected yet.
+	// A control group has to allow that.
 	overhead = 64 << 20
 	tenth    = 10
 )
@@ -19,10 +19,10 @@ type Limit struct {
 	Bytes int64
 	// Source is "default", "limits.memory", "operator", or the control group.
 	Source string
-	// Asked is what limits.memory or an operator wants; not Bytes if the control
-	// group allows less.
+	// Asked is the limit that limits.memory or an operator asks for. It differs
+	// from Bytes if the control group allows less.
 	Asked int64
-	// Group is the control group's.
+	// Group is the control group's limit.
 	Group Group
 }
 
@@ -38,14 +38,14 @@ func (l *Limit) Warning() string {
 		size(l.Asked), l.Group.what(), size(l.Group.Bytes), l.Group.File, size(l.Bytes), size(needs(l.Asked)))
 }
 
-// needs is the limit of a control group that a limit of the process needs.
+// needs is the least control group limit for a limit of the process.
 func needs(limit int64) int64 { return limit + limit/tenth + overhead }
 
-// fits is the largest limit of the process that goes with a control group's.
+// fits is the largest limit of the process within a control group's limit.
 func fits(group int64) int64 { return (group - overhead) / (tenth + 1) * tenth }
 
-// within gives the limit in force: what was asked for, or what the control group
-// leaves, of which least is taken in any case.
+// within is the limit in force: asked, or less if the control group allows less,
+// but never below least.
 func within(asked int64, source string, group Group, least int64) Limit {
 	l := Limit{Bytes: asked, Asked: asked, Source: source, Group: group}
 	if group.Bytes > 0 {
@@ -59,18 +59,18 @@ func within(asked int64, source string, group Group, least int64) Limit {
 // mapped is the most memory outside the Go heap.
 func (l *Limit) mapped() int64 { return l.Bytes / 4 * 3 }
 
-// goes is the Go runtime's limit with so much mapped.
+// goes is the Go runtime's limit when mapped bytes are mapped.
 func (l *Limit) goes(mapped int64) int64 { return max(l.Bytes-mapped, l.Bytes/4, MinGo) }
 
-// TCP is what each of a TCP service's pools of calls, replies' items and replies'
-// streams may hold. The first two are mapped.
+// TCP is the size of each of a TCP service's three pools: calls, replies' items and
+// replies' streams. The first two are mapped.
 func (l *Limit) TCP() int64 { return l.Bytes / 16 }
 
-// Registered is the memory that listeners and connectors divide: the mapped memory
-// without what one TCP service may take.
+// Registered is the memory that listeners and connectors divide: all mapped memory
+// except for one TCP service's pools.
 func (l *Limit) Registered() int64 { return l.mapped() - 2*l.TCP() }
 
-// size writes bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 10<<30:

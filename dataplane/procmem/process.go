@@ -17,9 +17,9 @@ type Process struct {
 	root    string // "/"
 	def     int64
 	least   int64
-	goFixed bool // GOMEMLIMIT is set, and stays as it is
+	goFixed bool // GOMEMLIMIT is set: the Go runtime's limit is not changed
 
-	before int64 // the Go runtime's limit before ours
+	before int64 // the Go runtime's limit before New
 
 	mu     sync.Mutex
 	file   int64 // limits.memory; 0 when it is not set
@@ -27,29 +27,29 @@ type Process struct {
 	warned string
 }
 
-// New makes a Process. def is the default limit, and least the least that the caller
-// can do with, in bytes.
+// New makes a Process. def is the default limit and least the smallest limit that
+// the caller can work with, in bytes.
 func New(log *slog.Logger, def, least int64) *Process {
 	return &Process{log: log, root: "/", def: def, least: least, goFixed: os.Getenv("GOMEMLIMIT") != "", before: debug.SetMemoryLimit(-1)}
 }
 
-// Close takes the limits back.
+// Close restores the limits from before New.
 func (p *Process) Close() {
 	offheap.SetLimit(math.MaxInt64)
 	offheap.Observe(func(int64) {})
 	debug.SetMemoryLimit(p.before)
 }
 
-// Configured notes what the configuration says of limits.memory, 0 if nothing, so
-// that a limit's source can be named.
+// Configured notes the configuration's limits.memory, 0 if it is not set.
+// Limit.Source depends on it.
 func (p *Process) Configured(limit int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.file = limit
 }
 
-// Apply makes limit, or what the control group leaves of it, the process's limit from
-// now on, and returns the part of it that is for registered memory.
+// Apply puts limit in force, or less if the control group allows less. It returns the
+// part of the limit that is for registered memory.
 func (p *Process) Apply(limit int64) (registered int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,8 @@ func (p *Process) Apply(limit int64) (registered int64) {
 	return l.Registered()
 }
 
-// warn logs a warning; less than the default is none.
+// warn logs text. It is a warning only if somebody has asked for more than the
+// control group allows, and not if the default is more.
 func (p *Process) warn(text string, asked int64) {
 	level := slog.LevelWarn
 	if p.source(asked) == "default" {
@@ -94,7 +95,7 @@ func (p *Process) Limit() Limit {
 	return p.limit
 }
 
-// Expected is the limit that a process of this control group would have with
+// Expected is the limit that a process in this control group would have. limit is
 // limits.memory, 0 if it is not set. root is where the machine's files are.
 func Expected(root string, limit, def, least int64) Limit {
 	p := Process{file: limit, def: def}

@@ -17,7 +17,7 @@ import (
 
 const mib = 1 << 20
 
-// machine makes the files of a machine.
+// machine makes a root directory with a machine's files.
 func machine(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -80,8 +80,8 @@ func TestReadGroup(t *testing.T) {
 	}
 }
 
-// TestShares: whatever the limit, its parts are no more than it, and MinGo where it
-// is small, and each is of use.
+// TestShares: whatever the limit, its parts add up to no more than the limit, or
+// MinGo where it is small, and each part is large enough to work with.
 func TestShares(t *testing.T) {
 	for _, n := range []int64{16 * mib, 64 * mib, 256 * mib, 1 << 30, 1 << 40} {
 		l := Limit{Bytes: n}
@@ -101,7 +101,7 @@ func TestGroupLowers(t *testing.T) {
 		{1 << 30, 0, 1 << 30},
 		{1 << 30, needs(1<<30) + 10, 1 << 30},
 		{1 << 30, 614 * mib, 500 * mib},
-		{1 << 30, 10 * mib, 16 * mib}, // not less than anything works with
+		{1 << 30, 10 * mib, 16 * mib}, // never below least
 		{20 * mib, 10 * mib, 16 * mib},
 	} {
 		l := within(c.asked, "limits.memory", Group{c.group, "/x/memory.max"}, 16*mib)
@@ -118,8 +118,8 @@ func TestGroupLowers(t *testing.T) {
 	}
 }
 
-// TestApply: the limit governs mapped memory and the Go runtime, whose limit follows
-// what is mapped.
+// TestApply: the limit bounds mapped memory and the Go runtime. The Go runtime's
+// limit follows the amount of mapped memory.
 func TestApply(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	var log bytes.Buffer
@@ -135,7 +135,7 @@ func TestApply(t *testing.T) {
 	if got := debug.SetMemoryLimit(-1); got != 256*mib {
 		t.Errorf("Go limit %d", got)
 	}
-	r, err := offheap.Alloc(100 * mib) // not touched: no page of it exists
+	r, err := offheap.Alloc(100 * mib) // not written, so that no page of it is resident
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestEnvironmentWins: GOMEMLIMIT is the operator's word.
+// TestEnvironmentWins: rdmad does not change a Go limit that GOMEMLIMIT sets.
 func TestEnvironmentWins(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	defer offheap.SetLimit(math.MaxInt64)

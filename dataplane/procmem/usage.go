@@ -11,15 +11,15 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// Usage is what the process has, in bytes.
+// Usage is the memory of the process, in bytes.
 type Usage struct {
 	Limit   Limit
 	Mapped  int64 // outside the Go heap
-	Go      int64 // the Go runtime's, as its limit counts it
+	Go      int64 // memory that the Go runtime's limit counts
 	GoLimit int64 // in force now
-	Other   int64 // resident beyond these: program text, C libraries
-	// Resident is what the kernel counts, PeakResident the most so far. 0 where the
-	// kernel doesn't say.
+	Other   int64 // all other resident memory: program text, C libraries
+	// Resident is the resident size (RSS), PeakResident its peak. Both are 0 where
+	// the kernel doesn't report them.
 	Resident, PeakResident int64
 }
 
@@ -31,7 +31,7 @@ func (p *Process) Usage() Usage {
 	return u
 }
 
-// goBytes is what the Go runtime's limit counts.
+// goBytes is the memory that the Go runtime's limit counts.
 func goBytes() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)

@@ -13,15 +13,15 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Attacks on a server with default limits of memory and time, beside clients that
-// do nothing wrong. The clock stands still while anybody can go on: what takes
-// time has waited.
+// Attacks on a server with default limits of memory and time, beside well-behaved
+// clients. The clock stands still while any goroutine can run, so time that passes
+// is time spent waiting.
 
-// attackLimits let a test's connections, which are all of one peer, have all
-// places.
+// attackLimits let one peer have all places: all connections of a test have the
+// same address.
 var attackLimits = connlimit.Limits{Total: 400, PerKey: 1000}
 
-// bystander is a client that is there before the attack.
+// bystander is a client that connected before the attack.
 type bystander struct {
 	s    *testServer
 	l    *pipeListener
@@ -36,7 +36,7 @@ func newBystander(t *testing.T) *bystander {
 	return b
 }
 
-// call makes a call and says how long it waited.
+// call makes a call and returns how long it waited.
 func (b *bystander) call(t *testing.T, c *Client, proc uint32, args []byte) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -46,8 +46,8 @@ func (b *bystander) call(t *testing.T, c *Client, proc uint32, args []byte) time
 	return time.Since(start)
 }
 
-// served has small calls answered without waiting, on the connection that was
-// there and on a new one.
+// served fails the test unless small calls are answered without waiting, on the old
+// connection and on a new one.
 func (b *bystander) served(t *testing.T) {
 	t.Helper()
 	synctest.Wait()
@@ -66,7 +66,8 @@ func (b *bystander) served(t *testing.T) {
 	}
 }
 
-// servedSoon has large calls answered before attackers lose all their patience.
+// servedSoon fails the test unless large calls are answered before the attackers'
+// patience ends.
 func (b *bystander) servedSoon(t *testing.T) {
 	t.Helper()
 	took := b.call(t, b.here, echo.ProcRead, xdr.AppendUint32(nil, 1<<20))
@@ -76,8 +77,7 @@ func (b *bystander) servedSoon(t *testing.T) {
 	}
 }
 
-// attackers opens connections that send data, and what comes back from them is
-// not read.
+// attackers opens connections that send data and read nothing.
 func (b *bystander) attackers(t *testing.T, n int, data []byte) {
 	t.Helper()
 	for range n {
@@ -92,7 +92,7 @@ func TestRecordsNotFinished(t *testing.T) {
 	whole := record(1, echo.ProcWrite, opaque(1<<20))
 	for name, c := range map[string]struct {
 		sent int
-		held int64 // at most, in bytes of each
+		held int64 // at most, in bytes for each
 	}{
 		"a mark":    {oncrpc.RecordMarkSize, 0},
 		"8 KiB":     {8 << 10, 0},
@@ -115,8 +115,8 @@ func TestRecordsNotFinished(t *testing.T) {
 	}
 }
 
-// TestRepliesNotRead has connections call for more than they read: few that take
-// much, and many.
+// TestRepliesNotRead has connections that make calls and do not read the replies: a
+// few with large replies, and many.
 func TestRepliesNotRead(t *testing.T) {
 	var calls []byte
 	for xid := range uint32(DefaultMaxCalls) {
@@ -135,8 +135,8 @@ func TestRepliesNotRead(t *testing.T) {
 	}
 }
 
-// TestReplyTrickles has a peer read slowly what it has called for: the rate that
-// is expected of it rises with what waits for it.
+// TestReplyTrickles has a peer read its replies slowly. The rate expected of it
+// rises with the bytes that wait for it.
 func TestReplyTrickles(t *testing.T) {
 	for _, c := range []struct {
 		replies, rate int
@@ -169,8 +169,8 @@ func TestReplyTrickles(t *testing.T) {
 	}
 }
 
-// TestIdleConnections fills all places with connections that do nothing, or nothing
-// any more: newcomers get their places, clients that make calls keep theirs.
+// TestIdleConnections fills all places with connections that make no call, or no
+// further call. Newcomers get their places; clients that make calls keep their own.
 func TestIdleConnections(t *testing.T) {
 	for name, data := range map[string][]byte{"silent": nil, "after a call": record(1, echo.ProcNull, nil)} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// TestPlacesOfOnePeer: one peer can't have the places of all.
+// TestPlacesOfOnePeer: one peer can't take all places.
 func TestPlacesOfOnePeer(t *testing.T) {
 	if DefaultConnectionsPerPeer*8 > DefaultConnections {
 		t.Errorf("%d of %d connections may be of one peer", DefaultConnectionsPerPeer, DefaultConnections)

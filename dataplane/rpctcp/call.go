@@ -25,8 +25,8 @@ type call struct {
 	reply  oncrpc.Reply
 	mark   [oncrpc.RecordMarkSize]byte
 
-	// reserved is what the reply's stream is charged for, in bytes; small goes
-	// back with it.
+	// reserved is how many bytes are charged for the reply's stream; small says
+	// whether they are the connection's small request.
 	reserved int
 	small    bool
 }

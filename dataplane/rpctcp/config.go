@@ -12,7 +12,7 @@ import (
 const (
 	DefaultConnections        = 1024
 	DefaultConnectionsPerPeer = 128
-	DefaultIdle               = 6 * time.Minute // Linux clients leave after 5
+	DefaultIdle               = 6 * time.Minute // Linux clients disconnect after 5
 	DefaultHalfOpen           = 30 * time.Second
 
 	DefaultMaxCalls = 64
@@ -28,32 +28,33 @@ type Config struct {
 	// Handler serves the calls.
 	Handler oncrpc.Handler
 	Logger  *slog.Logger
-	// Name stands in the reasons why a connection was closed or refused.
+	// Name appears in the reasons why a connection was closed or refused.
 	Name string
-	// Limits bound the connections, in all and of one address, and how long they
-	// may be idle. A newcomer over them takes the place of the connection that is
-	// idle for longest. 0 is the default; no limit if there is a Parent.
+	// Limits bound the connections, in all and per address, and their idle time. A
+	// newcomer over a limit takes the place of the connection that has been idle
+	// for longest. 0 means the default, or no limit if there is a Parent.
 	Limits connlimit.Limits
-	// Parent bounds the connections together with those of others, and has them
-	// age; nil is none.
+	// Parent bounds the connections together with those of other servers, and
+	// closes idle ones. Nil means none.
 	Parent *connlimit.Table
 	// MaxCalls bounds the calls of one connection that are being served or
 	// whose replies are being sent. Who sends more is not read until one ends.
 	MaxCalls int
 	// MaxRecord is the most bytes of a call, and of one buffer of a reply.
 	MaxRecord int
-	// MemoryLimit bounds the bytes of all calls being read or served, again
-	// of all replies' items, and again of all replies' streams, of which the
-	// last may go over it by what the calls already being served answer.
-	// Over it, calls wait; each connection has a share of MaxRecord, and one
-	// call of up to 64 KiB that never waits. If others wait, the connection
-	// that holds most, of those 5 s behind Floor, is cut.
+	// MemoryLimit bounds the bytes of all calls being read or served, again of all
+	// replies' items, and again of all replies' streams, of which the last may go
+	// over it by the answers of calls that are already being served. Over it, calls
+	// wait. Each connection has a share of MaxRecord, and one call of up to 64 KiB
+	// that never waits. If connections wait, rdmad cuts the one that holds most
+	// among those that are 5 s behind Floor.
 	MemoryLimit int
-	// RecordTimeout is how far behind Floor a peer may be with a call that it
-	// has begun.
+	// RecordTimeout is how far a peer may be behind Floor with sending a call that
+	// it has begun.
 	RecordTimeout time.Duration
-	// WriteTimeout is how far behind a peer may be with taking its replies:
-	// behind Floor, or behind the rate that brings all of them to it in so long.
+	// WriteTimeout is how far a peer may be behind with reading its replies: behind
+	// Floor, or behind the rate at which it reads all of them in that time,
+	// whichever is higher.
 	WriteTimeout time.Duration
 }
 
@@ -72,8 +73,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// DefaultLimits fills in what l leaves 0. Half-open connections age no later than
-// idle ones.
+// DefaultLimits replaces zeros in l by the defaults. HalfOpen is at most Idle.
 func DefaultLimits(l connlimit.Limits) connlimit.Limits {
 	setDefault(&l.Total, DefaultConnections)
 	setDefault(&l.PerKey, DefaultConnectionsPerPeer)

@@ -9,12 +9,11 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// idleTime is how long a buffer is kept although nobody uses it: that long at
-// least, and twice as long at most.
+// idleTime is how long an unused buffer is kept, at least; at most twice as long.
 const idleTime = 5 * time.Second
 
-// idleBuffers are the buffers of a pool that nobody uses. Their memory is outside
-// the Go heap. Those that stay unused go back to the operating system.
+// idleBuffers keeps the unused buffers of a pool. Their memory is outside the Go
+// heap. Buffers that stay unused go back to the operating system.
 type idleBuffers struct {
 	mu      sync.Mutex
 	classes [classes]idleClass
@@ -26,7 +25,7 @@ type idleBuffers struct {
 // idleClass is a stack: the buffer used last is used next.
 type idleClass struct {
 	buffers []*buffer
-	least   int // the fewest there were since the last trim: so many were not used
+	least   int // the fewest buffers since the last trim: that many were not used
 }
 
 // take gives a buffer of a class, or nil.
@@ -50,7 +49,7 @@ func (i *idleBuffers) pop(class int) *buffer {
 	return b
 }
 
-// keep takes a buffer that nobody uses any more.
+// keep takes back a buffer.
 func (i *idleBuffers) keep(b *buffer) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -105,7 +104,7 @@ func (i *idleBuffers) drain() {
 	i.kept = 0
 }
 
-// close frees what is idle, now and later.
+// close frees idle buffers, now and later.
 func (i *idleBuffers) close() {
 	i.mu.Lock()
 	i.closed = true
@@ -122,7 +121,7 @@ func (i *idleBuffers) alloc(ctx context.Context, n int) (*offheap.Region, error)
 	for errors.Is(err, offheap.ErrLimit) {
 		freed := make(chan struct{})
 		offheap.Notify(func() { close(freed) })
-		i.drain() // may be the one that frees
+		i.drain() // drain may free the memory that it waits for
 		if r, err = offheap.Alloc(n); !errors.Is(err, offheap.ErrLimit) {
 			break
 		}

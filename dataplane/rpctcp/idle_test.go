@@ -12,8 +12,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// TestIdleMemory: a buffer that is used now and then stays, what is not used goes
-// back to the operating system.
+// TestIdleMemory: a buffer that is used now and then stays. Unused buffers go back
+// to the operating system.
 func TestIdleMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(8<<20, 1<<20)
@@ -56,8 +56,8 @@ func got(t *testing.T, a *account, n int) *buffer {
 	return b
 }
 
-// TestProcessLimit: a pool waits for memory of the process as for its own, and
-// gives back what is idle before.
+// TestProcessLimit: a pool at the process's limit first gives back its idle
+// buffers, and then waits as it does at its own limit.
 func TestProcessLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer offheap.SetLimit(math.MaxInt64)
@@ -69,7 +69,7 @@ func TestProcessLimit(t *testing.T) {
 		a := got(t, other, 1<<20)
 		b := got(t, p, 1<<20)
 		b.Release()
-		for range 256 { // of another class, where the idle one was
+		for range 256 { // of another class, in the memory of the idle one
 			defer got(t, p, 4096).Release()
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -12,19 +12,19 @@ import (
 // ErrStopped ends the reading of a connection that takes no more calls.
 var ErrStopped = errors.New("rpctcp: no more calls are taken")
 
-// readBuffer is how much is read ahead, in bytes. What is longer goes straight
-// to where it is wanted.
+// readBuffer is the size of the read-ahead buffer, in bytes. Longer reads go
+// straight into the caller's memory.
 const readBuffer = 16 << 10
 
-// Intake reads from a peer, ahead of what is asked for: without a limit of time
-// between records, at no less than Floor within one. One goroutine reads; Stop
-// and Behind are anybody's.
+// Intake reads ahead from a peer. Between records the peer may take any time;
+// within a record it must send at Floor or faster. One goroutine reads. Stop and
+// Behind may be called from any goroutine.
 type Intake struct {
 	*bufio.Reader
 	from source
 }
 
-// source is what the Intake reads ahead from.
+// source is the peer's connection, as the read-ahead buffer reads it.
 type source struct {
 	nc      net.Conn
 	count   *atomic.Uint64 // bytes read
@@ -34,7 +34,8 @@ type source struct {
 }
 
 // NewIntake reads from nc. Within a record the peer may be behind Floor by
-// patience; slow, if there is one, is called meanwhile. count counts bytes.
+// patience. slow, if not nil, is called while the peer is fair.Grace behind or
+// more. count counts bytes.
 func NewIntake(nc net.Conn, patience time.Duration, count *atomic.Uint64, slow func()) *Intake {
 	i := &Intake{from: source{nc: nc, count: count, pace: pace{patience: patience, slow: slow}}}
 	i.Reader = bufio.NewReaderSize(&i.from, readBuffer)
@@ -60,8 +61,7 @@ func (s *source) Read(b []byte) (int, error) {
 	}
 }
 
-// until sets the deadline of the reads to come, unless Stop has set one for
-// good.
+// until sets the deadline of future reads, unless Stop has set the last one.
 func (s *source) until(t time.Time) error {
 	if err := s.nc.SetReadDeadline(t); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *source) until(t time.Time) error {
 	return nil
 }
 
-// longAgo is a deadline that is over.
+// longAgo is a deadline in the past.
 var longAgo = time.Unix(1, 0)
 
 // Stop has the reading end, now if it waits, so that the connection ends as
@@ -86,7 +86,7 @@ func (i *Intake) Stop() {
 // Stopped says whether no further calls are to be read.
 func (i *Intake) Stopped() bool { return i.from.stopped.Load() }
 
-// Behind is how far the peer is behind Floor with the record that it sends.
+// Behind is how far the peer is behind Floor with sending the present record.
 func (i *Intake) Behind() time.Duration { return i.from.pace.behind() }
 
 // Await waits for the first byte of a record.
@@ -109,7 +109,7 @@ func (i *Intake) Await() error {
 	return nil
 }
 
-// Expect times the peer from now on, unless n bytes have arrived already.
+// Expect starts timing the peer, unless n bytes have arrived already.
 func (i *Intake) Expect(n int) error {
 	if i.Buffered() >= n {
 		return nil
@@ -117,7 +117,7 @@ func (i *Intake) Expect(n int) error {
 	return i.Again()
 }
 
-// Again times the peer from now on, when what came before was not its doing.
+// Again starts timing the peer anew, after a wait that it did not cause.
 func (i *Intake) Again() error {
 	i.from.timed = true
 	return i.from.until(i.from.pace.begin())

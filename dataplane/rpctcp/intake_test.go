@@ -20,8 +20,8 @@ func intake(t *testing.T, slow func()) (*Intake, net.Conn) {
 	return NewIntake(nc, 10*time.Second, new(atomic.Uint64), slow), peer
 }
 
-// TestIntakeOfIdlePeer lets a peer say nothing between records for as long as it
-// likes, also after a record that was timed.
+// TestIntakeOfIdlePeer: a peer may send nothing between records for any time, also
+// after a record that was timed.
 func TestIntakeOfIdlePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, peer := intake(t, nil)
@@ -45,9 +45,9 @@ func TestIntakeOfIdlePeer(t *testing.T) {
 	})
 }
 
-// TestIntakeOfSlowPeer has peers send at different rates within a record: at
-// Floor and over it there is no limit of time, below it the peer is cut when it is
-// 10 s behind.
+// TestIntakeOfSlowPeer has peers send at different rates within a record. At Floor
+// and above there is no time limit. Below it the peer is cut when it is 10 s
+// behind.
 func TestIntakeOfSlowPeer(t *testing.T) {
 	for _, c := range []struct {
 		rate int // bytes per second
@@ -85,7 +85,7 @@ func TestIntakeOfSlowPeer(t *testing.T) {
 	}
 }
 
-// TestIntakeTellsOfSlowPeer: from 5 s on.
+// TestIntakeTellsOfSlowPeer: slow is called from 5 s behind on.
 func TestIntakeTellsOfSlowPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0

@@ -10,42 +10,44 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
-// Floor is the least rate, in bytes per second, at which a peer is expected to
-// send a record that it has begun and to take what it is sent.
+// Floor is the least rate, in bytes per second, at which a peer must send a record
+// that it has begun, and read its replies.
 const Floor = 32 << 10
 
-// paceStep is how often a peer that keeps a goroutine waiting is looked at.
+// paceStep is the time between two looks at a peer that a goroutine waits for.
 const paceStep = time.Second
 
-// errSlow is that a peer moves less than the floor.
+// errSlow means that a peer is further behind the floor than it may be.
 var errSlow = fmt.Errorf("too little progress: %w", os.ErrDeadlineExceeded)
 
-// pace measures how far a peer is behind the floor with what it has to move:
-// the time that it took, less the time that its bytes would have taken at the
-// floor. A peer at or over the floor is never behind, a silent one is as far
-// behind as it is silent. One goroutine moves bytes; late is anybody's.
+// pace measures how far a peer is behind the floor with the bytes that it has to
+// send or read: the time that it took, less the time that its bytes would have
+// taken at the floor. A peer at or above the floor is never behind. A silent peer
+// is behind by the time of its silence. One goroutine moves bytes; any goroutine
+// may read late.
 type pace struct {
-	patience time.Duration // how far behind a peer may be
-	held     func() int    // bytes that wait for the peer; nil is none
-	slow     func()        // called while the peer is fair.Grace behind, or more; nil is nothing
+	patience time.Duration // how far behind the peer may be
+	held     func() int    // bytes that wait for the peer; nil means none
+	slow     func()        // called while the peer is fair.Grace behind or more; may be nil
 
 	since time.Time // when the peer was last looked at
 	moved int       // bytes since
 	late  atomic.Int64
 }
 
-// begin is a peer that has something to move from now on. It returns the time
-// by which to look at it.
+// begin starts timing the peer: it now has bytes to move. It returns the time of
+// the first look at the peer.
 func (p *pace) begin() time.Time {
 	p.since, p.moved = time.Now(), 0
 	p.late.Store(0)
 	return p.since.Add(min(paceStep, p.patience))
 }
 
-// end is a peer that has nothing to move.
+// end stops timing the peer: it has nothing to move.
 func (p *pace) end() { p.late.Store(0) }
 
-// goOn is a peer that has more to move. What it is behind stays.
+// goOn goes on timing a peer that has more bytes to move. It stays as far behind as
+// it was.
 func (p *pace) goOn() (time.Time, error) {
 	if p.behind() == 0 {
 		return p.begin(), nil
@@ -56,8 +58,8 @@ func (p *pace) goOn() (time.Time, error) {
 // behind is how far the peer was behind when it was last looked at.
 func (p *pace) behind() time.Duration { return time.Duration(p.late.Load()) }
 
-// floor is Floor, or more if that does not bring back within patience what
-// waits for the peer.
+// floor is Floor, or the higher rate at which the peer moves all bytes that wait
+// for it within patience.
 func (p *pace) floor() float64 {
 	if p.held == nil {
 		return Floor
@@ -65,8 +67,8 @@ func (p *pace) floor() float64 {
 	return max(Floor, float64(p.held())/p.patience.Seconds())
 }
 
-// look looks at the peer. It returns the time by which to look again, or an
-// error when the peer is further behind than it may be.
+// look updates how far the peer is behind. It returns the time of the next look, or
+// an error when the peer is further behind than it may be.
 func (p *pace) look() (time.Time, error) {
 	now := time.Now()
 	late := p.behind() + now.Sub(p.since) - time.Duration(float64(p.moved)/p.floor()*float64(time.Second))
@@ -82,5 +84,5 @@ func (p *pace) look() (time.Time, error) {
 	return now.Add(min(paceStep, p.patience-late)), nil
 }
 
-// isDeadline says whether an operation only took until its deadline.
+// isDeadline says whether an operation failed because its deadline was over.
 func isDeadline(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -9,13 +9,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
-// evictedError is why a connection lost its place.
+// evictedError says why a connection lost its place.
 type evictedError struct{ why connlimit.Eviction }
 
 func (e *evictedError) Error() string { return e.why.Text() }
 
-// Busy implements connlimit.Holder: calls are in flight, and not because the peer
-// does not take their replies. The reader has the slot of the next call.
+// Busy implements connlimit.Holder. A connection is busy when it has calls in
+// flight and the peer reads its replies. One slot is never free: the reader holds
+// it for the next call.
 func (c *serverConn) Busy() bool {
 	return len(c.slots) < cap(c.slots)-1 && c.Behind() < fair.Grace
 }
@@ -23,9 +24,9 @@ func (c *serverConn) Busy() bool {
 // Evict implements connlimit.Holder.
 func (c *serverConn) Evict(why connlimit.Eviction) { c.cut(&evictedError{why}) }
 
-// logEviction counts and logs the end of a connection that lost its place. It is
-// false when that is not the reason. Clients that are idle connect again when
-// they have a call, so that nothing is wrong.
+// logEviction counts and logs the end of a connection that lost its place. It
+// returns false if the connection ended for another reason. The line is no warning:
+// idle clients connect again when they have a call.
 func (c *serverConn) logEviction(reason error) bool {
 	e, ok := errors.AsType[*evictedError](reason)
 	if !ok {
@@ -41,8 +42,8 @@ func (c *serverConn) logEviction(reason error) bool {
 	return true
 }
 
-// admit finds a connection's place. It closes a connection for which there is
-// none; the answer is nil.
+// admit takes a place for a connection. If there is none, it closes the connection
+// and returns nil.
 func (s *Server) admit(nc net.Conn) *serverConn {
 	c := newServerConn(s, nc)
 	place, err := s.places.Admit(time.Now(), connlimit.Address(c.peer.Addr()), connlimit.Ordinary, c)
@@ -58,7 +59,7 @@ func (s *Server) admit(nc net.Conn) *serverConn {
 	return nil
 }
 
-// SetLimits changes the limits of a server without a Parent; 0 is the default.
+// SetLimits changes the limits of a server without a Parent; 0 means the default.
 func (s *Server) SetLimits(l connlimit.Limits) { s.places.SetLimits(DefaultLimits(l)) }
 
 // Limits are those in force.

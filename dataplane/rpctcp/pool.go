@@ -21,22 +21,22 @@ const (
 	// maxIdle bounds the bytes that a pool keeps although nobody uses them.
 	maxIdle = 16 << 20
 
-	// smallRequest is the most that a connection may have without waiting, in
-	// bytes.
+	// smallRequest is the size of the one request of each connection that never
+	// waits, in bytes.
 	smallRequest = 64 << 10
 )
 
-// pool is plain memory in size classes. At most limit bytes are out at one
-// time; a connection that wants more waits. Of that each connection has its
-// share, and one small buffer for which it never waits.
+// pool gives buffers in size classes. At most limit bytes are out at one time; over
+// that, connections wait. Each connection has a share of the limit, and one small
+// buffer for which it never waits.
 type pool struct {
 	fair    *fair.Pool
 	maximum int // largest Alloc, in bytes
 	idle    idleBuffers
 }
 
-// newPool gives buffers of up to maximum bytes, which is a connection's share.
-// limit is raised to the size of the largest of them.
+// newPool makes a pool of buffers of up to maximum bytes, which is also a
+// connection's share. limit is raised to the size of the largest buffer.
 func newPool(limit, maximum int) *pool {
 	p := &pool{maximum: maximum}
 	largest := p.size(classOf(maximum))
@@ -49,16 +49,16 @@ func classOf(n int) int {
 	return max(bits.Len(uint(max(n, 1)-1)), minClassBits) - minClassBits
 }
 
-// size is what buffers of a class hold: a power of two, but no more than the
+// size is the size of a class's buffers: a power of two, but no more than the
 // largest Alloc in whole pages.
 func (p *pool) size(class int) int {
 	page := 1 << minClassBits
 	return min(1<<(class+minClassBits), (max(p.maximum, 1)+page-1)/page*page)
 }
 
-// allowance is a connection's share of a pool's bytes. One small request at a
-// time is never made to wait, so that a connection with a call in flight is
-// served whatever others hold.
+// allowance is a connection's share of a pool's bytes. One small request at a time
+// never waits, so that a connection with one call in flight is served whatever
+// others hold.
 type allowance struct {
 	share *fair.Share
 	small atomic.Bool // a small request is out
@@ -83,7 +83,7 @@ func (a *allowance) give(n int64, small bool) {
 	}
 }
 
-// account is what a connection has of a pool. It implements oncrpc.Memory.
+// account gives a connection buffers of a pool. It implements oncrpc.Memory.
 type account struct {
 	pool *pool
 	allowance
@@ -101,7 +101,7 @@ type buffer struct {
 	region *offheap.Region
 	data   []byte // of region
 
-	account *account // that it is out for
+	account *account // of the connection that has it
 	charged int64    // to the account's share
 	small   bool     // it is the account's small buffer
 	out     atomic.Bool
@@ -142,7 +142,7 @@ func (a *account) get(ctx context.Context, n int) (*buffer, error) {
 	return b, nil
 }
 
-// close frees what is idle. Buffers that are out are freed when they are released.
+// close frees idle buffers. Buffers in use are freed when they are released.
 func (p *pool) close() { p.idle.close() }
 
 // Bytes implements oncrpc.Buffer.
@@ -159,7 +159,7 @@ func (b *buffer) Release() {
 	b.pool.idle.keep(b)
 }
 
-// discharge gives back what the buffer is charged for, before it is released.
+// discharge gives back the buffer's charge before the buffer is released.
 func (b *buffer) discharge() {
 	b.account.give(b.charged, b.small)
 	b.charged, b.small = 0, false

@@ -11,40 +11,40 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
-// ErrOthersWait is why a connection is cut although its peer has some patience
-// left.
+// ErrOthersWait is the reason for cutting a connection before the peer's patience
+// has ended.
 var ErrOthersWait = errors.New("too little progress with memory that other connections wait for")
 
-// reliefPause is the least time between two times that connections are cut for
-// their memory: the first ones give it back meanwhile.
+// reliefPause is the least time between two rounds of cutting connections. In
+// between, the memory of those cut comes back.
 const reliefPause = 10 * time.Millisecond
 
-// Borrower is a connection that may hold memory for which others wait. Behind and
+// Borrower is a connection that may hold memory that others wait for. Behind and
 // Wanted are called with the Relief locked: they must not block, nor call it.
 type Borrower interface {
-	// Behind is how far the peer is behind with what it sends or takes.
+	// Behind is how far the peer is behind with sending or reading.
 	Behind() time.Duration
-	// Wanted is how many bytes the connection holds of memory for which others
-	// wait.
+	// Wanted is how many bytes the connection holds of memory that others wait for.
 	Wanted() int64
-	// Cut ends the connection, without waiting for its end. It may have ended.
+	// Cut starts to end the connection and does not wait. The connection may have
+	// ended already.
 	Cut(error)
 }
 
-// Relief brings memory back from connections whose peers make too little
-// progress while others wait for it. The peers' own slowness drives it: an Intake
-// and a Sender call Relieve while their peer is behind. All methods may be called
-// from any goroutine.
+// Relief cuts connections whose peers make too little progress while others wait
+// for their memory. It has no timer: an Intake or a Sender calls Relieve while its
+// peer is behind. All methods may be called from any goroutine.
 type Relief struct {
 	waiting func() int // requests for memory
 
 	mu   sync.Mutex
 	all  map[Borrower]struct{}
-	last time.Time // when some were cut
+	last time.Time // when connections were cut
 	cuts uint64
 }
 
-// NewRelief has no connections. waiting says how many requests for memory wait.
+// NewRelief makes a Relief without connections. waiting returns how many requests
+// for memory wait.
 func NewRelief(waiting func() int) *Relief {
 	return &Relief{waiting: waiting, all: make(map[Borrower]struct{})}
 }
@@ -70,9 +70,9 @@ func (r *Relief) Cuts() uint64 {
 	return r.cuts
 }
 
-// Relieve cuts connections if requests for memory wait, as many as there are: of
-// those that are fair.Grace behind the ones that hold most of it. As all have the
-// same share, these are also most over their share.
+// Relieve cuts connections, at most one for each request that waits for memory. It
+// chooses, among those that are fair.Grace behind, the ones that hold most. All
+// have the same share, so these are also furthest above it.
 func (r *Relief) Relieve() {
 	if n := r.waiting(); n > 0 {
 		for _, b := range r.worst(n, time.Now()) {
@@ -81,7 +81,7 @@ func (r *Relief) Relieve() {
 	}
 }
 
-// worst takes the n worst connections out.
+// worst removes and returns the n worst connections.
 func (r *Relief) worst(n int, now time.Time) []Borrower {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ type Outgoing interface {
 	Sent(err error)
 }
 
-// batchBytes is how much is written at a time, a record more or less.
+// batchBytes is about how much is written at a time; a batch holds whole records.
 const batchBytes = 1 << 20
 
 // Sender writes records from many goroutines to one connection, in the order
@@ -24,7 +24,7 @@ const batchBytes = 1 << 20
 // queue is as long as the calls in flight, which its users bound.
 type Sender struct {
 	nc     net.Conn
-	failed func(error) // called once, with what went wrong
+	failed func(error) // called once, with the error
 	pace   pace        // of the peer while something is being written
 
 	mu      sync.Mutex
@@ -39,17 +39,17 @@ type Sender struct {
 }
 
 // NewSender writes to nc. The peer may be behind Floor by patience. failed is
-// called once, with what went wrong; whoever uses nc closes it.
+// called once, with the error. The caller closes nc.
 func NewSender(nc net.Conn, patience time.Duration, failed func(error)) *Sender {
 	return &Sender{nc: nc, failed: failed, pace: pace{patience: patience}}
 }
 
-// Watch has the peer take, within its patience, the bytes that held says wait
-// for it. slow is called while the peer is behind. It comes before all that is
-// sent.
+// Watch makes the Sender expect that the peer reads the bytes that wait for it
+// within its patience; held returns their number. slow is called while the peer is
+// fair.Grace behind or more. Call Watch before anything is sent.
 func (s *Sender) Watch(held func() int, slow func()) { s.pace.held, s.pace.slow = held, slow }
 
-// Behind is how far the peer is behind with what it is being sent.
+// Behind is how far the peer is behind with reading.
 func (s *Sender) Behind() time.Duration { return s.pace.behind() }
 
 // Send takes the record over; it may be called from any goroutine. It may

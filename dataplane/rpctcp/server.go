@@ -49,13 +49,12 @@ type Stats struct {
 	Accepted    uint64           // connections
 	Refused     connlimit.Counts // connections for which there was no place
 	// Evicted are connections that lost their place to others, or by age. They
-	// are no errors.
+	// don't count as Errors.
 	Evicted connlimit.Counts
-	// Relieved are connections cut because others waited for memory that their
-	// peers did not give back.
+	// Relieved are connections cut because others waited for their memory.
 	Relieved uint64
 	Calls    uint64 // calls received
-	Errors   uint64 // calls not answered with success, and connections cut for what the peer did
+	Errors   uint64 // calls not answered with success, and connections cut because of their peers
 	// Disconnects are connections that their peers reset before all of their calls
 	// were answered.
 	Disconnects uint64
@@ -118,8 +117,8 @@ func (s *Server) retryAccept(err error) bool {
 	return true
 }
 
-// age has connections lose their places by age until the server is shut down. A
-// Parent does so by itself.
+// age closes idle and half-open connections until the server is shut down. A Parent
+// does so by itself.
 func (s *Server) age() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,7 @@ func (c *serverConn) join() {
 	s.relief.Join(c)
 }
 
-// leave gives up the connection's place, and what it may have of the server's
-// memory.
+// leave gives up the connection's place and its share of the server's memory.
 func (c *serverConn) leave() {
 	if c.place != nil {
 		c.place.Leave()
@@ -38,7 +37,7 @@ func (s *Server) waiting() (n int) {
 	return n
 }
 
-// owed is how many bytes of replies wait for the peer, or are being made.
+// owed is how many bytes of replies wait for the peer or are being made.
 func (c *serverConn) owed() int { return int(c.replies.share.Held() + c.streams.share.Held()) }
 
 // Behind implements Borrower.

@@ -52,8 +52,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestHalfOpen ages connections without a call sooner, those with a part of one
-// too.
+// TestHalfOpen: connections without a complete call are closed sooner than idle
+// ones.
 func TestHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := pipeServer(t, Config{Handler: echo.New(), RecordTimeout: time.Hour, Limits: connlimit.Limits{HalfOpen: 20 * time.Second}})
@@ -273,8 +273,8 @@ func TestCloseWhileAcceptFails(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWaitingForMemory has one call hold all memory and another wait
-// for some when the server is closed.
+// TestCloseWhileWaitingForMemory closes the server while one call holds all memory
+// and another waits for some.
 func TestCloseWhileWaitingForMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   Config

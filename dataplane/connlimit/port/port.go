@@ -1,9 +1,8 @@
-// Package port gives the connections that a net.Listener accepts their places
-// in a connlimit.Table.
+// Package port bounds the connections of a net.Listener with a connlimit.Table.
 //
-// A connection is idle unless its owner says otherwise: the owner calls Begin
-// and End around the work that it does for the client. Evicted connections
-// are closed; those that find no place are closed before anybody reads from them.
+// A connection is idle unless its owner says otherwise: the owner calls Begin and
+// End around the work that it does for the client. Evicted connections are closed.
+// A connection that finds no place is closed before anybody reads from it.
 package port
 
 import (
@@ -24,14 +23,14 @@ type Listener struct {
 	log   *slog.Logger
 }
 
-// Listen has the connections of l, which are *Conn, take places in table by
-// their address.
+// Listen returns a listener whose connections, of type *Conn, take places in table.
+// The key is the peer's address.
 func Listen(l net.Listener, table *connlimit.Table, log *slog.Logger) *Listener {
 	return &Listener{Listener: l, table: table, log: log}
 }
 
-// Accept implements net.Listener. It goes on with the next connection when
-// there is no place for one.
+// Accept implements net.Listener. It closes a connection without a place and goes
+// on with the next.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()
@@ -48,8 +47,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Key is an address's key. What is no IP address, such as the clients of a
-// Unix socket, has one key.
+// Key is the key of a peer's address. All clients of a Unix socket have the same
+// key.
 func Key(a net.Addr) connlimit.Key {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -72,8 +71,8 @@ type Conn struct {
 // NetConn is the connection itself.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// Enter has the connection take a place in a table and leave the one that it
-// had. The error is a *connlimit.RefusedError; it keeps the place that it had then.
+// Enter takes a place in t and leaves the place that the connection had. The error
+// is a *connlimit.RefusedError; then the connection keeps the place that it had.
 func (c *Conn) Enter(t *connlimit.Table, key connlimit.Key, class connlimit.Class) error {
 	place, err := t.Admit(time.Now(), key, class, c)
 	if err != nil {
@@ -90,7 +89,7 @@ func (c *Conn) Enter(t *connlimit.Table, key connlimit.Key, class connlimit.Clas
 	return nil
 }
 
-// Leave has the connection leave its place.
+// Leave gives up the connection's place.
 func (c *Conn) Leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,14 +99,14 @@ func (c *Conn) Leave() {
 	}
 }
 
-// Begin says that work for the client begins, and End that it has ended. While there is some
-// the connection keeps its place.
+// Begin says that work for the client begins. The connection keeps its place until the
+// work ends.
 func (c *Conn) Begin() {
 	c.work.Add(1)
 	c.touch()
 }
 
-// End is Begin's counterpart.
+// End says that the work of one Begin has ended.
 func (c *Conn) End() {
 	c.touch()
 	c.work.Add(-1)
@@ -127,7 +126,7 @@ func (c *Conn) Busy() bool { return c.work.Load() > 0 }
 // Evict implements connlimit.Holder.
 func (c *Conn) Evict(e connlimit.Eviction) {
 	c.log.Info("connection closed", "peer", c.RemoteAddr().String(), "reason", e.Text())
-	c.Conn.Close() // what reads from it closes c
+	c.Conn.Close() // the reader then closes c
 }
 
 // Close implements net.Conn.
