@@ -84,8 +84,8 @@ func dialFrom(t *testing.T, network, address string, uid int) net.Conn {
 	return c
 }
 
-// dialAs connects as a user. Credentials are a thread's, and the thread ends
-// with the goroutine that is locked to it.
+// dialAs connects as a user. Credentials belong to a thread. The goroutine is
+// locked to its thread, so the thread ends with it.
 func dialAs(t *testing.T, network, address string, uid int) net.Conn {
 	t.Helper()
 	type result struct {
@@ -110,7 +110,7 @@ func dialAs(t *testing.T, network, address string, uid int) net.Conn {
 	return r.c
 }
 
-// over makes gRPC calls on a connection that is there.
+// over makes a gRPC client that uses an existing connection.
 func over(t *testing.T, conn net.Conn) *grpc.ClientConn {
 	t.Helper()
 	dialed := false
@@ -245,8 +245,8 @@ func TestUserDoesNotLockOutItself(t *testing.T) {
 	})
 }
 
-// TestIdleClientIsClosed: one that has made calls, one that hasn't, and one
-// that watches, which is not idle.
+// TestIdleClientIsClosed: a client that has made calls is closed when it is idle,
+// and so is one that has made none. A client that watches is not idle.
 func TestIdleClientIsClosed(t *testing.T) {
 	places := grpcapi.NewPlaces(grpcapi.DefaultClients())
 	clients := places.Clients
@@ -300,7 +300,8 @@ func TestIdleClientIsClosed(t *testing.T) {
 	}
 }
 
-// TestPingFlood: a client that only pings is told to calm down, and closed.
+// TestPingFlood: a client that only pings gets GOAWAY with ENHANCE_YOUR_CALM, and
+// its connection is closed.
 func TestPingFlood(t *testing.T) {
 	_, client := serve(t, controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0"})
 	c, err := net.Dial("tcp", strings.TrimPrefix(client.Target(), "passthrough:///"))
@@ -333,6 +334,6 @@ func TestPingFlood(t *testing.T) {
 		}
 	}
 	if !calm || acks > 10 {
-		t.Errorf("%d pings were answered, told to calm down: %v", acks, calm)
+		t.Errorf("%d pings were answered, ENHANCE_YOUR_CALM: %v", acks, calm)
 	}
 }

@@ -73,9 +73,10 @@ type Config struct {
 	// Providers there are, and Devices of the machine, asked for each answer.
 	Providers []inventory.Provider
 	Devices   func() []inventory.Device
-	// Memory of the process, asked for each answer; nil leaves it out.
+	// Memory gives the memory of the process; it is called for each answer. Nil
+	// leaves it out.
 	Memory func() procmem.Usage
-	// Descriptors, if not nil, is how those of the process are divided.
+	// Descriptors, if not nil, says how the descriptors of the process are divided.
 	Descriptors func() descriptors.Budget
 	// Ports, if not nil, has the limits of the control plane and of the metrics port.
 	Ports  grpcapi.Ports

@@ -216,7 +216,7 @@ func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.D
 	)
 }
 
-// setMemory makes the limit of the configuration the one in force.
+// setMemory puts the configuration's memory limit in force.
 func (d *daemon) setMemory(limit int64) error {
 	d.memory.Configured(limit)
 	return d.data.SetMemory(limit)

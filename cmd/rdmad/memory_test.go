@@ -1,7 +1,6 @@
 //go:build linux && !race
 
-// The race detector has memory of its own for that of the process, several times as
-// much.
+// The race detector needs several times the memory of the process for itself.
 
 package main
 
@@ -41,9 +40,9 @@ const (
 	megabyte  = 1 << 20
 )
 
-// TestPeakMemory: the kernel counts no more memory than limits.memory allows, under
-// full load, under peers that ask for much and read nothing, over RDMA and over TCP,
-// and counts less again when they have gone.
+// TestPeakMemory: the resident size stays within what limits.memory allows, under
+// full load and under peers that ask for much data and read nothing, over RDMA and
+// over TCP. It falls again when they have gone.
 func TestPeakMemory(t *testing.T) {
 	r := newRig(t)
 	name := filepath.Join(r.dir, "rdmad.yaml")
@@ -92,7 +91,7 @@ func TestPeakMemory(t *testing.T) {
 	cancel()
 	deaf.Wait()
 	for p.metric(t, `rdmad_process_memory_bytes{kind="mapped"}`) > peakLimit/16 {
-		call() // until what is idle has been given back
+		call() // until idle memory has been given back
 	}
 	within("when they have gone")
 	if rss, _ := p.resident(t); rss > peakLimit/2 {
@@ -146,8 +145,8 @@ func readCall(into oncrpc.Buffer) *rpcrdma.Call {
 	}
 }
 
-// deaf is a peer that asks for much and, behind a proxy that stops, reads none of it,
-// until ctx ends.
+// deaf is a peer that asks for much data and reads none of it until ctx ends. The
+// proxy before it stops passing data on.
 func (r *rig) deaf(ctx context.Context, wait *sync.WaitGroup, address string) {
 	front, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -183,7 +182,7 @@ func (r *rig) deaf(ctx context.Context, wait *sync.WaitGroup, address string) {
 		}
 	})
 	c, err := rpcrdma.Dial(ctx, r.raw, front.Addr().String(), rpcrdma.DialConfig{MemoryLimit: 64 * megabyte})
-	if err != nil { // there is no memory for it: others like it have all
+	if err != nil { // other deaf peers have all the memory
 		front.Close()
 		return
 	}
@@ -223,7 +222,7 @@ func deafTCP(ctx context.Context, t *testing.T, wait *sync.WaitGroup, address st
 	})
 }
 
-// resident is the process's memory as the kernel counts it.
+// resident is the resident size of the process.
 func (p *process) resident(t *testing.T) (now, peak int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

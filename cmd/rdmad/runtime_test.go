@@ -147,8 +147,8 @@ func newProvider(t *testing.T) rdmacm.Provider {
 	return refereetest.Around(t, p)
 }
 
-// openDescriptors lists what this process has open under a directory, and how
-// many descriptors it has in all.
+// openDescriptors lists the files that this process has open under a directory, and
+// how many descriptors it has in all.
 func openDescriptors(t *testing.T, dir string) (under []string, all int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -20,8 +20,9 @@ type Identity struct {
 	// Client tells clients apart for limits; unlike Origin it stays the same
 	// when one connects again.
 	Client string
-	// Kept says that it may have the connections that are kept for admins: one
-	// who has proven to be one, and root and rdmad's own user on the loopback.
+	// Kept says that the client may use the connections that are kept for admins.
+	// It is set for a client with proof of the admin role, and on the loopback for
+	// root and rdmad's own user.
 	Kept bool
 }
 

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopbackHost is what all clients on the loopback have in common.
+// loopbackHost begins the Client of every identity on the loopback.
 const loopbackHost = "loopback"
 
-// stranger is a client that nothing identifies. On the loopback the kernel
-// knows whose its socket is: users are told apart there for limits, and get
-// the same role, because a socket may have been handed on.
+// stranger is a client that nothing identifies. On the loopback the kernel says
+// which user owns the client's socket. Limits count each user separately. All users
+// have the same role, because a process may hand its socket to another user's.
 func (p *Policy) stranger(c net.Conn) Identity {
 	id := Identity{Name: Anonymous, Origin: c.RemoteAddr().String(), Role: p.anonymous, Client: clientHost(c.RemoteAddr())}
 	if id.Client != loopbackHost {
@@ -36,7 +36,8 @@ const (
 	diagTimeout     = 1_000_000 // microseconds
 )
 
-// socketOwner asks the kernel whose TCP socket has these addresses on this machine.
+// socketOwner asks the kernel for the user who owns the TCP socket with these
+// addresses on this machine.
 func socketOwner(local, remote net.Addr) (uid uint32, ok bool) {
 	from, err1 := netip.ParseAddrPort(local.String())
 	to, err2 := netip.ParseAddrPort(remote.String())

@@ -122,8 +122,8 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
-// TestUsersOfTheLoopback: each has limits of its own, and nobody but root and
-// rdmad's user has the places that are kept.
+// TestUsersOfTheLoopback: limits count each user of the loopback separately, and
+// only root and rdmad's user may use the places that are kept.
 func TestUsersOfTheLoopback(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		s := serve(t, "tcp", address, Credentials(policy(t, Rules{}), nil, logTo(new(safeBuffer))))

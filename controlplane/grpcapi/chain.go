@@ -19,10 +19,11 @@ import (
 	"github.com/rdmad/rdmad/dataplane/loglimit"
 )
 
-// chain is what every call passes, the outermost first: the count of its
-// connection's work, metrics, log, recovery, the gate, and for streams the end of those that aren't read. A
-// panic is counted and logged like any other error. One of the handler is
-// recovered from within the gate, so that the audit log tells of it too.
+// chain is the interceptors of every call, the outermost first: the count of the
+// connection's work, metrics, log, recovery, the gate, and for streams the one that
+// ends streams that the client does not read. A panic is counted and logged like
+// any other error. One of the handler is recovered from within the gate, so that
+// the audit log has it, too.
 func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime time.Duration) (
 	[]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor,
 ) {
@@ -61,8 +62,8 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime 
 		}
 }
 
-// withoutAddress drops the middleware's field with the address, which on a Unix
-// socket is empty.
+// withoutAddress drops the middleware's address field. On a Unix socket it is
+// empty.
 func withoutAddress(fields logging.Fields) logging.Fields {
 	fields = slices.Clone(fields)
 	fields.Delete("peer.address")

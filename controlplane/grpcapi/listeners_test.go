@@ -118,8 +118,8 @@ func TestListenersRefused(t *testing.T) {
 	}
 }
 
-// TestTCPLimits: what a request leaves out stays, as it comes from an rdmactl that
-// does not know these limits.
+// TestTCPLimits: a limit that a request leaves out does not change. An older
+// rdmactl leaves out the limits that it does not know.
 func TestTCPLimits(t *testing.T) {
 	c := rdmadv1.NewListenerServiceClient(start(t, smallPlane(), nil, 16).client)
 	set := func(l *rdmadv1.Limits) (*rdmadv1.Limits, error) {

@@ -51,7 +51,7 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 	return res, nil
 }
 
-// memory makes protobuf of what the process has.
+// memory is the process's memory as protobuf.
 func memory(u procmem.Usage) *rdmadv1.Memory {
 	return &rdmadv1.Memory{
 		Limit: float64(u.Limit.Bytes), LimitSource: u.Limit.Source, LimitAsked: float64(u.Limit.Asked), Warning: u.Limit.Warning(),

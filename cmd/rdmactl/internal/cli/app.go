@@ -49,9 +49,8 @@ type app struct {
 
 	// allowed is the time that the last requests had.
 	allowed time.Duration
-	// silent is how long a request, or the reading of a file, may take before a
-	// terminal shows what is waited for. It is the time between two looks at a
-	// request.
+	// silent is how long a request, or reading a file, may take before a terminal
+	// shows its progress. rdmactl looks at a pending request this often.
 	silent time.Duration
 }
 

@@ -139,7 +139,8 @@ func untilDone(ctx context.Context, in io.Reader) io.Reader {
 // onlyWriter hides other methods, so that the buffer is used.
 type onlyWriter struct{ io.Writer }
 
-// captureProgress draws how far the reading is, once it took longer than silent.
+// captureProgress draws how much of the file has been read, when reading takes
+// longer than silent.
 func captureProgress(p *output.Progress, size int64, silent time.Duration) func(packets, bytes uint64) {
 	if !p.Shown() {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/capture"
 )
 
-// captureFile writes a capture of so many packets that are no connection's.
+// captureFile writes a capture of packets that belong to no connection.
 func captureFile(t *testing.T, packets int) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "x.pcap"))
@@ -39,7 +39,8 @@ func captureFile(t *testing.T, packets int) string {
 	return f.Name()
 }
 
-// screenOf gives a terminal to write to, and what it has got since the last time.
+// screenOf gives a terminal to write to, and a function that returns the text
+// written since its last call.
 func screenOf(t *testing.T) (program *os.File, seen func() string) {
 	t.Helper()
 	screen, program, err := pty.Open()
@@ -51,7 +52,7 @@ func screenOf(t *testing.T) (program *os.File, seen func() string) {
 		program.Close()
 	})
 	return program, func() string {
-		const end = "\x00" // so that there is something
+		const end = "\x00" // so that the read returns
 		if _, err := program.WriteString(end); err != nil {
 			t.Fatal(err)
 		}
@@ -69,8 +70,8 @@ func screenOf(t *testing.T) (program *os.File, seen func() string) {
 
 const erase = "\r\x1b[K"
 
-// TestCheckCaptureProgress: a terminal sees how much of the file is read, and then
-// no more of it. The output is the same.
+// TestCheckCaptureProgress: a terminal shows how much of the file has been read,
+// and nothing of that is left at the end. The output is the same.
 func TestCheckCaptureProgress(t *testing.T) {
 	program, seen := screenOf(t)
 	name := captureFile(t, 512)
@@ -91,9 +92,8 @@ func TestCheckCaptureProgress(t *testing.T) {
 	}
 }
 
-// TestCaptureProgressLine: the line is there after a time, and redrawn now and then:
-// not with each packet of a file, whose size is known, but with each of a pipe, which
-// may be slow.
+// TestCaptureProgressLine: the line appears after a time. For a file, whose size is
+// known, it is redrawn now and then; for a pipe, which may be slow, with each packet.
 func TestCaptureProgressLine(t *testing.T) {
 	program, seen := screenOf(t)
 	if captureProgress(output.NewProgress(new(strings.Builder)), 1000, 0) != nil {

@@ -93,7 +93,7 @@ func orNoLimit(n uint32) string {
 	return number(n)
 }
 
-// orNever writes a time, of which 0 is never.
+// orNever writes a time; 0 means never.
 func orNever(d time.Duration) string {
 	if d == 0 {
 		return "never closed"

@@ -59,7 +59,7 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 	return t
 }
 
-// memoryRows are what the process has, nothing from an older rdmad.
+// memoryRows shows the memory of the process. An older rdmad does not report it.
 func memoryRows(t *output.Table, m *rdmadv1.Memory) {
 	if m == nil {
 		return
@@ -74,7 +74,8 @@ func memoryRows(t *output.Table, m *rdmadv1.Memory) {
 // mebibytes writes a number of bytes.
 func mebibytes(n float64) string { return fmt.Sprintf("%.0f MiB", n/(1<<20)) }
 
-// descriptorRows are the process's descriptors; none of an older rdmad.
+// descriptorRows shows the descriptors of the process. An older rdmad does not
+// report them.
 func descriptorRows(t *output.Table, d *rdmadv1.Descriptors) {
 	if d == nil {
 		return

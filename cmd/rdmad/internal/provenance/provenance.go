@@ -29,8 +29,8 @@ type Report struct {
 	// Connectors are left out of the text when there are none.
 	Connectors int    `json:"connectors"`
 	Memory     Memory `json:"memory"`
-	// Unreachable are limits for which the files that a process may have open
-	// here don't suffice, a line each.
+	// Unreachable lists limits that need more open files than a process may have
+	// here, a line each.
 	Unreachable []string `json:"unreachable_limits"`
 	State       State    `json:"state"`
 	// Settings are all there are, at the global scope.

@@ -86,8 +86,8 @@ func run(ctx context.Context, out string, samples int) (err error) {
 	return shoot(ctx, top, out, samples)
 }
 
-// step is keys to type, a text that then must be on the screen, but for how wide its
-// columns are, and a picture of it if it has a name.
+// step types keys, waits for a text on the screen, whatever the width of its
+// columns, and takes a picture if it has a name.
 type step struct{ keys, shows, picture string }
 
 // steps go from the table through a change of a setting into the pane of the
