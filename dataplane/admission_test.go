@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -74,55 +76,58 @@ func (p *plane) info(name string) ListenerInfo {
 	return ListenerInfo{}
 }
 
+// TestLimits takes no time, so that no connection is idle long enough to go.
 func TestLimits(t *testing.T) {
-	p := newPlane(t, Config{Limits: Limits{Connections: 5, ConnectionsPerPeer: 3}})
-	a := p.listenWith("a", Limits{Connections: 3, ConnectionsPerPeer: 2}, Access{})
-	b := p.listenWith("b", Limits{}, Access{})
-	p.Start()
-	one, two, three := p.host("192.0.2.1"), p.host("192.0.2.2"), p.host("192.0.2.3")
-	first := p.connect(one, a)
-	p.connect(one, a)
-	p.rejected(one, a) // the listener's limit of a peer
-	p.connect(one, b)
-	p.rejected(one, b) // the limit of a peer
-	p.connect(two, a)
-	p.rejected(two, a) // the listener's limit
-	p.connect(two, b)
-	p.rejected(three, b) // the limit
-	if got, want := p.info("a").Refusals, (Refusals{RefusedPerPeer: 1, RefusedConnections: 1}); got != want {
-		t.Errorf("a refused %v, want %v", got, want)
-	}
-	if got, want := p.info("b").Refusals, (Refusals{RefusedPerPeer: 1, RefusedConnections: 1}); got != want {
-		t.Errorf("b refused %v, want %v", got, want)
-	}
-	for i, want := range []string{
-		`listener=a peer=192.0.2.1:0 reason="all 2 connections of listener a allowed to 192.0.2.1 are in use"`,
-		`listener=b peer=192.0.2.1:0 reason="all 3 connections allowed to 192.0.2.1 are in use"`,
-		`listener=a peer=192.0.2.2:0 reason="all 3 connections of listener a are in use"`,
-		`listener=b peer=192.0.2.3:0 reason="all 5 connections are in use"`,
-	} {
-		if line := portless(p.log.lines("refused")[i]); !strings.Contains(line, want) {
-			t.Errorf("line %d is %s, want %s", i, line, want)
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane(t, Config{Limits: Limits{Connections: 5, ConnectionsPerPeer: 3}})
+		a := p.listenWith("a", Limits{Connections: 3, ConnectionsPerPeer: 2}, Access{})
+		b := p.listenWith("b", Limits{}, Access{})
+		p.Start()
+		one, two, three := p.host("192.0.2.1"), p.host("192.0.2.2"), p.host("192.0.2.3")
+		first := p.connect(one, a)
+		p.connect(one, a)
+		p.rejected(one, a) // the listener's limit of a peer
+		p.connect(one, b)
+		p.rejected(one, b) // the limit of a peer
+		p.connect(two, a)
+		p.rejected(two, a) // the listener's limit
+		p.connect(two, b)
+		p.rejected(three, b) // the limit
+		if got, want := p.info("a").Refusals, (Refusals{RefusedPerPeer: 1, RefusedConnections: 1}); got != want {
+			t.Errorf("a refused %v, want %v", got, want)
 		}
-	}
-	first.Close()
-	p.next(ConnDown)
-	p.connect(three, b)
-	if err := p.SetLimits(Limits{Connections: 6}); err != nil {
-		t.Fatal(err)
-	}
-	p.connect(one, b) // a peer may have the default number now
-	p.rejected(one, b)
-	if want := (Limits{Connections: 6, ConnectionsPerPeer: DefaultConnectionsPerPeer, Handshakes: DefaultMaxHandshakes}); p.Limits() != want {
-		t.Errorf("limits %+v", p.Limits())
-	}
-	if s := p.places.Stats(); s.Keys != 3 || s.Held != 6 {
-		t.Errorf("counted %+v", s)
-	}
-	p.Shutdown(t.Context())
-	if s := p.places.Stats(); s.Keys != 0 || s.Held != 0 {
-		t.Errorf("counted at the end: %+v", s)
-	}
+		if got, want := p.info("b").Refusals, (Refusals{RefusedPerPeer: 1, RefusedConnections: 1}); got != want {
+			t.Errorf("b refused %v, want %v", got, want)
+		}
+		for i, want := range []string{
+			`listener=a peer=192.0.2.1:0 reason="all 2 connections of listener a allowed to 192.0.2.1 are in use"`,
+			`listener=b peer=192.0.2.1:0 reason="all 3 connections allowed to 192.0.2.1 are in use"`,
+			`listener=a peer=192.0.2.2:0 reason="all 3 connections of listener a are in use"`,
+			`listener=b peer=192.0.2.3:0 reason="all 5 connections are in use"`,
+		} {
+			if line := portless(p.log.lines("refused")[i]); !strings.Contains(line, want) {
+				t.Errorf("line %d is %s, want %s", i, line, want)
+			}
+		}
+		first.Close()
+		p.next(ConnDown)
+		p.connect(three, b)
+		if err := p.SetLimits(Limits{Connections: 6}); err != nil {
+			t.Fatal(err)
+		}
+		p.connect(one, b) // a peer may have the default number now
+		p.rejected(one, b)
+		if want := (Limits{Connections: 6, ConnectionsPerPeer: DefaultConnectionsPerPeer, Handshakes: DefaultMaxHandshakes}); p.Limits() != want {
+			t.Errorf("limits %+v", p.Limits())
+		}
+		if s := p.places.Stats(); s.Keys != 3 || s.Held != 6 {
+			t.Errorf("counted %+v", s)
+		}
+		p.Shutdown(t.Context())
+		if s := p.places.Stats(); s.Keys != 0 || s.Held != 0 {
+			t.Errorf("counted at the end: %+v", s)
+		}
+	})
 }
 
 // portless makes a line of the log independent of the port that a peer had.
@@ -254,6 +259,9 @@ func TestFloodOfOnePeer(t *testing.T) {
 		p.connect(bad, a)
 	}
 	c := p.connect(good, a)
+	for _, c := range p.snapshot() {
+		c.place.Touch(time.Now().Add(time.Hour)) // nobody's is idle however long this takes
+	}
 	var wg sync.WaitGroup
 	work := make(chan struct{}, flood)
 	for range flood {
