@@ -15,12 +15,13 @@ func (l *Limits) tableLimits() connlimit.Limits {
 	return connlimit.Limits{Total: l.Connections, PerKey: l.ConnectionsPerPeer, Idle: l.Idle, HalfOpen: halfOpenTime}
 }
 
-// fitLocked has the listener hold no more connections than its memory has room for;
-// Dataplane.mu is held. It says whether that is fewer than its limits allow.
+// fitLocked has the listener hold no more connections than its memory has room for,
+// those being made included; Dataplane.mu is held. It says whether that is fewer than
+// its limits allow.
 func (l *listener) fitLocked(room int) (scarce bool) {
 	total := l.limits.Connections
-	if room = max(room, 1); total == 0 || room < total {
-		total, scarce = room, true
+	if most := max(l.places.Stats().Held+max(room-l.handshakes.inside(), 0), 1); total == 0 || most < total {
+		total, scarce = most, true
 	}
 	l.places.SetTotal(total)
 	return scarce

@@ -35,6 +35,13 @@ func (t *turnstile) enter(ctx context.Context) bool {
 	}
 }
 
+// inside is how many are through.
+func (t *turnstile) inside() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.used
+}
+
 func (t *turnstile) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
 
-	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -80,16 +80,17 @@ func (l *Listener) SetMemoryLimit(limit int64) (inForce int64) {
 	return max(limit, inForce)
 }
 
-// Room is how many connections with the same settings certainly have memory for their
-// first receives. More of them may be refused with ErrNoMemory.
+// Room is for how many more connections with the same settings there is memory for
+// their first receives now. Others may be refused with ErrNoMemory. It is the
+// least of the devices that have connections.
 func (l *Listener) Room(s *Settings) int {
+	room := math.MaxInt32
 	l.mu.Lock()
-	limit := l.cfg.MemoryLimit
-	l.mu.Unlock()
-	if limit == 0 {
-		limit = transport.DefaultMemoryLimit
+	defer l.mu.Unlock()
+	for _, h := range l.hosts {
+		room = min(room, h.Room(s))
 	}
-	return transport.Room(limit, s)
+	return room
 }
 
 // Accept waits for the next connection request. It fails with ctx.Err() or,

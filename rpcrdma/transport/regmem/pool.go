@@ -226,6 +226,13 @@ func (p *Pool) allowed(class int, use Use) bool {
 }
 
 // receives is the number of bytes of all receives.
+// FreeForReceives is how much more memory receives may take, in bytes.
+func (p *Pool) FreeForReceives() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(p.share(receiveShare)-p.receives(), 0)
+}
+
 func (p *Pool) receives() int64 { return p.used[Receive] + p.used[Extra] }
 
 func (p *Pool) share(eighths int64) int64 { return p.limit / 8 * eighths }
