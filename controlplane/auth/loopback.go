@@ -27,6 +27,22 @@ func (p *Policy) stranger(c net.Conn) Identity {
 	return id
 }
 
+// Local is the user of this machine whose process connected without TLS; ok is
+// false when the kernel knows none.
+func (p *Policy) Local(c net.Conn) (uid uint32, ok bool) {
+	switch u, unixSocket := unwrap(c).(*net.UnixConn); {
+	case unixSocket:
+		cred, err := p.kernel.Peer(u)
+		if err != nil {
+			return 0, false
+		}
+		return cred.Uid, true
+	case clientHost(c.RemoteAddr()) == loopbackHost:
+		return p.kernel.Owner(c.RemoteAddr(), c.LocalAddr())
+	}
+	return 0, false
+}
+
 // Sizes and offsets of sock_diag(7)'s inet_diag_req_v2, with its sockid, and
 // of inet_diag_msg, after the netlink header of 16 bytes.
 const (

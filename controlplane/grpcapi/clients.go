@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"strconv"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -20,7 +21,20 @@ import (
 type doorman struct {
 	credentials.TransportCredentials
 	places *Places
-	log    *slog.Logger
+	// local is the user of this machine whose connection it is; nil with TLS.
+	local func(net.Conn) (uid uint32, ok bool)
+	log   *slog.Logger
+}
+
+// arrival is the key of a connection that isn't identified yet. Without TLS a local
+// user is known at once, and takes places from itself alone.
+func (d *doorman) arrival(c net.Conn) connlimit.Key {
+	if d.local != nil {
+		if uid, ok := d.local(c); ok {
+			return connlimit.Name("uid " + strconv.FormatUint(uint64(uid), 10))
+		}
+	}
+	return port.Key(c.RemoteAddr())
 }
 
 // ServerHandshake implements credentials.TransportCredentials.

@@ -47,7 +47,7 @@ func NewPlaces(l connlimit.Limits) *Places {
 // being identified, and a sixteenth that are turned away.
 func (p *Places) SetLimits(l connlimit.Limits) {
 	p.Clients.SetLimits(l)
-	p.arriving.SetLimits(connlimit.Limits{Total: 128, PerKey: 32, KeyGrace: keyGrace, HalfOpen: handshakeTime}.Within(max(l.Total/2, 1)))
+	p.arriving.SetLimits(connlimit.Limits{Total: 128, PerKey: 64, KeyGrace: keyGrace, HalfOpen: handshakeTime}.Within(max(l.Total/2, 1)))
 	p.turnedAway.SetLimits(connlimit.Limits{Total: 16, PerKey: 4, HalfOpen: connlimit.HalfOpenGrace}.Within(max(l.Total/16, 1)))
 }
 

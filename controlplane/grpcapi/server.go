@@ -161,7 +161,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	g := &gate{limiter: auth.NewLimiter(access.Rate), validator: validator}
 	unary, stream := chain(metrics, cfg.Logger, g, access.SendTime)
-	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Places, cfg.Logger}
+	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Places, nil, cfg.Logger}
+	if access.Certificates == nil {
+		door.local = access.Policy.Local
+	}
 	s := &Server{
 		gate: g,
 		grpc: grpc.NewServer(
@@ -215,7 +218,7 @@ func (s *Server) Serve(l net.Listener) error {
 	defer cancel()
 	places := s.doorman.places
 	places.run(ctx)
-	if err := s.grpc.Serve(port.Listen(l, places.arriving, s.log)); !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.grpc.Serve(port.Listen(l, places.arriving, s.doorman.arrival, s.log)); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil

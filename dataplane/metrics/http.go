@@ -103,7 +103,7 @@ func (s *Server) Serve(l net.Listener) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go s.scrapers.Run(ctx)
-	if err := s.http.Serve(port.Listen(l, s.scrapers, s.log)); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(port.Listen(l, s.scrapers, nil, s.log)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

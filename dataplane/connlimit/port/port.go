@@ -20,13 +20,17 @@ import (
 type Listener struct {
 	net.Listener
 	table *connlimit.Table
+	key   func(net.Conn) connlimit.Key
 	log   *slog.Logger
 }
 
-// Listen returns a listener whose connections, of type *Conn, take places in table.
-// The key is the peer's address.
-func Listen(l net.Listener, table *connlimit.Table, log *slog.Logger) *Listener {
-	return &Listener{Listener: l, table: table, log: log}
+// Listen returns a listener whose connections, of type *Conn, take places in table by
+// their key. Without key, that is the peer's address.
+func Listen(l net.Listener, table *connlimit.Table, key func(net.Conn) connlimit.Key, log *slog.Logger) *Listener {
+	if key == nil {
+		key = func(c net.Conn) connlimit.Key { return Key(c.RemoteAddr()) }
+	}
+	return &Listener{Listener: l, table: table, key: key, log: log}
 }
 
 // Accept implements net.Listener. It closes a connection without a place and goes
@@ -38,7 +42,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &Conn{Conn: nc, log: l.log}
-		if err := c.Enter(l.table, Key(nc.RemoteAddr()), connlimit.Ordinary); err != nil {
+		if err := c.Enter(l.table, l.key(nc), connlimit.Ordinary); err != nil {
 			l.log.Warn("connection refused", "peer", nc.RemoteAddr().String(), "reason", err.Error())
 			nc.Close()
 			continue
