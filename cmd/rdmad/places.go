@@ -82,7 +82,10 @@ func (p *places) configure(c *config.Config) error {
 // apply has all ports keep to the budget. mu is held.
 func (p *places) apply() {
 	b := &p.budget
-	p.clients.SetLimits(p.limits.Control.Over(grpcapi.DefaultClients()).Within(b.ControlClients()))
+	control := p.limits.Control.Over(grpcapi.DefaultClients())
+	lowered := control.Within(b.ControlClients())
+	lowered.PerKey = min(control.PerKey, max(lowered.Total/2, 1)) // an operator shares them with scripts of its own
+	p.clients.SetLimits(lowered)
 	p.scrapers.SetLimits(p.limits.Metrics.Over(metrics.DefaultScrapers()).Within(b.Scrapers()))
 	if p.data != nil {
 		p.data.SetDescriptors(dataplane.Descriptors{Connections: b.Connections(), TCP: b.TCP})

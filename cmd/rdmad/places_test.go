@@ -61,7 +61,7 @@ func TestFewDescriptors(t *testing.T) {
 	for _, files := range []int{152, 256, 1024} {
 		p := testPlaces(t, files)
 		b := p.divided()
-		if c, s := p.clients.Clients.Limits(), p.scrapers.Limits(); c.Total != b.ControlClients() || c.PerKey > max(c.Total/4, 1) || c.Reserved < 1 ||
+		if c, s := p.clients.Clients.Limits(), p.scrapers.Limits(); c.Total != b.ControlClients() || c.PerKey > max(c.Total/2, 1) || c.Reserved < 1 ||
 			s.Total != b.Scrapers() || s.PerKey > max(s.Total/4, 1) {
 			t.Errorf("%d files: %+v and %+v of %+v", files, c, s, b)
 		}

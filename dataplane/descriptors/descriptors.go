@@ -86,7 +86,7 @@ func Divide(limit int, w Want) (Budget, error) {
 	if rest < leastRest {
 		return b, &TooFewError{Limit: limit, Least: b.Own + leastRest, Served: w.Served}
 	}
-	b.Control = min(w.Control*perClient, rest/8)
+	b.Control = min(w.Control*perClient, rest/6)
 	b.Metrics = min(w.Metrics, rest/16)
 	b.Files = min(mostFiles, rest/4)
 	b.TCP = min(mostTCP, rest/8)
@@ -121,7 +121,7 @@ func (b *Budget) unreachable(w Want) (out []string) {
 		{"limits.metrics.connections", w.Metrics, b.Scrapers()},
 	} {
 		if l.want > l.have {
-			out = append(out, fmt.Sprintf("%s: %d can't be reached, %d can, and a quarter of them by one client: only %d files may be open; "+
+			out = append(out, fmt.Sprintf("%s: %d can't be reached, %d can: only %d files may be open; "+
 				"raise ulimit -n, or LimitNOFILE of the service", l.key, l.want, l.have, b.Limit))
 		}
 	}
