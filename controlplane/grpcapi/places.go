@@ -43,11 +43,12 @@ func NewPlaces(l connlimit.Limits) *Places {
 	return p
 }
 
-// SetLimits changes the limits of clients. There may be half as many connections more that are
-// being identified, and a sixteenth that are turned away.
+// SetLimits changes the limits of clients. There may be fifteen sixteenths as many connections more that
+// are being identified, at most 128, and a sixteenth that are turned away, at most 16.
 func (p *Places) SetLimits(l connlimit.Limits) {
 	p.Clients.SetLimits(l)
-	p.arriving.SetLimits(connlimit.Limits{Total: 128, PerKey: 64, KeyGrace: keyGrace, HalfOpen: handshakeTime}.Within(max(l.Total/2, 1)))
+	arriving := min(128, max(l.Total-l.Total/16, 1))
+	p.arriving.SetLimits(connlimit.Limits{Total: arriving, PerKey: max(arriving/2, 1), KeyGrace: keyGrace, HalfOpen: handshakeTime})
 	p.turnedAway.SetLimits(connlimit.Limits{Total: 16, PerKey: 4, HalfOpen: connlimit.HalfOpenGrace}.Within(max(l.Total/16, 1)))
 }
 
