@@ -2,7 +2,6 @@ package siege
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -10,16 +9,28 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	budget "github.com/rdmad/rdmad/dataplane/descriptors"
 )
 
-// idleClients is how many clients the default configuration has places for.
-var idleClients = flag.Int("siege.idle", 4096, "`clients` of TestIdleClients")
+// idleClients is how many clients the default configuration has places for, given the
+// descriptors for them, as the systemd unit does.
+const idleClients = 4096
+
+// places is the same for the descriptors that there are here.
+func places(t *testing.T) int {
+	limit, err := budget.Limit()
+	must(t, err)
+	b, err := budget.Divide(limit, budget.Want{Served: 2, Control: 256, Metrics: 64})
+	must(t, err)
+	return min(idleClients, b.Connections())
+}
 
 // allowance is what rdmad may start for all of them together, in goroutines.
 const allowance = 100
 
-// TestIdleClients: all clients that the default configuration has places for are
-// served, each on a connection that is idle but for two NULLs. Each costs one
+// TestIdleClients: all clients that the default configuration has places for, 4,096
+// or as many as there are descriptors for, are served, each on a connection that is idle but for two NULLs. Each costs one
 // goroutine then. docs/credits.md has the figures.
 func TestIdleClients(t *testing.T) {
 	t.Parallel()
@@ -31,7 +42,7 @@ func TestIdleClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := d.figures(t)
-	clients := make([]*peer, *idleClients)
+	clients := make([]*peer, places(t))
 	must(t, each(clients, func(i int) (err error) {
 		clients[i], err = dialPeer(t.Context(), fromMany(i), d.target.RDMA)
 		return err

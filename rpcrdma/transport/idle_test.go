@@ -200,10 +200,7 @@ func beIdle(what string) error {
 			return err
 		}
 	}
-	for in := bufio.NewReader(os.Stdin); ; {
-		if _, err := in.ReadString('\n'); err != nil {
-			return nil
-		}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		for _, c := range clients {
 			err = errors.Join(err, c.Call(context.Background(), &RPC{}))
 		}
@@ -212,6 +209,7 @@ func beIdle(what string) error {
 		}
 		fmt.Println("called")
 	}
+	return nil
 }
 
 func connectIdle(p rdmacm.Provider, h *Host, address string) (*Requester, error) {
