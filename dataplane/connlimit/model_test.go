@@ -207,7 +207,7 @@ func (m *model) checkVictim(t *rapid.T, h, v *holder, still []*holder) {
 	}
 	for _, o := range s.holders {
 		sooner := o.idleSince().Before(v.idleSince())
-		if o.used.IsZero() != v.used.IsZero() && !(fair && s.reason == PerKey) {
+		if o.used.IsZero() != v.used.IsZero() && (!fair || s.reason != PerKey) {
 			sooner = o.used.IsZero()
 		}
 		switch {

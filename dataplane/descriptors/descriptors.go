@@ -31,6 +31,8 @@ type Budget struct {
 	RDMA    int // RPC-over-RDMA connections and what they pass on, those being made included
 	// Unreachable lists the limits that can't be reached, a line each.
 	Unreachable []string
+
+	served int
 }
 
 // Own descriptors, and those that the others need at least.
@@ -44,8 +46,10 @@ const (
 const (
 	mostFiles    = 16384
 	mostTCP      = 8192
-	perRDMA      = 2 // an adapter's channels, or a connection that is passed on
-	perClient    = 2 // some connections to the control plane are being identified
+	perRDMA      = 2    // an adapter's channels, or a connection that is passed on
+	perClient    = 2    // some connections to the control plane are being identified
+	mostClosing  = 1024 // connections whose last bytes go out
+	perListener  = 256  // connections being made
 	mostOfLimits = math.MaxInt32
 )
 
@@ -81,7 +85,7 @@ func Open() int {
 
 // Divide divides limit descriptors. The error is a *TooFewError.
 func Divide(limit int, w Want) (Budget, error) {
-	b := Budget{Limit: limit, Own: ownFiles + perServed*w.Served}
+	b := Budget{Limit: limit, Own: ownFiles + perServed*w.Served, served: w.Served}
 	rest := limit - b.Own
 	if rest < leastRest {
 		return b, &TooFewError{Limit: limit, Least: b.Own + leastRest, Served: w.Served}
@@ -95,10 +99,12 @@ func Divide(limit int, w Want) (Budget, error) {
 	return b, nil
 }
 
-// Handshakes is how many descriptors connections being made, and being closed, may have: two
-// fifths of those for RPC-over-RDMA connections. With less, a flood of
-// handshakes leaves others no time for theirs.
-func (b *Budget) Handshakes() int { return b.RDMA * 2 / 5 }
+// Handshakes is how many descriptors connections being made, and being closed, may have: all
+// that softiwarp has use for, or two fifths of those for RPC-over-RDMA connections. With
+// less, a flood of handshakes leaves others no time for theirs.
+func (b *Budget) Handshakes() int {
+	return min(b.RDMA*2/5, mostClosing+perListener*b.served)
+}
 
 // Connections is the most RPC-over-RDMA connections.
 func (b *Budget) Connections() int { return (b.RDMA - b.Handshakes()) / perRDMA }

@@ -225,7 +225,6 @@ func (p *Pool) allowed(class int, use Use) bool {
 	return true
 }
 
-// receives is the number of bytes of all receives.
 // FreeForReceives is how much more memory receives may take, in bytes.
 func (p *Pool) FreeForReceives() int64 {
 	p.mu.Lock()
@@ -233,6 +232,7 @@ func (p *Pool) FreeForReceives() int64 {
 	return max(p.share(receiveShare)-p.receives(), 0)
 }
 
+// receives is the number of bytes of all receives.
 func (p *Pool) receives() int64 { return p.used[Receive] + p.used[Extra] }
 
 func (p *Pool) share(eighths int64) int64 { return p.limit / 8 * eighths }
