@@ -106,7 +106,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	}
 	d.memory.Configured(c.Limits.Memory)
 	d.data = dataplane.New(dataplane.Config{
-		Logger: log, Limits: c.Limits.Dataplane(), TCP: c.Limits.TCP(), Memory: c.Limits.Memory, Registered: d.memory.Apply,
+		Logger: log, Limits: c.Limits.Dataplane(), TCP: c.Limits.TCP(), Memory: c.Limits.Memory, Registered: d.applyMemory,
 		Descriptors: d.places.descriptors(),
 	})
 	d.places.data = d.data
@@ -163,6 +163,14 @@ func startError(err error) error {
 		return bindError(a.What, a.Address, a.Err)
 	}
 	return err
+}
+
+// applyMemory puts a limit of the process's memory in force. It returns the part
+// for registered memory.
+func (d *daemon) applyMemory(limit int64) (registered int64) {
+	registered = d.memory.Apply(limit)
+	d.services.shareMemory()
+	return registered
 }
 
 // makeManager makes what services and listeners are added to.

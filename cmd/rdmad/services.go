@@ -218,6 +218,18 @@ func (s *services) shareFilesLocked() {
 	}
 }
 
+// shareMemory has the services on TCP follow the limit of the process's memory.
+func (s *services) shareMemory() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sv := range s.all {
+		if tcp := sv.server(); tcp != nil {
+			limit := s.memory()
+			tcp.SetMemoryLimit(int(limit.TCP()))
+		}
+	}
+}
+
 func openEcho(s *service, _ bool) error {
 	s.Handler = echo.New()
 	return nil

@@ -39,10 +39,16 @@ type pool struct {
 // connection's share. limit is raised to the size of the largest buffer.
 func newPool(limit, maximum int) *pool {
 	p := &pool{maximum: maximum}
-	largest := p.size(classOf(maximum))
-	p.fair = fair.NewPool(int64(max(limit, largest)), int64(largest))
+	largest := p.largest()
+	p.fair = fair.NewPool(max(int64(limit), largest), largest)
 	return p
 }
+
+// setLimit changes the limit. Buffers above it that are out are not taken back.
+func (p *pool) setLimit(limit int) { p.fair.SetLimit(max(int64(limit), p.largest())) }
+
+// largest is the size of the largest buffer.
+func (p *pool) largest() int64 { return int64(p.size(classOf(p.maximum))) }
 
 // classOf is the smallest class whose buffers hold n bytes.
 func classOf(n int) int {

@@ -79,6 +79,17 @@ func NewServer(cfg Config) *Server {
 	return s
 }
 
+// SetMemoryLimit changes Config.MemoryLimit. Calls keep the memory that they have
+// above it until they are answered.
+func (s *Server) SetMemoryLimit(n int) {
+	s.calls.setLimit(n)
+	s.replies.setLimit(n)
+	s.streams.SetLimit(int64(max(n, keepStream)))
+}
+
+// MemoryLimit is the limit in force, in bytes.
+func (s *Server) MemoryLimit() int { return int(s.streams.Usage().Limit) }
+
 // Serve accepts connections from l and serves them until the server is shut
 // down, when it returns nil, or l fails. It closes l in any case.
 func (s *Server) Serve(l net.Listener) error {

@@ -158,6 +158,12 @@ func TestMemoryLimit(t *testing.T) {
 		if u := s.replies.fair.Usage(); u.Held > limit || u.Held < limit-1<<20 {
 			t.Errorf("%d bytes out", u.Held)
 		}
+		s.SetMemoryLimit(2 * limit)
+		synctest.Wait()
+		if u := s.replies.fair.Usage(); u.Held <= limit || u.Held > 2*limit || s.MemoryLimit() != 2*limit {
+			t.Errorf("%d bytes out when the limit is raised", u.Held)
+		}
+		s.SetMemoryLimit(limit)
 		r := oncrpc.NewRecordReader(nc, 2<<20)
 		for range 10 {
 			if b := readRecord(t, r); len(b) != oncrpc.AcceptedReplySize+4+1<<20 {

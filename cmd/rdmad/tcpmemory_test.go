@@ -1,0 +1,31 @@
+package main
+
+import "testing"
+
+// TestTCPMemoryFollows: services on TCP have their part of limits.memory, also after
+// it has changed.
+func TestTCPMemoryFollows(t *testing.T) {
+	r := startHere(t, t.TempDir(), "limits: {memory: 1073741824}\n")
+	defer r.end()
+	r.addDisk()
+	want := func(memory int64) {
+		t.Helper()
+		servers := 0
+		for sv := range r.services.all {
+			if tcp := sv.server(); tcp != nil {
+				servers++
+				if got := tcp.MemoryLimit(); got != int(memory/16) {
+					t.Errorf("of %d bytes %s on TCP has %d", memory, sv.spec.Name, got)
+				}
+			}
+		}
+		if servers != 1 {
+			t.Errorf("%d services on TCP", servers)
+		}
+	}
+	want(1 << 30)
+	if err := r.data.SetMemory(512 << 20); err != nil {
+		t.Fatal(err)
+	}
+	want(512 << 20)
+}
