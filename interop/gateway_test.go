@@ -82,7 +82,7 @@ func (gw *gateway) testVersion(t *testing.T, version string, parts []part) {
 // startGateway starts ganesha in a guest with a kernel, and an rdmad before it.
 func startGateway(t testing.TB, kernel image.Kernel) *gateway {
 	t.Helper()
-	g := bootJudged(t, guest.Options{Kernel: kernel, MemoryMiB: 3072, Forward: []int{guest.GaneshaPort}})
+	g := bootJudged(t, guest.Options{Kernel: kernel, MemoryMiB: 3072, Forward: []int{guest.GaneshaPort}}, killed)
 	g.UseRDMA(t, guest.SIWPlain)
 	g.ServeGanesha(t)
 	buildLocker(t, g)

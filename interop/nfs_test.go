@@ -52,7 +52,7 @@ func TestNFS(t *testing.T) {
 
 // TestOperation changes and breaks an rdmad that a kernel's client works on.
 func TestOperation(t *testing.T) {
-	g := bootJudged(t, guest.Options{})
+	g := bootJudged(t, guest.Options{}, killed)
 	g.UseRDMA(t, guest.SIWPlain)
 	r := startRdmad(t, g.ShareDir)
 	t.Run("rdma", func(t *testing.T) {

@@ -3,8 +3,8 @@ package siege
 import "context"
 
 var portAttacks = []Attack{
-	{Name: "descriptors", Does: "600 connections to each of rdmad's four ports that say nothing; rdmad may have 1,024 descriptors", Files: 1024,
-		run: descriptors},
+	{Name: "descriptors", Does: "600 connections to each of rdmad's four ports that say nothing, by another local user; rdmad may have 1,024 descriptors",
+		Files: 1024, Root: true, run: asNobody(descriptors)},
 }
 
 func descriptors(ctx context.Context, f *field) error {
