@@ -25,7 +25,7 @@ const (
 	headerTimeout  = 5 * time.Second
 	maxIdle        = 24 * time.Hour
 	maxHeader      = 16 << 10
-	maxScrapes     = 8                     // at once; more get 503
+	maxScrapes     = 8                     // at once; more wait
 	keyGrace       = 10 * time.Millisecond // before a connection's place goes to another of its host
 )
 
@@ -47,11 +47,10 @@ type Server struct {
 // listener.
 func NewServer(reg *prometheus.Registry, healthy func() bool, scrapers *connlimit.Table, logger *slog.Logger) *Server {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
-		ErrorLog:            errorLog(logger, slog.LevelError),
-		ErrorHandling:       promhttp.ContinueOnError,
-		MaxRequestsInFlight: maxScrapes,
-	})))
+	mux.Handle("GET /metrics", inTurn(promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+		ErrorLog:      errorLog(logger, slog.LevelError),
+		ErrorHandling: promhttp.ContinueOnError,
+	}))))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		if !healthy() {
@@ -70,6 +69,20 @@ func NewServer(reg *prometheus.Registry, healthy func() bool, scrapers *connlimi
 		ErrorLog:          errorLog(logger, slog.LevelDebug),
 		ConnState:         work,
 	}}
+}
+
+// inTurn has maxScrapes requests answered at once. Others wait, in the order in which
+// they came: hosts that scrape all the time don't keep another's out.
+func inTurn(h http.Handler) http.Handler {
+	turns := make(chan struct{}, maxScrapes)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
+			h.ServeHTTP(w, r)
+		case <-r.Context().Done(): // the client is gone
+		}
+	})
 }
 
 // work counts a request as work in flight on its connection, from its first byte
