@@ -17,14 +17,24 @@ func TestBuffersAreCounted(t *testing.T) {
 	before := offheap.Read()
 	// Some buffers to read into are kept, or in use.
 	const others = (keptBuffers + 4) * bufferSize
+	changed := make(chan struct{}, 1)
+	offheap.Observe(func(int64) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	defer offheap.Observe(func(int64) {})
 	within := func(regions int, most int64, what string) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.After(testTimeout); ; {
 			now := offheap.Read()
 			if now.Regions-before.Regions >= regions && now.Used-before.Used <= most+others {
 				return
 			}
-			if time.Now().After(deadline) {
+			select {
+			case <-changed:
+			case <-deadline:
 				t.Fatalf("%s: %+v, %+v before; want %d regions more, and at most %d bytes", what, now, before, regions, most+others)
 			}
 		}

@@ -1,0 +1,140 @@
+package softiwarp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
+	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+)
+
+// TestHandshakeTimeout: half a request is not waited for for ever.
+func TestHandshakeTimeout(t *testing.T) {
+	a := newArena(t, Config{})
+	// The witness had all the time it needed; those who come now have little.
+	a.l.Close()
+	a.p.config.HandshakeTimeout = 10 * time.Millisecond
+	a.l = must(a.p.Listen(t.Context(), "127.0.0.1:0"))(t)
+	for _, n := range []int{0, 1, 19, 20, 23} {
+		peer := a.dial()
+		b := must((&mpa.Frame{Revision: 1, PrivateData: make([]byte, 4)}).Append(nil))(t)
+		peer.write(b[:n])
+		// What comes after the time is over is reset, as nobody reads it.
+		if got, err := io.ReadAll(peer.conn); len(got) != 0 || err != nil && !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("after %d bytes: got %x, %v; want the end", n, got, err)
+		}
+	}
+	a.calm()
+}
+
+// TestHandshakeFlood: more half-done handshakes than allowed push out the
+// oldest of the address that has the most. A slow peer of another address, which
+// came before all of them, and a new one still get in.
+func TestHandshakeFlood(t *testing.T) {
+	const limit, flooder = 4, "127.0.0.66"
+	a := newArena(t, Config{MaxHandshakes: limit, HandshakeTimeout: testTimeout})
+	request := must((&mpa.Frame{Kind: mpa.Request, Revision: 1, PrivateData: []byte("slow")}).Append(nil))(t)
+	slow := a.dial()
+	slow.write(request[:5])
+	var idle []*rawPeer
+	for range 3 * limit {
+		peer := a.dialFrom(flooder)
+		peer.write([]byte("MPA"))
+		idle = append(idle, peer)
+	}
+	peer, s := a.attach(rawRequest())
+	s.recv(verbs.RecvWR{})
+	peer.message(rdmap.Send, 1, nil)
+	s.succeed(1)
+	slow.write(request[5:])
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	id := must(a.l.GetRequest(ctx))(t)
+	if got := string(id.Peer().PrivateData); got != "slow" {
+		t.Errorf("request of another: %q", got)
+	}
+	id.Close()
+	// The one that got in and the slow one left room for the rest.
+	for _, p := range idle[:2*limit+2] {
+		if _, err := io.ReadAll(p.conn); err != nil && !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("an old handshake is still up: %v", err)
+		}
+	}
+	a.calm()
+}
+
+// TestBacklogOfOnePeer: an address with more requests than there is room for
+// loses its own, and another's request finds room.
+func TestBacklogOfOnePeer(t *testing.T) {
+	const limit, requests, flooder = 3, 10, "127.0.0.66"
+	lines := make(chan string, requests)
+	a := newArena(t, Config{Backlog: limit, Logger: slog.New(slog.NewTextHandler(writerFunc(func(b []byte) (int, error) {
+		lines <- string(b)
+		return len(b), nil
+	}), nil))})
+	lost := func(n int) {
+		for range n {
+			if line := <-lines; !strings.Contains(line, "peer="+flooder) {
+				t.Errorf("logged %s", line)
+			}
+		}
+	}
+	for range requests {
+		a.dialFrom(flooder).frame(rawRequest())
+	}
+	lost(requests - limit)
+	innocent := a.dial()
+	innocent.frame(rawRequest())
+	lost(1) // there was no room for it
+	own := innocent.conn.LocalAddr().String()
+	var got []string
+	for range 2 { // its turn is behind one of the other address
+		id := must(a.l.GetRequest(t.Context()))(t)
+		got = append(got, id.RemoteAddr().String())
+		id.Close()
+	}
+	if got[0] == own || got[1] != own {
+		t.Errorf("requests of %v, want %s second", got, own)
+	}
+}
+
+// TestBacklog: the number of requests that nobody fetches is bounded. The next
+// request gets a rejection with the reason as private data, not a reset.
+func TestBacklog(t *testing.T) {
+	var log bytes.Buffer
+	dropped := make(chan struct{})
+	a := newArena(t, Config{Backlog: 2, Logger: testLogger(&log, dropped)})
+	var peers [3]*rawPeer
+	for i := range peers {
+		peers[i] = a.dial()
+		peers[i].frame(rawRequest())
+	}
+	<-dropped
+	if err := a.l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rejected := 0
+	for _, p := range peers {
+		if f, err := readFrame(p.conn, mpa.Reply); err == nil && f.Reject && string(f.PrivateData) == errCrowded.Error() {
+			rejected++
+		}
+	}
+	if rejected != 1 {
+		t.Errorf("%d of 3 were rejected", rejected)
+	}
+	if !strings.Contains(log.String(), errCrowded.Error()) || strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("logged %q", log.String())
+	}
+	if _, err := a.l.GetRequest(t.Context()); !errors.Is(err, verbs.ErrClosed) {
+		t.Errorf("GetRequest of a closed listener: %v", err)
+	}
+}
