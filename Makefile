@@ -61,8 +61,8 @@ interop: build ## tests against the Linux kernel in a QEMU guest
 	$(GO) test -count=1 -timeout 60m $(TESTFLAGS) ./interop/...
 
 .PHONY: test-long
-test-long: build ## the gateway's and the newer kernel's tests in the guest with nothing left out
-	$(GO) test -count=1 -timeout 90m $(TESTFLAGS) -run '^(TestGateway|TestNewerKernel)' ./interop -args -long
+test-long: build ## the NFS tests in the guest with nothing left out
+	$(GO) test -count=1 -timeout 120m $(TESTFLAGS) -run '^(TestNFS$$|TestGateway|TestNewerKernel)' ./interop -args -long
 
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list ./...); do \

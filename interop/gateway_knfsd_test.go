@@ -19,12 +19,12 @@ func TestGatewayKnfsd(t *testing.T) { testGatewayKnfsd(t, image.Stock) }
 
 func testGatewayKnfsd(t *testing.T, kernel image.Kernel) {
 	gw := startKnfsdGateway(t, kernel)
-	forward := shortKnfsd
+	parts := shortKnfsd
 	if *longFlag {
-		forward = matrix
+		parts = matrix
 	}
-	t.Run("forward", func(t *testing.T) { gw.tryKnfsd(t, overRDMA, forward) })
-	t.Run("connector", func(t *testing.T) { gw.tryKnfsd(t, overTCP, matrix) })
+	t.Run("forward", func(t *testing.T) { gw.tryKnfsd(t, overRDMA, parts) })
+	t.Run("connector", func(t *testing.T) { gw.tryKnfsd(t, overTCP, parts) })
 }
 
 // shortKnfsd is the matrix but for what takes long and TestGateway has as well.

@@ -20,7 +20,7 @@ type gateway struct {
 
 // longFlag has all of what is otherwise done once, as it takes long and is the
 // same by every version and both ways, done by all.
-var longFlag = flag.Bool("long", false, "the whole matrix for every version and in every direction (TestGateway, TestGatewayKnfsd)")
+var longFlag = flag.Bool("long", false, "the whole matrix for every version and in every direction (TestNFS, TestGateway, TestGatewayKnfsd, TestNewerKernel)")
 
 // short is what each minor version goes through; one of them goes through the
 // whole matrix, and all of them with -long.
