@@ -75,7 +75,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		return nil, fmt.Errorf("transport: allocate PD: %w", err)
 	}
 	// Peers reach the pool's memory through windows, or registrations, of parts alone
-	// (exposure.go, windows.go, sink.go).
+	// (responder_exposure.go, requester_window.go, sink.go).
 	access := verbs.AccessLocalWrite
 	if cfg.Role == RoleRequester {
 		access |= verbs.AccessMWBind
