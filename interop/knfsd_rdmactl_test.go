@@ -3,6 +3,8 @@ package interop
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"net"
 	"os/exec"
 	"testing"
 )
@@ -39,6 +41,7 @@ func testRdmactl(t *testing.T, s *kernelServer) {
 			t.Errorf("ping tells %+v", got)
 		}
 	})
+	t.Run("doctor", func(t *testing.T) { testDoctor(t, s, program) })
 	t.Run("version 2 alone", func(t *testing.T) {
 		ctx, cancel := limit(t, knfsdTime)
 		defer cancel()
@@ -65,4 +68,37 @@ func testRdmactl(t *testing.T, s *kernelServer) {
 			t.Errorf("bench tells %+v, want one Send and one Receive for each call", got)
 		}
 	})
+}
+
+// testDoctor examines the kernel's server. What it says of this machine, which is
+// no client of the kernel's, is another test's.
+func testDoctor(t *testing.T, s *kernelServer, program string) {
+	ctx, cancel := limit(t, knfsdTime)
+	defer cancel()
+	_, port, _ := net.SplitHostPort(s.mountd)
+	cmd := exec.CommandContext(ctx, program, "doctor", s.address, "--mount-port", port, "-o", "json", "--timeout", "2m")
+	out, err := cmd.Output()
+	if _, unhealthy := errors.AsType[*exec.ExitError](err); err != nil && !unhealthy {
+		t.Fatal(err)
+	}
+	var report struct {
+		Checks []struct{ Name, Result, Reason string }
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	results := map[string]string{}
+	for _, c := range report.Checks {
+		results[c.Name] = c.Result
+		t.Logf("%s: %s: %s", c.Name, c.Result, c.Reason)
+	}
+	for _, name := range []string{"tcp", "mpa", "connect", "rpc", "version 2", "inline sizes", "credits", "export"} {
+		if results[name] != "OK" {
+			t.Errorf("%s: %s, want OK", name, results[name])
+		}
+	}
+	// siw has no memory windows: the server offers no remote invalidation.
+	if got := results["remote invalidation"]; got != "WARNING" {
+		t.Errorf("remote invalidation: %s", got)
+	}
 }

@@ -36,6 +36,7 @@ type kernelServer struct {
 	slow    func(t testing.TB, connect func())       // connects, see slowly; nil for a server that needs no care
 	address string                                   // of NFS over RDMA
 	tcp     string                                   // of NFS over TCP
+	mountd  string                                   // of MOUNT over TCP
 	root    []byte                                   // version 3 handle of the export
 	offers  *offers
 }
@@ -51,9 +52,10 @@ func testKnfsd(t *testing.T, kernel image.Kernel) {
 	g := bootJudged(t, guest.Options{Kernel: kernel, Forward: []int{nfsRDMAPort, knfsdPort, mountTCPPort}, Capture: capture}, "v2.header", "version.range")
 	g.UseRDMA(t, guest.SIWPlain)
 	serveLargest(t, g)
+	mountd := fmt.Sprintf("127.0.0.1:%d", g.HostPort(mountTCPPort))
 	s := &kernelServer{
-		view: knfsd{g}.shell, slow: delayed(g), address: fmt.Sprintf("127.0.0.1:%d", g.HostPort(nfsRDMAPort)),
-		tcp: fmt.Sprintf("127.0.0.1:%d", g.HostPort(knfsdPort)), root: mountExport(t, fmt.Sprintf("127.0.0.1:%d", g.HostPort(mountTCPPort)), "/export"), offers: newOffers(),
+		mountd: mountd, view: knfsd{g}.shell, slow: delayed(g), address: fmt.Sprintf("127.0.0.1:%d", g.HostPort(nfsRDMAPort)),
+		tcp: fmt.Sprintf("127.0.0.1:%d", g.HostPort(knfsdPort)), root: mountExport(t, mountd, "/export"), offers: newOffers(),
 	}
 	bare := newSoftiwarp(t, softiwarp.Config{})
 	plain, crc := s.record(bare), s.record(newSoftiwarp(t, softiwarp.Config{CRC: true}))

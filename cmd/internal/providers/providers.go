@@ -3,9 +3,11 @@
 package providers
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -91,4 +93,15 @@ func (s Set) Close(log *slog.Logger) {
 		}
 		delete(s, name)
 	}
+}
+
+// Probe makes the MPA exchange of provider softiwarp on conn, which stays the
+// caller's.
+func Probe(ctx context.Context, conn *net.TCPConn, param rdmacm.ConnParam) (*softiwarp.Handshake, error) {
+	p, err := softiwarp.New(softiwarp.Config{})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return p.Probe(ctx, conn, param)
 }

@@ -76,7 +76,7 @@ func newBench(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&b.rpcVersion, "rpc-version", 1, "RPC-over-RDMA version: 1 or 2, nothing else is spoken")
+	b.versionFlag(cmd, 1, "RPC-over-RDMA version: 1 or 2, nothing else is spoken")
 	b.flags(cmd)
 	f.StringVar(&b.op, "op", "", "what every call does: "+strings.Join(bench.Ops, ", "))
 	f.IntVar(&b.size, "size", 0, "bytes of payload per call (default 1024 for echo, 65536 for read and write)")

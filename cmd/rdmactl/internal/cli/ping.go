@@ -66,7 +66,7 @@ func newPing(a *app) *cobra.Command {
 			return p.at(cmd.Context(), &p.reach, args[0], p.speak(&s), func(t *target.Target) error { return p.run(cmd.Context(), t) })
 		},
 	}
-	cmd.Flags().IntVar(&p.rpcVersion, "rpc-version", 0, "RPC-over-RDMA version: 1 or 2 alone (default what is negotiated)")
+	p.versionFlag(cmd, 0, "RPC-over-RDMA version: 1 or 2 alone (default what is negotiated)")
 	p.flags(cmd)
 	cmd.Flags().IntVarP(&p.count, "count", "c", 1, "how many times")
 	cmd.Flags().DurationVar(&p.interval, "interval", time.Second, "time from one to the next")

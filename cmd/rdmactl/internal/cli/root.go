@@ -14,7 +14,7 @@ import (
 const rootHelp = `rdmactl shows and tunes a running rdmad.
 
 It talks to the control plane at --addr, else RDMACTL_ADDR, else ` + defaultAddr + `.
-ping and bench need no rdmad: they call any RPC-over-RDMA server themselves.
+ping, bench and doctor need no rdmad: they call any RPC-over-RDMA server themselves.
 check-capture reads a file.
 
 Exit codes: 0 done, 1 rdmad refused or is not reachable, 2 wrong usage.
@@ -45,7 +45,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("addr", cobra.NoFileCompletions))
 	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
 	root.AddCommand(newStatus(a), newConnections(a), newSettings(a), newExtensions(a), newListeners(a), newConnectors(a), newServices(a),
-		newLimits(a), newAudit(a), newPing(a), newBench(a), newTrace(a), newCapture(a), newCheckCapture(a), newTop(a), newCompletion(a), newVersion(a))
+		newLimits(a), newAudit(a), newDoctor(a), newPing(a), newBench(a), newTrace(a), newCapture(a), newCheckCapture(a), newTop(a), newCompletion(a), newVersion(a))
 	group(root)
 	return root
 }

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/doctor"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+const doctorHelp = `Find out why a mount from an RPC-over-RDMA server fails or is slow. Run it on the
+client. The server may be any, such as a kernel's.
+
+Each line is one check with its result, the reason and the remedy:
+  OK       nothing to do
+  WARNING  it works, but slower or less safely than it could
+  FAILED   a mount fails
+  SKIPPED  a check before it failed, or there is nothing to look at
+
+Port 20049 is examined unless HOST names another. If all is well, the last line is the
+mount command. With --addr, which must name the server's rdmad, its clock, its
+settings and its advice are looked at as well.
+
+The exit code is 1 when a check failed.`
+
+const doctorExamples = `  rdmactl doctor nfs.example.net
+  rdmactl doctor 192.0.2.7:20050 --export /srv/data
+  rdmactl doctor nfs.example.net --addr nfs.example.net:20050 -o json`
+
+// doctorCommand is a doctor run.
+type doctorCommand struct {
+	*app
+	reach
+	export    string
+	mountPort uint16
+	machine   doctor.Machine
+}
+
+func newDoctor(a *app) *cobra.Command {
+	d := &doctorCommand{app: a, machine: doctor.ThisMachine()}
+	cmd := &cobra.Command{
+		Use:               "doctor HOST[:PORT]",
+		Short:             "Why a mount fails or is slow: each check with its result and the remedy",
+		Long:              doctorHelp,
+		Example:           doctorExamples,
+		Args:              exactly("HOST[:PORT]"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			host, port := withPort(args[0])
+			if err := d.reach.check(cmd, net.JoinHostPort(host, port)); err != nil {
+				return err
+			}
+			return d.run(cmd.Context(), host, port, cmd.Flags().Changed("addr") || os.Getenv("RDMACTL_ADDR") != "")
+		},
+	}
+	d.flags(cmd)
+	cmd.Flags().StringVar(&d.export, "export", "", "path to mount (default the first that the server lists)")
+	cmd.Flags().Uint16Var(&d.mountPort, "mount-port", 0, "TCP port of the MOUNT program (default what the server's rpcbind says, else 20048)")
+	must(cmd.RegisterFlagCompletionFunc("export", cobra.NoFileCompletions))
+	must(cmd.RegisterFlagCompletionFunc("mount-port", cobra.NoFileCompletions))
+	return cmd
+}
+
+// withPort adds the default port.
+func withPort(address string) (host, port string) {
+	if host, port, err := net.SplitHostPort(address); err == nil {
+		return host, port
+	}
+	return strings.Trim(address, "[]"), doctor.DefaultPort
+}
+
+// errUnhealthy makes the exit code 1; the report says why.
+var errUnhealthy = errors.New("a mount would fail: see the checks that FAILED")
+
+func (d *doctorCommand) run(ctx context.Context, host, port string, daemon bool) error {
+	cfg := &doctor.Config{
+		Host: host, Port: port, Provider: d.provider, Program: d.wanted(), Export: d.export, MountPort: d.mountPort,
+		Timeout: d.timeout, Machine: d.machine,
+	}
+	if daemon {
+		cfg.Daemon = func(ctx context.Context) (*doctor.Daemon, error) { return d.ask(ctx, port) }
+	}
+	progress := output.NewProgress(d.stderr)
+	cfg.Show = func(f doctor.Finding) { progress.Text(f.Name + ": " + string(f.Result)) }
+	if d.format == output.FormatTable {
+		cfg.Show = d.show
+	}
+	report, err := doctor.Run(ctx, cfg)
+	progress.End()
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	if d.format != output.FormatTable {
+		err = d.printer().Value(report, nil)
+	} else if report.Healthy && report.Mount != "" {
+		err = d.printer().Note("\n%s", terminal.OneLine(report.Mount))
+	}
+	if err == nil && !report.Healthy {
+		return errUnhealthy
+	}
+	return err
+}
+
+var resultColours = map[doctor.Result]output.Colour{doctor.OK: output.Green, doctor.Warning: output.Yellow, doctor.Failed: output.Red}
+
+// show writes one finding; what to do is on a line of its own.
+func (d *doctorCommand) show(f doctor.Finding) {
+	name := output.Cell{Text: fmt.Sprintf("%-19s", f.Name)}
+	result := output.Cell{Text: fmt.Sprintf("%-7s", f.Result), Colour: resultColours[f.Result]}
+	_ = d.printer().Line(name, result, output.Cell{Text: terminal.OneLine(f.Reason)})
+	if f.Remedy != "" {
+		_ = d.printer().Note("%-30s→ %s", "", terminal.OneLine(f.Remedy))
+	}
+}
+
+// ask gets what the control plane says of the listener on a port.
+func (d *doctorCommand) ask(ctx context.Context, port string) (*doctor.Daemon, error) {
+	out := new(doctor.Daemon)
+	err := d.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		status, err := rdmadv1.NewStatusServiceClient(conn).GetStatus(ctx, &rdmadv1.GetStatusRequest{})
+		if err != nil {
+			return err
+		}
+		out.Now = status.GetStarted().AsTime().Add(time.Duration(status.GetUptimeSeconds()) * time.Second)
+		list, err := rdmadv1.NewListenerServiceClient(conn).ListListeners(ctx, &rdmadv1.ListListenersRequest{})
+		if err != nil {
+			return err
+		}
+		for _, l := range list.GetListeners() {
+			if at, err := netip.ParseAddrPort(l.GetAddress()); err == nil && fmt.Sprint(at.Port()) == port {
+				out.Listener = l.GetName()
+			}
+		}
+		if out.Listener == "" {
+			return fmt.Errorf("rdmad at %s has no listener on port %s", d.addr, port)
+		}
+		return d.settings(ctx, conn, out)
+	})
+	if err != nil {
+		return nil, errors.New(d.explain(err))
+	}
+	return out, nil
+}
+
+// settings adds the listener's settings and the advice for them.
+func (d *doctorCommand) settings(ctx context.Context, conn *grpc.ClientConn, out *doctor.Daemon) error {
+	scope := "listener/" + out.Listener
+	now, err := rdmadv1.NewSettingsServiceClient(conn).GetSettings(ctx, &rdmadv1.GetSettingsRequest{Scope: scope})
+	if err != nil {
+		return err
+	}
+	out.Invalidates = now.GetSettings().GetRemoteInvalidation().GetUse()
+	advice, err := rdmadv1.NewTelemetryServiceClient(conn).AdviseSettings(ctx, &rdmadv1.AdviseSettingsRequest{Scope: scope})
+	if err != nil {
+		return err
+	}
+	for _, one := range advice.GetAdvice() {
+		out.Advice = append(out.Advice, doctor.Advice{
+			Command: "rdmactl " + strings.Join(append([]string{"settings", "set"}, one.GetAssignments()...), " ") + " --scope " + scope,
+			Reason:  one.GetReason(),
+		})
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+// Package doctor finds out why a mount from an RPC-over-RDMA server fails or is
+// slow: one check after the other, each with its result and the remedy.
+//
+// It uses the server as any client does, so that it works with the kernel's
+// server as well. It changes nothing there: its calls are NULL, and MNT and
+// UMNT of the MOUNT program.
+package doctor
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/target"
+)
+
+// Result of a check.
+type Result string
+
+// Results.
+const (
+	OK      Result = "OK"
+	Warning Result = "WARNING" // it works, but slower or less safely than it could
+	Failed  Result = "FAILED"  // a mount fails
+	Skipped Result = "SKIPPED" // what it needs failed before, or is not there
+)
+
+// Finding is the result of one check. The JSON names are fixed.
+type Finding struct {
+	Name   string `json:"name"`
+	Result Result `json:"result"`
+	Reason string `json:"reason"`
+	Remedy string `json:"remedy"`
+}
+
+// Report is what all checks found.
+type Report struct {
+	Address string    `json:"address"`
+	Healthy bool      `json:"healthy"` // no check failed
+	Checks  []Finding `json:"checks"`
+	// Mount is the command that mounts the export, "" when none was found.
+	Mount string `json:"mount"`
+}
+
+// DefaultPort is where NFS over RDMA listens.
+const DefaultPort = "20049"
+
+// Config says what to examine.
+type Config struct {
+	// Host and Port of the server.
+	Host, Port string
+	// Provider is the verbs provider to connect with.
+	Provider string
+	// Program is called in place of NFS, if it is set. No export is then looked for.
+	Program *target.Program
+	// Export is the path to mount; "" is the first one that the server lists.
+	Export string
+	// MountPort is the TCP port of the MOUNT program; 0 asks the server's rpcbind.
+	MountPort uint16
+	// Timeout bounds each check's wait for an answer.
+	Timeout time.Duration
+	// Daemon gives what the control plane of the server's rdmad says; nil, or an
+	// error, when there is none.
+	Daemon func(context.Context) (*Daemon, error)
+	// Show is called with each finding as it is made, if it is set.
+	Show func(Finding)
+
+	// Machine is this one.
+	Machine Machine
+}
+
+// Machine is what a check asks of the machine that it runs on.
+type Machine struct {
+	Root     fs.FS                                   // of the file system
+	LookPath func(string) (string, error)            // finds a program
+	Release  string                                  // of the kernel, as uname -r says
+	Now      func() time.Time                        //
+	MTU      func(netip.Addr) (name string, mtu int) // of the interface that has an address
+	RPCBind  string                                  // port of rpcbind at the server
+	Lookup   func(context.Context, string) ([]netip.Addr, error)
+}
+
+// Daemon is what an rdmad says of the listener that serves the address.
+type Daemon struct {
+	Listener string
+	// Now is its clock, to a second.
+	Now time.Time
+	// Invalidates: remote_invalidation.use is on for the listener.
+	Invalidates bool
+	// Advice are the commands that `settings advise` gives, with the reason.
+	Advice []Advice
+}
+
+// Advice is one command of `settings advise`.
+type Advice struct{ Command, Reason string }
+
+// visit is one examination.
+type visit struct {
+	*Config
+	report Report
+	failed bool // the chain of checks has broken
+
+	addr    netip.Addr
+	conn    *net.TCPConn // of the TCP check, used by the MPA check
+	mss     int
+	client  *target.Target // of version 1
+	program target.Program
+	v2      bool
+	mount   mountService
+}
+
+// check is one check. Those of the chain need all before them.
+type check struct {
+	name  string
+	chain bool
+	run   func(*visit, context.Context) Finding
+}
+
+// checks are made in this order.
+var checks = []check{
+	{"host name", true, (*visit).resolve},
+	{"tcp", true, (*visit).reach},
+	{"path mtu", true, (*visit).pathMTU},
+	{"mpa", true, (*visit).handshake},
+	{"connect", true, (*visit).connect},
+	{"rpc", true, (*visit).call},
+	{"version 2", true, (*visit).version2},
+	{"inline sizes", true, (*visit).inline},
+	{"credits", true, (*visit).credits},
+	{"remote invalidation", true, (*visit).invalidation},
+	{"rpcbind", true, (*visit).rpcbind},
+	{"export", true, (*visit).export},
+	{"clock", false, (*visit).clock},
+	{"thresholds", false, (*visit).thresholds},
+	{"mount.nfs", false, (*visit).mountProgram},
+	{"kernel module", false, (*visit).module},
+	{"rdma device", false, (*visit).device},
+}
+
+// Run makes all checks. It ends early, with ctx's error, only when ctx ends.
+func Run(ctx context.Context, cfg *Config) (*Report, error) {
+	v := &visit{Config: cfg}
+	defer v.close()
+	v.report.Address = net.JoinHostPort(cfg.Host, cfg.Port)
+	v.report.Healthy = true
+	for _, c := range checks {
+		f := Finding{Result: Skipped, Reason: "a check before it failed"}
+		if !c.chain || !v.failed {
+			f = v.examine(ctx, c)
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		f.Name = c.name
+		if f.Result == Failed {
+			v.report.Healthy = false
+			v.failed = v.failed || c.chain
+		}
+		v.report.Checks = append(v.report.Checks, f)
+		if v.Show != nil {
+			v.Show(f)
+		}
+	}
+	return &v.report, nil
+}
+
+// examine bounds one check: it makes at most three attempts of one wait each.
+func (v *visit) examine(ctx context.Context, c check) Finding {
+	ctx, cancel := context.WithTimeout(ctx, 3*v.Timeout)
+	defer cancel()
+	return c.run(v, ctx)
+}
+
+func (v *visit) close() {
+	if v.conn != nil {
+		_ = v.conn.Close()
+	}
+	if v.client != nil {
+		_ = v.client.Close()
+	}
+}
+
+func (v *visit) address() string {
+	return netip.AddrPortFrom(v.addr, v.port()).String()
+}
+
+func (v *visit) port() uint16 {
+	n, _ := strconv.ParseUint(v.Port, 10, 16) // resolve has checked it
+	return uint16(n)
+}
+
+func ok(reason string) Finding { return Finding{Result: OK, Reason: reason} }
+func warn(reason, remedy string) Finding {
+	return Finding{Result: Warning, Reason: reason, Remedy: remedy}
+}
+func fail(reason, remedy string) Finding {
+	return Finding{Result: Failed, Reason: reason, Remedy: remedy}
+}
+func skip(reason string) Finding { return Finding{Result: Skipped, Reason: reason} }

@@ -1,0 +1,210 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	mountv3 "github.com/buildbarn/go-xdr/pkg/protocols/mount"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/target"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// The portmapper (RFC 1833 §3) and MOUNT (RFC 1813 §5), as far as they are used.
+const (
+	portmapProgram, portmapVersion, portmapGetPort = 100000, 2, 3
+	mountProgram, mountVersion                     = 100005, 3
+	mountMnt, mountUmnt, mountExport               = 1, 3, 5
+
+	protocolTCP = 6
+	// rdmadMountPort is where rdmad serves MOUNT without a configuration.
+	rdmadMountPort = 20048
+	maxReply       = 1 << 20
+)
+
+// mountService is where MOUNT is, and how that is known.
+type mountService struct {
+	port uint16
+	bind bool // rpcbind says so
+}
+
+// rpcbind asks the server's rpcbind for the port of MOUNT.
+func (v *visit) rpcbind(ctx context.Context) Finding {
+	if v.program.Number != target.NFS.Number || v.program.Version != target.NFS.Version {
+		return skip(v.program.String() + " needs no MOUNT")
+	}
+	if v.MountPort != 0 {
+		v.mount.port = v.MountPort
+		return skip(fmt.Sprintf("--mount-port %d", v.MountPort))
+	}
+	v.mount.port = rdmadMountPort
+	remedy := fmt.Sprintf("mount with mountport=%d,mountproto=tcp, or let rdmad register: rpcbind: true on its listener", rdmadMountPort)
+	port, err := v.getPort(ctx)
+	switch {
+	case err != nil:
+		return warn("no rpcbind answers at the server: "+last(err), remedy)
+	case port == 0:
+		return warn("the server's rpcbind does not know MOUNT", remedy)
+	}
+	v.mount = mountService{port: port, bind: true}
+	return ok(fmt.Sprintf("MOUNT is on port %d", port))
+}
+
+func (v *visit) getPort(ctx context.Context) (uint16, error) {
+	args := xdr.AppendUint32(nil, mountProgram)
+	args = xdr.AppendUint32(args, mountVersion)
+	args = xdr.AppendUint32(args, protocolTCP)
+	args = xdr.AppendUint32(args, 0)
+	results, err := v.tcpCall(ctx, net.JoinHostPort(v.addr.String(), v.Machine.RPCBind), portmapProgram, portmapVersion, portmapGetPort, args)
+	if err != nil {
+		return 0, err
+	}
+	d := xdr.NewDecoder(results)
+	port := d.Uint32()
+	if d.Err() != nil || port > 65535 {
+		return 0, errors.New("its answer makes no sense")
+	}
+	return uint16(port), nil
+}
+
+// tcpCall makes one call on a connection of its own, as root.
+func (v *visit) tcpCall(ctx context.Context, address string, program, version, procedure uint32, args []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	defer cancel()
+	host, _ := os.Hostname()
+	cred := oncrpc.AuthSys{MachineName: []byte(host)}
+	c, err := rpctcp.Dial(ctx, address, rpctcp.ClientConfig{
+		Cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: cred.Append(nil)}, MaxCalls: 1, MaxRecord: maxReply, RecordTimeout: v.Timeout, WriteTimeout: v.Timeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Call(ctx, program, version, procedure, args, nil)
+}
+
+// export mounts and unmounts the export, as far as MOUNT goes.
+func (v *visit) export(ctx context.Context) Finding {
+	at := netip.AddrPortFrom(v.addr, v.mount.port).String()
+	switch {
+	case v.program.Number != target.NFS.Number:
+		return skip(v.program.String() + " has no exports")
+	case v.program.Version != target.NFS.Version:
+		v.report.Mount = fmt.Sprintf("mount -t nfs -o vers=4.2,proto=rdma,port=%s %s:/ /mnt", v.Port, v.Host)
+		return skip(v.program.String() + " needs no MOUNT")
+	}
+	results, err := v.tcpCall(ctx, at, mountProgram, mountVersion, mountExport, nil)
+	if err != nil {
+		return fail(fmt.Sprintf("MOUNT does not answer on %s: %s", at, last(err)),
+			"name its port with --mount-port; at the server: tcp_listen of the NFS service, or rpc.mountd")
+	}
+	all, err := exports(results)
+	if err != nil {
+		return fail("the list of exports makes no sense: "+err.Error(), "see whether port "+fmt.Sprint(v.mount.port)+" is MOUNT's")
+	}
+	path := v.Export
+	if path == "" && len(all) > 0 {
+		path = all[0]
+	}
+	if path == "" {
+		return fail("the server exports nothing", "configure an export: services with nfs.path, or /etc/exports and exportfs -ra")
+	}
+	return v.mnt(ctx, at, path, all)
+}
+
+// mnt asks for the root of an export as a mount does.
+func (v *visit) mnt(ctx context.Context, at, path string, all []string) Finding {
+	args := xdr.AppendString(nil, path)
+	results, err := v.tcpCall(ctx, at, mountProgram, mountVersion, mountMnt, args)
+	if err != nil {
+		return fail("MNT of "+path+" fails: "+last(err), "at the server: look into the log")
+	}
+	d := xdr.NewDecoder(results)
+	status := mountv3.Mountstat3(d.Uint32())
+	if d.Err() != nil {
+		return fail("the answer to MNT of "+path+" makes no sense", "see whether this is MOUNT's port")
+	}
+	switch status {
+	case mountv3.MNT3_OK:
+	case mountv3.MNT3ERR_NOENT:
+		return fail(path+" is not exported", "exported is "+strings.Join(all, ", "))
+	case mountv3.MNT3ERR_ACCES, mountv3.MNT3ERR_PERM:
+		return fail("this machine may not mount "+path+": "+mountv3.Mountstat3_name[status],
+			"let it: allow and deny of the service, or the clients in /etc/exports")
+	default:
+		return fail(fmt.Sprintf("MNT of %s fails: %s", path, mountv3.Mountstat3_name[status]), "at the server: look at the exported directory")
+	}
+	_, _ = v.tcpCall(ctx, at, mountProgram, mountVersion, mountUmnt, args) // the server's list of mounts is for people
+	port := ""
+	if !v.mount.bind {
+		port = fmt.Sprintf(",mountport=%d,mountproto=tcp", v.mount.port)
+	}
+	v.report.Mount = fmt.Sprintf("mount -t nfs -o vers=3,proto=rdma,port=%s%s %s:%s /mnt", v.Port, port, v.Host, path)
+	return ok("this machine may mount " + path)
+}
+
+// maxExports bounds a list.
+const maxExports = 10000
+
+// exports reads the results of EXPORT: directories, each with groups.
+func exports(results []byte) (paths []string, err error) {
+	d := xdr.NewDecoder(results)
+	for range maxExports {
+		if !d.Bool() || d.Err() != nil {
+			return paths, d.Err()
+		}
+		paths = append(paths, string(d.Opaque(mountv3.MNTPATHLEN)))
+		for d.Bool() && d.Err() == nil {
+			d.Opaque(mountv3.MNTNAMLEN)
+		}
+	}
+	return nil, errors.New("it has no end")
+}
+
+// maxSkew is how far two clocks may be apart before times of files confuse
+// programs such as make.
+const maxSkew = 2 * time.Second
+
+// clock compares this machine's clock with the server's.
+func (v *visit) clock(ctx context.Context) Finding {
+	d, err := v.daemon(ctx)
+	if err != nil {
+		return skip("only an rdmad tells its time: " + err.Error())
+	}
+	skew := d.Now.Sub(v.Machine.Now()).Abs()
+	if skew > maxSkew {
+		return warn(fmt.Sprintf("the clocks are %s apart: times of files confuse programs such as make", skew.Round(time.Second)), "set up time synchronisation on both, such as chrony")
+	}
+	return ok("the same, to 2 s")
+}
+
+// thresholds passes on what rdmad advises for the sizes of its messages.
+func (v *visit) thresholds(ctx context.Context) Finding {
+	d, err := v.daemon(ctx)
+	if err != nil {
+		return skip("only an rdmad has the sizes of its messages: " + err.Error())
+	}
+	if len(d.Advice) == 0 {
+		return ok("right for the messages so far")
+	}
+	return warn(d.Advice[0].Reason, d.Advice[0].Command)
+}
+
+// errNoDaemon is the reason when none was asked for.
+var errNoDaemon = errors.New("--addr names none")
+
+// daemon asks the control plane.
+func (v *visit) daemon(ctx context.Context) (*Daemon, error) {
+	if v.Daemon == nil {
+		return nil, errNoDaemon
+	}
+	return v.Daemon(ctx)
+}
