@@ -47,7 +47,7 @@ func newGroupLoop(t testing.TB) *groupLoop {
 
 func (l *groupLoop) requester(acts []Action) {
 	for _, a := range acts {
-		switch a.Kind {
+		switch a := a.(type) {
 		case PostReceives:
 			for range a.N {
 				l.qRecv++
@@ -67,7 +67,7 @@ func (l *groupLoop) requester(acts []Action) {
 func (l *groupLoop) responder(acts []Action) {
 	for i := 0; i < len(acts); i++ {
 		a := acts[i]
-		switch a.Kind {
+		switch a := a.(type) {
 		case PostReceives:
 			for range a.N {
 				l.sHas = append(l.sHas, uint32(len(l.sHas)))

@@ -15,7 +15,7 @@ func served(t testing.TB, r *Responder, msg []byte, acts []Action) []Action {
 	acts = r.Receive(0, msg, acts[:0])
 	for i := 0; i < len(acts); i++ {
 		a := acts[i]
-		switch a.Kind {
+		switch a := a.(type) {
 		case PostReceives:
 			r.Posted(a.N, a.N)
 		case Fetch:
@@ -96,9 +96,7 @@ func duplexDoesNotAllocate(t *testing.T, version uint32) {
 	in.Calls(r, true)
 	in.Replies(q)
 	q.Connected(4096, 4096)
-	for _, a := range q.Start(nil) {
-		q.Posted(a.N, a.N, nil)
-	}
+	post(q, q.Start(nil))
 	o := &Outgoing{StreamLen: 40, MaxReply: 100}
 	var acts, other []Action
 	answer, h := make([]byte, 0, 100), new(Header)
@@ -136,9 +134,7 @@ func newTestResponder() *Responder {
 		PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Receive: 4096, Settings: &s,
 		Operations: []Operation{{Type: optTest, Body: &testBody{opt: optTest}, Handle: func(*Message) (rpcrdma2.Body, error) { return answer, nil }}},
 	})
-	for _, a := range r.Start(nil) {
-		r.Posted(a.N, a.N)
-	}
+	postCalls(r, r.Start(nil))
 	return r
 }
 

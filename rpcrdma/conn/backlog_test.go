@@ -18,7 +18,7 @@ type unsent struct {
 
 func (u *unsent) do(acts []Action) {
 	for _, a := range acts {
-		switch a.Kind {
+		switch a := a.(type) {
 		case PostReceives:
 			u.r.Posted(a.N, a.N)
 		case Deliver:

@@ -27,10 +27,10 @@ func (c *characteristics) complain(xid, credits uint32, acts []Action) []Action 
 
 func (c *characteristics) send(h *rpcrdma2.Header, acts []Action) []Action {
 	if c.unsent >= maxUnsent {
-		return append(acts, Action{Kind: Fail, Err: ErrBacklog})
+		return append(acts, Fail{Err: ErrBacklog})
 	}
 	c.unsent++
-	return append(acts, Action{Kind: Tell, Body: h.Append(nil)})
+	return append(acts, Tell{Body: h.Append(nil)})
 }
 
 // decodeAlone decodes the body of an operation of characteristics, behind which

@@ -114,7 +114,7 @@ func characteristicsText(h *rpcrdma2.Header) string {
 
 // tellText shows the actions of characteristics.
 func tellText(a Action) []string {
-	switch a.Kind {
+	switch a := a.(type) {
 	case Tell:
 		var h Header
 		if _, err := h.Decode(a.Body); err != nil {

@@ -53,7 +53,7 @@ func complaintsOf(in *Inbound, msg []byte) (told []string) {
 		acts = r.Interrupted(a, nil)
 	}
 	for _, a := range acts {
-		if a.Kind == Complain {
+		if is[Complain](a) {
 			n++
 		}
 	}
@@ -129,7 +129,7 @@ func TestInterruptedCall(t *testing.T) {
 			take = p.s.Interrupted
 		}
 		for _, a := range take(a, nil) {
-			if a.Kind == Send {
+			if a, is := a.(Send); is {
 				h := a.Call.Answer.Header
 				if text := formatOption(h); h.XID != 50 || text != " XMTERR bad=4242/reply/0 lead=50/call/0 code=1 expected=5 actual=0" {
 					t.Errorf("xid %d%s", h.XID, text)

@@ -22,11 +22,7 @@ func (r *Responder) acknowledges(h *Header, err error) *Exposure {
 // more.
 func (r *Responder) done(e *Exposure, recv uint32, acts []Action) []Action {
 	e.acked = true
-	kind := FreeReceive
-	if r.grants.Done() {
-		kind = Repost
-	}
-	acts = append(acts, Action{Kind: kind, Recv: recv})
+	acts = append(acts, giveBack(recv, r.grants.Done()))
 	switch e.state {
 	case exposureLive:
 		r.exposures.live--
@@ -41,7 +37,7 @@ func (r *Responder) done(e *Exposure, recv uint32, acts []Action) []Action {
 // is over. Until it is known to have arrived it takes the call's credit.
 func (r *Requester) owe(xid uint32, acts []Action) []Action {
 	r.spend.Owe()
-	return append(acts, Action{Kind: SendDone, XID: xid})
+	return append(acts, SendDone{XID: xid})
 }
 
 // Done is the event that the DONE of a SendDone action goes out; it gives its

@@ -145,7 +145,7 @@ func (m *characteristicsModel) fromServer(acts []Action) {
 	for i := 0; i < len(acts); i++ {
 		a := acts[i]
 		m.say(0, a)
-		switch a.Kind {
+		switch a := a.(type) {
 		case PostReceives:
 			m.server.Posted(a.N, a.N)
 		case Send:
@@ -161,18 +161,17 @@ func (m *characteristicsModel) fromClient(acts []Action) {
 	for i := 0; i < len(acts); i++ {
 		a := acts[i]
 		m.say(1, a)
-		if a.Kind == PostReceives {
+		if a, is := a.(PostReceives); is {
 			acts = m.client.Posted(a.N, a.N, acts)
 		}
 	}
 }
 
 // say follows what a role tells.
-func (m *characteristicsModel) say(who int, a Action) {
-	if a.Kind == Fail {
-		m.failed = true
-	}
-	if a.Kind != Tell {
+func (m *characteristicsModel) say(who int, act Action) {
+	m.failed = m.failed || is[Fail](act)
+	a, told := act.(Tell)
+	if !told {
 		return
 	}
 	m.judges[who].sends(a.Body, Invalidation{})

@@ -103,7 +103,6 @@ type requesterModel struct {
 	readings []*Reading
 	key      uint32
 	posted   int
-	taken    int // bytes of a reply
 	dead     bool
 	judge    *judge
 }
@@ -229,7 +228,7 @@ func (m *requesterModel) receive(msg []byte, inv Invalidation) {
 
 func (m *requesterModel) run(acts []Action) {
 	for _, a := range acts {
-		switch a.Kind {
+		switch a := a.(type) {
 		case Repost:
 			m.posted++
 		case PostReceives:
@@ -248,13 +247,10 @@ func (m *requesterModel) run(acts []Action) {
 			m.judge.sends(h.Append(nil), Invalidation{})
 		case Tell:
 			m.judge.sends(a.Body, Invalidation{})
-		case TakeMore:
-			m.taken += len(a.Body)
-			if m.taken > transmissionLimit*int(m.r.cfg.Receive) {
-				m.t.Fatalf("takes %d bytes", m.taken)
-			}
 		case Take:
-			m.taken = len(a.Body)
+			if n := partsLength(a.Out); n > transmissionLimit*int(m.r.cfg.Receive) {
+				m.t.Fatalf("takes %d bytes", n)
+			}
 		case Fence:
 			m.fences = append(m.fences, a.Out)
 		case Complete:

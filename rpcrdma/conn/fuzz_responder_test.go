@@ -37,9 +37,9 @@ func (m *responderModel) receive(recv uint32, msg []byte) {
 func (m *responderModel) run(acts []Action) {
 	for _, a := range acts {
 		if m.dead {
-			m.t.Fatalf("action %d after the end", a.Kind)
+			m.t.Fatalf("%T after the end", a)
 		}
-		switch a.Kind {
+		switch a := a.(type) {
 		case Repost:
 			if m.posted[a.Recv] {
 				m.t.Fatal("receive posted twice")

@@ -73,7 +73,7 @@ func TestLongInvalidates(t *testing.T) {
 	e, o = readingEnd(t)
 	a = e.arrive(longMessage(o.XID, 100), inv)
 	acts := e.s.Arrived(e.longRead(a.Long, oncrpc.AppendCall(nil, &oncrpc.Call{XID: o.XID})), nil)
-	if len(acts) != 1 || acts[0].Kind != Fail || !errors.Is(acts[0].Err, ErrInvalidated) {
+	if len(acts) != 1 || acts[0] != Action(Fail{ErrInvalidated}) {
 		t.Errorf("%+v", acts)
 	}
 	for _, m := range []struct {

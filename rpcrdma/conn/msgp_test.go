@@ -122,16 +122,14 @@ func withMSGP() Settings {
 func padResponder() *Responder {
 	s := withMSGP()
 	r := NewResponder(ResponderConfig{PeerReceive: 16384, ToldSend: 16384, MaxTransfer: 1 << 20, MaxReceives: 100, Settings: &s})
-	for _, a := range r.Start(nil) {
-		r.Posted(a.N, a.N)
-	}
+	postCalls(r, r.Start(nil))
 	return r
 }
 
 // delivered is the call that a message is, or nil.
 func delivered(r *Responder, msg []byte) *Call {
 	for _, a := range r.Receive(0, msg, nil) {
-		switch a.Kind {
+		switch a := a.(type) {
 		case PostReceives:
 			r.Posted(a.N, a.N)
 		case Deliver:
@@ -204,9 +202,7 @@ func TestOurPaddedMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := withMSGP()
 		c := NewRequester(RequesterConfig{Receive: 16384, ToldSend: 16384, MaxReceives: 100, Settings: &s})
-		for _, a := range c.Start(nil) {
-			c.Posted(a.N, a.N, nil)
-		}
+		post(c, c.Start(nil))
 		c.Connected(16384, 16384)
 		if rapid.Bool().Draw(t, "CCP") {
 			c.Configured(16384, uint32(rapid.SampledFrom([]int{0, 1, 4, 8, 64, 512, 1024, 4096, 3, 1 << 17}).Draw(t, "align")), 1, 16384)
@@ -242,7 +238,8 @@ func TestOurPaddedMessages(t *testing.T) {
 		}
 		reply := genMessage(t, oncrpc.AppendAcceptedReply(nil, o.XID))
 		for _, a := range r.Reply(call, len(reply.stream), reply.items, nil) {
-			if a.Kind != Send {
+			a, is := a.(Send)
+			if !is {
 				continue
 			}
 			if a.Call.Answer.Header.Proc == rpcrdma1.MsgP {
@@ -263,10 +260,10 @@ func TestOurPaddedMessages(t *testing.T) {
 func checkReply(t *rapid.T, c *Requester, msg []byte, want *message) {
 	taken := false
 	for _, a := range c.Receive(0, msg, Invalidation{}, nil) {
-		switch a.Kind {
+		switch a := a.(type) {
 		case Take:
 			taken = true
-			p := oncrpc.Payload{Stream: a.Body[oncrpc.AcceptedReplySize:], Padding: a.Out.Padding}
+			p := oncrpc.Payload{Stream: a.Out.Parts[0][oncrpc.AcceptedReplySize:], Padding: a.Out.Padding}
 			p.Padding.Base += oncrpc.AcceptedReplySize
 			if got := want.unpad(t, &p, oncrpc.AcceptedReplySize); !bytes.Equal(got, want.plain) {
 				t.Fatalf("%x, want %x", got, want.plain)

@@ -129,7 +129,7 @@ func (r *Requester) operate(recv uint32, inv Invalidation, payload []byte, acts 
 func (r *Requester) operated(o *Outgoing, recv uint32, inv Invalidation, acts []Action) []Action {
 	h := &r.header
 	if _, err := r.negotiation.answer(h, true); err != nil {
-		return append(acts, Action{Kind: Fail, Err: err})
+		return append(acts, Fail{Err: err})
 	}
 	delete(r.sent, h.XID)
 	r.answered(o, h.Credits)

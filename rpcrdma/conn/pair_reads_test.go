@@ -31,7 +31,7 @@ func refusedRead(err error) bool {
 
 // readAction carries out what a requester asks for.
 func (p *pair) readAction(a Action) {
-	switch a.Kind {
+	switch a := a.(type) {
 	case FetchReply:
 		for _, f := range a.Reading.Fetches {
 			p.tell("requester reads %d bytes from %d@%d to chunk %d + %d", f.Length, f.RKey, f.Addr, f.Chunk, f.Off)

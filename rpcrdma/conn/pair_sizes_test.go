@@ -55,7 +55,7 @@ func (p *pair) lands(who int, m arrival) uint32 {
 // receives up.
 func (p *pair) characterize(who int, a Action) {
 	s := &p.sizes[who]
-	switch a.Kind {
+	switch a := a.(type) {
 	case Repost:
 		s.of[a.Recv] = s.size
 	case FreeReceive:

@@ -231,7 +231,7 @@ func (p *pair) client(acts []Action) {
 	for ; len(p.acts[0]) > 0; p.acts[0] = p.acts[0][1:] {
 		a := p.acts[0][0]
 		p.characterize(0, a)
-		switch a.Kind {
+		switch a := a.(type) {
 		case Repost:
 			p.cRecvs = append(p.cRecvs, a.Recv)
 		case PostReceives:
@@ -239,9 +239,10 @@ func (p *pair) client(acts []Action) {
 		case Ready:
 			p.launch(a.Out)
 		case Take:
-			p.tell("requester takes %d bytes", len(a.Body))
-		case TakeMore:
-			p.tell("requester takes %d bytes more", len(a.Body))
+			p.tell("requester takes %d bytes", len(a.Out.Parts[0]))
+			for _, part := range a.Out.Parts[1:] {
+				p.tell("requester takes %d bytes more", len(part))
+			}
 		case Complain:
 			h := p.c.Complaint()
 			p.send(0, arrival{msg: h.Append(nil)})
@@ -287,7 +288,7 @@ func (p *pair) server(acts []Action) {
 	for ; len(p.acts[1]) > 0; p.acts[1] = p.acts[1][1:] {
 		a := p.acts[1][0]
 		p.characterize(1, a)
-		switch a.Kind {
+		switch a := a.(type) {
 		case Repost:
 			p.sRecvs = append(p.sRecvs, a.Recv)
 		case PostReceives:
@@ -319,14 +320,16 @@ func (p *pair) server(acts []Action) {
 		case Unexpose:
 			p.tell("responder invalidates reply %d", a.Exposure.Index)
 			p.reads.unexposing = append(p.reads.unexposing, a.Exposure)
-		case Report, Fail:
-			if a.Kind == Report && (refusedRead(a.Err) || errors.Is(a.Err, rpcrdma1.ErrVersion) || errors.Is(a.Err, ErrOption)) {
+		case Report:
+			if refusedRead(a.Err) || errors.Is(a.Err, rpcrdma1.ErrVersion) || errors.Is(a.Err, ErrOption) {
 				p.tell("responder: %v", a.Err)
 				continue
 			}
 			if _, refused := errors.AsType[*GroupError](a.Err); refused && p.refusing {
 				continue
 			}
+			p.t.Fatalf("responder: %v", a.Err)
+		case Fail:
 			p.t.Fatalf("responder: %v", a.Err)
 		}
 	}

@@ -29,9 +29,7 @@ func placingResponder(t *testing.T) *Responder {
 		PeerReceive: placedReceive, ToldSend: placedReceive, MaxTransfer: 1 << 20, MaxReceives: 100,
 		Receive: placedReceive, Settings: placingSettings(),
 	})
-	for _, a := range r.Start(nil) {
-		r.Posted(a.N, a.N)
-	}
+	postCalls(r, r.Start(nil))
 	r.told = r.own
 	return r
 }
@@ -108,14 +106,28 @@ func (c *oneItem) receive(r *Responder) (acts []Action) {
 	return acts
 }
 
-// find gives the action of a kind.
-func find(acts []Action, kind Kind) *Action {
+// firstOf gives the first action of a type.
+func firstOf[T Action](acts []Action) (a T, ok bool) {
 	for i := range acts {
-		if acts[i].Kind == kind {
-			return &acts[i]
+		if a, ok = acts[i].(T); ok {
+			break
 		}
 	}
+	return a, ok
+}
+
+// find is firstOf; nil is that there is none.
+func find[T Action](acts []Action) *T {
+	if a, ok := firstOf[T](acts); ok {
+		return &a
+	}
 	return nil
+}
+
+// is says whether an action is of a type.
+func is[T Action](a Action) bool {
+	_, is := a.(T)
+	return is
 }
 
 // inside says whether part lies within b: the same memory.
@@ -135,7 +147,7 @@ func TestPlacedArguments(t *testing.T) {
 		r := placingResponder(t)
 		var c oneItem
 		c.lay(t, 5, n, nil)
-		a := find(c.receive(r), Deliver)
+		a := find[Deliver](c.receive(r))
 		if a == nil || len(a.Call.RPC.Args.Items) != 1 {
 			t.Fatalf("%d bytes: not delivered", n)
 		}
@@ -196,11 +208,11 @@ func TestPlacedOffences(t *testing.T) {
 		xid++
 		var c oneItem
 		c.lay(t, xid, 12000, tc.change)
-		a := find(c.receive(r), Send)
-		if a == nil {
+		refused := find[Send](c.receive(r))
+		if refused == nil {
 			t.Fatalf("%s: no answer", name)
 		}
-		h := a.Call.Answer.Header
+		h := refused.Call.Answer.Header
 		var got rpcrdma2.XmtError
 		switch {
 		case tc.want.Code == 0:
@@ -219,14 +231,15 @@ func TestPlacedOffences(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 			}
 		}
-		r.Sent(a.Call)
+		r.Sent(refused.Call)
 		c = oneItem{}
 		c.lay(t, xid+1000, 12000, nil)
-		if a = find(c.receive(r), Deliver); a == nil {
+		a := find[Deliver](c.receive(r))
+		if a == nil {
 			t.Fatalf("%s: nothing is taken afterwards", name)
 		}
 		for _, a := range r.Reply(a.Call, oncrpc.AcceptedReplySize, nil, nil) {
-			if a.Kind == Send {
+			if a, is := a.(Send); is {
 				r.Sent(a.Call)
 			}
 		}
@@ -242,22 +255,20 @@ func TestNothingWasTold(t *testing.T) {
 	s := placingSettings()
 	s.Extensions &^= ExtSendDDP
 	r := NewResponder(ResponderConfig{PeerReceive: placedReceive, ToldSend: placedReceive, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: placedReceive, Settings: s})
-	for _, a := range r.Start(nil) {
-		r.Posted(a.N, a.N)
-	}
+	postCalls(r, r.Start(nil))
 	var c oneItem
 	c.lay(t, 5, 4096, nil)
-	if a := find(c.receive(r), Send); a == nil || a.Call.Answer.Header.Option != rpcrdma2.OptXmtError {
+	if a := find[Send](c.receive(r)); a == nil || a.Call.Answer.Header.Option != rpcrdma2.OptXmtError {
 		t.Error("not refused")
 	}
 	r.SetSettings(placingSettings(), nil)
 	c.lay(t, 6, 4096, nil)
-	if find(c.receive(r), Deliver) == nil {
+	if find[Deliver](c.receive(r)) == nil {
 		t.Error("not taken once it is on")
 	}
 	r.SetSettings(s, nil) // some may be on their way
 	c.lay(t, 7, 4096, nil)
-	if find(c.receive(r), Deliver) == nil {
+	if find[Deliver](c.receive(r)) == nil {
 		t.Error("not taken after it was turned off")
 	}
 }
@@ -302,7 +313,7 @@ func TestDirections(t *testing.T) {
 		c.lay(t, 5, 4096, func(q *rpcrdma2.XmtReq) {
 			q.Results, q.ReceiveBuffers = []rpcrdma2.ResultSet{{End: 4200, Items: []rpcrdma2.ResultItem{tc.d}}}, tc.spare
 		})
-		a := find(c.receive(r), Deliver)
+		a := find[Deliver](c.receive(r))
 		if a == nil {
 			t.Fatalf("%s: not delivered", name)
 		}
@@ -310,11 +321,11 @@ func TestDirections(t *testing.T) {
 		for _, n := range tc.items {
 			items = append(items, chunk.Item{Pos: oncrpc.AcceptedReplySize + 4, Len: n})
 		}
-		a = find(r.Reply(a.Call, oncrpc.AcceptedReplySize+4, items, nil), Send)
-		if a == nil {
+		sent := find[Send](r.Reply(a.Call, oncrpc.AcceptedReplySize+4, items, nil))
+		if sent == nil {
 			t.Fatalf("%s: no answer", name)
 		}
-		ans := &a.Call.Answer
+		ans := &sent.Call.Answer
 		var resp rpcrdma2.XmtResp
 		if ans.Header.Option != rpcrdma2.OptXmtResp || resp.Decode(ans.Header.Info) != nil || len(resp.Items) != 1 {
 			t.Fatalf("%s: %s", name, formatHeader(ans.Header))
@@ -342,7 +353,7 @@ func TestInterruptedWhileDraining(t *testing.T) {
 	r.Receive(0, c.sends[0], nil)
 	r.Drain(nil)
 	acts := r.Receive(1, c.sends[0], nil)
-	if n := len(acts); n == 0 || acts[n-1].Kind != Disconnect || find(acts, Send) == nil {
+	if n := len(acts); n == 0 || acts[n-1] != Action(Disconnect{}) || find[Send](acts) == nil {
 		t.Errorf("%+v", acts)
 	}
 	if acts = r.Receive(2, c.sends[0], nil); len(acts) > 0 {

@@ -26,16 +26,16 @@ func TestPlacedDoesNotAllocate(t *testing.T) {
 					acts = r.Receive(uint32(i), msg, acts[:0])
 				}
 				items[0].Len = n
-				a := find(acts, Deliver)
-				if a == nil || len(a.Call.RPC.Args.Items) != 1 {
+				a, delivered := firstOf[Deliver](acts)
+				if !delivered || len(a.Call.RPC.Args.Items) != 1 {
 					t.Fatal("not delivered")
 				}
 				more = r.Reply(a.Call, oncrpc.AcceptedReplySize+4, items, more[:0])
-				a = find(more, Send)
-				if a == nil || a.Call.Answer.Header.Option != rpcrdma2.OptXmtResp {
+				sent, answered := firstOf[Send](more)
+				if !answered || sent.Call.Answer.Header.Option != rpcrdma2.OptXmtResp {
 					t.Fatal("not answered")
 				}
-				r.Sent(a.Call)
+				r.Sent(sent.Call)
 			}
 			serve()
 			if n := testing.AllocsPerRun(100, serve); n != 0 {
@@ -79,8 +79,17 @@ func TestPlacedDoesNotAllocate(t *testing.T) {
 // post posts all receives that are asked for.
 func post(r *Requester, acts []Action) {
 	for _, a := range acts {
-		if a.Kind == PostReceives {
+		if a, is := a.(PostReceives); is {
 			r.Posted(a.N, a.N, nil)
+		}
+	}
+}
+
+// postCalls is post for a responder.
+func postCalls(r *Responder, acts []Action) {
+	for _, a := range acts {
+		if a, is := a.(PostReceives); is {
+			r.Posted(a.N, a.N)
 		}
 	}
 }

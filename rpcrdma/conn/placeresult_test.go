@@ -17,17 +17,13 @@ import (
 func placingRequester(t *testing.T, s *Settings) *Requester {
 	t.Helper()
 	r := NewRequester(RequesterConfig{Receive: placedReceive, ToldSend: placedReceive, MaxReceives: 200, Version: rpcrdma2.Version, Settings: s})
-	for _, a := range r.Start(nil) {
-		r.Posted(a.N, a.N, nil)
-	}
+	post(r, r.Start(nil))
 	r.Connected(placedReceive, placedReceive)
 	r.told, r.known = r.own, r.own
 	r.characteristics.peer = supported
 	r.spend.Call()
 	r.spend.Answer(64)
-	for _, a := range r.wantReceives(nil) {
-		r.Posted(a.N, a.N, nil)
-	}
+	post(r, r.wantReceives(nil))
 	return r
 }
 
@@ -40,9 +36,7 @@ func send(t *testing.T, r *Requester, o *Outgoing, change func(*Outgoing)) {
 	if change != nil {
 		change(o)
 	}
-	for _, a := range r.Prepare(o, nil) {
-		r.Posted(a.N, a.N, nil)
-	}
+	post(r, r.Prepare(o, nil))
 	now, err := r.Begin(o)
 	if err != nil || !now {
 		t.Fatalf("%v, %v", now, err)
@@ -158,21 +152,21 @@ func TestAnswers(t *testing.T) {
 			for i, msg := range answer(t, o.XID, tc.it, int(tc.it.Length)) {
 				acts = r.Receive(uint32(i), msg, Invalidation{}, nil)
 			}
-			fence := find(acts, Fence)
+			fence := find[Fence](acts)
 			if (fence != nil) != (direct != rpcrdma2.TargetBuffer) {
 				t.Errorf("%d answered by %s: fenced is %v", direct, name, fence != nil)
 			}
 			if fence != nil {
 				acts = append(acts, r.Fenced(o, nil)...)
 			}
-			if find(acts, Complete) == nil {
+			if find[Complete](acts) == nil {
 				t.Fatalf("%d answered by %s: does not complete", direct, name)
 			}
 			if good := tc.good[direct]; good != (o.Err == nil) || (!good && !errors.Is(o.Err, ErrBadReply)) {
 				t.Errorf("%d answered by %s: %v", direct, name, o.Err)
 			}
 			wrong := tc.it.Targets != nil && direct != rpcrdma2.ExplicitRDMA
-			if c := find(acts, Complain); (c != nil) != wrong {
+			if c := find[Complain](acts); (c != nil) != wrong {
 				t.Errorf("%d answered by %s: XMTERR is %v", direct, name, c != nil)
 			}
 			n := 0
@@ -216,8 +210,8 @@ func TestDisplacements(t *testing.T) {
 		if (o.Err == nil) != (tc.want == nil) || (o.Err != nil && !errors.Is(o.Err, ErrBadReply)) {
 			t.Errorf("%s: %v", name, o.Err)
 		}
-		if (find(acts, Complain) != nil) != (tc.want != nil) {
-			t.Errorf("%s: XMTERR is %v", name, find(acts, Complain))
+		if (find[Complain](acts) != nil) != (tc.want != nil) {
+			t.Errorf("%s: XMTERR is %v", name, find[Complain](acts))
 			continue
 		}
 		if tc.want == nil {

@@ -18,16 +18,12 @@ func groupRequester(t *testing.T, credits uint32, cfg RequesterConfig) *Requeste
 	s.CreditsMax = credits
 	cfg.Receive, cfg.ToldSend, cfg.Version, cfg.Settings = placedReceive, placedReceive, rpcrdma2.Version, s
 	r := NewRequester(cfg)
-	for _, a := range r.Start(nil) {
-		r.Posted(a.N, a.N, nil)
-	}
+	post(r, r.Start(nil))
 	r.Connected(placedReceive, placedReceive)
 	r.told, r.known = r.own, r.own
 	r.characteristics.peer = supported
 	r.spend.AnswerGroup(0, credits)
-	for _, a := range r.wantReceives(nil) {
-		r.Posted(a.N, a.N, nil)
-	}
+	post(r, r.wantReceives(nil))
 	return r
 }
 
@@ -46,9 +42,7 @@ func attempts(t *testing.T, r *Requester, o *Outgoing, change func(planned bool)
 		if err := r.Plan(o); err != nil {
 			return n, err
 		}
-		for _, a := range r.Prepare(o, nil) {
-			r.Posted(a.N, a.N, nil)
-		}
+		post(r, r.Prepare(o, nil))
 		now, err := r.Begin(o)
 		switch {
 		case errors.Is(err, ErrReplan):
@@ -143,17 +137,18 @@ func TestSpareStarved(t *testing.T) {
 			asked := 0
 			post := func(acts []Action) {
 				for i := 0; i < len(acts); i++ {
-					if acts[i].Kind != PostReceives {
+					a, is := acts[i].(PostReceives)
+					if !is {
 						continue
 					}
 					if asked++; asked > 100 {
 						t.Fatal("asks for receives without end")
 					}
-					n := acts[i].N
+					n := a.N
 					if !c.memory {
 						n = 0
 					}
-					acts = append(acts, r.Posted(acts[i].N, n, nil)...)
+					acts = append(acts, r.Posted(a.N, n, nil)...)
 				}
 			}
 			if now, err := r.Begin(long); now || err != nil {

@@ -165,7 +165,7 @@ func (r *Requester) Start(acts []Action) []Action { return r.wantReceives(acts) 
 
 func (r *Requester) wantReceives(acts []Action) []Action {
 	if n := r.spend.Want(); n > 0 {
-		acts = append(acts, Action{Kind: PostReceives, N: int(n)})
+		acts = append(acts, PostReceives{N: int(n)})
 	}
 	return acts
 }
@@ -309,7 +309,7 @@ func (r *Requester) wake(acts []Action) []Action {
 			continue
 		}
 		r.ready(o)
-		acts = append(acts, Action{Kind: Ready, Out: o})
+		acts = append(acts, Ready{Out: o})
 	}
 	return acts
 }
@@ -349,11 +349,11 @@ func (r *Requester) finish(o *Outgoing, acts []Action) []Action {
 		if !o.Windows[i].Revoked && (o.state == outSent || o.state == outReading) {
 			o.state = outFencing
 			r.fencing = append(r.fencing, o)
-			return append(acts, Action{Kind: Fence, Out: o})
+			return append(acts, Fence{Out: o})
 		}
 	}
 	o.state = outIdle
-	return append(acts, Action{Kind: Complete, Out: o})
+	return append(acts, Complete{Out: o})
 }
 
 // Fenced is the event that a Fence has been carried out.
@@ -385,27 +385,27 @@ func (r *Requester) Lost(err error, acts []Action) []Action {
 	r.lost = err
 	for _, o := range r.waiting {
 		o.Err, o.state = err, outIdle
-		acts = append(acts, Action{Kind: Complete, Out: o})
+		acts = append(acts, Complete{Out: o})
 	}
 	r.waiting = nil
 	for _, o := range r.fencing {
 		if o.state = outIdle; errors.Is(o.Err, ErrReplan) { // it was not made
 			o.Err = err
 		}
-		acts = append(acts, Action{Kind: Complete, Out: o})
+		acts = append(acts, Complete{Out: o})
 	}
 	r.fencing = nil
 	for _, xid := range slices.Sorted(maps.Keys(r.sent)) {
 		if o := r.sent[xid]; o != nil {
 			o.Err, o.state = err, outIdle
-			acts = append(acts, Action{Kind: Complete, Out: o})
+			acts = append(acts, Complete{Out: o})
 		}
 	}
 	clear(r.sent)
 	for _, rd := range r.readings {
 		if o := rd.out; o != nil {
 			o.Err, o.state, o.Read = err, outIdle, nil
-			acts = append(acts, Action{Kind: Complete, Out: o})
+			acts = append(acts, Complete{Out: o})
 		}
 	}
 	r.readings = nil

@@ -46,7 +46,7 @@ func (r *Requester) tell(acts []Action) []Action {
 		return r.probe(acts)
 	}
 	if c.resize() {
-		acts = append(acts, Action{Kind: Resize, N: int(c.target)})
+		acts = append(acts, Resize{N: int(c.target)})
 	}
 	for range maxTold {
 		switch body := c.next(r.settled(), r.spend.Can()).(type) {
@@ -120,11 +120,11 @@ func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, 
 			return acts
 		}
 		sane = r.responded(h, payload)
-		acts = append(acts, Action{Kind: Changed})
+		acts = append(acts, Changed{})
 	case rpcrdma2.OptUpdate:
 		var body rpcrdma2.Update
 		sane = c.peer == supported && decodeAlone(&body, h, payload) == nil && c.learn(body.Now) == nil
-		acts = append(acts, Action{Kind: Changed})
+		acts = append(acts, Changed{})
 	case rpcrdma2.OptRequest:
 		sane = false
 		if c.peer != supported {
@@ -133,7 +133,7 @@ func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, 
 		if answer, lowered, err := c.requested(h, payload); err == nil {
 			sane = true
 			if lowered {
-				acts = append(acts, Action{Kind: Resize, N: int(c.target)})
+				acts = append(acts, Resize{N: int(c.target)})
 			}
 			acts = c.message(h.XID, r.spend.Max(), rpcrdma2.Call, answer, acts)
 		}
@@ -198,5 +198,5 @@ func (r *Requester) refusedOperation(recv uint32, inv Invalidation, acts []Actio
 	r.spend.Answer(h.Credits)
 	c.refused(h.Err)
 	r.untold = true
-	return r.wake(r.ignore(recv, inv, append(acts, Action{Kind: Changed})))
+	return r.wake(r.ignore(recv, inv, append(acts, Changed{})))
 }

@@ -17,7 +17,7 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 		return r.ignore(recv, inv, acts)
 	}
 	if !r.revoked(h.XID, o, inv) {
-		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+		return append(acts, Fail{Err: ErrInvalidated})
 	}
 	g := &r.gather
 	if err := r.response.Decode(h.Info); err != nil || r.response.Count == 0 || r.response.Count > r.mayAnswer(h.XID, o) {
@@ -42,7 +42,7 @@ func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
 func (r *Requester) more(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
 	r.spend.Arrive()
 	if !r.revoked(r.gather.xid, r.sent[r.gather.xid], inv) {
-		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+		return append(acts, Fail{Err: ErrInvalidated})
 	}
 	r.gather.add(&r.header, recv, payload)
 	return r.gathered(nil, acts)
@@ -82,13 +82,8 @@ func (r *Requester) gathered(bad error, acts []Action) []Action {
 			bad = ErrBadReply
 			break
 		}
-		for i, p := range g.parts {
-			kind := Take
-			if i > 0 {
-				kind = TakeMore
-			}
-			acts = append(acts, Action{Kind: kind, Out: o, Body: p})
-		}
+		o.Parts = append(o.Parts[:0], g.parts...)
+		acts = append(acts, Take{o})
 	}
 	for _, recv := range g.recvs {
 		acts = r.giveBack(recv, acts)

@@ -105,8 +105,11 @@ type Outgoing struct {
 	Err     error
 	Long    int
 	Written []int
+	// Parts are the reply that came inline, one part for each Send, to be copied
+	// with Take.
+	Parts [][]byte
 	// Placed are the results that came in Sends, run after run, to be copied with
-	// Take. Their lengths are in Written.
+	// Take as well. Their lengths are in Written.
 	Placed []PlacedResult
 	// Padding is the padding of a reply that came inline.
 	Padding oncrpc.Padding
@@ -140,6 +143,8 @@ func (o *Outgoing) reset() {
 	o.Err, o.Long, o.Written, o.Read, o.Sent = nil, 0, o.Written[:0], nil, false
 	o.Pad, o.Padding = oncrpc.Padding{}, oncrpc.Padding{}
 	o.First, o.More, o.Placed = 0, nil, o.Placed[:0]
+	clear(o.Parts)
+	o.Parts = o.Parts[:0]
 	o.transmitted, o.uses, o.spare = false, 1, 0
 	o.Header.clear()
 }

@@ -68,7 +68,7 @@ func (r *Requester) takeReads(o *Outgoing, body []byte, acts []Action) []Action 
 	o.state, o.Read = outReading, rd
 	r.readings = append(r.readings, rd)
 	rd.Fetches = rd.Reads.AppendReads(nil, r.cfg.MaxTransfer)
-	return append(acts, Action{Kind: FetchReply, Reading: rd})
+	return append(acts, FetchReply{Reading: rd})
 }
 
 // sound checks a reply with a read list against its call and fills rd. A
@@ -142,7 +142,7 @@ func (r *Requester) ReplyFetched(rd *Reading, acts []Action) []Action {
 			break
 		}
 	}
-	acts = append(acts, Action{Kind: SendDone, XID: rd.xid})
+	acts = append(acts, SendDone{XID: rd.xid})
 	if o := rd.out; o != nil {
 		r.Counters.Replies++
 		acts = r.finish(o, acts)

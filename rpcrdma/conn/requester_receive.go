@@ -45,13 +45,13 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 	}
 	again, none := r.negotiation.answer(h, err == nil)
 	if none != nil {
-		return append(acts, Action{Kind: Fail, Err: none})
+		return append(acts, Fail{Err: none})
 	}
 	if o == nil && r.asks(h.XID) {
 		return r.refusedOperation(recv, inv, acts)
 	}
 	if !r.revoked(h.XID, o, inv) {
-		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+		return append(acts, Fail{Err: ErrInvalidated})
 	}
 	if o == nil { // given up: only its credit matters
 		delete(r.sent, h.XID)
@@ -98,18 +98,13 @@ func (r *Requester) Interrupted(a *Arrival, acts []Action) []Action {
 // call of ours ends the connection.
 func (r *Requester) ignore(recv uint32, inv Invalidation, acts []Action) []Action {
 	if inv.Did {
-		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+		return append(acts, Fail{Err: ErrInvalidated})
 	}
 	return r.giveBack(recv, acts)
 }
 
 func (r *Requester) giveBack(recv uint32, acts []Action) []Action {
-	kind := FreeReceive
-	if r.spend.Repost() {
-		kind = Repost
-	}
-	acts = append(acts, Action{Kind: kind, Recv: recv})
-	return r.wantReceives(acts)
+	return r.wantReceives(append(acts, giveBack(recv, r.spend.Repost())))
 }
 
 // revoked takes the invalidation that came with an answer to a call, which was
@@ -161,7 +156,8 @@ func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
 			o.Err = ErrBadReply
 			return acts
 		}
-		acts = append(acts, Action{Kind: Take, Out: o, Body: body})
+		o.Parts = append(o.Parts[:0], body)
+		acts = append(acts, Take{o})
 	case rpcrdma1.NoMsg:
 		written, err := r.returned(o)
 		if err != nil || written == 0 {

@@ -181,7 +181,7 @@ func (p *requesterPlayer) launch(o *Outgoing) (lines []string) {
 func (p *requesterPlayer) show(acts []Action) (lines []string) {
 	lines, p.told = p.told, nil
 	for _, a := range acts {
-		switch a.Kind {
+		switch a := a.(type) {
 		case Repost:
 			lines = append(lines, fmt.Sprintf("repost %d", a.Recv))
 		case FreeReceive:
@@ -192,7 +192,7 @@ func (p *requesterPlayer) show(acts []Action) (lines []string) {
 		case Ready:
 			lines = append(lines, p.names[a.Out]+" is ready")
 		case Take:
-			lines = append(lines, fmt.Sprintf("take %d bytes for %s%s", len(a.Body), p.names[a.Out], paddingText(a.Out)))
+			lines = append(lines, fmt.Sprintf("take %d bytes for %s%s", partsLength(a.Out), p.names[a.Out], paddingText(a.Out)))
 		case Fence:
 			s := "fence " + p.names[a.Out] + ":"
 			for _, w := range a.Out.Windows {
@@ -219,6 +219,14 @@ func (p *requesterPlayer) show(acts []Action) (lines []string) {
 	return lines
 }
 
+// partsLength is the length of a reply that came inline.
+func partsLength(o *Outgoing) (n int) {
+	for _, p := range o.Parts {
+		n += len(p)
+	}
+	return n
+}
+
 func (p *requesterPlayer) outcome(o *Outgoing) string {
 	s := p.names[o] + " is complete"
 	switch {
@@ -243,8 +251,7 @@ func (p *requesterPlayer) outcome(o *Outgoing) string {
 func TestXIDsInUse(t *testing.T) {
 	s := DefaultSettings()
 	r := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: ^uint32(0) - 1, Settings: &s})
-	acts := r.Start(nil)
-	r.Posted(acts[0].N, acts[0].N, nil)
+	post(r, r.Start(nil))
 	r.Connected(4096, 4096)
 	one := func(answer bool) uint32 {
 		o := &Outgoing{StreamLen: 40}
@@ -259,11 +266,7 @@ func TestXIDsInUse(t *testing.T) {
 		if answer {
 			h := o.Header
 			h.Credits = 8
-			for _, a := range r.Receive(0, oncrpc.AppendAcceptedReply(h.Append(nil), o.XID), Invalidation{}, nil) {
-				if a.Kind == PostReceives {
-					r.Posted(a.N, a.N, nil)
-				}
-			}
+			post(r, r.Receive(0, oncrpc.AppendAcceptedReply(h.Append(nil), o.XID), Invalidation{}, nil))
 		}
 		return o.XID
 	}

@@ -134,7 +134,7 @@ func (r *Responder) policy() int {
 
 func (r *Responder) wantReceives(acts []Action) []Action {
 	if n := r.grants.Want(); n > 0 {
-		acts = append(acts, Action{Kind: PostReceives, N: n})
+		acts = append(acts, PostReceives{N: n})
 	}
 	return acts
 }
@@ -187,7 +187,7 @@ func (r *Responder) Drain(acts []Action) []Action {
 func (r *Responder) drained(acts []Action) []Action {
 	if r.draining && !r.dead && !r.held && r.grants.Held() == 0 && r.exposures.live == 0 {
 		r.dead = true
-		acts = append(acts, Action{Kind: Disconnect})
+		acts = append(acts, Disconnect{})
 	}
 	return acts
 }
@@ -239,7 +239,7 @@ func (r *Responder) fail(err error, acts []Action) []Action {
 		return acts
 	}
 	r.dead = true
-	return append(acts, Action{Kind: Fail, Err: err})
+	return append(acts, Fail{Err: err})
 }
 
 // live and forget keep the XIDs of the calls in progress. They are few and

@@ -32,7 +32,7 @@ func (r *Responder) tell(acts []Action) []Action {
 		return acts
 	}
 	if c.resize() {
-		acts = append(acts, Action{Kind: Resize, N: int(c.target)})
+		acts = append(acts, Resize{N: int(c.target)})
 	}
 	for range maxTold {
 		body := c.next(true, true)
@@ -78,12 +78,12 @@ func (r *Responder) characterize(c *Call, payload []byte, acts []Action) []Actio
 			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
 		}
 		if lowered {
-			acts = append(acts, Action{Kind: Resize, N: int(own.target)})
+			acts = append(acts, Resize{N: int(own.target)})
 		}
 		answer = respond
 	}
 	own.peer, r.version = supported, h.Version
-	acts = r.answerOperation(c, answer, append(acts, Action{Kind: Changed}))
+	acts = r.answerOperation(c, answer, append(acts, Changed{}))
 	return r.tell(acts)
 }
 
@@ -120,9 +120,9 @@ func (r *Responder) hear(c *Call, recv uint32, payload []byte, acts []Action) []
 	}
 	r.free = append(r.free, c)
 	r.grants.Repost()
-	acts = append(acts, Action{Kind: Repost, Recv: recv}, Action{Kind: Changed})
+	acts = append(acts, giveBack(recv, true), Changed{})
 	if err != nil {
-		acts = append(acts, Action{Kind: Report, Err: err})
+		acts = append(acts, Report{Err: err})
 	}
 	if err != nil && h.Option == rpcrdma2.OptUpdate {
 		r.Counters.Errors++

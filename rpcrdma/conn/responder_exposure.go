@@ -138,7 +138,7 @@ func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts
 	r.exposures.bytes += e.Bytes
 	r.grants.Reserve()
 	acts = r.wantReceives(acts)
-	return append(acts, Action{Kind: Expose, Call: c})
+	return append(acts, Expose{Call: c})
 }
 
 // newExposure gives an exposure of at most n bytes within the bounds, nil
@@ -224,7 +224,7 @@ func (r *Responder) Reclaim(e *Exposure, acts []Action) []Action {
 // unexpose has e's memory invalidated.
 func (r *Responder) unexpose(e *Exposure, acts []Action) []Action {
 	e.state = exposureFencing
-	return append(acts, Action{Kind: Unexpose, Exposure: e})
+	return append(acts, Unexpose{Exposure: e})
 }
 
 // Unexposed is the event that the peer can't read e any more.

@@ -12,14 +12,14 @@ func answeredBy(t *testing.T, r *Responder, msg []byte) *Header {
 	t.Helper()
 	var h *Header
 	for _, a := range r.Receive(1, msg, nil) {
-		switch a.Kind {
+		switch a := a.(type) {
 		case Send:
 			h = a.Call.Answer.Header
 			r.Sent(a.Call)
 		case PostReceives:
 			r.Posted(a.N, a.N)
 		case Deliver, Fetch, Fail:
-			t.Fatalf("action %d: %v", a.Kind, a.Err)
+			t.Fatalf("%T: %+v", a, a)
 		}
 	}
 	if r.Busy() != 0 {
@@ -113,11 +113,9 @@ func TestReadSegmentsOfBothForms(t *testing.T) {
 			"items": optionMessage(50, rpcrdma2.Call, &rpcrdma2.XmtReq{Items: items, Count: 1, PayloadLength: uint32(len(call))}, call),
 		} {
 			r := NewResponder(ResponderConfig{PeerReceive: 65536, ToldSend: 65536, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 65536, Settings: &s})
-			for _, a := range r.Start(nil) {
-				r.Posted(a.N, a.N)
-			}
+			postCalls(r, r.Start(nil))
 			acts := r.Receive(1, msg, nil)
-			fetch, send := find(acts, Fetch), find(acts, Send)
+			fetch, send := find[Fetch](acts), find[Send](acts)
 			if good := n == rpcrdma1.MaxReadSegments; (fetch != nil) != good || (fetch != nil && len(fetch.Call.Fetches) != n) {
 				t.Errorf("%d segments in the %s: fetched %v", n, form, fetch != nil)
 			} else if !good && (send == nil || send.Call.Answer.Header.Err != rpcrdma2.ErrBadHeader) {

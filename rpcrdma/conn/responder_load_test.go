@@ -35,7 +35,7 @@ func newAimed(t *testing.T, least, most uint32) *aimed {
 func (a *aimed) carryOut(acts []Action) (delivered []*Call) {
 	a.t.Helper()
 	for _, act := range acts {
-		switch act.Kind {
+		switch act := act.(type) {
 		case PostReceives:
 			a.r.Posted(act.N, act.N)
 			a.posted += act.N

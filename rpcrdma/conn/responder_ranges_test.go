@@ -65,16 +65,16 @@ func TestRanges(t *testing.T) {
 				direction(q.Results, k).Segments = []rpcrdma2.Segment{{Handle: uint32(k), Length: 6000, Offset: 100}}
 			}
 		})
-		a := find(c.receive(r), Deliver)
+		a := find[Deliver](c.receive(r))
 		if a == nil {
 			t.Fatalf("%s: not delivered", name)
 		}
 		for i := range tc.items {
 			tc.items[i].Pos = oncrpc.AcceptedReplySize + 4*(i+1)
 		}
-		a = find(r.Reply(a.Call, oncrpc.AcceptedReplySize+4*len(tc.items), tc.items, nil), Send)
+		sent := find[Send](r.Reply(a.Call, oncrpc.AcceptedReplySize+4*len(tc.items), tc.items, nil))
 		var resp rpcrdma2.XmtResp
-		if h := a.Call.Answer.Header; h.Option != rpcrdma2.OptXmtResp || resp.Decode(h.Info) != nil || len(resp.Items) != len(tc.want) {
+		if h := sent.Call.Answer.Header; h.Option != rpcrdma2.OptXmtResp || resp.Decode(h.Info) != nil || len(resp.Items) != len(tc.want) {
 			t.Errorf("%s: %s", name, formatHeader(h))
 			continue
 		}
@@ -84,7 +84,7 @@ func TestRanges(t *testing.T) {
 			}
 		}
 		var stags []uint32
-		for _, w := range a.Call.Answer.Writes {
+		for _, w := range sent.Call.Answer.Writes {
 			stags = append(stags, w.RKey)
 		}
 		if !slices.Equal(stags, tc.stags) {
@@ -106,15 +106,15 @@ func TestRangesInPlainReplies(t *testing.T) {
 			}})
 		}
 	})
-	a := find(c.receive(r), Deliver)
+	a := find[Deliver](c.receive(r))
 	const long = 20000 // with no more than one Send
-	a = find(r.Reply(a.Call, long, []chunk.Item{{Pos: 28, Len: 5000, Asked: wrote}, {Pos: 32, Len: 3000, Asked: gotAttr}}, nil), Send)
-	h := a.Call.Answer.Header
+	sent := find[Send](r.Reply(a.Call, long, []chunk.Item{{Pos: 28, Len: 5000, Asked: wrote}, {Pos: 32, Len: 3000, Asked: gotAttr}}, nil))
+	h := sent.Call.Answer.Header
 	if h.Proc != 1 || len(h.Writes) != 3 || h.Writes[0][0].Length != 0 || h.Writes[1][0].Length != 5000 || h.Writes[2][0].Length != 3000 {
 		t.Fatal(formatHeader(h))
 	}
 	var stags []uint32
-	for _, w := range a.Call.Answer.Writes {
+	for _, w := range sent.Call.Answer.Writes {
 		stags = append(stags, w.RKey)
 	}
 	if !slices.Equal(stags, []uint32{1, 2, 9}) {

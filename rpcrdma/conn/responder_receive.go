@@ -31,7 +31,7 @@ func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 	}
 	if why := r.ignorable(a); why != nil {
 		r.grants.Repost()
-		return append(acts, Action{Kind: Repost, Recv: a.Recv}, Action{Kind: Report, Err: why})
+		return append(acts, giveBack(a.Recv, true), Report{Err: why})
 	}
 	c := r.newCall()
 	if c == nil {
@@ -106,15 +106,15 @@ func (r *Responder) keepCopy(c *Call, acts []Action) []Action {
 			break
 		}
 	}
-	return append(acts, Action{Kind: Report, Err: ErrDuplicate})
+	return append(acts, Report{Err: ErrDuplicate})
 }
 
 // drop drops a call without an answer, all of its transmissions.
 func (r *Responder) drop(c *Call, acts []Action) []Action {
 	r.grants.DropGroup(c.sends())
-	acts = append(acts, Action{Kind: Repost, Recv: c.recv})
+	acts = append(acts, giveBack(c.recv, true))
 	for _, recv := range c.moreRecvs() {
-		acts = append(acts, Action{Kind: Repost, Recv: recv})
+		acts = append(acts, giveBack(recv, true))
 	}
 	c.forgetGroup()
 	r.free = append(r.free, c)
@@ -134,7 +134,7 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 		return r.deliver(c, body, nil, acts)
 	}
 	c.Fetches = c.Reads.AppendReads(c.Fetches[:0], r.cfg.MaxTransfer)
-	return append(acts, Action{Kind: Fetch, Call: c})
+	return append(acts, Fetch{Call: c})
 }
 
 // checkShape checks what can be checked before anything is fetched: type
@@ -225,5 +225,5 @@ func (r *Responder) deliver(c *Call, msg []byte, items [][]byte, acts []Action) 
 		}
 	}
 	c.RPC.Args.Stream, c.args = msg[n:], n
-	return append(acts, Action{Kind: Deliver, Call: c})
+	return append(acts, Deliver{Call: c})
 }

@@ -110,7 +110,7 @@ func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 // refuse answers a call with an error (RFC 8166 §4.5). ErrChunk and version 2's
 // BAD_HEADER are one number.
 func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, why error, acts []Action) []Action {
-	return r.answerError(c, code, append(acts, Action{Kind: Report, Err: why}))
+	return r.answerError(c, code, append(acts, Report{Err: why}))
 }
 
 func (r *Responder) answerError(c *Call, code rpcrdma1.ErrCode, acts []Action) []Action {
@@ -129,30 +129,20 @@ func (r *Responder) answer(c *Call, acts []Action) []Action {
 	if r.settings.CreditsPolicy == CreditsAdaptive {
 		r.grants.SetTarget(r.policy())
 	}
-	grant, reposts := r.grants.AnswerGroup(c.sends())
+	grant, again := r.grants.AnswerGroup(c.sends())
 	c.header.XID, c.header.Credits = c.XID, grant
 	if len(c.Answer.More) > 0 {
 		c.group.number(&c.header)
 	}
-	acts = giveBack(c.recv, &reposts, acts)
-	for _, recv := range c.moreRecvs() {
-		acts = giveBack(recv, &reposts, acts)
+	acts = append(acts, giveBack(c.recv, again > 0))
+	for i, recv := range c.moreRecvs() {
+		acts = append(acts, giveBack(recv, i+1 < again))
 	}
 	acts = r.wantReceives(acts)
-	acts = append(acts, Action{Kind: Send, Call: c})
-	if again := c.copies; again != nil {
+	acts = append(acts, Send{Call: c})
+	if next := c.copies; next != nil {
 		c.copies = nil
-		return r.answerError(again, rpcrdma1.ErrChunk, acts)
+		return r.answerError(next, rpcrdma1.ErrChunk, acts)
 	}
 	return r.drained(acts)
-}
-
-// giveBack gives a receive back: to be posted again while reposts are left.
-func giveBack(recv uint32, reposts *int, acts []Action) []Action {
-	kind := FreeReceive
-	if *reposts > 0 {
-		kind = Repost
-		*reposts--
-	}
-	return append(acts, Action{Kind: kind, Recv: recv})
 }

@@ -183,7 +183,7 @@ func (p *responderPlayer) memory(t *testing.T, c *Call, o map[string][]string) [
 func (p *responderPlayer) show(acts []Action) (lines []string) {
 	lines, p.told = p.told, nil
 	for _, a := range acts {
-		switch a.Kind {
+		switch a := a.(type) {
 		case Repost:
 			lines = append(lines, fmt.Sprintf("repost %d", a.Recv))
 		case FreeReceive:

@@ -79,7 +79,7 @@ func (e *duplexEnd) post(n int) int {
 
 // both carries out what the roles have in common.
 func (e *duplexEnd) both(a Action) {
-	switch a.Kind {
+	switch a := a.(type) {
 	case Repost:
 		if slices.Contains(e.recvs, a.Recv) {
 			e.t.Fatalf("receive posted twice")
@@ -100,7 +100,7 @@ func (e *duplexEnd) both(a Action) {
 func (e *duplexEnd) fromQ(acts []Action) {
 	for _, a := range acts {
 		e.both(a)
-		switch a.Kind {
+		switch a := a.(type) {
 		case PostReceives:
 			e.fromQ(e.q.Posted(a.N, e.post(a.N), nil))
 		case Ready:
@@ -125,7 +125,7 @@ func (e *duplexEnd) fromQ(acts []Action) {
 func (e *duplexEnd) fromS(acts []Action) {
 	for _, a := range acts {
 		e.both(a)
-		switch a.Kind {
+		switch a := a.(type) {
 		case PostReceives:
 			e.s.Posted(a.N, e.post(a.N))
 		case Deliver:

@@ -26,7 +26,7 @@ func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Acti
 		return r.ignore(recv, inv, acts)
 	}
 	if inv.Did { // nothing was looked at
-		return append(acts, Action{Kind: Fail, Err: ErrInvalidated})
+		return append(acts, Fail{Err: ErrInvalidated})
 	}
 	delete(r.sent, h.XID)
 	r.Counters.Errors++
@@ -63,7 +63,7 @@ func (r *Requester) astray(recv uint32, inv Invalidation, acts []Action) []Actio
 func (r *Requester) complain(e rpcrdma2.XmtError, acts []Action) []Action {
 	r.complaints = append(r.complaints, e)
 	r.spend.Owe()
-	return append(acts, Action{Kind: Complain})
+	return append(acts, Complain{})
 }
 
 // Complaint is the event that the header of a Complain action goes out, which
@@ -100,5 +100,5 @@ func (r *Responder) refuseGroup(c *Call, e *rpcrdma2.XmtError, acts []Action) []
 	c.info = e.Append(c.info[:0])
 	h.Proc, h.Direction, h.Option, h.Info = rpcrdma2.Optional, rpcrdma2.Reply, rpcrdma2.OptXmtError, c.info
 	c.Answer = Answer{Header: h, Failed: true}
-	return r.answer(c, append(acts, Action{Kind: Report, Err: &GroupError{*e, false}}))
+	return r.answer(c, append(acts, Report{Err: &GroupError{*e, false}}))
 }

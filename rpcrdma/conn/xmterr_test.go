@@ -91,7 +91,7 @@ func TestGroupOffencesOfRequesters(t *testing.T) {
 			var reported error
 			take := func(acts []Action) {
 				for _, a := range acts {
-					switch a.Kind {
+					switch a := a.(type) {
 					case Repost:
 						posted++
 					case PostReceives:
@@ -125,7 +125,7 @@ func TestGroupOffencesOfRequesters(t *testing.T) {
 				t.Errorf("%d calls held, %d receives counted, %d posted", p.s.Busy(), p.s.grants.Posted(), posted)
 			}
 			posted--
-			if acts := p.s.Receive(1, plainMessage(80, rpcrdma2.Call, rpcCallOf(80)), nil); !slices.ContainsFunc(acts, func(a Action) bool { return a.Kind == Deliver }) {
+			if acts := p.s.Receive(1, plainMessage(80, rpcrdma2.Call, rpcCallOf(80)), nil); !slices.ContainsFunc(acts, is[Deliver]) {
 				t.Errorf("no call is taken after it: %+v", acts)
 			}
 		})
@@ -157,7 +157,7 @@ func TestGroupOffencesOfResponders(t *testing.T) {
 			posted := int(p.c.spend.Posted())
 			take := func(acts []Action) {
 				for _, a := range acts {
-					switch a.Kind {
+					switch a := a.(type) {
 					case Repost:
 						posted++
 					case PostReceives:
@@ -225,13 +225,13 @@ func TestXmtErrors(t *testing.T) {
 		e.Bad.Direction = rpcrdma2.Reply
 		var reported error
 		for _, a := range p.s.Receive(take(&p.sRecvs, 0), optionMessage(o.XID, rpcrdma2.Call, e, nil), nil) {
-			switch a.Kind {
+			switch a := a.(type) {
 			case Report:
 				reported = a.Err
 			case Repost:
 				p.sRecvs = append(p.sRecvs, a.Recv)
 			default:
-				t.Errorf("code %d: action %d", code, a.Kind)
+				t.Errorf("code %d: %T", code, a)
 			}
 		}
 		if e, ok := errors.AsType[*GroupError](reported); !ok || !e.Told || e.Code != code || p.s.Counters.Complaints != 1 {
@@ -319,7 +319,7 @@ func TestResultsInTransmissions(t *testing.T) {
 			o.Build()
 			fenced := false
 			for _, a := range p.c.Receive(1, tc.message, Invalidation{}, nil) {
-				fenced = fenced || a.Kind == Fence
+				fenced = fenced || is[Fence](a)
 			}
 			p.c.Fenced(o, nil)
 			if (o.Err == nil) != tc.ok || o.Written[0] != tc.written || !fenced {

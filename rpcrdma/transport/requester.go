@@ -12,13 +12,11 @@ import (
 
 // Requester makes calls on one connection.
 type Requester struct {
-	*link
+	side
 	memory serviceMemory
 
 	// Under link.mu:
 	core     *conn.Requester
-	acts     []conn.Action
-	running  bool // acts are being carried out
 	draining bool
 	inCalls  int        // calls begun and not over
 	windows  []*window  // free
@@ -71,8 +69,8 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Requester{link: l, memory: serviceMemory{l}}
-	l.role, l.log = r, cfg.Logger
+	r := &Requester{side: side{link: l}, memory: serviceMemory{l}}
+	r.own, l.role, l.log = r, r, cfg.Logger
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
 	}
@@ -302,7 +300,7 @@ func (r *Requester) lost(err error) {
 	}
 	r.all, r.windows = nil, nil
 	for _, a := range r.core.Lost(err, nil) {
-		p := r.pend[a.Out.Tag]
+		p := r.pend[a.(conn.Complete).Out.Tag]
 		r.stats.WindowsOrphaned += uint64(p.exposedWindows())
 		for i, w := range p.windows {
 			if w.mr != nil && !p.out.Windows[i].Revoked {
@@ -329,63 +327,24 @@ func (r *Requester) free() {
 	}
 }
 
-// carryOut carries out r.acts; what they lead to is added at the end.
-func (r *Requester) carryOut() {
-	if r.running {
-		return
-	}
-	r.running = true
-	for i := 0; i < len(r.acts); i++ {
-		a := r.acts[i]
-		if r.dead && a.Kind != conn.Take && a.Kind != conn.TakeMore && a.Kind != conn.Complete {
-			continue // lost completes what these were for
-		}
-		switch a.Kind {
-		case conn.Repost:
-			if err := r.rq.repost(a.Recv); err != nil {
-				r.dieLocked(err)
-			}
-		case conn.FreeReceive:
-			r.rq.drop(a.Recv)
-		case conn.PostReceives:
-			n, err := r.rq.post(a.N)
-			r.acts = r.core.Posted(a.N, n, r.acts)
-			if err != nil {
-				r.dieLocked(err)
-			}
-		case conn.Ready:
-			r.launch(r.pend[a.Out.Tag])
-		case conn.Take:
-			p := r.pend[a.Out.Tag]
-			p.reply = append(p.reply[:0], a.Body...)
-			p.takePlaced()
-		case conn.TakeMore:
-			p := r.pend[a.Out.Tag]
-			p.reply = append(p.reply, a.Body...)
-		case conn.FetchReply:
-			r.fetchReply(a.Reading)
-		case conn.SendDone:
-			r.sendNotice(r.core.Done(a.XID))
-		case conn.Complain:
-			r.sendNotice(r.core.Complaint())
-		case conn.Fence:
-			r.fence(r.pend[a.Out.Tag])
-		case conn.Complete:
-			r.completed(r.pend[a.Out.Tag])
-		case conn.Tell:
-			r.say(a.Body)
-		case conn.Resize:
-			r.resize(a.N)
-		case conn.Changed:
-			r.changed()
-		case conn.Fail:
-			r.dieLocked(a.Err)
-		}
-	}
-	clear(r.acts)
-	r.acts = r.acts[:0]
-	r.running = false
-	if r.rq.grown() && !r.dead {
-		r.role.resized()
+func (r *Requester) posted(asked, n int) { r.acts = r.core.Posted(asked, n, r.acts) }
+
+// perform implements performer.
+func (r *Requester) perform(a conn.Action) {
+	switch a := a.(type) {
+	case conn.Ready:
+		r.launch(r.pend[a.Out.Tag])
+	case conn.Take:
+		r.pend[a.Out.Tag].take()
+	case conn.FetchReply:
+		r.fetchReply(a.Reading)
+	case conn.SendDone:
+		r.sendNotice(r.core.Done(a.XID))
+	case conn.Complain:
+		r.sendNotice(r.core.Complaint())
+	case conn.Fence:
+		r.fence(r.pend[a.Out.Tag])
+	case conn.Complete:
+		r.completed(r.pend[a.Out.Tag])
 	}
 }

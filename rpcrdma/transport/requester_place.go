@@ -50,8 +50,13 @@ func (p *pending) appendStream(dst, args []byte, off, n int) []byte {
 	return dst
 }
 
-// takePlaced copies the results that came in Sends to where they are wanted.
-func (p *pending) takePlaced() {
+// take implements the Take action: it copies the reply that came inline, and the
+// results that came in Sends to where they are wanted.
+func (p *pending) take() {
+	p.reply = p.reply[:0]
+	for _, part := range p.out.Parts {
+		p.reply = append(p.reply, part...)
+	}
 	for _, run := range p.out.Placed {
 		res := &p.rpc.Results[run.Result]
 		n := copy(res.Buf.Bytes()[res.Apart:res.Max], run.Data)

@@ -52,7 +52,7 @@ type ResponderConfig struct {
 
 // Responder answers calls on one connection.
 type Responder struct {
-	*link
+	side
 	handler oncrpc.Handler
 	peer    netip.AddrPort
 	reads   uint32 // that may be active at our side
@@ -62,8 +62,6 @@ type Responder struct {
 
 	// Under link.mu:
 	core     *conn.Responder
-	acts     []conn.Action
-	running  bool // acts are being carried out
 	calls    []*call
 	draining bool
 
@@ -86,8 +84,8 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Responder{link: l, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued}
-	l.role, l.log, l.down, l.gone = r, cfg.Logger, cfg.Down, cfg.Gone
+	r := &Responder{side: side{link: l}, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued}
+	r.own, l.role, l.log, l.down, l.gone = r, r, cfg.Logger, cfg.Down, cfg.Gone
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
 	}
@@ -281,57 +279,26 @@ func (r *Responder) free() {
 	r.freeExposures()
 }
 
-// carryOut carries out r.acts; what they lead to is added at the end.
-func (r *Responder) carryOut() {
-	if r.running {
-		return
-	}
-	r.running = true
-	for i := 0; i < len(r.acts) && !r.dead; i++ {
-		a := &r.acts[i]
-		switch a.Kind {
-		case conn.Repost:
-			if err := r.rq.repost(a.Recv); err != nil {
-				r.dieLocked(err)
-			}
-		case conn.FreeReceive:
-			r.rq.drop(a.Recv)
-		case conn.PostReceives:
-			n, err := r.rq.post(a.N)
-			r.core.Posted(a.N, n)
-			if err != nil {
-				r.dieLocked(err)
-			}
-		case conn.Fetch:
-			r.of(a.Call).begin()
-		case conn.Deliver:
-			r.deliver(r.of(a.Call))
-		case conn.Send:
-			r.send(r.of(a.Call))
-		case conn.Expose:
-			r.expose(r.of(a.Call))
-		case conn.Unexpose:
-			r.unexpose(a.Exposure)
-		case conn.Report:
-			r.refused(a.Err)
-		case conn.Disconnect:
-			r.ending = true
-			r.pump()
-		case conn.Tell:
-			r.say(a.Body)
-		case conn.Resize:
-			r.resize(a.N)
-		case conn.Changed:
-			r.changed()
-		case conn.Fail:
-			r.dieLocked(a.Err)
-		}
-	}
-	clear(r.acts)
-	r.acts = r.acts[:0]
-	r.running = false
-	if r.rq.grown() && !r.dead {
-		r.role.resized()
+func (r *Responder) posted(asked, n int) { r.core.Posted(asked, n) }
+
+// perform implements performer.
+func (r *Responder) perform(a conn.Action) {
+	switch a := a.(type) {
+	case conn.Fetch:
+		r.of(a.Call).begin()
+	case conn.Deliver:
+		r.deliver(r.of(a.Call))
+	case conn.Send:
+		r.send(r.of(a.Call))
+	case conn.Expose:
+		r.expose(r.of(a.Call))
+	case conn.Unexpose:
+		r.unexpose(a.Exposure)
+	case conn.Report:
+		r.refused(a.Err)
+	case conn.Disconnect:
+		r.ending = true
+		r.pump()
 	}
 }
 

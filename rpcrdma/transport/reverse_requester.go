@@ -89,7 +89,8 @@ func (r *Responder) newCaller() *Requester {
 	v.config.ToldSend = conn.InlineMax // the forward direction knows the bound
 	v.config.MaxReceives = r.maxReverse()
 	v.config.Reverse, v.config.Settings = true, &s
-	q := &Requester{link: r.link, memory: r.memory, reverse: true}
+	q := &Requester{side: side{link: r.link}, memory: r.memory, reverse: true}
+	q.own = q
 	q.core = conn.NewRequester(v.config)
 	r.tellCaller(q)
 	q.core.Connected(r.core.PeerReceive(), v.peerSend)

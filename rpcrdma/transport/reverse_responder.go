@@ -52,7 +52,8 @@ func (r *Requester) makeCallee() {
 		return
 	}
 	reverse := v.settings.Reverse()
-	v.resp = &Responder{link: r.link, handler: v, peer: r.id.RemoteAddr(), memory: r.memory, reverse: true}
+	v.resp = &Responder{side: side{link: r.link}, handler: v, peer: r.id.RemoteAddr(), memory: r.memory, reverse: true}
+	v.resp.own = v.resp
 	v.resp.core = conn.NewResponder(conn.ResponderConfig{
 		MaxReceives: r.maxReverse(),
 		Receive:     uint32(r.rq.size),

@@ -25,3 +25,10 @@ func (s *Sizes) Add(o *Sizes) {
 		s.Replies[i] += o.Replies[i]
 	}
 }
+
+// Sizes are the sizes of the connection's messages so far.
+func (l *link) Sizes() Sizes {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sizes
+}

@@ -1,0 +1,36 @@
+package transport
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// resized implements role.
+func (r *Responder) resized() {
+	r.acts = r.core.Resized(r.rq.below, len(r.rq.bufs), r.acts)
+	r.carryOut()
+}
+
+// changed implements the Changed action: what the client takes in one Send is so
+// for the role that calls it, too. Our receives may become smaller, but not less
+// than what every peer makes: replies are planned for that.
+func (r *Responder) changed() {
+	q := r.caller.req
+	if q == nil {
+		return
+	}
+	q.core.Connected(r.core.PeerReceive(), r.caller.peerSend)
+	r.tellCaller(q)
+}
+
+// tellCaller tells the role that calls the client what that told of itself, and
+// what it may count on of our receives.
+func (r *Responder) tellCaller(q *Requester) {
+	if c := r.core.Characteristics(); c.Spoken {
+		q.core.Heard(&c.Peer)
+		q.core.PlanReceives(rpcrdma2.DefaultReceiveSize)
+	}
+}
+
+// Characteristics are a connection's transport characteristics.
+type Characteristics = conn.Characteristics

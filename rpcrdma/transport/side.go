@@ -1,0 +1,101 @@
+package transport
+
+import (
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/verbs"
+)
+
+// side is a role of a link as it carries out the actions of its core. The roles of
+// both directions have one each. link.mu is held in all methods.
+type side struct {
+	*link
+	own     performer
+	acts    []conn.Action
+	running bool // acts are being carried out
+}
+
+// performer is the role of a side.
+type performer interface {
+	// posted: of asked receives n were posted.
+	posted(asked, n int)
+	// resized: receives of another size are posted from now on.
+	resized()
+	// changed: the peer changed its characteristics.
+	changed()
+	// perform carries out an action that the other role does not have.
+	perform(a conn.Action)
+}
+
+// carryOut carries out s.acts in order. An action may add others at the end.
+func (s *side) carryOut() {
+	if s.running {
+		return
+	}
+	s.running = true
+	for i := 0; i < len(s.acts); i++ {
+		if a := s.acts[i]; !s.dead || outlives(a) {
+			s.carry(a)
+		}
+	}
+	clear(s.acts)
+	s.acts = s.acts[:0]
+	s.running = false
+	if s.rq.grown() && !s.dead {
+		s.role.resized()
+	}
+}
+
+// outlives says whether an action is carried out even after the connection ended.
+// Lost completes the calls that the other actions are for.
+func outlives(a conn.Action) bool {
+	switch a.(type) {
+	case conn.Take, conn.Complete:
+		return true
+	}
+	return false
+}
+
+func (s *side) carry(a conn.Action) {
+	switch a := a.(type) {
+	case conn.Repost:
+		if err := s.rq.repost(a.Recv); err != nil {
+			s.dieLocked(err)
+		}
+	case conn.FreeReceive:
+		s.rq.drop(a.Recv)
+	case conn.PostReceives:
+		n, err := s.rq.post(a.N)
+		s.own.posted(a.N, n)
+		if err != nil {
+			s.dieLocked(err)
+		}
+	case conn.Tell:
+		s.tell(a.Body)
+	case conn.Resize:
+		s.rq.resize(a.N)
+		s.own.resized()
+	case conn.Changed:
+		s.own.changed()
+	case conn.Fail:
+		s.dieLocked(a.Err)
+	default:
+		s.own.perform(a)
+	}
+}
+
+// tell implements the Tell action: the message goes out after all that was
+// submitted before.
+func (s *side) tell(msg []byte) {
+	b := s.buffer(len(msg))
+	if b == nil {
+		return
+	}
+	copy(b.Bytes(), msg)
+	o := s.sq.newOp(opTell, 0)
+	o.signal = true
+	o.hold(b)
+	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, SGL: o.sgl(b.SGE(0, len(msg)))})
+	s.stats.Sends++
+	s.stats.BytesSent += uint64(len(msg))
+	s.submit(o)
+}
