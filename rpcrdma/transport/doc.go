@@ -13,10 +13,10 @@
 //   - not to call Close or Drain of a connection from its own handler, which
 //     they wait for.
 //
-// Locks. link.mu guards the protocol core and the line of work to the queue
-// pair, so that what the core decides and what the device is given have one
-// order. Who releases it moves the line (post.go), without it; it is never held
-// while somebody waits or a service runs. Order: Host.mu, link.mu,
+// Locks. link.mu guards the protocol core and the line of work requests to the
+// queue pair, so that the core's decisions and the device's work have one order.
+// releaseAndPost posts that line after it has released the lock (post.go). Nobody
+// holds the lock while waiting or while a service runs. Order: Host.mu, link.mu,
 // regmem.Pool.mu, the provider's.
 //
 // Memory of a connection, besides a few KiB of bookkeeping, and up to 28 KiB of

@@ -81,7 +81,7 @@ func (l *link) fetchNow(f *fetch) {
 	l.busy.Go(func() {
 		b, err := l.host.take(l.ctx, l.shares.fetches, f.size, regmem.Fetch)
 		l.mu.Lock()
-		defer l.mu.Unlock()
+		defer l.mu.releaseAndPost()
 		f.buf = b
 		switch {
 		case l.dead: // freed with the rest

@@ -165,7 +165,7 @@ func (c *idleClientsOf) rest() {
 // rests says whether the connection rests, with nothing on its way, and makes it.
 func (r *Responder) rests() bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	r.restIfIdle()
 	return r.sq.used == 0 && r.idling.asleep.Load()
 }

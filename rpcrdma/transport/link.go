@@ -196,7 +196,7 @@ func (l *link) drainCQ() (leads, up bool) {
 		}
 		l.lead.polling = false
 		here := l.mayServe()
-		l.mu.Unlock()
+		l.mu.releaseAndPost()
 		if !l.serveHanded(here) {
 			return false, true
 		}
@@ -336,7 +336,7 @@ func (l *link) pump() {
 // fail ends the connection because of err; nil is an orderly end.
 func (l *link) fail(err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.mu.releaseAndPost()
 	l.dieLocked(err)
 }
 
@@ -368,14 +368,14 @@ func (l *link) tick() {
 		l.role.ticked(time.Now())
 		l.restIfIdle()
 	}
-	l.mu.Unlock()
+	l.mu.releaseAndPost()
 }
 
 // flush has everything that was sent complete, and give its memory back, as soon
 // as the peer's side allows.
 func (l *link) flush() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.mu.releaseAndPost()
 	if l.dead {
 		return
 	}
@@ -415,7 +415,7 @@ func (l *link) teardown() {
 	l.mu.Lock()
 	leaks = append(leaks, l.sinks.closeAll())
 	l.role.lost(lost)
-	l.mu.Unlock()
+	l.mu.releaseAndPost()
 	l.busy.Wait()
 	l.mu.Lock()
 	l.role.free()
@@ -423,7 +423,7 @@ func (l *link) teardown() {
 	l.sq.releaseAll()
 	l.rq.releaseAll()
 	l.shares.leave()
-	l.mu.Unlock()
+	l.mu.releaseAndPost()
 	if err := errors.Join(append(leaks, l.cq.Close())...); err != nil {
 		l.host.log.Error("connection was not freed", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "error", err)
 	}

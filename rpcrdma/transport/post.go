@@ -6,26 +6,28 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Posting without the connection's lock. To post may take long: siw sends, and
-// the peer's side of it receives, within the system call. So what is posted
-// under the lock is put in line, and who releases the lock moves the line to the
-// queue pair, all of it at once. Meanwhile others put theirs in line and go; who
-// moves looks again when it comes back.
+// Posting without the connection's lock. A post may take long: siw sends, and the
+// peer's side of it receives, within the system call. So work requests that are
+// posted under the lock are only put in line. releaseAndPost then gives the whole
+// line to the queue pair by one call. Other goroutines put their requests in line
+// meanwhile and go on; the goroutine that posts looks again when its call returns.
 
-// moves is how often in a row one goroutine does so before a worker takes over:
-// it may be a caller whose own reply has come.
-const moves = 8
+// maxMoves limits how many batches one goroutine posts in a row. After that a worker
+// continues, because the goroutine may be a caller whose own reply has arrived.
+const maxMoves = 8
 
-// line is what was posted and the queue pair has not got: requests that have
-// their slots, so that it is no longer than the send queue. link.mu guards it.
+// line holds the requests that were posted under the lock and that the queue pair
+// does not have yet. They have their slots, so that the line is no longer than the
+// send queue. link.mu guards it.
 type line struct {
-	next   []verbs.SendWR // in order; their lists are the ops'
-	spare  []verbs.SendWR // storage for what comes after them
-	moving bool           // somebody has taken what was next, and looks again
-	still  sync.Cond      // nobody does any more
+	next   []verbs.SendWR // in order; their lists belong to the ops
+	spare  []verbs.SendWR // storage for the requests after them
+	moving bool           // a goroutine posts, and looks at the line again
+	still  sync.Cond      // signaled when no goroutine posts any more
 }
 
-// lock is a link's mutex. Who releases it moves what is in line.
+// lock is the mutex of a link. releaseAndPost releases it after anything that may
+// have posted requests. Unlock is for those who only read.
 type lock struct {
 	plain sync.Mutex
 	l     *link
@@ -34,9 +36,19 @@ type lock struct {
 // Lock takes the lock.
 func (m *lock) Lock() { m.plain.Lock() }
 
-// Unlock releases the lock. Requests that were put in line under it are with the
-// queue pair when it returns, or with somebody who is about to move them.
+// Unlock releases the lock and posts nothing. Requests left in line would wait for
+// the next releaseAndPost, so that is a fault of this package.
 func (m *lock) Unlock() {
+	if line := &m.l.sq.line; len(line.next) > 0 && !line.moving {
+		panic("transport: released the lock without posting")
+	}
+	m.plain.Unlock()
+}
+
+// releaseAndPost releases the lock and gives the queue pair what is in line. It does
+// I/O. When it returns, each request of the line is with the queue pair, or another
+// goroutine is about to post it.
+func (m *lock) releaseAndPost() {
 	if line := &m.l.sq.line; len(line.next) > 0 && !line.moving {
 		line.moving = true
 		m.l.move()
@@ -45,16 +57,16 @@ func (m *lock) Unlock() {
 	m.plain.Unlock()
 }
 
-// prepareSends makes the link's lock move what a send queue of depth takes.
+// prepareSends makes the line ready for a send queue of depth requests.
 func (l *link) prepareSends(depth int) {
 	l.mu.l, l.sq.depth, l.sq.line.still.L = l, depth, &l.mu.plain
 }
 
-// move gives the queue pair what is in line until nothing is. link.mu is held,
-// and released in the end.
+// move gives the queue pair what is in line until the line is empty. link.mu is
+// held, and move releases it.
 func (l *link) move() {
 	line := &l.sq.line
-	for range moves {
+	for range maxMoves {
 		if !l.moveOnce() {
 			line.still.Broadcast()
 			l.mu.plain.Unlock()
@@ -66,8 +78,8 @@ func (l *link) move() {
 }
 
 // moveOnce gives the queue pair what is in line, without the lock, and says
-// whether more has come. The end of the connection is no reason not to: it is
-// told after what was posted before.
+// whether more has come. It also posts after the end of the connection: requests
+// that were posted before the end still go out.
 func (l *link) moveOnce() (more bool) {
 	line := &l.sq.line
 	wrs := line.next
@@ -82,13 +94,13 @@ func (l *link) moveOnce() (more bool) {
 		line.next = line.next[:0]
 		l.dieLocked(err)
 	}
-	l.pump() // what waited for that
+	l.pump() // posts what waited for these requests
 	line.moving = len(line.next) > 0
 	return line.moving
 }
 
-// settle waits until the queue pair has everything that was posted, once nothing
-// more is: nobody touches it then.
+// settle waits until the queue pair has everything that was posted. Nothing more is
+// posted, so that no goroutine uses the queue pair after that.
 func (l *link) settle() {
 	l.mu.plain.Lock()
 	defer l.mu.plain.Unlock()
@@ -97,7 +109,7 @@ func (l *link) settle() {
 	}
 }
 
-// mover is a link as a task for a worker that goes on with moving.
+// mover is a link as a task for a worker, which continues to post.
 type mover link
 
 func (m *mover) run() {

@@ -88,7 +88,7 @@ func newPostBed(t *testing.T, depth int) *postBed {
 // send posts a request of its own under key.
 func (b *postBed) send(key uint32) {
 	b.l.mu.Lock()
-	defer b.l.mu.Unlock()
+	defer b.l.mu.releaseAndPost()
 	o := b.l.sq.newOp(opNotice, 0)
 	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, RKey: key})
 	b.l.submit(o)
@@ -159,7 +159,7 @@ func TestPostsBounded(t *testing.T) {
 		b.quiet()
 		go func() {
 			b.l.mu.Lock()
-			defer b.l.mu.Unlock()
+			defer b.l.mu.releaseAndPost()
 			b.l.complete(&verbs.WC{})
 		}()
 		b.want(5, 6, 7)
@@ -224,7 +224,7 @@ func TestDisconnectAfterPosts(t *testing.T) {
 		b := newPostBed(t, 100)
 		end := func() {
 			b.l.mu.Lock()
-			defer b.l.mu.Unlock()
+			defer b.l.mu.releaseAndPost()
 			b.l.ending = true
 			b.l.pump()
 		}
@@ -253,7 +253,7 @@ func TestExposesAfterBinds(t *testing.T) {
 		b := newPostBed(t, 100)
 		expose := func() {
 			b.l.mu.Lock()
-			defer b.l.mu.Unlock()
+			defer b.l.mu.releaseAndPost()
 			o := b.l.sq.newOp(opExpose, 0)
 			o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpBindMW, RKey: 10}, verbs.SendWR{Op: verbs.OpBindMW, RKey: 11})
 			b.l.submit(o)
@@ -284,16 +284,16 @@ func TestPostersTakeTurns(t *testing.T) {
 			b.send(0)
 			back = true
 		}()
-		for key := range uint32(10 * moves) {
+		for key := range uint32(10 * maxMoves) {
 			b.want(key)
-			if done := key >= moves; back != done {
+			if done := key >= maxMoves; back != done {
 				t.Fatalf("call %d of PostSend: the first poster is back: %v", key, back)
 			}
 			b.send(key + 1)
 			b.gate.leave <- nil
 			synctest.Wait()
 		}
-		b.want(10 * moves)
+		b.want(10 * maxMoves)
 		b.gate.leave <- nil
 		b.quiet()
 	})
@@ -307,7 +307,7 @@ func TestPostAllocations(t *testing.T) {
 		b.send(1)
 		b.send(2)
 		b.l.mu.Lock()
-		defer b.l.mu.Unlock()
+		defer b.l.mu.releaseAndPost()
 		if b.l.sq.signals > 0 {
 			b.l.complete(&verbs.WC{Op: verbs.WCSend})
 		}
@@ -319,6 +319,34 @@ func TestPostAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	if !slices.Equal(b.gate.taken, []verbs.Opcode{verbs.OpSend}) {
+		t.Errorf("posted %v", b.gate.taken)
+	}
+}
+
+// TestUnlockPostsNothing: Unlock is for those who only read. It panics when it would
+// leave requests in line that no goroutine posts.
+func TestUnlockPostsNothing(t *testing.T) {
+	b := newPostBed(t, 100)
+	b.gate.free = true
+	b.l.mu.Lock()
+	b.l.mu.Unlock()
+	if len(b.gate.taken) > 0 {
+		t.Errorf("posted %v", b.gate.taken)
+	}
+	b.l.mu.Lock()
+	o := b.l.sq.newOp(opNotice, 0)
+	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend})
+	b.l.submit(o)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the lock is released, and the Send is not posted")
+			}
+		}()
+		b.l.mu.Unlock()
+	}()
+	b.l.mu.releaseAndPost()
+	if len(b.gate.taken) != 1 {
 		t.Errorf("posted %v", b.gate.taken)
 	}
 }

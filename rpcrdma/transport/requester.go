@@ -93,7 +93,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	r.carryOut()
 	bad := l.dead || r.core.Short()
 	r.takeCalls(s)
-	l.mu.Unlock()
+	l.mu.releaseAndPost()
 	if bad {
 		l.abandon()
 		return nil, h.noMemory()
@@ -110,7 +110,7 @@ func (r *Requester) Start(peerReceive, peerSend uint32) error {
 		r.core.MayRead()
 	}
 	r.tellCallee()
-	r.mu.Unlock()
+	r.mu.releaseAndPost()
 	if err := r.start(func() {}); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *Requester) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 // SetSettings changes the settings from the next call on.
 func (r *Requester) SetSettings(s *conn.Settings) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	if r.dead {
 		return
 	}
@@ -152,7 +152,7 @@ func (r *Requester) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.draining = true
 	r.drained()
-	r.mu.Unlock()
+	r.mu.releaseAndPost()
 	select {
 	case <-r.done:
 		return nil

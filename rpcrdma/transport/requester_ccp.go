@@ -35,7 +35,7 @@ func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 		return nil // whatever the peer speaks, it isn't this
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	r.core.Configured(told.MaxCall, told.Align, told.MaxReads, most)
 	r.tellCallee()
 	r.sq.limitReads(told.MaxReads)

@@ -13,7 +13,7 @@ func (r *Requester) changed() { r.tellCallee() }
 // greet begins to talk, once the connection is up.
 func (r *Requester) greet() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	if !r.dead {
 		r.acts = r.core.Greet(r.acts)
 		r.carryOut()

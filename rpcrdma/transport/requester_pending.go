@@ -77,7 +77,7 @@ func (r *Requester) acquire() (*pending, error) {
 func (r *Requester) release(p *pending) {
 	p.freeMemory()
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	r.stats.PullupBytes += uint64(p.pullup)
 	r.stats.FixupBytes += uint64(p.fixup)
 	p.pullup, p.fixup = 0, 0

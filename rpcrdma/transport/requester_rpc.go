@@ -263,7 +263,7 @@ func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed,
 // begin sends the call, now or when there is a credit.
 func (r *Requester) begin(p *pending) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	switch {
 	case r.dead && r.reason != nil:
 		return r.reason
@@ -286,7 +286,7 @@ func (r *Requester) begin(p *pending) error {
 // giveUp gives the call up. It completes soon, unless it has already.
 func (r *Requester) giveUp(p *pending) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	if r.dead {
 		return // completes with the connection's end
 	}

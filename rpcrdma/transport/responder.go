@@ -107,7 +107,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	r.acts = r.core.Start(r.acts)
 	r.carryOut()
 	short := !l.dead && !r.core.Settle()
-	l.mu.Unlock()
+	l.mu.releaseAndPost()
 	if l.dead || short {
 		l.abandon()
 		return nil, h.noMemory()
@@ -125,7 +125,7 @@ func (r *Responder) Abandon() { r.abandon() }
 // SetSettings changes the settings from the next message on.
 func (r *Responder) SetSettings(s *conn.Settings) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	if r.dead {
 		return
 	}
@@ -144,7 +144,7 @@ func (r *Responder) Drain(ctx context.Context) error {
 		r.acts = r.core.Drain(r.acts)
 		r.carryOut()
 	}
-	r.mu.Unlock()
+	r.mu.releaseAndPost()
 	select {
 	case <-r.done:
 		return nil
@@ -438,7 +438,7 @@ func (c *call) finish() {
 // its way.
 func (r *Responder) answer(c *call) (then func()) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	then, c.reply.Sent = c.reply.Sent, nil
 	if r.dead {
 		return nil // freed with the rest

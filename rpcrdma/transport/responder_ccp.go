@@ -32,7 +32,7 @@ func (r *Responder) handlerFor(program uint32) oncrpc.Handler {
 func (c *configuration) ServeRPC(_ context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	r := (*Responder)(c)
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	on, align := r.core.Offers()
 	switch {
 	case !on:

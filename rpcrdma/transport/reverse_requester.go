@@ -50,7 +50,7 @@ func (v *caller) init(cfg *ResponderConfig) {
 // knows. It stays so while the connection lives.
 func (r *Responder) OpenBackchannel() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	r.caller.opened = true
 	r.prepareCalls()
 }
@@ -152,7 +152,7 @@ func (r *Responder) CallAgain(ctx context.Context, c *RPC) error {
 // it leaves.
 func (r *Responder) enter(ctx context.Context) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	for v := &r.caller; ; {
 		if err := r.mayCall(); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (r *Responder) mayCall() error {
 // leave counts a call less.
 func (r *Responder) leave() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer r.mu.releaseAndPost()
 	defer r.busy.Done()
 	if r.caller.busy--; r.caller.busy == 0 && !r.dead {
 		r.acts = r.core.Hold(false, r.acts)
