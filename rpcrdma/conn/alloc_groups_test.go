@@ -30,7 +30,7 @@ func newGroupLoop(t testing.TB) *groupLoop {
 	l := &groupLoop{t: t, o: &Outgoing{StreamLen: 6200, MaxReply: 6200, Results: []int{8192}}, items: []chunk.Item{{Pos: 6000, Len: 8192}}}
 	l.q = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Version: 2, Settings: &set})
 	l.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Receive: 4096, Settings: &set})
-	told := set.characteristics(4096)
+	told := valuesOf(&set, 4096)
 	l.q.Heard(&told)
 	l.q.Connected(4096, 4096)
 	l.requester(l.q.Start(nil))

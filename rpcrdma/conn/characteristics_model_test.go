@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 )
 
 // genCharacteristics are settings of ends that speak version 2 and mostly have
@@ -110,7 +111,7 @@ func (p *pair) settle(t *rapid.T, choose func(n int) int) {
 		p.resized(1)
 		p.finish(choose)
 	}
-	if p.c.characteristics.peer == unsupported {
+	if p.c.chars.Peer == characteristics.Unsupported {
 		return // the responder had it off when it was asked
 	}
 	c, s := p.c.Characteristics(), p.s.Characteristics()

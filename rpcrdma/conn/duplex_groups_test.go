@@ -38,7 +38,7 @@ func settledEnds(t fataler, ends []*duplexEnd) {
 	t.Helper()
 	for _, e := range ends {
 		e.check()
-		if e.dead || len(e.open) > 0 || e.q.spend.InFlight() != 0 || e.q.spend.Spare() != 0 || e.s.grants.Held() != 0 || len(e.s.xids) != 0 || len(e.q.sent)+len(e.q.debts) != 0 || e.q.gather.open || e.s.xmit.gather.open {
+		if e.dead || len(e.open) > 0 || e.q.spend.InFlight() != 0 || e.q.spend.Spare() != 0 || e.s.grants.Held() != 0 || len(e.s.xids) != 0 || len(e.q.sent)+len(e.q.debts) != 0 || e.q.gather.Open || e.s.xmit.gather.Open {
 			t.Fatalf("server %v, dead %v: %d calls open, %d in flight, %d spare, %d held; deadlock?", e.server, e.dead, len(e.open), e.q.spend.InFlight(), e.q.spend.Spare(), e.s.grants.Held())
 		}
 		if n := e.s.Counters.GroupsRefused + e.s.Counters.Complaints + e.q.Counters.GroupsRefused; n != 0 {
@@ -139,7 +139,7 @@ func TestNoDeadlock(t *testing.T) {
 func stateOf(ends []*duplexEnd) string {
 	var b strings.Builder
 	for _, e := range ends {
-		fmt.Fprintf(&b, "%d %+v %+v %+v %d;", len(e.recvs), e.q.spend, e.s.grants, e.q.gather.came, e.s.xmit.gather.came)
+		fmt.Fprintf(&b, "%d %+v %+v %+v %d;", len(e.recvs), e.q.spend, e.s.grants, e.q.gather.Came, e.s.xmit.gather.Came)
 		for _, m := range e.out {
 			fmt.Fprintf(&b, "%d/%x ", len(m), m[:32])
 		}

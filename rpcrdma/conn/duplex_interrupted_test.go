@@ -57,7 +57,7 @@ func TestDuplexGroupInterrupted(t *testing.T) {
 			drain([]*duplexEnd{ends[false], ends[true]}, func(int) int { return 0 })
 			for _, e := range ends {
 				e.check()
-				if e.dead || len(e.open) > 0 || e.s.grants.Held() != 0 || e.q.gather.open || e.s.xmit.gather.open {
+				if e.dead || len(e.open) > 0 || e.s.grants.Held() != 0 || e.q.gather.Open || e.s.xmit.gather.Open {
 					t.Errorf("server %v, reply %v: dead %v, %d calls open, %d held", server, reply, e.dead, len(e.open), e.s.grants.Held())
 				}
 			}

@@ -86,7 +86,7 @@ func TestNoneWhileWaiting(t *testing.T) {
 	if now, err := e.q.Begin(o); !now || err != nil {
 		t.Fatal(now, err)
 	}
-	told := e.q.told
+	told := e.q.chars.Told
 	told.Backward = rpcrdma2.BackwardNone
 	e.q.Heard(&told)
 	if _, sent := e.q.Launch(o, nil); sent || !errors.Is(o.Err, ErrNoBackward) {

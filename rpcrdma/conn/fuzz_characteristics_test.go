@@ -97,7 +97,7 @@ func (m *characteristicsModel) message(s *script, who int) {
 	for range s.byte() % 4 {
 		id := rpcrdma2.CharID(s.byte() % 10)
 		if id == 9 {
-			id = charReceiveWish
+			id = rpcrdma2.CharExperimentalLow + 0x52
 		}
 		set = append(set, rpcrdma2.Characteristic{ID: id, Data: append([]byte{0, 0}[:min(2, len(s.b))], s.bytes(int(s.byte()%12))...)})
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -118,7 +119,7 @@ func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, settings Sett
 	m.r = NewResponder(ResponderConfig{
 		PeerReceive: receive, ToldSend: receive, PeerInvalidates: true, Receive: receive, MaxTransfer: 1 << 20, MaxReceives: 64, Settings: &settings,
 	})
-	m.r.told = m.r.own
+	m.r.chars.Told = m.r.chars.Own
 	m.run(m.r.Start(nil))
 	for s.more() && !m.dead {
 		switch s.byte() % 8 {
@@ -152,8 +153,8 @@ func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, settings Sett
 				m.run(m.r.Drain(nil))
 			}
 		}
-		if g := &m.r.xmit.gather; g.open && (len(g.recvs) > transmissionLimit || len(g.recvs) >= int(g.count)) {
-			t.Fatalf("%d transmissions of %d held", len(g.recvs), g.count)
+		if g := &m.r.xmit.gather; g.Open && (len(g.Recvs) > transmission.Limit || len(g.Recvs) >= int(g.Count)) {
+			t.Fatalf("%d transmissions of %d held", len(g.Recvs), g.Count)
 		}
 	}
 }
@@ -189,9 +190,9 @@ func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, settings Sett
 	m.r = NewRequester(RequesterConfig{Receive: receive, ToldSend: receive, MaxReceives: 64, Version: 2, Settings: &settings})
 	m.run(m.r.Start(nil))
 	m.r.Connected(receive, receive)
-	told := m.r.own
+	told := m.r.chars.Own
 	m.r.Heard(&told)
-	m.r.known = m.r.own
+	m.r.chars.Known = m.r.chars.Own
 	for s.more() && !m.dead {
 		switch s.byte() % 8 {
 		case 0, 1:
@@ -213,7 +214,7 @@ func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, settings Sett
 			settings.Placement = Placement(now >> 3 & 3)
 			m.run(m.r.SetSettings(&settings, nil))
 		}
-		if came := len(m.r.gather.recvs); !m.dead && (int(m.r.spend.Posted()) != m.posted || m.posted+came < int(m.r.spend.InFlight())) {
+		if came := len(m.r.gather.Recvs); !m.dead && (int(m.r.spend.Posted()) != m.posted || m.posted+came < int(m.r.spend.InFlight())) {
 			t.Fatalf("%d receives posted, %d counted, %d calls", m.posted, m.r.spend.Posted(), m.r.spend.InFlight())
 		}
 	}
@@ -237,8 +238,8 @@ func (m *requesterModel) transmission() {
 			break
 		}
 	}
-	if m.r.gather.open && s.byte()%8 != 7 {
-		xid = m.r.gather.xid
+	if m.r.gather.Open && s.byte()%8 != 7 {
+		xid = m.r.gather.XID
 	}
 	var inv Invalidation
 	if s.byte()%8 == 7 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -248,7 +249,7 @@ func (m *requesterModel) run(acts []Action) {
 		case Tell:
 			m.judge.sends(a.Body, Invalidation{})
 		case Take:
-			if n := partsLength(a.Out); n > transmissionLimit*int(m.r.cfg.Receive) {
+			if n := partsLength(a.Out); n > transmission.Limit*int(m.r.cfg.Receive) {
 				m.t.Fatalf("takes %d bytes", n)
 			}
 		case Fence:

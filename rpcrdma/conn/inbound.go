@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -136,9 +137,9 @@ func (in *Inbound) calls(a *Arrival) bool {
 // interrupts says whether a group is arriving for the role that does not take a.
 func (in *Inbound) interrupts(a *Arrival) bool {
 	if a.Call {
-		return in.requester != nil && in.requester.gather.open
+		return in.requester != nil && in.requester.gather.Open
 	}
-	return in.responder != nil && in.responder.xmit.gather.open
+	return in.responder != nil && in.responder.xmit.gather.Open
 }
 
 // decode decodes a message. One of a version that is not spoken now, but known, is
@@ -174,7 +175,19 @@ func (a *Arrival) done() bool {
 }
 
 // continues says whether a message is an XMTCONT in a direction.
-func (a *Arrival) continues(d rpcrdma2.Direction) bool { return continues(&a.header, a.err, d) }
+func (a *Arrival) continues(d rpcrdma2.Direction) bool {
+	h := &a.header
+	return operates(h, a.err) && h.Option == rpcrdma2.OptXmtCont && h.Direction == d
+}
+
+// interrupt ends a group that was arriving: this message came before its end.
+func (a *Arrival) interrupt(g *transmission.Gathering) {
+	d := g.Direction
+	if a.known {
+		d = a.direction
+	}
+	g.Interrupt(&a.header.Header, d, operates(&a.header, a.err))
+}
 
 // looksLikeReply says whether a message to a client whose direction is not known
 // is a reply. Without an RPC message inline or in a chunk that we read, it is one

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
@@ -98,7 +99,7 @@ func (p *pair) connect(xid uint32) {
 	p.c.Connected(4096, 4096)
 	p.c.MayRead()
 	if on := cs.Extensions & ss.Extensions; on.Has(ExtV2|ExtXmit) && !on.Has(ExtCharacteristics) { // as if both told each other
-		p.c.told, p.s.told = p.s.own, p.c.own
+		p.c.chars.Told, p.s.chars.Told = p.s.chars.Own, p.c.chars.Own
 		p.judges[0].r.Gap()
 		p.judges[1].r.Gap()
 	}
@@ -203,9 +204,9 @@ func (o *Outgoing) text() string {
 }
 
 // moreText is what follows right after.
-func moreText(more []Transmission) (s string) {
+func moreText(more []transmission.Transmission) (s string) {
 	for i := range more {
-		s += fmt.Sprintf("; then %s; %d bytes", formatHeader(&more[i].Header), more[i].Length)
+		s += fmt.Sprintf("; then %s; %d bytes", formatHeader(&Header{more[i].Header}), more[i].Length)
 	}
 	return s
 }
@@ -325,7 +326,7 @@ func (p *pair) server(acts []Action) {
 				p.tell("responder: %v", a.Err)
 				continue
 			}
-			if _, refused := errors.AsType[*GroupError](a.Err); refused && p.refusing {
+			if _, refused := errors.AsType[*transmission.Error](a.Err); refused && p.refusing {
 				continue
 			}
 			p.t.Fatalf("responder: %v", a.Err)
@@ -346,7 +347,7 @@ func answerOf(c *Call) (all []arrival) {
 	}
 	part(a.Header, a.Inline)
 	for i := range a.More {
-		part(&a.More[i].Header, a.More[i].Inline)
+		part(&Header{a.More[i].Header}, a.More[i].Inline)
 	}
 	all[len(all)-1].inv = Invalidation{Did: a.Invalidate, RKey: a.RKey}
 	return all

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -30,7 +31,7 @@ func placingResponder(t *testing.T) *Responder {
 		Receive: placedReceive, Settings: placingSettings(),
 	})
 	postCalls(r, r.Start(nil))
-	r.told = r.own
+	r.chars.Told = r.chars.Own
 	return r
 }
 
@@ -56,29 +57,29 @@ func (c *oneItem) lay(t *testing.T, xid uint32, n int, change func(*rpcrdma2.Xmt
 	if err != nil {
 		t.Fatal(err)
 	}
-	var l layout
-	l.add(0, n)
-	if !l.Lay(&s, &placement.Message{
-		Header: rpcrdma2.OptionalSize(c.req.Size()), Continued: ContinueSize, Payload: len(stream),
-		Items: l.lengths, Limit: placedReceive, Most: transmissionLimit,
+	var l transmission.Layout
+	l.Add(0, n)
+	if !l.Plan(&s, &placement.Message{
+		Header: rpcrdma2.OptionalSize(c.req.Size()), Continued: transmission.ContinueSize, Payload: len(stream),
+		Limit: placedReceive, Most: transmission.Limit,
 	}) {
 		t.Fatal("not laid out")
 	}
 	c.req.Items[0].Targets = l.Targets(0)
 	c.req.Count = uint32(len(l.Transmissions))
-	var g group
-	begin, inline := g.place(&l, []chunk.Piece{{From: chunk.Stream, Len: len(stream)}})
+	var g transmission.Group
+	begin, inline := g.Place(&l, []chunk.Piece{{From: chunk.Stream, Len: len(stream)}})
 	c.req.PayloadLength = uint32(begin)
 	if change != nil {
 		change(&c.req)
 	}
 	h := Header{}
 	h.XID, h.Version, h.Credits, h.Direction = xid, rpcrdma2.Version, 10, rpcrdma2.Call
-	g.head(&h, &c.req)
-	g.number(&h)
+	g.Head(&h.Header, &c.req)
+	g.Number(&h.Header)
 	c.sends = append(c.sends[:0], c.body(&h, inline, stream))
-	for i := range g.more {
-		c.sends = append(c.sends, c.body(&g.more[i].Header, g.more[i].Inline, stream))
+	for i := range g.More {
+		c.sends = append(c.sends, c.body(&Header{g.More[i].Header}, g.More[i].Inline, stream))
 	}
 }
 
@@ -307,7 +308,7 @@ func TestDirections(t *testing.T) {
 	} {
 		r := placingResponder(t)
 		if tc.off {
-			r.told.Buffer = rpcrdma2.Buffer{}
+			r.chars.Told.Buffer = rpcrdma2.Buffer{}
 		}
 		var c oneItem
 		c.lay(t, 5, 4096, func(q *rpcrdma2.XmtReq) {

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -19,8 +21,8 @@ func placingRequester(t *testing.T, s *Settings) *Requester {
 	r := NewRequester(RequesterConfig{Receive: placedReceive, ToldSend: placedReceive, MaxReceives: 200, Version: rpcrdma2.Version, Settings: s})
 	post(r, r.Start(nil))
 	r.Connected(placedReceive, placedReceive)
-	r.told, r.known = r.own, r.own
-	r.characteristics.peer = supported
+	r.chars.Told, r.chars.Known = r.chars.Own, r.chars.Own
+	r.chars.Peer = characteristics.Supported
 	r.spend.Call()
 	r.spend.Answer(64)
 	post(r, r.wantReceives(nil))
@@ -75,29 +77,29 @@ func answerAt(t *testing.T, xid uint32, it rpcrdma2.Item, length int) (sends [][
 	if err != nil {
 		t.Fatal(err)
 	}
-	var l layout
+	var l transmission.Layout
 	if it.Place == rpcrdma2.TargetBuffer {
-		l.add(0, length)
+		l.Add(0, length)
 	}
-	if !l.Lay(&s, &placement.Message{
-		Header: rpcrdma2.OptionalSize(resp.Size()) - 4*len(it.Targets), Continued: ContinueSize, Payload: len(stream),
-		Items: l.lengths, Limit: placedReceive, Most: transmissionLimit,
+	if !l.Plan(&s, &placement.Message{
+		Header: rpcrdma2.OptionalSize(resp.Size()) - 4*len(it.Targets), Continued: transmission.ContinueSize, Payload: len(stream),
+		Limit: placedReceive, Most: transmission.Limit,
 	}) {
 		t.Fatal("not laid out")
 	}
 	if it.Place == rpcrdma2.TargetBuffer && it.Targets == nil {
 		resp.Items[0].Targets = l.Targets(0)
 	}
-	var g group
-	begin, inline := g.place(&l, []chunk.Piece{{From: chunk.Stream, Len: len(stream)}})
+	var g transmission.Group
+	begin, inline := g.Place(&l, []chunk.Piece{{From: chunk.Stream, Len: len(stream)}})
 	resp.Count, resp.PayloadLength = uint32(len(l.Transmissions)), uint32(begin)
 	h := Header{}
 	h.XID, h.Version, h.Credits, h.Direction = xid, rpcrdma2.Version, 10, rpcrdma2.Reply
-	g.head(&h, &resp)
-	g.number(&h)
+	g.Head(&h.Header, &resp)
+	g.Number(&h.Header)
 	sends = append(sends, c.body(&h, inline, stream))
-	for i := range g.more {
-		sends = append(sends, c.body(&g.more[i].Header, g.more[i].Inline, stream))
+	for i := range g.More {
+		sends = append(sends, c.body(&Header{g.More[i].Header}, g.More[i].Inline, stream))
 	}
 	return sends
 }
@@ -250,15 +252,15 @@ func TestPlacedPlans(t *testing.T) {
 		"two results, small first": {results: []int{5, 4000}, group: true, sends: 1},
 		"item and result":          {items: item(4000), results: []int{4000}, group: true, sends: 1},
 		"off":                      {items: item(4000), results: []int{4000}, sends: 1, windows: 2, change: func(s *Settings, _ *Requester) { s.Extensions &^= ExtSendDDP }},
-		"peer has no targets":      {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.Buffer = rpcrdma2.Buffer{} }},
+		"peer has no targets":      {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Told.Buffer = rpcrdma2.Buffer{} }},
 		"peer's make no sense": {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) {
-			r.told.Buffer = rpcrdma2.Buffer{Length: 5, Groups: make([]rpcrdma2.BufferGroup, 1)}
+			r.chars.Told.Buffer = rpcrdma2.Buffer{Length: 5, Groups: make([]rpcrdma2.BufferGroup, 1)}
 		}},
-		"ours are not told":         {results: []int{4000}, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.known.Buffer = rpcrdma2.Buffer{} }},
+		"ours are not told":         {results: []int{4000}, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Known.Buffer = rpcrdma2.Buffer{} }},
 		"peer's are far apart":      {items: item(4000), sends: 1, windows: 1, change: func(s *Settings, r *Requester) { s.InlineSendMax = 65536; far(r) }},
-		"peer takes no requests":    {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.RTR = 0 }},
-		"peer takes one Send":       {items: item(8193), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.RequestReceive = 1 }},
-		"peer makes one Send":       {results: []int{8193}, group: true, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.told.ResponseSend = 1 }},
+		"peer takes no requests":    {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Told.RTR = 0 }},
+		"peer takes one Send":       {items: item(8193), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Told.RequestReceive = 1 }},
+		"peer makes one Send":       {results: []int{8193}, group: true, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Told.ResponseSend = 1 }},
 		"our Sends are short":       {items: item(4096), sends: 1, windows: 1, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5119 }},
 		"our Sends are long enough": {items: item(4096), group: true, sends: 1, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5120 }},
 		"two Sends of one page":     {items: item(8192), group: true, sends: 2, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5120 }},
@@ -290,8 +292,8 @@ func TestStructureChanges(t *testing.T) {
 	if now, err := r.Begin(o); !now || err != nil {
 		t.Fatal(err)
 	}
-	set := rpcrdma2.Set{r.own.Encode(rpcrdma2.CharReceiveSize), r.own.Encode(rpcrdma2.CharReceiveBuffer)}
-	if err := r.learn(set); err != nil {
+	set := rpcrdma2.Set{r.chars.Own.Encode(rpcrdma2.CharReceiveSize), r.chars.Own.Encode(rpcrdma2.CharReceiveBuffer)}
+	if err := r.chars.Learn(set); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := r.Launch(o, nil); ok || !errors.Is(o.Err, ErrReplan) {
@@ -299,30 +301,10 @@ func TestStructureChanges(t *testing.T) {
 	}
 }
 
-// TestOneStructure: the first receives with target segments are those that are
-// told, for as long as they are not smaller.
-func TestOneStructure(t *testing.T) {
-	s := placingSettings()
-	var c characteristics
-	c.start(s, 4096)
-	for _, step := range []struct{ receive, told uint32 }{{4096, 0}, {9216, 9216}, {33792, 9216}, {8192, 0}, {9216, 9216}} {
-		c.receive = step.receive
-		c.make()
-		if got := c.own.Buffer.Length; got != step.told || c.targets.tell(step.receive).Length != step.told {
-			t.Errorf("receives of %d bytes: structure of %d", step.receive, got)
-		}
-	}
-	off := *s
-	off.Extensions &^= ExtSendDDP
-	if c.apply(&off); len(c.own.Buffer.Groups) > 0 {
-		t.Error("told while it is off")
-	}
-}
-
 // far has the peer tell a target segment behind a long plain one.
 func far(r *Requester) {
-	r.told.ReceiveSize = 65536
-	r.told.Buffer = rpcrdma2.Buffer{Length: 65536, Groups: []rpcrdma2.BufferGroup{
+	r.chars.Told.ReceiveSize = 65536
+	r.chars.Told.Buffer = rpcrdma2.Buffer{Length: 65536, Groups: []rpcrdma2.BufferGroup{
 		{Count: 1, Length: 61440}, {Count: 1, Length: 4096, Align: 4096, Flags: rpcrdma2.TargetableFlag},
 	}}
 }

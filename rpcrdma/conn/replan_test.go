@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -20,8 +22,8 @@ func groupRequester(t *testing.T, credits uint32, cfg RequesterConfig) *Requeste
 	r := NewRequester(cfg)
 	post(r, r.Start(nil))
 	r.Connected(placedReceive, placedReceive)
-	r.told, r.known = r.own, r.own
-	r.characteristics.peer = supported
+	r.chars.Told, r.chars.Known = r.chars.Own, r.chars.Own
+	r.chars.Peer = characteristics.Supported
 	r.spend.AnswerGroup(0, credits)
 	post(r, r.wantReceives(nil))
 	return r
@@ -68,7 +70,7 @@ func TestLimitsOfNone(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d and %d, reverse %v", limits[0], limits[1], reverse), func(t *testing.T) {
 				r := groupRequester(t, 8, RequesterConfig{MaxReceives: 200, Reverse: reverse})
-				r.told.RequestReceive, r.told.ResponseSend = limits[0], limits[1]
+				r.chars.Told.RequestReceive, r.chars.Told.ResponseSend = limits[0], limits[1]
 				o := &Outgoing{StreamLen: 2 * placedReceive, MaxReply: 24}
 				n, err := attempts(t, r, o, nil)
 				group := min(limits[0], limits[1]) > 2
@@ -93,8 +95,8 @@ func TestPlansAreBounded(t *testing.T) {
 	r := groupRequester(t, 8, RequesterConfig{MaxReceives: 200})
 	o := &Outgoing{StreamLen: 2 * placedReceive, MaxReply: 24}
 	n, err := attempts(t, r, o, func(planned bool) {
-		if r.told.ResponseSend = transmissionLimit; planned && o.transmitted {
-			r.told.ResponseSend = 0
+		if r.chars.Told.ResponseSend = transmission.Limit; planned && o.transmitted {
+			r.chars.Told.ResponseSend = 0
 		}
 	})
 	if err != nil || n > maxPlans || o.transmitted {
@@ -102,8 +104,8 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 	o = &Outgoing{StreamLen: 3000, MaxReply: 24}
 	flap := func(planned bool) {
-		if r.told.ReceiveSize = placedReceive; planned {
-			r.told.ReceiveSize = InlineMin
+		if r.chars.Told.ReceiveSize = placedReceive; planned {
+			r.chars.Told.ReceiveSize = InlineMin
 		}
 	}
 	for range 2 { // the count is each call's own

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -109,16 +111,16 @@ type Requester struct {
 	owns                    bool // there was a call with an XID of its caller's
 
 	negotiation negotiation
-	characteristics
-	padding padding
-	peer    configured
-	up      bool // see Greet
-	untold  bool // there may be characteristics to tell
+	chars       characteristics.State
+	padding     padding
+	peer        configured
+	up          bool // see Greet
+	untold      bool // there may be characteristics to tell
 
-	gather   gathering        // of a reply
-	response rpcrdma2.XmtResp // that it began with
-	finder   finder           // of its results
-	found    [][]byte         // storage
+	gather   transmission.Gathering // of a reply
+	response rpcrdma2.XmtResp       // that it began with
+	finder   transmission.Finder    // of its results
+	found    [][]byte               // storage
 	// complaints are what Complain actions that were not carried out yet are to
 	// say. An event makes two at most: of the group that a message interrupts,
 	// and of that message.
@@ -136,9 +138,9 @@ func NewRequester(cfg RequesterConfig) *Requester {
 		cfg.MaxTransfer = math.MaxUint32
 	}
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
-	r.requester = true
-	r.revocable, r.serves = cfg.Revocable, cfg.Serves
-	r.start(&r.settings, cfg.Receive)
+	r.chars.Requester, r.chars.Revocable, r.chars.Serves = true, cfg.Revocable, cfg.Serves
+	r.chars.Start(r.settings.characteristics(), cfg.Receive)
+	r.gather.Most = MaxMessage
 	r.negotiation.begin(&r.cfg)
 	r.padding.set(&r.settings)
 	r.spend.Start(r.credits())
@@ -179,7 +181,7 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 // SetSettings is the event that the settings changed.
 func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
-	r.apply(s)
+	r.chars.Apply(s.characteristics())
 	r.untold = true
 	r.padding.set(s)
 	r.spend.SetMax(r.credits())
@@ -197,8 +199,8 @@ func (r *Requester) SendLimit() uint32 {
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
 func (r *Requester) PeerReceive() uint32 {
-	if n, told := r.characteristics.peerReceive(); told {
-		return n
+	if n, told := r.chars.PeerReceive(); told {
+		return min(n, InlineMax)
 	}
 	if r.cfg.Reverse && r.heard {
 		return r.peerReceive
@@ -208,7 +210,7 @@ func (r *Requester) PeerReceive() uint32 {
 
 // ReplyLimit is the most bytes of one Send of the peer.
 func (r *Requester) ReplyLimit() uint32 {
-	return min(r.planned(), max(r.peerSend, r.threshold()))
+	return min(r.chars.Planned(), max(r.peerSend, r.threshold()))
 }
 
 // threshold is what every peer takes and makes in one Send, in bytes.

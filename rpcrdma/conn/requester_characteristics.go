@@ -1,20 +1,21 @@
 package conn
 
-import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
 
 // Characteristics are the peer's and ours.
-func (r *Requester) Characteristics() Characteristics { return r.state() }
+func (r *Requester) Characteristics() Characteristics { return r.chars.Info() }
 
 // ReceiveSize is the size of our receives that the peer may count on, in bytes.
-func (r *Requester) ReceiveSize() uint32 { return r.receive }
+func (r *Requester) ReceiveSize() uint32 { return r.chars.Receive }
 
 // PlanReceives has replies planned for receives of so many bytes. It is for
 // requesters of the reverse direction, whose receives the forward direction
 // changes.
 func (r *Requester) PlanReceives(n uint32) {
-	c := &r.characteristics
-	c.receive = min(c.receive, n)
-	c.make()
+	r.chars.PlanFor(n)
 }
 
 // Greet is the event that the connection is up and calls may follow: with
@@ -25,47 +26,48 @@ func (r *Requester) Greet(acts []Action) []Action {
 }
 
 // Told is the event that a Tell action's message was sent.
-func (r *Requester) Told() { r.unsent-- }
+func (r *Requester) Told() { r.chars.Unsent-- }
 
 // Resized is the event that below of all our receives are smaller than the
 // last Resize asked for; it is given when that was carried out, again when there
 // are none any more, and now and then while there are.
 func (r *Requester) Resized(below, all int, acts []Action) []Action {
-	r.posted(below, all)
+	r.chars.Posted(below, all)
 	r.untold = true
 	return r.wake(acts)
 }
 
 // tell sends what is to be told and may go now.
 func (r *Requester) tell(acts []Action) []Action {
-	c := &r.characteristics
+	c := &r.chars
 	if r.cfg.Reverse || !r.up || r.lost != nil {
 		return acts
 	}
-	if c.peer == supportUnknown {
+	if c.Peer == characteristics.Unknown {
 		return r.probe(acts)
 	}
-	if c.resize() {
-		acts = append(acts, Resize{N: int(c.target)})
+	if c.Resize() {
+		acts = append(acts, Resize{N: int(c.Target)})
 	}
-	for range maxTold {
-		switch body := c.next(r.settled(), r.spend.Can()).(type) {
+	for range characteristics.MaxNext {
+		switch body := c.Next(r.settled(), r.spend.Can()).(type) {
 		case nil:
 		case *rpcrdma2.Request:
 			acts = r.ask(body, acts)
 		default:
-			acts = c.message(r.nextXID(), r.spend.Max(), rpcrdma2.Call, body, acts)
+			acts = sendOperation(c, r.nextXID(), r.spend.Max(), rpcrdma2.Call, body, acts)
 		}
 	}
-	r.untold = c.due()
+	r.untold = c.Due()
 	return acts
 }
 
 // probe finds out whether the peer has the extension: with INIT as the first
 // message or, when there were others, with a REQUEST of nothing.
 func (r *Requester) probe(acts []Action) []Action {
-	c := &r.characteristics
-	r.untold = c.on && r.negotiation.way.number() == rpcrdma2.Version && !c.request.open
+	c := &r.chars
+	_, asking := c.Asking()
+	r.untold = r.settings.Extensions.Has(ExtCharacteristics) && r.negotiation.way.number() == rpcrdma2.Version && !asking
 	if !r.untold || !r.spend.Can() {
 		return acts
 	}
@@ -74,7 +76,7 @@ func (r *Requester) probe(acts []Action) []Action {
 		acts = r.ask(&rpcrdma2.Request{}, acts)
 	case r.negotiation.state == Offered && len(r.sent) == 0 && r.Counters.Calls == 0:
 		r.negotiation.open = true
-		acts = r.ask(c.init(), acts)
+		acts = r.ask(c.Init(), acts)
 	}
 	return acts
 }
@@ -84,15 +86,16 @@ func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 	xid := r.nextXID()
 	r.spend.Call()
 	r.sent[xid] = nil
-	r.requests(xid)
-	return r.message(xid, r.spend.Max(), rpcrdma2.Call, body, acts)
+	r.chars.Requests(xid)
+	return sendOperation(&r.chars, xid, r.spend.Max(), rpcrdma2.Call, body, acts)
 }
 
 // settled says that no reply can come that is longer than the receives that our
 // settings want.
 func (r *Requester) settled() bool {
+	most := max(r.settings.Receives(), rpcrdma2.DefaultReceiveSize)
 	for xid, o := range r.sent {
-		if (o == nil && !r.asks(xid)) || (o != nil && o.inline > r.wish) {
+		if (o == nil && !r.chars.Asks(xid)) || (o != nil && o.inline > most) {
 			return false
 		}
 	}
@@ -102,12 +105,12 @@ func (r *Requester) settled() bool {
 // characterizes says whether an operation of a responder is about
 // characteristics.
 func (r *Requester) characterizes(h *Header) bool {
-	return ofCharacteristics(h.Option) && !r.cfg.Reverse && r.takes()
+	return characteristics.Of(h.Option) && !r.cfg.Reverse && r.chars.Takes()
 }
 
 // characterize takes such an operation. One that makes no sense is dropped.
 func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
-	h, c := &r.header, &r.characteristics
+	h, c := &r.header, &r.chars
 	if acts = r.ignore(recv, inv, acts); inv.Did {
 		return acts
 	}
@@ -115,7 +118,7 @@ func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, 
 	switch h.Option {
 	case rpcrdma2.OptInit, rpcrdma2.OptRespond:
 		acts = r.introduced(h, acts)
-		if !c.asks(h.XID) {
+		if !c.Asks(h.XID) {
 			r.Counters.Stray++
 			return acts
 		}
@@ -123,19 +126,19 @@ func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, 
 		acts = append(acts, Changed{})
 	case rpcrdma2.OptUpdate:
 		var body rpcrdma2.Update
-		sane = c.peer == supported && decodeAlone(&body, h, payload) == nil && c.learn(body.Now) == nil
+		sane = c.Peer == characteristics.Supported && characteristics.Decode(&body, h.Info, payload) == nil && c.Learn(body.Now) == nil
 		acts = append(acts, Changed{})
 	case rpcrdma2.OptRequest:
 		sane = false
-		if c.peer != supported {
+		if c.Peer != characteristics.Supported {
 			break
 		}
-		if answer, lowered, err := c.requested(h, payload); err == nil {
+		if answer, lowered, err := c.Requested(h.Info, payload); err == nil {
 			sane = true
 			if lowered {
-				acts = append(acts, Resize{N: int(c.target)})
+				acts = append(acts, Resize{N: int(c.Target)})
 			}
-			acts = c.message(h.XID, r.spend.Max(), rpcrdma2.Call, answer, acts)
+			acts = sendOperation(c, h.XID, r.spend.Max(), rpcrdma2.Call, answer, acts)
 		}
 	}
 	if !sane {
@@ -150,13 +153,14 @@ func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, 
 // and does not say that one answers the other. As nothing then answers ours, it
 // keeps its credit like a DONE, until a later answer shows that it has arrived.
 func (r *Requester) introduced(h *Header, acts []Action) []Action {
-	c := &r.characteristics
-	if h.Option != rpcrdma2.OptInit || c.asks(h.XID) || c.peer != supportUnknown || r.negotiation.state != Offered {
+	c := &r.chars
+	if h.Option != rpcrdma2.OptInit || c.Asks(h.XID) || c.Peer != characteristics.Unknown || r.negotiation.state != Offered {
 		return acts
 	}
 	r.up, r.untold = true, true
-	if acts = r.tell(acts); c.request.open {
-		h.XID = c.request.xid
+	acts = r.tell(acts)
+	if xid, asking := c.Asking(); asking {
+		h.XID = xid
 		r.spend.Owe()
 		r.donesSent++
 	}
@@ -165,38 +169,38 @@ func (r *Requester) introduced(h *Header, acts []Action) []Action {
 
 // responded takes the answer to our INIT or REQUEST.
 func (r *Requester) responded(h *Header, payload []byte) (sane bool) {
-	c := &r.characteristics
+	c := &r.chars
 	_, _ = r.negotiation.answer(h, true)
 	delete(r.sent, h.XID)
 	r.spend.Answer(h.Credits)
 	if h.Option == rpcrdma2.OptInit {
 		var body rpcrdma2.Init
-		c.answered()
-		sane = c.peer == supportUnknown && decodeAlone(&body, h, payload) == nil && c.begun(&body) == nil
-		if c.peer == supportUnknown {
-			c.peer = unsupported
+		c.Answered()
+		sane = c.Peer == characteristics.Unknown && characteristics.Decode(&body, h.Info, payload) == nil && c.Begun(&body) == nil
+		if c.Peer == characteristics.Unknown {
+			c.Peer = characteristics.Unsupported
 			if sane {
-				c.peer = supported
+				c.Peer = characteristics.Supported
 			}
 		}
 		return sane
 	}
 	var body rpcrdma2.Respond
-	if sane = decodeAlone(&body, h, payload) == nil; !sane {
+	if sane = characteristics.Decode(&body, h.Info, payload) == nil; !sane {
 		body = rpcrdma2.Respond{}
 	}
-	c.peer = supported
-	c.responded(&body)
+	c.Peer = characteristics.Supported
+	c.Responded(&body)
 	return sane
 }
 
 // refusedOperation takes an error that answers our INIT or REQUEST: the peer
 // speaks version 1, or does not have the extension.
 func (r *Requester) refusedOperation(recv uint32, inv Invalidation, acts []Action) []Action {
-	h, c := &r.header, &r.characteristics
+	h, c := &r.header, &r.chars
 	delete(r.sent, h.XID)
 	r.spend.Answer(h.Credits)
-	c.refused(h.Err)
+	c.Refused(h.Err)
 	r.untold = true
 	return r.wake(r.ignore(recv, inv, append(acts, Changed{})))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -21,10 +22,10 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 	}
 	g := &r.gather
 	if err := r.response.Decode(h.Info); err != nil || r.response.Count == 0 || r.response.Count > r.mayAnswer(h.XID, o) {
-		g.start(h, rpcrdma2.OptXmtResp, 1, 0, recv, nil)
+		g.Start(&h.Header, rpcrdma2.OptXmtResp, 1, 0, recv, nil)
 		return r.gathered(ErrBadReply, acts)
 	}
-	g.start(h, rpcrdma2.OptXmtResp, r.response.Count, r.response.PayloadLength, recv, payload)
+	g.Start(&h.Header, rpcrdma2.OptXmtResp, r.response.Count, r.response.PayloadLength, recv, payload)
 	return r.gathered(nil, acts)
 }
 
@@ -33,7 +34,7 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
 	o, known = r.sent[xid]
 	if o == nil {
-		return nil, known && !r.asks(xid)
+		return nil, known && !r.chars.Asks(xid)
 	}
 	return o, o.state == outSent && o.transmitted
 }
@@ -41,16 +42,16 @@ func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
 // more takes a further transmission of the reply that is arriving.
 func (r *Requester) more(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
 	r.spend.Arrive()
-	if !r.revoked(r.gather.xid, r.sent[r.gather.xid], inv) {
+	if !r.revoked(r.gather.XID, r.sent[r.gather.XID], inv) {
 		return append(acts, Fail{Err: ErrInvalidated})
 	}
-	r.gather.add(&r.header, recv, payload)
+	r.gather.Add(&r.header.Header, recv, payload)
 	return r.gathered(nil, acts)
 }
 
 // interrupt ends the reply that was arriving: another message came first.
 func (r *Requester) interrupt(a *Arrival, acts []Action) []Action {
-	r.gather.interrupt(a)
+	a.interrupt(&r.gather)
 	return r.gathered(nil, acts)
 }
 
@@ -58,37 +59,37 @@ func (r *Requester) interrupt(a *Arrival, acts []Action) []Action {
 // the group was refused: it was made, and is not made again.
 func (r *Requester) gathered(bad error, acts []Action) []Action {
 	g := &r.gather
-	if !g.whole() {
+	if !g.Whole() {
 		return acts
 	}
 	r.negotiation.open = false
-	o := r.sent[g.xid]
-	delete(r.sent, g.xid)
+	o := r.sent[g.XID]
+	delete(r.sent, g.XID)
 	if o == nil {
 		r.Counters.Stray++
-		r.settle(g.xid, g.credits)
+		r.settle(g.XID, g.Credits)
 	} else {
-		r.answered(o, g.credits)
+		r.answered(o, g.Credits)
 	}
 	switch {
-	case g.bad:
-		acts = r.complain(g.wrong, acts)
+	case g.Bad:
+		acts = r.complain(g.Wrong, acts)
 		bad = ErrBadReply
 	case o != nil && bad == nil:
 		if bad = r.takeResponse(o); bad != nil {
-			if e, is := groupFault(bad, g); is {
+			if e, is := transmission.Fault(bad, g); is {
 				acts = r.complain(e, acts)
 			}
 			bad = ErrBadReply
 			break
 		}
-		o.Parts = append(o.Parts[:0], g.parts...)
+		o.Parts = append(o.Parts[:0], g.Parts...)
 		acts = append(acts, Take{o})
 	}
-	for _, recv := range g.recvs {
+	for _, recv := range g.Recvs {
 		acts = r.giveBack(recv, acts)
 	}
-	g.end()
+	g.End()
 	if o == nil {
 		return r.wake(acts)
 	}
@@ -107,17 +108,17 @@ func (r *Requester) gathered(bad error, acts []Action) []Action {
 // to send. BADOFF is the code that gives an offset with its range. NOITEM has no
 // place in the stream.
 func (r *Requester) takeResponse(o *Outgoing) error {
-	if !replies(r.gather.parts, o.XID) {
+	if !replies(r.gather.Parts, o.XID) {
 		return ErrBadReply
 	}
 	if len(r.response.Items) != len(o.Header.Writes) { // one for each direction
 		return ErrBadReply
 	}
-	stream := placement.NewStream(r.gather.size, oncrpc.AcceptedReplySize)
+	stream := placement.NewStream(r.gather.Size, oncrpc.AcceptedReplySize)
 	begun := false
 	for i := range r.response.Items {
 		it := &r.response.Items[i]
-		if err := placement.CheckAnswer(direction(o.xmit.req.Results, i), it); err != nil {
+		if err := placement.CheckAnswer(placement.Direction(o.xmit.req.Results, i), it); err != nil {
 			return err
 		}
 		if it.Place == rpcrdma2.NoItem {
@@ -138,7 +139,7 @@ func (r *Requester) takeResponse(o *Outgoing) error {
 		}
 		if !begun {
 			begun = true
-			if err := r.finder.begin(&r.targets, &r.gather); err != nil {
+			if err := r.finder.Begin(&r.chars.Targets, &r.gather); err != nil {
 				return err
 			}
 		}
@@ -157,4 +158,21 @@ func replies(parts [][]byte, xid uint32) bool {
 		n += copy(b[n:], p)
 	}
 	return n == len(b) && binary.BigEndian.Uint32(b[:]) == xid && binary.BigEndian.Uint32(b[4:]) == uint32(oncrpc.MsgReply)
+}
+
+// PlacedResult is a run of bytes of a result that came in Sends.
+type PlacedResult struct {
+	Result int
+	Data   []byte
+}
+
+// takePlaced notes where result i is.
+func (r *Requester) takePlaced(o *Outgoing, i int, it *rpcrdma2.Item) error {
+	parts, err := r.finder.Find(r.found[:0], &r.gather, it)
+	for _, p := range parts {
+		o.Placed = append(o.Placed, PlacedResult{i, p})
+	}
+	clear(parts)
+	r.found = parts
+	return err
 }

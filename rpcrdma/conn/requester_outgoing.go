@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -93,7 +94,7 @@ type Outgoing struct {
 	Header Header
 	Inline []chunk.Piece
 	First  int
-	More   []Transmission
+	More   []transmission.Transmission
 	// Pad is the padding of the call message, set by Plan: before items, as
 	// the pieces have it. Its alignment is 0 when there is none.
 	Pad oncrpc.Padding

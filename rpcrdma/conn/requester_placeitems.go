@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -11,23 +12,23 @@ import (
 // False is that there are none, or that they don't fit.
 func (r *Requester) placeItems(o *Outgoing) bool {
 	x := o.xmit
-	x.layout.forget()
+	x.layout.Forget()
 	x.placed = false
-	s := r.targets.peer(&r.told.Buffer)
+	s := r.chars.Targets.Peer(&r.chars.Told.Buffer)
 	if !r.settings.Extensions.Has(ExtSendDDP) || s.Targets() == 0 {
 		return false
 	}
 	for i := range o.Items {
 		it := &o.Items[i]
 		if it.Chunked = it.Len >= r.settings.leastPlaced(); it.Chunked {
-			x.layout.add(chunk.Source(i), it.Len)
+			x.layout.Add(chunk.Source(i), it.Len)
 		}
 	}
-	if n := len(x.layout.lengths); n == 0 || n > rpcrdma2.MaxItems {
+	if n := len(x.layout.Sources); n == 0 || n > rpcrdma2.MaxItems {
 		return false
 	}
-	for _, i := range x.layout.sources {
-		it := more(&x.req.Items)
+	for _, i := range x.layout.Sources {
+		it := transmission.Extend(&x.req.Items)
 		*it = rpcrdma2.Item{
 			Disp: uint32(chunk.Position(o.Items, int(i))), Length: uint32(o.Items[i].Len), Place: rpcrdma2.TargetBuffer,
 			Segments: it.Segments[:0], Targets: it.Targets[:0],
@@ -35,26 +36,26 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 	}
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
 	m := placement.Message{
-		Header: rpcrdma2.OptionalSize(x.req.Size()), Continued: ContinueSize, Payload: o.MessageLength(),
+		Header: rpcrdma2.OptionalSize(x.req.Size()), Continued: transmission.ContinueSize, Payload: o.MessageLength(),
 		Limit: x.limit, Most: r.callLimit(),
 	}
-	if !x.layout.lay(s, &m) || x.layout.Transmissions[0].Payload < 4 { // the XID is in the first
+	if !x.layout.Plan(s, &m) || x.layout.Transmissions[0].Payload < 4 { // the XID is in the first
 		x.req.Items = x.req.Items[:0]
 		return false
 	}
 	for k := range x.req.Items {
 		x.req.Items[k].Targets = append(x.req.Items[k].Targets, x.layout.Targets(k)...)
 	}
-	x.placed, x.structure = true, r.targets.from
+	x.placed, x.structure = true, r.chars.Targets.Version()
 	return true
 }
 
 // place fills the Sends of a call that is laid out.
 func (o *Outgoing) place() {
 	x := o.xmit
-	begin, inline := x.place(&x.layout, o.pieces)
+	begin, inline := x.Place(&x.layout, o.pieces)
 	first := &x.layout.Transmissions[0]
-	o.First, o.Inline, o.More, x.req.PayloadLength = first.Length-first.Header, inline, x.more, uint32(begin)
+	o.First, o.Inline, o.More, x.req.PayloadLength = first.Length-first.Header, inline, x.More, uint32(begin)
 }
 
 // PlacesItems says that items of the call are among the pieces of Inline and More,

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -32,7 +33,7 @@ var Placements = [...]string{PlaceWritten: "exrw", PlaceSent: "tbsn", PlaceChose
 func (r *Requester) placeResults(o *Outgoing) bool {
 	x := o.xmit
 	x.results, x.chooses = false, false
-	if !r.settings.Extensions.Has(ExtSendDDP) || len(r.known.Buffer.Groups) == 0 {
+	if !r.settings.Extensions.Has(ExtSendDDP) || len(r.chars.Known.Buffer.Groups) == 0 {
 		return false
 	}
 	n := o.largeResults(r.settings.leastPlaced())
@@ -116,10 +117,10 @@ func (r *Requester) takeBack(o *Outgoing) bool {
 // divide gives each of the first n results its part, in bytes, of the target
 // segments of the Sends that the reply may take without them.
 func (r *Requester) divide(o *Outgoing, n int) (sends int) {
-	x, receive := o.xmit, int(r.planned())
+	x, receive := o.xmit, int(r.chars.Planned())
 	header := rpcrdma2.OptionalSize(responseSize) + n*(writtenItemSize+segmentSize)
-	sends = min(groupCount(o.inStream(n), header, receive), r.replyLimit())
-	pages := sends * r.targets.ours.Room(receive) / placement.PageSize
+	sends = min(transmission.Count(o.inStream(n), header, receive), r.replyLimit())
+	pages := sends * r.chars.Targets.Ours().Room(receive) / placement.PageSize
 	x.parts = x.parts[:0]
 	for i, size := range o.Results[:n] {
 		part := min(pages/(n-i), (size+placement.PageSize-1)/placement.PageSize)
@@ -133,23 +134,23 @@ func (r *Requester) divide(o *Outgoing, n int) (sends int) {
 // part.
 func (r *Requester) layParts(o *Outgoing, n, header, sends int) bool {
 	l := &o.xmit.layout
-	l.forget()
+	l.Forget()
 	for _, part := range o.xmit.parts {
 		if part > 0 {
-			l.add(0, part)
+			l.Add(0, part)
 		}
 	}
-	return len(l.lengths) > 0 && r.layReply(o, n, header, sends)
+	return !l.Empty() && r.layReply(o, n, header, sends)
 }
 
 // layResults lays the reply out with the largest first n results, whose first
 // header has header bytes about them beside numbers of target segments.
 func (r *Requester) layResults(o *Outgoing, n, header, most int) bool {
 	l := &o.xmit.layout
-	l.forget()
+	l.Forget()
 	for _, size := range o.Results[:n] {
 		if size > 0 {
-			l.add(0, size)
+			l.Add(0, size)
 		}
 	}
 	return r.layReply(o, n, header, most)
@@ -157,10 +158,10 @@ func (r *Requester) layResults(o *Outgoing, n, header, most int) bool {
 
 func (r *Requester) layReply(o *Outgoing, n, header, most int) bool {
 	m := placement.Message{
-		Header: rpcrdma2.OptionalSize(responseSize) + header, Continued: ContinueSize, Payload: o.inStream(n),
-		Limit: int(r.planned()), Most: most, // a peer that places goes by what we receive
+		Header: rpcrdma2.OptionalSize(responseSize) + header, Continued: transmission.ContinueSize, Payload: o.inStream(n),
+		Limit: int(r.chars.Planned()), Most: most, // a peer that places goes by what we receive
 	}
-	return o.xmit.layout.lay(&r.targets.ours, &m)
+	return o.xmit.layout.Plan(r.chars.Targets.Ours(), &m)
 }
 
 // directed notes what the reply takes, as it is laid out. Results that are short
@@ -171,11 +172,11 @@ func (r *Requester) directed(o *Outgoing, n int) {
 	room, first := 0, &x.layout.Transmissions[0]
 	switch {
 	case n == 1:
-		room = int(r.planned()) - first.Header - o.inStream(n)
+		room = int(r.chars.Planned()) - first.Header - o.inStream(n)
 	case len(first.Parts) > 0:
 		room = first.Parts[0].At - first.Header - first.Payload
 	}
 	x.keepShort(o, r.settings.leastPlaced(), room)
 	x.spare = uint32(len(x.layout.Transmissions) - 1)
-	x.results, o.inline = true, max(o.inline, r.planned())
+	x.results, o.inline = true, max(o.inline, r.chars.Planned())
 }

@@ -191,7 +191,7 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		o.Err = ErrDisabled
 		return acts, false
 	}
-	if r.cfg.Reverse && r.heard && r.told.Backward == rpcrdma2.BackwardNone {
+	if r.cfg.Reverse && r.heard && r.chars.Told.Backward == rpcrdma2.BackwardNone {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrNoBackward
 		return acts, false
@@ -216,7 +216,7 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 // replyTo is the most bytes of one Send of the reply to o, if it were planned now.
 func (r *Requester) replyTo(o *Outgoing) uint32 {
 	if o.transmitted && o.xmit.results {
-		return max(r.ReplyLimit(), r.planned())
+		return max(r.ReplyLimit(), r.chars.Planned())
 	}
 	return r.ReplyLimit()
 }

@@ -22,12 +22,12 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
 	}
-	if r.gather.open && !a.continues(rpcrdma2.Reply) {
+	if r.gather.Open && !a.continues(rpcrdma2.Reply) {
 		acts = r.interrupt(a, acts)
 	}
 	r.header, a.header = a.header, r.header
 	h, err, recv, inv := &r.header, a.err, a.Recv, a.Invalidation
-	if r.gather.open {
+	if r.gather.Open {
 		return r.more(recv, inv, a.body, acts)
 	}
 	if operates(h, err) {
@@ -47,7 +47,7 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 	if none != nil {
 		return append(acts, Fail{Err: none})
 	}
-	if o == nil && r.asks(h.XID) {
+	if o == nil && r.chars.Asks(h.XID) {
 		return r.refusedOperation(recv, inv, acts)
 	}
 	if !r.revoked(h.XID, o, inv) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -32,10 +34,10 @@ func (x *outgoingGroup) direct(o *Outgoing, i int, place rpcrdma2.Placement) *rp
 		asked = o.Asked[i]
 	}
 	if n := len(x.req.Results); n == 0 || x.req.Results[n-1].Begin != uint32(asked.Begin) {
-		set := more(&x.req.Results)
+		set := transmission.Extend(&x.req.Results)
 		*set = rpcrdma2.ResultSet{Begin: uint32(asked.Begin), End: uint32(asked.End), Items: set.Items[:0]}
 	}
-	it := more(&x.req.Results[len(x.req.Results)-1].Items)
+	it := transmission.Extend(&x.req.Results[len(x.req.Results)-1].Items)
 	*it = rpcrdma2.ResultItem{MinLength: 1, Place: place, Segments: it.Segments[:0]}
 	return it
 }
@@ -87,9 +89,9 @@ func (r *Requester) planLongReply(o *Outgoing) {
 	for _, least := range [...]int{max(int(r.settings.DDPMinChunk), 1), 1} {
 		o.Windows, x.req.Results = o.Windows[:0], x.req.Results[:0]
 		rest, first := r.directResults(o, least)
-		if need := groupCount(rest, first, limit); need > 0 && need <= r.replyLimit() {
+		if need := transmission.Count(rest, first, limit); need > 0 && need <= r.replyLimit() {
 			x.spare = uint32(need - 1)
-			begin, each := groupRoom(first, limit)
+			begin, each := transmission.Room(first, limit)
 			x.keepShort(o, int(r.settings.DDPMinChunk), begin+int(x.spare)*each-rest)
 			return
 		}
@@ -126,6 +128,6 @@ func (x *outgoingGroup) keepShort(o *Outgoing, least, room int) {
 		n += len(x.req.Results[i].Items)
 	}
 	for k := range n {
-		direction(x.req.Results, k).MinLength = uint32(max(min(least, room/n&^3, o.Results[k]), 1))
+		placement.Direction(x.req.Results, k).MinLength = uint32(max(min(least, room/n&^3, o.Results[k]), 1))
 	}
 }

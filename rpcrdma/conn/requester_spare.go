@@ -3,6 +3,7 @@ package conn
 import (
 	"slices"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 )
 
@@ -22,7 +23,7 @@ func (r *Requester) Prepare(o *Outgoing, acts []Action) []Action {
 // the first: as many as there are credits, or enough for one reply.
 func (r *Requester) maxSpare() int {
 	most := int(r.spend.Max())
-	return min(max(most, transmissionLimit-1), r.cfg.MaxReceives-credit.Slack-most)
+	return min(max(most, transmission.Limit-1), r.cfg.MaxReceives-credit.Slack-most)
 }
 
 // reserve reserves what o's reply may take, if it is to be had. did says that it

@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // outgoingGroup is a call of ours that travels in transmissions.
 type outgoingGroup struct {
-	group
+	transmission.Group
 	req  rpcrdma2.XmtReq
 	size int // bytes of the largest Send
 	// limit is what each was planned for, first the header of the first.
@@ -23,7 +25,7 @@ type outgoingGroup struct {
 	chooses   bool
 	parts     []int // of target segments, in bytes, that each result has
 	ranged    bool  // each operation's results have a range of their own
-	layout    layout
+	layout    transmission.Layout
 	structure *rpcrdma2.BufferGroup
 }
 
@@ -40,21 +42,21 @@ func (r *Requester) transmits() bool {
 // peerTransmits says whether the peer takes calls in transmissions and answers
 // them so. A limit of 0 transmissions says that it does not (rtrext §8.4, §8.5).
 func (r *Requester) peerTransmits() bool {
-	return r.told.RTR&rpcrdma2.RTRRequest != 0 && r.told.RequestReceive > 0 && r.told.ResponseSend > 0
+	return r.chars.Told.RTR&rpcrdma2.RTRRequest != 0 && r.chars.Told.RequestReceive > 0 && r.chars.Told.ResponseSend > 0
 }
 
 // Heard is the event that the peer told characteristics. It is for requesters
 // of the reverse direction: the forward direction hears them. What Connected gives
 // since then may be less than every peer of the version takes.
-func (r *Requester) Heard(v *rpcrdma2.Values) { r.told, r.heard = *v, true }
+func (r *Requester) Heard(v *rpcrdma2.Values) { r.chars.Told, r.heard = *v, true }
 
 // callLimit and replyLimit are the most transmissions of a call and of its
 // reply now, at least 1, of a peer that takes them at all.
 func (r *Requester) callLimit() int {
-	if r.told.RTR&rpcrdma2.RTRContinue == 0 || !r.settings.Extensions.Has(ExtContinuation) {
+	if r.chars.Told.RTR&rpcrdma2.RTRContinue == 0 || !r.settings.Extensions.Has(ExtContinuation) {
 		return 1
 	}
-	return int(min(max(r.told.RequestReceive, 1), transmissionLimit))
+	return int(min(max(r.chars.Told.RequestReceive, 1), transmission.Limit))
 }
 
 func (r *Requester) replyLimit() int {
@@ -65,7 +67,7 @@ func (r *Requester) replyLimit() int {
 	if !r.cfg.Reverse { // or it waits for them
 		spare -= int(r.spend.Spare())
 	}
-	return max(min(1+spare, int(min(r.told.ResponseSend, transmissionLimit))), 1)
+	return max(min(1+spare, int(min(r.chars.Told.ResponseSend, transmission.Limit))), 1)
 }
 
 // takesGroup says whether the peer still takes what was planned.
@@ -73,10 +75,10 @@ func (r *Requester) takesGroup(o *Outgoing) bool {
 	if !o.transmitted {
 		return true
 	}
-	if r.targets.peer(&r.told.Buffer); o.xmit.placed && o.xmit.structure != r.targets.from {
+	if r.chars.Targets.Peer(&r.chars.Told.Buffer); o.xmit.placed && o.xmit.structure != r.chars.Targets.Version() {
 		return false
 	}
-	return r.peerTransmits() && int(o.uses) <= r.callLimit() && o.xmit.spare < r.told.ResponseSend
+	return r.peerTransmits() && int(o.uses) <= r.callLimit() && o.xmit.spare < r.chars.Told.ResponseSend
 }
 
 // planGroup plans a call in transmissions: what the payload stream of either
@@ -136,10 +138,10 @@ func (r *Requester) affords(n uint32) bool {
 // measure gives the number of transmissions, and notes the size of the largest.
 func (x *outgoingGroup) measure(payload int) (n int) {
 	if x.placed {
-		x.size = x.layout.largest()
+		x.size = x.layout.Largest()
 		return len(x.layout.Transmissions)
 	}
-	if n, x.size = groupCount(payload, x.first, x.limit), x.limit; n == 1 {
+	if n, x.size = transmission.Count(payload, x.first, x.limit), x.limit; n == 1 {
 		x.size = x.first + payload
 	}
 	return n
@@ -153,7 +155,7 @@ func (r *Requester) planItems(o *Outgoing) {
 		o.Items[largest].Chunked = true
 		n := o.Items[largest].Len
 		segments := 1 + r.offer(o, ReadItem, largest, n)
-		it := more(&o.xmit.req.Items)
+		it := transmission.Extend(&o.xmit.req.Items)
 		*it = rpcrdma2.Item{
 			Disp: uint32(chunk.Position(o.Items, largest)), Length: uint32(n), Place: rpcrdma2.ExplicitRDMA,
 			Segments: slices.Grow(it.Segments[:0], segments)[:segments], Targets: it.Targets[:0],
@@ -172,17 +174,6 @@ func (o *Outgoing) virtualLength() int {
 	return n
 }
 
-// more lengthens a list by one element, which keeps the storage that it had.
-func more[T any](list *[]T) *T {
-	if n := len(*list); n < cap(*list) {
-		*list = (*list)[:n+1]
-	} else {
-		var zero T
-		*list = append(*list, zero)
-	}
-	return &(*list)[len(*list)-1]
-}
-
 // buildGroup is Build for a call in transmissions.
 func (o *Outgoing) buildGroup() {
 	x, h := o.xmit, &o.Header
@@ -196,7 +187,7 @@ func (o *Outgoing) buildGroup() {
 		case ReadItem:
 			x.req.Items[0].Segments[i-at] = w.segment()
 		case WriteResult:
-			direction(x.req.Results, w.Index).Segments[i-at] = w.segment()
+			placement.Direction(x.req.Results, w.Index).Segments[i-at] = w.segment()
 		case WriteReply:
 			h.Reply, h.HasReply = append(h.Reply, w.segment()), true
 			x.req.Reply[i-at] = w.segment()
@@ -208,10 +199,10 @@ func (o *Outgoing) buildGroup() {
 		}
 	}
 	if !x.placed {
-		o.First, o.Inline = x.split(o.pieces, o.MessageLength(), x.first, x.limit)
+		o.First, o.Inline = x.Split(o.pieces, o.MessageLength(), x.first, x.limit)
 		x.req.PayloadLength = uint32(o.First)
 	}
-	x.head(h, &x.req)
-	x.number(h)
-	o.More = x.more
+	x.Head(&h.Header, &x.req)
+	x.Number(&h.Header)
+	o.More = x.More
 }

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
@@ -62,8 +63,8 @@ type Responder struct {
 	held     bool   // see Hold
 	exact    bool   // see TakesExactly
 	version  uint32 // agreed on; 0: none yet
-	characteristics
-	opXID uint32 // of our last operation
+	chars    characteristics.State
+	opXID    uint32 // of our last operation
 
 	most  int     // the most credits granted at one time so far, or soon
 	calls []*Call // by Index
@@ -90,7 +91,8 @@ const backlogSpare = 32
 // what to post.
 func NewResponder(cfg ResponderConfig) *Responder {
 	r := &Responder{cfg: cfg, settings: *cfg.Settings}
-	r.start(&r.settings, cfg.Receive)
+	r.chars.Start(r.settings.characteristics(), cfg.Receive)
+	r.xmit.gather.Most = MaxMessage
 	r.padding.set(&r.settings)
 	r.xmit.set(&r.settings)
 	r.grants.Start(r.policy())
@@ -108,7 +110,7 @@ func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 // next event on.
 func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
-	r.apply(s)
+	r.chars.Apply(s.characteristics())
 	r.padding.set(s)
 	r.xmit.set(s)
 	if !r.started {
@@ -148,8 +150,8 @@ func (r *Responder) SendLimit() uint32 {
 // PeerReceive is the most bytes of one Send that the peer has receives for,
 // whatever the settings become.
 func (r *Responder) PeerReceive() uint32 {
-	if n, told := r.peerReceive(); told {
-		return n
+	if n, told := r.chars.PeerReceive(); told {
+		return min(n, InlineMax)
 	}
 	receive := r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
 	if r.version == 0 || r.exact {
@@ -161,8 +163,8 @@ func (r *Responder) PeerReceive() uint32 {
 // Invalidates says whether replies may invalidate the peer's STags now.
 func (r *Responder) Invalidates() bool {
 	agreed := r.cfg.PeerInvalidates
-	if r.characteristics.peer == supported {
-		agreed = r.cfg.CanInvalidate && r.told.Invalidation
+	if r.chars.Peer == characteristics.Supported {
+		agreed = r.cfg.CanInvalidate && r.chars.Told.Invalidation
 	}
 	return agreed && r.settings.RemoteInvalidationUse
 }

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
@@ -55,7 +56,7 @@ type Answer struct {
 	Inline []chunk.Piece
 	// More are the Sends that follow right after: nothing else may go out
 	// between them.
-	More []Transmission
+	More []transmission.Transmission
 	// Invalidate makes the last Send a Send With Invalidate of RKey.
 	Invalidate bool
 	RKey       uint32

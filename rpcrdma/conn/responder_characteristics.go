@@ -1,49 +1,52 @@
 package conn
 
-import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
 
 // Characteristics are the peer's and ours.
-func (r *Responder) Characteristics() Characteristics { return r.state() }
+func (r *Responder) Characteristics() Characteristics { return r.chars.Info() }
 
 // ReceiveSize is the size of our receives that the peer may count on, in bytes.
-func (r *Responder) ReceiveSize() uint32 { return r.receive }
+func (r *Responder) ReceiveSize() uint32 { return r.chars.Receive }
 
 // NoBackward says that the peer told that it takes no calls in the reverse
 // direction.
 func (r *Responder) NoBackward() bool {
-	return r.characteristics.peer == supported && r.told.Backward == rpcrdma2.BackwardNone
+	return r.chars.Peer == characteristics.Supported && r.chars.Told.Backward == rpcrdma2.BackwardNone
 }
 
 // Told is the event that a Tell action's message was sent.
-func (r *Responder) Told() { r.unsent-- }
+func (r *Responder) Told() { r.chars.Unsent-- }
 
 // Resized is the event that below of all our receives are smaller than the
 // last Resize asked for; it is given when that was carried out, again when there
 // are none any more, and now and then while there are.
 func (r *Responder) Resized(below, all int, acts []Action) []Action {
-	r.posted(below, all)
+	r.chars.Posted(below, all)
 	return r.tell(acts)
 }
 
 // tell sends what is to be told.
 func (r *Responder) tell(acts []Action) []Action {
-	c := &r.characteristics
+	c := &r.chars
 	if r.cfg.Reverse || r.dead {
 		return acts
 	}
-	if c.resize() {
-		acts = append(acts, Resize{N: int(c.target)})
+	if c.Resize() {
+		acts = append(acts, Resize{N: int(c.Target)})
 	}
-	for range maxTold {
-		body := c.next(true, true)
+	for range characteristics.MaxNext {
+		body := c.Next(true, true)
 		if body == nil {
 			break
 		}
 		r.opXID++
 		if body.Type() == rpcrdma2.OptRequest {
-			c.requests(r.opXID)
+			c.Requests(r.opXID)
 		}
-		acts = c.message(r.opXID, r.grants.Told(), rpcrdma2.Reply, body, acts)
+		acts = sendOperation(c, r.opXID, r.grants.Told(), rpcrdma2.Reply, body, acts)
 	}
 	return acts
 }
@@ -51,38 +54,38 @@ func (r *Responder) tell(acts []Action) []Action {
 // characterizes says whether an operation of a requester is about
 // characteristics.
 func (r *Responder) characterizes(h *Header) bool {
-	return ofCharacteristics(h.Option) && !r.cfg.Reverse && r.takes()
+	return characteristics.Of(h.Option) && !r.cfg.Reverse && r.chars.Takes()
 }
 
 // characterize takes INIT and REQUEST, which are answered and take a credit.
 func (r *Responder) characterize(c *Call, payload []byte, acts []Action) []Action {
-	h, own := &c.header, &r.characteristics
+	h, own := &c.header, &r.chars
 	var answer rpcrdma2.Body
 	if h.Option == rpcrdma2.OptInit {
 		var body rpcrdma2.Init
-		err := decodeAlone(&body, h, payload)
+		err := characteristics.Decode(&body, h.Info, payload)
 		switch {
 		case err != nil:
-		case r.version != 0 || own.peer != supportUnknown:
-			err = errLateInit
+		case r.version != 0 || own.Peer != characteristics.Unknown:
+			err = characteristics.ErrLateInit
 		default:
-			err = own.begun(&body)
+			err = own.Begun(&body)
 		}
 		if err != nil {
 			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
 		}
-		answer = own.init()
+		answer = own.Init()
 	} else {
-		respond, lowered, err := own.requested(h, payload)
+		respond, lowered, err := own.Requested(h.Info, payload)
 		if err != nil {
 			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
 		}
 		if lowered {
-			acts = append(acts, Resize{N: int(own.target)})
+			acts = append(acts, Resize{N: int(own.Target)})
 		}
 		answer = respond
 	}
-	own.peer, r.version = supported, h.Version
+	own.Peer, r.version = characteristics.Supported, h.Version
 	acts = r.answerOperation(c, answer, append(acts, Changed{}))
 	return r.tell(acts)
 }
@@ -96,23 +99,23 @@ func (r *Responder) hears(h *Header) bool {
 // hear takes UPDATE and RESPOND. An UPDATE that makes no sense is told of with
 // BAD_HEADER.
 func (r *Responder) hear(c *Call, recv uint32, payload []byte, acts []Action) []Action {
-	h, own := &c.header, &r.characteristics
+	h, own := &c.header, &r.chars
 	var err error
 	if h.Option == rpcrdma2.OptUpdate {
 		var body rpcrdma2.Update
-		if err = decodeAlone(&body, h, payload); err == nil {
-			err = own.learn(body.Now)
+		if err = characteristics.Decode(&body, h.Info, payload); err == nil {
+			err = own.Learn(body.Now)
 		}
 		if err == nil {
-			own.peer, r.version = supported, h.Version
+			own.Peer, r.version = characteristics.Supported, h.Version
 		}
 	} else {
 		var body rpcrdma2.Respond
-		if err = decodeAlone(&body, h, payload); err != nil {
+		if err = characteristics.Decode(&body, h.Info, payload); err != nil {
 			body = rpcrdma2.Respond{}
 		}
-		if own.asks(h.XID) {
-			own.responded(&body)
+		if own.Asks(h.XID) {
+			own.Responded(&body)
 		} else {
 			err = ErrUncalled
 			r.Counters.Ignored++
@@ -126,7 +129,7 @@ func (r *Responder) hear(c *Call, recv uint32, payload []byte, acts []Action) []
 	}
 	if err != nil && h.Option == rpcrdma2.OptUpdate {
 		r.Counters.Errors++
-		acts = own.complain(h.XID, r.grants.Told(), acts)
+		acts = complain(own, h.XID, r.grants.Told(), acts)
 	}
 	return r.tell(acts)
 }

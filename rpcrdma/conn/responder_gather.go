@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -14,23 +15,20 @@ var (
 	// ErrGroupCount means that a call has no transmissions, or more than we said
 	// that we take.
 	ErrGroupCount = errors.New("conn: call of no or too many transmissions")
-	// ErrItem means that an item of a call is where none can be, or that a
-	// direction for one of the reply makes no sense.
-	ErrItem = errors.New("conn: item or direction that makes no sense")
 )
 
 // callGroup is a call in transmissions, and its reply. Its storage is used
 // again.
 type callGroup struct {
-	group
+	transmission.Group
 	req  rpcrdma2.XmtReq
 	resp rpcrdma2.XmtResp
 	// recvs are the call's receives beyond the first.
 	recvs []uint32
 	body  []byte // the payload stream
 
-	items  placedItems // of the call
-	layout layout      // of the reply
+	items  transmission.Items  // of the call
+	layout transmission.Layout // of the reply
 }
 
 // keptBody is the most bytes of a payload stream whose memory a call keeps for
@@ -42,7 +40,7 @@ type transmissions struct {
 	// takes and continues: it is on, or was: the peer may have sent them, or was
 	// promised that its long replies come so.
 	takes, continues bool
-	gather           gathering
+	gather           transmission.Gathering
 	call             *Call // that is arriving
 }
 
@@ -54,7 +52,7 @@ func (t *transmissions) set(s *Settings) {
 // limit is the most transmissions of a call that is taken, and of a reply.
 func (t *transmissions) limit() uint32 {
 	if t.continues {
-		return transmissionLimit
+		return transmission.Limit
 	}
 	return 1
 }
@@ -94,7 +92,7 @@ func (r *Responder) request(c *Call, payload []byte, acts []Action) []Action {
 		return r.refuse(c, rpcrdma2.ErrBadHeader, ErrGroupCount, acts)
 	}
 	r.xmit.call = c
-	r.xmit.gather.start(&c.header, rpcrdma2.OptXmtReq, q.Count, q.PayloadLength, c.recv, payload)
+	r.xmit.gather.Start(&c.header.Header, rpcrdma2.OptXmtReq, q.Count, q.PayloadLength, c.recv, payload)
 	return r.requested(acts)
 }
 
@@ -104,45 +102,45 @@ func (r *Responder) continued(h *Header, recv uint32, payload []byte, acts []Act
 	if err := r.grants.Call(); err != nil {
 		return r.fail(err, acts)
 	}
-	r.xmit.gather.add(h, recv, payload)
+	r.xmit.gather.Add(&h.Header, recv, payload)
 	return r.requested(acts)
 }
 
 // interrupted ends the call that was arriving: another message came first.
 func (r *Responder) interrupted(a *Arrival, acts []Action) []Action {
-	r.xmit.gather.interrupt(a)
+	a.interrupt(&r.xmit.gather)
 	return r.requested(acts)
 }
 
 // requested begins with the call if all of it is here.
 func (r *Responder) requested(acts []Action) []Action {
 	g, c := &r.xmit.gather, r.xmit.call
-	if !g.whole() {
+	if !g.Whole() {
 		return acts
 	}
 	x := c.group
-	x.recvs = append(x.recvs[:0], g.recvs[1:]...)
+	x.recvs = append(x.recvs[:0], g.Recvs[1:]...)
 	c.transmitted, r.xmit.call = true, nil
 	switch {
-	case g.bad:
-		e := g.wrong
-		g.end()
+	case g.Bad:
+		e := g.Wrong
+		g.End()
 		return r.refuseGroup(c, &e, acts)
 	case r.live(c.XID):
-		g.end()
+		g.End()
 		return r.keepCopy(c, acts)
 	}
-	body := g.parts[0]
-	if len(g.parts) > 1 {
-		x.body = g.append(slices.Grow(x.body[:0], g.size))
+	body := g.Parts[0]
+	if len(g.Parts) > 1 {
+		x.body = g.Append(slices.Grow(x.body[:0], g.Size))
 		body = x.body
 	}
-	err := x.items.locate(&r.targets, g, x.req.Items)
-	if e, is := groupFault(err, g); is {
-		g.end()
+	err := x.items.Locate(&r.chars.Targets, g, x.req.Items)
+	if e, is := transmission.Fault(err, g); is {
+		g.End()
 		return r.refuseGroup(c, &e, acts)
 	}
-	g.end()
+	g.End()
 	if err == nil {
 		err = x.unfold(&c.header)
 	}
@@ -167,7 +165,7 @@ func (x *callGroup) unfold(h *Header) error {
 			continue
 		}
 		if it.Place != rpcrdma2.ExplicitRDMA || it.Disp == placed {
-			return ErrItem
+			return transmission.ErrItem
 		}
 		n := uint64(0)
 		for _, s := range it.Segments {
@@ -175,16 +173,16 @@ func (x *callGroup) unfold(h *Header) error {
 			n += uint64(s.Length)
 		}
 		if n != uint64(it.Length) {
-			return ErrItem
+			return transmission.ErrItem
 		}
 	}
 	if !rpcrdma2.Ordered(x.req.Results) {
-		return ErrItem
+		return transmission.ErrItem
 	}
 	for i := range x.req.Results {
 		for k := range x.req.Results[i].Items {
 			if len(h.Writes) == rpcrdma1.MaxWriteChunks {
-				return ErrItem
+				return transmission.ErrItem
 			}
 			h.Writes = appendSegments(h.Writes, x.req.Results[i].Items[k].Segments)
 		}
@@ -196,7 +194,7 @@ func (x *callGroup) unfold(h *Header) error {
 // appendSegments appends a chunk, and reuses the storage of the one that stood
 // there before.
 func appendSegments(list []rpcrdma1.WriteChunk, segs []rpcrdma1.Segment) []rpcrdma1.WriteChunk {
-	c := more(&list)
+	c := transmission.Extend(&list)
 	*c = append((*c)[:0], segs...)
 	return list
 }
@@ -205,7 +203,7 @@ func appendSegments(list []rpcrdma1.WriteChunk, segs []rpcrdma1.Segment) []rpcrd
 func (c *Call) forgetGroup() {
 	c.transmitted = false
 	if x := c.group; x != nil {
-		x.items.forget()
+		x.items.Forget()
 		if x.recvs = x.recvs[:0]; cap(x.body) > keptBody {
 			x.body = nil
 		}
@@ -233,5 +231,5 @@ func (c *Call) ReplySends() int {
 	if !c.transmitted {
 		return 1
 	}
-	return int(min(c.group.req.ReceiveBuffers, transmissionLimit-1)) + 1
+	return int(min(c.group.req.ReceiveBuffers, transmission.Limit-1)) + 1
 }

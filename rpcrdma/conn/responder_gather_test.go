@@ -3,6 +3,7 @@ package conn
 import (
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -55,7 +56,7 @@ func TestBadGroups(t *testing.T) {
 	direction := rpcrdma2.ResultItem{Place: rpcrdma2.ExplicitRDMA, Segments: segments}
 	for name, req := range map[string]*rpcrdma2.XmtReq{
 		"no transmissions":            {},
-		"more than the limit":         {Count: transmissionLimit + 1},
+		"more than the limit":         {Count: transmission.Limit + 1},
 		"the message as an item":      {Count: 1, Items: []rpcrdma2.Item{{Length: 100, Place: rpcrdma2.ExplicitRDMA, Segments: segments}}},
 		"segments of another length":  {Count: 1, Items: []rpcrdma2.Item{{Disp: 40, Length: 99, Place: rpcrdma2.ExplicitRDMA, Segments: segments}}},
 		"an item that is an outcome":  {Count: 1, Items: []rpcrdma2.Item{{Disp: 40, Length: 1, Place: rpcrdma2.TooShort}}},

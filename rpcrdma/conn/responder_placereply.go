@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -10,18 +11,18 @@ import (
 // bytes, with as many items in target segments as are directed there and fit: the
 // last ones don't. It says what goes with the first. False is that none fits.
 func (r *Responder) placeReply(c *Call, streamLen int, items []chunk.Item, limit, most int, chosen bool) (inline []chunk.Piece, ok bool) {
-	x, s := c.group, r.targets.peer(&r.told.Buffer)
+	x, s := c.group, r.chars.Targets.Peer(&r.chars.Told.Buffer)
 	may := sending{first: len(items), room: s.Room(limit) * most, chosen: chosen}
-	for ; may.first > 0; may.first = int(x.layout.sources[len(x.layout.sources)-1]) {
+	for ; may.first > 0; may.first = int(x.layout.Sources[len(x.layout.Sources)-1]) {
 		x.directItems(&c.header, items, may)
-		if len(x.layout.sources) == 0 {
+		if len(x.layout.Sources) == 0 {
 			return nil, false
 		}
 		m := placement.Message{
-			Header: rpcrdma2.OptionalSize(x.resp.Size()), Continued: ContinueSize, Payload: chunk.PiecesLength(streamLen, items),
+			Header: rpcrdma2.OptionalSize(x.resp.Size()), Continued: transmission.ContinueSize, Payload: chunk.PiecesLength(streamLen, items),
 			Limit: limit, Most: most,
 		}
-		if x.layout.lay(s, &m) {
+		if x.layout.Plan(s, &m) {
 			return r.placed(c, streamLen, items), true
 		}
 	}
@@ -32,20 +33,20 @@ func (r *Responder) placeReply(c *Call, streamLen int, items []chunk.Item, limit
 func (r *Responder) placed(c *Call, streamLen int, items []chunk.Item) (inline []chunk.Piece) {
 	x, h := c.group, &c.header
 	c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
-	for k, i := range x.layout.sources {
+	for k, i := range x.layout.Sources {
 		it := &x.resp.Items[items[i].Into]
 		it.Targets = append(it.Targets[:0], x.layout.Targets(k)...)
 		items[i].Chunked = false // no RDMA Write
 	}
 	r.fillWrites(c, items)
 	x.writtenItems(h)
-	begin, inline := x.place(&x.layout, c.pieces)
+	begin, inline := x.Place(&x.layout, c.pieces)
 	x.resp.Count, x.resp.PayloadLength = uint32(len(x.layout.Transmissions)), uint32(begin)
-	x.head(h, &x.resp)
+	x.Head(&h.Header, &x.resp)
 	return inline
 }
 
 // places says whether items of replies may be placed by Sends now.
 func (r *Responder) places() bool {
-	return r.settings.Extensions.Has(ExtSendDDP) && r.targets.peer(&r.told.Buffer).Targets() > 0
+	return r.settings.Extensions.Has(ExtSendDDP) && r.chars.Targets.Peer(&r.chars.Told.Buffer).Targets() > 0
 }

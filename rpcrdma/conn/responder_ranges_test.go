@@ -62,7 +62,7 @@ func TestRanges(t *testing.T) {
 		c.lay(t, 5, 4096, func(q *rpcrdma2.XmtReq) {
 			q.Results, q.ReceiveBuffers = tc.sets, 3
 			for k := range tc.want {
-				direction(q.Results, k).Segments = []rpcrdma2.Segment{{Handle: uint32(k), Length: 6000, Offset: 100}}
+				placement.Direction(q.Results, k).Segments = []rpcrdma2.Segment{{Handle: uint32(k), Length: 6000, Offset: 100}}
 			}
 		})
 		a := find[Deliver](c.receive(r))
@@ -152,7 +152,7 @@ func TestRangesModel(t *testing.T) {
 				from = items[i].Asked.End
 			}
 		}
-		tie(items, sets, args)
+		placement.Tie(items, sets, args)
 		free := make([]int, len(sets)) // the next of each
 		for i := range items {
 			asked := args
@@ -252,7 +252,7 @@ func TestPlacements(t *testing.T) {
 			var got []rpcrdma2.Placement
 			var parts []uint32
 			for k := 0; o.transmitted && k < len(tc.results); k++ {
-				d := direction(o.xmit.req.Results, k)
+				d := placement.Direction(o.xmit.req.Results, k)
 				got = append(got, d.Place)
 				if parts = append(parts, d.Threshold); placement.Deregisters(d) != (len(d.Segments) > 0) {
 					t.Errorf("%s, %d: %+v", name, place, d)

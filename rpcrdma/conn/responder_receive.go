@@ -18,7 +18,7 @@ func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 		return r.fail(ErrInvalidated, acts)
 	}
 	r.grants.Arrive()
-	if r.xmit.gather.open {
+	if r.xmit.gather.Open {
 		if a.continues(rpcrdma2.Call) {
 			return r.continued(&a.header, a.Recv, a.body, acts)
 		}
@@ -220,8 +220,9 @@ func (r *Responder) deliver(c *Call, msg []byte, items [][]byte, acts []Action) 
 		c.RPC.Args.Items = append(c.RPC.Args.Items, oncrpc.Item{Pos: at.At - n, Data: items[i]})
 	}
 	if c.transmitted {
-		if c.RPC.Args.Items, err = c.group.items.insert(c.RPC.Args.Items, n); err != nil {
-			return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
+		var ok bool
+		if c.RPC.Args.Items, ok = c.group.items.Insert(c.RPC.Args.Items, n); !ok {
+			return r.refuse(c, rpcrdma1.ErrChunk, ErrChunkInHeader, acts)
 		}
 	}
 	c.RPC.Args.Stream, c.args = msg[n:], n

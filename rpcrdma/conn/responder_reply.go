@@ -2,8 +2,10 @@ package conn
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Reply is the event that the service is done with a call: its reply is a
@@ -60,7 +62,7 @@ func (r *Responder) conclude(c *Call, inline []chunk.Piece, acts []Action) []Act
 		Invalidate: c.onlyRKey && r.Invalidates(), RKey: c.rkey,
 	}
 	if h.Proc == rpcrdma2.Optional {
-		c.Answer.More = c.group.more
+		c.Answer.More = c.group.More
 	}
 	if c.Answer.Invalidate {
 		r.Counters.SendsWithInvalidate++
@@ -132,7 +134,7 @@ func (r *Responder) answer(c *Call, acts []Action) []Action {
 	grant, again := r.grants.AnswerGroup(c.sends())
 	c.header.XID, c.header.Credits = c.XID, grant
 	if len(c.Answer.More) > 0 {
-		c.group.number(&c.header)
+		c.group.Number(&c.header.Header)
 	}
 	acts = append(acts, giveBack(c.recv, again > 0))
 	for i, recv := range c.moreRecvs() {
@@ -145,4 +147,29 @@ func (r *Responder) answer(c *Call, acts []Action) []Action {
 		return r.answerError(next, rpcrdma1.ErrChunk, acts)
 	}
 	return r.drained(acts)
+}
+
+// tie has each result of a reply go with a write chunk, or with a direction of the
+// call: its Into.
+func (c *Call) tie(items []chunk.Item) {
+	if c.transmitted {
+		placement.Tie(items, c.group.req.Results, c.arguments())
+		return
+	}
+	for i := range items { // the first with the first, and so on (RFC 8166 §4.3.2)
+		items[i].Into = i
+	}
+}
+
+// arguments is where the arguments are in the XDR stream of the call message. A
+// call without any is an operation as a whole.
+func (c *Call) arguments() xdr.Span {
+	n := len(c.RPC.Args.Stream)
+	for i := range c.RPC.Args.Items {
+		n += xdr.Padded(c.RPC.Args.Items[i].Len())
+	}
+	if n == 0 {
+		return xdr.Span{End: c.args}
+	}
+	return xdr.Span{Begin: c.args, End: c.args + n}
 }

@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -24,10 +25,10 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 	x.directItems(h, items, sending{})
 	payload, first := chunk.PiecesLength(streamLen, items), rpcrdma2.OptionalSize(x.resp.Size())
 	limit := int(r.SendLimit())
-	n := groupCount(payload, first, limit)
+	n := transmission.Count(payload, first, limit)
 	if (n == 0 || n > most) && !h.HasReply { // as long as the peer was told at connect
 		limit = int(r.PeerReceive())
-		n = groupCount(payload, first, limit)
+		n = transmission.Count(payload, first, limit)
 	}
 	if n == 0 || n > most {
 		return nil, false
@@ -35,9 +36,9 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 	c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
 	r.fillWrites(c, items)
 	x.writtenItems(h)
-	begin, inline := x.split(c.pieces, payload, first, limit)
+	begin, inline := x.Split(c.pieces, payload, first, limit)
 	x.resp.Count, x.resp.PayloadLength = uint32(n), uint32(begin)
-	x.head(h, &x.resp)
+	x.Head(&h.Header, &x.resp)
 	return inline, true
 }
 
@@ -54,9 +55,9 @@ type sending struct {
 // stream.
 func (x *callGroup) directItems(h *Header, items []chunk.Item, may sending) {
 	x.resp.Items = x.resp.Items[:0]
-	x.layout.forget()
+	x.layout.Forget()
 	for range h.Writes { // one for each
-		it := more(&x.resp.Items)
+		it := transmission.Extend(&x.resp.Items)
 		*it = rpcrdma2.Item{Place: rpcrdma2.NoItem, Segments: it.Segments[:0], Targets: it.Targets[:0]}
 	}
 	for k := range items {
@@ -66,14 +67,14 @@ func (x *callGroup) directItems(h *Header, items []chunk.Item, may sending) {
 		}
 		it := &x.resp.Items[from.Into]
 		it.Disp, it.Length = uint32(chunk.Position(items, k)), uint32(from.Len)
-		d := direction(x.req.Results, from.Into)
+		d := placement.Direction(x.req.Results, from.Into)
 		it.Place = placement.Choose(d, from.Len, k < may.first && from.Len <= may.room && (may.chosen || d.Place != rpcrdma2.Choice))
 		from.Chunked = it.Place != rpcrdma2.TooShort
 		switch it.Place {
 		case rpcrdma2.ExplicitRDMA:
 			it.Segments = append(it.Segments, h.Writes[from.Into]...)
 		case rpcrdma2.TargetBuffer:
-			x.layout.add(chunk.Source(k), from.Len)
+			x.layout.Add(chunk.Source(k), from.Len)
 		}
 	}
 }

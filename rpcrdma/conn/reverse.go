@@ -23,7 +23,7 @@ func (s *Settings) Reverse() Settings {
 }
 
 // Beside tells a responder of the reverse direction whose receives it has.
-func (r *Responder) Beside(q *Requester) { r.targets.ownTargets = q.targets.ownTargets }
+func (r *Responder) Beside(q *Requester) { r.chars.Targets.Own = q.chars.Targets.Own }
 
 // Hold keeps a draining connection up while on, for calls that are made on it in
 // the other direction.

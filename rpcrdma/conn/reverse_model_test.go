@@ -53,7 +53,7 @@ func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
 	e.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, MaxTransfer: 1 << 20, MaxReceives: duplexReceives, Reverse: !server, Settings: ss})
 	if cfg.Version != 0 {
 		all := continuing()
-		told := all.characteristics(4096)
+		told := valuesOf(&all, 4096)
 		e.q.Heard(&told)
 		e.s.Speak(cfg.Version)
 		e.judge.r.Gap() // messages that the referee did not see
@@ -269,7 +269,7 @@ func (e *duplexEnd) check() {
 	if n := e.s.grants.Posted() + e.s.grants.Held(); n < e.s.grants.Limit()+credit.Slack {
 		e.t.Fatalf("%d receives for %d calls", n, e.s.grants.Limit())
 	}
-	if came := uint32(len(e.q.gather.recvs)); e.q.spend.Posted()+came < e.q.spend.InFlight() {
+	if came := uint32(len(e.q.gather.Recvs)); e.q.spend.Posted()+came < e.q.spend.InFlight() {
 		e.t.Fatalf("%d receives for %d replies", e.q.spend.Posted()+came, e.q.spend.InFlight())
 	}
 }

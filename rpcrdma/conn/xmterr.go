@@ -3,6 +3,7 @@ package conn
 import (
 	"slices"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -88,7 +89,7 @@ func (r *Responder) complained(h *Header) error {
 	if err := e.Decode(h.Info); err != nil {
 		return err
 	}
-	return &GroupError{e, true}
+	return &transmission.Error{XmtError: e, Told: true}
 }
 
 // refuseGroup answers a call whose group is not what it should be, or an
@@ -100,5 +101,5 @@ func (r *Responder) refuseGroup(c *Call, e *rpcrdma2.XmtError, acts []Action) []
 	c.info = e.Append(c.info[:0])
 	h.Proc, h.Direction, h.Option, h.Info = rpcrdma2.Optional, rpcrdma2.Reply, rpcrdma2.OptXmtError, c.info
 	c.Answer = Answer{Header: h, Failed: true}
-	return r.answer(c, append(acts, Report{Err: &GroupError{*e, false}}))
+	return r.answer(c, append(acts, Report{Err: &transmission.Error{XmtError: *e}}))
 }

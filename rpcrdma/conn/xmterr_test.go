@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -118,7 +119,7 @@ func TestGroupOffencesOfRequesters(t *testing.T) {
 			if len(told) != 1 || told[0] != " "+tc.want {
 				t.Errorf("told %q, want %q", told, tc.want)
 			}
-			if e, ok := errors.AsType[*GroupError](reported); !ok || e.Told {
+			if e, ok := errors.AsType[*transmission.Error](reported); !ok || e.Told {
 				t.Errorf("reported %v", reported)
 			}
 			if p.s.Busy() != 0 || p.s.grants.Posted() != posted || len(p.s.xids) != 0 {
@@ -234,7 +235,7 @@ func TestXmtErrors(t *testing.T) {
 				t.Errorf("code %d: %T", code, a)
 			}
 		}
-		if e, ok := errors.AsType[*GroupError](reported); !ok || !e.Told || e.Code != code || p.s.Counters.Complaints != 1 {
+		if e, ok := errors.AsType[*transmission.Error](reported); !ok || !e.Told || e.Code != code || p.s.Counters.Complaints != 1 {
 			t.Errorf("code %d: reported %v", code, reported)
 		}
 		p.call(&pairCall{out: &Outgoing{StreamLen: 6000}, reply: 6000})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -105,7 +106,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	}
 	h.pool.OnScarce(scarce)
 	h.shares.divide(h.pool, scarce)
-	if h.zeros, err = h.pool.Single(conn.MaxZeros); err != nil {
+	if h.zeros, err = h.pool.Single(transmission.MaxZeros); err != nil {
 		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
 	}

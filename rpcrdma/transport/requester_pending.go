@@ -2,6 +2,7 @@ package transport
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -178,9 +179,9 @@ func (r *Requester) sendCall(o *op, p *pending) {
 	at := headRoom + p.out.First
 	for i := range p.out.More {
 		t := &p.out.More[i]
-		off := i * conn.ContinueSize
+		off := i * transmission.ContinueSize
 		t.Header.Append(p.header.Bytes()[off:off])
-		r.addSend(o, o.sgl(p.header.SGE(off, conn.ContinueSize), p.message.SGE(at, t.Length)))
+		r.addSend(o, o.sgl(p.header.SGE(off, transmission.ContinueSize), p.message.SGE(at, t.Length)))
 		at += t.Length
 	}
 	// The call may be over before its Sends complete.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -215,7 +216,7 @@ func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 		return err
 	}
 	if n := p.out.Sends(); n > 1 {
-		if p.header, err = r.host.pool.Alloc(ctx, (n-1)*conn.ContinueSize, regmem.Service); err != nil {
+		if p.header, err = r.host.pool.Alloc(ctx, (n-1)*transmission.ContinueSize, regmem.Service); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package transport
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
@@ -203,15 +204,15 @@ func (r *Responder) sendMessage(o *op, c *call) bool {
 // each other.
 func (r *Responder) sendMore(o *op, c *call) bool {
 	more := c.call.Answer.More
-	b := r.buffer(len(more) * conn.ContinueSize)
+	b := r.buffer(len(more) * transmission.ContinueSize)
 	if b == nil {
 		return false
 	}
 	o.hold(b)
 	for i := range more {
-		off := i * conn.ContinueSize
+		off := i * transmission.ContinueSize
 		more[i].Header.Append(b.Bytes()[off:off])
-		if !r.sendPieces(o, c, b.SGE(off, conn.ContinueSize), more[i].Inline) {
+		if !r.sendPieces(o, c, b.SGE(off, transmission.ContinueSize), more[i].Inline) {
 			return false
 		}
 	}

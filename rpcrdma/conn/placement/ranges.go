@@ -1,4 +1,4 @@
-package conn
+package placement
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
@@ -17,8 +17,8 @@ import (
 // well. An operation that two ranges share is tied to neither: its results stay in
 // the payload stream.
 
-// direction is the k-th of all directions.
-func direction(sets []rpcrdma2.ResultSet, k int) *rpcrdma2.ResultItem {
+// Direction is the k-th of all directions.
+func Direction(sets []rpcrdma2.ResultSet, k int) *rpcrdma2.ResultItem {
 	for i := range sets {
 		if k < len(sets[i].Items) {
 			return &sets[i].Items[k]
@@ -28,34 +28,9 @@ func direction(sets []rpcrdma2.ResultSet, k int) *rpcrdma2.ResultItem {
 	return nil
 }
 
-// tie has each result of a reply go with a write chunk, or with a direction of the
-// call: its Into.
-func (c *Call) tie(items []chunk.Item) {
-	if c.transmitted {
-		tie(items, c.group.req.Results, c.arguments())
-		return
-	}
-	for i := range items { // the first with the first, and so on (RFC 8166 §4.3.2)
-		items[i].Into = i
-	}
-}
-
-// arguments is where the arguments are in the XDR stream of the call message. A
-// call without any is an operation as a whole.
-func (c *Call) arguments() xdr.Span {
-	n := len(c.RPC.Args.Stream)
-	for i := range c.RPC.Args.Items {
-		n += xdr.Padded(c.RPC.Args.Items[i].Len())
-	}
-	if n == 0 {
-		return xdr.Span{End: c.args}
-	}
-	return xdr.Span{Begin: c.args, End: c.args + n}
-}
-
-// tie has results go with directions; args is where the arguments of the call
+// Tie has results go with directions; args is where the arguments of the call
 // are, which are an operation themselves if they don't have several.
-func tie(items []chunk.Item, sets []rpcrdma2.ResultSet, args xdr.Span) {
+func Tie(items []chunk.Item, sets []rpcrdma2.ResultSet, args xdr.Span) {
 	var used [rpcrdma2.MaxRanges]int
 	for i := range items {
 		it := &items[i]

@@ -1,4 +1,4 @@
-package conn
+package transmission
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
@@ -6,16 +6,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Transmissions are the way of a message beside RDMA_MSG and RDMA_NOMSG in
-// version 2 (rtrext §9): XMTREQ or XMTRESP, whose body says which items are not
-// in the payload stream, and with extensions.continuation any number of XMTCONT,
-// which have more of that stream. Together they are a group. Items and results
-// that go by RDMA, and a reply chunk, are in a role's Header as in any other
-// message, so that the rest of this package need not know how they were told.
-
 // Transmission is one Send of a group after its first.
 type Transmission struct {
-	Header Header
+	Header rpcrdma2.Header
 	// Inline is its part of the payload stream and, at their places, items, of
 	// Length bytes.
 	Inline []chunk.Piece
@@ -28,21 +21,22 @@ type Transmission struct {
 // after its first.
 const ContinueSize = rpcrdma1.PrefixSize + (2+1+3)*4
 
-// group is a message of ours on its way out, in transmissions. Its storage is
+// Group is a message of ours on its way out, in transmissions. Its storage is
 // used again.
-type group struct {
-	more   []Transmission
+type Group struct {
+	// More are the transmissions after the first.
+	More   []Transmission
 	pieces []chunk.Piece // of all, and as they were before they were cut
 	source []chunk.Piece
 	info   []byte
 	cont   rpcrdma2.XmtCont
 }
 
-// count is the number of transmissions for payload bytes, when the header of
+// Count is the number of transmissions for payload bytes, when the header of
 // the first has first bytes and a Send at most limit; 0 when the header does not
 // fit.
-func groupCount(payload, first, limit int) int {
-	begin, each := groupRoom(first, limit)
+func Count(payload, first, limit int) int {
+	begin, each := Room(first, limit)
 	switch {
 	case begin < 0:
 		return 0
@@ -52,17 +46,17 @@ func groupCount(payload, first, limit int) int {
 	return 1 + (payload-begin+each-1)/each
 }
 
-// groupRoom is the room for the payload stream in the first transmission and in
+// Room is the room for the payload stream in the first transmission and in
 // each further one. Every part but the last is of whole words.
-func groupRoom(first, limit int) (begin, each int) {
+func Room(first, limit int) (begin, each int) {
 	return (limit - first) &^ 3, (limit - ContinueSize) &^ 3
 }
 
-// split lays pieces into the transmissions of a group: it gives the bytes that
-// go with the first, and the others in g.more.
-func (g *group) split(pieces []chunk.Piece, payload, first, limit int) (begin int, inline []chunk.Piece) {
-	g.more, g.pieces = g.more[:0], g.pieces[:0]
-	begin, each := groupRoom(first, limit)
+// Split lays pieces into the transmissions of a group: it gives the bytes that
+// go with the first, and the others in g.More.
+func (g *Group) Split(pieces []chunk.Piece, payload, first, limit int) (begin int, inline []chunk.Piece) {
+	g.More, g.pieces = g.More[:0], g.pieces[:0]
+	begin, each := Room(first, limit)
 	if payload <= limit-first {
 		return payload, pieces
 	}
@@ -70,7 +64,7 @@ func (g *group) split(pieces []chunk.Piece, payload, first, limit int) (begin in
 	inline, pieces = g.cut(g.source, begin)
 	for left := payload - begin; left > 0; left -= each {
 		n := min(left, each)
-		t := more(&g.more)
+		t := Extend(&g.More)
 		t.Length, t.payload = n, n
 		t.Inline, pieces = g.cut(pieces, n)
 	}
@@ -78,7 +72,7 @@ func (g *group) split(pieces []chunk.Piece, payload, first, limit int) (begin in
 }
 
 // cut takes n bytes off the front of pieces, which it changes.
-func (g *group) cut(pieces []chunk.Piece, n int) (front, rest []chunk.Piece) {
+func (g *Group) cut(pieces []chunk.Piece, n int) (front, rest []chunk.Piece) {
 	at := len(g.pieces)
 	for n > 0 {
 		p := pieces[0]
@@ -97,20 +91,20 @@ func (g *group) cut(pieces []chunk.Piece, n int) (front, rest []chunk.Piece) {
 	return g.pieces[at:len(g.pieces):len(g.pieces)], pieces
 }
 
-// head makes h the header of the first transmission, of which body is the body.
-func (g *group) head(h *Header, body rpcrdma2.Body) {
+// Head makes h the header of the first transmission, of which body is the body.
+func (g *Group) Head(h *rpcrdma2.Header, body rpcrdma2.Body) {
 	g.info = body.Append(g.info[:0])
 	h.Proc, h.Option, h.Info = rpcrdma2.Optional, body.Type(), g.info
 }
 
-// number makes the headers of the others, which have those fields in common
+// Number makes the headers of the others, which have those fields in common
 // that the first has.
-func (g *group) number(h *Header) {
-	for i := range g.more {
-		t := &g.more[i]
+func (g *Group) Number(h *rpcrdma2.Header) {
+	for i := range g.More {
+		t := &g.More[i]
 		g.cont = rpcrdma2.XmtCont{Number: uint32(i + 1), Initial: h.Option, PayloadLength: uint32(t.payload)}
 		info := t.Header.Info[:0]
-		t.Header = Header{}
+		t.Header = rpcrdma2.Header{}
 		t.Header.XID, t.Header.Version, t.Header.Credits = h.XID, h.Version, h.Credits
 		t.Header.Proc, t.Header.Direction = rpcrdma2.Optional, h.Direction
 		t.Header.Option, t.Header.Info = rpcrdma2.OptXmtCont, g.cont.Append(info)

@@ -1,17 +1,13 @@
-package conn
+package characteristics
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // Characteristics that stay as they are while the connection lives: those that
 // an INIT names in its nochg.
-
-// errFixed means that a peer changed a characteristic that was to stay.
-var errFixed = errors.New("conn: a characteristic changed that was told to stay")
 
 // fixed is a set of characteristics, as bits.
 type fixed uint32
@@ -21,22 +17,22 @@ func (f fixed) has(id rpcrdma2.CharID) bool { return id < 32 && f>>id&1 != 0 }
 // fixes says whether a characteristic of ours never changes, whatever the
 // settings become: it takes windows to have memory invalidated, and a handler to
 // answer calls in the reverse direction. A responder has neither characteristic.
-func (c *characteristics) fixes(id rpcrdma2.CharID) bool {
+func (c *State) fixes(id rpcrdma2.CharID) bool {
 	switch id {
 	case rpcrdma2.CharInvalidation:
-		return !c.requester || !c.revocable
+		return !c.Requester || !c.Revocable
 	case rpcrdma2.CharBackward:
-		return !c.requester || !c.serves
+		return !c.Requester || !c.Serves
 	}
 	return false
 }
 
-// init is our INIT.
-func (c *characteristics) init() *rpcrdma2.Init {
+// Init is our INIT.
+func (c *State) Init() *rpcrdma2.Init {
 	o := &rpcrdma2.Init{Start: c.changed(true, true)}
 	for id := rpcrdma2.CharReceiveSize; id <= rpcrdma2.CharResponseSend; id++ {
 		if c.fixes(id) && !o.Start.Has(id) {
-			o.Start = append(o.Start, c.own.Encode(id))
+			o.Start = append(o.Start, c.Own.Encode(id))
 		}
 	}
 	for i, is := range o.Start {
@@ -47,12 +43,12 @@ func (c *characteristics) init() *rpcrdma2.Init {
 	return o
 }
 
-// begun takes the peer's INIT, all of it or, with an error, nothing.
-func (c *characteristics) begun(o *rpcrdma2.Init) error {
+// Begun takes the peer's INIT, all of it or, with an error, nothing.
+func (c *State) Begun(o *rpcrdma2.Init) error {
 	if !o.NoChange.Within(len(o.Start)) {
 		return errValues
 	}
-	if err := c.learn(o.Start); err != nil {
+	if err := c.Learn(o.Start); err != nil {
 		return err
 	}
 	for i, is := range o.Start {
@@ -60,14 +56,14 @@ func (c *characteristics) begun(o *rpcrdma2.Init) error {
 			c.stay |= 1 << is.ID
 		}
 	}
-	c.ask = c.ask && !c.stay.has(rpcrdma2.CharReceiveSize)
+	c.wish.ask = c.wish.ask && !c.stay.has(rpcrdma2.CharReceiveSize)
 	return nil
 }
 
 // keeps says whether v leaves what is to stay as it was told.
-func (c *characteristics) keeps(v *rpcrdma2.Values) bool {
+func (c *State) keeps(v *rpcrdma2.Values) bool {
 	for id := rpcrdma2.CharReceiveSize; id <= rpcrdma2.CharResponseSend; id++ {
-		if c.stay.has(id) && !bytes.Equal(v.Encode(id).Data, c.told.Encode(id).Data) {
+		if c.stay.has(id) && !bytes.Equal(v.Encode(id).Data, c.Told.Encode(id).Data) {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-package conn
+package transmission
 
 import (
 	"errors"
@@ -11,21 +11,21 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// finder finds items of a group that arrived in target segments of our receives.
+// Finder finds items of a group that arrived in target segments of our receives.
 // Its storage is used again.
-type finder struct {
+type Finder struct {
 	resolver placement.Resolver
 	spans    []placement.Span
 }
 
-// begin begins with a group that is whole. What is wrong is a
+// Begin begins with a group that is whole. What is wrong is a
 // *placement.Error.
-func (f *finder) begin(t *targets, g *gathering) error {
-	return f.resolver.Begin(t.told(), g.sends)
+func (f *Finder) Begin(t *placement.Targets, g *Gathering) error {
+	return f.resolver.Begin(t.Told(), g.sends)
 }
 
-// find appends the parts that an item is in to dst: bytes of the receives.
-func (f *finder) find(dst [][]byte, g *gathering, it *rpcrdma2.Item) ([][]byte, error) {
+// Find appends the parts that an item is in to dst: bytes of the receives.
+func (f *Finder) Find(dst [][]byte, g *Gathering, it *rpcrdma2.Item) ([][]byte, error) {
 	var err error
 	if f.spans, err = f.resolver.Item(f.spans[:0], it); err != nil {
 		return dst, err
@@ -37,22 +37,26 @@ func (f *finder) find(dst [][]byte, g *gathering, it *rpcrdma2.Item) ([][]byte, 
 	return dst, nil
 }
 
-// groupFault makes what XMTERR says of a group with an item where none can be;
+// Fault makes what XMTERR says of a group with an item where none can be;
 // false is that err is something else.
-func groupFault(err error, g *gathering) (e rpcrdma2.XmtError, is bool) {
+func Fault(err error, g *Gathering) (e rpcrdma2.XmtError, is bool) {
 	p, is := errors.AsType[*placement.Error](err)
 	if !is {
 		return e, false
 	}
 	e = rpcrdma2.XmtError{
-		Bad:  rpcrdma2.Transmission{XID: g.xid, Direction: g.dir, Number: uint32(p.Transmission)},
+		Bad:  rpcrdma2.Transmission{XID: g.XID, Direction: g.Direction, Number: uint32(p.Transmission)},
 		Code: p.Code, Actual: p.Actual, Min: p.Min, Max: p.Max,
 	}
 	if e.Bad.Number > 0 { // the items are told in the first
-		e.HasLead, e.Lead = true, rpcrdma2.Transmission{XID: g.xid, Direction: g.dir}
+		e.HasLead, e.Lead = true, rpcrdma2.Transmission{XID: g.XID, Direction: g.Direction}
 	}
 	return e, true
 }
+
+// ErrItem means that an item of a call is where none can be, or that a direction for
+// one of the reply makes no sense.
+var ErrItem = errors.New("transmission: item or direction that makes no sense")
 
 // leastCall is the least header of an RPC call, in bytes (RFC 5531 §9). No item
 // is in it.
@@ -64,21 +68,21 @@ type placedItem struct {
 	parts [2]int
 }
 
-// placedItems are those of a call, in order.
-type placedItems struct {
-	finder
+// Items are those of a call, in order.
+type Items struct {
+	Finder
 	items []placedItem
 	parts [][]byte // of all
 }
 
-// locate checks where the items of a call are, and finds those in target
+// Locate checks where the items of a call are, and finds those in target
 // segments and where in the payload stream they belong.
 //
 // rtrext §9.5 has no error for a displacement: BADOFF is about an offset "as
 // part of an xmddp_loc". So it is ErrItem, as a position in a read list would be.
-func (p *placedItems) locate(t *targets, g *gathering, items []rpcrdma2.Item) error {
+func (p *Items) Locate(t *placement.Targets, g *Gathering, items []rpcrdma2.Item) error {
 	p.items, p.parts = p.items[:0], p.parts[:0]
-	stream := placement.NewStream(g.size, leastCall)
+	stream := placement.NewStream(g.Size, leastCall)
 	begun, apart := false, 0 // bytes of the items before
 	for i := range items {
 		it := &items[i]
@@ -95,13 +99,13 @@ func (p *placedItems) locate(t *targets, g *gathering, items []rpcrdma2.Item) er
 		}
 		if !begun {
 			begun = true
-			if err := p.begin(t, g); err != nil {
+			if err := p.Begin(t, g); err != nil {
 				return err
 			}
 		}
 		from := len(p.parts)
 		var err error
-		if p.parts, err = p.find(p.parts, g, it); err != nil {
+		if p.parts, err = p.Find(p.parts, g, it); err != nil {
 			return err
 		}
 		p.items = append(p.items, placedItem{at: at, parts: [2]int{from, len(p.parts)}})
@@ -109,19 +113,19 @@ func (p *placedItems) locate(t *targets, g *gathering, items []rpcrdma2.Item) er
 	return nil
 }
 
-// forget lets the receives go.
-func (p *placedItems) forget() {
+// Forget lets the receives go.
+func (p *Items) Forget() {
 	clear(p.parts)
 	p.items, p.parts = p.items[:0], p.parts[:0]
 }
 
-// insert puts the items into those of the arguments, which begin at byte n of
-// the payload stream, in order.
-func (p *placedItems) insert(args []oncrpc.Item, n int) ([]oncrpc.Item, error) {
+// Insert puts the items into those of the arguments, which begin at byte n of
+// the payload stream, in order. It fails when an item lies before that.
+func (p *Items) Insert(args []oncrpc.Item, n int) (all []oncrpc.Item, ok bool) {
 	for i := range p.items {
 		it := &p.items[i]
 		if it.at < n {
-			return args, ErrChunkInHeader
+			return args, false
 		}
 		parts := p.parts[it.parts[0]:it.parts[1]:it.parts[1]]
 		pos := it.at - n
@@ -131,22 +135,5 @@ func (p *placedItems) insert(args []oncrpc.Item, n int) ([]oncrpc.Item, error) {
 		}
 		args = slices.Insert(args, k, oncrpc.Item{Pos: pos, Data: parts[0], More: parts[1:]})
 	}
-	return args, nil
-}
-
-// PlacedResult is a run of bytes of a result that came in Sends.
-type PlacedResult struct {
-	Result int
-	Data   []byte
-}
-
-// takePlaced notes where result i is.
-func (r *Requester) takePlaced(o *Outgoing, i int, it *rpcrdma2.Item) error {
-	parts, err := r.finder.find(r.found[:0], &r.gather, it)
-	for _, p := range parts {
-		o.Placed = append(o.Placed, PlacedResult{i, p})
-	}
-	clear(parts)
-	r.found = parts
-	return err
+	return args, true
 }

@@ -1,4 +1,4 @@
-package conn
+package transmission
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
@@ -8,25 +8,26 @@ import (
 // MaxZeros is the most bytes of one piece of Zeros.
 const MaxZeros = 2 * placement.PageSize
 
-// layout is how a message of ours with items in target segments lies in its
+// Layout is how a message of ours with items in target segments lies in its
 // transmissions. Its storage is used again.
-type layout struct {
+type Layout struct {
 	placement.Layout
+	// Sources are those of the items laid out.
+	Sources []chunk.Source
 	lengths []int
-	sources []chunk.Source // of the items laid out
 }
 
-// forget begins a layout.
-func (l *layout) forget() { l.lengths, l.sources = l.lengths[:0], l.sources[:0] }
+// Forget begins a layout.
+func (l *Layout) Forget() { l.lengths, l.Sources = l.lengths[:0], l.Sources[:0] }
 
-// add adds an item, which is not empty.
-func (l *layout) add(from chunk.Source, length int) {
-	l.lengths, l.sources = append(l.lengths, length), append(l.sources, from)
+// Add adds an item, which is not empty.
+func (l *Layout) Add(from chunk.Source, length int) {
+	l.lengths, l.Sources = append(l.lengths, length), append(l.Sources, from)
 }
 
-// lay lays m out for receives of structure s. A structure for which it would be
+// Plan lays m out for receives of structure s. A structure for which it would be
 // mostly padding is of no use: its peer could have us send much for little.
-func (l *layout) lay(s *placement.Structure, m *placement.Message) bool {
+func (l *Layout) Plan(s *placement.Structure, m *placement.Message) bool {
 	m.Items = l.lengths
 	if !l.Lay(s, m) {
 		return false
@@ -38,19 +39,19 @@ func (l *layout) lay(s *placement.Structure, m *placement.Message) bool {
 	return padding <= len(l.Transmissions)*MaxZeros+len(l.lengths)*placement.PageSize
 }
 
-// largest is the length of the longest transmission.
-func (l *layout) largest() (n int) {
+// Largest is the length of the longest transmission.
+func (l *Layout) Largest() (n int) {
 	for i := range l.Transmissions {
 		n = max(n, l.Transmissions[i].Length)
 	}
 	return n
 }
 
-// place lays the pieces of the payload stream, and the items that l places, into
+// Place lays the pieces of the payload stream, and the items that l places, into
 // the transmissions of a group. It gives what goes with the first, of which begin
-// bytes are of the payload stream, and the others in g.more.
-func (g *group) place(l *layout, pieces []chunk.Piece) (begin int, inline []chunk.Piece) {
-	g.more, g.pieces = g.more[:0], g.pieces[:0]
+// bytes are of the payload stream, and the others in g.More.
+func (g *Group) Place(l *Layout, pieces []chunk.Piece) (begin int, inline []chunk.Piece) {
+	g.More, g.pieces = g.More[:0], g.pieces[:0]
 	g.source = append(g.source[:0], pieces...)
 	rest := g.source
 	for i := range l.Transmissions {
@@ -60,7 +61,7 @@ func (g *group) place(l *layout, pieces []chunk.Piece) (begin int, inline []chun
 		end := t.Header + t.Payload
 		for _, p := range t.Parts {
 			g.zeros(p.At - end)
-			g.part(l.sources[p.Item], p.Off, p.Len)
+			g.part(l.Sources[p.Item], p.Off, p.Len)
 			end = p.At + p.Len
 		}
 		all := g.pieces[at:len(g.pieces):len(g.pieces)]
@@ -68,21 +69,21 @@ func (g *group) place(l *layout, pieces []chunk.Piece) (begin int, inline []chun
 			begin, inline = t.Payload, all
 			continue
 		}
-		m := more(&g.more)
+		m := Extend(&g.More)
 		m.Inline, m.Length, m.payload = all, t.Length-t.Header, t.Payload
 	}
 	return begin, inline
 }
 
 // zeros adds n bytes of padding.
-func (g *group) zeros(n int) {
+func (g *Group) zeros(n int) {
 	for ; n > 0; n -= MaxZeros {
 		g.pieces = append(g.pieces, chunk.Piece{From: chunk.Zeros, Len: min(n, MaxZeros)})
 	}
 }
 
 // part adds bytes of an item, to the piece before if they follow it.
-func (g *group) part(from chunk.Source, off, n int) {
+func (g *Group) part(from chunk.Source, off, n int) {
 	if k := len(g.pieces) - 1; k >= 0 {
 		if last := &g.pieces[k]; last.From == from && last.Off+last.Len == off {
 			last.Len += n
@@ -91,3 +92,6 @@ func (g *group) part(from chunk.Source, off, n int) {
 	}
 	g.pieces = append(g.pieces, chunk.Piece{From: from, Off: off, Len: n})
 }
+
+// Empty says whether no item is to be laid out.
+func (l *Layout) Empty() bool { return len(l.lengths) == 0 }

@@ -1,0 +1,160 @@
+package characteristics
+
+import (
+	"bytes"
+
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+)
+
+// Learn takes what the peer told, all of it or, with an error, nothing. What is
+// unknown is skipped.
+func (c *State) Learn(set rpcrdma2.Set) error {
+	v, wish := c.Told, uint32(0)
+	var size, buffer bool
+	for _, is := range set {
+		switch is.ID {
+		case rpcrdma2.CharReceiveSize:
+			size = true
+		case rpcrdma2.CharReceiveBuffer:
+			buffer = true
+		case charReceiveWish:
+			wish = wishIn(is, wish)
+			continue
+		}
+		if _, err := v.Set(is); err != nil {
+			return err
+		}
+	}
+	switch {
+	case buffer && !size && !c.sized && len(v.Buffer.Groups) > 0: // rtrext §8.3
+		v.ReceiveSize = v.Buffer.Length
+	case size && !buffer && !c.stay.has(rpcrdma2.CharReceiveBuffer):
+		v.Buffer = rpcrdma2.Buffer{}
+	}
+	if v.ReceiveSize < LeastReceive || v.Buffer.Length > v.ReceiveSize {
+		return errValues
+	}
+	if !c.keeps(&v) {
+		return errFixed
+	}
+	c.Told, c.sized = v, c.sized || size
+	c.wish.learn(wish, v.ReceiveSize, !c.stay.has(rpcrdma2.CharReceiveSize))
+	return nil
+}
+
+// Requested takes a REQUEST, whose body is info; see answer.
+func (c *State) Requested(info, payload []byte) (r *rpcrdma2.Respond, lowered bool, err error) {
+	var body rpcrdma2.Request
+	if err := Decode(&body, info, payload); err != nil {
+		return nil, false, err
+	}
+	return c.answer(body.Want)
+}
+
+// answer answers a REQUEST. lowered says that new receives have to be of
+// c.Target bytes from now on. With malformed data of a characteristic that is
+// known, nothing is done.
+func (c *State) answer(want rpcrdma2.Set) (r *rpcrdma2.Respond, lowered bool, err error) {
+	var asked rpcrdma2.Values
+	for _, is := range want {
+		if _, err := asked.Set(is); err != nil {
+			return nil, false, err
+		}
+	}
+	r = &rpcrdma2.Respond{}
+	for i, is := range want {
+		known, _ := asked.Set(is)
+		if is.ID == rpcrdma2.CharReceiveSize && asked.ReceiveSize < c.Known.ReceiveSize {
+			lowered = c.lower(asked.ReceiveSize) || lowered
+		}
+		now := c.Known.Encode(is.ID)
+		switch {
+		case known && bytes.Equal(asked.Encode(is.ID).Data, now.Data):
+			r.Done = r.Done.Add(i)
+		case lowered && is.ID == rpcrdma2.CharReceiveSize:
+			r.Other = append(r.Other, now)
+			r.Rejected = r.Rejected.Add(i)
+		default:
+			r.Rejected = r.Rejected.Add(i)
+		}
+	}
+	return r, lowered, nil
+}
+
+// lower lowers the receive size as far as our settings want it lower: the peer
+// asks for asked bytes, and makes no longer Send from then on.
+func (c *State) lower(asked uint32) bool {
+	size := max(asked, c.wish.own)
+	c.wish.asked(asked, size == asked && c.cfg.On)
+	if !c.cfg.On || size >= c.Known.ReceiveSize {
+		return false
+	}
+	c.Receive, c.Target, c.below, c.pings = size, size, 0, 0
+	c.derive()
+	c.Known.ReceiveSize, c.Known.Buffer = size, rpcrdma2.Buffer{}
+	return true
+}
+
+// Responded takes the answer to our REQUEST. A bit that is in both subsets or in
+// none means that it was rejected, as is all of an answer that makes no sense.
+func (c *State) Responded(r *rpcrdma2.Respond) {
+	asked := c.request.size
+	c.Answered()
+	if asked == 0 {
+		return
+	}
+	if r.Done.Has(0) && !r.Rejected.Has(0) && r.Done.Within(1) && r.Rejected.Within(1) {
+		c.Told.ReceiveSize, c.Told.Buffer = asked, rpcrdma2.Buffer{}
+		return
+	}
+	for _, is := range r.Other {
+		var v rpcrdma2.Values
+		if _, err := v.Set(is); err == nil && is.ID == rpcrdma2.CharReceiveSize && v.ReceiveSize >= LeastReceive {
+			c.Told.ReceiveSize, c.Told.Buffer = v.ReceiveSize, rpcrdma2.Buffer{}
+		}
+	}
+}
+
+// Asks says whether a REQUEST or INIT of ours has this XID.
+func (c *State) Asks(xid uint32) bool { return c.request.open && c.request.xid == xid }
+
+// Answered notes that our REQUEST or INIT is answered, well or not.
+func (c *State) Answered() {
+	if c.request.acks {
+		c.unacked = false
+		c.wish.acknowledged(c.Known.ReceiveSize)
+	}
+	c.request.open, c.request.size, c.request.acks = false, 0, false
+}
+
+// Refused notes that the peer answered our REQUEST or INIT with an error.
+func (c *State) Refused(code rpcrdma1.ErrCode) {
+	c.Answered()
+	switch {
+	case c.Peer == Unknown:
+		c.Peer = Unsupported
+	case code == rpcrdma2.ErrInvalOption:
+		c.silent = true
+	}
+}
+
+// Info is what is known of the characteristics of both ends.
+type Info struct {
+	// Spoken says that the peer has the extension. Otherwise Peer are the defaults.
+	Spoken bool
+	// Own are ours as the peer was told.
+	Own, Peer rpcrdma2.Values
+	// Asks says that the peer asks for smaller receives once it is told that they
+	// are wanted. Lacks says that it does not have the extension, for as long as the
+	// connection lives.
+	Asks, Lacks bool
+}
+
+// Info gives the peer's characteristics and ours.
+func (c *State) Info() Info {
+	return Info{
+		Spoken: c.Peer == Supported, Own: c.Known, Peer: c.Told,
+		Asks: c.wish.told != 0, Lacks: c.Peer == Unsupported,
+	}
+}
