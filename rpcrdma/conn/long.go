@@ -67,13 +67,6 @@ func (in *Inbound) maxTransfer() uint32 {
 	return in.requester.cfg.MaxTransfer
 }
 
-// invalidated notes that a message under xid, which may answer a call of ours,
-// invalidated memory. It returns false if the memory does not belong to that call.
-func (r *Requester) invalidated(xid uint32, inv Invalidation) bool {
-	o, known := r.sent[xid]
-	return known && (o == nil || o.state == outSent) && r.revoked(xid, o, inv)
-}
-
 // Read is the event that all RDMA Reads of l have completed. message holds the
 // bytes of l.Reads.Chunks[0]. Give the Arrival to the role that its Call names. The
 // role asks for the chunks as if they had not been read. l is no longer valid.

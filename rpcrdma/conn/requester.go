@@ -413,3 +413,10 @@ func (r *Requester) Lost(err error, acts []Action) []Action {
 	r.readings = nil
 	return acts
 }
+
+// Waiting is the number of calls that wait for a credit.
+func (r *Requester) Waiting() int { return len(r.waiting) }
+
+// InFlight is the number of calls, and of other messages that are answered, that
+// went out and are not answered.
+func (r *Requester) InFlight() int { return len(r.sent) }

@@ -11,13 +11,6 @@ func (r *Requester) Characteristics() Characteristics { return r.chars.Info() }
 // ReceiveSize is the size of our receives that the peer may count on, in bytes.
 func (r *Requester) ReceiveSize() uint32 { return r.chars.Receive }
 
-// PlanReceives has replies planned for receives of so many bytes. It is for
-// requesters of the reverse direction, whose receives the forward direction
-// changes.
-func (r *Requester) PlanReceives(n uint32) {
-	r.chars.PlanFor(n)
-}
-
 // Greet is the event that the connection is up and calls may follow: with
 // extensions.characteristics on, INIT is the first message.
 func (r *Requester) Greet(acts []Action) []Action {

@@ -191,3 +191,10 @@ func (r *Requester) returned(o *Outgoing) (reply int, err error) {
 	}
 	return chunk.Returned(sent.Reply, h.Reply)
 }
+
+// invalidated notes that a message under xid, which may answer a call of ours,
+// invalidated memory. It returns false if the memory does not belong to that call.
+func (r *Requester) invalidated(xid uint32, inv Invalidation) bool {
+	o, known := r.sent[xid]
+	return known && (o == nil || o.state == outSent) && r.revoked(xid, o, inv)
+}

@@ -45,11 +45,6 @@ func (r *Requester) peerTransmits() bool {
 	return r.chars.Told.RTR&rpcrdma2.RTRRequest != 0 && r.chars.Told.RequestReceive > 0 && r.chars.Told.ResponseSend > 0
 }
 
-// Heard is the event that the peer told characteristics. It is for requesters
-// of the reverse direction: the forward direction hears them. What Connected gives
-// since then may be less than every peer of the version takes.
-func (r *Requester) Heard(v *rpcrdma2.Values) { r.chars.Told, r.heard = *v, true }
-
 // callLimit and replyLimit are the most transmissions of a call and of its
 // reply now, at least 1, of a peer that takes them at all.
 func (r *Requester) callLimit() int {

@@ -235,3 +235,31 @@ func (r *Responder) Unexposed(e *Exposure) {
 		e.state = exposureIdle
 	}
 }
+
+// acknowledges gives the exposure whose DONE a message is; nil if it is
+// another message, or a DONE that acknowledges nothing: of an unknown XID, a
+// second one, or one for a reply that was not sent yet.
+func (r *Responder) acknowledges(h *Header, err error) *Exposure {
+	if err != nil || h.Proc != rpcrdma1.Done {
+		return nil
+	}
+	if e := r.exposures.find(h.XID); e != nil && e.state != exposureBinding && !e.acked {
+		return e
+	}
+	return nil
+}
+
+// done takes a DONE (RFC 5666 §3.8): what it acknowledges is not read any
+// more.
+func (r *Responder) done(e *Exposure, recv uint32, acts []Action) []Action {
+	e.acked = true
+	acts = append(acts, giveBack(recv, r.grants.Done()))
+	switch e.state {
+	case exposureLive:
+		r.exposures.live--
+		acts = r.unexpose(e, acts)
+	case exposureReclaimed:
+		e.state = exposureIdle
+	}
+	return r.drained(acts)
+}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -169,48 +168,6 @@ func piecesLength(pieces []chunk.Piece) (n int) {
 	return n
 }
 
-// pad makes an inline reply RDMA_MSGP if padding is in use, wanted by the
-// reply and fits.
-func (r *Responder) pad(c *Call, h *Header, inline []chunk.Piece) []chunk.Piece {
-	if h.Proc != rpcrdma1.Msg || len(h.Reads) > 0 || !versionOf(h.Version).pads() {
-		return inline
-	}
-	pad, ok := r.padding.plan(inline, h.Size(), int(r.SendLimit()))
-	if !ok {
-		return inline
-	}
-	h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, pad.Align, pad.Thresh
-	c.padded = appendPadded(c.padded[:0], inline, pad)
-	r.padding.sent++
-	return c.padded
-}
-
-// pad does the same for a planned call whose header has size bytes. What was
-// planned is kept if it is of no use.
-func (r *Requester) pad(o *Outgoing, size int) {
-	pad, ok := r.padding.plan(o.pieces, size, int(r.SendLimit()))
-	if !ok || o.reads() {
-		return
-	}
-	o.Pad = pad
-	r.padding.pieces = append(r.padding.pieces[:0], o.pieces...)
-	o.pieces = appendPadded(o.pieces[:0], r.padding.pieces, pad)
-}
-
-// takePadding notes the padding of a reply, if it has any. Below PadThresh it
-// could be before opaques that our caller can't know of: only the call's
-// results are.
-func (r *Requester) takePadding(o *Outgoing) (err error) {
-	if r.header.Proc != rpcrdma1.MsgP {
-		return nil
-	}
-	o.Padding, err = r.padding.check(&r.header)
-	if err != nil || o.Padding.Thresh < PadThresh {
-		return ErrBadReply
-	}
-	return nil
-}
-
 // Padding is what is in force about RDMA_MSGP.
 type Padding struct {
 	// Align is the alignment, in bytes, that opaque data in our messages is
@@ -225,9 +182,3 @@ type Padding struct {
 func (p *padding) state() Padding {
 	return Padding{Align: p.use(), Taken: p.takes, Sent: p.sent, Received: p.received}
 }
-
-// Padding tells what is in force.
-func (r *Responder) Padding() Padding { return r.padding.state() }
-
-// Padding tells what is in force.
-func (r *Requester) Padding() Padding { return r.padding.state() }

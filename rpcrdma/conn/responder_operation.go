@@ -1,0 +1,37 @@
+package conn
+
+import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+
+// operate takes an optional operation of a requester. It takes a credit as a
+// call does, and may be the first message.
+func (r *Responder) operate(c *Call, payload []byte, acts []Action) []Action {
+	if acts, known := r.transmission(c, payload, acts); known {
+		return acts
+	}
+	h := &c.header
+	if r.characterizes(h) {
+		return r.characterize(c, payload, acts)
+	}
+	op := operations(r.cfg.Operations).find(h.Option, r.settings.Extensions)
+	if op == nil {
+		return r.refuse(c, rpcrdma2.ErrInvalOption, ErrOption, acts)
+	}
+	answer, err := op.handle(h, payload)
+	if err != nil {
+		return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
+	}
+	r.version = h.Version
+	if answer == nil {
+		return r.drop(c, acts)
+	}
+	return r.answerOperation(c, answer, acts)
+}
+
+// answerOperation answers an operation with another.
+func (r *Responder) answerOperation(c *Call, answer rpcrdma2.Body, acts []Action) []Action {
+	h := &c.header
+	c.info = answer.Append(c.info[:0])
+	h.Direction, h.Option, h.Info = rpcrdma2.Reply, answer.Type(), c.info
+	c.Answer = Answer{Header: h, Failed: true}
+	return r.answer(c, acts)
+}
