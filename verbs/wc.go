@@ -60,6 +60,14 @@ const (
 	WCRecv
 )
 
+var completed = [...]WCOpcode{
+	OpSend: WCSend, OpSendInvalidate: WCSend, OpRDMAWrite: WCRDMAWrite, OpRDMARead: WCRDMARead,
+	OpLocalInvalidate: WCLocalInv, OpBindMW: WCBindMW,
+}
+
+// Completed is the kind of completion of a request.
+func (op Opcode) Completed() WCOpcode { return completed[op] }
+
 // WC is a work completion (struct ibv_wc). On failure only ID, Status and
 // QPNum are valid.
 type WC struct {

@@ -1,6 +1,7 @@
 package softiwarp
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -65,19 +66,17 @@ type Config struct {
 
 // withDefaults fills in the defaults and checks ranges.
 func (c Config) withDefaults() (Config, error) {
-	setDefault(&c.MPARevision, mpa.Revision2)
-	setDefault(&c.MaxULPDU, defaultMaxULPDU)
-	setDefault(&c.HandshakeTimeout, defaultHandshakeTimeout)
-	setDefault(&c.DrainTimeout, defaultDrainTimeout)
-	setDefault(&c.MaxHandshakes, defaultMaxHandshakes)
-	setDefault(&c.Backlog, defaultBacklog)
+	c.MPARevision = cmp.Or(c.MPARevision, mpa.Revision2)
+	c.MaxULPDU = cmp.Or(c.MaxULPDU, defaultMaxULPDU)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, defaultHandshakeTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, defaultDrainTimeout)
+	c.MaxHandshakes = cmp.Or(c.MaxHandshakes, defaultMaxHandshakes)
+	c.Backlog = cmp.Or(c.Backlog, defaultBacklog)
 	c.maxLingers = maxLingers
 	if n := c.Descriptors; n > 0 {
 		c.MaxHandshakes, c.Backlog, c.maxLingers = min(c.MaxHandshakes, max(n/2, 1)), min(c.Backlog, max(n/4, 1)), min(c.maxLingers, n/4)
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case c.MPARevision != mpa.Revision1 && c.MPARevision != mpa.Revision2:
 		return c, fmt.Errorf("softiwarp: MPA revision %d: %w", c.MPARevision, verbs.ErrInvalid)
@@ -87,11 +86,4 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("softiwarp: negative limit: %w", verbs.ErrInvalid)
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }

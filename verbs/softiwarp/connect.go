@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
@@ -17,50 +18,30 @@ import (
 
 // Connect implements rdmacm.ID.
 func (id *connID) Connect(ctx context.Context, c rdmacm.ConnParam) error {
-	c, err := checkParam(c)
+	c, err := id.p.dev.CheckParam(c, rdmacm.MaxPrivateData)
 	if err != nil {
 		return err
 	}
-	if !id.hasQP() {
-		return invalid("no queue pair")
-	}
-	call, err := id.begin(ctx, idResolved)
-	if err != nil {
-		return err
-	}
-	if err := id.connect(call, &c); err != nil {
-		id.done(idFailed)
-		return id.connectError(ctx, call, err)
-	}
-	id.done(idConnected)
-	return nil
-}
-
-func (id *connID) hasQP() bool {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	return id.qp != nil
+	return id.Call(ctx, driver.IDResolved, driver.IDConnected, func(ctx context.Context) error {
+		return id.connectError(id.connect(ctx, &c))
+	})
 }
 
 // connectError gives the reason in the contract's terms.
-func (id *connID) connectError(ctx, call context.Context, err error) error {
+func (id *connID) connectError(err error) error {
 	var rejected *rdmacm.RejectedError
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case call.Err() != nil && errors.Is(err, call.Err()):
-		return verbs.ErrClosed
-	case errors.As(err, &rejected):
+	case err == nil, errors.As(err, &rejected):
 		return err
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Errorf("softiwarp: %s: %w: %w", id.remote, rdmacm.ErrUnreachable, err)
+		err = fmt.Errorf("%w: %w", rdmacm.ErrUnreachable, err)
 	}
-	return fmt.Errorf("softiwarp: connecting to %s: %w", id.remote, err)
+	return fmt.Errorf("softiwarp: connecting to %s: %w", id.RemoteAddr(), err)
 }
 
 func (id *connID) connect(ctx context.Context, c *rdmacm.ConnParam) error {
 	var dialer net.Dialer
-	tcp, err := dialer.DialContext(ctx, "tcp", id.remote.String())
+	tcp, err := dialer.DialContext(ctx, "tcp", id.RemoteAddr().String())
 	if err != nil {
 		return err
 	}
@@ -80,7 +61,7 @@ func (id *connID) exchange(ctx context.Context, conn *net.TCPConn, c *rdmacm.Con
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
-	if !id.qp.establish(l) {
+	if !id.QP().establish(l) {
 		return verbs.ErrQPState
 	}
 	return nil
@@ -100,9 +81,9 @@ func (id *connID) handshake(conn *net.TCPConn, c *rdmacm.ConnParam) (link, error
 		return link{}, sayWhy(conn, reply.CRC || req.CRC, err)
 	}
 	l.conn = conn
-	id.mu.Lock()
-	id.local, id.peer, id.ird, id.ord = addrPort(conn.LocalAddr()), peerParam(&reply), l.ird, l.ord
-	id.mu.Unlock()
+	id.SetAddrs(addrPort(conn.LocalAddr()), id.RemoteAddr())
+	id.SetPeer(peerParam(&reply))
+	id.SetNegotiated(l.ird, l.ord)
 	return l, announce(conn, &l, rtr)
 }
 

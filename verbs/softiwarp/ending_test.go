@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
@@ -200,7 +201,7 @@ func TestFailTellsPeer(t *testing.T) {
 	s.succeed(1)
 	s.qp.Fail()
 	peer.terminated(rdmap.LocalCatastrophic)
-	if err := s.ended(); !errors.Is(err, errFailed) {
+	if err := s.ended(); !errors.Is(err, driver.ErrFailed) {
 		t.Errorf("ended with %v", err)
 	}
 }

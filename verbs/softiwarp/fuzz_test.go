@@ -2,6 +2,7 @@ package softiwarp
 
 import (
 	"bytes"
+	"net/netip"
 	"testing"
 
 	"github.com/rdmad/rdmad/verbs"
@@ -35,8 +36,8 @@ func (f *target) span(off, n int) []byte {
 func (f *target) expose(t testing.TB, key uint32, buf []byte, access verbs.Access) *memRegion {
 	m := must(f.q.pd.RegMR(buf, access))(t).(*memRegion)
 	m.revoke()
-	f.q.dev.stags.release(m.key)
-	m.key, m.base = key, fuzzBase
+	f.q.dev.stags.release(m.Key)
+	m.Key, m.base = key, fuzzBase
 	f.q.dev.stags.slots.Load().put(key, &m.region)
 	f.q.dev.stags.used++
 	m.enable(key)
@@ -47,12 +48,13 @@ func newTarget(t testing.TB, crc bool) *target {
 	p := must(New(Config{}))(t)
 	pd := must(p.dev.AllocPD())(t).(*protectionDomain)
 	cq := must(p.dev.CreateCQ(64))(t)
-	q := must(pd.newQP(verbs.QPAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2}, make(chan struct{})))(t)
+	q := must(newQP(newID(p, netip.AddrPort{}, netip.AddrPort{}), pd, verbs.QPAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2}))(t)
 	f := &target{q: q, all: bytes.Repeat([]byte{0xa5}, 8192), may: make([]bool, 8192)}
 	q.sinkBase = fuzzSinkBase
 	q.inbound.init(2)
 	q.crc, q.ord = crc, 2
-	q.state, q.hold = verbs.QPRTS, true
+	q.ReadyLocked()
+	q.hold = true
 	q.rx.begin(link{passive: true})
 
 	f.expose(t, fuzzWritable, f.span(100, 500), allAccess)
@@ -78,7 +80,7 @@ func newTarget(t testing.TB, crc bool) *target {
 func (f *target) bindWindow(t testing.TB) {
 	w := must(f.q.pd.AllocMW())(t).(*memWindow)
 	mr := must(f.q.pd.RegMR(f.span(5000, 100), allAccess))(t).(*memRegion)
-	mr.use()
+	mr.Use()
 	w.qp, w.access, w.base, w.buf, w.mr, w.bound = f.q, verbs.AccessRemoteWrite, fuzzBase, mr.buf, mr, fuzzWindow
 	f.q.addWindow(w)
 	f.q.dev.stags.slots.Load().put(fuzzWindow, &w.region)

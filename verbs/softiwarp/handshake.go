@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 )
@@ -77,7 +78,7 @@ func (p *Provider) replyFrame(req *mpa.Frame, c *rdmacm.ConnParam) *mpa.Frame {
 	if !req.Enhanced {
 		return f
 	}
-	ird, ord := negotiate(c, &req.EnhancedData)
+	ird, ord := driver.Negotiate(*c, peerParam(req))
 	if req.EnhancedData.IRD > 0 {
 		// Linux reads our ORD as its own IRD, and 0 fails every Read.
 		ord = max(ord, 1)
@@ -102,13 +103,9 @@ func rejection(req *mpa.Frame, privateData []byte) *mpa.Frame {
 	}
 }
 
-// negotiate is the IRD and ORD in force for the side that asked for own,
-// with a peer that told its depths: Reads are bounded by both.
-func negotiate(own *rdmacm.ConnParam, peer *mpa.Enhanced) (ird, ord int) {
-	return min(own.ResponderResources, int(peer.ORD)), min(own.InitiatorDepth, int(peer.IRD))
-}
-
-// peerParam is what a frame tells the consumer about its sender.
+// peerParam is what a frame tells the consumer about its sender. A frame of MPA
+// revision 1 says nothing about depths: both sides then count on what their consumers
+// agreed on by other means (RFC 5044 §7.1).
 func peerParam(f *mpa.Frame) rdmacm.ConnParam {
 	p := rdmacm.ConnParam{PrivateData: f.PrivateData}
 	if f.Enhanced {
@@ -116,16 +113,4 @@ func peerParam(f *mpa.Frame) rdmacm.ConnParam {
 		p.InitiatorDepth = int(f.EnhancedData.ORD)
 	}
 	return p
-}
-
-// checkParam clamps the depths to what the device has. A peer of MPA
-// revision 1 says nothing about its depths; both sides then count on what
-// their consumers agreed on by other means (RFC 5044 §7.1).
-func checkParam(c rdmacm.ConnParam) (rdmacm.ConnParam, error) {
-	if len(c.PrivateData) > rdmacm.MaxPrivateData {
-		return c, rdmacm.ErrPrivateData
-	}
-	c.ResponderResources = min(max(c.ResponderResources, 0), maxReads)
-	c.InitiatorDepth = min(max(c.InitiatorDepth, 0), maxReads)
-	return c, nil
 }

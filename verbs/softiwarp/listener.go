@@ -20,7 +20,7 @@ import (
 type listener struct {
 	p        *Provider
 	tcp      *net.TCPListener
-	requests *peers.Queue[*connID]
+	requests *peers.Queue[rdmacm.ID]
 	closing  chan struct{}
 	wg       sync.WaitGroup
 
@@ -34,7 +34,7 @@ var _ rdmacm.Listener = (*listener)(nil)
 func newListener(p *Provider, tcp *net.TCPListener) *listener {
 	l := &listener{
 		p: p, tcp: tcp,
-		requests: peers.NewQueue[*connID](p.config.Backlog),
+		requests: peers.NewQueue[rdmacm.ID](p.config.Backlog),
 		closing:  make(chan struct{}),
 		halfDone: peers.NewList[*net.TCPConn](p.config.MaxHandshakes),
 	}
@@ -45,11 +45,7 @@ func newListener(p *Provider, tcp *net.TCPListener) *listener {
 func (l *listener) Addr() netip.AddrPort { return addrPort(l.tcp.Addr()) }
 
 func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
-	id, err := l.requests.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return id, nil
+	return l.requests.Get(ctx)
 }
 
 func (l *listener) Close() error {
@@ -70,7 +66,7 @@ func (l *listener) Close() error {
 	for _, id := range left {
 		_ = id.Close()
 	}
-	l.p.unuse()
+	l.p.users.Unuse()
 	return nil
 }
 
@@ -154,13 +150,13 @@ func (l *listener) queue(conn *net.TCPConn, frame mpa.Frame) error {
 		_ = writeFrame(conn, rejection(&frame, nil))
 		return errMarkers
 	}
-	if err := l.p.use(); err != nil {
+	if err := l.p.users.Use(); err != nil {
 		return err
 	}
 	id := newRequestID(l.p, conn, frame)
-	lost, err := l.requests.Put(id.remote.Addr(), id)
+	lost, err := l.requests.Put(id.RemoteAddr().Addr(), id)
 	if err != nil {
-		l.p.unuse()
+		l.p.users.Unuse()
 		return err
 	}
 	if lost != nil {
@@ -171,8 +167,8 @@ func (l *listener) queue(conn *net.TCPConn, frame mpa.Frame) error {
 
 // turnAway rejects a request for which there is no room. Its peer learns why, and may come
 // again.
-func (l *listener) turnAway(id *connID) {
-	l.note(net.TCPAddrFromAddrPort(id.remote), errCrowded)
+func (l *listener) turnAway(id rdmacm.ID) {
+	l.note(net.TCPAddrFromAddrPort(id.RemoteAddr()), errCrowded)
 	_ = id.Reject(context.Background(), []byte(errCrowded.Error()))
 	_ = id.Close()
 }

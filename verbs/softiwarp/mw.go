@@ -2,18 +2,16 @@ package softiwarp
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // memWindow is a type 2B memory window. While bound it is on its queue
 // pair's list of windows, which ends the binding with the queue pair.
 type memWindow struct {
+	driver.MW
 	region
-
-	lastKey  atomic.Uint32 // of the last bind posted
-	lastAddr atomic.Uint64
 
 	mu     sync.Mutex
 	closed bool
@@ -23,9 +21,6 @@ type memWindow struct {
 
 	prev, next *memWindow // guarded by queuePair.winMu
 }
-
-func (w *memWindow) RKey() uint32 { return w.lastKey.Load() }
-func (w *memWindow) Addr() uint64 { return w.lastAddr.Load() }
 
 // binding is one posted OpBindMW.
 type binding struct {
@@ -41,13 +36,12 @@ type binding struct {
 func (b *binding) prepare() bool {
 	b.mw.mu.Lock()
 	defer b.mw.mu.Unlock()
-	if b.mw.closed || !b.mr.use() {
+	if b.mw.closed || !b.mr.Use() {
 		return false
 	}
 	b.mw.posted++
 	b.key = b.mw.pd.dev.stags.reserve(&b.mw.region)
-	b.mw.lastKey.Store(b.key)
-	b.mw.lastAddr.Store(b.mr.base + uint64(b.off))
+	b.mw.Posted(b.key, &b.mr.MR, b.off)
 	return true
 }
 
@@ -74,7 +68,7 @@ func (b *binding) abandon() {
 	defer b.mw.mu.Unlock()
 	b.mw.posted--
 	b.mw.pd.dev.stags.release(b.key)
-	b.mr.unuse()
+	b.mr.Unuse()
 }
 
 // unbind ends the binding under key on q (any queue pair when nil), and says
@@ -93,7 +87,7 @@ func (w *memWindow) unbindLocked() {
 	w.revoke()
 	w.pd.dev.stags.release(w.bound)
 	w.qp.removeWindow(w)
-	w.mr.unuse()
+	w.mr.Unuse()
 	w.bound, w.mr, w.qp, w.buf = 0, nil, nil, nil
 }
 
@@ -111,8 +105,7 @@ func (w *memWindow) Close() error {
 		w.unbindLocked()
 	}
 	w.closed = true
-	w.pd.unuse()
-	w.pd.dev.live.mws.Add(-1)
+	w.Free()
 	return nil
 }
 

@@ -24,9 +24,9 @@ const (
 func (q *queuePair) awaitPeerLocked() {
 	interval := firstNudge
 	q.nudgeTimer = time.AfterFunc(interval, func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if q.state != verbs.QPRTS || q.answered.Load() || interval >= lastNudge {
+		q.Lock()
+		defer q.Unlock()
+		if q.StateLocked() != verbs.QPRTS || q.answered.Load() || interval >= lastNudge {
 			return
 		}
 		q.nudgeLocked()

@@ -150,7 +150,7 @@ func (r *receiver) scatter(p []byte) {
 // completeSend completes the Receive of a whole message; a window that the
 // message revokes is revoked before.
 func (r *receiver) completeSend(s *segment) bool {
-	wc := verbs.WC{ID: r.entry.id, Op: verbs.WCRecv, QPNum: r.q.num, ByteLen: r.got}
+	wc := verbs.WC{ID: r.entry.id, Op: verbs.WCRecv, QPNum: r.q.Num(), ByteLen: r.got}
 	if s.op.Invalidates() {
 		w := r.q.dev.stags.window(s.ULP2)
 		if w == nil || !w.unbind(r.q, s.ULP2) {
@@ -162,7 +162,7 @@ func (r *receiver) completeSend(s *segment) bool {
 	r.inSend, r.entry = false, nil
 	r.got, r.piece, r.pieceOff = 0, 0, 0
 	r.q.rq.pop()
-	if r.q.recvCQ.pushQuietly(&wc) {
+	if r.q.recvCQ.PushQuietly(&wc) {
 		r.wakeRecv = true
 	}
 	return true

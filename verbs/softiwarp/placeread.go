@@ -27,9 +27,9 @@ func (r *receiver) takeReadRequest(s *segment) bool {
 		return r.terminate(refusedReadTerm(v, &in))
 	}
 	r.readMSN++
-	q.mu.Lock()
+	q.Lock()
 	q.inbound.put(in)
-	q.mu.Unlock()
+	q.Unlock()
 	r.kick = true
 	return true
 }
@@ -99,17 +99,17 @@ func (r *receiver) takeRTRResponse(s *segment) bool {
 		return r.refuse(rdmap.TaggedBaseOrBounds, s)
 	}
 	r.rtrRead = false
-	r.q.mu.Lock()
+	r.q.Lock()
 	r.q.readsDone.Add(1)
-	r.q.mu.Unlock()
+	r.q.Unlock()
 	r.kick = true
 	return true
 }
 
 // readDone completes a Read whose data has all come; true as retireLocked.
 func (q *queuePair) readDone(e *sendEntry) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	e.done = true
 	q.readsDone.Add(1)
 	return q.retireLocked()

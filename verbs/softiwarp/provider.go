@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
-	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -21,10 +20,7 @@ type Provider struct {
 	config  Config
 	dev     *device
 	lingers lingers
-
-	mu     sync.Mutex
-	users  int // listeners and identifiers
-	closed bool
+	users   driver.Users // listeners and identifiers
 }
 
 var _ rdmacm.Provider = (*Provider)(nil)
@@ -46,27 +42,10 @@ func (p *Provider) Name() string { return ProviderName }
 // Device is the provider's one device.
 func (p *Provider) Device() verbs.Device { return p.dev }
 
-// use counts one more listener or identifier.
-func (p *Provider) use() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return verbs.ErrClosed
-	}
-	p.users++
-	return nil
-}
-
-func (p *Provider) unuse() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.users--
-}
-
 // Close frees the device, and waits until the sockets of ended connections
 // are closed.
 func (p *Provider) Close() error {
-	if err := p.close(); err != nil {
+	if first, err := p.users.Close("softiwarp: provider", p.dev.Close); !first {
 		return err
 	}
 	p.lingers.close()
@@ -74,31 +53,15 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-func (p *Provider) close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil
-	}
-	if p.users > 0 {
-		return fmt.Errorf("softiwarp: %d listeners and connections: %w", p.users, verbs.ErrBusy)
-	}
-	if err := p.dev.Close(); err != nil {
-		return fmt.Errorf("softiwarp: %w", err)
-	}
-	p.closed = true
-	return nil
-}
-
 // Listen binds to a TCP address.
 func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
-	if err := p.use(); err != nil {
+	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		p.unuse()
+		p.users.Unuse()
 		return nil, fmt.Errorf("softiwarp: %w", err)
 	}
 	return newListener(p, l.(*net.TCPListener)), nil
@@ -106,40 +69,15 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 
 // Resolve looks the host up. Its first IPv4 address counts, or else its first.
 func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
-	remote, err := resolve(ctx, address)
+	remote, err := driver.LookUp(ctx, address)
+	if err == nil && remote.Port() == 0 {
+		err = driver.Invalid("port 0")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("softiwarp: %w", err)
 	}
-	if err := p.use(); err != nil {
+	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
-	return newID(p, remote), nil
-}
-
-func resolve(ctx context.Context, address string) (netip.AddrPort, error) {
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%w: %w", verbs.ErrInvalid, err)
-	}
-	port, err := strconv.ParseUint(service, 10, 16)
-	if err != nil || port == 0 {
-		return netip.AddrPort{}, fmt.Errorf("port %q: %w", service, verbs.ErrInvalid)
-	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	switch {
-	case ctx.Err() != nil:
-		return netip.AddrPort{}, ctx.Err()
-	case err != nil:
-		return netip.AddrPort{}, fmt.Errorf("%w: %w", rdmacm.ErrUnreachable, err)
-	}
-	return netip.AddrPortFrom(preferred(addrs), uint16(port)), nil
-}
-
-func preferred(addrs []netip.Addr) netip.Addr {
-	for _, a := range addrs {
-		if a = a.Unmap(); a.Is4() {
-			return a
-		}
-	}
-	return addrs[0]
+	return newID(p, netip.AddrPort{}, remote), nil
 }

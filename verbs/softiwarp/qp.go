@@ -8,30 +8,29 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
 // queuePair is a queue pair and, once established, its connection.
 type queuePair struct {
-	num            uint32
+	driver.QP
 	dev            *device
 	pd             *protectionDomain
-	attr           verbs.QPAttr
-	sendCQ, recvCQ *completionQueue
+	id             *connID
+	sendCQ, recvCQ *driver.CQ
 
 	closed   atomic.Bool
 	answered atomic.Bool   // the peer has sent an FPDU
 	done     chan struct{} // closed when finished
-	ended    chan struct{} // the identifier's Disconnected
 	winMu    sync.Mutex
 	windows  *memWindow // bound on this queue pair
 	sinkBase uint32     // sink STags of our Reads start above it
 
 	rq recvQueue
 
-	mu    sync.Mutex
-	state verbs.QPState
-	cause error // set with QPErr
+	// The lock guards what follows, up to the connection.
+
 	// finished says that the end is complete: nobody touches the memory of
 	// requests any more, and all have been flushed.
 	finished bool
@@ -66,71 +65,30 @@ type queuePair struct {
 
 var _ verbs.QP = (*queuePair)(nil)
 
-func (pd *protectionDomain) newQP(attr verbs.QPAttr, ended chan struct{}) (*queuePair, error) {
-	sendCQ, ok1 := attr.SendCQ.(*completionQueue)
-	recvCQ, ok2 := attr.RecvCQ.(*completionQueue)
-	if !ok1 || !ok2 || sendCQ.dev != pd.dev || recvCQ.dev != pd.dev {
-		return nil, errForeignCQ
-	}
-	for _, limit := range [...]struct{ v, most int }{
-		{attr.MaxSendWR, maxQueueDepth}, {attr.MaxRecvWR, maxQueueDepth},
-		{attr.MaxSendSGE, maxSGE}, {attr.MaxRecvSGE, maxSGE},
-	} {
-		if limit.v < 0 || limit.v > limit.most {
-			return nil, errQPAttr
-		}
-	}
-	if err := pd.use(); err != nil {
+func newQP(id *connID, pd *protectionDomain, attr verbs.QPAttr) (*queuePair, error) {
+	q := &queuePair{dev: pd.dev, pd: pd, id: id, done: make(chan struct{}), sinkBase: randomUint32()}
+	if err := pd.CreateQP(&q.QP, q, attr); err != nil {
 		return nil, err
 	}
-	q := &queuePair{
-		num: pd.dev.nextQP.Add(1), dev: pd.dev, pd: pd, attr: attr,
-		sendCQ: sendCQ, recvCQ: recvCQ,
-		done: make(chan struct{}), ended: ended,
-	}
-	q.sinkBase = randomUint32()
-	if err := q.attachCQs(); err != nil {
-		pd.unuse()
-		return nil, err
-	}
+	q.sendCQ, q.recvCQ = attr.SendCQ.(*driver.CQ), attr.RecvCQ.(*driver.CQ) // the device has no others
 	q.sq.init(attr.MaxSendWR, attr.MaxSendSGE)
 	q.rq.init(attr.MaxRecvWR, attr.MaxRecvSGE)
 	q.tx.init(q)
 	q.rx.init(q)
-	pd.dev.live.qps.Add(1)
 	return q, nil
-}
-
-func (q *queuePair) attachCQs() error {
-	if err := q.sendCQ.attach(q); err != nil {
-		return err
-	}
-	if err := q.recvCQ.attach(q); err != nil {
-		q.sendCQ.detach(q)
-		return err
-	}
-	return nil
-}
-
-func (q *queuePair) Num() uint32 { return q.num }
-
-func (q *queuePair) State() verbs.QPState {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.state
-}
-
-func (q *queuePair) Err() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.cause
 }
 
 // Fail ends the connection with a Terminate that blames this side (RFC 5040
 // §5.4: a stream that ends abnormally says so).
-func (q *queuePair) Fail() {
-	q.fail(errFailed, &rdmap.Term{Fault: rdmap.LocalCatastrophic})
+func (q *queuePair) Fail() { q.fail(driver.ErrFailed, &rdmap.Term{Fault: rdmap.LocalCatastrophic}) }
+
+// Overflow implements driver.User.
+func (q *queuePair) Overflow() {
+	q.fail(driver.ErrOverflow, &rdmap.Term{Fault: rdmap.LocalCatastrophic})
 }
+
+// End implements driver.QueuePair.
+func (q *queuePair) End(cause error) { q.fail(cause, nil) }
 
 // Close implements verbs.QP. A connection that is up ends in order, but what
 // has not gone out yet is lost.
@@ -142,10 +100,7 @@ func (q *queuePair) Close() error {
 	q.fail(verbs.ErrDisconnected, nil)
 	<-q.done
 	q.unbindWindows()
-	q.sendCQ.detach(q)
-	q.recvCQ.detach(q)
-	q.pd.unuse()
-	q.dev.live.qps.Add(-1)
+	q.Free()
 	return nil
 }
 

@@ -85,8 +85,8 @@ func (q *queuePair) receive() {
 		r.start.put()
 		r.start = nil
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.rxActive = false
 	q.endLocked(&r.end)
 	q.finishLocked()
@@ -99,8 +99,8 @@ func (q *queuePair) received() {
 	}
 	q.rx.kick = false
 	q.rx.wake()
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.hold = false
 	q.kickLocked(receiveQuanta)
 	q.drainedLocked()
@@ -155,11 +155,11 @@ func (r *receiver) tryRead(fd uintptr) bool {
 func (r *receiver) wake() {
 	if r.wakeRecv {
 		r.wakeRecv = false
-		r.q.recvCQ.wake()
+		r.q.recvCQ.Wake()
 	}
 	if r.wakeSend {
 		r.wakeSend = false
-		r.q.sendCQ.wake()
+		r.q.sendCQ.Wake()
 	}
 }
 

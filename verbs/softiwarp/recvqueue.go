@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // piece is one scatter/gather entry: checked, with its region's use counted.
@@ -94,7 +95,7 @@ func (r *recvQueue) popLocked() {
 // releasePieces ends the use of the pieces' regions and empties the slice.
 func releasePieces(pieces *[]piece) {
 	for i := range *pieces {
-		(*pieces)[i].mr.unuse()
+		(*pieces)[i].mr.Unuse()
 		(*pieces)[i] = piece{}
 	}
 	*pieces = (*pieces)[:0]
@@ -121,8 +122,8 @@ func (q *queuePair) postRecvLocked(wr *verbs.RecvWR) error {
 	if e == nil {
 		return verbs.ErrQueueFull
 	}
-	if len(wr.SGL) > q.attr.MaxRecvSGE {
-		return errTooManySGE
+	if len(wr.SGL) > q.Attr.MaxRecvSGE {
+		return driver.ErrSGECount
 	}
 	capacity, err := q.takePieces(&e.pieces, wr.SGL, verbs.AccessLocalWrite)
 	if err != nil {
@@ -132,7 +133,7 @@ func (q *queuePair) postRecvLocked(wr *verbs.RecvWR) error {
 	q.rq.count++
 	if q.rq.flushed {
 		q.rq.popLocked()
-		q.recvCQ.push(&verbs.WC{ID: wr.ID, Status: verbs.WCWRFlushErr, QPNum: q.num})
+		q.recvCQ.Push(&verbs.WC{ID: wr.ID, Status: verbs.WCWRFlushErr, QPNum: q.Num()})
 	}
 	return nil
 }

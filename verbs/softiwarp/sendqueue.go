@@ -2,6 +2,7 @@ package softiwarp
 
 import (
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 const knownFlags = verbs.SendSignaled | verbs.SendFence | verbs.SendSolicited
@@ -95,12 +96,12 @@ func (e *sendEntry) release() {
 
 // PostSend implements verbs.QP.
 func (q *queuePair) PostSend(wrs []verbs.SendWR) (int, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	if q.closed.Load() {
 		return 0, verbs.ErrClosed
 	}
-	if q.state < verbs.QPRTS {
+	if q.StateLocked() < verbs.QPRTS {
 		return 0, verbs.ErrQPState
 	}
 	for i := range wrs {
@@ -149,8 +150,8 @@ func (q *queuePair) fill(e *sendEntry, wr *verbs.SendWR) error {
 	if wr.Flags&^knownFlags != 0 {
 		return errFlags
 	}
-	if len(wr.SGL) > q.attr.MaxSendSGE {
-		return errTooManySGE
+	if len(wr.SGL) > q.Attr.MaxSendSGE {
+		return driver.ErrSGECount
 	}
 	e.id, e.op, e.flags, e.done = wr.ID, wr.Op, wr.Flags, false
 	e.raddr, e.rkey, e.inv = wr.RemoteAddr, wr.RKey, wr.InvalidateRKey
@@ -160,9 +161,9 @@ func (q *queuePair) fill(e *sendEntry, wr *verbs.SendWR) error {
 	case verbs.OpRDMARead:
 		need = verbs.AccessLocalWrite
 		if len(wr.SGL) != 1 {
-			return errReadSGE
+			return driver.ErrReadSGE
 		}
-		if q.ord == 0 && q.state == verbs.QPRTS {
+		if q.ord == 0 && q.StateLocked() == verbs.QPRTS {
 			return errNoReads
 		}
 	case verbs.OpLocalInvalidate:
@@ -172,7 +173,7 @@ func (q *queuePair) fill(e *sendEntry, wr *verbs.SendWR) error {
 		e.length = 0
 		return q.fillBind(e, &wr.Bind)
 	default:
-		return errOpcode
+		return driver.ErrOpcode
 	}
 	var err error
 	e.length, err = q.takePieces(&e.pieces, wr.SGL, need)
@@ -180,25 +181,24 @@ func (q *queuePair) fill(e *sendEntry, wr *verbs.SendWR) error {
 }
 
 func (q *queuePair) fillBind(e *sendEntry, info *verbs.BindInfo) error {
-	const remote = verbs.AccessRemoteRead | verbs.AccessRemoteWrite
 	mw, ok := info.MW.(*memWindow)
-	if !ok || mw.pd != q.pd {
-		return errForeignMW
+	if !ok {
+		return driver.ErrForeignMW
 	}
 	mr, ok := info.MR.(*memRegion)
-	if !ok || mr.pd != q.pd {
-		return errForeignMR
+	if !ok {
+		return driver.ErrForeignMR
 	}
-	switch {
-	case info.Offset < 0, info.Length < 0, info.Offset > len(mr.buf), info.Length > len(mr.buf)-info.Offset:
-		return errBindBounds
-	case info.Access == 0, info.Access&^remote != 0, !mr.access.Binds(info.Access):
-		return errBindAccess
+	if err := mw.CheckBind(&q.pd.PD, &mr.MR, info); err != nil {
+		return err
+	}
+	if !mr.Access.Binds(info.Access) {
+		return driver.ErrBindAccess
 	}
 	e.bind = binding{mw: mw, mr: mr, off: info.Offset, n: info.Length, access: info.Access}
 	if !e.bind.prepare() {
 		e.bind = binding{}
-		return errClosedMW
+		return driver.ErrClosedMW
 	}
 	return nil
 }
@@ -212,8 +212,8 @@ func (q *queuePair) retireLocked() (wake bool) {
 		if !e.done {
 			break
 		}
-		signaled := q.attr.SigAll || e.flags&verbs.SendSignaled != 0
-		wc := verbs.WC{ID: e.id, Op: completionOpcode(e.op), QPNum: q.num}
+		signaled := q.Attr.SigAll || e.flags&verbs.SendSignaled != 0
+		wc := verbs.WC{ID: e.id, Op: e.op.Completed(), QPNum: q.Num()}
 		if e.op == verbs.OpRDMARead {
 			wc.ByteLen = e.length
 		}
@@ -223,7 +223,7 @@ func (q *queuePair) retireLocked() (wake bool) {
 			continue
 		}
 		s.freeTo(s.head)
-		if q.sendCQ.pushQuietly(&wc) {
+		if q.sendCQ.PushQuietly(&wc) {
 			wake = true
 		}
 	}
@@ -240,28 +240,14 @@ func (q *queuePair) flushSendsLocked() {
 		if e.bind.mw != nil && !e.done {
 			e.bind.abandon()
 		}
-		wc := verbs.WC{ID: e.id, Status: verbs.WCWRFlushErr, QPNum: q.num}
+		wc := verbs.WC{ID: e.id, Status: verbs.WCWRFlushErr, QPNum: q.Num()}
 		if q.failed && s.head == q.failedPos {
 			wc.Status = q.failedStatus
 			q.failed = false
 		}
 		e.release()
-		q.sendCQ.push(&wc)
+		q.sendCQ.Push(&wc)
 	}
 	s.freeTo(s.tail)
 	s.tx = s.tail
-}
-
-func completionOpcode(op verbs.Opcode) verbs.WCOpcode {
-	switch op {
-	case verbs.OpRDMAWrite:
-		return verbs.WCRDMAWrite
-	case verbs.OpRDMARead:
-		return verbs.WCRDMARead
-	case verbs.OpLocalInvalidate:
-		return verbs.WCLocalInv
-	case verbs.OpBindMW:
-		return verbs.WCBindMW
-	}
-	return verbs.WCSend
 }

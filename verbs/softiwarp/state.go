@@ -31,9 +31,9 @@ func (q *queuePair) establish(l link) bool {
 		return false
 	}
 	_ = l.conn.SetNoDelay(true) // Go's default; nothing here ever waits for more
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.state == verbs.QPErr {
+	q.Lock()
+	defer q.Unlock()
+	if !q.ReadyLocked() {
 		return false
 	}
 	q.conn, q.raw, q.crc, q.ird, q.ord = l.conn, raw, l.crc, l.ird, l.ord
@@ -49,7 +49,6 @@ func (q *queuePair) establish(l link) bool {
 	if l.rtrSend && !l.passive {
 		q.sq.sendMSN = 1
 	}
-	q.state = verbs.QPRTS
 	if !l.passive {
 		q.awaitPeerLocked()
 	}
@@ -61,16 +60,16 @@ func (q *queuePair) establish(l link) bool {
 // fail moves the queue pair into the error state, once; later reasons are
 // dropped. goodbye is the Terminate to send, or nil.
 func (q *queuePair) fail(cause error, goodbye *rdmap.Term) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	q.failLocked(cause, goodbye)
 }
 
 func (q *queuePair) failLocked(cause error, goodbye *rdmap.Term) {
-	if q.state == verbs.QPErr {
+	if !q.FailLocked(cause) {
 		return
 	}
-	q.state, q.cause, q.goodbye = verbs.QPErr, cause, goodbye
+	q.goodbye = goodbye
 	if q.nudgeTimer != nil {
 		q.nudgeTimer.Stop()
 	}
@@ -83,7 +82,7 @@ func (q *queuePair) failLocked(cause error, goodbye *rdmap.Term) {
 
 // blameLocked attributes the coming failure to one send-queue request.
 func (q *queuePair) blameLocked(pos uint32, status verbs.WCStatus) {
-	if q.state != verbs.QPErr && !q.failed {
+	if q.StateLocked() != verbs.QPErr && !q.failed {
 		q.failed, q.failedPos, q.failedStatus = true, pos, status
 	}
 }
@@ -91,7 +90,7 @@ func (q *queuePair) blameLocked(pos uint32, status verbs.WCStatus) {
 // finishLocked completes the end of the queue pair as soon as neither the
 // receiving goroutine nor a sender is active: the last one out calls it.
 func (q *queuePair) finishLocked() {
-	if q.state != verbs.QPErr || q.finished || q.txBusy || q.rxActive {
+	if q.StateLocked() != verbs.QPErr || q.finished || q.txBusy || q.rxActive {
 		return
 	}
 	q.finished = true
@@ -99,7 +98,7 @@ func (q *queuePair) finishLocked() {
 	q.flushReceives()
 	if q.conn != nil {
 		q.dev.provider.lingers.add(q.conn, q.lastWords(), q.rx.peerClosed)
-		close(q.ended)
+		q.id.Ended()
 	}
 	if q.drainTimer != nil {
 		q.drainTimer.Stop()
@@ -128,28 +127,24 @@ func (q *queuePair) flushReceives() {
 	defer r.mu.Unlock()
 	r.flushed = true
 	for r.count > 0 {
-		wc := verbs.WC{ID: r.ring[r.head].id, Status: verbs.WCWRFlushErr, QPNum: q.num}
+		wc := verbs.WC{ID: r.ring[r.head].id, Status: verbs.WCWRFlushErr, QPNum: q.Num()}
 		if q.rx.tooLong {
 			wc.Status = verbs.WCLocLenErr
 			q.rx.tooLong = false
 		}
 		r.popLocked()
-		q.recvCQ.push(&wc)
+		q.recvCQ.Push(&wc)
 	}
 }
 
-// disconnect starts an orderly end: requests posted so far are sent and
+// Disconnect implements driver.QueuePair. It starts an orderly end: requests posted so far are sent and
 // Reads awaited, for at most the drain timeout.
-func (q *queuePair) disconnect() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch q.state {
-	case verbs.QPInit, verbs.QPRTR:
-		return verbs.ErrQPState
-	case verbs.QPSQD, verbs.QPErr:
-		return nil
+func (q *queuePair) Disconnect() error {
+	q.Lock()
+	defer q.Unlock()
+	if begun, err := q.DrainLocked(); !begun {
+		return err
 	}
-	q.state = verbs.QPSQD
 	q.sq.limit = q.sq.tail
 	q.drainTimer = time.AfterFunc(q.dev.provider.config.DrainTimeout, func() {
 		q.fail(verbs.ErrDisconnected, nil)
@@ -160,7 +155,7 @@ func (q *queuePair) disconnect() error {
 
 // drainedLocked ends a draining connection once there is nothing left to do.
 func (q *queuePair) drainedLocked() {
-	if q.state == verbs.QPSQD && q.sq.head == q.sq.limit && !q.txBusy && q.inbound.empty() {
+	if q.StateLocked() == verbs.QPSQD && q.sq.head == q.sq.limit && !q.txBusy && q.inbound.empty() {
 		q.failLocked(verbs.ErrDisconnected, nil)
 	}
 }

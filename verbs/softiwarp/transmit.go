@@ -82,8 +82,8 @@ func (q *queuePair) kickLocked(quanta int) {
 // writeAll is the writer goroutine: it owns transmission until nothing is
 // left to send, waiting for the peer to take it.
 func (q *queuePair) writeAll() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	for q.workLocked() {
 		q.quantumLocked(true)
 	}
@@ -98,14 +98,14 @@ func (q *queuePair) releaseLocked() {
 
 // workLocked says whether anything can be sent now.
 func (q *queuePair) workLocked() bool {
-	if (q.state != verbs.QPRTS && q.state != verbs.QPSQD) || q.txErr != nil || q.hold {
+	if (q.StateLocked() != verbs.QPRTS && q.StateLocked() != verbs.QPSQD) || q.txErr != nil || q.hold {
 		return false
 	}
 	return len(q.tx.pending()) > 0 || q.tx.inResponse || !q.inbound.empty() || q.tx.sendReady(q.sendEndLocked())
 }
 
 func (q *queuePair) sendEndLocked() uint32 {
-	if q.state == verbs.QPSQD {
+	if q.StateLocked() == verbs.QPSQD {
 		return q.sq.limit
 	}
 	return q.sq.tail
@@ -116,7 +116,7 @@ func (q *queuePair) sendEndLocked() uint32 {
 func (q *queuePair) quantumLocked(wait bool) {
 	t := &q.tx
 	sendEnd, responseEnd := q.sendEndLocked(), q.inbound.tail
-	q.mu.Unlock()
+	q.Unlock()
 	if len(t.pending()) == 0 {
 		t.gather(sendEnd, responseEnd)
 		t.sock.send(q.raw, &t.batch)
@@ -124,7 +124,7 @@ func (q *queuePair) quantumLocked(wait bool) {
 	if wait {
 		t.sock.wait(q.raw)
 	}
-	q.mu.Lock()
+	q.Lock()
 	q.commitLocked()
 }
 
@@ -142,7 +142,7 @@ func (q *queuePair) commitLocked() {
 		}
 	}
 	if q.retireLocked() {
-		q.sendCQ.wake()
+		q.sendCQ.Wake()
 	}
 	if f := &t.fault; f.cause != nil {
 		if f.blame {
@@ -155,7 +155,7 @@ func (q *queuePair) commitLocked() {
 // sendFailedLocked accounts for a socket that takes nothing any more.
 func (q *queuePair) sendFailedLocked(err error) {
 	switch {
-	case q.state != verbs.QPErr:
+	case q.StateLocked() != verbs.QPErr:
 		q.txErr = fmt.Errorf("softiwarp: send: %w", err)
 		// The receiving goroutine knows better what happened, or will find
 		// out soon: there may be a Terminate to read.

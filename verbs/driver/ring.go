@@ -1,0 +1,69 @@
+package driver
+
+import "github.com/rdmad/rdmad/verbs"
+
+// ringStart is how many entries a ring starts with.
+const ringStart = 16
+
+// Ring is a queue of completions, oldest first. It takes memory as it fills.
+type Ring struct {
+	buf  []verbs.WC
+	head int // oldest
+	n    int
+}
+
+// Len is how many completions there are.
+func (r *Ring) Len() int { return r.n }
+
+// Push adds a completion; false when there are most already.
+func (r *Ring) Push(wc *verbs.WC, most int) bool {
+	if r.n == len(r.buf) {
+		if r.n >= most {
+			return false
+		}
+		r.grow(most)
+	}
+	i := r.head + r.n
+	if i >= len(r.buf) {
+		i -= len(r.buf)
+	}
+	r.buf[i] = *wc
+	r.n++
+	return true
+}
+
+func (r *Ring) grow(most int) {
+	buf := make([]verbs.WC, min(max(2*len(r.buf), ringStart), most))
+	n := copy(buf, r.buf[r.head:])
+	copy(buf[n:], r.buf[:r.head])
+	r.buf, r.head = buf, 0
+}
+
+// Take moves the oldest completions to wc and says how many.
+func (r *Ring) Take(wc []verbs.WC) int {
+	n := min(len(wc), r.n)
+	for i := range n {
+		wc[i] = r.buf[r.head]
+		if r.head++; r.head == len(r.buf) {
+			r.head = 0
+		}
+	}
+	r.n -= n
+	return n
+}
+
+// Drop removes the completions of a queue pair.
+func (r *Ring) Drop(qp uint32) {
+	kept := 0
+	for i := range r.n {
+		wc := r.buf[(r.head+i)%len(r.buf)]
+		if wc.QPNum != qp {
+			r.buf[(r.head+kept)%len(r.buf)] = wc
+			kept++
+		}
+	}
+	r.n = kept
+}
+
+// Free frees the memory of an empty ring.
+func (r *Ring) Free() { r.buf, r.head = nil, 0 }
