@@ -24,7 +24,7 @@ const (
 // Device is an opened device: its attributes and the count of its objects. It
 // implements verbs.Device but for AllocPD, with completion queues in memory.
 type Device struct {
-	attr   verbs.DeviceAttr
+	Attrs  verbs.DeviceAttr // constant
 	lastQP atomic.Uint32
 	live   [kinds]atomic.Int64
 
@@ -32,11 +32,8 @@ type Device struct {
 	closed bool
 }
 
-// Init sets the attributes.
-func (d *Device) Init(attr verbs.DeviceAttr) { d.attr = attr }
-
 // Attr implements verbs.Device.
-func (d *Device) Attr() verbs.DeviceAttr { return d.attr }
+func (d *Device) Attr() verbs.DeviceAttr { return d.Attrs }
 
 // Live implements verbs.LiveCounter.
 func (d *Device) Live() verbs.Live {
@@ -74,7 +71,7 @@ func (d *Device) CreateCQ(depth int) (verbs.CQ, error) {
 // CreateCQBase makes c a completion queue of the device. The provider calls Free when
 // the device has none.
 func (d *Device) CreateCQBase(c *CQBase, depth int) error {
-	if depth < 1 || depth > d.attr.MaxCQE {
+	if depth < 1 || depth > d.Attrs.MaxCQE {
 		return fmt.Errorf("completion queue of %d: %w", depth, verbs.ErrInvalid)
 	}
 	c.dev, c.Depth, c.users = d, depth, make(map[uint32]attached)
@@ -93,7 +90,7 @@ func (d *Device) Shut() (first bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if n := d.Live().Total(); n > 0 {
-		return false, fmt.Errorf("device %s with %d objects: %w", d.attr.Name, n, verbs.ErrBusy)
+		return false, fmt.Errorf("device %s with %d objects: %w", d.Attrs.Name, n, verbs.ErrBusy)
 	}
 	first, d.closed = !d.closed, true
 	return first, nil

@@ -17,8 +17,8 @@ func (d *Device) CheckParam(p rdmacm.ConnParam, room int) (rdmacm.ConnParam, err
 	if len(p.PrivateData) > room {
 		return p, fmt.Errorf("%d bytes of private data, %d fit: %w", len(p.PrivateData), room, rdmacm.ErrPrivateData)
 	}
-	p.ResponderResources = min(max(p.ResponderResources, 0), d.attr.MaxQPRdAtom)
-	p.InitiatorDepth = min(max(p.InitiatorDepth, 0), d.attr.MaxQPInitRdAtom)
+	p.ResponderResources = min(max(p.ResponderResources, 0), d.Attrs.MaxQPRdAtom)
+	p.InitiatorDepth = min(max(p.InitiatorDepth, 0), d.Attrs.MaxQPInitRdAtom)
 	return p, nil
 }
 

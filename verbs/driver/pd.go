@@ -48,7 +48,7 @@ func (pd *PD) CreateMR(m *MR, buf []byte, access verbs.Access) error {
 		return err
 	}
 	m.pd, m.Buf, m.Access = pd, buf, access
-	if err := checkRegistration(buf, access, pd.dev.attr.MaxMRSize); err != nil {
+	if err := checkRegistration(buf, access, pd.dev.Attrs.MaxMRSize); err != nil {
 		m.Free()
 		return err
 	}
@@ -72,8 +72,8 @@ func checkRegistration(buf []byte, access verbs.Access, most uint64) error {
 // CreateMW makes w a window of the domain. The provider calls Free when the device
 // has none.
 func (pd *PD) CreateMW(w *MW) error {
-	if !pd.dev.attr.MemWindowType2B {
-		return fmt.Errorf("memory windows of type 2B on %s: %w", pd.dev.attr.Name, verbs.ErrNotSupported)
+	if !pd.dev.Attrs.MemWindowType2B {
+		return fmt.Errorf("memory windows of type 2B on %s: %w", pd.dev.Attrs.Name, verbs.ErrNotSupported)
 	}
 	w.pd = pd
 	return pd.use(MWs)

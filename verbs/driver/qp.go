@@ -27,7 +27,7 @@ func (pd *PD) CreateQP(q *QP, self User, attr verbs.QPAttr) error {
 	if !ok1 || !ok2 || send.base().dev != pd.dev || recv.base().dev != pd.dev {
 		return Invalid("completion queue of another device")
 	}
-	if err := checkQP(&attr, &pd.dev.attr); err != nil {
+	if err := checkQP(&attr, &pd.dev.Attrs); err != nil {
 		return err
 	}
 	if err := pd.use(QPs); err != nil {

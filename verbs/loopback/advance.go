@@ -18,10 +18,6 @@ func (e *end) advance() bool {
 	if q == nil || !e.up() {
 		return did
 	}
-	if q.overflow {
-		e.abort(errOverflow)
-		return true
-	}
 	for e.up() && q.startable() {
 		seq := q.started
 		q.started++
@@ -86,7 +82,7 @@ func (e *end) endLocal(w *sendEntry, ok bool) {
 
 func (e *end) bind(w *sendEntry) bool {
 	b := w.binding
-	return b.region.access.Binds(b.access) && w.window.bind(b)
+	return b.region.Access.Binds(b.access) && w.window.bind(b)
 }
 
 func (e *end) startRead(w *sendEntry, seq uint64) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -33,13 +34,11 @@ func (e *end) Negotiated() (ird, ord int) {
 
 // ownParam checks and bounds what an end tells its peer.
 func (e *end) ownParam(p rdmacm.ConnParam) (rdmacm.ConnParam, error) {
-	if len(p.PrivateData) > rdmacm.MaxPrivateData {
-		return p, fmt.Errorf("loopback: %d bytes: %w", len(p.PrivateData), rdmacm.ErrPrivateData)
+	p, err := e.provider.dev.CheckParam(p, rdmacm.MaxPrivateData)
+	if err != nil {
+		return p, fmt.Errorf("loopback: %w", err)
 	}
-	a := &e.provider.dev.attr
 	p.PrivateData = bytes.Clone(p.PrivateData)
-	p.ResponderResources = min(max(p.ResponderResources, 0), a.MaxQPRdAtom)
-	p.InitiatorDepth = min(max(p.InitiatorDepth, 0), a.MaxQPInitRdAtom)
 	return p, nil
 }
 
@@ -96,13 +95,13 @@ func (e *end) offer(p rdmacm.ConnParam) error {
 		return err
 	}
 	l := f.lookup(e.remote)
-	if l == nil || l.provider.use() != nil {
+	if l == nil || l.provider.users.Use() != nil {
 		return rdmacm.ErrUnreachable
 	}
 	e.link.mu.Lock()
 	if e.phase != phaseConnecting {
 		e.link.mu.Unlock()
-		l.provider.release()
+		l.provider.users.Unuse()
 		return e.result()
 	}
 	passive := e.link.attach(l.provider, e.remote)
@@ -163,7 +162,7 @@ func (e *end) discard() {
 	e.link.mu.Lock()
 	e.phase, e.closed = phaseEnded, true
 	e.link.mu.Unlock()
-	e.provider.release()
+	e.provider.users.Unuse()
 }
 
 // Accept needs the end's queue pair. ErrDisconnected when the peer has given
@@ -184,8 +183,7 @@ func (e *end) Accept(ctx context.Context, p rdmacm.ConnParam) error {
 	if e.qp == nil {
 		return fmt.Errorf("loopback: accept without a QP: %w", verbs.ErrInvalid)
 	}
-	e.ord = min(p.InitiatorDepth, e.param.ResponderResources)
-	e.ird = min(p.ResponderResources, e.param.InitiatorDepth)
+	e.ird, e.ord = driver.Negotiate(p, e.param)
 	e.phase = phaseUp
 	e.transmit(message{kind: msgAccept, param: p, ird: e.ord, ord: e.ird}, nil)
 	e.link.run()

@@ -4,32 +4,26 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // lateWC is a completion that Faults.CompletionDelay holds back.
 type lateWC struct {
-	cq  *cq
+	cq  *driver.CQ
 	wc  verbs.WC
 	due time.Time
 }
 
 // complete gives a completion to a CQ, now or after the completion delay.
-func (q *queuePair) complete(c *cq, wc verbs.WC) {
-	wc.QPNum = q.num
+func (q *queuePair) complete(c *driver.CQ, wc verbs.WC) {
+	wc.QPNum = q.Num()
 	delay := q.end.link.fabric.faults.Load().CompletionDelay
 	late := &q.end.late
 	if delay <= 0 && late.len() == 0 {
-		q.deliverWC(c, wc)
+		c.Push(&wc)
 		return
 	}
 	*late.push() = lateWC{cq: c, wc: wc, due: time.Now().Add(delay)}
-}
-
-// deliverWC notes an overflow; advance ends the connection for it.
-func (q *queuePair) deliverWC(c *cq, wc verbs.WC) {
-	if !c.push(wc) {
-		q.overflow = true
-	}
 }
 
 // releaseLate delivers the completions whose time has come.
@@ -37,20 +31,11 @@ func (e *end) releaseLate() bool {
 	did := false
 	for e.late.len() > 0 && time.Until(e.late.first().due) <= 0 {
 		l := e.late.first()
-		e.qp.deliverWC(l.cq, l.wc)
+		l.cq.Push(&l.wc)
 		e.late.pop()
 		did = true
 	}
 	return did
-}
-
-var wcOpcodes = [...]verbs.WCOpcode{
-	verbs.OpSend:            verbs.WCSend,
-	verbs.OpSendInvalidate:  verbs.WCSend,
-	verbs.OpRDMAWrite:       verbs.WCRDMAWrite,
-	verbs.OpRDMARead:        verbs.WCRDMARead,
-	verbs.OpLocalInvalidate: verbs.WCLocalInv,
-	verbs.OpBindMW:          verbs.WCBindMW,
 }
 
 // retire completes the requests at the head of the send queue that are done,
@@ -62,7 +47,7 @@ func (q *queuePair) retire() {
 		if !w.signaled {
 			q.held++
 		} else {
-			wc := verbs.WC{ID: w.id, Op: wcOpcodes[w.op]}
+			wc := verbs.WC{ID: w.id, Op: w.op.Completed()}
 			if w.op == verbs.OpRDMARead {
 				wc.ByteLen = w.n
 			}

@@ -91,7 +91,7 @@ func (e *end) receiveWrite(m *message, p *payload) {
 			e.refuse(r, m.seq)
 			return
 		}
-		p.copyTo(g.region.buf[g.off : g.off+g.n])
+		p.copyTo(g.region.Buf[g.off : g.off+g.n])
 		g.region.release()
 	}
 	e.ack(m.seq)
@@ -151,9 +151,9 @@ func (q *queuePair) resolve(m *message, need verbs.Access, no *tagRefusals) (sge
 	case r.pd != q.pd:
 		return sge{}, &no.foreign
 	default:
-		size, access = len(r.buf), r.access
+		size, access = len(r.Buf), r.Access
 	}
-	at := m.addr - (r.addr + uint64(off))
+	at := m.addr - (r.Base + uint64(off))
 	switch {
 	case access&need == 0:
 		return sge{}, &no.access

@@ -5,9 +5,10 @@
 // one-way delay can be changed at any time, and Faults make connections,
 // requests and completions go wrong on purpose.
 //
-// It starts no goroutine. A request is carried out by the goroutine that
-// posts it, or, when something has to wait, by a timer of package time; all
-// waiting is on channels. So whole clusters run under testing/synctest.
+// It has no goroutines of its own, but for the moment of a notification or of a
+// completion queue's overflow. The goroutine that posts a request carries it out, or,
+// when something has to wait, a timer of package time; all waiting is on channels. So
+// whole clusters run under testing/synctest.
 //
 // Every queue is bounded by what its creator asked for, a wire by
 // wireMessages and wireBytes; they take memory as they fill. A connection at
@@ -19,5 +20,5 @@
 //     not call into the provider;
 //   - providers that are to reach each other share one Fabric.
 //
-// Lock order: listener, link, device, STag table. A CQ's lock is a leaf.
+// Lock order: listener, link, window, STag table. Locks of package driver are leaves.
 package loopback

@@ -92,6 +92,6 @@ func (e *end) Close() error {
 	}
 	e.link.run()
 	e.link.mu.Unlock()
-	e.provider.release()
+	e.provider.users.Unuse()
 	return nil
 }

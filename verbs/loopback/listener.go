@@ -36,11 +36,11 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 		requests: make(chan *end, p.backlog),
 		done:     make(chan struct{}),
 	}
-	if err := p.use(); err != nil {
+	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
 	if err := l.bind(addr); err != nil {
-		p.release()
+		p.users.Unuse()
 		return nil, err
 	}
 	return l, nil
@@ -130,7 +130,7 @@ func (l *listener) Close() error {
 		case e := <-l.requests:
 			_ = e.Close()
 		default:
-			l.provider.release()
+			l.provider.users.Unuse()
 			return nil
 		}
 	}

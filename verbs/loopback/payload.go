@@ -17,7 +17,7 @@ func (p *payload) copyTo(dst []byte) {
 	}
 	for len(dst) > 0 {
 		g := &p.sgl[p.i]
-		n := copy(dst, g.region.buf[g.off+p.off:g.off+g.n])
+		n := copy(dst, g.region.Buf[g.off+p.off:g.off+g.n])
 		dst = dst[n:]
 		p.off += n
 		if p.off == g.n {
@@ -31,7 +31,7 @@ func (p *payload) scatter(list []sge, n int) {
 	for i := range list {
 		g := &list[i]
 		part := min(n, g.n)
-		p.copyTo(g.region.buf[g.off : g.off+part])
+		p.copyTo(g.region.Buf[g.off : g.off+part])
 		n -= part
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // sendEntry is a posted send-queue request.
@@ -63,7 +64,7 @@ func (q *queuePair) flushSends(wrs []verbs.SendWR) (int, error) {
 }
 
 func (q *queuePair) queueSend(wr *verbs.SendWR) error {
-	if q.sq.len()+q.held >= q.attr.MaxSendWR {
+	if q.sq.len()+q.held >= q.Attr.MaxSendWR {
 		return verbs.ErrQueueFull
 	}
 	if err := q.checkSend(wr); err != nil {
@@ -72,7 +73,7 @@ func (q *queuePair) queueSend(wr *verbs.SendWR) error {
 	w := q.sq.push()
 	*w = sendEntry{
 		id: wr.ID, op: wr.Op,
-		signaled: q.attr.SigAll || wr.Flags&verbs.SendSignaled != 0,
+		signaled: q.Attr.SigAll || wr.Flags&verbs.SendSignaled != 0,
 		fence:    wr.Flags&verbs.SendFence != 0,
 		sgl:      w.sgl[:0], addr: wr.RemoteAddr, key: wr.RKey,
 	}
@@ -115,11 +116,11 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) error {
 	case verbs.OpSend, verbs.OpRDMAWrite:
 	case verbs.OpRDMARead:
 		if len(wr.SGL) != 1 && q.end.link.fabric.transport == IWARP {
-			return fmt.Errorf("RDMA Read with %d entries: %w", len(wr.SGL), verbs.ErrInvalid)
+			return driver.ErrReadSGE
 		}
-		sink = q.dev.attr.SinkAccess()
+		sink = q.dev.Attrs.SinkAccess()
 	case verbs.OpSendInvalidate:
-		if !q.dev.attr.SendInvalidate {
+		if !q.dev.Attrs.SendInvalidate {
 			return fmt.Errorf("opcode Send With Invalidate: %w", verbs.ErrNotSupported)
 		}
 	case verbs.OpLocalInvalidate:
@@ -127,55 +128,53 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) error {
 	case verbs.OpBindMW:
 		return q.checkBind(&wr.Bind)
 	default:
-		return fmt.Errorf("opcode %d: %w", wr.Op, verbs.ErrInvalid)
+		return driver.ErrOpcode
 	}
-	return q.checkSGL(wr.SGL, q.attr.MaxSendSGE, sink)
+	return q.checkSGL(wr.SGL, q.Attr.MaxSendSGE, sink)
 }
 
 // checkBind leaves rights that the region lacks to the bind itself, which
 // then completes with WCMWBindErr.
 func (q *queuePair) checkBind(b *verbs.BindInfo) error {
-	if !q.dev.attr.MemWindowType2B {
+	if !q.dev.Attrs.MemWindowType2B {
 		return fmt.Errorf("memory windows: %w", verbs.ErrNotSupported)
 	}
-	w, okW := b.MW.(*window)
-	r, okR := b.MR.(*region)
-	if !okW || !okR || w.pd != q.pd || r.pd != q.pd {
-		return fmt.Errorf("bind with another protection domain: %w", verbs.ErrInvalid)
+	w, ok := b.MW.(*window)
+	if !ok {
+		return driver.ErrForeignMW
 	}
-	const remote = verbs.AccessRemoteRead | verbs.AccessRemoteWrite
-	if b.Access == 0 || b.Access&^remote != 0 || !inside(r, b.Offset, b.Length) {
-		return fmt.Errorf("bind outside of the region or without rights: %w", verbs.ErrInvalid)
+	r, ok := b.MR.(*region)
+	if !ok {
+		return driver.ErrForeignMR
 	}
-	return nil
+	if r.Closed() {
+		return driver.ErrClosedMR
+	}
+	return w.CheckBind(&q.pd.PD, &r.MR, b)
 }
 
 // checkSGL checks a list whose regions need the rights of access.
 func (q *queuePair) checkSGL(list []verbs.SGE, limit int, access verbs.Access) error {
 	if len(list) > limit {
-		return fmt.Errorf("%d scatter/gather entries of %d: %w", len(list), limit, verbs.ErrInvalid)
+		return driver.ErrSGECount
 	}
 	total := 0
 	for i := range list {
 		r, ok := list[i].MR.(*region)
-		switch {
-		case !ok || r.pd != q.pd:
-			return fmt.Errorf("entry %d: region of another protection domain: %w", i, verbs.ErrInvalid)
-		case r.access&access != access:
-			return fmt.Errorf("entry %d: region without the rights to be written to: %w", i, verbs.ErrInvalid)
-		case !inside(r, list[i].Offset, list[i].Length):
-			return fmt.Errorf("entry %d: outside of its region: %w", i, verbs.ErrInvalid)
+		if !ok {
+			return driver.ErrForeignMR
 		}
-		total += list[i].Length
-		if total > maxMsgSize {
-			return fmt.Errorf("message of more than %d bytes: %w", maxMsgSize, verbs.ErrInvalid)
+		if r.Closed() {
+			return driver.ErrClosedMR
+		}
+		if err := r.CheckSGE(&q.pd.PD, &list[i], access); err != nil {
+			return err
+		}
+		if total += list[i].Length; total > maxMsgSize {
+			return driver.ErrTooLong
 		}
 	}
 	return nil
-}
-
-func inside(r *region, off, n int) bool {
-	return off >= 0 && n >= 0 && off <= len(r.buf) && n <= len(r.buf)-off && r.uses.Load() >= 0
 }
 
 // PostRecv posts Receives; it may let a waiting Send of the peer go on.
@@ -201,10 +200,10 @@ func (q *queuePair) queueRecv(wr *verbs.RecvWR) error {
 		q.complete(q.recvCQ, verbs.WC{ID: wr.ID, Status: verbs.WCWRFlushErr})
 		return nil
 	}
-	if q.rq.len() >= q.attr.MaxRecvWR {
+	if q.rq.len() >= q.Attr.MaxRecvWR {
 		return verbs.ErrQueueFull
 	}
-	if err := q.checkSGL(wr.SGL, q.attr.MaxRecvSGE, verbs.AccessLocalWrite); err != nil {
+	if err := q.checkSGL(wr.SGL, q.Attr.MaxRecvSGE, verbs.AccessLocalWrite); err != nil {
 		return fmt.Errorf("loopback: post receive: %w", err)
 	}
 	w := q.rq.push()

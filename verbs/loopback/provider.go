@@ -3,12 +3,10 @@ package loopback
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
-	"strconv"
-	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -42,10 +40,7 @@ type Provider struct {
 	host    netip.Addr
 	backlog int
 	dev     *device
-
-	mu     sync.Mutex
-	users  int // listeners and identifiers not closed
-	closed bool
+	users   driver.Users // listeners and identifiers
 }
 
 var _ rdmacm.Provider = (*Provider)(nil)
@@ -84,7 +79,7 @@ func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := p.use(); err != nil {
+	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
 	return newLink(p, p.fabric.localAddr(p.host), to), nil
@@ -92,55 +87,26 @@ func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, erro
 
 // Close frees the device; ErrBusy while anything made on it exists.
 func (p *Provider) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.users > 0 {
-		return fmt.Errorf("loopback: close provider: %w", verbs.ErrBusy)
-	}
-	if err := p.dev.Close(); err != nil {
-		return err
-	}
-	p.closed = true
-	return nil
-}
-
-// use counts a listener or identifier, release its end.
-func (p *Provider) use() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return verbs.ErrClosed
-	}
-	p.users++
-	return nil
-}
-
-func (p *Provider) release() {
-	p.mu.Lock()
-	p.users--
-	p.mu.Unlock()
+	_, err := p.users.Close("loopback: provider", p.dev.Close)
+	return err
 }
 
 // parse reads host:port. The fabric has no names besides localhost; an empty
 // host is any address.
 func (p *Provider) parse(address string) (netip.AddrPort, error) {
-	host, port, err := net.SplitHostPort(address)
+	host, port, err := driver.SplitAddress(address)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("loopback: %w: %w", verbs.ErrInvalid, err)
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("loopback: %w: port of %q", verbs.ErrInvalid, address)
+		return netip.AddrPort{}, fmt.Errorf("loopback: %w", err)
 	}
 	switch host {
 	case "":
-		return netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(n)), nil
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), port), nil
 	case "localhost":
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)), nil
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port), nil
 	}
 	a, err := netip.ParseAddr(host)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("loopback: %w: %w", verbs.ErrInvalid, err)
 	}
-	return netip.AddrPortFrom(a, uint16(n)), nil
+	return netip.AddrPortFrom(a, port), nil
 }

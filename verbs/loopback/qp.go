@@ -4,39 +4,32 @@ import (
 	"fmt"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // queuePair belongs to one end and is guarded by its link's lock.
 type queuePair struct {
+	driver.QP
 	end            *end
 	dev            *device
 	pd             *pd
-	num            uint32
-	attr           verbs.QPAttr
-	sendCQ, recvCQ *cq
+	sendCQ, recvCQ *driver.CQ
 
-	sq       ring[sendEntry]
-	started  uint64 // first entry of sq not started
-	drain    uint64 // draining: first entry not to be started
-	held     int    // slots of completed unsignaled requests, not yet free
-	reads    int    // RDMA Reads outstanding
-	rq       ring[recvEntry]
-	windows  map[*window]struct{} // bound on this queue pair
-	overflow bool                 // a CQ did not take a completion
-	closed   bool
+	sq      ring[sendEntry]
+	started uint64 // first entry of sq not started
+	drain   uint64 // draining: first entry not to be started
+	held    int    // slots of completed unsignaled requests, not yet free
+	reads   int    // RDMA Reads outstanding
+	rq      ring[recvEntry]
+	windows map[*window]struct{} // bound on this queue pair
+	closed  bool
 }
 
-// CreateQP makes the end's queue pair.
+// CreateQP implements rdmacm.ID.
 func (e *end) CreateQP(p verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
-	d := e.provider.dev
-	domain, okPD := p.(*pd)
-	send, okSend := attr.SendCQ.(*cq)
-	recv, okRecv := attr.RecvCQ.(*cq)
-	if !okPD || !okSend || !okRecv || domain.dev != d || send.dev != d || recv.dev != d {
-		return nil, fmt.Errorf("loopback: create QP: PD or CQ of another device: %w", verbs.ErrInvalid)
-	}
-	if err := checkLimits(attr, d.attr); err != nil {
-		return nil, err
+	domain, ok := p.(*pd)
+	if !ok || domain.dev != e.provider.dev {
+		return nil, fmt.Errorf("loopback: create QP: %w", driver.ErrForeignPD)
 	}
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
@@ -46,35 +39,14 @@ func (e *end) CreateQP(p verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
 	case e.qp != nil:
 		return nil, fmt.Errorf("loopback: create QP: there is one: %w", verbs.ErrInvalid)
 	}
-	q := &queuePair{
-		end: e, dev: d, pd: domain, attr: attr, sendCQ: send, recvCQ: recv,
-		windows: make(map[*window]struct{}),
+	q := &queuePair{end: e, dev: domain.dev, pd: domain, windows: make(map[*window]struct{})}
+	if err := domain.CreateQP(&q.QP, q, attr); err != nil {
+		return nil, fmt.Errorf("loopback: create QP: %w", err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if domain.closed || send.closed || recv.closed {
-		return nil, verbs.ErrClosed
-	}
-	d.lastQP++
-	q.num = d.lastQP
-	d.live.QPs++
-	domain.users++
-	send.users++
-	recv.users++
+	q.sendCQ, q.recvCQ = attr.SendCQ.(*driver.CQ), attr.RecvCQ.(*driver.CQ) // the device has no others
 	e.qp = q
 	return q, nil
 }
-
-func checkLimits(a verbs.QPAttr, d verbs.DeviceAttr) error {
-	within := func(n, limit int) bool { return n >= 0 && n <= limit }
-	if within(a.MaxSendWR, d.MaxQPWR) && within(a.MaxRecvWR, d.MaxQPWR) &&
-		within(a.MaxSendSGE, d.MaxSGE) && within(a.MaxRecvSGE, d.MaxSGE) {
-		return nil
-	}
-	return fmt.Errorf("loopback: create QP: beyond the device's limits: %w", verbs.ErrInvalid)
-}
-
-func (q *queuePair) Num() uint32 { return q.num }
 
 // State follows from where the connection stands.
 func (q *queuePair) State() verbs.QPState {
@@ -104,11 +76,16 @@ func (q *queuePair) Err() error {
 }
 
 // Fail ends the connection at once; the peer sees it as aborted.
-func (q *queuePair) Fail() {
+func (q *queuePair) Fail() { q.fail(driver.ErrFailed) }
+
+// Overflow implements driver.User.
+func (q *queuePair) Overflow() { q.fail(driver.ErrOverflow) }
+
+func (q *queuePair) fail(reason error) {
 	l := q.end.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q.end.abort(errFailed)
+	q.end.abort(reason)
 	l.run()
 }
 
@@ -134,12 +111,5 @@ func (q *queuePair) destroy() {
 	}
 	q.end.late = ring[lateWC]{}
 	q.sq, q.rq = ring[sendEntry]{}, ring[recvEntry]{}
-	q.sendCQ.drop(q.num)
-	q.recvCQ.drop(q.num)
-	q.dev.mu.Lock()
-	defer q.dev.mu.Unlock()
-	q.dev.live.QPs--
-	q.pd.users--
-	q.sendCQ.users--
-	q.recvCQ.users--
+	q.Free()
 }

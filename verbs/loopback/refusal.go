@@ -64,9 +64,7 @@ func (r *refusal) err(t Transport, remote bool) error {
 // Reasons of QP.Err that no protocol names.
 var (
 	errAborted   = errors.New("connection aborted by peer")
-	errFailed    = errors.New("queue pair moved to the error state")
 	errDestroyed = errors.New("queue pair destroyed")
-	errOverflow  = errors.New("completion queue overflow")
 	errDropped   = errors.New("connection dropped by fault injection")
 	errInjected  = errors.New("request failed by fault injection")
 	errDrain     = errors.New("peer took too long to take what was sent")

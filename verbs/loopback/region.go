@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // Remote addresses are of the device's own making, so that nobody takes them
@@ -16,52 +17,39 @@ const (
 	addrGap   = 1 << 20
 )
 
-// region is a memory region.
+// region is a memory region. Bound windows use it.
 type region struct {
-	pd     *pd
-	buf    []byte
-	access verbs.Access
-	addr   uint64
-	key    uint32
+	driver.MR
+	pd *pd
 
-	windows int // bound to the region; guarded by the device's mu
-	// uses is the number of copies going on, negative once the region is
+	// copies is the number of copies in progress, negative once the region is
 	// closed; the copy that ends last closes idle.
-	uses      atomic.Int64
+	copies    atomic.Int64
 	idle      chan struct{}
 	closeOnce sync.Once
 }
 
 const regionClosed = -1 << 40
 
-// RegMR registers buf, which may be empty.
+// RegMR implements verbs.PD.
 func (p *pd) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
-	if access&^verbs.AccessAll != 0 || access&(verbs.AccessRemoteWrite|verbs.AccessLocalWrite) == verbs.AccessRemoteWrite {
-		return nil, fmt.Errorf("loopback: access rights 0x%x: %w", access, verbs.ErrInvalid)
+	r := &region{pd: p, idle: make(chan struct{})}
+	if err := p.CreateMR(&r.MR, buf, access); err != nil {
+		return nil, fmt.Errorf("loopback: %w", err)
 	}
 	d := p.dev
-	r := &region{pd: p, buf: buf, access: access, idle: make(chan struct{})}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if p.closed {
-		return nil, verbs.ErrClosed
-	}
-	r.addr = d.nextAddr
+	r.Base = d.nextAddr
 	d.nextAddr += (uint64(len(buf))+addrPage-1)&^(addrPage-1) + addrGap
-	r.key = d.stags.add(stag{region: r})
-	p.users++
-	d.live.MRs++
+	r.Key = d.stags.add(stag{region: r})
 	return r, nil
 }
-
-func (r *region) Bytes() []byte { return r.buf }
-func (r *region) Addr() uint64  { return r.addr }
-func (r *region) RKey() uint32  { return r.key }
 
 // acquire keeps the region from being closed until release; false when it is
 // closed already.
 func (r *region) acquire() bool {
-	if r.uses.Add(1) > 0 {
+	if r.copies.Add(1) > 0 {
 		return true
 	}
 	r.release()
@@ -69,7 +57,7 @@ func (r *region) acquire() bool {
 }
 
 func (r *region) release() {
-	if r.uses.Add(-1) == regionClosed {
+	if r.copies.Add(-1) == regionClosed {
 		r.closeOnce.Do(func() { close(r.idle) })
 	}
 }
@@ -77,40 +65,17 @@ func (r *region) release() {
 // Close waits for copies in progress; afterwards nothing touches the buffer.
 // Requests that still name the region fail with WCLocProtErr.
 func (r *region) Close() error {
-	d := r.pd.dev
-	d.mu.Lock()
-	if r.windows > 0 {
-		d.mu.Unlock()
-		return fmt.Errorf("loopback: close MR: windows bound: %w", verbs.ErrBusy)
-	}
-	first := r.shut()
-	d.mu.Unlock()
+	first, err := r.Shut()
 	if !first {
-		return nil
+		return err
 	}
-	d.stags.remove(r.key)
+	if r.copies.Add(regionClosed) == regionClosed {
+		r.closeOnce.Do(func() { close(r.idle) })
+	}
+	r.pd.dev.stags.remove(r.Key)
 	<-r.idle
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r.pd.users--
-	d.live.MRs--
+	r.Free()
 	return nil
-}
-
-// shut forbids new copies; false when somebody did so before.
-func (r *region) shut() bool {
-	for {
-		n := r.uses.Load()
-		if n < 0 {
-			return false
-		}
-		if r.uses.CompareAndSwap(n, n+regionClosed) {
-			if n == 0 {
-				r.closeOnce.Do(func() { close(r.idle) })
-			}
-			return true
-		}
-	}
 }
 
 // sge is a checked verbs.SGE.

@@ -2,18 +2,21 @@ package loopback
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // window is a type 2B memory window.
 type window struct {
-	pd     *pd
-	posted atomic.Uint32 // key of the last bind posted
-	addr   atomic.Uint64
-	bound  atomic.Pointer[binding]
-	closed bool // guarded by dev.mu
+	driver.MW
+	pd    *pd
+	bound atomic.Pointer[binding]
+
+	mu     sync.Mutex // orders bind and Close
+	closed bool
 }
 
 // binding is what a window shows, and to whom. It is put in place and taken
@@ -26,35 +29,24 @@ type binding struct {
 	qp     *queuePair
 }
 
-// AllocMW allocates an unbound window.
+// AllocMW implements verbs.PD.
 func (p *pd) AllocMW() (verbs.MW, error) {
-	d := p.dev
-	if !d.attr.MemWindowType2B {
-		return nil, fmt.Errorf("loopback: memory windows: %w", verbs.ErrNotSupported)
+	w := &window{pd: p}
+	if err := p.CreateMW(&w.MW); err != nil {
+		return nil, fmt.Errorf("loopback: %w", err)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p.closed {
-		return nil, verbs.ErrClosed
-	}
-	p.users++
-	d.live.MWs++
-	return &window{pd: p}, nil
+	return w, nil
 }
-
-func (w *window) RKey() uint32 { return w.posted.Load() }
-func (w *window) Addr() uint64 { return w.addr.Load() }
 
 // Close revokes the window if it is bound.
 func (w *window) Close() error {
-	d := w.pd.dev
-	d.mu.Lock()
-	if w.closed {
-		d.mu.Unlock()
+	w.mu.Lock()
+	closed := w.closed
+	w.closed = true
+	w.mu.Unlock()
+	if closed {
 		return nil
 	}
-	w.closed = true
-	d.mu.Unlock()
 	for b := w.bound.Load(); b != nil; b = w.bound.Load() {
 		l := b.qp.end.link
 		l.mu.Lock()
@@ -63,10 +55,7 @@ func (w *window) Close() error {
 		}
 		l.mu.Unlock()
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	w.pd.users--
-	d.live.MWs--
+	w.Free()
 	return nil
 }
 
@@ -74,8 +63,7 @@ func (w *window) Close() error {
 // held.
 func (w *window) prepare(b verbs.BindInfo, r *region) uint32 {
 	key := w.pd.dev.stags.add(stag{window: w})
-	w.posted.Store(key)
-	w.addr.Store(r.addr + uint64(b.Offset))
+	w.Posted(key, &r.MR, b.Offset)
 	return key
 }
 
@@ -84,13 +72,11 @@ func (w *window) prepare(b verbs.BindInfo, r *region) uint32 {
 // specification 10.6.7.2.2). The link's lock is held. The key of a bind that
 // failed is freed when its queue pair is flushed.
 func (w *window) bind(b *binding) bool {
-	d := w.pd.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if w.closed || w.bound.Load() != nil || b.region.uses.Load() < 0 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.bound.Load() != nil || !b.region.Use() {
 		return false
 	}
-	b.region.windows++
 	b.qp.windows[w] = struct{}{}
 	w.bound.Store(b)
 	return true
@@ -98,13 +84,10 @@ func (w *window) bind(b *binding) bool {
 
 // unbind revokes b, the window's binding. The link's lock is held.
 func (w *window) unbind(b *binding) {
-	d := w.pd.dev
 	w.bound.Store(nil)
-	d.stags.remove(b.key)
+	w.pd.dev.stags.remove(b.key)
 	delete(b.qp.windows, w)
-	d.mu.Lock()
-	b.region.windows--
-	d.mu.Unlock()
+	b.region.Unuse()
 }
 
 // invalidate revokes the window that key names on this queue pair; false when

@@ -31,7 +31,7 @@ var (
 
 func newDevice(p *Provider) *device {
 	d := &device{provider: p}
-	d.Init(verbs.DeviceAttr{
+	d.Attrs = verbs.DeviceAttr{
 		Name:            "softiwarp0",
 		Provider:        ProviderName,
 		MaxQPWR:         maxQueueDepth,
@@ -43,7 +43,7 @@ func newDevice(p *Provider) *device {
 		MaxQPInitRdAtom: maxReads,
 		MemWindowType2B: true,
 		SendInvalidate:  true,
-	})
+	}
 	d.stags.init()
 	d.buffers.init()
 	return d
