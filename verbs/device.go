@@ -147,7 +147,7 @@ type CQ interface {
 type Notifier interface {
 	// ReqNotify has f run once, in a new goroutine, as soon as there is at least
 	// one completion to poll (ibv_req_notify_cq). It returns false, and f does
-	// not run, when there is one already. A CQ has room for one f, and no
-	// goroutine may be in Wait; Close forgets f.
+	// not run, when there is one already or the system can't notify now. A CQ has
+	// room for one f, and no goroutine may be in Wait; Close forgets f.
 	ReqNotify(f func()) bool
 }

@@ -30,13 +30,17 @@ func (c *CQ) Push(wc *verbs.WC) {
 func (c *CQ) PushQuietly(wc *verbs.WC) (wake bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.Queue.Push(wc, c.Depth) {
+	if c.Queue.n == c.Depth {
 		if !c.lost {
 			c.lost = true
 			c.OverflowLocked()
 		}
 		return false
 	}
+	if c.Queue.n == len(c.Queue.buf) {
+		c.Queue.grow(c.Depth)
+	}
+	c.Queue.put(wc)
 	if c.notify != nil {
 		c.NotifyingLocked()
 	}

@@ -83,6 +83,9 @@ func (c *CQBase) OverflowLocked() {
 // NotifyLocked has f run at the next NotifyingLocked, in place of an earlier one.
 func (c *CQBase) NotifyLocked(f func()) { c.notify = f }
 
+// RequestedLocked says whether ReqNotify's function is still to be run.
+func (c *CQBase) RequestedLocked() bool { return c.notify != nil }
+
 // NotifyingLocked runs what ReqNotify asked for, if it did, in a new goroutine.
 func (c *CQBase) NotifyingLocked() bool {
 	if c.notify == nil {

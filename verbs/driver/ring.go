@@ -1,6 +1,10 @@
 package driver
 
-import "github.com/rdmad/rdmad/verbs"
+import (
+	"math"
+
+	"github.com/rdmad/rdmad/verbs"
+)
 
 // ringStart is how many entries a ring starts with.
 const ringStart = 16
@@ -15,21 +19,23 @@ type Ring struct {
 // Len is how many completions there are.
 func (r *Ring) Len() int { return r.n }
 
-// Push adds a completion; false when there are most already.
-func (r *Ring) Push(wc *verbs.WC, most int) bool {
+// Push adds a completion.
+func (r *Ring) Push(wc *verbs.WC) {
 	if r.n == len(r.buf) {
-		if r.n >= most {
-			return false
-		}
-		r.grow(most)
+		r.grow(math.MaxInt)
 	}
+	r.put(wc)
+}
+
+// put is Push to a ring that has room. It and grow are inlined: stacks of idle
+// connections are small.
+func (r *Ring) put(wc *verbs.WC) {
 	i := r.head + r.n
 	if i >= len(r.buf) {
 		i -= len(r.buf)
 	}
 	r.buf[i] = *wc
 	r.n++
-	return true
 }
 
 func (r *Ring) grow(most int) {

@@ -7,10 +7,9 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -20,13 +19,13 @@ func newRequest(p *Provider, c *C.struct_rdma_cm_id, e *event) (*connID, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.use(); err != nil {
+	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
 	id := newID(p)
-	id.c, id.dev, id.state = c, dev, idRequested
-	id.local, id.remote = localAddress(c), peerAddress(c)
-	id.peer = rdmacm.ConnParam{PrivateData: e.data, ResponderResources: e.initiator, InitiatorDepth: e.responder}
+	id.c, id.dev = c, dev
+	id.SetAddrs(localAddress(c), peerAddress(c))
+	id.Requested(rdmacm.ConnParam{PrivateData: e.data, ResponderResources: e.initiator, InitiatorDepth: e.responder})
 	C.rdmad_set_handle(c, C.uint64_t(id.handle))
 	return id, nil
 }
@@ -37,35 +36,21 @@ func (id *connID) Accept(ctx context.Context, p rdmacm.ConnParam) error {
 	if err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := id.begin(idRequested); err != nil {
-		return err
-	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, answerTimeout)
+	return id.Call(ctx, driver.IDRequested, driver.IDConnected, func(ctx context.Context) error {
+		ctx, cancel := answerTime(ctx)
 		defer cancel()
-	}
-	if err := id.accept(ctx, &p, c); err != nil {
-		id.done(idFailed)
-		if errors.Is(err, ctx.Err()) {
-			return ctx.Err()
+		if err := id.accept(ctx, &p, c); err != nil {
+			return fmt.Errorf("rdmacore: accepting %s: %w", id.RemoteAddr(), err)
 		}
-		return fmt.Errorf("rdmacore: accepting %s: %w", id.RemoteAddr(), err)
-	}
-	id.done(idConnected)
-	return nil
+		return nil
+	})
 }
 
 func (id *connID) accept(ctx context.Context, own *rdmacm.ConnParam, c *C.struct_rdmad_param) error {
-	id.mu.Lock()
-	qp := id.qp
-	id.ird = min(own.ResponderResources, id.peer.InitiatorDepth)
-	id.ord = min(own.InitiatorDepth, id.peer.ResponderResources)
-	c.responder_resources, c.initiator_depth = C.uint8_t(id.ird), C.uint8_t(id.ord)
-	id.mu.Unlock()
+	qp := id.QP()
+	ird, ord := driver.Negotiate(*own, id.Peer())
+	id.SetNegotiated(ird, ord)
+	c.responder_resources, c.initiator_depth = C.uint8_t(ird), C.uint8_t(ord)
 	c.qp_num = qp.deviceNum
 	if !id.dev.iwarp() {
 		if err := qp.ready(c); err != nil {
@@ -83,28 +68,11 @@ func (id *connID) accept(ctx context.Context, own *rdmacm.ConnParam, c *C.struct
 
 // Reject implements rdmacm.ID.
 func (id *connID) Reject(ctx context.Context, privateData []byte) error {
-	if most := id.dev.fits(rejectData); len(privateData) > most {
-		return fmt.Errorf("rdmacore: %d bytes of private data, %d fit: %w", len(privateData), most, rdmacm.ErrPrivateData)
-	}
-	if err := ctx.Err(); err != nil {
+	c, err := id.param(&rdmacm.ConnParam{PrivateData: privateData}, id.dev.fits(rejectData))
+	if err != nil {
 		return err
 	}
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	switch id.state {
-	case idClosed:
-		return verbs.ErrClosed
-	case idRequested:
-	default:
-		return verbs.ErrQPState
-	}
-	id.state = idFailed
-	var data [256]C.uint8_t
-	for i, b := range privateData {
-		data[i] = C.uint8_t(b)
-	}
-	if rc := command(func() C.int { return C.rdmad_reject(id.c, &data[0], C.uint8_t(len(privateData))) }); rc != 0 {
-		return failed("reject", rc)
-	}
-	return nil
+	return id.Call(ctx, driver.IDRequested, driver.IDFailed, func(context.Context) error {
+		return failed("reject", command(func() C.int { return C.rdmad_reject(id.c, &c.private_data[0], c.private_len) }))
+	})
 }

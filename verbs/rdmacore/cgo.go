@@ -23,8 +23,6 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
-
-	"github.com/rdmad/rdmad/verbs"
 )
 
 // ProviderName is the name under which the provider is configured.
@@ -40,8 +38,6 @@ func failed(what string, rc C.int) error {
 
 // cAddress is a C pointer as the shim's structures hold it.
 func cAddress[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
-
-func invalid(why string) error { return fmt.Errorf("rdmacore: %s: %w", why, verbs.ErrInvalid) }
 
 // handles are what C keeps instead of Go pointers: numbers of identifiers,
 // listeners, queue pairs and completion queues. They are never used twice.

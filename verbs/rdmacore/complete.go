@@ -44,7 +44,7 @@ func (q *queuePair) sent(pos uint32, status verbs.WCStatus, byteLen int) {
 // locks of the send CQ and the send queue are held.
 func (q *queuePair) releaseSendsLocked(all bool) {
 	for {
-		wc := verbs.WC{QPNum: q.num}
+		wc := verbs.WC{QPNum: q.Num()}
 		pos := q.sq.head
 		more, report := q.sq.release(&wc, all)
 		if !more {
@@ -54,7 +54,7 @@ func (q *queuePair) releaseSendsLocked(all bool) {
 			q.windows.done(e.op, e.key, wc.Status)
 		}
 		if report {
-			q.sendCQ.queue.push(&wc)
+			q.sendCQ.Queue.Push(&wc)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (q *queuePair) received(pos uint32, status verbs.WCStatus, w *C.struct_rdma
 	if r.failed {
 		status = verbs.WCWRFlushErr
 	}
-	wc := verbs.WC{ID: *r.at(r.head), Status: status, Op: verbs.WCRecv, QPNum: q.num}
+	wc := verbs.WC{ID: *r.at(r.head), Status: status, Op: verbs.WCRecv, QPNum: q.Num()}
 	r.head++
 	if status == verbs.WCSuccess {
 		wc.ByteLen = int(w.byte_len)
@@ -79,7 +79,7 @@ func (q *queuePair) received(pos uint32, status verbs.WCStatus, w *C.struct_rdma
 		}
 	}
 	r.failed = r.failed || status != verbs.WCSuccess
-	q.recvCQ.queue.push(&wc)
+	q.recvCQ.Queue.Push(&wc)
 }
 
 // flushReceivesLocked completes what is left. The lock of the receive CQ is
@@ -89,7 +89,7 @@ func (q *queuePair) flushReceivesLocked() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.head != r.tail {
-		q.recvCQ.queue.push(&verbs.WC{ID: *r.at(r.head), Status: verbs.WCWRFlushErr, Op: verbs.WCRecv, QPNum: q.num})
+		q.recvCQ.Queue.Push(&verbs.WC{ID: *r.at(r.head), Status: verbs.WCWRFlushErr, Op: verbs.WCRecv, QPNum: q.Num()})
 		r.head++
 	}
 }

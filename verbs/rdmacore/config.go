@@ -3,6 +3,7 @@
 package rdmacore
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -42,12 +43,10 @@ func (c Config) withDefaults() (Config, error) {
 		d.Device, d.AckTimeout, d.BusyPoll, d.KeepAlive, d.RegisterSinks = t.Device, t.AckTimeout, t.BusyPoll, t.KeepAlive, t.RegisterSinks
 		*t = d
 	}
-	setDefault(&c.ResolveTimeout, defaultResolveTimeout)
-	setDefault(&c.DrainTimeout, defaultDrainTimeout)
-	setDefault(&c.Backlog, defaultBacklog)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.ResolveTimeout = cmp.Or(c.ResolveTimeout, defaultResolveTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, defaultDrainTimeout)
+	c.Backlog = cmp.Or(c.Backlog, defaultBacklog)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if err := c.Tuning.Check(); err != nil {
 		return c, fmt.Errorf("rdmacore: %w: %w", verbs.ErrInvalid, err)
 	}
@@ -55,11 +54,4 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("rdmacore: limit out of range: %w", verbs.ErrInvalid)
 	}
 	return c, nil
-}
-
-func setDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }

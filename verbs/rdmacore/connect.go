@@ -7,12 +7,11 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"syscall"
 	"time"
 
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
@@ -44,12 +43,10 @@ func (d *device) fits(infiniBand int) int {
 
 // param checks and bounds what this side tells the peer.
 func (id *connID) param(p *rdmacm.ConnParam, most int) (*C.struct_rdmad_param, error) {
-	if len(p.PrivateData) > most {
-		return nil, fmt.Errorf("rdmacore: %d bytes of private data, %d fit: %w", len(p.PrivateData), most, rdmacm.ErrPrivateData)
+	var err error
+	if *p, err = id.dev.CheckParam(*p, most); err != nil {
+		return nil, fmt.Errorf("rdmacore: %w", err)
 	}
-	a := &id.dev.attr
-	p.ResponderResources = min(max(p.ResponderResources, 0), a.MaxQPRdAtom, math.MaxUint8)
-	p.InitiatorDepth = min(max(p.InitiatorDepth, 0), a.MaxQPInitRdAtom, math.MaxUint8)
 	t := &id.p.config.Tuning
 	c := &C.struct_rdmad_param{
 		responder_resources: C.uint8_t(p.ResponderResources), initiator_depth: C.uint8_t(p.InitiatorDepth),
@@ -67,32 +64,32 @@ func (id *connID) param(p *rdmacm.ConnParam, most int) (*C.struct_rdmad_param, e
 
 // Resolve implements rdmacm.Provider.
 func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
-	to, err := parse(ctx, address)
+	to, err := driver.LookUp(ctx, address)
+	if err == nil && to.Port() == 0 {
+		err = driver.Invalid("port 0")
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("rdmacore: %w", err)
 	}
-	if to.Port() == 0 {
-		return nil, invalid("port 0")
-	}
-	if err := p.use(); err != nil {
+	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
 	id := newID(p)
 	if rc := command(func() C.int { return C.rdmad_create_id(p.channel, C.uint64_t(id.handle), &id.c) }); rc != 0 {
 		handles.remove(id.handle)
-		p.unuse()
+		p.users.Unuse()
 		return nil, failed("create identifier", rc)
 	}
 	a := toC(to)
 	if err := id.resolve(ctx, &a); err != nil {
 		id.destroy()
-		p.unuse()
+		p.users.Unuse()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return nil, fmt.Errorf("rdmacore: %s: %w", to, err)
 	}
-	id.remote = to
+	id.SetAddrs(localAddress(id.c), to)
 	return id, nil
 }
 
@@ -111,7 +108,6 @@ func (id *connID) resolve(ctx context.Context, to *C.struct_rdmad_address) (err 
 		return fmt.Errorf("%w: resolve route: %w", rdmacm.ErrUnreachable, syscall.Errno(rc))
 	}
 	_, err = id.await(ctx, C.RDMA_CM_EVENT_ROUTE_RESOLVED, C.RDMA_CM_EVENT_ROUTE_RESOLVED)
-	id.local = localAddress(id.c)
 	return err
 }
 
@@ -121,27 +117,26 @@ func (id *connID) Connect(ctx context.Context, p rdmacm.ConnParam) error {
 	if err != nil {
 		return err
 	}
-	if err := id.begin(idResolved); err != nil {
-		return err
-	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, answerTimeout)
+	return id.Call(ctx, driver.IDResolved, driver.IDConnected, func(ctx context.Context) error {
+		ctx, cancel := answerTime(ctx)
 		defer cancel()
-	}
-	if err := id.connect(ctx, &p, c); err != nil {
-		id.done(idFailed)
-		if errors.Is(err, ctx.Err()) {
-			return ctx.Err()
+		if err := id.connect(ctx, &p, c); err != nil {
+			return fmt.Errorf("rdmacore: connecting to %s: %w", id.RemoteAddr(), err)
 		}
-		return fmt.Errorf("rdmacore: connecting to %s: %w", id.RemoteAddr(), err)
+		return nil
+	})
+}
+
+// answerTime bounds a context without a deadline by answerTimeout.
+func answerTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
 	}
-	id.done(idConnected)
-	return nil
+	return context.WithTimeout(ctx, answerTimeout)
 }
 
 func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struct_rdmad_param) error {
-	qp := id.queuePair()
+	qp := id.QP()
 	c.qp_num = qp.deviceNum
 	if err := id.call(ctx, c); err != nil {
 		return err
@@ -152,7 +147,8 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 		return err
 	}
 	if e.kind == C.RDMA_CM_EVENT_CONNECT_RESPONSE {
-		c.responder_resources, c.initiator_depth = C.uint8_t(id.ird), C.uint8_t(id.ord)
+		ird, ord := id.Negotiated()
+		c.responder_resources, c.initiator_depth = C.uint8_t(ird), C.uint8_t(ord)
 		if err := qp.ready(c); err != nil {
 			return err
 		}
@@ -182,8 +178,6 @@ func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
 	case <-calling:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-id.closing:
-		return errNoConnection
 	}
 	switch err := syscall.Errno(rc); err {
 	case 0:
@@ -202,9 +196,8 @@ func (id *connID) agreed(own *rdmacm.ConnParam, e *event) {
 	if id.dev.iwarp() {
 		ird, ord = ord, ird
 	}
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	id.peer = rdmacm.ConnParam{PrivateData: e.data, ResponderResources: ord, InitiatorDepth: ird}
-	id.ird, id.ord = min(own.ResponderResources, ird), min(own.InitiatorDepth, ord)
-	id.local = localAddress(id.c)
+	peer := rdmacm.ConnParam{PrivateData: e.data, ResponderResources: ord, InitiatorDepth: ird}
+	id.SetPeer(peer)
+	id.SetNegotiated(driver.Negotiate(*own, peer))
+	id.SetAddrs(localAddress(id.c), id.RemoteAddr())
 }

@@ -8,21 +8,23 @@ import "C"
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // pollBatch is how many completions are taken from a device at once.
 const pollBatch = 32
 
+var _ verbs.Notifier = (*completionQueue)(nil)
+
 // completionQueue is a CQ with its completion channel. Completions go through
 // a queue of its own, which also takes those that the device does not make.
 type completionQueue struct {
+	driver.CQBase
 	dev      *device
-	depth    int
 	busyPoll time.Duration
 	handle   uint64
 	c        *C.struct_ibv_cq
@@ -33,14 +35,9 @@ type completionQueue struct {
 
 	polled atomic.Bool // since the last sweep
 
-	mu    sync.Mutex
-	queue completions
-	batch []C.struct_rdmad_wc
-	// The queue pairs that complete here, by number; users counts one twice
-	// that does so with both its queues.
-	qps    map[uint32]*queuePair
-	users  int
-	closed bool
+	// The lock guards what follows.
+
+	batch  []C.struct_rdmad_wc
 	wait   waiter
 	ctx    context.Context // of the wait
 	asleep bool            // it has found nothing yet
@@ -48,38 +45,39 @@ type completionQueue struct {
 	armed bool
 }
 
-func (d *device) newCQ(depth int) (*completionQueue, error) {
-	c := &completionQueue{
-		dev: d, depth: depth, busyPoll: d.config.Tuning.BusyPoll,
-		batch: make([]C.struct_rdmad_wc, pollBatch), qps: make(map[uint32]*queuePair), invFlag: d.invalidatedFlag(),
-	}
-	c.mu.Lock() // who finds it by its handle waits until it is whole
-	defer c.mu.Unlock()
+// create makes the device's queue.
+func (c *completionQueue) create() error {
+	c.busyPoll, c.invFlag = c.dev.config.Tuning.BusyPoll, c.dev.invalidatedFlag()
+	c.batch = make([]C.struct_rdmad_wc, pollBatch)
+	c.Lock() // who finds it by its handle waits until it is whole
+	defer c.Unlock()
 	c.handle = handles.add(c)
-	if rc := command(func() C.int { return C.rdmad_create_cq(d.ctx.c, C.int(depth), C.uint64_t(c.handle), &c.channel, &c.c) }); rc != 0 {
+	rc := command(func() C.int {
+		return C.rdmad_create_cq(c.dev.ctx.c, C.int(c.Depth), C.uint64_t(c.handle), &c.channel, &c.c)
+	})
+	if rc != 0 {
 		handles.remove(c.handle)
-		return nil, failed(fmt.Sprintf("create completion queue of %d", depth), rc)
+		return failed(fmt.Sprintf("create completion queue of %d", c.Depth), rc)
 	}
 	var err error
 	if c.events, err = newDescriptor(int(c.channel.fd), "completion channel"); err != nil {
 		handles.remove(c.handle)
 		command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) })
 		c.c = nil
-		return nil, err
+		return err
 	}
 	c.attends = c.attend
-	d.live.cqs.Add(1)
-	return c, nil
+	return nil
 }
 
 // Poll implements verbs.CQ.
 func (c *completionQueue) Poll(wc []verbs.WC) int {
 	c.polled.Store(true)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.queue.take(wc)
+	c.Lock()
+	defer c.Unlock()
+	n := c.Queue.Take(wc)
 	for n < len(wc) && c.pullLocked(false) > 0 {
-		n += c.queue.take(wc[n:])
+		n += c.Queue.Take(wc[n:])
 	}
 	return n
 }
@@ -87,7 +85,7 @@ func (c *completionQueue) Poll(wc []verbs.WC) int {
 // pullLocked moves completions from the device to the queue and says how many
 // the device had; arm asks for an event for those that come later.
 func (c *completionQueue) pullLocked(arm bool) int {
-	if c.closed || c.c == nil {
+	if c.ClosedLocked() || c.c == nil {
 		return 0
 	}
 	armed := C.int(0)
@@ -100,7 +98,7 @@ func (c *completionQueue) pullLocked(arm bool) int {
 	}
 	for i := range max(n, 0) {
 		w := &c.batch[i]
-		if q := c.qps[numOf(uint64(w.wr_id))]; q != nil {
+		if q, ok := c.UserLocked(numOf(uint64(w.wr_id))).(*queuePair); ok {
 			q.completed(w)
 		}
 	}
@@ -123,43 +121,29 @@ func (c *completionQueue) sweep() {
 	if c.polled.Swap(false) {
 		return
 	}
-	c.mu.Lock()
-	full := c.queue.n >= c.depth
-	c.mu.Unlock()
+	c.Lock()
+	full := c.Queue.Len() >= c.Depth
+	c.Unlock()
 	if !full {
 		c.pull()
 	}
 }
 
-// attach makes a queue pair one that completes here.
-func (c *completionQueue) attach(q *queuePair) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return verbs.ErrClosed
-	}
-	c.qps[q.num] = q
-	c.users++
-	return nil
-}
-
-// detach ends that; the queue pair's completions vanish.
-func (c *completionQueue) detach(q *queuePair) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.qps, q.num)
-	c.users--
-	c.queue.drop(q.num)
-}
-
 // pull takes in what the device has now.
 func (c *completionQueue) pull() {
-	c.mu.Lock()
+	c.Lock()
 	for c.pullLocked(false) == pollBatch {
 	}
-	waiting := c.queue.n > 0
-	c.mu.Unlock()
-	if waiting {
+	if c.Queue.Len() > 0 {
+		c.wakeLocked()
+	}
+	c.Unlock()
+}
+
+// wakeLocked wakes up the consumer: by the notification that it has asked for, or by
+// the end of its wait.
+func (c *completionQueue) wakeLocked() {
+	if c.Queue.Len() == 0 || !c.NotifyingLocked() {
 		c.events.interrupt()
 	}
 }
@@ -167,15 +151,9 @@ func (c *completionQueue) pull() {
 // overflowed ends all queue pairs that complete here: the device has lost
 // completions.
 func (c *completionQueue) overflowed() {
-	c.mu.Lock()
-	all := make([]*queuePair, 0, len(c.qps))
-	for _, q := range c.qps {
-		all = append(all, q)
-	}
-	c.mu.Unlock()
-	for _, q := range all {
-		q.fail(errOverflow)
-	}
+	c.Lock()
+	defer c.Unlock()
+	c.OverflowLocked()
 }
 
 // Wait implements verbs.CQ. Of the channel it reads an event each time that it
@@ -197,10 +175,10 @@ func (c *completionQueue) Wait(ctx context.Context) error {
 
 // watch makes the end of ctx interrupt the wait.
 func (c *completionQueue) watch(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	c.ctx, c.asleep = ctx, false
-	if !c.closed {
+	if !c.ClosedLocked() {
 		c.wait.watch(ctx, &c.events)
 	}
 }
@@ -208,31 +186,31 @@ func (c *completionQueue) watch(ctx context.Context) {
 // attend is called by the runtime's poller when the wait begins, and whenever
 // an event has come, until it is true.
 func (c *completionQueue) attend(uintptr) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	if c.asleep {
 		c.takeEventLocked()
 		c.pullLocked(false)
 	}
-	c.asleep = !c.readyLocked()
+	c.asleep = !c.readyLocked(c.ctx)
 	return !c.asleep
 }
 
 func (c *completionQueue) ready() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.readyLocked()
+	c.Lock()
+	defer c.Unlock()
+	return c.readyLocked(c.ctx)
 }
 
 // readyLocked says whether there is a reason not to wait. If there is none, an
 // event comes with the next completion. The poller tells of events that come
 // from now on: one that has come already is taken, and the next one asked for.
-func (c *completionQueue) readyLocked() bool {
+func (c *completionQueue) readyLocked(ctx context.Context) bool {
 	for {
 		before := c.armed
-		for c.queue.n == 0 && c.pullLocked(!c.armed) > 0 {
+		for c.Queue.Len() == 0 && c.pullLocked(!c.armed) > 0 {
 		}
-		if c.reasonLocked(c.ctx) {
+		if c.reasonLocked(ctx) {
 			return true
 		}
 		if !before || !c.takeEventLocked() {
@@ -243,7 +221,7 @@ func (c *completionQueue) readyLocked() bool {
 
 // takeEventLocked takes the event that was asked for, if it has come.
 func (c *completionQueue) takeEventLocked() bool {
-	if c.closed || C.rdmad_event(c.channel) == 0 {
+	if c.ClosedLocked() || C.rdmad_event(c.channel) == 0 {
 		return false
 	}
 	c.armed = false
@@ -251,17 +229,17 @@ func (c *completionQueue) takeEventLocked() bool {
 }
 
 func (c *completionQueue) reasonLocked(ctx context.Context) bool {
-	return c.closed || c.queue.n > 0 || ctx.Err() != nil
+	return c.ClosedLocked() || c.Queue.Len() > 0 || ctx.Err() != nil
 }
 
 // outcome is what a wait that has a reason to end ends with.
 func (c *completionQueue) outcome(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	switch {
-	case c.closed:
+	case c.ClosedLocked():
 		return verbs.ErrClosed
-	case c.queue.n > 0:
+	case c.Queue.Len() > 0:
 		return nil
 	}
 	return ctx.Err()
@@ -272,57 +250,74 @@ func (c *completionQueue) outcome(ctx context.Context) error {
 func (c *completionQueue) spin(ctx context.Context) bool {
 	until := time.Now().Add(c.busyPoll)
 	for {
-		c.mu.Lock() // others post into the queue meanwhile
-		for c.queue.n == 0 && c.pullLocked(false) > 0 {
+		c.Lock() // others post into the queue meanwhile
+		for c.Queue.Len() == 0 && c.pullLocked(false) > 0 {
 		}
 		ready := c.reasonLocked(ctx)
-		c.mu.Unlock()
+		c.Unlock()
 		if ready || !time.Now().Before(until) {
 			return ready
 		}
 	}
 }
 
+// ReqNotify implements verbs.Notifier. An idle queue needs no ring.
+func (c *completionQueue) ReqNotify(f func()) bool {
+	c.Lock()
+	defer c.Unlock()
+	if c.readyLocked(context.Background()) {
+		return c.ClosedLocked()
+	}
+	if err := c.dev.notices.request(int(c.channel.fd), c.handle); err != nil {
+		return false
+	}
+	c.Queue.Free()
+	c.NotifyLocked(f)
+	return true
+}
+
+// noticed takes the event that ReqNotify waits for. It may be about a completion that
+// was taken in already: then the next one is waited for.
+func (c *completionQueue) noticed() {
+	c.Lock()
+	defer c.Unlock()
+	if !c.RequestedLocked() {
+		return
+	}
+	if c.readyLocked(context.Background()) || c.dev.notices.request(int(c.channel.fd), c.handle) != nil {
+		c.NotifyingLocked()
+	}
+}
+
 // Close implements verbs.CQ.
 func (c *completionQueue) Close() error {
-	if closing, err := c.close(); !closing {
+	first, err := c.Shut()
+	if !first {
 		return err
 	}
+	handles.remove(c.handle)
+	c.Lock()
+	c.wait.stop()
+	c.Unlock()
 	c.events.interrupt()
 	c.events.close() // waits until a waiter has left the channel
+	c.dev.notices.forget(int(c.channel.fd))
 	if rc := command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) }); !c.dev.destroyed(rc) {
 		return failed("destroy completion queue", rc)
 	}
-	c.dev.live.cqs.Add(-1)
+	c.Free()
 	return nil
-}
-
-// close has nobody use the device's queue any more; false when it was closed
-// already, or can't be.
-func (c *completionQueue) close() (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false, nil
-	}
-	if c.users > 0 {
-		return false, fmt.Errorf("rdmacore: completion queue of %d queues: %w", c.users, verbs.ErrBusy)
-	}
-	c.closed = true
-	handles.remove(c.handle)
-	c.wait.stop()
-	return true, nil
 }
 
 // flush takes in what the device still has and then lets f queue the rest, with
 // the lock held.
 func (c *completionQueue) flush(f func()) {
-	c.mu.Lock()
+	c.Lock()
 	for c.pullLocked(false) > 0 {
 	}
 	f()
-	c.mu.Unlock()
-	c.events.interrupt()
+	c.wakeLocked()
+	c.Unlock()
 }
 
 // flushedSlack bounds the completions of requests posted in the error state
@@ -331,15 +326,15 @@ const flushedSlack = 1024
 
 // pushFlushed queues n completions that no device makes.
 func (c *completionQueue) pushFlushed(n int, wc func(i int) verbs.WC) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Lock()
+	defer c.Unlock()
 	for i := range n {
-		if c.queue.n >= c.depth+flushedSlack {
+		if c.Queue.Len() >= c.Depth+flushedSlack {
 			return i, fmt.Errorf("rdmacore: post in the error state: %w", verbs.ErrQueueFull)
 		}
 		w := wc(i)
-		c.queue.push(&w)
+		c.Queue.Push(&w)
 	}
-	c.events.interrupt()
+	c.wakeLocked()
 	return n, nil
 }

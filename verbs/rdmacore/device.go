@@ -8,10 +8,10 @@ import "C"
 import (
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
@@ -27,22 +27,18 @@ const maxQueueDepth = 1 << 16
 
 // device is one device as a provider uses it.
 type device struct {
-	ctx    *openContext
-	config *Config
-	attr   verbs.DeviceAttr
-	info   C.struct_rdmad_device
-	rings  C.int // requests are told of by a command
-
-	live struct{ pds, mrs, mws, cqs, qps atomic.Int64 }
+	driver.Device
+	ctx     *openContext
+	config  *Config
+	notices *notices // the provider's
+	info    C.struct_rdmad_device
+	rings   C.int // requests are told of by a command
 
 	removed chan struct{} // closed by its provider
 
 	doubted   atomic.Int64 // see doubt
 	listening atomic.Bool  // checkHearing is at work
 	deaf      atomic.Bool
-
-	mu     sync.Mutex
-	closed bool
 }
 
 var (
@@ -51,10 +47,10 @@ var (
 	_ verbs.Removable   = (*device)(nil)
 )
 
-func newDevice(c *openContext, config *Config) *device {
+func newDevice(c *openContext, p *Provider) *device {
 	i := &c.info
-	d := &device{ctx: c, config: config, info: *i, removed: make(chan struct{})}
-	d.attr = verbs.DeviceAttr{
+	d := &device{ctx: c, config: &p.config, notices: p.notices, info: *i, removed: make(chan struct{})}
+	d.Attrs = verbs.DeviceAttr{
 		Name:             c.name,
 		Provider:         ProviderName,
 		MaxQPWR:          min(int(i.max_qp_wr), maxQueueDepth) - spareSends,
@@ -68,15 +64,13 @@ func newDevice(c *openContext, config *Config) *device {
 		SendInvalidate:   i.send_inv != 0,
 		ReceiverNotReady: i.iwarp == 0,
 
-		ReadSinkRemoteWrite: wantsSinks(i) || config.Tuning.RegisterSinks,
+		ReadSinkRemoteWrite: wantsSinks(i) || p.config.Tuning.RegisterSinks,
 	}
 	if d.is(vendorSIW) || d.is(vendorRXE) {
 		d.rings = 1
 	}
 	return d
 }
-
-func (d *device) Attr() verbs.DeviceAttr { return d.attr }
 
 // Removed implements verbs.Removable.
 func (d *device) Removed() <-chan struct{} { return d.removed }
@@ -97,47 +91,36 @@ func (d *device) is(vendor uint32) bool { return uint32(d.info.vendor) == vendor
 
 func (d *device) iwarp() bool { return d.info.iwarp != 0 }
 
-// Live counts the objects of the device that exist.
-func (d *device) Live() verbs.Live {
-	return verbs.Live{
-		PDs: int(d.live.pds.Load()),
-		MRs: int(d.live.mrs.Load()),
-		MWs: int(d.live.mws.Load()),
-		CQs: int(d.live.cqs.Load()),
-		QPs: int(d.live.qps.Load()),
-	}
-}
-
 // AllocPD implements verbs.Device.
 func (d *device) AllocPD() (verbs.PD, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed || d.ctx.isGone() {
+	if d.ctx.isGone() {
 		return nil, verbs.ErrClosed
 	}
-	var c *C.struct_ibv_pd
+	pd := &protectionDomain{dev: d}
+	if err := d.CreatePD(&pd.PD); err != nil {
+		return nil, err
+	}
 	var err error
-	atHome(func() { c, err = C.ibv_alloc_pd(d.ctx.c) })
-	if c == nil {
+	atHome(func() { pd.c, err = C.ibv_alloc_pd(d.ctx.c) })
+	if pd.c == nil {
+		pd.Free()
 		return nil, fmt.Errorf("rdmacore: allocate PD: %w", err)
 	}
-	d.live.pds.Add(1)
-	return &protectionDomain{dev: d, c: c}, nil
+	return pd, nil
 }
 
 // CreateCQ implements verbs.Device. Unsignaled RDMA Reads take a place in the
 // CQ too.
 func (d *device) CreateCQ(depth int) (verbs.CQ, error) {
-	if depth < 1 || depth > d.attr.MaxCQE {
-		return nil, fmt.Errorf("rdmacore: completion queue of %d: %w", depth, verbs.ErrInvalid)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed || d.ctx.isGone() {
+	if d.ctx.isGone() {
 		return nil, verbs.ErrClosed
 	}
-	c, err := d.newCQ(depth)
-	if err != nil {
+	c := &completionQueue{dev: d}
+	if err := d.CreateCQBase(&c.CQBase, depth); err != nil {
+		return nil, err
+	}
+	if err := c.create(); err != nil {
+		c.Free()
 		return nil, filesError(err)
 	}
 	return c, nil
@@ -145,17 +128,11 @@ func (d *device) CreateCQ(depth int) (verbs.CQ, error) {
 
 // Close fails with ErrBusy while objects of the device exist.
 func (d *device) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil
+	first, err := d.Shut()
+	if first {
+		d.ctx.release()
 	}
-	if n := d.Live().Total(); n > 0 {
-		return fmt.Errorf("rdmacore: device %s with %d objects: %w", d.attr.Name, n, verbs.ErrBusy)
-	}
-	d.closed = true
-	d.ctx.release()
-	return nil
+	return err
 }
 
 // up says whether a port of the device was up when it was opened.

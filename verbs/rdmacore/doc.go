@@ -12,18 +12,18 @@
 // are executed (CLONE_VFORK), so that no registered page is copied, and all files are
 // closed on execution.
 //
-// Each provider has one goroutine for the events of the connection manager,
-// one that sweeps, each listener one that looks after its health, each device in
-// use one for asynchronous events, and each queue pair one while it drains or
-// ends; on iWARP each that has connected has a timer for a while. Who waits for
-// completions waits in the runtime's poller
-// on the CQ's own completion channel.
+// Each provider has one goroutine for the events of the connection manager, one that
+// sweeps, and one for the completion channels of idle queues (ReqNotify); each listener
+// has one that looks after its health, each device in use one for asynchronous events,
+// and each queue pair one while it drains or ends. On iWARP each queue pair that has
+// connected has a timer for a while. A goroutine in Wait waits in the runtime's poller on
+// the CQ's own completion channel.
 //
 // What devices leave open is decided here, so that all providers behave the
 // same: a queue pair keeps a ring of what was posted (sendQueue, recvQueue),
 // completes requests in order, and flushes what is left when the device's queue
 // pair has been destroyed, after which no memory is touched.
 //
-// Lock order: completionQueue.mu, queuePair.mu, sendQueue.mu or recvQueue.mu,
+// Lock order: those of completionQueue and queuePair, sendQueue.mu or recvQueue.mu,
 // memWindow.mu, windowSet.mu.
 package rdmacore

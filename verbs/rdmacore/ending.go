@@ -20,12 +20,11 @@ const (
 // fail moves the queue pair into the error state, once; later reasons are
 // dropped. What is left to do is done by a goroutine.
 func (q *queuePair) fail(cause error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.state == verbs.QPErr {
+	q.Lock()
+	defer q.Unlock()
+	if !q.FailLocked(cause) {
 		return
 	}
-	q.state, q.cause = verbs.QPErr, cause
 	if q.nudgeTimer != nil {
 		q.nudgeTimer.Stop()
 	}
@@ -75,21 +74,17 @@ func (q *queuePair) end(established bool) {
 	q.recvCQ.flush(q.flushReceivesLocked)
 	close(q.flushed)
 	if established {
-		close(q.id.disconnected)
+		q.id.Ended()
 	}
 }
 
-// disconnect starts an orderly end.
-func (q *queuePair) disconnect() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch q.state {
-	case verbs.QPInit, verbs.QPRTR:
-		return verbs.ErrQPState
-	case verbs.QPSQD, verbs.QPErr:
-		return nil
+// Disconnect implements driver.QueuePair. It starts an orderly end.
+func (q *queuePair) Disconnect() error {
+	q.Lock()
+	defer q.Unlock()
+	if begun, err := q.DrainLocked(); !begun {
+		return err
 	}
-	q.state = verbs.QPSQD
 	q.sq.mu.Lock()
 	if q.sq.phase == sendOpen {
 		q.postMarkerLocked()
@@ -142,13 +137,13 @@ func (q *queuePair) drained() bool {
 func (q *queuePair) postFlushedSends(wrs []verbs.SendWR) (int, error) {
 	<-q.flushed
 	return q.sendCQ.pushFlushed(len(wrs), func(i int) verbs.WC {
-		return verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr, QPNum: q.num}
+		return verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr, QPNum: q.Num()}
 	})
 }
 
 func (q *queuePair) postFlushedRecvs(wrs []verbs.RecvWR) (int, error) {
 	<-q.flushed
 	return q.recvCQ.pushFlushed(len(wrs), func(i int) verbs.WC {
-		return verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr, QPNum: q.num}
+		return verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr, QPNum: q.Num()}
 	})
 }

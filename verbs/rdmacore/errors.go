@@ -14,12 +14,9 @@ import (
 
 // Reasons of QP.Err.
 var (
-	errFailed       = errors.New("queue pair moved to the error state")
-	errOverflow     = errors.New("completion queue overflow")
-	errNoConnection = errors.New("no connection came about")
-	errRemoved      = errors.New("device removed")
-	errMoved        = errors.New("the address has moved to other hardware")
-	errNotBound     = errors.New("no window of this queue pair is bound under the key")
+	errRemoved  = errors.New("device removed")
+	errMoved    = errors.New("the address has moved to other hardware")
+	errNotBound = errors.New("no window of this queue pair is bound under the key")
 )
 
 func errOfEvent(kind C.int) error {

@@ -115,24 +115,24 @@ func (p *Provider) dispatch(c *C.struct_rdmad_event) {
 func (id *connID) event(e *event) {
 	switch e.kind {
 	case C.RDMA_CM_EVENT_ESTABLISHED:
-		if qp := id.queuePair(); qp != nil {
+		if qp := id.QP(); qp != nil {
 			qp.establish()
 		}
 	case C.RDMA_CM_EVENT_DISCONNECTED:
-		if qp := id.queuePair(); qp != nil {
+		if qp := id.QP(); qp != nil {
 			qp.peerEnded()
 		}
 	case C.RDMA_CM_EVENT_DEVICE_REMOVAL:
-		if qp := id.queuePair(); qp != nil {
+		if qp := id.QP(); qp != nil {
 			qp.fail(errRemoved)
 		}
 		e.removed()
 	case C.RDMA_CM_EVENT_ADDR_CHANGE:
-		if qp := id.queuePair(); qp != nil {
+		if qp := id.QP(); qp != nil {
 			qp.fail(errMoved)
 		}
 	case C.RDMA_CM_EVENT_UNREACHABLE: // of a connection that is up: the peer has other hardware, or none
-		if qp := id.queuePair(); qp != nil {
+		if qp := id.QP(); qp != nil {
 			qp.probe()
 		}
 	case C.RDMA_CM_EVENT_TIMEWAIT_EXIT:

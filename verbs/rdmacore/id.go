@@ -12,46 +12,29 @@ import (
 	"unsafe"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
-)
-
-// idState is how far an identifier has come.
-type idState uint8
-
-const (
-	idResolved   idState = iota // active side, not connected
-	idRequested                 // passive side, not answered
-	idConnecting                // Connect, Accept or Reject is at work
-	idConnected
-	idFailed // refused, rejected, timed out
-	idClosed
 )
 
 // connID is a connection identifier.
 type connID struct {
-	p            *Provider
-	dev          *device
-	c            *C.struct_rdma_cm_id
-	handle       uint64
-	disconnected chan struct{}
-	closing      chan struct{} // ends waits
-	steps        chan event    // what is waited for; bounded by the steps there are
+	driver.ID[*queuePair]
+	p      *Provider
+	dev    *device
+	c      *C.struct_rdma_cm_id
+	handle uint64
+	steps  chan event // what is waited for; bounded by the steps there are
 
-	mu            sync.Mutex
-	state         idState
-	busy          sync.WaitGroup // the call behind idConnecting
-	calling       chan struct{}  // closed when rdma_connect has returned; nil before
-	local, remote netip.AddrPort
-	peer          rdmacm.ConnParam
-	ird, ord      int
-	held, left    bool // see hold, leave
-	qp            *queuePair
+	mu         sync.Mutex
+	calling    chan struct{} // closed when rdma_connect has returned; nil before
+	held, left bool          // see hold, leave
 }
 
 var _ rdmacm.ID = (*connID)(nil)
 
 func newID(p *Provider) *connID {
-	id := &connID{p: p, disconnected: make(chan struct{}), closing: make(chan struct{}), steps: make(chan event, 8)}
+	id := &connID{p: p, steps: make(chan event, 8)}
+	id.Init(netip.AddrPort{}, netip.AddrPort{})
 	id.handle = handles.add(id)
 	return id
 }
@@ -64,101 +47,38 @@ func idOf(c *C.struct_rdmad_event) *C.struct_rdma_cm_id {
 
 func (id *connID) Device() verbs.Device { return id.dev }
 
-func (id *connID) LocalAddr() netip.AddrPort {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	return id.local
-}
-
-func (id *connID) RemoteAddr() netip.AddrPort {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	return id.remote
-}
-
-func (id *connID) Peer() rdmacm.ConnParam {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	return id.peer
-}
-
-func (id *connID) Negotiated() (ird, ord int) {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	return id.ird, id.ord
-}
-
-func (id *connID) Disconnected() <-chan struct{} { return id.disconnected }
-
-func (id *connID) queuePair() *queuePair {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	return id.qp
-}
-
 // CreateQP implements rdmacm.ID.
 func (id *connID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
 	own, ok := pd.(*protectionDomain)
 	if !ok || own.dev != id.dev {
-		return nil, invalid("protection domain of another device")
+		return nil, driver.ErrForeignPD
 	}
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	switch {
-	case id.state == idClosed:
-		return nil, verbs.ErrClosed
-	case id.qp != nil:
-		return nil, invalid("the identifier has a queue pair")
-	case id.state == idFailed:
-		return nil, verbs.ErrQPState
-	}
-	qp, err := id.newQP(own, attr)
-	if err != nil {
-		return nil, err
-	}
-	id.qp = qp
-	return qp, nil
-}
-
-// Disconnect implements rdmacm.ID.
-func (id *connID) Disconnect() error {
-	id.mu.Lock()
-	state, qp := id.state, id.qp
-	id.mu.Unlock()
-	if state != idConnected {
-		return verbs.ErrQPState
-	}
-	return qp.disconnect()
+	return id.AddQP(func() (*queuePair, error) { return id.newQP(own, attr) })
 }
 
 // Close implements rdmacm.ID. A request not answered is rejected.
 func (id *connID) Close() error {
-	id.mu.Lock()
-	state := id.state
-	if state == idClosed {
-		id.mu.Unlock()
+	switch id.Shut() {
+	case driver.IDClosed:
 		return nil
-	}
-	id.state = idClosed
-	close(id.closing)
-	qp, calling := id.qp, id.calling
-	id.mu.Unlock()
-	id.busy.Wait()
-	if state == idRequested {
+	case driver.IDRequested:
 		command(func() C.int { return C.rdmad_reject(id.c, nil, 0) })
 	}
-	if qp != nil {
+	if qp := id.QP(); qp != nil {
 		if err := qp.Close(); err != nil {
 			return err
 		}
 	}
-	id.free(calling)
+	id.free()
 	return nil
 }
 
 // free gives the identifier back, later when a call of the library still uses
 // it: siw connects its TCP connection within rdma_connect.
-func (id *connID) free(calling <-chan struct{}) {
+func (id *connID) free() {
+	id.mu.Lock()
+	calling := id.calling
+	id.mu.Unlock()
 	select {
 	case <-calling:
 	default:
@@ -167,54 +87,19 @@ func (id *connID) free(calling <-chan struct{}) {
 				<-calling
 				id.destroy()
 			})
-			id.p.unuse()
+			id.p.users.Unuse()
 			return
 		}
 	}
 	if !id.leave() {
 		id.destroy()
 	}
-	id.p.unuse()
+	id.p.users.Unuse()
 }
 
 func (id *connID) destroy() {
 	handles.remove(id.handle)
 	command(func() C.int { return C.rdmad_destroy_id(id.c) })
-}
-
-// begin starts a call that changes the state from want; done must follow.
-func (id *connID) begin(want idState) error {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	switch {
-	case id.state == idClosed:
-		return verbs.ErrClosed
-	case id.state != want:
-		return verbs.ErrQPState
-	case id.qp == nil:
-		return invalid("no queue pair")
-	}
-	if err := id.qp.Err(); err != nil {
-		return err // it has ended already, as with its device
-	}
-	id.state = idConnecting
-	id.busy.Add(1)
-	return nil
-}
-
-// done ends the call that begin started. A queue pair without a connection has
-// no future.
-func (id *connID) done(next idState) {
-	id.mu.Lock()
-	if id.state != idClosed {
-		id.state = next
-	}
-	qp := id.qp
-	id.mu.Unlock()
-	if next == idFailed && qp != nil {
-		qp.fail(errNoConnection)
-	}
-	id.busy.Done()
 }
 
 // await waits for one of two events, and gives it.
@@ -225,8 +110,6 @@ func (id *connID) await(ctx context.Context, want, or C.enum_rdma_cm_event_type)
 			return e, e.err()
 		}
 		return e, nil
-	case <-id.closing:
-		return event{}, verbs.ErrClosed
 	case <-ctx.Done():
 		return event{}, ctx.Err()
 	}

@@ -8,9 +8,11 @@ import "C"
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync"
 
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/peers"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -22,7 +24,7 @@ type listener struct {
 	p        *Provider
 	handle   uint64
 	at       netip.AddrPort // to listen on again: the port is the one bound
-	requests *peers.Queue[*connID]
+	requests *peers.Queue[rdmacm.ID]
 	closing  chan struct{} // ends guard
 	look     chan struct{} // has guard look at once
 	guarding sync.WaitGroup
@@ -49,21 +51,21 @@ var (
 
 // Listen implements rdmacm.Provider. A wildcard address listens on all devices.
 func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
-	at, err := parse(ctx, address)
+	at, err := driver.LookUp(ctx, address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("rdmacore: %w", err)
 	}
-	if err := p.use(); err != nil {
+	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
 	l := &listener{
-		p: p, requests: peers.NewQueue[*connID](p.config.Backlog), closing: make(chan struct{}),
+		p: p, requests: peers.NewQueue[rdmacm.ID](p.config.Backlog), closing: make(chan struct{}),
 		look: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	l.handle = handles.add(l)
 	if err := l.listen(at); err != nil {
 		handles.remove(l.handle)
-		p.unuse()
+		p.users.Unuse()
 		return nil, err
 	}
 	l.at = netip.AddrPortFrom(at.Addr(), l.addr.Port())
@@ -137,7 +139,7 @@ func (l *listener) request(c *C.struct_rdma_cm_id, e *event) {
 		command(func() C.int { return C.rdmad_destroy_id(c) })
 		return
 	}
-	lost, err := l.requests.Put(id.remote.Addr(), id)
+	lost, err := l.requests.Put(id.RemoteAddr().Addr(), id)
 	switch {
 	case err != nil:
 		l.drop(id, err)
@@ -147,8 +149,8 @@ func (l *listener) request(c *C.struct_rdma_cm_id, e *event) {
 }
 
 // drop rejects a request.
-func (l *listener) drop(id *connID, err error) {
-	l.note(id.remote, err)
+func (l *listener) drop(id rdmacm.ID, err error) {
+	l.note(id.RemoteAddr(), err)
 	_ = id.Close()
 }
 
@@ -162,11 +164,7 @@ var errCrowded = errors.New("too many requests of this address, or of all, are w
 
 // GetRequest implements rdmacm.Listener.
 func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
-	id, err := l.requests.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return id, nil
+	return l.requests.Get(ctx)
 }
 
 // Close implements rdmacm.Listener.
@@ -186,6 +184,6 @@ func (l *listener) Close() error {
 	for _, id := range left {
 		_ = id.Close()
 	}
-	l.p.unuse()
+	l.p.users.Unuse()
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // keyPart is the part of a window's key that its owner chooses (InfiniBand
@@ -22,11 +22,9 @@ const keyPart = 0xff
 // the first bind, and given up with the queue pair on which it is bound: rxe
 // would keep that queue pair alive.
 type memWindow struct {
+	driver.MW
 	pd   *protectionDomain
 	step uint32 // odd and random: keys follow each other by it
-
-	key  atomic.Uint32
-	addr atomic.Uint64
 
 	mu     sync.Mutex
 	c      *C.struct_ibv_mw
@@ -38,20 +36,16 @@ type memWindow struct {
 
 // AllocMW implements verbs.PD.
 func (pd *protectionDomain) AllocMW() (verbs.MW, error) {
-	if !pd.dev.attr.MemWindowType2B {
-		return nil, fmt.Errorf("rdmacore: memory windows of type 2B on %s: %w", pd.dev.attr.Name, verbs.ErrNotSupported)
-	}
-	if err := pd.use(); err != nil {
-		return nil, err
-	}
 	var random [2]byte
 	_, _ = rand.Read(random[:]) // never fails
 	w := &memWindow{pd: pd, step: uint32(random[0]) | 1, next: uint32(random[1])}
+	if err := pd.CreateMW(&w.MW); err != nil {
+		return nil, fmt.Errorf("rdmacore: %w", err)
+	}
 	if err := w.allocateLocked(); err != nil {
-		pd.unuse()
+		w.Free()
 		return nil, err
 	}
-	pd.dev.live.mws.Add(1)
 	return w, nil
 }
 
@@ -66,9 +60,6 @@ func (w *memWindow) allocateLocked() error {
 	return nil
 }
 
-func (w *memWindow) RKey() uint32 { return w.key.Load() }
-func (w *memWindow) Addr() uint64 { return w.addr.Load() }
-
 // Close implements verbs.MW.
 func (w *memWindow) Close() error {
 	w.mu.Lock()
@@ -80,8 +71,7 @@ func (w *memWindow) Close() error {
 		return err
 	}
 	w.closed = true
-	w.pd.unuse()
-	w.pd.dev.live.mws.Add(-1)
+	w.Free()
 	return nil
 }
 
@@ -121,7 +111,7 @@ func (w *memWindow) comeLocked(q *queuePair) error {
 	bound, unsure := w.qp.windows.has(w)
 	switch {
 	case bound:
-		return errBind
+		return errBound
 	case unsure:
 		return w.freeLocked()
 	}
@@ -130,16 +120,27 @@ func (w *memWindow) comeLocked(q *queuePair) error {
 
 // prepareBind checks a bind that is being posted and gives it its key.
 func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdmad_send) error {
-	w, ok1 := b.MW.(*memWindow)
-	m, ok2 := b.MR.(*memRegion)
-	if !ok1 || !ok2 || w.pd != q.pd || m.pd != q.pd || b.Offset < 0 || b.Length < 1 || b.Offset > len(m.buf) ||
-		b.Length > len(m.buf)-b.Offset || b.Access == 0 || b.Access&^remoteAccess != 0 || !m.access.Binds(b.Access) {
-		return errBind
+	w, ok := b.MW.(*memWindow)
+	if !ok {
+		return driver.ErrForeignMW
+	}
+	m, ok := b.MR.(*memRegion)
+	if !ok {
+		return driver.ErrForeignMR
+	}
+	if err := w.CheckBind(&q.pd.PD, &m.MR, b); err != nil {
+		return err
+	}
+	switch {
+	case b.Length == 0:
+		return driver.ErrBindBounds
+	case !m.Access.Binds(b.Access):
+		return driver.ErrBindAccess
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return errBind
+		return driver.ErrClosedMW
 	}
 	if err := w.comeLocked(q); err != nil {
 		return err
@@ -149,19 +150,18 @@ func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdm
 			return err
 		}
 	}
-	if !m.useWindow() {
-		return errBind
+	if !m.Use() {
+		return driver.ErrClosedMW
 	}
 	e.key = w.base | w.next&keyPart
 	w.next += w.step
 	w.qp = q
-	w.key.Store(e.key)
-	w.addr.Store(m.base + uint64(b.Offset))
+	w.Posted(e.key, &m.MR, b.Offset)
 	q.windows.add(e.key, boundWindow{w: w, mr: m})
 	r.bind_mw, r.bind_mr = C.uintptr_t(cAddress(w.c)), C.uintptr_t(cAddress(m.c))
 	r.bind_rkey, r.bind_access = C.uint32_t(e.key), C.uint32_t(remoteFlags(b.Access))
-	r.bind_addr, r.bind_length = C.uint64_t(m.base+uint64(b.Offset)), C.uint64_t(b.Length)
+	r.bind_addr, r.bind_length = C.uint64_t(m.Base+uint64(b.Offset)), C.uint64_t(b.Length)
 	return nil
 }
 
-var errBind = invalid("bind that can't be right")
+var errBound = driver.Invalid("the window is bound on another queue pair")

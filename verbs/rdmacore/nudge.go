@@ -29,15 +29,15 @@ func (q *queuePair) awaitPeer() {
 	if !q.dev.iwarp() {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.state != verbs.QPRTS {
+	q.Lock()
+	defer q.Unlock()
+	if q.StateLocked() != verbs.QPRTS {
 		return
 	}
 	interval, left := firstNudge, mostNudges
 	q.nudgeTimer = time.AfterFunc(interval, func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
+		q.Lock()
+		defer q.Unlock()
 		if left--; q.nudgeLocked() && left > 0 {
 			interval *= 2
 			q.nudgeTimer.Reset(interval)
@@ -48,7 +48,7 @@ func (q *queuePair) awaitPeer() {
 // nudgeLocked posts an empty RDMA Write if something was sent before, and says
 // whether the peer may need another one.
 func (q *queuePair) nudgeLocked() bool {
-	if q.state != verbs.QPRTS || q.heard() {
+	if q.StateLocked() != verbs.QPRTS || q.heard() {
 		return false
 	}
 	q.sq.mu.Lock()
@@ -74,7 +74,7 @@ func (q *queuePair) heard() bool {
 func (q *queuePair) postInternalLocked(flags C.uint32_t) {
 	s := &q.sq
 	s.list = append(s.list[:0], C.struct_rdmad_send{
-		wr_id: C.uint64_t(uint64(q.num)<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(verbs.OpRDMAWrite), flags: flags,
+		wr_id: C.uint64_t(uint64(q.Num())<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(verbs.OpRDMAWrite), flags: flags,
 	})
 	*s.at(s.tail) = sendEntry{op: verbs.OpRDMAWrite, internal: true}
 	s.tail++

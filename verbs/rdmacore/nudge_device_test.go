@@ -79,8 +79,8 @@ func TestNudge(t *testing.T) {
 // checkHeard checks that a queue pair whose peer has answered nudges no more.
 func checkHeard(t *testing.T, q *queuePair) {
 	t.Helper()
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.Lock()
+	defer q.Unlock()
 	if before := q.sq.tail; q.nudgeLocked() || q.sq.tail != before {
 		t.Error("nudges a peer that has answered")
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // PostSend implements verbs.QP. Requests posted after Disconnect are kept and
@@ -48,7 +49,7 @@ func (q *queuePair) prepareSendsLocked(wrs []verbs.SendWR) (n int, err error) {
 			return i, fmt.Errorf("rdmacore: post send: %w", verbs.ErrQueueFull)
 		}
 		e := s.at(s.tail)
-		*e = sendEntry{id: wr.ID, op: wr.Op, signaled: q.attr.SigAll || wr.Flags&verbs.SendSignaled != 0}
+		*e = sendEntry{id: wr.ID, op: wr.Op, signaled: q.Attr.SigAll || wr.Flags&verbs.SendSignaled != 0}
 		if err := q.translate(wr, e); err != nil {
 			return i, err
 		}
@@ -65,14 +66,16 @@ func (q *queuePair) prepareSendsLocked(wrs []verbs.SendWR) (n int, err error) {
 // translate appends one request to the list for the device.
 func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 	s := &q.sq
-	if int(wr.Op) >= len(wcOpcodes) {
-		return errUnknownOp
-	}
-	if len(wr.SGL) > q.attr.MaxSendSGE || wr.Op == verbs.OpRDMARead && q.dev.iwarp() && len(wr.SGL) != 1 {
-		return errSGECount
+	switch {
+	case wr.Op > verbs.OpBindMW:
+		return driver.ErrOpcode
+	case len(wr.SGL) > q.Attr.MaxSendSGE:
+		return driver.ErrSGECount
+	case wr.Op == verbs.OpRDMARead && q.dev.iwarp() && len(wr.SGL) != 1:
+		return driver.ErrReadSGE
 	}
 	r := C.struct_rdmad_send{
-		wr_id: C.uint64_t(uint64(q.num)<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(wr.Op), flags: sendFlags(wr, e.signaled),
+		wr_id: C.uint64_t(uint64(q.Num())<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(wr.Op), flags: sendFlags(wr, e.signaled),
 		remote_addr: C.uint64_t(wr.RemoteAddr), rkey: C.uint32_t(wr.RKey), first_sge: C.uint32_t(len(s.sges)),
 	}
 	sges, err := q.gather(s.sges, wr.SGL, wr.Op == verbs.OpRDMARead)
@@ -106,20 +109,20 @@ func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) ([]C.struct_ibv_sge, error) {
 	at, total, access := len(sges), uint64(0), verbs.Access(0)
 	if read {
-		access = q.dev.attr.SinkAccess()
+		access = q.dev.Attrs.SinkAccess()
 	}
 	for i := range sgl {
 		var entry C.struct_ibv_sge
-		if !q.pd.sge(&sgl[i], access, &entry) {
-			return nil, errSGE
+		if err := q.pd.sge(&sgl[i], access, &entry); err != nil {
+			return nil, err
 		}
 		if entry.length > 0 || read && q.dev.iwarp() {
 			sges = append(sges, entry)
 		}
 		total += uint64(sgl[i].Length)
 	}
-	if total > uint64(q.dev.attr.MaxMsgSize) {
-		return nil, errTooLong
+	if total > uint64(q.dev.Attrs.MaxMsgSize) {
+		return nil, driver.ErrTooLong
 	}
 	if !read && len(sges) == at+1 && q.dev.is(vendorSIW) {
 		sges = splitShort(sges)
@@ -151,8 +154,8 @@ func (q *queuePair) scatter(sges []C.struct_ibv_sge, sgl []verbs.SGE) ([]C.struc
 	at := len(sges)
 	for i := range sgl {
 		var entry C.struct_ibv_sge
-		if !q.pd.sge(&sgl[i], verbs.AccessLocalWrite, &entry) {
-			return nil, errSGE
+		if err := q.pd.sge(&sgl[i], verbs.AccessLocalWrite, &entry); err != nil {
+			return nil, err
 		}
 		if entry.length > 0 {
 			sges = append(sges, entry)
@@ -236,15 +239,15 @@ func (q *queuePair) prepareRecvsLocked(wrs []verbs.RecvWR) (n int, err error) {
 			return i, fmt.Errorf("rdmacore: post receive: %w", verbs.ErrQueueFull)
 		}
 		sgl := wrs[i].SGL
-		if len(sgl) > q.attr.MaxRecvSGE {
-			return i, errSGECount
+		if len(sgl) > q.Attr.MaxRecvSGE {
+			return i, driver.ErrSGECount
 		}
 		sges, err := q.scatter(r.sges, sgl)
 		if err != nil {
 			return i, err
 		}
 		r.list = append(r.list, C.struct_rdmad_recv{
-			wr_id:     C.uint64_t(uint64(q.num)<<32 | recvBit | uint64(r.tail&positionMask)),
+			wr_id:     C.uint64_t(uint64(q.Num())<<32 | recvBit | uint64(r.tail&positionMask)),
 			first_sge: C.uint32_t(len(r.sges)), num_sge: C.uint32_t(len(sges) - len(r.sges)),
 		})
 		r.sges = sges
@@ -253,11 +256,3 @@ func (q *queuePair) prepareRecvsLocked(wrs []verbs.RecvWR) (n int, err error) {
 	}
 	return len(wrs), nil
 }
-
-// Errors of posting.
-var (
-	errUnknownOp = invalid("unknown operation")
-	errSGECount  = invalid("wrong number of scatter/gather entries")
-	errSGE       = invalid("scatter/gather entry names no memory that may be used so")
-	errTooLong   = invalid("message longer than the device's")
-)

@@ -6,17 +6,14 @@ package rdmacore
 import "C"
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/inventory"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -27,19 +24,19 @@ type Provider struct {
 	config   Config
 	channel  *C.struct_rdma_event_channel
 	events   descriptor
+	notices  *notices // of its completion queues
 	files    []string // see deviceFiles; of the goroutine that sweeps
 	closing  chan struct{}
 	done     sync.WaitGroup // the provider's goroutines, but for
 	watching sync.WaitGroup // the one that takes events
 	late     sync.WaitGroup // identifiers that are still to be freed
+	users    driver.Users   // listeners and identifiers
 
 	mu      sync.Mutex
 	devices map[*C.struct_ibv_context]*device
 	leaving []*device // gone, but with objects
 	held    []*connID // whose end is still to be told
 	first   *device
-	users   int // listeners and identifiers
-	closed  bool
 }
 
 var _ rdmacm.Provider = (*Provider)(nil)
@@ -52,17 +49,29 @@ func New(config Config) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{config: config, devices: make(map[*C.struct_ibv_context]*device), closing: make(chan struct{})}
+	if p.notices, err = newNotices(noticed); err != nil {
+		return nil, fmt.Errorf("rdmacore: completion channels: %w", err)
+	}
 	if err := p.openDevices(); err != nil {
+		p.notices.close()
 		return nil, err
 	}
 	if err := p.openChannel(); err != nil {
 		p.closeDevices()
+		p.notices.close()
 		return nil, err
 	}
 	p.files = deviceFiles()
 	p.watching.Go(p.watch)
 	p.done.Go(p.sweep)
 	return p, nil
+}
+
+// noticed passes an event of an idle completion queue on.
+func noticed(handle uint64) {
+	if c, ok := handles.get(handle).(*completionQueue); ok {
+		c.noticed()
+	}
 }
 
 func (p *Provider) openChannel() error {
@@ -115,7 +124,7 @@ func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
 		o.release()
 		return nil, nil
 	}
-	d := newDevice(o, &p.config)
+	d := newDevice(o, p)
 	p.devices[c] = d
 	if p.first != nil && p.devices[p.first.ctx.c] != p.first {
 		p.first = d // in place of one that is gone
@@ -162,26 +171,9 @@ func (p *Provider) Device() verbs.Device {
 	return p.first
 }
 
-// use counts one more listener or identifier.
-func (p *Provider) use() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return verbs.ErrClosed
-	}
-	p.users++
-	return nil
-}
-
-func (p *Provider) unuse() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.users--
-}
-
 // Close frees the devices and ends the provider's goroutines.
 func (p *Provider) Close() error {
-	if closed, err := p.close(); closed || err != nil {
+	if first, err := p.users.Close("rdmacore: provider", p.unused); !first {
 		return err
 	}
 	p.late.Wait()
@@ -191,27 +183,21 @@ func (p *Provider) Close() error {
 	p.events.close()
 	p.watching.Wait()
 	p.closeDevices()
+	p.notices.close()
 	C.rdma_destroy_event_channel(p.channel)
 	return nil
 }
 
-// close lets nobody use the provider any more, unless somebody does.
-func (p *Provider) close() (before bool, err error) {
+// unused fails while one of the devices has objects.
+func (p *Provider) unused() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return true, nil
-	}
-	if p.users > 0 {
-		return false, fmt.Errorf("rdmacore: %d listeners and connections: %w", p.users, verbs.ErrBusy)
-	}
 	for _, d := range p.inUse() {
 		if n := d.Live().Total(); n > 0 {
-			return false, fmt.Errorf("rdmacore: device %s with %d objects: %w", d.attr.Name, n, verbs.ErrBusy)
+			return fmt.Errorf("rdmacore: device %s with %d objects: %w", d.Attrs.Name, n, verbs.ErrBusy)
 		}
 	}
-	p.closed = true
-	return false, nil
+	return nil
 }
 
 // inUse are the devices that are open, those that are gone included.
@@ -257,38 +243,4 @@ func (p *Provider) completionQueues() (all []*completionQueue) {
 		}
 	}
 	return all
-}
-
-// parse resolves host:port; an empty host is any address. A host's first IPv4
-// address counts, or else its first.
-func parse(ctx context.Context, address string) (netip.AddrPort, error) {
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("rdmacore: %w: %w", verbs.ErrInvalid, err)
-	}
-	port, err := strconv.ParseUint(service, 10, 16)
-	if err != nil {
-		return netip.AddrPort{}, invalid(fmt.Sprintf("port %q", service))
-	}
-	if host == "" {
-		return netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)), nil
-	}
-	if a, err := netip.ParseAddr(host); err == nil { // the resolver loses zones
-		return netip.AddrPortFrom(a.Unmap(), uint16(port)), nil
-	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	switch {
-	case ctx.Err() != nil:
-		return netip.AddrPort{}, ctx.Err()
-	case err != nil:
-		return netip.AddrPort{}, fmt.Errorf("rdmacore: %w: %w", rdmacm.ErrUnreachable, err)
-	}
-	chosen := addrs[0]
-	for _, a := range addrs {
-		if a.Unmap().Is4() {
-			chosen = a.Unmap()
-			break
-		}
-	}
-	return netip.AddrPortFrom(chosen, uint16(port)), nil
 }

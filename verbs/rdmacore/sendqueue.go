@@ -120,15 +120,6 @@ func (s *sendQueue) reading() bool {
 	return false
 }
 
-var wcOpcodes = [...]verbs.WCOpcode{
-	verbs.OpSend:            verbs.WCSend,
-	verbs.OpSendInvalidate:  verbs.WCSend,
-	verbs.OpRDMAWrite:       verbs.WCRDMAWrite,
-	verbs.OpRDMARead:        verbs.WCRDMARead,
-	verbs.OpLocalInvalidate: verbs.WCLocalInv,
-	verbs.OpBindMW:          verbs.WCBindMW,
-}
-
 // release gives the next completion in order for the queue pair's owner; more
 // says that there may be others, report that this one is to be told.
 func (s *sendQueue) release(wc *verbs.WC, all bool) (more, report bool) {
@@ -148,7 +139,7 @@ func (s *sendQueue) release(wc *verbs.WC, all bool) (more, report bool) {
 	if e.internal {
 		s.internal--
 	}
-	wc.ID, wc.Status, wc.Op = e.id, e.status, wcOpcodes[e.op]
+	wc.ID, wc.Status, wc.Op = e.id, e.status, e.op.Completed()
 	wc.ByteLen = 0
 	if e.op == verbs.OpRDMARead {
 		wc.ByteLen = e.byteLen

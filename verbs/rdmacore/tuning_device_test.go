@@ -24,7 +24,7 @@ func TestTuning(t *testing.T) {
 		RetryCount: 5, RNRRetryCount: 4, RNRTimer: time.Millisecond, AckTimeout: 134 * time.Millisecond,
 	}})
 	defer verbstest.CloseProvider(t, weak)
-	weak.first.attr.MaxQPRdAtom, weak.first.attr.MaxQPInitRdAtom = 4, 2
+	weak.first.Attrs.MaxQPRdAtom, weak.first.Attrs.MaxQPInitRdAtom = 4, 2
 	pair := verbstest.NewPair(t, p, weak, verbstest.Options{Listen: *addressFlag + ":0", Reads: 16})
 	defer pair.Close()
 	if p.first.iwarp() {

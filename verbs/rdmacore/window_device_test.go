@@ -20,7 +20,7 @@ func TestFlushedBind(t *testing.T) {
 	pair := verbstest.NewPair(t, p, p, verbstest.Options{Listen: *addressFlag + ":0"})
 	defer pair.Close()
 	a := pair.A
-	if !p.first.attr.MemWindowType2B {
+	if !p.first.Attrs.MemWindowType2B {
 		if _, err := a.PD.AllocMW(); !errors.Is(err, verbs.ErrNotSupported) {
 			t.Errorf("a window: %v", err)
 		}

@@ -22,7 +22,7 @@ type boundWindow struct {
 // letGo lets the region be closed.
 func (b *boundWindow) letGo() {
 	if !b.unsure {
-		b.mr.unuseWindow()
+		b.mr.Unuse()
 	}
 }
 
