@@ -31,7 +31,7 @@ type Handshake struct {
 // the answer. It posts nothing, and leaves conn to the caller, who closes it.
 // ctx and Config.HandshakeTimeout bound it.
 func (p *Provider) Probe(ctx context.Context, conn *net.TCPConn, param rdmacm.ConnParam) (*Handshake, error) {
-	param, err := checkParam(param)
+	param, err := p.dev.CheckParam(param, rdmacm.MaxPrivateData)
 	if err != nil {
 		return nil, err
 	}
