@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
@@ -317,15 +318,35 @@ func FuzzWire(f *testing.F) {
 	for _, g := range hostileGroups(rpcrdma2.Segment{Handle: 1, Length: 8}) {
 		f.Add(uint16(rpcrdma.ExtV2|continuation|rpcrdma.ExtSendDDP), bytes.Join(append([][]byte{null2(9)}, g.send...), []byte{0xff, 0xff}))
 	}
-	f.Fuzz(func(t *testing.T, extensions uint16, script []byte) {
-		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: func(s *rpcrdma.Settings) {
-			s.Extensions = conn.Extensions(extensions)
-		}})
-		other := b.dialRaw(nil)
+	type fixture struct {
+		*bed
+		shared verbs.MR // another connection's
+		live   verbs.Live
+		taken  int64
+	}
+	beds := keep(f, func(t testing.TB) *fixture {
+		b := &fixture{bed: newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour})}
+		b.shared = b.dialRaw(nil).memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead|verbs.AccessRemoteWrite)
 		<-b.conns
-		shared := other.memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead|verbs.AccessRemoteWrite)
+		b.live, b.taken = b.raw.Device().(verbs.LiveCounter).Live(), b.l.Memory().Taken
+		return b
+	})
+	f.Fuzz(func(t *testing.T, extensions uint16, script []byte) {
+		b := beds.take(t)
+		t.Cleanup(func() {
+			live := b.raw.Device().(verbs.LiveCounter).Live()
+			live.MRs = b.live.MRs // the listener keeps memory for what comes
+			if live != b.live {
+				t.Errorf("objects left: %+v, %+v before", live, b.live)
+			}
+		})
+		b.settings.Extensions = conn.Extensions(extensions)
+		shared := b.shared
 		script = bytes.Clone(script)
-		r := b.dialRaw(kernelPrivateData)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		r := &raw{t: t, ctx: ctx, places: 1} // nobody reads what comes
+		b.connectRaw(r, b.l.Addr().String(), kernelPrivateData, rawBuffers)
 		up := <-b.conns
 		mine := r.memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead|verbs.AccessRemoteWrite)
 		for part := range bytes.SplitSeq(script, []byte{0xff, 0xff}) {
@@ -349,6 +370,10 @@ func FuzzWire(f *testing.F) {
 		<-up.Done()
 		if m := b.l.Memory().Taken; m > 1<<20 {
 			t.Fatalf("%d bytes taken", m)
+		}
+		up.Close()
+		if m := b.l.Memory().Taken; m != b.taken {
+			t.Fatalf("%d bytes taken, %d before", m, b.taken)
 		}
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs"
-	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -48,43 +47,74 @@ func newLiarTo(t testing.TB, p rdmacm.Provider, privateData []byte, cfg rpcrdma.
 // newLiarJudged does the same with a referee around the client or without.
 func newLiarJudged(t testing.TB, p rdmacm.Provider, judge bool, privateData []byte, cfg rpcrdma.DialConfig, greet func(*liar)) *liar {
 	t.Helper()
-	judged := p
+	n := newFabric(t, p, judge)
+	l := &liar{raw: &raw{t: t, ctx: n.ctx}}
+	n.connect(l, privateData, cfg, func(l *liar) {
+		l.sources = l.memory(1<<20, verbs.AccessLocalWrite)
+		greet(l)
+	})
+	return l
+}
+
+// fabric is a provider on which clients connect to liars. Its end checks that nothing
+// is left.
+type fabric struct {
+	ctx       context.Context
+	p, judged rdmacm.Provider
+	cm        rdmacm.Listener
+}
+
+func newFabric(t testing.TB, p rdmacm.Provider, judge bool) *fabric {
+	t.Helper()
+	n := &fabric{p: p, judged: p}
 	if judge {
-		judged = refereetest.Around(t, p)
+		n.judged = refereetest.Around(t, p)
 	}
-	cfg.Logger = slog.New(noErrors{slog.DiscardHandler, t})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	l := &liar{raw: &raw{t: t, ctx: ctx}}
-	cm, err := p.Listen(ctx, bedHost+":0")
-	l.ok(err)
-	dialed := make(chan error, 1)
-	go func() {
-		c, err := rpcrdma.Dial(ctx, judged, cm.Addr().String(), cfg)
-		l.c = c
-		dialed <- err
-	}()
-	l.id, err = cm.GetRequest(ctx)
-	l.ok(err)
-	l.setUp()
-	l.sources = l.memory(1<<20, verbs.AccessLocalWrite)
-	l.ok(l.id.Accept(ctx, rdmacm.ConnParam{PrivateData: privateData, ResponderResources: 1, InitiatorDepth: 1}))
-	greet(l)
-	l.ok(<-dialed)
+	n.ctx = ctx
+	var err error
+	if n.cm, err = p.Listen(ctx, bedHost+":0"); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		if err := l.c.Close(); err != nil {
-			t.Errorf("close client: %v", err)
+		if err := n.cm.Close(); err != nil {
+			t.Errorf("close listener: %v", err)
 		}
-		l.close()
-		l.ok(cm.Close())
 		cancel()
 		if err := p.Close(); err != nil {
 			t.Errorf("close provider: %v", err)
 		}
-		if n := p.Device().(verbs.LiveCounter).Live().Total(); n != 0 {
-			t.Errorf("objects left: %+v", p.Device().(verbs.LiveCounter).Live())
+		if live := p.Device().(verbs.LiveCounter).Live(); live.Total() != 0 {
+			t.Errorf("objects left: %+v", live)
 		}
 	})
-	return l
+	return n
+}
+
+// connect connects a client to l until the end of l's test. greet may answer calls
+// that the client makes while it connects.
+func (n *fabric) connect(l *liar, privateData []byte, cfg rpcrdma.DialConfig, greet func(*liar)) {
+	l.t.Helper()
+	cfg.Logger = slog.New(noErrors{slog.DiscardHandler, l.t})
+	dialed := make(chan error, 1)
+	go func() {
+		c, err := rpcrdma.Dial(l.ctx, n.judged, n.cm.Addr().String(), cfg)
+		l.c = c
+		dialed <- err
+	}()
+	var err error
+	l.id, err = n.cm.GetRequest(l.ctx)
+	l.ok(err)
+	l.setUp()
+	l.ok(l.id.Accept(l.ctx, rdmacm.ConnParam{PrivateData: privateData, ResponderResources: 1, InitiatorDepth: 1}))
+	greet(l)
+	l.ok(<-dialed)
+	l.t.Cleanup(func() {
+		if err := l.c.Close(); err != nil {
+			l.t.Errorf("close client: %v", err)
+		}
+		l.close()
+	})
 }
 
 // next gives the header of the next call.
@@ -326,6 +356,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add(uint8(conn.ExtReadReplies), h.Append(nil))
 	padded := rpcrdma1.Header{Version: 1, Credits: 9, Proc: rpcrdma1.MsgP, Align: 256, Thresh: 16}
 	f.Add(uint8(conn.ExtMSGP), oncrpc.AppendAcceptedReply(padded.Append(nil), 0))
+	fabrics := keep(f, newFuzzFabric)
 	f.Fuzz(func(t *testing.T, extensions uint8, script []byte) {
 		if len(script) > 4*rawSize {
 			return
@@ -333,7 +364,7 @@ func FuzzReplies(f *testing.F) {
 		s := rpcrdma.DefaultSettings()
 		// Version 2 is FuzzGroupReplies', and CCP makes a call of its own.
 		s.Extensions = conn.Extensions(extensions) & (conn.ExtMSGP | conn.ExtReadReplies | conn.ExtBackchannel)
-		l := newLiar(t, loopback.New(loopback.Config{}), kernelPrivateData, &s)
+		l := fabrics.take(t).liar(t, &s)
 		readable := l.memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
 		call := newCall(procRead)
 		call.MaxReply = 8000

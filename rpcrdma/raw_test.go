@@ -26,6 +26,7 @@ type raw struct {
 	windows []verbs.MW
 	got     []verbs.WC // receive completions not looked at
 	posted  int        // receives, in all
+	places  int        // for received messages; rawBuffers if 0
 }
 
 const (
@@ -42,14 +43,20 @@ func (b *bed) dialRaw(privateData []byte) *raw {
 // dialRawAt connects a raw peer that posts a number of receives.
 func (b *bed) dialRawAt(address string, privateData []byte, receives int) *raw {
 	b.t.Helper()
-	id, err := b.raw.Resolve(b.ctx, address)
-	r := &raw{t: b.t, ctx: b.ctx, id: id}
+	r := &raw{t: b.t, ctx: b.ctx}
+	b.connectRaw(r, address, privateData, receives)
+	return r
+}
+
+func (b *bed) connectRaw(r *raw, address string, privateData []byte, receives int) {
+	b.t.Helper()
+	var err error
+	r.id, err = b.raw.Resolve(b.ctx, address)
 	r.ok(err)
 	r.prepare()
 	r.listen(receives)
-	r.ok(id.Connect(b.ctx, rdmacm.ConnParam{PrivateData: privateData, ResponderResources: 16, InitiatorDepth: 1}))
-	b.t.Cleanup(r.close)
-	return r
+	r.ok(r.id.Connect(b.ctx, rdmacm.ConnParam{PrivateData: privateData, ResponderResources: 16, InitiatorDepth: 1}))
+	r.t.Cleanup(r.close)
 }
 
 // setUp makes the queues and posts all receives.
@@ -70,23 +77,29 @@ func (r *raw) prepare() {
 	r.ok(err)
 	r.qp, err = r.id.CreateQP(r.pd, verbs.QPAttr{SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 500, MaxRecvWR: rawBuffers, MaxSendSGE: 1, MaxRecvSGE: 1})
 	r.ok(err)
-	r.send, r.recv = r.memory(rawSize, 0), r.memory(rawBuffers*rawSize, verbs.AccessLocalWrite)
+	if r.places == 0 {
+		r.places = rawBuffers
+	}
+	r.send, r.recv = r.memory(rawSize, 0), r.memory(r.places*rawSize, verbs.AccessLocalWrite)
 }
 
 // listen posts n receives more.
 func (r *raw) listen(n int) {
 	r.t.Helper()
-	for range n {
-		i := r.posted % rawBuffers
-		_, err := r.qp.PostRecv([]verbs.RecvWR{{ID: uint64(i), SGL: []verbs.SGE{{MR: r.recv, Offset: i * rawSize, Length: rawSize}}}})
-		r.ok(err)
+	wrs, sges := make([]verbs.RecvWR, n), make([]verbs.SGE, n)
+	for w := range wrs {
+		i := r.posted % r.places
+		sges[w] = verbs.SGE{MR: r.recv, Offset: i * rawSize, Length: rawSize}
+		wrs[w] = verbs.RecvWR{ID: uint64(i), SGL: sges[w : w+1 : w+1]}
 		r.posted++
 	}
+	_, err := r.qp.PostRecv(wrs)
+	r.ok(err)
 }
 
 func (r *raw) ok(err error) {
-	r.t.Helper()
 	if err != nil {
+		r.t.Helper()
 		r.t.Fatal(err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
-	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -26,17 +25,23 @@ func newTeller(t testing.TB, p rdmacm.Provider, extensions rpcrdma.Extensions) *
 	s := rpcrdma.DefaultSettings()
 	speakingWith(extensions)(&s)
 	l := &teller{newLiar(t, p, kernelPrivateData, &s)}
+	l.greet()
+	return l
+}
+
+// greet answers what the client says of itself.
+func (l *teller) greet() {
+	l.t.Helper()
 	h, _, _ := l.next()
 	v := rpcrdma2.DefaultValues()
 	v.RTR = rpcrdma2.RTRRequest | rpcrdma2.RTRResponse | rpcrdma2.RTRContinue
 	v.RequestReceive, v.ResponseSend = 8, 8
 	start := rpcrdma2.Set{v.Encode(rpcrdma2.CharRTR), v.Encode(rpcrdma2.CharRequestReceive), v.Encode(rpcrdma2.CharResponseSend)}
 	if h.Option != rpcrdma2.OptInit {
-		t.Fatalf("the client begins with %+v", h)
+		l.t.Fatalf("the client begins with %+v", h)
 	}
 	l.post(optional(h.XID, rpcrdma2.Reply, &rpcrdma2.Init{Start: start}, nil))
 	l.ok(l.honestly()) // the client knows it all when this returns
-	return l
 }
 
 // next gives the next message of the client, with what a call of more than one
@@ -284,11 +289,12 @@ func FuzzGroupReplies(f *testing.F) {
 		msg := append(oncrpc.AppendAcceptedReply(nil, xid), make([]byte, 200)...)
 		f.Add(bytes.Join(lie.answer(xid, &req, msg), []byte{0xff, 0xff}))
 	}
+	fabrics := keep(f, newFuzzFabric)
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 4*rawSize {
 			return
 		}
-		l := newTeller(t, loopback.New(loopback.Config{}), continuation)
+		l := fabrics.take(t).teller(t)
 		memory := make(heapBuffer, 9104)
 		call := newCall(procRead)
 		call.MaxReply = 8000

@@ -28,6 +28,15 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+func TestPicked(t *testing.T) {
+	names := []string{"a/FuzzB", "a/FuzzC", "b/FuzzD"}
+	for parts, want := range map[string]string{"": "a/FuzzB a/FuzzC b/FuzzD", "a/": "a/FuzzB a/FuzzC", "FuzzC,b/": "a/FuzzC b/FuzzD", "x": ""} {
+		if got := strings.Join(picked(slices.Clone(names), parts), " "); got != want {
+			t.Errorf("%q picks %q, want %q", parts, got, want)
+		}
+	}
+}
+
 const page = "# Title\n\n" + begins +
 	"| a/FuzzB | 1,234,567 | 1,000 | a panic |\n| a/FuzzC | 5 | 2 |  |\n| **all** | 1,234,572 | | |\n\nMore.\n"
 

@@ -19,7 +19,7 @@ import (
 func main() {
 	total := flag.Duration("time", time.Hour, "when to end")
 	slice := flag.Duration("slice", 10*time.Second, "how long one target runs before the next")
-	only := flag.String("only", "", "run only targets whose `NAME` contains this")
+	only := flag.String("only", "", "run only targets whose name contains one of `NAMES`, separated by commas")
 	page := flag.String("page", "docs/fuzzing.md", "the page with the table, `FILE`")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -35,9 +35,17 @@ func run(ctx context.Context, page, only string, total, slice time.Duration) err
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !strings.Contains(n, only) })
-	if len(names) == 0 {
-		return fmt.Errorf("no fuzz target has %q in its name", only)
+	if names = picked(names, only); len(names) == 0 {
+		return fmt.Errorf("no fuzz target has one of %q in its name", only)
+	}
+	dir, err := os.MkdirTemp("", "fuzz")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	tests, err := newBinaries(dir)
+	if err != nil {
+		return err
 	}
 	end := time.Now().Add(total)
 	var failed []string
@@ -51,7 +59,7 @@ func run(ctx context.Context, page, only string, total, slice time.Duration) err
 		if name == "" {
 			break // all have failed
 		}
-		r, err := fuzz(ctx, name, slice)
+		r, err := tests.fuzz(ctx, name, slice)
 		t.add(name, r)
 		if err := t.write(page); err != nil {
 			return err
@@ -67,6 +75,13 @@ func run(ctx context.Context, page, only string, total, slice time.Duration) err
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
 	}
 	return nil
+}
+
+// picked are the names that contain one of the comma-separated parts.
+func picked(names []string, parts string) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(strings.Split(parts, ","), func(part string) bool { return strings.Contains(name, part) })
+	})
 }
 
 // split gives a target's folder and function.
