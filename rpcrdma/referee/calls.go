@@ -76,6 +76,9 @@ func (r *Referee) open(d *direction, c *call) bool {
 			r.report("xid.reused", d.caller, "XID %#x is that of a call from frame %d in flight", c.xid, old.frame)
 			d.repeat(c.xid)
 		}
+		for _, w := range old.windows {
+			w.replaced = true
+		}
 		r.drop(d, old)
 	}
 	if len(d.calls) >= maxCalls {

@@ -34,6 +34,7 @@ type window struct {
 	at      uint64    // where in body
 
 	withdrawn bool
+	replaced  bool // by those of another call with the same XID: its peer may use either
 }
 
 // holds says whether length bytes at offset are within w.
@@ -49,11 +50,12 @@ func (w *window) lose() {
 	}
 }
 
-// gone is a window whose call was answered.
+// gone is a window whose call was answered, or replaced.
 type gone struct {
 	owner     Side
 	stag, xid uint32
 	frame     uint64 // of the answer
+	replaced  bool
 }
 
 // pendingRead is an RDMA Read that is not done.
@@ -127,7 +129,7 @@ func (m *memory) withdraw(list []*window, frame uint64) {
 		if i == 0 || w.stag != list[i-1].stag {
 			m.sweep(w.owner, w.stag)
 		}
-		m.remember(gone{owner: w.owner, stag: w.stag, xid: w.xid, frame: frame})
+		m.remember(gone{owner: w.owner, stag: w.stag, xid: w.xid, frame: frame, replaced: w.replaced})
 		if w.body != nil {
 			m.kept -= cap(w.body.buf)
 			w.body.buf, w.body.lost = nil, true
@@ -165,6 +167,12 @@ func (m *memory) lately(owner Side, stag uint32) (gone, bool) {
 		}
 	}
 	return gone{}, false
+}
+
+// replaced says whether the STag was that of a call which another one with its XID
+// replaced.
+func (m *memory) replaced(owner Side, stag uint32) bool {
+	return slices.ContainsFunc(m.gone, func(g gone) bool { return g.replaced && g.owner == owner && g.stag == stag })
 }
 
 // find returns the windows that an access of length bytes may be for, until the
@@ -219,7 +227,7 @@ func (r *Referee) access(e *Event, need right) []*window {
 		r.noWindow(e, owner)
 	case r.memory.covered(owner, e.STag, e.Offset, length, need):
 		r.loseTrack(owner, e.STag)
-	case r.memory.missed:
+	case r.memory.missed, r.memory.replaced(owner, e.STag):
 	case near.holds(e.Offset, length):
 		r.report("memory.rights", e.From, "%v of %d bytes at STag %#x, which XID %#x offered for the opposite", e.Kind, length, e.STag, near.xid)
 	default:
@@ -239,7 +247,7 @@ func (r *Referee) loseTrack(owner Side, stag uint32) {
 
 // noWindow judges an access to memory that no call in flight offers.
 func (r *Referee) noWindow(e *Event, owner Side) {
-	if r.memory.missed {
+	if r.memory.missed || r.memory.replaced(owner, e.STag) {
 		return
 	}
 	if g, ok := r.memory.lately(owner, e.STag); ok {

@@ -3,6 +3,7 @@ package referee
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr1"
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
@@ -61,8 +62,11 @@ func (m *message) kept() *message {
 	return &c
 }
 
-// positionZero says whether the RPC message is in a read chunk.
-func (m *message) positionZero() bool { return len(m.reads) > 0 && m.reads[0].position == 0 }
+// positionZero says whether the RPC message is in a read chunk, in whatever order the
+// chunks come.
+func (m *message) positionZero() bool {
+	return slices.ContainsFunc(m.reads, func(s readSegment) bool { return s.position == 0 })
+}
 
 // send judges a message.
 func (r *Referee) send(e *Event) {

@@ -316,35 +316,42 @@ func (r *Referee) xmtResp(h *header2, x *xdr2.Optxmt_resp) {
 			r.report("respond.kind", h.from, "XID %#x: XMTRESP answers %s", h.xid, opNames[c.v2.op])
 		}
 		r.v2.knows(h.from, c.v2.seq)
-		r.promised(h, c, x.Optxrs_count)
 	}
 	if c == nil || c.v2.op != opXmtReq { // a request in transmissions takes such a response by itself
 		r.supported(h, x.Optxrs_count, xdr2.RTRS_XRESP)
 	}
-	r.responseLimit(h, c, x.Optxrs_count)
-	if r.begin(h, x.Optxrs_count, x.Optxrs_ddp, c) != nil {
+	promised, within := r.promised(h, c, x.Optxrs_count), r.responseLimit(h, c, x.Optxrs_count)
+	if g := r.begin(h, x.Optxrs_count, x.Optxrs_ddp, c); g != nil {
 		r.add(h, 0, x.Optxrs_pslen)
+		if s := r.v2.side(h.from); s.group == g && !(promised && within) { // its receiver may refuse it at once
+			r.abandon(s)
+		}
 	} else if c != nil {
 		c.doubtful = true
 	}
 }
 
 // promised judges the transmissions of a response against the receives that the
-// request promised.
-func (r *Referee) promised(h *header2, c *call, count uint32) {
-	if uint64(count) > 1+uint64(c.v2.rsbuf) && !c.doubtful {
+// request promised. It says whether there are enough.
+func (r *Referee) promised(h *header2, c *call, count uint32) bool {
+	if c == nil || uint64(count) <= 1+uint64(c.v2.rsbuf) {
+		return true
+	}
+	if !c.doubtful {
 		r.report("group.promised", h.from, "XID %#x: a response of %d transmissions to a request with rsbuf %d", h.xid, count, c.v2.rsbuf)
 	}
+	return false
 }
 
 // responseLimit judges the transmissions of a response against what its sender
-// told, lately or when the request was made.
-func (r *Referee) responseLimit(h *header2, c *call, count uint32) {
+// told, lately or when the request was made. It says whether it may have so many.
+func (r *Referee) responseLimit(h *header2, c *call, count uint32) bool {
 	now := r.v2.side(h.from).traits.last()
 	if r.v2.missed || count <= now.answers() || c != nil && count <= c.v2.responses {
-		return
+		return true
 	}
 	r.report("group.response-limit", h.from, "XID %#x: a response of %d transmissions from a side that told a limit of %d", h.xid, count, now.answers())
+	return false
 }
 
 // responded judges a response that is complete.
