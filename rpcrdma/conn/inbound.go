@@ -182,6 +182,10 @@ func (a *Arrival) continues(d rpcrdma2.Direction) bool {
 
 // interrupt ends a group that was arriving: this message came before its end.
 func (a *Arrival) interrupt(g *transmission.Gathering) {
+	if errors.Is(a.err, rpcrdma1.ErrShort) {
+		g.InterruptShort()
+		return
+	}
 	d := g.Direction
 	if a.known {
 		d = a.direction

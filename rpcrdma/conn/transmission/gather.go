@@ -92,6 +92,8 @@ func (g *Gathering) Interrupt(h *rpcrdma2.Header, dir rpcrdma2.Direction, operat
 	e := rpcrdma2.XmtError{Code: rpcrdma2.BadHeaderType, Expected: uint32(rpcrdma2.Optional), Actual: uint32(h.Proc)}
 	number := uint32(0)
 	switch {
+	case !operation && h.Proc == rpcrdma2.Optional: // of the type that belongs here, but malformed
+		e = rpcrdma2.XmtError{Code: rpcrdma2.BadContinuation}
 	case !operation:
 	case h.Option != rpcrdma2.OptXmtCont:
 		e = rpcrdma2.XmtError{Code: rpcrdma2.BadOptType, Expected: uint32(rpcrdma2.OptXmtCont), Actual: uint32(h.Option)}
@@ -103,6 +105,13 @@ func (g *Gathering) Interrupt(h *rpcrdma2.Header, dir rpcrdma2.Direction, operat
 		}
 	}
 	g.refuseAs(rpcrdma2.Transmission{XID: h.XID, Direction: dir, Number: number}, true, e)
+	g.Came = g.Count
+}
+
+// InterruptShort notes that a message too short for a header came before the group's
+// end. It has no XID to be named by.
+func (g *Gathering) InterruptShort() {
+	g.refuseAs(rpcrdma2.Transmission{XID: g.XID, Direction: g.Direction}, false, rpcrdma2.XmtError{Code: rpcrdma2.BadContinuation})
 	g.Came = g.Count
 }
 
