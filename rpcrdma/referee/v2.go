@@ -242,10 +242,14 @@ func (r *Referee) sizes2(from Side) (least, most uint32) {
 }
 
 // threshold2 is the largest message of version 2 that a side may send, and 0
-// if that is not known.
+// if that is not known. A receive may not be smaller than the smallest threshold,
+// whatever its owner tells.
 func (r *Referee) threshold2(from Side) int {
 	_, most := r.sizes2(from)
-	return int(most)
+	if most == 0 {
+		return 0
+	}
+	return max(int(most), defaultInline)
 }
 
 // fitting notes a message that is longer than a receive of its peer may be.
