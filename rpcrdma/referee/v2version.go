@@ -37,6 +37,7 @@ func (r *Referee) negotiate(m *message) {
 		n.offered = false
 	case m.from == Server && !n.answers(m.vers):
 		n.greeted = n.greeted || m.vers == 2
+		n.offered = n.offered && m.vers == 2 // the client may take another version for a bad answer
 	case m.from == Server:
 		n.agreed, n.offered = m.vers, false
 	case failed:
