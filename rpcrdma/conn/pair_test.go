@@ -184,6 +184,11 @@ func sendsOf(o *Outgoing) [][]byte {
 	if len(o.More) == 0 { // padding comes before items
 		return [][]byte{append(append(msg, body...), make([]byte, piecesLength(o.Inline)-len(body))...)}
 	}
+	whole := o.First
+	for i := range o.More {
+		whole += o.More[i].Length
+	}
+	body = append(body, make([]byte, max(whole-len(body), 0))...) // items in transmissions
 	all := [][]byte{append(msg, body[:o.First]...)}
 	body = body[o.First:]
 	for i := range o.More {
