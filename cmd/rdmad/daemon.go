@@ -55,6 +55,7 @@ type daemon struct {
 	metricsOn net.Listener // nil without metrics
 	registrar *rpcbind.Registrar
 	places    *places
+	counter   *counter
 
 	fileWaits bool // the configuration file's settings aren't in force yet
 
@@ -125,8 +126,8 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	access.Places = d.places.clients
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
 		Dataplane:   controlplane.Live(d.data),
-		Manager:     d.manager,
-		Connectors:  d.connect,
+		Manager:     countedManager{d.manager, d.counter},
+		Connectors:  countedConnectors{d.connect, d.counter},
 		Initial:     initial,
 		Configured:  given,
 		Listen:      c.Control.Listen,
@@ -198,6 +199,9 @@ func (d *daemon) makeManager() (err error) {
 	d.connect = connector.NewSet(connector.SetConfig{
 		Dataplane: d.data, Provider: d.provider, Providers: providers.Names(), Bindings: ulb.NewRegistry(nfs.Bindings()...), Logger: d.log,
 	})
+	d.counter = &counter{places: d.places, change: d.services.shareFiles, there: func() int {
+		return len(d.manager.Services()) + len(d.manager.Listeners()) + len(d.connect.Connectors())
+	}}
 	return nil
 }
 
@@ -213,7 +217,7 @@ func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 // changed, are drained for as long as drain says. What can be done is done;
 // the error, of a line for each, names what can't.
 func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.Duration) error {
-	defer d.services.shareFiles()
+	defer d.counter.count()
 	return errors.Join(
 		d.places.configure(c),
 		d.manager.SetLimits(c.Limits.Dataplane()),
@@ -256,6 +260,7 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 	if err := d.manager.Restore(ctx, manager.NewFile(d.state.listeners())); err != nil {
 		return err
 	}
+	defer d.counter.count()
 	return d.connect.Restore(ctx, manager.NewConnectorFile(d.state.connectors()))
 }
 

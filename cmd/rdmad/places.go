@@ -24,7 +24,7 @@ type places struct {
 	data     *dataplane.Dataplane // nil until there is one
 
 	mu     sync.Mutex
-	served int // listeners, services and connectors of the configuration
+	served int // listeners, services and connectors
 	limits port.OwnLimits
 	budget descriptors.Budget
 }
@@ -115,7 +115,36 @@ func (p *places) SetPortLimits(l port.OwnLimits) error {
 // divide divides the descriptors for the limits that are in force, but for l.
 // mu is held.
 func (p *places) divide(l *port.OwnLimits) (descriptors.Budget, error) {
-	return descriptors.Divide(p.budget.Limit, wanted(p.served, p.data.Limits(), p.data.TCPLimits(), l))
+	return p.divideFor(p.served, l)
+}
+
+func (p *places) divideFor(served int, l *port.OwnLimits) (descriptors.Budget, error) {
+	return descriptors.Divide(p.budget.Limit, wanted(served, p.data.Limits(), p.data.TCPLimits(), l))
+}
+
+// mayServe fails if there are too few descriptors for so many listeners, services and
+// connectors.
+func (p *places) mayServe(served int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := p.divideFor(served, &p.limits)
+	return err
+}
+
+// serve divides the descriptors for so many listeners, services and connectors.
+func (p *places) serve(served int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if served == p.served {
+		return
+	}
+	b, err := p.divideFor(served, &p.limits)
+	if err != nil { // of an earlier start, with more descriptors
+		p.log.Warn("descriptors are not divided anew", "error", err)
+		return
+	}
+	p.served, p.budget = served, b
+	p.apply()
 }
 
 // divided is the division in force, with the limits that can't be reached now.

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -95,6 +96,7 @@ func managerStatus(err error) error {
 		unopened *manager.OpenError
 		failed   *manager.FailedError
 		limit    *dataplane.LimitError
+		few      *descriptors.TooFewError
 		existing = errors.Is(err, dataplane.ErrExists)
 	)
 	switch {
@@ -105,6 +107,8 @@ func managerStatus(err error) error {
 	case errors.As(err, &inUse):
 		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_IN_USE,
 			"by", strings.Join(inUse.Listeners, ","))
+	case errors.As(err, &few):
+		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
 	case errors.As(err, &failed), errors.As(err, &unopened):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.As(err, &unknown):
