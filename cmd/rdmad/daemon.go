@@ -21,6 +21,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/notify"
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/connector"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/manager"
@@ -111,6 +112,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		Descriptors: d.places.descriptors(),
 	})
 	d.places.data = d.data
+	d.shareTraces()
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
@@ -171,7 +173,16 @@ func startError(err error) error {
 func (d *daemon) applyMemory(limit int64) (registered int64) {
 	registered = d.memory.Apply(limit)
 	d.services.shareMemory()
+	d.shareTraces()
 	return registered
+}
+
+// shareTraces has traces and captures follow the limit of the process's memory.
+func (d *daemon) shareTraces() {
+	if d.data != nil { // it is being made with the first limit
+		limit := d.memory.Limit()
+		d.data.Tracing().SetMemory(limit.Traces())
+	}
 }
 
 // makeManager makes what services and listeners are added to.
@@ -180,7 +191,7 @@ func (d *daemon) makeManager() (err error) {
 		log:    d.log,
 		state:  func(name string) string { return d.state.service(name) },
 		failed: d.fail,
-		memory: d.memory.Limit,
+		memory: d.memory.Limit, unpooled: budget.New(0),
 		places: d.data.TCPPlaces(),
 		files:  d.places.files,
 		all:    make(map[*service]struct{}),

@@ -39,7 +39,9 @@ func checkForward(f *manager.ForwardSpec) error {
 
 func openForward(s *service, _ bool) error {
 	c := forwardConfig(s.spec.Forward)
-	c.Logger = s.log
+	limit := s.memory()
+	s.unpooled.SetLimit(limit.Forward())
+	c.Logger, c.Unpooled = s.log, s.unpooled
 	f := forward.New(c)
 	s.Handler = f
 	s.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/forward"
@@ -65,6 +66,7 @@ type service struct {
 	failed         func(error)    // told when serving over TCP ends unasked
 	closed         func(*service) // told at the end
 	memory         func() procmem.Limit
+	unpooled       *budget.Budget // of all forward services
 
 	nfs     *nfs.Server // nil for others, and before Open
 	serving sync.WaitGroup
@@ -153,8 +155,10 @@ type services struct {
 	state  func(name string) string // folder of one service's state; for Open
 	failed func(error)
 	memory func() procmem.Limit
-	places *connlimit.Table // of TCP connections
-	files  func() int       // how many descriptors the files of all exports may have
+	// unpooled is the memory of forward for results without registered memory.
+	unpooled *budget.Budget
+	places   *connlimit.Table // of TCP connections
+	files    func() int       // how many descriptors the files of all exports may have
 
 	mu  sync.Mutex
 	all map[*service]struct{}
@@ -182,7 +186,7 @@ func (s *services) kinds() map[string]manager.Maker {
 
 // make binds a service.
 func (s *services) make(ctx context.Context, spec *manager.ServiceSpec, tcp string, open func(*service, bool) error) (manager.Service, error) {
-	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, places: s.places, failed: s.failed, closed: s.remove, memory: s.memory}
+	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, places: s.places, failed: s.failed, closed: s.remove, memory: s.memory, unpooled: s.unpooled}
 	if tcp != "" {
 		var lc net.ListenConfig
 		l, err := lc.Listen(ctx, "tcp", tcp)
@@ -223,9 +227,12 @@ func (s *services) shareMemory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for sv := range s.all {
+		limit := s.memory()
 		if tcp := sv.server(); tcp != nil {
-			limit := s.memory()
 			tcp.SetMemoryLimit(int(limit.TCP()))
+		}
+		if sv.forwarder() != nil {
+			s.unpooled.SetLimit(limit.Forward())
 		}
 	}
 }

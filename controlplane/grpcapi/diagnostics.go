@@ -82,7 +82,7 @@ func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, snap trace.Snap, send
 		return err
 	}
 	w, err := s.plane.Tracing().Watch(filter, snap)
-	if errors.Is(err, trace.ErrTooMany) {
+	if errors.Is(err, trace.ErrTooMany) || errors.Is(err, trace.ErrNoMemory) {
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT, "limit", fmt.Sprint(trace.MaxWatchers))
 	}
 	if err != nil {

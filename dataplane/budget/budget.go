@@ -87,6 +87,13 @@ func (b *Budget) SetLimit(limit int64) {
 	b.grant()
 }
 
+// Limit is the limit in force.
+func (b *Budget) Limit() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limit
+}
+
 // grant lets the oldest waiters go on for whom there is enough; b.mu is held.
 func (b *Budget) grant() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {

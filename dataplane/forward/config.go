@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/rdmad/rdmad/dataplane/budget"
 )
 
 // Values in force when a Config leaves them 0.
@@ -12,6 +14,7 @@ const (
 	DefaultCallTimeout     = 2 * time.Minute
 	DefaultCallbackTimeout = 30 * time.Second
 	DefaultMaxRecord       = 4 << 20
+	DefaultUnpooled        = 64 << 20
 )
 
 // Config is what a Forwarder is made with. Zero values give the defaults.
@@ -33,7 +36,10 @@ type Config struct {
 	ReservedPort bool
 	// MaxRecord is the most bytes of a reply.
 	MaxRecord int
-	Logger    *slog.Logger // nil logs nothing
+	// Unpooled is the memory for results for which the pool has none in time, in
+	// bytes. Forwarders may share it. nil is DefaultUnpooled for this one.
+	Unpooled *budget.Budget
+	Logger   *slog.Logger // nil logs nothing
 }
 
 func (c Config) withDefaults() Config {
@@ -41,6 +47,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.CallTimeout, DefaultCallTimeout)
 	setDefault(&c.CallbackTimeout, DefaultCallbackTimeout)
 	setDefault(&c.MaxRecord, DefaultMaxRecord)
+	if c.Unpooled == nil {
+		c.Unpooled = budget.New(DefaultUnpooled)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,11 +1,16 @@
 package forward
 
 import (
+	"context"
+	"errors"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -90,4 +95,59 @@ func TestSlowUpstream(t *testing.T) {
 		p.send(success(p.call().XID), 0)
 	}
 	all.Wait()
+}
+
+// TestUnpooledIsBounded: results for which there is no registered memory share one
+// bound, over all connections. A result beyond it waits, and has the memory of another
+// once that is released; after 10 s without any, its session ends.
+func TestUnpooledIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(Config{Unpooled: budget.New(100)})
+		var all [3]struct {
+			nc    *scriptConn
+			s     *Session
+			reply oncrpc.Reply
+			done  chan error
+		}
+		for i := range all {
+			a := &all[i]
+			a.nc, a.done, a.reply.Mem = newScriptConn(), make(chan error, 1), &memory{scant: true}
+			a.s = newSession(f, netip.AddrPort{}, a.nc)
+			ctx, cancel := context.WithCancel(t.Context())
+			a.s.Up(endedConn{cancel})
+			a.nc.wrote = func([]byte) {}
+			call := fuzzCalls()[0]
+			go func() { a.done <- a.s.ServeRPC(ctx, &call, &a.reply) }()
+			synctest.Wait()
+		}
+		answer := func(i int) {
+			all[i].nc.next <- record(success(1, didRead(strings.Repeat("x", 60))), 0)
+			time.Sleep(memoryWait + time.Second)
+			synctest.Wait()
+		}
+		answer(0)
+		if err := <-all[0].done; err != nil {
+			t.Fatal(err)
+		}
+		answer(1)
+		if len(all[1].done) > 0 {
+			t.Fatal("120 bytes of 100")
+		}
+		all[0].reply.Release()
+		if err := <-all[1].done; err != nil {
+			t.Fatal(err)
+		}
+		answer(2)
+		if err := <-all[2].done; !errors.Is(err, errNoMemory) {
+			t.Errorf("without memory: %v", err)
+		}
+		all[1].reply.Release()
+		all[2].reply.Release()
+		if out, _ := f.cfg.Unpooled.Used(); out != 0 || f.Stats().Unpooled != 2 {
+			t.Errorf("%d bytes out, %+v", out, f.Stats())
+		}
+		for i := range all {
+			all[i].s.Close()
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -20,8 +21,15 @@ const growStep = 64 << 10
 // wait for a reply behind it.
 const memoryWait = time.Second
 
+// unpooledWait is how long the reader then waits for memory of its own. Replies with
+// several results may wait for each other's: then the session ends.
+const unpooledWait = 10 * time.Second
+
 // errNoMessage is why the stream is given up: what follows can't be trusted.
 var errNoMessage = errors.New("a record that is no RPC message")
+
+// errNoMemory is why the stream is given up with a result that there is no memory for.
+var errNoMemory = errors.New("no memory for a result: clients read their replies too slowly, or limits.memory is too low")
 
 // now is a context in which nothing is waited for.
 var now = func() context.Context {
@@ -204,7 +212,10 @@ func (s *Session) item(c *call) error {
 		r.AppendResult(plain(nil), 0, asked)
 		return nil
 	}
-	buf := s.alloc(c, n)
+	buf, err := s.alloc(c, n)
+	if err != nil {
+		return err
+	}
 	r.AppendResult(buf, n, asked)
 	if err := s.records.ReadParts(buf.Bytes()[:n]); err != nil {
 		return err
@@ -220,18 +231,37 @@ func (s *Session) item(c *call) error {
 
 // alloc gives memory for n bytes of a result. When there is none of the
 // transport's in time, it is memory that the transport has to register.
-func (s *Session) alloc(c *call, n int) oncrpc.Buffer {
+func (s *Session) alloc(c *call, n int) (oncrpc.Buffer, error) {
 	if b, err := c.reply.Mem.Alloc(now, n); err == nil {
-		return b
+		return b, nil
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, memoryWait)
 	defer cancel()
 	if b, err := c.reply.Mem.Alloc(ctx, n); err == nil {
-		return b
+		return b, nil
+	}
+	return s.unpooled(c, n)
+}
+
+// unpooled gives memory that is not the transport's.
+func (s *Session) unpooled(c *call, n int) (oncrpc.Buffer, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, unpooledWait)
+	defer cancel()
+	if s.f.cfg.Unpooled.Acquire(ctx, int64(n)) != nil {
+		return nil, errNoMemory
 	}
 	s.f.stats.unpooled.Add(1)
-	return make(plain, n)
+	return &lent{make(plain, n), s.f.cfg.Unpooled}, nil
 }
+
+// lent is plain memory that counts until it is released.
+type lent struct {
+	plain
+	budget *budget.Budget
+}
+
+// Release implements oncrpc.Buffer.
+func (l *lent) Release() { l.budget.Release(int64(len(l.plain))) }
 
 // plain is memory that is not the transport's.
 type plain []byte

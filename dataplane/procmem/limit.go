@@ -66,6 +66,13 @@ func (l *Limit) goes(mapped int64) int64 { return max(l.Bytes-mapped, l.Bytes/4,
 // replies' streams. The first two are mapped.
 func (l *Limit) TCP() int64 { return l.Bytes / 16 }
 
+// Traces is the memory of all traces and captures together.
+func (l *Limit) Traces() int64 { return l.Bytes / 16 }
+
+// Forward is the memory of results that wait behind forward for registered memory, of
+// all services together.
+func (l *Limit) Forward() int64 { return l.Bytes / 16 }
+
 // Registered is the memory that listeners and connectors divide: all mapped memory
 // except for one TCP service's pools.
 func (l *Limit) Registered() int64 { return l.mapped() - 2*l.TCP() }

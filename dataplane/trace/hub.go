@@ -18,6 +18,44 @@ type Hub struct {
 	conns    map[*Conn]struct{}
 	watchers []*Watcher
 	last     uint64 // Info.Number given out
+	memory   int    // of all watchers together, in bytes
+	bounded  bool   // memory is set
+}
+
+// SetMemory bounds the memory of all watchers together, in bytes. Those that there
+// are keep what they have.
+func (h *Hub) SetMemory(n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.memory, h.bounded = int(n), true
+}
+
+// Memory is what all watchers have, in bytes.
+func (h *Hub) Memory() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return int64(h.used())
+}
+
+// used is what all watchers have; h.mu is held.
+func (h *Hub) used() (n int) {
+	for _, w := range h.watchers {
+		n += w.ring.memory()
+	}
+	return n
+}
+
+// share is the memory for one more watcher: a quarter of what the others leave, so
+// that there is some for MaxWatchers; h.mu is held.
+func (h *Hub) share() (int, error) {
+	if !h.bounded {
+		return wholeRing, nil
+	}
+	left := h.memory - h.used()
+	if left < minRing {
+		return 0, ErrNoMemory
+	}
+	return min(max(left/4, minRing), wholeRing), nil
 }
 
 // Conn is a connection that can be looked at.
@@ -116,14 +154,12 @@ func (h *Hub) up(id string) bool {
 	return false
 }
 
-// Watch adds a watcher, to be closed by the caller. It fails with ErrTooMany.
+// Watch adds a watcher, to be closed by the caller. It fails with ErrTooMany or
+// ErrNoMemory.
 // Connections that the filter names and that are not up any more are
 // ignored; if none of them is left, the watcher has ended.
 func (h *Hub) Watch(f Filter, s Snap) (*Watcher, error) {
-	w := &Watcher{
-		hub: h, filter: f, wake: make(chan struct{}, 1), named: make(map[string]bool),
-		snap: Snap{min(s.Send, maxSnap), min(s.RDMA, maxSnap)},
-	}
+	w := &Watcher{hub: h, filter: f, wake: make(chan struct{}, 1), named: make(map[string]bool)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.watchers) >= MaxWatchers {
@@ -138,7 +174,12 @@ func (h *Hub) Watch(f Filter, s Snap) (*Watcher, error) {
 		w.err = io.EOF
 		return w, nil
 	}
-	w.ring, w.since = newRing(ringEvents, RingBytes), h.last
+	share, err := h.share()
+	if err != nil {
+		return nil, err
+	}
+	w.ring, w.since = ringOf(share), h.last
+	w.snap = Snap{min(s.Send, len(w.ring.buf)/4), min(s.RDMA, len(w.ring.buf)/4)}
 	h.watchers = append(h.watchers, w)
 	for c := range h.conns {
 		h.attach(c)

@@ -156,6 +156,49 @@ func TestTooManyWatchers(t *testing.T) {
 	watch(t, &h, Filter{}, Snap{})
 }
 
+// TestWatchersShareMemory: watchers take no more than the memory for all of them. There
+// is some for MaxWatchers, and each sees events that are larger than its part.
+func TestWatchersShareMemory(t *testing.T) {
+	const memory = 64 << 20
+	var h Hub
+	h.SetMemory(memory)
+	c := add(&h, "1", "nfs", "10.0.0.1:700")
+	big := rpcrdma.Operation{Op: verbs.OpRDMAWrite, Length: 1 << 20, Data: [][]byte{make([]byte, 1<<20)}}
+	var all []*Watcher
+	for range MaxWatchers {
+		all = append(all, watch(t, &h, Filter{}, All))
+	}
+	if first := all[0].ring.memory(); first != wholeRing {
+		t.Errorf("the first has %d bytes, want %d", first, wholeRing)
+	}
+	if n := h.Memory(); n > memory || n < memory/2 {
+		t.Errorf("%d bytes of %d", n, memory)
+	}
+	c.Tap().Observe(&big)
+	for i, w := range all {
+		if e, err := w.TryNext(); err != nil || e == nil || e.Dropped != 0 || len(e.Data) < minRing/8 {
+			t.Errorf("watcher %d: %+v, %v", i, e, err)
+		}
+		w.Close()
+	}
+	if n := h.Memory(); n != 0 {
+		t.Errorf("%d bytes after the end", n)
+	}
+	h.SetMemory(1 << 20)
+	for {
+		if _, err := h.Watch(Filter{}, All); errors.Is(err, ErrNoMemory) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := h.Memory(); n > 1<<20 || h.Watchers() < 4 {
+		t.Errorf("%d watchers have %d bytes of 1 MiB", h.Watchers(), n)
+	}
+	h.SetMemory(1 << 30)
+	watch(t, &h, Filter{}, All)
+}
+
 // TestFullRing: what a reader that stopped has no room for is counted, and
 // nothing of what it has is lost.
 func TestFullRing(t *testing.T) {

@@ -1,5 +1,7 @@
 package trace
 
+import "unsafe"
+
 // slot is an event in a ring, and the bytes that it takes.
 type slot struct {
 	Event
@@ -18,6 +20,21 @@ type ring struct {
 func newRing(events, bytes int) ring {
 	return ring{slots: make([]slot, events), buf: make([]byte, bytes)}
 }
+
+// dataPerEvent is how much data a ring has for each event, in bytes.
+const dataPerEvent = RingBytes / ringEvents
+
+// wholeRing is what the largest ring takes, in bytes.
+const wholeRing = RingBytes + ringEvents*int(unsafe.Sizeof(slot{}))
+
+// ringOf makes a ring that takes at most so much memory, in bytes.
+func ringOf(memory int) ring {
+	events := memory / (dataPerEvent + int(unsafe.Sizeof(slot{})))
+	return newRing(events, events*dataPerEvent)
+}
+
+// memory is what the ring takes, in bytes.
+func (r *ring) memory() int { return len(r.buf) + len(r.slots)*int(unsafe.Sizeof(slot{})) }
 
 // push adds an event with the first bytes of data, at most snap, and says
 // whether there was room.

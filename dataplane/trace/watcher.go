@@ -11,16 +11,23 @@ import (
 const (
 	// MaxWatchers is the number of traces and captures at once.
 	MaxWatchers = 16
-	// RingBytes is the memory of a watcher's data, in bytes.
+	// RingBytes is the most memory of a watcher's data, in bytes.
 	RingBytes = 8 << 20
-	// ringEvents is the most events that wait for a watcher; 200 bytes each.
+	// ringEvents is the most events that wait for a watcher.
 	ringEvents = 8192
-	// maxSnap is the most bytes kept of one event.
+	// maxSnap is the most bytes kept of one event: a quarter of the ring.
 	maxSnap = RingBytes / 4
+	// minRing is the least memory of a watcher that is of any use, in bytes.
+	minRing = 64 << 10
 )
 
-// ErrTooMany refuses a watcher beyond MaxWatchers.
-var ErrTooMany = errors.New("too many traces and captures at once; end another one first")
+// Reasons to refuse a watcher.
+var (
+	// ErrTooMany refuses one beyond MaxWatchers.
+	ErrTooMany = errors.New("too many traces and captures at once; end another one first")
+	// ErrNoMemory refuses one for which the others leave too little memory.
+	ErrNoMemory = errors.New("no memory for another trace or capture; end another one first, or raise limits.memory")
+)
 
 // Snap is how many bytes are kept of an event.
 type Snap struct {
