@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"hash/crc32"
 	"io"
+	"strings"
+	"unicode"
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -84,6 +86,11 @@ func textOfLayer(l *settings.Layer) layerText {
 }
 
 func (t *layerText) layer() (l settings.Layer, err error) {
+	for name := range t.Values {
+		if strings.ContainsFunc(name, unicode.IsControl) { // it would break the log's lines
+			return l, damaged("setting %q", name)
+		}
+	}
 	if l.Values, err = settings.ParseValues(t.Values); err != nil {
 		return l, err
 	}
