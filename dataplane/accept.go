@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/verbs"
 )
 
@@ -123,6 +124,7 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 // that who has an answer finds the connection among those that are up.
 func (c *conn) begin(rc *rpcrdma.Conn) {
 	c.rc, c.link = rc, rc
+	rc.Aim(credit.Initial) // until the division looks at it
 	c.l.d.register(c)
 	if c.session != nil {
 		c.session.Up(served{c})

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -213,7 +214,7 @@ func (v *division) grants() {
 	v.controller.Step(v.claims, v.groups, free)
 	for _, c := range v.conns {
 		l, s := &c.l.sharing, &c.sharing
-		c.rc.Aim(s.conn.Target)
+		c.rc.Aim(cmp.Or(s.conn.Target, credit.Initial)) // what the policy adaptive begins with
 		l.need += int64(max(s.load.Limit, s.conn.Target))*creditBytes(&s.load) + spareBytes(&s.load)
 		l.limits += s.load.Limit
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
@@ -306,4 +307,33 @@ func TestMemoryBeforePeers(t *testing.T) {
 			t.Errorf("listener %s has %d bytes", name, n)
 		}
 	}
+}
+
+// TestAdaptiveBegins: the first reply grants what a connection begins with, before
+// anybody has looked at its load, and so does the first one after a change of policy.
+func TestAdaptiveBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAdaptiveBed(t, DefaultMemory)
+		c, i := b.dial(b.listen("fast", echo.New()), nil)
+		call := func() int {
+			t.Helper()
+			if err := c.Call(t.Context(), &rpcrdma.Call{Program: echo.Program, Version: echo.Version}); err != nil {
+				t.Fatal(err)
+			}
+			return b.granted(i.ID)
+		}
+		if n := call(); n != credit.Initial {
+			t.Errorf("the first reply grants %d", n)
+		}
+		b.change(func() { b.fixed = i.ID })
+		time.Sleep(time.Second)
+		call()
+		if n := call(); n != 40 {
+			t.Errorf("fixed: %d", n)
+		}
+		b.change(func() { b.fixed = "" })
+		if n := call(); n < credit.Initial {
+			t.Errorf("adaptive again: %d", n)
+		}
+	})
 }
