@@ -70,6 +70,10 @@ var rooms = []struct {
 	{"controlplane", 12},
 	{"cmd", 13},
 	{"interop", 14},
+	{"controlplane", 10},
+	{"cmd", 11},
+	{"interop", 12},
+	{"docs", 12},
 }
 
 // sansIO are the rooms without sockets, verbs, goroutines, locks or clock.

@@ -44,7 +44,7 @@ say() { echo "== $suite: $*"; }
 say "nothing but the base system and what docs/packaging.md says"
 (cd "$top" && go mod download)
 [ -e "$root/etc/debian_version" ] || debootstrap --variant=minbase "$suite" "$root" ${MIRROR:+"$MIRROR"} >/dev/null
-needs=$(sed -n 's/^    apt install \(.*gcc.*\)$/\1/p' "$top/docs/packaging.md")
+needs=$(sed -n 's/^apt install \(.*gcc.*\)$/\1/p' "$top/docs/packaging.md")
 [ -n "$needs" ] || { echo "docs/packaging.md does not say what to install" >&2; exit 1; }
 cp /etc/resolv.conf "$root/etc/"
 inside "apt-get -qq update && apt-get -qq install --no-install-recommends -y $needs >/dev/null"

@@ -8,7 +8,7 @@ var rules1 = []Rule{
 	{"header.trailing", "RFC 5666 §4.1", "Nothing follows the header of NOMSG, DONE and ERROR."},
 	{"header.empty", "RFC 5666 §4.1", "MSG and MSGP carry an RPC message behind the header."},
 	{"header.nomsg", "RFC 8166 §3.5.3", "NOMSG has the RPC message in a position-zero chunk or in the reply chunk."},
-	{"header.error-range", "RFC 5666 §4.2", "ERR_VERS tells a lowest version that is not above the highest."},
+	{"header.error-range", "RFC 5666 §4.2", "ERR_VERS has a lowest version that is not above the highest."},
 	{"header.version", "RFC 8167 §5.2", "The version of a reply is that of its call."},
 	{"size.threshold", "RFC 8166 §3.3.2", "A Send is not larger than the inline threshold of its way."},
 	{"private.flags", "RFC 8797 §4", "Reserved flags are zero."},
@@ -56,7 +56,7 @@ var rules1 = []Rule{
 	{"memory.rights", "RFC 5666 §3.4", "Read segments are read alone, write segments written alone."},
 	{"memory.unfinished", "RFC 5666 §3.5", "A responder's RDMA Reads of a call are done before it answers."},
 
-	{"invalidate.not-agreed", "RFC 8797 §4.1", "Send With Invalidate is used when both sides told that they support it."},
+	{"invalidate.not-agreed", "RFC 8797 §4.1", "Send With Invalidate is used when both sides announced that they support it."},
 	{"invalidate.not-reply", "RFC 8797 §4.1", "Send With Invalidate carries a reply."},
 	{"invalidate.foreign", "RFC 8166 §4.4", "The STag invalidated is one of the call answered."},
 	{"invalidate.shared", "RFC 8166 §4.4", "The STag invalidated is not one that an earlier call in flight has offered, too."},
@@ -66,7 +66,7 @@ var rules1 = []Rule{
 	{"done.unexpected", "RFC 5666 §3.8", "DONE answers a reply with a read list, once."},
 	{"done.early", "RFC 5666 §3.5", "DONE is sent when the RDMA Reads of the reply are done."},
 	{"ccp.form", "RFC 5666 §6.2", "Arguments and results of the Connection Configuration Protocol are three words."},
-	{"ccp.reads", "RFC 5666 §6.2", "No read chunks go to a peer that told a maxrdmaread of zero."},
+	{"ccp.reads", "RFC 5666 §6.2", "No read chunks go to a peer that announced a maxrdmaread of zero."},
 
 	{"iwarp.after-terminate", "RFC 5040 §5.4", "Nothing follows a Terminate."},
 }

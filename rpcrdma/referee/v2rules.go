@@ -10,7 +10,7 @@ var rules2 = []Rule{
 	{"v2.error-code", "version two §3.1", "INVAL_OPTION answers an OPTIONAL."},
 	{"v2.error-direction", "version two §4.2.2", "An error goes from a responder to its requester."},
 	{"v2.option-unanswered", "version two §3.1", "An operation that is not supported gets an error."},
-	{"size.supported", "version two §2.3", "A receiver takes messages of the size that it told, or of 4096 bytes."},
+	{"size.supported", "version two §2.3", "A receiver takes messages of the size that it announced, or of 4096 bytes."},
 
 	{"version.first-size", "version two §5", "The first message of version 2 has 1024 bytes at most."},
 	{"version.first-alone", "version two §5", "Only one message goes out until an answer that is no error."},
@@ -26,10 +26,10 @@ var rules2 = []Rule{
 	{"characteristic.malformed", "wire §5.1", "The data of a known characteristic is of its type."},
 	{"characteristic.lowered", "wire §5.1", "The size of receives shrinks only if the peer asked for it."},
 	{"characteristic.asked", "wire §5.1", "A side that asked for smaller receives keeps to their size from then on."},
-	{"backward.none", "wire §5.1", "A client that told Backward Request Support NONE is not called."},
-	{"backward.inline", "wire §5.1", "A client that told Backward Request Support INLINE is called without chunks."},
+	{"backward.none", "wire §5.1", "A client that announced Backward Request Support NONE is not called."},
+	{"backward.inline", "wire §5.1", "A client that announced Backward Request Support INLINE is called without chunks."},
 
-	{"rtr.unsupported", "rtrext §8.2", "A peer that told its RTR Support gets no operation that it leaves out."},
+	{"rtr.unsupported", "rtrext §8.2", "A peer that announced its RTR Support gets no operation that is not in it."},
 	{"group.count", "rtrext §9.2", "A group has one transmission at least."},
 	{"group.interrupted", "rtrext §4.2", "A sender sends nothing between the transmissions of a group."},
 	{"group.stray", "rtrext §9.4", "XMTCONT continues a group that has begun."},
@@ -38,8 +38,8 @@ var rules2 = []Rule{
 	{"group.itype", "wire §5.2", "XMTCONT names the operation that began its group."},
 	{"group.direction", "version two §4.2.2", "XMTREQ and its continuations call, XMTRESP and its continuations reply."},
 	{"group.payload", "rtrext §9.2", "The payload stream's part is within its transmission, and nothing else is, unless data is placed in it."},
-	{"group.request-limit", "rtrext §8.4", "A request has no more transmissions than the responder told that it takes; 1 if it told nothing."},
-	{"group.response-limit", "rtrext §8.5", "A response has no more transmissions than the responder told that it sends."},
+	{"group.request-limit", "rtrext §8.4", "A request has no more transmissions than the responder announced that it takes; 1 if it announced nothing."},
+	{"group.response-limit", "rtrext §8.5", "A response has no more transmissions than the responder announced that it sends."},
 	{"group.promised", "wire §5.2", "A response has at most one transmission more than the request's rsbuf."},
 
 	{"placement.request", "rtrext §6.2", "TOOSHORT and NOITEM are in responses alone."},
