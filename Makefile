@@ -104,9 +104,10 @@ bench-gateway: ## a kernel client's work over rdmad and ganesha, as ratios to th
 bench-rdmacore: ## a kernel client's work over rdmad on rdmacore and on softiwarp, as ratios to the kernel's server in one guest
 	$(GO) test -run '^$$' -bench '^BenchmarkRdmacore$$' -benchtime 5x -timeout 2h ./interop
 
-plots: ## docs/adaptive.svg and docs/roundtrips.svg, from the data that tests have checked in
+plots: ## docs/adaptive.svg, docs/roundtrips.svg and docs/ratios.svg, from checked-in data
 	cd docs/plots && $(GO) run . -data ../../dataplane/adaptive/testdata/simulation.csv -out ../adaptive.svg
 	cd docs/plots && $(GO) run . -kind reckoning -data ../../$(RECKONING)/loopback.json -out ../roundtrips.svg
+	cd docs/plots && $(GO) run . -kind ratios -data ratios.csv -out ../ratios.svg
 
 roundtrips: roundtrips-exact ## what calls cost in each version and with its extensions: counts, round trips, latencies; docs/roundtrips.md
 	$(GO) test -count=1 -timeout 35m -run '^TestVersion2$$/^round_trips$$' ./interop -args -roundtrips.json $(CURDIR)/$(RECKONING)/guest.json

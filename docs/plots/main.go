@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	kind := flag.String("kind", "simulation", "what to draw: simulation or reckoning")
+	kind := flag.String("kind", "simulation", "what to draw: simulation, reckoning or ratios")
 	data := flag.String("data", "dataplane/adaptive/testdata/simulation.csv", "its data")
 	out := flag.String("out", "docs/adaptive.svg", "the picture")
 	flag.Parse()
@@ -36,6 +36,7 @@ var kinds = map[string]func(data string, w io.Writer) error{
 		return write(t, w)
 	},
 	"reckoning": plotReckoning,
+	"ratios":    plotRatios,
 }
 
 func run(kind, data, out string) error {
