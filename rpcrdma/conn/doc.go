@@ -19,7 +19,10 @@
 //     otherwise, and keep away from them after the event that ended them.
 package conn
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Reasons for the end of a connection that a role's Fail action carries.
 var (
@@ -65,3 +68,14 @@ const (
 	// maxReadChunks is the most read chunks of one call.
 	maxReadChunks = 16
 )
+
+// without takes x out of a list whose order does not matter.
+func without[T comparable](list []T, x T) []T {
+	var zero T
+	i, last := slices.Index(list, x), len(list)-1
+	if i < 0 {
+		return list
+	}
+	list[i], list[last] = list[last], zero
+	return list[:last]
+}

@@ -323,12 +323,7 @@ func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 	switch o.state {
 	case outWaiting:
 		r.release(o)
-		for i, w := range r.waiting {
-			if w == o {
-				r.waiting = append(r.waiting[:i], r.waiting[i+1:]...)
-				break
-			}
-		}
+		r.waiting = slices.DeleteFunc(r.waiting, func(w *Outgoing) bool { return w == o })
 	case outReady:
 		r.release(o)
 		delete(r.sent, o.XID)
@@ -366,14 +361,7 @@ func (r *Requester) Fenced(o *Outgoing, acts []Action) []Action {
 	for i := range o.Windows {
 		o.Windows[i].Revoked = true
 	}
-	for i, f := range r.fencing {
-		if f == o {
-			last := len(r.fencing) - 1
-			r.fencing[i], r.fencing[last] = r.fencing[last], nil
-			r.fencing = r.fencing[:last]
-			break
-		}
-	}
+	r.fencing = without(r.fencing, o)
 	return r.finish(o, acts)
 }
 

@@ -134,14 +134,7 @@ func (r *Requester) ReplyFetched(rd *Reading, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
 	}
-	for i, x := range r.readings {
-		if x == rd {
-			last := len(r.readings) - 1
-			r.readings[i], r.readings[last] = r.readings[last], nil
-			r.readings = r.readings[:last]
-			break
-		}
-	}
+	r.readings = without(r.readings, rd)
 	acts = append(acts, SendDone{XID: rd.xid})
 	if o := rd.out; o != nil {
 		r.Counters.Replies++

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"slices"
+
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
@@ -247,26 +249,13 @@ func (r *Responder) fail(err error, acts []Action) []Action {
 // live and forget keep the XIDs of the calls in progress. They are few and
 // lie in a few cache lines: cheaper than a map.
 func (r *Responder) live(xid uint32) bool {
-	for _, x := range r.xids {
-		if x == xid {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.xids, xid)
 }
 
 func (r *Responder) forget(c *Call) {
-	if !c.tracked {
-		return
-	}
-	c.tracked = false
-	for i, x := range r.xids {
-		if x == c.XID {
-			last := len(r.xids) - 1
-			r.xids[i] = r.xids[last]
-			r.xids = r.xids[:last]
-			return
-		}
+	if c.tracked {
+		c.tracked = false
+		r.xids = without(r.xids, c.XID)
 	}
 }
 

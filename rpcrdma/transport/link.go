@@ -400,7 +400,7 @@ func (l *link) refused(why error) {
 func (l *link) teardown() {
 	l.fail(verbs.ErrClosed) // unless it has ended already
 	if l.down != nil {
-		l.down(l.err())
+		l.down(l.reason) // final: the connection is dead
 	}
 	l.settle()
 	var leaks []error
@@ -442,14 +442,6 @@ func (l *link) over() bool {
 	default:
 		return false
 	}
-}
-
-// err is why the connection ended; nil while it is up and after an orderly
-// end.
-func (l *link) err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reason
 }
 
 // buffer gives a buffer of the pool to somebody who can't wait, or ends the

@@ -180,7 +180,7 @@ func TestPostFails(t *testing.T) {
 		b.quiet()
 		b.send(3)
 		b.quiet()
-		if err := b.l.err(); !errors.Is(err, broken) {
+		if err := b.l.reason; !errors.Is(err, broken) {
 			t.Errorf("%v", err)
 		}
 		b.l.settle()

@@ -118,9 +118,6 @@ func (r *Requester) Start(peerReceive, peerSend uint32) error {
 	return nil
 }
 
-// Abandon frees a requester that was not started.
-func (r *Requester) Abandon() { r.abandon() }
-
 // LastXID is the last XID given to a call.
 func (r *Requester) LastXID() uint32 {
 	r.mu.Lock()
@@ -147,19 +144,14 @@ func (r *Requester) SetSettings(s *conn.Settings) {
 }
 
 // Drain waits for the calls in flight, and for those of the server that are
-// being answered, and disconnects; new ones fail with ErrDraining. When ctx ends first, the connection is closed at once.
+// being answered, and disconnects; new ones fail with ErrDraining. When ctx ends
+// first, the connection is closed at once.
 func (r *Requester) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.draining = true
 	r.drained()
 	r.mu.releaseAndPost()
-	select {
-	case <-r.done:
-		return nil
-	case <-ctx.Done():
-		r.Close()
-		return ctx.Err()
-	}
+	return r.drainedBy(ctx)
 }
 
 // drained disconnects when the last call is over.
@@ -173,21 +165,6 @@ func (r *Requester) drained() {
 	r.ending = true
 	r.pump()
 }
-
-// Close ends the connection at once and waits until everything is freed.
-// Calls in flight fail.
-func (r *Requester) Close() error {
-	r.fail(nil)
-	<-r.done
-	return nil
-}
-
-// Done is closed when the connection has ended and everything is freed.
-func (r *Requester) Done() <-chan struct{} { return r.done }
-
-// Err is why the connection ended, an *Error; nil while it is up and after an
-// orderly end.
-func (r *Requester) Err() error { return r.err() }
 
 // State tells what is in force now.
 func (r *Requester) State() State {

@@ -119,9 +119,6 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 // it calls up, and no message of the peer is looked at before that returns.
 func (r *Responder) Start(up func()) error { return r.start(up) }
 
-// Abandon frees a responder that was not started.
-func (r *Responder) Abandon() { r.abandon() }
-
 // SetSettings changes the settings from the next message on.
 func (r *Responder) SetSettings(s *conn.Settings) {
 	r.mu.Lock()
@@ -145,28 +142,8 @@ func (r *Responder) Drain(ctx context.Context) error {
 		r.carryOut()
 	}
 	r.mu.releaseAndPost()
-	select {
-	case <-r.done:
-		return nil
-	case <-ctx.Done():
-		r.Close()
-		return ctx.Err()
-	}
+	return r.drainedBy(ctx)
 }
-
-// Close ends the connection at once and waits until everything is freed.
-func (r *Responder) Close() error {
-	r.fail(nil)
-	<-r.done
-	return nil
-}
-
-// Done is closed when the connection has ended and everything is freed.
-func (r *Responder) Done() <-chan struct{} { return r.done }
-
-// Err is why the connection ended, an *Error; nil while it is up and after an
-// orderly end.
-func (r *Responder) Err() error { return r.err() }
 
 // State is what is in force on a connection now; sizes are in bytes.
 type State struct {

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"context"
+
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -98,4 +100,38 @@ func (s *side) tell(msg []byte) {
 	s.stats.Sends++
 	s.stats.BytesSent += uint64(len(msg))
 	s.submit(o)
+}
+
+// Abandon frees a role that was not started.
+func (s *side) Abandon() { s.abandon() }
+
+// Close ends the connection at once and waits until everything is freed. Calls in
+// flight fail.
+func (s *side) Close() error {
+	s.fail(nil)
+	<-s.done
+	return nil
+}
+
+// drainedBy waits for the end of a connection that drains, and closes it when ctx
+// ends first.
+func (s *side) drainedBy(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		s.Close()
+		return ctx.Err()
+	}
+}
+
+// Done is closed when the connection has ended and everything is freed.
+func (s *side) Done() <-chan struct{} { return s.done }
+
+// Err is why the connection ended, an *Error; nil while it is up and after an
+// orderly end.
+func (s *side) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reason
 }

@@ -45,3 +45,28 @@ func TestWishesThatCross(t *testing.T) {
 		t.Errorf("in the end %T is next, and %d bytes are planned for", body, c.Planned())
 	}
 }
+
+// TestMalformedWish: what another experiment may mean by the same characteristic is
+// skipped, and what makes sense as a wish leads to no more than a REQUEST.
+func TestMalformedWish(t *testing.T) {
+	var c State
+	c.Start(Config{On: true, Receives: 4096}, 4096)
+	c.Peer, c.Known, c.wish.known = Supported, c.Own, 4096
+	c.Told.ReceiveSize = 8192
+	for _, data := range [][]byte{nil, {1}, {0, 0, 8, 0, 0}, {0, 0, 3, 255}} {
+		if err := c.Learn(rpcrdma2.Set{{ID: charReceiveWish, Data: data}}); err != nil || c.Info().Asks || c.Next(true, true) != nil {
+			t.Errorf("%x is taken for a wish: %v", data, err)
+		}
+	}
+	if err := c.Learn(rpcrdma2.Set{wishOf(4096)}); err != nil || !c.Info().Asks {
+		t.Fatal(err)
+	}
+	if body := c.Next(true, true); body == nil || body.Type() != rpcrdma2.OptRequest {
+		t.Fatalf("a wish leads to %T", body)
+	}
+	c.Requests(1)
+	c.Responded(&rpcrdma2.Respond{Rejected: rpcrdma2.Subset{}.Add(0)})
+	if n, _ := c.PeerReceive(); n != 8192 || c.Next(true, true) != nil {
+		t.Errorf("a rejected REQUEST changes something: Sends of %d bytes", n)
+	}
+}
