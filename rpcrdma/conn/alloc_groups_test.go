@@ -19,6 +19,7 @@ type groupLoop struct {
 	fenced     []Action
 	qRecv      uint32
 	qHas, sHas []uint32 // receives posted
+	qFree      []uint32 // indexes without a receive
 	request    [][]byte
 	reply      [][]byte
 	items      []chunk.Item
@@ -50,12 +51,19 @@ func (l *groupLoop) requester(acts []Action) {
 		switch a := a.(type) {
 		case PostReceives:
 			for range a.N {
-				l.qRecv++
-				l.qHas = append(l.qHas, l.qRecv)
+				at := l.qRecv
+				if n := len(l.qFree); n > 0 {
+					at, l.qFree = l.qFree[n-1], l.qFree[:n-1]
+				} else {
+					l.qRecv++
+				}
+				l.qHas = append(l.qHas, at)
 			}
 			l.q.Posted(a.N, a.N, nil)
 		case Repost:
 			l.qHas = append(l.qHas, a.Recv)
+		case FreeReceive:
+			l.qFree = append(l.qFree, a.Recv)
 		case Fence:
 			l.fenced = l.q.Fenced(a.Out, l.fenced[:0])
 		case Fail:
