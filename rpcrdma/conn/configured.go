@@ -2,8 +2,8 @@ package conn
 
 import "errors"
 
-// ErrNoReads means that a peer said that nobody may RDMA Read its memory, or
-// that it reads nobody's.
+// ErrNoReads means that the peer announced that it allows no RDMA Read of its
+// memory and makes none.
 var ErrNoReads = errors.New("conn: the peer does no RDMA Reads")
 
 // configured is what the peer told through the Connection Configuration
@@ -14,13 +14,14 @@ type configured struct {
 	reads  uint32 // RDMA Reads at once
 }
 
-// set takes what the peer says of itself: the most of one Send that it takes,
-// which is not below what every peer takes and not above most.
+// set notes what the peer announces. takes is the most bytes of one Send that it
+// takes: at least what every peer takes, and at most most.
 func (c *configured) set(takes, reads, most uint32) {
 	*c = configured{spoken: true, takes: min(max(takes, InlineMin), most), reads: reads}
 }
 
-// receive is what the peer takes in one Send, otherwise when it did not say.
+// receive is the most bytes of one Send that the peer takes; otherwise is the value
+// for a peer that announced nothing.
 func (c *configured) receive(otherwise uint32) uint32 {
 	if c.spoken {
 		return c.takes
@@ -28,7 +29,7 @@ func (c *configured) receive(otherwise uint32) uint32 {
 	return otherwise
 }
 
-// unreadable says that there can be no RDMA Reads.
+// unreadable says that the peer takes part in no RDMA Reads.
 func (c *configured) unreadable() bool { return c.spoken && c.reads == 0 }
 
 // Configuration is what the peer told through the Connection Configuration

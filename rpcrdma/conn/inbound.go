@@ -82,9 +82,9 @@ func (in *Inbound) speak() {
 }
 
 // Arrive is the event that a message arrived in the receive recv, and maybe
-// revoked one of our STags. What it gives is for the role that Call names. A
-// client without a responder makes one for a call, or gives the call to the
-// requester, which drops it.
+// revoked one of our STags. The Arrival is for the role that Call names. A client
+// without a responder makes one for a call, or gives the call to the requester,
+// which drops it.
 func (in *Inbound) Arrive(recv uint32, msg []byte, inv Invalidation) *Arrival {
 	a := &in.arrival
 	a.Recv, a.Invalidation = recv, inv

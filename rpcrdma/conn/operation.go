@@ -6,22 +6,22 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// ErrOption means that a message is of an optional operation that nobody
-// handles, or whose extension is off.
+// ErrOption means that a message is an optional operation that has no handler, or
+// whose extension is off.
 var ErrOption = errors.New("conn: unknown or disabled operation")
 
-// Operation is an optional operation of version 2 (rdma_opttype) with who
-// handles it. Extensions bring theirs; the core knows none.
+// Operation is an optional operation of version 2 (rdma_opttype) with its handler.
+// Each extension adds its own; the core knows none.
 type Operation struct {
 	Type rpcrdma2.OptType
 	// Extension has to be on for it.
 	Extension Extensions
 	// Body is the role's storage, into which each is decoded.
 	Body rpcrdma2.Body
-	// Handle takes one. At a responder it gives the answer, or nil for none,
-	// which is encoded before the next is handled; a requester gives no
-	// answers. An error says that the operation makes no sense: the sender gets
-	// BAD_HEADER.
+	// Handle takes one operation. At a responder it returns the answer, or nil for
+	// none; the answer is encoded before the next operation is handled. At a
+	// requester it returns no answer. An error means that the operation makes no
+	// sense: the sender gets BAD_HEADER.
 	Handle func(m *Message) (answer rpcrdma2.Body, err error)
 
 	message Message // storage

@@ -48,8 +48,8 @@ const maxWaiting = 4096
 type RequesterConfig struct {
 	// Receive is the size of our receives.
 	Receive uint32
-	// ToldSend is the most that the peer is told that we send. Its receives
-	// may be no larger.
+	// ToldSend is the largest Send that we announce to the peer. Its receives may
+	// be no larger.
 	ToldSend uint32
 	// MaxReceives is the most receives that the queue pair can hold.
 	MaxReceives int
@@ -68,8 +68,8 @@ type RequesterConfig struct {
 	// not 0, the version was agreed on already.
 	Only1   bool
 	Version uint32
-	// Revocable says that the peer may be let invalidate STags of ours, Serves
-	// that there is somebody to answer its calls.
+	// Revocable says that the device lets the peer invalidate our STags, Serves
+	// that a handler answers the calls of the peer.
 	Revocable, Serves bool
 	// Operations are the optional operations of a responder that are handled,
 	// in version 2.
@@ -94,7 +94,7 @@ type Requester struct {
 	settings Settings
 	spend    credit.Spend
 	xid      uint32
-	// What the peer takes and makes in one Send, in bytes.
+	// The most bytes of one Send that the peer takes, and that it makes.
 	peerReceive, peerSend uint32
 	heard                 bool // see Heard
 
@@ -317,7 +317,7 @@ func (r *Requester) wake(acts []Action) []Action {
 }
 
 // Cancel is the event that the caller gives o up, before or after it was
-// sent. What o exposed is invalidated before it completes; its credit comes
+// sent. The windows of o are invalidated before it completes; its credit comes
 // back with the peer's answer, if it was sent.
 func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 	switch o.state {

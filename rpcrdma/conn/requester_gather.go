@@ -103,7 +103,7 @@ func (r *Requester) gathered(bad error, acts []Action) []Action {
 
 // takeResponse checks a reply against its call and notes where its results are.
 //
-// One whose displacement can't be is told with XMTERR, as rtrext §5.4 wants of
+// An impossible displacement is reported with XMTERR, as rtrext §5.4 wants of
 // "cases in which the problem is one with a reply": a requester has nothing else
 // to send. BADOFF is the code that gives an offset with its range. NOITEM has no
 // place in the stream.

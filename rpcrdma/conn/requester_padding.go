@@ -2,8 +2,8 @@ package conn
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 
-// pad does the same for a planned call whose header has size bytes. What was
-// planned is kept if it is of no use.
+// pad makes a planned call RDMA_MSGP, as for replies. Its header has size bytes. The
+// plan stays as it is if padding is of no use.
 func (r *Requester) pad(o *Outgoing, size int) {
 	pad, ok := r.padding.plan(o.pieces, size, int(r.SendLimit()))
 	if !ok || o.reads() {

@@ -259,6 +259,6 @@ func (r *Responder) forget(c *Call) {
 	}
 }
 
-// readLimits bound what one message has us read, in whatever header it is told:
-// a read list, or the items of an XMTREQ.
+// readLimits bound the RDMA Reads of one message, whether its header has them in a
+// read list or as items of an XMTREQ.
 var readLimits = chunk.Limits{MaxChunks: maxReadChunks, MaxSegments: rpcrdma1.MaxReadSegments, MaxLength: MaxMessage}

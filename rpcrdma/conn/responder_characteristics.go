@@ -96,8 +96,7 @@ func (r *Responder) hears(h *Header) bool {
 	return operates(h, nil) && (h.Option == rpcrdma2.OptUpdate || h.Option == rpcrdma2.OptRespond) && r.characterizes(h)
 }
 
-// hear takes UPDATE and RESPOND. An UPDATE that makes no sense is told of with
-// BAD_HEADER.
+// hear takes UPDATE and RESPOND. An UPDATE that makes no sense gets BAD_HEADER.
 func (r *Responder) hear(c *Call, recv uint32, payload []byte, acts []Action) []Action {
 	h, own := &c.header, &r.chars
 	var err error

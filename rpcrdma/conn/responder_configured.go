@@ -4,7 +4,8 @@ package conn
 // Configuration Protocol that it takes maxReply bytes in one Send and lets
 // reads RDMA Reads be active at once. It has the receives posted already, or
 // it would not say so, but a size told at connect is fixed: that bounds it.
-// What we told it at connect does not: it knows better now.
+// The size that we announced at connect does not bound it: the peer knows better
+// now.
 func (r *Responder) Configured(maxReply, reads uint32) {
 	most := uint32(InlineMax)
 	if r.cfg.PeerSaid {

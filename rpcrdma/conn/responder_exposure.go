@@ -210,8 +210,8 @@ func (r *Responder) NotExposed(c *Call, acts []Action) []Action {
 	return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, acts)
 }
 
-// Reclaim is the event that the peer took too long to read e. What becomes of
-// its DONE is seen later: its receive stays posted.
+// Reclaim is the event that the peer took too long to read e. The receive for its
+// DONE stays posted, because the DONE may still come.
 func (r *Responder) Reclaim(e *Exposure, acts []Action) []Action {
 	if e.state != exposureLive || r.dead {
 		return acts

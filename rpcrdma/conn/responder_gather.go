@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// What is wrong with an XMTREQ, or with what it asks for.
+// Faults of an XMTREQ.
 var (
 	// ErrGroupCount means that a call has no transmissions, or more than we said
 	// that we take.

@@ -51,8 +51,8 @@ type sending struct {
 
 // directItems does with the items of a reply what the call directs, and notes
 // in resp what becomes of each direction: it gets exactly one item. Those that may
-// go by Send are noted to be laid out. What fits nowhere stays in the payload
-// stream.
+// go by Send are noted to be laid out. An item that fits nowhere stays in the
+// payload stream.
 func (x *callGroup) directItems(h *Header, items []chunk.Item, may sending) {
 	x.resp.Items = x.resp.Items[:0]
 	x.layout.Forget()

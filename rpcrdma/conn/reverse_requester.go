@@ -3,8 +3,8 @@ package conn
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
 // Heard is the event that the peer told characteristics. It is for requesters
-// of the reverse direction: the forward direction hears them. What Connected gives
-// since then may be less than every peer of the version takes.
+// of the reverse direction: the forward direction receives the announcements. From
+// then on Connected may give less than every peer of the version takes.
 func (r *Requester) Heard(v *rpcrdma2.Values) { r.chars.Told, r.heard = *v, true }
 
 // PlanReceives has replies planned for receives of so many bytes. It is for

@@ -50,8 +50,8 @@ func (version1) pads() bool         { return true }
 func (version1) acknowledges() bool { return true }
 func (version1) linux() bool        { return true }
 
-// direction is told by the type of the RPC message, which is not there when it
-// is in a chunk (RFC 8167).
+// direction follows from the type of the RPC message. It is unknown when the RPC
+// message is in a chunk (RFC 8167).
 func (version1) direction(h *Header, body []byte) (d rpcrdma2.Direction, known bool) {
 	switch h.Proc {
 	case rpcrdma1.Error:

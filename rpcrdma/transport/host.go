@@ -242,8 +242,8 @@ func (h *Host) Close() error {
 	return h.pool.Close()
 }
 
-// must gives a buffer of at least n bytes to those who can't wait: from the
-// pool, else registered for itself.
+// must gives a buffer of at least n bytes to a caller that can't wait: from the pool,
+// or with a registration of its own.
 func (h *Host) must(n int) (*regmem.Buffer, error) {
 	if b := h.pool.TryAlloc(n, regmem.Service); b != nil {
 		return b, nil

@@ -15,7 +15,7 @@ import (
 
 // idling is the state of a link's rests.
 type idling struct {
-	asleep atomic.Bool        // no goroutine polls; who makes it false starts one
+	asleep atomic.Bool        // no goroutine polls; the goroutine that makes it false starts one
 	cq     verbs.Notifier     // nil: the completion queue can't, and the link never rests
 	tired  context.CancelFunc // makes the goroutine that polls rest; under link.mu
 	moved  uint64             // Sends and Receives up to the last tick

@@ -9,16 +9,16 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Leader and followers. To hand a call to a worker wakes a thread, and to sleep
-// until its reply is posted another: for a short call that is most of what it
-// costs. So the goroutine that polls a connection, its leader, serves a call
-// itself when nothing else is going on there and calls have been short lately.
-// Who takes longer after all loses the lead: a watch has another goroutine go on
-// with the polling, and a service may wait for whatever it likes, its own
-// connection's completions included.
+// Leader and followers. Handing a call to a worker wakes a thread, and sleeping until
+// the reply is posted wakes another. That is most of the cost of a short call. So the
+// goroutine that polls a connection, its leader, serves a call itself when the call
+// is the only work on the connection and calls have been short lately. A leader that
+// takes longer loses the lead: the watch starts another goroutine that continues to
+// poll. A service may therefore wait for anything, completions of its own connection
+// included.
 const (
-	// patience is how long a leader may serve a call before it may lose the
-	// lead, which it does before twice that. To look every millisecond costs
+	// patience is how long a leader may serve a call before it may lose the lead. It
+	// loses the lead before twice that time. Looking every millisecond would cost
 	// more than leaders save.
 	patience = 10 * time.Millisecond
 	// brisk is how long the calls may take that leaders serve.
@@ -34,8 +34,8 @@ const (
 // lead is what a link knows of its leader. But for turn and watched it is the
 // leader's own.
 type lead struct {
-	// turn is odd while the leader serves a call. Who makes it even has the
-	// lead after that.
+	// turn is odd while the leader serves a call. The goroutine that makes it even
+	// has the lead after that.
 	turn    atomic.Uint64
 	watched atomic.Bool // by the host's watch, or about to be
 
@@ -121,7 +121,7 @@ func (d *lead) tire() {
 	d.rest = d.penalty
 }
 
-// relieve takes the lead from who began to serve a call with turn.
+// relieve takes the lead from the goroutine that began to serve a call with turn.
 func (l *link) relieve(turn uint64) {
 	if !l.lead.turn.CompareAndSwap(turn, turn+1) {
 		return

@@ -20,8 +20,8 @@ import (
 // role is what a link does with what happens on it. All methods are called
 // with link.mu held.
 type role interface {
-	// interrupted: a message arrived that is for one role, while a group was
-	// arriving for the other, which is told.
+	// interrupted: a message for one role arrived while a group was arriving for the
+	// other role. The event is for that other role.
 	interrupted(a *conn.Arrival)
 	// called: a message arrived that is for the responder.
 	called(a *conn.Arrival)
@@ -444,8 +444,8 @@ func (l *link) over() bool {
 	}
 }
 
-// buffer gives a buffer of the pool to somebody who can't wait, or ends the
-// connection.
+// buffer gives a buffer of the pool to a caller that can't wait. Without memory it
+// ends the connection and returns nil.
 func (l *link) buffer(n int) *regmem.Buffer {
 	if b := l.host.pool.TryAlloc(n, regmem.Service); b != nil {
 		return b

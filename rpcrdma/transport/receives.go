@@ -102,7 +102,7 @@ func (r *receives) drop(at uint32) {
 }
 
 // start is where in its memory a receive of size bytes begins. The first that
-// have target segments are those that the peer may be told of, all others begin
+// have target segments may be announced to the peer, and all others begin
 // as they do; they alone take no larger memory.
 func (r *receives) start(size int) int {
 	if size < placement.LeastSize {

@@ -44,7 +44,7 @@ const MaxSegment = 1 << 20
 // RequesterConfig is what a requester is made with; sizes are in bytes.
 type RequesterConfig struct {
 	Settings *conn.Settings
-	// ToldSend is the most that the peer is told that we send.
+	// ToldSend is the largest Send that we announce to the peer.
 	ToldSend uint32
 	// Only1 says that the peer is known not to speak version 2.
 	Only1 bool

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 )
 
-// What calls of the forward direction and their replies add to the statistics of a
-// requester. link.mu is held.
+// Statistics of a requester: calls of the forward direction and their replies. link.mu
+// is held.
 
 // countCall counts a call that is being sent.
 func (r *Requester) countCall(p *pending) {

@@ -20,8 +20,8 @@ type RPC struct {
 	Program, Version, Procedure uint32
 	Cred, Verf                  oncrpc.Auth
 
-	// XID is the caller's with OwnXID, for who passes calls on; no other call in
-	// flight on the connection may have it (ErrXIDInUse). Else the call gets one.
+	// XID is the caller's with OwnXID, as gateways need it. No other call in flight
+	// on the connection may have it (ErrXIDInUse). Without OwnXID the call gets one.
 	XID    uint32
 	OwnXID bool
 

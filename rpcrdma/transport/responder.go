@@ -33,16 +33,16 @@ type ResponderConfig struct {
 	Reads uint32
 	// PeerInvalidates says that both sides agreed on remote invalidation.
 	PeerInvalidates bool
-	// Queued is told how long each call waited before its service started,
-	// from the goroutine that runs it; nil is nobody.
+	// Queued, if not nil, is called with the time that each call waited before its
+	// service started, by the goroutine that runs the service.
 	Queued func(time.Duration)
 	// Logger gets a line for each message that was refused or dropped; nil logs
 	// nothing.
 	Logger *slog.Logger
 	// Tap is where the connection is looked at; nil is nowhere.
 	Tap *Tap
-	// Down is told at the start of the end why it came, as Err has it; nil is
-	// nobody.
+	// Down, if not nil, is called when the connection begins to end, with the reason
+	// that Err returns.
 	Down func(error)
 	// Gone, if not nil, is called when a connection that was up has ended and
 	// everything is freed, after Done is closed. It may block, and may close the

@@ -19,8 +19,8 @@ var (
 // own connection (RFC 5666 §6), in place of its service.
 type configuration Responder
 
-// handlerFor is who serves a program. The configuration program is never the
-// service's: it is about the connection.
+// handlerFor is the handler of a program. The configuration program never goes to the
+// service: it is about the connection.
 func (r *Responder) handlerFor(program uint32) oncrpc.Handler {
 	if program == ccp.Program {
 		return (*configuration)(r)
@@ -51,7 +51,7 @@ func (c *configuration) ServeRPC(_ context.Context, call *oncrpc.Call, reply *on
 	r.core.Configured(args.MaxReply, args.MaxReads)
 	r.configureCalls(args.MaxCall)
 	r.sq.limitReads(args.MaxReads)
-	// What is posted holds this much, and nothing that is posted later less.
+	// All posted receives have this size, and later ones are not smaller.
 	told := ccp.Reply{MaxCall: uint32(r.rq.size), Align: align, MaxReads: r.reads}
 	reply.Stream = told.Append(reply.Stream)
 	return nil

@@ -23,8 +23,8 @@ func (r *Responder) changed() {
 	r.tellCaller(q)
 }
 
-// tellCaller tells the role that calls the client what that told of itself, and
-// what it may count on of our receives.
+// tellCaller gives the role that calls the client the characteristics of the client,
+// and the receive size that replies of the client are planned for.
 func (r *Responder) tellCaller(q *Requester) {
 	if c := r.core.Characteristics(); c.Spoken {
 		q.core.Heard(&c.Peer)

@@ -2,8 +2,8 @@ package transport
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// What calls of the forward direction and their replies add to the statistics of a
-// responder. link.mu is held.
+// Statistics of a responder: calls of the forward direction and their replies. link.mu
+// is held.
 
 // countCall counts a call that is being delivered.
 func (r *Responder) countCall(c *call) {

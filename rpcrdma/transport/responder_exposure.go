@@ -10,10 +10,9 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// Replies that the peer reads (RFC 5666 §3.8). What it may read is a copy in
-// memory registered for this alone: none of the pool's memory ever has rights
-// for a peer. It is seen through windows, or on devices without through its
-// registration.
+// Replies that the peer reads (RFC 5666 §3.8). The peer reads a copy in memory that is
+// registered for this alone: the pool's memory never has rights for a peer. It reads
+// through memory windows or, on devices without them, through the registration.
 
 // DefaultDoneTimeout is how long a peer may take to read a reply and to
 // acknowledge it, when nobody says otherwise.

@@ -6,7 +6,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 )
 
-// Load is what those need to know who divide memory between connections.
+// Load is the load of a connection, for the policy that divides memory between
+// connections.
 type Load struct {
 	// Limit is the number of calls that the peer may count on now.
 	Limit int

@@ -100,9 +100,9 @@ func (r *Responder) place(o *op, c *call) bool {
 	return r.sendMessage(o, c)
 }
 
-// locate finds out where the reply's stream and items are sent from. What
-// is not in registered memory of ours is copied there or registered for the
-// time being. Memory of ours is o's from now on.
+// locate finds out where the reply's stream and items are sent from. Data outside of
+// our registered memory is copied there, or registered for this Send. Memory of ours
+// is o's from now on.
 func (r *Responder) locate(o *op, c *call) bool {
 	if s := c.reply.Stream; len(s) > 0 && &s[0] == &c.buf.Bytes()[c.head] {
 		c.stream = source{c.buf, c.head}

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// What RDMA Reads are placed in. The pool's memory has no rights for peers. Where
+// Sinks: the memory that RDMA Reads are placed in. The pool's memory has no rights for peers. Where
 // an RDMA Read needs a sink that its peer may write to
 // (verbs.DeviceAttr.ReadSinkRemoteWrite), the Reads of an op get a registration of
 // their own, of the bytes that they fill and no others: the key that they tell opens

@@ -60,8 +60,8 @@ type Stats struct {
 	CallsFenced      uint64 // local_inv_needed: calls with windows left to invalidate
 	SendQueueFull    uint64 // empty_sendctx_q: work that had to wait for a slot
 
-	// What the peer did to our memory: verbs tell the target of an RDMA
-	// operation nothing, these follow from the protocol. A call that is
+	// RDMA operations of the peer on our memory. Verbs do not notify the target of
+	// an RDMA operation; these counts follow from the protocol. A call that is
 	// answered had each of its read segments read, by one RDMA Read or more;
 	// a segment that a reply returns with a length was written, by one RDMA
 	// Write or more.

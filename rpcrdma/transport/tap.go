@@ -7,9 +7,9 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Operation is what a connection does or was told, for who looks at it: a Send
-// received or about to be made, an RDMA Write about to be made, an RDMA Read made and completed. It
-// belongs to the connection and is valid during the call of Observe only.
+// Operation is one operation of a connection, for an observer: a Send received or
+// about to be made, an RDMA Write about to be made, or an RDMA Read that completed. It
+// belongs to the connection and is valid only during the call of Observe.
 type Operation struct {
 	Op verbs.Opcode // OpSend, OpSendInvalidate, OpRDMAWrite, OpRDMARead
 	// In: the bytes went from the peer to us.

@@ -10,7 +10,6 @@ import (
 // Support is what is known about the peer's having the extension.
 type Support uint8
 
-// What is known.
 const (
 	Unknown Support = iota
 	Supported

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Learn takes what the peer told, all of it or, with an error, nothing. What is
-// unknown is skipped.
+// Learn takes the characteristics that the peer announced: all of them or, with an
+// error, none. Unknown ones are skipped.
 func (c *State) Learn(set rpcrdma2.Set) error {
 	v, wish := c.Told, uint32(0)
 	var size, buffer bool
@@ -145,8 +145,8 @@ type Info struct {
 	Spoken bool
 	// Own are ours as the peer was told.
 	Own, Peer rpcrdma2.Values
-	// Asks says that the peer asks for smaller receives once it is told that they
-	// are wanted. Lacks says that it does not have the extension, for as long as the
+	// Asks says that the peer knows the receive wish: it asks for smaller receives
+	// when they are wanted. Lacks says that it does not have the extension, for as long as the
 	// connection lives.
 	Asks, Lacks bool
 }

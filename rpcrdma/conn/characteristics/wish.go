@@ -23,15 +23,15 @@ type wish struct {
 	known uint32 // our wish as the peer was told; 0: it has to be told
 	told  uint32 // the peer's; 0: the peer knows nothing of wishes
 	ask   bool   // the peer is to be asked for told
-	// floor is, when not 0, a wish that the peer may be about to ask for, even if it
-	// was told of another since.
+	// floor is, when not 0, an earlier wish that the peer may still ask for although
+	// we have sent another one.
 	floor uint32
 }
 
-// next gives the wish to tell, and says whether the peer is to be told of it now.
-// known is our receive size as the peer knows it; clear says that no answer may come
-// that is longer than our wish. A peer that has told no wish is told of none that
-// would make it ask: we plan for a smaller size only when it asks.
+// next gives the wish to send, and says whether to send it now. known is our receive
+// size as the peer knows it; clear says that no answer longer than our wish may come.
+// A peer that has sent no wish gets none that would make it ask, because we do not
+// plan for a smaller size yet.
 func (w *wish) next(known uint32, clear bool) (size uint32, tell bool) {
 	if w.told == 0 {
 		return max(w.own, known), w.known == 0
@@ -39,15 +39,15 @@ func (w *wish) next(known uint32, clear bool) (size uint32, tell bool) {
 	return w.own, w.own != w.known && (clear || w.own >= known)
 }
 
-// sent notes that the peer is told of a wish.
+// sent notes that a wish is sent to the peer.
 func (w *wish) sent(size, known uint32) {
 	if w.known = size; size < known && (w.floor == 0 || size < w.floor) {
 		w.floor = size
 	}
 }
 
-// raised notes that the peer is told of larger receives. It compared our wish with
-// the old size, so that a lower one has to be told again.
+// raised notes that larger receives are announced. The peer compared our wish with
+// the old size, so that a lower wish has to be sent again.
 func (w *wish) raised(size uint32) {
 	if size > w.known {
 		w.known = 0
@@ -78,8 +78,8 @@ func (w *wish) acknowledged(known uint32) {
 	}
 }
 
-// asked notes that the peer asks for a size. granted says that it gets exactly that;
-// else it asks no more, unless it is told again.
+// asked notes that the peer asks for a size. granted says that it gets exactly that
+// size; otherwise the wish has to be sent again before the peer asks once more.
 func (w *wish) asked(size uint32, granted bool) {
 	if size == w.known && !granted {
 		w.known = 0

@@ -8,7 +8,7 @@ import (
 )
 
 // Gathering is a transmission group as it arrives. One message of a direction
-// arrives at a time, so that a role has one. What arrived stays in its receives
+// arrives at a time, so that a role has one. The transmissions stay in their receives
 // until the group has ended: count bounds them.
 type Gathering struct {
 	// Most is the most bytes of a payload stream. It is set once.
@@ -25,8 +25,8 @@ type Gathering struct {
 	// Parts are the payload stream, one part for each transmission.
 	Parts [][]byte
 
-	// Wrong is what is told of the group, if Bad. The rest of it is taken and left
-	// unread: its receives and credits are the group's.
+	// Wrong is the fault that XMTERR reports, if Bad. The rest of the group is taken
+	// and not read: its receives and credits are the group's.
 	Bad   bool
 	Wrong rpcrdma2.XmtError
 
@@ -121,7 +121,7 @@ func (g *Gathering) refuse(h *rpcrdma2.Header, number uint32, e rpcrdma2.XmtErro
 }
 
 // refuseAs notes what is wrong about a transmission, which is the group's first
-// or comes after it. What is found first is told.
+// or comes after it. The first fault is the one reported.
 func (g *Gathering) refuseAs(bad rpcrdma2.Transmission, after bool, e rpcrdma2.XmtError) {
 	if g.Bad {
 		return

@@ -18,7 +18,7 @@ type Finder struct {
 	spans    []placement.Span
 }
 
-// Begin begins with a group that is whole. What is wrong is a
+// Begin begins with a group that is whole. A fault of the group is a
 // *placement.Error.
 func (f *Finder) Begin(t *placement.Targets, g *Gathering) error {
 	return f.resolver.Begin(t.Told(), g.sends)
