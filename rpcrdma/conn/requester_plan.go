@@ -32,17 +32,7 @@ func (r *Requester) Plan(o *Outgoing) error {
 	if o.Operation != nil {
 		return r.planOperation(o)
 	}
-	total := chunk.PiecesLength(o.StreamLen, o.Items)
-	for i := range o.Items {
-		if o.Items[i].Chunked {
-			total += o.Items[i].Len
-		}
-	}
-	results := 0
-	for _, n := range o.Results {
-		results += n
-	}
-	if total > MaxMessage || o.MaxReply > MaxMessage || results > MaxMessage || len(o.Results) > rpcrdma1.MaxWriteChunks {
+	if o.tooLong() {
 		return ErrCallTooLong
 	}
 	size := r.planExplicit(o)
@@ -62,6 +52,15 @@ func (r *Requester) Plan(o *Outgoing) error {
 		r.pad(o, size)
 	}
 	return nil
+}
+
+// tooLong says that the call, or what it expects, is beyond our bounds.
+func (o *Outgoing) tooLong() bool {
+	results := 0
+	for _, n := range o.Results {
+		results += n
+	}
+	return o.virtualLength() > MaxMessage || o.MaxReply > MaxMessage || results > MaxMessage || len(o.Results) > rpcrdma1.MaxWriteChunks
 }
 
 // countPlan counts the plans of a call. It is another call when the last one did

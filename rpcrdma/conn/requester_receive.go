@@ -43,18 +43,24 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
 	}
+	return r.replied(o, a, acts)
+}
+
+// replied takes the answer to a call of ours; o is nil if that was given up.
+func (r *Requester) replied(o *Outgoing, a *Arrival, acts []Action) []Action {
+	h, err, recv := &r.header, a.err, a.Recv
 	again, none := r.negotiation.answer(h, err == nil)
 	if none != nil {
 		return append(acts, Fail{Err: none})
 	}
 	if o == nil && r.chars.Asks(h.XID) {
-		return r.refusedOperation(recv, inv, acts)
+		return r.refusedOperation(recv, a.Invalidation, acts)
 	}
-	if !r.revoked(h.XID, o, inv) {
+	if !r.revoked(h.XID, o, a.Invalidation) {
 		return append(acts, Fail{Err: ErrInvalidated})
 	}
-	if o == nil { // given up: only its credit matters
-		delete(r.sent, h.XID)
+	delete(r.sent, h.XID)
+	if o == nil { // only its credit matters
 		r.Counters.Stray++
 		r.settle(h.XID, h.Credits)
 		if err == nil && len(h.Reads) > 0 && r.reads() {
@@ -62,7 +68,6 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 		}
 		return r.wake(r.giveBack(recv, acts))
 	}
-	delete(r.sent, h.XID)
 	r.answered(o, h.Credits)
 	switch {
 	case err != nil:

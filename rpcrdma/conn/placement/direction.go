@@ -62,7 +62,3 @@ func CheckAnswer(d *rpcrdma2.ResultItem, it *rpcrdma2.Item) error {
 	}
 	return nil
 }
-
-// Deregisters says whether a direction exposes memory that the requester has to
-// invalidate, whatever the response does.
-func Deregisters(d *rpcrdma2.ResultItem) bool { return d.Place != rpcrdma2.TargetBuffer }
