@@ -3,7 +3,7 @@ package referee
 import (
 	"errors"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2/xdr2test"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
 func TestHistory(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
 )
 

@@ -3,7 +3,7 @@ package referee
 import (
 	"testing"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
 // TestLawful2 has conversations that look odd and break no rule.

@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
 // layout is the structure of a side's receive buffers (rtrext §7.2): where the
 // segments begin that data may be placed in.

@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
 // patience is how many later calls may be answered before an operation that no
 // text describes has its error. No text gives a number.

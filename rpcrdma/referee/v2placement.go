@@ -3,7 +3,7 @@ package referee
 import (
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
 // item2 is one xmddp_mitem.

@@ -3,7 +3,7 @@ package referee
 import (
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
 var planted2 = slices.Concat(plantedForms2, plantedSizes, plantedVersions, plantedCharacteristics, plantedGroups, plantedPlaces, plantedXmtErr, plantedShared)

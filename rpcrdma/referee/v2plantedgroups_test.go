@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
 var plantedGroups = []planted{
 	{"rtr.unsupported", "XMTREQ", Client, func(b *bed, bad bool) {

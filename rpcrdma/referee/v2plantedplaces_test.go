@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
 // placed2 is an XMTREQ with items in its transmission: size bytes in all.
 func placed2(xid, count, size int, items ...xdr2.Xmddp_mitem) []byte {

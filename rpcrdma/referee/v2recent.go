@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
 // maxRecent is how many messages of a side are remembered for XMTERR and errors.
 const maxRecent = 512

@@ -6,7 +6,7 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
 // traits are the characteristics of one side (wire reference §5.1). A pointer

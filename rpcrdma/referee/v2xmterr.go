@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
 // xmtErr judges XMTERR. Its receiver's transmissions that it names are over.
 func (r *Referee) xmtErr(h *header2, x *xdr2.Optxmt_err) {

@@ -10,8 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2/internal/oracle"
 )
 
 // TestRoundTrip draws headers of every type. One header decodes them all, so
@@ -129,8 +130,8 @@ func FuzzHeader(f *testing.F) {
 		if err != nil && strings.Contains(err.Error(), "too many") { // limits of our own
 			return
 		}
-		var o oracle.Rpcrdma2_xprt_hdr
-		want, oerr := oracle.Decode(b, &o)
+		var o xdr2.Rpcrdma2_xprt_hdr
+		want, oerr := xdr2test.Decode(b, &o)
 		if (err == nil) != (oerr == nil && o.Rdma_vers == Version) {
 			t.Fatalf("%v, but the oracle says %v", err, oerr)
 		}
@@ -141,8 +142,8 @@ func FuzzHeader(f *testing.F) {
 			return
 		}
 		again := h.Append(nil)
-		if n != want || !bytes.Equal(again, oracle.Encode(&o)) || h.Size() != n {
-			t.Fatalf("%+v of %d bytes, %d in the oracle; encoded %x, oracle %x", h, n, want, again, oracle.Encode(&o))
+		if n != want || !bytes.Equal(again, xdr2test.Encode(&o)) || h.Size() != n {
+			t.Fatalf("%+v of %d bytes, %d in the oracle; encoded %x, oracle %x", h, n, want, again, xdr2test.Encode(&o))
 		}
 	})
 }
@@ -165,7 +166,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil && strings.Contains(err.Error(), "too many") {
 			return
 		}
-		n, oerr := oracle.Decode(b, theirs)
+		n, oerr := xdr2test.Decode(b, theirs)
 		if (err == nil) != (oerr == nil && n == len(b)) {
 			t.Fatalf("%v, but the oracle says %v after %d of %d bytes", err, oerr, n, len(b))
 		}
@@ -176,8 +177,8 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		again := ours.Append(nil)
-		if !bytes.Equal(again, oracle.Encode(theirs)) || ours.Size() != len(again) {
-			t.Fatalf("%+v of size %d encoded %x, oracle %x", ours, ours.Size(), again, oracle.Encode(theirs))
+		if !bytes.Equal(again, xdr2test.Encode(theirs)) || ours.Size() != len(again) {
+			t.Fatalf("%+v of size %d encoded %x, oracle %x", ours, ours.Size(), again, xdr2test.Encode(theirs))
 		}
 	})
 }

@@ -1,6 +1,4 @@
-// Package oracle is what goxdr makes of the XDR in x/, for tests to compare the
-// codec with. It is slow, believes every count and is for tests only.
-package oracle
+package xdr2test
 
 import (
 	"bytes"
@@ -10,29 +8,18 @@ import (
 	"github.com/xdrpp/goxdr/xdr"
 )
 
-//go:generate go run github.com/xdrpp/goxdr/cmd/goxdr -p oracle -fmt -o oracle.go ../../x/rpcrdma2.x ../../x/xchar.x ../../x/rtrext.x
-// vet minds literals without field names:
-//go:generate sed -i "s/XdrVecOpaque{\\(&v[^,]*\\), /XdrVecOpaque{Bytes: \\1, Bound: /" oracle.go
-
 // Decode decodes v from the start of b and returns the number of bytes that it
 // took. Unlike goxdr's own decoder it refuses values that an enum does not
 // have, and does not look at roundup bytes.
 func Decode(b []byte, v xdr.XdrType) (n int, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("oracle: %v", r)
+			err = fmt.Errorf("xdr2test: %v", r)
 		}
 	}()
 	in := reader{b: b}
 	v.XdrMarshal(&in, "")
 	return in.off, nil
-}
-
-// Encode encodes v.
-func Encode(v xdr.XdrType) []byte {
-	var b bytes.Buffer
-	v.XdrMarshal(xdr.XdrOut{Out: &b}, "")
-	return b.Bytes()
 }
 
 // reader is an xdr.XDR that decodes. It panics when it can't.

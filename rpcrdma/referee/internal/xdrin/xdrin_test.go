@@ -1,4 +1,4 @@
-package xdr2
+package xdrin
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr2/xdr2test"
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
 )
 
 // kinds are the types that arrive from a peer.
@@ -19,22 +19,22 @@ var kinds = []struct {
 	name string
 	make func() xdr.XdrType
 }{
-	{"header", func() xdr.XdrType { return new(Rpcrdma2_xprt_hdr) }},
-	{"INIT", func() xdr.XdrType { return new(Optinit_xch) }},
-	{"REQUEST", func() xdr.XdrType { return new(Optreq_xch) }},
-	{"RESPOND", func() xdr.XdrType { return new(Optresp_xch) }},
-	{"UPDATE", func() xdr.XdrType { return new(Optupd_xch) }},
-	{"XMTREQ", func() xdr.XdrType { return new(Optxmt_req) }},
-	{"XMTRESP", func() xdr.XdrType { return new(Optxmt_resp) }},
-	{"XMTCONT", func() xdr.XdrType { return new(Optxmt_cont) }},
-	{"XMTERR", func() xdr.XdrType { return new(Optxmt_err) }},
-	{"buffer structure", func() xdr.XdrType { return new(Xmrbs_buf) }},
-	{"backward support", func() xdr.XdrType { return XDR_Xchbrs(new(Xchbrs)) }},
+	{"header", func() xdr.XdrType { return new(xdr2.Rpcrdma2_xprt_hdr) }},
+	{"INIT", func() xdr.XdrType { return new(xdr2.Optinit_xch) }},
+	{"REQUEST", func() xdr.XdrType { return new(xdr2.Optreq_xch) }},
+	{"RESPOND", func() xdr.XdrType { return new(xdr2.Optresp_xch) }},
+	{"UPDATE", func() xdr.XdrType { return new(xdr2.Optupd_xch) }},
+	{"XMTREQ", func() xdr.XdrType { return new(xdr2.Optxmt_req) }},
+	{"XMTRESP", func() xdr.XdrType { return new(xdr2.Optxmt_resp) }},
+	{"XMTCONT", func() xdr.XdrType { return new(xdr2.Optxmt_cont) }},
+	{"XMTERR", func() xdr.XdrType { return new(xdr2.Optxmt_err) }},
+	{"buffer structure", func() xdr.XdrType { return new(xdr2.Xmrbs_buf) }},
+	{"backward support", func() xdr.XdrType { return xdr2.XDR_Xchbrs(new(xdr2.Xchbrs)) }},
 }
 
 // decodeAll decodes v from all of b.
 func decodeAll(b []byte, v xdr.XdrType) error {
-	n, err := xdrin.Decode(b, v)
+	n, err := Decode(b, v)
 	if err == nil && n != len(b) {
 		return errors.New("bytes are left over")
 	}
@@ -54,10 +54,10 @@ func TestRoundTrip(t *testing.T) {
 			if err := decodeAll(encoded, got); err != nil || !bytes.Equal(xdr2test.Encode(got), encoded) {
 				t.Fatalf("%s: %x decodes to %x, %v", k.name, encoded, xdr2test.Encode(got), err)
 			}
-			if n, err := xdrin.Decode(append(encoded, "payload"...), k.make()); err != nil || n != len(encoded) {
+			if n, err := Decode(append(encoded, "payload"...), k.make()); err != nil || n != len(encoded) {
 				t.Fatalf("%s: %d bytes of %d, %v", k.name, n, len(encoded), err)
 			}
-			if _, err := xdrin.Decode(encoded[:len(encoded)-4], k.make()); !errors.Is(err, xdrin.ErrShort) {
+			if _, err := Decode(encoded[:len(encoded)-4], k.make()); !errors.Is(err, ErrShort) {
 				t.Fatalf("%s: cut short gives %v", k.name, err)
 			}
 		}
@@ -71,14 +71,14 @@ func TestRefused(t *testing.T) {
 		into  xdr.XdrType
 		words []uint32
 	}{
-		{"unknown header type", new(Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 2}},
-		{"unknown direction", new(Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 0, 2, 0, 0, 0}},
-		{"unknown error", new(Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 4, 9}},
-		{"a list that goes on with 2", new(Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 0, 0, 2, 0, 0}},
-		{"CHOICE where data is", new(Xmddp_loc), []uint32{3, 0}},
-		{"NOITEM asked for", new(Xmddp_rsdloc), []uint32{6}},
-		{"more items than bytes", new(Optxmt_resp), []uint32{0xffffffff, 1, 0}},
-		{"bytes left over", new(Optxmt_cont), []uint32{1, 5, 0, 0}},
+		{"unknown header type", new(xdr2.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 2}},
+		{"unknown direction", new(xdr2.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 0, 2, 0, 0, 0}},
+		{"unknown error", new(xdr2.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 4, 9}},
+		{"a list that goes on with 2", new(xdr2.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 0, 0, 2, 0, 0}},
+		{"CHOICE where data is", new(xdr2.Xmddp_loc), []uint32{3, 0}},
+		{"NOITEM asked for", new(xdr2.Xmddp_rsdloc), []uint32{6}},
+		{"more items than bytes", new(xdr2.Optxmt_resp), []uint32{0xffffffff, 1, 0}},
+		{"bytes left over", new(xdr2.Optxmt_cont), []uint32{1, 5, 0, 0}},
 	} {
 		if err := decodeAll(words(c.words...), c.into); err == nil {
 			t.Errorf("%s: decodes", c.name)
@@ -133,7 +133,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {
 		k := kinds[int(kind)%len(kinds)]
 		v := k.make()
-		n, err := xdrin.Decode(b, v)
+		n, err := Decode(b, v)
 		if n > len(b) {
 			t.Fatalf("took %d bytes of %d", n, len(b))
 		}
