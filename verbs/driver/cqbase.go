@@ -21,8 +21,9 @@ type attached struct {
 	queues int
 }
 
-// CQBase is a completion queue without the way in which completions come: who
-// completes here, the completions to be polled, and who is notified of them.
+// CQBase is the part of a completion queue that all kinds have: its queue pairs, the
+// completions to be polled, and the notification asked for. A kind adds how
+// completions arrive.
 type CQBase struct {
 	Depth int
 	Queue Ring // guarded by the lock

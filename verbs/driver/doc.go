@@ -1,6 +1,6 @@
 // Package driver is what verbs providers have in common, as libibverbs has it in
 // driver.h and verbs_set_ops: it implements the rules of the object model once, and
-// a provider embeds its types and adds what is its own.
+// a provider embeds its types and adds the rest.
 //
 // The rules are: an object is not closed while another uses it, and closing it
 // twice is closing it once; attributes and arguments are checked against the

@@ -58,7 +58,7 @@ func (m *MR) Shut() (first bool, err error) {
 	return false, fmt.Errorf("memory region in use: %w", verbs.ErrBusy)
 }
 
-// Reopen undoes Shut, when the device does not let go of the region.
+// Reopen undoes Shut, when the device does not deregister the region.
 func (m *MR) Reopen() { m.uses.Store(0) }
 
 // Free ends the count of a region that is gone.

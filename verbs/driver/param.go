@@ -11,8 +11,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// CheckParam bounds what a side tells its peer by what the device has. room is how
-// much private data fits, in bytes.
+// CheckParam bounds a side's parameters by the device's attributes. room is how much
+// private data fits, in bytes.
 func (d *Device) CheckParam(p rdmacm.ConnParam, room int) (rdmacm.ConnParam, error) {
 	if len(p.PrivateData) > room {
 		return p, fmt.Errorf("%d bytes of private data, %d fit: %w", len(p.PrivateData), room, rdmacm.ErrPrivateData)
@@ -22,8 +22,8 @@ func (d *Device) CheckParam(p rdmacm.ConnParam, room int) (rdmacm.ConnParam, err
 	return p, nil
 }
 
-// Negotiate gives the IRD and ORD in force for the side that told own to a peer that
-// told peer: Reads are bounded by both.
+// Negotiate gives the IRD and ORD in force for a side, from its own parameters and the
+// peer's: both bound the Reads.
 func Negotiate(own, peer rdmacm.ConnParam) (ird, ord int) {
 	return min(own.ResponderResources, peer.InitiatorDepth), min(own.InitiatorDepth, peer.ResponderResources)
 }
@@ -41,8 +41,8 @@ func SplitAddress(address string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-// LookUp resolves host:port; an empty host is any address. A host's first IPv4
-// address counts, or else its first.
+// LookUp resolves host:port; an empty host is any address. It takes the host's first
+// IPv4 address, or its first address if there is no IPv4 address.
 func LookUp(ctx context.Context, address string) (netip.AddrPort, error) {
 	host, port, err := SplitAddress(address)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// QP is a queue pair: what it is made of, and its state, which its lock guards.
+// QP is a queue pair: its attributes, and its state, which the lock guards.
 type QP struct {
 	Attr verbs.QPAttr
 

@@ -14,8 +14,8 @@ const (
 	// maxVector is the most elements of one vectored write: up to here
 	// unix.Writev needs no memory from the heap.
 	maxVector = 8
-	// vectorPerFPDU is what an FPDU with payload in place takes: what was
-	// copied before it, and its payload. The last trailer is one more.
+	// vectorPerFPDU is how many elements an FPDU with payload in place takes: the
+	// bytes copied before it, and its payload. The last trailer is one more.
 	vectorPerFPDU = 2
 	maxPins       = (maxVector - 1) / vectorPerFPDU
 )
@@ -88,7 +88,7 @@ func (b *batch) refer(p []byte) {
 	b.runStart = b.used
 }
 
-// sumUp takes what was copied into the checksum.
+// sumUp adds the copied bytes to the checksum.
 func (b *batch) sumUp() {
 	b.sum = mpa.Checksum(b.sum, b.scratch.mem[b.summed:b.used])
 	b.summed = b.used
@@ -132,7 +132,7 @@ func (b *batch) pin(r *region) {
 	b.npins++
 }
 
-// reset empties the batch and lets go of everything that it refers to.
+// reset empties the batch and ends its references.
 func (b *batch) reset() {
 	for i := range b.npins {
 		b.pins[i].unpin()

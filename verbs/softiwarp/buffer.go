@@ -15,9 +15,9 @@ const bufferSize = 256 << 10
 // keptBuffers is how many buffers of a size are kept for their next use.
 const keptBuffers = 8
 
-// buffer is memory for bytes of a stream. A peer that sends part of an FPDU, or
-// does not take what it is sent, decides how long it is held. It is therefore outside
-// the Go heap, where the process's limit of memory counts it.
+// buffer is memory for bytes of a stream. A peer decides how long a buffer is in use,
+// by sending part of an FPDU or by not reading. Buffers are therefore outside the Go
+// heap, where the process's memory limit counts them.
 type buffer struct {
 	mem    []byte
 	class  *bufferClass
@@ -51,15 +51,15 @@ func (s *buffers) get(n int) *buffer {
 			return b
 		}
 	}
-	// Without it the connection can't go on, and there is one to read into and one
-	// to write from: those who can wait leave room for it.
+	// A connection can't continue without a buffer, and needs two at most: one to
+	// read into and one to write from. Users of memory that can wait leave room.
 	if region, err := offheap.Force(c.size); err == nil {
 		return &buffer{mem: region.Bytes()[:c.size], class: c, region: region}
 	}
 	return &buffer{mem: make([]byte, c.size), class: c}
 }
 
-// put takes the buffer back.
+// put returns the buffer to its class.
 func (b *buffer) put() {
 	for i := range b.class.kept {
 		if kept := &b.class.kept[i]; kept.Load() == nil && kept.CompareAndSwap(nil, b) {
@@ -75,7 +75,7 @@ func (b *buffer) free() {
 	}
 }
 
-// close frees what is kept. No buffer is out.
+// close frees the kept buffers. None is in use.
 func (s *buffers) close() {
 	for c := range s {
 		for i := range s[c].kept {

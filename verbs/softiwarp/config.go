@@ -27,8 +27,8 @@ const (
 
 // Config says how a provider behaves. The zero value is ready to use.
 type Config struct {
-	// CRC asks for CRC32C on every connection. A peer that asks for it gets
-	// it in any case (RFC 5044 §7.1.1).
+	// CRC asks for CRC32C on every connection. A peer that asks for CRC32C always
+	// gets it (RFC 5044 §7.1.1).
 	CRC bool
 	// MPARevision is what connecting starts with: 2 (the default; enhanced,
 	// RFC 6581) or 1. Peers that connect are answered in their own revision.
@@ -46,19 +46,18 @@ type Config struct {
 	// 0 is 5 s.
 	DrainTimeout time.Duration
 	// MaxHandshakes bounds the connections of one listener whose request has not
-	// come in whole. For a new one the oldest of the peer that has the most of
-	// them is dropped (verbs/peers). 0 is 128.
+	// arrived completely. When there are that many, a new one replaces the oldest of
+	// the peer that has the most of them (verbs/peers). 0 is 128.
 	MaxHandshakes int
-	// Backlog bounds the requests waiting for GetRequest; 0 is 128. For a new
-	// one the oldest of the peer that has the most of them is rejected.
+	// Backlog bounds the requests waiting for GetRequest; 0 is 128. When there are
+	// that many, the oldest of the peer that has the most of them is rejected.
 	Backlog int
-	// Descriptors is how many the connections may have that are not the
-	// consumer's yet, of one listener, or not any more; where they are few it lowers
-	// MaxHandshakes and Backlog. 0 is any number.
+	// Descriptors bounds the file descriptors of connections that the consumer does
+	// not have yet (of one listener) or has closed. A small number lowers
+	// MaxHandshakes and Backlog. 0 is no bound.
 	Descriptors int
-	// Logger gets a line for every peer that is dropped before the consumer
-	// has seen it: dataplane/loglimit has a handler that bounds them. Nil logs
-	// nothing.
+	// Logger gets a line for every peer that is dropped before the consumer sees it.
+	// dataplane/loglimit has a handler that bounds such lines. Nil logs nothing.
 	Logger *slog.Logger
 
 	maxLingers int

@@ -76,8 +76,7 @@ func (t *transmitter) response() bool {
 		t.roff = 0
 		t.rpos++
 		t.responseTurn = false
-		// Before the bytes are out: the peer may answer with its next
-		// request at once.
+		// Before the bytes are sent: the peer may send its next Request at once.
 		q.inbound.head.Store(t.rpos)
 	}
 	return true
@@ -157,7 +156,7 @@ func (t *transmitter) readRequest(e *sendEntry) bool {
 	var payload [rdmap.ReadRequestSize]byte
 	t.batch.copyIn(r.Append(payload[:0]))
 	t.batch.end(ddp.UntaggedSize + rdmap.ReadRequestSize)
-	// Before the bytes are out: the answer may come at once.
+	// Before the bytes are sent: the response may arrive at once.
 	t.q.readsSent.Add(1)
 	t.advance()
 	return true

@@ -103,9 +103,9 @@ func rejection(req *mpa.Frame, privateData []byte) *mpa.Frame {
 	}
 }
 
-// peerParam is what a frame tells the consumer about its sender. A frame of MPA
-// revision 1 says nothing about depths: both sides then count on what their consumers
-// agreed on by other means (RFC 5044 §7.1).
+// peerParam gives the parameters of a frame's sender. A frame of MPA revision 1 has no
+// depths: both sides then rely on what their consumers agreed on by other means
+// (RFC 5044 §7.1).
 func peerParam(f *mpa.Frame) rdmacm.ConnParam {
 	p := rdmacm.ConnParam{PrivateData: f.PrivateData}
 	if f.Enhanced {

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// lingerTimeout bounds how long a finished connection's last bytes may
-	// take, and how long its peer may take to close its side.
+	// lingerTimeout bounds the time for writing a finished connection's last bytes
+	// and for the peer to close its side.
 	lingerTimeout = 2 * time.Second
 	// maxLingers bounds the connections that are given that time.
 	maxLingers = 1024
 )
 
-// lingers closes the sockets of finished connections without losing what was
-// written last: a socket closed with unread input resets the connection, and
-// the peer may then never read the Terminate.
+// lingers closes the sockets of finished connections without losing the last bytes
+// written. A socket that is closed with unread input resets the connection, and the
+// peer may then never read the Terminate.
 type lingers struct {
 	most  int // at most maxLingers
 	mu    sync.Mutex
@@ -25,9 +25,8 @@ type lingers struct {
 	wg    sync.WaitGroup
 }
 
-// add takes conn over: last is written, then the sending side is closed and
-// input is dropped until the peer closes, too. A peer that has closed
-// already is not waited for.
+// add takes conn over. It writes last, closes the sending side, and drops input until
+// the peer closes its side. It does not wait for a peer that has closed already.
 func (l *lingers) add(conn *net.TCPConn, last []byte, peerClosed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

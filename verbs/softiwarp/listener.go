@@ -13,10 +13,10 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 )
 
-// listener accepts TCP connections and reads their MPA requests, each in a
-// goroutine of its own. A flood of handshakes, half-done or not fetched yet, ends
-// the oldest of the peer that has the most of them. It can neither stop the
-// accepting nor pile up, and costs other peers nothing.
+// listener accepts TCP connections and reads their MPA requests, each in a goroutine of
+// its own. Handshakes that are half done, or not fetched yet, are bounded. Beyond the
+// bound the oldest handshake of the peer that has the most of them ends, so that a
+// flood neither stops the listener nor costs other peers anything.
 type listener struct {
 	p        *Provider
 	tcp      *net.TCPListener
@@ -70,8 +70,8 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// accept runs until the listener is closed. Running out of descriptors must
-// not end it: it goes on when there are some again.
+// accept runs until the listener is closed. When there are no descriptors, it tries
+// again until there are.
 func (l *listener) accept() {
 	for {
 		conn, err := l.tcp.AcceptTCP()
@@ -113,8 +113,8 @@ func (l *listener) begin(conn *net.TCPConn) *peers.Item[*net.TCPConn] {
 	return half
 }
 
-// end says that a handshake is half-done no longer. The error is why it was closed
-// meanwhile.
+// end ends the count of a half-done handshake. The error says why the connection was
+// closed meanwhile.
 func (l *listener) end(half *peers.Item[*net.TCPConn]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,8 +165,8 @@ func (l *listener) queue(conn *net.TCPConn, frame mpa.Frame) error {
 	return nil
 }
 
-// turnAway rejects a request for which there is no room. Its peer learns why, and may come
-// again.
+// turnAway rejects a request for which there is no room. The peer gets the reason and
+// may try again.
 func (l *listener) turnAway(id rdmacm.ID) {
 	l.note(net.TCPAddrFromAddrPort(id.RemoteAddr()), errCrowded)
 	_ = id.Reject(context.Background(), []byte(errCrowded.Error()))

@@ -9,12 +9,12 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// A passive side may look at its socket for FPDUs only a moment after it has
-// said yes, and overlook until more arrives what came in between: Linux's
-// siw_accept sends the MPA reply before siw_qp_socket_assoc. With one credit
-// more never arrives. So while the peer of an active side is silent, an empty
-// RDMA Write follows what was sent: it places nothing, and is what RFC 6581
-// sends for a ready-to-receive indication.
+// A passive side may start to look for FPDUs only a moment after it has accepted, and
+// miss what arrived in between until more arrives: Linux's siw_accept sends the MPA
+// reply before siw_qp_socket_assoc. With one credit nothing more ever arrives. So while
+// the peer of an active side is silent, that side sends an empty RDMA Write after its
+// first message. The Write places nothing; RFC 6581 uses the same as a
+// ready-to-receive indication.
 const (
 	firstNudge = 50 * time.Millisecond // after the connection was made
 	lastNudge  = time.Second           // intervals double up to here

@@ -50,7 +50,7 @@ func (r *receiver) checkSource(req *rdmap.Read) verdict {
 }
 
 // placeReadResponse puts a segment of a Read Response into the sink of the
-// oldest Read: exactly what was asked for, in order (RFC 5040 §5.2, §5.5).
+// oldest Read. It must be the requested bytes, in order (RFC 5040 §5.2, §5.5).
 func (r *receiver) placeReadResponse(s *segment) bool {
 	q := r.q
 	if q.outstanding() <= 0 {

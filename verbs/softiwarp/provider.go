@@ -67,7 +67,8 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 	return newListener(p, l.(*net.TCPListener)), nil
 }
 
-// Resolve looks the host up. Its first IPv4 address counts, or else its first.
+// Resolve looks the host up. It takes the first IPv4 address, or the first address if
+// there is no IPv4 address.
 func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
 	remote, err := driver.LookUp(ctx, address)
 	if err == nil && remote.Port() == 0 {

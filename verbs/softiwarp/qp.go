@@ -31,12 +31,12 @@ type queuePair struct {
 
 	// The lock guards what follows, up to the connection.
 
-	// finished says that the end is complete: nobody touches the memory of
-	// requests any more, and all have been flushed.
+	// finished: the end is complete. All requests have been flushed, and nothing
+	// touches their memory any more.
 	finished bool
 	sq       sendQueue
 	inbound  readQueue
-	txBusy   bool // somebody owns transmission
+	txBusy   bool // a goroutine owns transmission
 	txErr    error
 	hold     bool // passive side before the peer's first FPDU: send nothing
 	rxActive bool

@@ -12,10 +12,9 @@ type inboundRead struct {
 	msn uint32
 }
 
-// readQueue holds the peer's Read Requests until their responses are with
-// TCP, in order, at most IRD of them. The receiving goroutine puts in, the
-// owner of transmission takes out. Most peers never read: the ring is made for the
-// first Request.
+// readQueue holds the peer's Read Requests, in order and at most IRD of them, until TCP
+// has their responses. The receiving goroutine adds Requests, the owner of transmission
+// removes them. Most peers never read, so the ring is made for the first Request.
 type readQueue struct {
 	ring []inboundRead
 	mask uint32

@@ -24,12 +24,12 @@ type receiver struct {
 
 	buf      *buffer // nil while waiting
 	start    *buffer // while waiting: the start of an FPDU, or nil
-	from, to int     // what is in buf or start and not consumed
+	from, to int     // the bytes of buf or start that are not consumed
 	read     func(fd uintptr) bool
 	n        int
 	err      error
 
-	// What is expected next.
+	// The numbers expected next.
 	sendMSN, readMSN uint32
 	rtrSend, rtrRead bool // see link
 
@@ -45,7 +45,7 @@ type receiver struct {
 
 	heard      bool // the first FPDU has come
 	kick       bool // something may have become ready to send
-	wakeSend   bool // somebody waits for the send CQ and must be woken
+	wakeSend   bool // a goroutine waits for the send CQ and must be woken up
 	wakeRecv   bool
 	tooLong    bool // the message was longer than its Receive
 	peerClosed bool
@@ -149,9 +149,9 @@ func (r *receiver) tryRead(fd uintptr) bool {
 	}
 }
 
-// wake wakes who waits for what the last input completed. Just before the
-// receiving goroutine stops, they can go on on the same processor; while
-// there is more input, after each buffer of it.
+// wake wakes up the goroutines that wait for completions of the last input. It is
+// called after each buffer of input, and just before the receiving goroutine stops, so
+// that they can continue on the same processor.
 func (r *receiver) wake() {
 	if r.wakeRecv {
 		r.wakeRecv = false

@@ -11,10 +11,9 @@ const revoked = -1 << 30
 
 // region is memory that a peer can name: a memory region or a bound window.
 //
-// A remote access pins the region, checks, moves bytes and unpins; revoking
-// waits for the pins, which nobody holds longer than one copy or one
-// non-blocking system call. The fields below pins are constant while the
-// region is not revoked.
+// A remote access pins the region, checks, moves bytes and unpins. Revoking waits for
+// the pins, each of which lasts for one copy or one non-blocking system call at most.
+// The fields below pins are constant while the region is not revoked.
 type region struct {
 	stag    atomic.Uint32
 	pins    atomic.Int32
@@ -44,8 +43,8 @@ func (r *region) enable(stag uint32) {
 	r.pins.Add(-revoked)
 }
 
-// revoke makes the region unusable and returns when nobody uses it any more.
-// The caller makes sure that it is enabled, and holds no pin itself.
+// revoke makes the region unusable and returns when all pins have ended. The caller
+// makes sure that the region is enabled, and holds no pin itself.
 func (r *region) revoke() {
 	r.stag.Store(0)
 	r.pins.Add(revoked)

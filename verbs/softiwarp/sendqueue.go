@@ -12,7 +12,7 @@ type sendEntry struct {
 	id       uint64
 	op       verbs.Opcode
 	flags    verbs.SendFlags
-	done     bool // a Read whose data has come, or anything else that went out
+	done     bool // a Read whose data has arrived, or another request that was sent
 	length   int  // bytes of all pieces
 	pieces   []piece
 	raddr    uint64
@@ -26,9 +26,9 @@ type sendEntry struct {
 // sendQueue is the bounded ring of send-queue requests. Positions only grow
 // (and wrap); an entry is at position & mask.
 //
-//	free <= head <= tx <= tail: [free, head) is retired, unsignaled, and
-//	waits for a later completion to free its slots; [head, tx) went out and
-//	is not retired, because it or an earlier one waits for a Read; [tx, tail)
+//	free <= head <= tx <= tail: [free, head) is retired and unsignaled, and
+//	waits for a later completion to free its slots; [head, tx) was sent and is
+//	not retired, because it or an earlier one waits for a Read; [tx, tail)
 //	belongs to the owner of transmission.
 //
 // The ring has room for the whole depth, but entries only for the most requests
@@ -66,7 +66,7 @@ func (s *sendQueue) at(pos uint32) *sendEntry { return s.ring[pos&s.mask] }
 // next is the entry at the tail.
 func (s *sendQueue) next() *sendEntry {
 	at := &s.ring[s.tail&s.mask]
-	if *at == nil { // else a refused request left its entry here
+	if *at == nil { // a refused request leaves its entry here
 		if last := len(s.spare) - 1; last >= 0 {
 			*at, s.spare = s.spare[last], s.spare[:last]
 		} else {
@@ -203,8 +203,8 @@ func (q *queuePair) fillBind(e *sendEntry, info *verbs.BindInfo) error {
 	return nil
 }
 
-// retireLocked completes requests from the head on, as far as they are done;
-// true says that the caller has to wake who waits for the CQ.
+// retireLocked completes requests from the head on, as far as they are done. True says
+// that the caller has to wake up the send CQ.
 func (q *queuePair) retireLocked() (wake bool) {
 	s := &q.sq
 	for s.head != s.tx {
@@ -230,9 +230,9 @@ func (q *queuePair) retireLocked() (wake bool) {
 	return wake
 }
 
-// flushSendsLocked completes everything in the queue of a dead queue pair:
-// the request at q.failedPos with its status, all others as flushed. Nobody
-// owns transmission any more.
+// flushSendsLocked completes everything in the queue of a dead queue pair: the request
+// at q.failedPos with its status, all others as flushed. No goroutine owns transmission
+// any more.
 func (q *queuePair) flushSendsLocked() {
 	s := &q.sq
 	for ; s.head != s.tail; s.head++ {

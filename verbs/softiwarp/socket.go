@@ -27,7 +27,7 @@ func (s *socketWriter) init(buffers *buffers) {
 	s.remainder = s.tryRest
 }
 
-// rest is what is left over.
+// rest gives the bytes left over.
 func (s *socketWriter) rest() []byte {
 	if s.left == nil {
 		return nil
@@ -52,8 +52,7 @@ func (s *socketWriter) send(raw syscall.RawConn, b *batch) {
 	b.reset()
 }
 
-// sendBytes is send for bytes that belong to nobody else, when nothing is
-// left over.
+// sendBytes is send for bytes outside a batch, when nothing is left over.
 func (s *socketWriter) sendBytes(raw syscall.RawConn, b []byte) {
 	s.iov, s.taken = [][]byte{b}, 0
 	if err := raw.Write(s.attempt); err != nil && s.err == nil {
@@ -82,7 +81,7 @@ func (s *socketWriter) tryBatch(fd uintptr) bool {
 	}
 }
 
-// wait writes what is left over, waiting for the socket to take it.
+// wait writes the bytes left over, and waits until the socket takes them.
 func (s *socketWriter) wait(raw syscall.RawConn) {
 	if s.left == nil || s.err != nil {
 		return
@@ -111,7 +110,7 @@ func (s *socketWriter) tryRest(fd uintptr) bool {
 	return true
 }
 
-// discard drops what is left over.
+// discard drops the bytes left over.
 func (s *socketWriter) discard() {
 	if s.left != nil {
 		s.left.put()

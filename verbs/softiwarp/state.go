@@ -11,20 +11,20 @@ import (
 // longAgo as a deadline ends every wait on a socket at once.
 var longAgo = time.Unix(1, 0)
 
-// link is what the MPA exchange came to.
+// link is the outcome of the MPA exchange.
 type link struct {
 	conn     *net.TCPConn
 	crc      bool
 	ird, ord int
-	passive  bool // send nothing before the first FPDU came
-	// rtrRead: our first FPDU was a Read Request as RTR; its answer is not
-	// the consumer's. rtrSend: it was a Send, either side's: it has used MSN
-	// 1 of queue 0.
+	passive  bool // send nothing before the peer's first FPDU
+	// rtrRead: our first FPDU was a Read Request as RTR; its response is not for the
+	// consumer. rtrSend: the RTR was a Send, ours or the peer's; it has used MSN 1 of
+	// queue 0.
 	rtrRead, rtrSend bool
 }
 
-// establish puts the queue pair onto a connection and starts it. False says
-// that the queue pair is dead already; then the connection stays the caller's.
+// establish gives the queue pair its connection and starts it. False says that the
+// queue pair is dead already; the connection then still belongs to the caller.
 func (q *queuePair) establish(l link) bool {
 	raw, err := l.conn.SyscallConn()
 	if err != nil {
@@ -87,8 +87,8 @@ func (q *queuePair) blameLocked(pos uint32, status verbs.WCStatus) {
 	}
 }
 
-// finishLocked completes the end of the queue pair as soon as neither the
-// receiving goroutine nor a sender is active: the last one out calls it.
+// finishLocked completes the end of the queue pair as soon as neither the receiving
+// goroutine nor a sender is active. The last of them to stop calls it.
 func (q *queuePair) finishLocked() {
 	if q.StateLocked() != verbs.QPErr || q.finished || q.txBusy || q.rxActive {
 		return
@@ -107,8 +107,8 @@ func (q *queuePair) finishLocked() {
 	close(q.done)
 }
 
-// lastWords is what is left to write at the end: the rest of an FPDU that
-// went out in part, then the Terminate.
+// lastWords gives the bytes still to be written at the end: the rest of an FPDU that
+// was sent in part, then the Terminate.
 func (q *queuePair) lastWords() []byte {
 	if q.txErr != nil {
 		return nil

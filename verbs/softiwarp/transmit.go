@@ -8,8 +8,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// How many batches a goroutine with other things to do sends before it hands
-// over to a writer goroutine.
+// How many batches a posting or receiving goroutine sends before it hands over to a
+// writer goroutine.
 const (
 	postQuanta    = 4
 	receiveQuanta = 2
@@ -26,7 +26,7 @@ type transmitter struct {
 
 	// The send-queue message being sent, and how far it is.
 	pos      uint32
-	off      int // bytes of it that went out
+	off      int // bytes of it that were sent
 	piece    int // where in its pieces that is
 	pieceOff int
 	inSend   bool // it has begun
@@ -57,12 +57,12 @@ func (t *transmitter) init(q *queuePair) {
 	t.run = q.writeAll
 }
 
-// pending is what a write left over; it stays valid until the next write.
+// pending gives the bytes that a write left over. They are valid until the next write.
 func (t *transmitter) pending() []byte { return t.sock.rest() }
 
 func (t *transmitter) discard() { t.sock.discard() }
 
-// kickLocked sends what there is to send, unless somebody does so already.
+// kickLocked sends what there is to send, unless another goroutine does so already.
 func (q *queuePair) kickLocked(quanta int) {
 	if q.txBusy || !q.workLocked() {
 		return
@@ -79,8 +79,8 @@ func (q *queuePair) kickLocked(quanta int) {
 	q.releaseLocked()
 }
 
-// writeAll is the writer goroutine: it owns transmission until nothing is
-// left to send, waiting for the peer to take it.
+// writeAll is the writer goroutine. It owns transmission until nothing is left to send,
+// and waits for the peer to read.
 func (q *queuePair) writeAll() {
 	q.Lock()
 	defer q.Unlock()
@@ -111,8 +111,8 @@ func (q *queuePair) sendEndLocked() uint32 {
 	return q.sq.tail
 }
 
-// quantumLocked sends one batch. The lock is released meanwhile: what lies
-// between the cursors and the ends read here belongs to the owner.
+// quantumLocked sends one batch. It releases the lock meanwhile: the requests between
+// the cursors and the ends read here belong to the owner of transmission.
 func (q *queuePair) quantumLocked(wait bool) {
 	t := &q.tx
 	sendEnd, responseEnd := q.sendEndLocked(), q.inbound.tail
@@ -128,8 +128,8 @@ func (q *queuePair) quantumLocked(wait bool) {
 	q.commitLocked()
 }
 
-// commitLocked accounts for what a batch took: it is with TCP, or what TCP
-// did not take has been copied, so that the consumer gets its memory back.
+// commitLocked accounts for the requests of a batch. TCP has their bytes, or a copy of
+// those that it did not take was made, so that the consumer gets its memory back.
 func (q *queuePair) commitLocked() {
 	t := &q.tx
 	if t.sock.err != nil {
@@ -152,19 +152,19 @@ func (q *queuePair) commitLocked() {
 	}
 }
 
-// sendFailedLocked accounts for a socket that takes nothing any more.
+// sendFailedLocked accounts for a socket that failed.
 func (q *queuePair) sendFailedLocked(err error) {
 	switch {
 	case q.StateLocked() != verbs.QPErr:
 		q.txErr = fmt.Errorf("softiwarp: send: %w", err)
-		// The receiving goroutine knows better what happened, or will find
-		// out soon: there may be a Terminate to read.
+		// There may be a Terminate to read, which says more: the receiving goroutine
+		// has a moment to find it.
 		_ = q.conn.SetReadDeadline(time.Now().Add(lingerTimeout))
 	case !isTimeout(err):
 		q.txErr = err
 	default:
-		// Our own doing: failLocked ends waits with a deadline. The stream
-		// is at the end of an FPDU, or the rest of it is kept.
+		// failLocked ends waits with a deadline. The stream is at the end of an FPDU,
+		// or the rest of the FPDU is kept.
 	}
 }
 
@@ -173,8 +173,8 @@ func (q *queuePair) outstanding() int {
 	return int(int32(q.readsSent.Load() - q.readsDone.Load()))
 }
 
-// sendReady says whether the send queue has something that may go out now:
-// a fence waits for all Reads, and no more than ORD Reads are outstanding.
+// sendReady says whether the send queue has something that may be sent now. A fence
+// waits for all Reads, and no more than ORD Reads are outstanding.
 func (t *transmitter) sendReady(end uint32) bool {
 	if t.inSend {
 		return true

@@ -5,7 +5,7 @@ import "encoding/binary"
 const (
 	// EnhancedSize is the length of the enhanced data in bytes (RFC 6581).
 	EnhancedSize = 4
-	// MaxDepth is the largest IRD or ORD that can be told.
+	// MaxDepth is the largest IRD or ORD that a frame can hold.
 	MaxDepth = depthUnknown - 1
 
 	// depthUnknown as IRD or ORD says that the sender does not take part in

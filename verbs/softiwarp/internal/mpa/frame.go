@@ -49,7 +49,7 @@ var (
 	ErrPrivateData = errors.New("mpa: bad private data length")
 )
 
-// Kind tells a request frame from a reply frame.
+// Kind is the kind of a frame: request or reply.
 type Kind uint8
 
 // The two frames of an exchange.

@@ -24,7 +24,7 @@ const (
 type Term struct {
 	Fault
 
-	// The segment at fault, as far as the sender tells.
+	// The segment at fault, as far as the sender included it.
 	HasSegment    bool
 	SegmentLength uint16 // bytes
 	HasDDP        bool
@@ -106,7 +106,7 @@ func (t *Term) decodeControl(b []byte) byte {
 	asLinux := Fault{Layer: b[0] & 0x0f, Type: b[0] >> 4, Code: b[1]}
 	linux := b[2]&standard == 0 && b[2]&swapped != 0
 	if b[2] == 0 {
-		// No headers: the bits don't tell, the codes may.
+		// No headers: the codes may still say which message it was.
 		linux = !asRFC.Known() && asLinux.Known()
 	}
 	if !linux {
