@@ -6,6 +6,7 @@
 package history
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -39,6 +40,18 @@ func ParseKind(s string) (Kind, bool) {
 	return 0, false
 }
 
+// MarshalText is String.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText is ParseKind.
+func (k *Kind) UnmarshalText(b []byte) (err error) {
+	var ok bool
+	if *k, ok = ParseKind(string(b)); !ok {
+		err = fmt.Errorf("kind %q", b)
+	}
+	return err
+}
+
 // Status is what became of a revision.
 type Status uint8
 
@@ -67,30 +80,42 @@ func ParseStatus(s string) (Status, bool) {
 	return 0, false
 }
 
-// Actor is who made a revision.
-type Actor struct {
-	Name string // such as a user or a certificate's name
-	From string // such as an address
+// MarshalText is String.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText is ParseStatus.
+func (s *Status) UnmarshalText(b []byte) (err error) {
+	var ok bool
+	if *s, ok = ParseStatus(string(b)); !ok {
+		err = fmt.Errorf("status %q", b)
+	}
+	return err
 }
 
-// Entry is one revision.
+// Actor is who made a revision.
+type Actor struct {
+	Name string `json:"name,omitempty"` // such as a user or a certificate's name
+	From string `json:"from,omitempty"` // such as an address
+}
+
+// Entry is one revision. Its JSON is what the state directory holds.
 type Entry struct {
-	Revision uint32
-	Time     time.Time
-	Actor    Actor
-	Comment  string
-	Kind     Kind
-	Status   Status
+	Revision uint32    `json:"revision"`
+	Time     time.Time `json:"time"`
+	Actor    Actor     `json:"actor,omitzero"`
+	Comment  string    `json:"comment,omitempty"`
+	Kind     Kind      `json:"kind"`
+	Status   Status    `json:"status"`
 	// Deadline of the confirm window; zero without one.
-	Deadline time.Time
+	Deadline time.Time `json:"deadline,omitzero"`
 	// Scope, Set and Unset are what was asked for, of the kind Set; of Reload,
 	// Set and Unset are what the file gives anew and gives no more.
-	Scope settings.Scope
-	Set   settings.Values
-	Unset settings.KeySet
+	Scope settings.Scope  `json:"scope"`
+	Set   settings.Values `json:"set,omitzero"`
+	Unset settings.KeySet `json:"unset,omitzero"`
 	// Target is the revision that was returned to, of rollbacks.
-	Target uint32
+	Target uint32 `json:"target,omitempty"`
 	// Step is what the revision changed, as far as it can still be taken
 	// back: settings of connections aren't stored.
-	Step settings.Step
+	Step settings.Step `json:"step"`
 }

@@ -4,32 +4,36 @@ import "slices"
 
 // Layer is what one scope says.
 type Layer struct {
-	Values Values
-	Set    [NumKeys]uint32 // revision that gave each value; 0 without a value
+	Values Values        `json:"values,omitzero"`
+	Set    ByKey[uint32] `json:"set,omitzero"` // revision that gave each value; 0 without a value
 }
 
 // FileLayer is what the configuration file says, which every scope wins over.
 // FileLayers compare with ==.
 type FileLayer struct {
-	Name   string // of the file; "" without one
-	Values Values
-	Lines  [NumKeys]int // where it gives each value, from 1; 0 without a value
+	Name   string     `json:"name,omitempty"` // of the file; "" without one
+	Values Values     `json:"values,omitzero"`
+	Lines  ByKey[int] `json:"lines,omitzero"` // where it gives each value, from 1; 0 without a value
 }
 
 // Delta is how one revision changed a scope. A zero Layer says nothing.
 type Delta struct {
-	Scope         Scope
-	Target        Target // the connection, when Scope is a connection's
-	Before, After Layer
+	Scope  Scope  `json:"scope"`
+	Target Target `json:"-"` // the connection, when Scope is a connection's
+	Before Layer  `json:"before"`
+	After  Layer  `json:"after"`
 }
 
 // FileDelta is how one revision changed the configuration file's layer.
-type FileDelta struct{ Before, After FileLayer }
+type FileDelta struct {
+	Before FileLayer `json:"before"`
+	After  FileLayer `json:"after"`
+}
 
 // Step is all that one revision changed.
 type Step struct {
-	Deltas []Delta    // in the order of scopes
-	File   *FileDelta // nil when the file's layer stayed
+	Deltas []Delta    `json:"deltas,omitempty"` // in the order of scopes
+	File   *FileDelta `json:"file,omitempty"`   // nil when the file's layer stayed
 }
 
 // Diff is the step from s to next.
