@@ -31,6 +31,9 @@ func (s *Store) Open(path string, f settings.FileLayer, o Options) (pending bool
 	if err != nil {
 		return false, errors.Join(fmt.Errorf("settings: %s doesn't suit this rdmad: %w", path, err), disk.Close())
 	}
+	if contents.Kept != "" {
+		s.log.Info("settings are in a new format now", "file", path, "kept", contents.Kept)
+	}
 	s.publishing.Lock()
 	for _, e := range contents.Entries {
 		s.past.Add(e)

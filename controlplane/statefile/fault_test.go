@@ -2,13 +2,13 @@ package statefile
 
 import (
 	"errors"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
-	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/controlplane/history"
@@ -46,7 +46,7 @@ func TestDiskFull(t *testing.T) {
 	f := create(t, path)
 	commit(t, f, &Record{Entry: entry(1)})
 	before := contents(t, path)
-	for _, room := range []uint64{0, 4096, 8192, 12288} {
+	for _, room := range []uint64{0, 1, 100, 500} {
 		restore := limitFiles(t, room)
 		err := f.Commit(&Record{Entry: entry(2)})
 		restore()
@@ -71,9 +71,9 @@ func TestFailedSyncIsTakenBack(t *testing.T) {
 	commit(t, f, &Record{Entry: entry(1)})
 	before := contents(t, path)
 	failure := errors.New("no sync")
-	f.commit = func(tx *bbolt.Tx) error {
-		f.commit = (*bbolt.Tx).Commit
-		return errors.Join(failure, tx.Commit())
+	f.replace = func(path string, data []byte) error {
+		f.replace = replace
+		return errors.Join(failure, replace(path, data))
 	}
 	if err := f.Commit(&Record{Entry: entry(2)}); !errors.Is(err, failure) {
 		t.Fatal(err)
@@ -87,9 +87,9 @@ func TestFailedSyncIsTakenBack(t *testing.T) {
 	}
 	// The same for a record that is no revision.
 	before = contents(t, path)
-	f.commit = func(tx *bbolt.Tx) error {
-		f.commit = (*bbolt.Tx).Commit
-		return errors.Join(failure, tx.Commit())
+	f.replace = func(path string, data []byte) error {
+		f.replace = replace
+		return errors.Join(failure, replace(path, data))
 	}
 	amended := entry(2)
 	amended.Status = history.Confirmed
@@ -107,12 +107,63 @@ func TestDoubtEndsWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
 	f := create(t, path)
 	failure := errors.New("no sync")
-	f.commit = func(tx *bbolt.Tx) error { return errors.Join(failure, tx.Commit()) }
+	f.replace = func(path string, data []byte) error { return errors.Join(failure, replace(path, data)) }
 	if err := f.Commit(&Record{Entry: entry(1)}); !errors.Is(err, failure) {
 		t.Fatal(err)
 	}
-	f.commit = (*bbolt.Tx).Commit
+	f.replace = replace
 	if err := f.Commit(&Record{Entry: entry(1)}); !errors.Is(err, failure) || !strings.Contains(err.Error(), "restart rdmad") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestKilledWithin: whatever step of a write is the last, the file has what it had
+// before or the revision as a whole, and takes revisions again.
+func TestKilledWithin(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	f := create(t, path)
+	f.limit = 700
+	copied := func() string {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(path))); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	var left []string
+	f.replace = func(path string, data []byte) error {
+		err := replace(path, data)
+		left = append(left, copied())
+		return err
+	}
+	segmented := 0
+	for revision := uint32(1); revision <= 12; revision++ {
+		r := &Record{Entry: entry(revision)}
+		if revision > 6 {
+			r.Drop = []uint32{revision - 6}
+		}
+		left = []string{copied()}
+		commit(t, f, r)
+		segmented = max(segmented, len(left))
+		for i, path := range append(left, copied()) {
+			want := revision
+			if i < len(left)-1 {
+				want--
+			}
+			again, c, err := Open(path)
+			if err != nil || c.Revision != want {
+				t.Fatalf("revision %d, step %d: %+v, %v", revision, i, c, err)
+			}
+			commit(t, again, &Record{Entry: entry(c.Revision + 1)})
+			if err := again.Close(); err != nil {
+				t.Error(err)
+			}
+			if c := contents(t, path); c.Revision != want+1 {
+				t.Errorf("revision %d, step %d: then %d", revision, i, c.Revision)
+			}
+		}
+	}
+	if segmented < 3 {
+		t.Error("no segment was written")
 	}
 }

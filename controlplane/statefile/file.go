@@ -1,76 +1,112 @@
 package statefile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"time"
+	"path/filepath"
+	"strings"
 
-	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
-	"github.com/rdmad/rdmad/dataplane/durable"
 )
-
-// lockTime is how long another process may hold the file.
-const lockTime = time.Second
 
 // File is an open file. Its methods are called one after another.
 type File struct {
-	db     *bbolt.DB
-	path   string
-	counts stateText
-	doubt  error                 // a write that may or may not have been one
-	commit func(*bbolt.Tx) error // of a transaction; tests have it fail
+	path    string
+	lock    *os.File // keeps other processes from writing
+	now     *snapshot
+	text    []byte                                   // of now
+	doubt   error                                    // a write that may or may not have been one
+	replace func(path string, contents []byte) error // tests have it fail
+	limit   int                                      // maxTail, or less in tests
 }
 
-// Open opens a file and gives what it holds. Errors: os.ErrNotExist,
-// *RefusedError, and those of the system.
+// beside is the name of what belongs to the file at path.
+func beside(path, what string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + what }
+
+// segments is the directory of the file's segments. Its lock is the file's.
+func segments(path string) string { return beside(path, ".history") }
+
+// Open opens a file and gives what it holds. The file of an earlier rdmad is kept
+// under another name, and one of the present format made of it. Errors:
+// os.ErrNotExist, *RefusedError, and those of the system.
 func Open(path string) (*File, *Contents, error) {
-	c, err := Read(path)
-	if err != nil {
+	if _, err := os.Stat(path); err != nil {
 		return nil, nil, err
 	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTime, FreelistType: bbolt.FreelistMapType})
+	d, err := lock(segments(path))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, plain(err))
 	}
-	return &File{db: db, path: path, counts: c.counts, commit: (*bbolt.Tx).Commit}, c, nil
+	f := &File{path: path, lock: d, replace: replace, limit: maxTail}
+	c, err := f.open()
+	if err != nil {
+		d.Close()
+		return nil, nil, err
+	}
+	removeAll(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"[0-9]*"))
+	removeAll(filepath.Join(segments(path), ".*"))
+	return f, c, nil
+}
+
+func (f *File) open() (c *Contents, err error) {
+	f.now, c, f.text, err = load(f.path)
+	if err != nil || !isOld(f.text) {
+		return c, err
+	}
+	c.Kept = beside(f.path, ".bbolt")
+	err = f.replace(c.Kept, f.text)
+	if err == nil {
+		err = f.write(f.now)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path, plain(err))
+	}
+	return c, nil
+}
+
+// removeAll removes what a crash left behind.
+func removeAll(pattern string) {
+	names, _ := filepath.Glob(pattern)
+	for _, name := range names {
+		os.Remove(name)
+	}
+}
+
+// lock makes a directory and locks it, until the file that it gives is closed.
+func lock(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = errors.New("is in use by another rdmad")
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // Create makes a file at revision 0 and leaves it closed. There is no moment
 // at which a part of it has its name.
-func Create(path string, f settings.FileLayer) (err error) {
-	temp := path + ".new"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+func Create(path string, f settings.FileLayer) error {
+	text, err := (&snapshot{state: state{Oldest: 1, File: f, Seen: f.Values}}).text()
+	if err == nil {
+		err = replace(path, text)
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(temp)
-		}
-	}()
-	db, err := bbolt.Open(temp, 0o600, &bbolt.Options{Timeout: lockTime, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, plain(err))
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, name := range []string{bucketMeta, bucketScopes, bucketHistory} {
-			if _, err := tx.CreateBucket([]byte(name)); err != nil {
-				return err
-			}
-		}
-		w := &writer{tx: tx}
-		w.put(keyFormat, format)
-		w.put(keyState, stateText{})
-		w.put(keyFile, textOfFile(&f))
-		w.put(keySeen, textOfFile(&f))
-		return w.err
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("%s: %w", path, plain(err))
-	}
-	return durable.Rename(temp, path)
+	return nil
 }
 
 // plain leaves the path to who names it.
@@ -82,5 +118,60 @@ func plain(err error) error {
 	return err
 }
 
+// Commit has r on the disk before it returns, or nothing of it. When a write
+// failed in such a way that it may have been made, it is taken back; when even
+// that fails, every later Commit is refused until the file is opened anew.
+func (f *File) Commit(r *Record) error {
+	if f.doubt != nil {
+		return fmt.Errorf("%s: in doubt since an earlier failure (%w); restart rdmad", f.path, f.doubt)
+	}
+	next, err := f.now.after(r)
+	if err == nil {
+		err = f.write(next)
+	}
+	if err == nil {
+		return nil
+	}
+	err = plain(err)
+	if takeBack := f.takeBack(); takeBack != nil {
+		f.doubt = err
+		return fmt.Errorf("%s: %w; nor could that be taken back: %w", f.path, err, takeBack)
+	}
+	return fmt.Errorf("%s: %w", f.path, err)
+}
+
+// write makes next what the file holds: first its new segment, then the file,
+// which names it. Segments that nothing names any more go last.
+func (f *File) write(next *snapshot) error {
+	if entries := next.spill(f.limit); entries != nil {
+		newest := next.Segments[len(next.Segments)-1]
+		if err := f.replace(filepath.Join(segments(f.path), newest.name()), entries); err != nil {
+			return err
+		}
+	}
+	text, err := next.text()
+	if err != nil {
+		return err
+	}
+	if err := f.replace(f.path, text); err != nil {
+		return err
+	}
+	for _, g := range f.now.Segments {
+		if g.First+g.Entries <= next.Oldest {
+			os.Remove(filepath.Join(segments(f.path), g.name()))
+		}
+	}
+	f.now, f.text = next, text
+	return nil
+}
+
+// takeBack puts back what a failed write replaced, if it did.
+func (f *File) takeBack() error {
+	if data, err := os.ReadFile(f.path); err == nil && bytes.Equal(data, f.text) {
+		return nil
+	}
+	return f.replace(f.path, f.text)
+}
+
 // Close closes the file.
-func (f *File) Close() error { return f.db.Close() }
+func (f *File) Close() error { return f.lock.Close() }

@@ -88,7 +88,8 @@ func TestNewFile(t *testing.T) {
 	if _, _, err := Open(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if err := os.WriteFile(path+".new", []byte("left by a crash"), 0o600); err != nil {
+	temporary := filepath.Join(filepath.Dir(path), ".settings.db123")
+	if err := os.WriteFile(temporary, []byte("left by a crash"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	create(t, path)
@@ -100,7 +101,10 @@ func TestNewFile(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if left, err := filepath.Glob(path + ".*"); err != nil || left != nil {
+	if info, err := os.Stat(segments(path)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 2 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
@@ -156,6 +160,45 @@ func TestRecordsAreReadBack(t *testing.T) {
 	commit(t, again, &Record{Entry: entry(5), Drop: []uint32{1, 2}})
 	if c := contents(t, path); c.Revision != 5 || len(c.Entries) != 3 || c.Entries[0].Revision != 3 {
 		t.Errorf("after dropping: %+v", c.Entries)
+	}
+}
+
+// TestSegments: older entries are in segments, which a revision doesn't write anew
+// and which go with the entries in them.
+func TestSegments(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	f := create(t, path)
+	const revisions, kept = 400, 150
+	f.limit = 16 << 10
+	names := map[string]bool{}
+	for revision := uint32(1); revision <= revisions; revision++ {
+		r := &Record{Entry: entry(revision)}
+		if revision > kept {
+			r.Drop = []uint32{revision - kept}
+		}
+		commit(t, f, r)
+		files, err := filepath.Glob(filepath.Join(segments(path), "*"))
+		if err != nil || len(files) > 6 {
+			t.Fatalf("revision %d: %q, %v", revision, files, err)
+		}
+		for _, name := range files {
+			names[name] = true
+		}
+		if info, err := os.Stat(path); err != nil || info.Size() > 32<<10 {
+			t.Fatalf("revision %d: %d bytes, %v", revision, info.Size(), err)
+		}
+	}
+	if len(names) < 5 {
+		t.Errorf("%d segments in %d revisions", len(names), revisions)
+	}
+	c := contents(t, path)
+	if len(c.Entries) != kept {
+		t.Fatalf("%d entries", len(c.Entries))
+	}
+	for i, e := range c.Entries {
+		if want := entry(revisions - kept + 1 + uint32(i)); !reflect.DeepEqual(e, want) {
+			t.Fatalf("%+v, want %+v", e, want)
+		}
 	}
 }
 

@@ -1,5 +1,10 @@
-// Package statefile keeps the live settings on disk, in one bbolt file:
-// scopes, the configuration file's layer and the history.
+// Package statefile keeps the live settings on disk: scopes, the configuration
+// file's layer and the history.
+//
+// A file is text with a checksum: all of that but older entries of the history.
+// Those are in segments, files beside it that never change; the file lists them
+// with their checksums. A revision replaces the file as a whole. So what is found is
+// what was stored last, and damage anywhere is seen.
 //
 // The caller makes revisions one after another and gives each to Commit before
 // it counts; what Commit returned without an error survives a crash of the
@@ -17,11 +22,11 @@ type Record struct {
 	// Entry is a new revision; nil when only Amend changes. What it changed
 	// is in its Step; settings of connections aren't stored.
 	Entry *history.Entry
-	// Amend is an earlier revision with another status; nil without.
+	// Amend is the newest revision so far with another status; nil without.
 	Amend *history.Entry
 	// Seen is what the configuration file says now; nil when that stays.
 	Seen *settings.Values
-	// Drop lists revisions that the history lets go.
+	// Drop lists the oldest revisions, which the history lets go.
 	Drop []uint32
 }
 
@@ -33,5 +38,7 @@ type Contents struct {
 	Seen     settings.Values    // what the configuration file said last
 	Entries  []*history.Entry   // the oldest first, without a gap up to Revision
 
-	counts stateText
+	// Kept is where Open left the file of an earlier rdmad that it took these
+	// contents from; "" when it did not.
+	Kept string
 }
