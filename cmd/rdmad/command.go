@@ -67,7 +67,7 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "how long calls in flight may take to finish when rdmad is told to end")
 	o.configFlags(root)
-	root.AddCommand(o.checkCommand(), o.auditCommand(), versionCommand())
+	root.AddCommand(o.checkCommand(), o.auditCommand(), o.stateCommand(), versionCommand())
 	return root
 }
 

@@ -2,7 +2,7 @@
 // them. See README.md.
 //
 // Exit codes: 0 after an orderly end, 1 when something failed while serving or
-// audit verify found damage, 2 when it could not start (one line on standard
+// audit verify or state check found damage, 2 when it could not start (one line on standard
 // error says why).
 package main
 
@@ -33,7 +33,7 @@ func run(args []string) int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "rdmad:", config.OneLine(err))
-	if errors.As(err, new(*servingError)) || errors.As(err, new(*audit.DamageError)) {
+	if errors.As(err, new(*servingError)) || errors.As(err, new(*audit.DamageError)) || errors.As(err, new(*stateError)) {
 		return 1
 	}
 	return 2

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -48,13 +49,17 @@ func (l leakTest) Run() int {
 //	send NAME SIGNAL          send a signal to one that goes on
 //	logged NAME COUNT REGEXP  wait until its log has so many lines that match
 //	get CODE URL              HTTP GET, the body to standard output
+//
+// OLD_SETTINGS is a settings.db that an earlier rdmad wrote.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Values[daemonsKey{}] = map[string]*process{}
-			return nil
+			old, err := filepath.Abs("../../controlplane/statefile/testdata/settings.db")
+			env.Setenv("OLD_SETTINGS", old)
+			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":  cmdExits,

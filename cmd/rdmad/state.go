@@ -31,7 +31,7 @@ func openState(path string) (*state, error) {
 		holder := lockHolder(f)
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("state.path: %s is in use by another rdmad%s", path, holder)
+			return nil, &inUseError{path, holder}
 		}
 		return nil, fmt.Errorf("state.path: lock %s: %w", path, err)
 	}
@@ -40,6 +40,13 @@ func openState(path string) (*state, error) {
 		fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
 	return &state{path: path, lock: f}, nil
+}
+
+// inUseError refuses a state directory that another process has locked.
+type inUseError struct{ path, holder string }
+
+func (e *inUseError) Error() string {
+	return fmt.Sprintf("state.path: %s is in use by another rdmad%s", e.path, e.holder)
 }
 
 // lockHolder names the process that wrote a lock file, when it says so.

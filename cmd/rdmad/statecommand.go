@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+// offline are the flags of the commands on the state directory.
+type offline struct {
+	*options
+	output string
+	scope  string
+}
+
+func (o *options) stateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Show, check and edit what rdmad stored, while it doesn't run",
+		Long: `state works on the state directory, ./rdmad.state without a configuration. rdmad must
+not be running: beside a running one, use rdmactl settings, rdmad check and rdmad audit verify.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("state: what with it? say: state show, state check or state unset")
+		},
+	}
+	s := &offline{options: o}
+	cmd.AddCommand(s.showCommand(), s.checkCommand(), s.unsetCommand())
+	return cmd
+}
+
+// command adds the flags that all of them have. run has the state for itself.
+func (o *offline) command(cmd *cobra.Command, run func(*cobra.Command, *state, []string) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.output != "table" && o.output != "json" {
+			return fmt.Errorf("--output: %q is neither table nor json", o.output)
+		}
+		c, err := o.load()
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(c.State.Path); err != nil {
+			return fmt.Errorf("state.path: %w", err)
+		}
+		s, err := openState(c.State.Path)
+		if errors.As(err, new(*inUseError)) {
+			return fmt.Errorf("%w: stop it first, or use rdmactl settings", err)
+		} else if err != nil {
+			return err
+		}
+		defer s.close()
+		return run(cmd, s, args)
+	}
+	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (YAML)")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table or json")
+	complete(cmd, "output", func() []string { return []string{"table", "json"} })
+	return cmd
+}
+
+// complete completes a flag's value.
+func complete(cmd *cobra.Command, flag string, values func() []string) {
+	// The only error is that there is no such flag.
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// print writes v for scripts, or has table write it for people.
+func (o *offline) print(w io.Writer, v any, table func(io.Writer) error) error {
+	if o.output == "table" {
+		return table(w)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func (o *offline) showCommand() *cobra.Command {
+	return o.command(&cobra.Command{
+		Use:   "show [--config FILE]",
+		Short: "Show the stored settings of each scope, and the history",
+		Args:  cobra.NoArgs,
+		Example: `  rdmad state show --config /etc/rdmad.yaml
+  rdmad state show -o json | jq '.history[-1]'`,
+	}, func(cmd *cobra.Command, s *state, _ []string) error {
+		r, err := s.show()
+		if err != nil {
+			return err
+		}
+		return o.print(cmd.OutOrStdout(), r, r.table)
+	})
+}
+
+func (o *offline) checkCommand() *cobra.Command {
+	return o.command(&cobra.Command{
+		Use:   "check [--config FILE]",
+		Short: "Check that rdmad can start with what is stored",
+		Long: `check reads the files of settings, listeners and connectors in the state directory, and says
+of each whether it is whole and whether this rdmad takes what it holds. It changes nothing.
+For the audit log there is rdmad audit verify.
+
+Exit codes: 0 all is well, 1 it isn't, 2 it can't be read.`,
+		Args: cobra.NoArgs,
+	}, func(cmd *cobra.Command, s *state, _ []string) error {
+		r := s.check()
+		if err := o.print(cmd.OutOrStdout(), r, r.table); err != nil {
+			return err
+		}
+		return r.problem()
+	})
+}
+
+func (o *offline) unsetCommand() *cobra.Command {
+	var comment string
+	cmd := &cobra.Command{
+		Use:   "unset KEY... [--scope S] [--config FILE]",
+		Short: "Take stored settings away",
+		Long: `unset takes settings away at a scope, for one with which rdmad doesn't start or lets nobody
+in. A group stands for all its keys: credits. It makes a revision, which rdmactl settings rollback can
+take back. What the configuration file or a wider scope says is in force then.`,
+		Example: `  rdmad state unset credits.max --config /etc/rdmad.yaml
+  rdmad state unset inline extensions.v2 --scope peer/192.0.2.0/24`,
+		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+			for k := range settings.NumKeys {
+				names = append(names, k.String())
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	o.command(cmd, func(cmd *cobra.Command, s *state, args []string) error {
+		e := &history.Entry{Comment: comment, Actor: history.Actor{Name: "somebody", From: "rdmad state unset"}}
+		if u, err := user.Current(); err == nil {
+			e.Actor.Name = u.Username
+		}
+		var err error
+		if e.Scope, err = settings.ParseScope(o.scope); err != nil {
+			return fmt.Errorf("--scope: %w", err)
+		}
+		for _, name := range args {
+			keys := settings.Match(name)
+			if keys == 0 {
+				return fmt.Errorf("%s: there is no such setting", name)
+			}
+			e.Unset |= keys
+		}
+		doubt, err := s.unset(e)
+		if err != nil {
+			return err
+		}
+		if doubt != nil {
+			cmd.PrintErrln("rdmad: warning: rdmad does not start yet:", doubt)
+		}
+		return o.print(cmd.OutOrStdout(), e, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "revision %d: unset %s at %s\n", e.Revision, e.Unset, e.Scope)
+			return err
+		})
+	})
+	cmd.Flags().StringVar(&o.scope, "scope", "global", "global, listener/NAME or peer/CIDR")
+	cmd.Flags().StringVar(&comment, "comment", "", "why, for the history")
+	complete(cmd, "scope", func() []string { return []string{"global", "listener/", "peer/"} })
+	return cmd
+}
