@@ -32,7 +32,7 @@ func (l *listener) accept() {
 	}
 }
 
-// take answers a request. Who may not connect is told so here, at once: no
+// take answers a request. take rejects a peer without access at once: no
 // goroutine and no memory of ours is spent on them. For the others each
 // handshake has its own goroutine; a slow or silent peer holds one place at the turnstiles and delays nobody until all places
 // are held.

@@ -53,7 +53,7 @@ type conn struct {
 	// the resolver asked last is also the one whose answer stays.
 	setting   sync.Mutex
 	settings  atomic.Pointer[rpcrdma.Settings]
-	atConnect *rpcrdma.Settings // what the peer was told
+	atConnect *rpcrdma.Settings // as announced to the peer
 	revision  uint64            // of the resolver that gave settings
 }
 

@@ -111,7 +111,7 @@ func (d *Dataplane) publish(e Event) {
 	}
 }
 
-// changed tells of a change of a connection that was made before the call.
+// changed reports a change of a connection that was made before the call.
 func (d *Dataplane) changed(c *conn) {
 	if d.changesWanted.Load() > 0 {
 		d.publish(Event{Type: ConnChanged, Time: time.Now(), Conn: c.info()})

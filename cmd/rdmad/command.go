@@ -65,7 +65,7 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 	f := root.Flags()
 	f.StringVar(&o.logLevel, "log-level", "info", "least severe lines logged: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "how long calls in flight may take to finish when rdmad is told to end")
+	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "how long calls in flight may take to finish when rdmad ends")
 	o.configFlags(root)
 	root.AddCommand(o.checkCommand(), o.auditCommand(), o.stateCommand(), versionCommand())
 	return root

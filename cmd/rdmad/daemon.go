@@ -159,7 +159,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	return d, d.open(ctx, c)
 }
 
-// startError tells of an address as all addresses are told of at the start.
+// startError reports an address in the form of all errors at the start.
 func startError(err error) error {
 	var a *manager.AddressError
 	if errors.As(err, &a) {
@@ -364,7 +364,7 @@ func (d *daemon) stop(drain time.Duration) {
 	d.log.Info("stopped")
 }
 
-// unregister takes back what rpcbind was told, so that no client comes any
+// unregister removes the registrations at rpcbind, so that no client comes any
 // more.
 func (d *daemon) unregister() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

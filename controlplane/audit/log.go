@@ -52,7 +52,7 @@ type Log struct {
 	size   int64
 	first  uint64 // sequence of the file's first entry, 0 while it is empty
 	at     chain
-	begun  map[uint64]*Entry // told of, but not done
+	begun  map[uint64]*Entry // recorded, but not done
 	owed   []*Entry          // that could not be written when they should have been
 	failed error             // for good: the file is in no known state
 }

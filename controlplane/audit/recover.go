@@ -15,7 +15,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/durable"
 )
 
-// The actor and actions of what the log tells of itself.
+// The actor and actions of entries about the log itself.
 const (
 	selfActor    = "rdmad"
 	selfRole     = "admin"

@@ -36,7 +36,7 @@ func (r *Request) Done(outcome, reason string) {
 	}
 }
 
-// Refused tells of a request that isn't carried out. It is refused whether
+// Refused records a request that is not carried out. It is refused whether
 // this can be written or not.
 func (l *Log) Refused(e Entry) {
 	e.Request, e.Reason = bounded(e.Request), bounded(e.Reason)

@@ -72,7 +72,7 @@ func (g *gate) rate(c *call, req any) error {
 	return err
 }
 
-// begin tells of a request that is let in; the request is nil when there is
+// begin records a request that is let in; the request is nil when there is
 // nothing to be told.
 func (g *gate) begin(ctx context.Context, c *call, req any) (context.Context, *audit.Request, error) {
 	if g.log == nil || !c.recorded {
@@ -85,7 +85,7 @@ func (g *gate) begin(ctx context.Context, c *call, req any) (context.Context, *a
 	return ctx, r, nil
 }
 
-// refused tells of a request that isn't let in.
+// refused records a request that is not let in.
 func (g *gate) refused(c *call, req any, why error) {
 	if g.log == nil || !c.recorded {
 		return

@@ -48,7 +48,7 @@ type Source interface {
 
 // Keeper keeps something for each connection until it ends.
 type Keeper interface {
-	// Ended tells of the end of one.
+	// Ended reports the end of one.
 	Ended(id string)
 	// Reconcile tells that ends may have been missed.
 	Reconcile()

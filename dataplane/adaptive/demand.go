@@ -36,7 +36,7 @@ func (c *Conn) bounds() {
 // is memory: what every connection begins with.
 func (c *Conn) rest() int { return min(max(c.Min, credit.Initial), c.Max) }
 
-// held is what the peer counts on, or was told to be given when the limit was
+// held is what the peer counts on, or was granted when the limit was
 // looked at.
 func (c *Conn) held() int { return max(c.Limit, c.Target) }
 

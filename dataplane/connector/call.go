@@ -183,7 +183,7 @@ func lost(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, errEnded)
 }
 
-// answer makes the reply that tells of err.
+// answer makes the reply that reports err.
 func (cl *call) answer(err error) {
 	cl.freeLong()
 	cl.rpc.Reply = oncrpc.AppendError(cl.rpc.Reply[:0], cl.hdr.XID, err)

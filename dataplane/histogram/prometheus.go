@@ -134,7 +134,7 @@ func (m *Metric) addNative(h *dto.Histogram) {
 	}
 	flush()
 	if len(h.PositiveSpan) == 0 && h.GetZeroCount() == 0 {
-		// An empty native histogram is told from a classic one by a span.
+		// A span distinguishes an empty native histogram from a classic one.
 		h.PositiveSpan = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
 }

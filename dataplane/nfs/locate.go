@@ -14,9 +14,9 @@ import (
 type locator interface {
 	// open opens an object as O_PATH. It answers errStale when there is none.
 	open(id fh.ID) (fd int, err error)
-	// learn is told that the directory parent has an object under name.
+	// learn records that the directory parent has an object under name.
 	learn(parent *object, id fh.ID, name *posix.Name)
-	// unlearn is told that it has not any more, and whether that was the
+	// unlearn records that it no longer has one, and whether that was the
 	// object's last name.
 	unlearn(parent *object, id fh.ID, name *posix.Name, last bool)
 }

@@ -36,7 +36,7 @@ const (
 
 var errMountVersion = &oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: mountMinVersion, High: mountVersion}
 
-// exportName is the path under which the export is told to clients. "/", the
+// exportName is the path of the export in answers to clients. "/", the
 // configured path and its last part lead there as well.
 const exportName = "/export"
 

@@ -175,7 +175,7 @@ func shorten(data [][]byte, n int) [][]byte {
 }
 
 // writeData writes data and says how much of it. When an error comes after a
-// part was written, that part is what is told: the client's next WRITE meets
+// part was written, the answer has that part: the client's next WRITE meets
 // the error again.
 func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.StableHow) (int, error) {
 	if err := r.writable(); err != nil {

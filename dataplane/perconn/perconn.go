@@ -52,7 +52,7 @@ type Conn interface {
 	// service could do anything for it, such as for room at its upstream. It
 	// counts as time before the service started, which adaptive credits follow.
 	Waited(d time.Duration)
-	// End ends the connection at once, for a reason that operators are told.
+	// End ends the connection at once, for a reason that operators see.
 	// It does not wait.
 	End(reason string)
 }

@@ -32,7 +32,7 @@ type device struct {
 	config  *Config
 	notices *notices // the provider's
 	info    C.struct_rdmad_device
-	rings   C.int // requests are told of by a command
+	rings   C.int // requests are announced by a command
 
 	removed chan struct{} // closed by its provider
 

@@ -109,5 +109,5 @@ func (e noAddressError) Error() string { return e.Errno.Error() + ": no RDMA dev
 
 func (e noAddressError) Unwrap() error { return e.Errno }
 
-// BindReason is what is told of the address that was to be bound.
+// BindReason has the facts about the address that was to be bound.
 func (e noAddressError) BindReason() error { return e }

@@ -42,10 +42,10 @@ type AuditEntry struct {
 	Action string `protobuf:"bytes,6,opt,name=action,proto3" json:"action,omitempty"`
 	// The request, as JSON, without secrets.
 	Request string `protobuf:"bytes,7,opt,name=request,proto3" json:"request,omitempty"`
-	// What was before, where the request changed something: settings as
+	// The state before, if the request changed something: settings as
 	// KEY=VALUE, or what a listener was.
 	Before string `protobuf:"bytes,8,opt,name=before,proto3" json:"before,omitempty"`
-	// What is after.
+	// The state after.
 	After string `protobuf:"bytes,9,opt,name=after,proto3" json:"after,omitempty"`
 	// OK; or the gRPC code that the request was refused with, such as
 	// PERMISSION_DENIED; or STARTED for one that is being carried out, such as a

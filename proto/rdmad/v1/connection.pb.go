@@ -185,7 +185,7 @@ type Connection struct {
 	Errors float64 `protobuf:"fixed64,18,opt,name=errors,proto3" json:"errors,omitempty"`
 	// Service that answers its calls; for those of a connector, its target.
 	Service string `protobuf:"bytes,19,opt,name=service,proto3" json:"service,omitempty"`
-	// What it is doing.
+	// The connection's state.
 	State Connection_State `protobuf:"varint,20,opt,name=state,proto3,enum=rdmad.v1.Connection_State" json:"state,omitempty"`
 	// Our side, address and port.
 	Local string `protobuf:"bytes,21,opt,name=local,proto3" json:"local,omitempty"`
@@ -624,14 +624,14 @@ type GetConnectionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connection asked for.
 	Connection *Connection `protobuf:"bytes,1,opt,name=connection,proto3" json:"connection,omitempty"`
-	// What its transport did.
+	// Statistics of the transport.
 	Transport *TransportStatistics `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
 	// Use of padded messages (extensions.msgp).
 	Padding *Padding `protobuf:"bytes,3,opt,name=padding,proto3" json:"padding,omitempty"`
-	// What the peer told through the Connection Configuration Protocol
+	// Values that the peer announced by the Connection Configuration Protocol
 	// (extensions.ccp); absent when it told nothing.
 	Configuration *Configuration `protobuf:"bytes,4,opt,name=configuration,proto3" json:"configuration,omitempty"`
-	// What both sides told each other of themselves
+	// Values that both sides announced
 	// (extensions.characteristics); absent when the peer does not have it.
 	Characteristics *Characteristics `protobuf:"bytes,5,opt,name=characteristics,proto3" json:"characteristics,omitempty"`
 	// Why inline_send is less than inline.send_max and than what the peer takes:
@@ -718,9 +718,9 @@ func (x *GetConnectionResponse) GetInlineSendHeld() string {
 // connection of version 2.
 type Characteristics struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Ours, as the peer was told.
+	// Our values, as announced to the peer.
 	Own *CharacteristicValues `protobuf:"bytes,1,opt,name=own,proto3" json:"own,omitempty"`
-	// The peer's.
+	// The peer's values.
 	Peer          *CharacteristicValues `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1008,12 +1008,12 @@ func (x *Padding) GetReceived() float64 {
 	return 0
 }
 
-// Configuration is what a peer told of itself (RFC 5666, section 6).
+// Configuration has the values that a peer announced (RFC 5666, section 6).
 type Configuration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most that it takes in one Send, in bytes.
+	// The largest Send that the peer takes, in bytes.
 	ReceiveSize uint32 `protobuf:"varint,1,opt,name=receive_size,json=receiveSize,proto3" json:"receive_size,omitempty"`
-	// RDMA Reads that may be active at it.
+	// RDMA Reads that may be active at the peer.
 	MaxRdmaReads  uint32 `protobuf:"varint,2,opt,name=max_rdma_reads,json=maxRdmaReads,proto3" json:"max_rdma_reads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1545,7 +1545,7 @@ func (x *WatchConnectionsRequest) GetListener() string {
 // WatchConnectionsResponse is one event of the stream.
 type WatchConnectionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What happened.
+	// The event.
 	Type WatchConnectionsResponse_Type `protobuf:"varint,1,opt,name=type,proto3,enum=rdmad.v1.WatchConnectionsResponse_Type" json:"type,omitempty"`
 	// When.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`

@@ -204,7 +204,7 @@ func (x *TraceFilter) GetPeer() string {
 // TraceRequest asks for a stream.
 type TraceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What to see.
+	// The connections to trace.
 	Filter *TraceFilter `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Let a referee judge each connection by the texts of the protocol, and say
 	// which violations an event shows.
@@ -266,7 +266,7 @@ type TraceResponse struct {
 	ConnectionId string `protobuf:"bytes,2,opt,name=connection_id,json=connectionId,proto3" json:"connection_id,omitempty"`
 	// What.
 	Operation TraceResponse_Operation `protobuf:"varint,3,opt,name=operation,proto3,enum=rdmad.v1.TraceResponse_Operation" json:"operation,omitempty"`
-	// Which way the data went.
+	// The direction of the data.
 	Direction TraceResponse_Direction `protobuf:"varint,4,opt,name=direction,proto3,enum=rdmad.v1.TraceResponse_Direction" json:"direction,omitempty"`
 	// Bytes.
 	Length uint32 `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`
@@ -420,7 +420,7 @@ type Violation struct {
 	Section string `protobuf:"bytes,2,opt,name=section,proto3" json:"section,omitempty"`
 	// Direction of the message with the violation.
 	Direction TraceResponse_Direction `protobuf:"varint,3,opt,name=direction,proto3,enum=rdmad.v1.TraceResponse_Direction" json:"direction,omitempty"`
-	// What was seen, in a sentence.
+	// The violation, in a sentence.
 	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -870,7 +870,7 @@ func (x *RpcHeader) GetStatus() string {
 // CaptureRequest asks for a capture.
 type CaptureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What to capture.
+	// The connections to capture.
 	Filter *TraceFilter `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Bytes to keep of each message or RDMA operation; 0 for all.
 	SnapLength    uint32 `protobuf:"varint,2,opt,name=snap_length,json=snapLength,proto3" json:"snap_length,omitempty"`

@@ -29,7 +29,7 @@ type Extension struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, such as msgp.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What it does, in one line.
+	// A summary in one line.
 	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
 	// Where it is defined.
 	Specification string `protobuf:"bytes,3,opt,name=specification,proto3" json:"specification,omitempty"`

@@ -83,9 +83,9 @@ type GetStatusResponse struct {
 	UnconfirmedRevision uint32 `protobuf:"varint,9,opt,name=unconfirmed_revision,json=unconfirmedRevision,proto3" json:"unconfirmed_revision,omitempty"`
 	// When it is rolled back.
 	ConfirmDeadline *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=confirm_deadline,json=confirmDeadline,proto3" json:"confirm_deadline,omitempty"`
-	// Who the client is, as the audit log names it.
+	// The client's identity, as in the audit log.
 	Actor string `protobuf:"bytes,11,opt,name=actor,proto3" json:"actor,omitempty"`
-	// What the client may do.
+	// The client's role.
 	Role Role `protobuf:"varint,12,opt,name=role,proto3,enum=rdmad.v1.Role" json:"role,omitempty"`
 	// Verbs providers that there are, those of this build first.
 	Providers []*Provider `protobuf:"bytes,13,rep,name=providers,proto3" json:"providers,omitempty"`
@@ -252,7 +252,7 @@ type Memory struct {
 	LimitSource string `protobuf:"bytes,2,opt,name=limit_source,json=limitSource,proto3" json:"limit_source,omitempty"`
 	// Limit that the configuration or an operator asks for.
 	LimitAsked float64 `protobuf:"fixed64,3,opt,name=limit_asked,json=limitAsked,proto3" json:"limit_asked,omitempty"`
-	// What is wrong with the limit and what to do; empty when nothing is.
+	// A problem of the limit, with the remedy; empty without a problem.
 	Warning string `protobuf:"bytes,4,opt,name=warning,proto3" json:"warning,omitempty"`
 	// Memory outside the Go heap: registered memory, and records of RPC over TCP.
 	Mapped float64 `protobuf:"fixed64,5,opt,name=mapped,proto3" json:"mapped,omitempty"`
@@ -260,9 +260,9 @@ type Memory struct {
 	GoRuntime float64 `protobuf:"fixed64,6,opt,name=go_runtime,json=goRuntime,proto3" json:"go_runtime,omitempty"`
 	// Limit of the Go runtime's memory now: what the mapped memory leaves.
 	GoLimit float64 `protobuf:"fixed64,7,opt,name=go_limit,json=goLimit,proto3" json:"go_limit,omitempty"`
-	// What else is resident: program text, C libraries.
+	// Other resident memory: program text, C libraries.
 	Other float64 `protobuf:"fixed64,8,opt,name=other,proto3" json:"other,omitempty"`
-	// What the kernel counts (RSS); 0 if it doesn't say.
+	// Resident memory that the kernel counts (RSS); 0 if unknown.
 	Resident float64 `protobuf:"fixed64,9,opt,name=resident,proto3" json:"resident,omitempty"`
 	// Most that the kernel has counted so far.
 	PeakResident  float64 `protobuf:"fixed64,10,opt,name=peak_resident,json=peakResident,proto3" json:"peak_resident,omitempty"`
@@ -558,7 +558,7 @@ type Device struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, for example mlx5_0.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What it speaks: iWARP, RoCE or InfiniBand.
+	// The transport: iWARP, RoCE or InfiniBand.
 	Transport string `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
 	// Version of its firmware; empty for software.
 	Firmware string `protobuf:"bytes,3,opt,name=firmware,proto3" json:"firmware,omitempty"`
@@ -566,7 +566,7 @@ type Device struct {
 	Ports []*DevicePort `protobuf:"bytes,4,rep,name=ports,proto3" json:"ports,omitempty"`
 	// Provider of this build that can use it; empty when there is none.
 	Provider string `protobuf:"bytes,5,opt,name=provider,proto3" json:"provider,omitempty"`
-	// What it can do; absent when no provider can tell.
+	// Capabilities; absent when no provider reports them.
 	Capabilities *DeviceCapabilities `protobuf:"bytes,6,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// Why the provider can't use it.
 	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`

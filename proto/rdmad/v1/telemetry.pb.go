@@ -567,7 +567,7 @@ type Advice struct {
 	// Registrations, and their invalidations, that it would have saved the
 	// peers.
 	RegistrationsSaved float64 `protobuf:"fixed64,4,opt,name=registrations_saved,json=registrationsSaved,proto3" json:"registrations_saved,omitempty"`
-	// What it costs: receive buffers, in bytes over all connections.
+	// The cost: receive buffers, in bytes over all connections.
 	MemoryAdded float64 `protobuf:"fixed64,5,opt,name=memory_added,json=memoryAdded,proto3" json:"memory_added,omitempty"`
 	// Why, in a sentence.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`

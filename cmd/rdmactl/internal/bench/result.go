@@ -42,7 +42,7 @@ type Latency struct {
 
 // PerOp are counts divided by calls. Sends, receives, registrations and
 // invalidations are those of our side. RDMA Reads and Writes are the peer's,
-// on our memory: a verbs consumer isn't told of them, so these are the read
+// on our memory: verbs do not report them, so these are the read
 // segments of answered calls, each of which the peer must have read, and the
 // segments that replies return with a length. A peer that splits a segment
 // makes more of them.

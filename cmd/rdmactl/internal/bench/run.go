@@ -169,7 +169,7 @@ func gone(err error) bool {
 	return errors.As(err, &lost) || errors.Is(err, rpcrdma.ErrClosed)
 }
 
-// watch ends the run and tells of its progress, until over.
+// watch reports progress until over, and ends the run.
 func (r *run) watch(ctx context.Context, began time.Time, over <-chan struct{}, cancel func()) {
 	end := time.NewTimer(r.cfg.Duration)
 	defer end.Stop()

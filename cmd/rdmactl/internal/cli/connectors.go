@@ -23,7 +23,7 @@ func newConnectorsList(a *app) *cobra.Command {
 		Short: "All connectors",
 		Long: `All connectors: where TCP clients come in, and the RPC-over-RDMA server that they
 are connected to. Their connections are in "rdmactl connections list", their
-settings those of the scope listener/NAME. Who may connect, how many, and why one
+settings those of the scope listener/NAME. Access lists, limits, and why one
 failed, is in JSON and YAML.`,
 		Example:           "  rdmactl connectors list",
 		Args:              exactly(),

@@ -22,7 +22,7 @@ func newListenersList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "list",
 		Short:             "All listeners",
-		Long:              "All listeners. Who may connect, and how many, is in JSON and YAML.",
+		Long:              "All listeners. Access lists and limits are in JSON and YAML.",
 		Example:           "  rdmactl listeners list",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,

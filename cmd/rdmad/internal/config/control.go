@@ -161,7 +161,7 @@ func (r *Rate) validate(d *document) error {
 	return nil
 }
 
-// Access is what the control plane is told; c was checked.
+// Access is the configuration of access for the control plane; c was checked.
 func (c *Control) Access() controlplane.Access {
 	a := controlplane.Access{Insecure: c.Insecure, Rules: auth.Rules{Group: c.Group}}
 	if c.TLS != nil {

@@ -62,7 +62,7 @@ func (t *Terminal) Keys(keys string) error {
 	return err
 }
 
-// Resize changes the terminal's size; the program is told.
+// Resize changes the terminal's size, and signals the program.
 func (t *Terminal) Resize(columns, lines int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
