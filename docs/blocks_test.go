@@ -36,7 +36,7 @@ const hidden = "hidden"
 var reasons = map[string]string{
 	"adapter":  "needs an RDMA adapter",
 	"browser":  "needs a terminal or a browser",
-	"guest":    "needs a Linux kernel as the client; TestPrintedMount in interop runs it",
+	"guest":    "needs a Linux kernel as the client; TestNFS/printed in interop runs the mounts",
 	"install":  "installs packages, or needs systemd",
 	"machine":  "needs another machine",
 	"tree":     "builds or tests the source tree",

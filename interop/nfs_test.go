@@ -38,7 +38,9 @@ func TestNFS(t *testing.T) {
 	var server nfsServer
 	switch *serverFlag {
 	case "rdmad":
-		server = startRdmad(t, g.ShareDir)
+		r := startRdmad(t, g.ShareDir)
+		t.Run("printed", func(t *testing.T) { testPrintedMount(t, g, r) })
+		server = r
 	case "knfsd":
 		g.ServeNFS(t)
 		server = knfsd{g}
