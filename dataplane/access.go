@@ -15,8 +15,8 @@ const MaxPrefixes = 1024
 // Allow is everybody. IPv4 addresses match IPv4 prefixes alone, however the
 // socket spells them (RFC 4291 §2.5.5.2). An Access in use is not changed.
 type Access struct {
-	Allow []netip.Prefix `json:"allow,omitempty"`
-	Deny  []netip.Prefix `json:"deny,omitempty"`
+	Allow []netip.Prefix `mapstructure:"allow" api:"admission.allow" doc:"addresses and CIDRs that may connect; without it everybody may"`
+	Deny  []netip.Prefix `mapstructure:"deny" api:"admission.deny" doc:"addresses and CIDRs that may not connect, even if allow has them"`
 }
 
 // PrefixError is a prefix that can't be in an Access.

@@ -31,15 +31,15 @@ const MaxLimit = 1 << 16
 type Limits struct {
 	// Connections being made or up. For a peer over it the idlest connection
 	// is closed; when none is idle the peer is rejected.
-	Connections int `json:"connections,omitempty"`
+	Connections int `mapstructure:"connections" range:"1..65536" api:"admission.max_connections" doc:"connections that are being made or up"`
 	// ConnectionsPerPeer limits those of one IPv4 address or one IPv6 /64.
-	ConnectionsPerPeer int `json:"connections_per_peer,omitempty"`
+	ConnectionsPerPeer int `mapstructure:"connections_per_peer" range:"1..65536" api:"admission.max_connections_per_peer" doc:"those of one peer: an IPv4 address or an IPv6 /64"`
 	// Handshakes are connections being made at once. Peers over it wait in
 	// the provider's bounded queue.
-	Handshakes int `json:"handshakes,omitempty"`
+	Handshakes int `mapstructure:"handshakes" range:"1..65536" api:"admission.max_handshakes" doc:"connections that are being made at the same time"`
 	// Idle is the time without a call after which a connection is closed; 0 means
 	// never.
-	Idle time.Duration `json:"idle,omitempty"`
+	Idle time.Duration `mapstructure:"idle" range:"1s..720h" api:"admission.idle" doc:"time without a call after which a connection is closed"`
 }
 
 // MaxIdle is the largest value of Limits.Idle.

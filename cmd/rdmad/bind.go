@@ -36,6 +36,11 @@ func openExport(path string) error {
 	case err != nil && !errors.Is(err, os.ErrExist):
 		return err
 	}
+	return readExport(path)
+}
+
+// readExport makes sure that a directory is there and can be read.
+func readExport(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
 		return err

@@ -14,12 +14,19 @@ import (
 
 func (o *options) checkCommand() *cobra.Command {
 	var output string
+	var offline bool
 	cmd := &cobra.Command{
 		Use:   "check --config FILE",
-		Short: "Check a configuration, show where each setting comes from, and start nothing",
+		Short: "Check a configuration, show where each value comes from, and start nothing",
 		Long: `check reads a configuration as rdmad does, with what operators stored over it in
-the state directory, and shows every live setting with its value and where that
-comes from: the built-in default, a line of the file, or a stored change. It warns
+the state directory. It prints every mistake with its line. If there is none, it
+shows every value and where it comes from: the built-in default, a line of the
+file, an environment variable, a flag, or a stored change of a live setting.
+
+check also opens what the configuration names: exports must be directories that
+can be read, certificates must load, addresses must be free. --offline leaves this
+out, for a check on another machine. While an rdmad uses the state directory,
+addresses in use are no mistake. It warns
 if the control group that it runs in allows less memory than limits.memory, and lists
 limits that need more open files than a process may have here. It changes nothing,
 and may be used while rdmad runs.`,
@@ -35,11 +42,19 @@ and may be used while rdmad runs.`,
 			if err != nil {
 				return err
 			}
+			for _, name := range c.Unknown {
+				cmd.PrintErrln("rdmad: warning:", name, "is an environment variable that names no key of the configuration")
+			}
+			if !offline {
+				if err := tryOpening(cmd.Context(), c); err != nil {
+					return err
+				}
+			}
 			report, err := provenance.Make(c, settingsFile(c.State.Path))
 			if err != nil {
 				return err
 			}
-			limit := procmem.Expected(o.root, c.Limits.Memory, dataplane.DefaultMemory, dataplane.MinMemory)
+			limit := procmem.Expected(o.root, int64(c.Limits.Memory), dataplane.DefaultMemory, dataplane.MinMemory)
 			report.Memory = provenance.Memory{Limit: limit.Bytes, Source: limit.Source, Asked: limit.Asked, Warning: limit.Warning()}
 			if limit.Lowered() {
 				cmd.PrintErrln("rdmad: warning:", limit.Warning())
@@ -60,6 +75,7 @@ and may be used while rdmad runs.`,
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	cmd.Flags().BoolVar(&offline, "offline", false, "don't open what the configuration names")
 	o.configFlags(cmd)
 	return cmd
 }

@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
@@ -20,6 +22,7 @@ import (
 type options struct {
 	config    string
 	export    string
+	set       []string
 	logLevel  string
 	logFormat string
 	drain     time.Duration
@@ -38,12 +41,20 @@ func newCommand() *cobra.Command {
 on 127.0.0.1:20048, the control plane (rdmactl) on 127.0.0.1:20050 and metrics on
 127.0.0.1:20051.
 
+Values come from the defaults, then the configuration file, then environment
+variables, then flags; the last one wins. The variable of the key limits.memory is
+RDMAD_LIMITS_MEMORY, that of --log-level is RDMAD_LOG_LEVEL. "rdmad check" shows
+where each value comes from.
+
 SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`,
 		Example: `  rdmad --export /srv/data
-  rdmad --config /etc/rdmad.yaml`,
+  rdmad --config /etc/rdmad.yaml
+  rdmad --config /etc/rdmad.yaml --set limits.memory=2GiB --set metrics.listen=127.0.0.1:9000`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
-		SilenceUsage:  true,
+
+		PersistentPreRunE: fromEnvironment,
+		SilenceUsage:      true,
 		RunE: func(*cobra.Command, []string) error {
 			log, err := newLog(o.logLevel, o.logFormat)
 			if err != nil {
@@ -58,6 +69,9 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 			}
 			slog.SetDefault(slog.New(log)) // packages without a logger of their own
 			defer log.Flush()
+			for _, name := range c.Unknown {
+				slog.Info("an environment variable names no key of the configuration", "variable", name)
+			}
 			return serve(c, o.load, o.drain, slog.Default())
 		},
 	}
@@ -72,16 +86,30 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 }
 
 func (o *options) configFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (YAML)")
+	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE`: YAML, or TOML or JSON by its name")
 	cmd.Flags().StringVar(&o.export, "export", "", "`DIR` that the nfs service exports (default ./export), made if missing")
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, "set a key of the configuration over file and environment, as `KEY=VALUE`; may be repeated")
+}
+
+// fromEnvironment sets the flags that are not given from the environment:
+// RDMAD_LOG_LEVEL is --log-level.
+func fromEnvironment(cmd *cobra.Command, _ []string) (err error) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := config.Variable(strings.ReplaceAll(f.Name, "-", "_"))
+		text := os.Getenv(name)
+		if text == "" || f.Changed || !slices.Contains(config.FlagVariables, name) {
+			return
+		}
+		if bad := cmd.Flags().Set(f.Name, text); bad != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", name, bad))
+		}
+	})
+	return err
 }
 
 // load reads the configuration, or makes the one in force without a file.
 func (o *options) load() (*config.Config, error) {
-	if o.config == "" {
-		return config.Default(o.export), nil
-	}
-	return config.Load(o.config, config.Options{Providers: providers.Names(), Absent: providers.Absent(), Export: o.export})
+	return config.Load(o.config, config.Options{Providers: providers.Names(), Absent: providers.Absent(), Set: o.set, Export: o.export})
 }
 
 func versionCommand() *cobra.Command {

@@ -97,7 +97,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		notify:    notify.New(log),
 		registry:  prometheus.NewRegistry(),
 		providers: make(providers.Set),
-		tuning:    c.Providers.Tuning(),
+		tuning:    c.Providers.Rdmacore,
 		memory:    procmem.New(log, dataplane.DefaultMemory, dataplane.MinMemory),
 		failed:    make(chan error, 2),
 	}
@@ -106,9 +106,9 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	if d.places, err = newPlaces(c, log); err != nil {
 		return d, err
 	}
-	d.memory.Configured(c.Limits.Memory)
+	d.memory.Configured(int64(c.Limits.Memory))
 	d.data = dataplane.New(dataplane.Config{
-		Logger: log, Limits: c.Limits.Dataplane(), TCP: c.Limits.TCP(), Memory: c.Limits.Memory, Registered: d.applyMemory,
+		Logger: log, Limits: c.Limits.Limits, TCP: c.Limits.TCP(), Memory: int64(c.Limits.Memory), Registered: d.applyMemory,
 		Descriptors: d.places.descriptors(),
 	})
 	d.places.data = d.data
@@ -150,10 +150,10 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	if err := d.bindMetrics(ctx, c.Metrics.Listen); err != nil {
 		return d, err
 	}
-	if err := d.manager.Configure(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners)); err != nil {
+	if err := d.manager.Configure(ctx, c.Services, c.Listeners); err != nil {
 		return d, startError(err)
 	}
-	if err := d.connect.Configure(ctx, connectorSpecs(c.Connectors)); err != nil {
+	if err := d.connect.Configure(ctx, c.Connectors); err != nil {
 		return d, startError(err)
 	}
 	return d, d.open(ctx, c)
@@ -231,11 +231,11 @@ func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.D
 	defer d.counter.count()
 	return errors.Join(
 		d.places.configure(c),
-		d.manager.SetLimits(c.Limits.Dataplane()),
-		d.setMemory(c.Limits.Memory),
+		d.manager.SetLimits(c.Limits.Limits),
+		d.setMemory(int64(c.Limits.Memory)),
 		d.data.SetTCPLimits(c.Limits.TCP()),
-		d.manager.Reload(ctx, serviceSpecs(c.Services), listenerSpecs(c.Listeners), drain),
-		d.connect.Reload(ctx, connectorSpecs(c.Connectors), drain),
+		d.manager.Reload(ctx, c.Services, c.Listeners, drain),
+		d.connect.Reload(ctx, c.Connectors, drain),
 	)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 
 	"github.com/rdmad/rdmad/dataplane/forward"
@@ -10,31 +9,12 @@ import (
 	"github.com/rdmad/rdmad/dataplane/perconn"
 )
 
-// forwardSpec is a forward service of the configuration, as the manager takes
-// it.
-func forwardSpec(c *forward.Config) *manager.ForwardSpec {
-	return &manager.ForwardSpec{
-		Address: c.Address, DialTimeout: c.DialTimeout, CallTimeout: c.CallTimeout, CallbackTimeout: c.CallbackTimeout,
-		ReservedPort: c.ReservedPort, MaxRecord: c.MaxRecord,
-	}
-}
-
-// forwardConfig is the other way round.
+// forwardConfig is a forward service as package forward takes it.
 func forwardConfig(f *manager.ForwardSpec) forward.Config {
 	return forward.Config{
 		Address: f.Address, DialTimeout: f.DialTimeout, CallTimeout: f.CallTimeout, CallbackTimeout: f.CallbackTimeout,
-		ReservedPort: f.ReservedPort, MaxRecord: f.MaxRecord,
+		ReservedPort: f.ReservedPort, MaxRecord: int(f.MaxRecord),
 	}
-}
-
-// checkForward checks what an operator wants.
-func checkForward(f *manager.ForwardSpec) error {
-	c := forwardConfig(f)
-	var bad *forward.ConfigError
-	if err := c.Check(); errors.As(err, &bad) {
-		return &manager.InvalidError{Field: "forward." + bad.Key, Text: bad.Msg}
-	}
-	return nil
 }
 
 func openForward(s *service, _ bool) error {

@@ -2,8 +2,8 @@
 // them. See README.md.
 //
 // Exit codes: 0 after an orderly end, 1 when something failed while serving or
-// audit verify or state check found damage, 2 when it could not start (one line on standard
-// error says why).
+// audit verify or state check found damage, 2 when it could not start (standard
+// error says why, with a line for each mistake of the configuration).
 package main
 
 import (
@@ -32,7 +32,13 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "rdmad:", config.OneLine(err))
+	var mistakes config.Errors
+	if !errors.As(err, &mistakes) {
+		fmt.Fprintln(os.Stderr, "rdmad:", config.OneLine(err))
+	}
+	for _, one := range mistakes {
+		fmt.Fprintln(os.Stderr, "rdmad:", config.OneLine(one))
+	}
 	if errors.As(err, new(*servingError)) || errors.As(err, new(*audit.DamageError)) || errors.As(err, new(*stateError)) {
 		return 1
 	}

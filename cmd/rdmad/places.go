@@ -31,7 +31,7 @@ type places struct {
 
 // portLimits are those of a configuration.
 func portLimits(c *config.Config) port.OwnLimits {
-	return port.OwnLimits{Control: c.Limits.Control.Limits(), Metrics: c.Limits.Metrics.Limits()}
+	return port.OwnLimits{Control: c.Limits.Control, Metrics: c.Limits.Metrics}
 }
 
 func served(c *config.Config) int { return len(c.Listeners) + len(c.Services) + len(c.Connectors) }
@@ -51,7 +51,7 @@ func divide(c *config.Config) (descriptors.Budget, error) {
 		return descriptors.Budget{}, err
 	}
 	ports := portLimits(c)
-	return descriptors.Divide(limit, wanted(served(c), c.Limits.Dataplane(), c.Limits.TCP(), &ports))
+	return descriptors.Divide(limit, wanted(served(c), c.Limits.Limits, c.Limits.TCP(), &ports))
 }
 
 // newPlaces divides the descriptors and makes the places of rdmad's ports.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
@@ -22,37 +21,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
-
-// serviceSpecs and listenerSpecs are the configuration's, as the manager takes
-// them.
-func serviceSpecs(list []config.Service) []manager.ServiceSpec {
-	out := make([]manager.ServiceSpec, len(list))
-	for i, s := range list {
-		out[i].Name = s.Name
-		if s.NFS != nil {
-			n := manager.NFSSpec(*s.NFS)
-			out[i].NFS = &n
-		}
-		if s.Echo != nil {
-			out[i].Echo = new(manager.EchoSpec)
-		}
-		if s.Forward != nil {
-			out[i].Forward = forwardSpec(&s.Forward.Config)
-		}
-	}
-	return out
-}
-
-func listenerSpecs(list []config.Listener) []manager.ListenerSpec {
-	out := make([]manager.ListenerSpec, len(list))
-	for i, l := range list {
-		out[i] = manager.ListenerSpec{
-			Name: l.Name, Provider: l.Provider, Address: l.Address, Service: l.Service, RPCBind: l.RPCBind,
-			Limits: l.Limits.Dataplane(), Allow: l.Access.Allow, Deny: l.Access.Deny,
-		}
-	}
-	return out
-}
 
 // service is what answers calls, over RDMA through listeners and perhaps over
 // TCP. It is a manager.Service.
@@ -176,9 +144,6 @@ func (s *services) kinds() map[string]manager.Maker {
 			return s.make(ctx, spec, "", openEcho)
 		},
 		"forward": func(ctx context.Context, spec *manager.ServiceSpec) (manager.Service, error) {
-			if err := checkForward(spec.Forward); err != nil {
-				return nil, err
-			}
 			return s.make(ctx, spec, "", openForward)
 		},
 	}

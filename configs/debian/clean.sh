@@ -66,7 +66,7 @@ setpriv --reuid=nobody --regid=nogroup --clear-groups lintian --fail-on error,wa
 say "installed, as it is read by man and the shells"
 inside 'apt-get -qq install --no-install-recommends -y /tmp/rdmad_*.deb /tmp/rdmad-rdmacore_*.deb >/dev/null
 rdmad version
-rdmad check --config /etc/rdmad/rdmad.yaml >/dev/null
+rdmad check --offline --config /etc/rdmad/rdmad.yaml >/dev/null
 getent group rdmad
 for page in rdmad.8 rdmactl.1 rdmad.yaml.5; do
 	gunzip <"/usr/share/man/man${page##*.}/$page.gz" >"/tmp/$page"

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -75,35 +76,15 @@ func connectorMessage(c *manager.ConnectorInfo) *rdmadv1.Connector {
 }
 
 // connectorText is a connector as the audit log shows it.
-func connectorText(c *manager.ConnectorInfo) string {
-	return fmt.Sprintf("connector %s: %s %s target %s, limits %+v, allow %v, deny %v",
-		c.Spec.Name, c.Spec.Provider, c.Spec.Listen, c.Spec.Target, c.Spec.Limits, c.Spec.Access.Allow, c.Spec.Access.Deny)
-}
+func connectorText(c *manager.ConnectorInfo) string { return "connector " + spec.String(&c.Spec) }
 
 // AddConnector implements rdmadv1.ConnectorServiceServer.
 func (s *connectorService) AddConnector(ctx context.Context, req *rdmadv1.AddConnectorRequest) (*rdmadv1.AddConnectorResponse, error) {
-	a := req.GetAdmission()
-	allow, err := prefixes("admission.allow", a.GetAllow())
-	if err != nil {
+	want := manager.ConnectorSpec{Provider: defaultProvider}
+	if err := readSpec(req, &want); err != nil {
 		return nil, err
 	}
-	deny, err := prefixes("admission.deny", a.GetDeny())
-	if err != nil {
-		return nil, err
-	}
-	info, err := s.connectors.AddConnector(ctx, manager.ConnectorSpec{
-		Name:            req.GetName(),
-		Listen:          req.GetListen(),
-		Provider:        cmp.Or(req.GetProvider(), defaultProvider),
-		Target:          req.GetTarget(),
-		DialTimeout:     req.GetDialTimeout().AsDuration(),
-		CallbackTimeout: req.GetCallbackTimeout().AsDuration(),
-		MaxCalls:        int(req.GetMaxCalls()),
-		MaxReply:        int(req.GetMaxReply()),
-		Memory:          int64(req.GetMaxMemory()),
-		Limits:          limits(a),
-		Access:          dataplane.Access{Allow: allow, Deny: deny},
-	})
+	info, err := s.connectors.AddConnector(ctx, want)
 	if err != nil {
 		return nil, toStatus(err)
 	}

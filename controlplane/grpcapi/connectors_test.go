@@ -77,7 +77,7 @@ func TestConnectorsComeAndGo(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", added.GetConnector(), want)
 	}
 	spec := planetest.NewConnectors(p).Connectors()[0].Spec
-	if spec.DialTimeout != time.Second || spec.CallbackTimeout != 2*time.Second || spec.MaxCalls != 3 || spec.MaxReply != 4096 || spec.Memory != 1<<25 {
+	if spec.DialTimeout != time.Second || spec.CallbackTimeout != 2*time.Second || spec.MaxCalls != 3 || spec.MaxReply != 4096 || spec.Limits.Memory != 1<<25 {
 		t.Errorf("wanted %+v", spec)
 	}
 	if _, err := c.RemoveConnector(t.Context(), &rdmadv1.RemoveConnectorRequest{Name: "out"}); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -79,17 +80,13 @@ func listener(l *manager.ListenerInfo) *rdmadv1.Listener {
 
 // listenerText is a listener as the audit log shows it.
 func listenerText(l *manager.ListenerInfo) string {
-	return fmt.Sprintf("listener %s: %s %s service %s, limits %+v, allow %v, deny %v",
-		l.Name, l.Provider, l.Address, l.Service, l.Limits, l.Access.Allow, l.Access.Deny)
+	now := l.Spec
+	now.Limits, now.Access = l.Limits, l.Access
+	return "listener " + spec.String(&now)
 }
 
 // serviceText is a service as the audit log shows it.
-func serviceText(s *manager.ServiceInfo) string {
-	if n := s.Spec.NFS; n != nil {
-		return fmt.Sprintf("service %s: nfs %+v", s.Spec.Name, *n)
-	}
-	return fmt.Sprintf("service %s: %s", s.Spec.Name, s.Spec.Kind())
-}
+func serviceText(s *manager.ServiceInfo) string { return "service " + spec.String(&s.Spec) }
 
 func prefixTexts(all []netip.Prefix) []string {
 	out := make([]string, len(all))
@@ -116,25 +113,11 @@ const defaultProvider = "softiwarp"
 
 // AddListener implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) AddListener(ctx context.Context, req *rdmadv1.AddListenerRequest) (*rdmadv1.AddListenerResponse, error) {
-	a := req.GetAdmission()
-	allow, err := prefixes("admission.allow", a.GetAllow())
-	if err != nil {
+	want := manager.ListenerSpec{Provider: defaultProvider}
+	if err := readSpec(req, &want); err != nil {
 		return nil, err
 	}
-	deny, err := prefixes("admission.deny", a.GetDeny())
-	if err != nil {
-		return nil, err
-	}
-	info, err := s.manager.AddListener(ctx, manager.ListenerSpec{
-		Name:     req.GetName(),
-		Provider: cmp.Or(req.GetProvider(), defaultProvider),
-		Address:  req.GetAddress(),
-		Service:  req.GetService(),
-		RPCBind:  req.GetRpcbind(),
-		Limits:   limits(a),
-		Allow:    allow,
-		Deny:     deny,
-	})
+	info, err := s.manager.AddListener(ctx, want)
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -270,51 +253,20 @@ func service(s *manager.ServiceInfo) *rdmadv1.Service {
 		Draining:   s.State == manager.StateDraining,
 		Failure:    s.Failure,
 	}
-	if n := s.Spec.NFS; n != nil {
-		m.Nfs = &rdmadv1.NfsService{
-			Path: n.Path, ReadOnly: n.ReadOnly, Squash: n.Squash, AsyncMetadata: n.AsyncMetadata, TcpListen: n.TCPListen,
-		}
-	}
-	if f := s.Spec.Forward; f != nil {
-		m.Forward = &rdmadv1.ForwardService{
-			Address: f.Address, DialTimeout: someTime(f.DialTimeout), CallTimeout: someTime(f.CallTimeout),
-			CallbackTimeout: someTime(f.CallbackTimeout), ReservedPort: f.ReservedPort, MaxRecord: uint32(f.MaxRecord),
-		}
-	}
+	writeSpec(&s.Spec, m)
 	return m
-}
-
-// someTime leaves out what is the default.
-func someTime(d time.Duration) *durationpb.Duration {
-	if d == 0 {
-		return nil
-	}
-	return durationpb.New(d)
 }
 
 // AddService implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) AddService(ctx context.Context, req *rdmadv1.AddServiceRequest) (*rdmadv1.AddServiceResponse, error) {
-	spec := manager.ServiceSpec{Name: req.GetName()}
-	switch {
-	case req.GetNfs() != nil:
-		n := req.GetNfs()
-		if !strings.HasPrefix(n.GetPath(), "/") {
-			return nil, invalidField("nfs.path", "must be absolute: rdmad's working directory is not yours")
-		}
-		spec.NFS = &manager.NFSSpec{
-			Path: n.GetPath(), ReadOnly: n.GetReadOnly(), Squash: n.GetSquash(),
-			AsyncMetadata: n.GetAsyncMetadata(), TCPListen: n.GetTcpListen(),
-		}
-	case req.GetForward() != nil:
-		f := req.GetForward()
-		spec.Forward = &manager.ForwardSpec{
-			Address: f.GetAddress(), DialTimeout: f.GetDialTimeout().AsDuration(), CallTimeout: f.GetCallTimeout().AsDuration(),
-			CallbackTimeout: f.GetCallbackTimeout().AsDuration(), ReservedPort: f.GetReservedPort(), MaxRecord: int(f.GetMaxRecord()),
-		}
-	default:
-		spec.Echo = &manager.EchoSpec{}
+	var want manager.ServiceSpec
+	if err := readSpec(req, &want); err != nil {
+		return nil, err
 	}
-	info, err := s.manager.AddService(ctx, spec)
+	if n := want.NFS; n != nil && !strings.HasPrefix(n.Path, "/") {
+		return nil, invalidField("nfs.path", "must be absolute: rdmad's working directory is not yours")
+	}
+	info, err := s.manager.AddService(ctx, want)
 	if err != nil {
 		return nil, toStatus(err)
 	}

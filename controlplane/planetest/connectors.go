@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // Connectors is a manager.ConnectorAPI over a Plane: connectors exist by name,
@@ -32,12 +33,12 @@ func (c *Connectors) Connectors() []manager.ConnectorInfo {
 	out := make([]manager.ConnectorInfo, 0, len(all))
 	for _, info := range all {
 		one := manager.ConnectorInfo{ConnectorInfo: info}
-		spec, added := c.plane.added(info.Name)
+		stored, added := c.plane.added(info.Name)
 		if added {
-			one.Spec, one.Origin = spec, manager.FromOperator
+			one.Spec, one.Origin = stored, manager.FromOperator
 		} else {
 			one.Spec = manager.ConnectorSpec{
-				Name: info.Name, Listen: info.Address.String(), Provider: info.Provider, Target: info.Target, Limits: info.Limits, Access: info.Access,
+				Name: info.Name, Listen: info.Address.String(), Provider: info.Provider, Target: info.Target, Limits: spec.ConnectorLimits{Limits: info.Limits}, Access: info.Access,
 			}
 		}
 		out = append(out, one)
@@ -55,25 +56,25 @@ func (c *Connectors) find(name string) (manager.ConnectorInfo, error) {
 }
 
 // AddConnector implements manager.ConnectorAPI. The port that 0 picks is 40000.
-func (c *Connectors) AddConnector(_ context.Context, spec manager.ConnectorSpec) (manager.ConnectorInfo, error) {
-	if _, err := c.find(spec.Name); err == nil {
-		return manager.ConnectorInfo{}, &manager.ExistsError{What: "connector", Name: spec.Name, State: manager.StateUp}
+func (c *Connectors) AddConnector(_ context.Context, want manager.ConnectorSpec) (manager.ConnectorInfo, error) {
+	if _, err := c.find(want.Name); err == nil {
+		return manager.ConnectorInfo{}, &manager.ExistsError{What: "connector", Name: want.Name, State: manager.StateUp}
 	}
-	if spec.Provider != "softiwarp" {
-		return manager.ConnectorInfo{}, &manager.UnknownError{What: "provider", Name: spec.Provider, Known: []string{"softiwarp"}}
+	if want.Provider != "softiwarp" {
+		return manager.ConnectorInfo{}, &manager.UnknownError{What: "provider", Name: want.Provider, Known: []string{"softiwarp"}}
 	}
-	if host, ok := strings.CutSuffix(spec.Listen, ":0"); ok {
-		spec.Listen = host + ":40000"
+	if host, ok := strings.CutSuffix(want.Listen, ":0"); ok {
+		want.Listen = host + ":40000"
 	}
-	address, err := netip.ParseAddrPort(spec.Listen)
+	address, err := netip.ParseAddrPort(want.Listen)
 	if err != nil {
-		return manager.ConnectorInfo{}, &manager.InvalidError{Field: "listen", Text: manager.AddressProblem(spec.Listen)}
+		return manager.ConnectorInfo{}, &manager.InvalidError{Field: "listen", Text: spec.AddressProblem(want.Listen)}
 	}
-	c.plane.addConnector(spec, dataplane.ConnectorInfo{
-		Name: spec.Name, Provider: spec.Provider, Target: spec.Target, Address: address, State: dataplane.StateUp, Since: Born,
-		Limits: spec.Limits, Access: spec.Access,
+	c.plane.addConnector(want, dataplane.ConnectorInfo{
+		Name: want.Name, Provider: want.Provider, Target: want.Target, Address: address, State: dataplane.StateUp, Since: Born,
+		Limits: want.Limits.Limits, Access: want.Access,
 	})
-	return c.find(spec.Name)
+	return c.find(want.Name)
 }
 
 // RemoveConnector implements manager.ConnectorAPI.

@@ -91,9 +91,9 @@ func (s *Set) bind(ctx context.Context, spec *Spec, origin manager.Origin) (*mem
 	c, err := New(ctx, Config{
 		Name: spec.Name, Listen: spec.Listen, Provider: p, Target: spec.Target,
 		Dataplane: s.cfg.Dataplane, Bindings: s.cfg.Bindings, Logger: s.cfg.Logger,
-		Limits: spec.Limits, Access: spec.Access,
+		Limits: spec.Limits.Limits, Access: spec.Access,
 		DialTimeout: spec.DialTimeout, CallbackTimeout: spec.CallbackTimeout,
-		MaxCalls: spec.MaxCalls, MaxReply: spec.MaxReply, Memory: spec.Memory,
+		MaxCalls: spec.MaxCalls, MaxReply: int(spec.MaxReply), Memory: int64(spec.Limits.Memory),
 	})
 	if err != nil {
 		return nil, bindError(spec, err)

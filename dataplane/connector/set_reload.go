@@ -27,7 +27,7 @@ func (s *Set) Reload(ctx context.Context, specs []Spec, drain time.Duration) err
 		if m := s.find(spec.Name); m == nil {
 			errs = append(errs, s.add(ctx, spec, manager.FromFile))
 		} else if !same(m.spec, *spec) {
-			errs = append(errs, m.place.Update(spec.Limits, spec.Access))
+			errs = append(errs, m.place.Update(spec.Limits.Limits, spec.Access))
 			s.mu.Lock()
 			m.spec = *spec
 			s.mu.Unlock()

@@ -7,24 +7,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 )
 
-// ConnectorSpec is a connector as an operator or the configuration wants it;
-// what is 0 is the default.
-type ConnectorSpec struct {
-	Name     string `json:"name"`
-	Listen   string `json:"listen"` // TCP, host:port; port 0 picks one
-	Provider string `json:"provider"`
-	Target   string `json:"target"` // host:port of the RPC-over-RDMA server
-
-	DialTimeout     time.Duration `json:"dial_timeout_ns,omitempty"`
-	CallbackTimeout time.Duration `json:"callback_timeout_ns,omitempty"`
-	MaxCalls        int           `json:"max_calls,omitempty"`
-	MaxReply        int           `json:"max_reply,omitempty"` // bytes
-	// Memory is what the calls of all clients hold together, in bytes.
-	Memory int64            `json:"memory,omitempty"`
-	Limits dataplane.Limits `json:"limits,omitzero"`
-	Access dataplane.Access `json:"access,omitzero"`
-}
-
 // ConnectorInfo describes a connector. With StateFailed the counters and the
 // bound address are zero.
 type ConnectorInfo struct {
@@ -63,23 +45,18 @@ type ConnectorFile struct{ jsonFile }
 
 var _ ConnectorStore = (*ConnectorFile)(nil)
 
-type connectorContent struct {
-	Format     int             `json:"format"`
-	Connectors []ConnectorSpec `json:"connectors"`
-}
-
 // NewConnectorFile makes a store in a file, which may be missing.
 func NewConnectorFile(path string) *ConnectorFile { return &ConnectorFile{newJSONFile(path)} }
 
 // Load implements ConnectorStore. A file that it can't make sense of is an
 // error, and stays as it is.
 func (f *ConnectorFile) Load() ([]ConnectorSpec, error) {
-	var c connectorContent
-	err := f.load(&c)
-	return c.Connectors, err
+	var s Saved
+	err := f.load(&s)
+	return s.Connectors, err
 }
 
 // Save implements ConnectorStore.
 func (f *ConnectorFile) Save(all []ConnectorSpec) error {
-	return f.save(connectorContent{fileFormat, all})
+	return f.save(Saved{Connectors: all})
 }

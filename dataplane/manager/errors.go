@@ -7,14 +7,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 )
 
-// InvalidError is a field of a specification that can't be taken.
-type InvalidError struct {
-	Field string // such as address, nfs.path or allow
-	Text  string // what is wrong, and what would be right
-}
-
-func (e *InvalidError) Error() string { return e.Field + ": " + e.Text }
-
 // ExistsError is a name that is taken; errors.Is finds dataplane.ErrExists.
 type ExistsError struct {
 	What, Name string // listener, connector or service

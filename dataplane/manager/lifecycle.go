@@ -76,7 +76,7 @@ func (m *Manager) Restore(ctx context.Context, store Store) error {
 
 func (m *Manager) restoreService(ctx context.Context, spec *ServiceSpec) {
 	if m.services[spec.Name] != nil {
-		m.shadowed.putService(*spec)
+		put(&m.shadowed.Services, *spec)
 		m.warnShadowed("service", spec.Name)
 		return
 	}
@@ -101,7 +101,7 @@ func (m *Manager) restoreService(ctx context.Context, spec *ServiceSpec) {
 
 func (m *Manager) restoreListener(ctx context.Context, spec *ListenerSpec) {
 	if m.listeners[spec.Name] != nil {
-		m.shadowed.putListener(*spec)
+		put(&m.shadowed.Listeners, *spec)
 		m.warnShadowed("listener", spec.Name)
 		return
 	}

@@ -24,7 +24,7 @@ func (m *Manager) AddListener(ctx context.Context, spec ListenerSpec) (ListenerI
 		return ListenerInfo{}, err
 	}
 	l.pinPort()
-	if err := m.save(func(all *Saved) { all.putListener(l.spec) }); err != nil {
+	if err := m.save(func(all *Saved) { put(&all.Listeners, l.spec) }); err != nil {
 		m.unbindListener(l)
 		return ListenerInfo{}, err
 	}
@@ -45,7 +45,7 @@ func (m *Manager) bindListener(ctx context.Context, spec *ListenerSpec, origin O
 	}
 	info, err := m.cfg.Dataplane.AddListener(ctx, dataplane.ListenerConfig{
 		Name: spec.Name, Provider: p, Address: spec.Address, Service: spec.Service, Handler: s.running,
-		Limits: spec.Limits, Access: dataplane.Access{Allow: spec.Allow, Deny: spec.Deny},
+		Limits: spec.Limits, Access: spec.Access,
 	})
 	if err != nil {
 		return nil, listenError(spec, err)
@@ -57,7 +57,7 @@ func (m *Manager) bindListener(ctx context.Context, spec *ListenerSpec, origin O
 	if spec.RPCBind {
 		if err := m.register(); err != nil {
 			m.unbindListener(l)
-			return nil, &InvalidError{"rpcbind", strings.TrimPrefix(err.Error(), "rpcbind: ")}
+			return nil, &InvalidError{Field: "rpcbind", Text: strings.TrimPrefix(err.Error(), "rpcbind: ")}
 		}
 	}
 	return l, nil
@@ -79,7 +79,7 @@ func (m *Manager) serviceFor(spec *ListenerSpec) (*service, error) {
 		return nil, &NotFoundError{What: "service", Name: spec.Service, Known: m.upLocked()}
 	}
 	if spec.RPCBind && s.spec.Forward != nil {
-		return nil, &InvalidError{"rpcbind", fmt.Sprintf("service %q forwards programs that rdmad does not know; leave it off", spec.Service)}
+		return nil, &InvalidError{Field: "rpcbind", Text: fmt.Sprintf("service %q forwards programs that rdmad does not know; leave it off", spec.Service)}
 	}
 	return s, nil
 }
@@ -161,7 +161,7 @@ func (m *Manager) leaveListener(name string) (*listener, error) {
 	if l.state == StateDraining {
 		return l, nil
 	}
-	if err := m.save(func(all *Saved) { all.dropListener(name) }); err != nil {
+	if err := m.save(func(all *Saved) { drop(&all.Listeners, name) }); err != nil {
 		return nil, err
 	}
 	if l.state == StateFailed {

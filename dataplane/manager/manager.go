@@ -156,7 +156,7 @@ func (m *Manager) Listeners() []ListenerInfo {
 		if !ok { // failed, or added or removed at this moment
 			info = dataplane.ListenerInfo{
 				Name: name, Provider: l.spec.Provider, Service: l.spec.Service, State: l.state,
-				Address: l.bound, Limits: l.spec.Limits, Access: dataplane.Access{Allow: l.spec.Allow, Deny: l.spec.Deny},
+				Address: l.bound, Limits: l.spec.Limits, Access: l.spec.Access,
 			}
 		}
 		out = append(out, ListenerInfo{ListenerInfo: info, Spec: l.spec, Origin: l.origin, Failure: cmp.Or(l.failure, info.Trouble)})

@@ -63,7 +63,7 @@ func (m *Manager) plan(services []ServiceSpec, listeners []ListenerSpec) *plan {
 			continue
 		}
 		if there != nil && there.origin == FromOperator {
-			p.shadow.putService(there.spec)
+			put(&p.shadow.Services, there.spec)
 		}
 		p.addServices = append(p.addServices, s)
 	}
@@ -94,9 +94,9 @@ func (m *Manager) planListenersLocked(p *plan, listeners []ListenerSpec) {
 		switch {
 		case there == nil:
 		case there.origin == FromOperator:
-			p.shadow.putListener(there.spec)
+			put(&p.shadow.Listeners, there.spec)
 			p.goListeners = append(p.goListeners, l.Name)
-		case there.spec.sameBinding(&l) && !slices.Contains(p.goServices, l.Service):
+		case sameBinding(&there.spec, &l) && !slices.Contains(p.goServices, l.Service):
 			if !reflect.DeepEqual(there.spec, l) {
 				p.update = append(p.update, l)
 			}
@@ -121,11 +121,11 @@ func (m *Manager) shadow(s *Saved) error {
 	}
 	m.mu.Lock()
 	for _, spec := range s.Services {
-		m.shadowed.putService(spec)
+		put(&m.shadowed.Services, spec)
 		m.warnShadowed("service", spec.Name)
 	}
 	for _, spec := range s.Listeners {
-		m.shadowed.putListener(spec)
+		put(&m.shadowed.Listeners, spec)
 		m.warnShadowed("listener", spec.Name)
 	}
 	m.mu.Unlock()
@@ -134,7 +134,7 @@ func (m *Manager) shadow(s *Saved) error {
 
 // sameBinding says whether a listener can become another without being bound
 // again.
-func (l *ListenerSpec) sameBinding(o *ListenerSpec) bool {
+func sameBinding(l, o *ListenerSpec) bool {
 	return l.Provider == o.Provider && l.Address == o.Address && l.Service == o.Service && l.RPCBind == o.RPCBind
 }
 

@@ -1,26 +1,10 @@
 package manager
 
-import "slices"
+import (
+	"slices"
 
-// putService adds a service, in the place of one of its name.
-func (s *Saved) putService(spec ServiceSpec) {
-	s.dropService(spec.Name)
-	s.Services = append(s.Services, spec)
-}
-
-func (s *Saved) dropService(name string) {
-	s.Services = slices.DeleteFunc(s.Services, func(o ServiceSpec) bool { return o.Name == name })
-}
-
-// putListener adds a listener, in the place of one of its name.
-func (s *Saved) putListener(spec ListenerSpec) {
-	s.dropListener(spec.Name)
-	s.Listeners = append(s.Listeners, spec)
-}
-
-func (s *Saved) dropListener(name string) {
-	s.Listeners = slices.DeleteFunc(s.Listeners, func(o ListenerSpec) bool { return o.Name == name })
-}
+	"github.com/rdmad/rdmad/dataplane/spec"
+)
 
 // save writes down what is there with a change to it. A name that is put or
 // dropped is no more shadowed. op is held.
@@ -30,12 +14,12 @@ func (m *Manager) save(change func(*Saved)) error {
 	shadowed := Saved{Services: slices.Clone(m.shadowed.Services), Listeners: slices.Clone(m.shadowed.Listeners)}
 	for _, name := range sortedKeys(m.services) {
 		if s := m.services[name]; s.origin == FromOperator && s.state != StateDraining {
-			all.putService(s.spec)
+			put(&all.Services, s.spec)
 		}
 	}
 	for _, name := range sortedKeys(m.listeners) {
 		if l := m.listeners[name]; l.origin == FromOperator && l.state != StateDraining {
-			all.putListener(l.spec)
+			put(&all.Listeners, l.spec)
 		}
 	}
 	m.mu.Unlock()
@@ -47,14 +31,26 @@ func (m *Manager) save(change func(*Saved)) error {
 		return &StoreError{err}
 	}
 	// What a change dropped is dropped from there, too.
-	shadowed.Services = slices.DeleteFunc(shadowed.Services, func(s ServiceSpec) bool {
-		return !slices.ContainsFunc(all.Services, func(o ServiceSpec) bool { return o.Name == s.Name })
-	})
-	shadowed.Listeners = slices.DeleteFunc(shadowed.Listeners, func(l ListenerSpec) bool {
-		return !slices.ContainsFunc(all.Listeners, func(o ListenerSpec) bool { return o.Name == l.Name })
-	})
+	shadowed.Services = slices.DeleteFunc(shadowed.Services, func(s ServiceSpec) bool { return !has(all.Services, s.Name) })
+	shadowed.Listeners = slices.DeleteFunc(shadowed.Listeners, func(l ListenerSpec) bool { return !has(all.Listeners, l.Name) })
 	m.mu.Lock()
 	m.shadowed = shadowed
 	m.mu.Unlock()
 	return nil
+}
+
+// put adds an item to a list, in the place of one of its name.
+func put[T spec.Named](list *[]T, item T) {
+	drop(list, item.Called())
+	*list = append(*list, item)
+}
+
+// drop takes the item of a name out of a list.
+func drop[T spec.Named](list *[]T, name string) {
+	*list = slices.DeleteFunc(*list, func(o T) bool { return o.Called() == name })
+}
+
+// has says whether a list has an item of a name.
+func has[T spec.Named](list []T, name string) bool {
+	return slices.ContainsFunc(list, func(o T) bool { return o.Called() == name })
 }

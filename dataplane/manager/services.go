@@ -24,7 +24,7 @@ func (m *Manager) AddService(ctx context.Context, spec ServiceSpec) (ServiceInfo
 		s.close(m)
 		return ServiceInfo{}, &OpenError{Service: spec.Name, Err: err}
 	}
-	if err := m.save(func(all *Saved) { all.putService(spec) }); err != nil {
+	if err := m.save(func(all *Saved) { put(&all.Services, spec) }); err != nil {
 		s.close(m)
 		return ServiceInfo{}, err
 	}
@@ -104,7 +104,7 @@ func (m *Manager) leaveService(name string) (s *service, first bool, err error) 
 	case len(users) > 0:
 		return nil, false, &InUseError{Service: name, Listeners: users}
 	}
-	if err := m.save(func(all *Saved) { all.dropService(name) }); err != nil {
+	if err := m.save(func(all *Saved) { drop(&all.Services, name) }); err != nil {
 		return nil, false, err
 	}
 	m.mu.Lock()

@@ -8,15 +8,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/rdmad/rdmad/dataplane/durable"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // Saved is what operators added and rdmad brings back when it starts.
-type Saved struct {
-	Services  []ServiceSpec  `json:"services"`
-	Listeners []ListenerSpec `json:"listeners"`
-}
+type Saved = spec.All
 
 // Store keeps what was added over restarts.
 type Store interface {
@@ -27,16 +26,12 @@ type Store interface {
 	Save(s Saved) error
 }
 
-// fileFormat is the format's number; a later one is another format.
-const fileFormat = 1
+// fileFormat is the format's number; a later one is another format. Format 2 has
+// the keys and values of the configuration file.
+const fileFormat = 2
 
 // maxFile bounds the file, in bytes: somebody else's is not read whole.
 const maxFile = 16 << 20
-
-type fileContent struct {
-	Format int `json:"format"`
-	Saved
-}
 
 // File is a Store in one JSON file, in a directory that is there.
 type File struct{ jsonFile }
@@ -48,16 +43,12 @@ func NewFile(path string) *File { return &File{newJSONFile(path)} }
 
 // Load implements Store. A file that it can't make sense of is an error, and
 // stays as it is.
-func (f *File) Load() (Saved, error) {
-	var c fileContent
-	err := f.load(&c)
-	return c.Saved, err
-}
+func (f *File) Load() (s Saved, err error) { return s, f.load(&s) }
 
 // Save implements Store.
-func (f *File) Save(s Saved) error { return f.save(fileContent{fileFormat, s}) }
+func (f *File) Save(s Saved) error { return f.save(s) }
 
-// jsonFile is a file with a value in JSON, whose field format is fileFormat.
+// jsonFile is a file with specifications in JSON, beside the number of the format.
 type jsonFile struct {
 	path  string
 	write func(f *os.File, b []byte) error // tests have the disk fail
@@ -70,8 +61,8 @@ func newJSONFile(path string) jsonFile {
 	}}
 }
 
-// load reads the file into v, which stays as it is when there is none.
-func (f *jsonFile) load(v any) error {
+// load reads the file into s, which stays as it is when there is none.
+func (f *jsonFile) load(s *Saved) error {
 	file, err := os.Open(f.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -84,13 +75,13 @@ func (f *jsonFile) load(v any) error {
 	if err != nil {
 		return err
 	}
-	if err := decodeFile(b, v); err != nil {
+	if err := decodeFile(b, s); err != nil {
 		return fmt.Errorf("%s: %w; restore it, or move it away to start without what was added", f.path, err)
 	}
 	return nil
 }
 
-func decodeFile(b []byte, v any) error {
+func decodeFile(b []byte, s *Saved) error {
 	if len(b) > maxFile {
 		return fmt.Errorf("is longer than %d bytes", maxFile)
 	}
@@ -100,20 +91,40 @@ func decodeFile(b []byte, v any) error {
 	if err := json.Unmarshal(b, &head); err != nil {
 		return fmt.Errorf("is damaged (%w)", err)
 	}
-	if head.Format != fileFormat {
+	if head.Format != fileFormat && head.Format != oldFormat {
 		return fmt.Errorf("has format %d, and this rdmad knows format %d", head.Format, fileFormat)
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
+	dec.UseNumber()
+	values := map[string]any{}
+	if err := dec.Decode(&values); err != nil {
 		return fmt.Errorf("is damaged (%w)", err)
+	}
+	delete(values, "format")
+	if head.Format == oldFormat {
+		convertOld(values)
+	}
+	if err := spec.Decode(values, s); err != nil {
+		return fmt.Errorf("is damaged (%s)", oneLine(err))
 	}
 	return nil
 }
 
-// save writes v: a new file takes the old one's place when it is on the disk.
-func (f *jsonFile) save(v any) (err error) {
-	b, err := json.MarshalIndent(v, "", "  ")
+// oneLine is the first mistake of those that a decoder lists.
+func oneLine(err error) string {
+	_, list, found := strings.Cut(err.Error(), "\n\n")
+	if !found {
+		list = err.Error()
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(list), "\n")
+	return first
+}
+
+// save writes s: a new file takes the old one's place when it is on the disk.
+func (f *jsonFile) save(s Saved) (err error) {
+	values := spec.Encode(s)
+	values["format"] = fileFormat
+	b, err := json.MarshalIndent(values, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // everything sets each field there is.
@@ -23,8 +24,10 @@ var everything = Saved{
 	Listeners: []ListenerSpec{{
 		Name: "l", Provider: "softiwarp", Address: "127.0.0.1:3", Service: "a", RPCBind: true,
 		Limits: dataplane.Limits{Connections: 1, ConnectionsPerPeer: 2, Handshakes: 3},
-		Allow:  []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
-		Deny:   []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")},
+		Access: dataplane.Access{
+			Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
+			Deny:  []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")},
+		},
 	}},
 }
 
@@ -55,7 +58,7 @@ func TestConnectorFileKeepsEverything(t *testing.T) {
 	}
 	want := []ConnectorSpec{{
 		Name: "a", Listen: "127.0.0.1:1", Provider: "softiwarp", Target: "h:2", DialTimeout: 3, CallbackTimeout: 4, MaxCalls: 5, MaxReply: 6,
-		Memory: 7, Limits: dataplane.Limits{Connections: 8}, Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+		Limits: spec.ConnectorLimits{Memory: 7, Limits: dataplane.Limits{Connections: 8}}, Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
 	}, {Name: "b"}}
 	if err := NewConnectorFile(path).Save(want); err != nil {
 		t.Fatal(err)
@@ -76,9 +79,9 @@ func TestBadFileIsLeftAlone(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", "is damaged (unexpected end of JSON input)"},
 		{"cut", `{"format": 1, "serv`, "is damaged (unexpected end of JSON input)"},
-		{"later", `{"format": 2, "things": []}`, "has format 2, and this rdmad knows format 1"},
-		{"other", `{}`, "has format 0, and this rdmad knows format 1"},
-		{"unknown field", `{"format": 1, "servces": []}`, `is damaged (json: unknown field "servces")`},
+		{"later", `{"format": 3, "things": []}`, "has format 3, and this rdmad knows format 2"},
+		{"other", `{}`, "has format 0, and this rdmad knows format 2"},
+		{"unknown field", `{"format": 1, "servces": []}`, "is damaged ('' has invalid keys: servces)"},
 		{"bad prefix", `{"format": 1, "listeners": [{"name": "a", "deny": ["x"]}]}`, "is damaged ("},
 		{"huge", strings.Repeat(" ", maxFile+1), "is longer than 16777216 bytes"},
 	} {
@@ -130,16 +133,17 @@ func TestFailedWriteChangesNothing(t *testing.T) {
 
 func FuzzFile(f *testing.F) {
 	f.Add([]byte(`{"format": 1, "services": [{"name": "a", "echo": {}}], "listeners": [{"name": "l", "allow": ["192.0.2.0/24"]}]}`))
+	f.Add([]byte(`{"format": 2, "connectors": [{"name": "a", "dial_timeout": "1s", "limits": {"memory": "1GiB", "idle": "8h"}, "deny": ["::1"]}]}`))
 	f.Add([]byte(`{"format": 1}`))
 	f.Add([]byte(`{"format": 9}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var c fileContent
-		if err := decodeFile(b, &c); err != nil {
+		var saved Saved
+		if err := decodeFile(b, &saved); err != nil {
 			return
 		}
 		file := NewFile(filepath.Join(t.TempDir(), "f"))
-		if err := file.Save(c.Saved); err != nil {
+		if err := file.Save(saved); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := file.Load(); err != nil {

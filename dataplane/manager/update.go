@@ -14,7 +14,7 @@ func (m *Manager) UpdateListener(name string, u ListenerUpdate) (ListenerInfo, i
 	if err != nil {
 		return ListenerInfo{}, 0, err
 	}
-	before, now := l.spec, l.spec.updated(&u)
+	before, now := l.spec, updated(l.spec, &u)
 	// Nobody is put out before the change is kept.
 	if _, _, err := m.cfg.Dataplane.UpdateListener(name, dataplane.ListenerUpdate{
 		Limits: &now.Limits, Allow: &now.Allow, Deny: &now.Deny,
@@ -22,7 +22,7 @@ func (m *Manager) UpdateListener(name string, u ListenerUpdate) (ListenerInfo, i
 		return ListenerInfo{}, 0, invalid("listener", err)
 	}
 	if l.origin == FromOperator {
-		if err := m.save(func(all *Saved) { all.putListener(now) }); err != nil {
+		if err := m.save(func(all *Saved) { put(&all.Listeners, now) }); err != nil {
 			m.update(&before, false)
 			return ListenerInfo{}, 0, err
 		}
@@ -67,8 +67,8 @@ func (m *Manager) upListener(name string) (*listener, error) {
 	return l, nil
 }
 
-// updated is the specification with an update's values.
-func (l ListenerSpec) updated(u *ListenerUpdate) ListenerSpec {
+// updated is a specification with an update's values.
+func updated(l ListenerSpec, u *ListenerUpdate) ListenerSpec {
 	if u.Limits != nil {
 		u.Limits(&l.Limits)
 	}

@@ -11,12 +11,12 @@ import (
 // Limits bound the connections of one of rdmad's own ports as operators give
 // them; 0 is the default.
 type Limits struct {
-	Connections        int
-	ConnectionsPerPeer int
+	Connections        int `mapstructure:"connections" range:"1..65536" doc:"connections of the port"`
+	ConnectionsPerPeer int `mapstructure:"connections_per_peer" range:"1..65536" doc:"those of one user, certificate or address"`
 	// Reserved connections are kept for admins.
-	Reserved int
+	Reserved int `mapstructure:"reserved" range:"1..65536" doc:"connections that are kept for admins"`
 	// Idle is the time without use after which a connection is closed.
-	Idle time.Duration
+	Idle time.Duration `mapstructure:"idle" range:"1s..720h" doc:"time without a request after which a connection is closed"`
 }
 
 // OwnLimits are those of rdmad's own ports.

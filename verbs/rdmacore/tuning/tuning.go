@@ -13,28 +13,28 @@ import (
 // Device, BusyPoll, KeepAlive and RegisterSinks.
 type Settings struct {
 	// Device is the name of the only device to use; "" is all.
-	Device string
+	Device string `mapstructure:"device" doc:"only device to use; without it all are used"`
 	// RetryCount is how often a request is sent again when the peer does not
 	// acknowledge it, 1 to 7.
-	RetryCount int
+	RetryCount int `mapstructure:"retry_count" default:"7" doc:"how often a request is sent again that the peer does not acknowledge"`
 	// RNRRetryCount is the same for when the peer has no Receive, 0 to 7, where
 	// 7 is for ever.
-	RNRRetryCount int
+	RNRRetryCount int `mapstructure:"rnr_retry_count" default:"7" doc:"how often a Send is sent again for which the peer has no Receive; 7 is for ever"`
 	// RNRTimer is after what time a peer may try again when we had no Receive.
-	RNRTimer time.Duration
+	RNRTimer time.Duration `mapstructure:"rnr_timer" default:"640us" doc:"when a peer may send again for which there was no Receive"`
 	// AckTimeout is how long to wait for an acknowledgement; 0 leaves it to the
 	// connection manager.
-	AckTimeout time.Duration
+	AckTimeout time.Duration `mapstructure:"ack_timeout" doc:"how long to wait for an acknowledgement; 0s leaves it to the connection manager"`
 	// BusyPoll is how long a connection looks for completions before it sleeps;
 	// 0 sleeps at once.
-	BusyPoll time.Duration
+	BusyPoll time.Duration `mapstructure:"busy_poll" doc:"how long a connection polls for completions before it sleeps"`
 	// KeepAlive is for how long nothing may happen on a connection before the
 	// peer is asked for a sign of life; 0 is for ever.
-	KeepAlive time.Duration
+	KeepAlive time.Duration `mapstructure:"keep_alive" default:"1m" doc:"silence after which the peer is asked for a sign of life; 0s is never"`
 	// RegisterSinks has every device treated as iWARP adapters other than siw are: what
 	// an RDMA Read is placed in is registered for that one call, with a right for
 	// the peer, though the device does without. It tells what that costs.
-	RegisterSinks bool
+	RegisterSinks bool `mapstructure:"register_sinks" doc:"register the memory of each RDMA Read, even where the device needs none"`
 }
 
 // Default are the settings in force without any.

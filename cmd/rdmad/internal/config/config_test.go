@@ -11,6 +11,7 @@ import (
 
 	live "github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
@@ -30,7 +31,7 @@ func TestEmptyFileIsTheDefault(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n", "listeners:\nservices: []\nsettings: {inline: }\n", "{}"} {
 		got := parse(t, text)
 		want := Default("")
-		want.File, want.SettingLines = "rdmad.yaml", map[string]int{}
+		want.File, want.Origins = "rdmad.yaml", got.Origins
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%q gives\n%+v, want\n%+v", text, got, want)
 		}
@@ -42,10 +43,10 @@ func TestDefaults(t *testing.T) {
 	if c.Control.Listen != "127.0.0.1:20050" || c.Metrics.Listen != "127.0.0.1:20051" || c.State.Path != "./rdmad.state" {
 		t.Errorf("control %q, metrics %q, state %q", c.Control.Listen, c.Metrics.Listen, c.State.Path)
 	}
-	if want := (Listener{Name: "nfs", Provider: "softiwarp", Address: "127.0.0.1:20049", Service: "export"}); !reflect.DeepEqual(c.Listeners, []Listener{want}) {
+	if want := (spec.Listener{Name: "nfs", Provider: "softiwarp", Address: "127.0.0.1:20049", Service: "export"}); !reflect.DeepEqual(c.Listeners, []spec.Listener{want}) {
 		t.Errorf("listeners %+v", c.Listeners)
 	}
-	if want := (NFS{Path: "./export", TCPListen: "127.0.0.1:20048"}); len(c.Services) != 1 || *c.Services[0].NFS != want {
+	if want := (spec.NFS{Path: "./export", TCPListen: "127.0.0.1:20048"}); len(c.Services) != 1 || *c.Services[0].NFS != want {
 		t.Errorf("services %+v", c.Services)
 	}
 	if s := Default("/srv").Services[0].NFS; s.Path != "/srv" {
@@ -82,9 +83,9 @@ settings:
 	if c.Control.Listen != "unix:///run/rdmad/control.sock" || c.Metrics.Listen != "0.0.0.0:9000" || c.State.Path != "/var/lib/rdmad" {
 		t.Errorf("control %+v, metrics %+v, state %+v", c.Control, c.Metrics, c.State)
 	}
-	if len(c.Listeners) != 2 || !c.Listeners[0].RPCBind || !reflect.DeepEqual(c.Listeners[1], Listener{
+	if len(c.Listeners) != 2 || !c.Listeners[0].RPCBind || !reflect.DeepEqual(c.Listeners[1], spec.Listener{
 		Name: "test.1", Provider: "softiwarp", Address: "storage:0", Service: "test",
-		Limits: Limits{Connections: 10, ConnectionsPerPeer: 2, Handshakes: 3}, Allow: []string{"192.0.2.0/24", "2001:db8::1"}, Deny: []string{"::ffff:192.0.2.7"},
+		Limits: dataplane.Limits{Connections: 10, ConnectionsPerPeer: 2, Handshakes: 3},
 		Access: dataplane.Access{
 			Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::1/128")},
 			Deny:  []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")},
@@ -95,10 +96,10 @@ settings:
 	if want := (dataplane.TCPLimits{Connections: 200, ConnectionsPerPeer: 20, Idle: 90 * time.Second}); c.Limits.TCP() != want {
 		t.Errorf("TCP limits %+v", c.Limits.TCP())
 	}
-	if want := (dataplane.Limits{Connections: 1000, ConnectionsPerPeer: 100, Handshakes: 50}); c.Limits.Dataplane() != want || c.Limits.Memory != 64<<20 {
+	if want := (dataplane.Limits{Connections: 1000, ConnectionsPerPeer: 100, Handshakes: 50}); c.Limits.Limits != want || c.Limits.Memory != 64<<20 {
 		t.Errorf("limits %+v", c.Limits)
 	}
-	if len(c.Services) != 3 || *c.Services[0].NFS != (NFS{Path: "/srv", ReadOnly: true}) || c.Services[1].Echo == nil || c.Services[2].Echo == nil {
+	if len(c.Services) != 3 || *c.Services[0].NFS != (spec.NFS{Path: "/srv", ReadOnly: true}) || c.Services[1].Echo == nil || c.Services[2].Echo == nil {
 		t.Errorf("services %+v", c.Services)
 	}
 	all, given := c.Settings.Initial()
@@ -170,7 +171,7 @@ listeners: [{name: e, provider: softiwarp, address: "127.0.0.1:1", service: e}]
 settings: {inline: {send_max: 1024}}
 metrics: {listen: ""}
 `)
-	if c.Control.Listen != DefaultControl || c.State.Path != DefaultState || c.Metrics.Listen != "" {
+	if c.Control.Listen != "127.0.0.1:20050" || c.State.Path != "./rdmad.state" || c.Metrics.Listen != "" {
 		t.Errorf("control %+v, state %+v, metrics %+v", c.Control, c.State, c.Metrics)
 	}
 	if len(c.Services) != 1 || c.Services[0].NFS != nil {
@@ -233,11 +234,11 @@ func TestRdmacore(t *testing.T) {
 		Device: "mlx5_0", RetryCount: 7, RNRTimer: 5 * time.Millisecond, AckTimeout: 67 * time.Millisecond, BusyPoll: 50 * time.Microsecond,
 		KeepAlive: 5 * time.Second, RegisterSinks: true,
 	}
-	if err != nil || c.Providers.Tuning() != want {
+	if err != nil || c.Providers.Rdmacore != want {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, text := range []string{"", "providers:\n", "providers: {rdmacore: }"} {
-		if c, err := Parse("f", []byte(text), options); err != nil || c.Providers.Tuning() != tuning.Default() {
+		if c, err := Parse("f", []byte(text), options); err != nil || c.Providers.Rdmacore != tuning.Default() {
 			t.Errorf("%q: %+v, %v", text, c, err)
 		}
 	}
@@ -257,8 +258,8 @@ func TestManualPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		if key := f.Tag.Get("mapstructure"); key != "-" && !strings.Contains(string(page), "\n.TP\n.B "+key+"\n") {
+	for _, f := range keysOf(reflect.TypeFor[Config]()) {
+		if key := f.Path; !strings.Contains(string(page), "\n.TP\n.B "+key+"\n") {
 			t.Errorf("rdmad.yaml(5) doesn't have %s", key)
 		}
 	}

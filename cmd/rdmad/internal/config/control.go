@@ -6,159 +6,126 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // Control is the gRPC control plane.
 type Control struct {
-	// Listen is host:port, or unix:///path.
-	Listen string `mapstructure:"listen"`
+	Listen string `mapstructure:"listen" default:"127.0.0.1:20050" doc:"HOST:PORT on the loopback or with tls, or unix:///path"`
 	TLS    *TLS   `mapstructure:"tls"`
-	// Group is one whose members are administrators on a Unix socket.
-	Group string `mapstructure:"group"`
-	// Roles give roles to certificates, users and groups; DefaultRole is that
-	// of everybody else.
-	Roles       []Role `mapstructure:"roles"`
-	DefaultRole string `mapstructure:"default_role"`
-	// Insecure lets everybody who reaches Listen be anonymous, without TLS
-	// and beyond the loopback.
-	Insecure bool  `mapstructure:"insecure"`
-	Rate     *Rate `mapstructure:"rate"`
+	Group  string `mapstructure:"group" doc:"group whose members are administrators on a Unix socket"`
+	Roles  []Role `mapstructure:"roles" doc:"roles of certificates, users and groups"`
+	// DefaultRole is that of everybody whom Roles don't name.
+	DefaultRole string `mapstructure:"default_role" doc:"role of everybody else"`
+	Insecure    bool   `mapstructure:"insecure" doc:"let everybody in who reaches listen, anonymous and without TLS"`
+	Rate        *Rate  `mapstructure:"rate"`
 }
 
 // TLS names the files of a mutual-TLS control plane.
 type TLS struct {
-	Cert     string `mapstructure:"cert"`
-	Key      string `mapstructure:"key"`
-	ClientCA string `mapstructure:"client_ca"`
+	Cert     string `mapstructure:"cert" doc:"file of the server's certificate"`
+	Key      string `mapstructure:"key" doc:"file of its key"`
+	ClientCA string `mapstructure:"client_ca" doc:"file of the certificates that sign those of clients"`
 }
 
 // Role is a role and who has it.
 type Role struct {
-	Role         string   `mapstructure:"role"`
-	Certificates []string `mapstructure:"certificates"`
-	UIDs         []int64  `mapstructure:"uids"`
-	Groups       []string `mapstructure:"groups"`
+	Role         string   `mapstructure:"role" doc:"none, viewer, operator or admin"`
+	Certificates []string `mapstructure:"certificates" doc:"names in certificates that have the role"`
+	UIDs         []int64  `mapstructure:"uids" doc:"numbers of users that have it"`
+	Groups       []string `mapstructure:"groups" doc:"groups whose members have it"`
 }
 
 // Rate bounds each client's requests.
 type Rate struct {
-	RequestsPerSecond int64 `mapstructure:"requests_per_second"`
-	Burst             int64 `mapstructure:"burst"`
+	RequestsPerSecond int64 `mapstructure:"requests_per_second" range:"1..1000000" doc:"requests of one client in a second"`
+	Burst             int64 `mapstructure:"burst" range:"1..1000000" doc:"requests that a client may make at once"`
 }
 
-// maxRate of both parts of a rate.
-const maxRate = 1_000_000
-
-func (c *Config) validateControl(d *document, _ Options) error {
-	if err := c.Control.validateListen(d); err != nil {
-		return err
-	}
+func (c *Config) validateControl(d *document, _ Options) {
+	c.Control.validateListen(d)
 	if t := c.Control.TLS; t == nil && d.given("control.tls") || t != nil && (t.Cert == "" || t.Key == "" || t.ClientCA == "") {
-		return d.fail("control.tls", "needs all of cert, key and client_ca")
+		d.fail("control.tls", "needs all of cert, key and client_ca")
 	}
 	if r := c.Control.DefaultRole; r != "" {
-		if err := role(d, "control.default_role", r); err != nil {
-			return err
-		}
+		role(d, "control.default_role", r)
 	}
 	for i := range c.Control.Roles {
-		if err := c.Control.Roles[i].validate(d, "control.roles["+strconv.Itoa(i)+"]"); err != nil {
-			return err
-		}
+		c.Control.Roles[i].validate(d, index("control.roles", i))
 	}
-	return c.Control.Rate.validate(d)
+	if r := c.Control.Rate; r != nil && (r.RequestsPerSecond == 0 || r.Burst == 0) {
+		d.fail("control.rate", "needs both requests_per_second and burst")
+	}
 }
 
 // validateListen is closed unless told open: without TLS only the loopback,
 // and Unix sockets, where the kernel says who comes, are taken.
-func (c *Control) validateListen(d *document) error {
+func (c *Control) validateListen(d *document) {
 	const key = "control.listen"
 	v := c.Listen
 	if rest, ok := strings.CutPrefix(v, "unix:"); ok {
 		u, err := url.Parse(v)
 		switch {
 		case err != nil || !strings.HasPrefix(rest, "///") || u.Host != "" || u.Path == "/":
-			return d.fail(key, "%q is not unix:///absolute/path", v)
+			d.fail(key, "%q is not unix:///absolute/path", v)
 		case c.TLS != nil:
-			return d.fail("control.tls", "%s is a Unix socket, which has no TLS", v)
+			d.fail("control.tls", "%s is a Unix socket, which has no TLS", v)
 		case c.Insecure:
-			return d.fail("control.insecure", "%s is a Unix socket, where the kernel says who comes; leave it off", v)
+			d.fail("control.insecure", "%s is a Unix socket, where the kernel says who comes; leave it off", v)
 		}
-		return nil
+		return
 	}
-	if err := address(d, key, v); err != nil {
-		return err
+	if text := spec.AddressProblem(v); text != "" {
+		d.fail(key, "%s", text)
+		return
 	}
 	if c.TLS != nil && c.Insecure {
-		return d.fail("control.insecure", "contradicts control.tls")
+		d.fail("control.insecure", "contradicts control.tls")
 	}
 	if c.Group != "" {
-		return d.fail("control.group", "members are known on a Unix socket only, and control.listen is %s", v)
+		d.fail("control.group", "members are known on a Unix socket only, and control.listen is %s", v)
 	}
 	host, _, err := net.SplitHostPort(v)
 	if err != nil {
-		return d.fail(key, "%v", err)
+		d.fail(key, "%v", err)
+		return
 	}
 	ip, err := netip.ParseAddr(host)
 	if c.TLS == nil && !c.Insecure && host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return d.fail(key, "%s is not on the loopback; without control.tls the control plane listens there or on unix:///path only", v)
+		d.fail(key, "%s is not on the loopback; without control.tls the control plane listens there or on unix:///path only", v)
 	}
-	return nil
 }
 
-func role(d *document, key, v string) error {
+func role(d *document, key, v string) {
 	if _, ok := auth.ParseRole(v); !ok {
-		return d.fail(key, "%q is none of %s", v, strings.Join(auth.Roles(), ", "))
+		d.fail(key, "%q is none of %s", v, strings.Join(auth.Roles(), ", "))
 	}
-	return nil
 }
 
-func (r *Role) validate(d *document, key string) error {
+func (r *Role) validate(d *document, key string) {
 	if r.Role == "" {
-		return d.fail(key+".role", "is missing")
-	}
-	if err := role(d, key+".role", r.Role); err != nil {
-		return err
+		d.fail(key+".role", "is missing")
+	} else {
+		role(d, key+".role", r.Role)
 	}
 	if len(r.Certificates)+len(r.UIDs)+len(r.Groups) == 0 {
-		return d.fail(key, "names nobody; give it certificates, uids or groups")
+		d.fail(key, "names nobody; give it certificates, uids or groups")
 	}
 	for i, uid := range r.UIDs {
 		if uid < 0 || uid > math.MaxUint32-1 {
-			return d.fail(key+".uids["+strconv.Itoa(i)+"]", "%d is not a user's number", uid)
+			d.fail(index(key+".uids", i), "%d is not a user's number", uid)
 		}
 	}
 	if slices.Contains(r.Certificates, "") {
-		return d.fail(key+".certificates", "one is empty")
+		d.fail(key+".certificates", "one is empty")
 	}
 	if slices.Contains(r.Groups, "") {
-		return d.fail(key+".groups", "one is empty")
+		d.fail(key+".groups", "one is empty")
 	}
-	return nil
-}
-
-func (r *Rate) validate(d *document) error {
-	if r == nil {
-		return nil
-	}
-	for _, part := range []struct {
-		key   string
-		value int64
-	}{{"requests_per_second", r.RequestsPerSecond}, {"burst", r.Burst}} {
-		key := "control.rate." + part.key
-		if !d.given(key) {
-			return d.fail("control.rate", "needs both requests_per_second and burst")
-		}
-		if part.value < 1 || part.value > maxRate {
-			return d.fail(key, "%d is out of range 1..%d", part.value, maxRate)
-		}
-	}
-	return nil
 }
 
 // Access is the configuration of access for the control plane; c was checked.

@@ -1,34 +1,29 @@
 package config
 
-// The addresses and paths of a daemon without a configuration.
+import "github.com/rdmad/rdmad/dataplane/spec"
+
+// The addresses and paths of a daemon without listeners and services.
 const (
-	DefaultControl    = "127.0.0.1:20050"
-	DefaultMetrics    = "127.0.0.1:20051"
-	DefaultState      = "./rdmad.state"
-	DefaultExport     = "./export"
-	DefaultNFS        = "127.0.0.1:20049"
-	DefaultNFSTCP     = "127.0.0.1:20048"
-	defaultProvider   = "softiwarp"
-	defaultListener   = "nfs"
-	defaultNFSService = "export"
+	DefaultExport = "./export"
+	DefaultNFS    = "127.0.0.1:20049"
+	DefaultNFSTCP = "127.0.0.1:20048"
 )
 
-// Default is the configuration in force without a file: one listener that
-// serves export by NFS.
+// Default is the configuration of an empty file.
 func Default(export string) *Config {
-	if export == "" {
-		export = DefaultExport
+	c, err := load("", nil, Options{Export: export}, nothing)
+	if err != nil {
+		panic(err)
 	}
-	return &Config{
-		Control: Control{Listen: DefaultControl},
-		Metrics: Metrics{Listen: DefaultMetrics},
-		State:   State{Path: DefaultState},
-		Listeners: []Listener{{
-			Name: defaultListener, Provider: defaultProvider, Address: DefaultNFS, Service: defaultNFSService,
-		}},
-		Services: []Service{{
-			Name: defaultNFSService,
-			NFS:  &NFS{Path: export, TCPListen: DefaultNFSTCP},
-		}},
+	return c
+}
+
+// fill gives a configuration without services and listeners one listener that
+// serves ./export by NFS.
+func (c *Config) fill() {
+	if len(c.Services) > 0 || len(c.Listeners) > 0 || len(c.Connectors) > 0 {
+		return
 	}
+	c.Listeners = []spec.Listener{{Name: "nfs", Provider: "softiwarp", Address: DefaultNFS, Service: "export"}}
+	c.Services = []spec.Service{{Name: "export", NFS: &spec.NFS{Path: DefaultExport, TCPListen: DefaultNFSTCP}}}
 }

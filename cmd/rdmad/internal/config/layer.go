@@ -31,8 +31,10 @@ func (c *Config) Blame(err error) error {
 		return err
 	}
 	key, text := invalid.Violations[0].Field, invalid.Violations[0].Text
-	e := &Error{File: c.File, Line: c.SettingLines[key], Msg: text}
-	if e.Line > 0 {
+	e := &Error{Origin: Origin{File: c.File}, Msg: text}
+	if at := c.Origins.Of("settings." + key); at != (Origin{}) {
+		e.Origin = at
+
 		e.Key = "settings." + key
 	} else {
 		e.Msg = key + ": " + text

@@ -1,38 +1,45 @@
 package config
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"strconv"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // Options are what the loader can't know by itself.
 type Options struct {
-	// Providers that this build has.
+	// Providers that this build has; nil takes any.
 	Providers []string
 	// Absent are providers that it lacks, with how to get them.
 	Absent map[string]string
-	// Export replaces the path of the file's nfs service, which must then be
+	// Set are the values that the command line gives, KEY=VALUE each, which
+	// stand over all others.
+	Set []string
+	// Export replaces the path of the nfs service, which must then be
 	// the only one; "" leaves it.
 	Export string
 }
 
-// Load reads and checks a file. Its errors are *Error, but for a file that
-// can't be read.
+// Load reads and checks a configuration: the defaults, a file unless its name
+// is "", the environment and the flags. Its errors are Errors, but for a file
+// that can't be read.
 func Load(file string, o Options) (*Config, error) {
+	if file == "" {
+		return load("", nil, o, os.LookupEnv)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	c, err := Parse(file, text, o)
+	c, err := load(file, text, o, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
@@ -40,30 +47,155 @@ func Load(file string, o Options) (*Config, error) {
 	return c, nil
 }
 
-// Parse checks the text of a file.
+// Parse checks the text of a file alone, without the environment.
 func Parse(file string, text []byte, o Options) (*Config, error) {
-	root, err := parseYAML(file, text)
+	return load(file, text, o, nothing)
+}
+
+// nothing is an environment without variables.
+func nothing(string) (string, bool) { return "", false }
+
+func load(file string, text []byte, o Options, env func(string) (string, bool)) (*Config, error) {
+	root, err := parseFile(file, text)
 	if err != nil {
 		return nil, err
 	}
-	d := &document{file: file, lines: map[string]int{}}
-	if err := d.check(root); err != nil {
+	d := &document{file: file, origins: Origins{}, misspelt: map[string]bool{}}
+	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
+	d.defaults(v)
+	if err := d.readFile(v, root); err != nil {
 		return nil, err
 	}
-	c, err := d.decode(root)
+	d.environment(v, env)
+	d.flags(v, o.Set)
+	c, err := d.decode(v)
 	if err != nil {
 		return nil, err
 	}
-	c.File = file
+	c.File, c.Origins = file, d.origins
+	if env != nil {
+		c.Unknown = unknownVariables(env)
+	}
 	c.fill()
-	if err := c.setExport(o.Export); err != nil {
-		return nil, err
-	}
-	if err := c.validate(d, o); err != nil {
-		return nil, err
-	}
+	c.setExport(d, o.Export)
+	c.validate(d, o)
 	c.SettingLines = d.settingLines(&c.Settings)
+	return c, d.err()
+}
+
+// viperKey is a dotted name as viper is given it.
+func viperKey(path string) string { return strings.ReplaceAll(path, ".", "::") }
+
+// defaults has viper know the defaults, but for those of optional sections and
+// of lists, which count where the section is.
+func (d *document) defaults(v *viper.Viper) {
+	optional := ""
+	for f := range spec.Of[Config]() {
+		switch {
+		case f.Section():
+			optional = f.Path + "."
+		case f.Default() == "" || optional != "" && strings.HasPrefix(f.Path, optional):
+		default:
+			value, err := spec.Parse(f.Type, f.Default())
+			if err != nil {
+				panic("config: default of " + f.Path)
+			}
+			v.SetDefault(viperKey(f.Path), value.Interface())
+		}
+	}
+}
+
+// readFile gives viper the values of the file.
+func (d *document) readFile(v *viper.Viper, root *yaml.Node) error {
+	if root == nil || root.Tag == "!!null" {
+		return nil
+	}
+	values, ok := d.readMapping("", root, reflect.TypeFor[Config](), d.fileSource)
+	if !ok {
+		return d.err()
+	}
+	return v.MergeConfigMap(values)
+}
+
+// flags gives viper what the command line sets.
+func (d *document) flags(v *viper.Viper, set []string) {
+	for _, one := range set {
+		key, text, ok := strings.Cut(one, "=")
+		at := Origin{Flag: "--set " + key}
+		f, known := find(key)
+		switch {
+		case !ok:
+			d.wrong("", Origin{Flag: "--set"}, "write KEY=VALUE, not "+one)
+		case !known:
+			d.wrong("", at, "there is no such key")
+		default:
+			if value, ok := d.outside(f, text, at); ok {
+				v.Set(viperKey(key), value)
+			}
+		}
+	}
+}
+
+// find finds a field that a name outside of the file can give.
+func find(key string) (found spec.Field, ok bool) {
+	for f := range spec.Of[Config]() {
+		if f.Path == key && !f.Section() {
+			return f, true
+		}
+	}
+	return found, false
+}
+
+// outside reads a value that does not come from the file. A list is written in
+// YAML or JSON.
+func (d *document) outside(f spec.Field, text string, at Origin) (any, bool) {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+	if tags := spec.Expected(f.Type).Tags; f.Type.Kind() != reflect.Slice && tags != nil {
+		n.Tag = tags[0]
+	} else if f.Type.Kind() == reflect.Slice {
+		var err error
+		if n, err = parseYAML("", []byte(text)); err != nil || n == nil {
+			d.wrong(f.Path, at, "is not a list in YAML or JSON")
+			return nil, false
+		}
+	}
+	d.origins.replace(f.Path, at)
+	return d.read(f.Path, n, f, func(*yaml.Node) Origin { return at })
+}
+
+// decode turns what viper has into a Config.
+func (d *document) decode(v *viper.Viper) (*Config, error) {
+	c := new(Config)
+	err := v.UnmarshalExact(c, func(o *mapstructure.DecoderConfig) {
+		o.WeaklyTypedInput = false
+		o.DecodeHook = d.fromText
+	})
+	if err != nil {
+		// What the file gives was held against the same types: a gap between
+		// the two checks, told as well as it can be.
+		return nil, errors.Join(d.err(), &Error{Origin: Origin{File: d.file}, Msg: OneLine(err)})
+	}
 	return c, nil
+}
+
+// setExport puts the command line's directory in place of the file's.
+func (c *Config) setExport(d *document, dir string) {
+	if dir == "" {
+		return
+	}
+	var nfs []int
+	for i, s := range c.Services {
+		if s.NFS != nil {
+			nfs = append(nfs, i)
+		}
+	}
+	at := Origin{Flag: "--export"}
+	if len(nfs) != 1 {
+		d.wrong("", at, c.File+" has "+count(len(nfs), "nfs service")+", not one; set their path there")
+		return
+	}
+	c.Services[nfs[0]].NFS.Path = dir
+	d.origins[index("services", nfs[0])+".nfs.path"] = at
 }
 
 // settingLines are the lines of the live settings that the file gives.
@@ -71,95 +203,18 @@ func (d *document) settingLines(s *Settings) map[string]int {
 	lines := make(map[string]int)
 	_, given := s.Initial()
 	for _, name := range given {
-		lines[name] = d.lines["settings."+name]
+		lines[name] = d.origins.Of("settings." + name).Line
 	}
 	return lines
 }
 
-// parseYAML gives the mapping at the top of the only document; nil when the
-// file holds nothing.
-func parseYAML(file string, text []byte) (*yaml.Node, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	var doc, more yaml.Node
-	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil
-	} else if err != nil {
-		return nil, syntaxError(file, err)
-	}
-	if err := dec.Decode(&more); err == nil {
-		return nil, &Error{File: file, Line: more.Line, Msg: "a second YAML document; one file holds one configuration"}
-	} else if !errors.Is(err, io.EOF) {
-		return nil, syntaxError(file, err)
-	}
-	return doc.Content[0], nil
-}
-
-// syntaxError takes the line out of the text of a parser's error, which
-// reads "yaml: line 3: what is wrong".
-func syntaxError(file string, err error) *Error {
-	msg, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
-	e := &Error{File: file, Msg: "not YAML: " + msg}
-	if rest, ok := strings.CutPrefix(msg, "line "); ok {
-		if num, what, ok := strings.Cut(rest, ": "); ok {
-			if line, err := strconv.Atoi(num); err == nil {
-				e.Line, e.Msg = line, "not YAML: "+what
-			}
+// Keys are the dotted names that the environment and --set can give.
+func Keys() (all []string) {
+	for f := range spec.Of[Config]() {
+		if !f.Section() {
+			all = append(all, f.Path)
 		}
 	}
-	return e
-}
-
-// decode turns the checked nodes into a Config.
-func (d *document) decode(root *yaml.Node) (*Config, error) {
-	values := map[string]any{}
-	if root != nil {
-		if err := root.Decode(&values); err != nil {
-			return nil, syntaxError(d.file, err)
-		}
-	}
-	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
-	v.SetDefault("control::listen", DefaultControl)
-	v.SetDefault("metrics::listen", DefaultMetrics)
-	v.SetDefault("state::path", DefaultState)
-	if err := v.MergeConfigMap(values); err != nil {
-		return nil, &Error{File: d.file, Msg: err.Error()}
-	}
-	c := new(Config)
-	err := v.UnmarshalExact(c, func(o *mapstructure.DecoderConfig) {
-		o.WeaklyTypedInput = false
-		o.DecodeHook = nil
-	})
-	if err != nil {
-		// The nodes were checked against the same types: a gap between the
-		// two checks, told as well as it can be.
-		msg, _, _ := strings.Cut(err.Error(), "\n")
-		return nil, &Error{File: d.file, Msg: msg}
-	}
-	return c, nil
-}
-
-// fill gives a file without services and listeners those of the default.
-func (c *Config) fill() {
-	if len(c.Services) == 0 && len(c.Listeners) == 0 && len(c.Connectors) == 0 {
-		def := Default("")
-		c.Listeners, c.Services = def.Listeners, def.Services
-	}
-}
-
-// setExport puts the command line's directory in place of the file's.
-func (c *Config) setExport(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	var nfs []*NFS
-	for _, s := range c.Services {
-		if s.NFS != nil {
-			nfs = append(nfs, s.NFS)
-		}
-	}
-	if len(nfs) != 1 {
-		return errors.New("--export: " + fmt.Sprintf("%s has %d nfs services, not one; set their path there", c.File, len(nfs)))
-	}
-	nfs[0].Path = dir
-	return nil
+	slices.Sort(all)
+	return all
 }

@@ -1,188 +1,155 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// document is a file's YAML while it is being checked.
+// document is a configuration while it is being read.
 type document struct {
-	file  string
-	lines map[string]int // of each key, by its path
+	file    string
+	origins Origins
+	errs    Errors
+	// misspelt are the keys that are unknown.
+	misspelt map[string]bool
 }
 
-// fail makes an error at a key's line, or at that of the nearest key around
-// it.
-func (d *document) fail(key, format string, args ...any) *Error {
-	e := &Error{File: d.file, Key: key, Msg: fmt.Sprintf(format, args...)}
-	for at := key; at != ""; {
-		if line, ok := d.lines[at]; ok {
-			e.Line = line
-			break
-		}
-		at = at[:max(strings.LastIndexAny(at, ".["), 0)]
-	}
-	return e
-}
+// source says where a node of a text comes from.
+type source func(n *yaml.Node) Origin
 
-// given says whether the file has the key.
-func (d *document) given(key string) bool {
-	_, ok := d.lines[key]
-	return ok
-}
+// fileSource is that of the file's nodes.
+func (d *document) fileSource(n *yaml.Node) Origin { return Origin{File: d.file, Line: n.Line} }
 
-// check holds the nodes against the types of Config: unknown and repeated
-// keys, wrong types. It writes on and off as YAML 1.2's booleans, and drops
-// keys without a value, which count as absent, but for the kind of a service.
-func (d *document) check(root *yaml.Node) error {
-	if root == nil || root.Tag == "!!null" {
-		return nil
-	}
-	return d.node("", root, reflect.TypeFor[Config]())
-}
-
-func (d *document) node(key string, n *yaml.Node, t reflect.Type) error {
-	for t.Kind() == reflect.Pointer {
+// read holds a node against the type of its values and turns it into values:
+// maps, lists, and what spec.Parse gives. What is wrong is noted and left out,
+// as are keys without a value, but for the kinds of a service.
+func (d *document) read(key string, n *yaml.Node, f spec.Field, from source) (value any, ok bool) {
+	t := f.Type
+	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
 		t = t.Elem()
 	}
-	if n.Kind == yaml.AliasNode {
-		return d.wrong(key, n, "an alias; write the value out")
+	switch {
+	case n.Kind == yaml.AliasNode:
+		d.wrong(key, from(n), "an alias; write the value out")
+		return nil, false
+	case isGroup(t):
+		return d.readMapping(key, n, t, from)
+	case t.Kind() == reflect.Slice:
+		return d.readList(key, n, t.Elem(), from)
 	}
-	switch t.Kind() {
-	case reflect.Struct:
-		return d.mapping(key, n, func(name string) (reflect.Type, error) {
-			return fieldType(t, name)
-		})
-	case reflect.Slice:
-		if n.Kind != yaml.SequenceNode {
-			return d.wrong(key, n, "must be a list")
-		}
-		for i, item := range n.Content {
-			at := fmt.Sprintf("%s[%d]", key, i)
-			d.lines[at] = item.Line
-			if err := d.node(at, item, t.Elem()); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if t == reflect.TypeFor[Version2]() {
-		return d.version2(key, n)
-	}
-	return d.scalar(key, n, t.Kind())
+	return d.readValue(key, n, f, from)
 }
 
-// version2 writes on and off of extensions.v2 as texts, whatever YAML takes
-// them for.
-func (d *document) version2(key string, n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		if v, ok := versions2[strings.ToLower(n.Value)]; ok {
-			n.Tag, n.Value, n.Style = "!!str", string(v), yaml.DoubleQuotedStyle
-			return nil
-		}
-	}
-	return d.wrong(key, n, fmt.Sprintf("must be off, on or required, not %q", n.Value))
+func isGroup(t reflect.Type) bool {
+	f := spec.Field{Type: reflect.PointerTo(t)}
+	return t.Kind() == reflect.Struct && f.Section()
 }
 
-// mapping checks each key's value against the type that typeOf gives.
-func (d *document) mapping(key string, n *yaml.Node, typeOf func(name string) (reflect.Type, error)) error {
+func (d *document) readMapping(key string, n *yaml.Node, t reflect.Type, from source) (map[string]any, bool) {
 	if n.Kind != yaml.MappingNode {
-		return d.wrong(key, n, "must be a mapping of keys to values")
+		d.wrong(key, from(n), "must be a mapping of keys to values")
+		return nil, false
 	}
-	kept := n.Content[:0:0]
+	keys := keysOf(t)
+	out := map[string]any{}
 	for i := 0; i < len(n.Content); i += 2 {
 		name, value := n.Content[i], n.Content[i+1]
-		at := name.Value
-		if key != "" {
-			at = key + "." + at
+		at := strings.TrimPrefix(key+"."+name.Value, ".")
+		if first, ok := d.origins[at]; ok {
+			d.wrong(at, from(name), fmt.Sprintf("already given in line %d", first.Line))
+			continue
 		}
-		if first, ok := d.lines[at]; ok {
-			return d.wrong(at, name, fmt.Sprintf("already given in line %d", first))
-		}
-		d.lines[at] = name.Line
-		t, err := typeOf(name.Value)
-		if err != nil {
-			return d.wrong(at, name, err.Error())
+		d.origins[at] = from(name)
+		j := slices.IndexFunc(keys, func(f spec.Field) bool { return f.Path == name.Value })
+		if j < 0 {
+			d.misspelt[at] = true
+			d.wrong(at, from(name), unknownKey(key, name.Value, keys))
+			continue
 		}
 		if value.Kind == yaml.ScalarNode && value.Tag == "!!null" {
-			if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+			if !keys[j].Section() {
 				continue
 			}
 			value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: name.Line} // as "echo:" alone
 		}
-		if err := d.node(at, value, t); err != nil {
-			return err
+		if v, ok := d.read(at, value, keys[j], from); ok {
+			out[name.Value] = v
 		}
-		kept = append(kept, name, value)
 	}
-	n.Content = kept
-	return nil
+	return out, true
 }
 
-// fieldType is the type of the field for a key, or an error that names the
-// keys there are.
-func fieldType(t reflect.Type, name string) (reflect.Type, error) {
-	var names []string
+// keysOf are the keys of one mapping.
+func keysOf(t reflect.Type) (keys []spec.Field) {
 	for i := range t.NumField() {
-		f := t.Field(i)
-		tag := f.Tag.Get("mapstructure")
-		if tag == "-" {
-			continue
+		sf := t.Field(i)
+		switch key := sf.Tag.Get("mapstructure"); key {
+		case "-", "":
+		case ",squash":
+			keys = append(keys, keysOf(sf.Type)...)
+		default:
+			keys = append(keys, spec.FieldOf(sf))
 		}
-		if tag == name {
-			return f.Type, nil
-		}
-		names = append(names, tag)
 	}
-	if len(names) == 0 {
-		return nil, errors.New("unknown key; there are none here")
+	return keys
+}
+
+func unknownKey(section, name string, keys []spec.Field) string {
+	if text := elsewhere[name]; text != "" && strings.HasSuffix(section, "].limits") {
+		return text
+	}
+	if len(keys) == 0 {
+		return "unknown key; there are none here"
+	}
+	names := make([]string, len(keys))
+	for i, f := range keys {
+		names[i] = f.Path
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("unknown key; known here: %s", strings.Join(names, ", "))
+	return "unknown key; known here: " + strings.Join(names, ", ")
 }
 
-func (d *document) scalar(key string, n *yaml.Node, want reflect.Kind) error {
+func (d *document) readList(key string, n *yaml.Node, t reflect.Type, from source) ([]any, bool) {
+	if n.Kind != yaml.SequenceNode {
+		d.wrong(key, from(n), "must be a list")
+		return nil, false
+	}
+	out := []any{}
+	for i, item := range n.Content {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		d.origins[at] = from(item)
+		if v, ok := d.read(at, item, spec.Field{Type: t}, from); ok {
+			out = append(out, v)
+		}
+	}
+	return out, true
+}
+
+// readValue reads a value and holds it against its range.
+func (d *document) readValue(key string, n *yaml.Node, f spec.Field, from source) (any, bool) {
+	want := spec.Expected(f.Type)
 	if n.Kind != yaml.ScalarNode {
-		return d.wrong(key, n, "must be "+kindName(want))
+		d.wrong(key, from(n), "must be "+want.Name)
+		return nil, false
 	}
-	switch want {
-	case reflect.String:
-		if n.Tag == "!!str" {
-			return nil
-		}
-	case reflect.Int64:
-		var v int64
-		if n.Tag == "!!int" && n.Decode(&v) == nil {
-			return nil
-		}
-	case reflect.Bool:
-		switch strings.ToLower(n.Value) {
-		case "true", "on", "yes":
-			n.Tag, n.Value, n.Style = "!!bool", "true", 0
-			return nil
-		case "false", "off", "no":
-			n.Tag, n.Value, n.Style = "!!bool", "false", 0
-			return nil
-		}
+	if want.Tags != nil && !slices.Contains(want.Tags, n.Tag) {
+		d.wrong(key, from(n), fmt.Sprintf("must be %s, not %q", want.Name, n.Value))
+		return nil, false
 	}
-	return d.wrong(key, n, fmt.Sprintf("must be %s, not %q", kindName(want), n.Value))
-}
-
-func kindName(k reflect.Kind) string {
-	switch k {
-	case reflect.Int64:
-		return "a whole number"
-	case reflect.Bool:
-		return "on or off"
+	v, err := spec.Parse(f.Type, n.Value)
+	if err != nil {
+		d.wrong(key, from(n), err.Error())
+		return nil, false
 	}
-	return "a text"
-}
-
-func (d *document) wrong(key string, n *yaml.Node, msg string) *Error {
-	return &Error{File: d.file, Line: n.Line, Key: key, Msg: msg}
+	if text := f.Problem(v); text != "" {
+		d.wrong(key, from(n), text)
+		return nil, false
+	}
+	return v.Interface(), true
 }

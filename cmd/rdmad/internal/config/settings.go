@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -58,6 +59,16 @@ const (
 // versions2 are the values by what a file may say.
 var versions2 = map[string]Version2{
 	"off": V2Off, "false": V2Off, "no": V2Off, "on": V2On, "true": V2On, "yes": V2On, "required": V2Required,
+}
+
+// UnmarshalText takes what a file may say.
+func (v *Version2) UnmarshalText(text []byte) error {
+	value, ok := versions2[strings.ToLower(string(text))]
+	if !ok {
+		return fmt.Errorf("must be off, on or required, not %q", text)
+	}
+	*v = value
+	return nil
 }
 
 // bits are the extensions that it turns on.
@@ -171,34 +182,23 @@ var numberKeys = []numberKey{
 		func(s *conn.Settings) *uint32 { return &s.CreditsWeight }},
 }
 
-func (s *Settings) validate(d *document, _ Options) error {
+func (s *Settings) validate(d *document, _ Options) {
 	for _, k := range numberKeys {
 		if v := *k.in(s); v != nil && (*v < k.min || *v > k.max) {
-			return d.fail("settings."+k.name, "%d is out of range %d..%d", *v, k.min, k.max)
+			d.fail("settings."+k.name, "%d is out of range %d..%d", *v, k.min, k.max)
 		}
 	}
 	if v := s.Inline.ReceiveSize; v != nil && *v%1024 != 0 {
 		// CM private data counts in KiB (RFC 8797 §4.1).
-		return d.fail("settings.inline.receive_size", "%d is not a multiple of 1024", *v)
+		d.fail("settings.inline.receive_size", "%d is not a multiple of 1024", *v)
 	}
 	if p := s.DDP.Placement; p != nil && !slices.Contains(conn.Placements[:], *p) {
-		return d.fail("settings.ddp.placement", "%q is none of %s", *p, strings.Join(conn.Placements[:], ", "))
+		d.fail("settings.ddp.placement", "%q is none of %s", *p, strings.Join(conn.Placements[:], ", "))
 	}
 	if p := s.Credits.Policy; p != nil && *p != "fixed" && *p != "adaptive" {
-		return d.fail("settings.credits.policy", "%q is neither fixed nor adaptive", *p)
+		d.fail("settings.credits.policy", "%q is neither fixed nor adaptive", *p)
 	}
-	if all, _ := s.Initial(); all.CreditsMin > all.CreditsMax {
-		return d.fail("settings.credits.min", "%d is above credits.max, %d", all.CreditsMin, all.CreditsMax)
+	if all, _ := s.Initial(); all.CreditsMax > 0 && all.CreditsMin > all.CreditsMax {
+		d.fail("settings.credits.min", "%d is above credits.max, %d", all.CreditsMin, all.CreditsMax)
 	}
-	return nil
-}
-
-// refuseUnbuilt refuses what would have no effect.
-func (s *Settings) refuseUnbuilt(d *document) error {
-	for name, on := range s.Extensions.all() {
-		if on != nil && *on && built[name] == 0 {
-			return d.fail("settings.extensions."+name, unbuilt, "extension "+name)
-		}
-	}
-	return nil
 }

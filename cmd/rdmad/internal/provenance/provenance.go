@@ -33,6 +33,8 @@ type Report struct {
 	// here, a line each.
 	Unreachable []string `json:"unreachable_limits"`
 	State       State    `json:"state"`
+	// Configuration is everything but the live settings.
+	Configuration []Configured `json:"configuration"`
 	// Settings are all there are, at the global scope.
 	Settings []Value `json:"settings"`
 	// Scopes are what listener and peer scopes have stored over that.
@@ -57,6 +59,13 @@ type State struct {
 	// without one.
 	Pending  uint32 `json:"pending"`
 	Deadline string `json:"deadline"`
+}
+
+// Configured is a value of the configuration and where it comes from.
+type Configured struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	From  string `json:"from"` // default, FILE:LINE, an environment variable or a flag
 }
 
 // Value is a setting and where it comes from.
@@ -85,6 +94,9 @@ func Make(c *config.Config, stored string) (*Report, error) {
 		File: c.File, Listeners: len(c.Listeners), Services: len(c.Services), Connectors: len(c.Connectors), State: State{Path: stored},
 		Settings: []Value{}, Scopes: []Scoped{}, Unreachable: []string{},
 	}
+	for _, v := range c.Values() {
+		r.Configuration = append(r.Configuration, Configured{v.Key, v.Value, v.From.String()})
+	}
 	defaults := rpcrdma.DefaultSettings()
 	state, err := settings.NewState(settings.FromSettings(&defaults), 0)
 	if err != nil {
@@ -107,7 +119,7 @@ func Make(c *config.Config, stored string) (*Report, error) {
 			return nil, c.Blame(err)
 		}
 	}
-	r.fill(state.Relined(c.Layer()))
+	r.fill(c, state.Relined(c.Layer()))
 	return r, nil
 }
 
@@ -124,7 +136,7 @@ func (r *Report) restore(state *settings.State, c *statefile.Contents) (*setting
 	return restored, nil
 }
 
-func (r *Report) fill(state *settings.State) {
+func (r *Report) fill(c *config.Config, state *settings.State) {
 	for k := range settings.NumKeys {
 		sayings := state.ExplainAt(k, settings.Scope{})
 		if len(sayings) == 0 {
@@ -134,6 +146,9 @@ func (r *Report) fill(state *settings.State) {
 		for _, s := range sayings {
 			if s.Wins {
 				v.Value, v.Source, v.Detail, v.Revision = s.Value, s.Source, s.Detail, s.Revision
+				if s.Source == "config" {
+					v.Detail = c.Origins.Of("settings." + v.Key).String()
+				}
 			} else if s.Source == "config" {
 				v.Over = s.Value + " " + place(s.Source, s.Detail)
 			}
@@ -188,6 +203,13 @@ func (r *Report) Table(w io.Writer) error {
 	}
 	for _, l := range r.Unreachable {
 		fmt.Fprintln(out, l)
+	}
+	fmt.Fprint(out, "\nKEY\tVALUE\tFROM\n")
+	for _, v := range r.Configuration {
+		fmt.Fprintf(out, "%s\t%s\t%s\n", v.Key, v.Value, v.From)
+	}
+	if err := out.Flush(); err != nil {
+		return err
 	}
 	fmt.Fprint(out, "\nSETTING\tVALUE\tFROM\n")
 	for _, v := range r.Settings {

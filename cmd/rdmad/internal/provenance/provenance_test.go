@@ -128,7 +128,7 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Settings = r.Settings[:1]
+	r.Configuration, r.Settings = r.Configuration[:1], r.Settings[:1]
 	r.Memory = Memory{Limit: 5, Source: "cgroup", Asked: 7, Warning: "too little"}
 	var out bytes.Buffer
 	if err := r.JSON(&out); err != nil {
@@ -154,6 +154,13 @@ func TestJSON(t *testing.T) {
     "pending": 0,
     "deadline": ""
   },
+  "configuration": [
+    {
+      "key": "control.listen",
+      "value": "127.0.0.1:20050",
+      "from": "default"
+    }
+  ],
   "settings": [
     {
       "key": "inline.send_max",

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"cmp"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
+)
+
+// Value is a value that is in force, and where it comes from.
+type Value struct {
+	Key, Value string
+	From       Origin
+}
+
+// Values are all that are in force, but for the live settings, in the order of
+// the keys. What has neither a value nor a default is left out.
+func (c *Config) Values() (all []Value) {
+	c.values(&all, reflect.ValueOf(c), "")
+	return all
+}
+
+func (c *Config) values(all *[]Value, root reflect.Value, prefix string) {
+	for f := range spec.Fields(root.Type().Elem()) {
+		v, key := f.In(root, false), prefix+f.Path
+		switch {
+		case !v.IsValid() || strings.HasPrefix(key, "settings."):
+		case f.Section():
+			if v.Elem().IsValid() && v.Elem().NumField() == 0 {
+				*all = append(*all, Value{key, "{}", c.Origins.Of(key)})
+			}
+		case f.Items():
+			for i := range v.Len() {
+				c.values(all, v.Index(i).Addr(), index(key, i)+".")
+			}
+		default:
+			_, given := c.Origins[key]
+			text := spec.Text(v)
+			if v.IsZero() && !given {
+				text = cmp.Or(f.Default(), planeDefaults[key])
+			}
+			if text != "" || given {
+				*all = append(*all, Value{key, text, c.origin(key, given)})
+			}
+		}
+	}
+}
+
+// origin is that of a key. A key that is left out in a section that is given has its
+// default.
+func (c *Config) origin(key string, given bool) Origin {
+	if around := c.Origins.Of(key); given || around.Env != "" || around.Flag != "" {
+		return around
+	}
+	return Origin{}
+}
+
+// planeDefaults are those of the data plane's limits.
+var planeDefaults = map[string]string{
+	"limits.connections":              strconv.Itoa(dataplane.DefaultMaxConnections),
+	"limits.connections_per_peer":     strconv.Itoa(dataplane.DefaultConnectionsPerPeer),
+	"limits.handshakes":               strconv.Itoa(dataplane.DefaultMaxHandshakes),
+	"limits.tcp_connections":          strconv.Itoa(rpctcp.DefaultConnections),
+	"limits.tcp_connections_per_peer": strconv.Itoa(rpctcp.DefaultConnectionsPerPeer),
+	"limits.tcp_idle":                 spec.Text(reflect.ValueOf(rpctcp.DefaultIdle)),
+	"limits.memory":                   spec.Size(dataplane.DefaultMemory).String(),
+}

@@ -1,0 +1,117 @@
+package grpcapi
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
+)
+
+// readSpec takes the fields of a specification from a message. A field that is
+// absent or zero stays as it is: it has its default.
+func readSpec(m proto.Message, to any) error {
+	root := reflect.ValueOf(to)
+	for f := range spec.Fields(root.Type().Elem()) {
+		in, fd := fieldAt(m.ProtoReflect(), f.API(), false)
+		if fd == nil || !in.Has(fd) {
+			continue
+		}
+		value := f.In(root, true)
+		if f.Section() {
+			value.Set(reflect.New(f.Type.Elem()))
+			continue
+		}
+		if err := readField(value, in.Get(fd), f.API()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readField(to reflect.Value, v protoreflect.Value, path string) error {
+	switch x := v.Interface().(type) {
+	case string:
+		to.SetString(x)
+	case bool:
+		to.SetBool(x)
+	case uint32:
+		to.SetInt(int64(x))
+	case float64:
+		to.SetInt(int64(x))
+	case protoreflect.Message: // the only message of one value is a time
+		to.SetInt(int64(x.Interface().(*durationpb.Duration).AsDuration()))
+	case protoreflect.List: // and the only list is of prefixes
+		list := make([]netip.Prefix, x.Len())
+		for i := range list {
+			p, err := dataplane.ParsePrefix(x.Get(i).String())
+			if err != nil {
+				return invalidField(fmt.Sprintf("%s[%d]", path, i), err.Error())
+			}
+			list[i] = p
+		}
+		to.Set(reflect.ValueOf(list))
+	}
+	return nil
+}
+
+// writeSpec puts the fields of a specification that are not zero into a
+// message. What the message has no field for is left out.
+func writeSpec(from any, m proto.Message) {
+	root := reflect.ValueOf(from)
+	for f := range spec.Fields(root.Type().Elem()) {
+		value := f.In(root, false)
+		if !value.IsValid() || value.IsZero() {
+			continue
+		}
+		in, fd := fieldAt(m.ProtoReflect(), f.API(), true)
+		switch {
+		case fd == nil:
+		case f.Section():
+			in.Mutable(fd)
+		default:
+			in.Set(fd, writeField(value, in, fd))
+		}
+	}
+}
+
+func writeField(v reflect.Value, in protoreflect.Message, fd protoreflect.FieldDescriptor) protoreflect.Value {
+	switch {
+	case fd.IsList():
+		list := in.NewField(fd).List()
+		for _, p := range v.Interface().([]netip.Prefix) {
+			list.Append(protoreflect.ValueOfString(p.String()))
+		}
+		return protoreflect.ValueOfList(list)
+	case fd.Message() != nil:
+		return protoreflect.ValueOfMessage(durationpb.New(time.Duration(v.Int())).ProtoReflect())
+	case fd.Kind() == protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(float64(v.Int()))
+	case fd.Kind() == protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(uint32(v.Int()))
+	}
+	return protoreflect.ValueOf(v.Interface())
+}
+
+// fieldAt finds the field of a path, and the message that it is in. With make,
+// messages on the way to it are made.
+func fieldAt(m protoreflect.Message, path string, make bool) (protoreflect.Message, protoreflect.FieldDescriptor) {
+	name, rest, more := strings.Cut(path, ".")
+	fd := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	switch {
+	case fd == nil || !more:
+		return m, fd
+	case make:
+		return fieldAt(m.Mutable(fd).Message(), rest, make)
+	case !m.Has(fd):
+		return m, nil
+	}
+	return fieldAt(m.Get(fd).Message(), rest, make)
+}
