@@ -3,14 +3,13 @@ package cli
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -26,27 +25,13 @@ notice nothing.`,
 		Args:              exactly("NAME"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	req, admission := &rdmadv1.AddConnectorRequest{}, &admissionFlags{}
-	var dial, callback time.Duration
-	f := cmd.Flags()
-	f.StringVar(&req.Listen, "listen", "", "TCP host:port to accept at; port 0 picks one")
-	f.StringVar(&req.Target, "target", "", "host:port of the RPC-over-RDMA server")
-	f.StringVar(&req.Provider, "provider", "", "verbs provider (default softiwarp)")
-	f.DurationVar(&dial, "dial-timeout", 0, "how long the target has to come up for a client; 0 for 10s")
-	f.DurationVar(&callback, "callback-timeout", 0, "how long a client has to answer a call of the target; 0 for 30s")
-	f.Uint32Var(&req.MaxCalls, "max-calls", 0, "calls of a client in flight, within credits.max; 0 for 256")
-	f.Uint32Var(&req.MaxReply, "max-reply", 0, "largest reply of programs without a binding, in bytes; 0 for 1 MiB")
-	f.Float64Var(&req.MaxMemory, "max-memory", 0, "what the calls of all clients hold together, in bytes; 0 for 512 MiB")
-	admission.flags(cmd)
-	for _, name := range []string{"listen", "target"} {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
-	}
-	must(cmd.RegisterFlagCompletionFunc("provider", fixedValues(providers.Names()...)))
+	req := &rdmadv1.AddConnectorRequest{}
+	specFlags(cmd, req, spec.Of[spec.Connector]())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := needed(cmd, "listen", "target"); err != nil {
 			return err
 		}
-		req.Name, req.Admission, req.DialTimeout, req.CallbackTimeout = args[0], &admission.Admission, given(dial), given(callback)
+		req.Name = args[0]
 		res, err := ask(cmd.Context(), a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.AddConnector, req)
 		if err != nil {
 			return err

@@ -3,50 +3,32 @@ package cli
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
-	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// admissionFlags are how many may connect, and who.
-type admissionFlags struct{ rdmadv1.Admission }
-
-// admissionNames are the flags, and the fields of Admission with dashes.
-var admissionNames = []string{"max-connections", "max-connections-per-peer", "max-handshakes", "idle", "allow", "deny"}
-
-func (m *admissionFlags) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.Uint32Var(&m.MaxConnections, "max-connections", 0, "most connections; 0 for as many as the daemon takes")
-	f.Uint32Var(&m.MaxConnectionsPerPeer, "max-connections-per-peer", 0, "most connections from one address; 0 for as many as the listener takes")
-	f.Uint32Var(&m.MaxHandshakes, "max-handshakes", 0, "most connections being made at once; 0 for 64")
-	f.Func("idle", "time without a call after which a connection is closed, such as 8h; 0s for never", func(text string) error {
-		d, err := time.ParseDuration(text)
-		m.Idle = durationpb.New(d)
-		return err
-	})
-	f.StringSliceVar(&m.Allow, "allow", nil, "addresses and CIDRs that may connect, with commas; \"\" for all")
-	f.StringSliceVar(&m.Deny, "deny", nil, "addresses and CIDRs that may not, allowed or not; \"\" for none")
-	for _, name := range admissionNames {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
-	}
-}
-
-// given is a mask of what the command line says.
-func (m *admissionFlags) given(cmd *cobra.Command) *fieldmaskpb.FieldMask {
-	mask := &fieldmaskpb.FieldMask{}
-	for _, name := range admissionNames {
-		if cmd.Flags().Changed(name) {
-			mask.Paths = append(mask.Paths, strings.ReplaceAll(name, "-", "_"))
+// givenFields are the flags that the command line gives, in their order, and all that
+// there are of those that set a field of a specification.
+func givenFields(cmd *cobra.Command) (mask *fieldmaskpb.FieldMask, all []string) {
+	mask = &fieldmaskpb.FieldMask{}
+	for f := range spec.Of[spec.Listener]() {
+		_, field, _ := strings.Cut(f.API(), ".")
+		name := strings.ReplaceAll(field, "_", "-")
+		if flag := cmd.Flags().Lookup(name); flag != nil && field != "" {
+			all = append(all, name)
+			if flag.Changed {
+				mask.Paths = append(mask.Paths, field)
+			}
 		}
 	}
-	return mask
+	return mask, all
 }
 
 func newListenersAdd(a *app) *cobra.Command {
@@ -60,21 +42,14 @@ with the port that it got. Other listeners notice nothing.`,
 		Args:              exactly("NAME"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	req, admission := &rdmadv1.AddListenerRequest{}, &admissionFlags{}
-	f := cmd.Flags()
-	f.StringVar(&req.Address, "address", "", "host:port to accept at; port 0 picks one")
-	f.StringVar(&req.Service, "service", "", "service that answers; rdmactl services list")
-	f.StringVar(&req.Provider, "provider", "", "verbs provider (default softiwarp)")
-	f.BoolVar(&req.Rpcbind, "rpcbind", false, "register the service's programs with rpcbind")
-	admission.flags(cmd)
-	must(cmd.RegisterFlagCompletionFunc("address", cobra.NoFileCompletions))
+	req := &rdmadv1.AddListenerRequest{}
+	specFlags(cmd, req, spec.Of[spec.Listener]())
 	must(cmd.RegisterFlagCompletionFunc("service", a.completeServiceFlag))
-	must(cmd.RegisterFlagCompletionFunc("provider", fixedValues(providers.Names()...)))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := needed(cmd, "address", "service"); err != nil {
 			return err
 		}
-		req.Name, req.Admission = args[0], &admission.Admission
+		req.Name = args[0]
 		res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.AddListener, req)
 		if err != nil {
 			return err
@@ -106,16 +81,16 @@ not be there any more.`,
 		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeListener,
 	}
-	admission := &admissionFlags{}
-	admission.flags(cmd)
+	req := &rdmadv1.UpdateListenerRequest{}
+	specFlags(cmd, req, spec.Of[spec.Listener]())
 	disconnect := cmd.Flags().Bool("disconnect", false, "end the connections that may not be there any more")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		mask := admission.given(cmd)
+		mask, all := givenFields(cmd)
 		if len(mask.Paths) == 0 {
-			return usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(admissionNames, ", --"))
+			return usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(all, ", --"))
 		}
-		res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener,
-			&rdmadv1.UpdateListenerRequest{Name: args[0], Admission: &admission.Admission, UpdateMask: mask, Disconnect: *disconnect})
+		req.Name, req.UpdateMask, req.Disconnect = args[0], mask, *disconnect
+		res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -98,14 +99,7 @@ restart. A listener makes it reachable over RPC-over-RDMA.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	nfs := &rdmadv1.NfsService{}
-	f := cmd.Flags()
-	f.StringVar(&nfs.Path, "path", "", "directory, absolute, on rdmad's machine")
-	f.BoolVar(&nfs.ReadOnly, "read-only", false, "refuse every change")
-	f.StringVar(&nfs.Squash, "squash", "", "whose rights clients get: none (their own, the default), root, all")
-	f.BoolVar(&nfs.AsyncMetadata, "async-metadata", false, "answer changes of names and attributes before they are on the disk")
-	f.StringVar(&nfs.TcpListen, "tcp-listen", "", "host:port to serve it over TCP as well")
-	must(cmd.RegisterFlagCompletionFunc("squash", fixedValues("none", "root", "all")))
-	must(cmd.RegisterFlagCompletionFunc("tcp-listen", cobra.NoFileCompletions))
+	specFlags(cmd, nfs, spec.Of[spec.NFS]())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := needed(cmd, "path"); err != nil {
 			return err

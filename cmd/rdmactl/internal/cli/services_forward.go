@@ -3,11 +3,11 @@ package cli
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -48,29 +48,12 @@ makes it reachable over RPC-over-RDMA.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	forward := &rdmadv1.ForwardService{}
-	var dial, call, callback time.Duration
-	f := cmd.Flags()
-	f.StringVar(&forward.Address, "address", "", "host:port of the server")
-	f.DurationVar(&dial, "dial-timeout", 0, "how long a client waits for its connection to the server; 0 for 5s")
-	f.DurationVar(&call, "call-timeout", 0, "how long the server may take to answer a call; 0 for 2m")
-	f.DurationVar(&callback, "callback-timeout", 0, "how long a client has to answer a call of the server; 0 for 30s")
-	f.BoolVar(&forward.ReservedPort, "reserved-port", false, "connect from a port below 1024")
-	f.Uint32Var(&forward.MaxRecord, "max-record", 0, "largest reply, in bytes; 0 for 4 MiB")
-	must(cmd.RegisterFlagCompletionFunc("address", cobra.NoFileCompletions))
+	specFlags(cmd, forward, spec.Of[spec.Forward]())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := needed(cmd, "address"); err != nil {
 			return err
 		}
-		forward.DialTimeout, forward.CallTimeout, forward.CallbackTimeout = given(dial), given(call), given(callback)
 		return a.addService(cmd.Context(), &rdmadv1.AddServiceRequest{Name: args[0], Kind: &rdmadv1.AddServiceRequest_Forward{Forward: forward}})
 	}
 	return cmd
-}
-
-// given leaves out a time that is the default.
-func given(d time.Duration) *durationpb.Duration {
-	if d == 0 {
-		return nil
-	}
-	return durationpb.New(d)
 }
