@@ -90,7 +90,7 @@ func walkOld(path string, w io.Writer) error {
 
 // readOld reads the file of an earlier rdmad.
 func readOld(path string) (*snapshot, error) {
-	cmd := exec.Command("/proc/self/exe", path)
+	cmd := exec.Command("/proc/self/exe", path) //nolint:gosec // this program, and a path of the operator
 	cmd.Args[0], cmd.Env = oldReader, []string{"GOTRACEBACK=none"}
 	out, err := cmd.Output()
 	var exit *exec.ExitError

@@ -89,7 +89,7 @@ func replace(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer f.Cleanup()
+	defer func() { _ = f.Cleanup() }() // does nothing after the file got its name
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
