@@ -329,8 +329,9 @@ func TestUnlockPostsNothing(t *testing.T) {
 	b := newPostBed(t, 100)
 	b.gate.free = true
 	b.l.mu.Lock()
+	nothing := b.l.sq.given()
 	b.l.mu.Unlock()
-	if len(b.gate.taken) > 0 {
+	if !nothing || len(b.gate.taken) > 0 {
 		t.Errorf("posted %v", b.gate.taken)
 	}
 	b.l.mu.Lock()

@@ -10,8 +10,9 @@ import (
 // Support is what is known about the peer's having the extension.
 type Support uint8
 
+// The states of that knowledge.
 const (
-	Unknown Support = iota
+	Unknown Support = iota // nothing was exchanged yet
 	Supported
 	Unsupported // for as long as the connection lives
 )
