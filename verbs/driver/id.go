@@ -193,7 +193,7 @@ func (id *ID[Q]) begin(ctx context.Context, from, to IDState) (context.Context, 
 	}
 	id.state = IDConnecting
 	id.busy.Add(1)
-	ctx, id.cancel = context.WithCancel(ctx)
+	ctx, id.cancel = context.WithCancel(ctx) //nolint:gosec // done calls it
 	return ctx, nil
 }
 
