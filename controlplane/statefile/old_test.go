@@ -131,8 +131,8 @@ func TestOldDamage(t *testing.T) {
 	}
 	try(data[:len(data)/2])
 	try(data[:9*4096])
-	// Each was seen to have a process that opens the file with bbolt, checks it and
-	// recovers from panics and faults do what is said.
+	// The first seven were seen to do what is said to a process that opens the file with
+	// bbolt, checks it and recovers from panics and faults.
 	for _, c := range []struct {
 		at    int
 		value byte
@@ -144,7 +144,7 @@ func TestOldDamage(t *testing.T) {
 		{12319, 3},              // fault
 		{12320, 0},              // panic
 		{16, 0}, {4096 + 48, 9}, // fall back to the other meta page
-		{8*4096 + 10, 255}, // allocate
+		{8*4096 + 10, 255}, // change the count of free pages
 		{12 * 4096, 1},     // nothing: the page is free
 	} {
 		spoilt := bytes.Clone(data)
