@@ -55,10 +55,10 @@ func isolate(t *testing.T) string {
 	return ""
 }
 
-// namespaces are those of the process inside. Without root a user
-// namespace allows them.
+// namespaces are those of the process inside. Its end ends all processes of the pages.
+// Without root a user namespace allows them.
 func namespaces() *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
