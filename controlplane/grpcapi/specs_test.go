@@ -93,7 +93,9 @@ func draw(t *rapid.T, to any) {
 	}
 }
 
-func within(path, section string) bool { return len(path) > len(section) && path[:len(section)+1] == section+"." }
+func within(path, section string) bool {
+	return len(path) > len(section) && path[:len(section)+1] == section+"."
+}
 
 // TestRoundTrip: a specification goes through the keys of the file, the API, the
 // store's JSON and back, and is the same.
