@@ -42,6 +42,7 @@ var rooms = []struct {
 	{"rpcrdma/chunk", 3},
 	{"rpcrdma/credit", 3},
 	{"rpcrdma/ulb", 3},
+	{"rpcrdma/settings", 3},
 	{"rpcrdma/conn/placement", 4},
 	{"rpcrdma/conn/characteristics", 5},
 	{"rpcrdma/conn/transmission", 5},
@@ -78,7 +79,7 @@ var rooms = []struct {
 }
 
 // sansIO are the rooms without sockets, verbs, goroutines, locks or clock.
-var sansIO = []string{"rpcrdma/xdr", "rpcrdma/wire", "rpcrdma/chunk", "rpcrdma/credit", "rpcrdma/ulb", "rpcrdma/conn", "rpcrdma/referee"}
+var sansIO = []string{"rpcrdma/xdr", "rpcrdma/wire", "rpcrdma/chunk", "rpcrdma/credit", "rpcrdma/ulb", "rpcrdma/settings", "rpcrdma/conn", "rpcrdma/referee"}
 
 // reserved packages and the only rooms that may import them outside tests.
 var reserved = []struct {

@@ -103,7 +103,7 @@ func (b *adaptiveBed) change(f func()) {
 	b.mu.Lock()
 	f()
 	b.mu.Unlock()
-	b.ApplySettings(b.resolve, nil)
+	b.ApplySettings(Update{Resolve: b.resolve})
 	b.next(ConnChanged)
 }
 

@@ -43,33 +43,6 @@ type ConnInfo struct {
 	Settings *rpcrdma.Settings
 }
 
-// Outcome says what a settings change did to a connection.
-type Outcome uint8
-
-// The outcomes, from the strongest to the weakest.
-const (
-	Applied          Outcome = iota // in force from now on
-	PendingReconnect                // from the peer's next connection on
-	Unsupported                     // can't be; Reason says why
-)
-
-// Effect is the outcome of a change on one connection, per changed key
-// folded to the weakest.
-type Effect struct {
-	ConnID  string
-	Outcome Outcome
-	Reason  string
-}
-
-// Note adds to the reason, unless the text is empty.
-func (e *Effect) Note(text string) {
-	if e.Reason == "" || text == "" {
-		e.Reason += text
-	} else {
-		e.Reason += "; " + text
-	}
-}
-
 // ListenerInfo describes a listener.
 type ListenerInfo struct {
 	Name, Provider, Service string

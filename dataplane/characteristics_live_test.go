@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // TestReceiveSizeOnTheConnection: inline.receive_size is APPLIED, up and down, on
@@ -31,13 +32,13 @@ func TestReceiveSizeOnTheConnection(t *testing.T) {
 		}
 	}
 	for _, size := range []uint32{16384, 4096, 8192} {
-		effects := p.ApplySettings(resolver(tuned(size)), everything(KeyInlineReceiveSize))
-		if len(effects) != 2 || effects[0].ConnID != up.ID || effects[0].Outcome != Applied || effects[0].Reason == "" {
+		effects := p.applied(everything(resolver(tuned(size)), settings.InlineReceiveSize))
+		if len(effects) != 2 || effects[0].ConnID != up.ID || effects[0].Outcome != settings.Applied || effects[0].Reason == "" {
 			t.Fatalf("%d bytes: %+v", size, effects)
 		}
-		waits := PendingReconnect
+		waits := settings.PendingReconnect
 		if size == 4096 { // as it was
-			waits = Applied
+			waits = settings.Applied
 		}
 		if effects[1].ConnID != older.ID || effects[1].Outcome != waits {
 			t.Errorf("%d bytes, version 1: %+v", size, effects[1])

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -27,23 +26,11 @@ func (c *conn) down(err error) {
 		"told", bound, "next", rpcrdma.InlineMin, "forgotten_after", forgetReceiver)
 }
 
-// held says, for operators, why the peer gets no larger Sends although it takes
-// them: what it may have receives for; "" when it gets them, or asks a connector.
-func (c *conn) held(peer *limits) string {
-	if c.rc == nil || peer.receive <= peer.bound {
-		return ""
-	}
-	why := "this size was announced to the peer"
-	if c.l.receivers.refused(c.receiver) {
-		why = "the peer had no receive for a larger Send"
-	}
-	return fmt.Sprintf("held at %d bytes: %s, and it may keep receives of this size until it has had no connection for %v", peer.bound, why, forgetReceiver)
-}
-
-// heldNow is held when the settings want larger Sends.
+// heldNow says, for operators, why the peer gets no larger Sends although the
+// settings want them and it takes them; else "".
 func (c *conn) heldNow() string {
-	if peer := c.peerLimits(KeyInlineSendMax); c.settings.Load().InlineSendMax > peer.bound {
-		return peer.held
+	if p := c.peerFacts(); c.settings.Load().InlineSendMax > p.Bound {
+		return p.Held()
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -27,8 +28,8 @@ func TestRaisedSendMaxIsHeld(t *testing.T) {
 	p.Start()
 	const held = "held at 1024 bytes: this size was announced to the peer, and it may keep receives of this size until it has had no connection for 1h0m0s"
 	c, info := p.dial(address, nil)
-	effects := p.ApplySettings(sendMax(4096), everything(KeyInlineSendMax))
-	if want := (Effect{info.ID, PendingReconnect, "inline.send_max: " + held}); len(effects) != 1 || effects[0] != want {
+	effects := p.applied(everything(sendMax(4096), settings.InlineSendMax))
+	if want := (effect{info.ID, settings.PendingReconnect, "inline.send_max: " + held}); len(effects) != 1 || effects[0] != want {
 		t.Errorf("%+v, want %+v", effects, want)
 	}
 	p.next(ConnChanged)
@@ -42,8 +43,8 @@ func TestRaisedSendMaxIsHeld(t *testing.T) {
 	if err != nil || shown.InlineSend != 1024 || shown.SendHeld != held {
 		t.Errorf("%d bytes, %q, %v", shown.InlineSend, shown.SendHeld, err)
 	}
-	effects = p.PreviewSettings(sendMax(1024), everything(KeyInlineSendMax))
-	if want := (Effect{ConnID: info.ID, Outcome: Applied}); len(effects) != 1 || effects[0] != want {
+	effects = p.foreseen(everything(sendMax(1024), settings.InlineSendMax))
+	if want := (effect{ConnID: info.ID, Outcome: settings.Applied}); len(effects) != 1 || effects[0] != want {
 		t.Errorf("%+v, want %+v", effects, want)
 	}
 	c.Close()
@@ -77,7 +78,7 @@ func TestPeersThatTellAreNotHeld(t *testing.T) {
 	c, _ := p.dial(address, s)
 	c.Close()
 	p.next(ConnDown)
-	p.ApplySettings(version2(8192), nil)
+	p.ApplySettings(Update{Resolve: version2(8192)})
 	c, info := p.dial(address, s)
 	defer c.Close()
 	if err := null(t.Context(), c); err != nil {

@@ -10,122 +10,38 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-func everything(keys Keys) ChangedFunc { return func(ConnKey) (Keys, string) { return keys, "" } }
-
-func TestOutcomes(t *testing.T) {
-	at := rpcrdma.DefaultSettings()
-	kernel := limits{bound: 4096, receive: 4096, invalidation: true}
-	plain := limits{bound: 4096, receive: 4096}
-	for _, c := range []struct {
-		name   string
-		keys   Keys
-		change func(*rpcrdma.Settings)
-		at     func(*rpcrdma.Settings)
-		peer   limits
-		want   Outcome
-		reason string
-	}{
-		{name: "send_max", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 }, want: Applied},
-		{name: "send_max over the peer's", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 },
-			peer: limits{bound: 2048, receive: 2048}, want: Applied, reason: "inline.send_max: the peer receives at most 2048 bytes"},
-		{name: "send_max under the peer's", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 },
-			peer: limits{bound: 2048, receive: 2048}, want: Applied},
-		{name: "send_max over what was told", keys: KeyInlineSendMax, change: func(s *rpcrdma.Settings) { s.InlineSendMax = 8192 },
-			peer: limits{bound: 4096, receive: 16384}, want: PendingReconnect, reason: "inline.send_max: 4096 bytes were announced to the peer at connect"},
-		{name: "send_max up to what was told", keys: KeyInlineSendMax, peer: limits{bound: 4096, receive: 16384}, want: Applied},
-		{name: "receive_size", keys: KeyInlineReceiveSize, change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 },
-			want: PendingReconnect, reason: "inline.receive_size: version 1 fixes it at connect, 4096 bytes here"},
-		{name: "receive_size as it is", keys: KeyInlineReceiveSize, want: Applied},
-		{name: "receive_size not changed", keys: KeyCreditsMax, change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 }, want: Applied},
-		{name: "accept", keys: KeyRemoteInvalidationAccept, change: func(s *rpcrdma.Settings) { s.RemoteInvalidationAccept = false },
-			want: PendingReconnect, reason: "remote_invalidation.accept: version 1 fixes it at connect, on here"},
-		{name: "use", keys: KeyRemoteInvalidationUse, want: Applied},
-		{name: "use, not offered", keys: KeyRemoteInvalidationUse, peer: plain,
-			want: Unsupported, reason: "remote_invalidation.use: the peer did not offer it"},
-		{name: "use, not accepted", keys: KeyRemoteInvalidationUse, peer: plain,
-			at:   func(s *rpcrdma.Settings) { s.RemoteInvalidationAccept = false },
-			want: Unsupported, reason: "remote_invalidation.use: remote_invalidation.accept was off at connect"},
-		{name: "use, not possible", keys: KeyRemoteInvalidationUse, peer: limits{bound: 4096, device: "old0", noSendInvalidate: true},
-			want: Unsupported, reason: "remote_invalidation.use: device old0 has no Send With Invalidate"},
-		{name: "accept without windows", keys: KeyRemoteInvalidationAccept, peer: limits{bound: 4096, device: "siw0", noWindows: true}, want: Applied},
-		{name: "use off, not offered", keys: KeyRemoteInvalidationUse, peer: plain,
-			change: func(s *rpcrdma.Settings) { s.RemoteInvalidationUse = false }, want: Applied},
-		{name: "weight, policy fixed", keys: KeyCreditsWeight,
-			want: Applied, reason: "credits.weight: counts while credits.policy is adaptive; it is fixed"},
-		{name: "weight, policy adaptive", keys: KeyCreditsWeight,
-			change: func(s *rpcrdma.Settings) { s.CreditsPolicy = rpcrdma.CreditsAdaptive }, want: Applied},
-		{name: "the rest", keys: KeyDDPMinChunk | KeyCreditsMax | KeyCreditsMin | KeyCreditsPolicy, want: Applied},
-		{name: "msgp on", keys: KeyExtensionMSGP, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtMSGP },
-			want: Applied, reason: "extensions.msgp: the peer has sent no RDMA_MSGP; one that takes none fails on padded replies"},
-		{name: "msgp on, peer pads", keys: KeyExtensionMSGP, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtMSGP },
-			peer: limits{bound: 4096, receive: 4096, pads: true}, want: Applied},
-		{name: "msgp off", keys: KeyExtensionMSGP, peer: limits{bound: 4096, receive: 4096, padTaken: true},
-			want: Applied, reason: "extensions.msgp: none is sent, but those of the peer are taken until it reconnects"},
-		{name: "msgp as it was", keys: KeyExtensionMSGP, want: Applied},
-		{name: "read_replies on", keys: KeyExtensionReadReplies, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtReadReplies },
-			want: Applied, reason: "extensions.read_replies: a peer that does not read such replies fails on them, as it does on the error without"},
-		{name: "read_replies off", keys: KeyExtensionReadReplies,
-			want: Applied, reason: "extensions.read_replies: replies exposed already may still be read"},
-		{name: "ccp on", keys: KeyExtensionCCP, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtCCP },
-			want: PendingReconnect, reason: "extensions.ccp: a client asks when it connects"},
-		{name: "ccp on again", keys: KeyExtensionCCP, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtCCP },
-			peer: limits{bound: 4096, receive: 4096, configured: true}, want: Applied},
-		{name: "ccp off", keys: KeyExtensionCCP, peer: limits{bound: 4096, receive: 4096, configured: true},
-			want: PendingReconnect, reason: "extensions.ccp: what the peer told holds until it reconnects"},
-		{name: "backchannel on", keys: KeyExtensionBackchannel, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtBackchannel },
-			want: Applied, reason: "extensions.backchannel: calls to the client wait until the upper layer opens the back channel"},
-		{name: "backchannel on, open", keys: KeyExtensionBackchannel, change: func(s *rpcrdma.Settings) { s.Extensions = rpcrdma.ExtBackchannel },
-			peer: limits{bound: 4096, receive: 4096, callable: true}, want: Applied},
-		{name: "backchannel on, no credits", keys: KeyExtensionBackchannel | KeyCreditsBackchannel,
-			change: func(s *rpcrdma.Settings) { s.Extensions, s.CreditsBackchannel = rpcrdma.ExtBackchannel, 0 },
-			want:   Applied, reason: "extensions.backchannel: no calls to the client while credits.backchannel is 0"},
-		{name: "backchannel off", keys: KeyExtensionBackchannel, change: func(s *rpcrdma.Settings) { s.Extensions = 0 }, peer: limits{bound: 4096, receive: 4096, callable: true},
-			want: Applied, reason: "extensions.backchannel: calls to the client that are in flight are finished"},
-		{name: "backchannel credits, off", keys: KeyCreditsBackchannel, change: func(s *rpcrdma.Settings) { s.Extensions = 0 },
-			want: Applied, reason: "credits.backchannel: counts while extensions.backchannel is on; it is off"},
-		{name: "folded", keys: KeyInlineSendMax | KeyInlineReceiveSize | KeyRemoteInvalidationUse,
-			change: func(s *rpcrdma.Settings) { s.InlineReceiveSize = 1024 }, peer: plain,
-			want: Unsupported, reason: "inline.receive_size: version 1 fixes it at connect, 4096 bytes here; " +
-				"remote_invalidation.use: the peer did not offer it"},
-	} {
-		now, then := at, at
-		if c.peer == (limits{}) {
-			c.peer = kernel
-		}
-		if c.change != nil {
-			c.change(&now)
-		}
-		if c.at != nil {
-			c.at(&then)
-		}
-		got, reason := outcome(c.keys, &now, &then, c.peer)
-		if got != c.want || reason != c.reason {
-			t.Errorf("%s: %d %q, want %d %q", c.name, got, reason, c.want, c.reason)
-		}
+// everything is an update of keys on all connections.
+func everything(resolve Resolver, keys ...settings.Key) Update {
+	u := Update{Resolve: resolve}
+	for _, k := range keys {
+		u.Keys = u.Keys.With(k)
 	}
+	return u
 }
 
-func TestKeyNames(t *testing.T) {
-	all := KeyDDPPlacement<<1 - 1
-	names := strings.Split(all.String(), ", ")
-	want := 9 - 1 // extensions, which one field holds
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[rpcrdma.Settings]()) {
-		if f.IsExported() {
-			want++
-		}
-	}
-	if len(names) != want {
-		t.Errorf("%d names for %d settings", len(names), want)
-	}
-	if got := (KeyInlineSendMax | KeyRemoteInvalidationUse | KeyCreditsMax).String(); got != "inline.send_max, remote_invalidation.use, credits.max" {
-		t.Errorf("named %s", got)
-	}
-	if KeyInlineSendMax.Has(KeyInlineSendMax | KeyCreditsMax) {
-		t.Error("one key has two")
-	}
+// effect is what the control plane makes of a fact.
+type effect struct {
+	ConnID  string
+	Outcome settings.Outcome
+	Reason  string
 }
+
+func (u Update) effects(facts []Fact) (out []effect) {
+	for _, f := range facts {
+		e := effect{ConnID: f.Conn.ID}
+		e.Outcome, e.Reason = settings.Fold(u.Keys, f.Now, f.AtConnect, f.Peer)
+		out = append(out, e)
+	}
+	return out
+}
+
+// applied are the effects of an update, foreseen those that a preview names.
+func (p *plane) applied(u Update) []effect { return u.effects(p.ApplySettings(u)) }
+
+func (p *plane) foreseen(u Update) []effect { return u.effects(p.PreviewSettings(u)) }
 
 func TestSettingsOfNewConnections(t *testing.T) {
 	var asked []ConnKey
@@ -157,14 +73,14 @@ func TestApplySettings(t *testing.T) {
 	p.dial(addr, &plain)
 
 	smaller := resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 })
-	want := []Effect{{ConnID: "1"}, {ConnID: "2"}}
-	if got := p.PreviewSettings(smaller, everything(KeyInlineSendMax)); !reflect.DeepEqual(got, want) {
+	want := []effect{{ConnID: "1"}, {ConnID: "2"}}
+	if got := p.foreseen(everything(smaller, settings.InlineSendMax)); !reflect.DeepEqual(got, want) {
 		t.Errorf("preview %+v", got)
 	}
 	if got := p.Connections(); got[0].InlineSend != 4096 || got[1].InlineSend != 2048 {
 		t.Errorf("the preview changed something: %+v", got)
 	}
-	if got := p.ApplySettings(smaller, everything(KeyInlineSendMax)); !reflect.DeepEqual(got, want) {
+	if got := p.applied(everything(smaller, settings.InlineSendMax)); !reflect.DeepEqual(got, want) {
 		t.Errorf("effects %+v", got)
 	}
 	for _, c := range p.Connections() {
@@ -186,14 +102,11 @@ func TestApplySettings(t *testing.T) {
 		}
 		return &s
 	}
-	got := p.ApplySettings(larger, func(k ConnKey) (Keys, string) {
-		if k.ID == "2" {
-			return KeyInlineSendMax | KeyRemoteInvalidationUse, "noted"
-		}
-		return 0, "of no connection that is touched"
-	})
-	want = []Effect{{ConnID: "2", Outcome: Unsupported, Reason: "inline.send_max: the peer receives at most 2048 bytes; " +
-		"remote_invalidation.use: the peer did not offer it; noted"}}
+	two := everything(larger, settings.InlineSendMax, settings.RemoteInvalidationUse)
+	two.Among.ID = "2"
+	got := p.applied(two)
+	want = []effect{{ConnID: "2", Outcome: settings.Unsupported, Reason: "inline.send_max: the peer receives at most 2048 bytes; " +
+		"remote_invalidation.use: the peer did not offer it"}}
 	if !reflect.DeepEqual(got, want) || asked != 1 {
 		t.Errorf("effects %+v, settings asked for %d times", got, asked)
 	}
@@ -201,7 +114,7 @@ func TestApplySettings(t *testing.T) {
 		t.Errorf("event %+v", e.Conn)
 	}
 	// The same again changes nothing and publishes nothing.
-	p.ApplySettings(larger, nil)
+	p.ApplySettings(Update{Resolve: larger})
 	if n := len(p.events.Events()); n != 0 || asked != 3 {
 		t.Errorf("%d events for no change, settings asked for %d times", n, asked)
 	}
@@ -229,7 +142,7 @@ func TestNoConnectionMissesAChange(t *testing.T) {
 		})
 	}
 	for i := range uint32(changes) {
-		p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = i }), nil)
+		p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = i })})
 	}
 	cancel()
 	dialers.Wait()
@@ -240,7 +153,7 @@ func TestNoConnectionMissesAChange(t *testing.T) {
 		}
 	}
 	// One more, so that all are surely registered before they are looked at.
-	p.ApplySettings(resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = changes }), nil)
+	p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = changes })})
 	for _, c := range p.Connections() {
 		if c.Settings.DDPMinChunk != changes {
 			t.Errorf("connection %s is left with change %d", c.ID, c.Settings.DDPMinChunk)
@@ -274,12 +187,12 @@ func TestSettingsChangeUnderLoad(t *testing.T) {
 		})
 	}
 	for i := range 100 {
-		effects := p.ApplySettings(resolver(func(s *rpcrdma.Settings) {
+		effects := p.applied(everything(resolver(func(s *rpcrdma.Settings) {
 			s.InlineSendMax = 1024 << (i % 3)
 			s.CreditsMax = 1 + uint32(i%64)
-		}), everything(KeyInlineSendMax|KeyCreditsMax))
+		}), settings.InlineSendMax, settings.CreditsMax))
 		for _, e := range effects {
-			if e.Outcome != Applied {
+			if e.Outcome != settings.Applied {
 				t.Fatalf("effect %+v", e)
 			}
 		}
@@ -328,8 +241,9 @@ func TestEffectsOnPromptPeer(t *testing.T) {
 	now := was
 	now.InlineReceiveSize *= 2
 	resolve := func(ConnKey) *rpcrdma.Settings { return &now }
-	foreseen := p.PreviewSettings(resolve, everything(KeyInlineReceiveSize))
-	effects := p.ApplySettings(resolve, everything(KeyInlineReceiveSize))
+	u := everything(resolve, settings.InlineReceiveSize)
+	foreseen := p.foreseen(u)
+	effects := p.applied(u)
 	if !slices.Equal(effects, foreseen) || len(effects) != 1 || !strings.Contains(effects[0].Reason, "larger receives are posted") {
 		t.Errorf("%+v, foreseen %+v", effects, foreseen)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/inventory"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // world is what a script's rdmactl talks to.
@@ -178,8 +179,8 @@ func traffic(ts *testscript.TestScript, _ bool, args []string) {
 // fileLayer is a configuration file that says something in its fifth line.
 func fileLayer() settings.FileLayer {
 	f := settings.FileLayer{Name: "/etc/rdmad.yaml"}
-	f.Values.Set(settings.InlineSendMax, 8192)
-	f.Lines[settings.InlineSendMax] = 5
+	f.Values.Set(live.InlineSendMax, 8192)
+	f.Lines[live.InlineSendMax] = 5
 	return f
 }
 

@@ -146,7 +146,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	}); err != nil {
 		return d, err
 	}
-	d.data.ApplySettings(d.control.Resolver(), nil)
+	d.data.ApplySettings(dataplane.Update{Resolve: d.control.Resolver()})
 	if err := d.bindMetrics(ctx, c.Metrics.Listen); err != nil {
 		return d, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // offline are the flags of the commands on the state directory.
@@ -130,7 +131,7 @@ take back. What the configuration file or a wider scope says is in force then.`,
   rdmad state unset inline extensions.v2 --scope peer/192.0.2.0/24`,
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
-			for k := range settings.NumKeys {
+			for k := range live.NumKeys {
 				names = append(names, k.String())
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
@@ -146,7 +147,7 @@ take back. What the configuration file or a wider scope says is in force then.`,
 			return fmt.Errorf("--scope: %w", err)
 		}
 		for _, name := range args {
-			keys := settings.Match(name)
+			keys := live.Match(name)
 			if keys == 0 {
 				return fmt.Errorf("%s: there is no such setting", name)
 			}

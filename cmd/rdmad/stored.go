@@ -19,6 +19,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/statefile"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // stored is the settings in a state directory.
@@ -102,7 +103,7 @@ func (s *state) check() (r checkedState) {
 // suits says why rdmad would not start with stored settings; nil when it would.
 func suits(c *statefile.Contents) error {
 	defaults := rpcrdma.DefaultSettings()
-	s, err := settings.NewState(settings.FromSettings(&defaults), 0)
+	s, err := settings.NewState(live.Of(&defaults), 0)
 	if err == nil {
 		_, err = s.Restore(c.Revision, c.File, c.Layers)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // fileLayer is what a configuration file says.
@@ -43,7 +44,7 @@ func closeStore(t *testing.T, store *desired.Store) {
 	}
 }
 
-var defaultFile = fileLayer(settings.CreditsMax, 64)
+var defaultFile = fileLayer(live.CreditsMax, 64)
 
 // try sets a value that has to be confirmed within a minute.
 func try(t *testing.T, store *desired.Store, scope string, pairs ...any) desired.Result {
@@ -65,7 +66,7 @@ func value(t *testing.T, store *desired.Store, scope string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.Values.Format(settings.InlineSendMax) + " " + v.Origins[settings.InlineSendMax].Source
+	return v.Values.Format(live.InlineSendMax) + " " + v.Origins[live.InlineSendMax].Source
 }
 
 // statuses are the history in short, the oldest first.
@@ -80,8 +81,8 @@ func statuses(store *desired.Store) string {
 func TestUnconfirmedIsRolledBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, plane := open(t, filepath.Join(t.TempDir(), "settings.db"), defaultFile)
-		set(t, store, change(t, "global", settings.InlineSendMax, 2048))
-		try(t, store, "global", settings.InlineSendMax, 1024, settings.DDPMinChunk, 0)
+		set(t, store, change(t, "global", live.InlineSendMax, 2048))
+		try(t, store, "global", live.InlineSendMax, 1024, live.DDPMinChunk, 0)
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
 		if got := value(t, store, "connection/1"); got != "1024 global" || store.Pending().Revision != 2 {
@@ -111,7 +112,7 @@ func TestConfirmedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "settings.db")
 		store, _ := open(t, path, defaultFile)
-		r := try(t, store, "listener/nfs", settings.InlineSendMax, 1024)
+		r := try(t, store, "listener/nfs", live.InlineSendMax, 1024)
 		if err := store.Confirm(7); err == nil ||
 			err.Error() != "revision 7 doesn't wait to be confirmed; revision 1 does" {
 			t.Errorf("%v", err)
@@ -137,7 +138,7 @@ func TestWindowOutlivesTheProcess(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "settings.db")
 				store, _ := open(t, path, defaultFile)
-				try(t, store, "global", settings.InlineSendMax, 1024)
+				try(t, store, "global", live.InlineSendMax, 1024)
 				closeStore(t, store)
 				time.Sleep(down)
 				store, _ = open(t, path, defaultFile)
@@ -163,19 +164,19 @@ func TestWindowOutlivesTheProcess(t *testing.T) {
 func TestNothingElseInTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, plane := start(t)
-		try(t, store, "global", settings.InlineSendMax, 1024)
+		try(t, store, "global", live.InlineSendMax, 1024)
 		applied, dump := plane.Applied(), store.Dump()
 		for name, f := range map[string]func() error{
 			"set": func() error {
-				_, err := store.Set(change(t, "global", settings.DDPMinChunk, 0), desired.Options{})
+				_, err := store.Set(change(t, "global", live.DDPMinChunk, 0), desired.Options{})
 				return err
 			},
 			"dry run": func() error {
-				_, err := store.Set(change(t, "global", settings.DDPMinChunk, 0), desired.Options{DryRun: true})
+				_, err := store.Set(change(t, "global", live.DDPMinChunk, 0), desired.Options{DryRun: true})
 				return err
 			},
 			"reload": func() error {
-				_, _, err := store.Reload(fileLayer(settings.DDPMinChunk, 0), desired.Options{})
+				_, _, err := store.Reload(fileLayer(live.DDPMinChunk, 0), desired.Options{})
 				return err
 			},
 			"load": func() error {
@@ -206,7 +207,7 @@ func TestNothingElseInTheWindow(t *testing.T) {
 		if store.Revision() != 2 {
 			t.Errorf("the clock ran on: revision %d", store.Revision())
 		}
-		set(t, store, change(t, "global", settings.DDPMinChunk, 0))
+		set(t, store, change(t, "global", live.DDPMinChunk, 0))
 	})
 }
 
@@ -216,7 +217,7 @@ func TestRollbackOfAWindowIsRetried(t *testing.T) {
 		store, _ := start(t)
 		disk := &flakyDisk{}
 		store.UseDisk(disk)
-		try(t, store, "global", settings.InlineSendMax, 1024)
+		try(t, store, "global", live.InlineSendMax, 1024)
 		disk.failWith(errNoRoom)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
@@ -245,14 +246,14 @@ func TestOptionsAreChecked(t *testing.T) {
 		"comment: must be text of at most 512 bytes (is 513)":             {Comment: strings.Repeat("x", 513)},
 		"comment: must be text of at most 512 bytes (is 1)":               {Comment: "\xff"},
 	} {
-		_, err := store.Set(change(t, "global", settings.DDPMinChunk, 0), o)
+		_, err := store.Set(change(t, "global", live.DDPMinChunk, 0), o)
 		var e *settings.InvalidError
 		if !errors.As(err, &e) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	long := desired.Options{Actor: history.Actor{Name: strings.Repeat("é", 200), From: "unix"}, Comment: "why"}
-	if _, err := store.Set(change(t, "global", settings.DDPMinChunk, 0), long); err != nil {
+	if _, err := store.Set(change(t, "global", live.DDPMinChunk, 0), long); err != nil {
 		t.Fatal(err)
 	}
 	e := store.History(0, 1)[0]

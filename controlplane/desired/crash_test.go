@@ -19,6 +19,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/statefile"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // copyingDisk copies the file before and after each write: what a process
@@ -143,7 +144,7 @@ func (m *crashModel) checkFile(data []byte, revision uint32) {
 		m.t.Fatal(err)
 	}
 	defaults := rpcrdma.DefaultSettings()
-	s, err := settings.NewState(settings.FromSettings(&defaults), 0)
+	s, err := settings.NewState(live.Of(&defaults), 0)
 	if err == nil {
 		s, err = s.Restore(c.Revision, c.File, c.Layers)
 	}
@@ -178,7 +179,7 @@ func (m *crashModel) set() {
 	if c.Scope, err = settings.ParseScope(scope); err != nil {
 		m.t.Fatal(err)
 	}
-	k := rapid.SampledFrom([]settings.Key{settings.DDPMinChunk, settings.CreditsMin, settings.CreditsMax, settings.RemoteInvalidationUse}).Draw(m.t, "key")
+	k := rapid.SampledFrom([]settings.Key{live.DDPMinChunk, live.CreditsMin, live.CreditsMax, live.RemoteInvalidationUse}).Draw(m.t, "key")
 	if rapid.IntRange(0, 3).Draw(m.t, "unset") == 0 {
 		c.Unset = c.Unset.With(k)
 	} else {
@@ -229,7 +230,7 @@ func (m *crashModel) rollback() {
 
 // edit changes the configuration file, which is then reloaded or not.
 func (m *crashModel) edit() {
-	m.file = fileLayer(settings.InlineSendMax, 1024*rapid.IntRange(1, 3).Draw(m.t, "send_max"))
+	m.file = fileLayer(live.InlineSendMax, 1024*rapid.IntRange(1, 3).Draw(m.t, "send_max"))
 	if rapid.Bool().Draw(m.t, "reload") {
 		m.reload()
 	}

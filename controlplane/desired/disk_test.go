@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 var errNoRoom = errors.New("no space left on device")
@@ -49,7 +50,7 @@ func (d *flakyDisk) Close() error { return nil }
 func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 	for name, do := range map[string]func(*desired.Store) error{
 		"set": func(s *desired.Store) error {
-			_, err := s.Set(change(t, "global", settings.InlineSendMax, 1024), desired.Options{})
+			_, err := s.Set(change(t, "global", live.InlineSendMax, 1024), desired.Options{})
 			return err
 		},
 		"rollback": func(s *desired.Store) error {
@@ -57,7 +58,7 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 			return err
 		},
 		"reload": func(s *desired.Store) error {
-			_, _, err := s.Reload(fileLayer(settings.InlineSendMax, 1024), desired.Options{})
+			_, _, err := s.Reload(fileLayer(live.InlineSendMax, 1024), desired.Options{})
 			return err
 		},
 		"load": func(s *desired.Store) error {
@@ -68,7 +69,7 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 		store, plane := start(t)
 		disk := &flakyDisk{}
 		store.UseDisk(disk)
-		set(t, store, change(t, "global", settings.InlineSendMax, 2048))
+		set(t, store, change(t, "global", live.InlineSendMax, 2048))
 		watcher, err := store.Watch()
 		if err != nil {
 			t.Fatal(err)
@@ -98,17 +99,17 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 // on its way to the disk don't come back with it.
 func TestEndWhileStoring(t *testing.T) {
 	for name, c := range map[string]settings.Change{
-		"its first":    change(t, "connection/1", settings.DDPMinChunk, 0),
-		"its own":      change(t, "connection/1", settings.InlineSendMax, 1024),
-		"another's":    change(t, "connection/2", settings.InlineSendMax, 1024),
-		"all of them":  change(t, "global", settings.InlineSendMax, 1024),
-		"an older one": change(t, "connection/1", settings.DDPMinChunk, 0),
+		"its first":    change(t, "connection/1", live.DDPMinChunk, 0),
+		"its own":      change(t, "connection/1", live.InlineSendMax, 1024),
+		"another's":    change(t, "connection/2", live.InlineSendMax, 1024),
+		"all of them":  change(t, "global", live.InlineSendMax, 1024),
+		"an older one": change(t, "connection/1", live.DDPMinChunk, 0),
 	} {
 		store, plane := start(t)
 		disk := &flakyDisk{}
 		store.UseDisk(disk)
 		if name != "its first" {
-			set(t, store, change(t, "connection/1", settings.RemoteInvalidationUse, 0))
+			set(t, store, change(t, "connection/1", live.RemoteInvalidationUse, 0))
 		}
 		gone, err := plane.Connection("1")
 		if err != nil {
@@ -158,8 +159,8 @@ func TestEndWhileDeciding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set(t, store, change(t, "connection/1", settings.DDPMinChunk, 0))
-	set(t, store, change(t, "connection/2", settings.DDPMinChunk, 0))
+	set(t, store, change(t, "connection/1", live.DDPMinChunk, 0))
+	set(t, store, change(t, "connection/2", live.DDPMinChunk, 0))
 	plane.store = store
 	if _, err := store.Rollback(1, desired.Options{}); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // crashEnv names the state file for a process that is to be killed.
@@ -42,7 +43,7 @@ func changeForEver(path string) {
 	}
 	for {
 		c := settings.Change{}
-		c.Set.Set(settings.DDPMinChunk, store.Revision()+1)
+		c.Set.Set(live.DDPMinChunk, store.Revision()+1)
 		r, err := store.Set(c, desired.Options{ConfirmWithin: time.Hour})
 		check(err)
 		if _, err := fmt.Println("set", r.Revision); err != nil {
@@ -97,7 +98,7 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := store.History(0, 1)[0]
-			if got := v.Values.Format(settings.DDPMinChunk); got != fmt.Sprint(at) || e.Revision != at {
+			if got := v.Values.Format(live.DDPMinChunk); got != fmt.Sprint(at) || e.Revision != at {
 				t.Fatalf("round %d: revision %d says %s, history %+v", round, at, got, e)
 			}
 			if e.Status != history.Confirmed && e.Revision == confirmed {

@@ -24,6 +24,6 @@ func (s *Store) Load(d *settings.Dump, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := &revision{before: before, next: next, entry: &history.Entry{Kind: history.Load}, touch: newDifference(before, next)}
+	r := &revision{before: before, next: next, entry: &history.Entry{Kind: history.Load}}
 	return s.revise(r, &o)
 }

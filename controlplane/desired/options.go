@@ -7,7 +7,6 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
-	"github.com/rdmad/rdmad/dataplane"
 )
 
 // Bounds of options.
@@ -35,7 +34,7 @@ type Options struct {
 // Result is what a change did, or would do.
 type Result struct {
 	Revision uint32 // after the change; the present one after a dry run
-	Effects  []dataplane.Effect
+	Effects  []Effect
 	// Step is what changed, at the scopes and in the file's layer.
 	Step settings.Step
 	// ConfirmDeadline is until when the change has to be confirmed; zero

@@ -39,7 +39,7 @@ func (s *Store) reload(f settings.FileLayer, o *Options) (_ Result, ok bool, err
 	e := &history.Entry{
 		Kind: history.Reload, Set: f.Values.Only(changed & f.Values.Keys()), Unset: changed &^ f.Values.Keys(),
 	}
-	res, err := s.revise(&revision{before: before, next: next, entry: e, seen: &f.Values, touch: newDifference(before, next)}, o)
+	res, err := s.revise(&revision{before: before, next: next, entry: e, seen: &f.Values}, o)
 	return res, err == nil, err
 }
 

@@ -8,12 +8,13 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // sayings of inline.send_max, one a line.
 func sayings(t *testing.T, store *desired.Store, scope string) string {
 	t.Helper()
-	all, err := store.Explain(change(t, scope).Scope, settings.InlineSendMax)
+	all, err := store.Explain(change(t, scope).Scope, live.InlineSendMax)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,18 +39,18 @@ func TestReloadIsARevision(t *testing.T) {
 	if _, ok, err := store.Reload(defaultFile, desired.Options{}); ok || err != nil || store.Revision() != 0 || plane.Applied() != applied {
 		t.Errorf("the same file: %v, %v, revision %d", ok, err, store.Revision())
 	}
-	set(t, store, change(t, "listener/nfs", settings.InlineSendMax, 1024))
-	r, ok, err := store.Reload(fileLayer(settings.InlineSendMax, 2048), desired.Options{Actor: history.Actor{Name: "config file"}})
+	set(t, store, change(t, "listener/nfs", live.InlineSendMax, 1024))
+	r, ok, err := store.Reload(fileLayer(live.InlineSendMax, 2048), desired.Options{Actor: history.Actor{Name: "config file"}})
 	if !ok || err != nil || r.Revision != 2 || effects(r.Effects) != "2 applied\n3 applied" {
 		t.Errorf("%+v, %v, %v", r, ok, err)
 	}
 	e := store.History(0, 1)[0]
-	if e.Kind != history.Reload || e.Actor.Name != "config file" || e.Set != fileLayer(settings.InlineSendMax, 2048).Values ||
-		e.Unset != settings.KeySet(0).With(settings.CreditsMax) {
+	if e.Kind != history.Reload || e.Actor.Name != "config file" || e.Set != fileLayer(live.InlineSendMax, 2048).Values ||
+		e.Unset != settings.KeySet(0).With(live.CreditsMax) {
 		t.Errorf("%+v", e)
 	}
-	set(t, store, change(t, "global", settings.InlineSendMax, 3072))
-	if _, ok, err := store.Reload(fileLayer(settings.InlineSendMax, 8192), desired.Options{}); !ok || err != nil {
+	set(t, store, change(t, "global", live.InlineSendMax, 3072))
+	if _, ok, err := store.Reload(fileLayer(live.InlineSendMax, 8192), desired.Options{}); !ok || err != nil {
 		t.Fatal(err)
 	}
 	want := "4096 default\n8192 config rdmad.yaml:10\n3072 global wins"
@@ -60,8 +61,8 @@ func TestReloadIsARevision(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 	// The same values from other lines are no change, but are told.
-	moved := fileLayer(settings.DDPMinChunk, 0, settings.InlineSendMax, 8192)
-	moved.Values.Delete(settings.DDPMinChunk)
+	moved := fileLayer(live.DDPMinChunk, 0, live.InlineSendMax, 8192)
+	moved.Values.Delete(live.DDPMinChunk)
 	if _, ok, err := store.Reload(moved, desired.Options{}); ok || err != nil || store.Revision() != 4 {
 		t.Errorf("%v, %v", ok, err)
 	}
@@ -75,7 +76,7 @@ func TestReloadIsARevision(t *testing.T) {
 func TestFileRolledBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
 	store, _ := open(t, path, defaultFile)
-	changed := fileLayer(settings.InlineSendMax, 2048)
+	changed := fileLayer(live.InlineSendMax, 2048)
 	if _, ok, err := store.Reload(changed, desired.Options{}); !ok || err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestFileRolledBack(t *testing.T) {
 		t.Errorf("after a restart: %s at revision %d", got, store.Revision())
 	}
 	closeStore(t, store)
-	store, _ = open(t, path, fileLayer(settings.InlineSendMax, 1024))
+	store, _ = open(t, path, fileLayer(live.InlineSendMax, 1024))
 	if got := value(t, store, "global"); got != "1024 config" || store.Revision() != 3 {
 		t.Errorf("after a change while down: %s at revision %d", got, store.Revision())
 	}
@@ -99,16 +100,16 @@ func TestFileRolledBack(t *testing.T) {
 
 func TestReloadIsRefusedWhole(t *testing.T) {
 	store, plane := start(t)
-	set(t, store, change(t, "listener/nfs", settings.CreditsMin, 20))
+	set(t, store, change(t, "listener/nfs", live.CreditsMin, 20))
 	applied := plane.Applied()
 	for _, c := range []struct {
 		f    settings.FileLayer
 		want string
 	}{
-		{fileLayer(settings.CreditsMax, 10, settings.InlineSendMax, 1024),
+		{fileLayer(live.CreditsMax, 10, live.InlineSendMax, 1024),
 			"credits.max: credits.min 20 (listener/nfs) would be above credits.max 10 (config)"},
-		{fileLayer(settings.CreditsMax, 0), "credits.max: must be between 1 and 1024 calls (is 0)"},
-		{fileLayer(settings.ExtensionSendDDP, 1), "extensions.send_ddp: extensions.send_ddp on (config) needs version 2, and extensions.v2 would be off (default)"},
+		{fileLayer(live.CreditsMax, 0), "credits.max: must be between 1 and 1024 calls (is 0)"},
+		{fileLayer(live.ExtensionSendDDP, 1), "extensions.send_ddp: extensions.send_ddp on (config) needs extensions.v2, which would be off (default)"},
 	} {
 		if _, ok, err := store.Reload(c.f, desired.Options{}); ok || err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
@@ -124,11 +125,11 @@ func TestReloadIsRefusedWhole(t *testing.T) {
 func TestFileWaitsForTheWindow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
 	store, _ := open(t, path, defaultFile)
-	try(t, store, "global", settings.InlineSendMax, 1024)
+	try(t, store, "global", live.InlineSendMax, 1024)
 	closeStore(t, store)
 	store, _ = start(t)
 	defer closeStore(t, store)
-	changed := fileLayer(settings.DDPMinChunk, 0)
+	changed := fileLayer(live.DDPMinChunk, 0)
 	pending, err := store.Open(path, changed, desired.Options{})
 	if err != nil || !pending || store.Revision() != 1 {
 		t.Fatalf("%v, %v, revision %d", pending, err, store.Revision())
@@ -144,10 +145,10 @@ func TestFileWaitsForTheWindow(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
 	store, _ := open(t, path, defaultFile)
-	set(t, store, change(t, "global", settings.CreditsMin, 60))
+	set(t, store, change(t, "global", live.CreditsMin, 60))
 	closeStore(t, store)
 	again, _ := start(t)
-	_, err := again.Open(path, fileLayer(settings.CreditsMax, 10), desired.Options{})
+	_, err := again.Open(path, fileLayer(live.CreditsMax, 10), desired.Options{})
 	if want := "settings: rdmad.yaml: credits.max: credits.min 60 (global) would be above credits.max 10 (config)"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

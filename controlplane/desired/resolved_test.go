@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // What connections of a listener and peer share is what each would have been
@@ -15,12 +16,12 @@ import (
 func TestSharedSettings(t *testing.T) {
 	store, plane := start(t)
 	changes := []settings.Change{
-		change(t, "global", settings.InlineSendMax, 1024),
-		change(t, "listener/nfs", settings.DDPMinChunk, 4096),
-		change(t, "peer/10.1.0.0/16", settings.CreditsMax, 7),
-		change(t, "peer/10.1.2.0/24", settings.InlineSendMax, 2048),
-		change(t, "connection/1", settings.CreditsMax, 9),
-		change(t, "connection/1", settings.InlineSendMax, 8192),
+		change(t, "global", live.InlineSendMax, 1024),
+		change(t, "listener/nfs", live.DDPMinChunk, 4096),
+		change(t, "peer/10.1.0.0/16", live.CreditsMax, 7),
+		change(t, "peer/10.1.2.0/24", live.InlineSendMax, 2048),
+		change(t, "connection/1", live.CreditsMax, 9),
+		change(t, "connection/1", live.InlineSendMax, 8192),
 	}
 	plane.Connect(planetest.Peer{ID: "4", Listener: "nfs", Address: "10.1.2.3:2000"})
 	plane.Connect(planetest.Peer{ID: "5", Listener: "nfs", Address: "10.1.3.4:2000"})
@@ -46,7 +47,7 @@ func TestSharedSettings(t *testing.T) {
 // Peers may have any number of addresses.
 func TestManyPeersShareNothing(t *testing.T) {
 	store, _ := start(t)
-	set(t, store, change(t, "peer/10.0.0.0/17", settings.CreditsMax, 7))
+	set(t, store, change(t, "peer/10.0.0.0/17", live.CreditsMax, 7))
 	for i := range 5000 {
 		key := dataplane.ConnKey{Listener: "nfs", Peer: netip.AddrFrom4([4]byte{10, 0, byte(i >> 4), byte(i)}), ID: fmt.Sprint(i)}
 		want := uint32(7)

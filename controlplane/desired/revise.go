@@ -1,14 +1,12 @@
 package desired
 
 import (
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
-	"github.com/rdmad/rdmad/dataplane"
 )
 
 // Set makes a change, or says what it would do. The scope's target is looked
@@ -37,7 +35,7 @@ func (s *Store) Set(c settings.Change, o Options) (Result, error) {
 		return Result{}, err
 	}
 	e := &history.Entry{Kind: history.Set, Scope: c.Scope, Set: c.Set, Unset: c.Unset}
-	return s.revise(&revision{before: now, next: next, entry: e, touch: newTouched(next, &c)}, &o)
+	return s.revise(&revision{before: now, next: next, entry: e, reach: &touched{state: next, c: &c}}, &o)
 }
 
 // ready refuses what no change may be; changing is held.
@@ -54,16 +52,7 @@ type revision struct {
 	entry        *history.Entry // what is known of it beforehand
 	amend        *history.Entry // an earlier one whose status changes; nil without
 	seen         *settings.Values
-	touch        toucher
-}
-
-// toucher follows a revision over the connections.
-type toucher interface {
-	// changed is the data plane's question which keys are touched on a
-	// connection. The data plane asks from one goroutine.
-	changed(dataplane.ConnKey) (keys dataplane.Keys, note string)
-	// finish completes the data plane's answer, in place.
-	finish([]dataplane.Effect) []dataplane.Effect
+	reach        reach // nil: where something else is in force afterwards
 }
 
 // revise stores, publishes and applies a revision, or says what it would do;
@@ -71,9 +60,14 @@ type toucher interface {
 func (s *Store) revise(r *revision, o *Options) (Result, error) {
 	e := r.entry
 	e.Step = r.before.Diff(r.next)
+	if r.reach == nil {
+		r.reach = difference{&e.Step}
+	}
+	update := r.reach.update()
 	if o.DryRun {
-		effects := s.dp.PreviewSettings(newResolved(r.next).resolve, r.touch.changed)
-		return Result{Revision: r.before.Revision(), Effects: r.touch.finish(effects), Step: e.Step}, nil
+		update.Resolve = newResolved(r.next).resolve
+		facts := s.dp.PreviewSettings(update)
+		return Result{Revision: r.before.Revision(), Effects: effects(r, facts), Step: e.Step}, nil
 	}
 	e.Revision, e.Time, e.Actor, e.Comment = r.next.Revision(), time.Now().UTC().Round(0), o.actor(), o.Comment
 	if o.ConfirmWithin != 0 {
@@ -83,9 +77,10 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 		return Result{}, err
 	}
 	s.rearm()
-	effects := r.touch.finish(s.dp.ApplySettings(s.Resolve, r.touch.changed))
-	s.tell(e, effects)
-	return Result{Revision: e.Revision, Effects: effects, Step: e.Step, ConfirmDeadline: e.Deadline}, nil
+	update.Resolve = s.Resolve
+	done := effects(r, s.dp.ApplySettings(update))
+	s.tell(e, done)
+	return Result{Revision: e.Revision, Effects: done, Step: e.Step, ConfirmDeadline: e.Deadline}, nil
 }
 
 // store writes a revision to the disk and publishes it, or neither.
@@ -144,7 +139,7 @@ func (s *Store) commit(r *Record) error {
 }
 
 // tell logs a revision and what became of it.
-func (s *Store) tell(e *history.Entry, effects []dataplane.Effect) {
+func (s *Store) tell(e *history.Entry, effects []Effect) {
 	args := []any{"revision", e.Revision, "kind", e.Kind.String()}
 	switch e.Kind {
 	case history.Set:
@@ -161,16 +156,6 @@ func (s *Store) tell(e *history.Entry, effects []dataplane.Effect) {
 		args = append(args, "confirm_until", e.Deadline.UTC())
 	}
 	s.log.Info("settings changed", append(args, counts(effects))...)
-}
-
-// counts says on how many connections a revision had which outcome.
-func counts(effects []dataplane.Effect) slog.Attr {
-	var n [3]int
-	for _, e := range effects {
-		n[e.Outcome]++
-	}
-	return slog.Group("connections", "applied", n[dataplane.Applied],
-		"pending_reconnect", n[dataplane.PendingReconnect], "unsupported", n[dataplane.Unsupported])
 }
 
 func describe(v *settings.Values) string {

@@ -51,7 +51,7 @@ func (s *Store) goBack(e *history.Entry, o *Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := &revision{before: before, next: next, entry: e, touch: newDifference(before, next)}
+	r := &revision{before: before, next: next, entry: e}
 	if p := s.pending(); p != nil {
 		amend := *p
 		amend.Status = history.RolledBack

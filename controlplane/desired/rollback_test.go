@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func equalDumps(a, b settings.Dump) bool {
@@ -18,10 +19,10 @@ func equalDumps(a, b settings.Dump) bool {
 
 func TestRollback(t *testing.T) {
 	store, plane := start(t)
-	set(t, store, change(t, "listener/nfs", settings.InlineSendMax, 1024))
+	set(t, store, change(t, "listener/nfs", live.InlineSendMax, 1024))
 	one := store.Dump()
-	set(t, store, change(t, "global", settings.InlineSendMax, 2048, settings.DDPMinChunk, 7))
-	set(t, store, change(t, "connection/2", settings.InlineSendMax, 3072))
+	set(t, store, change(t, "global", live.InlineSendMax, 2048, live.DDPMinChunk, 7))
+	set(t, store, change(t, "connection/2", live.InlineSendMax, 3072))
 	dry, err := store.Rollback(1, desired.Options{DryRun: true})
 	if err != nil || dry.Revision != 3 || plane.Applied() != 3 {
 		t.Errorf("dry run: %+v, %v", dry, err)
@@ -54,8 +55,8 @@ func TestRollback(t *testing.T) {
 
 func TestRollbackTouchesOnlyWhatChanges(t *testing.T) {
 	store, _ := start(t)
-	set(t, store, change(t, "listener/nfs", settings.InlineReceiveSize, 8192))
-	set(t, store, change(t, "connection/3", settings.InlineReceiveSize, 8192))
+	set(t, store, change(t, "listener/nfs", live.InlineReceiveSize, 8192))
+	set(t, store, change(t, "connection/3", live.InlineReceiveSize, 8192))
 	r, err := store.Rollback(1, desired.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -69,9 +70,9 @@ func TestRollbackTouchesOnlyWhatChanges(t *testing.T) {
 // it is the connection's own.
 func TestRollbackOfAConnection(t *testing.T) {
 	store, _ := start(t)
-	set(t, store, change(t, "connection/3", settings.InlineReceiveSize, 8192))
+	set(t, store, change(t, "connection/3", live.InlineReceiveSize, 8192))
 	c := change(t, "connection/3")
-	c.Unset = settings.KeySet(0).With(settings.InlineReceiveSize)
+	c.Unset = settings.KeySet(0).With(live.InlineReceiveSize)
 	set(t, store, c)
 	r, err := store.Rollback(1, desired.Options{})
 	want := "3 unsupported inline.receive_size: version 1 fixes it at connect, 4096 bytes here; " +
@@ -88,7 +89,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for i := range history.MaxEntries + 3 {
-		set(t, store, change(t, "global", settings.DDPMinChunk, i))
+		set(t, store, change(t, "global", live.DDPMinChunk, i))
 	}
 	for _, revision := range []uint32{0, 1, 2, history.MaxEntries + 3, history.MaxEntries + 4, 1<<32 - 1} {
 		_, err := store.Rollback(revision, desired.Options{})
@@ -110,12 +111,12 @@ func TestRollbackIsRefused(t *testing.T) {
 func TestRevisionsGoOnOverRestarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
 	store, _ := open(t, path, defaultFile)
-	set(t, store, change(t, "peer/10.0.0.0/8", settings.InlineSendMax, 1024))
-	set(t, store, change(t, "connection/2", settings.InlineSendMax, 2048))
-	set(t, store, change(t, "global", settings.InlineSendMax, 3072))
+	set(t, store, change(t, "peer/10.0.0.0/8", live.InlineSendMax, 1024))
+	set(t, store, change(t, "connection/2", live.InlineSendMax, 2048))
+	set(t, store, change(t, "global", live.InlineSendMax, 3072))
 	before := store.Dump()
 	closeStore(t, store)
-	if _, err := store.Set(change(t, "global", settings.InlineSendMax, 1024), desired.Options{}); err == nil {
+	if _, err := store.Set(change(t, "global", live.InlineSendMax, 1024), desired.Options{}); err == nil {
 		t.Error("a closed store took a change")
 	}
 
@@ -142,8 +143,8 @@ func TestRevisionsGoOnOverRestarts(t *testing.T) {
 
 func TestHistoryOfAll(t *testing.T) {
 	store, _ := start(t)
-	c := change(t, "listener/nfs", settings.InlineSendMax, 1024)
-	c.Unset = settings.KeySet(0).With(settings.DDPMinChunk)
+	c := change(t, "listener/nfs", live.InlineSendMax, 1024)
+	c.Unset = settings.KeySet(0).With(live.DDPMinChunk)
 	set(t, store, c)
 	e := store.History(0, 10)
 	if len(e) != 1 || e[0].Scope != c.Scope || e[0].Set != c.Set || e[0].Unset != c.Unset || e[0].Time.IsZero() || e[0].Status != history.Applied {

@@ -22,6 +22,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // Dataplane is what carries settings out.
@@ -29,8 +30,8 @@ type Dataplane interface {
 	Connection(id string) (dataplane.ConnInfo, error)
 	Listeners() []dataplane.ListenerInfo
 	Connectors() []dataplane.ConnectorInfo
-	ApplySettings(dataplane.Resolver, dataplane.ChangedFunc) []dataplane.Effect
-	PreviewSettings(dataplane.Resolver, dataplane.ChangedFunc) []dataplane.Effect
+	ApplySettings(dataplane.Update) []dataplane.Fact
+	PreviewSettings(dataplane.Update) []dataplane.Fact
 }
 
 // Store holds the desired settings. All methods may be called from any
@@ -71,7 +72,7 @@ func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured [
 		}
 		set = set.With(k)
 	}
-	state, err := settings.NewState(settings.FromSettings(initial), set)
+	state, err := settings.NewState(live.Of(initial), set)
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // start is a store over a plane with a listener and three connections, of
@@ -59,7 +60,7 @@ func set(t *testing.T, store *desired.Store, c settings.Change) desired.Result {
 }
 
 // effects writes them one a line.
-func effects(all []dataplane.Effect) string {
+func effects(all []desired.Effect) string {
 	names := []string{"applied", "pending", "unsupported"}
 	var out []string
 	for _, e := range all {
@@ -77,7 +78,7 @@ func TestEffectsAreThoseOfTheScope(t *testing.T) {
 		"peer/::/0":       "",
 	} {
 		store, plane := start(t)
-		r := set(t, store, change(t, scope, settings.InlineSendMax, 1024))
+		r := set(t, store, change(t, scope, live.InlineSendMax, 1024))
 		if got := effects(r.Effects); got != want || r.Revision != 1 {
 			t.Errorf("%s: revision %d, effects\n%s\nwant\n%s", scope, r.Revision, got, want)
 		}
@@ -91,10 +92,10 @@ func TestEffectsAreThoseOfTheScope(t *testing.T) {
 
 func TestEffectsSayWhatVersionOneFixes(t *testing.T) {
 	store, _ := start(t)
-	r := set(t, store, change(t, "global", settings.InlineReceiveSize, 8192, settings.RemoteInvalidationUse, 1))
+	r := set(t, store, change(t, "global", live.InlineReceiveSize, 8192, live.RemoteInvalidationUse, 1))
 	want := `1 pending inline.receive_size: version 1 fixes it at connect, 4096 bytes here
 2 pending inline.receive_size: version 1 fixes it at connect, 4096 bytes here
-3 unsupported remote_invalidation.use: the peer did not offer it`
+3 unsupported inline.receive_size: version 1 fixes it at connect, 4096 bytes here; remote_invalidation.use: the peer did not offer it`
 	if got := effects(r.Effects); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -102,7 +103,7 @@ func TestEffectsSayWhatVersionOneFixes(t *testing.T) {
 
 func TestConnectionScopeCannotWaitForReconnect(t *testing.T) {
 	store, _ := start(t)
-	r := set(t, store, change(t, "connection/1", settings.InlineReceiveSize, 8192))
+	r := set(t, store, change(t, "connection/1", live.InlineReceiveSize, 8192))
 	want := "1 unsupported inline.receive_size: version 1 fixes it at connect, 4096 bytes here; " +
 		"settings of a connection end with it; set it at listener or peer scope"
 	if got := effects(r.Effects); got != want {
@@ -112,8 +113,8 @@ func TestConnectionScopeCannotWaitForReconnect(t *testing.T) {
 
 func TestEffectsNameNarrowerScopes(t *testing.T) {
 	store, _ := start(t)
-	set(t, store, change(t, "connection/1", settings.DDPMinChunk, 7))
-	r := set(t, store, change(t, "global", settings.DDPMinChunk, 9, settings.InlineSendMax, 2048))
+	set(t, store, change(t, "connection/1", live.DDPMinChunk, 7))
+	r := set(t, store, change(t, "global", live.DDPMinChunk, 9, live.InlineSendMax, 2048))
 	want := "1 applied ddp.min_chunk: stays 7, set at connection/1\n2 applied\n3 applied"
 	if got := effects(r.Effects); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -126,10 +127,10 @@ func TestEffectsNameNarrowerScopes(t *testing.T) {
 func TestEffectsOfOwnAndSharedScopes(t *testing.T) {
 	store, plane := start(t)
 	plane.Connect(planetest.Peer{ID: "4", Listener: "nfs", Address: "10.1.2.3:1004"})
-	set(t, store, change(t, "listener/test", settings.InlineSendMax, 1500))
-	set(t, store, change(t, "peer/192.0.2.0/24", settings.DDPMinChunk, 8))
-	set(t, store, change(t, "connection/2", settings.DDPMinChunk, 7, settings.CreditsMax, 5))
-	r := set(t, store, change(t, "global", settings.InlineSendMax, 2048, settings.DDPMinChunk, 9))
+	set(t, store, change(t, "listener/test", live.InlineSendMax, 1500))
+	set(t, store, change(t, "peer/192.0.2.0/24", live.DDPMinChunk, 8))
+	set(t, store, change(t, "connection/2", live.DDPMinChunk, 7, live.CreditsMax, 5))
+	r := set(t, store, change(t, "global", live.InlineSendMax, 2048, live.DDPMinChunk, 9))
 	want := `1 applied
 2 applied inline.send_max: stays 1500, set at listener/test; ddp.min_chunk: stays 7, set at connection/2
 3 applied inline.send_max: stays 1500, set at listener/test; ddp.min_chunk: stays 8, set at peer/192.0.2.0/24
@@ -148,7 +149,7 @@ func TestEffectsOfOwnAndSharedScopes(t *testing.T) {
 func TestDryRunChangesNothing(t *testing.T) {
 	store, plane := start(t)
 	before := plane.Connections()
-	r, err := store.Set(change(t, "listener/nfs", settings.InlineReceiveSize, 8192), desired.Options{DryRun: true})
+	r, err := store.Set(change(t, "listener/nfs", live.InlineReceiveSize, 8192), desired.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 			t.Errorf("connection %s changed", c.ID)
 		}
 	}
-	if _, err := store.Set(change(t, "global", settings.CreditsMax, 0), desired.Options{DryRun: true}); err == nil {
+	if _, err := store.Set(change(t, "global", live.CreditsMax, 0), desired.Options{DryRun: true}); err == nil {
 		t.Error("a dry run doesn't check")
 	}
 }
@@ -171,16 +172,16 @@ func TestDryRunChangesNothing(t *testing.T) {
 func TestRefusedChangesReachNobody(t *testing.T) {
 	stale := uint32(5)
 	for name, c := range map[string]func(*settings.Change){
-		"out of range": func(c *settings.Change) { c.Set.Set(settings.CreditsMax, 0) },
+		"out of range": func(c *settings.Change) { c.Set.Set(live.CreditsMax, 0) },
 		"stale":        func(c *settings.Change) { c.Expected = &stale },
 		"no listener":  func(c *settings.Change) { c.Scope = settings.Scope{Kind: settings.Listener, Name: "nobody"} },
 		"no connection": func(c *settings.Change) {
 			c.Scope = settings.Scope{Kind: settings.Connection, Name: "99"}
 		},
-		"without version 2": func(c *settings.Change) { c.Set.Set(settings.ExtensionSendDDP, 1) },
+		"without version 2": func(c *settings.Change) { c.Set.Set(live.ExtensionSendDDP, 1) },
 	} {
 		store, plane := start(t)
-		ch := change(t, "global", settings.InlineSendMax, 1024)
+		ch := change(t, "global", live.InlineSendMax, 1024)
 		c(&ch)
 		if _, err := store.Set(ch, desired.Options{}); err == nil {
 			t.Errorf("%s: no error", name)
@@ -193,7 +194,7 @@ func TestRefusedChangesReachNobody(t *testing.T) {
 
 func TestGet(t *testing.T) {
 	store, plane := start(t)
-	set(t, store, change(t, "peer/10.0.0.0/8", settings.InlineSendMax, 1024))
+	set(t, store, change(t, "peer/10.0.0.0/8", live.InlineSendMax, 1024))
 	for scope, want := range map[string]string{
 		"global":          "4096 default",
 		"peer/10.0.0.0/8": "1024 peer/10.0.0.0/8",
@@ -205,7 +206,7 @@ func TestGet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := view.Values.Format(settings.InlineSendMax) + " " + view.Origins[settings.InlineSendMax].Source
+		got := view.Values.Format(live.InlineSendMax) + " " + view.Origins[live.InlineSendMax].Source
 		if got != want || view.Revision != 1 {
 			t.Errorf("%s: %s at %d, want %s", scope, got, view.Revision, want)
 		}
@@ -226,8 +227,8 @@ func TestConnectionScopeEndsWithTheConnection(t *testing.T) {
 		"missed": func(s *desired.Store) { s.Reconcile() },
 	} {
 		store, plane := start(t)
-		set(t, store, change(t, "connection/1", settings.InlineSendMax, 1024))
-		set(t, store, change(t, "connection/2", settings.InlineSendMax, 2048))
+		set(t, store, change(t, "connection/1", live.InlineSendMax, 1024))
+		set(t, store, change(t, "connection/2", live.InlineSendMax, 2048))
 		gone, err := plane.Connection("1")
 		if err != nil {
 			t.Fatal(err)
@@ -289,7 +290,7 @@ func TestConcurrentChanges(t *testing.T) {
 		all.Go(func() {
 			for range rounds {
 				at := store.Revision()
-				c := change(t, "global", settings.DDPMinChunk, w, settings.InlineSendMax, 1024+w)
+				c := change(t, "global", live.DDPMinChunk, w, live.InlineSendMax, 1024+w)
 				c.Expected = &at
 				r, err := store.Set(c, desired.Options{})
 				var stale *settings.StaleError

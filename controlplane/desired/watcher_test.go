@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func watchStore(t *testing.T, store *desired.Store) *desired.Watcher {
@@ -23,21 +24,21 @@ func watchStore(t *testing.T, store *desired.Store) *desired.Watcher {
 
 func TestWatchersSeeEveryRevision(t *testing.T) {
 	store, _ := start(t)
-	set(t, store, change(t, "global", settings.DDPMinChunk, 1))
+	set(t, store, change(t, "global", live.DDPMinChunk, 1))
 	w := watchStore(t, store)
 	if w.Revision() != 1 {
 		t.Errorf("begins after revision %d", w.Revision())
 	}
-	set(t, store, change(t, "global", settings.DDPMinChunk, 2))
-	try(t, store, "global", settings.DDPMinChunk, 3)
+	set(t, store, change(t, "global", live.DDPMinChunk, 2))
+	try(t, store, "global", live.DDPMinChunk, 3)
 	if err := store.Confirm(3); err != nil {
 		t.Fatal(err)
 	}
-	try(t, store, "global", settings.DDPMinChunk, 4)
+	try(t, store, "global", live.DDPMinChunk, 4)
 	if _, err := store.Rollback(1, desired.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Set(change(t, "global", settings.DDPMinChunk, 5), desired.Options{DryRun: true}); err != nil {
+	if _, err := store.Set(change(t, "global", live.DDPMinChunk, 5), desired.Options{DryRun: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []struct {
@@ -65,7 +66,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	store, _ := start(t)
 	slow, other := watchStore(t, store), watchStore(t, store)
 	for i := range 3000 {
-		set(t, store, change(t, "global", settings.DDPMinChunk, i))
+		set(t, store, change(t, "global", live.DDPMinChunk, i))
 		if e := <-other.Entries(); e.Revision != uint32(i+1) {
 			t.Fatalf("saw revision %d, want %d", e.Revision, i+1)
 		}
@@ -108,13 +109,13 @@ func TestWatchersAreBounded(t *testing.T) {
 
 func TestClosedStoreRefuses(t *testing.T) {
 	store, _ := start(t)
-	try(t, store, "global", settings.DDPMinChunk, 1)
+	try(t, store, "global", live.DDPMinChunk, 1)
 	closeStore(t, store)
 	closeStore(t, store)
 	dump := store.Dump()
 	for name, f := range map[string]func() error{
 		"set": func() error {
-			_, err := store.Set(change(t, "global", settings.DDPMinChunk, 2), desired.Options{ConfirmWithin: time.Hour})
+			_, err := store.Set(change(t, "global", live.DDPMinChunk, 2), desired.Options{ConfirmWithin: time.Hour})
 			return err
 		},
 		"confirm":  func() error { return store.Confirm(1) },
@@ -130,11 +131,11 @@ func TestClosedStoreRefuses(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	store, _ := start(t)
-	set(t, store, change(t, "listener/nfs", settings.InlineSendMax, 1024))
-	set(t, store, change(t, "connection/2", settings.InlineSendMax, 2048))
+	set(t, store, change(t, "listener/nfs", live.InlineSendMax, 1024))
+	set(t, store, change(t, "connection/2", live.InlineSendMax, 2048))
 	dump := store.Dump()
-	set(t, store, change(t, "global", settings.InlineSendMax, 3072))
-	set(t, store, change(t, "listener/nfs", settings.InlineSendMax, 8192))
+	set(t, store, change(t, "global", live.InlineSendMax, 3072))
+	set(t, store, change(t, "listener/nfs", live.InlineSendMax, 8192))
 	r, err := store.Load(&dump, desired.Options{Comment: "back"})
 	if err != nil || r.Revision != 5 || effects(r.Effects) != "1 applied\n3 applied" {
 		t.Errorf("%+v, %v", r, err)
@@ -156,7 +157,7 @@ func TestLoad(t *testing.T) {
 // after the end of the store.
 func TestEndsAfterClose(t *testing.T) {
 	store, plane := start(t)
-	set(t, store, change(t, "connection/1", settings.InlineSendMax, 1024))
+	set(t, store, change(t, "connection/1", live.InlineSendMax, 1024))
 	closeStore(t, store)
 	plane.Disconnect("1", "test")
 	store.Ended("1")

@@ -1,13 +1,14 @@
 package grpcapi
 
 import (
+	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/settings"
-	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // effects is what a change did to each connection.
-func effects(all []dataplane.Effect) []*rdmadv1.Effect {
+func effects(all []desired.Effect) []*rdmadv1.Effect {
 	out, store := make([]*rdmadv1.Effect, len(all)), make([]rdmadv1.Effect, len(all)) // one allocation for thousands
 	for i := range all {
 		e := &all[i]
@@ -18,9 +19,9 @@ func effects(all []dataplane.Effect) []*rdmadv1.Effect {
 }
 
 var outcomes = [...]rdmadv1.Effect_Outcome{
-	dataplane.Applied:          rdmadv1.Effect_APPLIED,
-	dataplane.PendingReconnect: rdmadv1.Effect_PENDING_RECONNECT,
-	dataplane.Unsupported:      rdmadv1.Effect_UNSUPPORTED,
+	live.Applied:          rdmadv1.Effect_APPLIED,
+	live.PendingReconnect: rdmadv1.Effect_PENDING_RECONNECT,
+	live.Unsupported:      rdmadv1.Effect_UNSUPPORTED,
 }
 
 // changes is what a step changed, value by value.

@@ -27,11 +27,10 @@ const domain = "rdmad.v1"
 // internal.
 func toStatus(err error) error {
 	var (
-		invalid     *settings.InvalidError
-		unavailable *settings.UnavailableError
-		stale       *settings.StaleError
-		notFound    *settings.NotFoundError
-		limit       *settings.LimitError
+		invalid  *settings.InvalidError
+		stale    *settings.StaleError
+		notFound *settings.NotFoundError
+		limit    *settings.LimitError
 	)
 	if _, done := status.FromError(err); done {
 		return err // nil too
@@ -39,9 +38,6 @@ func toStatus(err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return badRequest(violations(invalid))
-	case errors.As(err, &unavailable):
-		return withInfo(codes.Unimplemented, err, rdmadv1.ErrorReason_ERROR_REASON_SETTING_UNAVAILABLE,
-			"key", unavailable.Key)
 	case errors.As(err, &stale):
 		return withInfo(codes.Aborted, err, rdmadv1.ErrorReason_ERROR_REASON_STALE_REVISION,
 			"current_revision", strconv.FormatUint(uint64(stale.Current), 10))

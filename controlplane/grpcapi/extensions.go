@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -25,19 +26,6 @@ type extensionService struct {
 
 const extensionPrefix = "extensions."
 
-// specifications says where each extension is defined.
-var specifications = map[string]string{
-	"v2":              "draft-cel-nfsv4-rpcrdma-version-two-01",
-	"characteristics": "draft-dnoveck-nfsv4-rpcrdma-xcharext",
-	"xmit":            "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
-	"continuation":    "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
-	"send_ddp":        "draft-dnoveck-nfsv4-rpcrdma-rtrext-00",
-	"msgp":            "RFC 5666, section 3.9",
-	"read_replies":    "RFC 5666, section 3.8",
-	"ccp":             "RFC 5666, section 6",
-	"backchannel":     "RFC 8167",
-}
-
 // ListExtensions implements rdmadv1.ExtensionServiceServer.
 func (s *extensionService) ListExtensions(_ context.Context, req *rdmadv1.ListExtensionsRequest) (*rdmadv1.ListExtensionsResponse, error) {
 	scope, err := settings.ParseScope(req.GetScope())
@@ -50,15 +38,14 @@ func (s *extensionService) ListExtensions(_ context.Context, req *rdmadv1.ListEx
 	}
 	res := &rdmadv1.ListExtensionsResponse{Revision: view.Revision}
 	used := s.used(scope)
-	for _, k := range settings.Match("extensions").Keys() {
+	for _, k := range live.Match("extensions").Keys() {
 		name := strings.TrimPrefix(k.String(), extensionPrefix)
 		res.Extensions = append(res.Extensions, &rdmadv1.Extension{
 			Name:          name,
-			Summary:       k.About().Summary,
-			Specification: specifications[name],
-			Available:     k.Missing() == "",
-			Reason:        k.Missing(),
-			Enabled:       view.Values.Flag(k),
+			Summary:       k.Row().Summary,
+			Specification: k.Row().Spec,
+			Available:     true,
+			Enabled:       view.Values.On(k),
 			Value:         view.Values.Format(k),
 			Source:        view.Origins[k].Source,
 			Connections:   used[name],

@@ -5,7 +5,9 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/settingsproto"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // settingsService implements rdmad.v1.SettingsService.
@@ -31,7 +33,7 @@ func (s *settingsService) GetSettings(_ context.Context, req *rdmadv1.GetSetting
 	res := &rdmadv1.GetSettingsResponse{
 		Revision: view.Revision,
 		Scope:    scope.String(),
-		Settings: toProto(&shown),
+		Settings: settingsproto.Message(&shown),
 	}
 	for _, k := range shown.Keys().Keys() {
 		res.Values = append(res.Values, settingValue(k, shown.Format(k), view.Origins[k]))
@@ -47,12 +49,9 @@ func choose(v *settings.Values, names []string) (settings.Values, error) {
 	}
 	var wanted settings.KeySet
 	for _, name := range names {
-		keys := settings.Match(name)
-		switch {
-		case keys == 0:
+		keys := live.Match(name)
+		if keys == 0 {
 			return settings.Values{}, noSetting("keys", name)
-		case keys&v.Keys() == 0:
-			return settings.Values{}, &settings.UnavailableError{Key: name, Reason: keys.Keys()[0].Missing()}
 		}
 		wanted |= keys
 	}
@@ -91,16 +90,13 @@ func (s *settingsService) ExplainSetting(_ context.Context, req *rdmadv1.Explain
 	if !ok {
 		return nil, toStatus(noSetting("key", req.GetKey()))
 	}
-	if k.Missing() != "" {
-		return nil, toStatus(&settings.UnavailableError{Key: k.String(), Reason: k.Missing()})
-	}
 	said, err := s.store.Explain(scope, k)
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	about := k.About()
+	row := k.Row()
 	res := &rdmadv1.ExplainSettingResponse{
-		Revision: s.store.Revision(), Summary: about.Summary, Allowed: about.Allowed, TakesEffect: about.TakesEffect,
+		Revision: s.store.Revision(), Summary: row.Summary, Allowed: row.Allowed(), TakesEffect: row.InForce,
 	}
 	for _, one := range said {
 		v := settingValue(k, one.Value, one.Origin)
@@ -134,7 +130,7 @@ func toChange(req *rdmadv1.SetSettingsRequest) (settings.Change, error) {
 	}
 	return settings.Change{
 		Scope:    scope,
-		Set:      fromProto(req.GetSettings()),
+		Set:      settingsproto.Values(req.GetSettings()),
 		Unset:    unset,
 		Expected: req.ExpectedRevision,
 	}, nil

@@ -133,7 +133,7 @@ func TestSetRefuses(t *testing.T) {
 		},
 		{
 			`{"settings":{"extensions":{"send_ddp":true}}}`, codes.InvalidArgument,
-			"extensions.send_ddp: extensions.send_ddp on (global) needs version 2, and extensions.v2 would be off (default)",
+			"extensions.send_ddp: extensions.send_ddp on (global) needs extensions.v2, which would be off (default)",
 			"BadRequest extensions.send_ddp",
 		},
 		{

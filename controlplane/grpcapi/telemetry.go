@@ -10,9 +10,11 @@ import (
 	"github.com/rdmad/rdmad/controlplane/advise"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/settingsproto"
 	"github.com/rdmad/rdmad/controlplane/telemetry"
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // telemetryService implements rdmad.v1.TelemetryService.
@@ -118,21 +120,21 @@ func (s *telemetryService) AdviseSettings(_ context.Context, req *rdmadv1.Advise
 }
 
 var adviceKeys = [...]settings.Key{
-	advise.InlineSendMax:     settings.InlineSendMax,
-	advise.InlineReceiveSize: settings.InlineReceiveSize,
-	advise.DDPMinChunk:       settings.DDPMinChunk,
+	advise.InlineSendMax:     live.InlineSendMax,
+	advise.InlineReceiveSize: live.InlineReceiveSize,
+	advise.DDPMinChunk:       live.DDPMinChunk,
 }
 
 func adviceMessage(a *advise.Advice) *rdmadv1.Advice {
 	var v settings.Values
 	k := adviceKeys[a.Key]
 	v.Set(k, a.Value)
-	outcome := dataplane.PendingReconnect
+	outcome := live.PendingReconnect
 	if a.AtOnce {
-		outcome = dataplane.Applied
+		outcome = live.Applied
 	}
 	return &rdmadv1.Advice{
-		Settings:            toProto(&v),
+		Settings:            settingsproto.Message(&v),
 		Assignments:         []string{k.String() + "=" + v.Format(k)},
 		RdmaOperationsSaved: float64(a.Operations),
 		RegistrationsSaved:  float64(a.Registrations),

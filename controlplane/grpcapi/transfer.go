@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/settingsproto"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -15,23 +16,23 @@ func (s *settingsService) ExportSettings(context.Context, *rdmadv1.ExportSetting
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	res := &rdmadv1.ExportSettingsResponse{Revision: d.Revision, Base: toProto(&base)}
+	res := &rdmadv1.ExportSettingsResponse{Revision: d.Revision, Base: settingsproto.Message(&base)}
 	for _, scope := range d.Scopes {
 		v, err := settings.ParseValues(scope.Values)
 		if err != nil {
 			return nil, toStatus(err)
 		}
-		res.Scopes = append(res.Scopes, &rdmadv1.ScopeSettings{Scope: scope.Scope, Settings: toProto(&v)})
+		res.Scopes = append(res.Scopes, &rdmadv1.ScopeSettings{Scope: scope.Scope, Settings: settingsproto.Message(&v)})
 	}
 	return res, nil
 }
 
 // ImportSettings implements rdmadv1.SettingsServiceServer.
 func (s *settingsService) ImportSettings(ctx context.Context, req *rdmadv1.ImportSettingsRequest) (*rdmadv1.ImportSettingsResponse, error) {
-	base := fromProto(req.GetBase())
+	base := settingsproto.Values(req.GetBase())
 	d := settings.Dump{Base: base.Text()}
 	for _, scope := range req.GetScopes() {
-		v := fromProto(scope.GetSettings())
+		v := settingsproto.Values(scope.GetSettings())
 		d.Scopes = append(d.Scopes, settings.ScopeDump{Scope: scope.GetScope(), Values: v.Text()})
 	}
 	result, err := s.store.Load(&d, desired.Options{

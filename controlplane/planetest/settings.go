@@ -2,19 +2,19 @@ package planetest
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // ApplySettings implements desired.Dataplane.
-func (p *Plane) ApplySettings(resolve dataplane.Resolver, changed dataplane.ChangedFunc) []dataplane.Effect {
+func (p *Plane) ApplySettings(u dataplane.Update) []dataplane.Fact {
 	p.mu.Lock()
-	p.resolve = resolve
+	p.resolve = u.Resolve
 	p.applied++
 	p.mu.Unlock()
-	return p.effects(changed, func(c *conn) *rpcrdma.Settings {
+	return p.facts(&u, func(c *conn) *rpcrdma.Settings {
 		before := *c.Settings
 		c.Settings = p.settings(c.ConnKey)
 		c.enforce()
@@ -26,20 +26,19 @@ func (p *Plane) ApplySettings(resolve dataplane.Resolver, changed dataplane.Chan
 }
 
 // PreviewSettings implements desired.Dataplane.
-func (p *Plane) PreviewSettings(resolve dataplane.Resolver, changed dataplane.ChangedFunc) []dataplane.Effect {
-	return p.effects(changed, func(c *conn) *rpcrdma.Settings { return resolve(c.ConnKey) })
+func (p *Plane) PreviewSettings(u dataplane.Update) []dataplane.Fact {
+	return p.facts(&u, func(c *conn) *rpcrdma.Settings { return u.Resolve(c.ConnKey) })
 }
 
-// effects asks now for the settings of each connection, under p.mu, and says
-// what they do.
-func (p *Plane) effects(changed dataplane.ChangedFunc, now func(*conn) *rpcrdma.Settings) (out []dataplane.Effect) {
+// facts asks now for the settings of each connection, under p.mu.
+func (p *Plane) facts(u *dataplane.Update, now func(*conn) *rpcrdma.Settings) (out []dataplane.Fact) {
 	for _, info := range p.Connections() {
 		p.mu.Lock()
-		if c := p.conns[info.ID]; c != nil {
-			if keys, note := changed(c.ConnKey); keys != 0 {
-				e := c.effect(keys, now(c))
-				e.Note(note)
-				out = append(out, e)
+		if c := p.conns[info.ID]; c != nil && u.Among.Has(c.ConnKey) {
+			f := dataplane.Fact{Conn: c.ConnKey, Before: c.Settings, AtConnect: c.atConnect(), Peer: c.facts()}
+			f.Now = now(c)
+			if u.Keys != 0 {
+				out = append(out, f)
 			}
 		}
 		p.mu.Unlock()
@@ -47,18 +46,18 @@ func (p *Plane) effects(changed dataplane.ChangedFunc, now func(*conn) *rpcrdma.
 	return out
 }
 
-// effect is what version 1 makes of a change.
-func (c *conn) effect(keys dataplane.Keys, now *rpcrdma.Settings) dataplane.Effect {
-	e := dataplane.Effect{ConnID: c.ID}
+// atConnect is what the peer was told, as far as version 1 fixes it.
+func (c *conn) atConnect() *rpcrdma.Settings {
+	s := rpcrdma.DefaultSettings()
+	s.InlineReceiveSize = c.InlineReceive
+	return &s
+}
+
+// facts is what the peer said, in version 1.
+func (c *conn) facts() *settings.Peer {
 	receives := cmp.Or(c.peer.Receive, 4096)
-	switch {
-	case keys.Has(dataplane.KeyRemoteInvalidationUse) && now.RemoteInvalidationUse && c.peer.NoInvalidation:
-		e.Outcome, e.Reason = dataplane.Unsupported, "remote_invalidation.use: the peer did not offer it"
-	case keys.Has(dataplane.KeyInlineReceiveSize) && now.InlineReceiveSize != c.InlineReceive:
-		e.Outcome = dataplane.PendingReconnect
-		e.Reason = fmt.Sprintf("inline.receive_size: version 1 fixes it at connect, %d bytes here", c.InlineReceive)
-	case keys.Has(dataplane.KeyInlineSendMax) && now.InlineSendMax > receives:
-		e.Reason = fmt.Sprintf("inline.send_max: the peer receives at most %d bytes", receives)
+	return &settings.Peer{
+		Bound: receives, Receive: receives, Invalidation: !c.peer.NoInvalidation,
+		Version: 1, Agreed: true, Receives: c.InlineReceive,
 	}
-	return e
 }

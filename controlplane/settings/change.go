@@ -1,6 +1,10 @@
 package settings
 
-import "math"
+import (
+	"math"
+
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
+)
 
 // Change is one update, made whole or not at all.
 type Change struct {
@@ -15,8 +19,8 @@ type Change struct {
 // Keys are those that the change touches.
 func (c *Change) Keys() KeySet { return c.Set.Keys() | c.Unset }
 
-// Apply is the state after c. Errors: *InvalidError, *UnavailableError,
-// *StaleError, *LimitError.
+// Apply is the state after c. Errors: *InvalidError, *StaleError,
+// *LimitError.
 func (s *State) Apply(c *Change) (*State, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -76,7 +80,7 @@ func (o Override) String() string {
 func (s *State) Overridden(c *Change, t Target) (out []Override) {
 	var buf [usualChain]*layer
 	chain, keys := s.chain(buf[:0], t), c.Keys()
-	for k := range NumKeys {
+	for k := range live.NumKeys {
 		if !keys.Has(k) {
 			continue
 		}

@@ -1,6 +1,10 @@
 package settings
 
-import "testing"
+import (
+	"testing"
+
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
+)
 
 // A step says what it changed, with what had no value before or has none
 // after, wherever that was.
@@ -10,10 +14,10 @@ func TestStepTexts(t *testing.T) {
 		return out
 	}
 	step := Step{
-		File: &FileDelta{Before: FileLayer{Values: values(CreditsMax, 32)}, After: FileLayer{Values: values(CreditsMax, 64)}},
+		File: &FileDelta{Before: FileLayer{Values: values(live.CreditsMax, 32)}, After: FileLayer{Values: values(live.CreditsMax, 64)}},
 		Deltas: []Delta{
-			{After: Layer{Values: values(RemoteInvalidationUse, 1)}},
-			{Scope: Scope{Kind: Listener, Name: "nfs"}, Before: Layer{Values: values(DDPMinChunk, 512)}},
+			{After: Layer{Values: values(live.RemoteInvalidationUse, 1)}},
+			{Scope: Scope{Kind: Listener, Name: "nfs"}, Before: Layer{Values: values(live.DDPMinChunk, 512)}},
 		},
 	}
 	before, after := step.Texts()

@@ -3,6 +3,8 @@ package settings
 import (
 	"maps"
 	"slices"
+
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // Dump is all settings of all scopes but those of connections, as text that
@@ -33,32 +35,6 @@ func (s *State) Dump() Dump {
 	return d
 }
 
-// Text is v as text: dotted key to value.
-func (v *Values) Text() map[string]string {
-	out := make(map[string]string)
-	for _, k := range v.Keys().Keys() {
-		out[k.String()] = v.Format(k)
-	}
-	return out
-}
-
-// ParseValues is Text's inverse. It doesn't look at ranges.
-func ParseValues(text map[string]string) (Values, error) {
-	var v Values
-	for _, name := range slices.Sorted(maps.Keys(text)) {
-		k, ok := ParseKey(name)
-		if !ok {
-			return Values{}, invalid(name, "there is no such setting")
-		}
-		value, err := k.Parse(text[name])
-		if err != nil {
-			return Values{}, err
-		}
-		v.Set(k, value)
-	}
-	return v, nil
-}
-
 // Load is s with the settings of a dump at all scopes but those of
 // connections, under the next revision. Where the dump's base differs from
 // s's, global settings make good for it, so that the same is in force as where
@@ -87,7 +63,7 @@ func (s *State) Load(d *Dump) (*State, error) {
 	}
 	for _, scope := range slices.SortedFunc(maps.Keys(wanted), compareScopes) {
 		v := wanted[scope]
-		if err := checkValues(&v); err != nil {
+		if err := v.Check(); err != nil {
 			return nil, err
 		}
 		l := s.Layer(scope).became(v, s.revision+1)
@@ -102,7 +78,7 @@ func (l Layer) became(v Values, revision uint32) Layer {
 	out := Layer{Values: v}
 	for _, k := range v.Keys().Keys() {
 		out.Set[k] = revision
-		if old, ok := l.Values.Get(k); ok && old == v.v[k] {
+		if old, ok := l.Values.Get(k); ok && old == v.Value(k) {
 			out.Set[k] = l.Set[k]
 		}
 	}
@@ -117,7 +93,7 @@ func (d *Dump) parse() (map[Scope]Values, error) {
 			return nil, err
 		}
 		if _, twice := wanted[scope]; twice || scope.Kind == Connection {
-			return nil, invalid("scope", "%s: a dump has each global, listener and peer scope once and no connection's", scope)
+			return nil, live.Invalid("scope", "%s: a dump has each global, listener and peer scope once and no connection's", scope)
 		}
 		if wanted[scope], err = ParseValues(sd.Values); err != nil {
 			return nil, err

@@ -6,8 +6,9 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"pgregory.net/rapid"
+
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // drawFile draws a configuration file's layer that alone is right.
@@ -15,13 +16,13 @@ func drawFile(t *rapid.T) FileLayer {
 	f := FileLayer{Name: "rdmad.yaml"}
 	for _, k := range rapid.SliceOfDistinct(rapid.SampledFrom(available), rapid.ID).Draw(t, "given") {
 		switch k {
-		case InlineSendMax, InlineReceiveSize:
+		case live.InlineSendMax, live.InlineReceiveSize:
 			f.Values.Set(k, rapid.SampledFrom([]uint32{1024, 2048, 262144}).Draw(t, "size"))
-		case DDPMinChunk:
-			f.Values.Set(k, rapid.Uint32Range(0, conn.DDPMinChunkMax).Draw(t, "chunk"))
-		case CreditsMax:
+		case live.DDPMinChunk:
+			f.Values.Set(k, rapid.Uint32Range(0, live.DDPMinChunkMax).Draw(t, "chunk"))
+		case live.CreditsMax:
 			f.Values.Set(k, rapid.Uint32Range(50, 1024).Draw(t, "most"))
-		case CreditsMin, CreditsWeight:
+		case live.CreditsMin, live.CreditsWeight:
 			f.Values.Set(k, rapid.Uint32Range(1, 50).Draw(t, "least"))
 		default:
 			f.Values.Set(k, rapid.Uint32Range(0, 1).Draw(t, "choice"))
@@ -156,8 +157,8 @@ func TestUndo(t *testing.T) {
 
 // TestUndoSkipsEndedConnections: what is gone stays gone.
 func TestUndoSkipsEndedConnections(t *testing.T) {
-	s := apply(t, initial(t), "connection/1", set(InlineSendMax, 1024))
-	next := apply(t, s, "connection/1", set(InlineSendMax, 2048))
+	s := apply(t, initial(t), "connection/1", set(live.InlineSendMax, 1024))
+	next := apply(t, s, "connection/1", set(live.InlineSendMax, 2048))
 	if back := next.Undo(s.Diff(next), func(string) bool { return false }); !back.Has(scopeOf(t, "connection/1")) {
 		t.Error("the scope of a connection went without its end")
 	}

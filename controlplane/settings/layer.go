@@ -1,19 +1,23 @@
 package settings
 
-import "slices"
+import (
+	"slices"
+
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
+)
 
 // Layer is what one scope says.
 type Layer struct {
-	Values Values        `json:"values,omitzero"`
-	Set    ByKey[uint32] `json:"set,omitzero"` // revision that gave each value; 0 without a value
+	Values Values             `json:"values,omitzero"`
+	Set    live.ByKey[uint32] `json:"set,omitzero"` // revision that gave each value; 0 without a value
 }
 
 // FileLayer is what the configuration file says, which every scope wins over.
 // FileLayers compare with ==.
 type FileLayer struct {
-	Name   string     `json:"name,omitempty"` // of the file; "" without one
-	Values Values     `json:"values,omitzero"`
-	Lines  ByKey[int] `json:"lines,omitzero"` // where it gives each value, from 1; 0 without a value
+	Name   string          `json:"name,omitempty"` // of the file; "" without one
+	Values Values          `json:"values,omitzero"`
+	Lines  live.ByKey[int] `json:"lines,omitzero"` // where it gives each value, from 1; 0 without a value
 }
 
 // Delta is how one revision changed a scope. A zero Layer says nothing.
@@ -118,7 +122,7 @@ func (s *State) File() FileLayer { return s.file }
 // WithFile is s with another layer of the configuration file, under the next
 // revision.
 func (s *State) WithFile(f FileLayer) (*State, error) {
-	if err := checkValues(&f.Values); err != nil {
+	if err := f.Values.Check(); err != nil {
 		return nil, err
 	}
 	if err := s.checkRevision(); err != nil {
@@ -176,12 +180,12 @@ func (s *State) Layers() map[Scope]Layer {
 // s's defaults. It is checked as if it were new.
 func (s *State) Restore(revision uint32, file FileLayer, layers map[Scope]Layer) (*State, error) {
 	next := &State{revision: revision, defaults: s.defaults, layers: make(map[Scope]*layer, len(layers)), own: noOwners}
-	if err := checkValues(&file.Values); err != nil {
+	if err := file.Values.Check(); err != nil {
 		return nil, err
 	}
 	next = next.withFile(file)
 	for scope, l := range layers {
-		if err := checkValues(&l.Values); err != nil {
+		if err := l.Values.Check(); err != nil {
 			return nil, err
 		}
 		next.layers[scope] = &layer{Layer: l, scope: scope}

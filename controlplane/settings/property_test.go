@@ -4,14 +4,15 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"pgregory.net/rapid"
+
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // available are the keys that a change may set.
 var available = []Key{
-	InlineSendMax, InlineReceiveSize, DDPMinChunk, DDPPlacement, RemoteInvalidationAccept, RemoteInvalidationUse,
-	CreditsPolicy, CreditsMax, CreditsMin, CreditsWeight, ExtensionV2, ExtensionMSGP, ExtensionReadReplies, ExtensionCCP,
+	live.InlineSendMax, live.InlineReceiveSize, live.DDPMinChunk, live.DDPPlacement, live.RemoteInvalidationAccept, live.RemoteInvalidationUse,
+	live.CreditsPolicy, live.CreditsMax, live.CreditsMin, live.CreditsWeight, live.ExtensionV2, live.ExtensionMSGP, live.ExtensionReadReplies, live.ExtensionCCP,
 }
 
 func drawScope(t *rapid.T) Scope {
@@ -45,11 +46,11 @@ func drawChange(t *rapid.T) *Change {
 			continue
 		}
 		switch k {
-		case InlineSendMax, InlineReceiveSize:
+		case live.InlineSendMax, live.InlineReceiveSize:
 			c.Set.Set(k, rapid.SampledFrom([]uint32{0, 1024, 2048, 3000, 262144, 300000}).Draw(t, "size"))
-		case DDPMinChunk:
+		case live.DDPMinChunk:
 			c.Set.Set(k, rapid.Uint32Range(0, 2<<20).Draw(t, "chunk"))
-		case CreditsMax, CreditsMin, CreditsWeight:
+		case live.CreditsMax, live.CreditsMin, live.CreditsWeight:
 			c.Set.Set(k, rapid.Uint32Range(0, 100).Draw(t, "credits"))
 		default:
 			c.Set.Set(k, rapid.Uint32Range(0, 3).Draw(t, "choice"))
@@ -103,11 +104,11 @@ func (m *model) change(c *Change) {
 // allowed says whether every connection has what it may have.
 func allowed(v *Values) bool {
 	for _, k := range available {
-		if k.outOfRange(v.v[k]) != "" {
+		if k.Row().OutOfRange(v.Value(k)) != "" {
 			return false
 		}
 	}
-	return v.v[CreditsMin] <= v.v[CreditsMax]
+	return v.Value(live.CreditsMin) <= v.Value(live.CreditsMax)
 }
 
 // TestStateFollowsModel makes random changes. Those that are taken do what
@@ -115,8 +116,8 @@ func allowed(v *Values) bool {
 // anywhere is always allowed.
 func TestStateFollowsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := conn.DefaultSettings()
-		m := &model{base: FromSettings(&d), layers: map[Scope]Values{}}
+		d := live.Default()
+		m := &model{base: live.Of(&d), layers: map[Scope]Values{}}
 		s, err := NewState(m.base, 0)
 		if err != nil {
 			t.Fatal(err)

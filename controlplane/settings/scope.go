@@ -3,6 +3,8 @@ package settings
 import (
 	"net/netip"
 	"strings"
+
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // ScopeKind is a level of scopes; a higher one is narrower and wins.
@@ -39,9 +41,9 @@ func ParseScope(s string) (Scope, error) {
 		if prefix, ok := ParsePrefix(rest); ok {
 			return Scope{Kind: Peer, Prefix: prefix}, nil
 		}
-		return Scope{}, invalid("scope", "%q is not an address or CIDR, such as peer/192.0.2.0/24", rest)
+		return Scope{}, live.Invalid("scope", "%q is not an address or CIDR, such as peer/192.0.2.0/24", rest)
 	}
-	return Scope{}, invalid("scope", "%q is none of global, listener/NAME, peer/CIDR and connection/ID", s)
+	return Scope{}, live.Invalid("scope", "%q is none of global, listener/NAME, peer/CIDR and connection/ID", s)
 }
 
 // maxName is the longest name of a listener or connection, in bytes.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // MaxScopes bounds the listener and peer scopes that hold settings.
@@ -43,11 +43,11 @@ var noOwners = &owners{layers: map[string]*layer{}}
 // for every key that is available; configured names those that don't come
 // from the built-in defaults.
 func NewState(base Values, configured KeySet) (*State, error) {
-	if err := checkValues(&base); err != nil {
+	if err := base.Check(); err != nil {
 		return nil, err
 	}
-	defaults, builtin := base, conn.DefaultSettings()
-	under := FromSettings(&builtin)
+	defaults, builtin := base, live.Default()
+	under := live.Of(&builtin)
 	under = under.Only(configured)
 	defaults.Overlay(&under)
 	s := &State{defaults: defaults, layers: map[Scope]*layer{}, own: noOwners}
@@ -71,7 +71,7 @@ type Origin struct {
 // Effective is what is in force somewhere.
 type Effective struct {
 	Values  Values
-	Origins [NumKeys]Origin
+	Origins [live.NumKeys]Origin
 }
 
 // Resolve is what is in force on t.
@@ -144,7 +144,7 @@ func (s *State) present(chain []*layer, scope Scope) []*layer {
 
 func (s *State) explain(chain []*layer) Effective {
 	e := Effective{Values: s.base}
-	for k := range NumKeys {
+	for k := range live.NumKeys {
 		e.Origins[k] = s.baseOrigin(k)
 	}
 	for _, l := range chain {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // tester is a test, whether a property or a plain one.
@@ -22,8 +22,8 @@ type tester interface {
 // to come from the configuration.
 func initial(t tester) *State {
 	t.Helper()
-	d := conn.DefaultSettings()
-	s, err := NewState(FromSettings(&d), KeySet(0).With(CreditsMax))
+	d := live.Default()
+	s, err := NewState(live.Of(&d), KeySet(0).With(live.CreditsMax))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestNarrowerScopeWins(t *testing.T) {
 	}{
 		{"peer/10.1.0.0/16", 1604}, {"connection/1", 1605}, {"peer/10.0.0.0/8", 1603}, {"global", 1601}, {"listener/nfs", 1602},
 	} {
-		s = apply(t, s, step.scope, set(InlineSendMax, step.value))
+		s = apply(t, s, step.scope, set(live.InlineSendMax, step.value))
 	}
 	for _, c := range []struct {
 		target Target
@@ -85,8 +85,8 @@ func TestNarrowerScopeWins(t *testing.T) {
 		{Target{"other", netip.MustParseAddr("2001:db8::1"), "5"}, 1601, "global"},
 	} {
 		e := s.Effective(c.target)
-		if got, _ := e.Values.Get(InlineSendMax); got != c.want || e.Origins[InlineSendMax].Source != c.source {
-			t.Errorf("%v: %d from %s, want %d from %s", c.target, got, e.Origins[InlineSendMax].Source, c.want, c.source)
+		if got, _ := e.Values.Get(live.InlineSendMax); got != c.want || e.Origins[live.InlineSendMax].Source != c.source {
+			t.Errorf("%v: %d from %s, want %d from %s", c.target, got, e.Origins[live.InlineSendMax].Source, c.want, c.source)
 		}
 		if v := s.Resolve(c.target); v != e.Values {
 			t.Errorf("%v: Resolve and Effective differ", c.target)
@@ -95,8 +95,8 @@ func TestNarrowerScopeWins(t *testing.T) {
 }
 
 func TestEachKeyIsResolvedAlone(t *testing.T) {
-	s := apply(t, initial(t), "peer/10.0.0.0/8", set(InlineSendMax, 2048, DDPMinChunk, 100))
-	s = apply(t, s, "peer/10.1.0.0/16", set(InlineSendMax, 1024))
+	s := apply(t, initial(t), "peer/10.0.0.0/8", set(live.InlineSendMax, 2048, live.DDPMinChunk, 100))
+	s = apply(t, s, "peer/10.1.0.0/16", set(live.InlineSendMax, 1024))
 	e := s.Effective(peer)
 	var got []string
 	for _, k := range e.Values.Keys().Keys() {
@@ -130,9 +130,9 @@ func TestEachKeyIsResolvedAlone(t *testing.T) {
 }
 
 func TestAtLooksFromTheScope(t *testing.T) {
-	s := apply(t, initial(t), "listener/nfs", set(InlineSendMax, 2048))
-	s = apply(t, s, "peer/10.0.0.0/8", set(InlineSendMax, 3072))
-	s = apply(t, s, "peer/10.1.0.0/16", set(DDPMinChunk, 7))
+	s := apply(t, initial(t), "listener/nfs", set(live.InlineSendMax, 2048))
+	s = apply(t, s, "peer/10.0.0.0/8", set(live.InlineSendMax, 3072))
+	s = apply(t, s, "peer/10.1.0.0/16", set(live.DDPMinChunk, 7))
 	for scope, want := range map[string]string{
 		"global":           "4096 4096",
 		"listener/nfs":     "2048 4096",
@@ -144,34 +144,34 @@ func TestAtLooksFromTheScope(t *testing.T) {
 		"peer/::/0":        "4096 4096",
 	} {
 		e := s.At(scopeOf(t, scope))
-		if got := e.Values.Format(InlineSendMax) + " " + e.Values.Format(DDPMinChunk); got != want {
+		if got := e.Values.Format(live.InlineSendMax) + " " + e.Values.Format(live.DDPMinChunk); got != want {
 			t.Errorf("%s: %s, want %s", scope, got, want)
 		}
 	}
 }
 
 func TestUnsetShowsTheWiderScope(t *testing.T) {
-	s := apply(t, initial(t), "global", set(InlineSendMax, 2048))
-	s = apply(t, s, "connection/1", set(InlineSendMax, 1024, DDPMinChunk, 9))
-	s, err := s.Apply(&Change{Scope: scopeOf(t, "connection/1"), Unset: KeySet(0).With(InlineSendMax)})
+	s := apply(t, initial(t), "global", set(live.InlineSendMax, 2048))
+	s = apply(t, s, "connection/1", set(live.InlineSendMax, 1024, live.DDPMinChunk, 9))
+	s, err := s.Apply(&Change{Scope: scopeOf(t, "connection/1"), Unset: KeySet(0).With(live.InlineSendMax)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := s.Effective(peer)
-	if got := e.Values.Format(InlineSendMax); got != "2048" || e.Origins[InlineSendMax] != (Origin{Source: "global", Revision: 1}) {
-		t.Errorf("inline.send_max %s from %v", got, e.Origins[InlineSendMax])
+	if got := e.Values.Format(live.InlineSendMax); got != "2048" || e.Origins[live.InlineSendMax] != (Origin{Source: "global", Revision: 1}) {
+		t.Errorf("inline.send_max %s from %v", got, e.Origins[live.InlineSendMax])
 	}
-	if got := e.Values.Format(DDPMinChunk); got != "9" {
+	if got := e.Values.Format(live.DDPMinChunk); got != "9" {
 		t.Errorf("ddp.min_chunk %s", got)
 	}
-	s, err = s.Apply(&Change{Scope: scopeOf(t, "connection/1"), Unset: KeySet(0).With(DDPMinChunk)})
+	s, err = s.Apply(&Change{Scope: scopeOf(t, "connection/1"), Unset: KeySet(0).With(live.DDPMinChunk)})
 	if err != nil || len(s.Connections()) != 0 {
 		t.Errorf("an empty scope stays: %v, %v", s.Connections(), err)
 	}
 }
 
 func TestForget(t *testing.T) {
-	before := apply(t, initial(t), "connection/1", set(InlineSendMax, 1024))
+	before := apply(t, initial(t), "connection/1", set(live.InlineSendMax, 1024))
 	after := before.Forget("1")
 	if got := after.Resolve(peer); got != initial(t).Resolve(peer) {
 		t.Errorf("settings of the connection stay: %v", got)
@@ -185,19 +185,19 @@ func TestForget(t *testing.T) {
 }
 
 func TestRevision(t *testing.T) {
-	s := apply(t, initial(t), "global", set(DDPMinChunk, 1))
+	s := apply(t, initial(t), "global", set(live.DDPMinChunk, 1))
 	expected := uint32(1)
-	s, err := s.Apply(&Change{Set: set(DDPMinChunk, 2), Expected: &expected})
+	s, err := s.Apply(&Change{Set: set(live.DDPMinChunk, 2), Expected: &expected})
 	if err != nil || s.Revision() != 2 {
 		t.Fatalf("revision %d, %v", s.Revision(), err)
 	}
-	_, err = s.Apply(&Change{Set: set(DDPMinChunk, 3), Expected: &expected})
+	_, err = s.Apply(&Change{Set: set(live.DDPMinChunk, 3), Expected: &expected})
 	var stale *StaleError
 	if !errors.As(err, &stale) || *stale != (StaleError{Expected: 1, Current: 2}) {
 		t.Errorf("%v", err)
 	}
 	s.revision = math.MaxUint32
-	_, err = s.Apply(&Change{Set: set(DDPMinChunk, 3)})
+	_, err = s.Apply(&Change{Set: set(live.DDPMinChunk, 3)})
 	var limit *LimitError
 	if !errors.As(err, &limit) {
 		t.Errorf("after the last revision: %v", err)
@@ -205,15 +205,15 @@ func TestRevision(t *testing.T) {
 }
 
 func TestOverridden(t *testing.T) {
-	s := apply(t, initial(t), "connection/1", set(DDPMinChunk, 1))
-	s = apply(t, s, "peer/10.1.0.0/16", set(DDPMinChunk, 2, InlineSendMax, 2048))
+	s := apply(t, initial(t), "connection/1", set(live.DDPMinChunk, 1))
+	s = apply(t, s, "peer/10.1.0.0/16", set(live.DDPMinChunk, 2, live.InlineSendMax, 2048))
 	for scope, want := range map[string]string{
 		"global":          "[inline.send_max: stays 2048, set at peer/10.1.0.0/16 ddp.min_chunk: stays 1, set at connection/1]",
 		"peer/10.0.0.0/8": "[inline.send_max: stays 2048, set at peer/10.1.0.0/16 ddp.min_chunk: stays 1, set at connection/1]",
 		"peer/10.1.2.3":   "[ddp.min_chunk: stays 1, set at connection/1]",
 		"connection/1":    "[]",
 	} {
-		c := &Change{Scope: scopeOf(t, scope), Set: set(DDPMinChunk, 3, InlineSendMax, 1024)}
+		c := &Change{Scope: scopeOf(t, scope), Set: set(live.DDPMinChunk, 3, live.InlineSendMax, 1024)}
 		if got := fmt.Sprint(s.Overridden(c, peer)); got != want {
 			t.Errorf("%s: %s, want %s", scope, got, want)
 		}
@@ -228,18 +228,18 @@ func TestMatch(t *testing.T) {
 		"":                "",
 		"credits.m":       "",
 	} {
-		if got := Match(name).String(); got != want {
+		if got := live.Match(name).String(); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
 }
 
 func TestSettingsRoundTrip(t *testing.T) {
-	in := conn.Settings{
+	in := live.Settings{
 		InlineSendMax: 1, InlineReceiveSize: 2, DDPMinChunk: 3, RemoteInvalidationAccept: true,
-		CreditsPolicy: conn.CreditsAdaptive, CreditsMin: 4, CreditsMax: 5, CreditsBackchannel: 6,
+		CreditsPolicy: live.CreditsAdaptive, CreditsMin: 4, CreditsMax: 5, CreditsBackchannel: 6,
 	}
-	v := FromSettings(&in)
+	v := live.Of(&in)
 	if out := v.Settings(); *out != in {
 		t.Errorf("%+v, want %+v", *out, in)
 	}

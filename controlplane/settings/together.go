@@ -1,6 +1,10 @@
 package settings
 
-import "fmt"
+import (
+	"fmt"
+
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
+)
 
 // rule is what the settings of one connection must keep to together.
 type rule struct {
@@ -10,62 +14,50 @@ type rule struct {
 	blame func(changed KeySet, e *Effective) (Key, string)
 }
 
-// rules are all there are.
-var rules = []rule{
-	{
-		KeySet(0).With(CreditsMin).With(CreditsMax),
-		func(v *Values) bool { return v.v[CreditsMin] > v.v[CreditsMax] },
-		blameCredits,
-	},
-	needsVersion2(ExtensionCharacteristics),
-	needsVersion2(ExtensionXmit),
-	needsVersion2(ExtensionContinuation),
-	needsVersion2(ExtensionSendDDP),
-	needs(ExtensionXmit, ExtensionCharacteristics, "tells whether the peer takes transmissions"),
-	needs(ExtensionContinuation, ExtensionXmit, "is what messages are continued with"),
-	needs(ExtensionSendDDP, ExtensionXmit, "is what items are placed with"),
-}
-
-func blameCredits(changed KeySet, e *Effective) (Key, string) {
-	k := CreditsMin
-	if !changed.Has(k) {
-		k = CreditsMax
+// rules are those of the catalogue's rows.
+var rules = func() (all []rule) {
+	for k := range live.NumKeys {
+		r := k.Row()
+		for _, bound := range r.AtMost {
+			all = append(all, atMost(k, bound))
+		}
+		for _, base := range r.Needs {
+			all = append(all, needs(k, base))
+		}
 	}
-	return k, fmt.Sprintf("credits.min %d (%s) would be above credits.max %d (%s)",
-		e.Values.v[CreditsMin], e.Origins[CreditsMin].Source,
-		e.Values.v[CreditsMax], e.Origins[CreditsMax].Source)
-}
+	return all
+}()
 
-// needsVersion2 is the rule of an extension that version 1 does not have.
-func needsVersion2(k Key) rule {
+// atMost is the rule of a number that another bounds.
+func atMost(k, bound Key) rule {
 	return rule{
-		KeySet(0).With(k).With(ExtensionV2),
-		func(v *Values) bool { return v.Flag(k) && v.v[ExtensionV2] == V2Off },
+		KeySet(0).With(k).With(bound),
+		func(v *Values) bool { return v.Value(k) > v.Value(bound) },
 		func(changed KeySet, e *Effective) (Key, string) {
-			blamed := k
-			if !changed.Has(k) {
-				blamed = ExtensionV2
-			}
-			return blamed, fmt.Sprintf("%s on (%s) needs version 2, and extensions.v2 would be off (%s)",
-				k, e.Origins[k].Source, e.Origins[ExtensionV2].Source)
+			return blamed(changed, k, bound), fmt.Sprintf("%s %d (%s) would be above %s %d (%s)",
+				k, e.Values.Value(k), e.Origins[k].Source, bound, e.Values.Value(bound), e.Origins[bound].Source)
 		},
 	}
 }
 
-// needs is the rule of an extension that is built on another, and why.
-func needs(k, base Key, why string) rule {
+// needs is the rule of an extension that is built on another.
+func needs(k, base Key) rule {
 	return rule{
 		KeySet(0).With(k).With(base),
-		func(v *Values) bool { return v.Flag(k) && !v.Flag(base) },
+		func(v *Values) bool { return v.On(k) && !v.On(base) },
 		func(changed KeySet, e *Effective) (Key, string) {
-			blamed := k
-			if !changed.Has(k) {
-				blamed = base
-			}
-			return blamed, fmt.Sprintf("%s on (%s) needs %s, which %s and would be off (%s)",
-				k, e.Origins[k].Source, base, why, e.Origins[base].Source)
+			return blamed(changed, k, base), fmt.Sprintf("%s on (%s) needs %s, which would be off (%s)",
+				k, e.Origins[k].Source, base, e.Origins[base].Source)
 		},
 	}
+}
+
+// blamed is the key that was changed of two that don't go together.
+func blamed(changed KeySet, k, other Key) Key {
+	if changed.Has(k) {
+		return k
+	}
+	return other
 }
 
 // checkTogether holds the values that bound each other against each other,
@@ -118,5 +110,5 @@ func (s *State) keepsOn(r *rule, changed KeySet, chain []*layer) error {
 	}
 	e := s.explain(chain)
 	k, why := r.blame(changed, &e)
-	return invalid(k.String(), "%s", why)
+	return live.Invalid(k.String(), "%s", why)
 }

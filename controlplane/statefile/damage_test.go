@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // whole is a directory with a file and segments, made once: each revision is
@@ -333,8 +334,8 @@ func FuzzEntry(f *testing.F) {
 	pending := entry(3)
 	pending.Status, pending.Deadline = history.Pending, pending.Time.Add(1)
 	reload := entry(4)
-	reload.Unset = reload.Unset.With(settings.CreditsMax)
-	reload.Step.File = &settings.FileDelta{After: fileLayer("rdmad.yaml", settings.CreditsMax, 32)}
+	reload.Unset = reload.Unset.With(live.CreditsMax)
+	reload.Step.File = &settings.FileDelta{After: fileLayer("rdmad.yaml", live.CreditsMax, 32)}
 	for _, e := range []*history.Entry{entry(1), entry(2), pending, reload} {
 		text, err := json.Marshal(e)
 		if err != nil {

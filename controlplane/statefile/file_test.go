@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,10 +44,10 @@ func entry(revision uint32) *history.Entry {
 		Revision: revision, Time: born.Add(time.Duration(revision) * time.Minute), Comment: "why",
 		Actor: history.Actor{Name: "ann", From: "192.0.2.1:5"}, Scope: scope,
 	}
-	e.Set.Set(settings.DDPMinChunk, revision)
-	d := settings.Delta{Scope: scope, After: layer(revision, settings.DDPMinChunk, revision)}
+	e.Set.Set(live.DDPMinChunk, revision)
+	d := settings.Delta{Scope: scope, After: layer(revision, live.DDPMinChunk, revision)}
 	if revision > 1 {
-		d.Before = layer(revision-1, settings.DDPMinChunk, revision-1)
+		d.Before = layer(revision-1, live.DDPMinChunk, revision-1)
 	}
 	e.Step.Deltas = []settings.Delta{d}
 	return e
@@ -55,7 +56,7 @@ func entry(revision uint32) *history.Entry {
 // create makes a file and opens it.
 func create(t testing.TB, path string) *File {
 	t.Helper()
-	if err := Create(path, fileLayer("rdmad.yaml", settings.CreditsMax, 32)); err != nil {
+	if err := Create(path, fileLayer("rdmad.yaml", live.CreditsMax, 32)); err != nil {
 		t.Fatal(err)
 	}
 	f, _, err := Open(path)
@@ -94,7 +95,7 @@ func TestNewFile(t *testing.T) {
 	}
 	create(t, path)
 	c := contents(t, path)
-	want := fileLayer("rdmad.yaml", settings.CreditsMax, 32)
+	want := fileLayer("rdmad.yaml", live.CreditsMax, 32)
 	if c.Revision != 0 || c.File != want || c.Seen != want.Values || len(c.Layers) != 0 || len(c.Entries) != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -114,9 +115,9 @@ func TestRecordsAreReadBack(t *testing.T) {
 	f := create(t, path)
 	want := []*history.Entry{entry(1), entry(2), entry(3), entry(4)}
 	file := want[1]
-	file.Kind, file.Scope, file.Set, file.Unset = history.Reload, settings.Scope{}, settings.Values{}, settings.KeySet(0).With(settings.CreditsMax)
+	file.Kind, file.Scope, file.Set, file.Unset = history.Reload, settings.Scope{}, settings.Values{}, settings.KeySet(0).With(live.CreditsMax)
 	file.Step = settings.Step{File: &settings.FileDelta{
-		Before: fileLayer("rdmad.yaml", settings.CreditsMax, 32), After: fileLayer("other.yaml", settings.RemoteInvalidationUse, 1),
+		Before: fileLayer("rdmad.yaml", live.CreditsMax, 32), After: fileLayer("other.yaml", live.RemoteInvalidationUse, 1),
 	}}
 	want[2].Step.Deltas[0].Before = want[0].Step.Deltas[0].After
 	want[3].Status, want[3].Deadline, want[3].Kind, want[3].Target = history.Pending, want[3].Time.Add(time.Minute), history.Rollback, 1
@@ -138,7 +139,7 @@ func TestRecordsAreReadBack(t *testing.T) {
 			t.Errorf("%s: file %+v, seen %v", when, c.File, c.Seen)
 		}
 		scope := settings.Scope{Kind: settings.Listener, Name: "nfs"}
-		if len(c.Layers) != 1 || c.Layers[scope] != layer(4, settings.DDPMinChunk, 4) {
+		if len(c.Layers) != 1 || c.Layers[scope] != layer(4, live.DDPMinChunk, 4) {
 			t.Errorf("%s: scopes %v", when, c.Layers)
 		}
 	}

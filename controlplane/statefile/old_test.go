@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // oldFileOf is a copy of a file that rdmad wrote when its format was 1.
@@ -31,19 +32,19 @@ func oldFileOf(t *testing.T) (path string, data []byte) {
 // oldContents are what the file was made of.
 func oldContents() *Contents {
 	c := &Contents{
-		Revision: 14, File: fileLayer("other.yaml", settings.RemoteInvalidationUse, 1),
-		Layers: map[settings.Scope]settings.Layer{{}: layer(14, settings.CreditsMin, 2)},
+		Revision: 14, File: fileLayer("other.yaml", live.RemoteInvalidationUse, 1),
+		Layers: map[settings.Scope]settings.Layer{{}: layer(14, live.CreditsMin, 2)},
 	}
 	c.Seen = c.File.Values
 	for revision := uint32(3); revision <= 14; revision++ {
 		c.Entries = append(c.Entries, entry(revision))
 	}
-	c.Layers[settings.Scope{Kind: settings.Listener, Name: "nfs"}] = layer(11, settings.DDPMinChunk, 11)
+	c.Layers[settings.Scope{Kind: settings.Listener, Name: "nfs"}] = layer(11, live.DDPMinChunk, 11)
 	reload, peer, last := c.Entries[9], c.Entries[10], c.Entries[11]
-	reload.Kind, reload.Scope, reload.Set, reload.Unset = history.Reload, settings.Scope{}, settings.Values{}, settings.KeySet(0).With(settings.CreditsMax)
-	reload.Step = settings.Step{File: &settings.FileDelta{Before: fileLayer("rdmad.yaml", settings.CreditsMax, 32), After: c.File}}
+	reload.Kind, reload.Scope, reload.Set, reload.Unset = history.Reload, settings.Scope{}, settings.Values{}, settings.KeySet(0).With(live.CreditsMax)
+	reload.Step = settings.Step{File: &settings.FileDelta{Before: fileLayer("rdmad.yaml", live.CreditsMax, 32), After: c.File}}
 	peer.Scope, _ = settings.ParseScope("peer/10.0.0.0/8")
-	c.Layers[peer.Scope] = layer(13, settings.InlineSendMax, 2048)
+	c.Layers[peer.Scope] = layer(13, live.InlineSendMax, 2048)
 	peer.Step.Deltas[0] = settings.Delta{Scope: peer.Scope, After: c.Layers[peer.Scope]}
 	peer.Set = c.Layers[peer.Scope].Values
 	last.Scope = settings.Scope{}

@@ -6,16 +6,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func anyClaims(t *rapid.T) []claim {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) claim {
 		least := rapid.IntRange(1, 64).Draw(t, "least")
 		return claim{
-			weight: rapid.IntRange(1, conn.WeightLimit).Draw(t, "weight"),
+			weight: rapid.IntRange(1, settings.WeightLimit).Draw(t, "weight"),
 			least:  least,
-			most:   rapid.IntRange(least, conn.CreditsLimit).Draw(t, "most"),
+			most:   rapid.IntRange(least, settings.CreditsLimit).Draw(t, "most"),
 			cost:   int64(rapid.IntRange(1, 1<<16).Draw(t, "cost")),
 		}
 	}), 1, 40).Draw(t, "claims")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -40,10 +41,10 @@ func newCaller(t *testing.T, p rdmacm.Provider, cfg Config) (*rig, caller) {
 	t.Helper()
 	target := caller{handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return nil }), make(chan perconn.Conn, 1)}
 	r := newTargetless(t, p)
-	r.d.ApplySettings(settings(func(s *rpcrdma.Settings) {
+	r.d.ApplySettings(dataplane.Update{Resolve: settings(func(s *rpcrdma.Settings) {
 		s.Extensions |= rpcrdma.ExtBackchannel
 		s.CreditsBackchannel = 8
-	}), nil)
+	})})
 	r.listen(target, &cfg)
 	r.connect(cfg)
 	return r, target
@@ -204,10 +205,10 @@ func TestCallbackEnds(t *testing.T) {
 func TestCallbackPastCalls(t *testing.T) {
 	g := newGate()
 	r := newTargetless(t, newLoopback(t))
-	r.d.ApplySettings(settings(func(s *rpcrdma.Settings) {
+	r.d.ApplySettings(dataplane.Update{Resolve: settings(func(s *rpcrdma.Settings) {
 		s.Extensions |= rpcrdma.ExtBackchannel
 		s.CreditsBackchannel, s.CreditsMax = 8, 2
-	}), nil)
+	})})
 	target := caller{g, make(chan perconn.Conn, 1)}
 	var cfg Config
 	r.listen(target, &cfg)

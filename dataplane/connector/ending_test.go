@@ -16,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -256,13 +257,8 @@ func TestSettings(t *testing.T) {
 	}
 	call()
 	before := r.outgoing()[0]
-	effects := r.d.ApplySettings(settings(func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 }), func(k dataplane.ConnKey) (dataplane.Keys, string) {
-		if k.Listener == "out" {
-			return dataplane.KeyInlineSendMax | dataplane.KeyCreditsPolicy, ""
-		}
-		return 0, ""
-	})
-	if len(effects) != 1 || effects[0].ConnID != before.ID || effects[0].Outcome != dataplane.Unsupported {
+	effects := r.applied(settings(func(s *rpcrdma.Settings) { s.InlineSendMax = 1024 }), live.InlineSendMax, live.CreditsPolicy)
+	if len(effects) != 1 || effects[0].id != before.ID || effects[0].outcome != live.Unsupported {
 		t.Errorf("effects %+v", effects)
 	}
 	call()
@@ -271,6 +267,26 @@ func TestSettings(t *testing.T) {
 		t.Errorf("inline_send %d, then %d; %d long calls, then %d",
 			before.InlineSend, after.InlineSend, before.Stats.LongCalls, after.Stats.LongCalls)
 	}
+}
+
+// effect is what the control plane makes of a fact.
+type effect struct {
+	id      string
+	outcome live.Outcome
+	reason  string
+}
+
+// applied are the effects of an update of keys on the connector's connections.
+func (r *rig) applied(resolve dataplane.Resolver, keys ...live.Key) (out []effect) {
+	u := dataplane.Update{Resolve: resolve, Among: dataplane.Among{Listener: "out"}}
+	for _, k := range keys {
+		u.Keys = u.Keys.With(k)
+	}
+	for _, f := range r.d.ApplySettings(u) {
+		o, reason := live.Fold(u.Keys, f.Now, f.AtConnect, f.Peer)
+		out = append(out, effect{f.Conn.ID, o, reason})
+	}
+	return out
 }
 
 // TestNoWindows: on a device without memory windows the target is not told that
@@ -284,14 +300,9 @@ func TestNoWindows(t *testing.T) {
 	if out := r.outgoing()[0]; out.RemoteInvalidation {
 		t.Error("it offered remote invalidation")
 	}
-	effects := r.d.ApplySettings(settings(func(*rpcrdma.Settings) {}), func(k dataplane.ConnKey) (dataplane.Keys, string) {
-		if k.Listener == "out" {
-			return dataplane.KeyRemoteInvalidationAccept, ""
-		}
-		return 0, ""
-	})
+	effects := r.applied(settings(func(*rpcrdma.Settings) {}), live.RemoteInvalidationAccept)
 	const reason = "remote_invalidation.accept: device siw0 has no memory windows, and what it registers can't be invalidated"
-	if len(effects) != 1 || effects[0].Outcome != dataplane.Unsupported || effects[0].Reason != reason {
+	if len(effects) != 1 || effects[0].outcome != live.Unsupported || effects[0].reason != reason {
 		t.Errorf("effects %+v", effects)
 	}
 }

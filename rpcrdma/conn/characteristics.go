@@ -10,8 +10,8 @@ import (
 // Characteristics are what is known of the transport characteristics of both ends.
 type Characteristics = characteristics.Info
 
-// characteristics is what the settings make of characteristics.
-func (s *Settings) characteristics() characteristics.Config {
+// characteristicsOf is what settings make of characteristics.
+func characteristicsOf(s *Settings) characteristics.Config {
 	c := characteristics.Config{
 		On:           s.Extensions.Has(ExtCharacteristics),
 		Receives:     s.Receives(),

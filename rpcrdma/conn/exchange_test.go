@@ -35,7 +35,7 @@ func (e *exchangePlayer) play(t *testing.T, verb string, args []string) []string
 	case "start":
 		s := DefaultSettings()
 		s.CreditsMax = 8
-		s.DDPMinChunk = uint32(option(t, o, "min", DefaultMinChunk))
+		s.DDPMinChunk = uint32(option(t, o, "min", int(s.DDPMinChunk)))
 		s.RemoteInvalidationUse = option(t, o, "use", 1) == 1
 		setMSGP(t, &s, o)
 		setReadReplies(t, &s, o)

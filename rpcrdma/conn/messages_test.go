@@ -175,6 +175,6 @@ func FuzzAnswers(f *testing.F) {
 // valuesOf are the characteristics of an end with settings and receives of so many
 // bytes.
 func valuesOf(s *Settings, receive uint32) rpcrdma2.Values {
-	c := s.characteristics()
+	c := characteristicsOf(s)
 	return c.Values(receive)
 }

@@ -139,7 +139,7 @@ func NewRequester(cfg RequesterConfig) *Requester {
 	}
 	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
 	r.chars.Requester, r.chars.Revocable, r.chars.Serves = true, cfg.Revocable, cfg.Serves
-	r.chars.Start(r.settings.characteristics(), cfg.Receive)
+	r.chars.Start(characteristicsOf(&r.settings), cfg.Receive)
 	r.gather.Most = MaxMessage
 	r.negotiation.begin(&r.cfg)
 	r.padding.set(&r.settings)
@@ -181,7 +181,7 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 // SetSettings is the event that the settings changed.
 func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
-	r.chars.Apply(s.characteristics())
+	r.chars.Apply(characteristicsOf(s))
 	r.untold = true
 	r.padding.set(s)
 	r.spend.SetMax(r.credits())

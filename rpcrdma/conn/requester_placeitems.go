@@ -20,7 +20,7 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 	}
 	for i := range o.Items {
 		it := &o.Items[i]
-		if it.Chunked = it.Len >= r.settings.leastPlaced(); it.Chunked {
+		if it.Chunked = it.Len >= r.settings.LeastPlaced(); it.Chunked {
 			x.layout.Add(chunk.Source(i), it.Len)
 		}
 	}

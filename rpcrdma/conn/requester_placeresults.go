@@ -6,27 +6,6 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Placement is what a requester asks for results that are large (rtrext §7.4), of
-// peers that place items by Sends: ddp.placement.
-type Placement uint8
-
-// The placements.
-const (
-	// PlaceWritten is exrw: the peer writes them.
-	PlaceWritten Placement = iota
-	// PlaceSent is tbsn: they come in Sends, into target segments, where the
-	// largest of them all fit; else the peer writes them.
-	PlaceSent
-	// PlaceChosen is choice: the peer does the one or the other.
-	PlaceChosen
-	// PlaceBySize is bysize: as PlaceSent, but where the largest do not all fit,
-	// the peer writes those that turn out larger than what fits.
-	PlaceBySize
-)
-
-// Placements are their names.
-var Placements = [...]string{PlaceWritten: "exrw", PlaceSent: "tbsn", PlaceChosen: "choice", PlaceBySize: "bysize"}
-
 // placeResults has results that are large land in target segments of our
 // receives, from where they are copied once, or lets them. False is that there are
 // none, or that this is not asked for, or that there is no room.
@@ -36,7 +15,7 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 	if !r.settings.Extensions.Has(ExtSendDDP) || len(r.chars.Known.Buffer.Groups) == 0 {
 		return false
 	}
-	n := o.largeResults(r.settings.leastPlaced())
+	n := o.largeResults(r.settings.LeastPlaced())
 	if n == 0 || n > rpcrdma2.MaxItems {
 		return false
 	}
@@ -176,7 +155,7 @@ func (r *Requester) directed(o *Outgoing, n int) {
 	case len(first.Parts) > 0:
 		room = first.Parts[0].At - first.Header - first.Payload
 	}
-	x.keepShort(o, r.settings.leastPlaced(), room)
+	x.keepShort(o, r.settings.LeastPlaced(), room)
 	x.spare = uint32(len(x.layout.Transmissions) - 1)
 	x.results, o.inline = true, max(o.inline, r.chars.Planned())
 }

@@ -30,7 +30,7 @@ type negotiation struct {
 
 // begin chooses the version of the first message.
 func (n *negotiation) begin(cfg *RequesterConfig) {
-	spoken := cfg.Settings.versions()
+	spoken := versionsOf(cfg.Settings)
 	switch {
 	case cfg.Version != 0:
 		n.way = versionOf(cfg.Version)

@@ -93,7 +93,7 @@ const backlogSpare = 32
 // what to post.
 func NewResponder(cfg ResponderConfig) *Responder {
 	r := &Responder{cfg: cfg, settings: *cfg.Settings}
-	r.chars.Start(r.settings.characteristics(), cfg.Receive)
+	r.chars.Start(characteristicsOf(&r.settings), cfg.Receive)
 	r.xmit.gather.Most = MaxMessage
 	r.padding.set(&r.settings)
 	r.xmit.set(&r.settings)
@@ -112,7 +112,7 @@ func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 // next event on.
 func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
-	r.chars.Apply(s.characteristics())
+	r.chars.Apply(characteristicsOf(s))
 	r.padding.set(s)
 	r.xmit.set(s)
 	if !r.started {

@@ -16,7 +16,7 @@ func (r *Responder) spoken() versions {
 // what to choose on its next connection. Version 2 can't be begun with receives
 // that are too small for it, as they were posted before it was turned on.
 func (r *Responder) begins() versions {
-	v := r.settings.versions()
+	v := versionsOf(&r.settings)
 	if r.cfg.Receive < rpcrdma2.DefaultReceiveSize {
 		v = speaks1
 	}

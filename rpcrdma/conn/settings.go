@@ -1,113 +1,57 @@
 package conn
 
-// Settings are the live settings that apply to one connection, already
-// resolved over the scopes. A value is immutable; a change is a new value,
-// swapped in atomically between two events. Sizes are in bytes.
-type Settings struct {
-	// InlineSendMax bounds the Sends we make; what the peer receives bounds
-	// them too.
-	InlineSendMax uint32
-	// InlineReceiveSize is the size of the receive buffers we post and
-	// advertise. Version 1 fixes it at connect.
-	InlineReceiveSize uint32
-	// DDPMinChunk is the smallest DDP-eligible item moved by RDMA Read or
-	// Write although the message would fit inline.
-	DDPMinChunk uint32
-	// RemoteInvalidationAccept advertises that the peer may invalidate our
-	// STags; fixed at connect in version 1.
-	RemoteInvalidationAccept bool
-	// RemoteInvalidationUse lets replies go out as Send With Invalidate to
-	// peers that accept it.
-	RemoteInvalidationUse bool
+import "github.com/rdmad/rdmad/rpcrdma/settings"
 
-	CreditsPolicy CreditsPolicy
-	CreditsMin    uint32
-	CreditsMax    uint32
-	// CreditsBackchannel is the most calls from server to client in flight: a
-	// server makes no more, a client grants as many. With 0 there are none.
-	CreditsBackchannel uint32
-	// CreditsWeight is the connection's part of what the adaptive policy has
-	// to give, against the weights of the others.
-	CreditsWeight uint32
-
-	// Placement is what is asked for results of calls where items are placed by
-	// Sends.
-	Placement Placement
-
-	// Extensions are those that are turned on.
-	Extensions Extensions
-
-	// placeMin takes DDPMinChunk's place for items that go by Send, in the
-	// reverse direction, where no others are apart.
-	placeMin uint32
-}
-
-// leastPlaced is the least length of an item that goes by Send, in bytes.
-func (s *Settings) leastPlaced() int {
-	if s.placeMin > 0 {
-		return int(s.placeMin)
-	}
-	return max(int(s.DDPMinChunk), 1)
-}
+// Settings are the live settings that apply to one connection.
+type Settings = settings.Settings
 
 // Extensions is a set of protocol extensions.
-type Extensions uint16
+type Extensions = settings.Extensions
 
 // The extensions, by their dotted names.
 const (
-	ExtMSGP        Extensions = 1 << iota // extensions.msgp: RDMA_MSGP (RFC 5666 §3.9)
-	ExtReadReplies                        // extensions.read_replies: replies that the requester reads, and DONE (RFC 5666 §3.8)
-	ExtCCP                                // extensions.ccp: Connection Configuration Protocol (RFC 5666 §6)
-	ExtBackchannel                        // extensions.backchannel: calls from server to client (RFC 8167)
-	ExtV2                                 // extensions.v2: version 2, where the peer speaks it
-	ExtV2Only                             // extensions.v2=required: version 2 alone
-	// Extensions of version 2.
-	ExtCharacteristics // extensions.characteristics: transport characteristics, told and changed on the connection
-	ExtXmit            // extensions.xmit: XMTREQ and XMTRESP (rtrext)
-	ExtContinuation    // extensions.continuation: messages over several Sends
-	ExtSendDDP         // extensions.send_ddp: items placed by Sends
+	ExtMSGP        = settings.ExtMSGP
+	ExtReadReplies = settings.ExtReadReplies
+	ExtCCP         = settings.ExtCCP
+	ExtBackchannel = settings.ExtBackchannel
+	ExtV2          = settings.ExtV2
+	ExtV2Only      = settings.ExtV2Only
+
+	ExtCharacteristics = settings.ExtCharacteristics
+	ExtXmit            = settings.ExtXmit
+	ExtContinuation    = settings.ExtContinuation
+	ExtSendDDP         = settings.ExtSendDDP
 )
 
-// Has says whether all of e are in the set.
-func (s Extensions) Has(e Extensions) bool { return s&e == e }
-
-// CreditsPolicy says how grants are chosen between CreditsMin and CreditsMax.
-type CreditsPolicy uint8
+// CreditsPolicy says how grants are chosen.
+type CreditsPolicy = settings.Policy
 
 // The policies.
 const (
-	CreditsFixed    CreditsPolicy = iota // always CreditsMax
-	CreditsAdaptive                      // by load
+	CreditsFixed    = settings.CreditsFixed
+	CreditsAdaptive = settings.CreditsAdaptive
+)
+
+// Placement is what a requester asks for results that are large (rtrext §7.4), of
+// peers that place items by Sends: ddp.placement.
+type Placement = settings.Placement
+
+// The placements.
+const (
+	PlaceWritten = settings.PlaceWritten
+	PlaceSent    = settings.PlaceSent
+	PlaceChosen  = settings.PlaceChosen
+	PlaceBySize  = settings.PlaceBySize
 )
 
 // Limits of the settings, in bytes and credits.
 const (
-	InlineMin       = 1024       // RFC 8166 §3.3.2: the default every peer must take
-	InlineMax       = 256 * 1024 // what CM private data can say (RFC 8797 §4.1)
-	CreditsLimit    = 1024       // most credits a connection may be granted
-	ReverseLimit    = 256        // largest value of CreditsBackchannel
-	DDPMinChunkMax  = 1 << 20    // largest value of DDPMinChunk
-	WeightLimit     = 100        // largest value of CreditsWeight
-	DefaultInline   = 4096
-	DefaultCredits  = 64
-	DefaultMinChunk = 4096
-	DefaultReverse  = 16 // CreditsBackchannel: as a Linux client grants
+	InlineMin      = settings.InlineMin
+	InlineMax      = settings.InlineMax
+	CreditsLimit   = settings.CreditsLimit
+	ReverseLimit   = settings.ReverseLimit
+	DDPMinChunkMax = settings.DDPMinChunkMax
 )
 
 // DefaultSettings are the values in force when nobody set anything.
-func DefaultSettings() Settings {
-	return Settings{
-		InlineSendMax:            DefaultInline,
-		InlineReceiveSize:        DefaultInline,
-		DDPMinChunk:              DefaultMinChunk,
-		RemoteInvalidationAccept: true,
-		RemoteInvalidationUse:    true,
-		CreditsPolicy:            CreditsFixed,
-		CreditsMin:               1,
-		CreditsMax:               DefaultCredits,
-		CreditsBackchannel:       DefaultReverse,
-		CreditsWeight:            1,
-		Placement:                PlaceBySize,
-		Extensions:               ExtBackchannel,
-	}
-}
+func DefaultSettings() Settings { return settings.Default() }

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/target"
 	"github.com/rdmad/rdmad/interop/reckoning"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -142,10 +142,11 @@ func TestPlacementPromises(t *testing.T) {
 		t.Fatalf("%s is not in %s", place, golden)
 		return nil
 	}
-	byDefault := conn.Placements[rpcrdma.DefaultSettings().Placement]
+	places := settings.DDPPlacement.Row().Choices
+	byDefault := places[rpcrdma.DefaultSettings().Placement]
 	for _, work := range reckoning.Reads() {
 		best := cost(byDefault, work)
-		for _, place := range conn.Placements {
+		for _, place := range places {
 			if c := cost(place, work); c.Operations() < best.Operations() || c.RoundTrips < best.RoundTrips {
 				t.Errorf("%v: %s takes %+v, %s %+v", work, byDefault, *best, place, *c)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/target"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 const benchHelp = `Load an RPC-over-RDMA server over one connection, check every answer, and show
@@ -137,10 +138,10 @@ func (b *bencher) configure(versionGiven bool) (err error) {
 		if _, err := findKey(name); err != nil {
 			return err
 		}
-		sets = sets || name == version2
+		sets = sets || name == settings.ExtensionV2.String()
 	}
 	if sets && versionGiven {
-		return usagef("--rpc-version and --set %s say the same thing: give one of them", version2)
+		return usagef("--rpc-version and --set %s say the same thing: give one of them", settings.ExtensionV2.String())
 	}
 	if !sets {
 		b.speak(&s)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // completeWait bounds how long a shell waits for rdmad when completing.
@@ -61,9 +63,9 @@ func fixedValues(words ...string) cobra.CompletionFunc {
 
 // completeKeys completes names of settings.
 func completeKeys(_ *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-	for _, k := range keys {
-		if !contains(args, k.name) {
-			out = append(out, k.name)
+	for k := range settings.NumKeys {
+		if !contains(args, k.String()) {
+			out = append(out, k.String())
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
@@ -77,14 +79,14 @@ func completeAssignments(_ *cobra.Command, args []string, typed string) (out []s
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		for _, v := range k.values() {
+		for _, v := range values(k) {
 			out = append(out, name+"="+v)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
-	for _, k := range keys {
-		if !contains(args, k.name+"=") {
-			out = append(out, k.name+"=")
+	for k := range settings.NumKeys {
+		if !contains(args, k.String()+"=") {
+			out = append(out, k.String()+"=")
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -106,8 +108,8 @@ const extensionPrefix = "extensions."
 
 // extensionNames are the extensions' own names.
 func extensionNames() (names []string) {
-	for _, k := range keys {
-		if name, ok := strings.CutPrefix(k.name, extensionPrefix); ok {
+	for k := range settings.NumKeys {
+		if name, ok := strings.CutPrefix(k.String(), extensionPrefix); ok {
 			names = append(names, name)
 		}
 	}

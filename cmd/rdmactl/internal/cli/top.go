@@ -31,7 +31,7 @@ func newTop(a *app) *cobra.Command {
 			if err != nil {
 				return nil
 			}
-			return k.values()
+			return values(k)
 		},
 		Explain: a.explain,
 	}

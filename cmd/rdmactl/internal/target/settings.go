@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // Configure gives base with assignments KEY=VALUE made, which must be settings
@@ -27,13 +28,13 @@ func Configure(base rpcrdma.Settings, assignments []string) (*rpcrdma.Settings, 
 		if change.Set.Keys().Has(k) {
 			return nil, fmt.Errorf("%s is given twice", name)
 		}
-		v, err := k.Parse(text)
+		v, err := k.Row().Parse(text)
 		if err != nil {
 			return nil, err
 		}
 		change.Set.Set(k, v)
 	}
-	state, err := settings.NewState(settings.FromSettings(&base), 0)
+	state, err := settings.NewState(live.Of(&base), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	live "github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
@@ -110,8 +110,8 @@ settings:
 	if all != want {
 		t.Errorf("settings %+v, want %+v", all, want)
 	}
-	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk credits.min credits.max credits.backchannel credits.weight "+
-		"remote_invalidation.accept remote_invalidation.use ddp.placement credits.policy extensions.v2 extensions.msgp extensions.ccp" {
+	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk ddp.placement remote_invalidation.accept remote_invalidation.use "+
+		"credits.policy credits.max credits.min credits.backchannel credits.weight extensions.v2 extensions.msgp extensions.ccp" {
 		t.Errorf("given %s", got)
 	}
 }
@@ -129,6 +129,27 @@ func TestVersion2(t *testing.T) {
 		if got := layer.Values.Settings().Extensions; got != want {
 			t.Errorf("%s: the layer has %b", text, got)
 		}
+	}
+}
+
+// A file turns off what is on by default: the value in force is the line's.
+func TestDefaultsAreTurnedOff(t *testing.T) {
+	c := parse(t, "settings: {extensions: {backchannel: off}, remote_invalidation: {use: off}}")
+	all, given := c.Settings.Initial()
+	if all.Extensions != 0 || all.RemoteInvalidationUse || len(given) != 2 {
+		t.Errorf("in force %+v, given %v", all, given)
+	}
+	f := c.Layer()
+	if got := f.Values.Format(live.ExtensionBackchannel); got != "off" || f.Lines[live.ExtensionBackchannel] != 1 {
+		t.Errorf("the layer has %s", got)
+	}
+}
+
+// Sizes take units.
+func TestSizes(t *testing.T) {
+	c := parse(t, "settings: {inline: {send_max: 8KiB, receive_size: 16 KiB}, ddp: {min_chunk: \"1048576\"}}")
+	if all, _ := c.Settings.Initial(); all.InlineSendMax != 8192 || all.InlineReceiveSize != 16384 || all.DDPMinChunk != 1<<20 {
+		t.Errorf("in force %+v", all)
 	}
 }
 
@@ -177,7 +198,7 @@ metrics: {listen: ""}
 	if len(c.Services) != 1 || c.Services[0].NFS != nil {
 		t.Errorf("services %+v: the default's got in", c.Services)
 	}
-	if all, _ := c.Settings.Initial(); all.InlineSendMax != 1024 || all.InlineReceiveSize != conn.DefaultInline {
+	if all, _ := c.Settings.Initial(); all.InlineSendMax != 1024 || all.InlineReceiveSize != live.Default().InlineReceiveSize {
 		t.Errorf("settings %+v", all)
 	}
 }
@@ -258,7 +279,7 @@ func TestManualPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range keysOf(reflect.TypeFor[Config]()) {
+	for _, f := range keysOf("", reflect.TypeFor[Config]()) {
 		if key := f.Path; !strings.Contains(string(page), "\n.TP\n.B "+key+"\n") {
 			t.Errorf("rdmad.yaml(5) doesn't have %s", key)
 		}

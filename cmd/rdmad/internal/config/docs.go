@@ -15,7 +15,7 @@ func Reference(t reflect.Type) string {
 	var out strings.Builder
 	out.WriteString("| key | value | default | meaning |\n|---|---|---|---|\n")
 	for f := range spec.Fields(t) {
-		if f.Section() || f.Items() || strings.HasPrefix(f.Path, "settings.") {
+		if f.Section() || f.Items() || f.Path == settingsKey {
 			continue
 		}
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", f.Path, valueText(&f), cmp.Or(f.Default(), planeDefault(t, f.Path)), f.Doc())

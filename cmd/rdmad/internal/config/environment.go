@@ -22,7 +22,7 @@ func Variable(key string) string {
 
 // environment binds the variables of all keys. An empty one counts as not set.
 func (d *document) environment(v *viper.Viper, env func(string) (string, bool)) {
-	for f := range spec.Of[Config]() {
+	for f := range fields() {
 		if f.Section() {
 			continue
 		}

@@ -3,22 +3,15 @@ package config
 import (
 	"errors"
 
-	live "github.com/rdmad/rdmad/controlplane/settings"
+	model "github.com/rdmad/rdmad/controlplane/settings"
 )
 
 // Layer is what the file says of the live settings, as the control plane
 // takes it.
-func (c *Config) Layer() live.FileLayer {
-	all, given := c.Settings.Initial()
-	values := live.FromSettings(&all)
-	f := live.FileLayer{Name: c.File}
-	for _, name := range given {
-		// Every given name is one of a key: TestLayer.
-		if k, ok := live.ParseKey(name); ok {
-			value, _ := values.Get(k)
-			f.Values.Set(k, value)
-			f.Lines[k] = c.SettingLines[name]
-		}
+func (c *Config) Layer() model.FileLayer {
+	f := model.FileLayer{Name: c.File, Values: c.Settings.values()}
+	for _, k := range f.Values.Keys().Keys() {
+		f.Lines[k] = c.SettingLines[k.String()]
 	}
 	return f
 }
@@ -26,7 +19,7 @@ func (c *Config) Layer() live.FileLayer {
 // Blame is err, or the line of the file that does not go together with what
 // is set elsewhere when that is what err says.
 func (c *Config) Blame(err error) error {
-	var invalid *live.InvalidError
+	var invalid *model.InvalidError
 	if !errors.As(err, &invalid) || len(invalid.Violations) == 0 {
 		return err
 	}

@@ -79,7 +79,7 @@ func load(file string, text []byte, o Options, env func(string) (string, bool)) 
 	c.fill()
 	c.setExport(d, o.Export)
 	c.validate(d, o)
-	c.SettingLines = d.settingLines(&c.Settings)
+	c.SettingLines = d.settingLines(c.Settings)
 	return c, d.err()
 }
 
@@ -138,7 +138,7 @@ func (d *document) flags(v *viper.Viper, set []string) {
 
 // find finds a field that a name outside of the file can give.
 func find(key string) (found spec.Field, ok bool) {
-	for f := range spec.Of[Config]() {
+	for f := range fields() {
 		if f.Path == key && !f.Section() {
 			return f, true
 		}
@@ -198,19 +198,9 @@ func (c *Config) setExport(d *document, dir string) {
 	d.origins[index("services", nfs[0])+".nfs.path"] = at
 }
 
-// settingLines are the lines of the live settings that the file gives.
-func (d *document) settingLines(s *Settings) map[string]int {
-	lines := make(map[string]int)
-	_, given := s.Initial()
-	for _, name := range given {
-		lines[name] = d.origins.Of("settings." + name).Line
-	}
-	return lines
-}
-
 // Keys are the dotted names that the environment and --set can give.
 func Keys() (all []string) {
-	for f := range spec.Of[Config]() {
+	for f := range fields() {
 		if !f.Section() {
 			all = append(all, f.Path)
 		}

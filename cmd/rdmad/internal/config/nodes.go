@@ -38,6 +38,8 @@ func (d *document) read(key string, n *yaml.Node, f spec.Field, from source) (va
 	case n.Kind == yaml.AliasNode:
 		d.wrong(key, from(n), "an alias; write the value out")
 		return nil, false
+	case t == reflect.TypeFor[setting]():
+		return d.readSetting(key, n, from)
 	case isGroup(t):
 		return d.readMapping(key, n, t, from)
 	case t.Kind() == reflect.Slice:
@@ -48,7 +50,7 @@ func (d *document) read(key string, n *yaml.Node, f spec.Field, from source) (va
 
 func isGroup(t reflect.Type) bool {
 	f := spec.Field{Type: reflect.PointerTo(t)}
-	return t.Kind() == reflect.Struct && f.Section()
+	return t.Kind() == reflect.Struct && f.Section() || t.Kind() == reflect.Map
 }
 
 func (d *document) readMapping(key string, n *yaml.Node, t reflect.Type, from source) (map[string]any, bool) {
@@ -56,7 +58,7 @@ func (d *document) readMapping(key string, n *yaml.Node, t reflect.Type, from so
 		d.wrong(key, from(n), "must be a mapping of keys to values")
 		return nil, false
 	}
-	keys := keysOf(t)
+	keys := keysOf(key, t)
 	out := map[string]any{}
 	for i := 0; i < len(n.Content); i += 2 {
 		name, value := n.Content[i], n.Content[i+1]
@@ -85,14 +87,17 @@ func (d *document) readMapping(key string, n *yaml.Node, t reflect.Type, from so
 	return out, true
 }
 
-// keysOf are the keys of one mapping.
-func keysOf(t reflect.Type) (keys []spec.Field) {
+// keysOf are the keys of one mapping, whose own key is given.
+func keysOf(key string, t reflect.Type) (keys []spec.Field) {
+	if t.Kind() == reflect.Map {
+		return settingKeys(key)
+	}
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		switch key := sf.Tag.Get("mapstructure"); key {
 		case "-", "":
 		case ",squash":
-			keys = append(keys, keysOf(sf.Type)...)
+			keys = append(keys, keysOf(key, sf.Type)...)
 		default:
 			keys = append(keys, spec.FieldOf(sf))
 		}

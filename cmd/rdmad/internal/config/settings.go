@@ -1,204 +1,133 @@
 package config
 
 import (
-	"fmt"
 	"iter"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/rdmad/rdmad/dataplane/spec"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Settings are the live settings that the file gives; nil where it doesn't.
-type Settings struct {
-	Inline struct {
-		SendMax     *int64 `mapstructure:"send_max"`
-		ReceiveSize *int64 `mapstructure:"receive_size"`
-	} `mapstructure:"inline"`
-	DDP struct {
-		MinChunk  *int64  `mapstructure:"min_chunk"`
-		Placement *string `mapstructure:"placement"`
-	} `mapstructure:"ddp"`
-	RemoteInvalidation struct {
-		Accept *bool `mapstructure:"accept"`
-		Use    *bool `mapstructure:"use"`
-	} `mapstructure:"remote_invalidation"`
-	Credits struct {
-		Policy      *string `mapstructure:"policy"`
-		Max         *int64  `mapstructure:"max"`
-		Min         *int64  `mapstructure:"min"`
-		Backchannel *int64  `mapstructure:"backchannel"`
-		Weight      *int64  `mapstructure:"weight"`
-	} `mapstructure:"credits"`
-	Extensions Extensions `mapstructure:"extensions"`
-}
+// settingsKey is the section of the live settings. Its keys are the rows of the
+// catalogue.
+const settingsKey = "settings"
 
-// Extensions are protocol extensions to be turned on or off.
-type Extensions struct {
-	V2              *Version2 `mapstructure:"v2"`
-	Characteristics *bool     `mapstructure:"characteristics"`
-	Xmit            *bool     `mapstructure:"xmit"`
-	Continuation    *bool     `mapstructure:"continuation"`
-	SendDDP         *bool     `mapstructure:"send_ddp"`
-	MSGP            *bool     `mapstructure:"msgp"`
-	ReadReplies     *bool     `mapstructure:"read_replies"`
-	CCP             *bool     `mapstructure:"ccp"`
-	Backchannel     *bool     `mapstructure:"backchannel"`
-}
+// Settings are the live settings that the configuration gives, by group and
+// name, each as text that its row of the catalogue parses.
+type Settings map[string]settingGroup
 
-// Version2 says whether version 2 is spoken: off, on or required.
-type Version2 string
-
-// The values of Version2.
-const (
-	V2Off      Version2 = "off"
-	V2On       Version2 = "on"
-	V2Required Version2 = "required"
+type (
+	settingGroup map[string]setting
+	setting      string
 )
 
-// versions2 are the values by what a file may say.
-var versions2 = map[string]Version2{
-	"off": V2Off, "false": V2Off, "no": V2Off, "on": V2On, "true": V2On, "yes": V2On, "required": V2Required,
+// fields are those of Config, with the catalogue's in place of the section of
+// live settings.
+func fields() iter.Seq[spec.Field] {
+	return func(yield func(spec.Field) bool) {
+		for f := range spec.Of[Config]() {
+			if f.Path != settingsKey {
+				if !yield(f) {
+					return
+				}
+				continue
+			}
+			for k := range live.NumKeys {
+				if !yield(spec.Field{Path: settingsKey + "." + k.String(), Type: reflect.TypeFor[setting]()}) {
+					return
+				}
+			}
+		}
+	}
 }
 
-// UnmarshalText takes what a file may say.
-func (v *Version2) UnmarshalText(text []byte) error {
-	value, ok := versions2[strings.ToLower(string(text))]
-	if !ok {
-		return fmt.Errorf("must be off, on or required, not %q", text)
+// settingKeys are the groups of the section of live settings, or the names of one
+// of the groups.
+func settingKeys(key string) (keys []spec.Field) {
+	group, within := strings.CutPrefix(key, settingsKey+".")
+	for k := range live.NumKeys {
+		f := spec.Field{Type: reflect.TypeFor[settingGroup]()}
+		first, name, _ := strings.Cut(k.String(), ".")
+		if f.Path = first; within {
+			f = spec.Field{Path: name, Type: reflect.TypeFor[setting]()}
+		}
+		if (!within || first == group) && !slices.ContainsFunc(keys, func(other spec.Field) bool { return other.Path == f.Path }) {
+			keys = append(keys, f)
+		}
 	}
-	*v = value
-	return nil
+	return keys
 }
 
-// bits are the extensions that it turns on.
-func (v Version2) bits() conn.Extensions {
-	switch v {
-	case V2On:
-		return conn.ExtV2
-	case V2Required:
-		return conn.ExtV2Only
+// readSetting holds a value against its row and writes it as the row does, whatever
+// YAML takes it for.
+func (d *document) readSetting(key string, n *yaml.Node, from source) (any, bool) {
+	k, _ := live.ParseKey(strings.TrimPrefix(key, settingsKey+"."))
+	row, text := k.Row(), n.Value
+	var number int64
+	if n.Tag == "!!int" && n.Decode(&number) == nil {
+		text = strconv.FormatInt(number, 10)
 	}
-	return 0
+	value, err := row.Parse(text)
+	wrong := row.OutOfRange(value)
+	if err != nil || n.Kind != yaml.ScalarNode {
+		wrong = row.Wrong(n.Value)
+	}
+	if wrong != "" {
+		d.wrong(key, from(n), wrong)
+		return nil, false
+	}
+	return row.Format(value), true
 }
 
-// all yields the extensions that are on or off by name, in order.
-func (e *Extensions) all() iter.Seq2[string, *bool] {
-	return func(yield func(string, *bool) bool) {
-		_ = yield("characteristics", e.Characteristics) && yield("xmit", e.Xmit) &&
-			yield("continuation", e.Continuation) && yield("send_ddp", e.SendDDP) && yield("msgp", e.MSGP) &&
-			yield("read_replies", e.ReadReplies) && yield("ccp", e.CCP) && yield("backchannel", e.Backchannel)
+// values are those that the configuration gives. They were checked.
+func (s Settings) values() (v live.Values) {
+	for group, names := range s {
+		for name, text := range names {
+			if k, ok := live.ParseKey(group + "." + name); ok {
+				value, _ := k.Row().Parse(string(text))
+				v.Set(k, value)
+			}
+		}
 	}
+	return v
 }
 
 // Initial are the settings to start with, and the dotted names of those that
-// the file gave; all others are defaults. The configuration was checked, so
-// that every value is in its range.
-func (s *Settings) Initial() (all conn.Settings, given []string) {
-	all = conn.DefaultSettings()
-	for _, k := range numberKeys {
-		if v := *k.in(s); v != nil {
-			*k.out(&all) = uint32(*v)
-			given = append(given, k.name)
-		}
+// the configuration gives; all others are defaults.
+func (s Settings) Initial() (all live.Settings, given []string) {
+	all = live.Default()
+	in, file := live.Of(&all), s.values()
+	in.Overlay(&file)
+	for _, k := range file.Keys().Keys() {
+		given = append(given, k.String())
 	}
-	if v := s.RemoteInvalidation.Accept; v != nil {
-		all.RemoteInvalidationAccept = *v
-		given = append(given, "remote_invalidation.accept")
-	}
-	if v := s.RemoteInvalidation.Use; v != nil {
-		all.RemoteInvalidationUse = *v
-		given = append(given, "remote_invalidation.use")
-	}
-	if p := s.DDP.Placement; p != nil {
-		all.Placement = conn.Placement(slices.Index(conn.Placements[:], *p))
-		given = append(given, "ddp.placement")
-	}
-	if p := s.Credits.Policy; p != nil {
-		all.CreditsPolicy = conn.CreditsFixed
-		if *p == "adaptive" {
-			all.CreditsPolicy = conn.CreditsAdaptive
-		}
-		given = append(given, "credits.policy")
-	}
-	if v := s.Extensions.V2; v != nil {
-		all.Extensions |= v.bits()
-		given = append(given, "extensions.v2")
-	}
-	for name, on := range s.Extensions.all() {
-		if on == nil || built[name] == 0 {
-			continue
-		}
-		if *on {
-			all.Extensions |= built[name]
-		}
-		given = append(given, "extensions."+name)
-	}
-	return all, given
+	return *in.Settings(), given
 }
 
-// built are the extensions that this rdmad has.
-var built = map[string]conn.Extensions{
-	"msgp":         conn.ExtMSGP,
-	"read_replies": conn.ExtReadReplies,
-	"ccp":          conn.ExtCCP,
-	"backchannel":  conn.ExtBackchannel,
-
-	"characteristics": conn.ExtCharacteristics,
-	"xmit":            conn.ExtXmit,
-	"continuation":    conn.ExtContinuation,
-	"send_ddp":        conn.ExtSendDDP,
+// settingLines are the lines of the live settings that the file gives.
+func (d *document) settingLines(s Settings) map[string]int {
+	lines := make(map[string]int)
+	v := s.values()
+	for _, k := range v.Keys().Keys() {
+		lines[k.String()] = d.origins.Of(settingsKey + "." + k.String()).Line
+	}
+	return lines
 }
 
-// numberKey is a live setting with a range.
-type numberKey struct {
-	name     string
-	min, max int64
-	in       func(*Settings) **int64
-	out      func(*conn.Settings) *uint32
-}
-
-var numberKeys = []numberKey{
-	{"inline.send_max", conn.InlineMin, conn.InlineMax,
-		func(s *Settings) **int64 { return &s.Inline.SendMax },
-		func(s *conn.Settings) *uint32 { return &s.InlineSendMax }},
-	{"inline.receive_size", conn.InlineMin, conn.InlineMax,
-		func(s *Settings) **int64 { return &s.Inline.ReceiveSize },
-		func(s *conn.Settings) *uint32 { return &s.InlineReceiveSize }},
-	{"ddp.min_chunk", 0, conn.DDPMinChunkMax,
-		func(s *Settings) **int64 { return &s.DDP.MinChunk },
-		func(s *conn.Settings) *uint32 { return &s.DDPMinChunk }},
-	{"credits.min", 1, conn.CreditsLimit,
-		func(s *Settings) **int64 { return &s.Credits.Min },
-		func(s *conn.Settings) *uint32 { return &s.CreditsMin }},
-	{"credits.max", 1, conn.CreditsLimit,
-		func(s *Settings) **int64 { return &s.Credits.Max },
-		func(s *conn.Settings) *uint32 { return &s.CreditsMax }},
-	{"credits.backchannel", 0, conn.ReverseLimit,
-		func(s *Settings) **int64 { return &s.Credits.Backchannel },
-		func(s *conn.Settings) *uint32 { return &s.CreditsBackchannel }},
-	{"credits.weight", 1, conn.WeightLimit,
-		func(s *Settings) **int64 { return &s.Credits.Weight },
-		func(s *conn.Settings) *uint32 { return &s.CreditsWeight }},
-}
-
-func (s *Settings) validate(d *document, _ Options) {
-	for _, k := range numberKeys {
-		if v := *k.in(s); v != nil && (*v < k.min || *v > k.max) {
-			d.fail("settings."+k.name, "%d is out of range %d..%d", *v, k.min, k.max)
+// validate holds settings that bound each other against each other.
+func (s Settings) validate(d *document, _ Options) {
+	all, _ := s.Initial()
+	v := live.Of(&all)
+	for k := range live.NumKeys {
+		for _, bound := range k.Row().AtMost {
+			if value, most := v.Value(k), v.Value(bound); value > most {
+				d.fail(settingsKey+"."+k.String(), "%d is above %s, %d", value, bound, most)
+			}
 		}
-	}
-	if v := s.Inline.ReceiveSize; v != nil && *v%1024 != 0 {
-		// CM private data counts in KiB (RFC 8797 §4.1).
-		d.fail("settings.inline.receive_size", "%d is not a multiple of 1024", *v)
-	}
-	if p := s.DDP.Placement; p != nil && !slices.Contains(conn.Placements[:], *p) {
-		d.fail("settings.ddp.placement", "%q is none of %s", *p, strings.Join(conn.Placements[:], ", "))
-	}
-	if p := s.Credits.Policy; p != nil && *p != "fixed" && *p != "adaptive" {
-		d.fail("settings.credits.policy", "%q is neither fixed nor adaptive", *p)
-	}
-	if all, _ := s.Initial(); all.CreditsMax > 0 && all.CreditsMin > all.CreditsMax {
-		d.fail("settings.credits.min", "%d is above credits.max, %d", all.CreditsMin, all.CreditsMax)
 	}
 }

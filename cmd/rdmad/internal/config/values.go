@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
@@ -28,7 +27,7 @@ func (c *Config) values(all *[]Value, root reflect.Value, prefix string) {
 	for f := range spec.Fields(root.Type().Elem()) {
 		v, key := f.In(root, false), prefix+f.Path
 		switch {
-		case !v.IsValid() || strings.HasPrefix(key, "settings."):
+		case !v.IsValid() || key == settingsKey:
 		case f.Section():
 			if v.Elem().IsValid() && v.Elem().NumField() == 0 {
 				*all = append(*all, Value{key, "{}", c.Origins.Of(key)})

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/statefile"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // Report is what a configuration comes to.
@@ -98,7 +99,7 @@ func Make(c *config.Config, stored string) (*Report, error) {
 		r.Configuration = append(r.Configuration, Configured{v.Key, v.Value, v.From.String()})
 	}
 	defaults := rpcrdma.DefaultSettings()
-	state, err := settings.NewState(settings.FromSettings(&defaults), 0)
+	state, err := settings.NewState(live.Of(&defaults), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func (r *Report) restore(state *settings.State, c *statefile.Contents) (*setting
 }
 
 func (r *Report) fill(c *config.Config, state *settings.State) {
-	for k := range settings.NumKeys {
+	for k := range live.NumKeys {
 		sayings := state.ExplainAt(k, settings.Scope{})
 		if len(sayings) == 0 {
 			continue // nothing implements it

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/statefile"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func parse(t *testing.T, text string) *config.Config {
@@ -43,7 +44,7 @@ func stored(t *testing.T) string {
 		scope string
 		k     settings.Key
 		value uint32
-	}{{"global", settings.InlineSendMax, 2048}, {"peer/10.0.0.0/8", settings.DDPMinChunk, 9}} {
+	}{{"global", live.InlineSendMax, 2048}, {"peer/10.0.0.0/8", live.DDPMinChunk, 9}} {
 		scope, err := settings.ParseScope(c.scope)
 		if err != nil {
 			t.Fatal(err)

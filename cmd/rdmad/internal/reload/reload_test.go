@@ -18,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -149,8 +150,8 @@ func (r *rig) sendMax() string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	o := v.Origins[settings.InlineSendMax]
-	return strings.TrimSpace(v.Values.Format(settings.InlineSendMax) + " " + o.Source + " " + strings.TrimPrefix(o.Detail, filepath.Dir(r.file)+"/"))
+	o := v.Origins[live.InlineSendMax]
+	return strings.TrimSpace(v.Values.Format(live.InlineSendMax) + " " + o.Source + " " + strings.TrimPrefix(o.Detail, filepath.Dir(r.file)+"/"))
 }
 
 func TestOnDemand(t *testing.T) {
@@ -217,12 +218,12 @@ func TestChangedFile(t *testing.T) {
 func TestRefused(t *testing.T) {
 	r := start(t, echo)
 	c := settings.Change{}
-	c.Set.Set(settings.CreditsMin, 20)
+	c.Set.Set(live.CreditsMin, 20)
 	if _, err := r.store.Set(c, desired.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"settings:\n  inline: {send_max: 1}\n":                               `error="FILE:2: settings.inline.send_max: 1 is out of range`,
+		"settings:\n  inline: {send_max: 1}\n":                               `error="FILE:2: settings.inline.send_max: must be between 1024 and 262144 bytes (is 1)`,
 		"settings:\n  inline: {sendmax: 2048}\n":                             `error="FILE:2: settings.inline.sendmax: unknown key`,
 		"settings:\n  inline: {send_max: 2048}\n  credits:\n    max: 10\n":   `error="FILE:4: settings.credits.max: credits.min 20 (global) would be above credits.max 10 (config)"`,
 		"settings: {inline: {send_max: 2048}}\ncontrol: {listen: \"x:1\"}\n": `error="FILE:2: control.listen: `,
@@ -274,7 +275,7 @@ func TestWaitsForConfirm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, echo)
 			c := settings.Change{}
-			c.Set.Set(settings.DDPMinChunk, 0)
+			c.Set.Set(live.DDPMinChunk, 0)
 			if _, err := r.store.Set(c, desired.Options{ConfirmWithin: time.Hour}); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,74 @@
+package settings
+
+import "encoding/json"
+
+// The JSON of settings is what the state directory holds: values by dotted name, as
+// the command line takes them.
+
+// MarshalJSON writes an object of text by dotted name.
+func (v Values) MarshalJSON() ([]byte, error) { return json.Marshal(v.Text()) }
+
+// UnmarshalJSON is MarshalJSON's inverse.
+func (v *Values) UnmarshalJSON(b []byte) error {
+	var text map[string]string
+	err := json.Unmarshal(b, &text)
+	if err == nil {
+		*v, err = ParseValues(text)
+	}
+	return err
+}
+
+// ByKey has something for each key; zero stands for nothing.
+type ByKey[T comparable] [NumKeys]T
+
+// MarshalJSON writes an object by dotted name.
+func (a ByKey[T]) MarshalJSON() ([]byte, error) {
+	out := make(map[string]T)
+	for k, v := range a {
+		if v != *new(T) {
+			out[Key(k).String()] = v
+		}
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON is MarshalJSON's inverse.
+func (a *ByKey[T]) UnmarshalJSON(b []byte) error {
+	var in map[string]T
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	for name, v := range in {
+		k, ok := ParseKey(name)
+		if !ok {
+			return Invalid(name, "there is no such setting")
+		}
+		a[k] = v
+	}
+	return nil
+}
+
+// MarshalJSON writes an array of dotted names.
+func (s KeySet) MarshalJSON() ([]byte, error) {
+	names := []string{}
+	for _, k := range s.Keys() {
+		names = append(names, k.String())
+	}
+	return json.Marshal(names)
+}
+
+// UnmarshalJSON is MarshalJSON's inverse.
+func (s *KeySet) UnmarshalJSON(b []byte) error {
+	var names []string
+	if err := json.Unmarshal(b, &names); err != nil {
+		return err
+	}
+	for _, name := range names {
+		k, ok := ParseKey(name)
+		if !ok {
+			return Invalid(name, "there is no such setting")
+		}
+		*s = s.With(k)
+	}
+	return nil
+}
