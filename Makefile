@@ -88,9 +88,9 @@ VULNDB ?=
 vuln: ## known vulnerabilities of what is linked, by govulncheck; needs its database: the network's, or a copy (VULNDB=file:///DIR)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(if $(VULNDB),-db $(VULNDB)) ./...
 
-generate: ## protobuf code, docs/api.md, tables of keys, XDR in tests; CI fails when what is checked in differs
+generate: ## protobuf code, docs/api.md, docs/settings.md, tables of keys, XDR in tests; CI fails when what is checked in differs
 	$(TOOL) buf generate
-	$(GO) generate ./rpcrdma/wire/rpcrdma2/... ./rpcrdma/referee/...
+	$(GO) generate ./rpcrdma/wire/rpcrdma2/... ./rpcrdma/referee/... ./cmd/internal/settingsdoc/...
 	$(GO) test ./cmd/rdmad/internal/config -run TestReference -update
 
 baseline: ## the API as it is becomes the one that later versions must be compatible with

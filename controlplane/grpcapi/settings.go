@@ -97,6 +97,7 @@ func (s *settingsService) ExplainSetting(_ context.Context, req *rdmadv1.Explain
 	row := k.Row()
 	res := &rdmadv1.ExplainSettingResponse{
 		Revision: s.store.Revision(), Summary: row.Summary, Allowed: row.Allowed(), TakesEffect: row.InForce,
+		Details: row.Details, Example: row.Example,
 	}
 	for _, one := range said {
 		v := settingValue(k, one.Value, one.Origin)

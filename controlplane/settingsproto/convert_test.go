@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rdmad/rdmad/rpcrdma/settings"
+	"github.com/rdmad/rdmad/rpcrdma/settings/settingstest"
 )
 
 // TestEveryFieldIsAKey: the API and the catalogue have the same settings, in
@@ -75,27 +76,12 @@ func checkKind(t *testing.T, k settings.Key) {
 	}
 }
 
-// valuesOf are the values of a key to try: the bounds of its range, those
-// beside them, and some between.
-func valuesOf(k settings.Key) []uint32 {
-	r := k.Row()
-	if texts := r.Texts(); texts != nil {
-		all := make([]uint32, len(texts))
-		for i := range all {
-			all[i] = uint32(i)
-		}
-		return all
-	}
-	step := max(r.Multiple, 1)
-	return []uint32{r.Min, r.Min + step, (r.Min + r.Max) / 2 / step * step, r.Max - step, r.Max}
-}
-
 func TestConversionRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var v settings.Values
 		for k := range settings.NumKeys {
 			if rapid.Bool().Draw(t, "present") {
-				v.Set(k, rapid.SampledFrom(valuesOf(k)).Draw(t, k.String()))
+				v.Set(k, rapid.SampledFrom(settingstest.Samples(k)).Draw(t, k.String()))
 			}
 		}
 		if got := Values(Message(&v)); got != v {

@@ -1302,7 +1302,11 @@ type ExplainSettingResponse struct {
 	// Values that it takes.
 	Allowed string `protobuf:"bytes,5,opt,name=allowed,proto3" json:"allowed,omitempty"`
 	// When a change is in force.
-	TakesEffect   string `protobuf:"bytes,6,opt,name=takes_effect,json=takesEffect,proto3" json:"takes_effect,omitempty"`
+	TakesEffect string `protobuf:"bytes,6,opt,name=takes_effect,json=takesEffect,proto3" json:"takes_effect,omitempty"`
+	// More of what it does, as Markdown.
+	Details string `protobuf:"bytes,7,opt,name=details,proto3" json:"details,omitempty"`
+	// Arguments of "rdmactl settings set" that change it.
+	Example       string `protobuf:"bytes,8,opt,name=example,proto3" json:"example,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1375,6 +1379,20 @@ func (x *ExplainSettingResponse) GetAllowed() string {
 func (x *ExplainSettingResponse) GetTakesEffect() string {
 	if x != nil {
 		return x.TakesEffect
+	}
+	return ""
+}
+
+func (x *ExplainSettingResponse) GetDetails() string {
+	if x != nil {
+		return x.Details
+	}
+	return ""
+}
+
+func (x *ExplainSettingResponse) GetExample() string {
+	if x != nil {
+		return x.Example
 	}
 	return ""
 }
@@ -2415,7 +2433,7 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\vUNSUPPORTED\x10\x03\"T\n" +
 	"\x15ExplainSettingRequest\x12\x1b\n" +
 	"\x03key\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x03key\x12\x1e\n" +
-	"\x05scope\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\"\xf1\x01\n" +
+	"\x05scope\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\"\xa5\x02\n" +
 	"\x16ExplainSettingResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12,\n" +
 	"\x05value\x18\x02 \x01(\v2\x16.rdmad.v1.SettingValueR\x05value\x126\n" +
@@ -2424,7 +2442,9 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"candidates\x12\x18\n" +
 	"\asummary\x18\x04 \x01(\tR\asummary\x12\x18\n" +
 	"\aallowed\x18\x05 \x01(\tR\aallowed\x12!\n" +
-	"\ftakes_effect\x18\x06 \x01(\tR\vtakesEffect\"4\n" +
+	"\ftakes_effect\x18\x06 \x01(\tR\vtakesEffect\x12\x18\n" +
+	"\adetails\x18\a \x01(\tR\adetails\x12\x18\n" +
+	"\aexample\x18\b \x01(\tR\aexample\"4\n" +
 	"\x16ConfirmSettingsRequest\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\"5\n" +
 	"\x17ConfirmSettingsResponse\x12\x1a\n" +

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"regexp"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -39,6 +42,14 @@ everything that is said about it at a scope, the widest first: the last wins.
 	return cmd
 }
 
+// link is a link in Markdown.
+var link = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+
+// plainText is Markdown without its marks.
+func plainText(markdown string) string {
+	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1"), "`", "")
+}
+
 func explainTable(res *rdmadv1.ExplainSettingResponse) *output.Table {
 	t := &output.Table{Columns: make([]output.Column, 2)}
 	v := res.GetValue()
@@ -46,6 +57,8 @@ func explainTable(res *rdmadv1.ExplainSettingResponse) *output.Table {
 	t.Row("does", res.GetSummary())
 	t.Row("takes", res.GetAllowed())
 	t.Row("changes are in force", res.GetTakesEffect())
+	t.Row("more", plainText(res.GetDetails()))
+	t.Row("example", "rdmactl settings set "+res.GetExample())
 	t.Cells(output.Cell{Text: "value"}, output.Cell{Text: v.GetValue(), Colour: output.Bold})
 	said := &output.Table{Columns: []output.Column{{Name: "FROM", Min: 12}, {Name: "VALUE"}, {Name: "REVISION", Right: true}, {Name: ""}}}
 	for i, c := range res.GetCandidates() {
