@@ -103,10 +103,11 @@ settings:
 		t.Errorf("services %+v", c.Services)
 	}
 	all, given := c.Settings.Initial()
-	want := conn.Settings{
-		InlineSendMax: 8192, InlineReceiveSize: 16384, DDPMinChunk: 0, Placement: conn.PlaceChosen,
-		CreditsPolicy: conn.CreditsFixed, CreditsMax: 128, CreditsMin: 2, CreditsWeight: 7, Extensions: conn.ExtMSGP | conn.ExtBackchannel,
-	}
+	want := conn.DefaultSettings()
+	want.InlineSendMax, want.InlineReceiveSize, want.DDPMinChunk, want.Placement = 8192, 16384, 0, conn.PlaceChosen
+	want.RemoteInvalidationAccept, want.RemoteInvalidationUse = false, false
+	want.CreditsPolicy, want.CreditsMax, want.CreditsMin, want.CreditsBackchannel, want.CreditsWeight = conn.CreditsFixed, 128, 2, 0, 7
+	want.Extensions = conn.ExtMSGP | conn.ExtBackchannel
 	if all != want {
 		t.Errorf("settings %+v, want %+v", all, want)
 	}
