@@ -299,7 +299,7 @@ func TestBadAdditionsKeepRdmadFromStarting(t *testing.T) {
 	r := &running{t: t, dir: dir}
 	d, err := bind(t.Context(), r.parse(""), slog.New(slog.DiscardHandler))
 	d.close()
-	want := "services and listeners added before: " + file + ": has format 7, and this rdmad knows format 1; " +
+	want := "services and listeners added before: " + file + ": has format 7, and this rdmad knows format 2; " +
 		"restore it, or move it away to start without what was added"
 	if err == nil || err.Error() != want {
 		t.Errorf("said %v, want %s", err, want)

@@ -229,7 +229,7 @@ var badInput = []struct{ name, text, want string }{
 	{"policy", settings("credits: {policy: greedy}"), `f.yaml:2: settings.credits.policy: must be fixed or adaptive, not "greedy"`},
 	{"backchannel", settings("credits: {backchannel: 257}"), "f.yaml:2: settings.credits.backchannel: must be between 0 and 256 calls (is 257)"},
 	{"version 2", settings("extensions: {v2: maybe}"), `f.yaml:2: settings.extensions.v2: must be off, on or required, not "maybe"`},
-	{"version 2 as a list", settings("extensions: {v2: [on]}"), `f.yaml:2: settings.extensions.v2: must be a text`},
+	{"version 2 as a list", settings("extensions: {v2: [on]}"), `f.yaml:2: settings.extensions.v2: must be one value, not a list or a mapping`},
 	{"unknown extension", settings("extensions: {v3: on}"),
 		"f.yaml:2: settings.extensions.v3: unknown key; known here: backchannel, ccp, characteristics, continuation, msgp, read_replies, send_ddp, v2, xmit"},
 	{"dotted key", settings("inline.send_max: 4096"),

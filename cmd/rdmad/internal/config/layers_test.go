@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/spec"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // kinds has a key of each kind of value, with the values that the layers give.
@@ -59,6 +60,11 @@ func at(t *testing.T, c *Config, key string) any {
 	f, ok := find(key)
 	if !ok {
 		t.Fatalf("no key %s", key)
+	}
+	if name, ok := strings.CutPrefix(key, settingsKey+"."); ok {
+		k, _ := live.ParseKey(name)
+		values := c.Settings.values()
+		return values.Value(k)
 	}
 	v := f.In(reflect.ValueOf(c), false)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {

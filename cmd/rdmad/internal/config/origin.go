@@ -66,7 +66,7 @@ type Error struct {
 func (e *Error) Error() string {
 	out := e.File
 	if e.Origin != (Origin{File: e.File}) {
-		out = e.Origin.String()
+		out = e.String()
 	}
 	for _, part := range []string{e.Key, e.Msg} {
 		if part != "" && out != "" {

@@ -66,6 +66,10 @@ func settingKeys(key string) (keys []spec.Field) {
 // readSetting holds a value against its row and writes it as the row does, whatever
 // YAML takes it for.
 func (d *document) readSetting(key string, n *yaml.Node, from source) (any, bool) {
+	if n.Kind != yaml.ScalarNode {
+		d.wrong(key, from(n), "must be one value, not a list or a mapping")
+		return nil, false
+	}
 	k, _ := live.ParseKey(strings.TrimPrefix(key, settingsKey+"."))
 	row, text := k.Row(), n.Value
 	var number int64
@@ -74,7 +78,7 @@ func (d *document) readSetting(key string, n *yaml.Node, from source) (any, bool
 	}
 	value, err := row.Parse(text)
 	wrong := row.OutOfRange(value)
-	if err != nil || n.Kind != yaml.ScalarNode {
+	if err != nil {
 		wrong = row.Wrong(n.Value)
 	}
 	if wrong != "" {
