@@ -3,6 +3,7 @@ package statefile
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"reflect"
@@ -31,17 +32,34 @@ func limitFiles(t *testing.T, bytes uint64) (restore func()) {
 	return func() { set(old) }
 }
 
-// ignoreFileSize has a write beyond the limit fail like one on a full disk,
-// instead of ending the process.
-func ignoreFileSize(t *testing.T) {
-	signal.Ignore(unix.SIGXFSZ)
-	t.Cleanup(func() { signal.Reset(unix.SIGXFSZ) })
+// childVariable is set in the process of inOwnProcess.
+const childVariable = "RDMAD_TEST_OWN_PROCESS"
+
+// inOwnProcess runs the calling test once more in a process of its own, and
+// returns true there. A limit on the size of files is one of the process, and go
+// test keeps a log in a file of this one. In the other process a write beyond the
+// limit fails like one on a full disk, instead of ending the process.
+func inOwnProcess(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(childVariable) != "" {
+		signal.Ignore(unix.SIGXFSZ)
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", "^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
 }
 
 // TestDiskFull: a write that finds no room is refused, leaves what was
 // stored, and the next one is made once there is room.
 func TestDiskFull(t *testing.T) {
-	ignoreFileSize(t)
+	if !inOwnProcess(t) {
+		return
+	}
 	path := filepath.Join(t.TempDir(), "settings.db")
 	f := create(t, path)
 	commit(t, f, &Record{Entry: entry(1)})

@@ -2,6 +2,7 @@ package statefile
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,8 @@ const (
 	oldCPU    = 3         // seconds
 	oldStack  = 16 << 20  // bytes
 	oldLock   = time.Second
-	oldBusy   = 3 // exit code: the file is open elsewhere
+	oldTime   = 30 * time.Second // for the whole process, waiting for a disk included
+	oldBusy   = 3                // exit code: the file is open elsewhere
 )
 
 func init() {
@@ -90,13 +92,17 @@ func walkOld(path string, w io.Writer) error {
 
 // readOld reads the file of an earlier rdmad.
 func readOld(path string) (*snapshot, error) {
-	cmd := exec.Command("/proc/self/exe", path) //nolint:gosec // this program, and a path of the operator
+	ctx, cancel := context.WithTimeout(context.Background(), oldTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", path) //nolint:gosec // this program, and a path of the operator
 	cmd.Args[0], cmd.Env = oldReader, []string{"GOTRACEBACK=none"}
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() == oldBusy:
 		return nil, fmt.Errorf("%s: is in use by an earlier rdmad", path)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%s: not read within %v", path, oldTime)
 	case errors.As(err, &exit):
 		why, _, _ := bytes.Cut(append(bytes.TrimSpace(exit.Stderr), '\n'), []byte{'\n'})
 		return nil, damaged("neither of format %d nor a bbolt file: %.200s", format, why)
