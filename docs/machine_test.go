@@ -1,6 +1,8 @@
 package docs_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -130,8 +132,11 @@ func startDaemon(dir, command string, env []string) (*daemon, error) {
 	}
 	_ = d.cmd.Process.Kill() // it may have ended
 	<-d.ended
-	return nil, fmt.Errorf("%s: not ready: %v\n%s", command, err, d.log.String())
+	return nil, fmt.Errorf("%s: not ready: %w\n%s", command, cmp.Or(err, errNotReady), d.log.String())
 }
+
+// errNotReady: another message came in place of READY.
+var errNotReady = errors.New("sent something else first")
 
 // stop ends rdmad in order.
 func (d *daemon) stop() error {

@@ -2,7 +2,6 @@ package rpcrdma_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -120,4 +119,4 @@ func (l *lifetime) Helper()                           {}
 func (l *lifetime) Error(args ...any)                 { l.at().Error(args...) }
 func (l *lifetime) Errorf(format string, args ...any) { l.at().Errorf(format, args...) }
 func (l *lifetime) Fatal(args ...any)                 { l.at().Fatal(args...) }
-func (l *lifetime) Fatalf(format string, args ...any) { l.at().Fatal(fmt.Sprintf(format, args...)) }
+func (l *lifetime) Fatalf(format string, args ...any) { l.at().Fatalf(format, args...) }

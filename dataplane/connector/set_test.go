@@ -59,7 +59,7 @@ func TestReload(t *testing.T) {
 
 	limited, other := spec("a"), spec("c")
 	limited.Limits.Connections = 1
-	limited.Access.Deny = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	limited.Deny = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	if err := s.Reload(t.Context(), []Spec{limited, other}, time.Second); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@ package manager
 
 import "github.com/rdmad/rdmad/dataplane/spec"
 
-// What operators and the configuration want; see package spec.
+// The specifications that operators and the configuration give; see package spec.
 type (
 	ServiceSpec   = spec.Service
 	NFSSpec       = spec.NFS

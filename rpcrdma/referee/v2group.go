@@ -321,9 +321,10 @@ func (r *Referee) xmtResp(h *header2, x *xdr2.Optxmt_resp) {
 		r.supported(h, x.Optxrs_count, xdr2.RTRS_XRESP)
 	}
 	promised, within := r.promised(h, c, x.Optxrs_count), r.responseLimit(h, c, x.Optxrs_count)
+	refusable := !promised || !within
 	if g := r.begin(h, x.Optxrs_count, x.Optxrs_ddp, c); g != nil {
 		r.add(h, 0, x.Optxrs_pslen)
-		if s := r.v2.side(h.from); s.group == g && !(promised && within) { // its receiver may refuse it at once
+		if s := r.v2.side(h.from); s.group == g && refusable { // its receiver may refuse it at once
 			r.abandon(s)
 		}
 	} else if c != nil {

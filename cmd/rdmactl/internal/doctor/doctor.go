@@ -108,7 +108,6 @@ type visit struct {
 	mss     int
 	client  *target.Target // of version 1
 	program target.Program
-	v2      bool
 	mount   mountService
 }
 

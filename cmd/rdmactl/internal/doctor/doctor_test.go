@@ -94,13 +94,10 @@ func (f handlerFunc) ServeRPC(_ context.Context, call *oncrpc.Call, reply *oncrp
 // start starts what the setup has, and fills in the addresses.
 func (s *setup) start(t *testing.T) {
 	t.Helper()
-	address := ""
-	if s.listen != nil {
-		address = s.listen(t)
-	} else {
-		address = s.serve(t)
+	if s.listen == nil {
+		s.listen = s.serve
 	}
-	if s.cfg.Port == "" {
+	if address := s.listen(t); s.cfg.Port == "" {
 		_, s.cfg.Port, _ = net.SplitHostPort(address)
 	}
 	port := serveTCP(t, s.mount)
@@ -117,7 +114,7 @@ func (s *setup) serve(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var provider rdmacm.Provider = refereetest.Around(t, p)
+	provider := refereetest.Around(t, p)
 	if s.provider != nil {
 		provider = s.provider(p)
 	}
