@@ -16,8 +16,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/verbs/inventory"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
+	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
 // world is what a script's rdmactl talks to.

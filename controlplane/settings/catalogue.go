@@ -2,12 +2,16 @@ package settings
 
 import live "github.com/rdmad/rdmad/rpcrdma/settings"
 
-// What the catalogue of the live settings defines.
 type (
-	Key          = live.Key
-	KeySet       = live.KeySet
-	Values       = live.Values
-	Violation    = live.Violation
+	// Key is a row of the catalogue of live settings.
+	Key = live.Key
+	// KeySet is a set of them.
+	KeySet = live.KeySet
+	// Values are values for some of them.
+	Values = live.Values
+	// Violation is what is wrong with one value.
+	Violation = live.Violation
+	// InvalidError lists violations.
 	InvalidError = live.InvalidError
 )
 

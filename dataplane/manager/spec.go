@@ -2,12 +2,17 @@ package manager
 
 import "github.com/rdmad/rdmad/dataplane/spec"
 
-// The specifications that operators and the configuration give; see package spec.
 type (
-	ServiceSpec   = spec.Service
-	NFSSpec       = spec.NFS
-	EchoSpec      = spec.Echo
-	ForwardSpec   = spec.Forward
-	ListenerSpec  = spec.Listener
+	// ServiceSpec is what operators and the configuration want of a service.
+	ServiceSpec = spec.Service
+	// NFSSpec is that of a service of kind nfs.
+	NFSSpec = spec.NFS
+	// EchoSpec is that of a service of kind echo.
+	EchoSpec = spec.Echo
+	// ForwardSpec is that of a service of kind forward.
+	ForwardSpec = spec.Forward
+	// ListenerSpec is what they want of a listener.
+	ListenerSpec = spec.Listener
+	// ConnectorSpec is what they want of a connector.
 	ConnectorSpec = spec.Connector
 )

@@ -50,8 +50,9 @@ func (a *ByKey[T]) UnmarshalJSON(b []byte) error {
 
 // MarshalJSON writes an array of dotted names.
 func (s KeySet) MarshalJSON() ([]byte, error) {
-	names := []string{}
-	for _, k := range s.Keys() {
+	keys := s.Keys()
+	names := make([]string, 0, len(keys))
+	for _, k := range keys {
 		names = append(names, k.String())
 	}
 	return json.Marshal(names)
