@@ -190,7 +190,7 @@ func (r *Referee) rpcMessage(m *message) {
 
 // long judges NOMSG. With a position-zero chunk it is a call, or, if its XID is
 // that of a call to answer, maybe a reply (RFC 5666 §5.2); then it waits until
-// its first words were read.
+// its first words were read. Without any bytes it may be meant as either.
 func (r *Referee) long(m *message) {
 	c := r.dirs[m.from.Peer()].calls[m.xid]
 	switch {
@@ -198,7 +198,7 @@ func (r *Referee) long(m *message) {
 		r.called(m, nil)
 	case m.positionZero():
 		r.park(m, c)
-	case c != nil && (c.hasReply || !m.hasReply):
+	case c != nil && (c.hasReply || !m.hasReply) && total(m.reply) > 0:
 		text := c.result.start()
 		r.replied(m, text[:min(uint64(len(text)), total(m.reply))])
 	case m.hasReply && len(m.reply) > 0 && r.dirs[m.from.Peer()].missed:

@@ -86,6 +86,9 @@ func (r *Referee) send(e *Event) {
 	}
 	r.size(m)
 	r.negotiate(m)
+	if m.vers != 2 { // an XMTERR names what comes within a group
+		r.v2.side(m.from).recent.add(sent2{xid: m.xid, any: true})
+	}
 	switch m.vers {
 	case 1:
 		r.sum.version(1)

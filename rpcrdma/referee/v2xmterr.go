@@ -71,4 +71,8 @@ func (r *Referee) refused(h *header2, named []xdr2.Xms_id) {
 			r.doubt2(d, c, h.message)
 		}
 	}
+	// One that names nothing of the call that it answers may end it all the same.
+	if c := r.dirs[h.from.Peer()].calls[h.xid]; c != nil && h.dir == xdr2.REPLY {
+		r.doubt2(r.dirs[h.from.Peer()], c, h.message)
+	}
 }
