@@ -85,8 +85,13 @@ func TestBadReplies(t *testing.T) {
 			client := r.dial()
 			p := u.accept()
 			call := readCall(t, client)
-			go func() { c.script(p, p.call().XID) }()
+			said := make(chan struct{})
+			go func() {
+				defer close(said)
+				c.script(p, p.call().XID)
+			}()
 			err := client.Call(t.Context(), call)
+			<-said // what comes after the reply stands before the next one
 			switch {
 			case c.want == nil && err == nil:
 				got := call.Results[0].Buf.Bytes()[:call.Results[0].Apart]
