@@ -29,7 +29,8 @@ const (
 )
 
 // NewSwitcher tries whether threads can step down and back. ok is false when
-// the process is not root, or lacks the capabilities.
+// the process is not root, lacks the capabilities, or is in a user namespace
+// without other users, as in containers without root.
 func NewSwitcher(gid uint32, groups []uint32) (s *Switcher, ok bool) {
 	s = &Switcher{gid: gid, groups: groups}
 	if unix.Geteuid() != 0 || len(groups) > maxGroups || !s.own.get() || s.own[0].Effective&wanted != wanted {
@@ -47,7 +48,8 @@ func NewSwitcher(gid uint32, groups []uint32) (s *Switcher, ok bool) {
 }
 
 // try has the calling thread step down, looks that the kernel takes the
-// capabilities away with user 0 and gives them back, and steps back.
+// capabilities away with user 0 and gives them back, and steps back. The thread
+// is not used again, whatever it is then.
 func (s *Switcher) try() bool {
 	var user, after caps
 	ok := s.Assume(65534, 65534, nil) && user.get() && user[0].Effective&denied == 0
@@ -56,10 +58,7 @@ func (s *Switcher) try() bool {
 		s.refill = true
 		restored = s.Restore() && after.get() && after == s.own
 	}
-	if !restored {
-		panic("posix: a thread's identity can't be restored")
-	}
-	return ok
+	return ok && restored
 }
 
 // Assume makes the calling thread, to which the caller is locked, act as a
