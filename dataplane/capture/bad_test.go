@@ -210,7 +210,7 @@ func TestRdmadsOwn(t *testing.T) {
 					}
 					e := &trace.Event{Time: time.Unix(1, 0), Conn: conn, Op: verbs.OpSend, In: in, Length: len(data), Data: data, Midway: midway}
 					if xid == 2 {
-						e.Dropped = 5
+						e.Missing = 5
 					}
 					if err := w.Write(e); err != nil {
 						t.Fatal(err)

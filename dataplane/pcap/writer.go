@@ -55,14 +55,13 @@ func (w *Writer) Write(e *trace.Event) error {
 			return err
 		}
 	}
-	if err := s.write(w, e); err != nil {
-		return err
+	if e.Missing != w.dropped { // before the event, where they are missing
+		w.dropped = e.Missing
+		if err := w.statistics(); err != nil {
+			return err
+		}
 	}
-	if e.Dropped == w.dropped {
-		return nil
-	}
-	w.dropped = e.Dropped
-	return w.statistics()
+	return s.write(w, e)
 }
 
 // Packets is the number of packets so far.

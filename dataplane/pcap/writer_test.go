@@ -306,19 +306,25 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestDropsAreTold: the file says how many events were dropped.
+// TestDropsAreTold: the file says how many events were dropped, and between which
+// packets.
 func TestDropsAreTold(t *testing.T) {
 	c := conn("192.0.2.9:20049", "198.51.100.7:777")
-	out, _ := file(t,
-		&trace.Event{Conn: c, Op: verbs.OpSend, Length: 4, Data: []byte("abcd"), Dropped: 3},
-		&trace.Event{Conn: c, Op: verbs.OpSend, Length: 4, Data: []byte("abcd"), Dropped: 5},
-	)
+	send := trace.Event{Conn: c, Op: verbs.OpSend, Length: 4, Data: []byte("abcd"), Dropped: 7}
+	out, _ := file(t, missing(send, 0), missing(send, 3), missing(send, 5))
 	r, err := pcapgo.NewNgReader(bytes.NewReader(out), pcapgo.DefaultNgReaderOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var told []uint64
 	for err == nil {
-		_, _, err = r.ReadPacketData()
+		if _, _, err = r.ReadPacketData(); err == nil {
+			intf, _ := r.Interface(0)
+			told = append(told, intf.Statistics.PacketsDropped)
+		}
+	}
+	if last := told[len(told)-3:]; last[0] == 3 || last[1] != 3 || last[2] != 5 {
+		t.Errorf("at the last three packets it says %d, want what is missing before each", last)
 	}
 	intf, err := r.Interface(0)
 	if err != nil {
@@ -361,4 +367,10 @@ func TestReusedPorts(t *testing.T) {
 	if a, b := all[0], all[handshake+1]; !a.tcp.SYN || !b.tcp.SYN || a.tcp.Seq == b.tcp.Seq {
 		t.Errorf("the connections begin at %d and %d", a.tcp.Seq, b.tcp.Seq)
 	}
+}
+
+// missing is an event before which so many are missing.
+func missing(e trace.Event, n uint64) *trace.Event {
+	e.Missing = n
+	return &e
 }

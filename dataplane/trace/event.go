@@ -37,7 +37,8 @@ type Event struct {
 	// sees.
 	Midway bool
 	// Dropped is the number of events that the watcher had no room for so far.
-	Dropped uint64
+	// Missing is how many of them came before this event: the others came after.
+	Dropped, Missing uint64
 }
 
 // Whole says whether Data is all there was.

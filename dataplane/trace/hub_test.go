@@ -213,7 +213,7 @@ func TestFullRing(t *testing.T) {
 	const room = RingBytes >> 20
 	for i := range room {
 		e, err := w.TryNext()
-		if err != nil || e == nil || len(e.Data) != 1<<20 || e.Dropped != n-room {
+		if err != nil || e == nil || len(e.Data) != 1<<20 || e.Dropped != n-room || e.Missing != 0 {
 			t.Fatalf("event %d: %+v, %v", i, e, err)
 		}
 	}
@@ -227,7 +227,7 @@ func TestFullRing(t *testing.T) {
 		t.Errorf("%d events, want %d", got, ringEvents)
 	}
 	say(c, "last")
-	if e, _ := w.TryNext(); e == nil || e.Dropped != n-room+5 {
+	if e, _ := w.TryNext(); e == nil || e.Dropped != n-room+5 || e.Missing != n-room+5 {
 		t.Errorf("told %+v", e)
 	}
 }

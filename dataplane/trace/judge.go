@@ -13,7 +13,7 @@ const maxJudged = 1024
 type Judge struct {
 	conns   map[*Conn]*judged
 	events  uint64
-	dropped uint64
+	missing uint64
 }
 
 // judged is a connection with its referee.
@@ -36,8 +36,8 @@ func NewJudge() *Judge { return &Judge{conns: make(map[*Conn]*judged)} }
 // Observe judges events in their order.
 func (j *Judge) Observe(e *Event) Verdict {
 	j.events++
-	if e.Dropped != j.dropped { // of any connection
-		j.dropped = e.Dropped
+	if e.Missing != j.missing { // of any connection
+		j.missing = e.Missing
 		for _, c := range j.conns {
 			c.referee.Gap()
 		}

@@ -81,7 +81,7 @@ func TestJudgeGaps(t *testing.T) {
 		t.Fatalf("a call: %q", got)
 	}
 	reply := on(other, message(false, rpcrdma1.Header{XID: 10, Credits: 8}, oncrpc.AppendAcceptedReply(nil, 10)))
-	reply[0].Dropped = 1
+	reply[0].Missing = 1
 	if got := verdicts(j, reply); len(got) > 0 {
 		t.Errorf("a reply to a call that was dropped: %q", got)
 	}

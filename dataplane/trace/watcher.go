@@ -62,7 +62,7 @@ func (w *Watcher) observe(e *Event, data [][]byte) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e.Midway = e.Conn.late || e.Conn.Number <= w.since
+	e.Midway, e.Missing = e.Conn.late || e.Conn.Number <= w.since, w.dropped
 	switch {
 	case w.err != nil:
 		return
