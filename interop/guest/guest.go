@@ -27,6 +27,11 @@ const (
 // errPortTaken means that QEMU could not listen on a port chosen for it.
 var errPortTaken = errors.New("guest: a forwarded port was taken")
 
+// errHalfPatched means that the kernel died while it patched its own code at boot:
+// an emulated processor ran an instruction half of which was patched. That is the
+// emulator's fault. Nothing of ours runs in the guest before.
+var errHalfPatched = errors.New("guest: the emulated kernel ran code that it was patching")
+
 // Guest is a kernel that runs. Its methods may be called from any goroutine.
 type Guest struct {
 	ShareDir string // directory of the host that is /host in the guest
@@ -62,7 +67,7 @@ func Start(ctx context.Context, img image.Image, agent, shareDir string, o Optio
 		if err == nil {
 			return g, nil
 		}
-		if !errors.Is(err, errPortTaken) || try == startTries {
+		if !errors.Is(err, errPortTaken) && !errors.Is(err, errHalfPatched) || try == startTries {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 	}
@@ -141,6 +146,9 @@ func (g *Guest) explain(err error) error {
 	text := g.console.String()
 	if strings.Contains(text, "Could not set up host forwarding rule") {
 		return fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	if strings.Contains(text, "Oops: int3: 0000") {
+		return fmt.Errorf("%w: %w\nconsole:\n%s", errHalfPatched, err, text)
 	}
 	return fmt.Errorf("guest: boot failed: %w\nconsole:\n%s", err, text)
 }
