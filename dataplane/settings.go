@@ -34,8 +34,8 @@ func (a *Among) Has(k ConnKey) bool {
 		(!a.Peers.IsValid() || a.Peers.Contains(k.Peer.Unmap().WithZone("")))
 }
 
-// Fact is what an update finds and does on a connection. What it points to is
-// not to be changed.
+// Fact is what an update finds and does on a connection. The caller must
+// not change what its pointers refer to.
 type Fact struct {
 	Conn  ConnKey
 	Ended bool // before the update

@@ -126,7 +126,7 @@ func (o *offline) unsetCommand() *cobra.Command {
 		Short: "Take stored settings away",
 		Long: `unset takes settings away at a scope, for one with which rdmad doesn't start or lets nobody
 in. A group stands for all its keys: credits. It makes a revision, which rdmactl settings rollback can
-take back. What the configuration file or a wider scope says is in force then.`,
+take back. The value of the configuration file, or of a wider scope, is in force then.`,
 		Example: `  rdmad state unset credits.max --config /etc/rdmad.yaml
   rdmad state unset inline extensions.v2 --scope peer/192.0.2.0/24`,
 		Args: cobra.MinimumNArgs(1),

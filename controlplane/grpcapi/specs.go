@@ -63,7 +63,7 @@ func readField(to reflect.Value, v protoreflect.Value, path string) error {
 }
 
 // writeSpec puts the fields of a specification that are not zero into a
-// message. What the message has no field for is left out.
+// message. Values without a field of the message are left out.
 func writeSpec(from any, m proto.Message) {
 	root := reflect.ValueOf(from)
 	for f := range spec.Fields(root.Type().Elem()) {

@@ -180,7 +180,7 @@ func (o oldFile) snapshot() (*snapshot, error) {
 	return s, nil
 }
 
-// entry appends an entry. Who made it and what it changed stood elsewhere in it.
+// entry appends an entry. In the earlier format the author and the keys stood elsewhere in an entry.
 func (o oldFile) entry(s *snapshot, revision uint32) error {
 	var old struct {
 		history.Entry

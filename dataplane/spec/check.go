@@ -67,7 +67,7 @@ var texts = map[string]func(string) string{
 }
 
 // Problems yields the fields with what is wrong with their values; "" for
-// nothing. What is zero counts as not given.
+// nothing. A zero value counts as not given.
 func Problems(spec any) iter.Seq2[Field, string] {
 	return func(yield func(Field, string) bool) {
 		root := reflect.ValueOf(spec)

@@ -125,13 +125,13 @@ func (v *visit) credits(context.Context) Finding {
 	return ok(text)
 }
 
-func (v *visit) invalidation(context.Context) Finding {
+func (v *visit) invalidation(ctx context.Context) Finding {
 	switch i := v.client.Info(); {
 	case !i.PeerRemoteInvalidation:
 		return warn("the server does not offer it: the client invalidates its memory itself, with a wait for each call that moves data",
 			"at the server: rdmactl settings set remote_invalidation.accept=on remote_invalidation.use=on, then mount again")
 	case v.Daemon != nil:
-		if d, err := v.daemon(context.Background()); err == nil && !d.Invalidates {
+		if d, err := v.daemon(ctx); err == nil && !d.Invalidates {
 			return warn("listener "+d.Listener+" may invalidate the client's memory and does not",
 				"rdmactl settings set remote_invalidation.use=on --scope listener/"+d.Listener)
 		}

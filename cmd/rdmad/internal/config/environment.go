@@ -31,7 +31,7 @@ func (d *document) environment(v *viper.Viper, env func(string) (string, bool)) 
 		if !ok || text == "" {
 			continue
 		}
-		// viper reads the variable itself. What is wrong with it is found here.
+		// viper reads the variable itself. Mistakes in it are found here.
 		if _, ok := d.outside(f, text, Origin{Env: name}); ok {
 			v.MustBindEnv(viperKey(f.Path), name)
 		}

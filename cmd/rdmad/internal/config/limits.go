@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// Limits bound connections and the memory of the process. What is 0 has the
-// default of the data plane.
+// Limits bound connections and the memory of the process. A limit of 0
+// stands for the data plane's default.
 type Limits struct {
 	dataplane.Limits `mapstructure:",squash"`
 

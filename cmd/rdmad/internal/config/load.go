@@ -171,8 +171,8 @@ func (d *document) decode(v *viper.Viper) (*Config, error) {
 		o.DecodeHook = d.fromText
 	})
 	if err != nil {
-		// What the file gives was held against the same types: a gap between
-		// the two checks, told as well as it can be.
+		// The file was checked against the same types before, so that this is a
+		// gap between the two checks.
 		return nil, errors.Join(d.err(), &Error{Origin: Origin{File: d.file}, Msg: OneLine(err)})
 	}
 	return c, nil

@@ -27,8 +27,8 @@ type source func(n *yaml.Node) Origin
 func (d *document) fileSource(n *yaml.Node) Origin { return Origin{File: d.file, Line: n.Line} }
 
 // read holds a node against the type of its values and turns it into values:
-// maps, lists, and what spec.Parse gives. What is wrong is noted and left out,
-// as are keys without a value, but for the kinds of a service.
+// maps, lists, and what spec.Parse gives. Wrong values are noted and left
+// out. Keys without a value are left out, except for the kinds of a service.
 func (d *document) read(key string, n *yaml.Node, f spec.Field, from source) (value any, ok bool) {
 	t := f.Type
 	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {

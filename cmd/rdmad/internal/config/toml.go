@@ -91,8 +91,8 @@ func (t *tomlTree) put(at *yaml.Node, e *unstable.Node) {
 	}
 }
 
-// value is a value as a node. What has no place of its own in the text has the line of
-// its key.
+// value is a value as a node. A value without a position in the text
+// gets the line of its key.
 func (t *tomlTree) value(v *unstable.Node, line int) *yaml.Node {
 	if v.Raw.Length > 0 {
 		line = t.line(v)

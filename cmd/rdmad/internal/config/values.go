@@ -17,7 +17,7 @@ type Value struct {
 }
 
 // Values are all that are in force, but for the live settings, in the order of
-// the keys. What has neither a value nor a default is left out.
+// the keys. Keys with neither a value nor a default are left out.
 func (c *Config) Values() (all []Value) {
 	c.values(&all, reflect.ValueOf(c), "")
 	return all
