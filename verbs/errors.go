@@ -5,36 +5,35 @@ import (
 	"fmt"
 )
 
-// Errors that calls wrap.
+// Errors that calls return, wrapped.
 var (
-	// ErrNotSupported is wrapped by every "this device can't" answer.
+	// ErrNotSupported means that the device cannot do this.
 	ErrNotSupported = errors.New("not supported by this device")
 	// ErrClosed means that the object was closed.
 	ErrClosed = errors.New("closed")
 	// ErrBusy means that other objects or posted requests still use the object.
 	ErrBusy = errors.New("still in use")
-	// ErrInvalid means that an argument makes no sense, or names another's object.
+	// ErrInvalid means that an argument is invalid, or names an object of another owner.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrQueueFull means that as many requests are outstanding as the queue takes.
+	// ErrQueueFull means that the work queue has no room for another request.
 	ErrQueueFull = errors.New("work queue full")
 	// ErrQPState means that the queue pair must be connected first.
 	ErrQPState = errors.New("not allowed in this queue pair state")
-	// ErrDisconnected is the reason of a QP that ended in order.
+	// ErrDisconnected means that the QP ended in order.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrNoReceive is what the reason of a QP is when the peer had no receive for
-	// a Send of ours, or only one that is too short. Devices say the one or the
-	// other for both.
+	// ErrNoReceive means that the peer had no receive for one of our Sends, or only one
+	// that is too short. Devices report either for both.
 	ErrNoReceive = errors.New("the peer has no receive that takes the Send")
 )
 
-// TerminateError is a protocol or protection error that ended a connection,
-// with the codes of RFC 5040 §4.8 (layer, error type, error code).
+// TerminateError is a protocol or protection error that ended a connection, with the codes
+// of RFC 5040 §4.8 (layer, error type, error code).
 type TerminateError struct {
-	Remote bool  // the peer detected it and sent the Terminate; else we did
+	Remote bool  // the peer detected it and sent the Terminate; otherwise we did
 	Layer  uint8 // 0 RDMAP, 1 DDP, 2 MPA (LLP)
 	Type   uint8
 	Code   uint8
-	Reason string // words for the codes
+	Reason string // description of the codes
 }
 
 func (e *TerminateError) Error() string {
@@ -45,8 +44,8 @@ func (e *TerminateError) Error() string {
 	return fmt.Sprintf("%s terminate: %s (layer %d, type %d, code 0x%02x)", who, e.Reason, e.Layer, e.Type, e.Code)
 }
 
-// Codes of DDP's untagged buffer errors (RFC 5041 §7.2). Linux siw says the first
-// also when it means the second.
+// Codes of DDP's untagged buffer errors (RFC 5041 §7.2). Linux siw also sends the first
+// where the second is meant.
 const (
 	layerDDP     = 1
 	typeUntagged = 2
@@ -54,20 +53,19 @@ const (
 	codeTooLong  = 5
 )
 
-// Is makes ErrNoReceive of a Terminate by which the peer says so.
+// Is reports a match with ErrNoReceive for a Terminate with which the peer reports that.
 func (e *TerminateError) Is(target error) bool {
 	return target == ErrNoReceive && e.Remote && e.Layer == layerDDP && e.Type == typeUntagged &&
 		(e.Code == codeNoBuffer || e.Code == codeTooLong)
 }
 
-// StatusError is the end of a connection by a request that completed with a
-// status.
+// StatusError means that a connection ended because a request completed with this status.
 type StatusError WCStatus
 
 func (e StatusError) Error() string { return WCStatus(e).String() }
 
-// Is makes ErrNoReceive of the statuses that InfiniBand and RoCE have for it: no
-// receive is Receiver Not Ready, one that is too short an Invalid Request.
+// Is reports a match with ErrNoReceive for the statuses of InfiniBand and RoCE: Receiver
+// Not Ready for a missing receive, Invalid Request for one that is too short.
 func (e StatusError) Is(target error) bool {
 	return target == ErrNoReceive && (WCStatus(e) == WCRNRRetryExcErr || WCStatus(e) == WCRemInvReqErr)
 }

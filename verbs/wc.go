@@ -38,7 +38,7 @@ var statusNames = [...]string{
 	"fatal error", "response timeout", "general error",
 }
 
-// String gives the wording of ibv_wc_status_str, shortened.
+// String returns the wording of ibv_wc_status_str, shortened.
 func (s WCStatus) String() string {
 	if int(s) < len(statusNames) {
 		return statusNames[s]
@@ -65,7 +65,7 @@ var completed = [...]WCOpcode{
 	OpLocalInvalidate: WCLocalInv, OpBindMW: WCBindMW,
 }
 
-// Completed is the kind of completion of a request.
+// Completed returns the kind of completion of a request.
 func (op Opcode) Completed() WCOpcode { return completed[op] }
 
 // WC is a work completion (struct ibv_wc). On failure only ID, Status and

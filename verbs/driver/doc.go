@@ -1,19 +1,20 @@
-// Package driver is what verbs providers have in common, as libibverbs has it in
-// driver.h and verbs_set_ops: it implements the rules of the object model once, and
-// a provider embeds its types and adds the rest.
+// Package driver is the common part of verbs providers, like driver.h and verbs_set_ops of
+// libibverbs. It implements the rules of the object model once. A provider embeds its types
+// and adds the rest.
 //
-// The rules are: an object is not closed while another uses it, and closing it
-// twice is closing it once; attributes and arguments are checked against the
-// device; a completion queue belongs to its queue pairs and loses their completions
-// with them; a queue pair goes through its states in order and fails once; an
-// identifier is connected or answered once, and its Close ends a call in progress.
+// The rules are: an object cannot be closed while another uses it, and closing it twice has
+// no effect; attributes and arguments are checked against the device; a completion queue
+// loses the completions of a destroyed queue pair; a queue pair goes through its states in
+// order and fails once; an identifier is connected or answered once, and its Close ends a
+// call in progress.
 //
-// A provider's duties:
+// A provider must:
 //
-//   - embed Device, PD, MR, MW, QP and ID, and CQ or CQBase, and initialize each
-//     before its first use;
+//   - embed Device, PD, MR, MW, QP and ID, and CQ or CQBase, and initialize each before its
+//     first use;
 //   - fail a queue pair when Overflow or End is called.
 //
-// Methods named Locked need the lock of their object. Locks of this package are
-// leaves, but for those of CQBase and QP, which a provider may hold.
+// Methods whose names end in Locked need the lock of their object. The locks of this
+// package are leaves, except those of CQBase and QP: a provider may take other locks
+// while it holds them.
 package driver

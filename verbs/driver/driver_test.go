@@ -27,7 +27,7 @@ func (*testQP) PostSend([]verbs.SendWR) (n int, _ error) { return 0, nil }
 func (*testQP) PostRecv([]verbs.RecvWR) (n int, _ error) { return 0, nil }
 func (q *testQP) Close() error                           { q.Free(); return nil }
 
-// testObjects are a device's, with as many queue pairs on one completion queue.
+// testObjects are the objects of one device: several queue pairs on one completion queue.
 func testObjects(t *testing.T, depth, queuePairs int) (d *Device, cq *CQ, qps []*testQP) {
 	d = &Device{Attrs: verbs.DeviceAttr{Name: "test0", MaxCQE: 64, MaxQPWR: 8, MaxSGE: 2}}
 	pd := &PD{}
@@ -75,8 +75,8 @@ func TestOverflowFailsAll(t *testing.T) {
 	})
 }
 
-// Completions come in order while the ring grows and wraps, and those of a queue pair
-// vanish with it.
+// Completions stay in order while the ring grows and wraps. The completions of a queue pair
+// are dropped with it.
 func TestRingOrder(t *testing.T) {
 	_, cq, qps := testObjects(t, 50, 2)
 	next, pushed := uint64(0), uint64(0)
@@ -115,7 +115,7 @@ func TestRingOrder(t *testing.T) {
 	}
 }
 
-// Nothing is closed under what uses it, and closing twice is closing once.
+// An object in use can't be closed, and closing it twice has no further effect.
 func TestCloseOrder(t *testing.T) {
 	d, cq, qps := testObjects(t, 2, 1)
 	pd := qps[0].pd
@@ -140,7 +140,7 @@ func TestCloseOrder(t *testing.T) {
 	}
 }
 
-// A call of an identifier happens once, its Close ends it, and a queue pair that never
+// A call of an identifier happens once, its Close ends the call, and a queue pair that never
 // gets a connection fails.
 func TestIDCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

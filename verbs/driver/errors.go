@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Reasons for refusing a request. They are made once, because posting is a hot path
+// Reasons for refusing a request. They are allocated once, because posting is a hot path
 // even when it fails.
 var (
 	ErrSGECount   = Invalid("too many scatter/gather entries")
@@ -32,5 +32,5 @@ var (
 	ErrNoConnection = errors.New("never connected")
 )
 
-// Invalid is an ErrInvalid with its reason.
+// Invalid returns an ErrInvalid with its reason.
 func Invalid(why string) error { return fmt.Errorf("%s: %w", why, verbs.ErrInvalid) }

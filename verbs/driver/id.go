@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// IDState is how far an identifier has come.
+// IDState is the state of an identifier.
 type IDState uint8
 
 // States of an identifier.
@@ -23,7 +23,7 @@ const (
 	IDClosed
 )
 
-// QueuePair is what an identifier needs of a provider's queue pair.
+// QueuePair is the part of a provider's queue pair that an identifier uses.
 type QueuePair interface {
 	comparable
 	verbs.QP
@@ -33,27 +33,27 @@ type QueuePair interface {
 	Disconnect() error
 }
 
-// ID is a connection identifier with its queue pair. It implements rdmacm.ID but
-// for Device, Connect, Accept, Reject and Close.
+// ID is a connection identifier with its queue pair. It implements rdmacm.ID, except
+// Device, Connect, Accept, Reject and Close.
 type ID[Q QueuePair] struct {
 	ended chan struct{}
 
 	mu            sync.Mutex
 	state         IDState
-	busy          sync.WaitGroup     // the call behind IDConnecting
-	cancel        context.CancelFunc // ends it
+	busy          sync.WaitGroup     // the call in IDConnecting
+	cancel        context.CancelFunc // ends that call
 	local, remote netip.AddrPort
 	peer          rdmacm.ConnParam
 	ird, ord      int
 	qp            Q
 }
 
-// Init prepares an identifier of the active side. Addresses not known yet are zero.
+// Init prepares an identifier of the active side. Unknown addresses are zero.
 func (id *ID[Q]) Init(local, remote netip.AddrPort) {
 	id.ended, id.local, id.remote = make(chan struct{}), local, remote
 }
 
-// Requested makes it one of the passive side.
+// Requested makes it an identifier of the passive side.
 func (id *ID[Q]) Requested(peer rdmacm.ConnParam) { id.peer, id.state = peer, IDRequested }
 
 // SetAddrs sets the addresses.
@@ -77,7 +77,7 @@ func (id *ID[Q]) RemoteAddr() netip.AddrPort {
 	return id.remote
 }
 
-// SetPeer sets what the peer sent.
+// SetPeer sets the parameters that the peer sent.
 func (id *ID[Q]) SetPeer(peer rdmacm.ConnParam) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -91,7 +91,7 @@ func (id *ID[Q]) Peer() rdmacm.ConnParam {
 	return id.peer
 }
 
-// SetNegotiated sets the depths in force.
+// SetNegotiated sets the negotiated depths.
 func (id *ID[Q]) SetNegotiated(ird, ord int) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -108,17 +108,17 @@ func (id *ID[Q]) Negotiated() (ird, ord int) {
 // Disconnected implements rdmacm.ID.
 func (id *ID[Q]) Disconnected() <-chan struct{} { return id.ended }
 
-// Ended notes, once, that a connection that was up has ended.
+// Ended records, once, that a connection that was up has ended.
 func (id *ID[Q]) Ended() { close(id.ended) }
 
-// QP is the queue pair, the zero value when there is none.
+// QP returns the queue pair, or the zero value if there is none.
 func (id *ID[Q]) QP() Q {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	return id.qp
 }
 
-// AddQP gives the identifier the queue pair that create creates.
+// AddQP creates the identifier's queue pair with create.
 func (id *ID[Q]) AddQP(create func() (Q, error)) (verbs.QP, error) {
 	var none Q
 	id.mu.Lock()
@@ -150,8 +150,8 @@ func (id *ID[Q]) Disconnect() error {
 	return qp.Disconnect()
 }
 
-// Call runs f, which takes the identifier from one state to another: to
-// IDConnected, which needs a queue pair, or to IDFailed. There is one such call. Its
+// Call runs f, which changes the state of the identifier from one state to another: to
+// IDConnected, which needs a queue pair, or to IDFailed. Only one such call can run. Its
 // context ends with the identifier.
 func (id *ID[Q]) Call(ctx context.Context, from, to IDState, f func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
@@ -188,7 +188,7 @@ func (id *ID[Q]) begin(ctx context.Context, from, to IDState) (context.Context, 
 		return nil, Invalid("no queue pair")
 	default:
 		if err := id.qp.Err(); err != nil {
-			return nil, err // it has failed already, as with its device
+			return nil, err // it has failed already, for example with its device
 		}
 	}
 	id.state = IDConnecting
@@ -197,8 +197,7 @@ func (id *ID[Q]) begin(ctx context.Context, from, to IDState) (context.Context, 
 	return ctx, nil
 }
 
-// done ends the call that begin started. A queue pair without a connection has no
-// future.
+// done ends the call that begin started. If it failed, the queue pair ends as well.
 func (id *ID[Q]) done(to IDState, err error) {
 	if err != nil {
 		to = IDFailed
@@ -217,8 +216,8 @@ func (id *ID[Q]) done(to IDState, err error) {
 	id.busy.Done()
 }
 
-// Shut closes the identifier to calls, and ends and awaits the one in progress. It
-// returns the state that it was in; IDClosed when it was closed before.
+// Shut prevents further calls, ends the one in progress and waits for it. It returns the
+// state before, which is IDClosed if it was closed already.
 func (id *ID[Q]) Shut() IDState {
 	id.mu.Lock()
 	was := id.state

@@ -14,11 +14,11 @@ const regionClosed = -1 << 30
 type MR struct {
 	Buf    []byte
 	Access verbs.Access
-	Base   uint64 // address of Buf[0] as peers see it
-	Key    uint32 // under which peers reach it
+	Base   uint64 // address of Buf[0] for peers
+	Key    uint32 // key for peers
 	pd     *PD
-	// uses counts what keeps the region from being closed: bound windows and,
-	// where a provider counts them, posted requests. Negative once it is closed.
+	// uses counts the users that keep the region from being closed: bound windows and, in
+	// some providers, posted requests. It is negative once the region is closed.
 	uses atomic.Int32
 }
 
@@ -31,7 +31,7 @@ func (m *MR) Addr() uint64 { return m.Base }
 // RKey implements verbs.MR.
 func (m *MR) RKey() uint32 { return m.Key }
 
-// Use counts one more use; false when the region is closed.
+// Use counts one more use. It returns false if the region is closed.
 func (m *MR) Use() bool {
 	if m.uses.Add(1) > 0 {
 		return true
@@ -43,11 +43,11 @@ func (m *MR) Use() bool {
 // Unuse ends one Use.
 func (m *MR) Unuse() { m.uses.Add(-1) }
 
-// Closed says whether the region is closed.
+// Closed reports whether the region is closed.
 func (m *MR) Closed() bool { return m.uses.Load() < 0 }
 
-// Shut closes the region to uses and says whether it was this call that did. It
-// fails with ErrBusy while there are uses. Free or Reopen must follow.
+// Shut closes the region. first is true for the call that closed it. It fails with ErrBusy
+// while there are uses. The caller must then call Free or Reopen.
 func (m *MR) Shut() (first bool, err error) {
 	switch {
 	case m.uses.CompareAndSwap(0, regionClosed):
@@ -58,19 +58,19 @@ func (m *MR) Shut() (first bool, err error) {
 	return false, fmt.Errorf("memory region in use: %w", verbs.ErrBusy)
 }
 
-// Reopen undoes Shut, when the device does not deregister the region.
+// Reopen undoes Shut if the device fails to deregister the region.
 func (m *MR) Reopen() { m.uses.Store(0) }
 
-// Free ends the count of a region that is gone.
+// Free uncounts a destroyed region.
 func (m *MR) Free() { m.pd.unuse(MRs) }
 
-// has says whether n bytes at off lie within the region.
+// has reports whether n bytes at off lie within the region.
 func (m *MR) has(off, n int) bool {
 	return off >= 0 && n >= 0 && off <= len(m.Buf) && n <= len(m.Buf)-off
 }
 
-// CheckSGE says why e, which names m, can't be posted on a queue pair of pd; need
-// are the rights that the region must have.
+// CheckSGE returns why e, which names m, cannot be posted on a queue pair of pd. need are
+// the rights that the region must have.
 func (m *MR) CheckSGE(pd *PD, e *verbs.SGE, need verbs.Access) error {
 	switch {
 	case m.pd != pd:
@@ -83,7 +83,7 @@ func (m *MR) CheckSGE(pd *PD, e *verbs.SGE, need verbs.Access) error {
 	return nil
 }
 
-// MW is a type 2B memory window, as far as every provider has it.
+// MW is the common part of a type 2B memory window.
 type MW struct {
 	pd   *PD
 	key  atomic.Uint32 // of the last bind posted
@@ -96,17 +96,17 @@ func (w *MW) RKey() uint32 { return w.key.Load() }
 // Addr implements verbs.MW.
 func (w *MW) Addr() uint64 { return w.addr.Load() }
 
-// Posted notes that a bind under key, at off of m, is posted.
+// Posted records that a bind with key, at off of m, is posted.
 func (w *MW) Posted(key uint32, m *MR, off int) {
 	w.key.Store(key)
 	w.addr.Store(m.Base + uint64(off))
 }
 
-// Free ends the count of a window that is gone.
+// Free uncounts a destroyed window.
 func (w *MW) Free() { w.pd.unuse(MWs) }
 
-// CheckBind says why a bind of w to m can't be posted on a queue pair of pd. Rights
-// that the region lacks are left to Access.Binds.
+// CheckBind returns why a bind of w to m cannot be posted on a queue pair of pd. It leaves
+// missing rights of the region to Access.Binds.
 func (w *MW) CheckBind(pd *PD, m *MR, b *verbs.BindInfo) error {
 	const remote = verbs.AccessRemoteRead | verbs.AccessRemoteWrite
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// CheckParam bounds a side's parameters by the device's attributes. room is how much
+// CheckParam limits a side's parameters to the device's attributes. room is how much
 // private data fits, in bytes.
 func (d *Device) CheckParam(p rdmacm.ConnParam, room int) (rdmacm.ConnParam, error) {
 	if len(p.PrivateData) > room {
@@ -22,13 +22,12 @@ func (d *Device) CheckParam(p rdmacm.ConnParam, room int) (rdmacm.ConnParam, err
 	return p, nil
 }
 
-// Negotiate gives the IRD and ORD in force for a side, from its own parameters and the
-// peer's: both bound the Reads.
+// Negotiate returns a side's IRD and ORD from its own parameters and the peer's.
 func Negotiate(own, peer rdmacm.ConnParam) (ird, ord int) {
 	return min(own.ResponderResources, peer.InitiatorDepth), min(own.InitiatorDepth, peer.ResponderResources)
 }
 
-// SplitAddress takes host:port apart.
+// SplitAddress splits host:port.
 func SplitAddress(address string) (host string, port uint16, err error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -41,7 +40,7 @@ func SplitAddress(address string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-// LookUp resolves host:port; an empty host is any address. It takes the host's first
+// LookUp resolves host:port. An empty host means any address. It returns the host's first
 // IPv4 address, or its first address if there is no IPv4 address.
 func LookUp(ctx context.Context, address string) (netip.AddrPort, error) {
 	host, port, err := SplitAddress(address)

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// PD is a protection domain. It counts what belongs to it.
+// PD is a protection domain. It counts the objects in it.
 type PD struct {
 	dev   *Device
 	users Users
@@ -29,7 +29,7 @@ func (pd *PD) unuse(k Kind) {
 // Close implements verbs.PD.
 func (pd *PD) Close() error { return pd.CloseWith(func() error { return nil }) }
 
-// CloseWith closes the domain, whose counterpart in the device free frees.
+// CloseWith closes the domain. free frees it in the device.
 func (pd *PD) CloseWith(free func() error) error {
 	first, err := pd.users.Close("protection domain", free)
 	if first {
@@ -38,11 +38,11 @@ func (pd *PD) CloseWith(free func() error) error {
 	return err
 }
 
-// Free ends the count of a domain that is gone.
+// Free uncounts a destroyed domain.
 func (pd *PD) Free() { pd.dev.live[PDs].Add(-1) }
 
-// CreateMR makes m a region of the domain. The provider sets Base and Key, or calls
-// Free when the device does not take the region.
+// CreateMR makes m a region of the domain. The provider sets Base and Key, or calls Free if
+// the device refuses the region.
 func (pd *PD) CreateMR(m *MR, buf []byte, access verbs.Access) error {
 	if err := pd.use(MRs); err != nil {
 		return err
@@ -69,8 +69,8 @@ func checkRegistration(buf []byte, access verbs.Access, most uint64) error {
 	return nil
 }
 
-// CreateMW makes w a window of the domain. The provider calls Free when the device
-// has none.
+// CreateMW makes w a window of the domain. If the provider then fails to create it, it
+// calls Free.
 func (pd *PD) CreateMW(w *MW) error {
 	if !pd.dev.Attrs.MemWindowType2B {
 		return fmt.Errorf("memory windows of type 2B on %s: %w", pd.dev.Attrs.Name, verbs.ErrNotSupported)

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// QP is a queue pair: its attributes, and its state, which the lock guards.
+// QP is a queue pair: its attributes, and its state, guarded by the lock.
 type QP struct {
 	Attr verbs.QPAttr
 
@@ -19,8 +19,8 @@ type QP struct {
 	cause error // set with QPErr
 }
 
-// CreateQP makes q, which self embeds, a queue pair of the domain. Its number is new
-// on the device. The provider calls Free when the device has none.
+// CreateQP makes q, which self embeds, a queue pair of the domain. Its number is new on the
+// device. If the provider then fails to create it, it calls Free.
 func (pd *PD) CreateQP(q *QP, self User, attr verbs.QPAttr) error {
 	send, ok1 := attr.SendCQ.(interface{ base() *CQBase })
 	recv, ok2 := attr.RecvCQ.(interface{ base() *CQBase })
@@ -64,7 +64,7 @@ func (q *QP) attach(send, recv *CQBase, self User) error {
 	return err
 }
 
-// Free ends the count of a queue pair that is gone and drops its completions.
+// Free uncounts a destroyed queue pair and drops its completions.
 func (q *QP) Free() {
 	q.send.detach(q.num)
 	q.recv.detach(q.num)
@@ -94,13 +94,13 @@ func (q *QP) Err() error {
 	return q.cause
 }
 
-// StateLocked is the state.
+// StateLocked returns the state.
 func (q *QP) StateLocked() verbs.QPState { return q.state }
 
-// CauseLocked is why the queue pair is in QPErr.
+// CauseLocked returns why the queue pair is in QPErr.
 func (q *QP) CauseLocked() error { return q.cause }
 
-// ReadyLocked moves the queue pair into QPRTS; false when it has failed.
+// ReadyLocked moves the queue pair into QPRTS. It returns false if it has failed.
 func (q *QP) ReadyLocked() bool {
 	if q.state == verbs.QPErr {
 		return false
@@ -109,8 +109,8 @@ func (q *QP) ReadyLocked() bool {
 	return true
 }
 
-// FailLocked moves the queue pair into QPErr; false when it is there already, and
-// the cause is dropped.
+// FailLocked moves the queue pair into QPErr. It returns false, and drops the cause, if the
+// queue pair is there already.
 func (q *QP) FailLocked(cause error) bool {
 	if q.state == verbs.QPErr {
 		return false
@@ -119,8 +119,8 @@ func (q *QP) FailLocked(cause error) bool {
 	return true
 }
 
-// DrainLocked moves a connected queue pair into QPSQD; false when there is nothing
-// to drain any more.
+// DrainLocked moves a connected queue pair into QPSQD. It returns false if there is nothing
+// left to drain.
 func (q *QP) DrainLocked() (bool, error) {
 	switch q.state {
 	case verbs.QPRTS:

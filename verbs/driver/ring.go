@@ -6,17 +6,17 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// ringStart is how many entries a ring starts with.
+// ringStart is the initial number of entries of a ring.
 const ringStart = 16
 
-// Ring is a queue of completions, oldest first. It takes memory as it fills.
+// Ring is a queue of completions, oldest first. It allocates memory as it fills.
 type Ring struct {
 	buf  []verbs.WC
 	head int // oldest
 	n    int
 }
 
-// Len is how many completions there are.
+// Len returns the number of completions.
 func (r *Ring) Len() int { return r.n }
 
 // Push adds a completion.
@@ -27,8 +27,8 @@ func (r *Ring) Push(wc *verbs.WC) {
 	r.put(wc)
 }
 
-// put is Push to a ring that has room. It and grow are inlined: stacks of idle
-// connections are small.
+// put is Push to a ring that has room. It and grow are inlined, so that the stacks of idle
+// connections stay small.
 func (r *Ring) put(wc *verbs.WC) {
 	i := r.head + r.n
 	if i >= len(r.buf) {
@@ -45,7 +45,7 @@ func (r *Ring) grow(most int) {
 	r.buf, r.head = buf, 0
 }
 
-// Take moves the oldest completions to wc and says how many.
+// Take moves the oldest completions to wc and returns how many.
 func (r *Ring) Take(wc []verbs.WC) int {
 	n := min(len(wc), r.n)
 	for i := range n {

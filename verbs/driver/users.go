@@ -7,14 +7,14 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Users counts the users of an object. An object with users is not closed.
+// Users counts the users of an object. An object with users cannot be closed.
 type Users struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
 }
 
-// Use counts one more user. It fails when the object is closed.
+// Use counts one more user. It fails if the object is closed.
 func (u *Users) Use() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -32,9 +32,9 @@ func (u *Users) Unuse() {
 	u.n--
 }
 
-// Close closes the object and says whether it was this call that did. It fails
-// with ErrBusy while there are users, or with the error of free. An error begins
-// with what, the name of the object.
+// Close closes the object. first is true for the call that closed it. It fails with ErrBusy
+// while there are users, or with the error of free. what is the name of the object, for the
+// error.
 func (u *Users) Close(what string, free func() error) (first bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package inventory tells which RDMA devices a machine has, as the kernel shows
-// them in its sysfs, whether or not anything here can use them.
+// Package inventory lists the RDMA devices of a machine, as the kernel shows them in its
+// sysfs, whether or not rdmad can use them.
 package inventory
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// ClassDir is where the kernel shows its devices.
+// ClassDir is the directory in which the kernel shows its devices.
 const ClassDir = "/sys/class/infiniband"
 
 // Provider is a verbs provider, in this build or not.
@@ -46,8 +46,7 @@ type Port struct {
 	Addresses []netip.Addr
 }
 
-// Limits say what a device can do (struct ibv_device_attr), as far as it
-// matters here.
+// Limits describe what a device can do (struct ibv_device_attr), as far as rdmad needs it.
 type Limits struct {
 	MemWindowType2B  bool // type 2B memory windows, which peers may invalidate
 	SendInvalidate   bool // Send With Invalidate
@@ -62,7 +61,7 @@ type Limits struct {
 	MaxReadsIn, MaxReadsOut                   int    // RDMA Reads at once on a queue pair (IRD, ORD)
 }
 
-// Devices are those of the machine.
+// Devices returns the machine's devices.
 func Devices() []Device { return devicesIn(ClassDir) }
 
 func devicesIn(class string) (all []Device) {
@@ -100,7 +99,7 @@ func portsIn(device string) (all []Port) {
 	return all
 }
 
-// transport tells what a device speaks from its node type ("4: RNIC", "1: CA").
+// transport returns what a device speaks from its node type ("4: RNIC", "1: CA").
 func transport(node string, ports []Port) string {
 	switch afterColon(node) {
 	case "RNIC":
@@ -114,7 +113,7 @@ func transport(node string, ports []Port) string {
 	return "?"
 }
 
-// addressesIn are the IP addresses in a table of GIDs, which has every one once
+// addressesIn returns the IP addresses in a table of GIDs, which has every one once
 // for each version of RoCE. Others are made from hardware addresses.
 func addressesIn(gids string) (all []netip.Addr) {
 	entries, _ := os.ReadDir(gids)
@@ -131,8 +130,8 @@ func addressesIn(gids string) (all []netip.Addr) {
 	return all
 }
 
-// PortState is the state of one port: ACTIVE, DOWN, …. It fails when the device is
-// gone, and when the process may open no more files.
+// PortState returns the state of one port: ACTIVE, DOWN, …. It fails if the device is gone,
+// or if the process may open no more files.
 func PortState(class, device string, number int) (string, error) {
 	text, err := os.ReadFile(filepath.Join(class, device, "ports", strconv.Itoa(number), "state"))
 	return afterColon(strings.TrimSpace(string(text))), err

@@ -6,12 +6,11 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// drainTime bounds how long Disconnect waits for the peer to take what was
-// posted before.
+// drainTime limits how long Disconnect waits for the peer to take earlier requests.
 const drainTime = 5 * time.Second
 
-// advance starts the requests that can start, in order, and says whether it
-// did anything. The lock is held.
+// advance starts the requests that can start, in order. It reports whether it did anything.
+// The lock is held.
 func (e *end) advance() bool {
 	did := e.releaseLate()
 	q := e.qp
@@ -30,7 +29,7 @@ func (e *end) advance() bool {
 	return did
 }
 
-// startable says whether the next request can start now.
+// startable reports whether the next request can start now.
 func (q *queuePair) startable() bool {
 	last := q.sq.tail
 	if q.end.phase == phaseDraining {
@@ -44,13 +43,13 @@ func (q *queuePair) startable() bool {
 	case w.fence && q.reads > 0:
 		return false
 	case w.op == verbs.OpRDMARead:
-		// With no Read allowed at all it starts, and fails.
+		// With no Read allowed at all it starts, and then fails.
 		return q.end.ord == 0 || q.reads < q.end.ord
 	}
 	return !q.end.wire.full(w.n)
 }
 
-// start carries out the request at seq, or sends it on its way.
+// start executes the request at seq, or sends it.
 func (e *end) start(w *sendEntry, seq uint64) {
 	if s := e.requestFault(w, seq); s != verbs.WCSuccess {
 		e.failRequest(w, s, errInjected)
@@ -71,7 +70,7 @@ func (e *end) start(w *sendEntry, seq uint64) {
 	}
 }
 
-// endLocal ends a request that has no message.
+// endLocal ends a request without a message.
 func (e *end) endLocal(w *sendEntry, ok bool) {
 	if !ok {
 		e.failRequest(w, verbs.WCMWBindErr, localFailure.err(e.link.fabric.transport, false))
@@ -94,7 +93,7 @@ func (e *end) startRead(w *sendEntry, seq uint64) {
 	e.transmit(message{kind: msgReadRequest, key: w.key, addr: w.addr, n: w.n, seq: seq}, nil)
 }
 
-// startSend sends a Send or Write. On iWARP it is done once it has left.
+// startSend sends a Send or Write. On iWARP it completes once it has been sent.
 func (e *end) startSend(w *sendEntry, seq uint64) {
 	if !acquireAll(w.sgl) {
 		e.failRequest(w, verbs.WCLocProtErr, localFailure.err(e.link.fabric.transport, false))
@@ -118,8 +117,8 @@ func (e *end) failRequest(w *sendEntry, s verbs.WCStatus, reason error) {
 	e.abort(reason)
 }
 
-// drained ends a draining connection when everything posted before
-// Disconnect is done, or time is up.
+// drained ends a draining connection when everything posted before Disconnect is done, or
+// the time is up.
 func (e *end) drained() bool {
 	switch {
 	case e.qp.sq.head >= e.qp.drain:
@@ -132,7 +131,7 @@ func (e *end) drained() bool {
 	return true
 }
 
-// deadline is when the end has something to do without being asked.
+// deadline returns when the end must act next.
 func (e *end) deadline() time.Time {
 	next := e.incoming().deadline()
 	if e.phase == phaseDraining {

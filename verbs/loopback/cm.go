@@ -19,7 +19,7 @@ func (e *end) Device() verbs.Device       { return e.provider.dev }
 func (e *end) LocalAddr() netip.AddrPort  { return e.local }
 func (e *end) RemoteAddr() netip.AddrPort { return e.remote }
 
-// Peer is the peer's parameters; the private data is shared by all callers.
+// Peer returns the peer's parameters; the private data is shared by all callers.
 func (e *end) Peer() rdmacm.ConnParam {
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
@@ -32,7 +32,7 @@ func (e *end) Negotiated() (ird, ord int) {
 	return e.ird, e.ord
 }
 
-// ownParam checks and bounds what an end tells its peer.
+// ownParam checks and limits what an end announces to its peer.
 func (e *end) ownParam(p rdmacm.ConnParam) (rdmacm.ConnParam, error) {
 	p, err := e.provider.dev.CheckParam(p, rdmacm.MaxPrivateData)
 	if err != nil {
@@ -42,7 +42,7 @@ func (e *end) ownParam(p rdmacm.ConnParam) (rdmacm.ConnParam, error) {
 	return p, nil
 }
 
-// Connect needs the end's queue pair.
+// Connect implements rdmacm.ID. The end needs a queue pair.
 func (e *end) Connect(ctx context.Context, p rdmacm.ConnParam) error {
 	p, err := e.ownParam(p)
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *end) beginConnect() error {
 	return nil
 }
 
-// request brings the connection request to the listener.
+// request delivers the connection request to the listener.
 func (e *end) request(ctx context.Context, p rdmacm.ConnParam) error {
 	f := e.link.fabric
 	if err := f.pause(ctx); err != nil {
@@ -115,7 +115,7 @@ func (e *end) offer(p rdmacm.ConnParam) error {
 	return err
 }
 
-// pause waits as long as a message is under way.
+// pause waits for the one-way delay.
 func (f *Fabric) pause(ctx context.Context) error {
 	d := f.Delay()
 	if d == 0 {
@@ -131,7 +131,7 @@ func (f *Fabric) pause(ctx context.Context) error {
 	}
 }
 
-// giveUp ends a connection attempt unless it has ended meanwhile.
+// giveUp ends a connection attempt, unless it has ended meanwhile.
 func (e *end) giveUp(err error) error {
 	e.link.mu.Lock()
 	if e.phase == phaseConnecting {
@@ -142,7 +142,7 @@ func (e *end) giveUp(err error) error {
 	return e.result()
 }
 
-// result is what Connect came to.
+// result returns the result of Connect.
 func (e *end) result() error {
 	<-e.answered
 	e.link.mu.Lock()
@@ -150,14 +150,14 @@ func (e *end) result() error {
 	return e.answer
 }
 
-// pending says whether a request still waits for its answer.
+// pending reports whether a request still has no answer.
 func (e *end) pending() bool {
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
 	return e.phase == phaseRequested
 }
 
-// discard frees a request that no listener took.
+// discard frees a request that no listener accepted.
 func (e *end) discard() {
 	e.link.mu.Lock()
 	e.phase, e.closed = phaseEnded, true
@@ -165,8 +165,8 @@ func (e *end) discard() {
 	e.provider.users.Unuse()
 }
 
-// Accept needs the end's queue pair. ErrDisconnected when the peer has given
-// up.
+// Accept implements rdmacm.ID. The end needs a queue pair. It returns ErrDisconnected if
+// the peer has given up.
 func (e *end) Accept(ctx context.Context, p rdmacm.ConnParam) error {
 	p, err := e.ownParam(p)
 	if err != nil {
@@ -190,7 +190,7 @@ func (e *end) Accept(ctx context.Context, p rdmacm.ConnParam) error {
 	return nil
 }
 
-// answerable says whether a request can be accepted or rejected.
+// answerable reports whether a request can be accepted or rejected.
 func (e *end) answerable() error {
 	switch {
 	case e.closed:
@@ -203,7 +203,7 @@ func (e *end) answerable() error {
 	return fmt.Errorf("loopback: answer: %w", verbs.ErrQPState)
 }
 
-// accepted is the peer's yes.
+// accepted handles the peer's acceptance.
 func (e *end) accepted(m *message) {
 	if e.phase != phaseConnecting {
 		return
@@ -232,7 +232,7 @@ func (e *end) Reject(ctx context.Context, privateData []byte) error {
 	return nil
 }
 
-// rejected is the peer's no.
+// rejected handles the peer's rejection.
 func (e *end) rejected(m *message) {
 	if e.phase == phaseConnecting {
 		e.param = m.param
@@ -240,7 +240,7 @@ func (e *end) rejected(m *message) {
 	}
 }
 
-// settle ends Connect.
+// settle ends Connect with a result.
 func (e *end) settle(err error) {
 	e.answer = err
 	close(e.answered)

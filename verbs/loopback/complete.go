@@ -7,14 +7,14 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// lateWC is a completion that Faults.CompletionDelay holds back.
+// lateWC is a completion that Faults.CompletionDelay delays.
 type lateWC struct {
 	cq  *driver.CQ
 	wc  verbs.WC
 	due time.Time
 }
 
-// complete gives a completion to a CQ, now or after the completion delay.
+// complete adds a completion to a CQ, now or after the completion delay.
 func (q *queuePair) complete(c *driver.CQ, wc verbs.WC) {
 	wc.QPNum = q.Num()
 	delay := q.end.link.fabric.faults.Load().CompletionDelay
@@ -38,9 +38,8 @@ func (e *end) releaseLate() bool {
 	return did
 }
 
-// retire completes the requests at the head of the send queue that are done,
-// in order. The slot of an unsignaled one stays in use until a later request
-// completes.
+// retire completes, in order, the finished requests at the head of the send queue. The slot
+// of an unsignaled one stays in use until a later request completes.
 func (q *queuePair) retire() {
 	for q.sq.head < q.started && q.sq.first().done {
 		w := q.sq.first()
@@ -58,8 +57,8 @@ func (q *queuePair) retire() {
 	}
 }
 
-// flush completes everything outstanding: what is done at the head of the
-// queue as such, a failed request with its status, the rest as flushed.
+// flush completes everything outstanding: finished requests at the head of the queue
+// normally, a failed request with its status, all others as flushed.
 func (q *queuePair) flush() {
 	q.retire()
 	for q.sq.len() > 0 {

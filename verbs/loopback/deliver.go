@@ -4,8 +4,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// deliver carries out a message of the peer at e, with its data in p; false
-// when it has to wait for a Receive. The lock is held.
+// deliver executes a message of the peer at e, with its data in p. It returns false if the
+// message has to wait for a Receive. The lock is held.
 func (e *end) deliver(m *message, p *payload) bool {
 	switch m.kind {
 	case msgAccept:
@@ -38,8 +38,8 @@ func (e *end) deliver(m *message, p *payload) bool {
 	return true
 }
 
-// receiveSend places a Send in the first Receive posted and revokes the
-// window it names before the Receive completes (RFC 5040 §5.1.2).
+// receiveSend places a Send in the first posted Receive. It revokes the window that the
+// Send names before the Receive completes (RFC 5040 §5.1.2).
 func (e *end) receiveSend(m *message, p *payload) bool {
 	q := e.qp
 	if q.rq.len() == 0 {
@@ -82,8 +82,7 @@ func (e *end) failReceive(w *recvEntry, s verbs.WCStatus, r *refusal, seq uint64
 	e.refuse(r, seq)
 }
 
-// receiveWrite places a Write. Like InfiniBand, a message without data is not
-// checked.
+// receiveWrite places a Write. As on InfiniBand, a message without data is not checked.
 func (e *end) receiveWrite(m *message, p *payload) {
 	if m.n > 0 {
 		g, r := e.qp.resolve(m, verbs.AccessRemoteWrite, &writeRefusals)
@@ -97,7 +96,7 @@ func (e *end) receiveWrite(m *message, p *payload) {
 	e.ack(m.seq)
 }
 
-// receiveReadRequest answers with the memory as it is now.
+// receiveReadRequest answers with the current content of the memory.
 func (e *end) receiveReadRequest(m *message) {
 	answer := message{kind: msgReadResponse, n: m.n, seq: m.seq}
 	if m.n == 0 {
@@ -129,8 +128,8 @@ func (e *end) receiveReadResponse(m *message, p *payload) {
 	q.retire()
 }
 
-// resolve finds the memory that a Write or Read of the peer names and
-// acquires its region, or says why not. m.n is not 0.
+// resolve finds the memory that a Write or Read of the peer names and acquires its region,
+// or returns why not. m.n is not 0.
 func (q *queuePair) resolve(m *message, need verbs.Access, no *tagRefusals) (sge, *refusal) {
 	s := q.dev.stags.get(m.key)
 	r, off := s.region, 0
@@ -167,21 +166,21 @@ func (q *queuePair) resolve(m *message, need verbs.Access, no *tagRefusals) (sge
 	return sge{region: r, off: off + int(at), n: m.n}, nil
 }
 
-// ack tells an InfiniBand requester that a request was carried out.
+// ack reports to an InfiniBand requester that a request was executed.
 func (e *end) ack(seq uint64) {
 	if e.link.fabric.transport == InfiniBand && e.up() {
 		e.transmit(message{kind: msgAck, seq: seq}, nil)
 	}
 }
 
-// refuse ends the connection over the peer's request at seq.
+// refuse ends the connection because of the peer's request at seq.
 func (e *end) refuse(r *refusal, seq uint64) {
 	e.wire.purge()
 	e.transmit(message{kind: msgNak, refusal: r, seq: seq}, nil)
 	e.down(r.err(e.link.fabric.transport, false))
 }
 
-// refused is what refuse does to the requester.
+// refused handles a refusal at the requester.
 func (e *end) refused(r *refusal, seq uint64) {
 	q := e.qp
 	if seq >= q.sq.head && seq < q.started {

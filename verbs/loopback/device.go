@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// Limits of every device; generous, so that consumers meet their own first.
+// Limits of every device. They are large, so that consumers reach their own limits first.
 const (
 	maxQPWR    = 16384
 	maxSGE     = 32

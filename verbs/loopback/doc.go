@@ -1,24 +1,23 @@
-// Package loopback is a verbs provider inside one process: queue pairs that
-// are connected through a Fabric, memory regions and windows with rights,
-// bounds and random steering tags, and the completion semantics of a
-// reliable connection. It is made for tests of the layers above: the fabric's
-// one-way delay can be changed at any time, and Faults make connections,
-// requests and completions go wrong on purpose.
+// Package loopback is a verbs provider inside one process. It has queue pairs connected
+// through a Fabric, memory regions and windows with rights, bounds and random steering
+// tags, and the completion semantics of a reliable connection. It is made for tests of
+// higher layers: the fabric's one-way delay can be changed at any time, and Faults make
+// connections, requests and completions fail on purpose.
 //
-// It has no goroutines of its own, but for the moment of a notification or of a
-// completion queue's overflow. The goroutine that posts a request carries it out, or,
-// when something has to wait, a timer of package time; all waiting is on channels. So
-// whole clusters run under testing/synctest.
+// It has no goroutines of its own, except briefly for a notification or the overflow of a
+// completion queue. The goroutine that posts a request executes it. If something has to
+// wait, a timer of package time continues. All waiting uses channels, so whole clusters run
+// in testing/synctest.
 //
-// Every queue is bounded by what its creator asked for, a wire by
-// wireMessages and wireBytes; they take memory as they fill. A connection at
-// rest is some 2 KiB.
+// Every queue is bounded by the size that its creator asked for, a wire by wireMessages and
+// wireBytes. They allocate memory as they fill. An idle connection needs about 2 KiB.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - the hooks of Faults are called with a connection's lock held: they must
-//     not call into the provider;
-//   - providers that are to reach each other share one Fabric.
+//   - not call the provider from the hooks of Faults, because they are called with a
+//     connection's lock held;
+//   - share one Fabric between providers that connect to each other.
 //
-// Lock order: listener, link, window, STag table. Locks of package driver are leaves.
+// Lock order: listener, link, window, STag table. While holding a lock of package driver,
+// take no other lock.
 package loopback

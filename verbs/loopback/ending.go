@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// up says whether messages are carried out; draining is part of it.
+// up reports whether messages are executed, which includes draining.
 func (e *end) up() bool { return e.phase == phaseUp || e.phase == phaseDraining }
 
 // down moves the end and its queue pair into the error state.
@@ -29,13 +29,13 @@ func (e *end) down(reason error) {
 	}
 }
 
-// finish ends the connection in order, after what was sent before.
+// finish ends the connection in order, after everything sent before.
 func (e *end) finish() {
 	e.leave(message{kind: msgFinish})
 	e.down(verbs.ErrDisconnected)
 }
 
-// abort ends whatever there is; the peer sees it as aborted.
+// abort ends the connection. The peer sees it as aborted.
 func (e *end) abort(reason error) {
 	told := errAborted
 	if errors.Is(reason, errDropped) {
@@ -45,7 +45,7 @@ func (e *end) abort(reason error) {
 	e.down(reason)
 }
 
-// leave tells the peer, if there is one that wants to know.
+// leave sends the end of the connection to the peer, unless it has ended.
 func (e *end) leave(m message) {
 	switch {
 	case e.phase == phaseIdle || e.phase == phaseEnded || e.peer == nil:
@@ -57,8 +57,8 @@ func (e *end) leave(m message) {
 	e.transmit(m, nil)
 }
 
-// Disconnect sends what was posted before and ends the connection when that
-// is done or the peer takes too long.
+// Disconnect sends what was posted before. It ends the connection when that is done or the
+// peer takes too long.
 func (e *end) Disconnect() error {
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
@@ -75,10 +75,10 @@ func (e *end) Disconnect() error {
 	return fmt.Errorf("loopback: disconnect: %w", verbs.ErrQPState)
 }
 
-// Disconnected is never closed for a connection that never was up.
+// Disconnected is never closed if the connection never was up.
 func (e *end) Disconnected() <-chan struct{} { return e.disconnected }
 
-// Close ends the connection without waiting for requests not yet sent.
+// Close ends the connection without waiting for unsent requests.
 func (e *end) Close() error {
 	e.link.mu.Lock()
 	if e.closed {

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Transport says whose rules a fabric follows where they differ.
+// Transport selects the rules of a fabric where transports differ.
 type Transport uint8
 
 const (
-	// IWARP completes Sends and Writes when they have left, ends the
-	// connection with a Terminate on a protection error or when no Receive is
-	// posted, and gives a Read exactly one sink entry.
+	// IWARP completes Sends and Writes when they have been sent. It ends the connection
+	// with a Terminate on a protection error or when no Receive is posted. A Read has
+	// exactly one sink entry.
 	IWARP Transport = iota
-	// InfiniBand completes Sends and Writes when the peer has acknowledged
-	// them, with the peer's status; a Send without a posted Receive waits
-	// (RNR NAK), at most FabricConfig.RNRTimeout.
+	// InfiniBand completes Sends and Writes when the peer has acknowledged them, with the
+	// peer's status. A Send without a posted Receive waits (RNR NAK), at most
+	// FabricConfig.RNRTimeout.
 	InfiniBand
 )
 
-// FabricConfig is what a fabric is made with.
+// FabricConfig configures a fabric.
 type FabricConfig struct {
 	Transport Transport
-	// RNRTimeout bounds the wait of a Send for a Receive (InfiniBand only);
-	// then it fails with WCRNRRetryExcErr. 0 waits for ever (rnr_retry 7).
+	// RNRTimeout limits the wait of a Send for a Receive (InfiniBand only). Then it fails
+	// with WCRNRRetryExcErr. 0 means no limit (rnr_retry 7).
 	RNRTimeout time.Duration
-	// Delay is the first one-way delay; see Fabric.SetDelay.
+	// Delay is the initial one-way delay; see Fabric.SetDelay.
 	Delay time.Duration
 }
 
@@ -57,18 +57,18 @@ func NewFabric(c FabricConfig) *Fabric {
 	return f
 }
 
-// SetDelay changes the one-way delay of every message sent from now on,
-// connection requests included. Messages never overtake one another.
+// SetDelay changes the one-way delay of all later messages, including connection requests.
+// Messages never overtake each other.
 func (f *Fabric) SetDelay(d time.Duration) { f.delay.Store(int64(max(d, 0))) }
 
-// Delay is the present one-way delay.
+// Delay returns the current one-way delay.
 func (f *Fabric) Delay() time.Duration { return time.Duration(f.delay.Load()) }
 
-// firstPort is the first of the ports that the fabric picks itself (the
-// dynamic ports of RFC 6335 §6).
+// firstPort is the first of the ports that the fabric selects itself (the dynamic ports of
+// RFC 6335 §6).
 const firstPort = 49152
 
-// nextPort picks a port number; f.mu is held.
+// nextPort selects a port number. f.mu is held.
 func (f *Fabric) nextPort() uint16 {
 	f.lastPort++
 	if f.lastPort < firstPort {
@@ -77,15 +77,15 @@ func (f *Fabric) nextPort() uint16 {
 	return f.lastPort
 }
 
-// localAddr is a fresh address for the active side of a connection.
+// localAddr returns a new address for the active side of a connection.
 func (f *Fabric) localAddr(host netip.Addr) netip.AddrPort {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return netip.AddrPortFrom(host, f.nextPort())
 }
 
-// lookup finds who listens at an address: the address itself, else the port
-// on any address.
+// lookup returns the listener for an address: on the address itself, or on the port on any
+// address.
 func (f *Fabric) lookup(a netip.AddrPort) *listener {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,21 +7,21 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Faults say what goes wrong on a fabric. The zero value is a sound network.
+// Faults are the faults of a fabric. The zero value has none.
 type Faults struct {
-	// Connect is asked when a connection request arrives. An error ends it
-	// before a listener sees it and is what ID.Connect returns; for a
-	// listener's answer use rdmacm.ErrUnreachable or *rdmacm.RejectedError.
+	// Connect is called when a connection request arrives. An error ends the request before
+	// a listener sees it, and ID.Connect returns it. To imitate a listener's answer use
+	// rdmacm.ErrUnreachable or *rdmacm.RejectedError.
 	Connect func(from, to netip.AddrPort) error
-	// Request is asked when a send-queue request starts. A status other than
-	// WCSuccess is what it completes with; nothing of it reaches the peer, and
-	// the connection ends.
+	// Request is called when a send-queue request starts. If it returns a status other than
+	// WCSuccess, the request completes with it, nothing reaches the peer, and the
+	// connection ends.
 	Request func(r Request) verbs.WCStatus
-	// DropAfter ends a connection when it has carried this many messages
-	// (requests and Read responses, both directions); 0 never does.
+	// DropAfter ends a connection after this many messages (requests and Read responses,
+	// both directions). 0 means never.
 	DropAfter int
-	// CompletionDelay holds back every completion, in order, before it
-	// appears in its CQ. Memory and slots stay in use as long.
+	// CompletionDelay delays every completion, in order, before it appears in its CQ.
+	// Memory and slots stay in use for as long.
 	CompletionDelay time.Duration
 }
 
@@ -34,11 +34,10 @@ type Request struct {
 	Seq uint64
 }
 
-// SetFaults changes the faults for everything that happens from now on.
-// DropAfter counts from each connection's start.
+// SetFaults changes the faults from now on. DropAfter counts from each connection's start.
 func (f *Fabric) SetFaults(x Faults) { f.faults.Store(&x) }
 
-// connectFault asks Faults.Connect.
+// connectFault calls Faults.Connect.
 func (f *Fabric) connectFault(from, to netip.AddrPort) error {
 	if hook := f.faults.Load().Connect; hook != nil {
 		return hook(from, to)
@@ -46,7 +45,7 @@ func (f *Fabric) connectFault(from, to netip.AddrPort) error {
 	return nil
 }
 
-// requestFault asks Faults.Request about the request at seq.
+// requestFault calls Faults.Request for the request at seq.
 func (e *end) requestFault(w *sendEntry, seq uint64) verbs.WCStatus {
 	hook := e.link.fabric.faults.Load().Request
 	if hook == nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// link is one connection, being made or up: two ends and what is under way
-// between them. One lock guards all of it.
+// link is one connection: two ends and the messages between them. One lock guards all of
+// it.
 type link struct {
 	fabric *Fabric
 
 	mu    sync.Mutex
 	ends  [2]*end // active, passive (nil until the request arrived)
-	wires [2]wire // what ends[i] sent
+	wires [2]wire // messages sent by ends[i]
 	sent  int     // messages, for Faults.DropAfter
 	timer *time.Timer
-	armed time.Time // when timer fires; zero: it does not
+	armed time.Time // when timer fires; zero means not armed
 }
 
 func newLink(p *Provider, local, remote netip.AddrPort) *end {
@@ -29,8 +29,7 @@ func newLink(p *Provider, local, remote netip.AddrPort) *end {
 	return e
 }
 
-// attach makes the passive end for a request that arrived at p, which counts
-// it already.
+// attach makes the passive end for a request that arrived at p. p has counted it already.
 func (l *link) attach(p *Provider, addr netip.AddrPort) *end {
 	active := l.ends[0]
 	e := newEnd(l, p, addr, active.local)
@@ -48,8 +47,8 @@ func newEnd(l *link, p *Provider, local, remote netip.AddrPort) *end {
 	}
 }
 
-// run carries out everything that can be carried out now, then arms the timer
-// for the rest. The lock is held.
+// run executes everything that is possible now, then arms the timer for the rest. The lock
+// is held.
 func (l *link) run() {
 	for again := true; again; {
 		again = false
@@ -67,7 +66,7 @@ func (l *link) run() {
 	l.arm()
 }
 
-// fire is the timer.
+// fire is called by the timer.
 func (l *link) fire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +96,7 @@ func (l *link) arm() {
 	}
 }
 
-// earliest is the earlier of two deadlines, of which zero means none.
+// earliest returns the earlier of two deadlines. Zero means none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -105,33 +104,33 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// end is one side of a connection. It implements rdmacm.ID; the fields below
-// the line are guarded by the link's lock.
+// end is one side of a connection. It implements rdmacm.ID. The link's lock guards the
+// fields below the line.
 type end struct {
 	link     *link
 	provider *Provider
 	local    netip.AddrPort
 	remote   netip.AddrPort
 
-	answered     chan struct{} // closed when Connect is over, one way or the other
+	answered     chan struct{} // closed when Connect has ended
 	disconnected chan struct{}
 
 	// ---
 
 	peer     *end
-	wire     *wire // what this end sends
+	wire     *wire // messages that this end sends
 	phase    phase
-	answer   error // of Connect, valid once answered is closed
+	answer   error // result of Connect, valid once answered is closed
 	err      error // why the end is in phaseEnded
 	qp       *queuePair
 	param    rdmacm.ConnParam // the peer's
 	ird, ord int
-	drainBy  time.Time // Disconnect's bound while draining
+	drainBy  time.Time // deadline of Disconnect while draining
 	late     ring[lateWC]
 	closed   bool
 }
 
-// phase is where an end stands.
+// phase is the state of an end.
 type phase uint8
 
 const (

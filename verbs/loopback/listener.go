@@ -21,8 +21,8 @@ type listener struct {
 	closed bool
 }
 
-// Listen binds an address of the fabric; port 0 picks one. ErrBusy when
-// somebody listens there.
+// Listen binds an address of the fabric. Port 0 selects a free one. It returns ErrBusy if
+// there is a listener already.
 func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (l *listener) bind(addr netip.AddrPort) error {
 	return nil
 }
 
-// freePort picks a port of host on which nobody listens; f.mu is held.
+// freePort returns a port of host without a listener. f.mu is held.
 func (f *Fabric) freePort(host netip.Addr) (netip.AddrPort, bool) {
 	for range 1<<16 - firstPort {
 		a := netip.AddrPortFrom(host, f.nextPort())
@@ -95,7 +95,7 @@ func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
 	}
 }
 
-// offer queues a request unless the listener is closed or its backlog full.
+// offer queues a request, unless the listener is closed or its backlog is full.
 func (l *listener) offer(e *end) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

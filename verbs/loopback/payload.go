@@ -1,10 +1,10 @@
 package loopback
 
-// payload is the data of a message that is being delivered: the sender's
-// memory itself, or a copy of it. It is read once, front to back.
+// payload is the data of a message that is being delivered: the sender's memory or a copy
+// of it. It is read once, in order.
 type payload struct {
 	sgl  []sge // acquired
-	i    int   // first entry not read to its end
+	i    int   // first entry not completely read
 	off  int   // bytes read of it
 	data []byte
 }
@@ -26,7 +26,7 @@ func (p *payload) copyTo(dst []byte) {
 	}
 }
 
-// scatter spreads n bytes over list, which is long enough and acquired.
+// scatter copies n bytes to list, which is long enough and acquired.
 func (p *payload) scatter(list []sge, n int) {
 	for i := range list {
 		g := &list[i]
@@ -36,7 +36,7 @@ func (p *payload) scatter(list []sge, n int) {
 	}
 }
 
-// gather copies the n bytes that list names.
+// gather copies the n bytes of list.
 func gather(list []sge, n int) []byte {
 	if list == nil {
 		return nil

@@ -14,9 +14,9 @@ type sendEntry struct {
 	signaled bool
 	fence    bool
 	done     bool
-	status   verbs.WCStatus // what it failed with, WCSuccess if it did not
+	status   verbs.WCStatus // the status with which it failed, or WCSuccess
 	sgl      []sge
-	n        int // bytes that sgl names
+	n        int // number of bytes in sgl
 	addr     uint64
 	key      uint32 // rkey, or the key to invalidate
 	window   *window
@@ -30,7 +30,7 @@ type recvEntry struct {
 	n   int
 }
 
-// PostSend carries out what can be carried out before it returns.
+// PostSend executes as much as possible before it returns.
 func (q *queuePair) PostSend(wrs []verbs.SendWR) (int, error) {
 	l := q.end.link
 	l.mu.Lock()
@@ -51,7 +51,7 @@ func (q *queuePair) PostSend(wrs []verbs.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// flushSends answers a post in the error state.
+// flushSends handles a post in the error state.
 func (q *queuePair) flushSends(wrs []verbs.SendWR) (int, error) {
 	if q.closed {
 		return 0, verbs.ErrClosed
@@ -109,7 +109,7 @@ func appendSGL(to []sge, list []verbs.SGE) ([]sge, int) {
 	return to, n
 }
 
-// checkSend finds what can be found wrong with a request beforehand.
+// checkSend checks what can be checked before a request starts.
 func (q *queuePair) checkSend(wr *verbs.SendWR) error {
 	sink := verbs.Access(0)
 	switch wr.Op {
@@ -133,8 +133,8 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) error {
 	return q.checkSGL(wr.SGL, q.Attr.MaxSendSGE, sink)
 }
 
-// checkBind leaves rights that the region lacks to the bind itself, which
-// then completes with WCMWBindErr.
+// checkBind does not check the rights of the region. The bind itself then completes with
+// WCMWBindErr.
 func (q *queuePair) checkBind(b *verbs.BindInfo) error {
 	if !q.dev.Attrs.MemWindowType2B {
 		return fmt.Errorf("memory windows: %w", verbs.ErrNotSupported)
@@ -153,7 +153,7 @@ func (q *queuePair) checkBind(b *verbs.BindInfo) error {
 	return w.CheckBind(&q.pd.PD, &r.MR, b)
 }
 
-// checkSGL checks a list whose regions need the rights of access.
+// checkSGL checks a list whose regions need the rights in access.
 func (q *queuePair) checkSGL(list []verbs.SGE, limit int, access verbs.Access) error {
 	if len(list) > limit {
 		return driver.ErrSGECount
@@ -177,7 +177,7 @@ func (q *queuePair) checkSGL(list []verbs.SGE, limit int, access verbs.Access) e
 	return nil
 }
 
-// PostRecv posts Receives; it may let a waiting Send of the peer go on.
+// PostRecv posts Receives. A waiting Send of the peer may then continue.
 func (q *queuePair) PostRecv(wrs []verbs.RecvWR) (int, error) {
 	l := q.end.link
 	l.mu.Lock()

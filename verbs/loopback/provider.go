@@ -10,27 +10,27 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Config is what a provider is made with; the zero value is good.
+// Config configures a provider. The zero value is valid.
 type Config struct {
-	// Fabric connects the provider with others; nil makes one from Network
-	// for this provider alone.
+	// Fabric connects the provider with others. nil creates one from Network for this
+	// provider alone.
 	Fabric  *Fabric
 	Network FabricConfig
-	// Host is the address connections are made from, 127.0.0.1 when unset.
+	// Host is the address from which connections are made, 127.0.0.1 if unset.
 	Host netip.Addr
-	// DeviceName is DeviceAttr.Name, "loopback0" when empty.
+	// DeviceName is DeviceAttr.Name, "loopback0" if empty.
 	DeviceName string
-	// MaxReads bounds IRD and ORD of each connection, 128 when 0.
+	// MaxReads limits IRD and ORD of each connection. 0 means 128.
 	MaxReads int
 	// NoWindows and NoSendInvalidate make a device that lacks memory windows
 	// or Send With Invalidate.
 	NoWindows        bool
 	NoSendInvalidate bool
-	// ReadSinkRemoteWrite makes a device whose RDMA Reads want that right of their
-	// sinks, as iWARP adapters do (verbs.DeviceAttr).
+	// ReadSinkRemoteWrite makes a device whose RDMA Reads need that right of their sinks,
+	// as on iWARP adapters (verbs.DeviceAttr).
 	ReadSinkRemoteWrite bool
-	// Backlog bounds the requests waiting at a listener, 4096 when 0. Beyond
-	// it requests are rejected without private data.
+	// Backlog limits the requests that wait at a listener. 0 means 4096. Further requests
+	// are rejected without private data.
 	Backlog int
 }
 
@@ -45,8 +45,7 @@ type Provider struct {
 
 var _ rdmacm.Provider = (*Provider)(nil)
 
-// New makes a provider. It needs no Close when everything made on it was
-// closed.
+// New makes a provider. If everything made on it is closed, it needs no Close.
 func New(c Config) *Provider {
 	if c.Fabric == nil {
 		c.Fabric = NewFabric(c.Network)
@@ -60,17 +59,17 @@ func New(c Config) *Provider {
 	return &Provider{fabric: c.Fabric, host: c.Host, backlog: c.Backlog, dev: newDevice(c)}
 }
 
-// Name is "loopback".
+// Name returns "loopback".
 func (p *Provider) Name() string { return "loopback" }
 
-// Device is the provider's only device.
+// Device returns the provider's only device.
 func (p *Provider) Device() verbs.Device { return p.dev }
 
-// Fabric is the network that the provider is on.
+// Fabric returns the network that the provider is on.
 func (p *Provider) Fabric() *Fabric { return p.fabric }
 
-// Resolve makes an identifier for a connection. Whether somebody listens
-// shows in Connect.
+// Resolve makes an identifier for a connection. It does not check whether there is a
+// listener; Connect does.
 func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -85,14 +84,14 @@ func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, erro
 	return newLink(p, p.fabric.localAddr(p.host), to), nil
 }
 
-// Close frees the device; ErrBusy while anything made on it exists.
+// Close frees the device. It returns ErrBusy while anything made on it exists.
 func (p *Provider) Close() error {
 	_, err := p.users.Close("loopback: provider", p.dev.Close)
 	return err
 }
 
-// parse reads host:port. The fabric has no names besides localhost; an empty
-// host is any address.
+// parse parses host:port. The only name on the fabric is localhost. An empty host means any
+// address.
 func (p *Provider) parse(address string) (netip.AddrPort, error) {
 	host, port, err := driver.SplitAddress(address)
 	if err != nil {

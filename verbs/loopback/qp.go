@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// queuePair belongs to one end and is guarded by its link's lock.
+// queuePair belongs to one end. Its link's lock guards it.
 type queuePair struct {
 	driver.QP
 	end            *end
@@ -17,8 +17,8 @@ type queuePair struct {
 
 	sq      ring[sendEntry]
 	started uint64 // first entry of sq not started
-	drain   uint64 // draining: first entry not to be started
-	held    int    // slots of completed unsignaled requests, not yet free
+	drain   uint64 // while draining: first entry that does not start
+	held    int    // slots of completed unsignaled requests that are still in use
 	reads   int    // RDMA Reads outstanding
 	rq      ring[recvEntry]
 	windows map[*window]struct{} // bound on this queue pair
@@ -43,12 +43,12 @@ func (e *end) CreateQP(p verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
 	if err := domain.CreateQP(&q.QP, q, attr); err != nil {
 		return nil, fmt.Errorf("loopback: create QP: %w", err)
 	}
-	q.sendCQ, q.recvCQ = attr.SendCQ.(*driver.CQ), attr.RecvCQ.(*driver.CQ) // the device has no others
+	q.sendCQ, q.recvCQ = attr.SendCQ.(*driver.CQ), attr.RecvCQ.(*driver.CQ) // the device has no other kind
 	e.qp = q
 	return q, nil
 }
 
-// State follows from where the connection stands.
+// State derives the state from the phase of the connection.
 func (q *queuePair) State() verbs.QPState {
 	q.end.link.mu.Lock()
 	defer q.end.link.mu.Unlock()
@@ -75,7 +75,7 @@ func (q *queuePair) Err() error {
 	return q.end.err
 }
 
-// Fail ends the connection at once; the peer sees it as aborted.
+// Fail ends the connection at once. The peer sees it as aborted.
 func (q *queuePair) Fail() { q.fail(driver.ErrFailed) }
 
 // Overflow implements driver.User.
@@ -89,7 +89,7 @@ func (q *queuePair) fail(reason error) {
 	l.run()
 }
 
-// Close destroys the queue pair; windows bound on it become free.
+// Close destroys the queue pair and frees the windows bound on it.
 func (q *queuePair) Close() error {
 	l := q.end.link
 	l.mu.Lock()

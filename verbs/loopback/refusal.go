@@ -7,9 +7,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// refusal is why a request of the peer was not carried out: the Terminate of
-// RFC 5040 §4.8 and the status that the request completes with, if it has not
-// yet.
+// refusal is why a request of the peer was not executed: the Terminate of RFC 5040 §4.8,
+// and the status with which the request completes if it has not completed yet.
 type refusal struct {
 	layer, typ, code uint8
 	reason           string
@@ -22,8 +21,8 @@ const (
 	layerDDP, typeTagged, typeUntagged = 1, 1, 2
 )
 
-// refusals of a request that names memory; Writes are checked by DDP, Reads
-// by RDMAP.
+// tagRefusals are the refusals of a request that names memory. DDP checks Writes, RDMAP
+// checks Reads.
 type tagRefusals struct {
 	unknown, bounds, foreign, wrap, access refusal
 }
@@ -49,7 +48,7 @@ var (
 	localFailure     = refusal{layerRDMAP, 0, 0x00, "local catastrophic error", verbs.WCRemOpErr}
 )
 
-// err is the reason of the queue pair that ends. InfiniBand has no Terminate.
+// err returns the reason of the queue pair that ends. InfiniBand has no Terminate.
 func (r *refusal) err(t Transport, remote bool) error {
 	if t == InfiniBand {
 		who := "local"
@@ -61,7 +60,7 @@ func (r *refusal) err(t Transport, remote bool) error {
 	return &verbs.TerminateError{Remote: remote, Layer: r.layer, Type: r.typ, Code: r.code, Reason: r.reason}
 }
 
-// Reasons of QP.Err that no protocol names.
+// Reasons of QP.Err that no protocol defines.
 var (
 	errAborted   = errors.New("connection aborted by peer")
 	errDestroyed = errors.New("queue pair destroyed")

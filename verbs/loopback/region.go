@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// Remote addresses are of the device's own making, so that nobody takes them
-// for pointers: regions lie one after the other with gaps between them.
+// The device makes its own remote addresses, so that nobody mistakes them for pointers.
+// Regions follow each other with gaps between them.
 const (
 	firstAddr = 0x10_0000_0000
 	addrPage  = 4096
@@ -22,8 +22,8 @@ type region struct {
 	driver.MR
 	pd *pd
 
-	// copies is the number of copies in progress, negative once the region is
-	// closed; the copy that ends last closes idle.
+	// copies is the number of copies in progress. It is negative once the region is closed.
+	// The last copy to end closes idle.
 	copies    atomic.Int64
 	idle      chan struct{}
 	closeOnce sync.Once
@@ -46,7 +46,7 @@ func (p *pd) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
 	return r, nil
 }
 
-// acquire keeps the region from being closed until release; false when it is
+// acquire keeps the region from being closed until release. It returns false if it is
 // closed already.
 func (r *region) acquire() bool {
 	if r.copies.Add(1) > 0 {
@@ -62,8 +62,8 @@ func (r *region) release() {
 	}
 }
 
-// Close waits for copies in progress; afterwards nothing touches the buffer.
-// Requests that still name the region fail with WCLocProtErr.
+// Close waits for copies in progress. Afterwards nothing accesses the buffer. Requests that
+// still name the region fail with WCLocProtErr.
 func (r *region) Close() error {
 	first, err := r.Shut()
 	if !first {
@@ -84,7 +84,7 @@ type sge struct {
 	off, n int
 }
 
-// acquireAll acquires the regions of a list, all or none.
+// acquireAll acquires all regions of a list, or none.
 func acquireAll(list []sge) bool {
 	for i := range list {
 		if !list[i].region.acquire() {

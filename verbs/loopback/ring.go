@@ -1,8 +1,8 @@
 package loopback
 
-// ring is a queue with absolute indexes: entry i is at(i) from push to pop.
-// It grows by doubling; its owner bounds it. Slots keep their old contents
-// when they are popped, so that storage inside them is used again.
+// ring is a queue with absolute indexes: entry i is at(i) from push to pop. It doubles when
+// full. Its owner limits it. A popped slot keeps its contents, so that the storage in it is
+// reused.
 type ring[T any] struct {
 	buf        []T
 	head, tail uint64
@@ -14,10 +14,10 @@ func (r *ring[T]) len() int { return int(r.tail - r.head) }
 
 func (r *ring[T]) at(i uint64) *T { return &r.buf[i&uint64(len(r.buf)-1)] }
 
-// first is the oldest entry; the ring must not be empty.
+// first returns the oldest entry. The ring must not be empty.
 func (r *ring[T]) first() *T { return r.at(r.head) }
 
-// push appends a slot, to be filled in by the caller.
+// push appends a slot, which the caller fills in.
 func (r *ring[T]) push() *T {
 	if r.len() == len(r.buf) {
 		r.grow()

@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// stag is what a steering tag names: a region or a window.
+// stag is what a steering tag refers to: a region or a window.
 type stag struct {
 	region *region
 	window *window
 }
 
-// stagTable maps the steering tags of a device. A window's tag stands in it
-// from the moment its bind is posted; window.bound says whether it works.
+// stagTable maps the steering tags of a device. It contains a window's tag from the moment
+// its bind is posted. window.bound says whether the tag works.
 type stagTable struct {
 	mu      sync.RWMutex
 	entries map[uint32]stag
 }
 
-// add enters s under a new random tag, never 0 (RFC 5042 §7.1: a peer must
-// not be able to guess it).
+// add adds s with a new random tag, never 0. A peer must not be able to guess it (RFC 5042
+// §7.1).
 func (t *stagTable) add(s stag) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,8 +19,8 @@ type window struct {
 	closed bool
 }
 
-// binding is what a window shows, and to whom. It is put in place and taken
-// away with the lock of qp's link held.
+// binding is the memory of a window, and the queue pair that may use it. It is set and
+// removed with the lock of qp's link held.
 type binding struct {
 	key    uint32
 	region *region
@@ -59,18 +59,16 @@ func (w *window) Close() error {
 	return nil
 }
 
-// prepare reserves a key for a bind that is being posted; the link's lock is
-// held.
+// prepare reserves a key for a bind that is being posted. The link's lock is held.
 func (w *window) prepare(b verbs.BindInfo, r *region) uint32 {
 	key := w.pd.dev.stags.add(stag{window: w})
 	w.Posted(key, &r.MR, b.Offset)
 	return key
 }
 
-// bind puts a binding in place; false when the window is bound or closed or
-// the region is closed. A window must be free to be bound (InfiniBand
-// specification 10.6.7.2.2). The link's lock is held. The key of a bind that
-// failed is freed when its queue pair is flushed.
+// bind binds the window. It returns false if the window is bound or closed or the region is
+// closed. A window must be free to be bound (InfiniBand specification 10.6.7.2.2). The
+// link's lock is held. The key of a failed bind is freed when its queue pair is flushed.
 func (w *window) bind(b *binding) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,8 +88,8 @@ func (w *window) unbind(b *binding) {
 	b.region.Unuse()
 }
 
-// invalidate revokes the window that key names on this queue pair; false when
-// there is none. Keys of regions can't be invalidated. The link's lock is held.
+// invalidate revokes the window with key on this queue pair. It returns false if there is
+// none. Keys of regions cannot be invalidated. The link's lock is held.
 func (q *queuePair) invalidate(key uint32) bool {
 	w := q.dev.stags.get(key).window
 	if w == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// kind says what a message is.
+// kind is the kind of a message.
 type kind uint8
 
 const (
@@ -15,23 +15,23 @@ const (
 	msgWrite
 	msgReadRequest
 	msgReadResponse
-	msgAck       // InfiniBand: a request was carried out
+	msgAck       // InfiniBand: a request was executed
 	msgNak       // a request was refused (Terminate, NAK); the connection ends
-	msgAccept    // connection manager: yes
-	msgReject    // no
+	msgAccept    // connection manager: accepted
+	msgReject    // rejected
 	msgFinish    // orderly end
 	msgAbort     // any other end
 	firstControl = msgAck
 )
 
-// message is what travels between two ends.
+// message is a message between two ends.
 type message struct {
 	kind kind
 	inv  bool // msgSend: with invalidate
 	key  uint32
 	addr uint64
-	n    int    // bytes of data, or asked for
-	seq  uint64 // of the request that it is or answers
+	n    int    // bytes of data, or requested
+	seq  uint64 // of the request, or of the answered request
 	data []byte // owned by the message; used when it has to wait
 
 	refusal *refusal         // msgNak
@@ -40,19 +40,19 @@ type message struct {
 	ird     int              // msgAccept: as negotiated, from the receiver's view
 	ord     int
 
-	due time.Time // not before; nor before what stands before it
+	due time.Time // delivered not before this time, and not before earlier messages
 	no  uint64    // position among all messages of the wire
 }
 
-// A wire takes no new requests beyond these bounds; they stay in their send
-// queue until others have arrived.
+// A wire accepts no new requests beyond these limits. They stay in their send queue until
+// others have arrived.
 const (
 	wireMessages = 4096
 	wireBytes    = 64 << 20
 )
 
-// wire holds the messages under way in one direction. Requests and answers
-// queue separately because answers go on when a request waits for a Receive.
+// wire holds the messages on their way in one direction. Requests and answers have separate
+// queues, because answers continue while a request waits for a Receive.
 type wire struct {
 	requests, answers ring[message]
 	bytes             int // of requests
@@ -65,16 +65,15 @@ func (w *wire) full(n int) bool {
 	return w.requests.len() >= wireMessages || w.bytes > 0 && w.bytes+n > wireBytes
 }
 
-// isAnswer tells the messages that never wait for a Receive and never need a
-// request before them to be carried out. Ends of a connection are not: they
-// come after what was sent before them.
+// isAnswer reports whether a message never waits for a Receive and can overtake requests.
+// Messages that end a connection cannot: they come after everything sent before them.
 func (m *message) isAnswer() bool {
 	return m.kind == msgReadResponse || m.kind == msgAck || m.kind == msgNak
 }
 
-// transmit sends m with the bytes of src (regions acquired by the caller, who
-// releases them after the call). It is carried out at once when nothing is
-// before it and there is no delay.
+// transmit sends m with the bytes of src (the caller acquires its regions, and releases
+// them after the call). The message is executed at once if nothing is before it and there
+// is no delay.
 func (e *end) transmit(m message, src []sge) {
 	if m.kind < firstControl && !e.countMessage() {
 		return
@@ -102,8 +101,8 @@ func (e *end) transmit(m message, src []sge) {
 	*w.requests.push() = m
 }
 
-// countMessage counts a message for Faults.DropAfter and says whether it may
-// go; otherwise the connection has been dropped.
+// countMessage counts a message for Faults.DropAfter. It returns false if the connection
+// was dropped.
 func (e *end) countMessage() bool {
 	limit := e.link.fabric.faults.Load().DropAfter
 	e.link.sent++
@@ -114,8 +113,8 @@ func (e *end) countMessage() bool {
 	return false
 }
 
-// next is the message that arrives next, its queue, and whether there is one.
-// A stalled request lets the answers pass.
+// next returns the queue of the next message to arrive, or nil. Answers pass a stalled
+// request.
 func (w *wire) next() *ring[message] {
 	r, a := &w.requests, &w.answers
 	switch {
@@ -131,7 +130,7 @@ func (w *wire) next() *ring[message] {
 	return r
 }
 
-// arrive delivers to e what is due for it and says whether anything was.
+// arrive delivers to e all messages that are due. It reports whether there were any.
 func (e *end) arrive() bool {
 	w := e.incoming()
 	w.retryStalled(e)
@@ -163,15 +162,15 @@ func (e *end) incoming() *wire {
 	return &e.link.wires[0]
 }
 
-// purge forgets the requests under way when they wait for a Receive: the end
-// of the connection must not wait with them.
+// purge drops the waiting requests if they wait for a Receive, so that the end of the
+// connection need not wait.
 func (w *wire) purge() {
 	if w.stalled {
 		w.requests, w.bytes, w.stalled = ring[message]{}, 0, false
 	}
 }
 
-// stall holds the requests back until a Receive is posted or time is up.
+// stall makes the requests wait until a Receive is posted or the time is up.
 func (w *wire) stall(f *Fabric) {
 	w.stalled = true
 	w.stalledBy = time.Time{}
@@ -180,8 +179,8 @@ func (w *wire) stall(f *Fabric) {
 	}
 }
 
-// retryStalled lets the first request go on if e can take it now, or gives it
-// up when it has waited too long.
+// retryStalled lets the first request continue if e can take it now, or ends it if it has
+// waited too long.
 func (w *wire) retryStalled(e *end) {
 	if !w.stalled {
 		return
@@ -197,7 +196,7 @@ func (w *wire) retryStalled(e *end) {
 	}
 }
 
-// deadline is when arrive has something to do.
+// deadline returns when arrive must act next.
 func (w *wire) deadline() time.Time {
 	next := time.Time{}
 	if w.stalled {

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// poison is written to freed memory, at every poisonEvery bytes only, because the
-// race detector makes each access slow.
+// poison is written to freed memory, only at every poisonEvery bytes, because the race
+// detector makes each access slow.
 const (
 	poison      = 0xdb
 	poisonEvery = 512

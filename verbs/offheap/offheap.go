@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// ErrLimit means that the process is at its limit of this memory.
+// ErrLimit means that the process has reached its limit of this memory.
 var ErrLimit = errors.New("offheap: limit of memory reached")
 
 // Region is memory with one owner.
@@ -18,7 +18,7 @@ type Region struct {
 	freed atomic.Bool
 }
 
-// Bytes is the whole region. It begins at a page, and is zero at first.
+// Bytes returns the whole region. It begins at a page boundary and is initially zero.
 func (r *Region) Bytes() []byte { return r.mem }
 
 // account is the ledger of the process.
@@ -35,7 +35,7 @@ type ledger struct {
 	waiting []func()         // see Notify
 }
 
-// Stats are the numbers of the process.
+// Stats are the process's statistics of this memory.
 type Stats struct {
 	Used    int64 // bytes of all regions that are not freed
 	Peak    int64 // the most so far
@@ -43,15 +43,14 @@ type Stats struct {
 	Regions int
 }
 
-// Read returns the present numbers.
+// Read returns the current statistics.
 func Read() Stats {
 	account.mu.Lock()
 	defer account.mu.Unlock()
 	return Stats{Used: account.used, Peak: account.peak, Limit: account.limit, Regions: account.regions}
 }
 
-// SetLimit bounds the bytes of all regions. Existing regions stay, also over the
-// limit.
+// SetLimit limits the bytes of all regions. Existing regions stay, even beyond the limit.
 func SetLimit(n int64) {
 	account.mu.Lock()
 	account.limit = n
@@ -59,8 +58,8 @@ func SetLimit(n int64) {
 	account.wake()
 }
 
-// Observe calls f with the bytes of all regions, now and after each change, in
-// order. f must not use the package. There is one observer at most.
+// Observe calls f with the bytes of all regions, now and after each change, in order. f
+// must not use the package. There is at most one observer.
 func Observe(f func(used int64)) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
@@ -68,20 +67,19 @@ func Observe(f func(used int64)) {
 	f(account.used)
 }
 
-// Notify calls f once, when memory has been freed or the limit has changed. It is
-// for callers of Alloc that got ErrLimit.
+// Notify calls f once, when memory has been freed or the limit has changed. It is for
+// callers of Alloc that got ErrLimit.
 func Notify(f func()) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
 	account.waiting = append(account.waiting, f)
 }
 
-// Alloc returns n bytes, rounded up to whole pages. Over the limit the error is
-// ErrLimit.
+// Alloc returns n bytes, rounded up to whole pages. Beyond the limit the error is ErrLimit.
 func Alloc(n int) (*Region, error) { return alloc(n, false) }
 
-// Force is Alloc without the limit. It is for small amounts that cannot wait and
-// are bounded elsewhere.
+// Force is Alloc without the limit. It is for small amounts that cannot wait and are
+// limited elsewhere.
 func Force(n int) (*Region, error) { return alloc(n, true) }
 
 func alloc(n int, force bool) (*Region, error) {
@@ -100,7 +98,7 @@ func alloc(n int, force bool) (*Region, error) {
 	return &Region{mem: mem}, nil
 }
 
-// Free gives the region's memory back. Freeing twice is a bug.
+// Free frees the region's memory. It must be called only once.
 func (r *Region) Free() {
 	if !r.freed.CompareAndSwap(false, true) {
 		panic("offheap: region freed twice")

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// List holds values of peers, as many as it has room for, one at least. Make it with NewList.
-// Its methods may not be called at the same time.
+// List holds values of peers, up to its room, which is at least one. Make it with NewList.
+// Its methods must not be called concurrently.
 type List[T any] struct {
 	room, size int
 	added      uint64
@@ -33,11 +33,10 @@ func NewList[T any](room int) *List[T] {
 	return &List[T]{room: room, peers: make(map[netip.Addr]*list.Element)}
 }
 
-// Len is how many values the list holds.
+// Len returns how many values the list holds.
 func (l *List[T]) Len() int { return l.size }
 
-// Add puts a value into the list. If there was no room, lost is the item that has
-// left for it; nil otherwise.
+// Add adds a value. If there was no room, lost is the item that it replaced; otherwise nil.
 func (l *List[T]) Add(address netip.Addr, v T) (added, lost *Item[T]) {
 	peer := Of(address)
 	in := l.peers[peer]
@@ -55,7 +54,7 @@ func (l *List[T]) Add(address netip.Addr, v T) (added, lost *Item[T]) {
 	return added, lost
 }
 
-// mostly is the line of the peer that has the most, of equal ones the one with
+// mostly returns the line of the peer that has the most, of equal ones the one with
 // the oldest item. The list is not empty.
 func (l *List[T]) mostly() *line[T] {
 	var most *line[T]
@@ -70,7 +69,7 @@ func (l *List[T]) mostly() *line[T] {
 
 func (n *line[T]) first() *Item[T] { return n.items.Front().Value.(*Item[T]) }
 
-// Remove takes an item out. It is false if the item had left before.
+// Remove removes an item. It returns false if the item was gone already.
 func (l *List[T]) Remove(i *Item[T]) bool {
 	if i.at == nil {
 		return false
@@ -85,8 +84,8 @@ func (l *List[T]) Remove(i *Item[T]) bool {
 	return true
 }
 
-// Next takes out the oldest value of the peer whose turn it is. It is false when the
-// list is empty.
+// Next removes and returns the oldest value of the peer whose turn it is. It returns false
+// if the list is empty.
 func (l *List[T]) Next() (v T, ok bool) {
 	e := l.turns.Front()
 	if e == nil {

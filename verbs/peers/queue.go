@@ -8,8 +8,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Queue hands values of peers over to whoever asks for the next one. Make it with
-// NewQueue. All methods may be called from any goroutine.
+// Queue passes values of peers between goroutines. Make it with NewQueue. All methods may
+// be called from any goroutine.
 type Queue[T any] struct {
 	arrived chan struct{} // holds one when there may be values
 	closing chan struct{}
@@ -24,8 +24,8 @@ func NewQueue[T any](room int) *Queue[T] {
 	return &Queue[T]{arrived: make(chan struct{}, 1), closing: make(chan struct{}), list: NewList[T](room)}
 }
 
-// Put adds a value. If there was no room, lost has the value that has left for
-// it. The error is verbs.ErrClosed; then v was not added.
+// Put adds a value. If there was no room, lost is the value that it replaced. The error is
+// verbs.ErrClosed; then v was not added.
 func (q *Queue[T]) Put(address netip.Addr, v T) (lost *Item[T], err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -45,8 +45,7 @@ func (q *Queue[T]) wake() {
 	}
 }
 
-// Get waits for a value and takes it. The error is verbs.ErrClosed or that of
-// ctx.
+// Get waits for a value and removes it. The error is verbs.ErrClosed or that of ctx.
 func (q *Queue[T]) Get(ctx context.Context) (v T, err error) {
 	for {
 		if v, ok, err := q.next(); ok || err != nil {
@@ -76,8 +75,7 @@ func (q *Queue[T]) next() (v T, ok bool, err error) {
 	return v, ok, nil
 }
 
-// Close ends Put and Get, and gives the values that nobody has taken. Closing
-// twice is closing once.
+// Close ends Put and Get, and returns the remaining values. Closing it twice has no effect.
 func (q *Queue[T]) Close() (left []T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// toC makes the shim's form of an address. An unknown zone is left out.
+// toC returns the shim's form of an address. It omits an unknown zone.
 func toC(ap netip.AddrPort) (a C.struct_rdmad_address) {
 	for i, b := range ap.Addr().As16() {
 		a.ip[i] = C.uint8_t(b)

@@ -15,8 +15,8 @@ static int attributes(struct ibv_qp *qp, struct ibv_qp_attr *attr)
 */
 import "C"
 
-// attributes are what a device was given for a queue pair, times as codes: for
-// tests, where cgo is not to be had.
+// attributes are those of a device's queue pair, with times as codes. Tests use them,
+// because test files cannot use cgo.
 type attributes struct{ rnrTimer, ackTimeout, retries, rnrRetries, readsIn, readsOut int }
 
 func (q *queuePair) attributes() (a attributes, err error) {

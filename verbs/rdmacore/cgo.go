@@ -28,7 +28,7 @@ import (
 // ProviderName is the name under which the provider is configured.
 const ProviderName = "rdmacore"
 
-// failed makes an error of what the shim returned; nil for 0.
+// failed returns an error for the shim's return code, or nil for 0.
 func failed(what string, rc C.int) error {
 	if rc == 0 {
 		return nil
@@ -36,11 +36,11 @@ func failed(what string, rc C.int) error {
 	return fmt.Errorf("rdmacore: %s: %w", what, syscall.Errno(rc))
 }
 
-// cAddress is a C pointer as the shim's structures hold it.
+// cAddress returns a C pointer in the form that the shim's structures hold.
 func cAddress[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// handles are what C keeps instead of Go pointers: numbers of identifiers,
-// listeners, queue pairs and completion queues. They are never used twice.
+// handles are the numbers that C keeps instead of Go pointers. They stand for identifiers,
+// listeners, queue pairs and completion queues. No number is used twice.
 var handles = table{entries: make(map[uint64]any)}
 
 type table struct {
@@ -57,7 +57,7 @@ func (t *table) add(v any) uint64 {
 	return t.last
 }
 
-// get is nil for a handle that was removed.
+// get returns nil for a handle that was removed.
 func (t *table) get(h uint64) any {
 	t.mu.Lock()
 	defer t.mu.Unlock()

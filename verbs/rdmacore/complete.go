@@ -7,12 +7,12 @@ import "C"
 
 import "github.com/rdmad/rdmad/verbs"
 
-// completed takes one completion of the device's. The lock of its CQ is held.
+// completed processes one completion of the device. The caller holds the lock of its CQ.
 func (q *queuePair) completed(w *C.struct_rdmad_wc) {
 	pos, status := uint32(w.wr_id), verbs.WCStatus(w.status)
 	if pos&recvBit != 0 {
 		if status == verbs.WCLocQPOpErr && q.dev.is(vendorRXE) {
-			status = verbs.WCLocLenErr // its word for a message longer than the Receive
+			status = verbs.WCLocLenErr // rxe reports this for a message longer than the Receive
 		}
 		q.received(pos&positionMask, status, w)
 	} else {
@@ -22,12 +22,12 @@ func (q *queuePair) completed(w *C.struct_rdmad_wc) {
 	case status == verbs.WCSuccess:
 	case status != verbs.WCWRFlushErr:
 		if status == verbs.WCLocQPOpErr && q.dev.is(vendorRXE) {
-			q.dev.doubt() // no way for packets: see path.go
+			q.dev.doubt() // packets have no path to the peer: see path.go
 		}
 		q.fail(errOfStatus(status))
 	case q.dev.iwarp() && !q.sq.reading():
-		// The peer has ended the connection, which the connection manager is
-		// about to tell. Who sees the flush must see the reason.
+		// The peer has ended the connection, and the connection manager is about to report
+		// that. A consumer that sees the flush must see this reason.
 		q.fail(verbs.ErrDisconnected)
 	}
 }
@@ -40,8 +40,8 @@ func (q *queuePair) sent(pos uint32, status verbs.WCStatus, byteLen int) {
 	s.mu.Unlock()
 }
 
-// releaseSendsLocked queues what has completed in order, or everything. The
-// locks of the send CQ and the send queue are held.
+// releaseSendsLocked queues the completions that are due in order, or all of them. The
+// caller holds the locks of the send CQ and the send queue.
 func (q *queuePair) releaseSendsLocked(all bool) {
 	for {
 		wc := verbs.WC{QPNum: q.Num()}
@@ -82,8 +82,8 @@ func (q *queuePair) received(pos uint32, status verbs.WCStatus, w *C.struct_rdma
 	q.recvCQ.Queue.Push(&wc)
 }
 
-// flushReceivesLocked completes what is left. The lock of the receive CQ is
-// held.
+// flushReceivesLocked completes the remaining Receives as flushed. The caller holds the
+// lock of the receive CQ.
 func (q *queuePair) flushReceivesLocked() {
 	r := &q.rq
 	r.mu.Lock()

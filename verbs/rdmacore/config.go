@@ -19,21 +19,20 @@ const (
 	defaultBacklog        = 1024
 )
 
-// Config says how a provider behaves. The zero value is ready to use.
+// Config configures a provider. The zero value is valid.
 type Config struct {
-	// Tuning is what operators may set. Without a RetryCount the default is in
-	// force, but for Device, AckTimeout, BusyPoll, KeepAlive and RegisterSinks.
+	// Tuning holds the operator's settings. If RetryCount is 0, the defaults apply, except
+	// for Device, AckTimeout, BusyPoll, KeepAlive and RegisterSinks.
 	Tuning tuning.Settings
 	// ResolveTimeout bounds each of address and route resolution; 0 is 2 s.
 	ResolveTimeout time.Duration
-	// DrainTimeout bounds how long Disconnect waits for posted requests; 0
-	// is 5 s.
+	// DrainTimeout bounds how long Disconnect waits for posted requests; 0 is 5 s.
 	DrainTimeout time.Duration
-	// Backlog bounds the requests waiting at a listener; 0 is 1024. For one more
-	// the oldest of the peer that has the most is rejected (verbs/peers). iw_cm
-	// of some kernels does not survive that, so it is large.
+	// Backlog bounds the requests waiting at a listener; 0 is 1024. At the bound, the
+	// oldest request of the peer that has the most is rejected (verbs/peers). The
+	// default is large because iw_cm of some kernels crashes after such a rejection.
 	Backlog int
-	// Logger gets lines about devices and dropped requests; nil logs nothing.
+	// Logger receives lines about devices and dropped requests; nil logs nothing.
 	Logger *slog.Logger
 }
 

@@ -31,14 +31,14 @@ func newProvider(t testing.TB, c Config) *Provider {
 	return p
 }
 
-// siwFaults are what siw of Linux 6.1 gets wrong.
+// siwFaults are the tests that siw of Linux 6.1 fails.
 var siwFaults = map[string]string{
 	"Violations/Read/only the other right": "it answers RDMA Reads without looking at the region's rights (siw_check_sgl_tx)",
 	"Violations/Read/no remote right":      "the same",
 	"RevokeUnderFire/region closed":        "it finishes placing a message in memory that was deregistered meanwhile",
 }
 
-// rxeFaults are what rxe of Linux 6.1 gets wrong.
+// rxeFaults are the tests that rxe of Linux 6.1 fails.
 var rxeFaults = map[string]string{
 	"Violations/Write/one byte beyond the window": "it checks the bounds of the window's region, not of the window (check_rkey)",
 	"Violations/Write/one byte before the window": "the same",
@@ -78,13 +78,13 @@ func target(t *testing.T, active, passive Config) verbstest.Target {
 
 func TestConformance(t *testing.T) { verbstest.Run(t, target(t, Config{}, Config{})) }
 
-// TestConformanceBusyPoll has both sides look for completions before they sleep.
+// TestConformanceBusyPoll runs the suite with busy polling on both sides.
 func TestConformanceBusyPoll(t *testing.T) {
 	c := Config{Tuning: tuning.Settings{BusyPoll: tuning.MaxBusyPoll / 100}}
 	verbstest.Run(t, target(t, c, c))
 }
 
-// TestConformanceSinks has the device play one whose RDMA Reads want sinks that the
+// TestConformanceSinks runs the suite as on a device whose RDMA Reads need sinks that the
 // peer may write to.
 func TestConformanceSinks(t *testing.T) {
 	c := Config{Tuning: tuning.Settings{RegisterSinks: true}}

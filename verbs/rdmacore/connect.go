@@ -16,21 +16,20 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
-// Private data that fits beside the transport's own: InfiniBand's REQ, REP and
-// REJ messages (InfiniBand specification 12.6.5, 12.6.7, 12.6.8; the IP
-// addressing annex A11 takes 36 bytes of the REQ), and an MPA frame.
+// Largest private data, in bytes: in InfiniBand's REQ, REP and REJ messages (InfiniBand
+// specification 12.6.5, 12.6.7, 12.6.8; the IP addressing annex A11 takes 36 bytes of the
+// REQ), and in an MPA frame of siw.
 const (
 	requestData = 56
 	replyData   = 196
 	rejectData  = 148
-	siwData     = 251 // it counts in 8 bits what must not exceed 256 with its own 4
+	siwData     = 251 // siw counts in 8 bits; with its own 4 bytes at most 256 are allowed
 )
 
-// answerTimeout bounds the peer's part in a connection whose maker sets no
-// deadline.
+// answerTimeout bounds the time for the peer's answer when the consumer sets no deadline.
 const answerTimeout = 10 * time.Second
 
-// fits says how much private data a message of the device's transport carries.
+// fits returns how many bytes of private data a message of the device's transport carries.
 func (d *device) fits(infiniBand int) int {
 	switch {
 	case d.is(vendorSIW):
@@ -41,7 +40,7 @@ func (d *device) fits(infiniBand int) int {
 	return infiniBand
 }
 
-// param checks and bounds what this side tells the peer.
+// param checks and limits the parameters that are sent to the peer.
 func (id *connID) param(p *rdmacm.ConnParam, most int) (*C.struct_rdmad_param, error) {
 	var err error
 	if *p, err = id.dev.CheckParam(*p, most); err != nil {
@@ -127,7 +126,7 @@ func (id *connID) Connect(ctx context.Context, p rdmacm.ConnParam) error {
 	})
 }
 
-// answerTime bounds a context without a deadline by answerTimeout.
+// answerTime returns ctx, limited by answerTimeout if it has no deadline.
 func answerTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
@@ -163,7 +162,7 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 	return nil
 }
 
-// call calls rdma_connect, which may take its time.
+// call calls rdma_connect, which may block.
 func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
 	calling := make(chan struct{})
 	id.mu.Lock()
@@ -189,8 +188,8 @@ func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
 	}
 }
 
-// agreed keeps the peer's half of the parameters. An active side on iWARP is
-// told the numbers in force as its own, elsewhere as the peer meant them for it.
+// agreed stores the peer's parameters. On iWARP the event of an active side has this
+// side's negotiated numbers; otherwise it has the peer's numbers as seen from this side.
 func (id *connID) agreed(own *rdmacm.ConnParam, e *event) {
 	ird, ord := e.responder, e.initiator
 	if id.dev.iwarp() {

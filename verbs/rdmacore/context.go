@@ -12,12 +12,11 @@ import (
 	"sync"
 )
 
-// openContext is a device that librdmacm has opened: one for a process, which
-// all its providers share. Its goroutine reads asynchronous events while it is
-// in use.
+// openContext is a device that librdmacm has opened. A process has one per device, and all
+// its providers share it. Its goroutine reads asynchronous events while a provider uses it.
 type openContext struct {
 	c    *C.struct_ibv_context
-	name string // when it was opened
+	name string // its name when it was opened
 	dir  os.FileInfo
 	info C.struct_rdmad_device
 
@@ -32,15 +31,15 @@ type openContext struct {
 	gone     bool
 }
 
-// contexts are the devices in use, by C's address. What holds its lock may wait
-// for home, where nobody takes it.
+// contexts holds the devices in use, by C address. The holder of its lock may wait for the
+// thread home. Code on home must not take the lock.
 var contexts = struct {
 	mu   sync.Mutex
 	open map[*C.struct_ibv_context]*openContext
 }{open: make(map[*C.struct_ibv_context]*openContext)}
 
-// acquire takes a context into use for a provider; release ends it. It fails for
-// a device that is gone, which the connection manager may not know yet.
+// acquire takes a context into use for a provider. release ends the use. acquire fails for
+// a device that is gone, even if the connection manager does not know that yet.
 func acquire(c *C.struct_ibv_context) (*openContext, error) {
 	contexts.mu.Lock()
 	defer contexts.mu.Unlock()
@@ -94,10 +93,9 @@ func (o *openContext) open() error {
 	return nil
 }
 
-// plugKeys keeps siw's memory keys from 0x90000 away from the queues that
-// follow. Keys count pages that a process has mapped, and that one means "none"
-// to libsiw: the 145th queue could not be made. A completion queue of 1 MiB, the
-// first of all, spans it.
+// plugKeys keeps later queues from getting a memory key of siw that libsiw takes to mean
+// "none": 0x90000. Keys count the pages that a process has mapped, so the 145th queue would
+// get it and could not be created. The first completion queue, of 1 MiB, covers that key.
 func (o *openContext) plugKeys() {
 	const entries = 1 << 15 // of 32 bytes
 	if uint32(o.info.vendor) == vendorSIW {
@@ -105,8 +103,8 @@ func (o *openContext) plugKeys() {
 	}
 }
 
-// release waits for the context's events, which take locks of the providers, and
-// so holds none.
+// release ends one use of the context. It waits for the context's events, which take locks
+// of the providers, so the caller must hold none.
 func (o *openContext) release() {
 	contexts.mu.Lock()
 	o.users--
@@ -128,7 +126,7 @@ func (o *openContext) release() {
 		}
 		putDevices([]*C.struct_ibv_context{o.c})
 		if gone {
-			_, _ = listDevices() // librdmacm forgets it now, unless there is no other; it opens new ones
+			_, _ = listDevices() // librdmacm now forgets the device, unless it is the only one; this also opens new devices
 		}
 	})
 	delete(contexts.open, o.c)
@@ -142,7 +140,7 @@ func (o *openContext) isGone() bool {
 	return o.gone
 }
 
-// remove notes, once, that the device is gone and tells who uses it.
+// remove records that the device is gone and, once, notifies the providers that use it.
 func (o *openContext) remove() {
 	o.mu.Lock()
 	before := o.gone
@@ -153,8 +151,7 @@ func (o *openContext) remove() {
 	}
 }
 
-// contextOf gives the open context at an address of C's; nil when it is not in
-// use.
+// contextOf returns the open context at a C address, or nil when it is not in use.
 func contextOf(address uintptr) *openContext {
 	contexts.mu.Lock()
 	defer contexts.mu.Unlock()
@@ -166,18 +163,18 @@ func contextOf(address uintptr) *openContext {
 	return nil
 }
 
-// path is where the kernel shows the device's file.
+// path returns the sysfs directory of the device's file.
 func (o *openContext) path() string { return C.GoString(&o.c.device.dev_path[0]) }
 
-// there says whether the kernel still offers the device. One that it is about to
-// remove has lost its file already, while the kernel waits for those who use it.
-// Another device may have the number of the file, and another name the device.
+// there reports whether the kernel still offers the device. When the kernel is about to
+// remove a device, its sysfs directory is gone already, while the kernel waits for its
+// users. Another device may reuse the file's number, and another the name.
 func (o *openContext) there() bool {
 	dir, err := os.Stat(o.path())
 	return err == nil && os.SameFile(dir, o.dir)
 }
 
-// nameNow is the device's name, which "rdma dev set" and udev's rules change.
+// nameNow returns the device's current name. "rdma dev set" and udev rules can change it.
 func (o *openContext) nameNow() string {
 	name, err := os.ReadFile(filepath.Join(o.path(), "ibdev"))
 	if err != nil {
@@ -203,7 +200,7 @@ func (o *openContext) watch() {
 	}
 }
 
-// event tells whom an event is about.
+// event passes an asynchronous event to the object that it concerns.
 func (o *openContext) event(kind C.int, handle uint64, port int) {
 	switch kind {
 	case C.IBV_EVENT_CQ_ERR:

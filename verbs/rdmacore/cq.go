@@ -15,13 +15,13 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// pollBatch is how many completions are taken from a device at once.
+// pollBatch is the largest number of completions taken from a device at once.
 const pollBatch = 32
 
 var _ verbs.Notifier = (*completionQueue)(nil)
 
-// completionQueue is a CQ with its completion channel. Completions go through
-// a queue of its own, which also takes those that the device does not make.
+// completionQueue is a CQ with its completion channel. All completions pass through a queue
+// in memory, which also holds the completions that the device does not make.
 type completionQueue struct {
 	driver.CQBase
 	dev      *device
@@ -33,23 +33,23 @@ type completionQueue struct {
 	attends  func(uintptr) bool // attend
 	invFlag  C.uint             // see invalidatedFlag
 
-	polled atomic.Bool // since the last sweep
+	polled atomic.Bool // the consumer has polled since the last sweep
 
-	// The lock guards what follows.
+	// The lock guards the following fields.
 
 	batch  []C.struct_rdmad_wc
 	wait   waiter
-	ctx    context.Context // of the wait
-	asleep bool            // it has found nothing yet
-	// armed: an event was asked for. It may have come, but was not taken.
+	ctx    context.Context // of the current wait
+	asleep bool            // the wait has found no completion yet
+	// armed means that an event was requested and not taken yet. It may have come.
 	armed bool
 }
 
-// create makes the device's queue.
+// create creates the device's queue.
 func (c *completionQueue) create() error {
 	c.busyPoll, c.invFlag = c.dev.config.Tuning.BusyPoll, c.dev.invalidatedFlag()
 	c.batch = make([]C.struct_rdmad_wc, pollBatch)
-	c.Lock() // who finds it by its handle waits until it is whole
+	c.Lock() // a goroutine that finds it by its handle waits until it is complete
 	defer c.Unlock()
 	c.handle = handles.add(c)
 	rc := command(func() C.int {
@@ -82,8 +82,8 @@ func (c *completionQueue) Poll(wc []verbs.WC) int {
 	return n
 }
 
-// pullLocked moves completions from the device to the queue and says how many
-// the device had; arm asks for an event for those that come later.
+// pullLocked moves completions from the device to the queue and returns how many the
+// device had. arm requests an event for later completions.
 func (c *completionQueue) pullLocked(arm bool) int {
 	if c.ClosedLocked() || c.c == nil {
 		return 0
@@ -109,14 +109,15 @@ func (c *completionQueue) pollDevice(armed C.int) int {
 	return int(C.rdmad_poll(c.c, &c.batch[0], pollBatch, armed, c.invFlag))
 }
 
-// pollAtHome is apart from who polls all the time: it costs memory.
+// pollAtHome is a separate function because a closure in the polling function would
+// cost memory for every poll.
 func (c *completionQueue) pollAtHome(armed C.int) (n int) {
 	atHome(func() { n = c.pollDevice(armed) })
 	return n
 }
 
-// sweep looks whether a queue pair has failed, unless the consumer does so
-// itself. What it does not poll stays with the device beyond the CQ's depth.
+// sweep checks for failed queue pairs, unless the consumer polls. Completions beyond the
+// CQ's depth stay with the device until the consumer polls.
 func (c *completionQueue) sweep() {
 	if c.polled.Swap(false) {
 		return
@@ -129,7 +130,7 @@ func (c *completionQueue) sweep() {
 	}
 }
 
-// pull takes in what the device has now.
+// pull moves all completions that the device has now.
 func (c *completionQueue) pull() {
 	c.Lock()
 	for c.pullLocked(false) == pollBatch {
@@ -140,15 +141,14 @@ func (c *completionQueue) pull() {
 	c.Unlock()
 }
 
-// wakeLocked wakes up the consumer: by the notification that it has asked for, or by
-// the end of its wait.
+// wakeLocked wakes up the consumer: it runs the requested notification, or ends the wait.
 func (c *completionQueue) wakeLocked() {
 	if c.Queue.Len() == 0 || !c.NotifyingLocked() {
 		c.events.interrupt()
 	}
 }
 
-// overflowed ends all queue pairs that complete here: the device has lost
+// overflowed fails all queue pairs that complete here, because the device has lost
 // completions.
 func (c *completionQueue) overflowed() {
 	c.Lock()
@@ -156,15 +156,14 @@ func (c *completionQueue) overflowed() {
 	c.OverflowLocked()
 }
 
-// Wait implements verbs.CQ. Of the channel it reads an event each time that it
-// slept, and nothing else.
+// Wait implements verbs.CQ. It reads one event from the channel each time that it slept.
 func (c *completionQueue) Wait(ctx context.Context) error {
 	if c.busyPoll > 0 && c.spin(ctx) {
 		return c.outcome(ctx)
 	}
 	c.watch(ctx)
 	for c.events.wait(c.attends) != nil { // interrupted or closed
-		// Whoever interrupts has made true before what ready sees.
+		// The interrupter made ready's condition true before it interrupted.
 		c.events.resume()
 		if c.ready() {
 			break
@@ -183,8 +182,8 @@ func (c *completionQueue) watch(ctx context.Context) {
 	}
 }
 
-// attend is called by the runtime's poller when the wait begins, and whenever
-// an event has come, until it is true.
+// attend is called by the runtime's poller when the wait begins and whenever an event
+// comes, until it returns true.
 func (c *completionQueue) attend(uintptr) bool {
 	c.Lock()
 	defer c.Unlock()
@@ -202,9 +201,9 @@ func (c *completionQueue) ready() bool {
 	return c.readyLocked(c.ctx)
 }
 
-// readyLocked says whether there is a reason not to wait. If there is none, an
-// event comes with the next completion. The poller tells of events that come
-// from now on: one that has come already is taken, and the next one asked for.
+// readyLocked reports whether there is a reason not to wait. If it returns false, an event
+// comes with the next completion. The poller reports only events that come from now on.
+// So if an event has come already, readyLocked takes it and requests the next one.
 func (c *completionQueue) readyLocked(ctx context.Context) bool {
 	for {
 		before := c.armed
@@ -219,7 +218,7 @@ func (c *completionQueue) readyLocked(ctx context.Context) bool {
 	}
 }
 
-// takeEventLocked takes the event that was asked for, if it has come.
+// takeEventLocked takes the requested event, if it has come.
 func (c *completionQueue) takeEventLocked() bool {
 	if c.ClosedLocked() || C.rdmad_event(c.channel) == 0 {
 		return false
@@ -232,7 +231,7 @@ func (c *completionQueue) reasonLocked(ctx context.Context) bool {
 	return c.ClosedLocked() || c.Queue.Len() > 0 || ctx.Err() != nil
 }
 
-// outcome is what a wait that has a reason to end ends with.
+// outcome returns the result of a wait that has a reason to end.
 func (c *completionQueue) outcome(ctx context.Context) error {
 	c.Lock()
 	defer c.Unlock()
@@ -245,12 +244,12 @@ func (c *completionQueue) outcome(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spin looks for completions for the busy-poll interval. It says whether there
-// is a reason not to wait.
+// spin polls for completions for the busy-poll interval. It reports whether there is a
+// reason not to wait.
 func (c *completionQueue) spin(ctx context.Context) bool {
 	until := time.Now().Add(c.busyPoll)
 	for {
-		c.Lock() // others post into the queue meanwhile
+		c.Lock() // other goroutines push into the queue in the meantime
 		for c.Queue.Len() == 0 && c.pullLocked(false) > 0 {
 		}
 		ready := c.reasonLocked(ctx)
@@ -276,8 +275,8 @@ func (c *completionQueue) ReqNotify(f func()) bool {
 	return true
 }
 
-// noticed takes the event that ReqNotify waits for. It may be about a completion that
-// was taken in already: then the next one is waited for.
+// noticed takes the event for ReqNotify. The event may concern a completion that was
+// taken already. noticed then waits for the next event.
 func (c *completionQueue) noticed() {
 	c.Lock()
 	defer c.Unlock()
@@ -300,7 +299,7 @@ func (c *completionQueue) Close() error {
 	c.wait.stop()
 	c.Unlock()
 	c.events.interrupt()
-	c.events.close() // waits until a waiter has left the channel
+	c.events.close() // waits until no goroutine uses the channel
 	c.dev.notices.forget(int(c.channel.fd))
 	if rc := command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) }); !c.dev.destroyed(rc) {
 		return failed("destroy completion queue", rc)
@@ -309,8 +308,8 @@ func (c *completionQueue) Close() error {
 	return nil
 }
 
-// flush takes in what the device still has and then lets f queue the rest, with
-// the lock held.
+// flush moves the device's remaining completions to the queue. It then calls f, which
+// queues the rest, with the lock held.
 func (c *completionQueue) flush(f func()) {
 	c.Lock()
 	for c.pullLocked(false) > 0 {
@@ -320,11 +319,11 @@ func (c *completionQueue) flush(f func()) {
 	c.Unlock()
 }
 
-// flushedSlack bounds the completions of requests posted in the error state
-// that nobody polls, beyond the CQ's depth.
+// flushedSlack bounds the unpolled completions, beyond the CQ's depth, of requests posted
+// in the error state.
 const flushedSlack = 1024
 
-// pushFlushed queues n completions that no device makes.
+// pushFlushed queues n completions that the device does not make.
 func (c *completionQueue) pushFlushed(n int, wc func(i int) verbs.WC) (int, error) {
 	c.Lock()
 	defer c.Unlock()

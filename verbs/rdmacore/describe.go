@@ -12,7 +12,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
-// Describe adds to a device what it can do, or why the provider can't use it.
+// Describe adds to d its limits, or the reason why the provider cannot use it.
 func Describe(d *inventory.Device) {
 	d.Provider = ProviderName
 	name := C.CString(d.Name)

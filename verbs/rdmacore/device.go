@@ -21,8 +21,8 @@ const (
 	vendorRXE = 0xffffff
 )
 
-// maxQueueDepth bounds the queues of any device, whatever it offers, so that a
-// position fits the number that a completion carries.
+// maxQueueDepth bounds the queues of every device, so that a position fits the number that
+// a completion carries.
 const maxQueueDepth = 1 << 16
 
 // device is one device as a provider uses it.
@@ -32,12 +32,12 @@ type device struct {
 	config  *Config
 	notices *notices // the provider's
 	info    C.struct_rdmad_device
-	rings   C.int // requests are announced by a command
+	rings   C.int // posting makes a system call
 
 	removed chan struct{} // closed by its provider
 
-	doubted   atomic.Int64 // see doubt
-	listening atomic.Bool  // checkHearing is at work
+	doubted   atomic.Int64 // time of the last doubt
+	listening atomic.Bool  // checkHearing is running
 	deaf      atomic.Bool
 }
 
@@ -75,18 +75,18 @@ func newDevice(c *openContext, p *Provider) *device {
 // Removed implements verbs.Removable.
 func (d *device) Removed() <-chan struct{} { return d.removed }
 
-// wantsSinks says whether the sink of an RDMA Read must be one that a peer may
-// write to. iWARP places the data of an RDMA Read like that of a Write of the peer's (RFC
-// 5040 §4.4); siw looks at local write access instead.
+// wantsSinks reports whether the sink of an RDMA Read must be writable by the peer. iWARP
+// places the data of an RDMA Read like the data of a Write by the peer (RFC 5040 §4.4).
+// siw is the exception: it checks local write access.
 func wantsSinks(of *C.struct_rdmad_device) bool {
 	return of.iwarp != 0 && uint32(of.vendor) != vendorSIW
 }
 
-// destroyed says whether an object is gone after a command to destroy it. With
-// the device all are.
+// destroyed reports whether an object is gone after a command to destroy it. If the device
+// is gone, all its objects are.
 func (d *device) destroyed(rc C.int) bool { return rc == 0 || rc == C.EIO && d.ctx.isGone() }
 
-// is says whether the device is of a vendor.
+// is reports whether the device has this vendor number.
 func (d *device) is(vendor uint32) bool { return uint32(d.info.vendor) == vendor }
 
 func (d *device) iwarp() bool { return d.info.iwarp != 0 }
@@ -109,8 +109,7 @@ func (d *device) AllocPD() (verbs.PD, error) {
 	return pd, nil
 }
 
-// CreateCQ implements verbs.Device. Unsignaled RDMA Reads take a place in the
-// CQ too.
+// CreateCQ implements verbs.Device. Unsignaled RDMA Reads also take a place in the CQ.
 func (d *device) CreateCQ(depth int) (verbs.CQ, error) {
 	if d.ctx.isGone() {
 		return nil, verbs.ErrClosed
@@ -135,12 +134,12 @@ func (d *device) Close() error {
 	return err
 }
 
-// up says whether a port of the device was up when it was opened.
+// up reports whether a port of the device was up when it was opened.
 func (d *device) up() bool { return d.info.state == C.IBV_PORT_ACTIVE }
 
-// mostRetries is how often the device may send a request again that nobody
-// acknowledges. rxe of 6.1 takes 7 for ever, as it is for requests without a
-// Receive (rxe_completer).
+// mostRetries returns the largest retry count for requests that the peer does not
+// acknowledge. For rxe of 6.1 it is lower, because rxe retries forever with 7, as it
+// should only for requests without a Receive (rxe_completer).
 func (d *device) mostRetries() int {
 	if d.is(vendorRXE) {
 		return tuning.MaxRetryCount - 1
@@ -148,8 +147,8 @@ func (d *device) mostRetries() int {
 	return tuning.MaxRetryCount
 }
 
-// invalidatedFlag is how a completion says that the peer has invalidated a key.
-// rxe of 6.1 gives the kernel's own number instead of libibverbs'.
+// invalidatedFlag returns the flags that mark a completion whose message has invalidated a
+// key. rxe of 6.1 sets the kernel's flag instead of libibverbs'.
 func (d *device) invalidatedFlag() C.uint {
 	if d.is(vendorRXE) {
 		return C.IBV_WC_WITH_INV | 1<<2

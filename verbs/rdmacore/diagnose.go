@@ -20,16 +20,16 @@ import (
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
-// fileDir is where the kernel lets programs at its devices.
+// fileDir is the directory of the device files through which programs use RDMA devices.
 const fileDir = "/dev/infiniband"
 
-// missing says what to do about a failure to use any device, in one line.
+// missing returns an error that says, in one line, what to do when no device is usable.
 func missing(err error) error {
 	return fmt.Errorf("rdmacore: %w: %s", err, advice(inventory.ClassDir, fileDir))
 }
 
-// noDevice says why the device that is configured, or any, can't be used; names
-// are the kernel's devices, and err is why one of them could not be opened, if so.
+// noDevice returns why the configured device, or any device, can't be used. names are the
+// kernel's devices. err, if any, is why one of them could not be opened.
 func noDevice(configured string, names []string, err error) error {
 	switch {
 	case configured != "" && len(names) > 0 && !slices.Contains(names, configured):
@@ -42,7 +42,7 @@ func noDevice(configured string, names []string, err error) error {
 	return missing(errors.New("no device"))
 }
 
-// deviceNames are the kernel's devices.
+// deviceNames returns the names of the kernel's devices.
 func deviceNames(classDir string) (names []string) {
 	devices, _ := os.ReadDir(classDir)
 	for _, d := range devices {
@@ -64,7 +64,7 @@ func advice(classDir, fileDir string) string {
 			_ = file.Close()
 		case errors.Is(err, fs.ErrNotExist):
 			return path + " is missing: modprobe " + f.module
-		case errors.Is(err, syscall.EPERM): // of a device controller: modes give EACCES
+		case errors.Is(err, syscall.EPERM): // from a device controller; file modes give EACCES
 			return path + " may not be opened by this service, which was started before it was there: restart it"
 		case errors.Is(err, fs.ErrPermission):
 			return path + " may not be opened: run rdmad as root or give its group the right to"
@@ -73,7 +73,7 @@ func advice(classDir, fileDir string) string {
 	return "the kernel has " + strings.Join(names, ", ") + "; is libibverbs' driver for it installed (Debian: ibverbs-providers)?"
 }
 
-// registrationError says why memory could not be registered.
+// registrationError returns the error for n bytes of memory that could not be registered.
 func registrationError(n int, rc C.int) error {
 	err := fmt.Errorf("rdmacore: register %d bytes: %w", n, syscall.Errno(rc))
 	var limit unix.Rlimit
@@ -83,7 +83,7 @@ func registrationError(n int, rc C.int) error {
 	return fmt.Errorf("%w: only %d KiB may be locked: raise ulimit -l, or LimitMEMLOCK of the service", err, limit.Cur>>10)
 }
 
-// filesError adds to an error what to do when it is that there are no more files.
+// filesError adds advice to an error that means that too many files are open.
 func filesError(err error) error {
 	var limit unix.Rlimit
 	if !errors.Is(err, syscall.EMFILE) || unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
@@ -92,7 +92,7 @@ func filesError(err error) error {
 	return fmt.Errorf("%w: only %d files may be open, two for each connection: raise ulimit -n, or LimitNOFILE of the service", err, limit.Cur)
 }
 
-// listenError says why nobody can listen at an address.
+// listenError returns the error for an address at which listening failed.
 func listenError(at netip.AddrPort, rc C.int) error {
 	err := error(syscall.Errno(rc))
 	switch syscall.Errno(rc) {
@@ -109,5 +109,5 @@ func (e noAddressError) Error() string { return e.Errno.Error() + ": no RDMA dev
 
 func (e noAddressError) Unwrap() error { return e.Errno }
 
-// BindReason has the facts about the address that was to be bound.
+// BindReason returns the facts about the address that could not be bound.
 func (e noAddressError) BindReason() error { return e }

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
-// Each thing that may be missing is named, in the order in which it is noticed.
+// Each missing thing is named, in the order in which it is noticed.
 func TestAdvice(t *testing.T) {
 	class, files := t.TempDir(), t.TempDir()
 	expect := func(want string) {
@@ -38,7 +38,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// A device that is not the machine's is told of with those that are.
+// The error for an unknown device names the devices of the machine.
 func TestAdviceNoDevice(t *testing.T) {
 	const others = "this machine has rxe0, siw0 (providers.rdmacore.device)"
 	names := []string{"rxe0", "siw0"}
@@ -57,7 +57,7 @@ func TestAdviceNoDevice(t *testing.T) {
 	}
 }
 
-// New fails with one line on a machine without a device; this one has none.
+// New fails with one line on a machine without a device, like this one.
 func TestNewWithoutDevice(t *testing.T) {
 	if entries, _ := os.ReadDir(inventory.ClassDir); len(entries) > 0 {
 		return
@@ -98,7 +98,7 @@ func TestConfigRanges(t *testing.T) {
 	}
 }
 
-// What is told of an address is the kernel's error with what it means here.
+// The error for an address is the kernel's error and what it means here.
 func TestAdviceAddress(t *testing.T) {
 	err := noAddressError{syscall.EADDRNOTAVAIL}
 	const want = "cannot assign requested address: no RDMA device has this address"

@@ -29,7 +29,7 @@ func errOfEvent(kind C.int) error {
 	return errors.New("the device failed the queue pair")
 }
 
-// errOfStatus is why a queue pair ended whose request completed so.
+// errOfStatus returns the reason for a queue pair that ended with this completion status.
 func errOfStatus(s verbs.WCStatus) error {
 	return fmt.Errorf("request failed: %w", verbs.StatusError(s))
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// event is one of the connection manager.
+// event is an event of the connection manager.
 type event struct {
 	kind      C.enum_rdma_cm_event_type
-	device    *openContext // of DEVICE_REMOVAL; nil when it is not in use
+	device    *openContext // for DEVICE_REMOVAL; nil when the device is not in use
 	status    int
-	responder int // RDMA Reads that the receiver of the event is asked to accept
-	initiator int // and may issue
+	responder int // RDMA Reads that the receiver of the event should accept
+	initiator int // RDMA Reads that it may issue
 	data      []byte
 }
 
 func (e *event) String() string { return C.GoString(C.rdma_event_str(e.kind)) }
 
-// err is what an event that is not the one hoped for means.
+// err returns the error for an event other than the expected one.
 func (e *event) err() error {
 	switch e.kind {
 	case C.RDMA_CM_EVENT_REJECTED:
@@ -35,7 +35,7 @@ func (e *event) err() error {
 			return rdmacm.ErrUnreachable
 		}
 		rejected := &rdmacm.RejectedError{PrivateData: e.data}
-		if e.status > 0 && e.status != rejectConsumer { // on iWARP an errno, negative
+		if e.status > 0 && e.status != rejectConsumer { // on iWARP the status is a negative errno
 			return fmt.Errorf("%w: by its connection manager, for reason %d", rejected, e.status)
 		}
 		return rejected
@@ -49,7 +49,7 @@ func (e *event) err() error {
 	return fmt.Errorf("%v, status %d", e, e.status)
 }
 
-// removed passes on that the device of a DEVICE_REMOVAL is gone.
+// removed marks the device of a DEVICE_REMOVAL as gone.
 func (e *event) removed() {
 	if e.device != nil {
 		e.device.remove()
@@ -63,13 +63,13 @@ const (
 	rejectConsumer   = 28
 )
 
-// watch takes events until the provider is closed.
+// watch processes events until the provider is closed.
 func (p *Provider) watch() {
 	c := new(C.struct_rdmad_event)
 	for {
 		var rc C.int
 		err := p.events.wait(func(uintptr) bool {
-			// A request that comes by a new device opens it.
+			// A request through a new device opens that device.
 			atHome(func() { rc = C.rdmad_next_event(p.channel, c) })
 			return rc != C.EAGAIN
 		})
@@ -78,7 +78,7 @@ func (p *Provider) watch() {
 			return
 		case rc == 0:
 			p.dispatch(c)
-		default: // of memory or files there may be more in a moment
+		default: // out of memory or files: more may be available soon
 			p.config.Logger.Error("rdmacore: event lost", "error", failed("connection manager", rc))
 			select {
 			case <-p.closing:
@@ -104,14 +104,14 @@ func (p *Provider) dispatch(c *C.struct_rdmad_event) {
 	case *connID:
 		of.event(&e)
 	default:
-		if e.kind == C.RDMA_CM_EVENT_CONNECT_REQUEST { // of a listener that was just closed
+		if e.kind == C.RDMA_CM_EVENT_CONNECT_REQUEST { // for a listener that was just closed
 			command(func() C.int { return C.rdmad_reject(idOf(c), nil, 0) })
 			command(func() C.int { return C.rdmad_destroy_id(idOf(c)) })
 		}
 	}
 }
 
-// event takes what the connection manager says about an identifier.
+// event processes an event of the identifier.
 func (id *connID) event(e *event) {
 	switch e.kind {
 	case C.RDMA_CM_EVENT_ESTABLISHED:
@@ -131,7 +131,7 @@ func (id *connID) event(e *event) {
 		if qp := id.QP(); qp != nil {
 			qp.fail(errMoved)
 		}
-	case C.RDMA_CM_EVENT_UNREACHABLE: // of a connection that is up: the peer has other hardware, or none
+	case C.RDMA_CM_EVENT_UNREACHABLE: // on an established connection: the peer's hardware has changed or is gone
 		if qp := id.QP(); qp != nil {
 			qp.probe()
 		}
@@ -140,13 +140,13 @@ func (id *connID) event(e *event) {
 	}
 	select {
 	case id.steps <- *e:
-	default: // nobody waits for it
+	default: // nobody waits for the event
 	}
 }
 
-// portChanged reports a port that went down or came up. Connections are left
-// to their timeouts: a cable that is back in time has hurt nobody. But a peer may
-// have given up meanwhile, and not have been able to tell.
+// portChanged logs that a port went down or came up. Connections keep their timeouts, so a
+// cable that is soon back does no harm. But the peer may have given up in the meantime
+// without being able to report it.
 func (p *Provider) portChanged(o *openContext, port int, up bool) {
 	level, state := slog.LevelWarn, "down"
 	if up {
@@ -161,7 +161,7 @@ func (p *Provider) portChanged(o *openContext, port int, up bool) {
 	p.lookAtListeners()
 }
 
-// queuePairs are those of any provider that are wanted.
+// queuePairs returns the queue pairs of all providers for which wanted returns true.
 func queuePairs(wanted func(*queuePair) bool) (all []*queuePair) {
 	handles.mu.Lock()
 	defer handles.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// A queue pair that ends before its connection is made, as with its device, is
-// not touched by what makes the connection.
+// A queue pair that ends before its connection is made, as with its device, is not used by
+// the code that makes the connection.
 func TestFailedBeforeConnection(t *testing.T) {
 	p := newProvider(t, Config{})
 	defer verbstest.CloseProvider(t, p)

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
-// lookTime is how long a change that nobody tells of may go unseen, and the
-// pause between attempts to listen again.
+// lookTime is the longest time until a change that causes no event is noticed. It is also
+// the pause between attempts to listen again.
 const lookTime = time.Second
 
 var errNoPort = errors.New("no RDMA device has an active port")
@@ -35,7 +35,7 @@ func (l *listener) setHealth(reason error) {
 	l.changed = make(chan struct{})
 }
 
-// lookAtListeners has the provider's listeners look at themselves.
+// lookAtListeners makes the provider's listeners check their health.
 func (p *Provider) lookAtListeners() {
 	handles.mu.Lock()
 	defer handles.mu.Unlock()
@@ -49,11 +49,11 @@ func (p *Provider) lookAtListeners() {
 func (l *listener) lookSoon() {
 	select {
 	case l.look <- struct{}{}:
-	default: // it will
+	default: // a check is already due
 	}
 }
 
-// guard looks at the listener's health until it is closed.
+// guard checks the listener's health until the listener is closed.
 func (l *listener) guard() {
 	t := time.NewTicker(lookTime)
 	defer t.Stop()
@@ -68,7 +68,7 @@ func (l *listener) guard() {
 	}
 }
 
-// lose notes that the identifier is of no use any more.
+// lose records that the identifier can no longer be used.
 func (l *listener) lose(why error) {
 	l.mu.Lock()
 	l.lost = why
@@ -76,15 +76,15 @@ func (l *listener) lose(why error) {
 	l.lookSoon()
 }
 
-// examine says why no requests can arrive, after it has tried to listen again
-// where that is what it takes. Only guard calls it.
+// examine returns why no requests can arrive, or nil. If necessary it first tries to listen
+// again. Only guard calls it.
 func (l *listener) examine() error {
 	anywhere := l.at.Addr().IsUnspecified()
 	l.mu.Lock()
 	lost := l.lost
 	l.mu.Unlock()
 	if lost == nil && l.dev != nil && l.dev.ctx.isGone() {
-		lost = errRemoved // the connection manager may say so later
+		lost = errRemoved // the connection manager may report this later
 	}
 	if lost == nil {
 		lost = l.place()
@@ -111,18 +111,18 @@ func (l *listener) examine() error {
 	return nil
 }
 
-// again listens anew. An event that comes meanwhile is of the new identifier.
+// again listens with a new identifier. Later events belong to that identifier.
 func (l *listener) again() bool {
 	l.stop()
 	l.mu.Lock()
 	l.lost = nil
 	l.mu.Unlock()
-	l.settle() // before, so that a later move is seen
+	l.settle() // before listening, so that a later move is noticed
 	return l.listen(l.at) == nil
 }
 
-// place says why the address is of no use where the listener is: it has gone or,
-// from one device's interface to another's, moved.
+// place returns why the address can't be used at the listener's device, or nil. The address
+// may be gone, or may have moved to the interface of another device.
 func (l *listener) place() error {
 	a := l.at.Addr()
 	if a.IsUnspecified() || a.IsLoopback() {
@@ -135,10 +135,10 @@ func (l *listener) place() error {
 	if err == nil && l.iface != 0 && !slices.Contains(now, l.iface) {
 		return errMoved
 	}
-	return nil // or nothing is known to be wrong
+	return nil // nothing is known to be wrong
 }
 
-// settle notes the interface that has the address, if there is only one.
+// settle records the interface that has the address, if there is exactly one.
 func (l *listener) settle() {
 	l.iface = 0
 	if all, err := interfacesWith(l.at.Addr()); err == nil && len(all) == 1 {

@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// settleTime is what the network takes after a port came up until routes
-	// and addresses are there.
+	// settleTime is how long the network needs for routes and addresses after a port came
+	// up.
 	settleTime = time.Second
-	// hearingTimeout bounds a device's answer to itself.
+	// hearingTimeout bounds the time for a device's answer to its own request.
 	hearingTimeout = 5 * time.Second
-	// nobodysPort is one on which nobody listens.
+	// nobodysPort is a port on which nobody listens.
 	nobodysPort = 1
 )
 
-// doubt has the device's connections, and on rxe its connection manager,
-// examined once the network has settled.
+// doubt requests a check once the network has settled: of the device's connections and, on
+// rxe, of its connection manager.
 func (d *device) doubt() { d.doubted.Store(time.Now().UnixNano()) }
 
-// lookAtPaths tells the ends of connections that there is a way for now, and
-// examines devices that are in doubt.
+// lookAtPaths notifies the peers of held ends that have a path now, and checks devices that
+// are in doubt.
 func (p *Provider) lookAtPaths(now time.Time) {
 	p.tellHeld(func(id *connID) bool { return id.dev.ctx.isGone() || id.pathOpen() })
 	p.mu.Lock()
@@ -51,8 +51,8 @@ func (p *Provider) lookAtPaths(now time.Time) {
 	}
 }
 
-// checkHearing finds out whether an rxe device has become deaf (see path.go). What
-// it finds is doubted again until the device hears.
+// checkHearing checks whether an rxe device has become deaf (see path.go). While the device
+// is deaf, the check is repeated.
 func (p *Provider) checkHearing(d *device) {
 	defer d.listening.Store(false)
 	ctx, cancel := context.WithTimeout(context.Background(), hearingTimeout)
@@ -71,7 +71,7 @@ func (p *Provider) checkHearing(d *device) {
 	}
 	hears, err := p.answers(ctx, d, own)
 	if err != nil || d.ctx.isGone() {
-		return // nothing is known: others say what is wrong
+		return // nothing is known; other checks report the problem
 	}
 	if !hears {
 		d.doubt()
@@ -82,7 +82,7 @@ func (p *Provider) checkHearing(d *device) {
 	}
 }
 
-// isDeaf says whether one of the provider's devices is.
+// isDeaf reports whether the provider's device of this name is deaf.
 func (p *Provider) isDeaf(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *Provider) isDeaf(name string) bool {
 	return false
 }
 
-// ownAddress is one at which an rxe device can be reached by itself now.
+// ownAddress returns an address at which an rxe device can reach itself now.
 func (d *device) ownAddress() (netip.Addr, bool) {
 	name := d.ctx.nameNow()
 	i, err := rxeInterface(name)
@@ -119,8 +119,8 @@ func (d *device) ownAddress() (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// answers says whether the device's connection manager answers a request of its
-// own, which it does with a rejection.
+// answers reports whether the device's connection manager answers a request from itself.
+// The expected answer is a rejection.
 func (p *Provider) answers(ctx context.Context, d *device, at netip.Addr) (bool, error) {
 	id := newID(p)
 	if rc := command(func() C.int { return C.rdmad_create_id(p.channel, C.uint64_t(id.handle), &id.c) }); rc != 0 {
@@ -139,7 +139,7 @@ func (p *Provider) answers(ctx context.Context, d *device, at netip.Addr) (bool,
 	if err != nil {
 		return false, err
 	}
-	c.qp_num = 1 // none: nothing comes of it
+	c.qp_num = 1 // no queue pair: no connection results
 	if rc := command(func() C.int { return C.rdmad_connect(id.c, c) }); rc != 0 {
 		return false, failed("connect", rc)
 	}

@@ -13,12 +13,11 @@ import (
 	"unsafe"
 )
 
-// librdmacm opens devices, and closes those that are gone when it happens to
-// look and nobody has a reference. Identifiers have one, and what is in use
-// here has another.
+// librdmacm opens devices. When it scans them, it closes those that are gone and have no
+// references. Each identifier has a reference, and each device in use here has another.
 
-// getDevices gives the contexts of all devices that librdmacm knows, with a
-// reference to each, for putDevices.
+// getDevices returns the contexts of all devices that librdmacm knows. It takes a reference
+// to each, which putDevices returns.
 func getDevices() ([]*C.struct_ibv_context, error) {
 	var n C.int
 	list, err := C.rdma_get_devices(&n)
@@ -35,8 +34,8 @@ func putDevices(list []*C.struct_ibv_context) {
 	}
 }
 
-// listDevices gives the contexts of all devices, and has librdmacm look for new
-// ones. Those of no open context may be gone by the time that they are looked at.
+// listDevices returns the contexts of all devices and makes librdmacm look for new ones.
+// Contexts that are not open here may become invalid at any time.
 func listDevices() ([]*C.struct_ibv_context, error) {
 	list, err := getDevices()
 	if err != nil {

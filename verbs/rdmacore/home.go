@@ -7,19 +7,18 @@ import "C"
 
 import "runtime"
 
-// A cleanThread runs functions on a thread that was there before anything could
-// change its identity. The kernel takes commands on the files of RDMA devices only
-// from threads with the very credentials that opened them (ib_safe_file_access),
-// and a thread that was another user for a moment, as those of NFS are, has others
-// for good.
+// A cleanThread runs functions on a thread whose credentials never change. The kernel
+// accepts commands on the files of RDMA devices only from threads with the same credentials
+// as the thread that opened them (ib_safe_file_access). A thread that was another user for
+// a moment, like those of NFS, has different credentials ever after.
 type cleanThread chan func()
 
 var (
-	// home opens all files, by whatever makes librdmacm look at its devices. Who
-	// is refused calls again here.
+	// home runs every call that makes librdmacm look at its devices, so it opens all files.
+	// A command that is refused on another thread is repeated here.
 	home = newCleanThread()
-	// dialing is the same for calls that may block: siw's rdma_connect makes its
-	// TCP connection.
+	// dialing is the same for calls that may block: siw's rdma_connect makes its TCP
+	// connection.
 	dialing = newCleanThread()
 )
 
@@ -43,8 +42,8 @@ func (t cleanThread) run(f func()) {
 	<-done
 }
 
-// command calls f, and once more here when the thread may give no commands.
-// Nothing has happened then.
+// command calls f, and repeats it on t if the calling thread may not give commands. In that
+// case the first call had no effect.
 func (t cleanThread) command(f func() C.int) C.int {
 	rc := f()
 	if rc == C.EACCES {

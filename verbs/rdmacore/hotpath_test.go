@@ -14,8 +14,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// A work request costs no memory, from posting to its completion, on either side
-// and whether the CQ sleeps or spins.
+// A work request allocates no memory, from posting to its completion, on either side, whether
+// the CQ sleeps or spins.
 func TestNoAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -70,8 +70,8 @@ func testNoAllocations(t *testing.T, busy time.Duration) {
 	}
 }
 
-// Busy polling ends: with nothing to do a wait sleeps in the poller, and wakes
-// up for what comes.
+// Busy polling ends: with nothing to do, a wait sleeps in the poller, and it wakes up for
+// the next completion.
 func TestBusyPollSleeps(t *testing.T) {
 	p := newProvider(t, Config{Tuning: tuning.Settings{BusyPoll: tuning.MaxBusyPoll}})
 	defer verbstest.CloseProvider(t, p)
@@ -98,7 +98,7 @@ func TestBusyPollSleeps(t *testing.T) {
 	}
 }
 
-// sleepsInWait says whether a goroutine within completionQueue.Wait waits for I/O.
+// sleepsInWait reports whether a goroutine within completionQueue.Wait waits for I/O.
 func sleepsInWait() bool {
 	buf := make([]byte, 1<<20)
 	for g := range bytes.SplitSeq(buf[:runtime.Stack(buf, true)], []byte("\n\n")) {

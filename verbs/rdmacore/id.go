@@ -23,7 +23,7 @@ type connID struct {
 	dev    *device
 	c      *C.struct_rdma_cm_id
 	handle uint64
-	steps  chan event // what is waited for; bounded by the steps there are
+	steps  chan event // events for the waiting call; has room for all steps
 
 	mu         sync.Mutex
 	calling    chan struct{} // closed when rdma_connect has returned; nil before
@@ -56,7 +56,7 @@ func (id *connID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
 	return id.AddQP(func() (*queuePair, error) { return id.newQP(own, attr) })
 }
 
-// Close implements rdmacm.ID. A request not answered is rejected.
+// Close implements rdmacm.ID. It rejects an unanswered request.
 func (id *connID) Close() error {
 	switch id.Shut() {
 	case driver.IDClosed:
@@ -73,8 +73,8 @@ func (id *connID) Close() error {
 	return nil
 }
 
-// free gives the identifier back, later when a call of the library still uses
-// it: siw connects its TCP connection within rdma_connect.
+// free destroys the identifier. If a call of the library still uses it, that happens later:
+// siw makes its TCP connection within rdma_connect.
 func (id *connID) free() {
 	id.mu.Lock()
 	calling := id.calling
@@ -102,7 +102,7 @@ func (id *connID) destroy() {
 	command(func() C.int { return C.rdmad_destroy_id(id.c) })
 }
 
-// await waits for one of two events, and gives it.
+// await waits for one of two events and returns it.
 func (id *connID) await(ctx context.Context, want, or C.enum_rdma_cm_event_type) (event, error) {
 	select {
 	case e := <-id.steps:

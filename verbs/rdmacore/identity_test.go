@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// A thread that was another user for a moment can still do everything.
+// A thread that was another user for a moment can still use the device.
 func TestThreadWithAnotherIdentity(t *testing.T) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the test
 	for _, uid := range []uintptr{65534, 0} {

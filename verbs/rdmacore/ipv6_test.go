@@ -12,8 +12,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// A listener on an IPv6 address is reached there, whatever its scope; the
-// connection has that address at both ends.
+// A listener on an IPv6 address of any scope can be reached. The connection has that address
+// at both ends.
 func TestIPv6(t *testing.T) {
 	const global = "fd00:20:49::15"
 	system(t, "/sbin/ip -6 addr replace "+global+"/64 dev "+network+" nodad")
@@ -54,7 +54,7 @@ func testAddress(t *testing.T, listen, dial string) {
 	}
 }
 
-// linkLocal is an interface's address of that scope.
+// linkLocal returns the link-local address of an interface.
 func linkLocal(t *testing.T, iface *net.Interface) netip.Addr {
 	t.Helper()
 	all, err := iface.Addrs()

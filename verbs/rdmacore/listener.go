@@ -17,29 +17,28 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// listener holds the connection requests that arrived at an address. Its
-// identifier is replaced when it is lost with its device or address (see
-// health.go).
+// listener holds the connection requests that arrived at an address. When its identifier is
+// lost with its device or address, it gets a new one (see health.go).
 type listener struct {
 	p        *Provider
 	handle   uint64
-	at       netip.AddrPort // to listen on again: the port is the one bound
+	at       netip.AddrPort // where to listen again, with the port that was bound
 	requests *peers.Queue[rdmacm.ID]
 	closing  chan struct{} // ends guard
-	look     chan struct{} // has guard look at once
+	look     chan struct{} // makes guard check at once
 	guarding sync.WaitGroup
 
-	// Of Listen, then of guard, then of Close alone:
+	// Listen uses these fields first, then guard, then Close:
 	c    *C.struct_rdma_cm_id // nil while there is none
-	dev  *device              // to which it is bound; nil for all
-	port port                 // of it
-	// The index of the interface that has the address; 0 when more have it.
+	dev  *device              // the device to which c is bound; nil for all devices
+	port port                 // the port of dev
+	// The index of the interface that has the address; 0 if several have it.
 	iface int
 
 	mu      sync.Mutex
 	closed  bool
 	addr    netip.AddrPort
-	lost    error // why the identifier is of no use
+	lost    error // why the identifier can no longer be used
 	reason  error // see Health
 	changed chan struct{}
 }
@@ -81,13 +80,13 @@ func (l *listener) listen(at netip.AddrPort) error {
 	}
 	a := toC(at)
 	var rc C.int
-	atHome(func() { rc = C.rdmad_listen(l.c, &a, C.int(l.p.config.Backlog)) }) // to bind to a new device's address opens it
+	atHome(func() { rc = C.rdmad_listen(l.c, &a, C.int(l.p.config.Backlog)) }) // binding to the address of a new device opens that device
 	if rc != 0 {
 		l.stop()
 		return listenError(at, rc)
 	}
 	l.dev, l.port = nil, port{}
-	if l.c.verbs != nil { // in use from now on, so that its events are heard
+	if l.c.verbs != nil { // the device is now in use, so that its events are read
 		dev, err := l.p.device(l.c)
 		if err != nil {
 			l.stop()
@@ -115,7 +114,7 @@ func (l *listener) Addr() netip.AddrPort {
 	return l.addr
 }
 
-// event takes what the connection manager says about a listener.
+// event processes an event of the listener.
 func (l *listener) event(c *C.struct_rdma_cm_id, e *event) {
 	switch e.kind {
 	case C.RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -154,12 +153,12 @@ func (l *listener) drop(id rdmacm.ID, err error) {
 	_ = id.Close()
 }
 
-// note logs a request that is not served.
+// note logs a connection request that is dropped.
 func (l *listener) note(peer netip.AddrPort, err error) {
 	l.p.config.Logger.Warn("rdmacore: connection request dropped", "listener", l.Addr(), "peer", peer, "error", err)
 }
 
-// errCrowded is why a request is rejected that lost its room to another.
+// errCrowded is the reason to reject a request that is replaced by another.
 var errCrowded = errors.New("too many requests of this address, or of all, are waiting")
 
 // GetRequest implements rdmacm.Listener.

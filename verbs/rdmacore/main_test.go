@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// child, when set, ends a process that is not to run the tests.
+// child, if set, ends a child process that must not run the tests.
 var child = func() {}
 
 func TestMain(m *testing.M) {

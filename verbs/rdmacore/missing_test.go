@@ -16,10 +16,10 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// childVariable makes this binary one that uses the device and says how it went.
+// childVariable makes this binary use the device and report the result.
 const childVariable = "RDMACORE_CHILD"
 
-// lockedKiB is what a child may lock.
+// lockedKiB is how much memory a child may lock.
 const lockedKiB = 256
 
 func init() {
@@ -46,7 +46,7 @@ func useDevice() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pd.Close()) }()
-	limit := unix.Rlimit{Cur: lockedKiB << 10, Max: lockedKiB << 10} // siw holds it against root as well
+	limit := unix.Rlimit{Cur: lockedKiB << 10, Max: lockedKiB << 10} // siw applies the limit to root as well
 	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func useDevice() (err error) {
 	return mr.Close()
 }
 
-// What a machine lacks is told in one line that says what to do. It needs a
-// process that has not used the device, which librdmacm would keep.
+// The error for what a machine lacks is one line that says what to do. The test needs a
+// process that has not used the device, because librdmacm would keep it open.
 func TestMissing(t *testing.T) {
 	const files, nobody = "/dev/infiniband/", 65534
 	kind := strings.TrimSuffix(*deviceFlag, "0")

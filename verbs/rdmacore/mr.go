@@ -13,8 +13,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// memRegion is a registered memory region; bound windows use it. Its buffer is pinned
-// while it exists: Go's runtime neither moves nor frees it, and C may keep its address.
+// memRegion is a registered memory region. Bound windows use it. Its buffer is pinned while
+// the region exists: Go's runtime neither moves nor frees it, and C may keep its address.
 type memRegion struct {
 	driver.MR
 	pd   *protectionDomain
@@ -25,8 +25,8 @@ type memRegion struct {
 
 const remoteAccess = verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 
-// RegMR implements verbs.PD. The remote address of the buffer is its virtual
-// one: not every device has others.
+// RegMR implements verbs.PD. Peers address the buffer by its virtual address, because not
+// every device supports other addresses.
 func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
 	m := &memRegion{pd: pd}
 	if err := pd.CreateMR(&m.MR, buf, access); err != nil {
@@ -46,7 +46,7 @@ func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, er
 	return m, nil
 }
 
-// accessFlags are libibverbs' for access.
+// accessFlags returns libibverbs' flags for access.
 func (pd *protectionDomain) accessFlags(access verbs.Access) C.int {
 	var flags C.int
 	if access&verbs.AccessLocalWrite != 0 {
@@ -68,8 +68,8 @@ func remoteFlags(access verbs.Access) (flags C.int) {
 	return flags
 }
 
-// Close implements verbs.MR. Requests that still name the region fail, and
-// their queue pairs with them.
+// Close implements verbs.MR. Posted requests that use the region then fail, and so do their
+// queue pairs.
 func (m *memRegion) Close() error {
 	first, err := m.Shut()
 	if !first {
@@ -84,8 +84,8 @@ func (m *memRegion) Close() error {
 	return nil
 }
 
-// sge translates an entry that names memory of pd, whose region must have the
-// rights of access.
+// sge translates an entry that names memory of pd. Its region must have the rights of
+// access.
 func (pd *protectionDomain) sge(e *verbs.SGE, access verbs.Access, out *C.struct_ibv_sge) error {
 	m, ok := e.MR.(*memRegion)
 	if !ok {

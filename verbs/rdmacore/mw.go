@@ -18,13 +18,13 @@ import (
 // specification 10.6.7.2.2).
 const keyPart = 0xff
 
-// memWindow is a type 2B memory window. The device's window is allocated for
-// the first bind, and given up with the queue pair on which it is bound: rxe
-// would keep that queue pair alive.
+// memWindow is a type 2B memory window. The device's window is allocated for the first
+// bind. It is freed with the queue pair on which it is bound, because rxe would otherwise
+// keep that queue pair alive.
 type memWindow struct {
 	driver.MW
 	pd   *protectionDomain
-	step uint32 // odd and random: keys follow each other by it
+	step uint32 // added to each key to get the next one; odd and random
 
 	mu     sync.Mutex
 	c      *C.struct_ibv_mw
@@ -75,7 +75,7 @@ func (w *memWindow) Close() error {
 	return nil
 }
 
-// freeLocked gives the device's window up, and revokes it with that.
+// freeLocked frees the device's window, which also revokes it.
 func (w *memWindow) freeLocked() error {
 	if w.c == nil {
 		return nil
@@ -91,7 +91,7 @@ func (w *memWindow) freeLocked() error {
 	return nil
 }
 
-// leave gives the device's window up if it is bound on q.
+// leave frees the device's window if it is bound on q.
 func (w *memWindow) leave(q *queuePair) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *memWindow) leave(q *queuePair) {
 	}
 }
 
-// comeLocked takes the window from the queue pair that it was bound on last.
+// comeLocked takes the window from the queue pair on which it was last bound.
 func (w *memWindow) comeLocked(q *queuePair) error {
 	if w.qp == nil || w.qp == q {
 		return nil
@@ -118,7 +118,7 @@ func (w *memWindow) comeLocked(q *queuePair) error {
 	return nil
 }
 
-// prepareBind checks a bind that is being posted and gives it its key.
+// prepareBind checks a bind that is being posted and assigns its key.
 func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdmad_send) error {
 	w, ok := b.MW.(*memWindow)
 	if !ok {

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notices tells once, for each file that it is asked to watch, that the file can be
-// read. One goroutine does so for all files: those of idle completion queues would
-// need one each.
+// notices reports, once per request, that a watched file can be read. One goroutine serves
+// all files. Otherwise each idle completion queue would need its own goroutine.
 type notices struct {
 	epoll  int
 	events descriptor // of epoll
@@ -18,7 +17,7 @@ type notices struct {
 	done   chan struct{}
 }
 
-// newNotices calls come for each file that can be read. The keys are the caller's.
+// newNotices returns notices that call come for each readable file, with the caller's key.
 func newNotices(come func(key uint64)) (*notices, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -37,7 +36,8 @@ func newNotices(come func(key uint64)) (*notices, error) {
 	return n, nil
 }
 
-// request has come called when the file can be read, or at once when it can be now.
+// request arranges that come is called once when the file can be read, at once if it can be
+// read now.
 func (n *notices) request(fd int, key uint64) error {
 	e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(uint32(key)), Pad: int32(uint32(key >> 32))}
 	err := unix.EpollCtl(n.epoll, unix.EPOLL_CTL_MOD, fd, &e)
@@ -47,12 +47,12 @@ func (n *notices) request(fd int, key uint64) error {
 	return err
 }
 
-// forget must be called before a file that was watched is closed.
+// forget ends the watching of a file. Call it before the file is closed.
 func (n *notices) forget(fd int) {
-	_ = unix.EpollCtl(n.epoll, unix.EPOLL_CTL_DEL, fd, nil) // fails for one that never was
+	_ = unix.EpollCtl(n.epoll, unix.EPOLL_CTL_DEL, fd, nil) // fails for a file that was never watched
 }
 
-// watch calls come until close.
+// watch calls come for readable files until close.
 func (n *notices) watch() {
 	defer close(n.done)
 	events := make([]unix.EpollEvent, 64)

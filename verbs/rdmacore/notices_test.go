@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each request for a file is answered once, for what has come before it as well, and
-// a file that was forgotten not at all.
+// Each request for a file is answered once, even if input came before it. A forgotten file
+// is never reported.
 func TestNotices(t *testing.T) {
 	came := make(chan uint64, 200)
 	n, err := newNotices(func(key uint64) { came <- key })

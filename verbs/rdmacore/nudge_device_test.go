@@ -19,10 +19,9 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// TestNudge: a passive side on iWARP that overlooks the first message until
-// another one comes, as siw may, hears from us again, and the connection goes on.
-// What we post for that has its own places in the queue, and no completion. Other
-// transports need none.
+// TestNudge: an iWARP passive side, like siw, may overlook the first message until another
+// one comes. The active side then sends a nudge, and the connection goes on. Nudges have
+// their own slots in the queue, and no completion. Other transports need none.
 func TestNudge(t *testing.T) {
 	p := newProvider(t, Config{})
 	defer verbstest.CloseProvider(t, p)
@@ -76,7 +75,7 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// checkHeard checks that a queue pair whose peer has answered nudges no more.
+// checkHeard checks that a queue pair whose peer has answered sends no more nudges.
 func checkHeard(t *testing.T, q *queuePair) {
 	t.Helper()
 	q.Lock()
@@ -86,15 +85,15 @@ func checkHeard(t *testing.T, q *queuePair) {
 	}
 }
 
-// RDMAP's opcodes as they are with its version (RFC 5040 §4.1), and DDP's with its
-// version and the last segment's flag (RFC 5041 §4.2, §4.3).
+// RDMAP's opcodes with its version (RFC 5040 §4.1), and DDP's flags with its version and the
+// last segment's flag (RFC 5041 §4.2, §4.3).
 const (
 	rdmapWrite, rdmapSend = 0x40, 0x43
 	ddpTagged, ddpLast    = 0x80, 0x41
 )
 
-// serveDeaf says yes to a connection and sees the first message only when another
-// one has come, which must be a nudge; it answers it, and wants a Send then.
+// serveDeaf accepts a connection and reads the first message only when another message has
+// come, which must be a nudge. It answers it and then expects a Send.
 func serveDeaf(l net.Listener) error {
 	c, err := l.Accept()
 	if err != nil {
@@ -137,8 +136,7 @@ func serveDeaf(l net.Listener) error {
 	}
 }
 
-// agreeMPA answers a connection request with what it says itself (RFC 5044 §7.1),
-// which must be without CRC.
+// agreeMPA accepts a connection request (RFC 5044 §7.1), which must be without CRC.
 func agreeMPA(c net.Conn) error {
 	b := make([]byte, 20)
 	if _, err := io.ReadFull(c, b); err != nil {
@@ -157,8 +155,8 @@ func agreeMPA(c net.Conn) error {
 	return err
 }
 
-// nextFPDU reads one (RFC 5044 §4.1) and gives RDMAP's opcode and the bytes that
-// follow the headers.
+// nextFPDU reads an FPDU (RFC 5044 §4.1). It returns the RDMAP opcode and the bytes after
+// the headers.
 func nextFPDU(c net.Conn) (op byte, n int, err error) {
 	var length [2]byte
 	if _, err := io.ReadFull(c, length[:]); err != nil {
@@ -176,8 +174,8 @@ func nextFPDU(c net.Conn) (op byte, n int, err error) {
 	return b[1], size - 14, nil
 }
 
-// TestFirstMessages: the first message of each of many connections arrives,
-// though it is sent before the passive side has returned.
+// TestFirstMessages: the first message of each of many connections arrives, even if it is
+// sent before the passive side has returned from Accept.
 func TestFirstMessages(t *testing.T) {
 	p := newProvider(t, Config{})
 	defer verbstest.CloseProvider(t, p)
@@ -194,7 +192,7 @@ func TestFirstMessages(t *testing.T) {
 	}
 }
 
-// sendFirst makes connections, one after the other, with a message each.
+// sendFirst makes connections, one after the other, with one message each.
 func sendFirst(ctx context.Context, t *testing.T, p *Provider, connections int) error {
 	l, err := p.Listen(ctx, *addressFlag+":0")
 	if err != nil {

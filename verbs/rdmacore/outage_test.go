@@ -35,7 +35,7 @@ type outage struct {
 	to string // IP address to connect to
 }
 
-// target is where to connect to.
+// target returns the address to connect to.
 func (o *outage) target() string {
 	return net.JoinHostPort(o.to, strconv.Itoa(int(o.ln.Addr().Port())))
 }
@@ -60,8 +60,7 @@ func newOutageOf(t *testing.T, p *Provider, address string) *outage {
 	return &outage{t, p, ln, *addressFlag}
 }
 
-// waitHealth waits until the listener says something that matches; "" is that
-// it is well.
+// waitHealth waits until the listener's reason matches; "" means that it is healthy.
 func (o *outage) waitHealth(want string) {
 	o.Helper()
 	o.waitHealthOf(o.ln, want)
@@ -167,8 +166,8 @@ func TestDeviceRenamed(t *testing.T) {
 	o.connect().Close()
 }
 
-// The kernel removes a device once everything on it is closed, however many
-// connections are up, and a listener finds the one that comes in its place.
+// The kernel removes a device once everything on it is closed, even if many connections are
+// up. A listener finds the device that replaces it.
 func TestDeviceRemoved(t *testing.T) {
 	for _, address := range []string{*addressFlag, "0.0.0.0"} {
 		t.Run(address, func(t *testing.T) {

@@ -14,16 +14,16 @@ import (
 	"strings"
 )
 
-// rxe of Linux 6.1 loses the queue pair through which connection managers talk
-// when one of their messages finds no way, because the interface is down or the
-// address gone: rxe_requester takes that for an error of the queue pair, and the
-// move to RTS by which ib_mad mends it (ib_mad_send_error) lets it send again, not
-// receive. The device is deaf from then on, whoever uses it. So the end of a
-// connection is told only when there is a way, and until then the identifier is
-// kept, beyond its Close.
+// rxe of Linux 6.1 can become deaf. Connection managers talk through one queue pair of the
+// device. If one of their messages finds no path, because the interface is down or the
+// address is gone, rxe_requester puts that queue pair into an error state. ib_mad moves it
+// back to RTS (ib_mad_send_error), but then it only sends and does not receive. From then
+// on no program receives connection messages through the device. So the peer is notified of
+// a connection's end only while there is a path. Until then the identifier is kept, even
+// after its Close.
 
-// hold says whether the connection's end can't be told now; the provider does so
-// later.
+// hold reports whether the peer can't be notified of the connection's end now. The provider
+// then does so later.
 func (id *connID) hold() bool {
 	if id.pathOpen() {
 		return false
@@ -37,8 +37,8 @@ func (id *connID) hold() bool {
 	return true
 }
 
-// leave says whether the identifier, which is closed, is destroyed when its end
-// is told.
+// leave reports whether the closed identifier is kept until the peer is notified of the
+// connection's end.
 func (id *connID) leave() bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -46,9 +46,9 @@ func (id *connID) leave() bool {
 	return id.held
 }
 
-// tell tells the end that was held.
+// tell notifies the peer of the connection's end, which was held.
 func (id *connID) tell() {
-	id.mu.Lock() // nobody destroys it
+	id.mu.Lock() // prevents that it is destroyed meanwhile
 	command(func() C.int { return C.rdmad_disconnect(id.c) })
 	id.held = false
 	left := id.left
@@ -58,13 +58,12 @@ func (id *connID) tell() {
 	}
 }
 
-// pathOpen says whether the device can send to the peer, for all that can be
-// known.
+// pathOpen reports whether the device can reach the peer, as far as that is known.
 func (id *connID) pathOpen() bool {
 	return !id.dev.is(vendorRXE) || pathOpen(id.dev.ctx.nameNow(), id.LocalAddr().Addr(), id.RemoteAddr().Addr())
 }
 
-// tellHeld tells those ends that may be told now.
+// tellHeld notifies the peers of held ends for which may returns true.
 func (p *Provider) tellHeld(may func(*connID) bool) {
 	var now []*connID
 	p.mu.Lock()
@@ -81,17 +80,17 @@ func (p *Provider) tellHeld(may func(*connID) bool) {
 	}
 }
 
-// udpPort is RoCEv2's (InfiniBand specification annex A17.5).
+// udpPort is the UDP port of RoCEv2 (InfiniBand specification annex A17.5).
 const udpPort = 4791
 
-// pathOpen says whether packets of an rxe device find their way: its interface
-// is up, the address that they come from is the device's, and there is a route.
+// pathOpen reports whether packets of an rxe device have a path: its interface is up, the
+// device has the source address, and there is a route.
 func pathOpen(device string, from, to netip.Addr) bool {
 	i, err := rxeInterface(device)
 	if err != nil || i.Flags&net.FlagUp == 0 || !addressAbove(i, from) {
 		return false
 	}
-	// Connecting a UDP socket sends nothing and looks for the route.
+	// Connecting a UDP socket sends nothing and looks up the route.
 	c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, udpPort)))
 	if err != nil {
 		return false
@@ -100,8 +99,8 @@ func pathOpen(device string, from, to netip.Addr) bool {
 	return true
 }
 
-// addressAbove says whether an interface, or one built on it such as a VLAN's or
-// a bond, has an address.
+// addressAbove reports whether an interface has an address. Interfaces built on it, such as
+// VLANs and bonds, count as well.
 func addressAbove(i *net.Interface, a netip.Addr) bool {
 	all, err := interfacesWith(a)
 	if err != nil {
@@ -113,22 +112,22 @@ func addressAbove(i *net.Interface, a netip.Addr) bool {
 	})
 }
 
-// deepestStack bounds how many interfaces are built on each other.
+// deepestStack bounds the number of interfaces built on each other.
 const deepestStack = 4
 
-// above says whether an interface is another one or built on it.
+// above reports whether the interface name is base or is built on it.
 func above(name, base string, depth int) bool {
 	if name == base || depth == 0 {
 		return name == base
 	}
-	lower, _ := filepath.Glob("/sys/class/net/" + name + "/lower_*") // the pattern is right
+	lower, _ := filepath.Glob("/sys/class/net/" + name + "/lower_*") // the pattern is valid
 	return slices.ContainsFunc(lower, func(link string) bool {
 		_, next, _ := strings.Cut(filepath.Base(link), "_")
 		return above(next, base, depth-1)
 	})
 }
 
-// rxeInterface is the network interface of an rxe device.
+// rxeInterface returns the network interface of an rxe device.
 func rxeInterface(device string) (*net.Interface, error) {
 	name, err := os.ReadFile("/sys/class/infiniband/" + device + "/parent")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 func onRXE() bool { return strings.HasPrefix(*deviceFlag, "rxe") }
 
-// sendInVain posts a Send that finds no way, and waits until the connection has
-// ended on that side.
+// sendInVain posts a Send that has no path, and waits until the connection has ended on that
+// side.
 func (o *outage) sendInVain(s *verbstest.Side) {
 	o.Helper()
 	if _, err := s.QP.PostSend([]verbs.SendWR{{ID: 1, Op: verbs.OpSend}}); err != nil {
@@ -32,8 +32,8 @@ func (o *outage) sendInVain(s *verbstest.Side) {
 	}
 }
 
-// A connection that ends while its port is down is told of, on rxe, only once
-// the port is up: the device can't hear any more otherwise.
+// On rxe, the peer is notified of a connection that ends while its port is down only once the
+// port is up. Otherwise the device could no longer receive.
 func TestEndWhileDown(t *testing.T) {
 	o := newOutage(t, *addressFlag+":0")
 	pair := o.connect()
@@ -52,8 +52,8 @@ func TestEndWhileDown(t *testing.T) {
 	o.connect().Close()
 }
 
-// An rxe device that hears no requests any more makes listeners unhealthy, until
-// it is another.
+// An rxe device that no longer receives requests makes listeners unhealthy, until another
+// device replaces it.
 func TestDeaf(t *testing.T) {
 	if !onRXE() {
 		return
@@ -72,7 +72,7 @@ func TestDeaf(t *testing.T) {
 	system(t, "ip link set "+network+" up")
 	o.waitHealth(*deviceFlag + " hears no connection requests")
 	o.waitHealthOf(everywhere, errNoPort.Error())
-	// A's peer is gone, which nobody could tell it.
+	// A's peer is gone, and could not notify A.
 	o.waitEnd(&verbstest.Pair{A: pair.A, B: pair.A})
 	system(t, "rdma link del "+*deviceFlag+"; rdma link add "+*deviceFlag+" type rxe netdev "+network)
 	o.waitHealth("")
@@ -80,8 +80,8 @@ func TestDeaf(t *testing.T) {
 	o.connect().Close()
 }
 
-// TestAddressMoved: a listener whose address moves to another device's interface
-// follows it, without having been told.
+// TestAddressMoved: a listener whose address moves to another device's interface follows it,
+// without an event.
 func TestAddressMoved(t *testing.T) {
 	const address = "10.9.0.15"
 	kind := strings.TrimSuffix(*deviceFlag, "0")
@@ -95,8 +95,8 @@ for i in 0 1; do /sbin/ip link set v$i up; rdma link add moved$i type `+kind+` n
 	}
 	o := newOutageOf(t, p, address+":0")
 	o.to = address
-	// Before the provider is closed: the kernel waits until nobody has a device
-	// open, and librdmacm has all, which nobody would tell.
+	// Before the provider is closed: the kernel waits until the device is closed everywhere,
+	// and librdmacm keeps all devices open without reporting it.
 	t.Cleanup(func() {
 		if out, err := exec.Command("/bin/sh", "-c", "/sbin/ip addr flush dev v1; rdma link del moved0; rdma link del moved1").CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
@@ -114,8 +114,8 @@ for i in 0 1; do /sbin/ip link set v$i up; rdma link add moved$i type `+kind+` n
 	}
 }
 
-// connectInTime connects as soon as the listener can be reached. A request that
-// siw has of the listener of before, on the device of now, can't be accepted.
+// connectInTime connects as soon as the listener can be reached. A request that siw has for
+// the earlier listener, on the current device, can't be accepted.
 func (o *outage) connectInTime() *verbstest.Pair {
 	o.Helper()
 	ctx, cancel := context.WithTimeout(o.Context(), verbstest.Patience)
@@ -143,7 +143,7 @@ func (o *outage) connectInTime() *verbstest.Pair {
 	return pair
 }
 
-// forget has Close tell the end at once, as programs do that don't know.
+// forget makes Close notify the peer at once, as programs do that don't know the problem.
 func (id *connID) forget() {
 	id.p.mu.Lock()
 	id.p.held = nil
@@ -153,8 +153,8 @@ func (id *connID) forget() {
 	id.mu.Unlock()
 }
 
-// TestKeepAlive: a connection on which nothing happens goes on while the peer is
-// there, without the consumers noticing, and ends when it can't be reached.
+// TestKeepAlive: an idle connection stays up while the peer can be reached, without the
+// consumers noticing, and ends when the peer can't be reached.
 func TestKeepAlive(t *testing.T) {
 	config := Config{Tuning: tuning.Settings{KeepAlive: tuning.MinKeepAlive}}
 	o := newOutageWith(t, *addressFlag+":0", config)

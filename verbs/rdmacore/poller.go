@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// longAgo as a deadline ends a wait at once.
+// longAgo, set as a deadline, ends a wait at once.
 var longAgo = time.Unix(1, 0)
 
-// descriptor is one of rdma-core's file descriptors in the runtime's poller: a
-// duplicate, so that each side closes its own. It must be non-blocking.
+// descriptor is a file descriptor of rdma-core in the runtime's poller. It is a duplicate,
+// so that each side closes its own. The original must be non-blocking.
 type descriptor struct {
 	file *os.File
 	raw  syscall.RawConn
@@ -38,8 +38,7 @@ func newDescriptor(fd int, name string) (descriptor, error) {
 	return descriptor{file: f, raw: raw}, nil
 }
 
-// wait calls take until it says that it took something, or interrupt or close
-// is called.
+// wait calls take until it returns true, or until interrupt or close is called.
 func (d *descriptor) wait(take func(uintptr) bool) error { return d.raw.Read(take) }
 
 // interrupt ends waits until resume is called.

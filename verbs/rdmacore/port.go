@@ -19,8 +19,8 @@ type port struct {
 	number int
 }
 
-// trouble says why nothing can arrive at the port. What can't be looked at is not
-// known to be wrong.
+// trouble returns why nothing can arrive at the port, or nil. A port whose state can't be
+// read is not known to be wrong.
 func (p port) trouble(class string) error {
 	if p.number == 0 {
 		return nil
@@ -35,13 +35,13 @@ func (p port) trouble(class string) error {
 	return fmt.Errorf("port %d of %s is %s", p.number, p.device, state)
 }
 
-// anyPort fails unless a port is active, of the device named or, with "", of any,
-// but for those that are deaf.
+// anyPort fails unless a port is active. device limits this to one device; "" means any
+// device. Ports of deaf devices don't count.
 func anyPort(class, device string, deaf func(device string) bool) error {
 	if _, err := os.ReadDir(class); noFiles(err) {
 		return nil
 	}
-	ports, _ := filepath.Glob(filepath.Join(class, "*", "ports", "*")) // the pattern is right
+	ports, _ := filepath.Glob(filepath.Join(class, "*", "ports", "*")) // the pattern is valid
 	for _, dir := range ports {
 		n, err := strconv.Atoi(filepath.Base(dir))
 		name := filepath.Base(filepath.Dir(filepath.Dir(dir)))
@@ -52,5 +52,5 @@ func anyPort(class, device string, deaf func(device string) bool) error {
 	return errNoPort
 }
 
-// noFiles says whether a file was not opened because there are too many.
+// noFiles reports whether a file could not be opened because too many files are open.
 func noFiles(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that may open no more files does not take that for a port's failure.
+// A process that can't open more files does not report a port's failure.
 func TestPortTrouble(t *testing.T) {
 	class, hears := t.TempDir(), func(string) bool { return false }
 	state := func(text string) {

@@ -18,31 +18,31 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Provider makes connections on the machine's RDMA devices. All methods may be
-// called from any goroutine.
+// Provider makes connections on the machine's RDMA devices. Its methods are safe for
+// concurrent use.
 type Provider struct {
 	config   Config
 	channel  *C.struct_rdma_event_channel
 	events   descriptor
 	notices  *notices // of its completion queues
-	files    []string // see deviceFiles; of the goroutine that sweeps
+	files    []string // see deviceFiles; used by the goroutine that sweeps
 	closing  chan struct{}
-	done     sync.WaitGroup // the provider's goroutines, but for
-	watching sync.WaitGroup // the one that takes events
-	late     sync.WaitGroup // identifiers that are still to be freed
+	done     sync.WaitGroup // the provider's goroutines, except
+	watching sync.WaitGroup // the one that reads events
+	late     sync.WaitGroup // identifiers that are not freed yet
 	users    driver.Users   // listeners and identifiers
 
 	mu      sync.Mutex
 	devices map[*C.struct_ibv_context]*device
 	leaving []*device // gone, but with objects
-	held    []*connID // whose end is still to be told
+	held    []*connID // identifiers whose peers are not notified of the end yet
 	first   *device
 }
 
 var _ rdmacm.Provider = (*Provider)(nil)
 
-// New makes a provider. The error says in one line what is missing: a device,
-// its files below /dev/infiniband, the right to use them.
+// New makes a provider. Its error says in one line what is missing: a device, its files
+// below /dev/infiniband, or the right to use them.
 func New(config Config) (*Provider, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -67,7 +67,7 @@ func New(config Config) (*Provider, error) {
 	return p, nil
 }
 
-// noticed passes an event of an idle completion queue on.
+// noticed passes on an event of an idle completion queue.
 func noticed(handle uint64) {
 	if c, ok := handles.get(handle).(*completionQueue); ok {
 		c.noticed()
@@ -94,7 +94,7 @@ func (p *Provider) openDevices() error {
 	if err != nil {
 		return missing(err)
 	}
-	p.mu.Lock() // a device's events come as soon as it is open
+	p.mu.Lock() // events of the device come as soon as it is open
 	defer p.mu.Unlock()
 	var unusable error
 	for _, c := range list {
@@ -114,7 +114,7 @@ func (p *Provider) openDevices() error {
 	return nil
 }
 
-// open takes a device into use; nil when it is not one to use.
+// open takes a device into use. It returns nil when the provider does not use the device.
 func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
 	o, err := acquire(c)
 	if err != nil {
@@ -127,13 +127,13 @@ func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
 	d := newDevice(o, p)
 	p.devices[c] = d
 	if p.first != nil && p.devices[p.first.ctx.c] != p.first {
-		p.first = d // in place of one that is gone
+		p.first = d // replaces a device that is gone
 	}
 	o.subscribe(p)
 	return d, nil
 }
 
-// closeDevices closes all of them, when nobody else uses the provider.
+// closeDevices closes all devices. The provider must have no other users.
 func (p *Provider) closeDevices() {
 	p.mu.Lock()
 	all := p.inUse()
@@ -143,7 +143,7 @@ func (p *Provider) closeDevices() {
 	}
 }
 
-// device gives the device of an identifier, which may have come since New.
+// device returns the device of an identifier. The device may be new since New.
 func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,11 +160,11 @@ func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 	return d, err
 }
 
-// Name is ProviderName.
+// Name returns ProviderName.
 func (p *Provider) Name() string { return ProviderName }
 
-// Device is the configured device, or the first one that is up; the next one in
-// use when that is gone.
+// Device returns the configured device, or the first one that is up. If that device is
+// gone, it returns the next one in use.
 func (p *Provider) Device() verbs.Device {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +188,7 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// unused fails while one of the devices has objects.
+// unused returns an error while one of the devices has objects.
 func (p *Provider) unused() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,14 +200,14 @@ func (p *Provider) unused() error {
 	return nil
 }
 
-// inUse are the devices that are open, those that are gone included.
+// inUse returns the open devices, including those that are gone.
 func (p *Provider) inUse() []*device {
 	return append(slices.Collect(maps.Values(p.devices)), p.leaving...)
 }
 
-// sweepTime is how long a failure may go unseen on a queue pair whose
-// completions nobody takes. Unlike iWARP, InfiniBand tells nothing else: a peer
-// that refuses a request ends no connection.
+// sweepTime is the longest time until a failure is noticed on a queue pair whose
+// completions nobody polls. InfiniBand, unlike iWARP, reports it in no other way: when a
+// peer refuses a request, the connection does not end.
 const sweepTime = 100 * time.Millisecond
 
 func (p *Provider) sweep() {
@@ -233,7 +233,7 @@ func (p *Provider) sweep() {
 	}
 }
 
-// completionQueues are those on the provider's devices that need to be swept.
+// completionQueues returns the queues on the provider's devices that need sweeping.
 func (p *Provider) completionQueues() (all []*completionQueue) {
 	handles.mu.Lock()
 	defer handles.mu.Unlock()

@@ -7,11 +7,11 @@ import "C"
 
 import "sync"
 
-// recvQueue is what was posted to receive into, in order.
+// recvQueue holds the posted Receives, in order.
 type recvQueue struct {
 	mu         sync.Mutex
 	open       bool
-	ring       []uint64 // the consumer's numbers
+	ring       []uint64 // the consumer's IDs
 	limit      int
 	head, tail uint32
 	failed     bool
@@ -31,5 +31,5 @@ func (r *recvQueue) at(pos uint32) *uint64 { return &r.ring[pos&uint32(len(r.rin
 
 func (r *recvQueue) outstanding() int { return int(r.tail - r.head) }
 
-// waiting says whether a position (modulo the mask) is one that is posted.
+// waiting reports whether the Receive at a position (modulo the mask) is posted.
 func (r *recvQueue) waiting(pos uint32) bool { return (pos-r.head)&positionMask < r.tail-r.head }

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// deviceGone ends the connections on a device that is gone. Their owners see
-// them end; the device stays open until they have let go of everything on it.
+// deviceGone ends the connections on a device that is gone. Their owners notice the end.
+// The device stays open until all objects on it are closed.
 func (p *Provider) deviceGone(o *openContext) {
 	p.config.Logger.Error("rdmacore: device removed", "device", o.name)
 	p.mu.Lock()
@@ -27,9 +27,9 @@ func (p *Provider) deviceGone(o *openContext) {
 	p.lookAtListeners()
 }
 
-// lookAtDevices finds devices that the kernel wants to remove without having
-// told so: what it tells first depends on the order of its modules, and it may be
-// waiting for us. Devices that are new are taken into use.
+// lookAtDevices finds devices that the kernel wants to remove but has not reported. The
+// order of its reports depends on the order of its modules, and it may be waiting for this
+// process. lookAtDevices also takes new devices into use.
 func (p *Provider) lookAtDevices() {
 	p.lookForRemoved()
 	now := deviceFiles()
@@ -65,7 +65,7 @@ func (p *Provider) lookForRemoved() {
 	}
 }
 
-// deviceFiles are the names of the files of the devices that the kernel offers.
+// deviceFiles returns the names of the files of the devices that the kernel offers.
 func deviceFiles() (names []string) {
 	entries, _ := os.ReadDir("/sys/class/infiniband_verbs")
 	for _, e := range entries {
@@ -92,8 +92,8 @@ func (p *Provider) letGo() {
 	}
 }
 
-// closeDevice closes a device without objects, of which nothing more is told.
-// It waits for the device's events, which take p.mu.
+// closeDevice closes a device that has no objects and gets no more events. It waits for the
+// device's current events, which take p.mu.
 func (p *Provider) closeDevice(d *device) {
 	d.ctx.unsubscribe(p)
 	_ = d.Close()

@@ -12,9 +12,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// What operators set is what the queue pairs of their side have, whatever the
-// peer's are set to, and RDMA Reads are bounded by either side's device. iWARP has
-// none of it.
+// The operator's settings apply to the queue pairs of that side, independently of the peer's
+// settings. RDMA Reads are limited by both sides' devices. iWARP has none of these settings.
 func TestTuning(t *testing.T) {
 	p := newProvider(t, Config{Tuning: tuning.Settings{
 		RetryCount: 3, RNRRetryCount: 2, RNRTimer: 5 * time.Millisecond, AckTimeout: 67 * time.Millisecond,

@@ -4,9 +4,8 @@ package rdmacore
 
 import "context"
 
-// waiter ends the waits of a completion queue with their context. It stays
-// registered with the context of the last wait, so that waiting again with the
-// same one costs nothing.
+// waiter ends the waits of a completion queue with their context. The registration with the
+// last context stays, so that waiting again with the same context costs nothing.
 type waiter struct {
 	done   <-chan struct{}
 	cancel func() bool

@@ -11,9 +11,9 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// TestFlushedBind: a queue pair ends at once though a bind that the device has
-// carried out is flushed. rxe waits 50 s for such a window before it destroys the
-// queue pair. Adapters without windows say so.
+// TestFlushedBind: a queue pair ends at once even if a bind that the device has executed is
+// flushed. rxe waits 50 s for such a window before it destroys the queue pair. Adapters
+// without windows report that they have none.
 func TestFlushedBind(t *testing.T) {
 	p := newProvider(t, Config{})
 	defer verbstest.CloseProvider(t, p)

@@ -8,26 +8,26 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// boundWindow is a window that is bound under some key, or about to be.
+// boundWindow is a window that is bound under a key, or about to be.
 type boundWindow struct {
 	w       *memWindow
 	mr      *memRegion
 	revoked bool // an invalidation is posted
-	// unsure: the bind was flushed, which rxe says of those that it has carried
-	// out, too. Nobody may use it, and mr is let go, but the window may hold the
-	// queue pair.
+	// unsure means that the bind was flushed. rxe reports that even for binds that it
+	// executed. The binding must not be used, and mr is released, but the window may keep
+	// the queue pair alive.
 	unsure bool
 }
 
-// letGo lets the region be closed.
+// letGo allows the region to be closed.
 func (b *boundWindow) letGo() {
 	if !b.unsure {
 		b.mr.Unuse()
 	}
 }
 
-// windowSet are the windows bound on one queue pair, by key. It keeps their
-// regions from being closed. Its lock is a leaf.
+// windowSet holds the windows bound on one queue pair, by key. It keeps their regions from
+// being closed. Its lock is a leaf.
 type windowSet struct {
 	mu    sync.Mutex
 	bound map[uint32]boundWindow
@@ -42,8 +42,8 @@ func (s *windowSet) add(key uint32, b boundWindow) {
 	s.bound[key] = b
 }
 
-// revoke notes that an invalidation is posted; false when there is nothing to
-// invalidate. rxe of 6.1 brings the kernel down over a key that is not bound.
+// revoke records that an invalidation is posted. It returns false when there is nothing to
+// invalidate. rxe of 6.1 crashes the kernel over a key that is not bound.
 func (s *windowSet) revoke(key uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *windowSet) revoke(key uint32) bool {
 	return true
 }
 
-// drop notes that a key is bound no more.
+// drop records that a key is no longer bound.
 func (s *windowSet) drop(key uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *windowSet) drop(key uint32) {
 	}
 }
 
-// done takes the outcome of a bind or an invalidation.
+// done records the outcome of a bind or an invalidation.
 func (s *windowSet) done(op verbs.Opcode, key uint32, status verbs.WCStatus) {
 	switch ok := status == verbs.WCSuccess; {
 	case op == verbs.OpBindMW && status == verbs.WCWRFlushErr:
@@ -76,7 +76,7 @@ func (s *windowSet) done(op verbs.Opcode, key uint32, status verbs.WCStatus) {
 	}
 }
 
-// doubt notes that a bind was flushed.
+// doubt records that a bind was flushed.
 func (s *windowSet) doubt(key uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *windowSet) doubt(key uint32) {
 	}
 }
 
-// dropAll notes that a window is gone.
+// dropAll records that a window is gone.
 func (s *windowSet) dropAll(w *memWindow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *windowSet) dropAll(w *memWindow) {
 	}
 }
 
-// has says whether a window is bound, and whether it may be without being of use.
+// has reports whether a window is bound, and whether it has a flushed bind (unsure).
 func (s *windowSet) has(w *memWindow) (bound, unsure bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *windowSet) has(w *memWindow) (bound, unsure bool) {
 	return bound, unsure
 }
 
-// all are the windows that are bound, or may be.
+// all returns the windows that are bound or may be bound.
 func (s *windowSet) all() []*memWindow {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// TestWindowSet: what the outcome of a request leaves of a window. One whose bind
+// TestWindowSet: the state of a window after each outcome of a request. A window whose bind
 // was flushed may be bound, so the set keeps it, but not its region.
 func TestWindowSet(t *testing.T) {
 	const key = 7

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 )
 
-// Accept implements rdmacm.ID. What is posted before the peer's first FPDU waits for
-// it (RFC 5044 §7.1.2).
+// Accept implements rdmacm.ID. Requests posted before the peer's first FPDU are sent
+// after that FPDU has arrived (RFC 5044 §7.1.2).
 func (id *connID) Accept(ctx context.Context, c rdmacm.ConnParam) error {
 	c, err := id.p.dev.CheckParam(c, rdmacm.MaxPrivateData)
 	if err != nil {
@@ -35,7 +35,7 @@ func (id *connID) accept(ctx context.Context, conn *net.TCPConn, c *rdmacm.ConnP
 		l.ird, l.ord = driver.Negotiate(*c, id.Peer())
 		l.rtrSend = reply.EnhancedData.RTR == mpa.RTRSend
 		if reply.EnhancedData.RTR == mpa.RTRRead {
-			// The indication is a Read, whatever the consumers agreed on.
+			// The RTR indication is an RDMA Read, even if the consumers agreed on none.
 			l.ird = max(l.ird, 1)
 		}
 	}
@@ -62,7 +62,7 @@ func (id *connID) Reject(ctx context.Context, privateData []byte) error {
 	})
 }
 
-// refuse sends a rejection and closes conn without losing it.
+// refuse sends a rejection and closes conn so that the rejection reaches the peer.
 func (p *Provider) refuse(conn *net.TCPConn, f *mpa.Frame) {
 	b, err := f.Append(nil)
 	if err != nil {

@@ -8,47 +8,47 @@ import (
 )
 
 const (
-	// copyLimit is the payload, in bytes, up to which copying beside the
-	// headers is cheaper than one more element of a vectored write.
+	// copyLimit is the largest payload, in bytes, that is copied next to the headers.
+	// For such a payload a copy is cheaper than another element of a vectored write.
 	copyLimit = 8 << 10
-	// maxVector is the most elements of one vectored write: up to here
-	// unix.Writev needs no memory from the heap.
+	// maxVector is the largest number of elements of one vectored write. With more,
+	// unix.Writev allocates on the heap.
 	maxVector = 8
-	// vectorPerFPDU is how many elements an FPDU with payload in place takes: the
-	// bytes copied before it, and its payload. The last trailer is one more.
+	// vectorPerFPDU is the number of elements that an FPDU with payload in place takes:
+	// the bytes copied before it, and its payload. The last trailer is one more.
 	vectorPerFPDU = 2
 	maxPins       = (maxVector - 1) / vectorPerFPDU
 )
 
 // batch is a sequence of FPDUs for one system call, at most bufferSize bytes.
 //
-// Large payloads stay where they are. The exception is memory that peers may
-// write to while CRC is on: it is copied, so that the checksum fits the bytes
-// sent, and no peer can make another's connection fail.
+// Large payloads are sent from where they are. The exception, with CRC on, is memory
+// that peers may write to: it is copied, so that the checksum matches the bytes sent.
+// Otherwise one peer could make another peer's connection fail.
 type batch struct {
 	crc      bool
 	buffers  *buffers
 	scratch  *buffer
-	used     int // of scratch
-	runStart int // where the run of copied bytes not yet in vector starts
-	total    int // bytes of the whole batch
+	used     int // bytes of scratch in use
+	runStart int // start of the copied bytes that are not yet in vector
+	total    int // bytes of the whole batch, headers and trailers included
 
-	// The checksum of the FPDU being built, up to scratch[summed].
+	// The checksum of the FPDU being built. It covers the FPDU up to scratch[summed].
 	sum    uint32
 	summed int
 
 	vector [][]byte
 	store  [maxVector][]byte
 
-	// Regions that the vector refers to.
+	// Regions that vector refers to.
 	pins  [maxPins]*region
 	npins int
 }
 
 func (b *batch) init(s *buffers) { b.buffers, b.vector = s, b.store[:0] }
 
-// room says whether an FPDU with the given header and payload fits; inPlace
-// says that its payload stays where it is.
+// room reports whether an FPDU with the given header and payload lengths, in bytes,
+// fits. inPlace means that the payload is not copied.
 func (b *batch) room(header, payload int, inPlace bool) bool {
 	if b.total+mpa.FPDUSize(header+payload) > bufferSize {
 		return false
@@ -73,12 +73,13 @@ func (b *batch) begin(h *ddp.Header, n int) {
 	b.total += mpa.FPDUSize(h.Size() + n)
 }
 
-// copyIn adds payload by copying.
+// copyIn copies payload into the batch.
 func (b *batch) copyIn(p []byte) {
 	b.used += copy(b.scratch.mem[b.used:], p)
 }
 
-// refer adds payload that stays where it is until the batch is sent.
+// refer adds payload without copying it. The payload must not change until the batch
+// is sent.
 func (b *batch) refer(p []byte) {
 	if b.crc {
 		b.sumUp()
@@ -88,7 +89,7 @@ func (b *batch) refer(p []byte) {
 	b.runStart = b.used
 }
 
-// sumUp adds the copied bytes to the checksum.
+// sumUp adds the copied bytes since the last call to the checksum.
 func (b *batch) sumUp() {
 	b.sum = mpa.Checksum(b.sum, b.scratch.mem[b.summed:b.used])
 	b.summed = b.used
@@ -102,7 +103,7 @@ func (b *batch) end(n int) {
 	b.used += len(mpa.AppendTrailer(b.scratch.mem[b.used:b.used], n, b.sum, b.crc))
 }
 
-// finish gives the batch as a vector.
+// finish returns the batch as a vector for one vectored write.
 func (b *batch) finish() [][]byte {
 	if b.used > b.runStart {
 		b.vector = append(b.vector, b.scratch.mem[b.runStart:b.used])
@@ -111,7 +112,7 @@ func (b *batch) finish() [][]byte {
 	return b.vector
 }
 
-// keep gives the batch without its first n bytes in a buffer of its own.
+// keep returns a buffer with the batch's bytes after the first n, at [from:to].
 func (b *batch) keep(n int) (left *buffer, from, to int) {
 	if len(b.vector) == 1 {
 		left, b.scratch = b.scratch, nil
@@ -126,13 +127,13 @@ func (b *batch) keep(n int) (left *buffer, from, to int) {
 	return left, 0, to
 }
 
-// pin keeps r, which the caller has pinned, until the batch is sent.
+// pin records r, which the caller has pinned. reset unpins it.
 func (b *batch) pin(r *region) {
 	b.pins[b.npins] = r
 	b.npins++
 }
 
-// reset empties the batch and ends its references.
+// reset empties the batch, unpins its regions and returns its buffer.
 func (b *batch) reset() {
 	for i := range b.npins {
 		b.pins[i].unpin()

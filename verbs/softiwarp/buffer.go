@@ -7,37 +7,36 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 )
 
-// bufferSize is the size of the buffers for reading from and writing to
-// sockets, in bytes: large enough to make system calls cheap, small enough
-// to stay in a core's cache.
+// bufferSize is the size of the buffers for reading from and writing to sockets, in
+// bytes. It is large enough for few system calls and small enough for a core's cache.
 const bufferSize = 256 << 10
 
-// keptBuffers is how many buffers of a size are kept for their next use.
+// keptBuffers is the number of unused buffers of one size that are kept for reuse.
 const keptBuffers = 8
 
-// buffer is memory for bytes of a stream. A peer decides how long a buffer is in use,
-// by sending part of an FPDU or by not reading. Buffers are therefore outside the Go
-// heap, where the process's memory limit counts them.
+// buffer is memory for bytes of a TCP stream. A peer decides how long a buffer is in
+// use, by sending only part of an FPDU or by not reading. Buffers are therefore outside
+// the Go heap, in memory that counts toward the process's memory limit.
 type buffer struct {
 	mem    []byte
 	class  *bufferClass
-	region *offheap.Region // nil when mem is of the Go heap
+	region *offheap.Region // nil when mem is on the Go heap
 }
 
-// bufferClass has the buffers of one size.
+// bufferClass holds the unused buffers of one size.
 type bufferClass struct {
 	size int
 	kept [keptBuffers]atomic.Pointer[buffer]
 }
 
-// buffers has the buffers of a device, by size.
+// buffers holds the unused buffers of a device, by size.
 type buffers [3]bufferClass
 
 func (s *buffers) init() {
 	s[0].size, s[1].size, s[2].size = 4<<10, mpa.MaxFPDU, bufferSize
 }
 
-// get gives a buffer of n bytes or more, bufferSize at most.
+// get returns a buffer of at least n bytes. n is at most bufferSize.
 func (s *buffers) get(n int) *buffer {
 	c := &s[0]
 	for i := 1; c.size < n; i++ {
@@ -51,15 +50,16 @@ func (s *buffers) get(n int) *buffer {
 			return b
 		}
 	}
-	// A connection can't continue without a buffer, and needs two at most: one to
-	// read into and one to write from. Users of memory that can wait leave room.
+	// A connection can't continue without a buffer, so the memory limit does not apply.
+	// A connection needs two buffers at most: one to read into and one to write from.
+	// Other users of memory, which can wait, leave room for them.
 	if region, err := offheap.Force(c.size); err == nil {
 		return &buffer{mem: region.Bytes()[:c.size], class: c, region: region}
 	}
 	return &buffer{mem: make([]byte, c.size), class: c}
 }
 
-// put returns the buffer to its class.
+// put returns the buffer to its class, or frees it when the class has enough.
 func (b *buffer) put() {
 	for i := range b.class.kept {
 		if kept := &b.class.kept[i]; kept.Load() == nil && kept.CompareAndSwap(nil, b) {
@@ -75,7 +75,7 @@ func (b *buffer) free() {
 	}
 }
 
-// close frees the kept buffers. None is in use.
+// close frees the kept buffers. No buffer may be in use.
 func (s *buffers) close() {
 	for c := range s {
 		for i := range s[c].kept {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// TestBuffersAreCounted: what peers tie up by the start of an FPDU, or by not reading,
-// counts in the process's account of memory, is little, and comes back.
+// TestBuffersAreCounted: memory that peers tie up, by the start of an FPDU or by not reading,
+// counts toward the process's memory, is small, and is returned.
 func TestBuffersAreCounted(t *testing.T) {
 	const peers = 4 * keptBuffers // more than are kept, of all sizes
 	a := newArena(t, Config{})

@@ -17,47 +17,47 @@ const (
 	defaultDrainTimeout     = 5 * time.Second
 	defaultMaxHandshakes    = 128
 	defaultBacklog          = 128
-	// defaultMaxULPDU makes a full FPDU a little shorter than a TCP segment
-	// over loopback (65483 bytes). A little longer costs a fifth more
-	// processor time, for one more tiny segment with every system call.
+	// defaultMaxULPDU makes a full FPDU a little shorter than a TCP segment over
+	// loopback (65483 bytes). A slightly longer FPDU costs a fifth more processor
+	// time, because every system call then sends one more tiny segment.
 	defaultMaxULPDU = ddp.UntaggedSize + 1022*64
 
 	minULPDU = ddp.UntaggedSize + 64
 )
 
-// Config says how a provider behaves. The zero value is ready to use.
+// Config configures a provider. The zero value is valid.
 type Config struct {
 	// CRC asks for CRC32C on every connection. A peer that asks for CRC32C always
 	// gets it (RFC 5044 §7.1.1).
 	CRC bool
-	// MPARevision is what connecting starts with: 2 (the default; enhanced,
-	// RFC 6581) or 1. Peers that connect are answered in their own revision.
+	// MPARevision is the MPA revision of connection requests: 2 (the default; enhanced,
+	// RFC 6581) or 1. A listener answers each peer in the peer's own revision.
 	MPARevision int
-	// ClientServer connects without asking for a peer-to-peer connection: the
-	// passive side may then not send before the active side has (RFC 5044 §7.1.2).
+	// ClientServer requests connections that are not peer-to-peer: the passive side
+	// then may not send before the active side has sent (RFC 5044 §7.1.2).
 	ClientServer bool
-	// MaxULPDU is the largest ULPDU sent, in bytes, 82 to 65535; 0 is the
-	// default, 65426. Whatever fits the length field is received.
+	// MaxULPDU is the largest ULPDU sent, in bytes, 82 to 65535; 0 is the default,
+	// 65426. Received ULPDUs may have any length that the length field can hold.
 	MaxULPDU int
-	// HandshakeTimeout bounds how long a peer may take for its half of the
-	// MPA exchange; 0 is 5 s.
+	// HandshakeTimeout bounds how long the peer may take for its half of the MPA
+	// exchange; 0 is 5 s.
 	HandshakeTimeout time.Duration
-	// DrainTimeout bounds how long Disconnect lets posted requests go out;
+	// DrainTimeout bounds how long Disconnect waits for posted requests to complete;
 	// 0 is 5 s.
 	DrainTimeout time.Duration
 	// MaxHandshakes bounds the connections of one listener whose request has not
-	// arrived completely. When there are that many, a new one replaces the oldest of
-	// the peer that has the most of them (verbs/peers). 0 is 128.
+	// arrived completely. At the bound, a new connection replaces the oldest one of
+	// the peer that has the most (verbs/peers). 0 is 128.
 	MaxHandshakes int
-	// Backlog bounds the requests waiting for GetRequest; 0 is 128. When there are
-	// that many, the oldest of the peer that has the most of them is rejected.
+	// Backlog bounds the requests waiting for GetRequest; 0 is 128. At the bound, the
+	// oldest request of the peer that has the most is rejected.
 	Backlog int
-	// Descriptors bounds the file descriptors of connections that the consumer does
-	// not have yet (of one listener) or has closed. A small number lowers
-	// MaxHandshakes and Backlog. 0 is no bound.
+	// Descriptors bounds the file descriptors of two kinds of connections: those of
+	// one listener that the consumer does not have yet, and those that the consumer
+	// has closed. A small number lowers MaxHandshakes and Backlog. 0 is no bound.
 	Descriptors int
-	// Logger gets a line for every peer that is dropped before the consumer sees it.
-	// dataplane/loglimit has a handler that bounds such lines. Nil logs nothing.
+	// Logger receives a line for every peer that is dropped before the consumer sees
+	// it. dataplane/loglimit has a handler that bounds such lines. Nil logs nothing.
 	Logger *slog.Logger
 
 	maxLingers int

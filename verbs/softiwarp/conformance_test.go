@@ -21,5 +21,5 @@ func conform(t *testing.T, active, passive Config, connections int) {
 
 func TestConformance(t *testing.T) { conform(t, Config{}, Config{}, 1000) }
 
-// TestConformanceCRC has one side ask for CRC, which is enough for both.
+// TestConformanceCRC: one side asks for CRC, which is enough for both.
 func TestConformanceCRC(t *testing.T) { conform(t, Config{CRC: true}, Config{}, 50) }

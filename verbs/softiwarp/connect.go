@@ -27,7 +27,7 @@ func (id *connID) Connect(ctx context.Context, c rdmacm.ConnParam) error {
 	})
 }
 
-// connectError gives the reason in the contract's terms.
+// connectError returns err in the terms of the rdmacm contract.
 func (id *connID) connectError(err error) error {
 	var rejected *rdmacm.RejectedError
 	switch {
@@ -53,8 +53,7 @@ func (id *connID) connect(ctx context.Context, c *rdmacm.ConnParam) error {
 	return nil
 }
 
-// exchange carries out the active side of the MPA exchange and starts the
-// queue pair.
+// exchange makes the active side's half of the MPA exchange and starts the queue pair.
 func (id *connID) exchange(ctx context.Context, conn *net.TCPConn, c *rdmacm.ConnParam) error {
 	stop := boundBy(ctx, conn, id.p.config.HandshakeTimeout)
 	l, err := id.handshake(conn, c)
@@ -87,8 +86,8 @@ func (id *connID) handshake(conn *net.TCPConn, c *rdmacm.ConnParam) (link, error
 	return l, announce(conn, &l, rtr)
 }
 
-// agree works out what request and reply come to, and which indication to
-// send first (none: 0).
+// agree computes the connection's properties from request and reply. It also returns
+// the RTR indication to send first, or 0 for none.
 func agree(req, reply *mpa.Frame, c *rdmacm.ConnParam) (link, mpa.RTR, error) {
 	switch {
 	case reply.Reject:
@@ -118,8 +117,8 @@ func agree(req, reply *mpa.Frame, c *rdmacm.ConnParam) (link, mpa.RTR, error) {
 	return l, rtr, nil
 }
 
-// sayWhy sends the Terminate that RFC 6581 has for a failed
-// negotiation, and returns err.
+// sayWhy sends the Terminate that RFC 6581 defines for a failed negotiation, if err is
+// one. It returns err.
 func sayWhy(conn *net.TCPConn, crc bool, err error) error {
 	var fault rdmap.Fault
 	switch {
@@ -134,8 +133,8 @@ func sayWhy(conn *net.TCPConn, crc bool, err error) error {
 	return err
 }
 
-// announce sends the indication that lets the passive side send: an empty
-// message, the first FPDU of the connection.
+// announce sends the RTR indication: an empty message, the first FPDU of the
+// connection. The passive side may send after it.
 func announce(conn *net.TCPConn, l *link, rtr mpa.RTR) error {
 	var ulpdu []byte
 	switch rtr {
@@ -156,9 +155,9 @@ func announce(conn *net.TCPConn, l *link, rtr mpa.RTR) error {
 	return err
 }
 
-// boundBy makes reads and writes of conn end with ctx, or after timeout when
-// ctx has no deadline. The function returned ends that, and gives ctx's error
-// if it came to that.
+// boundBy limits reads and writes of conn by ctx, and by timeout when ctx has no
+// deadline. The returned function removes the limit. It returns ctx's error if ctx has
+// ended.
 func boundBy(ctx context.Context, conn *net.TCPConn, timeout time.Duration) (stop func() error) {
 	if _, ok := ctx.Deadline(); !ok {
 		_ = conn.SetDeadline(time.Now().Add(timeout))

@@ -1,19 +1,18 @@
-// Package softiwarp is iWARP in software: RDMAP over DDP over MPA over a TCP
-// socket (RFC 5040, 5041, 5044, 6581), wire-compatible with Linux siw and
-// with iWARP adapters, as a provider of the verbs and of the connection
-// manager.
+// Package softiwarp is a provider of the verbs and of the connection manager that
+// implements iWARP in software: RDMAP over DDP over MPA over a TCP socket (RFC 5040, 5041,
+// 5044, 6581). It is wire-compatible with Linux siw and with iWARP adapters.
 //
-// A connection has one goroutine that receives and places data. It lives as long as
-// the connection. The goroutine that has something to send sends it: the posting one,
-// or the receiving one for Read Responses. Neither waits for the peer. When the socket
-// takes no more, a writer goroutine takes over until everything is sent. The goroutine
+// One goroutine at a time reads a connection and places data. If only one queue pair uses
+// the completion queue, it is the consumer's goroutine that waits for completions.
+// Otherwise it is a receiving goroutine (reader.go). The posting goroutine sends its own
+// requests, and the reader sends Read Responses. Neither waits for the peer. When the
+// socket is full, a writer goroutine continues until everything is sent. The goroutine
 // that sends owns transmission (queuePair.txBusy) and everything in queuePair.tx.
 //
-// Lock order: the queue pair's, recvQueue.mu, the CQ's; memWindow.mu, then
-// queuePair.winMu or stagTable.mu. No lock is held over a system call, nor while
-// waiting for the peer.
+// Lock order: the queue pair's, recvQueue.mu, the CQ's; memWindow.mu, then queuePair.winMu
+// or stagTable.mu. No lock is held during a system call or while waiting for the peer.
 //
-// An idle connection keeps only its queues. Buffers of 256 KiB come from a pool while
-// there is data to read or to send. A peer that stops in the middle of a message can
-// hold at most 64 KiB, the start of one FPDU, and 256 KiB that it does not read.
+// An idle connection keeps only its queues. Buffers of 256 KiB come from a pool while there
+// is data to read or to send. A peer that stops in the middle of a message ties up at most
+// 64 KiB for the start of one FPDU, and 256 KiB of data that it does not read.
 package softiwarp

@@ -16,9 +16,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// TestTerminateReceived: a peer's Terminate is understood in both bit orders
-// and not answered; the request that it is about gets its status, all others
-// are flushed.
+// TestTerminateReceived: a peer's Terminate is decoded in both bit orders and not answered.
+// The request that it is about gets its status, and all others are flushed.
 func TestTerminateReceived(t *testing.T) {
 	for _, c := range []struct {
 		name, payload string
@@ -129,9 +128,8 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestResetWhenIdle: a peer that has all that it asked for may reset the
-// connection, as a socket does that is closed without lingering. Within an FPDU
-// it may not.
+// TestResetWhenIdle: a peer that has all that it asked for may reset the connection, like a
+// socket that is closed without lingering. Within an FPDU it may not.
 func TestResetWhenIdle(t *testing.T) {
 	fpdu := mpa.AppendFPDU(nil, (&ddp.Header{Last: true, ULP: rdmap.Control(rdmap.Send), MSN: 1}).Append(nil), false)
 	for name, c := range map[string]struct {
@@ -166,8 +164,8 @@ func TestResetWhenIdle(t *testing.T) {
 	}
 }
 
-// TestStalledPeer: a peer that takes nothing can neither block posting, nor
-// the end of the connection.
+// TestStalledPeer: a peer that reads nothing can block neither posting nor the end of the
+// connection.
 func TestStalledPeer(t *testing.T) {
 	a := newArena(t, Config{DrainTimeout: time.Millisecond})
 	for _, end := range []func(s *side) error{
@@ -192,7 +190,7 @@ func TestStalledPeer(t *testing.T) {
 	a.calm()
 }
 
-// TestFailTellsPeer: a stream that ends abnormally says so.
+// TestFailTellsPeer: a stream that ends abnormally ends with a Terminate.
 func TestFailTellsPeer(t *testing.T) {
 	a := newArena(t, Config{})
 	peer, s := a.attach(rawRequest())
@@ -231,8 +229,8 @@ func TestDisconnectSendsAll(t *testing.T) {
 	}
 }
 
-// TestResetWhileSending: a peer that resets the connection, or closes it
-// without reading, while much is waiting to go out.
+// TestResetWhileSending: a peer resets the connection, or closes it without reading, while
+// much data waits to be sent.
 func TestResetWhileSending(t *testing.T) {
 	for name, end := range map[string]func(p *rawPeer){
 		"reset":               func(p *rawPeer) { p.conn.SetLinger(0); p.conn.Close() },

@@ -93,8 +93,8 @@ func fuzzSegment(op rdmap.Opcode, h ddp.Header, payload ...byte) []byte {
 	return append(h.Append(nil), payload...)
 }
 
-// FuzzReceive: whatever comes, nothing outside the spans is changed, and
-// nothing panics; a stream that is refused says why.
+// FuzzReceive: no input changes anything outside the spans, and nothing panics. A refused
+// stream has a reason.
 func FuzzReceive(f *testing.F) {
 	tagged := func(stag uint32, to uint64, last bool) ddp.Header {
 		return ddp.Header{Tagged: true, Last: last, STag: stag, TO: to}

@@ -13,8 +13,8 @@ var (
 	errInvalidateFailed = errors.New("local invalidate of a key that is not bound here")
 )
 
-// gather fills the batch: messages of the send queue up to sendEnd and Read
-// Responses up to responseEnd, in turns. A message that has begun is finished
+// gather fills the batch. It alternates between messages of the send queue, up to
+// sendEnd, and Read Responses, up to responseEnd. A message that has begun is finished
 // first, because tagged messages must not interleave.
 func (t *transmitter) gather(sendEnd, responseEnd uint32) {
 	for more := true; more && t.fault.cause == nil; {
@@ -30,12 +30,12 @@ func (t *transmitter) gather(sendEnd, responseEnd uint32) {
 	}
 }
 
-// inPlace says whether payload of n bytes in r is sent from where it is.
+// inPlace reports whether a payload of n bytes in r is sent without a copy.
 func (t *transmitter) inPlace(n int, r *region) bool {
 	return n > copyLimit && (!t.q.crc || !r.exposed)
 }
 
-// response adds one segment of the current Read Response; false when the
+// response adds one segment of the current Read Response. It returns false when the
 // batch is full or the response is impossible.
 func (t *transmitter) response() bool {
 	q := t.q
@@ -76,14 +76,14 @@ func (t *transmitter) response() bool {
 		t.roff = 0
 		t.rpos++
 		t.responseTurn = false
-		// Before the bytes are sent: the peer may send its next Request at once.
+		// Store this before the bytes are sent: the peer may send its next Request at once.
 		q.inbound.head.Store(t.rpos)
 	}
 	return true
 }
 
-// source finds and pins the memory of a response's next n bytes. Rights may
-// have gone since the request came.
+// source finds and pins the memory of the response's next n bytes. It checks the access
+// again, because rights may have ended since the Request arrived.
 func (t *transmitter) source(r *inboundRead, n int) ([]byte, *region, verdict) {
 	if n == 0 {
 		return nil, nil, allowed
@@ -100,8 +100,8 @@ func (t *transmitter) source(r *inboundRead, n int) ([]byte, *region, verdict) {
 	return reg.at(to, n), reg, allowed
 }
 
-// request adds one segment of the send queue's current request, or carries
-// out a local one; false when the batch is full or must be sent first.
+// request adds one segment of the send queue's current request, or executes a local
+// request. It returns false when the batch is full or must be sent first.
 func (t *transmitter) request() bool {
 	e := t.q.sq.at(t.pos)
 	switch e.op {
@@ -123,7 +123,7 @@ func (t *transmitter) request() bool {
 
 func (t *transmitter) localInvalidate(e *sendEntry) bool {
 	if t.batch.npins > 0 {
-		// The batch may refer to the window: revoking would wait for ourselves.
+		// The batch may have pinned the window. Revoking it would wait for this goroutine.
 		return false
 	}
 	w := t.q.dev.stags.window(e.inv)
@@ -136,7 +136,7 @@ func (t *transmitter) localInvalidate(e *sendEntry) bool {
 	return true
 }
 
-// blame makes the current request the reason for the connection's end.
+// blame ends the connection and attributes the end to the current request.
 func (t *transmitter) blame(cause error) {
 	t.fault = txFault{
 		cause:   cause,
@@ -156,7 +156,7 @@ func (t *transmitter) readRequest(e *sendEntry) bool {
 	var payload [rdmap.ReadRequestSize]byte
 	t.batch.copyIn(r.Append(payload[:0]))
 	t.batch.end(ddp.UntaggedSize + rdmap.ReadRequestSize)
-	// Before the bytes are sent: the response may arrive at once.
+	// Count before the bytes are sent: the response may arrive at once.
 	t.q.readsSent.Add(1)
 	t.advance()
 	return true
@@ -181,7 +181,7 @@ func (t *transmitter) segment(e *sendEntry) bool {
 	return true
 }
 
-// header is the header of the next segment of e, but for Last.
+// header returns the header of e's next segment, without the Last flag.
 func (t *transmitter) header(e *sendEntry) ddp.Header {
 	if e.op == verbs.OpRDMAWrite {
 		return ddp.Header{
@@ -220,7 +220,7 @@ func (t *transmitter) payload(e *sendEntry, n int) {
 	}
 }
 
-// advance goes on to the next request of the send queue.
+// advance moves to the next request of the send queue.
 func (t *transmitter) advance() {
 	t.pos++
 	t.off, t.piece, t.pieceOff = 0, 0, 0

@@ -19,7 +19,7 @@ var (
 	errEnhanced = errors.New("reply is not of the request's MPA revision")
 )
 
-// readFrame reads one MPA frame and not a byte more.
+// readFrame reads exactly one MPA frame from conn.
 func readFrame(conn *net.TCPConn, kind mpa.Kind) (mpa.Frame, error) {
 	b := make([]byte, mpa.FrameHeaderSize, mpa.FrameHeaderSize+mpa.MaxPrivateData)
 	if _, err := io.ReadFull(conn, b); err != nil {
@@ -46,7 +46,7 @@ func writeFrame(conn *net.TCPConn, f *mpa.Frame) error {
 	return err
 }
 
-// requestFrame is what an active side starts with.
+// requestFrame returns the active side's request.
 func (p *Provider) requestFrame(c *rdmacm.ConnParam) *mpa.Frame {
 	f := &mpa.Frame{
 		Kind:        mpa.Request,
@@ -65,8 +65,8 @@ func (p *Provider) requestFrame(c *rdmacm.ConnParam) *mpa.Frame {
 	return f
 }
 
-// replyFrame is a passive side's yes to req: in req's revision, because Linux
-// resets a connection that is answered otherwise.
+// replyFrame returns the passive side's acceptance of req. It uses req's revision,
+// because Linux resets a connection whose reply has another one.
 func (p *Provider) replyFrame(req *mpa.Frame, c *rdmacm.ConnParam) *mpa.Frame {
 	f := &mpa.Frame{
 		Kind:        mpa.Reply,
@@ -80,7 +80,7 @@ func (p *Provider) replyFrame(req *mpa.Frame, c *rdmacm.ConnParam) *mpa.Frame {
 	}
 	ird, ord := driver.Negotiate(*c, peerParam(req))
 	if req.EnhancedData.IRD > 0 {
-		// Linux reads our ORD as its own IRD, and 0 fails every Read.
+		// Linux takes our ORD as its own IRD. With 0, every Read would fail.
 		ord = max(ord, 1)
 	}
 	f.EnhancedData = mpa.Enhanced{IRD: uint16(ird), ORD: uint16(ord)}
@@ -91,7 +91,7 @@ func (p *Provider) replyFrame(req *mpa.Frame, c *rdmacm.ConnParam) *mpa.Frame {
 	return f
 }
 
-// rejection is a passive side's no to req.
+// rejection returns the passive side's rejection of req.
 func rejection(req *mpa.Frame, privateData []byte) *mpa.Frame {
 	return &mpa.Frame{
 		Kind:        mpa.Reply,
@@ -103,8 +103,8 @@ func rejection(req *mpa.Frame, privateData []byte) *mpa.Frame {
 	}
 }
 
-// peerParam gives the parameters of a frame's sender. A frame of MPA revision 1 has no
-// depths: both sides then rely on what their consumers agreed on by other means
+// peerParam returns the parameters of a frame's sender. A frame of MPA revision 1 has no
+// depths. Both sides then rely on depths that their consumers agreed on by other means
 // (RFC 5044 §7.1).
 func peerParam(f *mpa.Frame) rdmacm.ConnParam {
 	p := rdmacm.ConnParam{PrivateData: f.PrivateData}

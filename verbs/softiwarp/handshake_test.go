@@ -19,7 +19,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// TestReplies: what a passive side answers to each kind of request.
+// TestReplies: the passive side's answer to each kind of request.
 func TestReplies(t *testing.T) {
 	enhanced := func(e mpa.Enhanced) mpa.Frame {
 		return mpa.Frame{Kind: mpa.Request, Revision: mpa.Revision2, Enhanced: true, EnhancedData: e}
@@ -95,8 +95,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestBadRequests: a request that is none, or that can't be served, never
-// reaches the consumer, and is closed with one line in the log.
+// TestBadRequests: a request that is not valid, or can't be served, never reaches the
+// consumer, and its connection is closed with one line in the log.
 func TestBadRequests(t *testing.T) {
 	good := must((&mpa.Frame{Revision: mpa.Revision2, Enhanced: true, PrivateData: make([]byte, 100)}).Append(nil))(t)
 	with := func(at int, v byte) []byte {
@@ -148,7 +148,7 @@ func (a *arena) nobodyAsks() {
 	}
 }
 
-// TestMarkersRefused: a peer that requires markers is told no.
+// TestMarkersRefused: a peer that requires markers is rejected.
 func TestMarkersRefused(t *testing.T) {
 	a := newArena(t, Config{})
 	for _, f := range []mpa.Frame{{Revision: 1, Markers: true}, {Revision: 2, Enhanced: true, Markers: true}} {
@@ -181,8 +181,8 @@ func TestReservedFlags(t *testing.T) {
 	id.Close()
 }
 
-// TestPassiveSideWaits: nothing is sent before the active side's first FPDU,
-// whatever is posted (Linux resets a connection on which something is).
+// TestPassiveSideWaits: nothing is sent before the active side's first FPDU, even if requests
+// are posted (Linux otherwise resets the connection).
 func TestPassiveSideWaits(t *testing.T) {
 	a := newArena(t, Config{})
 	peer, s := a.attach(rawRequest())
@@ -195,7 +195,7 @@ func TestPassiveSideWaits(t *testing.T) {
 	s.succeed(1)
 }
 
-// TestPassiveSideFailsSilently: not even a Terminate is sent before.
+// TestPassiveSideFailsSilently: not even a Terminate is sent before that FPDU.
 func TestPassiveSideFailsSilently(t *testing.T) {
 	a := newArena(t, Config{})
 	peer, s := a.attach(rawRequest())
@@ -203,7 +203,7 @@ func TestPassiveSideFailsSilently(t *testing.T) {
 	peer.ended()
 }
 
-// peekable is how many bytes there are to read now.
+// peekable returns how many bytes can be read now.
 func peekable(t *testing.T, conn *net.TCPConn) (n int) {
 	raw := must(conn.SyscallConn())(t)
 	var b [64]byte
@@ -300,8 +300,8 @@ func dialRaw(t *testing.T, config Config, address string, c rdmacm.ConnParam) (*
 	return s, s.id.Connect(t.Context(), c)
 }
 
-// TestBadReplies: an active side that is answered wrongly fails, says why
-// where RFC 6581 has a code for it, and flushes its queue pair.
+// TestBadReplies: an active side that gets a wrong answer fails, sends the reason if RFC 6581
+// has a code for it, and flushes its queue pair.
 func TestBadReplies(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -345,7 +345,7 @@ func TestBadReplies(t *testing.T) {
 	}
 }
 
-// TestRejected: the peer's no and what it says with it, in both revisions.
+// TestRejected: the peer's rejection and its private data, in both revisions.
 func TestRejected(t *testing.T) {
 	for _, rev := range []int{mpa.Revision1, mpa.Revision2} {
 		reply := mpa.Frame{Revision: uint8(rev), Enhanced: rev == 2, Reject: true, PrivateData: []byte("full")}
@@ -358,7 +358,7 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// TestRequests: what an active side asks for, and how it announces itself.
+// TestRequests: the request of an active side, and its RTR indication.
 func TestRequests(t *testing.T) {
 	for _, c := range []struct {
 		name     string

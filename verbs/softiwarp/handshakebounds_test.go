@@ -17,10 +17,10 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// TestHandshakeTimeout: half a request is not waited for for ever.
+// TestHandshakeTimeout: the wait for half a request ends.
 func TestHandshakeTimeout(t *testing.T) {
 	a := newArena(t, Config{})
-	// The witness had all the time it needed; those who come now have little.
+	// The witness had enough time; later peers have little.
 	a.l.Close()
 	a.p.config.HandshakeTimeout = 10 * time.Millisecond
 	a.l = must(a.p.Listen(t.Context(), "127.0.0.1:0"))(t)
@@ -28,7 +28,7 @@ func TestHandshakeTimeout(t *testing.T) {
 		peer := a.dial()
 		b := must((&mpa.Frame{Revision: 1, PrivateData: make([]byte, 4)}).Append(nil))(t)
 		peer.write(b[:n])
-		// What comes after the time is over is reset, as nobody reads it.
+		// Bytes that come after the timeout are reset, as nobody reads them.
 		if got, err := io.ReadAll(peer.conn); len(got) != 0 || err != nil && !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("after %d bytes: got %x, %v; want the end", n, got, err)
 		}
@@ -36,9 +36,9 @@ func TestHandshakeTimeout(t *testing.T) {
 	a.calm()
 }
 
-// TestHandshakeFlood: more half-done handshakes than allowed push out the
-// oldest of the address that has the most. A slow peer of another address, which
-// came before all of them, and a new one still get in.
+// TestHandshakeFlood: when there are too many incomplete handshakes, the oldest of the
+// address that has the most ends. A slow peer of another address, which came first, and a
+// new one still get in.
 func TestHandshakeFlood(t *testing.T) {
 	const limit, flooder = 4, "127.0.0.66"
 	a := newArena(t, Config{MaxHandshakes: limit, HandshakeTimeout: testTimeout})
@@ -72,8 +72,8 @@ func TestHandshakeFlood(t *testing.T) {
 	a.calm()
 }
 
-// TestBacklogOfOnePeer: an address with more requests than there is room for
-// loses its own, and another's request finds room.
+// TestBacklogOfOnePeer: an address with too many requests loses its own, and another
+// address's request finds room.
 func TestBacklogOfOnePeer(t *testing.T) {
 	const limit, requests, flooder = 3, 10, "127.0.0.66"
 	lines := make(chan string, requests)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// testTimeout ends a test that hangs; nothing is measured with it.
+// testTimeout ends a test that hangs. It measures nothing.
 const testTimeout = 30 * time.Second
 
 func newProvider(tb testing.TB, c Config) *Provider {
@@ -26,8 +26,7 @@ func newProvider(tb testing.TB, c Config) *Provider {
 	return p
 }
 
-// side is one end of a connection with its objects; what a test needs on top
-// it makes itself.
+// side is one end of a connection with its objects. A test makes what else it needs.
 type side struct {
 	tb   testing.TB
 	p    *Provider

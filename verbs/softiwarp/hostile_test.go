@@ -56,8 +56,8 @@ func readRequest(stag uint32, to uint64, n uint32) []byte {
 	return r.Append(nil)
 }
 
-// offence is something that a peer must not do, and the fault that it is
-// terminated with.
+// offence is something that a peer must not do, and the fault with which its connection is
+// terminated.
 type offence struct {
 	name string
 	do   func(p *prey)
@@ -187,8 +187,8 @@ var taggedOffences = []offence{
 	}, rdmap.OperationUnspecified},
 }
 
-// TestOffences: every offence ends the offender's connection with the right
-// Terminate, changes no memory and goes unnoticed by others.
+// TestOffences: every offence ends the offender's connection with the right Terminate,
+// changes no memory, and does not affect others.
 func TestOffences(t *testing.T) {
 	for _, config := range []Config{{}, {CRC: true}} {
 		a := newArena(t, config)
@@ -219,7 +219,7 @@ func (o *offence) commit(t *testing.T, a *arena) {
 	p.intact()
 }
 
-// TestTerminateHeaders: a Terminate carries what it is about.
+// TestTerminateHeaders: a Terminate includes the headers of the refused segment.
 func TestTerminateHeaders(t *testing.T) {
 	a := newArena(t, Config{})
 	p := newPrey(a, rawRequest())
@@ -253,8 +253,8 @@ func TestBadCRC(t *testing.T) {
 	a.calm()
 }
 
-// TestTooLong: the part of a message that fits may be there, the rest is
-// nowhere, and the Receive says what happened.
+// TestTooLong: the part of a message that fits may be placed, the rest is not, and the
+// Receive's status reports it.
 func TestTooLong(t *testing.T) {
 	a := newArena(t, Config{})
 	for _, segments := range [][]int{{65}, {60, 5}, {64, 1}, {1, 1 << 15}} {

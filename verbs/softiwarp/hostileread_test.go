@@ -30,8 +30,8 @@ func (p *rawPeer) answer(r rdmap.Read, off uint64, last bool, data []byte) {
 	p.segment(rdmap.ReadResponse, ddp.Header{Tagged: true, Last: last, STag: r.SinkSTag, TO: r.SinkTO + off}, data)
 }
 
-// TestReadResponses: a response must be exactly what was asked for. Two Reads
-// of 100 bytes are outstanding; the first is to blame.
+// TestReadResponses: a response must match its request exactly. Two Reads of 100 bytes are
+// outstanding, and the first is to blame.
 func TestReadResponses(t *testing.T) {
 	data := make([]byte, 100)
 	for _, c := range []struct {
@@ -100,8 +100,8 @@ func TestReadResponses(t *testing.T) {
 	}
 }
 
-// TestReadSinkIsPrivate: the STag under which data comes back opens nothing:
-// neither is it the region's own, nor can it be written to.
+// TestReadSinkIsPrivate: the STag under which data returns gives no access: it is not the
+// region's own, and the peer can't write to it.
 func TestReadSinkIsPrivate(t *testing.T) {
 	a := newArena(t, Config{})
 	peer, s := a.attach(rawRequest())
@@ -117,8 +117,7 @@ func TestReadSinkIsPrivate(t *testing.T) {
 	s.complete(1)
 }
 
-// TestTooManyReads: more Read Requests than negotiated, sent by a peer that
-// takes no answers.
+// TestTooManyReads: a peer that reads no answers sends more Read Requests than negotiated.
 func TestTooManyReads(t *testing.T) {
 	a := newArena(t, Config{})
 	request := rawRequest()
@@ -140,8 +139,8 @@ func TestTooManyReads(t *testing.T) {
 	peer.terminated(rdmap.UntaggedNoBuffer)
 }
 
-// TestReadsWithinLimit: a peer that asks again as soon as an answer is
-// complete is never taken to ask for too much.
+// TestReadsWithinLimit: a peer that sends a Request as soon as an answer is complete never
+// exceeds the limit.
 func TestReadsWithinLimit(t *testing.T) {
 	a := newArena(t, Config{})
 	request := rawRequest()
@@ -158,7 +157,7 @@ func TestReadsWithinLimit(t *testing.T) {
 	a.calm()
 }
 
-// TestZeroLengthRead: nothing is accessed, so any STag will do.
+// TestZeroLengthRead: nothing is accessed, so any STag is accepted.
 func TestZeroLengthRead(t *testing.T) {
 	a := newArena(t, Config{})
 	peer, _ := a.attach(rawRequest())
@@ -168,8 +167,8 @@ func TestZeroLengthRead(t *testing.T) {
 	}
 }
 
-// TestRevokedWhileReading: a region closed while a peer reads it is gone at
-// once, however slowly the peer takes it, and the peer is terminated.
+// TestRevokedWhileReading: a region closed while a peer reads it is revoked at once, even if
+// the peer reads slowly, and the peer is terminated.
 func TestRevokedWhileReading(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		a := newArena(t, Config{CRC: crc})

@@ -15,8 +15,8 @@ import (
 type connID struct {
 	driver.ID[*queuePair]
 	p *Provider
-	// The passive side has the connection and the request. Until the request is
-	// answered the connection belongs to the identifier, then to the answer.
+	// conn and request belong to the passive side. The identifier owns conn until the
+	// request is answered; after that the call that answers owns it.
 	conn    *net.TCPConn
 	request mpa.Frame
 }
@@ -31,7 +31,7 @@ func newID(p *Provider, local, remote netip.AddrPort) *connID {
 
 func newRequestID(p *Provider, conn *net.TCPConn, request mpa.Frame) *connID {
 	id := newID(p, addrPort(conn.LocalAddr()), addrPort(conn.RemoteAddr()))
-	request.PrivateData = bytes.Clone(request.PrivateData) // it was read where the longest fits
+	request.PrivateData = bytes.Clone(request.PrivateData) // the original is a slice of a much larger buffer
 	id.conn, id.request = conn, request
 	id.Requested(peerParam(&request))
 	return id
@@ -49,7 +49,7 @@ func (id *connID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
 	return id.AddQP(func() (*queuePair, error) { return newQP(id, own, attr) })
 }
 
-// Close ends whatever is in progress. A request not answered is rejected.
+// Close ends the connection or a call in progress. It rejects an unanswered request.
 func (id *connID) Close() error {
 	switch id.Shut() {
 	case driver.IDClosed:

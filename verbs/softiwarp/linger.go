@@ -11,7 +11,7 @@ const (
 	// lingerTimeout bounds the time for writing a finished connection's last bytes
 	// and for the peer to close its side.
 	lingerTimeout = 2 * time.Second
-	// maxLingers bounds the connections that are given that time.
+	// maxLingers bounds the connections that linger at one time.
 	maxLingers = 1024
 )
 
@@ -25,8 +25,9 @@ type lingers struct {
 	wg    sync.WaitGroup
 }
 
-// add takes conn over. It writes last, closes the sending side, and drops input until
-// the peer closes its side. It does not wait for a peer that has closed already.
+// add takes ownership of conn. It writes last, closes the sending side, and drops input
+// until the peer closes its side. If the peer has closed already and last is empty, or
+// too many connections linger, it closes conn at once.
 func (l *lingers) add(conn *net.TCPConn, last []byte, peerClosed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

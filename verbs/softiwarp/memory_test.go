@@ -53,8 +53,8 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestRevokeWaits: revoking returns when the last pin is gone, and no pin
-// succeeds from its start on.
+// TestRevokeWaits: revoking returns when the last pin has ended, and no pin succeeds after
+// revoking has started.
 func TestRevokeWaits(t *testing.T) {
 	r := &region{}
 	r.init(&protectionDomain{})

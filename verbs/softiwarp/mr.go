@@ -8,8 +8,8 @@ type memRegion struct {
 	region
 }
 
-// Close fails with ErrBusy while posted requests or bound windows name the region.
-// Peers lose access at once, even within a message.
+// Close ends peers' access at once, even within a message. It fails with ErrBusy while
+// posted requests or bound windows use the region.
 func (m *memRegion) Close() error {
 	first, err := m.Shut()
 	if first {

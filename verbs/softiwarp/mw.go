@@ -7,17 +7,17 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// memWindow is a type 2B memory window. While bound it is on its queue
-// pair's list of windows, which ends the binding with the queue pair.
+// memWindow is a type 2B memory window. While bound, it is on the list of windows of its
+// queue pair. The binding ends with the queue pair at the latest.
 type memWindow struct {
 	driver.MW
 	region
 
 	mu     sync.Mutex
 	closed bool
-	bound  uint32     // the key in force; 0 when unbound
-	mr     *memRegion // while bound
-	posted int        // binds posted and not executed
+	bound  uint32     // the current key; 0 when unbound
+	mr     *memRegion // while bound; otherwise nil
+	posted int        // posted binds that are not executed yet
 
 	prev, next *memWindow // guarded by queuePair.winMu
 }
@@ -31,8 +31,8 @@ type binding struct {
 	key    uint32
 }
 
-// prepare reserves the key of a bind that is being posted; false once the
-// window or the region is closed. execute or abandon must follow.
+// prepare reserves the key of a bind that is being posted. It returns false if the window
+// or the region is closed. After true, execute or abandon must follow.
 func (b *binding) prepare() bool {
 	b.mw.mu.Lock()
 	defer b.mw.mu.Unlock()
@@ -45,7 +45,7 @@ func (b *binding) prepare() bool {
 	return true
 }
 
-// execute binds the window on q; false when it is bound already.
+// execute binds the window on q. It returns false when the window is bound already.
 func (b *binding) execute(q *queuePair) bool {
 	w := b.mw
 	w.mu.Lock()
@@ -71,8 +71,8 @@ func (b *binding) abandon() {
 	b.mr.Unuse()
 }
 
-// unbind ends the binding under key on q (any queue pair when nil), and says
-// whether there was one. On return no peer reads or writes through it any more.
+// unbind ends the binding under key on q, or on any queue pair when q is nil. It reports
+// whether there was one. After it returns, no peer accesses memory through the binding.
 func (w *memWindow) unbind(q *queuePair, key uint32) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,8 +91,8 @@ func (w *memWindow) unbindLocked() {
 	w.bound, w.mr, w.qp, w.buf = 0, nil, nil, nil
 }
 
-// Close frees the window; a binding ends. It fails with ErrBusy while a
-// posted bind names the window.
+// Close revokes and frees the window. It fails with ErrBusy while a bind of the window is
+// posted.
 func (w *memWindow) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +109,7 @@ func (w *memWindow) Close() error {
 	return nil
 }
 
-// unbindFrom ends whatever binding there is on q.
+// unbindFrom ends the window's binding if it is on q.
 func (w *memWindow) unbindFrom(q *queuePair) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,18 +9,18 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// A passive side may start to look for FPDUs only a moment after it has accepted, and
-// miss what arrived in between until more arrives: Linux's siw_accept sends the MPA
-// reply before siw_qp_socket_assoc. With one credit nothing more ever arrives. So while
-// the peer of an active side is silent, that side sends an empty RDMA Write after its
-// first message. The Write places nothing; RFC 6581 uses the same as a
+// An active side sends an empty RDMA Write after its first message while the peer is
+// silent. The reason is a passive side that starts to watch its socket only after it has
+// accepted: Linux's siw_accept sends the MPA reply before siw_qp_socket_assoc. Such a peer
+// notices input that arrived in between only when more arrives, and with one credit nothing
+// more arrives. The Write places nothing. RFC 6581 uses the same message as a
 // ready-to-receive indication.
 const (
-	firstNudge = 50 * time.Millisecond // after the connection was made
-	lastNudge  = time.Second           // intervals double up to here
+	firstNudge = 50 * time.Millisecond // after the connection is established
+	lastNudge  = time.Second           // the intervals double up to this
 )
 
-// awaitPeerLocked starts nudging a peer that stays silent.
+// awaitPeerLocked sends nudges while the peer stays silent.
 func (q *queuePair) awaitPeerLocked() {
 	interval := firstNudge
 	q.nudgeTimer = time.AfterFunc(interval, func() {
@@ -35,8 +35,8 @@ func (q *queuePair) awaitPeerLocked() {
 	})
 }
 
-// nudgeLocked sends an empty RDMA Write if something was sent before and
-// nothing is being sent now; a full socket needs none.
+// nudgeLocked sends an empty RDMA Write if something was sent before and nothing is
+// being sent now. A full socket needs no nudge.
 func (q *queuePair) nudgeLocked() {
 	if q.sq.tx == 0 || q.txBusy || q.txErr != nil || q.tx.inSend || q.tx.inResponse || len(q.tx.pending()) > 0 {
 		return
@@ -47,5 +47,5 @@ func (q *queuePair) nudgeLocked() {
 		q.sendFailedLocked(q.tx.sock.err)
 		return
 	}
-	q.kickLocked(0) // what the socket did not take
+	q.kickLocked(0) // sends the bytes that the socket did not take
 }

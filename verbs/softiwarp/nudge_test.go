@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// TestNudge: a passive side that overlooks the first FPDU until another one
-// comes, as siw may, hears from us again, and the connection goes on.
+// TestNudge: a passive side that overlooks the first FPDU until another one comes, like siw,
+// gets a nudge, and the connection goes on.
 func TestNudge(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		reply := mpa.Frame{Revision: 2, Enhanced: true, CRC: crc, EnhancedData: mpa.Enhanced{IRD: 1, ORD: 1}}

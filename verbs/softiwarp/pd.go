@@ -39,8 +39,8 @@ func (pd *protectionDomain) AllocMW() (verbs.MW, error) {
 	return w, nil
 }
 
-// randomAddress is where peers see a region start: page-aligned, and far from both
-// ends of the 64-bit space. It is independent of the process's own addresses.
+// randomAddress returns the address at which peers see a region: page-aligned, and far
+// from both ends of the 64-bit space. It reveals nothing about the process's addresses.
 func randomAddress() uint64 {
 	const page, span = 1 << 12, 1 << 47
 	pages := uint64(randomUint32())<<32 | uint64(randomUint32())

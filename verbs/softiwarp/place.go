@@ -15,20 +15,20 @@ type segment struct {
 	payload []byte
 }
 
-// place checks one ULPDU and carries it out; false when the connection must
-// end, with r.end saying why.
+// place checks one ULPDU and executes it. It returns false when the connection must end;
+// r.end then has the reason.
 func (r *receiver) place(ulpdu []byte) bool {
 	indication := r.rtrSend
 	r.rtrSend = false
 	if indication && len(ulpdu) == 0 {
-		return true // an empty FPDU will do; it is no message
+		return true // an empty FPDU is a valid indication, and no message
 	}
 	var s segment
 	if !r.decode(&s, ulpdu) {
 		return false
 	}
 	if indication && s.op == rdmap.Send && s.Last && s.MSN == 1 && len(s.payload) == 0 {
-		// It is the indication and takes no Receive.
+		// The indication uses up an MSN but no Receive.
 		r.sendMSN++
 		return true
 	}
@@ -45,8 +45,7 @@ func (r *receiver) place(ulpdu []byte) bool {
 	return r.placeSend(&s)
 }
 
-// decode takes the headers apart and checks that opcode, buffer model and
-// queue fit each other.
+// decode decodes the headers and checks that opcode, buffer model and queue match.
 func (r *receiver) decode(s *segment, ulpdu []byte) bool {
 	n, err := s.Decode(ulpdu)
 	switch {
@@ -84,10 +83,10 @@ func queueOf(op rdmap.Opcode) uint32 {
 	return ddp.QueueSend
 }
 
-// placeWrite puts a segment of an RDMA Write into memory, all of it or none.
+// placeWrite copies a segment of an RDMA Write into memory, completely or not at all.
 func (r *receiver) placeWrite(s *segment) bool {
 	if len(s.payload) == 0 {
-		// Nothing is accessed, so nothing is checked: any STag will do.
+		// Nothing is accessed, so any STag is accepted.
 		return true
 	}
 	reg := r.q.dev.stags.pin(s.STag)
@@ -105,7 +104,7 @@ func (r *receiver) placeWrite(s *segment) bool {
 	return true
 }
 
-// placeSend puts a segment of a Send into the oldest Receive.
+// placeSend copies a segment of a Send into the oldest Receive.
 func (r *receiver) placeSend(s *segment) bool {
 	switch {
 	case s.MSN != r.sendMSN:
@@ -132,7 +131,7 @@ func (r *receiver) placeSend(s *segment) bool {
 	return r.completeSend(s)
 }
 
-// scatter copies payload into the Receive's next bytes.
+// scatter copies p into the Receive's next bytes.
 func (r *receiver) scatter(p []byte) {
 	r.got += len(p)
 	for len(p) > 0 {
@@ -147,8 +146,8 @@ func (r *receiver) scatter(p []byte) {
 	}
 }
 
-// completeSend completes the Receive of a whole message; a window that the
-// message revokes is revoked before.
+// completeSend completes the Receive of a whole message. It first revokes the window that
+// the message invalidates.
 func (r *receiver) completeSend(s *segment) bool {
 	wc := verbs.WC{ID: r.entry.id, Op: verbs.WCRecv, QPNum: r.q.Num(), ByteLen: r.got}
 	if s.op.Invalidates() {

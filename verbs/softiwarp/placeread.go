@@ -34,11 +34,11 @@ func (r *receiver) takeReadRequest(s *segment) bool {
 	return true
 }
 
-// checkSource checks the memory that a Read Request names, before anything
-// is sent. It is checked again, segment by segment, when it is read.
+// checkSource checks the memory that a Read Request names, before any response is sent.
+// Each response segment checks it again.
 func (r *receiver) checkSource(req *rdmap.Read) verdict {
 	if req.Size == 0 {
-		// Nothing is accessed, so nothing is checked: any STag will do.
+		// Nothing is accessed, so any STag is accepted.
 		return allowed
 	}
 	reg := r.q.dev.stags.pin(req.SrcSTag)
@@ -49,8 +49,8 @@ func (r *receiver) checkSource(req *rdmap.Read) verdict {
 	return reg.check(r.q, verbs.AccessRemoteRead, req.SrcTO, uint64(req.Size))
 }
 
-// placeReadResponse puts a segment of a Read Response into the sink of the
-// oldest Read. It must be the requested bytes, in order (RFC 5040 §5.2, §5.5).
+// placeReadResponse copies a segment of a Read Response into the sink of the oldest Read.
+// The response must be the requested bytes, in order (RFC 5040 §5.2, §5.5).
 func (r *receiver) placeReadResponse(s *segment) bool {
 	q := r.q
 	if q.outstanding() <= 0 {
@@ -93,7 +93,7 @@ func (r *receiver) checkResponse(s *segment, e *sendEntry) (rdmap.Fault, bool) {
 	return rdmap.Fault{}, true
 }
 
-// takeRTRResponse takes the empty answer to the Read that announced us.
+// takeRTRResponse accepts the empty response to the Read that was the RTR indication.
 func (r *receiver) takeRTRResponse(s *segment) bool {
 	if len(s.payload) != 0 || !s.Last {
 		return r.refuse(rdmap.TaggedBaseOrBounds, s)
@@ -106,7 +106,7 @@ func (r *receiver) takeRTRResponse(s *segment) bool {
 	return true
 }
 
-// readDone completes a Read whose data has all come; true as retireLocked.
+// readDone completes a Read whose data has arrived. It returns what retireLocked returns.
 func (q *queuePair) readDone(e *sendEntry) bool {
 	q.Lock()
 	defer q.Unlock()

@@ -13,23 +13,22 @@ import (
 // RFC 6581).
 type Handshake struct {
 	Revision int
-	// Rejected: the listener's consumer refused the connection.
+	// Rejected means that the listener's consumer refused the connection.
 	Rejected bool
-	// CRC: CRC32C is used, because one side asks for it.
+	// CRC means that CRC32C is used, because at least one side asks for it.
 	CRC bool
-	// RTR names the first message of the initiator that frees the responder to
-	// send: "write", "read", "send", or "" for none.
+	// RTR is the initiator's first message, after which the responder may send:
+	// "write", "read", "send", or "" for none.
 	RTR string
-	// Responder and Initiator are the RDMA Reads that the listener takes and
-	// makes at once; 0 with revision 1, which does not negotiate them.
+	// Responder and Initiator are the most RDMA Reads at one time that the listener
+	// serves and issues. They are 0 with revision 1, which does not negotiate them.
 	Responder, Initiator int
-	// PrivateData is the consumer's, not RFC 6581's.
+	// PrivateData is the consumer's, without RFC 6581's enhanced data.
 	PrivateData []byte
 }
 
-// Probe makes the active side's half of the MPA exchange on conn and returns
-// the answer. It posts nothing, and leaves conn to the caller, who closes it.
-// ctx and Config.HandshakeTimeout bound it.
+// Probe makes the active side's half of the MPA exchange on conn and returns the answer. It
+// posts nothing. The caller must close conn. ctx and Config.HandshakeTimeout bound the time.
 func (p *Provider) Probe(ctx context.Context, conn *net.TCPConn, param rdmacm.ConnParam) (*Handshake, error) {
 	param, err := p.dev.CheckParam(param, rdmacm.MaxPrivateData)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// rawPeer is a peer made of a socket and the codecs: it sends what a test
-// wants, right or wrong.
+// rawPeer is a peer made of a socket and the codecs. It sends what a test wants, right or
+// wrong.
 type rawPeer struct {
 	testing.TB
 	conn *net.TCPConn
@@ -32,7 +32,7 @@ func newRawPeer(t testing.TB, conn net.Conn) *rawPeer {
 	return &rawPeer{TB: t, conn: conn.(*net.TCPConn)}
 }
 
-// rawRequest is the request of a client that does nothing special.
+// rawRequest is the request of a client without special options.
 func rawRequest() mpa.Frame {
 	return mpa.Frame{
 		Kind: mpa.Request, Revision: mpa.Revision2, Enhanced: true,
@@ -71,7 +71,7 @@ func (p *rawPeer) message(op rdmap.Opcode, msn uint32, payload []byte) {
 	p.segment(op, ddp.Header{Last: true, QN: queueOf(op), MSN: msn}, payload)
 }
 
-// next reads the next FPDU's ULPDU, or says that there is none any more.
+// next reads the next FPDU's ULPDU. It returns an error if no FPDU follows.
 func (p *rawPeer) next() ([]byte, error) {
 	var b [mpa.MaxFPDU]byte
 	if _, err := io.ReadFull(p.conn, b[:mpa.LengthSize]); err != nil {
@@ -115,8 +115,8 @@ func (p *rawPeer) check(op rdmap.Opcode, h ddp.Header) ddp.Header {
 	return h
 }
 
-// terminated reads up to the Terminate, which must give the fault, and the
-// end of the stream behind it.
+// terminated reads up to the Terminate, which must have the fault, and checks that the stream
+// ends after it.
 func (p *rawPeer) terminated(want rdmap.Fault) rdmap.Term {
 	p.Helper()
 	for {
@@ -142,7 +142,7 @@ func (p *rawPeer) terminated(want rdmap.Fault) rdmap.Term {
 	}
 }
 
-// ended checks that nothing comes any more.
+// ended checks that nothing more comes.
 func (p *rawPeer) ended() {
 	p.Helper()
 	if b, err := p.next(); !errors.Is(err, io.EOF) {
@@ -177,15 +177,15 @@ func (a *arena) dial() *rawPeer {
 	return a.dialFrom("127.0.0.1")
 }
 
-// dialFrom is dial from an address of its own.
+// dialFrom is dial from a given address.
 func (a *arena) dialFrom(ip string) *rawPeer {
 	a.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
 	return newRawPeer(a.TB, must(d.Dial("tcp", a.l.Addr().String()))(a.TB))
 }
 
-// attach connects a raw peer with the given request and gives the side that
-// it is connected to.
+// attach connects a raw peer with the given request and returns the side to which it is
+// connected.
 func (a *arena) attach(request mpa.Frame) (*rawPeer, *side) {
 	a.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -214,7 +214,7 @@ func (a *arena) calm() {
 	a.near.succeed(1)
 }
 
-// terminateOf is the TerminateError that a connection ended with.
+// terminateOf returns the TerminateError with which a connection ended.
 func terminateOf(t testing.TB, err error) *verbs.TerminateError {
 	t.Helper()
 	var term *verbs.TerminateError

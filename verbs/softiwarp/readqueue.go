@@ -12,15 +12,15 @@ type inboundRead struct {
 	msn uint32
 }
 
-// readQueue holds the peer's Read Requests, in order and at most IRD of them, until TCP
-// has their responses. The receiving goroutine adds Requests, the owner of transmission
-// removes them. Most peers never read, so the ring is made for the first Request.
+// readQueue holds at most IRD Read Requests of the peer, in order, until TCP has their
+// responses. The reader adds Requests, and the owner of transmission removes them. Most
+// peers never read, so the ring is allocated for the first Request.
 type readQueue struct {
 	ring []inboundRead
 	mask uint32
 	ird  uint32
 	tail uint32        // guarded by queuePair.mu
-	head atomic.Uint32 // past it the slots are in use
+	head atomic.Uint32 // the slots from head to tail are in use
 }
 
 func (r *readQueue) init(ird int) {
@@ -31,7 +31,7 @@ func (r *readQueue) init(ird int) {
 	r.mask, r.ird = uint32(size-1), uint32(ird)
 }
 
-// put adds a Request to a queue that is not full; queuePair.mu is held.
+// put adds a Request to a queue that is not full. The caller holds queuePair.mu.
 func (r *readQueue) put(in inboundRead) {
 	if r.ring == nil {
 		r.ring = make([]inboundRead, r.mask+1)

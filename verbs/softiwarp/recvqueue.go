@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// piece is one scatter/gather entry: checked, with its region's use counted.
+// piece is one scatter/gather entry. It has been checked and uses its region.
 type piece struct {
 	b  []byte
 	mr *memRegion
@@ -20,10 +20,9 @@ type recvEntry struct {
 	capacity int // bytes of all pieces
 }
 
-// recvQueue is the bounded ring of posted Receives. The receiving goroutine
-// alone takes entries out; entries in the ring don't change. The ring grows
-// with use up to its depth, because consumers ask for room that most
-// connections never need.
+// recvQueue is the bounded ring of posted Receives. Only the reader removes entries.
+// Entries in the ring don't change. The ring grows with use up to its depth, because most
+// connections never need the whole depth that their consumers ask for.
 type recvQueue struct {
 	mu      sync.Mutex
 	ring    []recvEntry
@@ -31,16 +30,15 @@ type recvQueue struct {
 	count   int
 	depth   int  // MaxRecvWR
 	sge     int  // MaxRecvSGE
-	flushed bool // the queue pair is dead: Receives complete as they come
+	flushed bool // the queue pair has failed: Receives complete when they are posted
 }
 
-// ringStart is the number of entries that a ring which grows starts with.
+// ringStart is the number of entries with which a growing ring starts.
 const ringStart = 16
 
 func (r *recvQueue) init(depth, sge int) { r.depth, r.sge = depth, sge }
 
-// grow doubles the ring. An entry that the receiving goroutine looks at stays
-// as it is in the old one.
+// grow doubles the ring. An entry that the reader uses stays unchanged in the old ring.
 func (r *recvQueue) grow() {
 	ring := make([]recvEntry, min(max(2*len(r.ring), ringStart), r.depth))
 	n := copy(ring, r.ring[r.head:])
@@ -52,7 +50,7 @@ func (r *recvQueue) grow() {
 	r.ring, r.head = ring, 0
 }
 
-// next is the slot for the next entry; nil when the queue is full.
+// next returns the slot for the next entry, or nil when the queue is full.
 func (r *recvQueue) next() *recvEntry {
 	if r.count == r.depth {
 		return nil
@@ -67,7 +65,7 @@ func (r *recvQueue) next() *recvEntry {
 	return &r.ring[i]
 }
 
-// front is the oldest entry; nil when there is none.
+// front returns the oldest entry, or nil when there is none.
 func (r *recvQueue) front() *recvEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +75,7 @@ func (r *recvQueue) front() *recvEntry {
 	return &r.ring[r.head]
 }
 
-// pop takes the oldest entry out and ends the use of its regions.
+// pop removes the oldest entry and ends the use of its regions.
 func (r *recvQueue) pop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

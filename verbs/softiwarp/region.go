@@ -11,26 +11,26 @@ const revoked = -1 << 30
 
 // region is memory that a peer can name: a memory region or a bound window.
 //
-// A remote access pins the region, checks, moves bytes and unpins. Revoking waits for
-// the pins, each of which lasts for one copy or one non-blocking system call at most.
-// The fields below pins are constant while the region is not revoked.
+// A remote access pins the region, checks the access, copies bytes and unpins. Revoking
+// waits for the pins. Each pin lasts for at most one copy or one non-blocking system call.
+// The fields after drained do not change while the region is not revoked.
 type region struct {
 	stag    atomic.Uint32
 	pins    atomic.Int32
 	drained chan struct{}
 
 	pd     *protectionDomain
-	win    *memWindow // the window that this is the region of, or nil
-	qp     *queuePair // windows: the only queue pair that may use it
+	win    *memWindow // the window that this region belongs to, or nil
+	qp     *queuePair // windows: the only queue pair whose peer may access the region
 	access verbs.Access
-	// exposed says that some peer may write to the memory, through this
-	// region or through the one that a window is bound to.
+	// exposed means that some peer may write to the memory, through this region or
+	// through the memory region that a window is bound to.
 	exposed bool
 	base    uint64 // address of buf[0] as peers see it
 	buf     []byte
 }
 
-// init prepares a region that is revoked.
+// init prepares the region in the revoked state.
 func (r *region) init(pd *protectionDomain) {
 	r.pd = pd
 	r.drained = make(chan struct{}, 1)
@@ -43,8 +43,8 @@ func (r *region) enable(stag uint32) {
 	r.pins.Add(-revoked)
 }
 
-// revoke makes the region unusable and returns when all pins have ended. The caller
-// makes sure that the region is enabled, and holds no pin itself.
+// revoke makes the region unusable and returns when all pins have ended. The region must
+// be enabled, and the caller must hold no pin.
 func (r *region) revoke() {
 	r.stag.Store(0)
 	r.pins.Add(revoked)
@@ -53,7 +53,8 @@ func (r *region) revoke() {
 	}
 }
 
-// pin keeps the region from being revoked, if it is usable under stag.
+// pin prevents revoking until unpin. It returns false if the region is not usable under
+// stag.
 func (r *region) pin(stag uint32) bool {
 	if r.pins.Add(1) > 0 && r.stag.Load() == stag {
 		return true
@@ -99,7 +100,7 @@ func (r *region) check(q *queuePair, want verbs.Access, to uint64, n uint64) ver
 	return allowed
 }
 
-// at is the n bytes at address to, which check has allowed.
+// at returns the n bytes at address to, which check has allowed.
 func (r *region) at(to uint64, n int) []byte {
 	off := int(to - r.base)
 	return r.buf[off : off+n]

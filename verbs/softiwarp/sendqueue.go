@@ -12,41 +12,41 @@ type sendEntry struct {
 	id       uint64
 	op       verbs.Opcode
 	flags    verbs.SendFlags
-	done     bool // a Read whose data has arrived, or another request that was sent
+	done     bool // the request was sent; for a Read, its data has arrived
 	length   int  // bytes of all pieces
 	pieces   []piece
 	raddr    uint64
 	rkey     uint32
 	inv      uint32
-	msn      uint32 // of a Send on queue 0, of a Read on queue 1
-	sinkSTag uint32 // under which a Read's data comes back
+	msn      uint32 // of a Send on queue 0, or of a Read on queue 1
+	sinkSTag uint32 // the STag of the Read's responses
 	bind     binding
 }
 
-// sendQueue is the bounded ring of send-queue requests. Positions only grow
-// (and wrap); an entry is at position & mask.
+// sendQueue is the bounded ring of send-queue requests. Positions only grow (and wrap). The
+// entry of a position is at position & mask.
 //
 //	free <= head <= tx <= tail: [free, head) is retired and unsignaled, and
 //	waits for a later completion to free its slots; [head, tx) was sent and is
 //	not retired, because it or an earlier one waits for a Read; [tx, tail)
 //	belongs to the owner of transmission.
 //
-// The ring has room for the whole depth, but entries only for the most requests
-// that were in the queue at one time: most connections never come near the depth.
-// Entries never move.
+// The ring has slots for the whole depth. Entries are allocated only for the largest number
+// of requests that were queued at one time, because most connections never come near the
+// depth. Entries never move.
 type sendQueue struct {
-	ring  []*sendEntry // those in [free, tail) are not nil
-	spare []*sendEntry // those used last are used next
+	ring  []*sendEntry // the slots of [free, tail) are not nil
+	spare []*sendEntry // unused entries; the last one is reused first
 	mask  uint32
 	depth uint32 // MaxSendWR
 	sge   int    // MaxSendSGE
 
 	free, head, tx, tail uint32
-	limit                uint32 // where a draining queue ends
+	limit                uint32 // the position where a draining queue ends
 
-	sendMSN, readMSN uint32 // of the last one posted
-	// reads are the positions of the Reads posted, by their MSN & mask; nil
-	// before the first.
+	sendMSN, readMSN uint32 // of the last request posted
+	// reads holds the positions of the posted Reads, by their MSN & mask. It is nil
+	// before the first Read.
 	reads []uint32
 }
 
@@ -63,7 +63,7 @@ func (s *sendQueue) init(depth, sge int) {
 
 func (s *sendQueue) at(pos uint32) *sendEntry { return s.ring[pos&s.mask] }
 
-// next is the entry at the tail.
+// next returns the entry at the tail.
 func (s *sendQueue) next() *sendEntry {
 	at := &s.ring[s.tail&s.mask]
 	if *at == nil { // a refused request leaves its entry here
@@ -76,7 +76,7 @@ func (s *sendQueue) next() *sendEntry {
 	return *at
 }
 
-// freeTo makes everything before a position free.
+// freeTo frees all entries before a position.
 func (s *sendQueue) freeTo(pos uint32) {
 	for ; s.free != pos; s.free++ {
 		at := &s.ring[s.free&s.mask]
@@ -85,10 +85,10 @@ func (s *sendQueue) freeTo(pos uint32) {
 	}
 }
 
-// read is the entry of the Read with the given MSN, which is outstanding.
+// read returns the entry of the Read with the given MSN, which is outstanding.
 func (s *sendQueue) read(msn uint32) *sendEntry { return s.at(s.reads[msn&s.mask]) }
 
-// release ends everything that an entry holds.
+// release drops everything that an entry holds.
 func (e *sendEntry) release() {
 	releasePieces(&e.pieces)
 	e.bind = binding{}
@@ -114,8 +114,8 @@ func (q *queuePair) PostSend(wrs []verbs.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// enqueueLocked checks a request and appends it to the queue. In a dead queue
-// pair it completes at once.
+// enqueueLocked checks a request and appends it to the queue. If the queue pair has
+// ended, the request completes at once.
 func (q *queuePair) enqueueLocked(wr *verbs.SendWR) error {
 	s := &q.sq
 	if s.tail-s.free == s.depth {
@@ -203,8 +203,8 @@ func (q *queuePair) fillBind(e *sendEntry, info *verbs.BindInfo) error {
 	return nil
 }
 
-// retireLocked completes requests from the head on, as far as they are done. True says
-// that the caller has to wake up the send CQ.
+// retireLocked completes requests from the head on, up to the first that is not done. If
+// it returns true, the caller has to wake up the send CQ.
 func (q *queuePair) retireLocked() (wake bool) {
 	s := &q.sq
 	for s.head != s.tx {
@@ -230,9 +230,9 @@ func (q *queuePair) retireLocked() (wake bool) {
 	return wake
 }
 
-// flushSendsLocked completes everything in the queue of a dead queue pair: the request
-// at q.failedPos with its status, all others as flushed. No goroutine owns transmission
-// any more.
+// flushSendsLocked completes everything in the queue of a failed queue pair: the request
+// at q.failedPos with its own status, all others as flushed. The caller makes sure that no
+// goroutine owns transmission.
 func (q *queuePair) flushSendsLocked() {
 	s := &q.sq
 	for ; s.head != s.tail; s.head++ {

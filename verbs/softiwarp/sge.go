@@ -13,9 +13,9 @@ var (
 	errMidFPDU = errors.New("connection ended within an FPDU")
 )
 
-// takePieces checks a scatter/gather list, counts the use of its regions and
-// puts the memory it names into *dst, which is empty and has room; it
-// returns the bytes in all. On an error nothing is left counted.
+// takePieces checks a scatter/gather list, counts the use of its regions and appends its
+// memory to *dst, which must be empty and large enough. It returns the total number of
+// bytes. On an error no use stays counted.
 func (q *queuePair) takePieces(dst *[]piece, sgl []verbs.SGE, need verbs.Access) (int, error) {
 	total := 0
 	for i := range sgl {

@@ -7,25 +7,25 @@ import (
 	"sync/atomic"
 )
 
-// minSlots is the size of a new table; a power of two as all sizes.
+// minSlots is the size of a new table. All sizes are powers of two.
 const minSlots = 64
 
-// stagTable finds the region of a steering tag.
+// stagTable finds the region of a steering tag (STag).
 //
-// Tags are 32 random bits (RFC 5042 §7.1: a peer must not guess them), drawn
-// until the slot that their low bits select is free. So a look-up is one
-// load and never waits; and a table doubled in size has no collisions
-// either. It is at most half full, so that two draws suffice on average.
+// An STag is 32 random bits, because a peer must not be able to guess it (RFC 5042 §7.1).
+// STags are drawn until the slot that the low bits select is free. So a look-up is one load
+// and never waits, and a table doubled in size has no collisions. The table is at most half
+// full, so that two draws suffice on average.
 type stagTable struct {
 	slots atomic.Pointer[stagSlots]
 
 	mu     sync.Mutex
 	used   int
-	random [512]byte // unused random bytes are random[next:]
+	random [512]byte // random[next:] is unused
 	next   int
 }
 
-// stagSlots has one slot per value of a tag's low bits.
+// stagSlots has one slot per value of an STag's low bits.
 type stagSlots struct {
 	regions []atomic.Pointer[region]
 	tags    []uint32 // of the regions; guarded by stagTable.mu
@@ -50,8 +50,8 @@ func (t *stagTable) init() {
 	t.next = len(t.random)
 }
 
-// reserve gives r a new tag. Look-ups find r from now on, but r.pin fails
-// until r is enabled under the tag.
+// reserve gives r a new STag. Look-ups find r from now on, but r.pin fails until r is
+// enabled under the STag.
 func (t *stagTable) reserve(r *region) uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +69,7 @@ func (t *stagTable) reserve(r *region) uint32 {
 	}
 }
 
-// release frees a tag that reserve gave.
+// release frees an STag that reserve returned.
 func (t *stagTable) release(stag uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func (t *stagTable) release(stag uint32) {
 	t.used--
 }
 
-// pin looks a tag up and pins its region; nil when there is none.
+// pin looks an STag up and pins its region. It returns nil when there is none.
 func (t *stagTable) pin(stag uint32) *region {
 	slots := t.slots.Load()
 	r := slots.regions[slots.index(stag)].Load()
@@ -88,8 +88,8 @@ func (t *stagTable) pin(stag uint32) *region {
 	return r
 }
 
-// window is the window that is, or soon will be, bound under a tag; nil when
-// the tag is unknown or a region's.
+// window returns the window that is bound under stag or will be soon. It returns nil when
+// stag is unknown or belongs to a memory region.
 func (t *stagTable) window(stag uint32) *memWindow {
 	slots := t.slots.Load()
 	r := slots.regions[slots.index(stag)].Load()
@@ -99,7 +99,7 @@ func (t *stagTable) window(stag uint32) *memWindow {
 	return r.win
 }
 
-// grow doubles the table; no two tags can meet in a larger one.
+// grow doubles the table. Tags in different slots stay in different slots.
 func (t *stagTable) grow(old *stagSlots) *stagSlots {
 	slots := newSlots(2 * len(old.regions))
 	for i := range old.regions {
@@ -111,7 +111,7 @@ func (t *stagTable) grow(old *stagSlots) *stagSlots {
 	return slots
 }
 
-// draw takes 32 bits from a block of random bytes.
+// draw returns 32 bits from a block of random bytes.
 func (t *stagTable) draw() uint32 {
 	if t.next+4 > len(t.random) {
 		_, _ = rand.Read(t.random[:]) // never fails

@@ -17,15 +17,15 @@ func terminateError(f rdmap.Fault, remote bool) error {
 	return &verbs.TerminateError{Remote: remote, Layer: f.Layer, Type: f.Type, Code: f.Code, Reason: f.String()}
 }
 
-// terminate ends the connection with a Terminate. It returns false, for the
-// caller to return.
+// terminate ends the connection with the Terminate t. It always returns false, so that
+// callers can return its result.
 func (r *receiver) terminate(t *rdmap.Term) bool {
 	r.end.cause, r.end.goodbye = terminateError(t.Fault, false), t
 	return false
 }
 
-// refuse ends the connection because of the segment s, or of one that could
-// not be decoded. It returns false, for the caller to return.
+// refuse ends the connection because of the segment s, or of a segment that could not be
+// decoded (nil). It always returns false, so that callers can return its result.
 func (r *receiver) refuse(f rdmap.Fault, s *segment) bool {
 	t := &rdmap.Term{Fault: f}
 	if s != nil {
@@ -35,8 +35,8 @@ func (r *receiver) refuse(f rdmap.Fault, s *segment) bool {
 	return r.terminate(t)
 }
 
-// writeFault is the fault of an RDMA Write: DDP's, but for rights, which
-// only RDMAP knows (RFC 5040 §7.2).
+// writeFault returns the fault of an RDMA Write. It is a DDP fault, except for access
+// rights, which only RDMAP knows (RFC 5040 §7.2).
 func writeFault(v verdict) rdmap.Fault {
 	switch v {
 	case notAssociated:
@@ -51,7 +51,7 @@ func writeFault(v verdict) rdmap.Fault {
 	return rdmap.TaggedInvalidSTag
 }
 
-// readFault is the fault of an RDMA Read Request's source.
+// readFault returns the fault of an RDMA Read Request's source.
 func readFault(v verdict) rdmap.Fault {
 	switch v {
 	case notAssociated:
@@ -66,9 +66,8 @@ func readFault(v verdict) rdmap.Fault {
 	return rdmap.InvalidSTag
 }
 
-// refusedReadTerm is the Terminate for a Read Request whose source may not
-// be read. It carries the request's headers, by which the peer finds its
-// request again.
+// refusedReadTerm returns the Terminate for a Read Request whose source may not be read.
+// It includes the request's headers, by which the peer finds the request.
 func refusedReadTerm(v verdict, in *inboundRead) *rdmap.Term {
 	return &rdmap.Term{
 		Fault:         readFault(v),
@@ -88,8 +87,8 @@ func refusedRead(v verdict, in *inboundRead) txFault {
 	return txFault{cause: terminateError(t.Fault, false), goodbye: t}
 }
 
-// takeTerminate ends the connection because the peer says so. A Terminate is
-// never answered with one.
+// takeTerminate ends the connection because the peer sent a Terminate. The answer to a
+// Terminate is never a Terminate.
 func (r *receiver) takeTerminate(s *segment) bool {
 	var t rdmap.Term
 	if _, err := t.Decode(s.payload); err != nil {
@@ -100,8 +99,8 @@ func (r *receiver) takeTerminate(s *segment) bool {
 	return false
 }
 
-// attributeLocked finds the request that a peer's Terminate is about, if it
-// is still in the send queue, and gives it the matching status.
+// attributeLocked finds the request that a peer's Terminate is about. If the request is
+// still in the send queue, it fails with the matching status.
 func (q *queuePair) attributeLocked(t *rdmap.Term) {
 	status := remoteStatus(t.Fault)
 	switch {
@@ -116,8 +115,8 @@ func (q *queuePair) attributeLocked(t *rdmap.Term) {
 	}
 }
 
-// blameReadLocked finds a Read by its sink STag, which no other request has;
-// the MSN that Linux siw gives is not always the request's.
+// blameReadLocked finds a Read by its sink STag, which is unique. The MSN that Linux siw
+// reports is not always the request's.
 func (q *queuePair) blameReadLocked(t *rdmap.Term, status verbs.WCStatus) {
 	for pos := q.sq.head; pos != q.sq.tail; pos++ {
 		if e := q.sq.at(pos); e.op == verbs.OpRDMARead && t.HasRead && e.sinkSTag == t.Read.SinkSTag {
@@ -157,7 +156,7 @@ func (q *queuePair) blameOldestReadLocked(status verbs.WCStatus) {
 	}
 }
 
-// remoteStatus is the completion status that a peer's fault amounts to.
+// remoteStatus returns the completion status for a peer's fault.
 func remoteStatus(f rdmap.Fault) verbs.WCStatus {
 	switch {
 	case f == rdmap.UntaggedNoBuffer:

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Nothing can be closed under something that uses it.
+// No object can be closed while another uses it.
 func testCloseOrder(e *env) {
 	p := e.pair(Options{})
 	dev := p.A.ID.Device()

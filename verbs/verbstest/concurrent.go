@@ -44,9 +44,8 @@ const (
 	postDepth = posters * postBatch * 2
 )
 
-// flow is messages one way. A post takes a token of each kind; one comes
-// back when its sends have completed, the other when its receives have been
-// posted again.
+// flow is the messages in one direction. A post takes a token of each kind. One comes back
+// when its sends have completed, the other when its receives have been posted again.
 type flow struct {
 	from, to        *Side
 	slots, receives chan struct{}
@@ -63,7 +62,7 @@ func newFlow(from, to *Side) *flow {
 
 func (f *flow) rooms() int { return cap(f.receives) * postBatch }
 
-// token takes a token, unless the flow broke.
+// token takes a token, unless the flow has failed.
 func token(ctx context.Context, c chan struct{}) error {
 	select {
 	case <-c:
@@ -73,8 +72,8 @@ func token(ctx context.Context, c chan struct{}) error {
 	}
 }
 
-// post is one poster: it writes who it is, which post it is and which
-// message of it into memory of its own, and sends it.
+// post is one poster. It writes its number, the number of the post and the number of the
+// message into memory of its own, and sends it.
 func (f *flow) post(ctx context.Context, g int, mr verbs.MR) error {
 	buf := mr.Bytes()
 	for n := range posts {
@@ -94,7 +93,7 @@ func (f *flow) post(ctx context.Context, g int, mr verbs.MR) error {
 	return nil
 }
 
-// reap takes send completions and frees slots.
+// reap polls send completions and frees slots.
 func (f *flow) reap(ctx context.Context) error {
 	for n := range posters * posts * postBatch {
 		wc, err := Next(ctx, f.from.SendCQ)

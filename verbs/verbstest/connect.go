@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Addresses of the two sides fit together; the device is the provider's.
+// The addresses of the two sides match, and the device is the provider's.
 func testAddresses(e *env) {
 	if a := e.ln.Addr(); !a.IsValid() || a.Port() == 0 {
 		e.Errorf("listener at %v", a)
@@ -31,8 +31,7 @@ func testAddresses(e *env) {
 	}
 }
 
-// Connect ends with its context when nobody answers; what is left of it can
-// be closed at once.
+// Connect ends with its context when there is no answer. Its objects can be closed at once.
 func testConnectTimeout(e *env) {
 	id, err := e.active.Resolve(e.Context(), e.ln.Addr().String())
 	must(e, err)
@@ -47,7 +46,7 @@ func testConnectTimeout(e *env) {
 	}
 }
 
-// A request whose sender has given up is not seen, or comes to nothing.
+// A request whose sender has given up is not returned, or cannot be accepted.
 func testConnectCancel(e *env) {
 	a, b := e.request(Options{})
 	s, err := NewSide(e, b, Options{}, nil, nil)
@@ -66,7 +65,7 @@ func testConnectCancel(e *env) {
 	e.pair(Options{}).Exchange(1)
 }
 
-// A request that is closed without an answer is a rejection, or an end.
+// A request that is closed without an answer is rejected or ended.
 func testRequestClosed(e *env) {
 	a, b := e.request(Options{})
 	must(e, b.Close())
@@ -76,7 +75,7 @@ func testRequestClosed(e *env) {
 	e.pair(Options{}).Exchange(1)
 }
 
-// Nobody listens.
+// Connect without a listener fails.
 func testUnreachable(e *env) {
 	ln, err := e.passive.Listen(e.Context(), e.target.Listen)
 	must(e, err)
@@ -87,8 +86,8 @@ func testUnreachable(e *env) {
 	}
 }
 
-// A listener's Close wakes GetRequest and drops who waits; what it accepted
-// lives on. Its address is free again.
+// A listener's Close wakes GetRequest and drops waiting requests. Accepted connections
+// continue. Its address is free again.
 func testListenerClose(e *env) {
 	ln, err := e.passive.Listen(e.Context(), e.target.Listen)
 	must(e, err)

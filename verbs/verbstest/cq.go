@@ -36,8 +36,8 @@ func testCQWait(e *env) {
 	}
 }
 
-// A CQ that notifies does so once for each request, for a completion that comes
-// after it; one that is there already is reported at once.
+// A CQ notifies once for each request, for a later completion. If there is a completion
+// already, it reports that at once.
 func testCQNotify(e *env) {
 	p := e.pair(Options{})
 	cq, ok := p.B.RecvCQ.(verbs.Notifier)
@@ -81,7 +81,7 @@ func testCQNotify(e *env) {
 	}
 }
 
-// Close wakes who waits.
+// Close wakes the waiting goroutine.
 func testCQClose(e *env) {
 	ctx, cancel := context.WithTimeout(e.Context(), Patience)
 	defer cancel()
@@ -100,8 +100,8 @@ func testCQClose(e *env) {
 	}
 }
 
-// Poll takes as many as there are and as fit, oldest first; Wait does not
-// wait while any are left.
+// Poll returns the completions that exist and fit, oldest first. Wait does not wait while
+// there are any.
 func testCQBatch(e *env) {
 	p := e.pair(Options{OneCQ: true})
 	const count = 40
@@ -128,7 +128,7 @@ func testCQBatch(e *env) {
 	}
 }
 
-// Queue pairs that share a CQ are told apart, and when one is closed only
+// Completions of queue pairs that share a CQ can be told apart. When one is closed, only
 // its completions vanish.
 func testSharedCQ(e *env) {
 	cq, err := e.passive.Device().CreateCQ(64)
@@ -164,8 +164,8 @@ func testSharedCQ(e *env) {
 	must(e, cq.Close())
 }
 
-// A CQ that overflows ends its connections; it loses completions, but no
-// other connection is touched.
+// A CQ that overflows ends its connections and loses completions. Other connections are not
+// affected.
 func testCQOverflow(e *env) {
 	witness := e.pair(Options{})
 	p := e.pair(Options{CQDepth: 4, SendWR: 16, RecvWR: 1})

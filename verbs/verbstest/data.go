@@ -8,8 +8,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Fill writes bytes that depend on seed and on their place, so that data in
-// the wrong place never looks right.
+// Fill writes bytes that depend on seed and on their position, so that misplaced data is
+// detected.
 func Fill(b []byte, seed uint64) {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -23,7 +23,7 @@ func Fill(b []byte, seed uint64) {
 	}
 }
 
-// filled is n such bytes.
+// filled returns n such bytes.
 func filled(n int, seed uint64) []byte {
 	b := make([]byte, n)
 	Fill(b, seed)
@@ -46,8 +46,8 @@ func sameBytes(t TB, what string, got, want []byte) {
 	}
 }
 
-// Exchange moves data over a connection in every way and checks it; both
-// sides must have nothing outstanding and 4 KiB of buffer.
+// Exchange moves data over a connection in every way and checks it. Both sides must have
+// nothing outstanding, and 4 KiB of buffer.
 func (p *Pair) Exchange(seed uint64) {
 	p.A.t.Helper()
 	p.A.talk(p.B, seed)

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Either side ends a connection in order: both know, both flush, and both
-// see that it was in order.
+// Either side ends a connection in order: both sides notice, both flush, and both see an
+// orderly end.
 func testDisconnect(e *env) {
 	for i, who := range []func(p *Pair){
 		func(p *Pair) { must(e, p.A.ID.Disconnect()) },

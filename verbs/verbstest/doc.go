@@ -1,12 +1,12 @@
-// Package verbstest is one conformance suite for every verbs provider, and
-// the helpers that it is made of.
+// Package verbstest provides one conformance suite for all verbs providers, and the helpers
+// it uses.
 //
-// A provider's test calls Run with a Target and Main from TestMain. Tests of
-// layers above the verbs use NewPair for two connected queue pairs.
+// A provider's test calls Run with a Target, and Main from TestMain. Tests of higher layers
+// use NewPair for two connected queue pairs.
 //
-// Nothing here sleeps or asserts how long something takes: what must happen
-// is waited for, for Patience at most, and what must not happen is ruled out
-// by something that the contract says comes after it.
+// Nothing here sleeps or asserts times. The suite waits for what must happen, at most for
+// Patience. It rules out what must not happen by an event that comes after it according to
+// the contract.
 package verbstest
 
 import (
@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// Patience bounds every wait for something that has to happen, on a machine
-// that is emulated by a busy one as well.
+// Patience limits every wait for something that must happen, even on an emulated machine on
+// a busy host.
 const Patience = 2 * time.Minute
 
-// TB is what the helpers need of a test; *testing.T, *testing.B and *rapid.T
-// have it.
+// TB is the part of a test that the helpers use. *testing.T, *testing.B and *rapid.T
+// implement it.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)

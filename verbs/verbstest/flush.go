@@ -6,8 +6,8 @@ import (
 
 const sentinel = 1 << 60
 
-// drain takes every completion of a side in the error state: it posts one
-// more request to each queue, whose flush comes after everything else.
+// drain polls all completions of a side in the error state. It posts one more request to
+// each queue, whose flush comes after all others.
 func (s *Side) drain() (sends, recvs []verbs.WC) {
 	s.t.Helper()
 	s.Post(Send(sentinel, s.SGE(0, 1)))
@@ -27,9 +27,9 @@ func (s *Side) drain() (sends, recvs []verbs.WC) {
 	return take(s.Sent), take(s.Received)
 }
 
-// exactlyOnce drains a side in the error state; each request must complete
-// once and no other may. In each queue successes come first, then at most one
-// request that says why, then flushed ones.
+// exactlyOnce drains a side in the error state. Each request must complete once, and
+// nothing else may. In each queue successes come first, then at most one failed request,
+// then flushed requests.
 func exactlyOnce(t TB, s *Side, sends, recvs []uint64) {
 	t.Helper()
 	gotSends, gotRecvs := s.drain()
@@ -54,7 +54,7 @@ func inOrder(t TB, what string, got []verbs.WC, want []uint64) {
 	}
 }
 
-// ids is the numbers from first on.
+// ids returns the numbers from first on.
 func ids(first uint64, n int) []uint64 {
 	all := make([]uint64, n)
 	for i := range all {
@@ -98,7 +98,7 @@ func loadBoth(p *Pair) {
 	}
 }
 
-// The same when the peer goes away.
+// The same applies when the peer closes its side.
 func testFlushOnPeerClose(e *env) {
 	for range 10 {
 		p := e.pair(Options{})
@@ -132,8 +132,8 @@ func testPostInError(e *env) {
 	}
 }
 
-// After Close of a queue pair its completions are gone and its memory is the
-// caller's again.
+// After Close of a queue pair its completions are dropped, and its memory belongs to the
+// caller again.
 func testCloseDropsCompletions(e *env) {
 	p := e.pair(Options{})
 	loadBoth(p)

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Send With Invalidate revokes the window before its Receive completes, and
-// says so; the window can be bound again.
+// Send With Invalidate revokes the window before its Receive completes, and the completion
+// reports it. The window can be bound again.
 func testSendInvalidate(e *env) {
 	p := e.pair(Options{})
 	mw := p.B.Window()
@@ -32,7 +32,7 @@ func testSendInvalidate(e *env) {
 	p.Exchange(1)
 }
 
-// After it the peer can't reach the memory any more.
+// After the invalidation the peer cannot access the memory any more.
 func testRevokedByPeer(e *env) {
 	p := e.pair(Options{})
 	v := newVictim(p, AllAccess)
@@ -44,7 +44,7 @@ func testRevokedByPeer(e *env) {
 	v.untouched()
 }
 
-// A peer that invalidates what it may not loses its connection.
+// A peer is disconnected if it invalidates a key that it may not invalidate.
 func testBadSendInvalidate(e *env) {
 	for name, key := range map[string]func(e *env, p *Pair) uint32{
 		"unknown key":     func(_ *env, p *Pair) uint32 { return ^p.B.MR.RKey() },

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs a package's tests and fails when goroutines or sockets are left
-// over. Call it from TestMain.
+// Main runs a package's tests and fails if goroutines or sockets are left over. Call it
+// from TestMain.
 func Main(m *testing.M) {
 	there, before := goleak.IgnoreCurrent(), sockets()
 	code := m.Run()
@@ -25,7 +25,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// sockets counts the process's open sockets; 0 where /proc does not tell.
+// sockets counts the process's open sockets. It returns 0 without /proc.
 func sockets() int {
 	const dir = "/proc/self/fd/"
 	entries, err := os.ReadDir(dir)

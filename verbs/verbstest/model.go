@@ -9,9 +9,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Random programs of Writes, Reads, Sends, binds and invalidations, legal and
-// not, do to memory what a trivial model says, and end the connection when it
-// says.
+// Random programs of valid and invalid Writes, Reads, Sends, binds and invalidations change
+// memory as a simple model predicts, and end the connection when it predicts that.
 func testRandomPrograms(e *env) {
 	rapid.Check(e, func(t *rapid.T) {
 		m := newModel(e, t)
@@ -40,7 +39,7 @@ const (
 	modelWindows = 3
 )
 
-// model is what B's memory should hold and what of it A may reach.
+// model is the expected content of B's memory, and the parts that A may access.
 type model struct {
 	env     *env
 	p       *Pair
@@ -74,7 +73,7 @@ func newModel(e *env, t *rapid.T) *model {
 	return m
 }
 
-// place is memory of B as A may name it: the region or a bound window.
+// place is memory of B that A may name: the region or a bound window.
 type place struct {
 	Remote
 	off, n int
@@ -151,7 +150,7 @@ func (m *model) transmit(t *rapid.T, n int, wr func(id uint64) verbs.SendWR) ver
 	return wc
 }
 
-// window draws one that is bound, or not.
+// window draws a window that is bound, or one that is not.
 func (m *model) window(t *rapid.T, bound bool) *modelWindow {
 	m.live(t)
 	w := &m.windows[rapid.IntRange(0, len(m.windows)-1).Draw(t, "window")]
@@ -193,7 +192,7 @@ func (m *model) sendInvalidate(t *rapid.T) {
 	w.bound = false
 }
 
-// stale reaches through a window that was revoked.
+// stale accesses memory through a revoked window.
 func (m *model) stale(t *rapid.T) {
 	m.live(t)
 	if len(m.spent) == 0 {
@@ -202,7 +201,7 @@ func (m *model) stale(t *rapid.T) {
 	m.offend(t, rapid.SampledFrom(m.spent).Draw(t, "revoked"), 1)
 }
 
-// outOfBounds reaches over an edge of a place.
+// outOfBounds accesses memory beyond an edge of a place.
 func (m *model) outOfBounds(t *rapid.T) {
 	m.live(t)
 	at := rapid.SampledFrom(m.places()).Draw(t, "place")
@@ -226,7 +225,7 @@ func (m *model) wrongKey(t *rapid.T) {
 	m.offend(t, at, 1)
 }
 
-// offend reads or writes where it is not allowed.
+// offend makes a forbidden read or write.
 func (m *model) offend(t *rapid.T, at Remote, n int) {
 	m.seed++
 	wr := Write(m.seed, at, m.p.A.SGE(0, n))

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// A request that can't be right stops its batch, and says which it was; what
-// stood before it is carried out, and the queue pair stays as it was.
+// An invalid request stops its batch, and the result names it. The requests before it are
+// executed, and the queue pair keeps its state.
 func testBadSends(e *env) {
 	p := e.pair(Options{SGE: 4})
 	for _, c := range badSends(e, p.A, p.B.Remote(0)) {
@@ -101,7 +101,7 @@ func testBadReceives(e *env) {
 	p.Exchange(1)
 }
 
-// Queues take what they were made for and no more.
+// Queues accept exactly as many requests as they were created for.
 func testQueueFull(e *env) {
 	const depth = 8
 	p := e.pair(Options{RecvWR: depth})
@@ -120,7 +120,7 @@ func testQueueFull(e *env) {
 	}
 }
 
-// What a caller does with its slices after posting changes nothing.
+// Changes to the caller's slices after posting have no effect.
 func testPostCopies(e *env) {
 	p := e.pair(Options{})
 	sgl := []verbs.SGE{p.B.SGE(100, 8)}

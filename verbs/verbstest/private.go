@@ -116,7 +116,7 @@ func (e *env) request(o Options) (*attempt, rdmacm.ID) {
 	return a, b
 }
 
-// wait is the attempt's outcome.
+// wait returns the attempt's outcome.
 func (a *attempt) wait(t TB) error {
 	t.Helper()
 	return <-a.err

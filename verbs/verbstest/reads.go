@@ -4,8 +4,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// More Reads than may be outstanding wait their turn and complete in order,
-// with their data, whatever IRD and ORD are.
+// Reads beyond the limit wait and complete in order, with their data, for any IRD and ORD.
 func testReads(e *env) {
 	for _, depth := range []int{1, 2, 16} {
 		p := e.pair(Options{Reads: depth})
@@ -31,7 +30,7 @@ func testReads(e *env) {
 	}
 }
 
-// A fenced Send waits for the Reads before it: it can send what they read.
+// A fenced Send waits for the Reads before it, so it can send their data.
 func testFence(e *env) {
 	p := e.pair(Options{Reads: 4})
 	const n = 4000
@@ -49,7 +48,7 @@ func testFence(e *env) {
 	}
 }
 
-// Both sides read from one another at once, behind and before other traffic.
+// Both sides read from each other at once, between other traffic.
 func testReadsBothWays(e *env) {
 	p := e.pair(Options{Reads: 2})
 	const count, n = 20, 3000

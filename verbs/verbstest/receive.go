@@ -26,8 +26,7 @@ func testReceiverNotReady(e *env) {
 	witness.Exchange(1)
 }
 
-// A Send longer than its Receive fails the Receive and touches nothing
-// beyond it.
+// A Send longer than its Receive fails the Receive and changes no memory beyond it.
 func testReceiveTooSmall(e *env) {
 	for _, size := range []int{0, 1, 100, 5000} {
 		p := e.pair(Options{})
@@ -50,7 +49,7 @@ func testReceiveTooSmall(e *env) {
 	}
 }
 
-// Sends, Writes and Reads of no bytes work like others.
+// Sends, Writes and Reads without data work like others.
 func testZeroLength(e *env) {
 	p := e.pair(Options{})
 	p.B.PostRecv(verbs.RecvWR{ID: 1})
@@ -70,8 +69,8 @@ func testZeroLength(e *env) {
 	p.Exchange(1)
 }
 
-// A message is gathered from several regions and scattered over several, in
-// order; what a Receive has room for beyond it stays as it was.
+// A message is gathered from several regions and scattered over several, in order. The rest
+// of the Receive's memory stays unchanged.
 func testScatterGather(e *env) {
 	p := e.pair(Options{SGE: 6})
 	src, want := gatherList(p.A)

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Once a region or window is closed, or its invalidation has completed,
-// nothing of the peer touches the memory any more, however busy the peer is.
+// Once a region or window is closed, or its invalidation has completed, the peer cannot
+// access the memory any more, however busy it is.
 func testRevokeUnderFire(e *env) {
 	for name, prepare := range map[string]func(e *env, p *Pair, buf []byte) (Remote, func()){
 		"region closed":     exposeRegion,
@@ -19,7 +19,7 @@ func testRevokeUnderFire(e *env) {
 			p.B.Post(LocalInvalidate(1, mw.RKey()))
 			switch wc := p.B.Sent(); {
 			case wc.ID == 1 && wc.Status == verbs.WCWRFlushErr:
-				must(p.B.t, p.B.QP.Close()) // the peer's next Write has ended the connection first
+				must(p.B.t, p.B.QP.Close()) // the peer's next Write has already ended the connection
 			case wc.ID != 1 || wc.Status != verbs.WCSuccess:
 				p.B.t.Fatalf("invalidation completed with %+v (%v)", wc, wc.Status)
 			}
@@ -38,14 +38,14 @@ func testRevokeUnderFire(e *env) {
 	}
 }
 
-// exposeRegion gives a region of buf and how to take it away.
+// exposeRegion returns a region of buf and a function that closes it.
 func exposeRegion(e *env, p *Pair, buf []byte) (Remote, func()) {
 	mr, err := p.B.PD.RegMR(buf, AllAccess)
 	must(e, err)
 	return RemoteMR(mr), func() { must(e, mr.Close()) }
 }
 
-// exposeWindow gives a window over buf.
+// exposeWindow returns a window over buf.
 func exposeWindow(revoke func(*Pair, verbs.MW)) func(*env, *Pair, []byte) (Remote, func()) {
 	return func(e *env, p *Pair, buf []byte) (Remote, func()) {
 		mr := p.B.Register(buf, AllAccess)
@@ -81,8 +81,8 @@ func underFire(e *env, prepare func(*env, *Pair, []byte) (Remote, func())) {
 	p.Close()
 }
 
-// fire Writes until the connection ends. It closes first when a Write has
-// completed, or can't any more.
+// fire makes Writes until the connection ends. It closes first when a Write has completed,
+// or no Write can complete any more.
 func fire(ctx context.Context, s *Side, at Remote, n int, first chan<- struct{}) error {
 	for sent := 0; ; sent++ {
 		if _, err := s.QP.PostSend([]verbs.SendWR{Write(1, at, s.SGE(0, n))}); err != nil {

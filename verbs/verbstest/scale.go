@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Many connections are up at once, each moves data, and all are closed.
+// Many connections are up at the same time. Each moves data, and all are closed.
 func testManyConnections(e *env) {
 	ctx, cancel := context.WithTimeout(e.Context(), Patience)
 	defer cancel()
@@ -22,7 +22,7 @@ func testManyConnections(e *env) {
 	}))
 }
 
-// workers is how many connections are worked on at a time.
+// workers is how many connections are used at the same time.
 const workers = 16
 
 type many struct {
@@ -91,7 +91,7 @@ func (m *many) close() {
 	must(m, m.each(func(p *Pair, _ int) error { return errors.Join(p.A.shut(), p.B.shut()) }))
 }
 
-// trade moves data from one side to the other by a Write and a Send.
+// trade moves data from one side to the other with a Write and a Send.
 func trade(ctx context.Context, from, to *Side, seed int) error {
 	const n = 1000
 	want := filled(n, uint64(seed))

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Side is one end of a connection with the objects around it. Methods that
-// fail the test belong on the test's goroutine.
+// Side is one end of a connection with its objects. Call methods that fail the test only in
+// the test's goroutine.
 type Side struct {
 	t              TB
 	ID             rdmacm.ID
@@ -19,14 +19,14 @@ type Side struct {
 	QP             verbs.QP
 	MR             verbs.MR
 
-	extra        []func() error // closes what was made later, last first
+	extra        []func() error // closes objects made later, last first
 	ownPD, ownCQ bool
 	closed       bool
 }
 
-// NewSide makes region and queue pair for an identifier, in pd and with cq
-// for all completions; where these are nil, with a PD and CQs of the side's
-// own. On an error the identifier is still the caller's.
+// NewSide makes the region and queue pair for an identifier, in pd and with cq for all
+// completions. If these are nil, the side makes its own PD and CQs. After an error the
+// caller still owns the identifier.
 func NewSide(t TB, id rdmacm.ID, o Options, pd verbs.PD, cq verbs.CQ) (_ *Side, err error) {
 	o = o.withDefaults()
 	s := &Side{t: t, ID: id, PD: pd, SendCQ: cq, RecvCQ: cq, ownPD: pd == nil, ownCQ: cq == nil}
@@ -67,7 +67,7 @@ func (s *Side) makeCQs(o Options) (err error) {
 	return err
 }
 
-// Close closes the connection and everything around it.
+// Close closes the connection and its objects.
 func (s *Side) Close() {
 	s.t.Helper()
 	if err := s.shut(); err != nil {
@@ -75,7 +75,7 @@ func (s *Side) Close() {
 	}
 }
 
-// shut closes what there is, in the order of package verbs.
+// shut closes the existing objects, in the order of package verbs.
 func (s *Side) shut() error {
 	if s == nil || s.closed {
 		return nil
@@ -126,13 +126,13 @@ func (s *Side) Window() verbs.MW {
 	return mw
 }
 
-// SGE names n bytes of the side's region.
+// SGE returns an entry for n bytes of the side's region.
 func (s *Side) SGE(off, n int) verbs.SGE { return verbs.SGE{MR: s.MR, Offset: off, Length: n} }
 
-// Bytes is n bytes of the side's buffer.
+// Bytes returns n bytes of the side's buffer.
 func (s *Side) Bytes(off, n int) []byte { return s.MR.Bytes()[off : off+n : off+n] }
 
-// Post posts send-queue requests, all of which must be taken.
+// Post posts send-queue requests. All must be accepted.
 func (s *Side) Post(wrs ...verbs.SendWR) {
 	s.t.Helper()
 	if n, err := s.QP.PostSend(wrs); err != nil || n != len(wrs) {
@@ -146,7 +146,7 @@ func (s *Side) Receive(id uint64, off, n int) {
 	s.PostRecv(verbs.RecvWR{ID: id, SGL: []verbs.SGE{s.SGE(off, n)}})
 }
 
-// PostRecv posts Receives, all of which must be taken.
+// PostRecv posts Receives. All must be accepted.
 func (s *Side) PostRecv(wrs ...verbs.RecvWR) {
 	s.t.Helper()
 	if n, err := s.QP.PostRecv(wrs); err != nil || n != len(wrs) {
@@ -154,7 +154,7 @@ func (s *Side) PostRecv(wrs ...verbs.RecvWR) {
 	}
 }
 
-// Next waits for a completion and takes it.
+// Next waits for a completion and polls it.
 func Next(ctx context.Context, cq verbs.CQ) (verbs.WC, error) {
 	var wc [1]verbs.WC
 	for cq.Poll(wc[:]) == 0 {
@@ -179,26 +179,25 @@ func (s *Side) next(what string, cq verbs.CQ) verbs.WC {
 	return wc
 }
 
-// Sent waits for the next completion of the send CQ and takes it.
+// Sent waits for the next completion of the send CQ and polls it.
 func (s *Side) Sent() verbs.WC {
 	s.t.Helper()
 	return s.next("send", s.SendCQ)
 }
 
-// Received waits for the next completion of the receive CQ and takes it.
+// Received waits for the next completion of the receive CQ and polls it.
 func (s *Side) Received() verbs.WC {
 	s.t.Helper()
 	return s.next("receive", s.RecvCQ)
 }
 
-// Done takes the next send completion, which must be the success of id.
+// Done polls the next send completion, which must be the success of id.
 func (s *Side) Done(id uint64, op verbs.WCOpcode) verbs.WC {
 	s.t.Helper()
 	return s.success(s.Sent(), id, op)
 }
 
-// Got takes the next receive completion, which must be the success of id
-// with n bytes.
+// Got polls the next receive completion, which must be the success of id with n bytes.
 func (s *Side) Got(id uint64, n int) verbs.WC {
 	s.t.Helper()
 	wc := s.success(s.Received(), id, verbs.WCRecv)
@@ -217,8 +216,8 @@ func (s *Side) success(wc verbs.WC, id uint64, op verbs.WCOpcode) verbs.WC {
 	return wc
 }
 
-// Ended waits until the connection has ended and says why. It checks the
-// queue pair's state.
+// Ended waits until the connection has ended and returns why. It checks the queue pair's
+// state.
 func (s *Side) Ended() error {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), Patience)

@@ -45,7 +45,7 @@ type attack struct {
 	aim  func(e *env, v *victim, op verbs.Opcode) (Remote, int)
 }
 
-// right is the access that op needs at the peer, wrong the one it does not.
+// right returns the access that op needs at the peer, wrong the one it does not.
 func right(op verbs.Opcode) (needed, other verbs.Access) {
 	if op == verbs.OpRDMAWrite {
 		return verbs.AccessRemoteWrite, verbs.AccessRemoteRead

@@ -1,7 +1,6 @@
-// Package ddp is the codec of Direct Data Placement segment headers (RFC
-// 5041 §4), with the byte that RDMAP puts into the ULP control field kept as
-// it is: package rdmap gives it a meaning.
+// Package ddp is the codec of Direct Data Placement segment headers (RFC 5041 §4). Package
+// rdmap defines the byte in the ULP control field. This package only carries it.
 //
-// The caller checks queue numbers, MSN and MO, because that needs connection state.
-// Decoded values own their memory.
+// The caller checks queue numbers, MSN and MO, because that needs connection state. Decoded
+// values own their memory.
 package ddp

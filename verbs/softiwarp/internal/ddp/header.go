@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Header lengths in bytes, with the RDMAP control byte.
+// Header lengths in bytes. They include the RDMAP control byte.
 const (
 	TaggedSize   = 14
 	UntaggedSize = 18
@@ -39,14 +39,14 @@ const (
 )
 
 var (
-	// ErrShort says that the segment is shorter than its header.
+	// ErrShort means that the segment is shorter than its header.
 	ErrShort = errors.New("ddp: short segment")
-	// ErrVersion says that the DDP version is not 1.
+	// ErrVersion means that the DDP version is not 1.
 	ErrVersion = errors.New("ddp: unknown version")
 )
 
-// Header is a decoded segment header. Tagged says which of the fields mean
-// anything; Size is the header's length, where the payload starts.
+// Header is a decoded segment header. Tagged decides which fields are valid. The payload
+// starts Size bytes after the header's start.
 type Header struct {
 	Tagged bool
 	Last   bool  // L: the message's last segment
@@ -63,7 +63,7 @@ type Header struct {
 	MO   uint32
 }
 
-// Size is the length of the encoded header in bytes.
+// Size returns the length of the encoded header in bytes.
 func (h *Header) Size() int {
 	if h.Tagged {
 		return TaggedSize
@@ -89,9 +89,9 @@ func (h *Header) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, h.MO)
 }
 
-// Decode decodes the header at the start of b into h and gives its length.
-// With ErrVersion, Tagged and Last are set, because the Terminate that
-// answers it depends on the buffer model. Reserved bits are ignored.
+// Decode decodes the header at the start of b into h and returns its length. It ignores
+// reserved bits. With ErrVersion it still sets Tagged and Last, because the Terminate
+// in response depends on the buffer model.
 func (h *Header) Decode(b []byte) (int, error) {
 	*h = Header{}
 	if len(b) == 0 {

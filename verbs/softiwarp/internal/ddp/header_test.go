@@ -46,7 +46,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestVersion: the buffer model must be known even then, for the Terminate.
+// TestVersion: with another version the buffer model must still be known, for the Terminate.
 func TestVersion(t *testing.T) {
 	for _, control := range []byte{0xc0, 0xc2, 0x43, 0x00} {
 		var h Header

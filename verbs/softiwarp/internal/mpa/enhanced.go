@@ -8,8 +8,8 @@ const (
 	// MaxDepth is the largest IRD or ORD that a frame can hold.
 	MaxDepth = depthUnknown - 1
 
-	// depthUnknown as IRD or ORD says that the sender does not take part in
-	// that negotiation (RFC 6581).
+	// depthUnknown as IRD or ORD means that the sender does not negotiate that depth
+	// (RFC 6581).
 	depthUnknown = 0x3fff
 
 	bitPeerToPeer = 0x8000 // A, in the IRD word
@@ -18,9 +18,8 @@ const (
 	bitRTRRead    = 0x4000 // D, in the ORD word
 )
 
-// RTR is a set of kinds of ready-to-receive indication: the first FPDU with
-// which the initiator of a peer-to-peer connection frees the responder to
-// send (RFC 6581).
+// RTR is a set of kinds of ready-to-receive indication: the first FPDU of the initiator of
+// a peer-to-peer connection, after which the responder may send (RFC 6581).
 type RTR uint8
 
 // Kinds of ready-to-receive indication.
@@ -30,12 +29,12 @@ const (
 	RTRRead
 )
 
-// Enhanced is what RFC 6581 puts before the consumer's private data.
+// Enhanced is the data that RFC 6581 puts before the consumer's private data.
 type Enhanced struct {
-	IRD, ORD   uint16 // RDMA Reads: inbound, outbound; at most MaxDepth
+	IRD, ORD   uint16 // most RDMA Reads at once, inbound and outbound; at most MaxDepth
 	PeerToPeer bool   // A: the initiator will send an RTR indication
-	// RTR is the kinds that the initiator can send (request), or the kind
-	// that the responder chose (reply).
+	// RTR has the kinds that the initiator can send (in a request), or the kind that
+	// the responder chose (in a reply).
 	RTR RTR
 }
 
@@ -58,8 +57,8 @@ func (e Enhanced) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint16(b, ord)
 }
 
-// decodeEnhanced decodes the first EnhancedSize bytes of b. A depth that the
-// peer does not negotiate reads as MaxDepth: no limit of its own.
+// decodeEnhanced decodes the first EnhancedSize bytes of b. A depth that the peer does
+// not negotiate decodes as MaxDepth, so it sets no limit.
 func decodeEnhanced(b []byte) Enhanced {
 	ird := binary.BigEndian.Uint16(b)
 	ord := binary.BigEndian.Uint16(b[2:])
@@ -80,9 +79,9 @@ func decodeEnhanced(b []byte) Enhanced {
 	return e
 }
 
-// Choose picks the indication that a responder answers a request with: the
-// one that costs least, a Write, before a Read, before a Send. A request
-// that offers none is answered with the Write, as Linux siw does.
+// Choose returns the indication that a responder asks for: the cheapest one offered, in
+// the order Write, Read, Send. If the request offers none, Choose returns the Write, as
+// Linux siw does.
 func (r RTR) Choose() RTR {
 	for _, kind := range [...]RTR{RTRWrite, RTRRead, RTRSend} {
 		if r&kind != 0 {

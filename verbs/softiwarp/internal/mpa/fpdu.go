@@ -9,7 +9,7 @@ import (
 const (
 	// LengthSize is the ULPDU length field before every ULPDU, in bytes.
 	LengthSize = 2
-	// CRCSize is the CRC field after the padding, in bytes; always there.
+	// CRCSize is the CRC field after the padding, in bytes. The field is always present.
 	CRCSize = 4
 	// MaxULPDU is the largest ULPDU, in bytes.
 	MaxULPDU = 1<<16 - 1
@@ -19,29 +19,29 @@ const (
 	MaxFPDU = LengthSize + MaxULPDU + MaxTrailer
 )
 
-// ErrCRC says that an FPDU's CRC32C does not match.
+// ErrCRC means that an FPDU's CRC32C does not match.
 var ErrCRC = errors.New("mpa: CRC mismatch")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// padding is the number of zero bytes that align length field and ULPDU to 4.
+// padding returns the number of zero bytes that align length field and ULPDU to 4.
 func padding(ulpdu int) int {
 	return -(LengthSize + ulpdu) & 3
 }
 
-// FPDUSize is the length in bytes of the FPDU around a ULPDU of n bytes.
+// FPDUSize returns the length in bytes of the FPDU around a ULPDU of n bytes.
 func FPDUSize(n int) int {
 	return LengthSize + n + padding(n) + CRCSize
 }
 
-// Checksum continues a CRC32C over b; the first call of an FPDU starts at 0.
+// Checksum continues the CRC32C crc over b. crc is 0 at the start of an FPDU.
 func Checksum(crc uint32, b []byte) uint32 {
 	return crc32.Update(crc, castagnoli, b)
 }
 
-// AppendTrailer appends padding and CRC field of an FPDU whose ULPDU has n
-// bytes. crc is the checksum of length field and ULPDU; without useCRC the
-// field is zero (RFC 5044 §4.4: present, not checked).
+// AppendTrailer appends the padding and CRC field of an FPDU whose ULPDU has n bytes. crc
+// is the checksum of the length field and the ULPDU. Without useCRC the CRC field is zero,
+// and the receiver ignores it (RFC 5044 §4.4).
 func AppendTrailer(b []byte, n int, crc uint32, useCRC bool) []byte {
 	pad := padding(n)
 	b = append(b, 0, 0, 0)[:len(b)+pad]
@@ -49,12 +49,11 @@ func AppendTrailer(b []byte, n int, crc uint32, useCRC bool) []byte {
 		return append(b, 0, 0, 0, 0)
 	}
 	crc = Checksum(crc, b[len(b)-pad:])
-	// The CRC goes out as RFC 3720 §12.1 has it: least significant byte first.
+	// RFC 3720 §12.1 sends the least significant byte first.
 	return binary.LittleEndian.AppendUint32(b, crc)
 }
 
-// AppendFPDU appends one whole FPDU around ulpdu, which has at most MaxULPDU
-// bytes.
+// AppendFPDU appends one whole FPDU that contains ulpdu. ulpdu has at most MaxULPDU bytes.
 func AppendFPDU(b, ulpdu []byte, useCRC bool) []byte {
 	start := len(b)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(ulpdu)))
@@ -66,10 +65,9 @@ func AppendFPDU(b, ulpdu []byte, useCRC bool) []byte {
 	return AppendTrailer(b, len(ulpdu), crc, useCRC)
 }
 
-// DecodeFPDU finds the FPDU at the start of b and gives its ULPDU, which
-// aliases b, and the number of bytes that the FPDU took. ErrShort says that
-// more bytes are needed; then n is how many the whole FPDU has, as far as
-// known (0 before the length field is complete). ErrCRC is only given with
+// DecodeFPDU finds the FPDU at the start of b. It returns the ULPDU, which aliases b, and
+// the length of the FPDU. ErrShort means that more bytes are needed: n is then the length
+// of the whole FPDU, or 0 if the length field is incomplete. ErrCRC is returned only with
 // useCRC.
 func DecodeFPDU(b []byte, useCRC bool) (ulpdu []byte, n int, err error) {
 	if len(b) < LengthSize {

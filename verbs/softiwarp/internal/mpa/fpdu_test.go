@@ -45,8 +45,8 @@ func TestCRCKnown(t *testing.T) {
 	}
 }
 
-// TestCRCCovers flips each bit of an FPDU: all but those of the padding's
-// own CRC are noticed, and without CRC nothing is.
+// TestCRCCovers flips each bit after the length field. With CRC every flip is noticed,
+// without CRC none is.
 func TestCRCCovers(t *testing.T) {
 	good := AppendFPDU(nil, []byte("seventeen bytes.."), true)
 	for i := 8 * LengthSize; i < 8*len(good); i++ {

@@ -29,8 +29,8 @@ const (
 	flagCRC      = 0x40
 	flagReject   = 0x20
 	flagEnhanced = 0x10
-	// Bits below are reserved and ignored on receipt; newer Linux kernels
-	// set 0x08 to say that they take FPDUs larger than a TCP segment.
+	// The lower bits are reserved and ignored on receipt. Newer Linux kernels set
+	// 0x08 if they accept FPDUs larger than a TCP segment.
 
 	frameFlags    = 16
 	frameRevision = 17
@@ -38,13 +38,13 @@ const (
 )
 
 var (
-	// ErrShort says that the input ends before the object does.
+	// ErrShort means that the input ends before the object does.
 	ErrShort = errors.New("mpa: short input")
-	// ErrKey says that the frame starts with a foreign key.
+	// ErrKey means that the frame does not start with the key of its kind.
 	ErrKey = errors.New("mpa: wrong key")
-	// ErrRevision says that the frame's revision is none that this package knows.
+	// ErrRevision means that this package does not know the frame's revision.
 	ErrRevision = errors.New("mpa: unknown revision")
-	// ErrPrivateData says that PD_Length is over MaxPrivateData, or too
+	// ErrPrivateData means that PD_Length is over MaxPrivateData, or too
 	// small for the enhanced data that the flags announce.
 	ErrPrivateData = errors.New("mpa: bad private data length")
 )
@@ -71,7 +71,7 @@ type Frame struct {
 	Revision uint8
 	Markers  bool // M: the sender wants to receive markers
 	CRC      bool // C: the sender wants CRCs used
-	Reject   bool // R: in a reply, the responder says no
+	Reject   bool // R: the responder rejects the connection (reply only)
 	// Enhanced is S: EnhancedData precedes the private data on the wire.
 	Enhanced bool
 
@@ -79,7 +79,7 @@ type Frame struct {
 	PrivateData  []byte // the consumer's, without the enhanced data
 }
 
-// Size is the length of the encoded frame in bytes.
+// Size returns the length of the encoded frame in bytes.
 func (f *Frame) Size() int {
 	n := FrameHeaderSize + len(f.PrivateData)
 	if f.Enhanced {
@@ -88,8 +88,8 @@ func (f *Frame) Size() int {
 	return n
 }
 
-// Append appends the encoded frame to b. The private data together with the
-// enhanced data must not exceed MaxPrivateData; ErrPrivateData says it does.
+// Append appends the encoded frame to b. It returns ErrPrivateData if the private data
+// together with the enhanced data exceeds MaxPrivateData.
 func (f *Frame) Append(b []byte) ([]byte, error) {
 	pd := f.Size() - FrameHeaderSize
 	if pd > MaxPrivateData {
@@ -121,9 +121,9 @@ func (f *Frame) flags() byte {
 	return v
 }
 
-// FrameSize checks the fixed part of a frame of the given kind, which b must
-// hold, and gives the length of the whole frame in bytes, so that a reader
-// never takes in more than a checked amount.
+// FrameSize checks the fixed part of a frame of the given kind, which must be at the start
+// of b. It returns the length of the whole frame in bytes, at most FrameHeaderSize +
+// MaxPrivateData.
 func FrameSize(kind Kind, b []byte) (int, error) {
 	if len(b) < FrameHeaderSize {
 		return 0, ErrShort
@@ -143,9 +143,8 @@ func FrameSize(kind Kind, b []byte) (int, error) {
 	return FrameHeaderSize + pd, nil
 }
 
-// DecodeFrame decodes a frame of the given kind from the start of b and says
-// how many bytes it took. The S flag of a revision 1 frame is a reserved bit
-// and ignored.
+// DecodeFrame decodes a frame of the given kind from the start of b and returns its length.
+// In a revision 1 frame the S flag is a reserved bit, and DecodeFrame ignores it.
 func DecodeFrame(kind Kind, b []byte) (Frame, int, error) {
 	size, err := FrameSize(kind, b)
 	if err != nil {

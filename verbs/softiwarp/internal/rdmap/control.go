@@ -27,20 +27,20 @@ const (
 )
 
 var (
-	// ErrShort says that the payload ends before the message does.
+	// ErrShort means that the payload ends before the message does.
 	ErrShort = errors.New("rdmap: short message")
-	// ErrVersion says that the RDMAP version is not 1.
+	// ErrVersion means that the RDMAP version is not 1.
 	ErrVersion = errors.New("rdmap: unknown version")
-	// ErrOpcode says that the opcode is reserved.
+	// ErrOpcode means that the opcode is reserved.
 	ErrOpcode = errors.New("rdmap: unknown opcode")
 )
 
-// Control is the control byte of a message with the given opcode.
+// Control returns the control byte of a message with the given opcode.
 func Control(op Opcode) uint8 {
 	return Version<<versionShift | uint8(op)
 }
 
-// DecodeControl takes a control byte apart. Reserved bits are ignored.
+// DecodeControl decodes a control byte. Reserved bits are ignored.
 func DecodeControl(c uint8) (Opcode, error) {
 	if c>>versionShift != Version {
 		return 0, ErrVersion
@@ -52,22 +52,22 @@ func DecodeControl(c uint8) (Opcode, error) {
 	return op, nil
 }
 
-// Tagged says whether messages of this opcode use the tagged buffer model.
+// Tagged reports whether messages of this opcode use the tagged buffer model.
 func (op Opcode) Tagged() bool {
 	return op == Write || op == ReadResponse
 }
 
-// IsSend says whether the opcode is one of the four Sends.
+// IsSend reports whether the opcode is one of the four Sends.
 func (op Opcode) IsSend() bool {
 	return op >= Send && op <= SendSolicitedInvalidate
 }
 
-// Invalidates says whether the message revokes an STag of the receiver.
+// Invalidates reports whether the message invalidates an STag of the receiver.
 func (op Opcode) Invalidates() bool {
 	return op == SendInvalidate || op == SendSolicitedInvalidate
 }
 
-// SendOpcode is the opcode of a Send with the given properties.
+// SendOpcode returns the opcode of a Send with the given properties.
 func SendOpcode(invalidate, solicited bool) Opcode {
 	switch {
 	case invalidate && solicited:

@@ -18,12 +18,12 @@ const (
 	TypeMPA             = 0
 )
 
-// Fault is the reason that a Terminate gives: layer, error type and code.
+// Fault is the reason in a Terminate: layer, error type and code.
 type Fault struct {
 	Layer, Type, Code uint8
 }
 
-// Every reason of RFC 5040, 5041, 5044 and 6581.
+// All reasons of RFC 5040, 5041, 5044 and 6581.
 var (
 	LocalCatastrophic = Fault{LayerRDMAP, TypeRDMAPLocal, 0x00}
 
@@ -63,7 +63,7 @@ var (
 	MPANoMatchingRTR     = Fault{LayerMPA, TypeMPA, 0x07}
 )
 
-// reasons is read when a connection dies, never on the way of data.
+// reasons is used only when a connection fails, never on the data path.
 var reasons = map[Fault]string{
 	LocalCatastrophic:      "local catastrophic error",
 	InvalidSTag:            "invalid STag",
@@ -100,13 +100,13 @@ var reasons = map[Fault]string{
 	MPANoMatchingRTR:       "no matching RTR option",
 }
 
-// Known says whether a specification defines the fault.
+// Known reports whether a specification defines the fault.
 func (f Fault) Known() bool {
 	_, ok := reasons[f]
 	return ok
 }
 
-// String is the fault in words.
+// String returns a description of the fault.
 func (f Fault) String() string {
 	if s, ok := reasons[f]; ok {
 		return s

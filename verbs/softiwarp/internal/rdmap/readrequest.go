@@ -23,7 +23,7 @@ func (r *Read) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, r.SrcTO)
 }
 
-// Decode decodes the request at the start of b and gives its length.
+// Decode decodes the request at the start of b and returns its length.
 func (r *Read) Decode(b []byte) (int, error) {
 	if len(b) < ReadRequestSize {
 		return 0, ErrShort

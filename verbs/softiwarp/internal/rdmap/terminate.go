@@ -6,15 +6,15 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 )
 
-// MaxTerminateSize is the longest Terminate payload, in bytes: control word,
-// segment length, an untagged header and a Read Request.
+// MaxTerminateSize is the length of the longest Terminate payload, in bytes: control
+// word, segment length, an untagged header and a Read Request.
 const MaxTerminateSize = terminateControlSize + segmentLengthSize + ddp.UntaggedSize + ReadRequestSize
 
 const (
 	terminateControlSize = 4
 	segmentLengthSize    = 2
 
-	// Header control bits (RFC 5040 §4.8): what follows the control word.
+	// Header control bits (RFC 5040 §4.8). Each announces a part after the control word.
 	headerSegment = 0x80 // M: the terminated segment's length
 	headerDDP     = 0x40 // D: its DDP header
 	headerRDMAP   = 0x20 // R: its RDMAP header, a Read Request
@@ -24,7 +24,7 @@ const (
 type Term struct {
 	Fault
 
-	// The segment at fault, as far as the sender included it.
+	// The terminated segment, as far as the sender included it.
 	HasSegment    bool
 	SegmentLength uint16 // bytes
 	HasDDP        bool
@@ -58,10 +58,9 @@ func (t *Term) Append(b []byte) []byte {
 	return b
 }
 
-// Decode decodes a Terminate payload, in RFC 5040's bit order or in the
-// swapped nibbles of Linux siw. Headers that the control word promises and
-// the payload lacks are left out: a Terminate ends the connection however
-// little it says. It takes all of b.
+// Decode decodes a Terminate payload, which must be all of b. It accepts RFC 5040's bit
+// order and the swapped nibbles of Linux siw. It ignores announced headers that are
+// missing, because a Terminate always ends the connection.
 func (t *Term) Decode(b []byte) (int, error) {
 	*t = Term{}
 	if len(b) < terminateControlSize {
@@ -77,7 +76,7 @@ func (t *Term) Decode(b []byte) (int, error) {
 	if header&headerDDP != 0 {
 		rest = t.decodeDDP(rest)
 	}
-	// Linux sets R for Sends, too, with nothing behind it.
+	// For a Send, Linux also sets R, but no Read Request follows.
 	if header&headerRDMAP != 0 && t.HasDDP && !t.DDP.Tagged && t.DDP.QN == ddp.QueueReadRequest {
 		_, err := t.Read.Decode(rest)
 		t.HasRead = err == nil
@@ -85,8 +84,8 @@ func (t *Term) Decode(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// decodeDDP decodes the terminated DDP header, unless it is cut off, and
-// returns what follows it.
+// decodeDDP decodes the terminated DDP header, unless it is cut off, and returns the
+// bytes after it.
 func (t *Term) decodeDDP(b []byte) []byte {
 	n, err := t.DDP.Decode(b)
 	t.HasDDP = err == nil
@@ -96,17 +95,17 @@ func (t *Term) decodeDDP(b []byte) []byte {
 	return b[n:]
 }
 
-// decodeControl decodes the control word in whichever bit order makes sense
-// and returns the header control bits in RFC 5040's order. RFC 5040 has the
-// layer in the upper nibble and the header bits on top of theirs, Linux siw
-// has both the other way round.
+// decodeControl decodes the control word and returns the header control bits in RFC
+// 5040's order. RFC 5040 puts the layer into the upper nibble and the header bits into
+// the upper bits. Linux siw does the opposite for both. decodeControl chooses the order
+// in which the word makes sense.
 func (t *Term) decodeControl(b []byte) byte {
 	const standard, swapped = headerSegment | headerDDP | headerRDMAP, 0x07
 	asRFC := Fault{Layer: b[0] >> 4, Type: b[0] & 0x0f, Code: b[1]}
 	asLinux := Fault{Layer: b[0] & 0x0f, Type: b[0] >> 4, Code: b[1]}
 	linux := b[2]&standard == 0 && b[2]&swapped != 0
 	if b[2] == 0 {
-		// No headers: the codes may still say which message it was.
+		// Without headers, the codes may still show the order.
 		linux = !asRFC.Known() && asLinux.Known()
 	}
 	if !linux {
