@@ -7,29 +7,29 @@ import (
 	"sync"
 )
 
-// maxBackchannelWaiters is the most calls that wait for one client.
+// maxBackchannelWaiters limits the calls that wait for one client.
 const maxBackchannelWaiters = 1024
 
-// Backchannel finds the connection on which a client can be called: the one it
-// has, or the one that it makes next, as a server can't connect to its clients
-// (RFC 8167 §5.4). Clients are told apart by a key of the upper layer's, such as an NFS
-// session. The zero value is ready; its methods may be called from any
-// goroutine. It holds a key while it has a connection or somebody waits for one.
+// Backchannel finds the connection on which a server can call a client: the current one, or
+// the client's next one, because a server cannot connect to its clients (RFC 8167 §5.4). A
+// client is identified by a key of the upper layer, such as an NFS session. The zero value
+// is ready for use. Its methods may be called from any goroutine. It holds a key while the
+// client has a connection or a call waits for one.
 type Backchannel[K comparable] struct {
 	mu      sync.Mutex
 	clients map[K]*backchannelClient
 }
 
-// backchannelClient is a client that is connected or waited for.
+// backchannelClient is a client with a connection, or with calls that wait for one.
 type backchannelClient struct {
-	conns   []*Conn // that are up; the latest is last
+	conns   []*Conn // connections that are up; the latest is last
 	waiting int
-	came    chan struct{} // closed, and replaced, when a connection comes
+	came    chan struct{} // closed, and replaced, when a connection arrives
 }
 
-// Bind says that conn is a connection of client key on which it can be called.
-// It holds until the connection ends. With several the latest is used. The back
-// channel of conn is to be opened by its owner.
+// Bind registers conn as a connection on which client key can be called, until the
+// connection ends. If a client has several, calls use the latest. The owner of conn must
+// open its back channel.
 func (b *Backchannel[K]) Bind(key K, conn *Conn) {
 	b.mu.Lock()
 	c := b.client(key)
@@ -45,8 +45,8 @@ func (b *Backchannel[K]) Bind(key K, conn *Conn) {
 	}
 }
 
-// Unbind takes back Bind for all connections of client key: calls wait for its
-// next.
+// Unbind undoes Bind for all connections of client key. Its calls then wait for its next
+// connection.
 func (b *Backchannel[K]) Unbind(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,10 +56,10 @@ func (b *Backchannel[K]) Unbind(key K) {
 	}
 }
 
-// Call calls client key on its connection, now or when it has one, as
-// Conn.Call. When the connection ends before the reply, the call is made again
-// on the next, under the same XID. ctx bounds the waiting: when it ends while
-// there is no connection, the error is ErrNoBackchannel and ctx.Err().
+// Call calls client key with Conn.Call, now or once the client has a connection. If the
+// connection ends before the reply, the call is repeated on the next, with the same XID.
+// ctx bounds the wait: if it ends while there is no connection, the error is
+// ErrNoBackchannel and ctx.Err().
 func (b *Backchannel[K]) Call(ctx context.Context, key K, call *Call) error {
 	again := false
 	for lost := losses(0); ; {
@@ -83,20 +83,20 @@ func (b *Backchannel[K]) Call(ctx context.Context, key K, call *Call) error {
 	}
 }
 
-// Len is the number of clients that are connected or waited for.
+// Len returns the number of clients that are connected or that calls wait for.
 func (b *Backchannel[K]) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.clients)
 }
 
-// connectionEnds says whether a call failed because its connection ends.
+// connectionEnds reports whether a call failed because its connection ends.
 func connectionEnds(err error) bool {
 	_, ended := errors.AsType[*Error](err)
 	return ended || errors.Is(err, ErrClosed) || errors.Is(err, ErrDraining)
 }
 
-// await gives the latest connection of a client, or waits for the next.
+// await returns the latest connection of a client, or waits for the next.
 func (b *Backchannel[K]) await(ctx context.Context, key K) (*Conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *Backchannel[K]) await(ctx context.Context, key K) (*Conn, error) {
 	return c.conns[len(c.conns)-1], ctx.Err()
 }
 
-// client gives the entry of a client. b.mu is held.
+// client returns the entry of a client. b.mu is held.
 func (b *Backchannel[K]) client(key K) *backchannelClient {
 	c := b.clients[key]
 	if c == nil {
@@ -135,7 +135,7 @@ func (b *Backchannel[K]) client(key K) *backchannelClient {
 	return c
 }
 
-// unbind takes a connection back.
+// unbind removes a connection of a client.
 func (b *Backchannel[K]) unbind(key K, conn *Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +147,7 @@ func (b *Backchannel[K]) unbind(key K, conn *Conn) {
 	b.forget(key, c)
 }
 
-// forget forgets a client that is neither connected nor waited for.
+// forget removes a client that has no connection and no waiting calls.
 func (b *Backchannel[K]) forget(key K, c *backchannelClient) {
 	if len(c.conns) == 0 && c.waiting == 0 && b.clients[key] == c {
 		delete(b.clients, key)

@@ -8,9 +8,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 )
 
-// configure speaks the Connection Configuration Protocol on a connection that
-// is new, if the settings want it. What the peer told at connect stays the
-// bound of what it tells now. When it fails, the connection is closed.
+// configure runs the Connection Configuration Protocol on a new connection, if the settings
+// ask for it. What the peer announced at connect limits what it may announce now. If it
+// fails, configure closes the connection.
 func (c *Client) configure(ctx context.Context, req *transport.Requester, s *Settings, peer wire.PrivateData, said bool) error {
 	if !s.Extensions.Has(ExtCCP) {
 		return nil

@@ -5,16 +5,16 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// deviceHost is what a listener's connections on one device share. Its fields
-// are guarded by the listener's mu.
+// deviceHost holds what a listener's connections on one device share. The listener's mu
+// guards its fields.
 type deviceHost struct {
 	*transport.Host
 	users int           // requests and connections
-	gone  bool          // the device is: nobody comes any more
-	freed chan struct{} // closed when it is to be freed
+	gone  bool          // the device is gone: there are no new users
+	freed chan struct{} // closed when the host is about to be freed
 }
 
-// host gives the host for a connection on dev, and counts it as a user until
+// host returns the host for a connection on dev, and counts the connection as a user until
 // leave.
 func (l *Listener) host(dev verbs.Device) (*deviceHost, error) {
 	l.mu.Lock()
@@ -41,7 +41,7 @@ func (l *Listener) host(dev verbs.Device) (*deviceHost, error) {
 	return h, nil
 }
 
-// follow gives a device back that is gone, once its connections have ended.
+// follow frees the host of a removed device once its connections have ended.
 func (l *Listener) follow(dev verbs.Device, h *deviceHost, removed <-chan struct{}) {
 	select {
 	case <-h.freed:
@@ -58,7 +58,7 @@ func (l *Listener) follow(dev verbs.Device, h *deviceHost, removed <-chan struct
 	l.free(unused)
 }
 
-// leave counts a user of a host less.
+// leave uncounts a user of a host.
 func (l *Listener) leave(h *deviceHost) {
 	l.mu.Lock()
 	h.users--
@@ -67,8 +67,8 @@ func (l *Listener) leave(h *deviceHost) {
 	l.free(unused)
 }
 
-// unused gives, once, those hosts that nobody needs any more: of those that are
-// named, or of all that a closed listener has.
+// unused returns, once, the hosts without users: of the named ones, or of all hosts of a
+// closed listener.
 func (l *Listener) unused(hosts ...*deviceHost) (free []*deviceHost) {
 	if l.closed {
 		for _, h := range l.hosts {

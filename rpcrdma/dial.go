@@ -15,41 +15,39 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// DialConfig is what a client is made with; the zero value is good.
+// DialConfig configures a client. The zero value is valid.
 type DialConfig struct {
-	// Settings at the start; nil is DefaultSettings.
+	// Settings are the initial settings. nil means DefaultSettings.
 	Settings *Settings
 	Logger   *slog.Logger
-	// MemoryLimit bounds the client's registered memory, in bytes; 0 is
-	// 1 GiB.
+	// MemoryLimit limits the client's registered memory, in bytes. 0 means 1 GiB.
 	MemoryLimit int64
-	// Reconnect, when not nil, makes a client that outlives its connections:
-	// when one is lost, the calls in flight are made again on the next, with
-	// the XIDs that they had. A server may then carry out a call twice, unless
-	// it has a duplicate request cache. The first connection is not tried
-	// again: Dial fails.
+	// Reconnect, if not nil, makes the client connect again when a connection is lost. The
+	// calls in flight are then repeated with the same XIDs. A server without a duplicate
+	// request cache may then execute a call twice. If the first connection fails, Dial
+	// fails without another attempt.
 	Reconnect *Reconnect
-	// Handler answers calls of the server (RFC 8167) while the settings allow
-	// them (extensions.backchannel, credits.backchannel); nil is nobody. They
-	// come inline, and so must the replies go. A client that reconnects does
-	// so for them, too, as a server can't.
+	// Handler answers calls of the server (RFC 8167) while the settings allow them
+	// (extensions.backchannel, credits.backchannel). nil means none. These calls and their
+	// replies go inline. A client with Reconnect also connects again for them, because the
+	// server cannot.
 	Handler oncrpc.Handler
-	// Versions remembers servers with which version 2 came to nothing; nil is
-	// a memory of the client's own.
+	// Versions remembers servers that failed with version 2. nil means a memory of the
+	// client's own.
 	Versions *VersionMemory
-	// Tap is where the client's connections can be looked at; nil is nowhere.
-	// Of RDMA operations there are none to see: they are the server's.
+	// Tap lets an Observer watch the client's connections. nil means none. It does not see
+	// the RDMA operations, because the server makes them.
 	Tap *Tap
 }
 
-// Call is a call to be made and, afterwards, its results.
+// Call is a call and, when it has returned, its results.
 type Call = transport.RPC
 
 // Result is memory for one DDP-eligible result of a Call.
 type Result = transport.Result
 
-// Client makes calls on one connection or, with DialConfig.Reconnect, on one
-// after the other. Its methods may be called from any goroutine.
+// Client makes calls on one connection or, with DialConfig.Reconnect, on one connection
+// after another. Its methods may be called from any goroutine.
 type Client struct {
 	provider rdmacm.Provider
 	address  string
@@ -58,7 +56,7 @@ type Client struct {
 	host     *transport.Host // with the memory of all connections
 	ctx      context.Context // ends with the client
 	cancel   context.CancelFunc
-	ended    chan struct{} // closed when a client that reconnects is closed
+	ended    chan struct{} // closed when a client with Reconnect is closed
 	closing  sync.Once
 	running  sync.WaitGroup // the goroutine that reconnects
 
@@ -72,13 +70,13 @@ type Client struct {
 type session struct {
 	req  *transport.Requester
 	info Info // what does not change
-	// What the two sides told each other at connect.
+	// The private data that the two sides exchanged at connect.
 	ownPrivate, peerPrivate []byte
-	// greetings are the replies that came before the connection was of use.
+	// greetings counts the replies that came before the connection was used.
 	greetings uint64
 }
 
-// Dial connects to host:port. ctx bounds the connecting, not the connection.
+// Dial connects to host:port. ctx bounds the connect, not the connection.
 func Dial(ctx context.Context, p rdmacm.Provider, address string, cfg DialConfig) (*Client, error) {
 	c := &Client{provider: p, address: address, cfg: cfg, settings: DefaultSettings(), ended: make(chan struct{})}
 	if cfg.Settings != nil {
@@ -105,7 +103,7 @@ func Dial(ctx context.Context, p rdmacm.Provider, address string, cfg DialConfig
 	return c, nil
 }
 
-// follow closes the client when its device is gone, as its memory is registered
+// follow closes the client when its device is removed, because its memory is registered
 // there.
 func (c *Client) follow(removed <-chan struct{}) {
 	select {
@@ -115,7 +113,7 @@ func (c *Client) follow(removed <-chan struct{}) {
 	}
 }
 
-// connect makes a connection. The first makes the host.
+// connect makes a connection. The first one creates the host.
 func (c *Client) connect(ctx context.Context, s Settings, firstXID uint32) (*session, error) {
 	id, err := c.provider.Resolve(ctx, c.address)
 	if err != nil {
@@ -129,7 +127,7 @@ func (c *Client) connect(ctx context.Context, s Settings, firstXID uint32) (*ses
 	return n, nil
 }
 
-// useHost gives the host for a connection on dev.
+// useHost makes the host for a connection on dev, or checks that it is the host's device.
 func (c *Client) useHost(dev verbs.Device) (err error) {
 	switch {
 	case c.host == nil:
@@ -148,7 +146,7 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 		return nil, err
 	}
 	s.InlineReceiveSize = tellable(s.Receives())
-	// Without windows a peer has nothing to invalidate.
+	// Without windows there is nothing that a peer could invalidate.
 	accepts := s.RemoteInvalidationAccept && c.dev.Attr().MemWindowType2B
 	told := privateData(s, accepts)
 	req, err := transport.NewRequester(c.host, id, transport.RequesterConfig{
@@ -187,12 +185,11 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	return n, nil
 }
 
-// Call makes a call and waits for its results; see transport.RPC for what goes
-// in and comes out. It returns an *oncrpc.AcceptError or *oncrpc.DeniedError
-// when the server answered so, a *conn.PeerError when its transport did,
-// ctx.Err() when ctx ended first, an *Error when the connection ended and the
-// client does not reconnect. Whatever it returns, the peer has no access to the
-// call's memory any more.
+// Call makes a call and waits for its results; see transport.RPC for its fields. It returns
+// an *oncrpc.AcceptError or *oncrpc.DeniedError if the server answered so, a
+// *conn.PeerError if the server's transport did, ctx.Err() if ctx ended first, or an *Error
+// if the connection ended and the client does not reconnect. When it returns, the peer no
+// longer has access to the call's memory.
 func (c *Client) Call(ctx context.Context, call *Call) error {
 	if c.cfg.Reconnect == nil {
 		err := c.cur.req.Call(ctx, call)
@@ -204,32 +201,32 @@ func (c *Client) Call(ctx context.Context, call *Call) error {
 	return c.callThrough(ctx, call)
 }
 
-// Alloc gives a buffer of at least n bytes in which items and results travel
-// without a copy, on this connection and those after it.
+// Alloc returns a buffer of at least n bytes. Items and results in it are sent and received
+// without a copy, on this connection and later ones.
 func (c *Client) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 	return c.session().req.Alloc(ctx, n)
 }
 
-// session is the present connection, or the last.
+// session returns the current connection, or the last one.
 func (c *Client) session() *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cur
 }
 
-// SetSettings changes the settings from the next call on. Those that are fixed
-// at connect keep their values until the client reconnects.
+// SetSettings changes the settings. They apply from the next call on. Settings that are
+// fixed at connect keep their values until the client reconnects.
 func (c *Client) SetSettings(s *Settings) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settings = *s
 	c.cur.req.SetSettings(s)
-	if c.lost && !c.closed && c.serves() { // it did not when the connection was lost
+	if c.lost && !c.closed && c.serves() { // the old settings did not ask for it when the connection was lost
 		c.dial()
 	}
 }
 
-// Info is what is in force now, or was on the connection that is lost.
+// Info returns the state of the current connection, or of the lost one.
 func (c *Client) Info() Info {
 	c.mu.Lock()
 	cur, connects := c.cur, c.connects
@@ -243,14 +240,14 @@ func (c *Client) Info() Info {
 	return i
 }
 
-// PrivateData is what the two sides told each other at connect, not to be
-// changed.
+// PrivateData returns the private data that the two sides exchanged at connect. Do not
+// change it.
 func (c *Client) PrivateData() (peer, own []byte) {
 	s := c.session()
 	return s.peerPrivate, s.ownPrivate
 }
 
-// Stats are the counters so far, of all connections.
+// Stats returns the counters of all connections so far.
 func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,7 +256,7 @@ func (c *Client) Stats() Stats {
 	return s
 }
 
-// Sizes are the sizes of calls and replies so far.
+// Sizes returns the sizes of calls and replies so far.
 func (c *Client) Sizes() Sizes {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,10 +265,9 @@ func (c *Client) Sizes() Sizes {
 	return s
 }
 
-// Drain waits for the calls in flight, and for those of the server that are
-// being answered, then disconnects; calls made meanwhile
-// fail. When ctx ends first, the connection is closed at once and ctx.Err()
-// returned.
+// Drain waits for the calls in flight, and for the server's calls that are being answered,
+// then disconnects. New calls fail. If ctx ends first, Drain closes the connection at once
+// and returns ctx.Err().
 func (c *Client) Drain(ctx context.Context) error {
 	if c.cfg.Reconnect != nil {
 		if err := c.drainCalls(ctx); err != nil {
@@ -284,20 +280,20 @@ func (c *Client) Drain(ctx context.Context) error {
 	return err
 }
 
-// Memory are the numbers of the client's registered memory.
+// Memory returns the statistics of the client's registered memory.
 func (c *Client) Memory() MemoryStats { return c.host.Memory() }
 
-// Close ends the connection at once; calls in flight fail. It waits until
-// everything is freed, but for buffers of Alloc that are not released: these
-// are freed then, and Close says so with verbs.ErrBusy.
+// Close ends the connection at once. Calls in flight fail. It waits until everything is
+// freed, except buffers of Alloc that are not released yet. These are freed on release, and
+// Close returns verbs.ErrBusy.
 func (c *Client) Close() (err error) {
 	c.end()
 	c.closing.Do(func() { err = c.host.Close() })
 	return err
 }
 
-// Done is closed when the connection has ended; when the client reconnects,
-// once it is closed or drained.
+// Done is closed when the connection has ended. For a client with Reconnect, it is closed
+// once the client is closed or drained.
 func (c *Client) Done() <-chan struct{} {
 	if c.cfg.Reconnect != nil {
 		return c.ended
@@ -305,8 +301,8 @@ func (c *Client) Done() <-chan struct{} {
 	return c.cur.req.Done()
 }
 
-// Err is why the connection ended, an *Error; nil while it is up, after an
-// orderly end, and for clients that reconnect.
+// Err returns why the connection ended, as an *Error. It is nil while the connection is up,
+// after an orderly end, and for clients with Reconnect.
 func (c *Client) Err() error {
 	if c.cfg.Reconnect != nil {
 		return nil

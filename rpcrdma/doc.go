@@ -1,14 +1,13 @@
-// Package rpcrdma is RPC-over-RDMA version 1 (RFC 8166) for Go programs:
-// Listen serves ONC RPC calls on connections of a verbs provider, Dial makes
-// calls over one.
+// Package rpcrdma implements RPC-over-RDMA version 1 (RFC 8166) for Go programs. Listen
+// serves ONC RPC calls on connections of a verbs provider. Dial connects to a server and
+// makes calls.
 //
-// A caller's duties:
+// The caller must:
 //
 //   - answer every Request with Accept or Reject;
-//   - Close every Conn and Client, or wait for its Done, before the Listener's
-//     or Client's provider is closed; closing a Listener leaves its
-//     connections up;
-//   - not to call Close or Drain of a connection from its own handler.
+//   - Close every Conn and Client, or wait for its Done, before closing the provider.
+//     Closing a Listener leaves its connections up;
+//   - not call Close or Drain of a connection from its own handler.
 //
 // All sizes are in bytes.
 package rpcrdma

@@ -6,25 +6,23 @@ import (
 )
 
 const (
-	// versionExpiry is how long a server is taken for one that speaks version
-	// 1 alone.
+	// versionExpiry is how long a server is assumed to speak only version 1.
 	versionExpiry = 10 * time.Minute
-	// maxVersions bounds the servers that are remembered.
+	// maxVersions limits the servers that are remembered.
 	maxVersions = 1024
 )
 
-// VersionMemory remembers servers with which version 2 came to nothing: the
-// connection was lost before the first message was answered, or right after
-// ERR_VERS. For ten minutes connections to them begin with version 1, unless
-// the settings require version 2. The zero value is ready; several clients may
-// have one together.
+// VersionMemory remembers servers that failed with version 2: the connection was lost
+// before the first message was answered, or directly after ERR_VERS. For ten minutes,
+// connections to them begin with version 1, unless the settings require version 2. The zero
+// value is ready for use. Several clients may share one.
 type VersionMemory struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// note takes a server for one that speaks version 1 alone. When there are too
-// many, any is forgotten: it is asked once more.
+// note records that a server speaks only version 1. When there are too many, it drops any
+// one, which is then tried again.
 func (m *VersionMemory) note(address string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,7 +38,7 @@ func (m *VersionMemory) note(address string, now time.Time) {
 	m.until[address] = now.Add(versionExpiry)
 }
 
-// only1 says whether a server is taken for one that speaks version 1 alone.
+// only1 reports whether a server is assumed to speak only version 1.
 func (m *VersionMemory) only1(address string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,7 +50,7 @@ func (m *VersionMemory) only1(address string, now time.Time) bool {
 	return known
 }
 
-// remember notes a session that has ended, if it never came to a good answer.
+// remember records a session that has ended without a good answer.
 func (c *Client) remember(s *session) {
 	if s.req.Unsure() {
 		c.cfg.Versions.note(c.address, time.Now())

@@ -1,20 +1,19 @@
-// Package chunk plans and consumes chunks: how a read list becomes RDMA Reads
-// and puts its data back into the XDR stream, how a message's pieces fill the
-// segments of a write or reply chunk (RFC 5666 §3.4, RFC 8166 §3.4).
+// Package chunk plans and processes chunks (RFC 5666 §3.4, RFC 8166 §3.4). It turns a read
+// list into RDMA Reads, finds the positions of the data in the XDR stream, and fills the
+// segments of a write or reply chunk with the pieces of a message.
 //
-// It touches no memory and knows no verbs: it computes with lengths,
-// positions and segments.
+// It touches no memory and uses no verbs. It computes with lengths, positions and segments.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - give Limits that bound what a peer can make it allocate;
-//   - treat every error as the peer's (ERR_CHUNK), but for ErrTooSmall from
-//     filling, which says that the peer offered less than the message needs.
+//   - set Limits that bound what a peer can make it allocate;
+//   - treat every error as the peer's fault (ERR_CHUNK), except ErrTooSmall from Fill, which
+//     means that the peer offered less than the message needs.
 package chunk
 
 import "errors"
 
-// Errors of this package; what a peer sent violates the protocol or a limit.
+// Errors of this package. Each means that the peer violated the protocol or a limit.
 var (
 	ErrPosition     = errors.New("chunk: position outside of the XDR stream or not a multiple of 4")
 	ErrOverlap      = errors.New("chunk: read chunks overlap")
@@ -29,8 +28,8 @@ var (
 // unit is XDR's unit of alignment in bytes (RFC 4506 §3).
 const unit = 4
 
-// roundup is n with its XDR roundup padding.
+// roundup returns n with XDR roundup padding.
 func roundup(n int) int { return (n + unit - 1) &^ (unit - 1) }
 
-// Pad is the number of roundup bytes after n bytes of opaque data.
+// Pad returns the number of roundup bytes after n bytes of opaque data.
 func Pad(n int) int { return roundup(n) - n }

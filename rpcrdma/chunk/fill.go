@@ -2,8 +2,8 @@ package chunk
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 
-// Write is one RDMA Write: Length bytes from offset Off of source From, 0 for
-// Zeros, to the peer's Addr under RKey.
+// Write is one RDMA Write: Length bytes from offset Off of source From (0 for Zeros), to
+// the peer's Addr with RKey.
 type Write struct {
 	From   Source
 	Off    int
@@ -12,7 +12,7 @@ type Write struct {
 	Addr   uint64
 }
 
-// Capacity is the number of bytes that a chunk's segments take.
+// Capacity returns how many bytes fit into the chunk's segments.
 func Capacity(c rpcrdma1.WriteChunk) uint64 {
 	var n uint64
 	for i := range c {
@@ -32,11 +32,10 @@ func CheckWrite(c rpcrdma1.WriteChunk) error {
 	return nil
 }
 
-// Fill appends the RDMA Writes that lay the pieces into c's segments, in
-// order from the first segment on without gaps, none longer than maxWrite
-// bytes, and rewrites the segments' lengths to what is written into each
-// (RFC 8166 §3.4.6.1). When c is too small, it returns ErrTooSmall and leaves c as it
-// was.
+// Fill appends the RDMA Writes that put the pieces into c's segments, in order and without
+// gaps. No Write is longer than maxWrite bytes. It sets the segments' lengths to what is
+// written into each (RFC 8166 §3.4.6.1). If c is too small, it returns ErrTooSmall and
+// leaves c unchanged.
 func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) ([]Write, error) {
 	var total uint64
 	for i := range pieces {
@@ -49,7 +48,7 @@ func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) (
 	for _, p := range pieces {
 		for p.Len > 0 {
 			for used == c[seg].Length {
-				seg, used = seg+1, 0 // full: its length stands as offered
+				seg, used = seg+1, 0 // full: it keeps the offered length
 			}
 			n := min(uint64(p.Len), uint64(c[seg].Length-used), uint64(maxWrite))
 			dst = append(dst, Write{
@@ -70,16 +69,16 @@ func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) (
 	return dst, nil
 }
 
-// Unused rewrites the lengths of a chunk into which nothing was written.
+// Unused sets the lengths of a chunk into which nothing was written to 0.
 func Unused(c rpcrdma1.WriteChunk) {
 	for i := range c {
 		c[i].Length = 0
 	}
 }
 
-// Returned checks a chunk that came back in a reply against the one that was
-// offered, and says how many bytes the peer wrote: same segments, none longer
-// than offered, filled in order without gaps.
+// Returned checks a chunk that came back in a reply against the offered one, and returns
+// how many bytes the peer wrote. The segments must be the same, none longer than offered,
+// and filled in order without gaps.
 func Returned(offered, got rpcrdma1.WriteChunk) (n int, err error) {
 	if len(got) != len(offered) {
 		return 0, ErrReturned

@@ -2,8 +2,8 @@ package chunk
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// Source says where a piece's bytes come from: the index of an item (0 and
-// up), or one of the other sources.
+// Source is where a piece's bytes come from: the index of an item (0 or more), or one of
+// the constants below.
 type Source int32
 
 // Sources other than items.
@@ -19,25 +19,25 @@ type Piece struct {
 	Len  int
 }
 
-// Item is an opaque item that stands apart from a stream.
+// Item is an opaque item that is not in the stream.
 type Item struct {
 	Pos int // in the stream
 	Len int // without roundup
-	// Chunked says that the item goes into a chunk of its own and is no
-	// part of the pieces.
+	// Chunked means that the item goes into its own chunk and is not in the pieces.
 	Chunked bool
 
-	// Of a result: the operation of the call that it is of, in the XDR stream of
-	// the arguments, empty when they are one; and that it is not there.
+	// For a result: Asked is the operation of the call that it belongs to, in the XDR
+	// stream of the arguments. It is empty if the arguments are one operation. Absent means
+	// that the reply does not have the result.
 	Asked  xdr.Span
 	Absent bool
-	// Into is the write chunk that a result goes with, -1 when it has none.
+	// Into is the index of the write chunk for a result, or -1.
 	Into int
 }
 
-// AppendPieces appends the pieces that make up a message: the stream of
-// streamLen bytes with the items that are not Chunked put in at their
-// positions, rounded up. Items are in order of Pos, none beyond streamLen.
+// AppendPieces appends the pieces of a message: the stream of streamLen bytes, with the
+// items that are not Chunked at their positions, rounded up. Items are in order of Pos.
+// None is beyond streamLen.
 func AppendPieces(dst []Piece, streamLen int, items []Item) []Piece {
 	off := 0
 	for i := range items {
@@ -60,7 +60,7 @@ func AppendPieces(dst []Piece, streamLen int, items []Item) []Piece {
 	return dst
 }
 
-// PiecesLength is the number of bytes of the pieces that AppendPieces gives.
+// PiecesLength returns the length of the pieces that AppendPieces appends, in bytes.
 func PiecesLength(streamLen int, items []Item) int {
 	n := streamLen
 	for i := range items {
@@ -71,8 +71,8 @@ func PiecesLength(streamLen int, items []Item) int {
 	return n
 }
 
-// Position is where items[k] is in the XDR stream of the whole message, as if
-// nothing had been taken out of it: what a read list says.
+// Position returns the position of items[k] in the XDR stream of the whole message, with
+// all items in it. A read list uses this position.
 func Position(items []Item, k int) int {
 	pos := items[k].Pos
 	for i := range items[:k] {

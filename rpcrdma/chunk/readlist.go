@@ -2,38 +2,37 @@ package chunk
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 
-// Limits bound what one call's read list may ask for.
+// Limits bounds what the read list of one call may contain.
 type Limits struct {
 	MaxChunks   int    // read chunks, the position-zero one included
 	MaxSegments int    // of all chunks together
 	MaxLength   uint64 // bytes of all chunks together
 }
 
-// ReadChunk is one read chunk: all entries of a read list with the same
-// position.
+// ReadChunk is one read chunk: all entries of a read list with the same position.
 type ReadChunk struct {
-	// Position in the XDR stream of the whole message, as if nothing had
-	// been taken out of it; 0 is the message itself.
+	// Position is the position in the XDR stream of the whole message, with all items in
+	// it. 0 is the message itself.
 	Position uint32
-	// Length in bytes, without roundup unless the sender counted it.
+	// Length is in bytes, without roundup padding unless the sender included it.
 	Length int
-	// At is the position in the stream that did arrive, without the chunks;
-	// valid after Place.
+	// At is the position in the stream that arrived, without the chunks. It is valid after
+	// Place.
 	At int
-	// first and count name its segments.
+	// first and count select its segments.
 	first, count int
 }
 
-// ReadList is a read list taken apart. It is reused from call to call and
-// refers to the header's read list until the next Parse.
+// ReadList is a parsed read list. It is reused from call to call, and refers to the
+// header's read list until the next Parse.
 type ReadList struct {
 	Chunks   []ReadChunk
 	segments []rpcrdma1.ReadSegment
 }
 
-// Parse groups reads into chunks in order of position and checks them against
-// each other and the limits. It sorts reads in place; entries with the same
-// position keep their order, which is the order of their bytes.
+// Parse groups reads into chunks in order of position, and checks them against each other
+// and the limits. It sorts reads in place. Entries with the same position keep their order,
+// which is the order of their bytes.
 func (l *ReadList) Parse(reads []rpcrdma1.ReadSegment, lim Limits) error {
 	l.Chunks, l.segments = l.Chunks[:0], reads
 	if len(reads) > lim.MaxSegments {
@@ -70,8 +69,8 @@ func (l *ReadList) fail(err error) error {
 	return err
 }
 
-// sortByPosition is a stable insertion sort: lists are short and sorted
-// already when they come from a well-behaved peer.
+// sortByPosition is a stable insertion sort. Lists are short, and those of correct peers
+// are sorted already.
 func sortByPosition(s []rpcrdma1.ReadSegment) {
 	for i := 1; i < len(s); i++ {
 		for j := i; j > 0 && s[j].Position < s[j-1].Position; j-- {
@@ -80,7 +79,7 @@ func sortByPosition(s []rpcrdma1.ReadSegment) {
 	}
 }
 
-// checkSegment refuses a segment whose last byte has a wrapped address.
+// checkSegment refuses a segment that exceeds the address space.
 func checkSegment(s *rpcrdma1.Segment) error {
 	if s.Offset+uint64(s.Length) < s.Offset {
 		return ErrAddressWrap
@@ -88,10 +87,10 @@ func checkSegment(s *rpcrdma1.Segment) error {
 	return nil
 }
 
-// Long says whether the message itself is in a chunk (position zero).
+// Long reports whether the message itself is in a chunk (position zero).
 func (l *ReadList) Long() bool { return len(l.Chunks) > 0 && l.Chunks[0].Position == 0 }
 
-// Items are the chunks other than the position-zero one.
+// Items returns the chunks other than the position-zero one.
 func (l *ReadList) Items() []ReadChunk {
 	if l.Long() {
 		return l.Chunks[1:]
@@ -99,9 +98,8 @@ func (l *ReadList) Items() []ReadChunk {
 	return l.Chunks
 }
 
-// Place works out where in a stream of streamLen bytes each item belongs, At,
-// from where it would be if nothing had been taken out, Position: every item
-// before it, rounded up, is missing from the stream.
+// Place computes the position At of each item in a stream of streamLen bytes from its
+// Position in the whole message: the stream lacks every earlier item, rounded up.
 func (l *ReadList) Place(streamLen int) error {
 	missing, last := int64(0), int64(0)
 	items := l.Items()
@@ -120,8 +118,8 @@ func (l *ReadList) Place(streamLen int) error {
 	return nil
 }
 
-// Read is one RDMA Read: Length bytes from the peer's Addr under RKey to
-// offset Off of the memory for chunk Chunk.
+// Read is one RDMA Read: Length bytes from the peer's Addr with RKey to offset Off of the
+// memory for chunk Chunk.
 type Read struct {
 	Chunk  int // index into Chunks
 	Off    int
@@ -130,8 +128,8 @@ type Read struct {
 	Addr   uint64
 }
 
-// AppendReads appends the RDMA Reads that fetch all chunks, none longer than
-// maxRead bytes (at least 1). Segments without bytes need none.
+// AppendReads appends the RDMA Reads that fetch all chunks. No Read is longer than maxRead
+// bytes (at least 1). Segments without bytes need none.
 func (l *ReadList) AppendReads(dst []Read, maxRead uint32) []Read {
 	for c := range l.Chunks {
 		ch := &l.Chunks[c]

@@ -7,10 +7,10 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Characteristics are what is known of the transport characteristics of both ends.
+// Characteristics are the known transport characteristics of both ends.
 type Characteristics = characteristics.Info
 
-// characteristicsOf is what settings make of characteristics.
+// characteristicsOf returns the part of the settings that concerns characteristics.
 func characteristicsOf(s *Settings) characteristics.Config {
 	c := characteristics.Config{
 		On:           s.Extensions.Has(ExtCharacteristics),
@@ -29,11 +29,11 @@ func characteristicsOf(s *Settings) characteristics.Config {
 	return c
 }
 
-// maxUnsent is the most operations of ours that are being sent at once. Only a peer
-// that takes none makes us want more.
+// maxUnsent limits how many of our operations wait to be sent. Only a peer that does not
+// take messages makes us reach it.
 const maxUnsent = 16
 
-// sendOperation appends the action that sends an operation of ours.
+// sendOperation appends the action that sends one of our operations.
 func sendOperation(c *characteristics.State, xid, credits uint32, d rpcrdma2.Direction, body rpcrdma2.Body, acts []Action) []Action {
 	h := rpcrdma2.Header{
 		Header:    rpcrdma1.Header{XID: xid, Version: rpcrdma2.Version, Credits: credits, Proc: rpcrdma2.Optional},
@@ -42,7 +42,7 @@ func sendOperation(c *characteristics.State, xid, credits uint32, d rpcrdma2.Dir
 	return tell(c, &h, acts)
 }
 
-// complain appends the action that sends an error for an operation without an answer.
+// complain appends the action that sends an error for an operation that gets no answer.
 func complain(c *characteristics.State, xid, credits uint32, acts []Action) []Action {
 	return tell(c, &rpcrdma2.Header{Header: rpcrdma1.Header{
 		XID: xid, Version: rpcrdma2.Version, Credits: credits, Proc: rpcrdma1.Error, Err: rpcrdma2.ErrBadHeader,

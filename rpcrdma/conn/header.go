@@ -5,8 +5,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Header is a transport header of any version: in memory it has version 2's
-// fields, which are version 1's and more; Version says how it looks on the wire.
+// Header is a transport header of any version. In memory it always has the fields of
+// version 2, which include those of version 1. Its Version selects the encoding.
 type Header struct {
 	rpcrdma2.Header
 }
@@ -14,10 +14,10 @@ type Header struct {
 // Size is the number of bytes that Append appends.
 func (h *Header) Size() int { return versionOf(h.Version).size(h) }
 
-// Append appends the encoded header. It allocates only when dst is too small.
+// Append appends the encoded header to dst. It allocates only when dst is too small.
 func (h *Header) Append(dst []byte) []byte { return versionOf(h.Version).append(h, dst) }
 
-// clear forgets everything and keeps the storage of the lists.
+// clear resets the header and keeps the storage of its lists.
 func (h *Header) clear() {
 	h.Header = rpcrdma2.Header{Header: rpcrdma1.Header{Reads: h.Reads[:0], Writes: h.Writes[:0], Reply: h.Reply[:0]}}
 }

@@ -8,71 +8,70 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Inbound is where the messages of one end of a connection arrive. It decodes
-// each of them once and decides which role takes it: the responder takes calls,
-// the requester takes replies. Credits, receives, XIDs and statistics are a
-// direction's own, so nothing of a message is counted before that (RFC 8167 §4.1).
+// Inbound receives all messages of one end of a connection. It decodes each message once
+// and decides which role takes it: the responder takes calls, the requester takes replies.
+// Each direction has its own credits, receives, XIDs and statistics, so Inbound counts
+// nothing before it knows the direction (RFC 8167 §4.1).
 //
-// The direction of a message is, in this order:
+// Inbound finds the direction from the first of these that decides it:
 //
-//   - what its header says: an error goes from responder to requester, a DONE from
-//     requester to responder, and version 2 has a field for it;
-//   - in version 1 the type of the RPC message behind the header, even if the
-//     header's lists are too long for us;
-//   - the same with the RPC message in a position-zero read chunk, which is read
-//     before that (Long), where such calls and such replies are both taken;
-//   - what is left by context: a server's end takes calls alone while it makes none,
-//     and a client's end replies alone while calls are not served there. A reply in
-//     the reply chunk returns that chunk, and has no RPC message elsewhere.
+//   - the header: an error goes from responder to requester, a DONE from requester to
+//     responder, and version 2 has a field for the direction;
+//   - in version 1, the type of the RPC message behind the header, even if the header's
+//     lists are too long for us;
+//   - the type of an RPC message in a position-zero read chunk. Where both such calls and
+//     such replies are accepted, the chunk is read first (Long);
+//   - the context: a server that makes no calls receives only calls, and a client that
+//     serves no calls receives only replies. A reply in the reply chunk returns that
+//     chunk, and has no RPC message elsewhere.
 //
-// A message that could be either all the same is answered as a bad call is, with
-// an error, and is not matched with a call of ours, nor is its credit value used
-// (RFC 8167 §4.1). If it was a reply after all, that is what becomes of one with a
-// bad header: a requester discards it (RFC 8166 §4.5), and the peer ignores an
-// error that answers nothing.
+// A message that could still be either is answered with an error, as a bad call is. It is
+// not matched with one of our calls, and its credit value is not used (RFC 8167 §4.1). If
+// it was a reply, the result is the same as for a reply with a bad header: a requester
+// discards it (RFC 8166 §4.5), and the peer ignores an error that answers nothing.
 type Inbound struct {
 	requester *Requester
 	responder *Responder
-	served    bool // calls are
+	served    bool // the peer has reason to make calls
 	arrival   Arrival
 	reading   int     // Long messages being read
 	longs     []*Long // free
 }
 
-// Arrival is a message that arrived, decoded. It is valid until the next one
-// arrives, and its bytes until its receive is given back.
+// Arrival is a decoded message. It is valid until the next one arrives. Its bytes are valid
+// until its receive is given back.
 type Arrival struct {
 	Recv uint32
 	Invalidation
-	// Long, if not nil, has to be read before a role takes the message: get memory
-	// for each of Long.Reads.Chunks, post the RDMA Reads in Long.Fetches into it,
-	// then call Inbound.Read. Nothing else of the Arrival is valid.
+	// Long is set when the message must be read before a role takes it. Get memory for each
+	// of Long.Reads.Chunks, post the RDMA Reads of Long.Fetches into it, then call
+	// Inbound.Read. No other field of the Arrival is valid.
 	Long *Long
-	// Call says that the responder takes it, else the requester does.
+	// Call means that the responder takes the message. Otherwise the requester takes it.
 	Call bool
-	// Interrupts says that a transmission group of the other role was arriving,
-	// which this message ends: Interrupted goes to that role first.
+	// Interrupts means that this message ends a transmission group that was arriving for
+	// the other role. Give Interrupted to that role first.
 	Interrupts bool
 
 	header Header
-	err    error  // of decoding the header
+	err    error  // from decoding the header
 	body   []byte // what follows the header
-	// direction is valid if known; then it is what the message says.
+	// direction is what the message itself says. It is valid if known.
 	direction rpcrdma2.Direction
 	known     bool
 }
 
-// Replies makes q the role that takes replies.
+// Replies sets the role that takes replies.
 func (in *Inbound) Replies(q *Requester) { in.requester = q }
 
-// Calls makes s the role that takes calls. served says that the peer has reason
-// to make some.
+// Calls sets the role that takes calls. served means that the peer has reason to make
+// calls.
 func (in *Inbound) Calls(s *Responder, served bool) {
 	in.responder, in.served = s, served
 	in.speak()
 }
 
-// speak tells the responder of a client which version the client's calls agreed on.
+// speak gives the version that the client's calls agreed on to the client's own responder.
 func (in *Inbound) speak() {
 	if q := in.requester; q != nil && in.responder != nil && in.responder.cfg.Reverse {
 		if v, agreed := q.Version(); agreed {
@@ -81,10 +80,9 @@ func (in *Inbound) speak() {
 	}
 }
 
-// Arrive is the event that a message arrived in the receive recv, and maybe
-// revoked one of our STags. The Arrival is for the role that Call names. A client
-// without a responder makes one for a call, or gives the call to the requester,
-// which drops it.
+// Arrive is the event that a message arrived in the receive recv and may have invalidated
+// one of our STags. Give the Arrival to the role that its Call names. A client without a
+// responder creates one for a call, or gives the call to the requester, which drops it.
 func (in *Inbound) Arrive(recv uint32, msg []byte, inv Invalidation) *Arrival {
 	a := &in.arrival
 	a.Recv, a.Invalidation = recv, inv
@@ -107,10 +105,10 @@ func (in *Inbound) direct(a *Arrival) {
 	}
 }
 
-// server says whether this is the server's end.
+// server reports whether this is the server's end.
 func (in *Inbound) server() bool { return in.responder != nil && !in.responder.cfg.Reverse }
 
-// spoken are the versions of messages that are taken now: those of the forward
+// spoken returns the versions whose messages are accepted now: those of the forward
 // direction.
 func (in *Inbound) spoken() versions {
 	if in.server() {
@@ -119,7 +117,7 @@ func (in *Inbound) spoken() versions {
 	return in.requester.negotiation.spoken()
 }
 
-// calls says whether a message is the responder's.
+// calls reports whether the responder takes a message.
 func (in *Inbound) calls(a *Arrival) bool {
 	switch {
 	case in.requester == nil:
@@ -134,7 +132,7 @@ func (in *Inbound) calls(a *Arrival) bool {
 	return in.server() || !a.looksLikeReply()
 }
 
-// interrupts says whether a group is arriving for the role that does not take a.
+// interrupts reports whether a group is arriving for the role that does not take a.
 func (in *Inbound) interrupts(a *Arrival) bool {
 	if a.Call {
 		return in.requester != nil && in.requester.gather.Open
@@ -142,8 +140,8 @@ func (in *Inbound) interrupts(a *Arrival) bool {
 	return in.responder != nil && in.responder.xmit.gather.Open
 }
 
-// decode decodes a message. One of a version that is not spoken now, but known, is
-// decoded for its direction alone.
+// decode decodes a message. A message of a known version that is not spoken now is decoded
+// only to find its direction.
 func (a *Arrival) decode(msg []byte, spoken versions) {
 	h := &a.header
 	p, long := rpcrdma1.DecodePrefix(msg)
@@ -157,7 +155,7 @@ func (a *Arrival) decode(msg []byte, spoken versions) {
 	switch {
 	case err == nil:
 		a.direction, a.known = way.direction(h, a.body)
-	case p.Proc == rpcrdma1.Error && long: // its number is the same in all versions
+	case p.Proc == rpcrdma1.Error && long: // the same number in all versions
 		a.direction, a.known = rpcrdma2.Reply, true
 	case errors.Is(err, rpcrdma1.ErrMalformed):
 		a.direction, a.known = way.malformed(msg)
@@ -167,20 +165,21 @@ func (a *Arrival) decode(msg []byte, spoken versions) {
 	}
 }
 
-// done says whether a message is a DONE of version 1. It gets no answer, also on a
+// done reports whether a message is a DONE of version 1. A DONE gets no answer, even on a
 // connection of another version.
 func (a *Arrival) done() bool {
 	h := &a.header
 	return h.Proc == rpcrdma1.Done && h.Version == rpcrdma1.Version && (a.err == nil || errors.Is(a.err, rpcrdma1.ErrVersion))
 }
 
-// continues says whether a message is an XMTCONT in a direction.
+// continues reports whether a message is an XMTCONT in direction d.
 func (a *Arrival) continues(d rpcrdma2.Direction) bool {
 	h := &a.header
 	return operates(h, a.err) && h.Option == rpcrdma2.OptXmtCont && h.Direction == d
 }
 
-// interrupt ends a group that was arriving: this message came before its end.
+// interrupt ends a group that was arriving: this message came before the group was
+// complete.
 func (a *Arrival) interrupt(g *transmission.Gathering) {
 	if errors.Is(a.err, rpcrdma1.ErrShort) {
 		g.InterruptShort()
@@ -193,9 +192,8 @@ func (a *Arrival) interrupt(g *transmission.Gathering) {
 	g.Interrupt(&a.header.Header, d, operates(&a.header, a.err))
 }
 
-// looksLikeReply says whether a message to a client whose direction is not known
-// is a reply. Without an RPC message inline or in a chunk that we read, it is one
-// that returns the reply chunk.
+// looksLikeReply reports whether a client takes a message of unknown direction for a reply.
+// Without an RPC message inline or in a chunk that we read, it must return the reply chunk.
 func (a *Arrival) looksLikeReply() bool {
 	h := &a.header
 	return a.err == nil && h.Proc == rpcrdma1.NoMsg && len(h.Reads) == 0 && h.HasReply

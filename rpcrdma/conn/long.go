@@ -5,16 +5,15 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// Long is a message with its RPC message in a position-zero read chunk. Its header
-// does not say which direction it belongs to: it may be a call, or a reply that we
-// have to read (RFC 5666 §3.8). Only the RPC message says that. So the chunks are
-// read before a role takes the message, and until then the message counts for
+// Long is a message whose RPC message is in a position-zero read chunk. It may be a call,
+// or a reply that we have to read (RFC 5666 §3.8): only the RPC message shows which, not
+// the header. So its chunks are read before a role takes it. Until then it counts for
 // neither direction (RFC 8167 §4.1, §5.3).
 type Long struct {
-	// Tag is the caller's.
+	// Tag is for the caller's use.
 	Tag int
-	// Reads are the read chunks, the RPC message first; Fetches are the RDMA Reads
-	// that fill memory for Reads.Chunks.
+	// Reads holds the read chunks, the RPC message first. Fetches are the RDMA Reads that
+	// fill memory for Reads.Chunks.
 	Reads   chunk.ReadList
 	Fetches []chunk.Read
 
@@ -23,13 +22,13 @@ type Long struct {
 	inv    Invalidation
 }
 
-// typeSize is the length of an RPC message's XID and type, in bytes.
+// typeSize is the length of the XID and type of an RPC message, in bytes.
 const typeSize = 8
 
-// long returns the Long of a message that has to be read before a role takes it. It
-// returns nil if the direction is known, or if the message is refused unread. The
-// bounds are those of calls and replies: readLimits for each message, and
-// maxReadings messages. Each keeps its receive.
+// long returns a Long if the message must be read before a role takes it. It returns nil if
+// the direction is known, or if the message is refused without reading. The limits are
+// those of calls and replies: readLimits for each message, and maxReadings messages. Each
+// Long keeps its receive.
 func (in *Inbound) long(a *Arrival) *Long {
 	h := &a.header
 	if a.known || a.err != nil || len(h.Reads) == 0 || h.Proc != rpcrdma1.NoMsg || !in.either() || in.reading >= maxReadings {
@@ -51,7 +50,7 @@ func (in *Inbound) long(a *Arrival) *Long {
 	return l
 }
 
-// either says whether both long calls and long replies may come and be read.
+// either reports whether both long calls and long replies may arrive and be read.
 func (in *Inbound) either() bool {
 	if in.server() {
 		return in.requester != nil && !in.responder.peer.unreadable()
@@ -59,7 +58,7 @@ func (in *Inbound) either() bool {
 	return in.served && in.requester.reads()
 }
 
-// maxTransfer is the most bytes that one RDMA Read moves.
+// maxTransfer returns the most bytes that one RDMA Read may move.
 func (in *Inbound) maxTransfer() uint32 {
 	if in.server() {
 		return in.responder.cfg.MaxTransfer
@@ -67,16 +66,16 @@ func (in *Inbound) maxTransfer() uint32 {
 	return in.requester.cfg.MaxTransfer
 }
 
-// Read is the event that all RDMA Reads of l have completed. message holds the
-// bytes of l.Reads.Chunks[0]. Give the Arrival to the role that its Call names. The
-// role asks for the chunks as if they had not been read. l is no longer valid.
+// Read is the event that all RDMA Reads of l have completed. message holds the bytes of
+// l.Reads.Chunks[0]. Give the Arrival to the role that its Call names. The role asks for
+// the chunks again, as if they had not been read. l is no longer valid.
 func (in *Inbound) Read(l *Long, message []byte) *Arrival {
 	a := &in.arrival
 	a.header, l.header = l.header, a.header
 	a.Recv, a.Invalidation, a.Long, a.err, a.body = l.recv, l.inv, nil, nil, nil
 	a.direction, a.known = directionOf(message)
 	if in.direct(a); !a.Call {
-		a.Invalidation = Invalidation{} // noted when it arrived
+		a.Invalidation = Invalidation{} // recorded when the message arrived
 	}
 	in.reading--
 	in.longs = append(in.longs, l)

@@ -2,15 +2,14 @@ package conn
 
 import "errors"
 
-// ErrNoVersion means that the peer speaks no version that the settings let us
-// speak with it.
+// ErrNoVersion means that the peer speaks no version that the settings allow.
 var ErrNoVersion = errors.New("conn: no common version")
 
-// FirstMessageMax is the most bytes of the first message of a connection, which
-// a peer that speaks version 1 alone has to take, too (version two §5).
+// FirstMessageMax is the largest first message of a connection, in bytes. A peer that
+// speaks only version 1 has to accept it (version two §5).
 const FirstMessageMax = InlineMin
 
-// versionsOf are those that settings let a connection begin with.
+// versionsOf returns the versions with which the settings let a connection begin.
 func versionsOf(s *Settings) versions {
 	switch {
 	case s.Extensions.Has(ExtV2Only):

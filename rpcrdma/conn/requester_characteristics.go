@@ -5,32 +5,32 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Characteristics are the peer's and ours.
+// Characteristics returns the characteristics of the peer and ours.
 func (r *Requester) Characteristics() Characteristics { return r.chars.Info() }
 
-// ReceiveSize is the size of our receives that the peer may count on, in bytes.
+// ReceiveSize returns the size of our receives that the peer may rely on, in bytes.
 func (r *Requester) ReceiveSize() uint32 { return r.chars.Receive }
 
-// Greet is the event that the connection is up and calls may follow: with
+// Greet is the event that the connection is up and calls may follow. With
 // extensions.characteristics on, INIT is the first message.
 func (r *Requester) Greet(acts []Action) []Action {
 	r.up, r.untold = true, true
 	return r.wake(acts)
 }
 
-// Told is the event that a Tell action's message was sent.
+// Told is the event that the message of a Tell action was sent.
 func (r *Requester) Told() { r.chars.Unsent-- }
 
-// Resized is the event that below of all our receives are smaller than the
-// last Resize asked for; it is given when that was carried out, again when there
-// are none any more, and now and then while there are.
+// Resized is the event that below of all our posted receives are still smaller than the
+// last Resize asked for. Give it when the Resize was carried out, from time to time while
+// smaller receives remain, and when none remain.
 func (r *Requester) Resized(below, all int, acts []Action) []Action {
 	r.chars.Posted(below, all)
 	r.untold = true
 	return r.wake(acts)
 }
 
-// tell sends what is to be told and may go now.
+// tell sends the characteristics messages that are due.
 func (r *Requester) tell(acts []Action) []Action {
 	c := &r.chars
 	if r.cfg.Reverse || !r.up || r.lost != nil {
@@ -55,8 +55,8 @@ func (r *Requester) tell(acts []Action) []Action {
 	return acts
 }
 
-// probe finds out whether the peer has the extension: with INIT as the first
-// message or, when there were others, with a REQUEST of nothing.
+// probe finds out whether the peer has the extension. It sends INIT as the first message,
+// or an empty REQUEST if other messages came before.
 func (r *Requester) probe(acts []Action) []Action {
 	c := &r.chars
 	_, asking := c.Asking()
@@ -74,7 +74,7 @@ func (r *Requester) probe(acts []Action) []Action {
 	return acts
 }
 
-// ask sends an operation that is answered. It takes a credit as a call does.
+// ask sends an operation that gets an answer. Like a call, it takes a credit.
 func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 	xid := r.nextXID()
 	r.spend.Call()
@@ -83,8 +83,8 @@ func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 	return sendOperation(&r.chars, xid, r.spend.Max(), rpcrdma2.Call, body, acts)
 }
 
-// settled says that no reply can come that is longer than the receives that our
-// settings want.
+// settled reports that no reply in flight can be longer than the receives that our settings
+// ask for.
 func (r *Requester) settled() bool {
 	most := max(r.settings.Receives(), rpcrdma2.DefaultReceiveSize)
 	for xid, o := range r.sent {
@@ -95,13 +95,13 @@ func (r *Requester) settled() bool {
 	return true
 }
 
-// characterizes says whether an operation of a responder is about
-// characteristics.
+// characterizes reports whether an operation of a responder concerns characteristics.
 func (r *Requester) characterizes(h *Header) bool {
 	return characteristics.Of(h.Option) && !r.cfg.Reverse && r.chars.Takes()
 }
 
-// characterize takes such an operation. One that makes no sense is dropped.
+// characterize processes an operation that concerns characteristics. It drops an invalid
+// one.
 func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
 	h, c := &r.header, &r.chars
 	if acts = r.ignore(recv, inv, acts); inv.Did {
@@ -141,10 +141,10 @@ func (r *Requester) characterize(recv uint32, inv Invalidation, payload []byte, 
 	return r.wake(r.wantReceives(acts))
 }
 
-// introduced takes an INIT with an XID of its own for the answer to ours, which
-// goes out before it if it has not: the text lets either side begin with an INIT,
-// and does not say that one answers the other. As nothing then answers ours, it
-// keeps its credit like a DONE, until a later answer shows that it has arrived.
+// introduced takes an INIT that has an XID of its own as the answer to our INIT. It sends
+// ours first if that was not sent yet. The text lets either side begin with an INIT, and
+// does not say that one answers the other. Nothing else answers our INIT, so it keeps its
+// credit, as a DONE does, until a later answer shows that it arrived.
 func (r *Requester) introduced(h *Header, acts []Action) []Action {
 	c := &r.chars
 	if h.Option != rpcrdma2.OptInit || c.Asks(h.XID) || c.Peer != characteristics.Unknown || r.negotiation.state != Offered {
@@ -160,7 +160,7 @@ func (r *Requester) introduced(h *Header, acts []Action) []Action {
 	return acts
 }
 
-// responded takes the answer to our INIT or REQUEST.
+// responded processes the answer to our INIT or REQUEST.
 func (r *Requester) responded(h *Header, payload []byte) (sane bool) {
 	c := &r.chars
 	_, _ = r.negotiation.answer(h, true)
@@ -187,8 +187,8 @@ func (r *Requester) responded(h *Header, payload []byte) (sane bool) {
 	return sane
 }
 
-// refusedOperation takes an error that answers our INIT or REQUEST: the peer
-// speaks version 1, or does not have the extension.
+// refusedOperation processes an error that answers our INIT or REQUEST. The peer speaks
+// version 1, or does not have the extension.
 func (r *Requester) refusedOperation(recv uint32, inv Invalidation, acts []Action) []Action {
 	h, c := &r.header, &r.chars
 	delete(r.sent, h.XID)

@@ -1,19 +1,19 @@
 package conn
 
-// Configured is the event that the peer answered the Connection Configuration
-// Protocol: it takes maxCall bytes in one Send, recommends to align opaque
-// data to align bytes (0 or what is no alignment: not at all), and lets reads
-// RDMA Reads be active at once. most bounds maxCall: what the peer told at
-// connect, or InlineMax. No call may be planned and not complete.
+// Configured is the event that the peer answered the Connection Configuration Protocol. The
+// peer takes maxCall bytes in one Send, asks for opaque data aligned to align bytes (0 or
+// an invalid alignment means none), and lets reads RDMA Reads be active at once. most
+// bounds maxCall: it is what the peer announced at connect, or InlineMax. All planned calls
+// must have completed before this event.
 func (r *Requester) Configured(maxCall, align, reads, most uint32) {
 	r.peer.set(maxCall, reads, most)
 	r.padding.tell(align)
 }
 
-// SendMax is the most of one Send that we want to make, in bytes.
+// SendMax returns the largest Send that our settings allow, in bytes.
 func (r *Requester) SendMax() uint32 { return r.settings.InlineSendMax }
 
-// Configuration tells what the peer told.
+// Configuration returns what the peer announced.
 func (r *Requester) Configuration() Configuration {
 	return Configuration{Spoken: r.peer.spoken, Takes: r.peer.takes, Align: r.padding.align, Reads: r.peer.reads}
 }

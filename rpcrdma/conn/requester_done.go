@@ -5,15 +5,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// owe has a DONE sent for the reply to xid, now or, with a reading, when that
-// is over. Until it is known to have arrived it takes the call's credit.
+// owe asks to send a DONE for the reply to xid. The DONE holds the call's credit until it
+// is known to have arrived.
 func (r *Requester) owe(xid uint32, acts []Action) []Action {
 	r.spend.Owe()
 	return append(acts, SendDone{XID: xid})
 }
 
-// Done is the event that the DONE of a SendDone action goes out; it gives its
-// header.
+// Done is the event that the DONE of a SendDone action goes out. It returns the header.
 func (r *Requester) Done(xid uint32) Header {
 	r.donesSent++
 	r.Counters.Dones++
@@ -22,8 +21,8 @@ func (r *Requester) Done(xid uint32) Header {
 	}}}
 }
 
-// answered takes the credits of a call's answer. It also shows that the DONEs
-// that went out before the call have arrived: messages stay in order.
+// answered takes back the credits of an answered call. The answer also shows that all DONEs
+// sent before the call have arrived, because messages stay in order.
 func (r *Requester) answered(o *Outgoing, credits uint32) {
 	r.spend.AnswerGroup(o.uses, credits)
 	r.release(o)

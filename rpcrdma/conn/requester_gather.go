@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// respond takes the first transmission of a reply.
+// respond processes the first transmission of a reply.
 func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
 	h := &r.header
 	o, known := r.awaits(h.XID)
@@ -29,8 +29,8 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 	return r.gathered(nil, acts)
 }
 
-// awaits says whether a call with this XID went out in transmissions, or any
-// that was given up: o is nil then.
+// awaits reports whether a call with this XID went out in transmissions, or was given up. o
+// is nil for a call that was given up.
 func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
 	o, known = r.sent[xid]
 	if o == nil {
@@ -39,7 +39,7 @@ func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
 	return o, o.state == outSent && o.transmitted
 }
 
-// more takes a further transmission of the reply that is arriving.
+// more processes a further transmission of the reply that is arriving.
 func (r *Requester) more(recv uint32, inv Invalidation, payload []byte, acts []Action) []Action {
 	r.spend.Arrive()
 	if !r.revoked(r.gather.XID, r.sent[r.gather.XID], inv) {
@@ -49,14 +49,14 @@ func (r *Requester) more(recv uint32, inv Invalidation, payload []byte, acts []A
 	return r.gathered(nil, acts)
 }
 
-// interrupt ends the reply that was arriving: another message came first.
+// interrupt ends the reply that was arriving, because another message came first.
 func (r *Requester) interrupt(a *Arrival, acts []Action) []Action {
 	a.interrupt(&r.gather)
 	return r.gathered(nil, acts)
 }
 
-// gathered takes the reply if all of it is here. Its call fails with bad, or if
-// the group was refused: it was made, and is not made again.
+// gathered takes the reply once all transmissions have arrived. The call fails if bad is
+// set or the group was refused. It was executed, so it is not made again.
 func (r *Requester) gathered(bad error, acts []Action) []Action {
 	g := &r.gather
 	if !g.Whole() {
@@ -101,12 +101,11 @@ func (r *Requester) gathered(bad error, acts []Action) []Action {
 	return r.wake(r.finish(o, acts))
 }
 
-// takeResponse checks a reply against its call and notes where its results are.
+// takeResponse checks a reply against its call and records where its results are.
 //
-// An impossible displacement is reported with XMTERR, as rtrext §5.4 wants of
-// "cases in which the problem is one with a reply": a requester has nothing else
-// to send. BADOFF is the code that gives an offset with its range. NOITEM has no
-// place in the stream.
+// An impossible displacement is reported with XMTERR, as rtrext §5.4 requires for "cases in
+// which the problem is one with a reply": a requester has no other message for it. The code
+// is BADOFF, which reports an offset with its range. A NOITEM has no place in the stream.
 func (r *Requester) takeResponse(o *Outgoing) error {
 	if !replies(r.gather.Parts, o.XID) {
 		return ErrBadReply
@@ -150,7 +149,7 @@ func (r *Requester) takeResponse(o *Outgoing) error {
 	return nil
 }
 
-// replies says whether an RPC message in parts is a reply with an XID.
+// replies reports whether the RPC message in parts is a reply with this XID.
 func replies(parts [][]byte, xid uint32) bool {
 	var b [8]byte
 	n := 0
@@ -166,7 +165,7 @@ type PlacedResult struct {
 	Data   []byte
 }
 
-// takePlaced notes where result i is.
+// takePlaced records where result i is.
 func (r *Requester) takePlaced(o *Outgoing, i int, it *rpcrdma2.Item) error {
 	parts, err := r.finder.Find(r.found[:0], &r.gather, it)
 	for _, p := range parts {

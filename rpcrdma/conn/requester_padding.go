@@ -2,8 +2,8 @@ package conn
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 
-// pad makes a planned call RDMA_MSGP, as for replies. Its header has size bytes. The
-// plan stays as it is if padding is of no use.
+// pad turns a planned call into RDMA_MSGP. size is the length of its header, in bytes. It
+// leaves the plan unchanged if padding is of no use.
 func (r *Requester) pad(o *Outgoing, size int) {
 	pad, ok := r.padding.plan(o.pieces, size, int(r.SendLimit()))
 	if !ok || o.reads() {
@@ -14,9 +14,9 @@ func (r *Requester) pad(o *Outgoing, size int) {
 	o.pieces = appendPadded(o.pieces[:0], r.padding.pieces, pad)
 }
 
-// takePadding notes the padding of a reply, if it has any. Below PadThresh it
-// could be before opaques that our caller can't know of: only the call's
-// results are.
+// takePadding stores the padding of a reply, if it has any. It refuses a threshold below
+// PadThresh: padding could then precede opaque data other than the call's results, which
+// our caller does not know.
 func (r *Requester) takePadding(o *Outgoing) (err error) {
 	if r.header.Proc != rpcrdma1.MsgP {
 		return nil
@@ -28,5 +28,5 @@ func (r *Requester) takePadding(o *Outgoing) (err error) {
 	return nil
 }
 
-// Padding tells what is in force.
+// Padding describes the use of RDMA_MSGP on this connection.
 func (r *Requester) Padding() Padding { return r.padding.state() }

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// placeItems has all large items of a call land in target segments of the
-// peer's receives: no memory of ours is exposed, and the peer need not read it.
-// False is that there are none, or that they don't fit.
+// placeItems plans all large items of a call for target segments of the peer's receives.
+// Then we expose no memory, and the peer need not read it. It returns false if there are no
+// large items, or they do not fit.
 func (r *Requester) placeItems(o *Outgoing) bool {
 	x := o.xmit
 	x.layout.Forget()
@@ -50,7 +50,7 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 	return true
 }
 
-// place fills the Sends of a call that is laid out.
+// place fills the Sends of a call from its layout.
 func (o *Outgoing) place() {
 	x := o.xmit
 	begin, inline := x.Place(&x.layout, o.pieces)
@@ -58,11 +58,11 @@ func (o *Outgoing) place() {
 	o.First, o.Inline, o.More, x.req.PayloadLength = first.Length-first.Header, inline, x.More, uint32(begin)
 }
 
-// PlacesItems says that items of the call are among the pieces of Inline and More,
-// which are set by Plan then.
+// PlacesItems reports that Inline and More contain items of the call. Plan sets Inline and
+// More in this case.
 func (o *Outgoing) PlacesItems() bool { return o.transmitted && o.xmit.placed }
 
-// BodyLength is the number of bytes of a call's Sends without their headers.
+// BodyLength returns the length of a call's Sends without their headers, in bytes.
 func (o *Outgoing) BodyLength() int {
 	if !o.PlacesItems() {
 		return o.MessageLength()

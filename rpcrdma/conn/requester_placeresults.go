@@ -6,9 +6,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// placeResults has results that are large land in target segments of our
-// receives, from where they are copied once, or lets them. False is that there are
-// none, or that this is not asked for, or that there is no room.
+// placeResults directs large results to target segments of our receives, or lets the peer
+// choose that. They are copied from there once. It returns false if there are no large
+// results, the settings do not ask for it, or there is no room.
 func (r *Requester) placeResults(o *Outgoing) bool {
 	x := o.xmit
 	x.results, x.chooses = false, false
@@ -30,8 +30,8 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 	return false
 }
 
-// sendResults directs the first n results to target segments; false is that the
-// receives we may post for a reply don't hold the largest of them.
+// sendResults directs the first n results to target segments. It returns false if the
+// receives that we may post for a reply do not hold the largest results.
 func (r *Requester) sendResults(o *Outgoing, n int) bool {
 	if !r.layResults(o, n, n*placedItemSize, r.replyLimit()) {
 		return false
@@ -43,7 +43,7 @@ func (r *Requester) sendResults(o *Outgoing, n int) bool {
 	return true
 }
 
-// chooseResults leaves it to the peer where the first n results go.
+// chooseResults lets the peer choose where the first n results go.
 func (r *Requester) chooseResults(o *Outgoing, n int) bool {
 	x, header := o.xmit, 0
 	for i := range n {
@@ -59,9 +59,9 @@ func (r *Requester) chooseResults(o *Outgoing, n int) bool {
 	return true
 }
 
-// divideResults divides the target segments that a reply has anyhow between the
-// first n results: the peer writes what turns out larger than its part. A result
-// whose largest is not needs no memory.
+// divideResults divides the target segments that a reply has anyway between the first n
+// results. The peer writes a result that turns out larger than its part. A result whose
+// largest size fits its part needs no memory of its own.
 func (r *Requester) divideResults(o *Outgoing, n int) bool {
 	x, header := o.xmit, 0
 	sends := r.divide(o, n)
@@ -86,15 +86,16 @@ func (r *Requester) divideResults(o *Outgoing, n int) bool {
 	return true
 }
 
-// takeBack undoes directions that came to nothing.
+// takeBack undoes directions whose layout failed.
 func (r *Requester) takeBack(o *Outgoing) bool {
 	x := o.xmit
 	o.Windows, x.req.Results, x.chooses = o.Windows[:0], x.req.Results[:0], false
 	return false
 }
 
-// divide gives each of the first n results its part, in bytes, of the target
-// segments of the Sends that the reply may take without them.
+// divide computes, for each of the first n results, its part in bytes of the target
+// segments in the Sends that the reply may take without the results. It returns the number
+// of these Sends.
 func (r *Requester) divide(o *Outgoing, n int) (sends int) {
 	x, receive := o.xmit, int(r.chars.Planned())
 	header := rpcrdma2.OptionalSize(responseSize) + n*(writtenItemSize+segmentSize)
@@ -109,8 +110,7 @@ func (r *Requester) divide(o *Outgoing, n int) (sends int) {
 	return sends
 }
 
-// layParts lays the reply out with no more of each of the first n results than its
-// part.
+// layParts lays out the reply with at most its part of each of the first n results.
 func (r *Requester) layParts(o *Outgoing, n, header, sends int) bool {
 	l := &o.xmit.layout
 	l.Forget()
@@ -122,8 +122,9 @@ func (r *Requester) layParts(o *Outgoing, n, header, sends int) bool {
 	return !l.Empty() && r.layReply(o, n, header, sends)
 }
 
-// layResults lays the reply out with the largest first n results, whose first
-// header has header bytes about them beside numbers of target segments.
+// layResults lays out the reply with the largest size of each of the first n results.
+// header is what they add to the first header, in bytes, apart from the numbers of target
+// segments.
 func (r *Requester) layResults(o *Outgoing, n, header, most int) bool {
 	l := &o.xmit.layout
 	l.Forget()
@@ -138,13 +139,14 @@ func (r *Requester) layResults(o *Outgoing, n, header, most int) bool {
 func (r *Requester) layReply(o *Outgoing, n, header, most int) bool {
 	m := placement.Message{
 		Header: rpcrdma2.OptionalSize(responseSize) + header, Continued: transmission.ContinueSize, Payload: o.inStream(n),
-		Limit: int(r.chars.Planned()), Most: most, // a peer that places goes by what we receive
+		Limit: int(r.chars.Planned()), Most: most, // a peer that places relies on the size of our receives
 	}
 	return o.xmit.layout.Plan(r.chars.Targets.Ours(), &m)
 }
 
-// directed notes what the reply takes, as it is laid out. Results that are short
-// go into what would be padding, or when there is no other into a Send without any.
+// directed records what the reply needs according to its layout. Short results go into
+// space that would otherwise be padding or, when there is none, into a Send without
+// padding.
 func (r *Requester) directed(o *Outgoing, n int) {
 	x := o.xmit
 	o.unwritten()

@@ -8,31 +8,29 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// Reading is a reply whose read chunks are being read (RFC 5666 §3.8). It is the
-// caller's once its call completed with it, and gone with ReplyFetched when the
-// call was given up.
+// Reading is a reply whose read chunks are being read (RFC 5666 §3.8). The caller owns it
+// once its call has completed with it. If the call was given up, it ends with ReplyFetched.
 type Reading struct {
-	// Tag is the caller's.
+	// Tag is for the caller's use.
 	Tag int
-	// Reads are the read chunks, Fetches the RDMA Reads that fill memory for
+	// Reads holds the read chunks. Fetches are the RDMA Reads that fill memory for
 	// Reads.Chunks.
 	Reads   chunk.ReadList
 	Fetches []chunk.Read
-	// Stream is the reply message as it came inline; empty when
-	// Reads.Long().
+	// Stream is the reply message as it came inline. It is empty when Reads.Long().
 	Stream []byte
-	// Results, when not empty, holds the result that Reads.Items()[i] is for.
-	// Else the items belong in the message.
+	// Results[i], if there are any, is the result to which Reads.Items()[i] belongs.
+	// Otherwise the items belong into the message.
 	Results []int
 
 	xid uint32
-	out *Outgoing // nil once it was given up
+	out *Outgoing // nil once the call was given up
 }
 
-// Out is the call that the reply is for; nil once it was given up.
+// Out returns the call that the reply is for, or nil once the call was given up.
 func (rd *Reading) Out() *Outgoing { return rd.out }
 
-// Size is the number of bytes of the reply, without roundup.
+// Size returns the length of the reply without roundup padding, in bytes.
 func (rd *Reading) Size() int {
 	n := len(rd.Stream)
 	for i := range rd.Reads.Chunks {
@@ -41,19 +39,19 @@ func (rd *Reading) Size() int {
 	return n
 }
 
-// maxReadings is the most replies being read at once, given up ones included.
+// maxReadings limits how many replies are read at once, including those of calls given up.
 const maxReadings = CreditsLimit
 
-// MayRead is the event that the connection, which is up, lets us do RDMA Reads.
+// MayRead is the event that the connection, which is up, allows us to do RDMA Reads.
 func (r *Requester) MayRead() { r.mayRead = true }
 
-// reads says whether replies with read chunks are taken now.
+// reads reports whether replies with read chunks are accepted now.
 func (r *Requester) reads() bool {
 	return r.mayRead && r.negotiation.way.acknowledges() && r.settings.Extensions.Has(ExtReadReplies)
 }
 
-// takeReads takes a reply with a read list: it is checked, then read. One that
-// is refused is acknowledged, too, so that the peer can free its memory.
+// takeReads checks a reply with a read list, then reads it. It acknowledges a refused reply
+// as well, so that the peer can free its memory.
 func (r *Requester) takeReads(o *Outgoing, body []byte, acts []Action) []Action {
 	if !r.reads() {
 		o.Err = ErrBadReply
@@ -71,9 +69,9 @@ func (r *Requester) takeReads(o *Outgoing, body []byte, acts []Action) []Action 
 	return append(acts, FetchReply{Reading: rd})
 }
 
-// sound checks a reply with a read list against its call and fills rd. A
-// message in a position-zero chunk may be longer than the call expected, as
-// that is what it is for; results may not.
+// sound checks a reply with a read list against its call and fills rd. A message in a
+// position-zero chunk may be longer than the call expected: that is the chunk's purpose.
+// Results may not.
 func (r *Requester) sound(rd *Reading, o *Outgoing, body []byte) bool {
 	h := &r.header
 	segments := append([]rpcrdma1.ReadSegment(nil), h.Reads...)
@@ -99,7 +97,7 @@ func (r *Requester) sound(rd *Reading, o *Outgoing, body []byte) bool {
 		return false
 	}
 	for _, it := range rd.Reads.Items() {
-		// Beside results in write chunks a position could mean two things.
+		// With results in write chunks as well, a position is ambiguous.
 		if it.At < oncrpc.AcceptedReplySize || slices.ContainsFunc(o.Written, func(n int) bool { return n > 0 }) {
 			return false
 		}
@@ -107,10 +105,10 @@ func (r *Requester) sound(rd *Reading, o *Outgoing, body []byte) bool {
 	return rd.assign(o)
 }
 
-// assign finds out which results the items are. Those that could have been
-// written, and were not, are read in their place, in order: when there are as
-// many items, each is one. Else items are parts of the message that the upper
-// layer finds in its stream.
+// assign matches items with results. The candidates are the results that the peer could
+// have written and did not, in order. If there are as many items as candidates, each item
+// is one of them. Otherwise the items are parts of the message that the upper layer finds
+// in its stream. It returns false if an item is longer than its result may be.
 func (rd *Reading) assign(o *Outgoing) bool {
 	items := rd.Reads.Items()
 	for i, n := range o.Written {
@@ -143,8 +141,8 @@ func (r *Requester) ReplyFetched(rd *Reading, acts []Action) []Action {
 	return r.wake(acts)
 }
 
-// leave lets go of o, which is given up while its reply is being read: that
-// goes on without it.
+// leave detaches o, which is given up while its reply is being read. The reading continues
+// without it.
 func (r *Requester) leave(o *Outgoing) {
 	o.Read.out, o.Read = nil, nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Invalidation is what came with a Send With Invalidate: our STag that the
-// device revoked.
+// Invalidation is the effect of a Send With Invalidate: the STag of ours that the device
+// revoked.
 type Invalidation struct {
 	Did  bool
 	RKey uint32
 }
 
-// Arrived is the event that a message came for this role.
+// Arrived is the event that a message arrived for this role.
 func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
@@ -46,7 +46,7 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 	return r.replied(o, a, acts)
 }
 
-// replied takes the answer to a call of ours; o is nil if that was given up.
+// replied processes the answer to one of our calls. o is nil if the call was given up.
 func (r *Requester) replied(o *Outgoing, a *Arrival, acts []Action) []Action {
 	h, err, recv := &r.header, a.err, a.Recv
 	again, none := r.negotiation.answer(h, err == nil)
@@ -90,8 +90,8 @@ func (r *Requester) replied(o *Outgoing, a *Arrival, acts []Action) []Action {
 	return r.wake(r.finish(o, acts))
 }
 
-// Interrupted is the event that a message for the other role came while a reply
-// was arriving in several: nothing of the sender may come in between (rtrext §4.2).
+// Interrupted is the event that a message for the other role came between the transmissions
+// of a reply. The sender may send nothing between them (rtrext §4.2).
 func (r *Requester) Interrupted(a *Arrival, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
@@ -99,8 +99,8 @@ func (r *Requester) Interrupted(a *Arrival, acts []Action) []Action {
 	return r.interrupt(a, acts)
 }
 
-// ignore drops a message. One that revoked memory of ours without answering a
-// call of ours ends the connection.
+// ignore drops a message. If the message revoked our memory without answering one of our
+// calls, the connection ends.
 func (r *Requester) ignore(recv uint32, inv Invalidation, acts []Action) []Action {
 	if inv.Did {
 		return append(acts, Fail{Err: ErrInvalidated})
@@ -112,9 +112,9 @@ func (r *Requester) giveBack(recv uint32, acts []Action) []Action {
 	return r.wantReceives(append(acts, giveBack(recv, r.spend.Repost())))
 }
 
-// revoked takes the invalidation that came with an answer to a call, which was
-// given up if o is nil: its windows may still be there, being invalidated. False
-// says that the peer revoked memory of another call.
+// revoked records the invalidation that came with an answer to a call. o is nil if the call
+// was given up; its windows may still be in fencing. It returns false if the peer revoked
+// memory of another call.
 func (r *Requester) revoked(xid uint32, o *Outgoing, inv Invalidation) bool {
 	switch {
 	case !inv.Did:
@@ -125,7 +125,7 @@ func (r *Requester) revoked(xid uint32, o *Outgoing, inv Invalidation) bool {
 	return slices.ContainsFunc(r.fencing, func(o *Outgoing) bool { return o.XID == xid && o.revoke(inv.RKey) })
 }
 
-// revoke notes that the peer invalidated the window under rkey.
+// revoke records that the peer invalidated the window with rkey.
 func (o *Outgoing) revoke(rkey uint32) bool {
 	for i := range o.Windows {
 		if w := &o.Windows[i]; w.RKey == rkey && !w.Revoked {
@@ -136,13 +136,13 @@ func (o *Outgoing) revoke(rkey uint32) bool {
 	return false
 }
 
-// take checks a reply against its call and notes where it is. Nothing that
-// the peer wrote is looked at before the windows are revoked.
+// take checks a reply against its call and records where it is. Nothing that the peer wrote
+// is read before the windows are revoked.
 func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
 	h := &r.header
 	switch {
 	case h.Proc == rpcrdma1.Error:
-	case h.Version != o.version: // rdma_vers of a reply is that of its call
+	case h.Version != o.version: // a reply has the rdma_vers of its call
 		o.Err = ErrBadReply
 		return acts
 	case len(h.Reads) > 0:
@@ -176,14 +176,14 @@ func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
 	return acts
 }
 
-// returned checks the write list and the reply chunk of a reply: those of the call, with the
-// lengths that the peer wrote. It gives the bytes in the reply chunk.
+// returned checks the write list and the reply chunk of a reply: they must be those of the
+// call, with the lengths that the peer wrote. It returns the bytes in the reply chunk.
 func (r *Requester) returned(o *Outgoing) (reply int, err error) {
 	h, sent := &r.header, &o.Header
 	if len(h.Writes) != len(sent.Writes) || (h.HasReply && !sent.HasReply) {
 		return 0, ErrBadReply
 	}
-	for i := range h.Writes { // chunks go with results in order
+	for i := range h.Writes { // chunks match results in order
 		n, err := chunk.Returned(sent.Writes[i], h.Writes[i])
 		if err != nil {
 			return 0, err
@@ -197,7 +197,7 @@ func (r *Requester) returned(o *Outgoing) (reply int, err error) {
 	return chunk.Returned(sent.Reply, h.Reply)
 }
 
-// invalidated notes that a message under xid, which may answer a call of ours,
+// invalidated records that a message with xid, which may answer one of our calls,
 // invalidated memory. It returns false if the memory does not belong to that call.
 func (r *Requester) invalidated(xid uint32, inv Invalidation) bool {
 	o, known := r.sent[xid]

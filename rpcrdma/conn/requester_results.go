@@ -10,8 +10,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// ranged says whether the operations that ask for results are known, one after
-// the other in the call.
+// ranged reports whether the operations that ask for results are known and follow each
+// other in the call.
 func (o *Outgoing) ranged() bool {
 	if len(o.Asked) != len(o.Results) {
 		return false
@@ -26,8 +26,8 @@ func (o *Outgoing) ranged() bool {
 	return !last.Empty()
 }
 
-// direct adds the direction for result i, in the set of its operation: results
-// have them in order.
+// direct adds the direction for result i to the set of its operation. Directions are in the
+// order of results.
 func (x *outgoingGroup) direct(o *Outgoing, i int, place rpcrdma2.Placement) *rpcrdma2.ResultItem {
 	asked := xdr.Span{End: o.virtualLength()}
 	if x.ranged {
@@ -42,8 +42,8 @@ func (x *outgoingGroup) direct(o *Outgoing, i int, place rpcrdma2.Placement) *rp
 	return it
 }
 
-// offerResult has the peer write result i, or lets it: d is its direction. It
-// gives what an item of the reply adds to its header that says where.
+// offerResult offers memory into which the peer can write result i. d is the result's
+// direction. It returns how many bytes the reply's item for it adds to its header.
 func (r *Requester) offerResult(o *Outgoing, i int, d *rpcrdma2.ResultItem) (header int) {
 	n := o.Results[i]
 	segments := 1 + r.offer(o, WriteResult, i, max(n+chunk.Pad(n), 4))
@@ -51,16 +51,16 @@ func (r *Requester) offerResult(o *Outgoing, i int, d *rpcrdma2.ResultItem) (hea
 	return writtenItemSize + segmentSize*segments
 }
 
-// Sizes in bytes of what XMTRESP says of an item that was written, but for its
-// segments, and of one in target segments, but for their numbers.
+// Sizes in bytes of an XMTRESP item that was written, without its segments, and of one in
+// target segments, without their numbers.
 const (
 	writtenItemSize = 4 * 4
 	placedItemSize  = 5 * 4
 	responseSize    = 3 * 4 // of an XMTRESP without items
 )
 
-// largeResults are those that get directions: up to the last of at least least
-// bytes, as directions go with results in order.
+// largeResults returns how many results get directions: all up to the last one of at least
+// least bytes, because directions match results in order.
 func (o *Outgoing) largeResults(least int) (n int) {
 	for i, size := range o.Results {
 		if size >= least {
@@ -70,8 +70,8 @@ func (o *Outgoing) largeResults(least int) (n int) {
 	return n
 }
 
-// inStream is the most bytes of the payload stream of the reply when the first n
-// results are apart.
+// inStream returns the largest payload stream of the reply, in bytes, when the first n
+// results are not in it.
 func (o *Outgoing) inStream(n int) int {
 	rest := o.MaxReply
 	for _, size := range o.Results[n:] {
@@ -80,9 +80,9 @@ func (o *Outgoing) inStream(n int) int {
 	return rest
 }
 
-// planLongReply has results that are large written by the peer, and the rest
-// of the reply come in as many transmissions as it takes; failing that all
-// results, failing that even the reply.
+// planLongReply lets the peer write large results and send the rest of the reply in as many
+// transmissions as needed. If that does not fit, the peer writes all results, and if that
+// does not fit either, the whole reply.
 func (r *Requester) planLongReply(o *Outgoing) {
 	x, limit := o.xmit, int(o.inline)
 	o.unwritten()
@@ -101,16 +101,16 @@ func (r *Requester) planLongReply(o *Outgoing) {
 	x.req.HasReply, x.spare = true, 0
 }
 
-// unwritten is that no result has come.
+// unwritten records that no result has come.
 func (o *Outgoing) unwritten() {
 	for range o.Results {
 		o.Written = append(o.Written, 0)
 	}
 }
 
-// directResults offers memory for the results of at least least bytes, and for
-// those before them. It gives the most bytes of the payload stream of the reply,
-// and of its first header.
+// directResults offers memory for the results of at least least bytes, and for those before
+// them. It returns the largest payload stream of the reply and its largest first header, in
+// bytes.
 func (r *Requester) directResults(o *Outgoing, least int) (rest, first int) {
 	n := o.largeResults(least)
 	first = rpcrdma2.OptionalSize(responseSize)
@@ -120,8 +120,8 @@ func (r *Requester) directResults(o *Outgoing, least int) (rest, first int) {
 	return o.inStream(n), first
 }
 
-// keepShort has results stay in the payload stream that are shorter than what
-// moves by RDMA, as far as there is room for them, in bytes.
+// keepShort keeps results in the payload stream that are shorter than least, as far as they
+// fit into room. Both are in bytes.
 func (x *outgoingGroup) keepShort(o *Outgoing, least, room int) {
 	n := 0
 	for i := range x.req.Results {

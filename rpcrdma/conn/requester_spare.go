@@ -10,8 +10,8 @@ import (
 // debt is what the answer to a call that was given up gives back.
 type debt struct{ uses, spare uint32 }
 
-// Prepare is the event that o, which is planned, is about to begin: it gives the
-// receives to post before Begin for a long reply.
+// Prepare is the event that the planned call o is about to begin. It returns the receives
+// to post for a long reply before Begin.
 func (r *Requester) Prepare(o *Outgoing, acts []Action) []Action {
 	if r.lost == nil && r.passes(o) && r.may(o) && r.reserve(o) {
 		acts = r.wantReceives(acts)
@@ -19,16 +19,16 @@ func (r *Requester) Prepare(o *Outgoing, acts []Action) []Action {
 	return acts
 }
 
-// maxSpare is the most receives to have for the transmissions of replies after
-// the first: as many as there are credits, or enough for one reply.
+// maxSpare returns how many receives there may be for all but the first transmissions of
+// replies: as many as credits, or enough for one reply.
 func (r *Requester) maxSpare() int {
 	most := int(r.spend.Max())
 	return min(max(most, transmission.Limit-1), r.cfg.MaxReceives-credit.Slack-most)
 }
 
-// reserve reserves what o's reply may take, if it is to be had. did says that it
-// was reserved now: the receives are asked for once, and o goes without when
-// there is no memory for them.
+// reserve reserves the receives that o's reply may need, if there can be that many. did
+// means that it reserved some now. They are requested once. If there is no memory for them,
+// o goes without.
 func (r *Requester) reserve(o *Outgoing) (did bool) {
 	if !o.transmitted || o.spare > 0 || int(r.spend.Spare()+o.xmit.spare) > r.maxSpare() {
 		return false
@@ -38,38 +38,37 @@ func (r *Requester) reserve(o *Outgoing) (did bool) {
 	return o.spare > 0
 }
 
-// spared says whether the receives for o's reply are there.
+// spared reports whether the receives for o's reply are posted.
 func (r *Requester) spared(o *Outgoing) bool {
 	return !o.transmitted || (o.spare == o.xmit.spare && (o.spare == 0 || r.spend.Spared()))
 }
 
-// overspared says that o's reply was planned for more receives than there can be
-// now: credits.max rose since, and credits have the first claim on the queue.
+// overspared reports whether o's reply was planned for more receives than there can be now:
+// credits.max has risen since, and credits have priority in the receive queue.
 func (r *Requester) overspared(o *Outgoing) bool {
 	return o.transmitted && int(o.xmit.spare) > max(r.maxSpare(), 0)
 }
 
-// hopeless says that nothing that will happen lets o go as it was planned:
-// there will never be the credits or the receives, or there is no memory for
-// these.
+// hopeless reports that o can never go out as planned: the credits or receives that it
+// needs will never be there, or there is no memory for the receives.
 func (r *Requester) hopeless(o *Outgoing) bool {
 	return (r.spend.Hopeless(o.uses) && !r.awaitsGrant(o)) || r.overspared(o) || (o.spare > 0 && !r.spend.Spared())
 }
 
-// awaitsGrant says that o, of several transmissions, waits for the first grant.
-// In the reverse direction nothing else is left for it, and short calls pass it:
-// the answer to one of them brings the grant.
+// awaitsGrant reports whether o, a call of several transmissions, waits for the first
+// grant. In the reverse direction it has no other way. Short calls pass it, and the answer
+// to one of them brings the grant.
 func (r *Requester) awaitsGrant(o *Outgoing) bool {
 	return r.cfg.Reverse && !r.spend.Known() && o.uses > 1 && o.uses <= r.spend.Max()
 }
 
-// passes says that o need not wait for those that do.
+// passes reports whether o may go before the waiting calls.
 func (r *Requester) passes(o *Outgoing) bool {
 	return len(r.waiting) == 0 || (o.uses == 1 && r.head() == len(r.waiting))
 }
 
-// head is the index of the call whose turn it is of those that wait, if there is
-// one.
+// head returns the index in waiting of the next call to send, or the length of waiting if
+// there is none.
 func (r *Requester) head() int {
 	if !r.cfg.Reverse || r.spend.Known() {
 		return 0
@@ -81,7 +80,7 @@ func (r *Requester) head() int {
 	return i
 }
 
-// unwait takes a call out of those that wait.
+// unwait removes a call from waiting.
 func (r *Requester) unwait(i int) {
 	if i > 0 {
 		r.waiting = slices.Delete(r.waiting, i, i+1)
@@ -100,15 +99,15 @@ func (r *Requester) release(o *Outgoing) {
 	}
 }
 
-// withdraw has o, which is hopeless, planned anew: without transmissions, unless
-// fewer receives will do.
+// withdraw asks for a new plan for o, which is hopeless. The new plan has no transmissions,
+// unless fewer receives are enough.
 func (r *Requester) withdraw(o *Outgoing) {
 	o.Err, o.direct = ErrReplan, o.direct || !r.overspared(o)
 	r.release(o)
 }
 
-// abandon notes that o was given up after it was sent: what it holds comes back
-// with its answer.
+// abandon records that o was given up after it was sent. The credits and receives that it
+// holds come back with its answer.
 func (r *Requester) abandon(o *Outgoing) {
 	r.sent[o.XID] = nil
 	if o.uses == 1 && o.spare == 0 {
@@ -121,7 +120,7 @@ func (r *Requester) abandon(o *Outgoing) {
 	o.spare = 0
 }
 
-// settle takes the answer to a call that was given up.
+// settle processes the answer to a call that was given up.
 func (r *Requester) settle(xid, credits uint32) {
 	d, owed := r.debts[xid]
 	if !owed {
@@ -135,8 +134,8 @@ func (r *Requester) settle(xid, credits uint32) {
 	}
 }
 
-// mayAnswer is the most transmissions that the answer to a call may have, which
-// was given up if o is nil.
+// mayAnswer returns how many transmissions the answer to a call may have. o is nil if the
+// call was given up.
 func (r *Requester) mayAnswer(xid uint32, o *Outgoing) uint32 {
 	if o == nil {
 		return 1 + r.debts[xid].spare

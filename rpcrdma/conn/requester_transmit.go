@@ -9,44 +9,44 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// outgoingGroup is a call of ours that travels in transmissions.
+// outgoingGroup is a call of ours that goes out in transmissions.
 type outgoingGroup struct {
 	transmission.Group
 	req  rpcrdma2.XmtReq
 	size int // bytes of the largest Send
-	// limit is what each was planned for, first the header of the first.
+	// limit is the planned size of each Send, first that of the first header, in bytes.
 	limit, first int
-	// spare is how many receives the reply may take beyond one.
+	// spare is how many receives the reply may need beyond the first.
 	spare uint32
-	// placed: items of the call are laid out for that structure of the peer.
+	// placed means that items of the call are laid out for structure, the peer's buffers.
 	placed  bool
-	results bool // results are directed to target segments of ours
-	// chooses: where some results go is the peer's choice.
+	results bool // results go to target segments of ours
+	// chooses means that the peer chooses where some results go.
 	chooses   bool
-	parts     []int // of target segments, in bytes, that each result has
+	parts     []int // of target segments, in bytes, for each result
 	ranged    bool  // each operation's results have a range of their own
 	layout    transmission.Layout
 	structure *rpcrdma2.BufferGroup
 }
 
-// Sends is the number of Sends that a planned call takes.
+// Sends returns the number of Sends that a planned call needs.
 func (o *Outgoing) Sends() int { return int(o.uses) }
 
-// transmits says whether calls may go out in transmissions now: it is on, and
-// the peer said that it takes them. It is never tried blindly.
+// transmits reports whether calls may go out in transmissions now: the extension is on, and
+// the peer announced support. It is never tried without that.
 func (r *Requester) transmits() bool {
 	return r.settings.Extensions.Has(ExtXmit) && r.peerTransmits() &&
 		r.negotiation.state == Agreed && r.negotiation.way.number() == rpcrdma2.Version
 }
 
-// peerTransmits says whether the peer takes calls in transmissions and answers
-// them so. A limit of 0 transmissions says that it does not (rtrext §8.4, §8.5).
+// peerTransmits reports whether the peer takes calls in transmissions and answers likewise.
+// A limit of 0 transmissions means that it does not (rtrext §8.4, §8.5).
 func (r *Requester) peerTransmits() bool {
 	return r.chars.Told.RTR&rpcrdma2.RTRRequest != 0 && r.chars.Told.RequestReceive > 0 && r.chars.Told.ResponseSend > 0
 }
 
-// callLimit and replyLimit are the most transmissions of a call and of its
-// reply now, at least 1, of a peer that takes them at all.
+// callLimit and replyLimit return how many transmissions a call and its reply may have now,
+// at least 1. The peer must support transmissions.
 func (r *Requester) callLimit() int {
 	if r.chars.Told.RTR&rpcrdma2.RTRContinue == 0 || !r.settings.Extensions.Has(ExtContinuation) {
 		return 1
@@ -65,7 +65,7 @@ func (r *Requester) replyLimit() int {
 	return max(min(1+spare, int(min(r.chars.Told.ResponseSend, transmission.Limit))), 1)
 }
 
-// takesGroup says whether the peer still takes what was planned.
+// takesGroup reports whether the peer still takes what was planned.
 func (r *Requester) takesGroup(o *Outgoing) bool {
 	if !o.transmitted {
 		return true
@@ -76,10 +76,10 @@ func (r *Requester) takesGroup(o *Outgoing) bool {
 	return r.peerTransmits() && int(o.uses) <= r.callLimit() && o.xmit.spare < r.chars.Told.ResponseSend
 }
 
-// planGroup plans a call in transmissions: what the payload stream of either
-// message has room for goes there in place of chunks. False is that this saves
-// no chunk nor lets the peer do without one, or that it can't be: the message is
-// too long for the peer's limit, or there are too few credits now.
+// planGroup plans a call in transmissions. Whatever fits into the payload streams of the
+// call and the reply goes there instead of into chunks. It returns false if this neither
+// saves a chunk nor lets the peer do without one, if the message is too long for the peer's
+// limit, or if there are too few credits now.
 func (r *Requester) planGroup(o *Outgoing) bool {
 	before := len(o.Windows)
 	o.reset()
@@ -117,9 +117,9 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	return true
 }
 
-// affords says whether there are credits for n transmissions: now, or ever in
-// the reverse direction, which has nothing else for long messages. Until the first
-// answer there it is not known what the peer will grant.
+// affords reports whether there are credits for n transmissions now. In the reverse
+// direction, where long messages have no other way, it reports whether there can be enough
+// at all. There, the peer's grant is unknown before the first answer.
 func (r *Requester) affords(n uint32) bool {
 	switch {
 	case !r.cfg.Reverse:
@@ -130,7 +130,7 @@ func (r *Requester) affords(n uint32) bool {
 	return n <= min(r.spend.Granted(), r.spend.Max())
 }
 
-// measure gives the number of transmissions, and notes the size of the largest.
+// measure returns the number of transmissions and stores the size of the largest.
 func (x *outgoingGroup) measure(payload int) (n int) {
 	if x.placed {
 		x.size = x.layout.Largest()
@@ -142,8 +142,8 @@ func (x *outgoingGroup) measure(payload int) (n int) {
 	return n
 }
 
-// planItems has the largest item read by the peer when it is large, as an
-// explicit call would.
+// planItems lets the peer read the largest item if it is large, as in a call without
+// transmissions.
 func (r *Requester) planItems(o *Outgoing) {
 	largest := o.candidate(false)
 	if largest >= 0 && o.Items[largest].Len >= max(int(r.settings.DDPMinChunk), 1) && !r.peer.unreadable() {
@@ -159,8 +159,7 @@ func (r *Requester) planItems(o *Outgoing) {
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
 }
 
-// virtualLength is the number of bytes of the call message, as if nothing were
-// taken out of it.
+// virtualLength returns the length of the call message with all items in it, in bytes.
 func (o *Outgoing) virtualLength() int {
 	n := o.StreamLen
 	for i := range o.Items {
@@ -188,7 +187,7 @@ func (o *Outgoing) buildGroup() {
 			x.req.Reply[i-at] = w.segment()
 		}
 	}
-	for i := range x.req.Results { // as a plain reply gives them back
+	for i := range x.req.Results { // as a plain reply returns them
 		for k := range x.req.Results[i].Items {
 			h.Writes = appendSegments(h.Writes, x.req.Results[i].Items[k].Segments)
 		}

@@ -5,27 +5,26 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Agreement is how far a requester and its peer are about the version.
+// Agreement is the progress of the version negotiation between a requester and its peer.
 type Agreement uint8
 
-// The states of the negotiation (version two §5). Before Agreed one message at
-// a time goes out.
+// The states of the negotiation (version two §5). Before Agreed, one message at a time goes
+// out.
 const (
-	// Agreed: an answer that is no error came, or version 1 is all that was to
-	// be spoken.
+	// Agreed: an answer that is not an error came, or the settings allow version 1 only.
 	Agreed Agreement = iota
-	// Offered: version 2 was offered, or will be with the first call.
+	// Offered: version 2 was offered, or the first call will offer it.
 	Offered
-	// Refused: the peer said ERR_VERS, and nothing good since.
+	// Refused: the peer answered ERR_VERS, and sent no good answer since.
 	Refused
 )
 
 // negotiation is a requester's part in choosing the version.
 type negotiation struct {
-	way      version // of what we send
+	way      version // of the messages that we send
 	state    Agreement
 	fallback bool // ERR_VERS leads to version 1
-	open     bool // an offer is not answered
+	open     bool // an offer is not answered yet
 }
 
 // begin chooses the version of the first message.
@@ -41,7 +40,7 @@ func (n *negotiation) begin(cfg *RequesterConfig) {
 	}
 }
 
-// spoken are the versions of messages that are taken now.
+// spoken returns the versions whose messages are accepted now.
 func (n *negotiation) spoken() versions {
 	if n.state == Agreed {
 		return only(n.way.number())
@@ -49,9 +48,9 @@ func (n *negotiation) spoken() versions {
 	return speaksAll
 }
 
-// answer takes what a message that answers a call, and has a sound header or
-// not, says about the version. again is set when the call is to be made again in
-// another one. An error ends the connection.
+// answer uses a message that answers a call to decide about the version. sound means that
+// its header is valid. If again is true, make the call again in the new version. An error
+// ends the connection.
 func (n *negotiation) answer(h *Header, sound bool) (again bool, err error) {
 	n.open = false
 	switch {
@@ -70,27 +69,27 @@ func (n *negotiation) answer(h *Header, sound bool) (again bool, err error) {
 	return false, nil
 }
 
-// called takes what a call of the peer says about the version: it has one.
+// called uses a call of the peer to decide about the version.
 func (n *negotiation) called(h *Header) {
 	if h.Version == n.way.number() {
 		n.state = Agreed
 	}
 }
 
-// alone says that nothing may go out while something is in flight.
+// alone reports that nothing may go out while a message is in flight.
 func (n *negotiation) alone() bool { return n.state != Agreed }
 
-// Version is the version of what goes out: 1 or 2. It is final once agreed.
+// Version returns the version of our messages, 1 or 2. It is final once agreed is true.
 func (r *Requester) Version() (version uint32, agreed bool) {
 	return r.negotiation.way.number(), r.negotiation.state == Agreed
 }
 
-// Unanswered says that the peer was offered version 2 and has not answered.
+// Unanswered reports that the peer was offered version 2 and has not answered.
 func (r *Requester) Unanswered() bool {
 	return r.negotiation.state == Offered && r.negotiation.open
 }
 
-// Unsure says that the peer has not answered the offer of version 2, or refused
-// it and gave no good answer since. A connection that ends like that is a reason
-// to begin the next with version 1.
+// Unsure reports that the peer has not answered the offer of version 2, or refused it and
+// sent no good answer since. If a connection ends in this state, begin the next one with
+// version 1.
 func (r *Requester) Unsure() bool { return r.Unanswered() || r.negotiation.state == Refused }

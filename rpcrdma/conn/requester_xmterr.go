@@ -6,16 +6,15 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// XMTERR ends a transmission group, not the connection (rtrext §9.5). Its header
-// has the XID of that group. Its body names the transmission in which the error
-// was found: of the group, or another message that came before the group's end,
-// with the direction of that message. If it is not the group's first, lead is. An
-// XMTERR of a responder is the answer to the call. One of a requester is about a
-// reply; like a DONE it gets no answer, and takes the credit of the call until an
-// answer shows that it has arrived.
+// XMTERR ends a transmission group, not the connection (rtrext §9.5). Its header has the
+// XID of that group. Its body names the transmission with the error. That is one of the
+// group, or another message that came before the group was complete. For the latter, the
+// body has the direction of that message and the lead field. The XMTERR of a responder
+// answers the call. The XMTERR of a requester concerns a reply. Like a DONE, it gets no
+// answer, and holds the call's credit until a later answer shows that it arrived.
 
-// refused takes an XMTERR: the call was not made. It is made again without
-// transmissions.
+// refused processes an XMTERR that answers a call: the call was not executed. It is made
+// again without transmissions.
 func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Action {
 	h := &r.header
 	o, known := r.awaits(h.XID)
@@ -25,7 +24,7 @@ func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Acti
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
 	}
-	if inv.Did { // nothing was looked at
+	if inv.Did { // the peer did not process the call
 		return append(acts, Fail{Err: ErrInvalidated})
 	}
 	delete(r.sent, h.XID)
@@ -46,8 +45,8 @@ func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Acti
 	return r.wake(r.finish(o, r.giveBack(recv, acts)))
 }
 
-// astray takes an XMTCONT that continues nothing. One at a time is complained
-// of, and only with a credit to spare, as none comes back for it.
+// astray processes an XMTCONT that continues nothing. It complains about one at a time, and
+// only with a credit to spare, because no answer returns that credit.
 func (r *Requester) astray(recv uint32, inv Invalidation, acts []Action) []Action {
 	r.Counters.Stray++
 	var c rpcrdma2.XmtCont
@@ -59,16 +58,16 @@ func (r *Requester) astray(recv uint32, inv Invalidation, acts []Action) []Actio
 	return r.ignore(recv, inv, acts)
 }
 
-// complain has the peer told what is wrong with its reply.
+// complain asks to report to the peer what is wrong with its reply.
 func (r *Requester) complain(e rpcrdma2.XmtError, acts []Action) []Action {
 	r.complaints = append(r.complaints, e)
 	r.spend.Owe()
 	return append(acts, Complain{})
 }
 
-// Complaint is the event that the header of a Complain action goes out, which
-// it gives; it is valid until the next event. Complaints go out in the order of
-// their actions.
+// Complaint is the event that the message of a Complain action goes out. It returns the
+// header, which is valid until the next event. Complaints go out in the order of their
+// actions.
 func (r *Requester) Complaint() (h Header) {
 	r.donesSent++
 	r.Counters.Complaints++

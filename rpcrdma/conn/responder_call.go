@@ -6,38 +6,37 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// Call is a call that a responder received, or the error answer to a message
-// that was none. It is reused once its answer is sent.
+// Call is a call that a responder received, or the error answer to a message that is not a
+// call. It is reused once its answer is sent.
 type Call struct {
-	// Index tells calls in progress apart. Indexes are small and used again.
+	// Index identifies a call in progress. Indexes are small and reused.
 	Index int
 	// XID of the transport header.
 	XID uint32
-	// RPC is the call with its arguments; valid from Deliver on. Its Peer is
-	// the caller's to set.
+	// RPC is the call with its arguments, valid from Deliver on. The caller sets its Peer.
 	RPC oncrpc.Call
-	// Denied, when not nil, answers the call in place of its service.
+	// Denied, if not nil, answers the call instead of its service.
 	Denied *oncrpc.DeniedError
-	// Reads are the read chunks; the memory for Chunks[i] is what Fetched
-	// takes at index i.
+	// Reads holds the read chunks. The caller gives the memory of Chunks[i] to Fetched at
+	// index i.
 	Reads chunk.ReadList
-	// Fetches are the RDMA Reads that fill it.
+	// Fetches are the RDMA Reads that fill this memory.
 	Fetches []chunk.Read
-	// Exposure is what the peer reads of the reply; nil if nothing. It is
-	// valid until Exposed.
+	// Exposure is the part of the reply that the peer reads, or nil. It is valid until
+	// Exposed.
 	Exposure *Exposure
-	// Answer is what Send posts.
+	// Answer is what Send asks to post.
 	Answer Answer
 
 	transmitted bool // it came in transmissions
 	group       *callGroup
 
-	copies    *Call  // a list of those that came meanwhile, to be refused
-	info      []byte // of an operation's answer
+	copies    *Call  // calls that came meanwhile with the same XID, to be refused
+	info      []byte // encoded answer to an operation
 	tracked   bool   // its XID is in Responder.xids
 	recv      uint32
 	stream    []byte // the RPC message as it came inline
-	args      int    // bytes of its header, before the arguments
+	args      int    // length of its header, before the arguments, in bytes
 	header    Header
 	rkey      uint32 // the only STag in the header, if onlyRKey
 	onlyRKey  bool
@@ -47,27 +46,26 @@ type Call struct {
 	itemPiece [1]chunk.Piece
 }
 
-// Answer is what is posted for a call: the RDMA Writes, then one Send of
-// the header and the pieces, or several. Sources of writes and pieces are the reply's
-// items, its stream, and zeros.
+// Answer is what is posted for a call: the RDMA Writes, then one or several Sends with the
+// header and the pieces. The data of writes and pieces comes from the reply's items, its
+// stream, and zeros.
 type Answer struct {
 	Header *Header
 	Writes []chunk.Write
 	Inline []chunk.Piece
-	// More are the Sends that follow right after: nothing else may go out
-	// between them.
+	// More are the Sends that follow. Nothing else may go out between them.
 	More []transmission.Transmission
 	// Invalidate makes the last Send a Send With Invalidate of RKey.
 	Invalidate bool
 	RKey       uint32
-	// Failed says that the answer is an error or an operation, and Writes and
-	// Inline are empty.
+	// Failed means that the answer is an error or an operation. Writes and Inline are empty
+	// then.
 	Failed bool
 }
 
-// Offered counts the segments of a call's read chunks, of its write chunks and
-// of its reply chunk, and the bytes that the last two have room for. It is valid
-// until Reply, which changes the lists.
+// Offered returns the number of segments in a call's read chunks, write chunks and reply
+// chunk, and the size of the last two in bytes. It is valid until Reply, which changes the
+// lists.
 func (c *Call) Offered() (reads, writes, reply int, bytes uint64) {
 	reads = len(c.header.Reads)
 	for _, w := range c.header.Writes {

@@ -5,30 +5,30 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Characteristics are the peer's and ours.
+// Characteristics returns the characteristics of the peer and ours.
 func (r *Responder) Characteristics() Characteristics { return r.chars.Info() }
 
-// ReceiveSize is the size of our receives that the peer may count on, in bytes.
+// ReceiveSize returns the size of our receives that the peer may rely on, in bytes.
 func (r *Responder) ReceiveSize() uint32 { return r.chars.Receive }
 
-// NoBackward says that the peer told that it takes no calls in the reverse
+// NoBackward reports that the peer announced that it takes no calls in the reverse
 // direction.
 func (r *Responder) NoBackward() bool {
 	return r.chars.Peer == characteristics.Supported && r.chars.Told.Backward == rpcrdma2.BackwardNone
 }
 
-// Told is the event that a Tell action's message was sent.
+// Told is the event that the message of a Tell action was sent.
 func (r *Responder) Told() { r.chars.Unsent-- }
 
-// Resized is the event that below of all our receives are smaller than the
-// last Resize asked for; it is given when that was carried out, again when there
-// are none any more, and now and then while there are.
+// Resized is the event that below of all our posted receives are still smaller than the
+// last Resize asked for. Give it when the Resize was carried out, from time to time while
+// smaller receives remain, and when none remain.
 func (r *Responder) Resized(below, all int, acts []Action) []Action {
 	r.chars.Posted(below, all)
 	return r.tell(acts)
 }
 
-// tell sends what is to be told.
+// tell sends the characteristics messages that are due.
 func (r *Responder) tell(acts []Action) []Action {
 	c := &r.chars
 	if r.cfg.Reverse || r.dead {
@@ -51,13 +51,12 @@ func (r *Responder) tell(acts []Action) []Action {
 	return acts
 }
 
-// characterizes says whether an operation of a requester is about
-// characteristics.
+// characterizes reports whether an operation of a requester concerns characteristics.
 func (r *Responder) characterizes(h *Header) bool {
 	return characteristics.Of(h.Option) && !r.cfg.Reverse && r.chars.Takes()
 }
 
-// characterize takes INIT and REQUEST, which are answered and take a credit.
+// characterize processes INIT and REQUEST. They get an answer and take a credit.
 func (r *Responder) characterize(c *Call, payload []byte, acts []Action) []Action {
 	h, own := &c.header, &r.chars
 	var answer rpcrdma2.Body
@@ -90,13 +89,13 @@ func (r *Responder) characterize(c *Call, payload []byte, acts []Action) []Actio
 	return r.tell(acts)
 }
 
-// hears says whether an operation is UPDATE or RESPOND, which are not answered and
-// take no credit.
+// hears reports whether an operation is UPDATE or RESPOND. They get no answer and take no
+// credit.
 func (r *Responder) hears(h *Header) bool {
 	return operates(h, nil) && (h.Option == rpcrdma2.OptUpdate || h.Option == rpcrdma2.OptRespond) && r.characterizes(h)
 }
 
-// hear takes UPDATE and RESPOND. An UPDATE that makes no sense gets BAD_HEADER.
+// hear processes UPDATE and RESPOND. An invalid UPDATE gets BAD_HEADER.
 func (r *Responder) hear(c *Call, recv uint32, payload []byte, acts []Action) []Action {
 	h, own := &c.header, &r.chars
 	var err error

@@ -6,23 +6,23 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// Bounds of what a responder exposes on one connection.
+// Limits of what a responder exposes on one connection.
 const (
-	// MaxExposures is the most replies that are exposed, or reclaimed and not
+	// MaxExposures is the largest number of replies that are exposed, or reclaimed and not
 	// acknowledged. Each has a receive posted for its DONE.
 	MaxExposures = 16
-	// MaxExposedBytes is the most bytes of replies exposed.
+	// MaxExposedBytes is the largest total size of exposed replies, in bytes.
 	MaxExposedBytes = 4 * MaxMessage
 )
 
-// Exposure is a reply that the peer reads from our memory (RFC 5666 §3.8). The
-// caller owns its memory from Expose to Unexposed, or to the connection's end.
+// Exposure is a reply that the peer reads from our memory (RFC 5666 §3.8). The caller owns
+// its memory from Expose until Unexposed, or until the connection ends.
 type Exposure struct {
-	// Index tells exposures apart; below MaxExposures, and used again.
+	// Index identifies an exposure. It is below MaxExposures, and reused.
 	Index int
 	// Chunks are the read chunks, of one segment each.
 	Chunks []ExposedChunk
-	// Bytes in all chunks.
+	// Bytes is the total length of all chunks.
 	Bytes int
 
 	xid    uint32
@@ -33,33 +33,33 @@ type Exposure struct {
 
 // ExposedChunk is a read chunk of a reply.
 type ExposedChunk struct {
-	Position uint32        // in the XDR stream of the reply; 0: the reply itself
-	Pieces   []chunk.Piece // of the reply's stream and items, and padding
-	Length   int           // bytes
-	// RKey and Addr are the caller's to set between Expose and Exposed.
+	Position uint32        // in the XDR stream of the reply; 0 means the reply itself
+	Pieces   []chunk.Piece // from the reply's stream and items, and padding
+	Length   int           // in bytes
+	// The caller sets RKey and Addr between Expose and Exposed.
 	RKey uint32
 	Addr uint64
 }
 
-// exposureState is how far an exposure is.
+// exposureState is the progress of an exposure.
 type exposureState uint8
 
 const (
 	exposureIdle      exposureState = iota
-	exposureBinding                 // the peer does not know of it
+	exposureBinding                 // the peer does not know it yet
 	exposureLive                    // the reply has been sent
-	exposureFencing                 // memory being invalidated
-	exposureReclaimed               // memory is gone, the DONE has not come
+	exposureFencing                 // the memory is being invalidated
+	exposureReclaimed               // the memory is freed, the DONE has not come
 )
 
-// exposures are a responder's.
+// exposures holds a responder's exposures.
 type exposures struct {
 	all   []*Exposure // by Index
-	live  int         // exposureLive
+	live  int         // number in exposureLive
 	bytes int         // not Unexposed yet
 }
 
-// find gives the exposure for an XID.
+// find returns the exposure for an XID, or nil.
 func (x *exposures) find(xid uint32) *Exposure {
 	for _, e := range x.all {
 		if e.state != exposureIdle && e.xid == xid {
@@ -69,7 +69,7 @@ func (x *exposures) find(xid uint32) *Exposure {
 	return nil
 }
 
-// take gives a free exposure; nil when there is none.
+// take returns a free exposure, or nil if there is none.
 func (x *exposures) take(xid uint32) *Exposure {
 	var e *Exposure
 	for _, old := range x.all {
@@ -90,7 +90,7 @@ func (x *exposures) take(xid uint32) *Exposure {
 	return e
 }
 
-// add adds a chunk of pieces, n bytes together.
+// add adds a chunk made of pieces, n bytes long.
 func (e *Exposure) add(position, n int, pieces ...chunk.Piece) {
 	at := len(e.pieces)
 	e.pieces = append(e.pieces, pieces...)
@@ -98,15 +98,15 @@ func (e *Exposure) add(position, n int, pieces ...chunk.Piece) {
 	e.Bytes += n
 }
 
-// tooLong answers a call whose reply has no way to the peer.
+// tooLong answers a call whose reply cannot be sent in any way.
 func (r *Responder) tooLong(c *Call, acts []Action) []Action {
 	r.Counters.TooLong++
 	return r.refuse(c, rpcrdma1.ErrChunk, ErrReplyTooLong, acts)
 }
 
-// replyByRead has the peer read a reply for which it offered too little: the
-// items, when the rest fits inline and none is in a write chunk; else the
-// message. The items are planned as for a reply chunk that is too small.
+// replyByRead lets the peer read a reply that does not fit into what the peer offered. The
+// peer reads the items, if the rest fits inline and no item is in a write chunk. Otherwise
+// it reads the message. The items are planned as for a reply chunk that is too small.
 func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
 	if !r.settings.Extensions.Has(ExtReadReplies) || !versionOf(c.header.Version).acknowledges() {
 		return r.tooLong(c, acts)
@@ -141,8 +141,8 @@ func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts
 	return append(acts, Expose{Call: c})
 }
 
-// newExposure gives an exposure of at most n bytes within the bounds, nil
-// beyond them. There is one for an XID, so that a DONE is unambiguous.
+// newExposure returns an exposure for at most n bytes, or nil if that exceeds the limits.
+// There is one exposure per XID, so that each DONE is unambiguous.
 func (r *Responder) newExposure(xid uint32, n int) *Exposure {
 	receives := max(r.grants.Limit(), r.grants.Target()) + credit.Slack + r.grants.Dones() + 1
 	if r.exposures.bytes+n > MaxExposedBytes || receives > r.cfg.MaxReceives || r.exposures.find(xid) != nil {
@@ -151,9 +151,9 @@ func (r *Responder) newExposure(xid uint32, n int) *Exposure {
 	return r.exposures.take(xid)
 }
 
-// exposeItems makes read chunks of the items, which are marked then, if the
-// rest with its header entries fits room. Not beside items in write chunks: the
-// texts don't say whether these count in a position.
+// exposeItems puts the items into read chunks and marks them, if the rest and its header
+// entries fit into room bytes. It does not do so if other items are in write chunks: the
+// texts do not say whether these count in a position.
 func (r *Responder) exposeItems(e *Exposure, streamLen int, items []chunk.Item, room int) bool {
 	n, rest := 0, chunk.PiecesLength(streamLen, items)
 	for i := range items {
@@ -178,11 +178,11 @@ func (r *Responder) exposeItems(e *Exposure, streamLen int, items []chunk.Item, 
 	return true
 }
 
-// Exposed is the event that c.Exposure's chunks hold their bytes and can be
-// read: the reply goes out. The caller has set their keys and addresses.
+// Exposed is the event that the chunks of c.Exposure hold their bytes and can be read. The
+// caller has set their keys and addresses. The reply goes out.
 func (r *Responder) Exposed(c *Call, acts []Action) []Action {
 	e := c.Exposure
-	if !r.grants.Ready() { // its DONE might find no receive
+	if !r.grants.Ready() { // without it there might be no receive for the DONE
 		c.Exposure, e.acked = nil, true
 		r.grants.Unreserve()
 		return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, r.unexpose(e, acts))
@@ -200,8 +200,8 @@ func (r *Responder) Exposed(c *Call, acts []Action) []Action {
 	return r.conclude(c, c.pieces, acts)
 }
 
-// NotExposed is the event that an Expose failed for want of memory; nothing of
-// it is exposed.
+// NotExposed is the event that there was no memory for an Expose action. Nothing is
+// exposed.
 func (r *Responder) NotExposed(c *Call, acts []Action) []Action {
 	e := c.Exposure
 	c.Exposure, e.state = nil, exposureIdle
@@ -210,8 +210,8 @@ func (r *Responder) NotExposed(c *Call, acts []Action) []Action {
 	return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, acts)
 }
 
-// Reclaim is the event that the peer took too long to read e. The receive for its
-// DONE stays posted, because the DONE may still come.
+// Reclaim is the event that the peer took too long to read e. The receive for its DONE
+// stays posted, because the DONE may still come.
 func (r *Responder) Reclaim(e *Exposure, acts []Action) []Action {
 	if e.state != exposureLive || r.dead {
 		return acts
@@ -221,13 +221,13 @@ func (r *Responder) Reclaim(e *Exposure, acts []Action) []Action {
 	return r.drained(r.unexpose(e, acts))
 }
 
-// unexpose has e's memory invalidated.
+// unexpose asks to invalidate the memory of e.
 func (r *Responder) unexpose(e *Exposure, acts []Action) []Action {
 	e.state = exposureFencing
 	return append(acts, Unexpose{Exposure: e})
 }
 
-// Unexposed is the event that the peer can't read e any more.
+// Unexposed is the event that the peer can no longer read e.
 func (r *Responder) Unexposed(e *Exposure) {
 	r.exposures.bytes -= e.Bytes
 	e.state = exposureReclaimed
@@ -236,9 +236,9 @@ func (r *Responder) Unexposed(e *Exposure) {
 	}
 }
 
-// acknowledges gives the exposure whose DONE a message is; nil if it is
-// another message, or a DONE that acknowledges nothing: of an unknown XID, a
-// second one, or one for a reply that was not sent yet.
+// acknowledges returns the exposure that a DONE acknowledges. It returns nil for any other
+// message, and for a DONE with an unknown XID, a second DONE, or a DONE for a reply not
+// sent yet.
 func (r *Responder) acknowledges(h *Header, err error) *Exposure {
 	if err != nil || h.Proc != rpcrdma1.Done {
 		return nil
@@ -249,8 +249,7 @@ func (r *Responder) acknowledges(h *Header, err error) *Exposure {
 	return nil
 }
 
-// done takes a DONE (RFC 5666 §3.8): what it acknowledges is not read any
-// more.
+// done processes a DONE (RFC 5666 §3.8): the peer has finished reading the reply.
 func (r *Responder) done(e *Exposure, recv uint32, acts []Action) []Action {
 	e.acked = true
 	acts = append(acts, giveBack(recv, r.grants.Done()))

@@ -2,10 +2,10 @@ package conn
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 
-// onlyHandle gives the STag of a header that holds exactly one distinct STag.
-// Only then may a reply invalidate it: with more than one, another may be a
-// client's shared padding buffer, which it must not lose (svcrdma's rule). A
-// segment without bytes names no memory, so that its STag may be none.
+// onlyHandle returns the STag of a header that has exactly one distinct STag. Only then may
+// a reply invalidate it. With more than one, another may be a client's shared padding
+// buffer, which the client must not lose (Linux svcrdma has the same rule). A segment
+// without bytes names no memory, so its STag is ignored.
 func onlyHandle(h *Header) (rkey uint32, only bool) {
 	found := false
 	see := func(s *rpcrdma1.Segment) bool {

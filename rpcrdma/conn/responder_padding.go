@@ -5,8 +5,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// pad makes an inline reply RDMA_MSGP if padding is in use, wanted by the
-// reply and fits.
+// pad turns an inline reply into RDMA_MSGP if padding is on, useful for the reply, and
+// fits.
 func (r *Responder) pad(c *Call, h *Header, inline []chunk.Piece) []chunk.Piece {
 	if h.Proc != rpcrdma1.Msg || len(h.Reads) > 0 || !versionOf(h.Version).pads() {
 		return inline
@@ -21,5 +21,5 @@ func (r *Responder) pad(c *Call, h *Header, inline []chunk.Piece) []chunk.Piece 
 	return c.padded
 }
 
-// Padding tells what is in force.
+// Padding describes the use of RDMA_MSGP on this connection.
 func (r *Responder) Padding() Padding { return r.padding.state() }

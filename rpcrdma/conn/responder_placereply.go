@@ -7,9 +7,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// placeReply lays a reply out in at most most transmissions of at most limit
-// bytes, with as many items in target segments as are directed there and fit: the
-// last ones don't. It says what goes with the first. False is that none fits.
+// placeReply lays out a reply in at most most transmissions of at most limit bytes. It
+// places as many of the items directed to target segments as fit, and leaves out the last
+// ones. It returns what goes into the first transmission, or false if no item fits.
 func (r *Responder) placeReply(c *Call, streamLen int, items []chunk.Item, limit, most int, chosen bool) (inline []chunk.Piece, ok bool) {
 	x, s := c.group, r.chars.Targets.Peer(&r.chars.Told.Buffer)
 	may := sending{first: len(items), room: s.Room(limit) * most, chosen: chosen}
@@ -29,7 +29,7 @@ func (r *Responder) placeReply(c *Call, streamLen int, items []chunk.Item, limit
 	return nil, false
 }
 
-// placed makes the answer of a reply that is laid out.
+// placed builds the answer from the layout of a reply.
 func (r *Responder) placed(c *Call, streamLen int, items []chunk.Item) (inline []chunk.Piece) {
 	x, h := c.group, &c.header
 	c.pieces = chunk.AppendPieces(c.pieces[:0], streamLen, items)
@@ -46,7 +46,7 @@ func (r *Responder) placed(c *Call, streamLen int, items []chunk.Item) (inline [
 	return inline
 }
 
-// places says whether items of replies may be placed by Sends now.
+// places reports whether Sends may place items of replies now.
 func (r *Responder) places() bool {
 	return r.settings.Extensions.Has(ExtSendDDP) && r.chars.Targets.Peer(&r.chars.Told.Buffer).Targets() > 0
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// shapeGroup has the reply to a call in transmissions travel so, too: in as
-// many as our limit and the caller's receives allow. It gives what goes with the
-// first. false is that this can't be; a reply chunk is left, if there is one.
+// shapeGroup sends the reply to a call in transmissions in transmissions as well: as many
+// as our limit and the caller's receives allow. It returns what goes into the first one. It
+// returns false if the reply does not fit. A reply chunk, if there is one, is then still
+// unused.
 func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inline []chunk.Piece, ok bool) {
 	x, h := c.group, &c.header
 	most := min(c.ReplySends(), int(r.xmit.limit()))
@@ -17,7 +18,7 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 		if inline, ok = r.placeReply(c, streamLen, items, int(r.SendLimit()), most, true); ok {
 			return inline, true
 		}
-		// Where the caller offered nothing else, a Send may be longer.
+		// If the caller offered nothing else, a Send may be longer.
 		if inline, ok = r.placeReply(c, streamLen, items, int(r.PeerReceive()), most, false); ok {
 			return inline, true
 		}
@@ -26,7 +27,7 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 	payload, first := chunk.PiecesLength(streamLen, items), rpcrdma2.OptionalSize(x.resp.Size())
 	limit := int(r.SendLimit())
 	n := transmission.Count(payload, first, limit)
-	if (n == 0 || n > most) && !h.HasReply { // as long as the peer was told at connect
+	if (n == 0 || n > most) && !h.HasReply { // as long as the peer learned at connect
 		limit = int(r.PeerReceive())
 		n = transmission.Count(payload, first, limit)
 	}
@@ -42,21 +43,20 @@ func (r *Responder) shapeGroup(c *Call, streamLen int, items []chunk.Item) (inli
 	return inline, true
 }
 
-// sending says which results may go by Send.
+// sending selects the results that may go by Send.
 type sending struct {
-	first  int  // so many of them
-	room   int  // none of more bytes
-	chosen bool // also those that may as well be written
+	first  int  // only this many of them
+	room   int  // only those of at most this many bytes
+	chosen bool // including those that may also be written
 }
 
-// directItems does with the items of a reply what the call directs, and notes
-// in resp what becomes of each direction: it gets exactly one item. Those that may
-// go by Send are noted to be laid out. An item that fits nowhere stays in the
-// payload stream.
+// directItems follows the directions of the call for the items of a reply. It records in
+// resp the outcome of each direction: exactly one item. Items that may go by Send are added
+// to the layout. An item that fits nowhere stays in the payload stream.
 func (x *callGroup) directItems(h *Header, items []chunk.Item, may sending) {
 	x.resp.Items = x.resp.Items[:0]
 	x.layout.Forget()
-	for range h.Writes { // one for each
+	for range h.Writes { // one for each direction
 		it := transmission.Extend(&x.resp.Items)
 		*it = rpcrdma2.Item{Place: rpcrdma2.NoItem, Segments: it.Segments[:0], Targets: it.Targets[:0]}
 	}
@@ -79,7 +79,7 @@ func (x *callGroup) directItems(h *Header, items []chunk.Item, may sending) {
 	}
 }
 
-// writtenItems notes in resp what is written into each segment.
+// writtenItems records in resp what is written into each segment.
 func (x *callGroup) writtenItems(h *Header) {
 	for k := range x.resp.Items {
 		if it := &x.resp.Items[k]; it.Place == rpcrdma2.ExplicitRDMA {

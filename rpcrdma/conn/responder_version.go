@@ -2,8 +2,8 @@ package conn
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
-// spoken are the versions of calls that a responder takes now: what it agreed
-// to, once there is a good call.
+// spoken returns the versions of calls that a responder accepts now. After the first good
+// call, that is the agreed version.
 func (r *Responder) spoken() versions {
 	if r.version != 0 {
 		return only(r.version)
@@ -11,10 +11,10 @@ func (r *Responder) spoken() versions {
 	return r.begins()
 }
 
-// begins are the versions that a peer may begin with: the range that ERR_VERS tells,
-// also after one of them was agreed on (RFC 5666 §4.2), so that the peer knows
-// what to choose on its next connection. Version 2 can't be begun with receives
-// that are too small for it, as they were posted before it was turned on.
+// begins returns the versions with which a peer may begin: the range that ERR_VERS reports.
+// It keeps this range after one version was agreed on (RFC 5666 §4.2), so that the peer
+// knows what to choose on its next connection. Version 2 is not included while the receives
+// are too small for it, because they were posted before it was turned on.
 func (r *Responder) begins() versions {
 	v := versionsOf(&r.settings)
 	if r.cfg.Receive < rpcrdma2.DefaultReceiveSize {
@@ -26,16 +26,16 @@ func (r *Responder) begins() versions {
 	return v
 }
 
-// Version is the version that the peer chose, or the lowest that it may choose:
-// chosen says that there is one only.
+// Version returns the version that the peer chose, or the lowest that it may choose. chosen
+// means that there is only one.
 func (r *Responder) Version() (version uint32, chosen bool) {
 	v := r.spoken()
 	return v.low(), v.low() == v.high()
 }
 
-// Agreed says that the connection's version is fixed.
+// Agreed reports that the connection's version is fixed.
 func (r *Responder) Agreed() bool { return r.version != 0 }
 
-// Speak is the event that the connection has a version, whatever the peer of
-// this direction may still call: it is that of the other direction.
+// Speak is the event that the other direction has agreed on a version. It then holds for
+// this direction, too.
 func (r *Responder) Speak(version uint32) { r.version = version }

@@ -5,8 +5,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// complained takes a peer's XMTERR about a reply of ours. The call is over; it
-// is for the log.
+// complained decodes a peer's XMTERR about one of our replies. The call is over, so the
+// result is only logged.
 func (r *Responder) complained(h *Header) error {
 	var e rpcrdma2.XmtError
 	if err := e.Decode(h.Info); err != nil {
@@ -15,8 +15,7 @@ func (r *Responder) complained(h *Header) error {
 	return &transmission.Error{XmtError: e, Told: true}
 }
 
-// refuseGroup answers a call whose group is not what it should be, or an
-// XMTCONT that continues nothing.
+// refuseGroup answers a call with an invalid group, or an XMTCONT that continues nothing.
 func (r *Responder) refuseGroup(c *Call, e *rpcrdma2.XmtError, acts []Action) []Action {
 	r.Counters.Errors++
 	r.Counters.GroupsRefused++

@@ -2,14 +2,13 @@ package conn
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
-// Heard is the event that the peer told characteristics. It is for requesters
-// of the reverse direction: the forward direction receives the announcements. From
-// then on Connected may give less than every peer of the version takes.
+// Heard is the event that the peer announced characteristics. It is for requesters of the
+// reverse direction, because the forward direction receives the announcements. From then on
+// Connected may give less than every peer of the version takes.
 func (r *Requester) Heard(v *rpcrdma2.Values) { r.chars.Told, r.heard = *v, true }
 
-// PlanReceives has replies planned for receives of so many bytes. It is for
-// requesters of the reverse direction, whose receives the forward direction
-// changes.
+// PlanReceives plans replies for receives of n bytes. It is for requesters of the reverse
+// direction, whose receives the forward direction resizes.
 func (r *Requester) PlanReceives(n uint32) {
 	r.chars.PlanFor(n)
 }

@@ -23,17 +23,17 @@ const (
 	ExtSendDDP         = settings.ExtSendDDP
 )
 
-// CreditsPolicy says how grants are chosen.
+// CreditsPolicy selects how grants are chosen.
 type CreditsPolicy = settings.Policy
 
-// The policies.
+// The credit policies.
 const (
 	CreditsFixed    = settings.CreditsFixed
 	CreditsAdaptive = settings.CreditsAdaptive
 )
 
-// Placement is what a requester asks for results that are large (rtrext §7.4), of
-// peers that place items by Sends: ddp.placement.
+// Placement is what a requester asks for large results of peers that place items by Sends
+// (rtrext §7.4): ddp.placement.
 type Placement = settings.Placement
 
 // The placements.
@@ -53,5 +53,5 @@ const (
 	DDPMinChunkMax = settings.DDPMinChunkMax
 )
 
-// DefaultSettings are the values in force when nobody set anything.
+// DefaultSettings returns the values that hold when nothing is set.
 func DefaultSettings() Settings { return settings.Default() }

@@ -6,32 +6,34 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// version is what a protocol version does in its own way. All else in this
-// package is the same for all versions.
+// version holds the differences between protocol versions. The rest of this package is the
+// same for all versions.
 type version interface {
 	number() uint32
-	// decode, size and append are the codec of its headers.
+	// decode, size and append are the codec of the version's headers.
 	decode(h *Header, b []byte) (n int, err error)
 	size(h *Header) int
 	append(h *Header, dst []byte) []byte
-	// empty is the size of a header with three empty lists.
+	// empty is the size of a header with three empty lists, in bytes.
 	empty() int
-	// direction says which way a message with a sound header goes, as far as
-	// that can be told. body follows the header.
+	// direction returns the direction of a message with a valid header, if it can be known.
+	// body follows the header.
 	direction(h *Header, body []byte) (d rpcrdma2.Direction, known bool)
-	// malformed is direction for a message whose header is not sound.
+	// malformed is direction for a message with an invalid header.
 	malformed(msg []byte) (d rpcrdma2.Direction, known bool)
-	// threshold is the most bytes of one Send that every receiver takes once
-	// the version is agreed on.
+	// threshold is the Send size, in bytes, that every receiver takes once the version is
+	// agreed on.
 	threshold() uint32
-	// pads says that there is RDMA_MSGP, acknowledges that there is RDMA_DONE.
+	// pads reports whether the version has RDMA_MSGP, acknowledges whether it has
+	// RDMA_DONE.
 	pads() bool
 	acknowledges() bool
-	// linux says that Linux servers speak this version: calls avoid their faults.
+	// linux reports whether Linux servers speak this version. Calls then avoid their
+	// faults.
 	linux() bool
 }
 
-// version1 is RFC 8166 and, as far as it was turned on, RFC 5666.
+// version1 is RFC 8166 and, where turned on, RFC 5666.
 type version1 struct{}
 
 func (version1) number() uint32 { return rpcrdma1.Version }
@@ -50,8 +52,8 @@ func (version1) pads() bool         { return true }
 func (version1) acknowledges() bool { return true }
 func (version1) linux() bool        { return true }
 
-// direction follows from the type of the RPC message. It is unknown when the RPC
-// message is in a chunk (RFC 8167).
+// direction uses the type of the RPC message. It is unknown when the RPC message is in a
+// chunk (RFC 8167).
 func (version1) direction(h *Header, body []byte) (d rpcrdma2.Direction, known bool) {
 	switch h.Proc {
 	case rpcrdma1.Error:
@@ -64,7 +66,7 @@ func (version1) direction(h *Header, body []byte) (d rpcrdma2.Direction, known b
 	return 0, false
 }
 
-// malformed finds the RPC message behind lists that are longer than we take.
+// malformed finds the RPC message behind lists that are longer than we accept.
 func (version1) malformed(msg []byte) (d rpcrdma2.Direction, known bool) {
 	body, ok := rpcrdma1.Message(msg)
 	if !ok {
@@ -73,7 +75,7 @@ func (version1) malformed(msg []byte) (d rpcrdma2.Direction, known bool) {
 	return directionOf(body)
 }
 
-// directionOf is the direction of an RPC message.
+// directionOf returns the direction of an RPC message.
 func directionOf(body []byte) (d rpcrdma2.Direction, known bool) {
 	_, mtype, ok := oncrpc.MessageType(body)
 	if mtype == oncrpc.MsgReply {
@@ -96,7 +98,7 @@ func (version2) pads() bool                              { return false }
 func (version2) acknowledges() bool                      { return false }
 func (version2) linux() bool                             { return false }
 
-// direction is a field, which an error does not need.
+// direction reads a header field. An error needs none: it is always a reply.
 func (version2) direction(h *Header, _ []byte) (d rpcrdma2.Direction, known bool) {
 	if h.Proc == rpcrdma2.Error {
 		return rpcrdma2.Reply, true
@@ -104,14 +106,14 @@ func (version2) direction(h *Header, _ []byte) (d rpcrdma2.Direction, known bool
 	return h.Direction, true
 }
 
-// malformed reads the field, which stands at the same place in all types that
-// have it, whatever is wrong behind it.
+// malformed reads the direction field. It is at the same place in all types that have it,
+// even if the rest of the header is invalid.
 func (version2) malformed(msg []byte) (d rpcrdma2.Direction, known bool) {
 	return rpcrdma2.DirectionOf(msg)
 }
 
-// versionOf gives the way of version n; one that is not spoken looks like
-// version 1 as far as it is known.
+// versionOf returns the version with number n. For an unknown version it returns version 1,
+// whose prefix all versions share.
 func versionOf(n uint32) version {
 	if n == rpcrdma2.Version {
 		return version2{}
@@ -119,11 +121,11 @@ func versionOf(n uint32) version {
 	return version1{}
 }
 
-// EmptyHeader is the size in bytes of a transport header without chunks, of a
+// EmptyHeader returns the size of a transport header without chunks, in bytes, for a
 // version of RPC-over-RDMA.
 func EmptyHeader(version int) uint32 { return uint32(versionOf(uint32(version)).empty()) }
 
-// versions is a set of versions that are spoken, as bits; it is not empty.
+// versions is a set of versions, as bits. It is never empty.
 type versions uint8
 
 const (
@@ -132,12 +134,12 @@ const (
 	speaksAll          = speaks1 | speaks2
 )
 
-// only is the set of version n.
+// only returns the set that holds version n.
 func only(n uint32) versions { return 1 << n }
 
 func (v versions) has(n uint32) bool { return n <= rpcrdma2.Version && v&(1<<n) != 0 }
 
-// low and high are the range that ERR_VERS tells.
+// low and high are the range that ERR_VERS reports.
 func (v versions) low() uint32 {
 	if v.has(rpcrdma1.Version) {
 		return rpcrdma1.Version
@@ -152,5 +154,5 @@ func (v versions) high() uint32 {
 	return rpcrdma1.Version
 }
 
-// any is the way of one of them.
+// any returns one version of the set.
 func (v versions) any() version { return versionOf(v.low()) }

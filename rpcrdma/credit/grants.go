@@ -4,50 +4,49 @@ package credit
 //
 //	posted + held >= limit + Slack + dones
 //
-// where held calls have a receive each that comes free with their answer, limit
-// bounds the calls that the peer may have sent and not seen answered, and dones
-// are the DONEs that it may send besides (Reserve).
+// Each of the held calls has a receive that becomes free with its answer. limit bounds the
+// calls that the peer may have sent without seeing their answers. dones are the DONEs that
+// it may send in addition (Reserve).
 type Grants struct {
-	target int // what policy wants to grant
-	limit  int // what the peer may count on
+	target int // what the policy asks to grant
+	limit  int // what the peer may rely on
 	posted int // receives posted
-	asked  int // receives asked for by Want and not confirmed yet
+	asked  int // receives requested by Want and not confirmed yet
 	held   int // calls received and not answered
 	dones  int // DONEs that may come
 	told   uint32
 }
 
-// Start begins with what policy wants to grant, at least 1 and for the time
-// being at most Initial: a connection that never calls costs no more receives.
-// Nothing is posted yet; Want says what to post.
+// Start begins with what the policy asks to grant, at least 1. At first it grants at most
+// Initial, so a connection that makes no calls needs no more receives. Nothing is posted
+// yet. Want returns what to post.
 func (g *Grants) Start(target int) {
 	n := min(max(target, 1), Initial)
 	*g = Grants{target: n, limit: n, told: 1}
 }
 
-// SetTarget changes what policy wants to grant, at least 1. Raising it takes
-// effect once the receives that Want then asks for are posted; lowering it in
-// the next grants.
+// SetTarget changes what the policy asks to grant, at least 1. A higher target takes effect
+// once the receives that Want then asks for are posted, a lower one in the next grants.
 func (g *Grants) SetTarget(n int) { g.target = max(n, 1) }
 
-// Target is what policy wants to grant.
+// Target returns what the policy asks to grant.
 func (g *Grants) Target() int { return g.target }
 
-// Limit is the number of calls that the peer may have in flight.
+// Limit returns the number of calls that the peer may have in flight.
 func (g *Grants) Limit() int { return g.limit }
 
-// Held is the number of calls received and not answered.
+// Held returns the number of calls received and not answered.
 func (g *Grants) Held() int { return g.held }
 
-// Told is the last grant that a reply carried; 1, which is what the peer
-// assumes, before the first.
+// Told returns the last grant sent in a reply. Before the first it is 1, which the peer
+// assumes.
 func (g *Grants) Told() uint32 { return g.told }
 
-// Posted is the number of receives posted now.
+// Posted returns the number of receives posted now.
 func (g *Grants) Posted() int { return g.posted }
 
-// Want says how many more receives are to be posted, and counts on it that
-// Confirm will say how many were.
+// Want returns how many more receives to post. Confirm must then report how many were
+// posted.
 func (g *Grants) Want() int {
 	n := max(g.limit, g.target) + Slack + g.dones - g.held - g.posted - g.asked
 	if n <= 0 {
@@ -57,20 +56,19 @@ func (g *Grants) Want() int {
 	return n
 }
 
-// Confirm says that of asked receives that Want asked for, n were posted.
+// Confirm reports that n of asked receives were posted.
 func (g *Grants) Confirm(asked, n int) {
 	g.asked -= asked
 	g.posted += n
 }
 
-// Arrive counts a message that arrived: it took a posted receive.
+// Arrive counts a message that arrived and consumed a posted receive.
 func (g *Grants) Arrive() { g.posted-- }
 
-// Repost counts the receive of a message that is no call: it is posted again.
+// Repost counts the receive of a message that is not a call. It is posted again.
 func (g *Grants) Repost() { g.posted++ }
 
-// Call counts a message that arrived as a call, which holds its receive until
-// its answer.
+// Call counts a message that arrived as a call. It holds its receive until its answer.
 func (g *Grants) Call() error {
 	if g.held >= g.limit {
 		return ErrOverrun
@@ -79,19 +77,18 @@ func (g *Grants) Call() error {
 	return nil
 }
 
-// Drop counts a call that is never answered; its receive is posted again.
+// Drop counts a call that is never answered. Its receive is posted again.
 func (g *Grants) Drop() {
 	g.held--
 	g.posted++
 }
 
-// Answer counts the answer to a call and gives the grant that it carries.
-// repost says whether the call's receive is to be posted again, before the
-// answer; else it is to be freed.
+// Answer counts the answer to a call and returns the grant to send in it. repost means that
+// the call's receive must be posted again before the answer; otherwise it must be freed.
 //
-// The limit falls by one with each answer that grants less: a peer that has
-// seen k such answers has at most limit-k calls that are older than the
-// lower grant, and those it has not seen are answered already.
+// The limit falls by one with each answer that grants less. A peer that has seen k such
+// answers has at most limit-k calls that are older than the lower grant. The calls whose
+// answers it has not seen are answered already.
 func (g *Grants) Answer() (grant uint32, repost bool) {
 	grant, n := g.AnswerGroup(1)
 	return grant, n == 1

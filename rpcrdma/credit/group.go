@@ -1,12 +1,12 @@
 package credit
 
-// A call of several transmissions takes a credit and a receive of the responder
-// for each, all of which come back with its answer. A reply of several takes
-// receives of the requester beyond the one that every call has: they are
-// reserved before the call goes out.
+// A call of several transmissions takes that many credits and receives of the responder.
+// All come back with its answer. A reply of several transmissions takes receives of the
+// requester in addition to the one that every call has. They are reserved before the call
+// goes out.
 
-// CanGroup says whether a call of n transmissions may be sent. DONEs count
-// like calls; they keep only a single transmission from being kept back.
+// CanGroup reports whether a call of n transmissions may be sent. DONEs count like calls,
+// but never hold back a single transmission when nothing is in flight.
 func (s *Spend) CanGroup(n uint32) bool {
 	if n <= 1 {
 		return s.Can()
@@ -14,17 +14,16 @@ func (s *Spend) CanGroup(n uint32) bool {
 	return s.inflight+s.dones+n <= s.Limit()
 }
 
-// Hopeless says that no answer to come lets a call of n transmissions go:
-// nothing is in flight, or it takes more than the credits that there are.
+// Hopeless reports whether no future answer can let a call of n transmissions go: nothing
+// is in flight, or it needs more credits than there are.
 func (s *Spend) Hopeless(n uint32) bool {
 	return n > 1 && !s.CanGroup(n) && (s.inflight == 0 || n > s.Limit())
 }
 
-// CallGroup counts a call of n transmissions sent. The caller has asked
-// CanGroup.
+// CallGroup counts a call of n transmissions that is sent. CanGroup must have allowed it.
 func (s *Spend) CallGroup(n uint32) { s.inflight += n }
 
-// ReturnGroup takes a call back that was counted and never sent.
+// ReturnGroup uncounts a call that was counted and never sent.
 func (s *Spend) ReturnGroup(n uint32) { s.inflight -= n }
 
 // AnswerGroup is Answer for a call of n transmissions.
@@ -33,29 +32,29 @@ func (s *Spend) AnswerGroup(n, grant uint32) {
 	s.granted, s.known = max(grant, 1), true
 }
 
-// Reserve keeps n receives for the transmissions of a reply after its first.
-// Want asks for them; with them posted, Spared is true.
+// Reserve reserves n receives for the transmissions of a reply after the first. Want asks
+// for them. Once they are posted, Spared is true.
 func (s *Spend) Reserve(n uint32) { s.spare += n }
 
-// Release gives n receives up that were reserved.
+// Release gives up n reserved receives.
 func (s *Spend) Release(n uint32) { s.spare -= n }
 
-// Spare is the number of receives reserved.
+// Spare returns the number of receives reserved.
 func (s *Spend) Spare() uint32 { return s.spare }
 
-// Spared says whether the receives reserved are posted, and those of the calls
-// in flight, and one for a call at least.
+// Spared reports whether the receives for the reservations, for the calls in flight, and
+// for at least one call are posted.
 func (s *Spend) Spared() bool { return s.posted >= Slack+s.spare+max(s.inflight, 1) }
 
-// Asked says that Confirm will follow.
+// Asked reports whether a Confirm is outstanding.
 func (s *Spend) Asked() bool { return s.asked > 0 }
 
-// Dones is the number of DONEs that are due, or not known to have arrived.
+// Dones returns the number of DONEs that are due or not known to have arrived.
 func (s *Spend) Dones() uint32 { return s.dones }
 
-// AnswerGroup counts the answer to a call of n transmissions: it gives the
-// grant that it carries, and how many of the call's receives are to be posted
-// again before it; the others are to be freed. See Answer.
+// AnswerGroup counts the answer to a call of n transmissions. It returns the grant to send
+// in it, and how many of the call's receives must be posted again before it. The others
+// must be freed. See Answer.
 func (g *Grants) AnswerGroup(n int) (grant uint32, repost int) {
 	g.held -= n
 	can := g.posted + n + g.held - Slack - g.dones // with this call's receives
@@ -69,8 +68,8 @@ func (g *Grants) AnswerGroup(n int) (grant uint32, repost int) {
 	return g.told, repost
 }
 
-// DropGroup counts a call of n transmissions that is never answered; its
-// receives are posted again.
+// DropGroup counts a call of n transmissions that is never answered. Its receives are
+// posted again.
 func (g *Grants) DropGroup(n int) {
 	g.held -= n
 	g.posted += n

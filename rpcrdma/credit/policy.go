@@ -1,22 +1,20 @@
 package credit
 
-// window is the number of answers over which Adaptive looks at the load.
+// window is the number of answers over which Adaptive measures the load.
 const window = 64
 
-// Adaptive chooses a grant for one connection. Whoever shares memory between
-// many connections says what to aim for. Until then the load decides: twice
-// the most calls that were in flight during the last answers, so that a busy
-// peer may double what it has in flight each time round and an idle one falls
-// back to the least.
+// Adaptive chooses the grant of one connection. Aim sets it, for code that divides memory
+// between many connections. Without Aim, the load decides: twice the most calls that were
+// in flight during the last answers. So a busy peer may double its calls in flight each
+// round, and an idle one falls back to the minimum.
 type Adaptive struct {
 	peak, last int
 	answers    int
 	busiest    int // most calls in flight since TakePeak
-	aim        int // 0: nobody said
+	aim        int // 0 means that the load decides
 }
 
-// Observe counts an answer given while held calls were in flight, its own
-// included.
+// Observe counts an answer given while held calls were in flight, including its own.
 func (a *Adaptive) Observe(held int) {
 	a.peak = max(a.peak, held)
 	a.busiest = max(a.busiest, held)
@@ -25,16 +23,16 @@ func (a *Adaptive) Observe(held int) {
 	}
 }
 
-// Aim says what to grant from now on; 0 leaves it to the load again.
+// Aim sets what to grant from now on. With 0, the load decides again.
 func (a *Adaptive) Aim(n int) { a.aim = n }
 
-// TakePeak is the most calls in flight at an answer since it was asked last.
+// TakePeak returns the most calls in flight at an answer since it was last called.
 func (a *Adaptive) TakePeak() (n int) {
 	n, a.busiest = a.busiest, 0
 	return n
 }
 
-// Grant is the grant to aim for, between least and most.
+// Grant returns the grant to aim for, between least and most.
 func (a *Adaptive) Grant(least, most int) int {
 	n := a.aim
 	if n == 0 {

@@ -1,9 +1,8 @@
 package credit
 
-// Settle ends the start, before the peer knows of the connection: if fewer
-// receives could be posted than Want asked for, the peer may count on fewer
-// calls until there are more. It says whether there is one for a single call;
-// without, the connection must not be made.
+// Settle ends the setup, before the peer knows of the connection. If fewer receives were
+// posted than Want asked for, the peer gets fewer credits until there are more. It returns
+// false if there is no receive even for one call. The connection must not be made then.
 func (g *Grants) Settle() bool {
 	n := g.posted - Slack - g.dones
 	if n < 1 {

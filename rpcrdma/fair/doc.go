@@ -1,15 +1,14 @@
-// Package fair divides memory and work between connections, so that no connection
-// takes another's part. RPC over TCP, connectors and the RPC-over-RDMA transport
-// use it.
+// Package fair divides memory and work fairly between connections. RPC over TCP, connectors
+// and the RPC-over-RDMA transport use it.
 //
-// Pool divides bytes: each holder has a guaranteed share, and above it borrows
-// bytes that others leave free. Pace says whether a holder gives back what it
-// holds. Queue orders work by weighted fair queueing.
+// Pool divides bytes. Each holder has a guaranteed share, and may borrow bytes beyond it
+// that others leave free. Pace checks whether a holder gives back what it holds. Queue
+// orders work by weighted fair queueing.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - Release to the Share what was acquired from it, once;
-//   - Leave when the connection has ended; what is still held stays counted until
-//     it is released;
-//   - call a Queue's methods under one lock of the caller's.
+//   - Release to the Share what it acquired from it, once;
+//   - call Leave when the connection has ended. Bytes that are still held count until they
+//     are released;
+//   - call a Queue's methods under one lock.
 package fair

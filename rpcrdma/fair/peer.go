@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// peer is what the holders of one peer have together. Otherwise a peer would have
-// as many shares as it makes connections.
+// peer is the sum of what the holders of one peer have. It prevents a peer from getting
+// more shares by making more connections.
 type peer struct {
 	key     any
 	held    atomic.Int64
@@ -24,21 +24,20 @@ func (p *Pool) joined(key any) *peer {
 	return o
 }
 
-// left is joined's counterpart; p.mu is held.
+// left undoes joined. p.mu is held.
 func (p *Pool) left(o *peer) {
 	if o.holders--; o.holders == 0 {
 		delete(p.peers, o.key)
 	}
 }
 
-// leaves says whether the holder's peer may have n bytes more of those that are free.
-// It may while there are shares for all holders, when it has nothing, and when it
-// leaves others as much as it has. While there is no other peer, it leaves enough for
-// one to come.
+// leaves reports whether the holder's peer may take n of the free bytes. It may while there
+// are shares for all holders, when it has nothing, or when it leaves free as much as it
+// has. While there is no other peer, it leaves enough for one to join.
 //
-// It is the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998):
-// of k peers that take all they can get at the same time, each has one part of k+1,
-// and one is free.
+// This is the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998): if k
+// peers take all they can get at the same time, each has one part of k+1, and one part is
+// free.
 func (s *Share) leaves(n, free int64) bool {
 	if !s.p.crowded.Load() {
 		return true
@@ -47,7 +46,7 @@ func (s *Share) leaves(n, free int64) bool {
 	return held == 0 || held+n <= free-n || free-n >= s.p.lone.Load()
 }
 
-// setLone sets what a peer leaves while it is the only one; p.mu is held.
+// setLone sets what a peer must leave free while it is the only one. p.mu is held.
 func (p *Pool) setLone() {
 	least := int64(math.MaxInt64)
 	if len(p.peers) < 2 {
@@ -56,5 +55,5 @@ func (p *Pool) setLone() {
 	p.lone.Store(least)
 }
 
-// free is what of the limit nobody has; p.mu is held.
+// free returns the unused part of the limit. p.mu is held.
 func (p *Pool) free() int64 { return p.limit - p.within.Load() - p.borrowed }

@@ -7,40 +7,40 @@ import (
 	"sync/atomic"
 )
 
-// At most 1/reservePart of a pool's limit is kept for shares. When that is too
-// little for all holders' shares, holders within their share take turns.
+// At most 1/reservePart of a pool's limit is reserved for shares. If that is too little for
+// the shares of all holders, holders within their share take turns.
 const reservePart = 2
 
-// othersPart is the part of these that is kept for other peers than those that came
-// first.
+// 1/othersPart of the reserve is for peers other than the first.
 const othersPart = 4
 
-// Pool bounds the bytes that its holders have out at one time. Each may always
-// hold its share. Above it a holder borrows, as long as the shares of all others
-// stay free. Requests that must wait go in this order: within their holder's share
-// before others; of these, the one whose holder has least for its weight.
+// Pool limits the bytes that its holders have at one time. Each may always hold its share.
+// Beyond it a holder borrows, as long as the shares of all others stay free. Waiting
+// requests are served in this order: first those within their holder's share; among equals,
+// the one whose holder has least for its weight.
 //
-// With more holders than the limit has shares for, those of one peer together have no
-// more than they leave free; a peer without others leaves an eighth of the limit.
+// With more holders than the limit has shares for, the holders of one peer together hold at
+// most as much as they leave free. A peer without others leaves an eighth of the limit
+// free.
 //
-// All methods may be called from any goroutine. Within a share they take no lock
-// while nobody waits.
+// All methods may be called from any goroutine. Requests within a share take no lock while
+// nobody waits.
 type Pool struct {
 	share int64 // of each holder
 
-	reserve atomic.Int64 // kept for shares
-	within  atomic.Int64 // held, each holder up to its share
-	waiting atomic.Int64 // requests
-	lone    atomic.Int64 // what is left free by a peer without others
-	crowded atomic.Bool  // more holders than have a share whatever others of their peer do
+	reserve atomic.Int64 // reserved for shares
+	within  atomic.Int64 // held within shares
+	waiting atomic.Int64 // waiting requests
+	lone    atomic.Int64 // bytes that an only peer must leave free
+	crowded atomic.Bool  // there are more holders than guaranteed shares
 
 	mu       sync.Mutex
 	limit    int64
-	borrowed int64 // held above shares
+	borrowed int64 // held beyond shares
 	holders  int
-	coming   int // holders to come for which shares are kept
+	coming   int // expected future holders for which shares are reserved
 	peers    map[any]*peer
-	queue    []*Share // with requests that wait
+	queue    []*Share // holders with waiting requests
 	onWait   func()
 }
 
@@ -59,29 +59,28 @@ type Share struct {
 
 type request struct {
 	n       int64
-	granted chan struct{} // closed when n was taken
+	granted chan struct{} // closed when n bytes were taken
 }
 
-// NewPool makes a pool of limit bytes. A holder's share is the most that one call
-// needs.
+// NewPool makes a pool of limit bytes. share is the most that one call needs.
 func NewPool(limit, share int64) *Pool {
 	p := &Pool{limit: limit, share: share, peers: make(map[any]*peer), onWait: func() {}}
 	p.setReserve()
 	return p
 }
 
-// OnWait calls f whenever a request has to wait, or is refused because it can't
-// wait. f must neither block nor use the pool. Call OnWait before the pool is used.
+// OnWait sets f, which is called whenever a request has to wait, or is refused because it
+// cannot wait. f must neither block nor use the pool. Call OnWait before the pool is used.
 func (p *Pool) OnWait(f func()) { p.onWait = f }
 
-// Expect keeps shares for n future holders, too: bytes borrowed before they join
-// may not be back in time. Call Expect before the pool is used.
+// Expect reserves shares for n future holders as well, because borrowed bytes may not be
+// back when they join. Call Expect before the pool is used.
 func (p *Pool) Expect(n int) {
 	p.coming = n
 	p.setReserve()
 }
 
-// setReserve follows the limit and the number of holders; p.mu is held.
+// setReserve updates the reserve from the limit and the number of holders. p.mu is held.
 func (p *Pool) setReserve() {
 	most := p.limit / reservePart
 	p.reserve.Store(min(int64(p.holders+p.coming)*p.share, most))
@@ -89,7 +88,7 @@ func (p *Pool) setReserve() {
 	p.setLone()
 }
 
-// SetLimit changes the limit. Bytes above it that are out are not taken back.
+// SetLimit changes the limit. Bytes beyond it that are in use are not taken back.
 func (p *Pool) SetLimit(limit int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +97,7 @@ func (p *Pool) SetLimit(limit int64) {
 	p.grant()
 }
 
-// Join adds a holder of a weight from 1 on. Holders of one peer have keys that are
-// equal.
+// Join adds a holder with a weight of at least 1. Holders of one peer have equal keys.
 func (p *Pool) Join(key any, weight int) *Share {
 	s := &Share{p: p, counted: true}
 	s.SetWeight(weight)
@@ -111,10 +109,10 @@ func (p *Pool) Join(key any, weight int) *Share {
 	return s
 }
 
-// SetWeight changes the holder's weight against others that wait.
+// SetWeight changes the holder's weight relative to others that wait.
 func (s *Share) SetWeight(weight int) { s.weight.Store(int64(max(weight, 1))) }
 
-// Leave ends the holder. Its share goes to others when it holds nothing more.
+// Leave removes the holder. Its share is free for others once it holds nothing.
 func (s *Share) Leave() {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
@@ -134,13 +132,13 @@ func (s *Share) settle() {
 	}
 }
 
-// Usage is the bytes that a pool's holders have.
+// Usage is the use of a pool, in bytes.
 type Usage struct {
 	Limit     int64
 	Held      int64
-	Borrowed  int64 // of it, above shares
+	Borrowed  int64 // part of Held that is beyond shares
 	Holders   int
-	Waiting   int  // requests
+	Waiting   int  // waiting requests
 	Exhausted bool // one of them is within its holder's share
 }
 
@@ -154,16 +152,16 @@ func (p *Pool) Usage() Usage {
 	}
 }
 
-// Held is how many bytes the holder has.
+// Held returns how many bytes the holder has.
 func (s *Share) Held() int64 { return s.held.Load() }
 
-// Over is how many bytes the holder has above its share.
+// Over returns how many bytes the holder has beyond its share.
 func (s *Share) Over() int64 { return s.p.above(s.held.Load()) }
 
-// above is how many of a holder's bytes are above its share.
+// above returns how many of a holder's bytes are beyond its share.
 func (p *Pool) above(held int64) int64 { return max(held-p.share, 0) }
 
-// OthersWait says whether a request of another holder waits.
+// OthersWait reports whether a request of another holder waits.
 func (s *Share) OthersWait() bool {
 	if s.p.waiting.Load() == 0 {
 		return false
@@ -173,7 +171,7 @@ func (s *Share) OthersWait() bool {
 	return s.p.waiting.Load() > int64(len(s.requests))
 }
 
-// TryAcquire takes n bytes if that needs no waiting.
+// TryAcquire takes n bytes if it need not wait.
 func (s *Share) TryAcquire(n int64) bool {
 	if s.takeWithin(n) {
 		return true
@@ -187,8 +185,8 @@ func (s *Share) TryAcquire(n int64) bool {
 	return ok
 }
 
-// Acquire takes n bytes, or returns the reason why ctx ended first. A request above
-// the pool's limit is granted when no holder has any bytes.
+// Acquire takes n bytes, or returns why ctx ended first. A request larger than the pool's
+// limit is granted when no holder has any bytes.
 func (s *Share) Acquire(ctx context.Context, n int64) error {
 	if s.takeWithin(n) {
 		return nil
@@ -210,8 +208,8 @@ func (s *Share) Acquire(ctx context.Context, n int64) error {
 	}
 }
 
-// Force takes n bytes at once, if need be above the limit. Then others wait until
-// enough has been released.
+// Force takes n bytes at once, beyond the limit if necessary. Others then wait until enough
+// has been released.
 func (s *Share) Force(n int64) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
@@ -252,7 +250,7 @@ func (s *Share) takeWithin(n int64) bool {
 		}
 	}
 	p.within.Add(-n)
-	if p.waiting.Load() > 0 { // somebody may have found too little because of this
+	if p.waiting.Load() > 0 { // another goroutine may have found too little because of this
 		p.mu.Lock()
 		p.grant()
 		p.mu.Unlock()
@@ -260,7 +258,7 @@ func (s *Share) takeWithin(n int64) bool {
 	return false
 }
 
-// takeNow takes n bytes unless others have to go first; p.mu is held.
+// takeNow takes n bytes unless other requests go first. p.mu is held.
 func (s *Share) takeNow(n int64) bool {
 	if next := s.p.next(); next != nil && (len(s.requests) > 0 || !s.before(n, next)) {
 		return false
@@ -282,7 +280,7 @@ func (s *Share) take(n int64) bool {
 	}
 }
 
-// count notes that the holder took n bytes and has held now; p.mu is held.
+// count records that the holder took n bytes and now has held. p.mu is held.
 func (s *Share) count(held, n int64) {
 	lent := s.p.above(held) - s.p.above(held-n)
 	s.p.borrowed += lent
@@ -290,7 +288,7 @@ func (s *Share) count(held, n int64) {
 	s.peer.held.Add(n)
 }
 
-// fits says whether a holder of held bytes may have n more; p.mu is held.
+// fits reports whether a holder of held bytes may have n more. p.mu is held.
 func (p *Pool) fits(held, n int64) bool {
 	lent := p.above(held+n) - p.above(held)
 	within, reserve := p.within.Load(), p.reserve.Load()
@@ -298,12 +296,12 @@ func (p *Pool) fits(held, n int64) bool {
 		return true
 	}
 	if within+p.borrowed == 0 {
-		return true // or nobody ever could
+		return true // otherwise no holder ever could
 	}
 	return max(within+n-lent, reserve)+p.borrowed+lent <= p.limit
 }
 
-// ask puts a request in line; p.mu is held.
+// ask queues a request. p.mu is held.
 func (s *Share) ask(n int64) *request {
 	p, r := s.p, &request{n: n, granted: make(chan struct{})}
 	if len(s.requests) == 0 {
@@ -312,11 +310,11 @@ func (s *Share) ask(n int64) *request {
 	s.requests = append(s.requests, r)
 	p.waiting.Add(1)
 	p.onWait()
-	p.grant() // what was released just now, without the lock, counts
+	p.grant() // another goroutine may just have released bytes without the lock
 	return r
 }
 
-// cancel takes r out of line, or gives back what it was granted meanwhile.
+// cancel removes r from the queue, or gives back what it was granted meanwhile.
 func (s *Share) cancel(r *request) {
 	p := s.p
 	p.mu.Lock()
@@ -331,8 +329,8 @@ func (s *Share) cancel(r *request) {
 	}
 }
 
-// drop takes the request i out of line; p.mu is held. The holder's next request
-// goes behind those of others that hold as little.
+// drop removes request i from the queue. p.mu is held. The holder's next request goes after
+// those of others that hold as little.
 func (s *Share) drop(i int) {
 	p := s.p
 	s.requests = slices.Delete(s.requests, i, i+1)
@@ -344,8 +342,7 @@ func (s *Share) drop(i int) {
 	}
 }
 
-// grant lets requests go on, the next one first, until there is too little;
-// p.mu is held.
+// grant serves waiting requests in order until there are too few bytes. p.mu is held.
 func (p *Pool) grant() {
 	for s := p.next(); s != nil; s = p.next() {
 		r := s.requests[0]
@@ -357,8 +354,8 @@ func (p *Pool) grant() {
 	}
 }
 
-// next is the holder whose oldest request goes first; nil when none waits, or only
-// for its own peer. p.mu is held.
+// next returns the holder whose oldest request goes first, or nil if none waits or all wait
+// for their own peer only. p.mu is held.
 func (p *Pool) next() (first *Share) {
 	free := p.free()
 	for _, s := range p.queue {
@@ -372,8 +369,8 @@ func (p *Pool) next() (first *Share) {
 	return first
 }
 
-// before says whether a request of n bytes goes before the oldest one of o, which
-// came first; p.mu is held.
+// before reports whether a request of n bytes goes before the oldest one of o, which came
+// first. p.mu is held.
 func (s *Share) before(n int64, o *Share) bool {
 	mine, theirs := s.held.Load(), o.held.Load()
 	within := mine+n <= s.p.share

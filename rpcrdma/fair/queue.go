@@ -2,15 +2,15 @@ package fair
 
 import "container/heap"
 
-// scale is the virtual time that an item takes at weight 1.
+// scale is the virtual time of one item at weight 1.
 const scale = 1 << 14
 
-// Queue puts the work of many flows in one order: start-time fair queueing. While
-// flows have work, each gets items done in proportion to its weight. A flow that
-// had no work waits for at most one item of each other flow. The caller locks: a
-// queue and its flows must not be used by two goroutines at the same time.
+// Queue orders the work of many flows by start-time fair queueing. While flows have work,
+// the items served for each are in proportion to its weight. A flow that had no work waits
+// for at most one item of each other flow. The caller must lock: two goroutines must not
+// use a queue or its flows at the same time.
 type Queue[T any] struct {
-	flows flowHeap[T] // with items
+	flows flowHeap[T] // flows with items
 	now   uint64      // virtual time: the start of the last item taken
 	seq   uint64
 	items int
@@ -18,20 +18,20 @@ type Queue[T any] struct {
 
 // Flow is the work of one connection. The zero value has weight 1.
 type Flow[T any] struct {
-	// Weight is the flow's part against others, from 1 on.
+	// Weight is the flow's weight relative to others, at least 1.
 	Weight int
 
-	items  []T // from first on
+	items  []T // valid from first on
 	first  int
 	start  uint64 // virtual time at which the oldest item starts
 	finish uint64 // virtual time at which the last item taken ends
-	seq    uint64 // orders flows of the same start
+	seq    uint64 // orders flows with the same start
 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (q *Queue[T]) Len() int { return q.items }
 
-// Push adds an item behind those of its flow.
+// Push adds an item after those of its flow.
 func (q *Queue[T]) Push(f *Flow[T], item T) {
 	f.items = append(f.items, item)
 	q.items++
@@ -42,7 +42,7 @@ func (q *Queue[T]) Push(f *Flow[T], item T) {
 	}
 }
 
-// Pop takes the next item; false when there is none.
+// Pop removes and returns the next item. ok is false if there is none.
 func (q *Queue[T]) Pop() (item T, ok bool) {
 	if len(q.flows) == 0 {
 		return item, false
@@ -62,7 +62,7 @@ func (q *Queue[T]) Pop() (item T, ok bool) {
 	return item, true
 }
 
-// take takes the oldest item. Storage is used again.
+// take removes the oldest item. Storage is reused.
 func (f *Flow[T]) take() (item T) {
 	var zero T
 	item, f.items[f.first] = f.items[f.first], zero

@@ -8,7 +8,7 @@ const (
 	MaxGIDs        = 16
 )
 
-// AuthSys is the body of an AUTH_SYS credential: who the caller says it is.
+// AuthSys is the body of an AUTH_SYS credential: the identity that the caller claims.
 type AuthSys struct {
 	Stamp       uint32
 	MachineName []byte

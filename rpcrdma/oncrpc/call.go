@@ -6,14 +6,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// DecodeCall decodes the call header at the start of msg into c and returns
-// its length: the arguments are msg[n:]. Cred and Verf alias msg. Args and
-// Peer are left alone.
+// DecodeCall decodes the call header at the start of msg into c and returns its length: the
+// arguments are msg[n:]. Cred and Verf alias msg. Args and Peer stay unchanged.
 //
-// The error is a *DeniedError, to be answered under c.XID, for another RPC
-// version and for a credential or verifier that is too long. It is
-// ErrMalformed when msg is no call or ends within the header. After an error
-// only c.XID may be used, and only with a *DeniedError.
+// For another RPC version, and for a credential or verifier that is too long, the error is
+// a *DeniedError, to be sent under c.XID. It is ErrMalformed if msg is not a call or ends
+// within the header. After an error only c.XID may be used, and only with a *DeniedError.
 func DecodeCall(msg []byte, c *Call) (n int, err error) {
 	return DecodePaddedCall(msg, &Padding{}, c)
 }
@@ -41,8 +39,8 @@ func DecodePaddedCall(msg []byte, pad *Padding, c *Call) (n int, err error) {
 	return peekSize + d.Offset(), nil
 }
 
-// decodeAuth decodes an opaque_auth and fails with tooLong when its body is
-// over MaxAuthBody.
+// decodeAuth decodes an opaque_auth. It fails with tooLong if the body is larger than
+// MaxAuthBody.
 func decodeAuth(d *xdr.Decoder, pad *Padding, tooLong error) Auth {
 	flavor := d.Uint32()
 	n := d.Uint32()
@@ -54,8 +52,7 @@ func decodeAuth(d *xdr.Decoder, pad *Padding, tooLong error) Auth {
 	return Auth{Flavor: flavor, Body: d.Fixed(int(n))}
 }
 
-// headerError lets what is to be answered pass and makes the rest
-// ErrMalformed.
+// headerError returns a *DeniedError unchanged, and ErrMalformed for any other error.
 func headerError(err error) error {
 	if _, ok := errors.AsType[*DeniedError](err); ok {
 		return err
@@ -63,8 +60,8 @@ func headerError(err error) error {
 	return ErrMalformed
 }
 
-// AppendCall appends the call header of c: everything but the arguments. The
-// bodies of Cred and Verf must not be over MaxAuthBody.
+// AppendCall appends the call header of c: everything except the arguments. The bodies of
+// Cred and Verf must be at most MaxAuthBody bytes.
 func AppendCall(dst []byte, c *Call) []byte {
 	dst = xdr.AppendUint32(dst, c.XID)
 	dst = xdr.AppendUint32(dst, uint32(MsgCall))

@@ -8,7 +8,7 @@ import (
 // RPCVersion is the RPC protocol version that this package speaks.
 const RPCVersion = 2
 
-// MsgType tells calls from replies (msg_type, RFC 5531 §9).
+// MsgType distinguishes calls and replies (msg_type, RFC 5531 §9).
 type MsgType uint32
 
 // Message types.
@@ -34,8 +34,7 @@ const (
 	FlavorGSS   = 6 // RPCSEC_GSS
 )
 
-// MaxAuthBody is the most bytes in the body of a credential or a verifier
-// (RFC 5531 §8.2).
+// MaxAuthBody is the largest body of a credential or a verifier, in bytes (RFC 5531 §8.2).
 const MaxAuthBody = 400
 
 // Sizes in bytes.
@@ -48,12 +47,12 @@ const (
 	peekSize   = 8
 )
 
-// ErrMalformed says that the bytes are no RPC message of the expected kind, or end
-// within its header. Nobody can be answered.
+// ErrMalformed means that the bytes are not an RPC message of the expected kind, or end
+// within its header. No reply is possible.
 var ErrMalformed = errors.New("oncrpc: malformed RPC message")
 
-// MessageType reads the XID and the message type. ok is false when msg is too
-// short for them or the type is unknown.
+// MessageType reads the XID and the message type. ok is false if msg is too short or the
+// type is unknown.
 func MessageType(msg []byte) (xid uint32, mtype MsgType, ok bool) {
 	if len(msg) < peekSize {
 		return 0, 0, false

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// Mux is a Handler that passes each call on by its program and version. All
-// handlers are added before the first call; there are few, so they are
-// searched in turn.
+// Mux is a Handler that dispatches calls by program and version. All handlers must be added
+// before the first call. There are few, so they are searched linearly.
 type Mux struct {
 	programs []muxProgram
 }
@@ -17,8 +16,7 @@ type muxProgram struct {
 	handler          Handler
 }
 
-// Handle adds the handler of one version of a program. It panics when there is
-// one already.
+// Handle adds the handler of one version of a program. It panics if there is one already.
 func (m *Mux) Handle(program, version uint32, h Handler) {
 	for _, p := range m.programs {
 		if p.program == program && p.version == version {
@@ -40,7 +38,7 @@ func (m *Mux) ServeRPC(ctx context.Context, call *Call, reply *Reply) error {
 	return m.unavailable(call.Program)
 }
 
-// unavailable says why a program has no handler for the version called.
+// unavailable returns the error for a program without a handler for the called version.
 func (m *Mux) unavailable(program uint32) error {
 	low, high := ^uint32(0), uint32(0)
 	found := false

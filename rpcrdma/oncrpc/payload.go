@@ -6,16 +6,15 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// errItemLength: an item that stands apart is not as long as its length word
-// in the stream says.
+// errItemLength means that the length of an item differs from its length word in the
+// stream.
 var errItemLength = errors.New("oncrpc: item differs from its length word")
 
-// Opaque decodes variable-length opaque data of at most limit bytes at d,
-// which decodes p.Stream, wherever the bytes stand: in the stream, or apart
-// as an item. The result aliases them, but is a copy when they are in several
-// parts; Parts does without. An item may come with its roundup
-// (RFC 8166 §3.4.4), otherwise its length must be the stream's length word.
-// Padding before the bytes is skipped.
+// Opaque decodes variable-length opaque data of at most limit bytes at d, which decodes
+// p.Stream. The data is in the stream or in an item. The result aliases it, or is a copy if
+// the item has several parts; Parts avoids the copy. An item may include its roundup
+// padding (RFC 8166 §3.4.4); otherwise its length must equal the stream's length word.
+// Padding before the data is skipped.
 func (p *Payload) Opaque(d *xdr.Decoder, limit int) []byte {
 	data, item, n := p.opaque(d, limit)
 	if item == nil || len(item.More) == 0 {
@@ -28,8 +27,8 @@ func (p *Payload) Opaque(d *xdr.Decoder, limit int) []byte {
 	return data[:n:n]
 }
 
-// Parts is Opaque that appends the bytes to dst as the parts that they are in,
-// none of them empty, and never copies. An error leaves dst as it was.
+// Parts is Opaque, but appends the data to dst as non-empty parts and never copies. After
+// an error dst is unchanged.
 func (p *Payload) Parts(dst [][]byte, d *xdr.Decoder, limit int) [][]byte {
 	data, item, n := p.opaque(d, limit)
 	dst, n = appendPart(dst, data, n)
@@ -41,8 +40,8 @@ func (p *Payload) Parts(dst [][]byte, d *xdr.Decoder, limit int) [][]byte {
 	return dst
 }
 
-// appendPart appends the first n bytes of part, if there are any, and says how
-// many of n are missing.
+// appendPart appends at most n bytes of part, unless it is empty, and returns how many of n
+// are missing.
 func appendPart(dst [][]byte, part []byte, n int) ([][]byte, int) {
 	if k := min(n, len(part)); k > 0 {
 		return append(dst, part[:k:k]), n - k
@@ -50,8 +49,8 @@ func appendPart(dst [][]byte, part []byte, n int) ([][]byte, int) {
 	return dst, n
 }
 
-// opaque finds opaque data of n bytes: data, and when it is an item that one,
-// of which data is the first part. With an error there is neither, and n is 0.
+// opaque finds opaque data of n bytes. If it is in an item, item is set and data is its
+// first part. After an error both are nil and n is 0.
 func (p *Payload) opaque(d *xdr.Decoder, limit int) (data []byte, item *Item, n int) {
 	n = d.Length(limit)
 	if d.Err() != nil {
@@ -74,10 +73,9 @@ func (p *Payload) opaque(d *xdr.Decoder, limit int) (data []byte, item *Item, n 
 	return item.Data[:k:k], item, n
 }
 
-// Claimed says whether every item is the bytes of an opaque that Opaque or Parts
-// has decoded. Arguments with one that is not are no arguments of the procedure:
-// GARBAGE_ARGS (RFC 5666 §3.4: byte counts in the stream and chunks agree). A
-// handler that acts on its arguments asks once it has decoded them; Serve asks
+// Claimed reports whether Opaque or Parts has decoded every item. If not, the arguments are
+// invalid: GARBAGE_ARGS (RFC 5666 §3.4: byte counts in the stream and chunks agree). A
+// handler that acts on its arguments must check this after decoding them. Serve checks it
 // for all others.
 func (p *Payload) Claimed() bool {
 	for i := range p.Items {
@@ -88,8 +86,8 @@ func (p *Payload) Claimed() bool {
 	return true
 }
 
-// Claim says that the handler answers for all items in another way than by Opaque
-// and Parts.
+// Claim marks all items as decoded, for a handler that processes them without Opaque and
+// Parts.
 func (p *Payload) Claim() {
 	for i := range p.Items {
 		p.Items[i].claimed = true

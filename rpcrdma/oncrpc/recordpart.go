@@ -2,11 +2,11 @@ package oncrpc
 
 import "io"
 
-// A record may be read in parts, as they arrive, in place of Read: by whoever
-// wants its bytes in several places.
+// Instead of Read, the methods below read a record in parts as they arrive, for example
+// into several buffers.
 
-// Fragment returns how many bytes are left of the present fragment, and goes
-// on to the next when there are none. It is 0 at the record's end.
+// Fragment returns how many bytes of the current fragment are left. If none are, it goes on
+// to the next fragment. It returns 0 at the record's end.
 func (r *RecordReader) Fragment() (int, error) {
 	for r.left == 0 && !r.last {
 		if err := r.nextFragment(); err != nil {
@@ -34,9 +34,8 @@ func (r *RecordReader) ReadPart(b []byte) (int, error) {
 	return n, nil
 }
 
-// ReadParts reads the next len(b) bytes of the record. The error is io.EOF
-// when the record has fewer: then they have been read, and the stream is in
-// step.
+// ReadParts reads the next len(b) bytes of the record. The error is io.EOF if the record
+// has fewer: then they have been read, and the stream is in sync.
 func (r *RecordReader) ReadParts(b []byte) error {
 	for len(b) > 0 {
 		n, err := r.ReadPart(b)

@@ -12,7 +12,7 @@ func AppendAcceptedReply(dst []byte, xid uint32) []byte {
 	return appendAccepted(dst, xid, Success)
 }
 
-// AppendAcceptError appends the whole reply that e stands for.
+// AppendAcceptError appends the whole reply for e.
 func AppendAcceptError(dst []byte, xid uint32, e *AcceptError) []byte {
 	dst = appendAccepted(dst, xid, e.Stat)
 	if e.Stat == ProgMismatch {
@@ -28,7 +28,7 @@ func appendAccepted(dst []byte, xid uint32, stat AcceptStat) []byte {
 	return xdr.AppendUint32(dst, uint32(stat))
 }
 
-// AppendDenied appends the whole reply that e stands for.
+// AppendDenied appends the whole reply for e.
 func AppendDenied(dst []byte, xid uint32, e *DeniedError) []byte {
 	dst = appendReply(dst, xid, msgDenied)
 	dst = xdr.AppendUint32(dst, uint32(e.Stat))
@@ -45,8 +45,8 @@ func appendReply(dst []byte, xid uint32, stat replyStat) []byte {
 	return xdr.AppendUint32(dst, uint32(stat))
 }
 
-// AppendError appends the whole reply that tells a caller of err: an
-// *AcceptError or a *DeniedError as it says, anything else as SYSTEM_ERR.
+// AppendError appends the whole reply for err: an *AcceptError or a *DeniedError with its
+// status, any other error as SYSTEM_ERR.
 func AppendError(dst []byte, xid uint32, err error) []byte {
 	if e, ok := errors.AsType[*DeniedError](err); ok {
 		return AppendDenied(dst, xid, e)
@@ -57,18 +57,17 @@ func AppendError(dst []byte, xid uint32, err error) []byte {
 	return appendAccepted(dst, xid, SystemErr)
 }
 
-// ReplyHeader is what a reply says before its results.
+// ReplyHeader is the header of a reply.
 type ReplyHeader struct {
 	XID uint32
 	// Verf is the server's verifier; its body aliases the message.
 	Verf Auth
 }
 
-// DecodeReply decodes the reply header at the start of msg and returns its
-// length: the results are msg[n:]. A reply without success comes back as
-// *AcceptError or *DeniedError with h.XID set. The error is ErrMalformed when
-// msg is no reply, ends within the header or has values that RFC 5531 does
-// not know.
+// DecodeReply decodes the reply header at the start of msg and returns its length: the
+// results are msg[n:]. For an unsuccessful reply the error is an *AcceptError or
+// *DeniedError, and h.XID is set. It is ErrMalformed if msg is not a reply, ends within the
+// header or has values unknown to RFC 5531.
 func DecodeReply(msg []byte, h *ReplyHeader) (n int, err error) {
 	xid, mtype, ok := MessageType(msg)
 	if !ok || mtype != MsgReply {

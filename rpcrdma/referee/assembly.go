@@ -1,16 +1,16 @@
 package referee
 
-// assembly is a message that comes by RDMA Read or Write: the part of its start
-// that is known.
+// assembly holds the known start of a message that RDMA Read or RDMA Write
+// transfers.
 type assembly struct {
 	buf    []byte
 	have   spans
-	lost   bool     // what was read or written is not known
-	parked *message // whose direction only the message says
+	lost   bool     // some of the transferred data was not seen
+	parked *message // a message that waits until its first words show its direction
 }
 
-// keep puts data of a Read or Write of length bytes where it belongs, as far as
-// there is room.
+// keep stores data of a Read or Write of length bytes at its place in the
+// message, up to maxPrefix. If data is missing or memory is full, b is lost.
 func (r *Referee) keep(b *assembly, at uint64, data []byte, length int) {
 	if b.lost || at >= maxPrefix {
 		return
@@ -35,7 +35,7 @@ func (r *Referee) keep(b *assembly, at uint64, data []byte, length int) {
 	b.have.add(at, uint64(len(data)))
 }
 
-// start is what is known of the message from its first byte on.
+// start returns the known bytes of the message from its first byte on.
 func (b *assembly) start() []byte {
 	if b == nil || b.lost || b.have.lost || len(b.have.list) == 0 || b.have.list[0].from != 0 {
 		return nil

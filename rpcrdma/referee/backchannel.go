@@ -2,15 +2,15 @@ package referee
 
 import "github.com/buildbarn/go-xdr/pkg/protocols/nfsv4"
 
-// backchannel is what the client said about calls to itself. Only NFSv4 says so
-// in a way that can be seen.
+// backchannel tracks whether the client accepts calls from the server. Only
+// NFSv4 shows this on the wire.
 type backchannel struct {
-	nfs4   bool // it called NFSv4
+	nfs4   bool // the client called NFSv4
 	ready  bool
-	unsure bool // it called something else, or what can't be read
+	unsure bool // the client called another program, or made a call that could not be decoded
 }
 
-// call takes note of a call and judges those of the server.
+// call records a call of the client, and checks a call of the server.
 func (b *backchannel) call(r *Referee, d *direction, c *call, m *message) {
 	switch {
 	case d.caller == Client:
@@ -21,14 +21,14 @@ func (b *backchannel) call(r *Referee, d *direction, c *call, m *message) {
 	}
 }
 
-// undecoded takes note of a call that may have opened the back channel.
+// undecoded records a call that may have opened the back channel.
 func (b *backchannel) undecoded(d *direction) {
 	if d.caller == Client {
 		b.unsure = true
 	}
 }
 
-// op takes note of an operation of a COMPOUND (RFC 8881 §18.34, §18.36).
+// op records an operation of a COMPOUND (RFC 8881 §18.34, §18.36).
 func (b *backchannel) op(arg nfsv4.NfsArgop4) {
 	switch op := arg.(type) {
 	case *nfsv4.NfsArgop4_OP_CREATE_SESSION:

@@ -10,13 +10,13 @@ import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/rpcv2"
 )
 
-// bed is a conversation: its methods say what the two sides do.
+// bed plays a conversation. Its methods are the actions of the two sides.
 type bed struct {
 	t     *testing.T
 	r     *Referee
 	frame uint64
 	got   []Violation
-	log   []byte // of the events, for fuzzing
+	log   []byte // the events, encoded for fuzzing
 }
 
 func newBed(t *testing.T, at Vantage) *bed {
@@ -25,12 +25,13 @@ func newBed(t *testing.T, at Vantage) *bed {
 	return b
 }
 
-// private is private data of RFC 8797.
+// private returns CM private data (RFC 8797 §4).
 func private(flags, send, receive byte) []byte {
 	return []byte{0xf6, 0xab, 0x0e, 0x18, 1, flags, send, receive}
 }
 
-// connected is a bed whose sides take 4 KiB and agree to remote invalidation.
+// connected returns a bed whose sides receive 4 KiB and agree to remote
+// invalidation.
 func connected(t *testing.T) *bed {
 	b := newBed(t, FromAnywhere)
 	b.r.Connect(Private{Client: private(1, 3, 3), Server: private(1, 3, 3)})
@@ -62,7 +63,7 @@ func (b *bed) read(from Side, stag uint32, offset uint64, data []byte) {
 	b.event(Event{Kind: ReadDone, From: from, Data: data})
 }
 
-// rules are the names of the rules that were broken, without repetition.
+// rules returns the names of the broken rules, without repetition.
 func (b *bed) rules() []string {
 	var names []string
 	for _, v := range b.got {
@@ -73,7 +74,7 @@ func (b *bed) rules() []string {
 	return names
 }
 
-// words are XDR words; a []byte stands for itself.
+// words encodes XDR words. A []byte is copied unchanged.
 func words(parts ...any) []byte {
 	var out []byte
 	for _, p := range parts {
@@ -102,7 +103,7 @@ type rd struct {
 	seg
 }
 
-// lists are chunk lists.
+// lists are the chunk lists of a message.
 type lists struct {
 	reads  []rd
 	writes [][]seg
@@ -136,19 +137,19 @@ const (
 	msg, nomsg, msgp, done, rdmaError = 0, 1, 2, 3, 4
 )
 
-// v1 is a message of version 1.
+// v1 returns a message of version 1.
 func v1(xid, credits, proc int, l lists, payload []byte) []byte {
 	return words(xid, 1, credits, proc, l.bytes(), payload)
 }
 
-// rpcCallBytes is a call with its arguments.
+// rpcCallBytes returns an RPC call with its arguments.
 func rpcCallBytes(xid int, program uint32, version, procedure int, args ...any) []byte {
 	return append(encoded(&rpcv2.RpcMsg{Xid: uint32(xid), Body: &rpcv2.RpcMsgBody_CALL{Cbody: rpcv2.CallBody{
 		Rpcvers: 2, Prog: program, Vers: uint32(version), Proc: uint32(procedure),
 	}}}), words(args...)...)
 }
 
-// rpcReplyBytes is a reply that says SUCCESS, with its results.
+// rpcReplyBytes returns an RPC reply with status SUCCESS and its results.
 func rpcReplyBytes(xid int, results ...any) []byte {
 	return append(words(xid, 1, 0, 0, 0, 0), words(results...)...)
 }
@@ -161,7 +162,7 @@ func encoded(v io.WriterTo) []byte {
 	return b.Bytes()
 }
 
-// null is a NULL call of a program that nothing is known of.
+// null returns a NULL call of an unknown program.
 func null(xid int) []byte { return rpcCallBytes(xid, 0x20020049, 1, 0) }
 
 func callOf(xid, credits int) []byte  { return v1(xid, credits, msg, lists{}, null(xid)) }

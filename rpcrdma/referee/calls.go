@@ -6,16 +6,16 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr1"
 )
 
-const maxAnswered = 1024 // XIDs remembered after their answers
+const maxAnswered = 1024 // XIDs remembered after they were answered
 
-// direction is the calls that one side makes.
+// direction is the state of the calls that one side makes.
 type direction struct {
 	caller   Side
 	calls    map[uint32]*call
 	exposed  map[uint32]*exposure // replies with a read list, by XID
 	credits  credits
-	answered []uint32 // the latest, a ring
-	repeated []uint32 // calls with the XID of one in flight; the second answer may be an error
+	answered []uint32 // XIDs answered last, a ring
+	repeated []uint32 // XIDs reused while in flight; the second answer may be an error
 	next     int
 	missed   bool // calls may have been missed
 }
@@ -24,7 +24,8 @@ func newDirection(s Side) *direction {
 	return &direction{caller: s, calls: map[uint32]*call{}, exposed: map[uint32]*exposure{}, credits: newCredits()}
 }
 
-// gap leaves calls that may have been answered.
+// gap records that answers may have been missed: every call in flight becomes
+// doubtful.
 func (d *direction) gap() {
 	d.missed = true
 	d.credits.gap()
@@ -33,43 +34,44 @@ func (d *direction) gap() {
 	}
 }
 
-// fault is what is wrong with a call, as far as it decides the answer.
+// fault says what is wrong with a call, if that decides its answer.
 type fault uint8
 
 const (
 	faultNone    fault = iota
-	faultVersion       // of the header
-	faultHeader        // it can't be decoded
+	faultVersion       // the header has an unsupported version
+	faultHeader        // the header can't be decoded
 )
 
-// call is one in flight.
+// call is one call in flight.
 type call struct {
 	xid, vers uint32
 	frame     uint64
 	fault     fault
-	doubtful  bool     // it may have been answered, or not be one
+	doubtful  bool     // it may have been answered, or may be no call
 	units     uint64   // credits it took
-	asked     uint32   // credits it asked for, 0 if that is not known
+	asked     uint32   // credits it asked for, 0 if unknown
 	length    int      // bytes of its Send
-	long      *message // without its RPC message, which body has
+	long      *message // the message of a long call, whose RPC message is in body
 	windows   []*window
 	reads     []readSegment
 	writes    [][]*window
 	reply     []*window
 	hasReply  bool
-	body      *assembly // of the message, if RDMA Read brings it
-	result    *assembly // of the reply, if RDMA Write brings it
+	body      *assembly // the RPC message, if RDMA Read transfers it
+	result    *assembly // the reply, if RDMA Write transfers it
 	rpc       rpcCall
 	args      bool // rpc was decoded
 	v2        call2
 }
 
-// exposure is the memory of a reply, until DONE.
+// exposure is the memory that a reply offers until DONE.
 type exposure struct {
 	windows []*window
 }
 
-// open adds a call, and reports an XID that is in use.
+// open adds a call and reports whether it was added. A call with an XID that is
+// in use replaces the older call.
 func (r *Referee) open(d *direction, c *call) bool {
 	if old := d.calls[c.xid]; old != nil {
 		if !old.doubtful {
@@ -98,7 +100,7 @@ func (r *Referee) open(d *direction, c *call) bool {
 	return true
 }
 
-// close removes a call that was answered.
+// close removes an answered call and remembers its XID.
 func (r *Referee) close(d *direction, c *call) {
 	r.drop(d, c)
 	r.unanswered(d, c)
@@ -118,7 +120,7 @@ func (r *Referee) drop(d *direction, c *call) {
 	delete(d.calls, c.xid)
 }
 
-// windowsOf makes the windows of segments.
+// windowsOf returns one window for each segment of a chunk.
 func windowsOf(m *message, list []segment, right right, body *assembly, frame uint64) []*window {
 	out, at := make([]*window, len(list)), uint64(0)
 	for i, s := range list {
@@ -128,7 +130,7 @@ func windowsOf(m *message, list []segment, right right, body *assembly, frame ui
 	return out
 }
 
-// readWindows makes the windows of a message's read list.
+// readWindows adds the windows of the message's read list.
 func (m *message) readWindows(frame uint64) {
 	for i := 0; i < len(m.reads); {
 		position, chunk := m.reads[i].position, []segment(nil)
@@ -144,9 +146,9 @@ func (m *message) readWindows(frame uint64) {
 	}
 }
 
-// malformed keeps a message that can't be read further. It is taken for a call,
-// or, if it has the XID of a call that it may answer, for either. It takes no
-// credit: nobody can say of which direction.
+// malformed opens a call for a message that can't be decoded further. If the
+// message may answer a call with its XID, both are doubtful. The message takes
+// no credit, because its direction is unknown.
 func (r *Referee) malformed(m *message, f fault) {
 	doubtful := m.proc == procDone || m.proc == procError
 	if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil {
@@ -156,14 +158,14 @@ func (r *Referee) malformed(m *message, f fault) {
 	r.open(r.dirs[m.from], &call{xid: m.xid, vers: m.vers, frame: r.frame, fault: f, doubtful: doubtful})
 }
 
-// doubt notes that m may have been the answer to a call.
+// doubt records that m may have answered a call.
 func (r *Referee) doubt(d *direction, c *call, m *message) {
 	d.credits.answerWithout(c.units, uint64(m.credit))
 	c.units, c.doubtful = 0, true
 }
 
-// rpcMessage judges MSG, NOMSG and MSGP of version 1, whose direction only the
-// RPC message tells (RFC 8167 §2.1).
+// rpcMessage judges MSG, NOMSG and MSGP of version 1. Only the RPC message
+// shows their direction (RFC 8167 §2.1).
 func (r *Referee) rpcMessage(m *message) {
 	if m.proc == procNomsg {
 		r.long(m)
@@ -188,9 +190,10 @@ func (r *Referee) rpcMessage(m *message) {
 	}
 }
 
-// long judges NOMSG. With a position-zero chunk it is a call, or, if its XID is
-// that of a call to answer, maybe a reply (RFC 5666 §5.2); then it waits until
-// its first words were read. Without any bytes it may be meant as either.
+// long judges NOMSG. A NOMSG with a position-zero chunk is a call. If its XID
+// is also that of a call in flight, it may be a reply (RFC 5666 §5.2); then it
+// waits until its first words were read. A NOMSG without any bytes may be
+// either.
 func (r *Referee) long(m *message) {
 	c := r.dirs[m.from.Peer()].calls[m.xid]
 	switch {
@@ -208,7 +211,7 @@ func (r *Referee) long(m *message) {
 	}
 }
 
-// park keeps a message whose direction is unknown, as a call that takes no
+// park keeps a message of unknown direction as a doubtful call that takes no
 // credit (RFC 8167 §4.1).
 func (r *Referee) park(m *message, c *call) {
 	if c != nil {
@@ -220,7 +223,7 @@ func (r *Referee) park(m *message, c *call) {
 	r.open(r.dirs[m.from], &call{xid: m.xid, vers: m.vers, frame: r.frame, doubtful: true, windows: m.windows})
 }
 
-// unpark judges a message whose first words are known now.
+// unpark judges a parked message once its first words are known.
 func (r *Referee) unpark(b *assembly) {
 	text := b.start()
 	kind, ok := msgType(text)
@@ -229,7 +232,7 @@ func (r *Referee) unpark(b *assembly) {
 	}
 	m := b.parked
 	b.parked = nil
-	if !r.sameXID(m, text) { // neither this call nor that reply
+	if !r.sameXID(m, text) { // the RPC message is neither the call nor the reply of its header
 		return
 	}
 	switch kind {
@@ -242,12 +245,12 @@ func (r *Referee) unpark(b *assembly) {
 	case rpcReplyType:
 		delete(r.dirs[m.from].calls, m.xid)
 		r.replied(m, text)
-	default: // its receiver may answer it as a bad call
+	default: // the receiver may answer it as a bad call
 		r.report("rpc.header", m.from, "XID %#x: msg_type is %d", m.xid, kind)
 	}
 }
 
-// called judges a call of version 1. text is what is known of the RPC message.
+// called judges a call of version 1. text is the known part of the RPC message.
 func (r *Referee) called(m *message, text []byte) {
 	d := r.dirs[m.from]
 	r.sum.askedFor(d, m.credit)
@@ -268,14 +271,14 @@ func (r *Referee) called(m *message, text []byte) {
 		return
 	}
 	r.sum.offered(m)
-	if text == nil && c.body != nil { // judged when it has been read
+	if text == nil && c.body != nil { // judged once it was read
 		c.long = m.kept()
 		return
 	}
 	r.callText(d, c, m, text)
 }
 
-// targets makes the windows of a call's write list and reply chunk.
+// targets adds the windows of a call's write list and reply chunk.
 func (r *Referee) targets(m *message, c *call) {
 	for _, chunk := range m.writes {
 		w := windowsOf(m, chunk, mayWrite, nil, r.frame)
@@ -290,14 +293,15 @@ func (r *Referee) targets(m *message, c *call) {
 	}
 }
 
-// repeat notes a call with the XID of one in flight.
+// repeat remembers a call that reuses the XID of a call in flight.
 func (d *direction) repeat(xid uint32) {
 	if len(d.repeated) < maxAnswered {
 		d.repeated = append(d.repeated, xid)
 	}
 }
 
-// refused takes an error for one of those, once.
+// refused reports whether an error may answer a call with a reused XID. Each
+// such call counts once.
 func (d *direction) refused(xid uint32) bool {
 	i := slices.Index(d.repeated, xid)
 	if i >= 0 {
@@ -306,7 +310,7 @@ func (d *direction) refused(xid uint32) bool {
 	return i >= 0
 }
 
-// unknownAnswer judges an answer to no call in flight.
+// unknownAnswer judges an answer whose XID is that of no call in flight.
 func (r *Referee) unknownAnswer(d *direction, m *message, what string) {
 	switch {
 	case d.missed:
@@ -318,7 +322,8 @@ func (r *Referee) unknownAnswer(d *direction, m *message, what string) {
 	}
 }
 
-// replied judges a reply of version 1. text is what is known of the RPC message.
+// replied judges a reply of version 1. text is the known part of the RPC
+// message.
 func (r *Referee) replied(m *message, text []byte) {
 	d := r.dirs[m.from.Peer()]
 	c := d.calls[m.xid]
@@ -341,7 +346,7 @@ func (r *Referee) replied(m *message, text []byte) {
 	r.sum.replied(d, c, m)
 }
 
-// answered counts the grant of a reply.
+// answered records the credits that a reply returns and grants.
 func (r *Referee) answered(d *direction, c *call, m *message) {
 	if m.credit == 0 && len(d.calls) == 1 && !d.missed {
 		r.report("credit.zero", m.from, "the reply to XID %#x grants 0 with nothing else in flight", m.xid)
@@ -353,7 +358,7 @@ func (r *Referee) answered(d *direction, c *call, m *message) {
 	}
 }
 
-// expose offers the read list of a reply, until DONE (RFC 5666 §3.8).
+// expose offers the read list of a reply until DONE (RFC 5666 §3.8).
 func (r *Referee) expose(d *direction, m *message) {
 	if len(m.reads) == 0 {
 		return
@@ -381,7 +386,7 @@ func (r *Referee) done(m *message) {
 	d := r.dirs[m.from]
 	x := d.exposed[m.xid]
 	if x == nil {
-		if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil && c.doubtful { // the reply, parked
+		if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil && c.doubtful { // DONE acknowledges the parked reply
 			r.close(r.dirs[m.from.Peer()], c)
 			if c := d.calls[m.xid]; c != nil && c.doubtful {
 				r.close(d, c)
@@ -406,7 +411,7 @@ type lastError struct {
 	seen bool
 }
 
-// errored judges an error of version 1, which answers a call.
+// errored judges an error of version 1, which must answer a call.
 func (r *Referee) errored(m *message) {
 	if m.invalidates {
 		r.report("invalidate.not-reply", m.from, "XID %#x: an error came with Send With Invalidate", m.xid)
@@ -429,7 +434,7 @@ func (r *Referee) errored(m *message) {
 	r.sum.errored(d)
 }
 
-// errorCode judges whether an error is the one that the call called for.
+// errorCode judges whether the error code fits the call.
 func (r *Referee) errorCode(c *call, m *message) {
 	switch {
 	case c.doubtful:
@@ -440,7 +445,7 @@ func (r *Referee) errorCode(c *call, m *message) {
 	}
 }
 
-// invalidated judges Send With Invalidate of a reply.
+// invalidated judges a reply that came with Send With Invalidate.
 func (r *Referee) invalidated(d *direction, c *call, m *message) {
 	if !m.invalidates || c.doubtful {
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// chunks judges the lists of a call.
+// chunks judges the chunk lists of a call.
 func (r *Referee) chunks(m *message) {
 	r.readOrder(m)
 	if m.proc != procNomsg && m.positionZero() {
@@ -31,7 +31,7 @@ func (r *Referee) wraps(m *message, s segment) {
 	}
 }
 
-// disjoint judges the segments that a call offers for results.
+// disjoint judges whether the segments that a call offers for results overlap.
 func (r *Referee) disjoint(m *message, targets []segment) {
 	targets = slices.DeleteFunc(targets, func(s segment) bool { return s.length == 0 })
 	slices.SortFunc(targets, func(a, b segment) int {
@@ -52,7 +52,7 @@ func (r *Referee) disjoint(m *message, targets []segment) {
 
 // readOrder judges the positions of a read list.
 func (r *Referee) readOrder(m *message) {
-	var end uint64 // of the chunk before, in the message
+	var end uint64 // end of the previous chunk in the message
 	for i, s := range m.reads {
 		if s.position%4 != 0 {
 			r.report("chunk.position", m.from, "XID %#x: a read chunk at position %d", m.xid, s.position)
@@ -80,8 +80,8 @@ func (r *Referee) readOrder(m *message) {
 	r.beyond(m)
 }
 
-// beyond judges whether a MSG's read chunks are within the message. One that
-// ends with the message is at its end.
+// beyond judges whether the read chunks of a MSG are within the message. A
+// chunk at the very end of the message is allowed.
 func (r *Referee) beyond(m *message) {
 	if m.proc != procMsg || m.positionZero() {
 		return
@@ -101,7 +101,7 @@ func (r *Referee) beyond(m *message) {
 
 func roundup(n uint64) uint64 { return (n + 3) &^ 3 }
 
-// returned judges the lists of a reply against those of its call.
+// returned judges the chunk lists of a reply against those of its call.
 func (r *Referee) returned(c *call, m *message) {
 	if c.fault != faultNone || c.doubtful {
 		return
@@ -134,7 +134,7 @@ func total(list []segment) (n uint64) {
 	return n
 }
 
-// returnedChunk judges a chunk that comes back.
+// returnedChunk judges one chunk that a reply returns.
 func (r *Referee) returnedChunk(rule string, m *message, offered []*window, got []segment) {
 	if len(got) != len(offered) {
 		r.report(rule, m.from, "XID %#x: a chunk comes back with %d segments of %d", m.xid, len(got), len(offered))
@@ -161,8 +161,8 @@ func (r *Referee) returnedChunk(rule string, m *message, offered []*window, got 
 	}
 }
 
-// wasWritten judges whether a segment's bytes were written. At a chunk's end
-// RFC 5666 §3.7 lets the length count a roundup that is not written.
+// wasWritten judges whether RDMA Write filled a returned segment. At the end of
+// a chunk the length may include a roundup that is not written (RFC 5666 §3.7).
 func (r *Referee) wasWritten(m *message, w *window, i int, length uint32, end bool) {
 	if !r.sees(m.from) {
 		return

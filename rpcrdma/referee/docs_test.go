@@ -16,7 +16,7 @@ const (
 	tableEnd   = "<!-- end of rules -->"
 )
 
-// TestDocs wants the table of docs/referee.md to be that of the rules.
+// TestDocs checks that the table in docs/referee.md lists exactly the rules.
 func TestDocs(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("\n| rule | section | what is demanded |\n|---|---|---|\n")

@@ -11,7 +11,7 @@ const (
 	Server
 )
 
-// Peer is the other end.
+// Peer returns the other end.
 func (s Side) Peer() Side { return 1 - s }
 
 func (s Side) String() string {
@@ -21,41 +21,42 @@ func (s Side) String() string {
 	return "server"
 }
 
-// Vantage is the place from which a connection is seen. It decides which of
-// two events on opposite ways may have been known to whom.
+// Vantage is the place from which a connection is seen. It decides which of two
+// events in opposite directions a side may have known about.
 type Vantage uint8
 
-// Places to see a connection from.
+// The vantages.
 const (
-	// FromAnywhere is a capture whose place is unknown: a message may have
-	// been on its way when the other side sent its own.
+	// FromAnywhere is a capture at an unknown place: a message may have been on
+	// its way when the other side sent its own.
 	FromAnywhere Vantage = iota
-	// FromClient is the client's end: what the client received before it sent
+	// FromClient is the client's end. What the client received before it sent
 	// is in order.
 	FromClient
 	// FromServer is the server's end.
 	FromServer
 )
 
-// Kind is the kind of an event.
+// Kind is the kind of an Event.
 type Kind uint8
 
-// Kinds of events.
+// The kinds of events.
 const (
-	// Send is a message (RDMA Send). Data is the whole message.
+	// Send is an RDMA Send. Data is the whole message.
 	Send Kind = iota
-	// SendInvalidate is a Send that invalidates STag at the receiver.
+	// SendInvalidate is an RDMA Send that invalidates STag at the receiver.
 	SendInvalidate
 	// Write is an RDMA Write by From into its peer's memory at STag, Offset.
 	Write
-	// Read is the request of an RDMA Read by From of its peer's memory.
+	// Read is a request of From to read its peer's memory by RDMA Read.
 	Read
-	// ReadDone is the end of the oldest Read of From that is not done. Data
-	// is what was read, if it is known.
+	// ReadDone ends the oldest unfinished Read of From. Data is what was read,
+	// if known.
 	ReadDone
-	// Terminate is a Terminate by From (RFC 5040 §4.8): Layer, Type, Code.
+	// Terminate is a Terminate sent by From (RFC 5040 §4.8), with Layer, Type
+	// and Code.
 	Terminate
-	// Close is the end of the connection by From, in order or not.
+	// Close means that From ended the connection, in order or not.
 	Close
 )
 
@@ -68,7 +69,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Event is what one side did.
+// Event is one action of one side.
 type Event struct {
 	Kind Kind
 	From Side
@@ -78,16 +79,16 @@ type Event struct {
 
 	STag   uint32 // of SendInvalidate, Write, Read
 	Offset uint64 // of Write, Read: the remote address
-	Length int    // bytes of a message, Write or Read
-	// Data has Length bytes, or fewer when the rest is not known; of a Write
-	// or ReadDone it may be missing.
+	Length int    // bytes of the message, Write or Read
+	// Data has Length bytes, or fewer if the rest is not known. For Write and
+	// ReadDone it may be nil.
 	Data []byte
 
 	Layer, Type, Code uint8 // of Terminate
 }
 
-// Private is the CM private data of the two sides (RFC 8797); nil where a side
-// sent none.
+// Private is the CM private data of the two sides (RFC 8797). A field is nil if
+// that side sent none.
 type Private struct {
 	Client, Server []byte
 }

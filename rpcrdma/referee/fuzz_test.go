@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzConversation draws a conversation of correct peers.
+// FuzzConversation plays random conversations of correct peers.
 func FuzzConversation(f *testing.F) {
 	f.Add([]byte("\x04\x00\x02\x01\x03\x05 the quick brown fox jumps over the lazy dog"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -26,17 +26,17 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// An event of FuzzEvents: kind, side and STag, offset, length, then data.
+// An event of FuzzEvents is kind, side and STag, offset, length, then data.
 const eventPrefix = 5
 
-// events encodes what a conversation observes.
+// appendEvent appends the encoding of e for FuzzEvents.
 func appendEvent(out []byte, e *Event) []byte {
 	out = append(out, byte(e.Kind), byte(e.From)|byte(e.STag)<<1, byte(e.Offset))
 	out = binary.BigEndian.AppendUint16(out, uint16(len(e.Data)))
 	return append(out, e.Data...)
 }
 
-// FuzzEvents observes anything.
+// FuzzEvents observes arbitrary events.
 func FuzzEvents(f *testing.F) {
 	for _, p := range planted1 {
 		for _, bad := range []bool{false, true} {
@@ -63,7 +63,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// consistent wants what is kept to add up.
+// consistent checks that the counters match the kept state.
 func (b *bed) consistent() {
 	r := b.r
 	windows, kept := 0, 0

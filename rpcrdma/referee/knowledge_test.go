@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestKnowledge plays what the Referee must make something of, or be silent
-// about, because of what it can know.
+// TestKnowledge plays conversations that an observer can't fully know. The
+// Referee must draw the right conclusion or be silent.
 func TestKnowledge(t *testing.T) {
 	for _, tc := range []struct {
 		name string

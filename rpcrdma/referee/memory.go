@@ -2,16 +2,16 @@ package referee
 
 import "slices"
 
-// Bounds of what is kept of one connection.
+// Bounds of the state that is kept of one connection.
 const (
-	maxCalls   = 4096    // in flight, of one direction
+	maxCalls   = 4096    // in flight in one direction
 	maxWindows = 1 << 16 // segments and write chunks offered
-	maxReads   = 4096    // RDMA Reads not done, of one side
-	maxSpans   = 8       // separate stretches of one segment that were written
+	maxReads   = 4096    // unfinished RDMA Reads of one side
+	maxSpans   = 8       // separate written ranges of one segment
 	maxPrefix  = 64 << 10
-	maxKept    = 2 << 20 // bytes of messages that come by RDMA, all together
-	maxShared  = 16      // windows that one access is noted for
-	maxGone    = 512     // STags remembered after their calls, to tell stale from unknown
+	maxKept    = 2 << 20 // total bytes kept of messages that RDMA transfers
+	maxShared  = 16      // windows that one access is recorded for
+	maxGone    = 512     // STags remembered after their calls, to distinguish stale from unknown
 )
 
 type right uint8
@@ -27,22 +27,22 @@ type window struct {
 	owner   Side
 	right   right
 	xid     uint32
-	frame   uint64 // of the offer
-	seq     uint64 // of offers on this connection, from 1
+	frame   uint64 // when it was offered
+	seq     uint64 // number of the offer on this connection, from 1
 	written spans
-	body    *assembly // of which this is a part
-	at      uint64    // where in body
+	body    *assembly // the assembly that this window is a part of
+	at      uint64    // offset in body
 
 	withdrawn bool
-	replaced  bool // by those of another call with the same XID: its peer may use either
+	replaced  bool // by a call with the same XID: the peer may use either one's windows
 }
 
-// holds says whether length bytes at offset are within w.
+// holds reports whether length bytes at offset are within w.
 func (w *window) holds(offset, length uint64) bool {
 	return offset >= w.offset && length <= uint64(w.length) && offset-w.offset <= uint64(w.length)-length
 }
 
-// lose gives up knowing what was written to w or read from it.
+// lose marks what was written to w or read from it as unknown.
 func (w *window) lose() {
 	w.written.lost = true
 	if w.body != nil {
@@ -50,29 +50,29 @@ func (w *window) lose() {
 	}
 }
 
-// gone is a window whose call was answered, or replaced.
+// gone is a window whose call was answered or replaced.
 type gone struct {
 	owner     Side
 	stag, xid uint32
-	frame     uint64 // of the answer
+	frame     uint64 // when it was answered
 	replaced  bool
 }
 
 // pendingRead is an RDMA Read that is not done.
 type pendingRead struct {
-	windows []*window // that it may be for
+	windows []*window // windows that it may be for
 	offset  uint64
 	length  int
 }
 
-// memory is what the two sides offer to each other.
+// memory is the state of the memory that the two sides offer each other.
 type memory struct {
 	windows [2]map[uint32][]*window // by owner and STag
 	count   int
 	gone    []gone
-	next    int // in gone, when it is full
+	next    int // place in gone, once it is full
 	reads   [2][]pendingRead
-	seen    [2]bool // RDMA Writes or Reads of the side were seen
+	seen    [2]bool // an RDMA Write or Read of the side was seen
 	kept    int     // bytes in assemblies
 	seq     uint64
 	missed  bool // offers may have been missed
@@ -95,8 +95,8 @@ func (m *memory) gap() {
 	}
 }
 
-// offer adds the windows that are not offered yet and says whether there is
-// room.
+// offer adds the windows that are not offered yet. It reports whether there was
+// room for all.
 func (m *memory) offer(list []*window) bool {
 	for _, w := range list {
 		if w.seq != 0 {
@@ -114,13 +114,14 @@ func (m *memory) offer(list []*window) bool {
 	return true
 }
 
-// weigh makes room for n write chunks, which take memory without segments, too.
+// weigh makes room for n write chunks, which take memory even without segments.
+// It reports whether there was room.
 func (m *memory) weigh(n int) bool {
 	m.count += n
 	return m.count <= maxWindows
 }
 
-// withdraw removes windows, which were offered, at the answer in frame.
+// withdraw removes offered windows, because their call was answered in frame.
 func (m *memory) withdraw(list []*window, frame uint64) {
 	for _, w := range list {
 		w.withdrawn = true
@@ -138,7 +139,7 @@ func (m *memory) withdraw(list []*window, frame uint64) {
 	m.count -= len(list)
 }
 
-// sweep removes the windows of a STag that are withdrawn.
+// sweep removes the withdrawn windows of a STag.
 func (m *memory) sweep(owner Side, stag uint32) {
 	byStag := m.windows[owner]
 	rest := slices.DeleteFunc(byStag[stag], func(x *window) bool { return x.withdrawn })
@@ -158,9 +159,9 @@ func (m *memory) remember(g gone) {
 	m.next = (m.next + 1) % maxGone
 }
 
-// lately finds a window that was withdrawn.
+// lately finds the newest window with the STag that was withdrawn.
 func (m *memory) lately(owner Side, stag uint32) (gone, bool) {
-	for i := range m.gone { // from the newest on
+	for i := range m.gone { // from the newest
 		g := m.gone[(m.next-1-i+2*len(m.gone))%len(m.gone)]
 		if g.owner == owner && g.stag == stag {
 			return g, true
@@ -169,15 +170,15 @@ func (m *memory) lately(owner Side, stag uint32) (gone, bool) {
 	return gone{}, false
 }
 
-// replaced says whether the STag was that of a call which another one with its XID
-// replaced.
+// replaced reports whether the STag belonged to a call that another call with
+// its XID replaced.
 func (m *memory) replaced(owner Side, stag uint32) bool {
 	return slices.ContainsFunc(m.gone, func(g gone) bool { return g.replaced && g.owner == owner && g.stag == stag })
 }
 
-// find returns the windows that an access of length bytes may be for, until the
-// next call: several calls may offer the same memory. near is a window with the
-// same STag.
+// find returns the windows that an access of length bytes may be for: several
+// calls may offer the same memory. found is valid until the next call of find.
+// near is another window with the same STag, or nil.
 func (m *memory) find(owner Side, stag uint32, offset, length uint64, need right) (found []*window, near *window) {
 	m.found = m.found[:0]
 	for _, w := range m.windows[owner][stag] {
@@ -197,7 +198,8 @@ func (m *memory) find(owner Side, stag uint32, offset, length uint64, need right
 	return m.found, near
 }
 
-// covered says whether windows with the STag hold all of an access together.
+// covered reports whether several windows with the STag together hold the whole
+// access.
 func (m *memory) covered(owner Side, stag uint32, offset, length uint64, need right) bool {
 	list := slices.Clone(m.windows[owner][stag])
 	slices.SortFunc(list, func(a, b *window) int {
@@ -215,8 +217,8 @@ func (m *memory) covered(owner Side, stag uint32, offset, length uint64, need ri
 	return length == 0
 }
 
-// access judges an RDMA Write or Read by a side and returns the windows that
-// hold it all.
+// access judges an RDMA Write or RDMA Read and returns the windows that hold
+// all of it.
 func (r *Referee) access(e *Event, need right) []*window {
 	r.memory.seen[e.From] = true
 	owner, length := e.From.Peer(), uint64(max(e.Length, 0))
@@ -237,8 +239,8 @@ func (r *Referee) access(e *Event, need right) []*window {
 	return found
 }
 
-// loseTrack gives up knowing what was written where, after an access across
-// segments.
+// loseTrack marks the windows of a STag as unknown after an access that spans
+// several segments.
 func (r *Referee) loseTrack(owner Side, stag uint32) {
 	for _, w := range r.memory.windows[owner][stag] {
 		w.lose()
@@ -307,7 +309,7 @@ func (r *Referee) readDone(e *Event) {
 	}
 }
 
-// sees says whether the RDMA Writes and Reads of a side are seen.
+// sees reports whether the RDMA Writes and RDMA Reads of a side can be seen.
 func (r *Referee) sees(by Side) bool {
 	switch {
 	case r.memory.seen[by], r.cfg.Vantage == FromAnywhere:
@@ -319,15 +321,15 @@ func (r *Referee) sees(by Side) bool {
 	}
 }
 
-// reading says whether a side's Read of one of the windows, and of no other, is
-// not done.
+// reading reports whether a side has an unfinished Read that can only be of one
+// of the windows.
 func (r *Referee) reading(by Side, list []*window) bool {
 	return slices.ContainsFunc(r.memory.reads[by], func(p pendingRead) bool {
 		return len(p.windows) == 1 && slices.Contains(list, p.windows[0])
 	})
 }
 
-// spans are the stretches of a segment that were written, in order.
+// spans are the written ranges of a segment, in order.
 type spans struct {
 	list []span
 	lost bool // there may be more
@@ -354,7 +356,7 @@ func (s *spans) add(at, length uint64) {
 	}
 }
 
-// holds says whether the first length bytes were written, or may have been.
+// holds reports whether the first length bytes were written or may have been.
 func (s *spans) holds(length uint64) bool {
 	return s.lost || length == 0 || len(s.list) > 0 && s.list[0].from == 0 && s.list[0].to >= length
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// model is two peers that keep to the texts by what each of them knows, and an
-// observer somewhere on the way between them. Whatever the order in which
-// messages move on, the Referee must be silent.
+// model is two correct peers, each acting on what it knows, and an observer
+// somewhere between them. The Referee must be silent, whatever the order in
+// which messages move.
 type model struct {
 	draw  func(n int) int // from 0 to n-1
 	b     *bed
@@ -16,20 +16,20 @@ type model struct {
 	stag  int
 }
 
-// way is what one side sent: not yet seen by the observer, and seen but not yet
-// received.
+// way is what one side sent: packets that the observer has not seen, and
+// packets that it has seen and the peer has not received.
 type way struct{ unseen, seen []packet }
 
 type packet struct {
 	Event
-	call     *modelCall // that it carries or answers
-	grant    int        // of replies
+	call     *modelCall // that the packet carries or answers
+	grant    int        // in replies
 	answers  bool
 	response bool // a Read Response; call continues with it
 	done     bool
 }
 
-// peer is one side as requester and as responder.
+// peer is one side, as requester and as responder.
 type peer struct {
 	xid, grant, inFlight int
 	waiting              []*modelCall // calls to answer
@@ -40,10 +40,10 @@ type modelCall struct {
 	xid    int
 	caller Side
 	lists  lists
-	long   bool   // by a position-zero chunk
+	long   bool   // sent with a position-zero chunk
 	text   []byte // of a long call
-	read   int    // bytes of WRITE's data in a chunk
-	write  int    // bytes of READ's data that are wanted
+	read   int    // bytes of WRITE data in a chunk
+	write  int    // bytes of READ data requested
 	reads  int    // RDMA Reads that are not done
 	ready  bool
 	asked  bool
@@ -67,7 +67,7 @@ func (m *model) put(from Side, p packet) {
 	m.ways[from].unseen = append(m.ways[from].unseen, p)
 }
 
-// step lets one thing happen.
+// step makes one random thing happen.
 func (m *model) step() {
 	side := Side(m.draw(2))
 	w := &m.ways[side]
@@ -77,7 +77,7 @@ func (m *model) step() {
 			p := w.unseen[0]
 			w.unseen = w.unseen[1:]
 			e := p.Event
-			if p.response { // travels against the Read
+			if p.response { // travels in the direction opposite to the Read
 				e.From = e.From.Peer()
 			}
 			m.b.event(e)
@@ -145,7 +145,7 @@ func (m *model) clientCall(c *modelCall) []byte {
 	return text
 }
 
-// receive is what a side does with what arrives.
+// receive handles a packet that arrives at a side.
 func (m *model) receive(at Side, p packet) {
 	me := &m.peers[at]
 	switch {
@@ -163,7 +163,7 @@ func (m *model) receive(at Side, p packet) {
 		m.put(at, packet{Event: Event{Kind: ReadDone, Data: data}, call: p.call, response: true})
 	case p.response:
 		p.call.reads--
-		if p.call.reads == 0 && p.call.caller == at { // of a reply's read list
+		if p.call.reads == 0 && p.call.caller == at { // the read list of a reply
 			m.put(at, packet{Event: Event{Kind: Send, Data: words(p.call.xid, 1, 1, done)}, call: p.call, done: true})
 		}
 	case p.Kind == Write:
@@ -179,7 +179,7 @@ func (m *model) receive(at Side, p packet) {
 	}
 }
 
-// work goes on with a call that waits for its answer.
+// work continues a call that waits for its answer.
 func (m *model) work(at Side) {
 	me := &m.peers[at]
 	if len(me.waiting) == 0 {
@@ -210,7 +210,6 @@ func (m *model) work(at Side) {
 	m.answer(at, c)
 }
 
-// answer answers a call.
 func (m *model) answer(at Side, c *modelCall) {
 	grant := 1 + m.draw(6)
 	if m.draw(20) == 0 {
@@ -248,7 +247,7 @@ func (m *model) answer(at Side, c *modelCall) {
 	m.put(at, packet{Event: e, call: c, answers: true, grant: grant})
 }
 
-// fill writes data into a chunk and returns it as it comes back.
+// fill writes data into a chunk and returns the chunk as the reply returns it.
 func (m *model) fill(at Side, c *modelCall, chunk []seg, data []byte) []seg {
 	out := make([]seg, len(chunk))
 	var writes []packet
@@ -296,7 +295,7 @@ func TestCorrectPeers(t *testing.T) {
 	}
 }
 
-// TestCorrectPeersGap loses events at random places.
+// TestCorrectPeersGap drops events at random places.
 func TestCorrectPeersGap(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 2))

@@ -16,7 +16,7 @@ const (
 	nfs4Compound                                   = 1
 )
 
-// arguments judges a call's arguments, of the programs whose bindings are known
+// arguments judges a call's arguments for the programs whose bindings are known
 // (RFC 8267; RFC 5666 §6).
 func (r *Referee) arguments(d *direction, c *call, m *message, s *stream) {
 	forward := d.caller == Client
@@ -32,7 +32,7 @@ func (r *Referee) arguments(d *direction, c *call, m *message, s *stream) {
 	case c.rpc.is(ccpProgram, ccpVersion):
 		r.ccpCall(d, m, s)
 		items.rest(s, nil)
-	case !forward || m.proc == procMsgp: // padding is not taken apart
+	case !forward || m.proc == procMsgp: // the padding of MSGP is not decoded
 	case c.rpc.is(nfsProgram, 3):
 		items.rest(s, items.nfs3(c.rpc.procedure, s))
 	case c.rpc.is(nfsProgram, 4) && c.rpc.procedure == nfs4Compound:
@@ -47,8 +47,8 @@ func (r *Referee) arguments(d *direction, c *call, m *message, s *stream) {
 	r.ccpReads(m)
 }
 
-// nfs3 walks over the arguments of a procedure that has an eligible item
-// (RFC 8267 §3).
+// nfs3 decodes the arguments of a procedure up to its DDP-eligible item (RFC
+// 8267 §3).
 func (a *arguments) nfs3(procedure uint32, s *stream) error {
 	switch procedure {
 	case nfs3Write:
@@ -75,7 +75,7 @@ func (a *arguments) nfs3(procedure uint32, s *stream) error {
 	return nil
 }
 
-// nfs4 walks over a COMPOUND (RFC 8267 §4).
+// nfs4 decodes the operations of a COMPOUND (RFC 8267 §4).
 func (a *arguments) nfs4(s *stream) error {
 	if _, _, err := nfsv4.ReadUtf8strCs(s); err != nil { // tag
 		return err
@@ -138,7 +138,7 @@ func (a *arguments) create(s *stream) error {
 	return err
 }
 
-// results judges a reply's results, which follow SUCCESS.
+// results judges a reply's results. The reply's status is SUCCESS.
 func (r *Referee) results(d *direction, c *call, m *message, s *stream) {
 	if !c.args || c.doubtful || m.proc == procMsgp || len(m.reads) > 0 || c.rpc.procedure == 0 {
 		return
@@ -221,7 +221,7 @@ func (t *results) op(s *stream) error {
 	return err
 }
 
-// words passes n words.
+// words skips n words.
 func (s *stream) words(n int) error {
 	for range n {
 		if _, err := s.word(); err != nil {
@@ -231,7 +231,7 @@ func (s *stream) words(n int) error {
 	return nil
 }
 
-// back takes the last word back.
+// back steps back over the last word.
 func (s *stream) back() { _, _ = s.Seek(-4, 1) }
 
 // Connection Configuration Protocol (RFC 5666 §6.2, §12).
@@ -241,11 +241,11 @@ const (
 	ccpLength  = 12
 )
 
-// ccp is what the two sides configured.
+// ccp is the configuration that the two sides agreed on.
 type ccp struct {
-	limit   [2]int // of a side's Sends, 0 if none was told
+	limit   [2]int // of a side's Sends, in bytes; 0 if not announced
 	noReads [2]bool
-	alone   bool // the call was the only one, so that later ones follow its reply
+	alone   bool // no other call was made before: later calls follow its reply
 }
 
 func ccpWords(s *stream) (w [3]uint32, ok bool) {
@@ -289,7 +289,8 @@ func (r *Referee) ccpReply(m *message, s *stream) {
 
 func boundedSize(n uint32) int { return int(min(n, 1<<30)) }
 
-// ccpReads judges a call's read list against what its receiver told.
+// ccpReads judges a call's read list against the maxrdmaread that its receiver
+// announced.
 func (r *Referee) ccpReads(m *message) {
 	if len(m.reads) > 0 && r.ccp.noReads[m.from.Peer()] {
 		r.report("ccp.reads", m.from, "XID %#x: read chunks to a side that told a maxrdmaread of 0", m.xid)

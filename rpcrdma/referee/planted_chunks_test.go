@@ -7,7 +7,7 @@ import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv4"
 )
 
-// withReads is a call of an unknown program with 200 bytes of arguments.
+// withReads returns a call of an unknown program with 200 bytes of arguments.
 func withReads(xid, proc int, reads ...rd) []byte {
 	var payload []byte
 	if proc != nomsg {
@@ -149,17 +149,17 @@ var plantedMemory = []planted{
 
 var handle3 = nfsv3.NfsFh3{Data: []byte("some file handle")}
 
-// write3 is a WRITE whose n bytes are in a chunk: moved more of it are inline.
+// write3 returns a WRITE whose n bytes are in a chunk.
 func write3(n int) []byte {
 	return rpcCallBytes(1, nfsProgram, 3, nfs3Write, encoded(&handle3), uint64(0), n, 2, n)
 }
 
-// read3 is the reply to a READ of n bytes.
+// read3 returns the reply to a READ of n bytes.
 func read3(n int, inline []byte) []byte {
 	return rpcReplyBytes(1, 0, 0, n, 0, n, inline)
 }
 
-// compound is a call with operations.
+// compound returns a COMPOUND call.
 func compound(minor, ops int, args ...any) []byte {
 	return rpcCallBytes(1, nfsProgram, 4, nfs4Compound, 0, minor, ops, words(args...))
 }

@@ -44,7 +44,7 @@ var plantedHeaders = []planted{
 	{"header.version", "", Server, func(b *bed, bad bool) {
 		b.send(Client, callOf(1, 1))
 		b.send(Server, replyOf(1, 1))
-		// What version 2 sends is kept as a call of its version.
+		// A message of version 2 is kept as a call of its version.
 		b.r.open(b.r.dirs[Client], &call{xid: 2, vers: pick(bad, uint32(2), 1), units: 1})
 		b.send(Server, replyOf(2, 1))
 	}},
@@ -162,7 +162,7 @@ var plantedCalls = []planted{
 		for xid := range 4 {
 			b.send(Client, callOf(xid+1, 32))
 		}
-		b.send(Server, replyOf(1, 1)) // 3 in flight, 1 is granted
+		b.send(Server, replyOf(1, 1)) // 3 in flight, 1 granted
 		b.send(Server, replyOf(2, 1))
 		b.send(Server, replyOf(3, 1))
 		b.send(Server, replyOf(4, 1))

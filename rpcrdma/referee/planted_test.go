@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-// planted is a rule and a conversation that breaks it when bad, and breaks none
-// when not.
+// planted is a rule and a conversation. If bad, the conversation breaks this
+// rule. Otherwise it breaks none.
 type planted struct {
 	rule string
-	name string // what is tried, when the rule has several
+	name string // the case, if the rule has several
 	by   Side
 	play func(b *bed, bad bool)
 }
 
-// pick is bad's value or good's.
+// pick returns yes if bad, else no.
 func pick[T any](bad bool, yes, no T) T {
 	if bad {
 		return yes
@@ -22,7 +22,7 @@ func pick[T any](bad bool, yes, no T) T {
 	return no
 }
 
-// exchange is a call and its reply.
+// exchange plays a call and its reply.
 func (b *bed) exchange(xid int) {
 	b.send(Client, callOf(xid, 32))
 	b.send(Server, replyOf(xid, 32))
@@ -32,8 +32,8 @@ var planted1 = slices.Concat(plantedHeaders, plantedCalls, plantedChunks, plante
 
 func TestPlanted(t *testing.T) { testPlanted(t, rules1, planted1) }
 
-// testPlanted plays each conversation broken and clean, and wants one for each
-// rule.
+// testPlanted plays each conversation with and without the violation. It
+// requires one conversation for each rule.
 func testPlanted(t *testing.T, rules []Rule, list []planted) {
 	for _, p := range list {
 		name := p.rule
@@ -68,7 +68,7 @@ func testPlanted(t *testing.T, rules []Rule, list []planted) {
 	}
 }
 
-// TestRules wants names and sections that can be cited.
+// TestRules checks that rules have unique names, sections and texts.
 func TestRules(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Rules() {

@@ -12,10 +12,10 @@ const (
 	sizeUnit       = 1024
 )
 
-// told is what a side told in its private data.
+// told is the content of a side's CM private data.
 type told struct {
 	known         bool // Connect was called
-	valid         bool // it told something of RFC 8797
+	valid         bool // the side sent private data of RFC 8797
 	invalidate    bool
 	send, receive int
 }
@@ -24,8 +24,8 @@ func (t told) summary() Told {
 	return Told{Known: t.known, Present: t.valid, RemoteInvalidation: t.invalidate, SendSize: t.send, ReceiveSize: t.receive}
 }
 
-// private reads a side's private data. What is missing, short, or of another
-// magic or version counts as nothing (RFC 8797 §5.1).
+// private decodes a side's private data. Data that is missing, too short or has
+// another magic or version counts as none (RFC 8797 §5.1).
 func (r *Referee) private(by Side, b []byte) told {
 	t := told{known: true, send: defaultInline, receive: defaultInline}
 	if len(b) < privateSize || binary.BigEndian.Uint32(b) != privateMagic || b[4] != privateVersion {
@@ -40,8 +40,8 @@ func (r *Referee) private(by Side, b []byte) told {
 	return t
 }
 
-// threshold1 is the largest message of version 1 that a side may send, and 0 if
-// that is not known (RFC 8797 §4.2).
+// threshold1 returns the largest message of version 1 that a side may send, in
+// bytes. It returns 0 if that is not known (RFC 8797 §4.2).
 func (r *Referee) threshold1(from Side) int {
 	if !r.told[from].known {
 		return 0
@@ -49,8 +49,8 @@ func (r *Referee) threshold1(from Side) int {
 	return max(min(r.told[from].send, r.told[from.Peer()].receive), r.ccp.limit[from])
 }
 
-// mayInvalidate1 says whether the peer of owner may invalidate owner's STags,
-// or that this is not known.
+// mayInvalidate1 reports whether the two sides agreed to remote invalidation,
+// or whether that is not known.
 func (r *Referee) mayInvalidate1() bool {
 	return !r.told[Client].known || r.told[Client].invalidate && r.told[Server].invalidate
 }

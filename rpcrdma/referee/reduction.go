@@ -1,16 +1,16 @@
 package referee
 
-// reduction follows which data items of a message are in chunks.
+// reduction tracks which data items of a message are in chunks.
 type reduction struct {
 	r    *Referee
 	m    *message
-	over bool // nothing more can be said
+	over bool // the rest can't be judged
 }
 
-// readChunk is the data at a position of a call.
+// readChunk is the data at one position of a call.
 type readChunk struct{ position, length uint64 }
 
-// argumentChunks are a call's read chunks, but for the one with the message.
+// argumentChunks returns a call's read chunks without the position-zero chunk.
 func argumentChunks(m *message) []readChunk {
 	var out []readChunk
 	for i, s := range m.reads {
@@ -25,13 +25,13 @@ func argumentChunks(m *message) []readChunk {
 	return out
 }
 
-// arguments are a call's data items.
+// arguments are the data items of a call.
 type arguments struct {
 	reduction
-	chunks []readChunk // that no item has taken
+	chunks []readChunk // chunks that no item has used yet
 }
 
-// item judges the eligible item whose length is next in s.
+// item judges the DDP-eligible item whose length is next in s.
 func (a *arguments) item(s *stream) error {
 	n, err := s.word()
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *arguments) item(s *stream) error {
 	return nil
 }
 
-// missed judges chunks before a position.
+// missed reports whether judging is over. It is over if a chunk lies before at.
 func (a *arguments) missed(at uint64) bool {
 	if len(a.chunks) > 0 && a.chunks[0].position < at {
 		a.ineligible(a.chunks[0])
@@ -71,16 +71,16 @@ func (a *arguments) ineligible(c readChunk) {
 	a.r.report("ddp.ineligible", a.m.from, "XID %#x: the chunk at position %d holds no item that may be in one", a.m.xid, c.position)
 }
 
-// none judges arguments without eligible items.
+// none judges arguments without DDP-eligible items.
 func (a *arguments) none(*stream) {
 	if len(a.chunks) > 0 {
 		a.ineligible(a.chunks[0])
 	}
 }
 
-// rest judges the chunks that are left after the last item, or after one that
-// could not be decoded: when all of the message is known, its data is missing
-// where the chunk belongs.
+// rest judges the chunks that are left after the last item, or after an item
+// that could not be decoded. If the whole message is known, decoding failed
+// because data is missing where the chunk belongs.
 func (a *arguments) rest(s *stream, err error) {
 	switch {
 	case a.over:
@@ -91,16 +91,16 @@ func (a *arguments) rest(s *stream, err error) {
 	}
 }
 
-// results are a reply's data items.
+// results are the data items of a reply.
 type results struct {
 	reduction
 	call *call
-	next int  // chunk
+	next int  // index of the next chunk
 	last bool // the last item is in a chunk
 }
 
-// item judges the eligible item whose length is next in s. It takes one chunk,
-// if there is one.
+// item judges the DDP-eligible item whose length is next in s. The item uses
+// one chunk, if there is one.
 func (t *results) item(s *stream) error {
 	n, err := s.word()
 	if err != nil {
@@ -113,7 +113,7 @@ func (t *results) item(s *stream) error {
 	}
 	switch written := total(t.m.writes[i]); {
 	case written == 0 && n > 0:
-		// Of a single chunk a reader can't be mistaken.
+		// With a single chunk, the reader can't mistake which result is meant.
 		if room := roomOf(t.call.writes[i]); room >= uint64(n) && len(t.m.writes) > 1 {
 			t.r.report("ddp.result-inline", t.m.from, "XID %#x: result %d of %d bytes is inline, with a chunk of %d offered", t.m.xid, i, n, room)
 		}
@@ -128,7 +128,7 @@ func (t *results) item(s *stream) error {
 	return nil
 }
 
-// rest judges the chunks that no item took.
+// rest judges the chunks that no item used.
 func (t *results) rest(_ *stream, err error) {
 	if err != nil || t.over {
 		return

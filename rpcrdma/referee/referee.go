@@ -2,26 +2,26 @@ package referee
 
 import "fmt"
 
-// Config is what a Referee is to know beforehand.
+// Config is the configuration of a Referee.
 type Config struct {
-	// Vantage is where the events are seen. At an end the RDMA Writes and
-	// Reads of the peer count as unseen until one was seen: an adapter says
-	// nothing about those that it serves.
+	// Vantage is where the events are seen. At an end, the peer's RDMA Writes
+	// and Reads count as unseen until the first one is seen, because an adapter
+	// does not report those that it serves.
 	Vantage Vantage
-	// Report takes each violation as it is seen. It is called by Connect,
-	// Observe and Gap, and must not call the Referee.
+	// Report receives each violation when it is seen. Connect, Observe and Gap
+	// call it. It must not call the Referee. It may be nil.
 	Report func(Violation)
 }
 
-// Referee judges one connection. Its memory is bounded: see GivenUp.
+// Referee judges one connection. Its memory is bounded; see GivenUp.
 type Referee struct {
 	cfg     Config
 	givenUp string
 	frame   uint64
-	ended   [2]Kind // Terminate or Close, once the side has said so
+	ended   [2]Kind // Terminate or Close, once the side has sent it
 
-	told   [2]told       // by CM private data
-	dirs   [2]*direction // of calls, by the side that calls
+	told   [2]told       // from CM private data
+	dirs   [2]*direction // of calls, by caller
 	memory memory
 	back   backchannel
 	ccp    ccp
@@ -31,7 +31,7 @@ type Referee struct {
 	sum       Summary
 }
 
-// New makes a Referee of a connection that has not begun.
+// New makes a Referee for a connection that has not begun.
 func New(cfg Config) *Referee {
 	r := &Referee{cfg: cfg, memory: newMemory(), v2: newVersion2()}
 	for _, s := range []Side{Client, Server} {
@@ -40,14 +40,13 @@ func New(cfg Config) *Referee {
 	return r
 }
 
-// Connect gives what the two sides told each other when the connection was
-// made.
+// Connect passes the CM private data that the two sides exchanged (RFC 8797).
 func (r *Referee) Connect(p Private) {
 	r.told = [2]told{Client: r.private(Client, p.Client), Server: r.private(Server, p.Server)}
 	r.sum.Client.Private, r.sum.Server.Private = r.told[Client].summary(), r.told[Server].summary()
 }
 
-// Observe judges an event.
+// Observe judges an event. It keeps no part of e.
 func (r *Referee) Observe(e *Event) {
 	if r.givenUp != "" {
 		return
@@ -74,8 +73,8 @@ func (r *Referee) Observe(e *Event) {
 	}
 }
 
-// Gap says that events are missing here: a capture that lost packets, or one
-// that began after the connection did.
+// Gap says that events are missing here. Call it where a capture lost packets,
+// or if it began after the connection did.
 func (r *Referee) Gap() {
 	for _, d := range r.dirs {
 		d.gap()
@@ -85,11 +84,11 @@ func (r *Referee) Gap() {
 	r.v2.gap()
 }
 
-// GivenUp says why the Referee no longer follows the connection, or "". It
-// stays silent from then on.
+// GivenUp returns why the Referee no longer follows the connection, or "".
+// After it gave up, it reports nothing more.
 func (r *Referee) GivenUp() string { return r.givenUp }
 
-// giveUp ends the judging and frees what was kept.
+// giveUp ends the judging and frees the kept state.
 func (r *Referee) giveUp(format string, args ...any) {
 	r.givenUp = fmt.Sprintf(format, args...)
 	r.memory, r.v2 = newMemory(), newVersion2()
@@ -98,7 +97,7 @@ func (r *Referee) giveUp(format string, args ...any) {
 	}
 }
 
-// report says that a side broke the rule of a name.
+// report passes a violation of the named rule to Config.Report.
 func (r *Referee) report(name string, by Side, format string, args ...any) {
 	if r.cfg.Report == nil || r.givenUp != "" {
 		return

@@ -15,17 +15,18 @@ const (
 	authGSS      = 6 // RFC 2203 §5
 )
 
-// rpcCall is what a call's header says.
+// rpcCall is what the RPC header of a call says.
 type rpcCall struct {
 	program, version, procedure uint32
-	gss, protected              bool // RPCSEC_GSS; with integrity or privacy
+	gss, protected              bool // RPCSEC_GSS; RPCSEC_GSS with integrity or privacy
 }
 
 func (c rpcCall) is(program, version uint32) bool {
 	return c.program == program && c.version == version
 }
 
-// msgType reads the second word of an RPC message.
+// msgType returns the second word of an RPC message, its msg_type (RFC 5531
+// §9).
 func msgType(text []byte) (uint32, bool) {
 	if len(text) < 8 {
 		return 0, false
@@ -33,10 +34,10 @@ func msgType(text []byte) (uint32, bool) {
 	return binary.BigEndian.Uint32(text[4:]), true
 }
 
-// cut says that decoding ended because bytes are missing.
+// cut reports whether decoding ended because bytes are missing.
 func cut(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// callText judges the RPC message of a call as far as it is known.
+// callText judges the known part of a call's RPC message.
 func (r *Referee) callText(d *direction, c *call, m *message, text []byte) {
 	if len(text) < 8 {
 		r.back.undecoded(d)
@@ -72,8 +73,8 @@ func (r *Referee) callText(d *direction, c *call, m *message, text []byte) {
 	r.arguments(d, c, m, s)
 }
 
-// notCall notes that what said it were a call may pass for the answer to one
-// with its XID: its receiver can make nothing of it.
+// notCall handles a message that was taken for a call but can't be decoded. Its
+// receiver may take it for the answer to a call with its XID.
 func (r *Referee) notCall(d *direction, m *message) {
 	other := r.dirs[d.caller.Peer()]
 	if c := other.calls[m.xid]; c != nil {
@@ -81,10 +82,10 @@ func (r *Referee) notCall(d *direction, m *message) {
 	}
 }
 
-// inline says whether the whole RPC message is in the Send.
+// inline reports whether the whole RPC message is in the Send.
 func (m *message) inline() bool { return m.whole && m.proc != procNomsg }
 
-// sameXID judges the RPC message's XID.
+// sameXID judges whether the RPC message has the XID of the header.
 func (r *Referee) sameXID(m *message, text []byte) bool {
 	if xid := binary.BigEndian.Uint32(text); xid != m.xid {
 		r.report("xid.mismatch", m.from, "the header has XID %#x, the RPC message %#x", m.xid, xid)
@@ -93,8 +94,8 @@ func (r *Referee) sameXID(m *message, text []byte) bool {
 	return true
 }
 
-// protectedGSS says whether an RPCSEC_GSS credential is that of a call whose
-// arguments are wrapped: procedure DATA with integrity or privacy (RFC 2203 §5).
+// protectedGSS reports whether an RPCSEC_GSS credential belongs to a call with
+// wrapped arguments: procedure DATA with integrity or privacy (RFC 2203 §5).
 func protectedGSS(cred []byte) bool {
 	if len(cred) < 16 {
 		return false
@@ -103,7 +104,7 @@ func protectedGSS(cred []byte) bool {
 	return word(0) == 1 && word(1) == 0 && (word(3) == 2 || word(3) == 3)
 }
 
-// replyText judges the RPC message of a reply as far as it is known.
+// replyText judges the known part of a reply's RPC message.
 func (r *Referee) replyText(d *direction, c *call, m *message, text []byte) {
 	if len(text) < 8 || !r.sameXID(m, text) {
 		return
@@ -131,12 +132,12 @@ func (r *Referee) replyText(d *direction, c *call, m *message, text []byte) {
 	r.results(d, c, m, s)
 }
 
-// stream is an RPC message without the data that is in chunks. at is the place
-// in the message with it.
+// stream reads an RPC message whose chunk data was removed. at returns
+// positions in the original message.
 type stream struct {
 	bytes.Reader
 	length int
-	moved  uint64 // bytes that are in chunks
+	moved  uint64 // bytes in chunks so far
 }
 
 func newStream(b []byte) *stream {
@@ -145,7 +146,7 @@ func newStream(b []byte) *stream {
 	return s
 }
 
-// at is the position in the message with all its data.
+// at returns the position in the original message, chunk data included.
 func (s *stream) at() uint64 { return uint64(s.length-s.Len()) + s.moved }
 
 func (s *stream) word() (uint32, error) {
@@ -154,7 +155,7 @@ func (s *stream) word() (uint32, error) {
 	return binary.BigEndian.Uint32(b[:]), err
 }
 
-// skip passes n bytes of data and its roundup.
+// skip skips n bytes of data and their roundup.
 func (s *stream) skip(n uint32) error {
 	if roundup(uint64(n)) > uint64(s.Len()) {
 		return io.ErrUnexpectedEOF

@@ -2,17 +2,17 @@ package referee
 
 import "slices"
 
-// Rule is one demand of the texts that can be seen from outside.
+// Rule is one requirement of the specifications that an observer can check.
 type Rule struct {
 	Name    string
-	Section string // text and section
-	Text    string // the demand, in a sentence
+	Section string // specification and section
+	Text    string // the requirement, in a sentence
 }
 
-// Rules lists the rules, as in docs/referee.md.
+// Rules lists all rules, as in docs/referee.md.
 func Rules() []Rule { return slices.Concat(rules1, rules2) }
 
-// ruleNamed returns the rule of a name, which is one of ours.
+// ruleNamed returns the rule with the name. It panics if there is none.
 func ruleNamed(name string) Rule {
 	for _, rules := range [][]Rule{rules1, rules2} {
 		if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name }); i >= 0 {

@@ -1,7 +1,7 @@
 package referee
 
-// rules1 are the rules of version 1, of calls in both directions, of CM
-// private data, of ONC RPC and of NFS's bindings.
+// rules1 are the rules of version 1, of calls in both directions, of CM private
+// data, of ONC RPC and of the NFS bindings.
 var rules1 = []Rule{
 	{"header.short", "RFC 5666 §4.1", "A message begins with XID, version, credits and procedure."},
 	{"header.malformed", "RFC 5666 §4.3", "A header is one that the XDR describes."},

@@ -2,17 +2,18 @@ package referee
 
 import "slices"
 
-// Summary is what the two sides did, as far as it was seen.
+// Summary counts what the two sides did, as far as it was seen.
 type Summary struct {
-	Versions         []uint32 // of the messages, in the order in which they came first
+	Versions         []uint32 // of the messages, in order of first use
 	Client, Server   SideSummary
-	Forward, Reverse CallSummary // calls of the client, and of the server
-	// InlineAt counts the calls with chunks, or with replies in chunks, that
-	// would have needed none if both thresholds were the size.
+	Forward, Reverse CallSummary // calls of the client, calls of the server
+	// InlineAt counts the calls that used chunks and would have needed none
+	// with larger inline thresholds.
 	InlineAt []InlineAt
 }
 
-// Told is a side's CM private data.
+// Told is the content of a side's CM private data (RFC 8797). Sizes are in
+// bytes.
 type Told struct {
 	Known              bool // the handshake was seen
 	Present            bool // the side sent private data of RFC 8797
@@ -21,38 +22,39 @@ type Told struct {
 	ReceiveSize        int
 }
 
-// SideSummary is what one side did.
+// SideSummary counts what one side did.
 type SideSummary struct {
 	Private              Told
-	Sends                uint64 // those with invalidation, too
+	Sends                uint64 // with and without invalidation
 	SendsWithInvalidate  uint64
 	LargestSend          int
 	Writes, Reads        uint64
 	WriteBytes           uint64
 	ReadBytes            uint64
 	Segments             uint64 // offered
-	STags                uint64 // offered, counted again when they are offered again after an answer
+	STags                uint64 // offered; counted again when offered again after an answer
 	SendBytes            uint64
-	LargestSegmentOffers int // most segments in one message
+	LargestSegmentOffers int // most segments that one message offered
 }
 
-// CallSummary is one direction of calls.
+// CallSummary counts the calls of one direction.
 type CallSummary struct {
 	Calls, Replies, Errors uint64
-	CreditsAsked           uint32 // last
-	CreditsGranted         uint32 // last
-	MostInFlight           uint64 // at least
-	ReadChunkBytes         uint64 // offered by calls for arguments and long calls
+	CreditsAsked           uint32 // in the last call
+	CreditsGranted         uint32 // in the last reply
+	MostInFlight           uint64 // a lower bound
+	ReadChunkBytes         uint64 // offered by calls, for arguments and long calls
 	WriteChunkBytes        uint64 // returned in write chunks
 	ReplyChunkBytes        uint64 // returned in reply chunks
-	Chunked                uint64 // calls with chunks used, either way
+	Chunked                uint64 // calls that used chunks in either direction
 	Programs               []Program
 }
 
-// Program is an RPC program that was called.
+// Program is an RPC program that a side called.
 type Program struct{ Program, Version uint32 }
 
-// InlineAt is a count of calls.
+// InlineAt is the number of calls that need no chunks if both inline thresholds
+// are Threshold bytes.
 type InlineAt struct {
 	Threshold int
 	Calls     uint64
@@ -60,10 +62,10 @@ type InlineAt struct {
 
 const maxPrograms = 16
 
-// thresholds that InlineAt is about.
+// thresholds are the inline thresholds in InlineAt, in bytes.
 var thresholds = [...]int{4 << 10, 8 << 10, 16 << 10, 64 << 10}
 
-// Summary says what the connection did so far.
+// Summary returns the counts up to now. The caller owns the result.
 func (r *Referee) Summary() Summary {
 	s := r.sum
 	s.Versions = slices.Clone(s.Versions)
@@ -124,7 +126,7 @@ func (s *Summary) askedFor(d *direction, credits uint32) { s.direction(d).Credit
 func (s *Summary) granted(d *direction, credits uint32)  { s.direction(d).CreditsGranted = credits }
 func (s *Summary) errored(d *direction)                  { s.direction(d).Errors++ }
 
-// offered counts what a message offers.
+// offered counts the segments that a message offers.
 func (s *Summary) offered(m *message) {
 	side := s.side(m.from)
 	side.Segments += uint64(len(m.windows))
@@ -144,7 +146,7 @@ func (s *Summary) program(c *call, d *direction) {
 	}
 }
 
-// replied counts a reply and what chunks carried for its call.
+// replied counts a reply and the bytes that chunks carried for its call.
 func (s *Summary) replied(d *direction, c *call, m *message) {
 	sum := s.direction(d)
 	sum.Replies++
@@ -166,8 +168,8 @@ func (s *Summary) replied(d *direction, c *call, m *message) {
 	s.saves(uint64(c.length)+roundup(read), uint64(m.length)+roundup(written)+reply)
 }
 
-// saves counts the thresholds at which a call and its reply, of the sizes that
-// they have with all in the Send, need no chunks.
+// saves counts the thresholds at which a call and its reply need no chunks.
+// call and reply are their sizes with all data in the Send.
 func (s *Summary) saves(call, reply uint64) {
 	if s.InlineAt == nil {
 		for _, t := range thresholds {

@@ -14,22 +14,22 @@ const (
 	optional          = 5
 )
 
-// v2 is MSG or NOMSG of version 2.
+// v2 returns MSG or NOMSG of version 2.
 func v2(xid, credits, proc, dir int, l lists, payload []byte) []byte {
 	return words(xid, 2, credits, proc, dir, l.bytes(), payload)
 }
 
-// error2 is an ERROR of version 2.
+// error2 returns an ERROR of version 2.
 func error2(xid, credits int, code ...any) []byte {
 	return words(xid, 2, credits, rdmaError, words(code...))
 }
 
-// option2 is an OPTIONAL with a body of raw bytes.
+// option2 returns an OPTIONAL whose body is raw bytes.
 func option2(xid, credits, dir, op int, info, payload []byte) []byte {
 	return words(xid, 2, credits, optional, dir, op, len(info), info, make([]byte, -len(info)&3), payload)
 }
 
-// op2 is an OPTIONAL.
+// op2 returns an OPTIONAL.
 func op2(xid, credits, dir int, body xdr.XdrType, payload ...[]byte) []byte {
 	op := 0
 	switch body.(type) {
@@ -62,13 +62,13 @@ func reply2Of(xid, credits int) []byte {
 	return v2(xid, credits, msg, replyDir, lists{}, rpcReplyBytes(xid))
 }
 
-// exchange2 is a call and its reply.
+// exchange2 plays a call and its reply in version 2.
 func (b *bed) exchange2(xid int) {
 	b.send(Client, call2Of(xid, 32))
 	b.send(Server, reply2Of(xid, 32))
 }
 
-// char is an element of a set of characteristics.
+// char returns one characteristic of a set.
 func char(which int, data ...any) xdr2.Xcharval {
 	return xdr2.Xcharval{Xchv_which: uint32(which), Xchv_data: words(data...)}
 }
@@ -83,23 +83,24 @@ func respondOf(done, rejected uint32, other ...xdr2.Xcharval) *xdr2.Optresp_xch 
 	return &xdr2.Optresp_xch{Optrsxch_done: []uint32{done}, Optrsxch_rej: []uint32{rejected}, Optrsxch_other: other}
 }
 
-// structure is a plain segment of 1024 bytes and n target segments of 4096.
+// structure returns a receive buffer with a plain segment of 1024 bytes and n
+// target segments of 4096.
 func structure(n int) xdr2.Xcharval {
 	return char(charStructure, 1024+4096*n, 2, 1, 1024, 0, 0, n, 4096, 4096, 1)
 }
 
-// told2 begins a connection of version 2: the sides tell characteristics, and
-// the server grants 32 credits.
+// told2 begins a connection of version 2. The sides announce characteristics,
+// and the server grants 32 credits.
 func (b *bed) told2(client, server []xdr2.Xcharval) {
 	b.send(Client, op2(1000, 32, callDir, initOf(client...)))
 	b.send(Server, op2(1000, 32, replyDir, initOf(server...)))
 	b.exchange2(1001)
 }
 
-// able are the characteristics of a side that takes groups.
+// able are the characteristics of a side that supports groups.
 var able = []xdr2.Xcharval{char(charRTR, 7), char(charRequests, 4), char(charResponses, 4)}
 
-// request2 is a request in transmissions that makes a NULL call.
+// request2 is a request in transmissions that carries a NULL call.
 type request2 struct {
 	count, rsbuf int
 	items        []xdr2.Xmddp_mitem
@@ -122,7 +123,7 @@ func (q request2) body(pslen int) *xdr2.Optxmt_req {
 	return x
 }
 
-// bytes is the first transmission, with the whole call in it.
+// bytes returns the first transmission, with the whole call in it.
 func (q request2) bytes(xid int) []byte {
 	return op2(xid, 32, callDir, q.body(len(null(xid))), null(xid))
 }
@@ -131,7 +132,7 @@ func cont(xid, dir, number, itype, pslen int, payload []byte) []byte {
 	return op2(xid, 32, dir, &xdr2.Optxmt_cont{Optxc_xnum: uint32(number), Optxc_itype: uint32(itype), Optxc_pslen: uint32(pslen)}, payload)
 }
 
-// empty is an XMTCONT without payload.
+// empty returns an XMTCONT without payload.
 func empty(xid, dir, number, itype int) []byte { return cont(xid, dir, number, itype, 0, nil) }
 
 // response2 is a response in transmissions.
@@ -145,10 +146,10 @@ func (q response2) bytes(xid int, results ...any) []byte {
 	return op2(xid, 32, replyDir, &xdr2.Optxmt_resp{Optxrs_count: uint32(q.count), Optxrs_pslen: uint32(len(text)), Optxrs_ddp: q.items}, text)
 }
 
-// response is the response of one transmission.
+// response returns a response of one transmission.
 func response(xid int, items ...xdr2.Xmddp_mitem) []byte { return response2{1, items}.bytes(xid) }
 
-// item is an item that is nowhere but in the payload stream.
+// item returns an item that is only in the payload stream.
 func item(disp, length int, where xdr2.Xmddp_type) xdr2.Xmddp_mitem {
 	return xdr2.Xmddp_mitem{Xmdmi_disp: uint32(disp), Xmdmi_length: uint32(length), Xmdmi_where: xdr2.Xmddp_loc{Type: where}}
 }
@@ -165,7 +166,7 @@ func tbsn(disp, length, offset int, numbers ...uint32) xdr2.Xmddp_mitem {
 	return i
 }
 
-// direct is a direction for a result.
+// direct returns a direction for a result.
 func direct(how xdr2.Xmddp_type, least, threshold int, segs ...seg) xdr2.Xmddp_rsditem {
 	d := xdr2.Xmddp_rsditem{Xmdrsdi_minlen: uint32(least), Xmdrsdi_loc: xdr2.Xmddp_rsdloc{Type: how}}
 	switch how {
@@ -179,12 +180,12 @@ func direct(how xdr2.Xmddp_type, least, threshold int, segs ...seg) xdr2.Xmddp_r
 	return d
 }
 
-// over is a range of directions.
+// over returns a range of directions.
 func over(begin, end int, list ...xdr2.Xmddp_rsditem) xdr2.Xmddp_rsdset {
 	return xdr2.Xmddp_rsdset{Xmdrsds_range: xdr2.Xmddp_rsdrange{Xmdrsdr_begin: uint32(begin), Xmdrsdr_end: uint32(end)}, Xmdrsds_items: list}
 }
 
-// xmtError is an XMTERR.
+// xmtError returns an XMTERR.
 func xmtError(xid, dir int, bad xdr2.Xms_id, which xdr2.Optx_err, numbers ...uint32) []byte {
 	x := &xdr2.Optxmt_err{Optxe_bad: bad, Optxe_info: xdr2.Optx_info{Optxe_which: which}}
 	numbers = append(numbers, 0, 0, 0)
@@ -213,5 +214,5 @@ func id(xid, dir, number int) xdr2.Xms_id {
 	return xdr2.Xms_id{Xmsi_xid: uint32(xid), Xmsi_dir: xdr2.Msg_type(dir), Xmsi_seq: uint32(number)}
 }
 
-// TestPlanted2 has a conversation for each rule of version 2.
+// TestPlanted2 plays a conversation for each rule of version 2.
 func TestPlanted2(t *testing.T) { testPlanted(t, rules2, planted2) }

@@ -24,7 +24,7 @@ func TestHistory(t *testing.T) {
 		{uint64(10*last - 1), last - 1, true},
 		{uint64(10*last - 1), last - 2, false},
 		{80, -1, false},
-		{79, -1, true}, // what has left may be what is meant
+		{79, -1, true}, // a dropped value may be the one
 		{0, -1, true},
 	} {
 		if got := h.any(c.since, is(c.value)); got != c.want {
@@ -61,8 +61,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestBounds2 has peers that let a Referee keep too much. It says so and is
-// silent from then on.
+// TestBounds2 plays peers that make a Referee keep too much. The Referee gives
+// up and is silent from then on.
 func TestBounds2(t *testing.T) {
 	var many []xdr2.Xmddp_rsditem
 	for range 5000 {
@@ -98,11 +98,11 @@ func TestBounds2(t *testing.T) {
 	}
 }
 
-// mostMemory2 is what a Referee keeps of version 2 at most, in bytes, beside
-// what it keeps of calls in all versions (docs/referee.md).
+// mostMemory2 is the most memory that a Referee keeps for version 2, in bytes,
+// in addition to the calls of all versions (docs/referee.md).
 const mostMemory2 = 12 << 20
 
-// TestMemory2 fills what is kept of version 2 to its bounds.
+// TestMemory2 fills the version 2 state to its bounds.
 func TestMemory2(t *testing.T) {
 	before := heap()
 	r := New(Config{})
@@ -145,8 +145,8 @@ func TestMemory2(t *testing.T) {
 	}
 }
 
-// TestAnsweredIsForgotten makes many more than are kept, each of which is
-// answered: nothing is left of them.
+// TestAnsweredIsForgotten makes more calls than the Referee keeps and answers
+// each. Nothing may remain of them.
 func TestAnsweredIsForgotten(t *testing.T) {
 	b := connected(t)
 	b.told2(append(able[:3:3], char(charSize, 9216), structure(2)), able)
@@ -170,7 +170,7 @@ func TestAnsweredIsForgotten(t *testing.T) {
 	}
 }
 
-// TestNames2 wants what reports call messages.
+// TestNames2 checks the names of messages in reports.
 func TestNames2(t *testing.T) {
 	for want, h := range map[string]*header2{
 		"RDMA2_NOMSG": {message: &message{proc: procNomsg}}, "XMTREQ": {message: &message{proc: procOptional}, op: opXmtReq},

@@ -6,17 +6,17 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
-// noSize is larger than any size of receives.
+// noSize is larger than any receive size.
 const noSize = math.MaxUint32
 
-// initSize is the largest INIT (wire reference §5.1).
+// initSize is the largest INIT, in bytes (wire reference §5.1).
 const initSize = 1024
 
-// init judges INIT. The server's answers that of the client, or is its own
-// first message with an XID of its own: both are lawful.
+// init judges INIT. The server's INIT either answers the client's, or is its
+// own first message with an XID of its own. Both are lawful.
 func (r *Referee) init(h *header2, x *xdr2.Optinit_xch) {
 	s := r.v2.side(h.from)
-	answer := h.from == Server && r.dirs[Client].calls[h.xid] != nil // the client caused the server's messages before it
+	answer := h.from == Server && r.dirs[Client].calls[h.xid] != nil // the client's INIT caused the messages that the server sent before
 	if s.spoke && !answer && !r.v2.missed {
 		r.report("init.first", h.from, "XID %#x: INIT is not the first message", h.xid)
 	}
@@ -33,7 +33,7 @@ func (r *Referee) init(h *header2, x *xdr2.Optinit_xch) {
 	r.pairInit(h)
 }
 
-// pairInit opens the client's INIT and closes it with the server's.
+// pairInit opens the client's INIT as a call and closes it with the server's.
 func (r *Referee) pairInit(h *header2) {
 	if h.from == Client {
 		if h.dir == xdr2.CALL {
@@ -51,10 +51,10 @@ func (r *Referee) pairInit(h *header2) {
 	}
 }
 
-// in says whether a subset names element i (wire reference §5.1).
+// in reports whether a subset names element i (wire reference §5.1).
 func in(s xdr2.Xcharsubset, i int) bool { return i/32 < len(s) && s[i/32]>>(i%32)&1 != 0 }
 
-// request judges REQUEST, whose sender keeps to a smaller size from now on.
+// request judges REQUEST. Its sender keeps to the smaller size from now on.
 func (r *Referee) request(h *header2, x *xdr2.Optreq_xch) {
 	r.ask(h, x.Optrqxch_want)
 	s, peer := r.v2.side(h.from), r.v2.side(h.from.Peer())
@@ -99,7 +99,7 @@ func (r *Referee) respond(h *header2, x *xdr2.Optresp_xch) {
 	r.answer2(d, c, h.message)
 	keeps, mine := asker.asked, asker.askedFor == h.xid
 	r.tell(h, done, false)
-	if lowered { // the peer goes on to keep to what it asked for
+	if lowered { // the peer still keeps to the size that it asked for
 		asker.asked = keeps
 	} else if mine {
 		asker.asked = 0
@@ -107,7 +107,7 @@ func (r *Referee) respond(h *header2, x *xdr2.Optresp_xch) {
 	r.tell(h, x.Optrsxch_other, false)
 }
 
-// tell judges what a side says of itself, and takes note of it.
+// tell judges the characteristics that a side announces, and records them.
 func (r *Referee) tell(h *header2, set xdr2.Xcharset, first bool) {
 	if len(set) == 0 {
 		return
@@ -134,7 +134,7 @@ func (r *Referee) tell(h *header2, set xdr2.Xcharset, first bool) {
 	s.traits.say(h.seq, now)
 }
 
-// keepsTo judges a Send against the size that its sender asked for.
+// keepsTo judges a Send against the receive size that its sender asked for.
 func (r *Referee) keepsTo(m *message) {
 	if asked := r.v2.side(m.from).asked; asked > 0 && m.length > int(asked) {
 		r.report("characteristic.asked", m.from, "XID %#x: a Send of %d bytes after a REQUEST for receives of %d", m.xid, m.length, asked)

@@ -10,9 +10,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
 )
 
-// FuzzVersion2 plays conversations made up from bytes, of messages that are
-// nearly right, with gaps. The Referee survives them, and what it keeps stays
-// within its bounds.
+// FuzzVersion2 plays random conversations of nearly correct messages, with
+// gaps. The Referee must not panic, and its state must stay within its bounds.
 func FuzzVersion2(f *testing.F) {
 	f.Add(uint64(1), []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
 	f.Add(uint64(2), []byte{16, 17, 32, 33, 64, 65, 128, 129, 255, 254, 253, 200, 100, 50, 25, 12})
@@ -30,7 +29,7 @@ func FuzzVersion2(f *testing.F) {
 	})
 }
 
-// stir makes one event.
+// stir makes one random event.
 func (b *bed) stir(rnd *rand.Rand, op byte) {
 	from, xid := Side(op&1), rnd.IntN(4)
 	fill := func(v xdr.XdrType) xdr.XdrType {
@@ -92,7 +91,7 @@ func (b *bed) stir(rnd *rand.Rand, op byte) {
 	b.event(e)
 }
 
-// within wants what is kept within its bounds.
+// within checks that the kept state is within its bounds.
 func (b *bed) within() {
 	v := &b.r.v2
 	open := 0

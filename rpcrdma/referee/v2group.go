@@ -6,35 +6,37 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
-// Bounds of what is kept of a group.
+// Bounds of the state that is kept of groups.
 const (
 	maxTransmissions = 1024
-	maxDirections    = 1 << 16 // of all calls in flight
+	maxDirections    = 1 << 16 // over all calls in flight
 )
 
-// group2 is a transmission group that has begun (rtrext §4.2).
+// group2 is an unfinished transmission group (rtrext §4.2).
 type group2 struct {
 	lead  *header2 // without its payload
 	count uint32
 	sent  []transmission
 	items []item2
-	// stream is the start of the payload stream, length its length so far.
+	// stream is the known start of the payload stream, length its length so
+	// far.
 	stream []byte
 	length uint64
-	whole  bool   // all of it was seen
-	known  uint64 // what the sender had received when it began
-	call   *call  // that it makes or answers, nil if there is none
-	over   bool   // the receiver has said that it is over
+	whole  bool   // stream holds all of it
+	known  uint64 // what the sender had received when the group began
+	call   *call  // the call that the group makes or answers, or nil
+	over   bool   // the receiver has said that the group is over
 }
 
-// transmission is where the header and the payload stream's part of one end,
-// and its length.
+// transmission is one transmission of a group: used is where its header and its
+// part of the payload stream end, length is its length.
 type transmission struct{ used, length uint64 }
 
-// transmits says whether h is a transmission.
+// transmits reports whether h is a transmission of a group.
 func (h *header2) transmits() bool { return h.op == opXmtReq || h.op == opXmtResp || h.op == opXmtCont }
 
-// interrupted ends a group that what a side sends now does not continue.
+// interrupted ends a side's group because the side sends something that does
+// not continue it.
 func (r *Referee) interrupted(from Side, by string) {
 	s := r.v2.side(from)
 	g := s.group
@@ -47,8 +49,8 @@ func (r *Referee) interrupted(from Side, by string) {
 	r.abandon(s)
 }
 
-// abandon ends a side's group. What is still to come of it is no offence, and
-// its call may be answered in any way or not at all.
+// abandon ends a side's group. Its remaining transmissions are no violation.
+// Its call may be answered in any way or not at all.
 func (r *Referee) abandon(s *side2) {
 	g := s.group
 	s.group, s.broken, s.left = nil, g.lead.xid, g.count-uint32(len(g.sent))
@@ -57,7 +59,7 @@ func (r *Referee) abandon(s *side2) {
 	}
 }
 
-// caller is the direction of the call that a group makes or answers.
+// caller returns the direction of the call that a group makes or answers.
 func (r *Referee) caller(g *group2) *direction {
 	if g.lead.op == opXmtReq {
 		return r.dirs[g.lead.from]
@@ -65,8 +67,8 @@ func (r *Referee) caller(g *group2) *direction {
 	return r.dirs[g.lead.from.Peer()]
 }
 
-// begin begins a group. It judges its number, and returns nil for one that has
-// no transmissions.
+// begin begins a group of count transmissions. It reports a count of 0 and then
+// returns nil.
 func (r *Referee) begin(h *header2, count uint32, ddp []xdr2.Xmddp_mitem, c *call) *group2 {
 	if count == 0 {
 		r.report("group.count", h.from, "XID %#x: %s of 0 transmissions", h.xid, h.name())
@@ -80,8 +82,8 @@ func (r *Referee) begin(h *header2, count uint32, ddp []xdr2.Xmddp_mitem, c *cal
 	return g
 }
 
-// add adds a transmission to the group of its sender, and completes it with the
-// last one.
+// add adds a transmission to its sender's group. The last one completes the
+// group.
 func (r *Referee) add(h *header2, number, pslen uint32) {
 	s := r.v2.side(h.from)
 	s.recent.add(sent2{xid: h.xid, dir: h.dir, seq: number})
@@ -111,7 +113,7 @@ func (r *Referee) add(h *header2, number, pslen uint32) {
 	}
 }
 
-// keep adds a part of the payload stream.
+// keep adds one transmission's part of the payload stream.
 func (g *group2) keep(payload []byte, pslen uint32) {
 	g.length += uint64(pslen)
 	part := payload[:min(len(payload), int(pslen))]
@@ -122,7 +124,7 @@ func (g *group2) keep(payload []byte, pslen uint32) {
 	g.stream = append(g.stream, part...)
 }
 
-// placed says whether data is placed in the group's transmissions.
+// placed reports whether the group's transmissions hold placed data.
 func (g *group2) placed() bool {
 	for _, i := range g.items {
 		if i.where == xdr2.XMDTYPE_TBSN {
@@ -157,10 +159,10 @@ func (r *Referee) xmtCont(h *header2, x *xdr2.Optxmt_cont) {
 	}
 	s.recent.add(sent2{xid: h.xid, dir: h.dir, seq: x.Optxc_xnum})
 	r.abandon(s)
-	s.left-- // this one
+	s.left-- // h itself
 }
 
-// stray judges XMTCONT outside of a group.
+// stray judges an XMTCONT outside of a group.
 func (r *Referee) stray(h *header2, s *side2) {
 	switch {
 	case r.v2.missed:
@@ -229,7 +231,7 @@ func (r *Referee) xmtReq(h *header2, x *xdr2.Optxmt_req) {
 	r.add(h, 0, x.Optxrq_pslen)
 }
 
-// offers makes the windows of an XMTREQ.
+// offers adds the windows that an XMTREQ offers.
 func (r *Referee) offers(h *header2, x *xdr2.Optxmt_req, c *call) {
 	var targets []segment
 	for _, i := range items2(x.Optxrq_ddp) {
@@ -260,7 +262,8 @@ func (r *Referee) offers(h *header2, x *xdr2.Optxmt_req, c *call) {
 	c.windows = h.windows
 }
 
-// supported judges an operation against the RTR Support that its receiver told.
+// supported judges an operation against the RTR Support that its receiver
+// announced.
 func (r *Referee) supported(h *header2, count, bit uint32) {
 	if count > 1 {
 		bit |= xdr2.RTRS_XCONT
@@ -291,7 +294,7 @@ func (r *Referee) requested(g *group2, h *header2, text []byte, fits bool) {
 			r.report("placement.request", h.from, "XID %#x: the item at %d is %v", h.xid, i.disp, i.where)
 		}
 	}
-	if !fits { // what is wrong with the items was reported
+	if !fits { // the error in the items was reported
 		text = nil
 	}
 	for _, i := range g.items {
@@ -317,14 +320,14 @@ func (r *Referee) xmtResp(h *header2, x *xdr2.Optxmt_resp) {
 		}
 		r.v2.knows(h.from, c.v2.seq)
 	}
-	if c == nil || c.v2.op != opXmtReq { // a request in transmissions takes such a response by itself
+	if c == nil || c.v2.op != opXmtReq { // a request in transmissions implies that its sender takes such a response
 		r.supported(h, x.Optxrs_count, xdr2.RTRS_XRESP)
 	}
 	promised, within := r.promised(h, c, x.Optxrs_count), r.responseLimit(h, c, x.Optxrs_count)
 	refusable := !promised || !within
 	if g := r.begin(h, x.Optxrs_count, x.Optxrs_ddp, c); g != nil {
 		r.add(h, 0, x.Optxrs_pslen)
-		if s := r.v2.side(h.from); s.group == g && refusable { // its receiver may refuse it at once
+		if s := r.v2.side(h.from); s.group == g && refusable { // the receiver may refuse it at once
 			r.abandon(s)
 		}
 	} else if c != nil {
@@ -332,8 +335,8 @@ func (r *Referee) xmtResp(h *header2, x *xdr2.Optxmt_resp) {
 	}
 }
 
-// promised judges the transmissions of a response against the receives that the
-// request promised. It says whether there are enough.
+// promised judges the number of transmissions of a response against the
+// receives that the request promised. It reports whether there are enough.
 func (r *Referee) promised(h *header2, c *call, count uint32) bool {
 	if c == nil || uint64(count) <= 1+uint64(c.v2.rsbuf) {
 		return true
@@ -344,8 +347,9 @@ func (r *Referee) promised(h *header2, c *call, count uint32) bool {
 	return false
 }
 
-// responseLimit judges the transmissions of a response against what its sender
-// told, lately or when the request was made. It says whether it may have so many.
+// responseLimit judges the number of transmissions of a response against the
+// limit that its sender announced, last or before the request was made. It
+// reports whether the number is allowed.
 func (r *Referee) responseLimit(h *header2, c *call, count uint32) bool {
 	now := r.v2.side(h.from).traits.last()
 	if r.v2.missed || count <= now.answers() || c != nil && count <= c.v2.responses {
@@ -355,7 +359,7 @@ func (r *Referee) responseLimit(h *header2, c *call, count uint32) bool {
 	return false
 }
 
-// responded judges a response that is complete.
+// responded judges a complete response.
 func (r *Referee) responded(g *group2, h *header2, text []byte) {
 	d := r.dirs[h.from.Peer()]
 	c := g.call
@@ -367,7 +371,7 @@ func (r *Referee) responded(g *group2, h *header2, text []byte) {
 		r.replyChunk(h, c)
 	}
 	r.answered(d, c, h.message)
-	for _, i := range g.items { // text alone is not what the upper layer's types say
+	for _, i := range g.items { // without the removed items, text does not match the upper layer's types
 		if i.excised() {
 			text = nil
 		}
@@ -377,8 +381,8 @@ func (r *Referee) responded(g *group2, h *header2, text []byte) {
 	r.sum.replied(d, c, h.message)
 }
 
-// replyChunk judges an XMTRESP to a request with a reply chunk: there is no
-// field in it to return one.
+// replyChunk judges an XMTRESP to a request with a reply chunk. XMTRESP has no
+// field that returns a reply chunk.
 func (r *Referee) replyChunk(h *header2, c *call) {
 	for _, w := range c.reply {
 		if len(w.written.list) > 0 {

@@ -1,22 +1,23 @@
 package referee
 
-// history is what one side said of itself over time, for the question which of
-// it the other side may still have gone by. Its length is bounded.
+// history is the values that one side announced over time. It shows which of
+// them the other side may still act on. Its length is bounded.
 type history[T any] struct {
-	said []said[T] // in order; the first is what holds if nothing is said
-	// dropped is the seq of the last value that left a full history.
+	said []said[T] // in order; the first is the default
+	// dropped is the seq of the value that followed the last one removed from
+	// a full history.
 	dropped uint64
 	lost    bool
 }
 
-// said is a value and the seq of the message that said it.
+// said is a value and the seq of the message that announced it.
 type said[T any] struct {
 	seq   uint64
 	value T
 }
 
 // maxHistory is how many values of one kind are kept for a side that does not
-// show that it has received them.
+// show that it received them.
 const maxHistory = 32
 
 func (h *history[T]) say(seq uint64, v T) {
@@ -27,11 +28,12 @@ func (h *history[T]) say(seq uint64, v T) {
 	h.said = append(h.said, said[T]{seq, v})
 }
 
-// last is the value that was said last.
+// last returns the newest value.
 func (h *history[T]) last() T { return h.said[len(h.said)-1].value }
 
-// any says whether ok holds for a value that somebody may go by who has
-// received everything up to seq since. When values have left the history it may.
+// any reports whether ok holds for a value that a side may act on after it
+// received everything up to since. It reports true if such a value may have
+// been removed from the history.
 func (h *history[T]) any(since uint64, ok func(T) bool) bool {
 	if h.lost && since < h.dropped {
 		return true
@@ -47,7 +49,8 @@ func (h *history[T]) any(since uint64, ok func(T) bool) bool {
 	return false
 }
 
-// forget drops what is no longer needed once everything up to seq was received.
+// forget drops the values that no side acts on after it received everything up
+// to seq.
 func (h *history[T]) forget(seq uint64) {
 	n := 0
 	for n+1 < len(h.said) && h.said[n+1].seq <= seq {

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
-// TestLawful2 has conversations that look odd and break no rule.
+// TestLawful2 plays conversations that look odd and break no rule.
 func TestLawful2(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -14,7 +14,7 @@ func TestLawful2(t *testing.T) {
 	}{
 		{"version 1 after ERR_VERS", func(b *bed) {
 			b.send(Client, call2Of(1, 1))
-			b.send(Server, words(1, 1, 1, rdmaError, 1, 1, 1)) // in the version that the server speaks
+			b.send(Server, words(1, 1, 1, rdmaError, 1, 1, 1)) // in a version that the server speaks
 			b.exchange(2)
 		}},
 		{"both send INIT first, with XIDs of their own", func(b *bed) {
@@ -49,7 +49,7 @@ func TestLawful2(t *testing.T) {
 			b.send(Server, op2(5, 32, callDir, requestOf(char(charSize, 4096)))) // from now on the server keeps to it
 			b.send(Client, op2(5, 32, replyDir, respondOf(1, 0)))
 			b.send(Server, reply2Of(2, 32))
-			b.send(Client, op2(6, 32, callDir, updateOf(char(charSize, 8192)))) // and may go back
+			b.send(Client, op2(6, 32, callDir, updateOf(char(charSize, 8192)))) // and may send large messages again
 			b.send(Client, call2Of(3, 32))
 			b.send(Server, v2(3, 32, msg, replyDir, lists{}, append(rpcReplyBytes(3), make([]byte, 8000)...)))
 		}},
@@ -131,7 +131,7 @@ func TestLawful2(t *testing.T) {
 			b.told2(able, able)
 			b.send(Client, request2{count: 2}.bytes(1))
 			b.send(Client, call2Of(2, 32))
-			b.got = nil // the intruder itself is another matter
+			b.got = nil // the message that interrupts the group is another matter
 			bad := xmtError(1, replyDir, id(2, callDir, 0), xdr2.OPTXERR_BADHMT, 5, 0)
 			b.send(Server, bad)
 			b.send(Server, reply2Of(2, 32))
@@ -185,9 +185,10 @@ func TestLawful2(t *testing.T) {
 	}
 }
 
-// TestKnown2 has a client that goes on by what was withdrawn. It is found out
-// when its credits show that it must have heard of it; and at its own end after
-// some time, however many credits it has.
+// TestKnown2 plays a client that still acts on a withdrawn characteristic. The
+// Referee reports it when the client's credits show that it must have received
+// the withdrawal. At the client's end the Referee reports it after some
+// messages, whatever the credits.
 func TestKnown2(t *testing.T) {
 	for _, c := range []struct {
 		at      Vantage

@@ -2,25 +2,27 @@ package referee
 
 import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
-// layout is the structure of a side's receive buffers (rtrext §7.2): where the
-// segments begin that data may be placed in.
+// layout is the structure of a side's receive buffers (rtrext §7.2). It lists
+// the segments that data may be placed in.
 type layout struct {
 	targets []target
 	size    uint64
 }
 
-// target is a segment that may be targeted.
+// target is a segment that data may be placed in.
 type target struct{ start, length uint64 }
 
-// maxTargets bounds what is kept of a structure: a receive of 256 KiB has 64
-// pages.
+// maxTargets bounds the segments kept of a structure. A receive of 256 KiB has
+// 64 pages.
 const maxTargets = 512
 
-// maxReceive bounds the length of a structure, far beyond what a Send can have.
+// maxReceive bounds the length of a structure, in bytes. It is far above the
+// longest Send.
 const maxReceive = 1 << 31
 
-// newLayout makes the layout that b says. It is nil for a structure that is
-// too long or has too many segments; rules about placement are silent then.
+// newLayout returns the layout that b describes. It returns nil if the
+// structure is too long or has too many segments. Rules about placement are
+// then silent.
 func newLayout(b *xdr2.Xmrbs_buf) *layout {
 	l := new(layout)
 	for _, g := range b.Xmrbuf_groups {
@@ -40,15 +42,15 @@ func newLayout(b *xdr2.Xmrbs_buf) *layout {
 	return l
 }
 
-// part is a run of bytes of one transmission.
+// part is a byte range of one transmission.
 type part struct {
 	transmission int
 	start, end   uint64
 }
 
-// parts returns where in a group an item of length bytes lies that begins at
-// offset of the first segment in bsn and goes on through the others; and why
-// it can't.
+// parts returns where in a group an item of length bytes lies. The item begins
+// at offset in the first segment of bsn and continues through the others. If it
+// can't lie there, why says the reason.
 func (l *layout) parts(offset uint32, bsn []uint32, length uint32) (p []part, why string) {
 	if len(l.targets) == 0 {
 		return nil, "the receiver has no segments for data"

@@ -3,12 +3,12 @@ package referee
 import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
 // patience is how many later calls may be answered before an operation that no
-// text describes has its error. No text gives a number.
+// specification describes must have its error. No specification gives a number.
 const patience = 64
 
-// Bounds of what is kept of REQUESTs.
+// Bounds of the state that is kept of REQUESTs.
 const (
-	maxRequests = 16 // that wait for RESPOND, but for those of nothing
+	maxRequests = 16 // waiting for RESPOND; empty REQUESTs don't count
 	maxWant     = 1024
 )
 
@@ -51,8 +51,8 @@ func (r *Referee) option(h *header2) {
 	}
 }
 
-// badOption judges an operation whose body can't be decoded. XMTREQ of a
-// requester is a call all the same, so that its error answers something.
+// badOption judges an operation whose body can't be decoded. A request in
+// transmissions still counts as a call, so that its error answers something.
 func (r *Referee) badOption(h *header2) {
 	r.report("v2.header", h.from, "XID %#x: %s: %v", h.xid, h.name(), h.bad)
 	if h.transmits() {
@@ -72,8 +72,8 @@ func (r *Referee) bare(h *header2) {
 	}
 }
 
-// ask opens an operation that is answered. It takes no credit: no text says
-// that it does.
+// ask opens an operation that waits for an answer. It takes no credit, because
+// no specification says that it does.
 func (r *Referee) ask(h *header2, want xdr2.Xcharset) {
 	d := r.dirs[h.from]
 	if old := d.calls[h.xid]; old != nil {
@@ -95,20 +95,21 @@ func (r *Referee) ask(h *header2, want xdr2.Xcharset) {
 	d.calls[h.xid] = &call{xid: h.xid, vers: h.vers, frame: r.frame, v2: call2{seq: h.seq, op: h.op, optional: true, want: want}}
 }
 
-// answer2 closes what was answered without an RPC reply.
+// answer2 closes a call that was answered without an RPC reply.
 func (r *Referee) answer2(d *direction, c *call, m *message) {
 	r.v2.knows(m.from, c.v2.seq)
 	d.credits.answerWithout(c.units, grant2(d, m))
 	r.close(d, c)
 }
 
-// doubt2 notes that a call may be answered in any way, or not at all.
+// doubt2 records that a call may be answered in any way, or not at all.
 func (r *Referee) doubt2(d *direction, c *call, m *message) {
 	d.credits.answerWithout(c.units, grant2(d, m))
 	c.units, c.doubtful = 0, true
 }
 
-// grant2 is what m grants to the caller, and 0 if the caller sent it.
+// grant2 returns the credits that m grants to the caller. It returns 0 if the
+// caller sent m.
 func grant2(d *direction, m *message) uint64 {
 	if m.from == d.caller {
 		return 0
@@ -116,7 +117,7 @@ func grant2(d *direction, m *message) uint64 {
 	return uint64(m.credit)
 }
 
-// dropped frees what is kept of a call.
+// dropped frees the version 2 state of a call.
 func (v *version2) dropped(c *call) {
 	v.directions -= len(c.v2.directions)
 	if c.v2.want != nil {
@@ -124,8 +125,8 @@ func (v *version2) dropped(c *call) {
 	}
 }
 
-// unanswered judges operations that no text describes, when a call was answered
-// that was made later.
+// unanswered judges operations that no specification describes, when a later
+// call was answered.
 func (r *Referee) unanswered(d *direction, answered *call) {
 	if !r.v2.odd || r.v2.missed {
 		return
@@ -163,7 +164,7 @@ func (r *Referee) errored2(h *header2) {
 }
 
 // strayError judges an ERROR that answers nothing in flight. It may answer an
-// operation that waits for no answer, if that came from a requester.
+// operation of a requester that waits for no answer.
 func (r *Referee) strayError(h *header2, peer *side2) {
 	call := peer.recent.has(func(s sent2) bool { return s.xid == h.xid && (s.bare && s.dir == xdr2.CALL || s.any) })
 	switch {

@@ -6,16 +6,16 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
-// item2 is one xmddp_mitem.
+// item2 is one xmddp_mitem (rtrext §6.2).
 type item2 struct {
 	disp, length uint32
 	where        xdr2.Xmddp_type
-	segments     []segment // EXRW
-	offset       uint32    // TBSN
+	segments     []segment // of EXRW
+	offset       uint32    // of TBSN, as is bsn
 	bsn          []uint32
 }
 
-// excised says whether the data is not in the payload stream.
+// excised reports whether the data is outside the payload stream.
 func (i *item2) excised() bool {
 	return i.where == xdr2.XMDTYPE_EXRW || i.where == xdr2.XMDTYPE_TBSN
 }
@@ -36,7 +36,7 @@ func items2(list []xdr2.Xmddp_mitem) []item2 {
 	return out
 }
 
-// direction2 is one xmddp_rsditem.
+// direction2 is one xmddp_rsditem (rtrext §7.4).
 type direction2 struct {
 	least     uint32 // xmdrsdi_minlen
 	how       xdr2.Xmddp_type
@@ -79,8 +79,8 @@ func (r *Referee) ranges(h *header2, list []xdr2.Xmddp_rsdset) {
 	}
 }
 
-// ordered judges where in the virtual stream items are, and says whether all is
-// well with it.
+// ordered judges the positions of a group's items in the virtual stream. It
+// reports whether all are correct.
 func (r *Referee) ordered(g *group2) bool {
 	var end, excised uint64 // in the virtual stream
 	by, xid := g.lead.from, g.lead.xid
@@ -110,8 +110,8 @@ func (r *Referee) ordered(g *group2) bool {
 	return true
 }
 
-// targeted judges where in the receiver's buffers a group's items are, by any
-// structure that the sender may go by.
+// targeted judges the places of a group's items in the receiver's buffers. Any
+// structure that the sender may act on is accepted.
 func (r *Referee) targeted(g *group2) {
 	if !g.placed() || r.v2.missed {
 		return
@@ -128,8 +128,8 @@ func (r *Referee) targeted(g *group2) {
 	}
 }
 
-// lands says why the items can't be where they are told to be in buffers with a
-// structure, or "".
+// lands returns why the items can't be at their places in buffers with the
+// layout l, or "".
 func (g *group2) lands(l *layout) string {
 	if l == nil {
 		return "the receiver told no structure of its buffers"
@@ -192,7 +192,7 @@ func (r *Referee) directed(g *group2, h *header2, c *call) {
 	}
 }
 
-// allows says whether a result may be where it is.
+// allows reports whether the direction allows the place of a result.
 func (d *direction2) allows(i *item2) bool {
 	switch i.where {
 	case xdr2.XMDTYPE_TOOSHORT, xdr2.XMDTYPE_NOITEM:
@@ -205,9 +205,8 @@ func (d *direction2) allows(i *item2) bool {
 	return false
 }
 
-// filled judges a result that RDMA Write has placed. The segments are those of
-// the direction, the first ones at least, with the lengths that are used or
-// that were offered.
+// filled judges a result that RDMA Write placed. Its segments are the first
+// segments of the direction, each with its used or its offered length.
 func (r *Referee) filled(h *header2, n int, i *item2, d *direction2) {
 	if len(i.segments) > len(d.windows) {
 		r.report("placement.segments", h.from, "XID %#x: item %d is in %d segments of %d", h.xid, n, len(i.segments), len(d.windows))

@@ -79,7 +79,7 @@ var plantedForms2 = []planted{
 	}},
 }
 
-// tooLong is the Terminate about a message that is longer than its receive.
+// tooLong sends a Terminate because a message is longer than its receive.
 func (b *bed) tooLong(from Side) {
 	b.event(Event{Kind: Terminate, From: from, Layer: 1, Type: 2, Code: 5})
 }
@@ -283,14 +283,14 @@ var plantedCharacteristics = []planted{
 	}},
 }
 
-// known2 makes a side answer something that the other sent last.
+// known2 makes a side answer the last message of the other.
 func (b *bed) known2(s Side) {
 	const xid = 900
 	b.send(s.Peer(), call2Of(xid, 32))
 	b.send(s, reply2Of(xid, 32))
 }
 
-// plantedShared breaks rules of version 1 with what only version 2 has.
+// plantedShared breaks rules of version 1 with means that only version 2 has.
 var plantedShared = []planted{
 	{"size.threshold", "4096 without more", Client, func(b *bed, bad bool) {
 		b.r.Connect(Private{})
@@ -323,7 +323,7 @@ var plantedShared = []planted{
 		b.send(Client, call2Of(3, 1))
 		b.send(Server, op2(2, 1, replyDir, respondOf(0, 1, char(charSize, 5000))))
 		b.send(Server, reply2Of(3, 1))
-		if bad { // the only credit came back after it
+		if bad { // the only credit came back after the update
 			b.send(Client, call2Of(4, 1))
 			b.send(Server, reply2Of(4, 1))
 		}

@@ -35,7 +35,7 @@ var plantedGroups = []planted{
 		if bad {
 			b.send(Client, call2Of(2, 32))
 		}
-		b.send(Server, call2Of(3, 1)) // of the other side: it may come between
+		b.send(Server, call2Of(3, 1)) // of the other side: it may come in between
 		b.send(Client, empty(1, callDir, 1, opXmtReq))
 		b.send(Client, empty(1, callDir, 2, opXmtReq))
 	}},
@@ -146,13 +146,14 @@ var plantedGroups = []planted{
 	}},
 }
 
-// exchangeBack is a call of the server, which the client answers with credits.
+// exchangeBack plays a call of the server, which the client answers with 32
+// credits.
 func (b *bed) exchangeBack(xid int) {
 	b.send(Server, call2Of(xid, 32))
 	b.send(Client, reply2Of(xid, 32))
 }
 
-// group is a request of count transmissions.
+// group sends a request of count transmissions.
 func (b *bed) group(from Side, xid, count int) {
 	b.send(from, request2{count: count}.bytes(xid))
 	for i := 1; i < count; i++ {

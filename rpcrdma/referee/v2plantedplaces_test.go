@@ -2,7 +2,7 @@ package referee
 
 import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
-// placed2 is an XMTREQ with items in its transmission: size bytes in all.
+// placed2 returns an XMTREQ with items, size bytes in all.
 func placed2(xid, count, size int, items ...xdr2.Xmddp_mitem) []byte {
 	first := request2{count: count, items: items}.bytes(xid)
 	return append(first, make([]byte, size-len(first))...)
@@ -86,7 +86,7 @@ var plantedPlaces = []planted{
 		b.targets2()
 		b.known2(Client)
 		b.send(Server, op2(5, 32, replyDir, updateOf(char(charStructure))))
-		if bad { // else the client may not have heard of it
+		if bad { // otherwise the client may not have received it
 			b.known2(Client)
 		}
 		b.send(Client, placed2(1, 1, 9216, tbsn(40, 4, 0, 0)))
@@ -162,14 +162,14 @@ var plantedPlaces = []planted{
 	}},
 }
 
-// directs begins a connection, and a call that directs results. The client's
-// receives have target segments.
+// directs begins a connection and makes a call that directs results. The
+// client's receives have target segments.
 func (b *bed) directs(list ...xdr2.Xmddp_rsditem) {
 	b.told2(append(able[:3:3], char(charSize, 9216), structure(2)), able)
 	b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40, list...)}}.bytes(1))
 }
 
-// placedResponse is an XMTRESP of 9216 bytes.
+// placedResponse returns an XMTRESP of 9216 bytes.
 func placedResponse(xid int, items ...xdr2.Xmddp_mitem) []byte {
 	first := response(xid, items...)
 	return append(first, make([]byte, 9216-len(first))...)

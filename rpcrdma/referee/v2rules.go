@@ -1,7 +1,8 @@
 package referee
 
 // rules2 are the rules of version 2, of transport characteristics and of
-// rtrext. "wire" is the reference that settles what those texts leave open.
+// rtrext. "wire" is the reference that decides what those specifications leave
+// open.
 var rules2 = []Rule{
 	{"v2.header", "version two §4.2", "A header of version 2 is one that the XDR describes."},
 	{"v2.direction", "version two §4.2.2", "rdma_direction and rdma_optdir are those of the RPC message that follows."},

@@ -9,24 +9,24 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 )
 
-// traits are the characteristics of one side (wire reference §5.1). A pointer
-// is nil, and a list empty, while nothing was said.
+// traits are the characteristics that one side announced (wire reference §5.1).
+// A pointer is nil while nothing was announced.
 type traits struct {
-	size       *uint32 // 1
-	invalidate *bool   // 2
+	size       *uint32 // characteristic 1
+	invalidate *bool   // characteristic 2
 	backward   *xdr2.Xchbrs
 	rtr        *uint32
 	structure  *layout
-	// unclear means that there is a structure that says too much or nothing clear.
+	// unclear means that the structure is contradictory or exceeds our bounds.
 	unclear   bool
-	requests  uint32  // 6: transmissions of a request that it takes
-	responses *uint32 // 7: transmissions of a response that it sends
+	requests  uint32  // characteristic 6: transmissions of a request that it takes
+	responses *uint32 // characteristic 7: transmissions of a response that it sends
 }
 
-// untold is what holds for a side that has told nothing.
+// untold are the defaults for a side that announced nothing.
 var untold = traits{requests: 1}
 
-// characteristics that have a text.
+// The characteristics that a specification describes.
 const (
 	charSize       = xdr2.XCHAR_RBSIZE
 	charInvalidate = xdr2.XCHAR_RQRINV
@@ -37,12 +37,12 @@ const (
 	charResponses  = xdr2.XCHAR_RESPSXLIM
 )
 
-// defaultSize is the size of receives of whoever speaks version 2 (version two
-// §2.3), and what empty data of characteristic 1 means.
+// defaultSize is the default receive size of version 2, in bytes (version two
+// §2.3). Empty data of characteristic 1 also means this size.
 const defaultSize = 4096
 
-// set is one element of a xcharset in t. It returns why the data is malformed.
-// Characteristics that it does not know are skipped.
+// set stores one element of an xcharset in t. It returns why the data is
+// malformed. It skips unknown characteristics.
 func (t *traits) set(v xdr2.Xcharval) error {
 	switch v.Xchv_which {
 	case charSize:
@@ -100,7 +100,8 @@ func (t *traits) set(v xdr2.Xcharval) error {
 	return nil
 }
 
-// value decodes v's data into t, unless it is empty: the default is meant.
+// value decodes v's data into t. Empty data means the default and leaves t
+// unchanged.
 func value(v xdr2.Xcharval, t xdr.XdrType) error {
 	if len(v.Xchv_data) == 0 {
 		return nil
@@ -111,7 +112,8 @@ func value(v xdr2.Xcharval, t xdr.XdrType) error {
 	return nil
 }
 
-// addsUp says whether the segments of a structure make up its length.
+// addsUp returns an error if the segments of a structure don't add up to its
+// length.
 func addsUp(b *xdr2.Xmrbs_buf) error {
 	var sum uint64
 	for _, g := range b.Xmrbuf_groups {
@@ -125,8 +127,8 @@ func addsUp(b *xdr2.Xmrbs_buf) error {
 	return nil
 }
 
-// receives is the size of one receive, or what holds if none was told
-// (rtrext §8.3).
+// receives returns the size of one receive in bytes, or otherwise if the side
+// announced none (rtrext §8.3).
 func (t *traits) receives(otherwise uint32) uint32 {
 	switch {
 	case t.size != nil:
@@ -137,8 +139,8 @@ func (t *traits) receives(otherwise uint32) uint32 {
 	return otherwise
 }
 
-// answers is how many transmissions a response of the side may have. A side that
-// told nothing is bound by its peer's rsbuf alone.
+// answers returns how many transmissions a response of the side may have. A
+// side that announced nothing is bound only by its peer's rsbuf.
 func (t *traits) answers() uint32 {
 	if t.responses == nil {
 		return math.MaxUint32
@@ -146,7 +148,7 @@ func (t *traits) answers() uint32 {
 	return max(*t.responses, 1)
 }
 
-// same says whether the characteristic which is the same in t and u.
+// same reports whether characteristic number which is the same in t and u.
 func (t *traits) same(u *traits, which uint32) bool {
 	switch which {
 	case charSize:

@@ -1,31 +1,31 @@
 package referee
 
-// firstSize is the largest first message of version 2: a responder of version 1
-// may receive it (version two §5).
+// firstSize is the largest first message of version 2, in bytes. A responder of
+// version 1 may receive it (version two §5).
 const firstSize = 1024
 
-// negotiation is how the two sides find their version (version two §5).
+// negotiation is the state of the version negotiation (version two §5).
 type negotiation struct {
-	agreed uint32 // version of the server's first answer that is no error
-	// offered is set while the client's first message of version 2 waits for an
-	// answer.
+	agreed uint32 // version of the server's first answer that is no error, or 0
+	// offered is true while the client's first message of version 2 waits for
+	// an answer.
 	offered bool
 	// low and top are the range of the server's ERR_VERS.
 	low, top uint32
 	refused  bool
 	missed   bool
-	tried    [3]bool // versions that the client's messages had
+	tried    [3]bool // versions of the client's messages so far
 	greeted  bool    // the server sent a message of version 2 first
 }
 
-// answers says whether a message of the server may answer a message of the client:
-// the client has sent one of this version.
+// answers reports whether a message of the server may answer one of the client:
+// the client has sent a message of this version.
 func (n *negotiation) answers(vers uint32) bool {
 	return n.missed || vers < uint32(len(n.tried)) && n.tried[vers]
 }
 
-// negotiate judges the version of a message, before anything else is known of
-// it but whether it is an error.
+// negotiate judges the version of a message. At this point only the header's
+// fixed prefix is known.
 func (r *Referee) negotiate(m *message) {
 	n := &r.v2.negotiation
 	failed := m.proc == procError
@@ -37,7 +37,7 @@ func (r *Referee) negotiate(m *message) {
 		n.offered = false
 	case m.from == Server && !n.answers(m.vers):
 		n.greeted = n.greeted || m.vers == 2
-		n.offered = n.offered && m.vers == 2 // the client may take another version for a bad answer
+		n.offered = n.offered && m.vers == 2 // the client may choose another version after a bad answer
 	case m.from == Server:
 		n.agreed, n.offered = m.vers, false
 	case failed:
@@ -46,7 +46,7 @@ func (r *Referee) negotiate(m *message) {
 	}
 }
 
-// offered judges a message of the client before the version is agreed on.
+// offered judges a message of the client before a version is agreed.
 func (r *Referee) offered(n *negotiation, m *message) {
 	if n.missed {
 		return
@@ -73,7 +73,7 @@ func (r *Referee) offered(n *negotiation, m *message) {
 	}
 }
 
-// refusedVersion notes the range of an ERR_VERS to the client.
+// refusedVersion records the range of an ERR_VERS from the server.
 func (r *Referee) refusedVersion(m *message) {
 	const errVers = 1
 	if n := &r.v2.negotiation; m.from == Server && m.errCode == errVers && n.agreed == 0 && m.versLow <= m.versTop {

@@ -2,7 +2,7 @@ package referee
 
 import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
 
-// xmtErr judges XMTERR. Its receiver's transmissions that it names are over.
+// xmtErr judges XMTERR. The groups that it names are over.
 func (r *Referee) xmtErr(h *header2, x *xdr2.Optxmt_err) {
 	peer := r.v2.side(h.from.Peer())
 	named := []xdr2.Xms_id{x.Optxe_bad}
@@ -21,8 +21,8 @@ func (r *Referee) xmtErr(h *header2, x *xdr2.Optxmt_err) {
 	r.refused(h, named)
 }
 
-// names says whether an XMTERR means s by id. Where the number in the group is
-// what is wrong, no text says which number it gives.
+// names reports whether an XMTERR means s by id. If the number in the group is
+// wrong, no specification says which number id holds.
 func (s sent2) names(id xdr2.Xms_id, which xdr2.Optx_err) bool {
 	if s.xid != id.Xmsi_xid {
 		return false
@@ -30,7 +30,7 @@ func (s sent2) names(id xdr2.Xms_id, which xdr2.Optx_err) bool {
 	return s.any || s.dir == id.Xmsi_dir && (s.seq == id.Xmsi_seq || which == xdr2.OPTXERR_BADSEQ)
 }
 
-// wrongValue judges what XMTERR says is wrong.
+// wrongValue judges the value that XMTERR reports as wrong.
 func (r *Referee) wrongValue(h *header2, x *xdr2.Optx_info) {
 	var e *xdr2.Optx_expected
 	switch x.Optxe_which {
@@ -42,7 +42,7 @@ func (r *Referee) wrongValue(h *header2, x *xdr2.Optx_info) {
 		e = x.Optxi_seq()
 	case xdr2.OPTXERR_BADXID:
 		e = x.Optxi_xid()
-	case xdr2.OPTXERR_BADPL: // a length within the range may be no multiple of 4
+	case xdr2.OPTXERR_BADPL: // a length within the range may still be no multiple of 4
 		p := x.Optxi_pl()
 		if v := p.Optxi_value; v >= p.Optxi_min && v <= p.Optxi_max && v%4 == 0 {
 			r.report("xmterr.values", h.from, "XID %#x: BADPL of %d, which is from %d to %d", h.xid, v, p.Optxi_min, p.Optxi_max)
@@ -53,9 +53,9 @@ func (r *Referee) wrongValue(h *header2, x *xdr2.Optx_info) {
 	}
 }
 
-// refused closes the call that XMTERR ends: that of its receiver, or its own
-// whose response was wrong. XMTERR has its XID (wire reference §5.2); another
-// call that it names may be over or not.
+// refused closes the call that XMTERR ends: a call of the XMTERR's receiver, or
+// a call of its sender whose response was wrong. XMTERR has that call's XID
+// (wire reference §5.2). Another call that it names may be over or not.
 func (r *Referee) refused(h *header2, named []xdr2.Xms_id) {
 	for _, id := range named {
 		d := r.dirs[h.from.Peer()]
@@ -71,7 +71,8 @@ func (r *Referee) refused(h *header2, named []xdr2.Xms_id) {
 			r.doubt2(d, c, h.message)
 		}
 	}
-	// One that names nothing of the call that it answers may end it all the same.
+	// An XMTERR that answers a call but does not name it may end that call as
+	// well.
 	if c := r.dirs[h.from.Peer()].calls[h.xid]; c != nil && h.dir == xdr2.REPLY {
 		r.doubt2(r.dirs[h.from.Peer()], c, h.message)
 	}

@@ -2,12 +2,12 @@ package referee
 
 import "fmt"
 
-// Violation is a rule that one side broke.
+// Violation is one rule that one side broke.
 type Violation struct {
 	Rule    string // the rule's name in docs/referee.md, for example "credit.exceeded"
-	Section string // text and section, for example "RFC 8166 §3.3.1"
+	Section string // specification and section, for example "RFC 8166 §3.3.1"
 	By      Side   // the side that broke it
-	// Frame is the event at which it was seen.
+	// Frame is the Event.Frame at which the violation was seen.
 	Frame   uint64
 	Message string // what was seen, in a sentence
 }

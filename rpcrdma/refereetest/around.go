@@ -40,7 +40,7 @@ func Around(t testing.TB, p rdmacm.Provider) rdmacm.Provider {
 	})
 }
 
-// Without gives the provider that Around was put around, for an end that breaks
+// Without returns the provider that Around was put around, for an end that breaks
 // rules on purpose.
 func Without(p rdmacm.Provider) rdmacm.Provider {
 	if w, ok := p.(*provider); ok {

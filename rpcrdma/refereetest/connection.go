@@ -206,7 +206,7 @@ func length(sgl []verbs.SGE) (n int) {
 	return n
 }
 
-// gather gives the first n bytes that sgl names, valid until the next call.
+// gather returns the first n bytes that sgl names, valid until the next call.
 func (p *pair) gather(sgl []verbs.SGE, n int) []byte {
 	if len(sgl) == 1 {
 		return sgl[0].MR.Bytes()[sgl[0].Offset:][:n]

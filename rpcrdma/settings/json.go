@@ -2,13 +2,13 @@ package settings
 
 import "encoding/json"
 
-// The JSON of settings is what the state directory holds: values by dotted name, as
-// the command line takes them.
+// The state directory holds settings as JSON: values by dotted name, written as on the
+// command line.
 
 // MarshalJSON writes an object of text by dotted name.
 func (v Values) MarshalJSON() ([]byte, error) { return json.Marshal(v.Text()) }
 
-// UnmarshalJSON is MarshalJSON's inverse.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (v *Values) UnmarshalJSON(b []byte) error {
 	var text map[string]string
 	err := json.Unmarshal(b, &text)
@@ -18,7 +18,7 @@ func (v *Values) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// ByKey has something for each key; zero stands for nothing.
+// ByKey has a value for each key. The zero value means none.
 type ByKey[T comparable] [NumKeys]T
 
 // MarshalJSON writes an object by dotted name.
@@ -32,7 +32,7 @@ func (a ByKey[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON is MarshalJSON's inverse.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (a *ByKey[T]) UnmarshalJSON(b []byte) error {
 	var in map[string]T
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -58,7 +58,7 @@ func (s KeySet) MarshalJSON() ([]byte, error) {
 	return json.Marshal(names)
 }
 
-// UnmarshalJSON is MarshalJSON's inverse.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (s *KeySet) UnmarshalJSON(b []byte) error {
 	var names []string
 	if err := json.Unmarshal(b, &names); err != nil {

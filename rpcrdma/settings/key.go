@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Key is a live setting: the place of its row in the catalogue.
+// Key identifies a live setting. It is the index of its row in the catalogue.
 type Key uint8
 
-// Row is the key's row, which is not to be changed.
+// Row returns the key's row. Do not change it.
 func (k Key) Row() *Row { return &rows[k] }
 
-// String is the dotted name.
+// String returns the dotted name.
 func (k Key) String() string {
 	if k < NumKeys {
 		return rows[k].Name
@@ -19,7 +19,7 @@ func (k Key) String() string {
 	return fmt.Sprintf("Key(%d)", uint8(k))
 }
 
-// ParseKey finds a key by its dotted name.
+// ParseKey returns the key with this dotted name.
 func ParseKey(name string) (Key, bool) {
 	for k := range NumKeys {
 		if rows[k].Name == name {
@@ -29,9 +29,8 @@ func ParseKey(name string) (Key, bool) {
 	return 0, false
 }
 
-// Match finds the keys that a dotted name stands for: one, or with the first
-// part alone ("inline") all that begin with it. It is empty when there is
-// none.
+// Match returns the keys for a dotted name: one, or with the first part alone ("inline")
+// all that begin with it. It returns none if nothing matches.
 func Match(name string) KeySet {
 	var set KeySet
 	for k := range NumKeys {
@@ -45,13 +44,13 @@ func Match(name string) KeySet {
 // KeySet is a set of keys.
 type KeySet uint32
 
-// With is the set with k.
+// With returns the set with k added.
 func (s KeySet) With(k Key) KeySet { return s | 1<<k }
 
-// Has says whether k is in the set.
+// Has reports whether k is in the set.
 func (s KeySet) Has(k Key) bool { return s&(1<<k) != 0 }
 
-// Keys lists the set in order.
+// Keys returns the keys of the set, in order.
 func (s KeySet) Keys() []Key {
 	var out []Key
 	for k := range NumKeys {
@@ -62,7 +61,7 @@ func (s KeySet) Keys() []Key {
 	return out
 }
 
-// String names the keys, comma-separated.
+// String returns the names of the keys, separated by commas.
 func (s KeySet) String() string {
 	all := s.Keys()
 	names := make([]string, len(all))

@@ -2,22 +2,21 @@ package settings
 
 import "strings"
 
-// Outcome says what a change did to a connection.
+// Outcome is the effect of a change on a connection.
 type Outcome uint8
 
-// The outcomes, from the strongest to the weakest.
+// The outcomes, from strongest to weakest.
 const (
-	Applied          Outcome = iota // in force from now on
-	PendingReconnect                // from the peer's next connection on
-	Unsupported                     // can't be; the reason says why
+	Applied          Outcome = iota // in effect from now on
+	PendingReconnect                // in effect on the peer's next connection
+	Unsupported                     // not possible; the reason says why
 )
 
-// targetDecides is why Answering settings do nothing on a connector's
-// connections.
+// targetDecides is why Answering settings have no effect on a connector's connections.
 const targetDecides = "the target of a connector decides on that"
 
-// Fold is what becomes of a connection for which some keys were changed: the
-// weakest outcome of them all, with the reasons of those that have one.
+// Fold returns the effect on a connection of changing some keys: the weakest outcome of all
+// keys, with their reasons.
 func Fold(keys KeySet, now, atConnect *Settings, peer *Peer) (Outcome, string) {
 	worst := Applied
 	var said reasons
@@ -44,7 +43,7 @@ func (r *Row) outcome(now, atConnect *Settings, peer *Peer) (Outcome, string) {
 	return r.Outcome(now, atConnect, peer)
 }
 
-// AskPeers says whether what becomes of some of the keys may depend on the peer.
+// AskPeers reports whether the effect of changing these keys may depend on the peer.
 func (s KeySet) AskPeers() bool {
 	for k := range NumKeys {
 		if s.Has(k) && rows[k].Outcome != nil {
@@ -54,7 +53,7 @@ func (s KeySet) AskPeers() bool {
 	return false
 }
 
-// reasons are those of some keys; keys that have the same share it.
+// reasons are the reasons of some keys. Keys with the same reason share it.
 type reasons []struct{ keys, why string }
 
 func (r *reasons) add(key, why string) {

@@ -6,17 +6,17 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// leastPlaced is the least size of receives with a target segment, in bytes.
+// leastPlaced is the smallest size of receives with a target segment, in bytes.
 const leastPlaced = 5120
 
-// Reasons that extensions of version 2 share.
+// Reasons shared by extensions of version 2.
 const (
 	speaks1   = "the connection speaks version 1"
 	noTargets = "the peer has no characteristics, so it cannot announce target segments"
 )
 
-// v2Outcome: a peer that connected chooses the version with its first call; a
-// target was offered one at connect.
+// v2Outcome: a peer that connects to us chooses the version with its first call. A target
+// was offered a version at connect.
 func v2Outcome(now, atConnect *Settings, p *Peer) (Outcome, string) {
 	speaks2 := now.Speaks(2)
 	switch {
@@ -36,7 +36,7 @@ func v2Outcome(now, atConnect *Settings, p *Peer) (Outcome, string) {
 	return Applied, ""
 }
 
-// stays1 says whether the connection speaks version 1 for its life.
+// stays1 reports whether the connection speaks version 1 for its whole life.
 func (p *Peer) stays1() bool { return p.Agreed && p.Version != 2 }
 
 func characteristicsOutcome(now, _ *Settings, p *Peer) (Outcome, string) {
@@ -53,8 +53,8 @@ func characteristicsOutcome(now, _ *Settings, p *Peer) (Outcome, string) {
 	return Applied, ""
 }
 
-// transmissionOutcome is that of an extension for which the peer says by some
-// bits that it takes it.
+// transmissionOutcome returns the outcome of an extension for which the peer announces
+// support with these bits.
 func transmissionOutcome(ext Extensions, bits rpcrdma2.RTR) func(now, atConnect *Settings, peer *Peer) (Outcome, string) {
 	return func(now, _ *Settings, p *Peer) (Outcome, string) {
 		takes := p.Told.RTR&bits == bits

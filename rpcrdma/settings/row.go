@@ -11,8 +11,7 @@ import (
 // Kind is the type of a setting's value.
 type Kind uint8
 
-// The kinds. Every value is a uint32: a number itself, a flag 0 or 1, a choice
-// its place among the choices.
+// The kinds. Every value is a uint32: a number, a flag as 0 or 1, or the index of a choice.
 const (
 	Number Kind = iota
 	Size        // a number of bytes, which may be written with KiB, MiB or GiB
@@ -20,39 +19,38 @@ const (
 	Choice      // one of Choices
 )
 
-// Row is all that is known of a live setting.
+// Row describes a live setting.
 type Row struct {
 	// Name is dotted: GROUP.NAME, the path of the field in the API's Settings.
 	Name string
 	Kind Kind
-	// Of numbers and sizes: what is counted, the least and the most allowed, and
-	// what the value must be a multiple of, when that is not 0.
+	// For numbers and sizes: the unit, the smallest and largest value allowed, and, if not
+	// 0, what the value must be a multiple of.
 	Unit               string
 	Min, Max, Multiple uint32
-	Choices            []string // of a Choice, by value
+	Choices            []string // for a Choice, by value
 	Default            uint32
-	field              field // of Settings
+	field              field // in Settings
 
-	Summary string // what it does, in a line
-	Details string // more of that, as Markdown
-	Example string // arguments of "rdmactl settings set"
-	InForce string // when a change is in force on connections that are up
-	Spec    string // of an extension: where it is defined
+	Summary string // what it does, in one line
+	Details string // further explanation, as Markdown
+	Example string // arguments for "rdmactl settings set"
+	InForce string // when a change takes effect on connections that are up
+	Spec    string // for an extension: the document that defines it
 
-	// Needs are settings that must be on where this one is on.
+	// Needs are settings that must be on if this one is on.
 	Needs []Key
 	// AtMost are settings that this one must not exceed.
 	AtMost []Key
-	// Answering settings are of the side that answers calls. On connections of a
+	// Answering settings belong to the side that answers calls. On connections of a
 	// connector that is the target.
 	Answering bool
-	// Outcome says what becomes of a connection for which the setting was
-	// changed, and why if there is something to say. It looks at its arguments
-	// alone. Nil: a change is in force at once.
+	// Outcome returns the effect of a change on a connection, and the reason if there is
+	// one. It depends only on its arguments. nil means that a change takes effect at once.
 	Outcome func(now, atConnect *Settings, peer *Peer) (Outcome, string)
 }
 
-// field is where a setting stands in Settings.
+// field accesses a setting in Settings.
 type field struct {
 	get func(*Settings) uint32
 	set func(*Settings, uint32)
@@ -79,8 +77,8 @@ func choice[T ~uint8](at func(*Settings) *T) field {
 	}
 }
 
-// extension is the field of an extension whose value is the place of the one
-// that is on among all, from 1.
+// extension returns the field of a setting whose value is the index, from 1, of the
+// extension that is on.
 func extension(all ...Extensions) field {
 	return field{
 		func(s *Settings) uint32 {
@@ -109,10 +107,10 @@ func boolValue(on bool) uint32 {
 	return 0
 }
 
-// onOff are the values of flags as texts.
+// onOff are the texts of a flag's values.
 var onOff = []string{"off", "on"}
 
-// Texts are the values that a flag or choice takes; nil for numbers.
+// Texts returns the texts of a flag's or choice's values, or nil for numbers.
 func (r *Row) Texts() []string {
 	switch r.Kind {
 	case Flag:
@@ -123,7 +121,7 @@ func (r *Row) Texts() []string {
 	return nil
 }
 
-// Allowed says which values it takes.
+// Allowed returns a text that describes the allowed values.
 func (r *Row) Allowed() string {
 	switch r.Kind {
 	case Flag:
@@ -138,7 +136,7 @@ func (r *Row) Allowed() string {
 	return text
 }
 
-// Format writes a value as the command line and the file take it.
+// Format returns a value as text for the command line and the file.
 func (r *Row) Format(value uint32) string {
 	if texts := r.Texts(); uint64(value) < uint64(len(texts)) {
 		return texts[value]
@@ -146,8 +144,9 @@ func (r *Row) Format(value uint32) string {
 	return strconv.FormatUint(uint64(value), 10)
 }
 
-// Parse is Format's inverse; it also takes a size in KiB, MiB or GiB, and YAML's
-// other words for on and off. It doesn't look at ranges beyond 32 bits. The error is an *InvalidError.
+// Parse reads what Format returns. It also accepts a size in KiB, MiB or GiB, and YAML's
+// other words for on and off. It does not check ranges beyond 32 bits. The error is an
+// *InvalidError.
 func (r *Row) Parse(text string) (uint32, error) {
 	if texts := r.Texts(); texts != nil {
 		if i := slices.Index(texts, plainSwitch(text)); i >= 0 {
@@ -166,7 +165,7 @@ func (r *Row) Parse(text string) (uint32, error) {
 	return uint32(n * unit), nil
 }
 
-// plainSwitch is on or off for another word that means the same.
+// plainSwitch returns on or off for a word that means the same.
 func plainSwitch(text string) string {
 	switch strings.ToLower(text) {
 	case "true", "yes", "on":
@@ -177,7 +176,7 @@ func plainSwitch(text string) string {
 	return text
 }
 
-// Wrong says what a text must be that is no value.
+// Wrong returns what an invalid text should be.
 func (r *Row) Wrong(text string) string {
 	if r.Texts() != nil {
 		return fmt.Sprintf("must be %s, not %q", r.alternatives(), text)
@@ -195,7 +194,7 @@ func cutUnit(text string) (digits string, unit uint64) {
 	return text, 1
 }
 
-// OutOfRange says what is allowed when a value isn't that, else "".
+// OutOfRange returns what is allowed when a value isn't that, else "".
 func (r *Row) OutOfRange(value uint32) string {
 	switch texts := r.Texts(); {
 	case texts != nil:
@@ -210,7 +209,7 @@ func (r *Row) OutOfRange(value uint32) string {
 	return ""
 }
 
-// alternatives names the values of a flag or choice for a message.
+// alternatives returns the values of a flag or choice for a message.
 func (r *Row) alternatives() string {
 	if r.Kind == Flag {
 		return "on or off"

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Values holds a value for some of the keys. The zero Values holds none.
-// Values compare with ==.
+// Values holds a value for some of the keys. The zero Values holds none. Values can be
+// compared with ==.
 type Values struct {
 	present KeySet
 	v       [NumKeys]uint32
 }
 
-// Of holds what s says: a value for every key.
+// Of returns the values of s, one for every key.
 func Of(s *Settings) Values {
 	var v Values
 	for k := range NumKeys {
@@ -21,7 +21,7 @@ func Of(s *Settings) Values {
 	return v
 }
 
-// Settings is what the data plane takes; keys without a value are zero.
+// Settings returns v for the data plane. Keys without a value are zero.
 func (v *Values) Settings() *Settings {
 	s := new(Settings)
 	for k := range NumKeys {
@@ -30,7 +30,7 @@ func (v *Values) Settings() *Settings {
 	return s
 }
 
-// Changed are the keys whose values differ between two settings.
+// Changed returns the keys whose values differ between two settings.
 func Changed(before, now *Settings) KeySet {
 	var set KeySet
 	if before == now || *before == *now {
@@ -44,34 +44,34 @@ func Changed(before, now *Settings) KeySet {
 	return set
 }
 
-// Set gives k a value.
+// Set sets the value of k.
 func (v *Values) Set(k Key, value uint32) {
 	v.present = v.present.With(k)
 	v.v[k] = value
 }
 
-// SetFlag gives a flag a value.
+// SetFlag sets the value of a flag.
 func (v *Values) SetFlag(k Key, on bool) { v.Set(k, boolValue(on)) }
 
-// Delete takes the value of k away.
+// Delete removes the value of k.
 func (v *Values) Delete(k Key) {
 	v.present &^= 1 << k
 	v.v[k] = 0
 }
 
-// Get is the value of k; ok is false when there is none.
+// Get returns the value of k. ok is false if there is none.
 func (v *Values) Get(k Key) (value uint32, ok bool) { return v.v[k], v.present.Has(k) }
 
-// Value is the value of k, 0 when there is none.
+// Value returns the value of k, or 0 if there is none.
 func (v *Values) Value(k Key) uint32 { return v.v[k] }
 
-// On says whether k has a value that is not off.
+// On reports whether k has a value other than off.
 func (v *Values) On(k Key) bool { return v.v[k] != 0 }
 
-// Keys are those that have a value.
+// Keys returns the keys that have a value.
 func (v *Values) Keys() KeySet { return v.present }
 
-// Overlay gives v the values that w holds, and keeps its own for the rest.
+// Overlay sets the values that w holds, and keeps the others.
 func (v *Values) Overlay(w *Values) {
 	for k := range NumKeys {
 		if w.present.Has(k) {
@@ -81,7 +81,7 @@ func (v *Values) Overlay(w *Values) {
 	v.present |= w.present
 }
 
-// Differ are the keys that v and w don't say the same of.
+// Differ returns the keys whose values differ between v and w.
 func (v *Values) Differ(w *Values) KeySet {
 	set := v.present ^ w.present
 	for k := range NumKeys {
@@ -92,7 +92,7 @@ func (v *Values) Differ(w *Values) KeySet {
 	return set
 }
 
-// Only is v without the keys that are not in set.
+// Only returns v without the keys that are not in set.
 func (v *Values) Only(set KeySet) Values {
 	out := *v
 	for k := range NumKeys {
@@ -103,8 +103,7 @@ func (v *Values) Only(set KeySet) Values {
 	return out
 }
 
-// Format writes the value of k as the command line takes it; "" when there
-// is none.
+// Format returns the value of k as text for the command line, or "" if there is none.
 func (v *Values) Format(k Key) string {
 	if !v.present.Has(k) {
 		return ""
@@ -112,7 +111,7 @@ func (v *Values) Format(k Key) string {
 	return rows[k].Format(v.v[k])
 }
 
-// Text is v as text: dotted key to value.
+// Text returns v as text, by dotted key.
 func (v *Values) Text() map[string]string {
 	out := make(map[string]string)
 	for _, k := range v.Keys().Keys() {
@@ -121,7 +120,7 @@ func (v *Values) Text() map[string]string {
 	return out
 }
 
-// ParseValues is Text's inverse. It doesn't look at ranges. The error is an
+// ParseValues reads what Text returns. It does not check ranges. The error is an
 // *InvalidError.
 func ParseValues(text map[string]string) (Values, error) {
 	var v Values
@@ -139,8 +138,8 @@ func ParseValues(text map[string]string) (Values, error) {
 	return v, nil
 }
 
-// Check holds every value against its key's range. The error is an
-// *InvalidError with all that is wrong.
+// Check checks every value against the range of its key. The error is an *InvalidError with
+// all violations.
 func (v *Values) Check() error {
 	var bad []Violation
 	for _, k := range v.Keys().Keys() {

@@ -1,37 +1,41 @@
-// Package transport runs the actions of package conn on verbs: one queue pair
-// and one completion queue per connection, pooled registered memory, a
-// goroutine per busy connection that polls and serves calls that come alone,
-// workers that serve the others.
+// Package transport runs the actions of package conn on verbs. Each connection has one
+// queue pair and one completion queue. Registered memory is pooled. A goroutine per busy
+// connection polls and serves calls that come alone, and workers serve the others. A
+// caller that is alone on its connection polls the connection itself (requester_lead.go).
 //
-// A Host is what the connections of one listener or dialer share: protection
-// domain, memory, workers, one ticking goroutine. A link is one connection
-// with its queues, whatever its role; Responder and Requester are the roles.
+// A Host holds what the connections of one listener or dialer share: the protection domain,
+// memory, workers, and one ticking goroutine. A link is one connection with its queues,
+// whatever its role. Responder and Requester are the roles.
 //
-// A caller's duties:
+// The caller must:
 //
 //   - Close every connection, then the Host;
-//   - not to call Close or Drain of a connection from its own handler, which
-//     they wait for.
+//   - not call Close or Drain of a connection from that connection's handler, because both
+//     wait for the handler.
 //
-// Locks. link.mu guards the protocol core and the line of work requests to the
-// queue pair, so that the core's decisions and the device's work have one order.
-// releaseAndPost posts that line after it has released the lock (post.go). Nobody
-// holds the lock while waiting or while a service runs. Order: Host.mu, link.mu,
-// regmem.Pool.mu, the provider's.
+// Locks. link.mu guards the protocol core and the work requests that wait for the queue
+// pair, so that the device gets the core's decisions in order. releaseAndPost posts these
+// requests after it has released the lock (post.go). Nobody holds the lock while waiting or
+// while a service runs. Lock order: Host.mu, link.mu, regmem.Pool.mu, the provider's locks.
 //
-// Memory of a connection, besides a few KiB of bookkeeping, and up to 28 KiB of
-// it while busy once the whole send queue was in line: (8 + 2) receives
-// until its first call, then (credits + 2), each of inline.receive_size; per
-// call in progress twice the inline send limit, and while they are there its
-// read chunks and its reply; with extensions.read_replies up to 16 receives and
-// 4.25 MiB of replies that the peer reads (conn.MaxExposures); with
-// extensions.backchannel, once the back channel is open, up to
-// (credits.backchannel + 2) receives more, as many at a client; with
-// extensions.continuation up to as many spare receives as credits, while long
-// replies are due. A connection
-// that was busy may keep the memory of its last 7 replies, 64 KiB of it at most,
-// until somebody finds the pool empty or the connection rests (idle.go); then it
-// holds receives only.
+// Memory of a connection:
+//
+//   - a few KiB of bookkeeping, and up to 28 KiB more while busy, once the whole send queue
+//     was in use;
+//   - (8 + 2) receives until its first call, then (credits + 2), each of
+//     inline.receive_size bytes;
+//   - for each call in progress, twice the inline send limit, and its read chunks and its
+//     reply while they exist;
+//   - with extensions.read_replies, up to 16 receives and 4.25 MiB of replies that the peer
+//     reads (conn.MaxExposures);
+//   - with extensions.backchannel, up to (credits.backchannel + 2) more receives, once the
+//     back channel is open. At a client the number is the same;
+//   - with extensions.continuation, up to as many spare receives as credits, while long
+//     replies are due.
+//
+// A connection that was busy may keep the memory of its last 7 replies, at most 64 KiB,
+// until the pool has no memory for another request or the connection rests (idle.go). A
+// connection that rests holds receives only.
 package transport
 
 import (
@@ -42,23 +46,22 @@ import (
 )
 
 var (
-	// ErrClosed means that the connection or the host was closed here.
+	// ErrClosed means that this side closed the connection or the host.
 	ErrClosed = errors.New("transport: closed")
-	// ErrDraining means that the connection takes no more calls.
+	// ErrDraining means that the connection accepts no more calls.
 	ErrDraining = errors.New("transport: draining")
-	// ErrNoMemory means that not even the first receives could be had.
+	// ErrNoMemory means that there was no memory even for the first receives.
 	ErrNoMemory = errors.New("transport: out of registered memory")
-	// ErrNotAgreed means that the peer did not answer a first message of
-	// version 2.
+	// ErrNotAgreed means that the peer did not answer a first message of version 2.
 	ErrNotAgreed = errors.New("transport: no answer to version 2")
-	// ErrSlow means that RDMA operations or Sends to the peer make less progress
-	// than the floor, while others wait for the memory that they hold.
+	// ErrSlow means that RDMA operations or Sends to the peer are slower than the minimum
+	// rate, while others wait for the memory that they hold.
 	ErrSlow = errors.New("transport: peer too slow")
-	// ErrStalled means that the peer lets RDMA operations or Sends make no progress.
+	// ErrStalled means that RDMA operations or Sends to the peer make no progress at all.
 	ErrStalled = errors.New("transport: peer stalls")
 )
 
-// Error is the end of a connection, told in one line.
+// Error reports why a connection ended, in one line.
 type Error struct {
 	Local, Peer netip.AddrPort
 	Reason      error
@@ -71,25 +74,24 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Reason }
 
 const (
-	// tick is the time between two looks at a connection's progress; an
-	// operation that stood still for stallTicks of them ends it.
+	// tick is the interval at which the progress of connections is checked. An operation
+	// without progress for stallTicks ticks ends its connection.
 	tick       = 5 * time.Second
 	stallTicks = 6
 
-	// sendDepth is the number of send-queue slots asked for; longer chains
-	// are posted as slots come free.
+	// sendDepth is the number of send-queue slots to ask for. Longer chains are posted as
+	// slots become free.
 	sendDepth = 128
-	// signalEvery bounds the number of ops in a row without a completion, and
-	// signalBytes the memory that they hold meanwhile.
+	// signalEvery limits the number of ops in a row without a completion. signalBytes
+	// limits the memory that these ops hold.
 	signalEvery = 8
 	signalBytes = 64 << 10
-	// detachBytes bounds the memory of replies that no call in progress stands
-	// for any more, though they have not completed.
+	// detachBytes limits the memory of replies whose calls are over and whose Sends have
+	// not completed.
 	detachBytes = 4 * signalBytes
-	// maxSGE is the number of pieces of one Send asked for: header with
-	// stream, padding, item, roundup, rest of the stream. Messages with more
-	// are copied together.
+	// maxSGE is the number of pieces of one Send to ask for: header with stream, padding,
+	// item, roundup padding, rest of the stream. Longer messages are copied into one piece.
 	maxSGE = 5
-	// pollBatch is the number of completions taken at once.
+	// pollBatch is how many completions one poll takes.
 	pollBatch = 32
 )

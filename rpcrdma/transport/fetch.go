@@ -7,45 +7,44 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Memory for read chunks. A message's chunks lie in one buffer, so that nobody
-// waits for memory while holding some for another chunk.
+// Memory for read chunks. All chunks of a message are in one buffer, so nobody waits for
+// memory for one chunk while holding memory for another.
 const (
-	// chunkAlign is the alignment of each chunk in it.
+	// chunkAlign is the alignment of each chunk in the buffer, in bytes.
 	chunkAlign = 64
-	// maxFetching bounds the read chunks of one connection, in bytes, so that
-	// a peer that stalls RDMA Reads leaves memory for others. Messages beyond it
-	// wait for those before them.
+	// maxFetching limits the read chunks of one connection, in bytes, so that a peer that
+	// stalls RDMA Reads leaves memory for others. Further messages wait for earlier ones.
 	maxFetching = 16 * conn.MaxMessage
 )
 
 func align(n int) int { return (n + chunkAlign - 1) &^ (chunkAlign - 1) }
 
-// fetch is the memory of a message's read chunks, and the RDMA Reads that fill it.
-// The message is a call, a reply, or a long message that may be either.
+// fetch holds the memory of a message's read chunks, and the RDMA Reads that fill it. The
+// message is a call, a reply, or a long message that may be either.
 type fetch struct {
 	owner fetcher
 	list  *chunk.ReadList
-	reads []chunk.Read // that fill the memory for list.Chunks
+	reads []chunk.Read // they fill the memory for list.Chunks
 	buf   *regmem.Buffer
-	size  int      // bytes of all chunks; 0 while they don't count for the connection
-	parts [][]byte // where each chunk is in buf
+	size  int      // length of all chunks in bytes; 0 while they don't count for the connection
+	parts [][]byte // each chunk's part of buf
 }
 
-// fetcher is the owner of a fetch: a message. Its methods are called with link.mu
-// held.
+// fetcher is the message that a fetch belongs to. link.mu is held when its methods are
+// called.
 type fetcher interface {
-	// late: the fetch waits for memory.
+	// late: the fetch has to wait for memory.
 	late()
-	// reading: the memory is there.
+	// reading: the fetch has its memory.
 	reading()
 	// fetched: all RDMA Reads have completed.
 	fetched()
-	// unfetched: it got no memory.
+	// unfetched: there was no memory.
 	unfetched(err error)
 }
 
-// fetch gets memory for read chunks and posts the RDMA Reads, now or when there is
-// memory. The chunks of a long message have been read already.
+// fetch gets memory for read chunks and posts the RDMA Reads, now or once there is memory.
+// The chunks of a long message were read earlier.
 func (l *link) fetch(f *fetch) {
 	if l.early != nil {
 		l.takeEarly(f)
@@ -60,7 +59,7 @@ func (l *link) fetch(f *fetch) {
 	l.fetchNow(f)
 }
 
-// layOut works out how much memory the chunks take.
+// layOut returns how much memory the chunks need, in bytes.
 func (f *fetch) layOut() (size int) {
 	for i := range f.list.Chunks {
 		size = align(size) + f.list.Chunks[i].Length
@@ -68,8 +67,8 @@ func (f *fetch) layOut() (size int) {
 	return size
 }
 
-// fetchNow starts a fetch whose turn has come on this connection. If the pool has
-// no memory, a goroutine waits for it.
+// fetchNow starts a fetch whose turn on this connection has come. If the pool has no
+// memory, a goroutine waits for it.
 func (l *link) fetchNow(f *fetch) {
 	f.size = f.layOut()
 	l.fetching += f.size
@@ -94,8 +93,7 @@ func (l *link) fetchNow(f *fetch) {
 	})
 }
 
-// postReads posts the RDMA Reads of a message that has its memory. Empty chunks
-// need none.
+// postReads posts the RDMA Reads of a message that has its memory. Empty chunks need none.
 func (l *link) postReads(f *fetch) {
 	f.owner.reading()
 	mem, off := f.buf.Bytes(), 0
@@ -131,8 +129,8 @@ func (l *link) postReads(f *fetch) {
 	l.submit(o)
 }
 
-// releaseFetch releases the memory of read chunks, unless it was passed on. Then
-// waiting messages go on.
+// releaseFetch releases the memory of read chunks, unless it was passed on. Waiting
+// messages may then continue.
 func (l *link) releaseFetch(f *fetch) {
 	if f.buf != nil {
 		f.buf.Release()

@@ -1,8 +1,8 @@
 package transport
 
-// fifo is a queue that keeps its storage. Its owner bounds it.
+// fifo is a queue that keeps its storage. Its owner limits its length.
 type fifo[T any] struct {
-	buf         []T // a power of two
+	buf         []T // its length is a power of two
 	first, next uint
 }
 
@@ -32,7 +32,7 @@ func (f *fifo[T]) shrink() {
 	}
 }
 
-// peek is the oldest value; the queue is not empty.
+// peek returns the oldest value. The queue must not be empty.
 func (f *fifo[T]) peek() T { return f.buf[f.first&uint(len(f.buf)-1)] }
 
 func (f *fifo[T]) pop() T {

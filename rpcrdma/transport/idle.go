@@ -7,22 +7,22 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// A connection that rests has no goroutine that polls: the completion queue starts
-// one at the next completion (verbs.Notifier). A busy connection keeps its
-// goroutine, because a new one has to grow its stack first. So a connection rests
-// from its start to the first completion, and again after a whole tick without a
-// message. Storage that only a busy connection needs is freed meanwhile.
+// A resting connection has no goroutine that polls. The completion queue starts one at the
+// next completion (verbs.Notifier). A busy connection keeps its goroutine, because a new
+// one has to grow its stack first. So a connection rests from its start until the first
+// completion, and again after a whole tick without a message. While it rests, the storage
+// that only a busy connection needs is free.
 
 // idling is the state of a link's rests.
 type idling struct {
-	asleep atomic.Bool        // no goroutine polls; the goroutine that makes it false starts one
-	cq     verbs.Notifier     // nil: the completion queue can't, and the link never rests
-	tired  context.CancelFunc // makes the goroutine that polls rest; under link.mu
+	asleep atomic.Bool        // no goroutine polls; the goroutine that sets it to false starts one
+	cq     verbs.Notifier     // nil means that the completion queue does not support this, and the link never rests
+	tired  context.CancelFunc // makes the polling goroutine stop; under link.mu
 	moved  uint64             // Sends and Receives up to the last tick
 }
 
-// awake gives the context in which a goroutine waits for completions: it ends
-// when the link is to rest, or with the connection.
+// awake returns the context in which a goroutine waits for completions. It ends when the
+// link is to rest or the connection ends.
 func (l *link) awake() (ctx context.Context, tired context.CancelFunc) {
 	ctx, tired = context.WithCancel(context.Background())
 	l.mu.Lock()
@@ -33,9 +33,9 @@ func (l *link) awake() (ctx context.Context, tired context.CancelFunc) {
 	return ctx, tired
 }
 
-// restIfIdle makes a link rest when nothing was sent and nothing arrived since the
-// last tick: the memory of its last replies is freed, and the goroutine that polls
-// ends. link.mu is held.
+// restIfIdle lets a link rest if nothing was sent and nothing arrived since the last tick.
+// It frees the memory of the link's last replies and ends the polling goroutine. link.mu is
+// held.
 func (l *link) restIfIdle() {
 	if n := l.stats.Sends + l.stats.Receives; n != l.idling.moved {
 		l.idling.moved = n
@@ -48,8 +48,8 @@ func (l *link) restIfIdle() {
 	}
 }
 
-// sleep begins a rest; false when there is something to do already. The goroutine
-// that polls calls it, or the start in place of making one.
+// sleep begins a rest. It returns false if there is work already. The polling goroutine
+// calls it, or start instead of creating that goroutine.
 func (l *link) sleep() bool {
 	if l.idling.cq == nil {
 		return false
@@ -64,15 +64,15 @@ func (l *link) sleep() bool {
 	return !l.idling.asleep.CompareAndSwap(true, false)
 }
 
-// wake ends a rest, if no one else has.
+// wake ends a rest, unless another goroutine has done so.
 func (l *link) wake() {
 	if l.idling.asleep.CompareAndSwap(true, false) {
 		l.poll()
 	}
 }
 
-// shrink frees what only a busy connection needs. link.mu is held, by the
-// goroutine that polls.
+// shrink frees what only a busy connection needs. The polling goroutine calls it, with
+// link.mu held.
 func (l *link) shrink() {
 	l.wc, l.lead.handed, l.ended = nil, nil, nil
 	l.sq.shrink()

@@ -6,28 +6,28 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Posting without the connection's lock. A post may take long: siw sends, and the
-// peer's side of it receives, within the system call. So work requests that are
-// posted under the lock are only put in line. releaseAndPost then gives the whole
-// line to the queue pair by one call. Other goroutines put their requests in line
-// meanwhile and go on; the goroutine that posts looks again when its call returns.
+// Posting without the connection's lock. A post may take long: siw sends, and its peer
+// receives, within the system call. So code under the lock only adds work requests to a
+// line. releaseAndPost then gives the whole line to the queue pair in one call. Meanwhile
+// other goroutines add requests to the line and continue. The posting goroutine checks the
+// line again when its call returns.
 
 // maxMoves limits how many batches one goroutine posts in a row. After that a worker
 // continues, because the goroutine may be a caller whose own reply has arrived.
 const maxMoves = 8
 
-// line holds the requests that were posted under the lock and that the queue pair
-// does not have yet. They have their slots, so that the line is no longer than the
-// send queue. link.mu guards it.
+// line holds the requests that were posted under the lock and that the queue pair does not
+// have yet. Each request has a send-queue slot already, so the line is never longer than
+// the send queue. link.mu guards it.
 type line struct {
-	next   []verbs.SendWR // in order; their lists belong to the ops
-	spare  []verbs.SendWR // storage for the requests after them
-	moving bool           // a goroutine posts, and looks at the line again
+	next   []verbs.SendWR // in order; the ops own their lists
+	spare  []verbs.SendWR // storage for the next requests
+	moving bool           // a goroutine is posting, and will check the line again
 	still  sync.Cond      // signaled when no goroutine posts any more
 }
 
-// lock is the mutex of a link. releaseAndPost releases it after anything that may
-// have posted requests. Unlock is for those who only read.
+// lock is the mutex of a link. Release it with releaseAndPost after anything that may have
+// posted requests, and with Unlock after only reading.
 type lock struct {
 	plain sync.Mutex
 	l     *link
@@ -36,8 +36,8 @@ type lock struct {
 // Lock takes the lock.
 func (m *lock) Lock() { m.plain.Lock() }
 
-// Unlock releases the lock and posts nothing. Requests left in line would wait for
-// the next releaseAndPost, so that is a fault of this package.
+// Unlock releases the lock and posts nothing. It panics if there are requests in the line,
+// which would wait for the next releaseAndPost: that is a bug in this package.
 func (m *lock) Unlock() {
 	if line := &m.l.sq.line; len(line.next) > 0 && !line.moving {
 		panic("transport: released the lock without posting")
@@ -45,9 +45,8 @@ func (m *lock) Unlock() {
 	m.plain.Unlock()
 }
 
-// releaseAndPost releases the lock and gives the queue pair what is in line. It does
-// I/O. When it returns, each request of the line is with the queue pair, or another
-// goroutine is about to post it.
+// releaseAndPost releases the lock and posts the requests in the line. It does I/O. When it
+// returns, the queue pair has each request, or another goroutine is about to post it.
 func (m *lock) releaseAndPost() {
 	if line := &m.l.sq.line; len(line.next) > 0 && !line.moving {
 		line.moving = true
@@ -57,13 +56,13 @@ func (m *lock) releaseAndPost() {
 	m.plain.Unlock()
 }
 
-// prepareSends makes the line ready for a send queue of depth requests.
+// prepareSends initializes the line for a send queue of depth requests.
 func (l *link) prepareSends(depth int) {
 	l.mu.l, l.sq.depth, l.sq.line.still.L = l, depth, &l.mu.plain
 }
 
-// move gives the queue pair what is in line until the line is empty. link.mu is
-// held, and move releases it.
+// move posts the requests in the line until it is empty. link.mu is held on entry, and
+// released on return.
 func (l *link) move() {
 	line := &l.sq.line
 	for range maxMoves {
@@ -77,9 +76,9 @@ func (l *link) move() {
 	l.host.workers.run((*mover)(l))
 }
 
-// moveOnce gives the queue pair what is in line, without the lock, and says
-// whether more has come. It also posts after the end of the connection: requests
-// that were posted before the end still go out.
+// moveOnce posts the requests in the line without holding the lock, and reports whether
+// more were added. It also posts after the connection has ended: requests from before the
+// end still go out.
 func (l *link) moveOnce() (more bool) {
 	line := &l.sq.line
 	wrs := line.next
@@ -99,8 +98,8 @@ func (l *link) moveOnce() (more bool) {
 	return line.moving
 }
 
-// settle waits until the queue pair has everything that was posted. Nothing more is
-// posted, so that no goroutine uses the queue pair after that.
+// settle waits until the queue pair has everything that was posted. Nothing more is posted
+// then, so no goroutine uses the queue pair afterwards.
 func (l *link) settle() {
 	l.mu.plain.Lock()
 	defer l.mu.plain.Unlock()
@@ -109,7 +108,7 @@ func (l *link) settle() {
 	}
 }
 
-// mover is a link as a task for a worker, which continues to post.
+// mover is a link as a worker's task that continues to post.
 type mover link
 
 func (m *mover) run() {

@@ -7,41 +7,40 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// receives are the receive buffers of a connection, told apart by index. Each
-// begins in its memory where its target segments, if it has any, are pages
-// (placement.Start): one scatter entry takes what was placed to its page, and a
-// plain message still is one run of bytes.
+// receives holds the receive buffers of a connection, by index. Each begins in its memory
+// so that its target segments, if it has any, are whole pages (placement.Start). Then one
+// scatter entry places items into pages, and a plain message is still one run of bytes.
 type receives struct {
 	qp   verbs.QP
 	pool *regmem.Pool
-	size int // bytes of each that is posted from now on
-	// structured is the size of the first that had target segments.
+	size int // size of each receive posted from now on, in bytes
+	// structured is the size of the first receive that had target segments.
 	structured int
 	bufs       []receive
 	free       []uint32 // indexes without a buffer
 	first      int      // receives that count as the connection's first
 	divided    bool     // the adaptive policy divides receives: all count as first
 
-	below int  // that are smaller, posted or not
-	tells bool // somebody waits for there to be none
+	below int  // receives that are smaller than size, posted or not
+	tells bool // grown must report when below becomes 0
 	wr    [1]verbs.RecvWR
 	sge   [1]verbs.SGE
 }
 
-// receive is one of them.
+// receive is one receive buffer.
 type receive struct {
 	buf  *regmem.Buffer // nil: its index is free
-	size int            // bytes
+	size int            // in bytes
 }
 
-// firstReceives is the number of receives that every connection may have, whatever
-// others were granted. Under the adaptive policy, the policy guarantees that.
+// firstReceives is the number of receives that every connection may have, whatever others
+// hold. Under the adaptive policy, the policy guarantees this.
 const firstReceives = credit.Initial + credit.Slack
 
-// receiveID marks the IDs of receives.
+// receiveID marks the work request IDs of receives.
 const receiveID = 1 << 63
 
-// post posts n receives more and says how many could be had.
+// post posts n more receives and returns how many there was memory for.
 func (r *receives) post(n int) (int, error) {
 	for i := range n {
 		use := regmem.Extra
@@ -69,7 +68,7 @@ func (r *receives) post(n int) (int, error) {
 	return n, nil
 }
 
-// repost posts the receive at once more.
+// repost posts the receive at again.
 func (r *receives) repost(at uint32) error {
 	v := &r.bufs[at]
 	if v.size != r.size {
@@ -81,14 +80,14 @@ func (r *receives) repost(at uint32) error {
 	return err
 }
 
-// bytes are the first n bytes of the receive at.
+// bytes returns the first n bytes of the receive at.
 func (r *receives) bytes(at uint32, n int) []byte {
 	v := &r.bufs[at]
 	start := r.start(v.size)
 	return v.buf.Bytes()[start : start+n : start+n]
 }
 
-// drop gives the memory of the receive at back.
+// drop frees the memory of the receive at.
 func (r *receives) drop(at uint32) {
 	if r.bufs[at].size < r.size {
 		r.below--
@@ -101,9 +100,9 @@ func (r *receives) drop(at uint32) {
 	r.free = append(r.free, at)
 }
 
-// start is where in its memory a receive of size bytes begins. The first that
-// have target segments may be announced to the peer, and all others begin
-// as they do; they alone take no larger memory.
+// start returns the offset at which a receive of size bytes begins in its memory. All
+// receives with target segments use the offset of the first such size, which may be
+// announced to the peer. That size needs no larger memory for it.
 func (r *receives) start(size int) int {
 	if size < placement.LeastSize {
 		return 0
@@ -114,7 +113,7 @@ func (r *receives) start(size int) int {
 	return placement.Start(r.structured)
 }
 
-// releaseAll gives all memory back, once the queue pair is gone.
+// releaseAll frees all memory, once the queue pair is destroyed.
 func (r *receives) releaseAll() {
 	for i := range r.bufs {
 		if v := &r.bufs[i]; v.buf != nil {

@@ -1,9 +1,9 @@
 package transport
 
-// Receives of another size. A queue pair gives no receive back: those of the old
-// size take messages until none is left, and are posted again with new memory.
+// Changing the receive size. A queue pair cannot return a posted receive. So receives of
+// the old size take messages until none is left, and are then posted again with new memory.
 
-// resize has receives of size bytes posted from now on.
+// resize makes later receives size bytes long.
 func (r *receives) resize(size int) {
 	r.size, r.below = size, 0
 	for i := range r.bufs {
@@ -14,8 +14,8 @@ func (r *receives) resize(size int) {
 	r.tells = r.below > 0
 }
 
-// renew gives a receive that is about to be posted memory of the size that is
-// wanted now. Without, it keeps what it has.
+// renew replaces the memory of a receive that is about to be posted by memory of the
+// current size. If there is none, the receive keeps its old memory.
 func (r *receives) renew(v *receive) {
 	b := r.pool.TryAlloc(r.start(r.size)+r.size, v.buf.Use())
 	if b == nil {
@@ -28,7 +28,7 @@ func (r *receives) renew(v *receive) {
 	v.buf, v.size = b, r.size
 }
 
-// grown says, once, that no receive is smaller than wanted any more.
+// grown reports, once, that no receive is smaller than wanted any more.
 func (r *receives) grown() bool {
 	if !r.tells || r.below > 0 {
 		return false

@@ -11,13 +11,13 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/ccp"
 )
 
-// ccpTimeout bounds the call by which a connection is configured.
+// ccpTimeout is the timeout of the call that configures a connection.
 const ccpTimeout = 10 * time.Second
 
-// Configure asks the peer how it wants the connection (RFC 5666 §6), before
-// any other call, and goes by the answer. A peer that does not know the
-// protocol is left as it is. most bounds the Sends that the answer may allow;
-// reads is the number of RDMA Reads that may be active at our side.
+// Configure asks the peer how it wants the connection (RFC 5666 §6), before any other call,
+// and applies the answer. It changes nothing for a peer that does not know the protocol.
+// most limits the Sends that the answer may allow. reads is the number of RDMA Reads that
+// may be active at our side.
 func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, ccpTimeout)
 	defer cancel()
@@ -32,7 +32,7 @@ func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 	}
 	var told ccp.Reply
 	if told.Decode(call.Reply) != nil {
-		return nil // whatever the peer speaks, it isn't this
+		return nil // the answer is of another protocol
 	}
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
@@ -42,14 +42,14 @@ func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 	return nil
 }
 
-// sendMax is the largest Send that our settings allow.
+// sendMax returns the largest Send that our settings allow, in bytes.
 func (r *Requester) sendMax() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.core.SendMax()
 }
 
-// declined says that a peer answered, but not as one that knows the protocol.
+// declined reports whether the peer answered as one that does not know the protocol.
 func declined(err error) bool {
 	var accept *oncrpc.AcceptError
 	var denied *oncrpc.DeniedError

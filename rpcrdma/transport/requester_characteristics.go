@@ -6,11 +6,11 @@ func (r *Requester) resized() {
 	r.carryOut()
 }
 
-// changed implements the Changed action: what the server takes in one Send is so
-// for the role that answers it, too.
+// changed implements the Changed action: the role that answers the server uses the Send
+// size that the server takes, too.
 func (r *Requester) changed() { r.tellCallee() }
 
-// greet begins to talk, once the connection is up.
+// greet sends the first messages once the connection is up.
 func (r *Requester) greet() {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()

@@ -91,7 +91,7 @@ func (r *Requester) countReply(p *pending) {
 	r.sizes.Replies.add(size)
 }
 
-// unmarshaled counts a call that could not be composed and returns why.
+// unmarshaled counts a call that could not be composed and returns err.
 func (r *Requester) unmarshaled(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *Requester) unmarshaled(err error) error {
 	return err
 }
 
-// exposedWindows is the number of windows that the peer can still use.
+// exposedWindows returns the number of windows that the peer can still use.
 func (p *pending) exposedWindows() (n int) {
 	for i := range p.windows {
 		if !p.out.Windows[i].Revoked {

@@ -5,9 +5,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// composePlaced is compose for a call of which items go to their places in the
-// peer's receives: the bodies of its Sends, one after the other. Items are copied,
-// as a call that is given up returns before its Sends have left.
+// composePlaced is compose for a call with items placed in the peer's receives. It writes
+// the bodies of the Sends, one after the other. It copies the items, because a call that is
+// given up returns before its Sends have completed.
 func (p *pending) composePlaced(c *RPC) {
 	hdr := oncrpc.Call{Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf}
 	p.head = oncrpc.AppendCall(p.head[:0], &hdr)
@@ -36,7 +36,7 @@ func (p *pending) appendPieces(dst []byte, c *RPC, pieces []chunk.Piece) []byte 
 	return dst
 }
 
-// appendStream appends n bytes from off of the RPC header with the arguments.
+// appendStream appends n bytes, from off, of the RPC header followed by the arguments.
 func (p *pending) appendStream(dst, args []byte, off, n int) []byte {
 	if off < len(p.head) {
 		k := min(n, len(p.head)-off)
@@ -50,8 +50,8 @@ func (p *pending) appendStream(dst, args []byte, off, n int) []byte {
 	return dst
 }
 
-// take implements the Take action: it copies the reply that came inline, and the
-// results that came in Sends to where they are wanted.
+// take implements the Take action. It copies the reply that came inline, and the results
+// that came in Sends to where the caller wants them.
 func (p *pending) take() {
 	p.reply = p.reply[:0]
 	for _, part := range p.out.Parts {

@@ -5,12 +5,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// reading is what the transport keeps for a reply that it reads (RFC 5666
-// §3.8). It is read into memory of our own, so that a call that is given up
-// need not wait for it.
+// reading is the transport's state of a reply that it reads (RFC 5666 §3.8). The reply is
+// read into our own memory, so that a call that is given up need not wait for it.
 type reading struct {
 	r    *Requester
-	core *conn.Reading // nil: free
+	core *conn.Reading // nil means free
 	fetch
 }
 
@@ -71,16 +70,16 @@ func (r *Requester) sendNotice(h conn.Header) {
 	r.submit(o)
 }
 
-// freeReadings gives back the memory of replies that were being read. The
-// queue pair is gone.
+// freeReadings frees the memory of replies that were being read. The queue pair is
+// destroyed.
 func (r *Requester) freeReadings() {
 	for _, x := range r.readings {
 		r.releaseFetch(&x.fetch)
 	}
 }
 
-// readMessage puts a reply together that was read: its results are placed where
-// they would have been written, other items go into the message.
+// readMessage assembles a reply that was read. It places results where they would have been
+// written, and puts other items into the message.
 func (p *pending) readMessage(c *RPC) []byte {
 	rd, parts := p.out.Read, p.parts
 	msg := rd.Stream

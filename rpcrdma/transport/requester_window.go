@@ -6,8 +6,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// window exposes a piece of memory to the peer: a type 2B memory window or,
-// on devices without, a registration of its own.
+// window exposes a piece of memory to the peer: a type 2B memory window or, on devices
+// without them, a registration.
 type window struct {
 	mw verbs.MW
 	mr verbs.MR
@@ -27,7 +27,7 @@ func (w *window) addr() uint64 {
 	return w.mr.Addr()
 }
 
-// remoteAccess is what the peer may do for a use.
+// remoteAccess returns the access that the peer needs for a use.
 func remoteAccess(u conn.Use) verbs.Access {
 	if u.Writes() {
 		return verbs.AccessRemoteWrite
@@ -35,7 +35,7 @@ func remoteAccess(u conn.Use) verbs.Access {
 	return verbs.AccessRemoteRead
 }
 
-// expose adds the request to o that binds a window to n bytes from off of b;
+// expose adds to o the request that binds a window to n bytes of b from off. On devices
 // without windows it registers them.
 func (r *Requester) expose(o *op, b *regmem.Buffer, off, n int, use conn.Use) (*window, error) {
 	r.stats.Registrations++
@@ -60,7 +60,7 @@ func (r *Requester) expose(o *op, b *regmem.Buffer, off, n int, use conn.Use) (*
 	return w, nil
 }
 
-// window takes a free window.
+// window returns a free window.
 func (r *Requester) window() (*window, error) {
 	if n := len(r.windows); n > 0 {
 		w := r.windows[n-1]
@@ -77,8 +77,7 @@ func (r *Requester) window() (*window, error) {
 	return w, nil
 }
 
-// recycleWindows takes a call's windows back, which the peer can't use any
-// more.
+// recycleWindows takes back the windows of a call. The peer can no longer use them.
 func (r *Requester) recycleWindows(p *pending) {
 	for i, w := range p.windows {
 		if w.mw != nil {
@@ -89,8 +88,8 @@ func (r *Requester) recycleWindows(p *pending) {
 	p.windows = p.windows[:0]
 }
 
-// fence invalidates what a call still exposes. A window whose bind is not
-// posted yet has no key: its turn comes with exposed.
+// fence invalidates what a call still exposes. A window whose bind is not posted yet has no
+// key, so exposed calls fence later.
 func (r *Requester) fence(p *pending) {
 	if p.exposing {
 		p.fenceDue = true

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/ccp"
 )
 
-// Answers to calls of the Connection Configuration Protocol, made once.
+// Errors that answer calls of the Connection Configuration Protocol.
 var (
 	errNoCCP        = &oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}
 	errCCPVersion   = &oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: ccp.Version, High: ccp.Version}
@@ -15,12 +15,12 @@ var (
 	errCCPArgs      = &oncrpc.AcceptError{Stat: oncrpc.GarbageArgs}
 )
 
-// configuration serves the Connection Configuration Protocol on a responder's
-// own connection (RFC 5666 §6), in place of its service.
+// configuration serves the Connection Configuration Protocol (RFC 5666 §6) on a responder's
+// own connection.
 type configuration Responder
 
-// handlerFor is the handler of a program. The configuration program never goes to the
-// service: it is about the connection.
+// handlerFor returns the handler of a program. The configuration program never goes to the
+// service, because it concerns the connection.
 func (r *Responder) handlerFor(program uint32) oncrpc.Handler {
 	if program == ccp.Program {
 		return (*configuration)(r)

@@ -11,9 +11,9 @@ func (r *Responder) resized() {
 	r.carryOut()
 }
 
-// changed implements the Changed action: what the client takes in one Send is so
-// for the role that calls it, too. Our receives may become smaller, but not less
-// than what every peer makes: replies are planned for that.
+// changed implements the Changed action: the role that calls the client uses the Send size
+// that the client takes, too. Replies of the client are planned for the size that every
+// peer makes, so our receives may become smaller, but not less than that.
 func (r *Responder) changed() {
 	q := r.caller.req
 	if q == nil {
@@ -23,8 +23,8 @@ func (r *Responder) changed() {
 	r.tellCaller(q)
 }
 
-// tellCaller gives the role that calls the client the characteristics of the client,
-// and the receive size that replies of the client are planned for.
+// tellCaller gives the characteristics of the client to the role that calls the client, and
+// the receive size to plan the client's replies for.
 func (r *Responder) tellCaller(q *Requester) {
 	if c := r.core.Characteristics(); c.Spoken {
 		q.core.Heard(&c.Peer)

@@ -22,7 +22,7 @@ func (r *Responder) countCall(c *call) {
 	r.sizes.Calls.add(c.messageSize())
 }
 
-// messageSize is the size of the RPC call message.
+// messageSize returns the size of the RPC call message, in bytes.
 func (c *call) messageSize() int {
 	rpc := &c.call.RPC
 	n := len(rpc.Args.Stream)

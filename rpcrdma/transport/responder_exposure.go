@@ -11,28 +11,28 @@ import (
 )
 
 // Replies that the peer reads (RFC 5666 §3.8). The peer reads a copy in memory that is
-// registered for this alone: the pool's memory never has rights for a peer. It reads
-// through memory windows or, on devices without them, through the registration.
+// registered only for this, because the pool's memory never has rights for a peer. The peer
+// reads through memory windows or, on devices without them, through the registration.
 
-// DefaultDoneTimeout is how long a peer may take to read a reply and to
-// acknowledge it, when nobody says otherwise.
+// DefaultDoneTimeout is the default time in which a peer must read a reply and acknowledge
+// it.
 const DefaultDoneTimeout = 30 * time.Second
 
-// exposureShare is the part of a host's memory limit that may be exposed at
-// once, beyond the pool.
+// exposureShare is the fraction (1/8) of a host's memory limit that may be exposed at once,
+// in addition to the pool.
 const exposureShare = 8
 
-// exposure is what the transport keeps for a reply that the peer reads.
+// exposure is the transport's state of a reply that the peer reads.
 type exposure struct {
 	core    *conn.Exposure
 	mem     *offheap.Region
 	mr      verbs.MR // nil when nothing is exposed
-	offs    []int    // of the chunks in it
+	offs    []int    // offsets of the chunks
 	windows []verbs.MW
-	since   time.Time // when the reply went out
+	since   time.Time // when the reply was sent
 }
 
-// budget bounds bytes.
+// budget limits a number of bytes.
 type budget struct {
 	limit int64
 	used  atomic.Int64
@@ -100,7 +100,7 @@ func (r *Responder) expose(c *call) {
 	r.nowExposed(x, c)
 }
 
-// lay copies pieces of a reply together; what is not copied is zero.
+// lay copies pieces of a reply to mem. Padding stays zero.
 func (c *call) lay(mem []byte, pieces []chunk.Piece) {
 	for _, p := range pieces {
 		switch p.From {
@@ -114,7 +114,7 @@ func (c *call) lay(mem []byte, pieces []chunk.Piece) {
 	}
 }
 
-// bind posts what gives x's windows their keys; nowExposed follows.
+// bind posts the requests that give x's windows their keys. nowExposed follows.
 func (r *Responder) bind(x *exposure, c *call) {
 	o := r.sq.newOp(opBind, c.call.Index)
 	o.signal = true
@@ -134,7 +134,7 @@ func (r *Responder) bind(x *exposure, c *call) {
 	r.submit(o)
 }
 
-// window takes a free window.
+// window returns a free window.
 func (r *Responder) window() (verbs.MW, error) {
 	if n := len(r.windows); n > 0 {
 		w := r.windows[n-1]
@@ -150,7 +150,7 @@ func (r *Responder) window() (verbs.MW, error) {
 	return w, nil
 }
 
-// bound: the windows of a call's exposure have their keys.
+// bound is called when the windows of a call's exposure have their keys.
 func (r *Responder) bound(c *call) {
 	x := r.exposures[c.call.Exposure.Index]
 	for i, w := range x.windows {
@@ -181,7 +181,7 @@ func (r *Responder) unexpose(e *conn.Exposure) {
 	r.submit(o)
 }
 
-// unexposed: the peer can't use x's windows any more.
+// unexposed is called when the peer can no longer use x's windows.
 func (r *Responder) unexposed(x *exposure) {
 	r.windows = append(r.windows, x.windows...)
 	clear(x.windows)
@@ -208,7 +208,7 @@ func (r *Responder) freeExposure(x *exposure) error {
 	return nil
 }
 
-// ticked implements role: what the peer took too long to read is reclaimed.
+// ticked implements role. It reclaims replies that the peer took too long to read.
 func (r *Responder) ticked(now time.Time) {
 	for _, x := range r.exposures {
 		if x.mr != nil && now.Sub(x.since) >= r.host.doneTimeout {
@@ -222,7 +222,7 @@ func (r *Responder) ticked(now time.Time) {
 	r.prepareCalls()
 }
 
-// closeWindows closes all windows, once the queue pair is gone.
+// closeWindows closes all windows, once the queue pair is destroyed.
 func (r *Responder) closeWindows() {
 	for _, w := range r.allWindows {
 		if err := w.Close(); err != nil {
@@ -232,7 +232,7 @@ func (r *Responder) closeWindows() {
 	r.allWindows, r.windows = nil, nil
 }
 
-// freeExposures frees what is exposed at the connection's end.
+// freeExposures frees all exposed memory when the connection ends.
 func (r *Responder) freeExposures() {
 	for _, x := range r.exposures {
 		if x.mr != nil {

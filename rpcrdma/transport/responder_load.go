@@ -6,22 +6,20 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 )
 
-// Load is the load of a connection, for the policy that divides memory between
-// connections.
+// Load is the load of a connection, for the policy that divides memory between connections.
 type Load struct {
-	// Limit is the number of calls that the peer may count on now.
+	// Limit is the number of calls that the peer may rely on now.
 	Limit int
 	// Peak is the most calls in progress at once since the last Load.
 	Peak int
-	// Answered is the number of calls answered so far, with a reply or an
-	// error.
+	// Answered is the number of calls answered so far, with a reply or an error.
 	Answered uint64
-	// ReceiveBytes is the registered memory of one receive, ReplyBytes that of
-	// a call in progress for its reply's header and stream.
+	// ReceiveBytes is the registered memory of one receive. ReplyBytes is the registered
+	// memory of a call in progress for its reply's header and stream.
 	ReceiveBytes, ReplyBytes int64
 }
 
-// Load tells the load, and begins to look for the next peak.
+// Load returns the load, and starts measuring the next peak.
 func (r *Responder) Load() Load {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,33 +32,32 @@ func (r *Responder) Load() Load {
 	}
 }
 
-// Aim says how many credits the adaptive policy is to grant from the next
-// reply on; 0 leaves it to the connection's own load. It takes no lock.
+// Aim sets how many credits the adaptive policy grants from the next reply on. With 0, the
+// connection's own load decides. It takes no lock.
 func (r *Responder) Aim(n int) { r.aim.Store(int32(n)) }
 
-// queueing measures how long a call waits before its service starts: from the
-// poll that found it until a worker has it, and before that for memory to fetch
-// its read chunks into. The time that the peer takes to have them read does
-// not count.
+// queueing measures how long a call waits before its service starts: from the poll that
+// found it until a worker has it, and the wait for memory for its read chunks. The time
+// that the RDMA Reads take does not count.
 type queueing struct {
-	ready time.Time // when the wait began, were it all at once
+	ready time.Time // start of the wait, as if the wait were one piece
 
-	arrived time.Time     // when its chunks could be fetched first
-	late    bool          // they had to wait
-	memory  time.Duration // for that long
+	arrived time.Time     // when its chunks could first be fetched
+	late    bool          // it had to wait for memory
+	memory  time.Duration // how long it waited for memory
 }
 
-// fetching: the call's chunks may be fetched.
+// fetching records that the call's chunks may be fetched.
 func (q *queueing) fetching(now time.Time) { *q = queueing{arrived: now} }
 
-// fetched: their RDMA Reads are posted.
+// fetched records that the call's RDMA Reads are posted.
 func (q *queueing) fetched() {
 	if q.late {
 		q.memory = time.Since(q.arrived)
 	}
 }
 
-// delivered: all of the call is here.
+// delivered records that the whole call has arrived.
 func (q *queueing) delivered(now time.Time, chunks bool) {
 	if !chunks {
 		*q = queueing{}
@@ -68,7 +65,7 @@ func (q *queueing) delivered(now time.Time, chunks bool) {
 	q.ready = now.Add(-q.memory)
 }
 
-// started tells a connection's observer that a worker has the call.
+// started reports to Queued that a worker has the call.
 func (r *Responder) started(c *call) {
 	if r.queued != nil {
 		r.queued(time.Since(c.queueing.ready))

@@ -8,21 +8,20 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// callee is what a requester has to answer calls of its server. link.mu guards
-// it.
+// callee is a requester's state for answering calls of its server. link.mu guards it.
 type callee struct {
-	handler  oncrpc.Handler // nil: there is none
+	handler  oncrpc.Handler // nil means that there is none
 	settings conn.Settings
-	resp     *Responder  // nil until calls are to be taken, or one came
-	ready    bool        // and there are receives for them
-	serves   atomic.Bool // calls are for the handler
+	resp     *Responder  // nil until calls are to be accepted, or one came
+	ready    bool        // there are receives for calls
+	serves   atomic.Bool // calls go to the handler
 }
 
-// noPrograms answers calls that nobody serves.
+// noPrograms answers calls for which there is no handler.
 var noPrograms oncrpc.Mux
 
-// ServeRPC implements oncrpc.Handler. A call that came although none are taken is
-// answered as by a client without programs: its server need not wait for a timeout.
+// ServeRPC implements oncrpc.Handler. If no calls are accepted, it answers as a client
+// without programs, so that the server need not wait for a timeout.
 func (v *callee) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	if v.serves.Load() {
 		return v.handler.ServeRPC(ctx, call, reply)
@@ -30,9 +29,8 @@ func (v *callee) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.
 	return noPrograms.ServeRPC(ctx, call, reply)
 }
 
-// takeCalls has calls of the server served, if settings want it. It stays so
-// while the connection lives: nothing tells the server that there are to be no
-// more calls.
+// takeCalls starts to serve calls of the server, if the settings ask for it. This lasts
+// until the connection ends, because no message says to the server that calls are over.
 func (r *Requester) takeCalls(s *conn.Settings) {
 	v := &r.callee
 	v.settings = *s
@@ -45,7 +43,7 @@ func (r *Requester) takeCalls(s *conn.Settings) {
 	}
 }
 
-// makeCallee makes the role that answers calls of the server, served or not.
+// makeCallee makes the role that answers calls of the server, with or without a handler.
 func (r *Requester) makeCallee() {
 	v := &r.callee
 	if v.resp != nil {
@@ -65,8 +63,8 @@ func (r *Requester) makeCallee() {
 	r.prepareCallee()
 }
 
-// prepareCallee posts the first receives for calls of the server. Without
-// memory it is tried again with the next tick.
+// prepareCallee posts the first receives for calls of the server. Without memory it is
+// tried again at the next tick.
 func (r *Requester) prepareCallee() {
 	v := &r.callee
 	if v.resp == nil || v.ready || r.dead {
@@ -79,7 +77,7 @@ func (r *Requester) prepareCallee() {
 	}
 }
 
-// tellCallee tells the role that answers what the server takes in one Send.
+// tellCallee gives the Send size that the server takes to the role that answers.
 func (r *Requester) tellCallee() {
 	switch v := &r.callee; {
 	case v.resp == nil:
@@ -90,7 +88,7 @@ func (r *Requester) tellCallee() {
 	}
 }
 
-// setCallee takes new settings for calls of the server.
+// setCallee applies new settings to calls of the server.
 func (r *Requester) setCallee(s *conn.Settings) {
 	v := &r.callee
 	r.takeCalls(s)
@@ -102,8 +100,8 @@ func (r *Requester) setCallee(s *conn.Settings) {
 	v.resp.carryOut()
 }
 
-// drain has the connection end once the calls of the server are answered; false
-// if nobody answers any.
+// drain ends the connection once the calls of the server are answered. It returns false if
+// no calls are answered.
 func (v *callee) drain() bool {
 	if !v.ready {
 		return false

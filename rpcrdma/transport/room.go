@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 )
 
-// Room is for how many more connections with the same settings there is memory for
-// their first receives now.
+// Room returns for how many more connections with these settings there is memory for their
+// first receives now.
 func (h *Host) Room(s *conn.Settings) int {
 	size := int(s.Receives())
 	if size >= placement.LeastSize {

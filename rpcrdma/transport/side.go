@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// side is a role of a link as it carries out the actions of its core. The roles of
-// both directions have one each. link.mu is held in all methods.
+// side carries out the actions of a role's core. A link has one for each direction. link.mu
+// is held in all methods.
 type side struct {
 	*link
 	own     performer
@@ -18,17 +18,17 @@ type side struct {
 
 // performer is the role of a side.
 type performer interface {
-	// posted: of asked receives n were posted.
+	// posted: n of asked receives were posted.
 	posted(asked, n int)
-	// resized: receives of another size are posted from now on.
+	// resized: later receives have another size.
 	resized()
 	// changed: the peer changed its characteristics.
 	changed()
-	// perform carries out an action that the other role does not have.
+	// perform carries out an action that only this role has.
 	perform(a conn.Action)
 }
 
-// carryOut carries out s.acts in order. An action may add others at the end.
+// carryOut carries out s.acts in order. An action may append others.
 func (s *side) carryOut() {
 	if s.running {
 		return
@@ -47,8 +47,8 @@ func (s *side) carryOut() {
 	}
 }
 
-// outlives says whether an action is carried out even after the connection ended.
-// Lost completes the calls that the other actions are for.
+// outlives reports whether an action is carried out even after the connection ended. Lost
+// completes the calls that the other actions are for.
 func outlives(a conn.Action) bool {
 	switch a.(type) {
 	case conn.Take, conn.Complete:
@@ -85,8 +85,7 @@ func (s *side) carry(a conn.Action) {
 	}
 }
 
-// tell implements the Tell action: the message goes out after all that was
-// submitted before.
+// tell implements the Tell action: the message goes out after everything submitted before.
 func (s *side) tell(msg []byte) {
 	b := s.buffer(len(msg))
 	if b == nil {
@@ -105,16 +104,16 @@ func (s *side) tell(msg []byte) {
 // Abandon frees a role that was not started.
 func (s *side) Abandon() { s.abandon() }
 
-// Close ends the connection at once and waits until everything is freed. Calls in
-// flight fail.
+// Close ends the connection at once and waits until everything is freed. Calls in flight
+// fail.
 func (s *side) Close() error {
 	s.fail(nil)
 	<-s.done
 	return nil
 }
 
-// drainedBy waits for the end of a connection that drains, and closes it when ctx
-// ends first.
+// drainedBy waits for a draining connection to end. It closes the connection if ctx ends
+// first.
 func (s *side) drainedBy(ctx context.Context) error {
 	select {
 	case <-s.done:
@@ -128,8 +127,8 @@ func (s *side) drainedBy(ctx context.Context) error {
 // Done is closed when the connection has ended and everything is freed.
 func (s *side) Done() <-chan struct{} { return s.done }
 
-// Err is why the connection ended, an *Error; nil while it is up and after an
-// orderly end.
+// Err returns why the connection ended, as an *Error. It is nil while the connection is up
+// and after an orderly end.
 func (s *side) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

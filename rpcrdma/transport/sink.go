@@ -8,22 +8,22 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Sinks: the memory that RDMA Reads are placed in. The pool's memory has no rights for peers. Where
-// an RDMA Read needs a sink that its peer may write to
-// (verbs.DeviceAttr.ReadSinkRemoteWrite), the Reads of an op get a registration of
-// their own, of the bytes that they fill and no others: the key that they tell opens
-// nothing else, and opens nothing any more once the last of them has completed,
-// before anybody looks at the data (RFC 5042 §6.2.2). Until then other connections of
-// the host can use it, too, which share its protection domain (§6.1.1).
+// Sinks: the memory that RDMA Reads fill. The pool's memory has no rights for peers. Some
+// devices need a sink that the peer may write to (verbs.DeviceAttr.ReadSinkRemoteWrite).
+// Then the Reads of an op get their own registration, of exactly the bytes that they fill.
+// The peer learns its key. The key gives access to nothing else, and becomes invalid when
+// the last Read has completed, before anybody reads the data (RFC 5042 §6.2.2). Until then
+// other connections of the host can use it, too, because they share the protection domain
+// (§6.1.1).
 //
-// Each message whose chunks are being read has one at most, so that receives bound
-// their number.
+// Each message whose chunks are being read has at most one sink, so the number of receives
+// limits the number of sinks.
 
-// sinks are those of a link that exist.
+// sinks is the set of a link's sinks.
 type sinks map[verbs.MR]struct{}
 
-// prepareSink registers the first n bytes of b for the Reads that will be added
-// to o, where the device wants that.
+// prepareSink registers the first n bytes of b for the Reads that will be added to o, if
+// the device needs that.
 func (l *link) prepareSink(o *op, b *regmem.Buffer, n int) error {
 	if !l.host.attr.ReadSinkRemoteWrite {
 		return nil
@@ -41,7 +41,7 @@ func (l *link) prepareSink(o *op, b *regmem.Buffer, n int) error {
 	return nil
 }
 
-// sinkOf names n bytes from off of b, for a Read of o.
+// sinkOf returns the memory of n bytes of b from off, for a Read of o.
 func (o *op) sinkOf(b *regmem.Buffer, off, n int) verbs.SGE {
 	if o.sink != nil {
 		return verbs.SGE{MR: o.sink, Offset: off, Length: n}
@@ -49,8 +49,8 @@ func (o *op) sinkOf(b *regmem.Buffer, off, n int) verbs.SGE {
 	return b.SGE(off, n)
 }
 
-// closeSink ends the registration of an op whose Reads have completed. On an error
-// the connection ends: the peer may still write to what was read.
+// closeSink ends the registration of an op whose Reads have completed. After an error the
+// connection ends, because the peer may still write to what was read.
 func (l *link) closeSink(o *op) bool {
 	if o.sink == nil {
 		return true
@@ -64,7 +64,8 @@ func (l *link) closeSink(o *op) bool {
 	return true
 }
 
-// closeAll ends what is left at the connection's end. The queue pair is gone.
+// closeAll closes the remaining sinks when the connection ends. The queue pair is
+// destroyed.
 func (s sinks) closeAll() (err error) {
 	for mr := range s {
 		err = errors.Join(err, mr.Close())

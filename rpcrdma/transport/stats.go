@@ -2,15 +2,15 @@ package transport
 
 import "reflect"
 
-// Stats count what a connection did. They only grow.
+// Stats are the counters of a connection. They only grow.
 //
-// The second half is what the line "xprt: rdma" of a Linux client's mountstats
-// has (xprt_rdma_print_stats), as far as there is such a thing here: no
-// bind_count, as nobody asks rpcbind; connect_count is always 1; nothing is
-// mrs_recycled, as an error ends the connection; no reply_waits_for_send, as
-// a Send holds its memory itself. Names in the comments are the kernel's.
+// The second half matches the line "xprt: rdma" of a Linux client's mountstats
+// (xprt_rdma_print_stats), as far as it applies here. There is no bind_count, because there
+// is no rpcbind call; connect_count is always 1; there is no mrs_recycled, because an error
+// ends the connection; there is no reply_waits_for_send, because a Send holds its memory
+// itself. Names in the comments are the kernel's.
 type Stats struct {
-	Calls, Replies uint64 // RPC calls and replies, of the role's direction
+	Calls, Replies uint64 // RPC calls and replies in the role's direction
 	ReverseCalls   uint64 // calls from server to client, made or received
 	ReverseReplies uint64 // their replies
 
@@ -22,37 +22,36 @@ type Stats struct {
 	Registrations       uint64 // windows bound, and regions registered for one call
 	LocalInvalidations  uint64
 	RemoteInvalidations uint64 // our windows, invalidated by the peer
-	// RoundTrips are the changes of direction on which calls of the forward
-	// direction waited, halved: 1 for each that was answered, 1 more when the
-	// responder read from the requester before it could answer, 1 more when
-	// the requester read the answer. Messages that follow each other make
-	// none. Both roles count the same.
+	// RoundTrips counts the changes of direction for which calls of the forward direction
+	// waited, halved: 1 for each answered call, 1 more if the responder read from the
+	// requester before it could answer, and 1 more if the requester read the answer.
+	// Messages in the same direction add none. Both roles count the same.
 	RoundTrips uint64
 
-	Errors     uint64 // error headers sent or received, and bad replies
+	Errors     uint64 // error headers sent or received, and bad replies, but not ERR_VERS for a first message
 	Dropped    uint64 // messages too short to answer, or of an unknown version in reply
-	Ignored    uint64 // messages that call for no action here
+	Ignored    uint64 // messages that need no action
 	Duplicates uint64 // calls dropped because their XID is in progress
 
 	BytesReceived uint64 // in Sends and RDMA Reads
 	BytesSent     uint64 // in Sends and RDMA Writes
 
-	BadXIDs       uint64 // bad_xids: replies to no call in flight
-	InFlightSum   uint64 // req_u: calls in progress, added up at each Send
-	BacklogSum    uint64 // bklog_u: calls waiting for credits or, at a responder, memory, added up likewise
+	BadXIDs       uint64 // bad_xids: replies that match no call in flight
+	InFlightSum   uint64 // req_u: calls in progress, summed at each Send
+	BacklogSum    uint64 // bklog_u: calls waiting for credits or, at a responder, for memory, summed likewise
 	ReadChunks    uint64 // read_chunk_count: read segments in calls
 	WriteChunks   uint64 // write_chunk_count: segments of write chunks in calls
 	ReplyChunks   uint64 // reply_chunk_count: segments of reply chunks in calls
 	OfferedBytes  uint64 // total_rdma_request: memory offered for replies
-	PlacedBytes   uint64 // total_rdma_reply: of replies, placed in that memory
-	PullupBytes   uint64 // pullup: copied to be sent
-	FixupBytes    uint64 // fixup_copy: results copied to where they were wanted
+	PlacedBytes   uint64 // total_rdma_reply: bytes of replies placed in that memory
+	PullupBytes   uint64 // pullup: bytes copied to send them
+	FixupBytes    uint64 // fixup_copy: bytes of results copied to where the caller wants them
 	HardwayRegs   uint64 // hardway_register: buffers registered because the pool had none
 	FailedMarshal uint64 // failed_marshal: calls that could not be composed
 	BadReplies    uint64 // bad_reply: replies refused
 	LongCalls     uint64 // nomsg_call: calls in a position-zero read chunk
 
-	RepliesTooLong   uint64 // replies for which the peer offered too little, among Errors
+	RepliesTooLong   uint64 // replies that did not fit into what the peer offered, also in Errors
 	RepliesReclaimed uint64 // replies for the peer to read that it did not acknowledge in time
 
 	WindowsAllocated uint64 // mrs_allocated
@@ -60,17 +59,16 @@ type Stats struct {
 	CallsFenced      uint64 // local_inv_needed: calls with windows left to invalidate
 	SendQueueFull    uint64 // empty_sendctx_q: work that had to wait for a slot
 
-	// RDMA operations of the peer on our memory. Verbs do not notify the target of
-	// an RDMA operation; these counts follow from the protocol. A call that is
-	// answered had each of its read segments read, by one RDMA Read or more;
-	// a segment that a reply returns with a length was written, by one RDMA
-	// Write or more.
-	CallsRead  uint64 // calls with read chunks, answered
+	// RDMA operations of the peer on our memory. Verbs do not notify the target of an RDMA
+	// operation, so these counts follow from the protocol. Each read segment of an answered
+	// call was read, by one or more RDMA Reads. A segment that a reply returns with a
+	// length was written, by one or more RDMA Writes.
+	CallsRead  uint64 // answered calls with read chunks
 	PeerReads  uint64 // their read segments
 	PeerWrites uint64 // segments written
 }
 
-// Add adds what another connection counted.
+// Add adds the counters of another connection.
 func (s *Stats) Add(o *Stats) {
 	to, from := reflect.ValueOf(s).Elem(), reflect.ValueOf(o).Elem()
 	for i := range to.NumField() {

@@ -7,35 +7,34 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Operation is one operation of a connection, for an observer: a Send received or
-// about to be made, an RDMA Write about to be made, or an RDMA Read that completed. It
-// belongs to the connection and is valid only during the call of Observe.
+// Operation is one operation of a connection, for an observer: a received Send, a Send or
+// RDMA Write about to be posted, or an RDMA Read that completed. The connection owns it. It
+// is valid only during the call of Observe.
 type Operation struct {
 	Op verbs.Opcode // OpSend, OpSendInvalidate, OpRDMAWrite, OpRDMARead
-	// In: the bytes went from the peer to us.
+	// In means that the bytes went from the peer to us.
 	In bool
-	// RKey is the peer's key that is read, written or invalidated; of a
-	// Send With Invalidate received, ours.
+	// RKey is the peer's key that is read, written or invalidated. For a received Send With
+	// Invalidate it is our key.
 	RKey uint32
 	// Addr is the peer's address that is read or written.
 	Addr   uint64
-	Length int      // bytes
+	Length int      // in bytes
 	Data   [][]byte // the bytes, in pieces
 }
 
-// Observer looks at what connections do. Observe is called with the
-// connection's lock held, in the order in which things happened: it must not
-// wait, nor call the connection.
+// Observer watches connections. Observe is called with the connection's lock held, in the
+// order in which things happen. It must not wait, nor call the connection.
 type Observer interface {
 	Observe(*Operation)
 }
 
-// Tap is where an Observer looks at one connection. While there is none, an
-// event costs the connection one atomic load. The zero Tap is ready.
+// Tap lets an Observer watch one connection. Without an Observer, an event costs one atomic
+// load. The zero Tap is ready for use.
 type Tap struct{ observer atomic.Pointer[Observer] }
 
-// Set puts an observer there in place of the one before; nil is none. An
-// Observe of the one before may still be running when it returns.
+// Set replaces the observer. nil removes it. An Observe of the previous observer may still
+// be running when Set returns.
 func (t *Tap) Set(o Observer) {
 	if o == nil {
 		t.observer.Store(nil)
@@ -44,15 +43,14 @@ func (t *Tap) Set(o Observer) {
 	t.observer.Store(&o)
 }
 
-// Observe shows an operation to the observer, if there is one. It is for
-// transports other than this one.
+// Observe passes an operation to the observer, if there is one. It is for other transports.
 func (t *Tap) Observe(o *Operation) {
 	if to := t.observer.Load(); to != nil {
 		(*to).Observe(o)
 	}
 }
 
-// observeReceive shows a Send that came in.
+// observeReceive shows a received Send to o.
 func (l *link) observeReceive(o Observer, msg []byte, inv conn.Invalidation) {
 	w := &l.seen
 	*w = Operation{Op: verbs.OpSend, In: true, Length: len(msg), Data: append(w.Data[:0], msg)}
@@ -62,8 +60,7 @@ func (l *link) observeReceive(o Observer, msg []byte, inv conn.Invalidation) {
 	l.show(o)
 }
 
-// observePosted shows the Sends and RDMA Writes among requests that are about
-// to be posted.
+// observePosted shows the Sends and RDMA Writes among requests that are about to be posted.
 func (l *link) observePosted(o Observer, wrs []verbs.SendWR) {
 	for i := range wrs {
 		switch wrs[i].Op {
@@ -73,8 +70,7 @@ func (l *link) observePosted(o Observer, wrs []verbs.SendWR) {
 	}
 }
 
-// observeReads shows the RDMA Reads among requests that have completed: their
-// data is there now.
+// observeReads shows the RDMA Reads among completed requests. Their data has arrived.
 func (l *link) observeReads(o Observer, wrs []verbs.SendWR) {
 	for i := range wrs {
 		if wrs[i].Op == verbs.OpRDMARead {
@@ -96,7 +92,7 @@ func (l *link) observeRequest(o Observer, wr *verbs.SendWR) {
 	l.show(o)
 }
 
-// show hands what was seen over, and keeps no memory of it.
+// show passes l.seen to o and then drops its references to data.
 func (l *link) show(o Observer) {
 	o.Observe(&l.seen)
 	clear(l.seen.Data)

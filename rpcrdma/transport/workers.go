@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxIdleWorkers is the number of goroutines of a host that wait for the next
-	// call when they are done.
+	// maxIdleWorkers is how many goroutines of a host wait for the next call when they are
+	// done.
 	maxIdleWorkers = 64
-	// turnTime is how long a call keeps its turn, at least; at most twice as long.
-	// A call that takes longer is presumed to wait for something, and others may
-	// run meanwhile.
+	// turnTime is the shortest time for which a call keeps its turn. The longest is twice
+	// that. A call that takes longer is presumed to wait for something, so others may run
+	// meanwhile.
 	turnTime = time.Millisecond
-	// There are turnsEach turns for each processor, but at least leastTurns.
+	// There are turnsEach turns for each processor, and at least leastTurns.
 	leastTurns = 8
 	turnsEach  = 4
 )
@@ -32,15 +32,14 @@ type turnTask interface {
 	turn(t *turn)
 }
 
-// workers run services. Up to maxIdleWorkers goroutines wait for the next task when
-// they are done.
+// workers run services. Up to maxIdleWorkers goroutines wait for the next task when they
+// are done.
 //
-// The calls of one connection must not keep the processors from those of others. So
-// calls run in turns, a few for each processor, in a fair order between connections
-// (package fair). A call keeps its turn until it is served, waits for something
-// outside (oncrpc.Call.Waits), or has run for turnTime: no call ever waits for
-// another to end. Each call that has got its turn has a goroutine, so the credits
-// granted bound the goroutines.
+// The calls of one connection must not keep the processors from others. So calls run in
+// turns, a few for each processor, in a fair order between connections (package fair). A
+// call keeps its turn until it is served, waits for something outside (oncrpc.Call.Waits),
+// or has run for turnTime. So no call waits for another to end. Each call that got its turn
+// has a goroutine, so the granted credits limit the number of goroutines.
 type workers struct {
 	hand   chan job // to a waiting worker
 	quit   chan struct{}
@@ -78,8 +77,8 @@ func (w *workers) give(j job) {
 	}
 }
 
-// serve runs t in a worker when the turn of its flow has come, perhaps at once. It
-// does not wait for t.
+// serve runs t in a worker when the turn of its flow has come, perhaps at once. It does not
+// wait for t.
 func (w *workers) serve(f *fair.Flow[turnTask], t turnTask) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +140,7 @@ func (w *workers) nextLocked() (j job, ok bool) {
 	return job{t, w.turns.begin()}, true
 }
 
-// waits ends a turn. Its task goes on without it.
+// waits ends a turn. Its task continues without it.
 func (w *workers) waits(t *turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +179,7 @@ func (w *workers) look() {
 	}
 }
 
-// close waits until all workers are done. Nothing is run any more.
+// close waits until all workers are done. No task is run any more.
 func (w *workers) close() {
 	w.mu.Lock()
 	if w.timer != nil {
@@ -191,12 +190,12 @@ func (w *workers) close() {
 	w.active.Wait()
 }
 
-// turns counts the tasks that have a turn. A turn counts in its generation and the
-// next one.
+// turns counts the tasks that have a turn. A turn counts in its generation and the next
+// one.
 type turns struct {
 	most  int
 	gen   uint64
-	young [2]int // by generation, this one and the one before
+	young [2]int // of this generation and the one before, by generation
 }
 
 // turn is a task's turn. The zero value is no turn.
@@ -205,7 +204,7 @@ type turn struct {
 	taken bool
 }
 
-// free says whether one more task may have a turn.
+// free reports whether one more task may have a turn.
 func (s *turns) free() bool { return s.young[0]+s.young[1] < s.most }
 
 func (s *turns) begin() turn {
@@ -213,7 +212,7 @@ func (s *turns) begin() turn {
 	return turn{s.gen, true}
 }
 
-// end ends a turn, unless it has ended.
+// end ends a turn, unless it has ended already.
 func (s *turns) end(t *turn) {
 	if t.taken && s.gen-t.gen < 2 {
 		s.young[t.gen&1]--

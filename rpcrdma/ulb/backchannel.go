@@ -1,18 +1,18 @@
 package ulb
 
-// Opened says how a call and its reply opened a way for callbacks.
+// Opened is how a call and its reply opened a way for callbacks.
 type Opened uint8
 
 const (
-	// NotOpened means that they did not.
+	// NotOpened means that they opened none.
 	NotOpened Opened = iota
 	// OpenedSession means that CREATE_SESSION made the connection the session's
 	// back channel (RFC 8881 §18.36).
 	OpenedSession
 	// OpenedBind means that BIND_CONN_TO_SESSION did (RFC 8881 §18.34).
 	OpenedBind
-	// SetClientID means that the server took a callback address of SETCLIENTID
-	// (RFC 7530 §16.33). Callbacks may come on a connection of their own.
+	// SetClientID means that the server accepted a callback address from SETCLIENTID (RFC
+	// 7530 §16.33). Callbacks may come on a separate connection.
 	SetClientID
 	// Controlled means that BACKCHANNEL_CTL gave the back channel another
 	// program number (RFC 8881 §18.33).
@@ -24,24 +24,24 @@ const (
 	dirBack      = 0x2 // CDFS4_BACK, a bit of channel_dir_from_server4
 )
 
-// BackChannel is what a Plan knows of callbacks after the reply.
+// BackChannel is what a Plan knows about callbacks after the reply.
 type BackChannel struct {
 	Opened Opened
-	// Program is the number that the callbacks have, chosen by the client;
-	// valid but for OpenedBind, where it is that of the session.
+	// Program is the program number of the callbacks, chosen by the client. It is not valid
+	// for OpenedBind, where it is the session's.
 	Program uint32
-	// Ident comes with each callback of version 4.0; valid with SetClientID.
+	// Ident is part of each callback of version 4.0. It is valid for SetClientID.
 	Ident uint32
 }
 
-// asked is what a call says of callbacks.
+// asked is what a call says about callbacks.
 type asked struct {
 	flags   uint32
 	program uint32
 	ident   uint32
 }
 
-// granted is called for a tag in the results.
+// granted handles a tag in the results.
 func (p *Plan) granted(o Opened) {
 	p.Back = BackChannel{Opened: o, Program: p.asked.program, Ident: p.asked.ident}
 	if o == OpenedBind {
@@ -52,19 +52,18 @@ func (p *Plan) granted(o Opened) {
 	}
 }
 
-// maxCallbacks bounds the programs of one connection. A client has one, or one
-// for each session.
+// maxCallbacks limits the programs of one connection. A client has one, or one per session.
 const maxCallbacks = 16
 
-// Callbacks are the program numbers that a connection's client has chosen for
-// callbacks. The oldest is forgotten when there are too many.
+// Callbacks are the program numbers that a connection's client has chosen for callbacks.
+// When there are too many, the oldest is removed.
 type Callbacks struct {
 	programs [maxCallbacks]uint32
 	known    int
 	next     int
 }
 
-// Learn notes what a reply has opened.
+// Learn records what a reply has opened.
 func (c *Callbacks) Learn(b BackChannel) {
 	if b.Opened == NotOpened || b.Opened == OpenedBind || c.Has(b.Program) {
 		return
@@ -74,7 +73,7 @@ func (c *Callbacks) Learn(b BackChannel) {
 	c.known = min(c.known+1, maxCallbacks)
 }
 
-// Has says whether program is one of them.
+// Has reports whether program is one of them.
 func (c *Callbacks) Has(program uint32) bool {
 	for _, p := range c.programs[:c.known] {
 		if p == program {

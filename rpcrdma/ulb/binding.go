@@ -13,32 +13,32 @@ const (
 	// Grow4 and Grow16: by four and sixteen times this many bytes.
 	Grow4
 	Grow16
-	// Count (arguments): Grow for a word that says how much the caller takes at
-	// most. A smaller one is allowed: the server then returns less.
+	// Count (arguments): Grow for a word with the most that the caller accepts. It may be
+	// lowered: the server then returns less.
 	Count
-	// Wanted (arguments): Grow for the attributes that a call asks for. With
-	// walk.Watched, limits are among them.
+	// Wanted (arguments): Grow for the attributes that a call asks for. walk.Watched means
+	// that limits are among them.
 	Wanted
 	// Limited is a mark in arguments whose results have limits.
 	Limited
-	// Expect: in arguments, the reply may have a DDP-eligible result of at
-	// most this many bytes; in results, here it would be. Both in the order of
-	// the results.
+	// Expect: in arguments, the reply may have a DDP-eligible result of at most this many
+	// bytes. In results, it marks where that result is. Both are in the order of the
+	// results.
 	Expect
-	// Data (results) is a limit for the data of one call, in bytes. DataHigh
-	// and DataLow are the words of one of 64 bits.
+	// Data (results) is a limit for the data of one call, in bytes. DataHigh and DataLow
+	// are the words of a 64-bit limit.
 	Data
 	DataHigh
 	DataLow
-	// Message and Operations are the limits of a session's calls: bytes of an
-	// RPC message with its header, operations of a COMPOUND.
+	// Message and Operations are the limits of a session's calls: bytes of an RPC message
+	// with its header, and operations of a COMPOUND.
 	Message
 	Operations
 	// BackCall and BackReply are Message for the session's back channel.
 	BackCall
 	BackReply
-	// ExpectPath (arguments): Expect for the target of a symbolic link, which
-	// is mostly much shorter.
+	// ExpectPath (arguments): Expect for the target of a symbolic link, which is usually
+	// much shorter.
 	ExpectPath
 	// Session is csa_flags of CREATE_SESSION, and csr_flags of its result.
 	Session
@@ -52,26 +52,26 @@ const (
 	CallbackProgram
 	// Ident is callback_ident of SETCLIENTID.
 	Ident
-	// Operation is the number of an operation of a COMPOUND. One without an
-	// arm is ErrUnknown.
+	// Operation is the number of an operation of a COMPOUND. An unknown number is
+	// ErrUnknown.
 	Operation
 )
 
-// CallbackBase is the program number under which the bindings of callbacks
-// stand in a Registry (NFS4_CALLBACK, RFC 7531); clients choose others.
+// CallbackBase is the program number of callback bindings in a Registry (NFS4_CALLBACK, RFC
+// 7531). Clients choose other numbers.
 const CallbackBase = 0x40000000
 
-// Unknown is a MaxReply that the binding can't tell.
+// Unknown is a MaxReply that the binding cannot determine.
 const Unknown = -1
 
 // Proc is the binding of a procedure.
 type Proc struct {
-	// Args and Results are what the call and the successful reply have after
-	// their headers. A procedure that is not bound has none.
+	// Args and Results are the layouts after the headers of the call and the successful
+	// reply. A procedure without a binding has none.
 	Args, Results *walk.Type
-	// maxReply is the part of the estimate that no argument changes.
+	// maxReply is the fixed part of the estimate, which does not depend on arguments.
 	maxReply int
-	// guarded is Args as RPCSEC_GSS protects them with service integrity.
+	// guarded is Args inside RPCSEC_GSS with service integrity.
 	guarded *walk.Type
 }
 
@@ -83,7 +83,7 @@ type Binding struct {
 	Procs []Proc
 }
 
-// proc finds a procedure, nil when it is not bound.
+// proc returns a procedure, or nil if it has no binding.
 func (b *Binding) proc(n uint32) *Proc {
 	if b == nil || n >= uint32(len(b.Procs)) || b.Procs[n].Args == nil {
 		return nil
@@ -91,14 +91,13 @@ func (b *Binding) proc(n uint32) *Proc {
 	return &b.Procs[n]
 }
 
-// Registry is the bindings by program and version.
+// Registry holds the bindings by program and version.
 type Registry struct {
 	bindings []Binding
 }
 
-// NewRegistry makes a registry. Two bindings for the same version of a
-// program, and a procedure with arguments but no results, are the caller's
-// mistake: it panics.
+// NewRegistry makes a registry. It panics if there are two bindings for the same version of
+// a program, or a procedure has arguments but no results.
 func NewRegistry(bindings ...Binding) *Registry {
 	r := &Registry{}
 	for _, b := range bindings {
@@ -119,8 +118,7 @@ func NewRegistry(bindings ...Binding) *Registry {
 	return r
 }
 
-// Lookup finds a binding, nil when there is none: then nothing is
-// DDP-eligible.
+// Lookup returns a binding, or nil if there is none. Then nothing is DDP-eligible.
 func (r *Registry) Lookup(program, version uint32) *Binding {
 	for i := range r.bindings {
 		if b := &r.bindings[i]; b.Program == program && b.Version == version {

@@ -5,17 +5,16 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// protection is what RPCSEC_GSS does to the body of a call and its reply.
+// protection is the protection of the body of a call and its reply by RPCSEC_GSS.
 type protection uint8
 
 const (
-	// bare: arguments and results are as the program has them.
+	// bare: arguments and results are unprotected.
 	bare protection = iota
-	// integrity: after a length and a sequence number, and followed by a
-	// checksum over both (RFC 2203 §5.3.2.2).
+	// integrity: the body follows a length and a sequence number, and a checksum over both
+	// follows it (RFC 2203 §5.3.2.2).
 	integrity
-	// hidden: encrypted, or none of the program's (context creation), or not
-	// understood.
+	// hidden: encrypted, not of the program (context creation), or not understood.
 	hidden
 )
 
@@ -26,16 +25,15 @@ const (
 	svcNone      = 1 // rpc_gss_service_t
 	svcIntegrity = 2
 
-	// gssBodyHead is the length and the sequence number before an integrity
-	// protected body, gssBodyTail the largest checksum after it.
+	// gssBodyHead is the size of the length and the sequence number before an
+	// integrity-protected body, gssBodyTail of the largest checksum after it.
 	gssBodyHead = 8
 	gssBodyTail = 4 + oncrpc.MaxAuthBody
 )
 
-// protectionOf reads the credential. A body is never reduced unless it is bare
-// (RFC 8166 §3.4.1 takes items out of the stream that the checksum is over):
-// with service none, the stream is the program's own and its items are as
-// eligible as under any other flavor.
+// protectionOf reads the credential. Only a bare body is ever reduced, because RFC 8166
+// §3.4.1 removes items from the stream that the checksum covers. With service none, the
+// stream is the program's own, and its items are as eligible as with any other flavor.
 func protectionOf(cred *oncrpc.Auth) protection {
 	if cred.Flavor != oncrpc.FlavorGSS {
 		return bare

@@ -7,24 +7,23 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Limits are the largest numbers that somebody in the middle lets a client and
-// a server tell each other about what they take: what it can carry. 0 lets a
-// number be. Numbers in bodies that RPCSEC_GSS protects are never changed.
+// Limits are the largest values that a gateway lets a client and a server announce to each
+// other, according to what it can forward. 0 means no limit. Values in bodies that
+// RPCSEC_GSS protects are never changed.
 type Limits struct {
-	// Data is the most bytes of one READ, WRITE or listing: in arguments what
-	// the caller takes at most, in results what the server says of itself
-	// (rtmax, wtmax and their like in FSINFO; MAXREAD and MAXWRITE).
+	// Data limits one READ, WRITE or listing, in bytes: in arguments what the caller
+	// accepts, in results what the server announces (rtmax, wtmax and similar in FSINFO;
+	// MAXREAD and MAXWRITE).
 	Data uint32
-	// Message is the most bytes of an RPC message with its header, of a
-	// session's calls and replies; Operations is the most operations of a
-	// COMPOUND.
+	// Message limits the RPC messages with header of a session's calls and replies, in
+	// bytes. Operations limits the operations of a COMPOUND.
 	Message, Operations uint32
-	// Back gives the most bytes of a call and of a reply on a session's back
-	// channel, as RPC messages. It is asked each time; nil lets them be.
+	// Back returns the largest call and reply on a session's back channel, as RPC messages,
+	// in bytes. It is called each time. nil means no limit.
 	Back func() (call, reply uint32)
 }
 
-// of is the limit for what a tag marks, 0 for none.
+// of returns the limit for what a tag marks, or 0 for none.
 func (l *Limits) of(tag walk.Tag, reply bool) uint32 {
 	switch tag {
 	case Expect:
@@ -55,15 +54,15 @@ func (l *Limits) back(tag walk.Tag) uint32 {
 	return reply
 }
 
-// over is a limit that a number is over.
+// over is the limit that a value exceeds.
 type over struct {
-	high  uint32 // upper word of a number of which the lower comes next
+	high  uint32 // upper word of a value whose lower word comes next
 	limit uint32
-	long  bool // a number of 64 bits
+	long  bool // a 64-bit value
 }
 
-// hold holds the number that the walk reports to its limit. It is true when it
-// was over it.
+// hold compares the value that the walk reports with its limit. It reports whether the
+// value exceeds it.
 func (p *Plan) hold(ev *walk.Event) bool {
 	if p.Limits == nil || p.guarded != bare {
 		return false
@@ -82,8 +81,8 @@ func (p *Plan) hold(ev *walk.Event) bool {
 	return true
 }
 
-// Lower writes the limit in place of the number over it with which done ends:
-// all bytes of the body that were done at OverLimit, or the last eight of them.
+// Lower replaces the value at the end of done with the limit. done is all bytes of the body
+// up to OverLimit, or at least the last eight of them.
 func (p *Plan) Lower(done []byte) {
 	n := len(done)
 	if p.over.long {
@@ -93,5 +92,5 @@ func (p *Plan) Lower(done []byte) {
 	binary.BigEndian.PutUint32(done[n-xdr.Unit:], p.over.limit)
 }
 
-// Told says whether the reply to the call that was walked may tell limits.
+// Told reports whether the reply to the call may contain limits.
 func (p *Plan) Told() bool { return p.told && p.guarded == bare }

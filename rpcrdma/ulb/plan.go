@@ -11,23 +11,22 @@ import (
 
 // Errors of a Plan.
 var (
-	// ErrMalformed: the bytes are not what the program's protocol says.
+	// ErrMalformed: the bytes do not follow the program's protocol.
 	ErrMalformed = errors.New("ulb: malformed")
-	// ErrUnknown: an operation that the binding does not know. What follows
-	// can't be told.
+	// ErrUnknown: the binding does not know an operation, so the rest cannot be walked.
 	ErrUnknown = errors.New("ulb: unknown operation")
-	// ErrUnplanned: a reply has a DDP-eligible result that its call did not
-	// ask for, or one larger than it asked for.
+	// ErrUnplanned: a reply has a DDP-eligible result that its call did not ask for, or a
+	// larger one than it asked for.
 	ErrUnplanned = errors.New("ulb: result that was not asked for")
-	// ErrIneligible: something stands apart that is not DDP-eligible, or it is
-	// not as long as its length word says.
+	// ErrIneligible: an item that is not DDP-eligible was reduced, or it does not have the
+	// length of its length word.
 	ErrIneligible = errors.New("ulb: reduced what is not DDP-eligible")
 )
 
 const (
-	// maxItems bounds the items of a call, and the results that it plans.
+	// maxItems limits the items of a call, and the results that it plans.
 	maxItems = 1024
-	// maxEstimate is where estimates stop growing, in bytes.
+	// maxEstimate is the largest estimate, in bytes.
 	maxEstimate = 1 << 30
 )
 
@@ -44,66 +43,63 @@ type Item struct {
 type Result struct {
 	// Max is the most bytes that it may have.
 	Max int
-	// Path: it is the target of a symbolic link.
+	// Path means that it is the target of a symbolic link.
 	Path bool
-	// Asked is where the operation is that asks for it: in the XDR stream of the
-	// arguments, items included. It is empty when they are one operation.
+	// Asked is the operation that asks for it: a span of the arguments' XDR stream, items
+	// included. It is empty if the arguments are one operation.
 	Asked xdr.Span
-	// Pos is the offset of its first byte in the results, -1 while the reply
-	// has not shown it: it stays so when the operation failed, and its write
-	// chunk stays empty.
+	// Pos is the offset of its first byte in the results, or -1 until the reply has shown
+	// it. It stays -1 if the operation failed. Its write chunk is then empty.
 	Pos int
 	// Len is its length without roundup.
 	Len int
 }
 
-// Step is why Walk stopped.
+// Step is the reason why Walk stopped.
 type Step uint8
 
 // Steps.
 const (
-	// More: all bytes are used up and more are needed.
+	// More: all bytes are consumed and more are needed.
 	More Step = iota
-	// AtItem: the next byte is the first of a DDP-eligible item, Item says
-	// which.
+	// AtItem: the next byte is the first of a DDP-eligible item. Current is its index.
 	AtItem
-	// End: the binding has nothing to say about what follows.
+	// End: the binding does not describe what follows.
 	End
-	// OverLimit: the bytes done end with a number that is over the Limits.
-	// Lower writes the limit in its place.
+	// OverLimit: the consumed bytes end with a value that exceeds the Limits. Lower
+	// replaces it with the limit.
 	OverLimit
 )
 
-// Plan is what a binding says of one call and its reply. Its fields are valid
-// as soon as the walk has come past what they are about.
+// Plan is what a binding says about one call and its reply. A field is valid as soon as the
+// walk has passed what it describes.
 type Plan struct {
-	// Binding is nil when the program has none.
+	// Binding is nil if the program has none.
 	Binding *Binding
 	// Items are the DDP-eligible arguments, in order.
 	Items []Item
 	// Results are the DDP-eligible results that the call asks for, in order.
 	Results []Result
-	// MaxReply is the largest that the results may become without the bytes
-	// of Results, in bytes, or Unknown. It leaves room for the verifier of
-	// RPCSEC_GSS.
+	// MaxReply is the largest possible size of the results without the bytes of Results, in
+	// bytes, or Unknown. It includes room for the verifier of RPCSEC_GSS.
 	MaxReply int
 	// Back is what the reply has opened for callbacks.
 	Back BackChannel
-	// Limits are what numbers of the call and of the reply are held to; nil
-	// lets them be. It belongs to the caller, who may set it at any time.
+	// Limits limits values in the call and the reply. nil means no limits. The caller may
+	// set it at any time.
 	Limits *Limits
 
 	proc    *Proc
 	guarded protection
 	asked   asked
 	reply   bool // the walk is over results
-	whole   bool // the body is at hand, its items may stand apart
-	index   int  // results: how many of Results have come up
+	whole   bool // the body is complete, and its items may be separate
+	index   int  // in results: how many of Results were seen
 	current int  // item that the walk stopped at
-	told    bool // the reply tells limits
+	told    bool // the reply contains limits
 	over    over // limit that the walk stopped at
-	// The operation of a COMPOUND that the walk is in: where its arguments began,
-	// -1 outside of any, and how many results were planned before.
+	// The operation of a COMPOUND that the walk is in: the offset of its arguments, or -1
+	// outside of any, and how many results were planned before it.
 	began, before int
 	// absent is how many bytes of the items so far are not in the body.
 	absent int
@@ -111,15 +107,14 @@ type Plan struct {
 	w      walk.Walker
 }
 
-// StartCall begins with the call whose header is c, of any program. Its
-// arguments are total bytes long, negative when that is not known. c.Args is
-// not looked at.
+// StartCall begins with the call whose header is c, of any program. Its arguments are total
+// bytes long; negative means unknown. It does not read c.Args.
 func (p *Plan) StartCall(r *Registry, c *oncrpc.Call, total int) {
 	p.start(r.Lookup(c.Program, c.Version), c, total)
 }
 
-// StartCallback is StartCall for a call from a server to a client that has
-// chosen the programs known.
+// StartCallback is StartCall for a call from a server to a client that has chosen the
+// program numbers known.
 func (p *Plan) StartCallback(r *Registry, known *Callbacks, c *oncrpc.Call, total int) {
 	program := c.Program
 	if known.Has(program) {
@@ -151,8 +146,8 @@ func (p *Plan) start(b *Binding, c *oncrpc.Call, total int) {
 	p.w.Reset(p.proc.Args, total)
 }
 
-// StartReply goes on with the results of a successful reply, of total bytes,
-// negative when that is not known. Other replies have no results.
+// StartReply continues with the results of a successful reply, of total bytes; negative
+// means unknown. Other replies have no results.
 func (p *Plan) StartReply(total int) {
 	p.reply, p.whole, p.index, p.err, p.Back = true, false, 0, nil, BackChannel{}
 	for i := range p.Results {
@@ -165,10 +160,10 @@ func (p *Plan) StartReply(total int) {
 	p.w.Reset(p.proc.Results, total)
 }
 
-// Walk goes on over b, the next bytes of the body, and returns the number of
-// bytes done. At AtItem the caller may take the item's bytes and roundup out of
-// the stream itself and say so with Took; those that it does not take are
-// passed over by the next Walk. An error sticks.
+// Walk continues with b, the next bytes of the body, and returns how many bytes it
+// consumed. At AtItem the caller may remove the item's bytes and roundup padding from the
+// stream and report this with Took. The next Walk skips those that it does not remove. An
+// error is permanent.
 func (p *Plan) Walk(b []byte) (n int, s Step, err error) {
 	for p.err == nil {
 		m, ev, err := p.w.Next(b[n:])
@@ -196,26 +191,26 @@ func (p *Plan) Walk(b []byte) (n int, s Step, err error) {
 	return n, End, p.err
 }
 
-// Took says that the caller took the item's next n bytes out of the stream
-// itself: no more than Pending.
+// Took reports that the caller removed the item's next n bytes from the stream, at most
+// Pending.
 func (p *Plan) Took(n int) { p.w.Pass(n) }
 
-// Pending is how many of the item's bytes, with roundup, come next.
+// Pending returns how many bytes of the item, with roundup padding, come next.
 func (p *Plan) Pending() int { return p.w.Pending() }
 
-// Current is the index of the item that Walk stopped at, in Items or, when the
-// reply is walked, in Results.
+// Current returns the index of the item at which Walk stopped: in Items or, in a reply, in
+// Results.
 func (p *Plan) Current() int { return p.current }
 
-// Protected says that the program has a binding but RPCSEC_GSS keeps the bodies
-// of this call and its reply from it: what they ask for and open is not known.
+// Protected reports whether the program has a binding but RPCSEC_GSS protects the bodies of
+// this call and its reply, so that what they ask for and open is unknown.
 func (p *Plan) Protected() bool { return p.proc != nil && p.guarded != bare }
 
-// Offset is how many bytes of the body are done.
+// Offset returns how many bytes of the body are consumed.
 func (p *Plan) Offset() int { return p.w.Offset() }
 
-// Finish is to be called at the end of the body: it is an error when the walk
-// has not come to its own.
+// Finish must be called at the end of the body. It returns an error if the walk is not
+// complete.
 func (p *Plan) Finish() error {
 	if _, s, err := p.Walk(nil); err != nil || s == End {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// tagged takes what the walk reports.
+// tagged processes an event of the walk.
 func (p *Plan) tagged(ev walk.Event) error {
 	if p.reply {
 		p.inResults(ev)
@@ -40,8 +40,8 @@ func (p *Plan) tagged(ev walk.Event) error {
 	return nil
 }
 
-// operation notes that another operation begins at off, or that there is none:
-// the results since the last one are of that.
+// operation records that another operation begins at off, or that there is none. The
+// results since the last one belong to that operation.
 func (p *Plan) operation(off int) {
 	if p.reply {
 		return
@@ -72,8 +72,8 @@ func (p *Plan) inResults(ev walk.Event) {
 	}
 }
 
-// broken notes that the walk has come to its end at what it can't walk: an
-// operation that is not known, of which it has the number, or the one that it is in.
+// broken records the operation at which the walk failed: an unknown one, whose number was
+// read, or the one that the walk is in.
 func (p *Plan) broken() {
 	off := p.w.Offset()
 	if errors.Is(p.err, ErrUnknown) {
@@ -90,8 +90,8 @@ func (p *Plan) grow(n, size uint32) {
 	p.MaxReply = int(min(int64(p.MaxReply)+int64(n)*int64(size), maxEstimate))
 }
 
-// expect plans a DDP-eligible result. Where a body can't be reduced, it is a
-// part of the reply like others.
+// expect plans a DDP-eligible result. If the body cannot be reduced, the result counts as
+// part of the reply.
 func (p *Plan) expect(size uint32, path bool) error {
 	size = min(size, maxEstimate)
 	if p.guarded != bare {
@@ -105,7 +105,7 @@ func (p *Plan) expect(size uint32, path bool) error {
 	return nil
 }
 
-// item notes the item of n bytes that the walk is at.
+// item records the item of n bytes at which the walk is.
 func (p *Plan) item(n int) error {
 	if left := p.w.Left(); !p.whole && left >= 0 && xdr.Padded(n) > left {
 		return wrap(walk.ErrShort)

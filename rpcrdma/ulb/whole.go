@@ -6,24 +6,24 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Call plans for a whole call. Items of c.Args stay apart: positions are
-// offsets in c.Args.Stream. Bytes after the arguments are not looked at. What is
-// over the Limits is lowered in c.Args.Stream.
+// Call plans for a whole call. Items of c.Args are separate: positions are offsets in
+// c.Args.Stream. Bytes after the arguments are ignored. Values that exceed the Limits are
+// lowered in c.Args.Stream.
 func (p *Plan) Call(r *Registry, c *oncrpc.Call) error {
 	p.StartCall(r, c, len(c.Args.Stream))
 	return p.body(&c.Args)
 }
 
-// Callback is Call for a call from a server to a client that has chosen the
-// programs known.
+// Callback is Call for a call from a server to a client that has chosen the program numbers
+// known.
 func (p *Plan) Callback(r *Registry, known *Callbacks, c *oncrpc.Call) error {
 	p.StartCallback(r, known, c, len(c.Args.Stream))
 	return p.body(&c.Args)
 }
 
-// Reply finds the planned results in those of a whole successful reply, whose
-// items stay apart. Bytes after the results are not looked at. What is over the
-// Limits is lowered in results.Stream.
+// Reply finds the planned results in those of a whole successful reply, whose items are
+// separate. Bytes after the results are ignored. Values that exceed the Limits are lowered
+// in results.Stream.
 func (p *Plan) Reply(results *oncrpc.Payload) error {
 	p.StartReply(len(results.Stream))
 	return p.body(results)
@@ -57,8 +57,8 @@ func (p *Plan) body(body *oncrpc.Payload) error {
 	}
 }
 
-// Pads is where the body that was walked last has padding, until the next walk.
-// ok is false when that is not known: there is no binding that has seen all of the body.
+// Pads returns the padding of the last body, until the next walk. ok is false if that is
+// unknown, because no binding has walked all of the body.
 func (p *Plan) Pads() (pads []walk.Pad, ok bool) {
 	if p.err != nil || p.proc == nil || p.guarded == hidden {
 		return nil, false
@@ -66,11 +66,11 @@ func (p *Plan) Pads() (pads []walk.Pad, ok bool) {
 	return p.w.Pads(), true
 }
 
-// walked says whether the binding knows the body.
+// walked reports whether the binding knows the body.
 func (p *Plan) walked() bool { return p.proc != nil && p.guarded == bare }
 
-// apart says that the item that the walk is at stands apart as n bytes, which
-// may include roundup (RFC 8166 §3.4.4).
+// apart records that the current item is separate, as n bytes, which may include roundup
+// padding (RFC 8166 §3.4.4).
 func (p *Plan) apart(n int) error {
 	want := p.w.ItemLen()
 	if n < want || n > xdr.Padded(want) {
@@ -82,12 +82,11 @@ func (p *Plan) apart(n int) error {
 	return nil
 }
 
-// Find gives the offset of the length word of planned result i in results,
-// those of a successful reply, -1 when this reply has none or can't be walked
-// so far. apart[j] is the number of bytes of an earlier result j that stand
-// apart, 0 when they are in results. It suits the Find of a requester's
-// results, who calls it once for each, in order. Reply afterwards finds them
-// all, and what the reply has opened.
+// Find returns the offset of the length word of planned result i in results, the results of
+// a successful reply. It returns -1 if this reply does not have the result or cannot be
+// walked that far. apart[j] is the number of bytes of an earlier result j that are not in
+// results, or 0. It can be used as the Find of a requester's results, called once for each,
+// in order. Reply, called afterwards, finds them all, and what the reply has opened.
 func (p *Plan) Find(results []byte, i int, apart []int) int {
 	p.startWhole(results)
 	off := 0
@@ -106,9 +105,9 @@ func (p *Plan) Find(results []byte, i int, apart []int) int {
 	}
 }
 
-// LowerReply lowers what is over the Limits in the results of a whole
-// successful reply, as far as they can be walked. apart is as for Find, of all
-// results. There is nothing to do for it unless Told.
+// LowerReply lowers values that exceed the Limits in the results of a whole successful
+// reply, as far as they can be walked. apart is as for Find, for all results. It is only
+// needed if Told.
 func (p *Plan) LowerReply(results []byte, apart []int) {
 	p.startWhole(results)
 	off := 0
@@ -131,7 +130,7 @@ func (p *Plan) startWhole(results []byte) {
 	p.whole = true
 }
 
-// skip passes over the item that the walk is at, if it stands apart.
+// skip skips the current item if it is separate.
 func (p *Plan) skip(apart []int) error {
 	if j := p.current; j < len(apart) && apart[j] > 0 {
 		return p.apart(apart[j])

@@ -1,10 +1,10 @@
-// Package wire holds what RPC-over-RDMA puts on the wire outside of its
-// versioned transport headers: the private data that the connection manager
-// exchanges at connect. The headers of each version are in packages below it.
+// Package wire implements what RPC-over-RDMA puts on the wire outside of its versioned
+// transport headers: the private data that the connection manager exchanges at connect. The
+// headers of each version are in packages below it.
 //
-// A caller's duties: hand over the private data as the provider delivers it,
-// without what belongs to the layers below (MPA's enhanced connection
-// parameters); take the values as fixed for the connection's life.
+// The caller must pass the private data as the provider delivers it, without the parts of
+// lower layers (MPA's enhanced connection parameters). The values are fixed for the life of
+// the connection.
 package wire
 
 import "encoding/binary"
@@ -26,33 +26,32 @@ const (
 	flagRemoteInvalidation = 0x01
 )
 
-// Sizes that the private data can express, in bytes; they are multiples of
-// SizeUnit.
+// Sizes that the private data can express, in bytes. They are multiples of SizeUnit.
 const (
 	SizeUnit    = 1024
-	MinSize     = SizeUnit       // also what a peer that says nothing has
+	MinSize     = SizeUnit       // also the default of a peer that announces nothing
 	MaxSize     = 256 * SizeUnit // encoded as 255
 	DefaultSize = MinSize
 )
 
-// PrivateData is what a peer says about itself at connect (RFC 8797).
+// PrivateData is what a peer announces at connect (RFC 8797).
 type PrivateData struct {
-	// RemoteInvalidation: the sender copes with remote invalidation of any
-	// STag that it presents.
+	// RemoteInvalidation means that the sender supports remote invalidation of any STag
+	// that it presents.
 	RemoteInvalidation bool
-	// SendSize is the most bytes that the sender puts into one RDMA Send.
+	// SendSize is the largest RDMA Send that the sender makes, in bytes.
 	SendSize uint32
-	// ReceiveSize is the most bytes that the sender takes in one RDMA Send.
+	// ReceiveSize is the largest RDMA Send that the sender takes, in bytes.
 	ReceiveSize uint32
 }
 
-// DefaultPrivateData is what a peer that sent none stands for (RFC 8797 §4.1).
+// DefaultPrivateData returns the values of a peer that sent none (RFC 8797 §4.1).
 func DefaultPrivateData() PrivateData {
 	return PrivateData{SendSize: DefaultSize, ReceiveSize: DefaultSize}
 }
 
-// Append appends the 8 bytes of p. Sizes are rounded down to a multiple of
-// SizeUnit and held between MinSize and MaxSize.
+// Append appends the 8 bytes of p. Sizes are rounded down to a multiple of SizeUnit, and
+// limited to MinSize and MaxSize.
 func (p PrivateData) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, privateDataMagic)
 	var flags byte
@@ -62,10 +61,9 @@ func (p PrivateData) Append(dst []byte) []byte {
 	return append(dst, privateDataVersion, flags, encodeSize(p.SendSize), encodeSize(p.ReceiveSize))
 }
 
-// ParsePrivateData reads a peer's private data. ok is false when b is not
-// RPC-over-RDMA private data of version 1: missing, short, with another
-// format identifier or another version; the result is then the default. Bytes
-// after the eighth and reserved flags are ignored.
+// ParsePrivateData reads a peer's private data. ok is false if b is not RPC-over-RDMA
+// private data of version 1: missing, short, or with another format identifier or version.
+// The result is then the default. Bytes after the eighth and reserved flags are ignored.
 func ParsePrivateData(b []byte) (p PrivateData, ok bool) {
 	if len(b) < PrivateDataSize ||
 		binary.BigEndian.Uint32(b[offMagic:]) != privateDataMagic ||
@@ -79,7 +77,7 @@ func ParsePrivateData(b []byte) (p PrivateData, ok bool) {
 	}, true
 }
 
-// encodeSize encodes a size as RFC 8797 §5.2 says: (bytes/1024)-1.
+// encodeSize encodes a size as in RFC 8797 §5.2: (bytes/1024)-1.
 func encodeSize(size uint32) byte {
 	size = min(max(size, MinSize), MaxSize)
 	return byte(size/SizeUnit - 1)

@@ -7,19 +7,19 @@ import (
 
 // Errors of a Decoder.
 var (
-	// ErrShort: the bytes end before the item does.
+	// ErrShort: the data ends before the item does.
 	ErrShort = errors.New("xdr: unexpected end of data")
-	// ErrLimit: a length or count is over the protocol's maximum.
+	// ErrLimit: a length or count exceeds the protocol's maximum.
 	ErrLimit = errors.New("xdr: length over the limit")
 	// ErrBool: a boolean is neither 0 nor 1.
 	ErrBool = errors.New("xdr: boolean is neither 0 nor 1")
 )
 
-// Decoder reads items off a byte slice, in order. The zero value decodes an
-// empty slice. The first failure sticks: from then on every method returns
-// the zero value and the offset stands still.
+// Decoder reads items from a byte slice, in order. The zero value decodes an empty slice.
+// The first failure is permanent: after it every method returns the zero value and the
+// offset does not change.
 //
-// Roundup bytes must be present; their values are not looked at.
+// Roundup bytes must be present. Their values are not checked.
 type Decoder struct {
 	buf []byte
 	off int
@@ -29,28 +29,27 @@ type Decoder struct {
 // NewDecoder decodes b from its start.
 func NewDecoder(b []byte) Decoder { return Decoder{buf: b} }
 
-// Err is the first failure, nil when there was none.
+// Err returns the first failure, or nil.
 func (d *Decoder) Err() error { return d.err }
 
-// Fail makes err stick, unless one does already. Decoders of larger
-// structures use it for the checks that are their own.
+// Fail sets err as the failure, unless there is one already. Decoders of larger structures
+// use it for their own checks.
 func (d *Decoder) Fail(err error) {
 	if d.err == nil {
 		d.err = err
 	}
 }
 
-// Offset is the number of bytes decoded.
+// Offset returns the number of bytes decoded.
 func (d *Decoder) Offset() int { return d.off }
 
-// Len is the number of bytes not decoded yet.
+// Len returns the number of bytes not decoded yet.
 func (d *Decoder) Len() int { return len(d.buf) - d.off }
 
-// Rest is what is not decoded yet. It aliases the decoded bytes.
+// Rest returns the bytes not decoded yet. It aliases the data.
 func (d *Decoder) Rest() []byte { return d.buf[d.off:] }
 
-// take returns the next n bytes and moves over them, or fails and returns
-// nil.
+// take returns the next n bytes and skips them, or fails and returns nil.
 func (d *Decoder) take(n int) []byte {
 	if d.err != nil {
 		return nil
@@ -82,7 +81,7 @@ func (d *Decoder) Uint64() uint64 {
 	return binary.BigEndian.Uint64(b)
 }
 
-// Bool decodes a boolean: 0 or 1, and ErrBool for anything else.
+// Bool decodes a boolean: 0 or 1. Any other value is ErrBool.
 func (d *Decoder) Bool() bool {
 	v := d.Uint32()
 	if v > 1 {
@@ -91,9 +90,8 @@ func (d *Decoder) Bool() bool {
 	return v == 1
 }
 
-// Length decodes the length word of an opaque, a string or an array and fails
-// with ErrLimit when it is over limit. It promises nothing about the bytes
-// that follow.
+// Length decodes the length word of an opaque, a string or an array. It fails with ErrLimit
+// if it exceeds limit. It does not check the bytes that follow.
 func (d *Decoder) Length(limit int) int {
 	n := d.Uint32()
 	if int64(n) > int64(limit) {
@@ -103,10 +101,9 @@ func (d *Decoder) Length(limit int) int {
 	return int(n)
 }
 
-// Count decodes the length word of an array whose elements take at least
-// elementSize bytes each. It fails with ErrLimit over limit and with ErrShort
-// when so many elements can't be in what is left, so that a caller may
-// allocate for the count.
+// Count decodes the length word of an array whose elements take at least elementSize bytes
+// each. It fails with ErrLimit if it exceeds limit, and with ErrShort if so many elements
+// cannot be in the rest of the data. So a caller may allocate for the count.
 func (d *Decoder) Count(limit, elementSize int) int {
 	n := d.Length(limit)
 	if int64(n)*int64(elementSize) > int64(d.Len()) {
@@ -116,8 +113,8 @@ func (d *Decoder) Count(limit, elementSize int) int {
 	return n
 }
 
-// Fixed decodes n bytes of fixed-length opaque data and skips the roundup. The
-// result aliases the decoded bytes and can't be appended to in place.
+// Fixed decodes n bytes of fixed-length opaque data and skips the roundup. The result
+// aliases the data. Appending to it copies it.
 func (d *Decoder) Fixed(n int) []byte {
 	if d.err == nil && (n < 0 || n > d.Len()) {
 		d.err = ErrShort
@@ -129,8 +126,8 @@ func (d *Decoder) Fixed(n int) []byte {
 	return b[:n:n]
 }
 
-// Opaque decodes variable-length opaque data of at most limit bytes. The
-// result aliases the decoded bytes; it is nil only after a failure.
+// Opaque decodes variable-length opaque data of at most limit bytes. The result aliases the
+// data. It is nil only after a failure.
 func (d *Decoder) Opaque(limit int) []byte {
 	return d.Fixed(d.Length(limit))
 }

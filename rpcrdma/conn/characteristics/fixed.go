@@ -6,17 +6,17 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Characteristics that stay as they are while the connection lives: those that
-// an INIT names in its nochg.
+// Fixed characteristics do not change while the connection lives. An INIT lists them in its
+// nochg field.
 
 // fixed is a set of characteristics, as bits.
 type fixed uint32
 
 func (f fixed) has(id rpcrdma2.CharID) bool { return id < 32 && f>>id&1 != 0 }
 
-// fixes says whether a characteristic of ours never changes, whatever the
-// settings become: it takes windows to have memory invalidated, and a handler to
-// answer calls in the reverse direction. A responder has neither characteristic.
+// fixes reports whether a characteristic of ours never changes, whatever the settings are.
+// Invalidation needs memory windows, and calls in the reverse direction need a handler. A
+// responder has neither characteristic.
 func (c *State) fixes(id rpcrdma2.CharID) bool {
 	switch id {
 	case rpcrdma2.CharInvalidation:
@@ -27,7 +27,7 @@ func (c *State) fixes(id rpcrdma2.CharID) bool {
 	return false
 }
 
-// Init is our INIT.
+// Init returns our INIT.
 func (c *State) Init() *rpcrdma2.Init {
 	o := &rpcrdma2.Init{Start: c.changed(true, true)}
 	for id := rpcrdma2.CharReceiveSize; id <= rpcrdma2.CharResponseSend; id++ {
@@ -43,7 +43,7 @@ func (c *State) Init() *rpcrdma2.Init {
 	return o
 }
 
-// Begun takes the peer's INIT, all of it or, with an error, nothing.
+// Begun applies the peer's INIT: all of it or, with an error, nothing.
 func (c *State) Begun(o *rpcrdma2.Init) error {
 	if !o.NoChange.Within(len(o.Start)) {
 		return errValues
@@ -60,7 +60,7 @@ func (c *State) Begun(o *rpcrdma2.Init) error {
 	return nil
 }
 
-// keeps says whether v leaves what is to stay as it was told.
+// keeps reports whether v leaves the peer's fixed characteristics unchanged.
 func (c *State) keeps(v *rpcrdma2.Values) bool {
 	for id := rpcrdma2.CharReceiveSize; id <= rpcrdma2.CharResponseSend; id++ {
 		if c.stay.has(id) && !bytes.Equal(v.Encode(id).Data, c.Told.Encode(id).Data) {

@@ -7,56 +7,56 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Support is what is known about the peer's having the extension.
+// Support is whether the peer is known to have the extension.
 type Support uint8
 
-// The states of that knowledge.
+// The values of Support.
 const (
 	Unknown Support = iota // nothing was exchanged yet
 	Supported
 	Unsupported // for as long as the connection lives
 )
 
-// State is the part of a role that announces characteristics and learns those of
-// the peer. Sizes are in bytes.
+// State announces a role's characteristics and learns those of the peer. Sizes are in
+// bytes.
 type State struct {
-	// Told are the peer's. Own are ours, as the settings and the posted receives
-	// make them. Known are ours as the peer was told.
+	// Told are the peer's characteristics. Own are ours, from the settings and the posted
+	// receives. Known are ours as last announced to the peer.
 	Told, Own, Known rpcrdma2.Values
 	Targets          placement.Targets
 	Peer             Support
 
-	// Requester is set for a requester; Revocable when its device can take STags
-	// back, and Serves when somebody answers calls of its responder.
+	// Requester is set for a requester. Revocable means that its device lets the peer
+	// invalidate STags. Serves means that a handler answers calls of its responder.
 	Requester, Revocable, Serves bool
 
-	// Every posted receive has at least Receive bytes, as far as the peer may count
-	// on it. Target is the size of receives posted from now on.
+	// The peer may rely on every posted receive having Receive bytes. Target is the size of
+	// receives posted from now on.
 	Receive, Target uint32
 
-	// Unsent counts operations that are being sent. It is the role's.
+	// Unsent counts operations that are being sent. The role maintains it.
 	Unsent int
 
 	cfg     Config
-	stay    fixed // characteristics of the peer
+	stay    fixed // fixed characteristics of the peer
 	silent  bool  // the peer has turned the extension off
 	sized   bool  // the peer announced its receive size
 	wish    wish
-	unacked bool // an UPDATE of ours may not have arrived
+	unacked bool // one of our UPDATEs may not have arrived
 
-	// below counts the posted receives that are still smaller than Target. pings is
-	// how many more REQUESTs may be made to have the peer use them up.
+	// below counts the posted receives that are still smaller than Target. pings is how
+	// many more REQUESTs may be sent to make the peer consume them.
 	below, pings int
 
 	request struct { // our last INIT or REQUEST
 		open bool
 		xid  uint32
-		size uint32 // the receive size asked for, kept to since; 0: none
+		size uint32 // the receive size asked for, which we respect since then; 0 means none
 		acks bool   // its answer shows that the last UPDATE has arrived
 	}
 }
 
-// Start begins with receives of so many bytes.
+// Start initializes the state for receives of receive bytes.
 func (c *State) Start(cfg Config, receive uint32) {
 	c.Told, c.Known = rpcrdma2.DefaultValues(), rpcrdma2.DefaultValues()
 	c.Receive, c.Target = receive, receive
@@ -64,21 +64,21 @@ func (c *State) Start(cfg Config, receive uint32) {
 	c.Apply(cfg)
 }
 
-// Apply takes new settings. They may leave receives that are larger than wanted.
+// Apply applies new settings. Posted receives may then be larger than the settings ask for.
 func (c *State) Apply(cfg Config) {
 	c.cfg = cfg
 	c.wish.own = max(cfg.Receives, rpcrdma2.DefaultReceiveSize)
 	c.derive()
 }
 
-// PlanFor has the peer's messages planned for receives of at most n bytes.
+// PlanFor limits what is planned for the peer's messages to n bytes.
 func (c *State) PlanFor(n uint32) {
 	c.Receive = min(c.Receive, n)
 	c.derive()
 }
 
-// derive makes our own characteristics from what they depend on. Those of a
-// requester alone are the defaults at a responder.
+// derive computes our own characteristics. A responder has the defaults for those that only
+// a requester announces.
 func (c *State) derive() {
 	c.Own = c.cfg.Values(c.Receive)
 	c.Targets.Begin(c.Receive)
@@ -94,12 +94,12 @@ func (c *State) derive() {
 	}
 }
 
-// Takes says whether operations are taken: those of a peer that has the extension
-// or was asked for it, even when the extension was turned off since.
+// Takes reports whether operations are accepted: always from a peer that has the extension
+// or was asked for it, even if the extension was turned off since.
 func (c *State) Takes() bool { return c.cfg.On || c.Peer == Supported || c.request.open }
 
-// PeerReceive is the most bytes of one Send that the peer takes; ok is false when
-// it announced nothing.
+// PeerReceive returns the largest Send that the peer takes, in bytes. ok is false if the
+// peer announced nothing.
 func (c *State) PeerReceive() (n uint32, ok bool) {
 	if c.Peer != Supported {
 		return 0, false
@@ -111,8 +111,8 @@ func (c *State) PeerReceive() (n uint32, ok bool) {
 	return n, true
 }
 
-// Planned is the most bytes of one Send of the peer to plan for: what it was told,
-// or less where the wish is less and the peer knows how to ask.
+// Planned returns the largest Send of the peer to plan for, in bytes: the announced size,
+// or less if we want less and the peer knows the receive wish.
 func (c *State) Planned() uint32 {
 	if c.Peer != Supported {
 		return c.Receive
@@ -120,10 +120,10 @@ func (c *State) Planned() uint32 {
 	return c.wish.planned(c.Known.ReceiveSize)
 }
 
-// Asking gives the XID of our INIT or REQUEST that is not answered.
+// Asking returns the XID of our INIT or REQUEST that has no answer yet.
 func (c *State) Asking() (xid uint32, open bool) { return c.request.xid, c.request.open }
 
-// changed lists what the peer is to be told, and takes it for told if tell is set.
+// changed returns the characteristics to announce. With tell it marks them as announced.
 // clear is as for Next.
 func (c *State) changed(clear, tell bool) rpcrdma2.Set {
 	var set rpcrdma2.Set
@@ -151,8 +151,8 @@ func (c *State) changed(clear, tell bool) rpcrdma2.Set {
 	return set
 }
 
-// Resize says whether new receives have to be of c.Target bytes from now on: larger
-// ones, or as the peer knows them when larger ones are no longer wanted.
+// Resize reports whether new receives must have c.Target bytes from now on: larger ones, or
+// the size that the peer knows when larger ones are no longer wanted.
 func (c *State) Resize() bool {
 	size := c.Known.ReceiveSize
 	if c.cfg.On {
@@ -169,8 +169,8 @@ func (c *State) Resize() bool {
 	return true
 }
 
-// Posted is the event that below of all our receives are smaller than Target. They
-// take messages in turn.
+// Posted is the event that below of all our receives are smaller than Target. Receives take
+// messages in turn.
 func (c *State) Posted(below, all int) {
 	c.below, c.pings = below, all
 	if below == 0 && c.Target > c.Receive {
@@ -179,9 +179,9 @@ func (c *State) Posted(below, all int) {
 	}
 }
 
-// Next is the next operation to send, nil if there is none now. clear says that no
-// answer may come that is longer than our settings want receives to be; requests
-// says whether a REQUEST may go.
+// Next returns the next operation to send, or nil if there is none now. clear means that no
+// answer in flight can be longer than the receives that our settings ask for. requests
+// means that a REQUEST may be sent.
 func (c *State) Next(clear, requests bool) rpcrdma2.Body {
 	if !c.cfg.On || c.Peer != Supported || c.silent {
 		return nil
@@ -209,17 +209,17 @@ func (c *State) Next(clear, requests bool) rpcrdma2.Body {
 	return nil
 }
 
-// Due says that there is something to send, now or when it may go.
+// Due reports whether there is something to send, now or later.
 func (c *State) Due() bool {
 	return c.cfg.On && c.Peer == Supported && !c.silent &&
 		(len(c.changed(true, false)) > 0 || c.wish.ask || c.floored() || (c.below > 0 && c.pings > 0))
 }
 
-// floored says that a REQUEST is due to learn that the peer does not ask for an
-// earlier wish.
+// floored reports whether a REQUEST is due. Its answer shows that the peer no longer asks
+// for an earlier wish.
 func (c *State) floored() bool { return c.unacked && c.wish.floored() }
 
-// Requests notes that an INIT or REQUEST goes out as xid.
+// Requests records that an INIT or REQUEST goes out as xid.
 func (c *State) Requests(xid uint32) {
 	c.request.open, c.request.xid, c.request.acks = true, xid, c.unacked
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Learn takes the characteristics that the peer announced: all of them or, with an
-// error, none. Unknown ones are skipped.
+// Learn applies the characteristics that the peer announced: all of them or, with an error,
+// none. It skips unknown ones.
 func (c *State) Learn(set rpcrdma2.Set) error {
 	v, wish := c.Told, uint32(0)
 	var size, buffer bool
@@ -43,7 +43,7 @@ func (c *State) Learn(set rpcrdma2.Set) error {
 	return nil
 }
 
-// Requested takes a REQUEST, whose body is info; see answer.
+// Requested processes a REQUEST with body info; see answer.
 func (c *State) Requested(info, payload []byte) (r *rpcrdma2.Respond, lowered bool, err error) {
 	var body rpcrdma2.Request
 	if err := Decode(&body, info, payload); err != nil {
@@ -52,9 +52,8 @@ func (c *State) Requested(info, payload []byte) (r *rpcrdma2.Respond, lowered bo
 	return c.answer(body.Want)
 }
 
-// answer answers a REQUEST. lowered says that new receives have to be of
-// c.Target bytes from now on. With malformed data of a characteristic that is
-// known, nothing is done.
+// answer answers a REQUEST. lowered means that new receives must have c.Target bytes from
+// now on. Malformed data of a known characteristic is an error, and nothing changes.
 func (c *State) answer(want rpcrdma2.Set) (r *rpcrdma2.Respond, lowered bool, err error) {
 	var asked rpcrdma2.Values
 	for _, is := range want {
@@ -82,8 +81,8 @@ func (c *State) answer(want rpcrdma2.Set) (r *rpcrdma2.Respond, lowered bool, er
 	return r, lowered, nil
 }
 
-// lower lowers the receive size as far as our settings want it lower: the peer
-// asks for asked bytes, and makes no longer Send from then on.
+// lower lowers the receive size to asked, but not below what our settings want. The peer
+// makes no longer Send from then on.
 func (c *State) lower(asked uint32) bool {
 	size := max(asked, c.wish.own)
 	c.wish.asked(asked, size == asked && c.cfg.On)
@@ -96,8 +95,8 @@ func (c *State) lower(asked uint32) bool {
 	return true
 }
 
-// Responded takes the answer to our REQUEST. A bit that is in both subsets or in
-// none means that it was rejected, as is all of an answer that makes no sense.
+// Responded processes the answer to our REQUEST. A bit in both subsets or in none means
+// that the request was rejected. An invalid answer rejects everything.
 func (c *State) Responded(r *rpcrdma2.Respond) {
 	asked := c.request.size
 	c.Answered()
@@ -116,10 +115,10 @@ func (c *State) Responded(r *rpcrdma2.Respond) {
 	}
 }
 
-// Asks says whether a REQUEST or INIT of ours has this XID.
+// Asks reports whether our open REQUEST or INIT has this XID.
 func (c *State) Asks(xid uint32) bool { return c.request.open && c.request.xid == xid }
 
-// Answered notes that our REQUEST or INIT is answered, well or not.
+// Answered records that our REQUEST or INIT was answered, whatever the answer.
 func (c *State) Answered() {
 	if c.request.acks {
 		c.unacked = false
@@ -128,7 +127,7 @@ func (c *State) Answered() {
 	c.request.open, c.request.size, c.request.acks = false, 0, false
 }
 
-// Refused notes that the peer answered our REQUEST or INIT with an error.
+// Refused records that the peer answered our REQUEST or INIT with an error.
 func (c *State) Refused(code rpcrdma1.ErrCode) {
 	c.Answered()
 	switch {
@@ -139,19 +138,18 @@ func (c *State) Refused(code rpcrdma1.ErrCode) {
 	}
 }
 
-// Info is what is known of the characteristics of both ends.
+// Info holds the known characteristics of both ends.
 type Info struct {
-	// Spoken says that the peer has the extension. Otherwise Peer are the defaults.
+	// Spoken means that the peer has the extension. Otherwise Peer holds the defaults.
 	Spoken bool
-	// Own are ours as the peer was told.
+	// Own are ours as announced to the peer.
 	Own, Peer rpcrdma2.Values
-	// Asks says that the peer knows the receive wish: it asks for smaller receives
-	// when they are wanted. Lacks says that it does not have the extension, for as long as the
-	// connection lives.
+	// Asks means that the peer knows the receive wish: it asks for smaller receives when we
+	// want them. Lacks means that it does not have the extension on this connection.
 	Asks, Lacks bool
 }
 
-// Info gives the peer's characteristics and ours.
+// Info returns the characteristics of both ends.
 func (c *State) Info() Info {
 	return Info{
 		Spoken: c.Peer == Supported, Own: c.Known, Peer: c.Told,

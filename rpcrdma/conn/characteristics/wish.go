@@ -7,31 +7,30 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// The text lets a receiver lower its Receive Buffer Size only after the sender has
-// asked for that, and gives it no way to say that it would like to. So the receiver
-// tells its wish as a characteristic of the range for experiments (docs/protocol.md,
-// docs/adr/0023). A peer that knows it answers with the REQUEST of the text. Other
-// peers skip it, and nothing changes.
+// The text lets a receiver lower its Receive Buffer Size only after the sender asked for
+// that, and gives the receiver no way to ask the sender to do so. So the receiver announces
+// its wish as a characteristic of the experimental range (docs/protocol.md, docs/adr/0023).
+// A peer that knows it answers with the REQUEST of the text. Other peers skip it.
 
-// charReceiveWish is the characteristic: u32, the receive size in bytes that the
-// sender's settings want.
+// charReceiveWish is the characteristic: a u32, the receive size in bytes that the sender's
+// settings ask for.
 const charReceiveWish = rpcrdma2.CharExperimentalLow + 0x52
 
-// wish is the part of a State that has receives become smaller. Sizes are in bytes.
+// wish is the part of a State that makes receives smaller. Sizes are in bytes.
 type wish struct {
-	own   uint32 // the size that our settings want
-	known uint32 // our wish as the peer was told; 0: it has to be told
-	told  uint32 // the peer's; 0: the peer knows nothing of wishes
-	ask   bool   // the peer is to be asked for told
-	// floor is, when not 0, an earlier wish that the peer may still ask for although
-	// we have sent another one.
+	own   uint32 // the size that our settings ask for
+	known uint32 // our wish as announced; 0 means that it must be announced
+	told  uint32 // the peer's wish; 0 means that the peer does not know wishes
+	ask   bool   // the peer must be asked for the size told
+	// floor, if not 0, is an earlier wish that the peer may still ask for although we have
+	// sent another.
 	floor uint32
 }
 
-// next gives the wish to send, and says whether to send it now. known is our receive
-// size as the peer knows it; clear says that no answer longer than our wish may come.
-// A peer that has sent no wish gets none that would make it ask, because we do not
-// plan for a smaller size yet.
+// next returns the wish to send, and whether to send it now. known is our receive size as
+// the peer knows it. clear means that no answer longer than our wish can arrive. A peer
+// that has sent no wish gets none that would make it ask, because we do not plan for a
+// smaller size yet.
 func (w *wish) next(known uint32, clear bool) (size uint32, tell bool) {
 	if w.told == 0 {
 		return max(w.own, known), w.known == 0
@@ -39,23 +38,23 @@ func (w *wish) next(known uint32, clear bool) (size uint32, tell bool) {
 	return w.own, w.own != w.known && (clear || w.own >= known)
 }
 
-// sent notes that a wish is sent to the peer.
+// sent records that a wish was sent to the peer.
 func (w *wish) sent(size, known uint32) {
 	if w.known = size; size < known && (w.floor == 0 || size < w.floor) {
 		w.floor = size
 	}
 }
 
-// raised notes that larger receives are announced. The peer compared our wish with
-// the old size, so that a lower wish has to be sent again.
+// raised records that larger receives are announced. The peer compared our wish with the
+// old size, so a lower wish must be sent again.
 func (w *wish) raised(size uint32) {
 	if size > w.known {
 		w.known = 0
 	}
 }
 
-// planned is the most bytes of one Send of the peer to plan for, where it knows that
-// our receives have known bytes.
+// planned returns the largest Send of the peer to plan for, in bytes. known is our receive
+// size as the peer knows it.
 func (w *wish) planned(known uint32) uint32 {
 	if w.told != 0 {
 		known = min(known, w.own)
@@ -66,28 +65,28 @@ func (w *wish) planned(known uint32) uint32 {
 	return known
 }
 
-// floored says that less is planned for than we want, because the peer may still ask
-// for an earlier wish.
+// floored reports that we plan for less than we want, because the peer may still ask for an
+// earlier wish.
 func (w *wish) floored() bool { return w.floor != 0 && w.floor < w.known }
 
-// acknowledged notes that all of our UPDATEs have arrived: the peer asks for no
-// wish but the last.
+// acknowledged records that all our UPDATEs have arrived: the peer asks only for the last
+// wish.
 func (w *wish) acknowledged(known uint32) {
 	if w.floor = 0; w.known < known {
 		w.floor = w.known
 	}
 }
 
-// asked notes that the peer asks for a size. granted says that it gets exactly that
-// size; otherwise the wish has to be sent again before the peer asks once more.
+// asked records that the peer asks for a size. granted means that it gets exactly that
+// size. Otherwise the wish must be sent again before the peer asks once more.
 func (w *wish) asked(size uint32, granted bool) {
 	if size == w.known && !granted {
 		w.known = 0
 	}
 }
 
-// learn takes the wish of the peer, whose receives have size bytes. mayAsk says that
-// the peer did not fix that size.
+// learn records the wish of the peer, whose receives have size bytes. mayAsk means that the
+// peer did not fix that size.
 func (w *wish) learn(told, size uint32, mayAsk bool) {
 	if told >= LeastReceive {
 		w.told, w.ask = told, told < size && mayAsk
@@ -98,8 +97,8 @@ func wishOf(size uint32) rpcrdma2.Characteristic {
 	return rpcrdma2.Characteristic{ID: charReceiveWish, Data: xdr.AppendUint32(nil, size)}
 }
 
-// wishIn is the wish that a characteristic holds, or otherwise when it is malformed:
-// what is not ours to define is skipped.
+// wishIn returns the wish in a characteristic, or otherwise if it is malformed: values in
+// the experimental range are skipped, not refused.
 func wishIn(c rpcrdma2.Characteristic, otherwise uint32) uint32 {
 	if len(c.Data) != xdr.Unit {
 		return otherwise

@@ -7,15 +7,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// ErrAnswer means that a response does with a result what its direction does
-// not allow.
+// ErrAnswer means that a response places a result where its direction does not allow it.
 var ErrAnswer = errors.New("placement: a result is not where it was directed to be")
 
-// Choose says what a responder does with a result of length bytes that has a
-// direction: ExplicitRDMA, TargetBuffer, or TooShort, which leaves it in the
-// payload stream. fits says whether it fits the target segments at hand.
+// Choose returns what a responder does with a result of length bytes that has a direction:
+// ExplicitRDMA, TargetBuffer, or TooShort, which leaves it in the payload stream. fits
+// means that it fits the available target segments.
 //
-// Left to choose, it takes the target segments: an RDMA Write is saved.
+// If the direction leaves the choice, target segments win, because they save an RDMA Write.
 func Choose(d *rpcrdma2.ResultItem, length int, fits bool) rpcrdma2.Placement {
 	if length == 0 || uint64(length) < uint64(d.MinLength) {
 		return rpcrdma2.TooShort
@@ -39,9 +38,9 @@ func Choose(d *rpcrdma2.ResultItem, length int, fits bool) rpcrdma2.Placement {
 	return rpcrdma2.TooShort
 }
 
-// CheckAnswer says whether a response may answer direction d with it (rtrext
-// §7.4); ErrAnswer if not. That the bytes of one with TargetBuffer are there
-// is for a Resolver to say.
+// CheckAnswer returns ErrAnswer if a response may not answer direction d with it (rtrext
+// §7.4). It does not check that the bytes of a TargetBuffer item are there. A Resolver does
+// that.
 func CheckAnswer(d *rpcrdma2.ResultItem, it *rpcrdma2.Item) error {
 	var allowed bool
 	switch it.Place {

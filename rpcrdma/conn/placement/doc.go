@@ -1,16 +1,16 @@
-// Package placement is send-based direct data placement (rtrext §3.3): how
-// items are laid out in Sends so that each lands in target segments of the
-// peer's receive buffers, where they are found in receives of our own, and
-// what a request may direct and a response may answer.
+// Package placement implements send-based direct data placement (rtrext §3.3). It lays out
+// items in Sends so that each lands in target segments of the peer's receive buffers, finds
+// items in our own receives, and checks what a request may direct and a response may
+// answer.
 //
-// It touches no memory and knows no verbs: it computes with lengths, offsets
-// and segments. All sizes are in bytes.
+// It touches no memory and uses no verbs. It computes with lengths, offsets and segments.
+// All sizes are in bytes.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - treat every *Error as the peer's (XMTERR), and a Structure that can't be
-//     had of a peer's buffer as one without targets;
-//   - bound the number of transmissions of a group before it gives them.
+//   - treat every *Error as the peer's fault (XMTERR), and a peer's buffer without a valid
+//     Structure as one without targets;
+//   - limit the number of transmissions of a group before it gives them.
 package placement
 
 import (
@@ -20,26 +20,24 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Bounds of a receive buffer's structure.
+// Limits of a receive buffer's structure.
 const (
-	// MaxLength is the most bytes of one receive.
+	// MaxLength is the largest receive.
 	MaxLength = 256 << 10
-	// MaxTargets is the most target segments of one receive.
+	// MaxTargets is the largest number of target segments of one receive.
 	MaxTargets = 64
-	// MaxTransmissions is the most transmissions of one group.
+	// MaxTransmissions is the largest number of transmissions of one group.
 	MaxTransmissions = 32
 )
 
-// ErrStructure means that a buffer's structure makes no sense, or is more
-// than we look at.
+// ErrStructure means that a buffer's structure is invalid or exceeds our limits.
 var ErrStructure = errors.New("placement: structure of the receive buffer")
 
-// Error is what a peer's transmission group got wrong, as XMTERR tells it
-// (rtrext §9.5).
+// Error is a fault in a peer's transmission group, as XMTERR reports it (rtrext §9.5).
 type Error struct {
 	Code             rpcrdma2.XmtErrCode // BadOffset, BadTarget or BadPayload
 	Actual, Min, Max uint32
-	Transmission     int // of the group, in which it was found
+	Transmission     int // number, within the group
 }
 
 func (e *Error) Error() string {

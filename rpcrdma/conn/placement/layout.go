@@ -2,19 +2,19 @@ package placement
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
-// wordSize is what a target's number adds to the first header.
+// wordSize is the size of a target's number in the first header.
 const wordSize = 4
 
-// Message is what is to be laid out.
+// Message describes what to lay out.
 type Message struct {
-	// Header is the size of the first transmission's header without the
-	// numbers of the target segments, Continued that of each other one's.
+	// Header is the size of the first transmission's header without the numbers of target
+	// segments. Continued is the header size of each further transmission.
 	Header, Continued int
 	// Payload is the length of the payload stream.
 	Payload int
-	// Items are the lengths of the items to be placed, none of them 0.
+	// Items are the lengths of the items to place. None is 0.
 	Items []int
-	// Limit is the most bytes of one transmission, Most the most transmissions.
+	// Limit is the largest transmission. Most is the largest number of transmissions.
 	Limit, Most int
 }
 
@@ -26,15 +26,15 @@ type Part struct {
 	At   int // in the transmission
 }
 
-// Transmission is one Send of a group: its header, then Payload bytes of the
-// payload stream, then its parts with padding before them.
+// Transmission is one Send of a group: its header, then Payload bytes of the payload
+// stream, then its parts, each with padding before it.
 type Transmission struct {
 	Header, Payload int
 	Parts           []Part // of the layout
-	Length          int    // of all: what follows the last byte is not sent
+	Length          int    // total; the padding after the last part is not sent
 }
 
-// Padding is the number of bytes that are sent for nothing.
+// Padding returns the number of padding bytes.
 func (t *Transmission) Padding() int {
 	n := t.Length - t.Header - t.Payload
 	for i := range t.Parts {
@@ -43,8 +43,8 @@ func (t *Transmission) Padding() int {
 	return n
 }
 
-// Layout is how a message lies in a group of transmissions. It is reused; the
-// zero Layout is ready for use.
+// Layout is the layout of a message in a group of transmissions. It is reusable. The zero
+// Layout is ready for use.
 type Layout struct {
 	Transmissions []Transmission
 
@@ -53,8 +53,8 @@ type Layout struct {
 	ends    []int // in targets, of each item
 }
 
-// Targets are the numbers of the segments that item i is in, from offset 0 of
-// the first on. They are the layout's until it is used again.
+// Targets returns the numbers of the segments that hold item i, which begins at offset 0 of
+// the first. The slice is valid until the layout is used again.
 func (l *Layout) Targets(i int) []uint32 {
 	from := 0
 	if i > 0 {
@@ -63,10 +63,10 @@ func (l *Layout) Targets(i int) []uint32 {
 	return l.targets[from:l.ends[i]:l.ends[i]]
 }
 
-// Lay lays m out for receives of structure s and says whether it could be: the
-// payload stream from the header on, as far as it does not take target
-// segments that items need; items from the next target segment on, each in
-// segments of its own. It does not allocate once the layout is large enough.
+// Lay lays out m for receives of structure s. It returns false if that is impossible. The
+// payload stream follows the header, but leaves free the target segments that items need.
+// Items begin at the next target segment, each in segments of its own. Lay does not
+// allocate once the layout is large enough.
 func (l *Layout) Lay(s *Structure, m *Message) bool {
 	targets := 0
 	for _, n := range m.Items {
@@ -74,8 +74,8 @@ func (l *Layout) Lay(s *Structure, m *Message) bool {
 			return false
 		}
 	}
-	// More targets make a longer header, which may leave fewer in the first
-	// receive; it only grows.
+	// More targets make a longer header, which may leave fewer targets in the first
+	// receive. The header only grows, so this ends.
 	for {
 		if !l.try(s, m, m.Header+wordSize*targets) {
 			return false
@@ -89,7 +89,7 @@ func (l *Layout) Lay(s *Structure, m *Message) bool {
 	return true
 }
 
-// shrink takes back what the first header was reckoned too long for.
+// shrink removes unused room from the first header.
 func (l *Layout) shrink(header int) {
 	t := &l.Transmissions[0]
 	t.Header = header + wordSize*len(l.targets)
@@ -98,7 +98,7 @@ func (l *Layout) shrink(header int) {
 	}
 }
 
-// try lays m out with a first header of so many bytes.
+// try lays out m with a first header of header bytes.
 func (l *Layout) try(s *Structure, m *Message, header int) bool {
 	l.Transmissions, l.parts, l.targets, l.ends = l.Transmissions[:0], l.parts[:0], l.targets[:0], l.ends[:0]
 	limit := m.Limit
@@ -136,13 +136,13 @@ func (l *Layout) try(s *Structure, m *Message, header int) bool {
 		l.Transmissions = append(l.Transmissions, t)
 		header = m.Continued
 		if t.Payload == 0 && len(t.Parts) == 0 && n > 0 {
-			return false // no room for anything in a receive
+			return false // nothing fits into a receive
 		}
 	}
 	return l.bounded()
 }
 
-// bounded says whether no item is in more segments than a header may name.
+// bounded reports whether no item has more segments than a header may name.
 func (l *Layout) bounded() bool {
 	from := 0
 	for _, end := range l.ends {
@@ -154,7 +154,7 @@ func (l *Layout) bounded() bool {
 	return true
 }
 
-// after is the first target that begins at off or later.
+// after returns the index of the first target that begins at off or later.
 func (s *Structure) after(off int) int {
 	for k := range s.targets {
 		if s.targets[k].off >= off {

@@ -6,18 +6,18 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Directions for results stand in sets, each for a range of the request's XDR
-// stream. rtrext §7.4: "Particular directions regarding bulk data in the
-// corresponding response are limited to such ranges, where response XDR stream
-// positions and request XDR stream positions can be reliably tied together", so
-// that a range "can isolate elements of the reply due to particular operations".
+// Directions for results are in sets, each for a range of the request's XDR stream. rtrext
+// §7.4: "Particular directions regarding bulk data in the corresponding response are
+// limited to such ranges, where response XDR stream positions and request XDR stream
+// positions can be reliably tied together", so that a range "can isolate elements of the
+// reply due to particular operations".
 //
-// So a result is tied to the range that its operation is in, and within it the
-// next direction is its, "considered used up" by a result that is too short as
-// well. An operation that two ranges share is tied to neither: its results stay in
-// the payload stream.
+// So a result belongs to the range that contains its operation, and takes the next
+// direction in that range. A result that is too short uses up a direction, too. An
+// operation that two ranges share belongs to neither: its results stay in the payload
+// stream.
 
-// Direction is the k-th of all directions.
+// Direction returns the k-th of all directions.
 func Direction(sets []rpcrdma2.ResultSet, k int) *rpcrdma2.ResultItem {
 	for i := range sets {
 		if k < len(sets[i].Items) {
@@ -28,8 +28,8 @@ func Direction(sets []rpcrdma2.ResultSet, k int) *rpcrdma2.ResultItem {
 	return nil
 }
 
-// Tie has results go with directions; args is where the arguments of the call
-// are, which are an operation themselves if they don't have several.
+// Tie sets Into of each result to the index of its direction, or -1. args is where the
+// arguments of the call are. They count as one operation unless the results name several.
 func Tie(items []chunk.Item, sets []rpcrdma2.ResultSet, args xdr.Span) {
 	var used [rpcrdma2.MaxRanges]int
 	for i := range items {
@@ -51,8 +51,8 @@ func Tie(items []chunk.Item, sets []rpcrdma2.ResultSet, args xdr.Span) {
 	}
 }
 
-// tied finds the only set whose range an operation is in, and the number of its
-// first direction; -1 is that there is none.
+// tied returns the only set whose range contains an operation, and the index of its first
+// direction. set is -1 if there is none.
 func tied(sets []rpcrdma2.ResultSet, asked xdr.Span) (set, first int) {
 	set, n := -1, 0
 	for i := range sets {

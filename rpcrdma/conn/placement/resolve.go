@@ -2,8 +2,8 @@ package placement
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
-// Received is a transmission of a group that came: its header, the payload
-// stream after it, and its length in all.
+// Received is a received transmission of a group: its header, the payload stream after it,
+// and its total length.
 type Received struct {
 	Header, Payload, Length int
 }
@@ -14,17 +14,16 @@ type Span struct {
 	Off, Len     int
 }
 
-// Resolver finds the items of one group after the other. It is reused; the
-// zero Resolver is ready for use.
+// Resolver finds the items of a group. It is reusable. The zero Resolver is ready for use.
 type Resolver struct {
 	s     *Structure
 	group []Received
-	used  []uint64 // bits of target segments that an item is in
+	used  []uint64 // bits of the target segments that hold an item
 }
 
-// Begin takes a group that came into receives of structure s. Both are looked
-// at until the last of its items was asked for. An *Error is BadPayload: a
-// payload stream does not lie within its transmission.
+// Begin starts with a group received in receives of structure s. The Resolver uses both
+// until the last item was resolved. It returns a BadPayload *Error if a payload stream
+// exceeds its transmission.
 func (r *Resolver) Begin(s *Structure, group []Received) error {
 	r.s, r.group = s, group
 	words := (len(group)*len(s.targets) + 63) / 64
@@ -41,8 +40,7 @@ func (r *Resolver) Begin(s *Structure, group []Received) error {
 	return nil
 }
 
-// CheckPayload says whether the payload stream of transmission number lies
-// within it.
+// CheckPayload returns an *Error if the payload stream of transmission number exceeds it.
 func CheckPayload(t *Received, number int) error {
 	if room := max(t.Length-t.Header, 0); t.Payload < 0 || t.Payload > room {
 		return &Error{Code: rpcrdma2.BadPayload, Actual: uint32(t.Payload), Max: uint32(room), Transmission: number}
@@ -50,10 +48,10 @@ func CheckPayload(t *Received, number int) error {
 	return nil
 }
 
-// Item appends where the bytes of an item with TargetBuffer are; runs that
-// touch are one. An *Error is BadTarget (no such segment, or it did not come
-// whole, or the payload stream or an item is in it; one too few or too many)
-// or BadOffset (not in the segment, or not a multiple of 4).
+// Item appends the location of the bytes of a TargetBuffer item to dst. Adjacent runs are
+// merged. An *Error is BadTarget (no such segment, it did not arrive completely, it holds
+// payload stream or another item, or there are too few or too many) or BadOffset (not in
+// the segment, or not a multiple of 4).
 func (r *Resolver) Item(dst []Span, it *rpcrdma2.Item) ([]Span, error) {
 	off, left := it.Offset, uint64(it.Length)
 	for _, number := range it.Targets {
@@ -83,7 +81,7 @@ func (r *Resolver) Item(dst []Span, it *rpcrdma2.Item) ([]Span, error) {
 	return dst, nil
 }
 
-// find gives the transmission that a target segment is in, and the segment.
+// find returns the transmission of a target segment, and the segment.
 func (r *Resolver) find(number uint32) (at int, seg target, err error) {
 	per := len(r.s.targets)
 	if uint64(number) >= uint64(len(r.group)*per) {
@@ -92,7 +90,7 @@ func (r *Resolver) find(number uint32) (at int, seg target, err error) {
 	return int(number) / per, r.s.targets[int(number)%per], nil
 }
 
-// use marks a segment and says whether it was free.
+// use marks a segment as used. It returns false if it was used already.
 func (r *Resolver) use(number uint32) bool {
 	word, bit := &r.used[number/64], uint64(1)<<(number%64)
 	if *word&bit != 0 {
@@ -106,7 +104,7 @@ func (r *Resolver) bad(number uint32, at int) error {
 	return &Error{Code: rpcrdma2.BadTarget, Actual: number, Max: uint32(max(len(r.group)*len(r.s.targets)-1, 0)), Transmission: at}
 }
 
-// appendSpan appends a span, as part of the last one if it goes on there.
+// appendSpan appends a span, or extends the last one if it continues there.
 func appendSpan(dst []Span, s Span) []Span {
 	if k := len(dst) - 1; k >= 0 && dst[k].Transmission == s.Transmission && dst[k].Off+dst[k].Len == s.Off {
 		dst[k].Len += s.Len

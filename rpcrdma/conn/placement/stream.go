@@ -6,24 +6,22 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Stream is the virtual XDR stream of a message as far as its items are known:
-// the payload stream with what is apart put back, each item with its roundup
-// (rtrext §6.2). It says whether items are where they can be.
+// Stream is the virtual XDR stream of a message: the payload stream with all items put back
+// that were sent apart, each with its roundup padding (rtrext §6.2). It checks the
+// positions of items.
 type Stream struct {
 	least uint64 // where the next item may begin
 	end   uint64 // of the stream
 }
 
-// NewStream begins with the payload stream alone, whose first header bytes hold
-// no item.
+// NewStream begins with the payload stream alone. No item may be in its first header bytes.
 func NewStream(payload, header int) Stream {
 	return Stream{least: uint64(header), end: uint64(payload)}
 }
 
-// Item puts the next item back. An *Error is BadOffset, with the displacements
-// that were valid: the item begins within the one before it or beyond the
-// stream, or not on a word; or it is TooShort and does not end within the
-// stream.
+// Item puts the next item back. It returns a BadOffset *Error, with the valid range, if the
+// item begins inside the previous one, beyond the stream or not on a word, or if a TooShort
+// item does not end inside the stream.
 func (v *Stream) Item(it *rpcrdma2.Item) error {
 	disp, size := uint64(it.Disp), (uint64(it.Length)+unit-1)&^(unit-1)
 	last := v.end
@@ -39,5 +37,5 @@ func (v *Stream) Item(it *rpcrdma2.Item) error {
 	return nil
 }
 
-// word is n as far as a word can say it.
+// word returns n, limited to the largest 32-bit value.
 func word(n uint64) uint32 { return uint32(min(n, math.MaxUint32)) }

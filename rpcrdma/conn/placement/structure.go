@@ -5,15 +5,14 @@ import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 const (
 	// PageSize is the length and the alignment of our target segments.
 	PageSize = 4096
-	// plainMin is the least of our plain segment: headers and small calls.
+	// plainMin is the smallest plain segment, for headers and small calls.
 	plainMin = 1024
-	// LeastSize is the least size of a receive with a target segment.
+	// LeastSize is the smallest receive with a target segment.
 	LeastSize = plainMin + PageSize
 )
 
-// Derive gives the structure of receives of size bytes: a plain segment of
-// 1024 bytes, as many whole pages as there is room for, and what is left over
-// added to the plain segment. It has no groups when there is no page.
+// Derive returns the structure of receives of size bytes: a plain segment of 1024 bytes or
+// more, then as many whole pages as fit. Without room for a page it has no groups.
 func Derive(size uint32) rpcrdma2.Buffer {
 	pages := (max(size, plainMin) - plainMin) / PageSize
 	if pages == 0 {
@@ -25,25 +24,25 @@ func Derive(size uint32) rpcrdma2.Buffer {
 	}}
 }
 
-// Start is where in page-aligned memory a receive of size bytes begins, so
-// that the pages of what Derive gives are pages of that memory: it ends with
+// Start returns the offset in page-aligned memory at which a receive of size bytes begins,
+// so that the pages of Derive's structure are pages of that memory: the receive ends with
 // one.
 func Start(size int) int { return -size & (PageSize - 1) }
 
-// target is a segment that items may be placed in.
+// target is a segment into which items may be placed.
 type target struct {
 	off, len int // in the receive
 }
 
-// Structure is that of receives, as far as items are placed in them. The
-// zero Structure has no targets.
+// Structure is the structure of receives, as far as items are placed in them. The zero
+// Structure has no targets.
 type Structure struct {
 	length  int
 	targets []target // in order
 }
 
-// Read gives the structure that a buffer says; ErrStructure when its lengths
-// don't agree, or it is over our bounds. One without groups has no targets.
+// Read returns the structure that a buffer describes. It returns ErrStructure if the
+// lengths disagree or a limit is exceeded. A buffer without groups has no targets.
 func Read(b *rpcrdma2.Buffer) (Structure, error) {
 	s := Structure{length: int(min(b.Length, MaxLength+1))}
 	if len(b.Groups) == 0 {
@@ -78,11 +77,11 @@ func Read(b *rpcrdma2.Buffer) (Structure, error) {
 // unit is XDR's unit of alignment (RFC 4506 §3).
 const unit = 4
 
-// Targets is the number of target segments of one receive.
+// Targets returns the number of target segments of one receive.
 func (s *Structure) Targets() int { return len(s.targets) }
 
-// Room is the number of bytes that the target segments of one receive hold,
-// as far as they lie in its first limit bytes.
+// Room returns how many bytes the target segments in the first limit bytes of one receive
+// hold.
 func (s *Structure) Room(limit int) int {
 	n := 0
 	for _, t := range s.targets {

@@ -4,10 +4,10 @@ import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
 // Targets are the target segments of receives, ours and the peer's (rtrext §3.3).
 //
-// A message does not say for which structure it was laid out, and may be on its
-// way while another one is announced. So a connection has one structure of its own
-// only: that of the first receives that have targets. It is announced while receives
-// are as large or larger, and taken back while they are smaller.
+// A message does not say for which structure it was laid out, and may be on its way while
+// another one is announced. So a connection has only one structure of its own: that of its
+// first receives that have targets. It is announced while all receives are at least that
+// large, and withdrawn while they are smaller.
 type Targets struct {
 	*Own
 
@@ -15,15 +15,14 @@ type Targets struct {
 	from  *rpcrdma2.BufferGroup // that peers was read from
 }
 
-// Own are the target segments of our receives, the same for the roles of both
-// directions.
+// Own holds the target segments of our receives. The roles of both directions share it.
 type Own struct {
 	ours  Structure
-	size  uint32 // of the receives that ours is of; 0: there are none yet
-	known bool   // the peer may know it
+	size  uint32 // the receive size that ours belongs to; 0 means none yet
+	known bool   // the peer may know ours
 }
 
-// Begin notes the size of receives that are, or are to be, posted.
+// Begin records the size of receives that are posted or will be.
 func (t *Own) Begin(size uint32) {
 	if t.size > 0 || size < LeastSize {
 		return
@@ -31,12 +30,12 @@ func (t *Own) Begin(size uint32) {
 	b := Derive(size)
 	s, err := Read(&b)
 	if err != nil {
-		panic(err) // of our own making
+		panic(err) // Derive made an invalid structure
 	}
 	t.ours, t.size = s, size
 }
 
-// Tell is the structure to announce when all receives posted have so many bytes.
+// Tell returns the structure to announce when all posted receives have receive bytes.
 func (t *Own) Tell(receive uint32) rpcrdma2.Buffer {
 	if t.size == 0 || receive < t.size {
 		return rpcrdma2.Buffer{}
@@ -45,11 +44,11 @@ func (t *Own) Tell(receive uint32) rpcrdma2.Buffer {
 	return Derive(t.size)
 }
 
-// Ours is our structure.
+// Ours returns our structure.
 func (t *Own) Ours() *Structure { return &t.ours }
 
-// Told is our structure as far as the peer may know it. In receives of a structure
-// that was never announced nothing is found.
+// Told returns our structure if the peer may know it. Nothing is found in receives whose
+// structure was never announced.
 func (t *Own) Told() *Structure {
 	if !t.known {
 		return &noTargets
@@ -59,8 +58,7 @@ func (t *Own) Told() *Structure {
 
 var noTargets Structure
 
-// Peer is the structure that the peer announced. One that is impossible counts as
-// none.
+// Peer returns the structure that the peer announced. An invalid one counts as none.
 func (t *Targets) Peer(told *rpcrdma2.Buffer) *Structure {
 	if len(told.Groups) == 0 {
 		t.from, t.peers = nil, Structure{}
@@ -73,6 +71,6 @@ func (t *Targets) Peer(told *rpcrdma2.Buffer) *Structure {
 	return &t.peers
 }
 
-// Version identifies the structure that Peer returned last. A plan that was made
-// with another one no longer holds.
+// Version identifies the structure that Peer returned last. A plan made with another one is
+// no longer valid.
 func (t *Targets) Version() *rpcrdma2.BufferGroup { return t.from }

@@ -1,26 +1,25 @@
-// Package transmission is the transmissions of version 2 (rtrext §9): a message goes as
-// one Send, an XMTREQ or XMTRESP whose body says which items are not in the payload
-// stream, or with extensions.continuation as several, of which each XMTCONT has more
-// of that stream. Together the Sends of a message are a group.
+// Package transmission implements the transmissions of version 2 (rtrext §9). A message
+// goes as one Send: an XMTREQ or XMTRESP whose body says which items are not in the payload
+// stream. With extensions.continuation it may go as several Sends: XMTCONTs carry the rest
+// of the stream. The Sends of one message are a group.
 //
-// A Group divides a message of ours between its Sends, a Layout finds places in the
-// peer's receives for items, a Gathering collects a group of the peer, and Items and
-// Finder find the items that it placed in our receives. None of them allocates once
-// its storage has grown.
+// A Group divides one of our messages between its Sends. A Layout finds places for items in
+// the peer's receives. A Gathering collects a group of the peer. Items and Finder find the
+// items that the peer placed in our receives. None of them allocates once its storage has
+// grown.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - send the transmissions of a group one after the other, with nothing between
-//     them;
-//   - leave the receives of a Gathering alone until End, and give them back then;
-//   - end a Gathering with Interrupt when another message comes before its end.
+//   - send the transmissions of a group in order, with nothing between them;
+//   - leave the receives of a Gathering unchanged until End, and then give them back;
+//   - end a Gathering with Interrupt when another message comes before it is complete.
 package transmission
 
-// Limit bounds the transmissions of one group with extensions.continuation on: those
-// of a request that we take and those of a response that we make.
+// Limit is how many transmissions one group may have with extensions.continuation on: those
+// of a request that we accept and those of a response that we make.
 const Limit = 8
 
-// Extend lengthens a list by one element, which keeps the storage that it had.
+// Extend lengthens a list by one element and keeps the storage of an old element there.
 func Extend[T any](list *[]T) *T {
 	if n := len(*list); n < cap(*list) {
 		*list = (*list)[:n+1]

@@ -7,32 +7,32 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Gathering is a transmission group as it arrives. One message of a direction
-// arrives at a time, so that a role has one. The transmissions stay in their receives
-// until the group has ended: count bounds them.
+// Gathering is a transmission group that is arriving. Only one message of a direction
+// arrives at a time, so a role has one Gathering. The transmissions stay in their receives
+// until the group has ended. Count limits them.
 type Gathering struct {
-	// Most is the most bytes of a payload stream. It is set once.
+	// Most is the largest payload stream, in bytes. It is set once.
 	Most int
 
 	Open      bool // a group is arriving
 	XID       uint32
 	Direction rpcrdma2.Direction
 	Count     uint32 // transmissions of the group
-	Came      uint32 // of them
-	Credits   uint32 // of the last that came
-	Size      int    // bytes of the payload stream
+	Came      uint32 // how many have arrived
+	Credits   uint32 // of the last one that arrived
+	Size      int    // length of the payload stream so far, in bytes
 	Recvs     []uint32
-	// Parts are the payload stream, one part for each transmission.
+	// Parts is the payload stream, one part for each transmission.
 	Parts [][]byte
 
-	// Wrong is the fault that XMTERR reports, if Bad. The rest of the group is taken
-	// and not read: its receives and credits are the group's.
+	// Wrong is the fault that XMTERR reports, if Bad. The rest of the group is received but
+	// not read: its receives and credits still belong to the group.
 	Bad   bool
 	Wrong rpcrdma2.XmtError
 
 	first rpcrdma2.OptType
-	// sends are what came, as far as items are found in it, bodies the bytes
-	// after the headers.
+	// sends describes the transmissions for finding items. bodies holds the bytes after
+	// their headers.
 	sends  []placement.Received
 	bodies [][]byte
 }
@@ -46,7 +46,7 @@ func (g *Gathering) Start(h *rpcrdma2.Header, first rpcrdma2.OptType, count, len
 	g.take(h, length, recv, payload)
 }
 
-// take takes a transmission that is the next one.
+// take processes the next transmission.
 func (g *Gathering) take(h *rpcrdma2.Header, length, recv uint32, payload []byte) {
 	number := g.Came
 	g.Came, g.Credits = g.Came+1, h.Credits
@@ -64,7 +64,7 @@ func (g *Gathering) take(h *rpcrdma2.Header, length, recv uint32, payload []byte
 	}
 }
 
-// Add takes an XMTCONT while a group is arriving.
+// Add processes an XMTCONT of the group that is arriving.
 func (g *Gathering) Add(h *rpcrdma2.Header, recv uint32, payload []byte) {
 	var c rpcrdma2.XmtCont
 	if err := c.Decode(h.Info); err != nil {
@@ -80,19 +80,19 @@ func (g *Gathering) Add(h *rpcrdma2.Header, recv uint32, payload []byte) {
 		g.refuse(h, c.Number, rpcrdma2.XmtError{Code: rpcrdma2.BadOptType, Expected: uint32(g.first), Actual: uint32(c.Initial)})
 	}
 	g.take(h, c.PayloadLength, recv, payload)
-	if g.Bad && c.Number >= g.Count-1 { // its sender is at the end
+	if g.Bad && c.Number >= g.Count-1 { // the sender has reached the end of the group
 		g.Came = g.Count
 	}
 }
 
-// Interrupt notes that another message came before the group's end, with header h
-// and in direction dir; operation says that it is an optional operation. It may be a
-// message of the other direction, whose XIDs are others.
+// Interrupt records that another message, with header h and direction dir, came before the
+// group was complete. operation means that it is an optional operation. It may be a message
+// of the other direction, which has its own XIDs.
 func (g *Gathering) Interrupt(h *rpcrdma2.Header, dir rpcrdma2.Direction, operation bool) {
 	e := rpcrdma2.XmtError{Code: rpcrdma2.BadHeaderType, Expected: uint32(rpcrdma2.Optional), Actual: uint32(h.Proc)}
 	number := uint32(0)
 	switch {
-	case !operation && h.Proc == rpcrdma2.Optional: // of the type that belongs here, but malformed
+	case !operation && h.Proc == rpcrdma2.Optional: // the right type, but malformed
 		e = rpcrdma2.XmtError{Code: rpcrdma2.BadContinuation}
 	case !operation:
 	case h.Option != rpcrdma2.OptXmtCont:
@@ -108,20 +108,20 @@ func (g *Gathering) Interrupt(h *rpcrdma2.Header, dir rpcrdma2.Direction, operat
 	g.Came = g.Count
 }
 
-// InterruptShort notes that a message too short for a header came before the group's
-// end. It has no XID to be named by.
+// InterruptShort records that a message too short for a header came before the group was
+// complete. It has no XID to report.
 func (g *Gathering) InterruptShort() {
 	g.refuseAs(rpcrdma2.Transmission{XID: g.XID, Direction: g.Direction}, false, rpcrdma2.XmtError{Code: rpcrdma2.BadContinuation})
 	g.Came = g.Count
 }
 
-// refuse notes what is wrong about the transmission that h is the header of.
+// refuse records a fault of the transmission with header h.
 func (g *Gathering) refuse(h *rpcrdma2.Header, number uint32, e rpcrdma2.XmtError) {
 	g.refuseAs(rpcrdma2.Transmission{XID: h.XID, Direction: g.Direction, Number: number}, h.XID != g.XID || number > 0, e)
 }
 
-// refuseAs notes what is wrong about a transmission, which is the group's first
-// or comes after it. The first fault is the one reported.
+// refuseAs records a fault. after means that the faulty transmission is not the group's
+// first. Only the first fault is reported.
 func (g *Gathering) refuseAs(bad rpcrdma2.Transmission, after bool, e rpcrdma2.XmtError) {
 	if g.Bad {
 		return
@@ -133,10 +133,10 @@ func (g *Gathering) refuseAs(bad rpcrdma2.Transmission, after bool, e rpcrdma2.X
 	}
 }
 
-// Whole says that nothing of the group is to come any more.
+// Whole reports whether the group is complete.
 func (g *Gathering) Whole() bool { return g.Came >= g.Count }
 
-// Append appends the payload stream.
+// Append appends the payload stream to dst.
 func (g *Gathering) Append(dst []byte) []byte {
 	for _, p := range g.Parts {
 		dst = append(dst, p...)
@@ -144,17 +144,17 @@ func (g *Gathering) Append(dst []byte) []byte {
 	return dst
 }
 
-// End forgets the group; its receives are the caller's to give back.
+// End clears the group. The caller gives its receives back.
 func (g *Gathering) End() {
 	clear(g.Parts)
 	clear(g.bodies)
 	g.Open, g.Parts, g.Recvs = false, g.Parts[:0], g.Recvs[:0]
 }
 
-// Error says what is wrong with a transmission group.
+// Error describes a fault in a transmission group.
 type Error struct {
 	rpcrdma2.XmtError
-	Told bool // by the peer, of a group of ours; else we told it
+	Told bool // the peer reported it, about our group; otherwise we reported it
 }
 
 var groupFaults = map[rpcrdma2.XmtErrCode]string{

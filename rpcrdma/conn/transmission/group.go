@@ -6,35 +6,32 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Transmission is one Send of a group after its first.
+// Transmission is one Send of a group after the first.
 type Transmission struct {
 	Header rpcrdma2.Header
-	// Inline is its part of the payload stream and, at their places, items, of
-	// Length bytes.
+	// Inline is its part of the payload stream and, at their places, items: Length bytes in
+	// total.
 	Inline []chunk.Piece
 	Length int
 
-	payload int // bytes of Inline that are of the payload stream
+	payload int // bytes of Inline that belong to the payload stream
 }
 
-// ContinueSize is the number of bytes of the header of each Send of a group
-// after its first.
+// ContinueSize is the header size of each Send of a group after the first, in bytes.
 const ContinueSize = rpcrdma1.PrefixSize + (2+1+3)*4
 
-// Group is a message of ours on its way out, in transmissions. Its storage is
-// used again.
+// Group is one of our messages to be sent in transmissions. Its storage is reused.
 type Group struct {
 	// More are the transmissions after the first.
 	More   []Transmission
-	pieces []chunk.Piece // of all, and as they were before they were cut
+	pieces []chunk.Piece // of all transmissions; source holds them before they were cut
 	source []chunk.Piece
 	info   []byte
 	cont   rpcrdma2.XmtCont
 }
 
-// Count is the number of transmissions for payload bytes, when the header of
-// the first has first bytes and a Send at most limit; 0 when the header does not
-// fit.
+// Count returns the number of transmissions for payload bytes. first is the size of the
+// first header, limit the largest Send. It returns 0 if the header does not fit.
 func Count(payload, first, limit int) int {
 	begin, each := Room(first, limit)
 	switch {
@@ -46,14 +43,14 @@ func Count(payload, first, limit int) int {
 	return 1 + (payload-begin+each-1)/each
 }
 
-// Room is the room for the payload stream in the first transmission and in
-// each further one. Every part but the last is of whole words.
+// Room returns how many bytes of the payload stream fit into the first transmission and
+// into each further one. All parts but the last consist of whole words.
 func Room(first, limit int) (begin, each int) {
 	return (limit - first) &^ 3, (limit - ContinueSize) &^ 3
 }
 
-// Split lays pieces into the transmissions of a group: it gives the bytes that
-// go with the first, and the others in g.More.
+// Split divides pieces between the transmissions of a group. It returns what goes into the
+// first, and puts the others into g.More.
 func (g *Group) Split(pieces []chunk.Piece, payload, first, limit int) (begin int, inline []chunk.Piece) {
 	g.More, g.pieces = g.More[:0], g.pieces[:0]
 	begin, each := Room(first, limit)
@@ -71,7 +68,7 @@ func (g *Group) Split(pieces []chunk.Piece, payload, first, limit int) (begin in
 	return begin, inline
 }
 
-// cut takes n bytes off the front of pieces, which it changes.
+// cut takes the first n bytes off pieces. It changes pieces.
 func (g *Group) cut(pieces []chunk.Piece, n int) (front, rest []chunk.Piece) {
 	at := len(g.pieces)
 	for n > 0 {
@@ -91,14 +88,13 @@ func (g *Group) cut(pieces []chunk.Piece, n int) (front, rest []chunk.Piece) {
 	return g.pieces[at:len(g.pieces):len(g.pieces)], pieces
 }
 
-// Head makes h the header of the first transmission, of which body is the body.
+// Head makes h the header of the first transmission, with this body.
 func (g *Group) Head(h *rpcrdma2.Header, body rpcrdma2.Body) {
 	g.info = body.Append(g.info[:0])
 	h.Proc, h.Option, h.Info = rpcrdma2.Optional, body.Type(), g.info
 }
 
-// Number makes the headers of the others, which have those fields in common
-// that the first has.
+// Number makes the headers of the other transmissions. h is the header of the first.
 func (g *Group) Number(h *rpcrdma2.Header) {
 	for i := range g.More {
 		t := &g.More[i]

@@ -5,19 +5,19 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 )
 
-// MaxZeros is the most bytes of one piece of Zeros.
+// MaxZeros is the largest piece of Zeros, in bytes.
 const MaxZeros = 2 * placement.PageSize
 
-// Layout is how a message of ours with items in target segments lies in its
-// transmissions. Its storage is used again.
+// Layout is the layout of one of our messages that has items in target segments. Its
+// storage is reused.
 type Layout struct {
 	placement.Layout
-	// Sources are those of the items laid out.
+	// Sources are the sources of the items in the layout.
 	Sources []chunk.Source
 	lengths []int
 }
 
-// Forget begins a layout.
+// Forget begins a new layout.
 func (l *Layout) Forget() { l.lengths, l.Sources = l.lengths[:0], l.Sources[:0] }
 
 // Add adds an item, which is not empty.
@@ -25,8 +25,8 @@ func (l *Layout) Add(from chunk.Source, length int) {
 	l.lengths, l.Sources = append(l.lengths, length), append(l.Sources, from)
 }
 
-// Plan lays m out for receives of structure s. A structure for which it would be
-// mostly padding is of no use: its peer could have us send much for little.
+// Plan lays out m for receives of structure s. It refuses a layout that is mostly padding:
+// otherwise a peer could make us send much data for little.
 func (l *Layout) Plan(s *placement.Structure, m *placement.Message) bool {
 	m.Items = l.lengths
 	if !l.Lay(s, m) {
@@ -39,7 +39,7 @@ func (l *Layout) Plan(s *placement.Structure, m *placement.Message) bool {
 	return padding <= len(l.Transmissions)*MaxZeros+len(l.lengths)*placement.PageSize
 }
 
-// Largest is the length of the longest transmission.
+// Largest returns the length of the longest transmission, in bytes.
 func (l *Layout) Largest() (n int) {
 	for i := range l.Transmissions {
 		n = max(n, l.Transmissions[i].Length)
@@ -47,9 +47,9 @@ func (l *Layout) Largest() (n int) {
 	return n
 }
 
-// Place lays the pieces of the payload stream, and the items that l places, into
-// the transmissions of a group. It gives what goes with the first, of which begin
-// bytes are of the payload stream, and the others in g.More.
+// Place puts the pieces of the payload stream, and the items of the layout, into the
+// transmissions of a group. It returns what goes into the first, with begin bytes of the
+// payload stream, and puts the others into g.More.
 func (g *Group) Place(l *Layout, pieces []chunk.Piece) (begin int, inline []chunk.Piece) {
 	g.More, g.pieces = g.More[:0], g.pieces[:0]
 	g.source = append(g.source[:0], pieces...)
@@ -82,7 +82,7 @@ func (g *Group) zeros(n int) {
 	}
 }
 
-// part adds bytes of an item, to the piece before if they follow it.
+// part adds bytes of an item. It extends the last piece if they follow it.
 func (g *Group) part(from chunk.Source, off, n int) {
 	if k := len(g.pieces) - 1; k >= 0 {
 		if last := &g.pieces[k]; last.From == from && last.Off+last.Len == off {
@@ -93,5 +93,5 @@ func (g *Group) part(from chunk.Source, off, n int) {
 	g.pieces = append(g.pieces, chunk.Piece{From: from, Off: off, Len: n})
 }
 
-// Empty says whether no item is to be laid out.
+// Empty reports whether the layout has no items.
 func (l *Layout) Empty() bool { return len(l.lengths) == 0 }

@@ -1,10 +1,10 @@
-// Package settingstest has values of the live settings to try, for tests.
+// Package settingstest provides values of the live settings for tests.
 package settingstest
 
 import "github.com/rdmad/rdmad/rpcrdma/settings"
 
-// Samples are values of a key: all of a flag or choice; of a number the bounds
-// of its range, those beside them, and one between.
+// Samples returns values of a key: all of a flag or choice; for a number, the bounds of its
+// range, the values next to them, and one in between.
 func Samples(k settings.Key) []uint32 {
 	r := k.Row()
 	if texts := r.Texts(); texts != nil {
@@ -18,7 +18,7 @@ func Samples(k settings.Key) []uint32 {
 	return []uint32{r.Min, r.Min + step, (r.Min + r.Max) / 2 / step * step, r.Max - step, r.Max}
 }
 
-// With is a value of a key, with what the key needs beside it.
+// With returns a value of a key together with the values of the keys that it needs.
 func With(k settings.Key, value uint32) (v settings.Values) {
 	v.Set(k, value)
 	if value != 0 {
@@ -30,7 +30,7 @@ func With(k settings.Key, value uint32) (v settings.Values) {
 	return v
 }
 
-// need turns on what a key needs, and what that needs.
+// need turns on the keys that a key needs, recursively.
 func need(v *settings.Values, k settings.Key) {
 	for _, base := range k.Row().Needs {
 		v.Set(base, 1)

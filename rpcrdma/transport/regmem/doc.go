@@ -1,52 +1,50 @@
-// Package regmem pools registered memory: page-aligned buffers in size
-// classes, cut from slabs that are registered once and used again. All memory
-// together is bounded; who wants more waits or is refused.
+// Package regmem pools registered memory: page-aligned buffers in size classes. They are
+// cut from slabs that are registered once and reused. The total memory has a limit. A
+// request beyond it waits or is refused.
 //
-// Slabs are memory outside the Go heap (verbs/offheap). Call Trim every few seconds:
-// it returns the slabs that were not used since the previous Trim to the operating
-// system. So a slab survives a pause of traffic, and calls rarely wait for memory to
-// be registered.
+// Slabs are memory outside the Go heap (verbs/offheap). Call Trim every few seconds: it
+// returns the slabs that were not used since the previous Trim to the operating system. So
+// a slab survives a pause of traffic, and calls rarely wait for memory to be registered.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - Release every buffer once, after the last work request that names it has
-//     completed or its queue pair is closed;
+//   - Release every buffer once, after the last work request that uses it has completed or
+//     its queue pair is closed;
 //   - hold no buffer for Service while waiting for one for Fetch;
-//   - Close the pool, with which its protection domain goes.
+//   - Close the pool, which also closes its protection domain.
 //
-// Shares. Receives are held as long as connections live, what was fetched
-// until its service is done, and a service may wait for memory meanwhile. So
-// that none of them can starve the next, receives get at most 3/8 of the
-// limit (half of it, those beyond a connection's first), fetches 2/8, and all slabs of small classes, which may be fragmented,
-// together with large receives 4/8: at least 2/8 are always there for the large
-// buffers of services. A small buffer that its share does not allow is taken
-// from the smallest large class.
+// Shares. Receives are held as long as their connections exist, fetched data until its
+// service is done, and a service may wait for memory meanwhile. Shares make sure that none
+// of these uses can starve another. Receives get at most 3/8 of the limit (receives beyond
+// a connection's first get at most half of that). Fetches get 2/8. Slabs of small classes,
+// which may be fragmented, and large receives together get 4/8. So at least 2/8 are always
+// available for large buffers of services. If a share does not allow a small buffer, the
+// buffer comes from the smallest large class.
 //
-// Lock order: Pool.mu is a leaf but for the provider's own locks.
+// Lock order: the pool's lock comes before the provider's locks, and after all others.
 package regmem
 
 import "errors"
 
 var (
-	// ErrTooLarge means that more than MaxBuffer bytes were asked for.
+	// ErrTooLarge means that more than MaxBuffer bytes were requested.
 	ErrTooLarge = errors.New("regmem: buffer too large")
 	// ErrClosed means that the pool is closed.
 	ErrClosed = errors.New("regmem: pool closed")
 )
 
-// Use says what a buffer is for; it decides which share of the pool it may
-// take.
+// Use is the purpose of a buffer. It decides from which share of the pool the buffer comes.
 type Use uint8
 
 const (
-	// Service is for what is being sent: headers, replies.
+	// Service is for data to send: headers and replies.
 	Service Use = iota
-	// Fetch is for what a peer has us read.
+	// Fetch is for data that we read from a peer.
 	Fetch
 	// Receive is for the first receives of a connection.
 	Receive
-	// Extra is for the receives beyond those. They leave newcomers half of the
-	// memory that receives may take.
+	// Extra is for further receives. They leave half of the memory for receives to new
+	// connections.
 	Extra
 
 	uses = 4
@@ -57,28 +55,27 @@ const (
 	receiveShare = 3
 	fetchShare   = 2
 	baseShare    = 4 // slabs of small classes and large receives
-	comingShare  = 2 // of these, what large buffers of services leave free
+	comingShare  = 2 // the part of baseShare that large buffers of services leave free
 )
 
 const (
 	pageSize = 4096
-	// MaxBuffer is the most bytes of one buffer: 1 MiB of payload, 64 KiB of
-	// what goes with it, and a page for alignment.
+	// MaxBuffer is the size of the largest buffer, in bytes: 1 MiB of payload, 64 KiB for
+	// the rest of the message, and a page for alignment.
 	MaxBuffer = 1<<20 + 64<<10 + pageSize
 
 	minClass  = 10      // log2 of the smallest class
-	maxClass  = 20      // log2 of the largest but one
-	slabBytes = 1 << 16 // what small classes are cut from; larger ones stand alone
+	maxClass  = 20      // log2 of the second largest class
+	slabBytes = 1 << 16 // small classes are cut from slabs of this size; a larger buffer is a slab
 )
 
-// firstLarge is the smallest class whose buffers stand alone.
+// firstLarge is the smallest class whose buffers are slabs of their own.
 const firstLarge = 16 - minClass
 
 // classes are the powers of two from 1 KiB to 1 MiB, and MaxBuffer.
 const classes = maxClass - minClass + 2
 
-// classOf gives the smallest class of at least n bytes, which is at most
-// MaxBuffer.
+// classOf returns the smallest class of at least n bytes. n is at most MaxBuffer.
 func classOf(n int) int {
 	for c := range classes - 1 {
 		if n <= 1<<(minClass+c) {
@@ -95,5 +92,5 @@ func classSize(c int) int {
 	return 1 << (minClass + c)
 }
 
-// slabSize is the number of bytes registered at once for class c.
+// slabSize returns how many bytes are registered at once for class c.
 func slabSize(c int) int { return max(classSize(c), slabBytes) / classSize(c) * classSize(c) }

@@ -1,20 +1,19 @@
 package regmem
 
-// MinLimit is the least that a pool may hold, in bytes: what each share needs
-// for one of the largest buffers.
+// MinLimit is the smallest limit of a pool, in bytes. With it each share has room for one
+// of the largest buffers.
 const MinLimit = 4 * MaxBuffer
 
-// What those need to know who plan the receives of many connections: the parts
-// of a pool's limit, as ratios, that receives may take, and that small buffers
-// and large receives may take together.
+// The parts of a pool's limit that receives may take, and that small buffers and large
+// receives together may take. They are for code that plans the receives of many
+// connections.
 const (
 	ReceiveShare = receiveShare / 8.0
 	SmallShare   = baseShare / 8.0
 )
 
-// SetLimit changes the limit from now on, to at least MinLimit. What is taken
-// stays: the limit does not fall below what keeps every share within its
-// part. SetLimit returns the limit that is in force.
+// SetLimit changes the limit, to at least MinLimit. Buffers in use stay, so the limit does
+// not fall below what every share holds now. It returns the limit in force.
 func (p *Pool) SetLimit(limit int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,7 +29,7 @@ func (p *Pool) SetLimit(limit int64) int64 {
 		if s == nil {
 			break
 		}
-		p.drop(s) // lets the lock go
+		p.drop(s) // releases the lock
 	}
 	if p.closed {
 		p.mustSweep()
@@ -40,22 +39,21 @@ func (p *Pool) SetLimit(limit int64) int64 {
 	return p.limit
 }
 
-// held is the least limit that fits what the pool holds; p.mu is held. It
-// never exceeds the limit of now, rounding aside.
+// held returns the smallest limit that fits what the pool holds now. It never exceeds the
+// current limit, apart from rounding. p.mu is held.
 func (p *Pool) held() int64 {
 	return max(p.registered, whole(p.base, baseShare), whole(p.receives(), receiveShare), whole(p.used[Fetch], fetchShare))
 }
 
-// whole is the smallest limit of which n bytes are no more than so many
-// eighths.
+// whole returns the smallest limit of which n bytes are at most eighths eighths.
 func whole(n, eighths int64) int64 { return (n + eighths - 1) / eighths * 8 }
 
-// Division is how much of a pool's limit may be large buffers of each use, in
-// bytes. The parts fit into the limit at the same time.
+// Division is how much of a pool's limit large buffers of each use may take, in bytes. All
+// parts fit into the limit at the same time.
 type Division struct{ Service, Fetch int64 }
 
-// OnDivision calls f with the division now, and whenever it changes. f must neither
-// block nor use the pool. Call OnDivision before the pool is used.
+// OnDivision calls f with the current division, and again whenever it changes. f must
+// neither block nor use the pool. Call OnDivision before the pool is used.
 func (p *Pool) OnDivision(f func(Division)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,6 +68,6 @@ func (p *Pool) divide() {
 	p.divided(Division{Service: p.limit - max(p.base, p.share(comingShare)) - fetch, Fetch: fetch})
 }
 
-// Footprint is the memory that a buffer of n bytes takes, for n up to
+// Footprint returns how much memory a buffer of n bytes takes, in bytes. n is at most
 // MaxBuffer.
 func Footprint(n int) int { return classSize(classOf(n)) }

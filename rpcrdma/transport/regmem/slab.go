@@ -6,14 +6,14 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// slab is one registered region, cut into buffers of one class. It owns the memory.
+// slab is one registered region, cut into buffers of one class. It owns its memory.
 type slab struct {
 	class int
 	mem   *offheap.Region
 	mr    verbs.MR
 	bufs  []Buffer
 	free  []*Buffer
-	idle  bool // all free since the last Trim
+	idle  bool // all buffers were free since the last Trim
 }
 
 // newSlab allocates and registers a slab.
@@ -38,8 +38,8 @@ func newSlab(pool *Pool, class int) (*slab, error) {
 	return s, nil
 }
 
-// close unregisters the slab, and then frees its memory: no buffer of it is out,
-// and no provider accesses unregistered memory. After an error it keeps both.
+// close unregisters the slab and then frees its memory. No buffer of it is in use, and no
+// provider accesses unregistered memory. After an error it keeps both.
 func (s *slab) close() error {
 	if err := s.mr.Close(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *slab) allFree() bool { return len(s.free) == len(s.bufs) }
 // Buffer is a buffer of a pool. It implements oncrpc.Buffer.
 type Buffer struct {
 	pool  *Pool
-	slab  *slab           // nil: registered for itself alone (Register, Single)
+	slab  *slab           // nil for a buffer with its own registration (Register, Single)
 	alone *offheap.Region // the memory of Single, else nil
 	mr    verbs.MR
 	off   int
@@ -65,34 +65,33 @@ type Buffer struct {
 	charge  int64
 }
 
-// Use is the use that the buffer was allocated for.
+// Use returns the use that the buffer was allocated for.
 func (b *Buffer) Use() Use { return b.use }
 
 // Charge makes Release also release n bytes of s.
 func (b *Buffer) Charge(s *fair.Share, n int64) { b.account, b.charge = s, n }
 
-// Bytes is the whole buffer.
+// Bytes returns the whole buffer.
 func (b *Buffer) Bytes() []byte { return b.mem }
 
-// MR is the region that the buffer lies in.
+// MR returns the memory region that contains the buffer.
 func (b *Buffer) MR() verbs.MR { return b.mr }
 
-// Offset is where in its region the buffer begins.
+// Offset returns the offset of the buffer in its region.
 func (b *Buffer) Offset() int { return b.off }
 
-// SGE names n bytes from off of the buffer.
+// SGE returns a scatter/gather entry for n bytes of the buffer from off.
 func (b *Buffer) SGE(off, n int) verbs.SGE {
 	return verbs.SGE{MR: b.mr, Offset: b.off + off, Length: n}
 }
 
-// Of says whether the buffer comes from p.
+// Of reports whether the buffer belongs to p.
 func (b *Buffer) Of(p *Pool) bool { return b.pool == p }
 
-// Pooled says whether the buffer is cut from a slab of the pool, rather than
-// registered for itself alone.
+// Pooled reports whether the buffer is part of a slab, and not registered on its own.
 func (b *Buffer) Pooled() bool { return b.slab != nil }
 
-// Release gives the buffer back. Doing so twice is a bug.
+// Release gives the buffer back. Releasing it twice panics.
 func (b *Buffer) Release() {
 	account, charge := b.account, b.charge
 	b.account = nil // after put, another goroutine may have the buffer

@@ -5,8 +5,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 )
 
-// Programs beside NFS. None has anything that is DDP-eligible: their arguments
-// are not walked, and their results are tables for their size alone.
+// Programs related to NFS. None has DDP-eligible data. Their arguments are not walked, and
+// the tables of their results only give their size.
 const (
 	mountProgram = 100005
 	nlmProgram   = 100021
@@ -16,8 +16,8 @@ const (
 // maxObject is the largest netobj of NLM (RFC 1813 §6.1.4).
 const maxObject = 1024
 
-// plain is a procedure with results of a known size; unbounded is one with
-// results of any size.
+// plain is a procedure with results of a known size, unbounded one with results of any
+// size.
 func plain(results *Type) ulb.Proc { return proc(walk.Rest(), results) }
 
 func unbounded() ulb.Proc { return plain(walk.Rest()) }
@@ -45,7 +45,7 @@ func mount() []ulb.Binding {
 	}
 }
 
-// nlm is the Network Lock Manager, versions 1 and 3 with offsets of 32 bits,
+// nlm returns the Network Lock Manager, versions 1 and 3 with offsets of 32 bits,
 // version 4 with 64 (RFC 1813 appendix II). Version 1 ends before SHARE.
 func nlm() []ulb.Binding {
 	versions := func(version uint32, name string, offset *Type) ulb.Binding {
@@ -76,7 +76,7 @@ func nlm() []ulb.Binding {
 	}
 }
 
-// nsm is the Network Status Monitor (the Open Group's Protocols for
+// nsm returns the Network Status Monitor (the Open Group's Protocols for
 // Interworking, chapter 11).
 func nsm() ulb.Binding {
 	return ulb.Binding{Name: "NSM", Program: nsmProgram, Version: 1, Procs: []ulb.Proc{

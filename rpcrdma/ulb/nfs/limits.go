@@ -2,18 +2,17 @@ package nfs
 
 import "github.com/rdmad/rdmad/rpcrdma/ulb"
 
-// maxData is the most bytes of the data of one call that goes with a message
-// of any size, what the Linux client and server have at most; room is left for
-// the rest of such a message, of which it is more than half at least.
+// maxData is the largest data of one call, in bytes, in a message of any size: the maximum
+// of the Linux client and server. room is left for the rest of such a message. Data is at
+// least half of a smaller message.
 const (
 	maxData = 1 << 20
 	room    = 64 << 10
 )
 
-// LimitsOf are the limits of somebody who carries RPC messages of at most
-// message bytes, header included, and back's on back channels. They hold for
-// each call alone: no limit is there for several READs of a COMPOUND together,
-// but that of its reply.
+// LimitsOf returns the limits of a gateway that forwards RPC messages of at most message
+// bytes, header included, and back's on back channels. They hold for each call separately.
+// Several READs of a COMPOUND together have no limit except that of its reply.
 func LimitsOf(message int, back func() (call, reply uint32)) *ulb.Limits {
 	return &ulb.Limits{
 		Data:       uint32(min(maxData, max(message-room, message/2))),

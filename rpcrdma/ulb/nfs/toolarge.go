@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	errResource  = 10018 // version 4.0 has no word of its own for it
+	errResource  = 10018 // version 4.0 has no error of its own for this
 	errReqTooBig = 10065
 	opSetattr    = 34
 	maxTag       = 512 // of those that are looked at, in bytes
 )
 
-// TooLarge are the results that tell a client that its COMPOUND is longer than
-// what can be carried (RFC 7530 §13.1.10.4, RFC 8881 §15.1.10.11): its first
-// operation fails. head is what the arguments begin with. It is nil for calls
-// of anything else, for which RPC itself must find the words.
+// TooLarge returns the results that report to a client that its COMPOUND is too long to be
+// forwarded (RFC 7530 §13.1.10.4, RFC 8881 §15.1.10.11): its first operation fails. head is
+// the beginning of the arguments. It returns nil for other calls, for which only an RPC
+// error is possible.
 func TooLarge(c *oncrpc.Call, head []byte) []byte {
 	if c.Program != program || c.Version != 4 || c.Procedure != 1 || c.Cred.Flavor == oncrpc.FlavorGSS {
 		return nil

@@ -54,5 +54,5 @@ func version2() ulb.Binding {
 
 func proc(args, results *Type) ulb.Proc { return ulb.Proc{Args: args, Results: results} }
 
-// eligible are the results of a procedure that has a DDP-eligible one.
+// eligible returns the results of a procedure that has a DDP-eligible one.
 func eligible(results *Type) *Type { return seq(mark(ulb.Expect, 0), results) }

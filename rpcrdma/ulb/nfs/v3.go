@@ -5,8 +5,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 )
 
-// maxPath is what a symbolic link is expected to have at most. No version
-// after 2 states a maximum; it is PATH_MAX of the systems that serve them.
+// maxPath is the assumed maximum length of a symbolic link. Only version 2 defines a
+// maximum. This is PATH_MAX of common servers.
 const maxPath = 4096
 
 // version3 is NFS version 3 (RFC 1813 §3.3).
@@ -33,7 +33,7 @@ func version3() ulb.Binding {
 		// for a call (RFC 1813 §3.3.19)
 		info = seq(limit, limit, u32, limit, limit, u32, limit, fixed(20))
 	)
-	// both is the union whose arms begin alike.
+	// both is a union whose arms all begin with always.
 	both := func(always *Type, ok ...*Type) *Type {
 		return union(always, at(0, seq(append([]*Type{always}, ok...)...)))
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 )
 
-// version4 is NFS version 4 with all minor versions: they number their
-// operations from one space, and a later one changes none of an earlier.
+// version4 is NFS version 4 with all minor versions. They share one number space of
+// operations, and later versions do not change earlier operations.
 func version4() ulb.Binding {
 	args, results := compound(slices.Concat(state(), sessions(), copies()), u32)
 	return ulb.Binding{Name: "NFSv4", Program: program, Version: 4, Procs: []ulb.Proc{
@@ -17,8 +17,8 @@ func version4() ulb.Binding {
 	}}
 }
 
-// callback is the callback program of version 4. The RFCs give it version 1;
-// Linux clients take 4, too.
+// callback returns the callback program of version 4. The RFCs give it version 1. Linux
+// clients also accept 4.
 func callback() []ulb.Binding {
 	args, results := compound(callbacks(), seq(u32, u32))
 	procs := []ulb.Proc{0: proc(void, void), 1: proc(args, results)}
@@ -28,11 +28,11 @@ func callback() []ulb.Binding {
 	}
 }
 
-// compound makes the arguments and results of COMPOUND or CB_COMPOUND. versions
-// are the fields between tag and operations.
+// compound makes the arguments and results of COMPOUND or CB_COMPOUND. versions are the
+// fields between tag and operations.
 //
-// The result of an operation counts from when the operation is met in the
-// arguments; the tag comes back as it went.
+// The result of an operation counts once the operation is found in the arguments. The tag
+// comes back unchanged.
 func compound(ops []op, versions *Type) (args, results *Type) {
 	in, out := make([]arm, 0, len(ops)), make([]arm, 0, len(ops))
 	for _, o := range ops {

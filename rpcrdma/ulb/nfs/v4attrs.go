@@ -9,11 +9,11 @@ import (
 // §5.8.2.21), bits 30 and 31 of a set of attributes.
 const limitAttrs = 1<<30 | 1<<31
 
-// shown is fattr4 as results have it. Its values are looked at where limits
-// are among them, up to these: they stand in the order of their bits.
+// shown is fattr4 in results. Its values are walked only if limits are among them, and only
+// up to the limits: they are in the order of their bits.
 var shown = guess(expectBitmap+4, walk.Attributes(noLimit, firstAttrs(), limitAttrs))
 
-// firstAttrs are the types of the attributes 0 to 31 (RFC 7531).
+// firstAttrs returns the types of the attributes 0 to 31 (RFC 7531).
 func firstAttrs() []*Type {
 	var (
 		path     = array(noLimit, opaque(noLimit))

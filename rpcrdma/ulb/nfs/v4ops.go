@@ -71,7 +71,7 @@ func state() []op {
 	}
 }
 
-// sessions are the operations that version 4.1 added (RFC 5662).
+// sessions returns the operations that version 4.1 added (RFC 5662).
 func sessions() []op {
 	var (
 		oid     = opaque(noLimit)
@@ -118,7 +118,7 @@ func sessions() []op {
 	}
 }
 
-// copies are the operations that version 4.2 added (RFC 7863), and those of
+// copies returns the operations that version 4.2 added (RFC 7863), and those of
 // extended attributes (RFC 8276).
 func copies() []op {
 	var (

@@ -13,8 +13,7 @@ const (
 	deviceID   = 16   // NFS4_DEVICEID4_SIZE
 )
 
-// What results are expected to have at most where the protocol has no limit,
-// in bytes.
+// The assumed maximum sizes of results for which the protocol has no limit, in bytes.
 const (
 	expectBitmap = 4 + 4*8 // 256 attributes, operations or hints
 	expectString = 4 + 1024
@@ -28,8 +27,7 @@ const (
 // MaxOperations bounds the operations of a COMPOUND that is walked.
 const MaxOperations = 1024
 
-// errDenied and others are those of nfsstat4 whose results have more than the
-// status.
+// The errors of nfsstat4 whose results have more than the status.
 const (
 	errTooSmall    = 10005
 	errDenied      = 10010
@@ -120,8 +118,8 @@ var attrSizes = func() []uint32 {
 	return sizes
 }()
 
-// wanted is the bitmap of attributes that an operation returns; listed is the
-// same where the size of the results is bounded otherwise.
+// wanted is the bitmap of attributes that an operation returns. listed is the same where
+// another field limits the size of the results.
 var (
 	wanted = walk.Bits(noLimit, ulb.Wanted, attrSizes, limitAttrs)
 	listed = walk.Bits(noLimit, ulb.Wanted, []uint32{0}, limitAttrs)

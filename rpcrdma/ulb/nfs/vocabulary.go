@@ -5,7 +5,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 )
 
-// Type and the constructors that the tables are written in.
+// The types and constructors in which the tables are written.
 type (
 	// Type is the layout of an XDR type.
 	Type = walk.Type
@@ -25,7 +25,7 @@ var (
 	u32     = fixed(4) // integers and enumerations that decide nothing
 	u64     = fixed(8)
 	boolean = walk.Bool()
-	limit   = word(ulb.Data) // for one call, that a server tells
+	limit   = word(ulb.Data) // for one call, announced by a server
 )
 
 const noLimit = walk.NoLimit
@@ -43,8 +43,8 @@ func on(t *Type, values ...uint32) []arm {
 	return arms
 }
 
-// at is the arm of a union for one discriminant.
+// at returns the arm of a union for one discriminant.
 func at(value uint32, fields ...*Type) arm { return arm{Value: value, Type: seq(fields...)} }
 
-// status is the union that most results are: success, or nothing but a status.
+// status returns the union that most results are: success, or nothing but a status.
 func status(ok ...*Type) *Type { return union(void, at(0, ok...)) }

@@ -6,23 +6,23 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// attributes is how far the walk is in Attributes.
+// attributes is the state of the walk in Attributes.
 type attributes struct {
 	set    uint32 // bits of the first word whose values are to come
 	end    int    // offset of the end of the values
-	total  int    // length of the whole stream, as Walker.total is that of the values
+	total  int    // length of the whole stream; Walker.total is then that of the values
 	depth  int    // of the frame of the attributes
 	within bool   // the walk is over the values
 }
 
-// cut gives b, of which n bytes are done and off is the offset of the next,
-// without what follows the values.
+// cut returns b without the bytes after the values. n bytes of b are consumed, and off is
+// the offset of the next.
 func (a *attributes) cut(b []byte, n, off int) []byte {
 	return b[:min(len(b), n+a.end-off)]
 }
 
-// attributes takes the number of the set's words, each word, then the length
-// of the values.
+// attributes processes the number of the set's words, each word, then the length of the
+// values.
 func (w *Walker) attributes(f *frame, v uint32) error {
 	switch {
 	case f.n == 0: // f.n is one more than the number of words
@@ -53,8 +53,8 @@ func (w *Walker) attributes(f *frame, v uint32) error {
 	return nil
 }
 
-// value goes on to the next value of a set, or behind the last. It is false
-// when the set itself is not complete.
+// value goes to the next value of a set, or behind the last. It returns false if the set
+// itself is not complete.
 func (w *Walker) value(t *Type) bool {
 	a := &w.attrs
 	if !a.within {
@@ -70,16 +70,15 @@ func (w *Walker) value(t *Type) bool {
 	return true
 }
 
-// leave goes on behind the values.
+// leave continues after the values.
 func (w *Walker) leave() {
 	a := &w.attrs
 	w.depth = a.depth - 1
 	w.skip, w.total, a.within = a.end-w.off, a.total, false
 }
 
-// dropped is called with an error. It is true when that is within the values of
-// a set of attributes: they are opaque data to the stream, so that the walk goes
-// on behind them.
+// dropped handles an error. It returns true if the error is inside the values of a set of
+// attributes. These are opaque data to the stream, so the walk continues after them.
 func (w *Walker) dropped() bool {
 	if !w.attrs.within {
 		return false

@@ -6,20 +6,19 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Tag marks what a Walker reports. Its meaning is the caller's; 0 is no tag.
+// Tag marks what a Walker reports. The caller defines its meaning. 0 means no tag.
 type Tag uint8
 
-// NoLimit is for opaques and arrays whose protocol states no maximum.
-// A Walker still refuses a length over maxLength.
+// NoLimit is for opaques and arrays without a maximum in the protocol. A Walker still
+// refuses a length above maxLength.
 const NoLimit = -1
 
 const (
-	// maxLength bounds every length, in bytes, so that sums fit in an int.
+	// maxLength limits every length, in bytes, so that sums fit in an int.
 	maxLength = 1 << 30
-	// maxDepth bounds the nesting of Types.
+	// maxDepth limits the nesting of Types.
 	maxDepth = 24
-	// denseArms is how large the smallest discriminants may be that are
-	// looked up by index.
+	// denseArms is the number of the smallest discriminants that are looked up by index.
 	denseArms = 128
 )
 
@@ -62,9 +61,8 @@ type arm struct {
 	t     *Type
 }
 
-// Max is the largest encoded size in bytes, or what Guess says of parts
-// without a maximum; negative when neither tells. An Item counts as its length
-// word.
+// Max returns the largest encoded size in bytes, or the value of Guess for parts without a
+// maximum. It is negative if unknown. An Item counts as its length word.
 func (t *Type) Max() int { return t.max }
 
 // made checks the depth.
@@ -96,7 +94,7 @@ func Fixed(n int) *Type {
 // Word is an unsigned integer that is reported.
 func Word(tag Tag) *Type { return &Type{kind: kindWord, tag: tag, depth: 1, min: 4, max: 4} }
 
-// Mark takes no bytes: where it stands, value is reported.
+// Mark takes no bytes. The walk reports value at its place.
 func Mark(tag Tag, value int) *Type {
 	if value < 0 {
 		panic(fmt.Sprintf("walk: mark with %d", value))
@@ -114,7 +112,7 @@ func Opaque(n int, tag Tag) *Type {
 	return &Type{kind: kindOpaque, tag: tag, n: stored, depth: 1, min: 4, max: size}
 }
 
-// Item is Opaque of which the walker tells where the bytes are.
+// Item is Opaque at whose bytes the walker stops.
 func Item(n int) *Type {
 	stored, _ := limit(n, 1)
 	return &Type{kind: kindItem, n: stored, depth: 1, min: 4, max: 4}
@@ -142,26 +140,25 @@ func List(elem *Type) *Type {
 	return (&Type{kind: kindList, elems: []*Type{elem}, depth: elem.depth + 1, min: 4, max: -1}).made()
 }
 
-// Bits is an array of at most n unsigned integers, read as a set of bits. Each
-// word is reported as the sum of what its bits are worth: sizes[i] for bit i
-// of the set, its last element for those beyond.
+// Bits is an array of at most n unsigned integers, read as a set of bits. Each word is
+// reported as the sum of the sizes of its bits: sizes[i] for bit i of the set, its last
+// element for later bits.
 //
-// A word with one of the bits in watch, which are of the set's first word, is
-// reported with Watched added.
+// For a word with one of the bits in watch, which are bits of the set's first word, Watched
+// is added.
 func Bits(n int, tag Tag, sizes []uint32, watch uint32) *Type {
 	stored, size := limit(n, xdr.Unit)
 	return &Type{kind: kindBits, tag: tag, n: stored, sizes: sizes, watch: watch, depth: 1, min: 4, max: size}
 }
 
-// Watched is set in what Bits reports for a word with a watched bit.
+// Watched is set in the value that Bits reports for a word with a watched bit.
 const Watched = 1 << 31
 
-// Attributes is a set of bits, an array of at most n unsigned integers, and
-// variable-length opaque data with a value for each bit that is set, in their
-// order (fattr4, RFC 7530 §3.2). values[i] is the type of the value for bit i;
-// those for bits beyond are not looked at. Nor is any value where none of the
-// watched bits is set, and none behind one that is wrong: to the stream they
-// are opaque. Attributes may not stand in each other.
+// Attributes is a set of bits, an array of at most n unsigned integers, and variable-length
+// opaque data with a value for each set bit, in their order (fattr4, RFC 7530 §3.2).
+// values[i] is the type of the value for bit i. Later values are not walked. No value is
+// walked if none of the watched bits is set, and none after an invalid one: they are opaque
+// to the stream. Attributes cannot be nested.
 func Attributes(n int, values []*Type, watch uint32) *Type {
 	if len(values) > 32 {
 		panic(fmt.Sprintf("walk: %d attributes", len(values)))
@@ -211,9 +208,9 @@ type Arm struct {
 	Type  *Type
 }
 
-// Union is a discriminated union (RFC 4506 §4.15). other is its default arm,
-// nil when there is none: then another discriminant is an error, ErrUnknown
-// for a union with a tag. With a tag, the discriminant is reported.
+// Union is a discriminated union (RFC 4506 §4.15). other is its default arm, or nil.
+// Without it, an unknown discriminant is an error, which is ErrUnknown for a union with a
+// tag. With a tag, the discriminant is reported.
 func Union(tag Tag, other *Type, arms ...Arm) *Type {
 	t := &Type{kind: kindUnion, tag: tag, other: other}
 	all := make([]*Type, 0, len(arms)+1)
@@ -253,7 +250,7 @@ func (t *Type) add(a Arm) {
 	t.dense[a.Value] = a.Type
 }
 
-// arm is the type for a discriminant, nil when it has none.
+// arm returns the type for a discriminant, or nil if there is none.
 func (t *Type) arm(value uint32) *Type {
 	if value < uint32(len(t.dense)) {
 		if a := t.dense[value]; a != nil {
@@ -269,7 +266,7 @@ func (t *Type) arm(value uint32) *Type {
 	return t.other
 }
 
-// Rest is all that follows, of any layout. The walk ends where it starts.
+// Rest is all data that follows, of any layout. The walk ends where it starts.
 func Rest() *Type { return &Type{kind: kindRest, depth: 1, max: -1} }
 
 // Guess is t with n bytes as its Max.

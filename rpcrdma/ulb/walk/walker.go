@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Errors of a Walker. They stick.
+// Errors of a Walker. They are permanent.
 var (
 	// ErrShort: the stream ends before the type does.
 	ErrShort = errors.New("walk: unexpected end of data")
@@ -22,14 +22,14 @@ var (
 	ErrUnknown = errors.New("walk: unknown discriminant")
 )
 
-// Kind is why a Walker stopped.
+// Kind is the reason why a Walker stopped.
 type Kind uint8
 
 // Kinds of events.
 const (
-	// More: the piece is used up.
+	// More: the piece is consumed.
 	More Kind = iota
-	// Tagged: something tagged; Value is its value.
+	// Tagged: a tagged part with value Value.
 	Tagged
 	// AtItem: the next byte is the first of an Item of Value bytes.
 	AtItem
@@ -44,22 +44,21 @@ type Event struct {
 	Value uint32
 }
 
-// frame is how far the walk is in one type.
+// frame is the state of the walk in one type.
 type frame struct {
 	t    *Type
-	left uint32 // array, bits, attributes: elements to go
-	n    uint32 // seq: fields done; bits, attributes: words in all; others: 1 when begun
+	left uint32 // array, bits, attributes: remaining elements
+	n    uint32 // seq: fields done; bits, attributes: number of words; others: 1 when started
 }
 
-// Walker walks over one stream at a time. The zero value is at the end of an
-// empty one.
+// Walker walks over one stream at a time. The zero value is at the end of an empty stream.
 type Walker struct {
 	stack [maxDepth]frame
 	depth int
-	off   int // bytes done
-	skip  int // bytes to pass over before the next step
+	off   int // bytes consumed
+	skip  int // bytes to skip before the next step
 	total int // length of the stream; negative when unknown
-	item  int // length of the item met last
+	item  int // length of the last item
 	attrs attributes
 	word  [xdr.Unit]byte
 	have  int // bytes in word
@@ -71,12 +70,12 @@ type Walker struct {
 // Pad is padding in a stream: Len bytes at Off, before the data of an opaque.
 type Pad struct{ Off, Len int }
 
-// maxPads bounds the padding of a stream, which is said of none but short ones:
-// a padded message is no longer than a Send.
+// maxPads limits the padding of a stream. Only short streams have padding: a padded message
+// is no longer than a Send.
 const maxPads = 1024
 
-// Reset starts a walk over t. total is the stream's length in bytes, negative
-// when it is not known.
+// Reset starts a walk over t. total is the stream's length in bytes; negative means
+// unknown.
 func (w *Walker) Reset(t *Type, total int) {
 	w.stack[0], w.depth = frame{t: t}, 1
 	w.off, w.skip, w.have, w.item, w.attrs = 0, 0, 0, 0, attributes{}
@@ -84,22 +83,21 @@ func (w *Walker) Reset(t *Type, total int) {
 	w.pads = w.pads[:0]
 }
 
-// SetPadding says that the stream is of a padded message. Call it before the
-// first step.
+// SetPadding declares that the stream belongs to a padded message. Call it before the first
+// step.
 func (w *Walker) SetPadding(pad oncrpc.Padding) { w.pad = pad }
 
-// Pads is the padding met so far, in order, until Reset.
+// Pads returns the padding found so far, in order, until Reset.
 func (w *Walker) Pads() []Pad { return w.pads }
 
-// Offset is the number of bytes done.
+// Offset returns the number of bytes consumed.
 func (w *Walker) Offset() int { return w.off }
 
-// Pending is the number of bytes that the walk passes over next, whatever they
-// are; after AtItem, those of the item and its roundup.
+// Pending returns the number of bytes that the walk skips next. After AtItem, these are the
+// item and its roundup padding.
 func (w *Walker) Pending() int { return w.skip }
 
-// Left is the number of bytes left of the stream, negative when that is not
-// known.
+// Left returns the number of bytes left of the stream; negative means unknown.
 func (w *Walker) Left() int {
 	if w.total < 0 {
 		return -1
@@ -107,11 +105,10 @@ func (w *Walker) Left() int {
 	return w.total - w.off
 }
 
-// ItemLen is the length of the item met last, without roundup.
+// ItemLen returns the length of the last item, without roundup padding.
 func (w *Walker) ItemLen() int { return w.item }
 
-// Pass says that the caller has taken the next n bytes of the stream itself,
-// at most Pending.
+// Pass reports that the caller has removed the next n bytes of the stream, at most Pending.
 func (w *Walker) Pass(n int) {
 	if n < 0 || n > w.skip {
 		panic("walk: passed over more than was pending")
@@ -120,14 +117,14 @@ func (w *Walker) Pass(n int) {
 	w.off += n
 }
 
-// Apart says, at AtItem, that the item's bytes and roundup are not in the
+// Apart declares, at AtItem, that the item's bytes and roundup padding are not in the
 // stream.
 func (w *Walker) Apart() {
 	w.skip = 0
 }
 
-// Next goes on over in up to the next event and returns the number of bytes
-// done. After More it has done all of in.
+// Next walks over in up to the next event and returns the number of bytes consumed. More
+// means that it consumed all of in.
 func (w *Walker) Next(in []byte) (n int, ev Event, err error) {
 	for w.err == nil {
 		b := in
@@ -172,7 +169,7 @@ func (w *Walker) Next(in []byte) (n int, ev Event, err error) {
 	return n, Event{}, w.err
 }
 
-// short is the error when the stream has come to its end.
+// short returns ErrShort at the end of the stream.
 func (w *Walker) short() error {
 	if w.total >= 0 && w.off+w.have >= w.total {
 		w.err = ErrShort
@@ -180,7 +177,7 @@ func (w *Walker) short() error {
 	return w.err
 }
 
-// take takes a word, which may come in pieces.
+// take reads a word, which may come in pieces.
 func (w *Walker) take(b []byte, n *int) (v uint32, ok bool) {
 	if w.have == 0 && len(b)-*n >= xdr.Unit {
 		v = binary.BigEndian.Uint32(b[*n:])
@@ -199,7 +196,7 @@ func (w *Walker) take(b []byte, n *int) (v uint32, ok bool) {
 	return binary.BigEndian.Uint32(w.word[:]), true
 }
 
-// still does what needs no word. It is false when f needs one.
+// still does what needs no word. It returns false if f needs one.
 func (w *Walker) still(f *frame, ev *Event) bool {
 	t := f.t
 	switch t.kind {
@@ -253,7 +250,7 @@ func (w *Walker) push(t *Type) {
 	w.depth++
 }
 
-// step gives f the word that it needs.
+// step processes the word that f needs.
 func (w *Walker) step(f *frame, v uint32, ev *Event) error {
 	t := f.t
 	switch t.kind {
@@ -314,8 +311,8 @@ func (w *Walker) step(f *frame, v uint32, ev *Event) error {
 	return nil
 }
 
-// padding is how much comes before the n bytes of the opaque whose length was
-// read last, and notes it.
+// padding returns the length of the padding before the n bytes of the opaque whose length
+// was just read, and records it.
 func (w *Walker) padding(n int) (int, error) {
 	before := w.pad.Before(w.off, n)
 	if before == 0 {
@@ -334,8 +331,8 @@ func (w *Walker) report(t *Type, v uint32, ev *Event) {
 	}
 }
 
-// check compares a length with its limit, and with what is left of the stream:
-// a unit takes at least size bytes.
+// check compares a length with its limit, and with the rest of the stream: each unit takes
+// at least size bytes.
 func (w *Walker) check(n, limit uint32, size int) error {
 	if n > limit {
 		return ErrLimit
@@ -350,7 +347,7 @@ func (w *Walker) check(n, limit uint32, size int) error {
 	return nil
 }
 
-// bits takes the number of words, then each word.
+// bits processes the number of words, then each word.
 func (w *Walker) bits(f *frame, v uint32, ev *Event) error {
 	t := f.t
 	if f.n == 0 {
@@ -376,7 +373,7 @@ func (w *Walker) bits(f *frame, v uint32, ev *Event) error {
 	return nil
 }
 
-// choose puts a union's arm in its place.
+// choose replaces a union by its arm.
 func (w *Walker) choose(f *frame, v uint32, ev *Event) error {
 	t := f.t
 	a := t.arm(v)

@@ -1,15 +1,14 @@
-// Package ccp encodes and decodes the Connection Configuration Protocol (RFC
-// 5666 §6): ONC RPC program 100417, by which a client tells a server what its
-// end of a connection takes, and learns what the server's does. It is spoken
-// on the connection that it is about.
+// Package ccp encodes and decodes the Connection Configuration Protocol (RFC 5666 §6), ONC
+// RPC program 100417. With it a client announces to a server what its end of a connection
+// accepts, and learns what the server accepts. The protocol runs on the connection that it
+// configures.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - as a client, to call Config alone, before anything else on the
-//     connection, and to live without an answer from servers that don't know
-//     the program;
-//   - to post receives of the sizes told before telling them, and to take the
-//     peer's numbers for what they are: any 32-bit values.
+//   - as a client, call only Config, before anything else on the connection, and accept that
+//     servers may not know the program;
+//   - post receives of the announced sizes before announcing them, and expect any 32-bit
+//     values from the peer.
 package ccp
 
 import (
@@ -30,11 +29,11 @@ const (
 // Size is the encoded size of Args and of Reply, in bytes.
 const Size = 3 * xdr.Unit
 
-// ErrMalformed means that there are fewer or more bytes than Size.
+// ErrMalformed means that the message does not have exactly Size bytes.
 var ErrMalformed = errors.New("ccp: malformed message")
 
-// Args is what a client says (config_rdma_req). Sizes are those of whole
-// Sends, in bytes.
+// Args is what a client announces (config_rdma_req). Sizes are those of whole Sends, in
+// bytes.
 type Args struct {
 	MaxCall  uint32 // maxcall_sendsize: the largest Send that it may make
 	MaxReply uint32 // maxreply_sendsize: the largest Send that it takes
@@ -44,10 +43,10 @@ type Args struct {
 // Append appends the encoded arguments.
 func (a *Args) Append(dst []byte) []byte { return appendWords(dst, a.MaxCall, a.MaxReply, a.MaxReads) }
 
-// Decode decodes arguments that are all of b.
+// Decode decodes arguments. They must be all of b.
 func (a *Args) Decode(b []byte) error { return decodeWords(b, &a.MaxCall, &a.MaxReply, &a.MaxReads) }
 
-// Reply is what a server answers (config_rdma_reply).
+// Reply is what a server announces (config_rdma_reply).
 type Reply struct {
 	MaxCall  uint32 // maxcall_sendsize: the largest Send that it takes, in bytes
 	Align    uint32 // of opaque data in its receive buffers, in bytes
@@ -57,7 +56,7 @@ type Reply struct {
 // Append appends the encoded reply.
 func (r *Reply) Append(dst []byte) []byte { return appendWords(dst, r.MaxCall, r.Align, r.MaxReads) }
 
-// Decode decodes a reply that is all of b.
+// Decode decodes a reply. It must be all of b.
 func (r *Reply) Decode(b []byte) error { return decodeWords(b, &r.MaxCall, &r.Align, &r.MaxReads) }
 
 func appendWords(dst []byte, words ...uint32) []byte {

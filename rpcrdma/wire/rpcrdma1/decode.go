@@ -7,21 +7,20 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Errors of Decode. Which one it is decides the answer (RFC 8166 §4.5).
+// Errors of Decode. Each needs its own answer (RFC 8166 §4.5).
 var (
-	// ErrShort: too short for the prefix, so that there is no XID to answer
-	// to. The header is unchanged. Drop the message.
+	// ErrShort: too short for the prefix, so there is no XID to answer. The header is
+	// unchanged. Drop the message.
 	ErrShort = errors.New("rpcrdma1: message shorter than the header prefix")
-	// ErrVersion: rdma_vers is not 1. XID, Version, Credits and Proc are as
-	// received, Proc by its number in this version. Answer ERR_VERS.
+	// ErrVersion: rdma_vers is not 1. XID, Version, Credits and Proc are as received. Proc
+	// has its meaning in this version. Answer ERR_VERS.
 	ErrVersion = errors.New("rpcrdma1: unsupported version")
-	// ErrMalformed: the prefix fields are as received, the rest can't be
-	// trusted. Answer ERR_CHUNK, but never to an Error header. Version 2 has
-	// the same error.
+	// ErrMalformed: the prefix fields are as received, the rest is invalid. Answer
+	// ERR_CHUNK, but never to an Error header. Version 2 has the same error.
 	ErrMalformed = errors.New("rpcrdma: malformed header")
 )
 
-// What is malformed; each is an ErrMalformed.
+// The kinds of malformed headers. Each is an ErrMalformed.
 var (
 	errTruncated    = malformed("truncated")
 	errPresent      = malformed("list word is neither 0 nor 1")
@@ -36,10 +35,10 @@ func malformed(what string) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, what)
 }
 
-// Decode decodes the header at the start of b and returns its length: the RPC
-// message, if any, is b[n:]. It replaces all of h's fields and reuses the
-// storage of its slices; once that is large enough it does not allocate. After
-// an error the lists are empty. The header refers to nothing in b.
+// Decode decodes the header at the start of b and returns its length: the RPC message, if
+// any, is b[n:]. It replaces all of h's fields and reuses the storage of its slices. Once
+// that is large enough it does not allocate. After an error the lists are empty. The header
+// does not refer to b.
 func (h *Header) Decode(b []byte) (n int, err error) {
 	p, ok := DecodePrefix(b)
 	if !ok {
@@ -57,8 +56,7 @@ func (h *Header) Decode(b []byte) (n int, err error) {
 	return PrefixSize + d.Offset(), nil
 }
 
-// reset makes h a header of prefix p without anything else, and keeps the
-// storage of its lists.
+// reset clears h except for prefix p, and keeps the storage of its lists.
 func (h *Header) reset(p Prefix) {
 	*h = Header{
 		XID:     p.XID,
@@ -103,8 +101,8 @@ func (h *Header) decodeError(d *xdr.Decoder) error {
 	return reason(d.Err())
 }
 
-// DecodeLists decodes the read list, the write list and the reply chunk, which
-// are the same in version 2. It reuses the storage of the lists, which are empty.
+// DecodeLists decodes the read list, the write list and the reply chunk, which are the same
+// in version 2. It reuses the storage of the lists, which must be empty.
 func (h *Header) DecodeLists(d *xdr.Decoder) error {
 	if err := h.decodeReads(d); err != nil {
 		return err
@@ -143,8 +141,8 @@ func (h *Header) decodeWrites(d *xdr.Decoder) error {
 	return reason(d.Err())
 }
 
-// nextWrite lengthens the write list by one chunk, whose storage is that of
-// the chunk that stood there before.
+// nextWrite lengthens the write list by one chunk, with the storage of the chunk that was
+// there before.
 func (h *Header) nextWrite() *WriteChunk {
 	n := len(h.Writes)
 	if n < cap(h.Writes) {
@@ -155,8 +153,8 @@ func (h *Header) nextWrite() *WriteChunk {
 	return &h.Writes[n]
 }
 
-// decode replaces the chunk's segments. The count is checked against the limit
-// and the bytes present before the chunk grows.
+// decode replaces the chunk's segments. It checks the count against the limit and the
+// available bytes before the chunk grows.
 func (c *WriteChunk) decode(d *xdr.Decoder) error {
 	*c = (*c)[:0]
 	n := d.Count(MaxSegments, segmentSize)
@@ -170,7 +168,7 @@ func decodeSegment(d *xdr.Decoder) Segment {
 	return Segment{Handle: d.Uint32(), Length: d.Uint32(), Offset: d.Uint64()}
 }
 
-// reason gives an XDR error the meaning that it has in a header.
+// reason converts an XDR error to an error of a header.
 func reason(err error) error {
 	switch {
 	case err == nil:

@@ -1,14 +1,13 @@
-// Package rpcrdma1 encodes and decodes the transport headers of RPC-over-RDMA
-// version 1 (RFC 5666 §4, RFC 8166 §4): the prefix that all versions share,
-// the chunk lists, and all five header types.
+// Package rpcrdma1 encodes and decodes the transport headers of RPC-over-RDMA version 1
+// (RFC 5666 §4, RFC 8166 §4): the prefix that all versions share, the chunk lists, and all
+// five header types.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - tell Decode's errors apart: ErrShort drops the message, ErrVersion is
-//     answered with ERR_VERS, anything else (ErrMalformed) with ERR_CHUNK;
-//   - check what a header means: positions, lengths against the message and
-//     against each other, and which lists a header type may carry in which
-//     direction are not the codec's;
-//   - own each Header alone: decoding reuses the storage of its slices, so
-//     that what must outlive the next Decode is copied.
+//   - handle Decode's errors separately: drop the message for ErrShort, answer ERR_VERS for
+//     ErrVersion, and ERR_CHUNK for all others (ErrMalformed);
+//   - check the meaning of a header: positions, lengths against the message and against each
+//     other, and which lists a header type may have in which direction;
+//   - not share a Header. Decoding reuses the storage of its slices, so copy what must stay
+//     valid after the next Decode.
 package rpcrdma1

@@ -2,7 +2,7 @@ package rpcrdma1
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// Size is the number of bytes that Append appends.
+// Size returns the number of bytes that Append appends.
 func (h *Header) Size() int {
 	switch h.Proc {
 	case Done:
@@ -19,7 +19,7 @@ func (h *Header) Size() int {
 	}
 }
 
-// ListsSize is the encoded size of the read list, the write list and the
+// ListsSize returns the encoded size of the read list, the write list and the
 // reply chunk, which are the same in version 2.
 func (h *Header) ListsSize() int {
 	n := len(h.Reads)*(wordSize+readSegmentSize) + wordSize
@@ -34,14 +34,13 @@ func (h *Header) ListsSize() int {
 	return n
 }
 
-// size is the encoded size of the chunk with its segment count.
+// size returns the encoded size of the chunk with its segment count.
 func (c WriteChunk) size() int {
 	return wordSize + len(c)*segmentSize
 }
 
-// Append appends the encoded header, Version as it stands in h. Fields that
-// the header type does not have are left out. It allocates only when dst is
-// too small.
+// Append appends the encoded header, with the Version in h. Fields that the header type
+// does not have are omitted. It allocates only when dst is too small.
 func (h *Header) Append(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, h.XID)
 	dst = xdr.AppendUint32(dst, h.Version)
@@ -68,8 +67,8 @@ func (h *Header) appendError(dst []byte) []byte {
 	return dst
 }
 
-// AppendLists appends the lists as XDR's optional-data: each entry is preceded
-// by 1, the list is ended by 0. They are the same in version 2.
+// AppendLists appends the lists as XDR optional-data: 1 precedes each entry, and 0 ends the
+// list. They are the same in version 2.
 func (h *Header) AppendLists(dst []byte) []byte {
 	for i := range h.Reads {
 		r := &h.Reads[i]

@@ -15,7 +15,7 @@ const (
 	Error Proc = 4 // RDMA_ERROR
 )
 
-// ErrCode is the reason of an Error header (rdma_err).
+// ErrCode is the code of an Error header (rdma_err).
 type ErrCode uint32
 
 // Error codes.
@@ -42,8 +42,8 @@ type ReadSegment struct {
 // (xdr_write_chunk).
 type WriteChunk []Segment
 
-// Header is a version-1 transport header. It is reused from message to
-// message: the slices keep their storage.
+// Header is a version-1 transport header. It is reused for each message: the slices keep
+// their storage.
 type Header struct {
 	XID     uint32
 	Version uint32 // as received; a reply or an error echoes it
@@ -52,7 +52,7 @@ type Header struct {
 
 	Reads  []ReadSegment
 	Writes []WriteChunk
-	// Reply is the reply chunk; HasReply tells an empty one from none.
+	// Reply is the reply chunk. HasReply distinguishes an empty one from none.
 	Reply    WriteChunk
 	HasReply bool
 

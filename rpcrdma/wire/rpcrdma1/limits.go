@@ -1,26 +1,26 @@
 package rpcrdma1
 
-// Limits on what Decode accepts, checked before anything grows. The protocol
-// has none; a peer that stays within 1 MiB and 64 KiB of payload in segments
-// of a 4 KiB page needs 272, and one more for a misaligned start.
+// Limits of what Decode accepts, checked before anything grows. The protocol has none. A
+// peer with up to 1 MiB and 64 KiB of payload in 4 KiB segments needs 272, and one more for
+// a misaligned start.
 const (
-	// MaxReadSegments is the most entries of a read list.
+	// MaxReadSegments is the largest number of entries of a read list.
 	MaxReadSegments = 288
-	// MaxWriteChunks is the most chunks of a write list.
+	// MaxWriteChunks is the largest number of chunks of a write list.
 	MaxWriteChunks = 16
-	// MaxSegments is the most segments of one write chunk or reply chunk.
+	// MaxSegments is the largest number of segments of one write chunk or reply chunk.
 	MaxSegments = 288
 )
 
 // Encoded sizes in bytes.
 const (
-	// PrefixSize is the size of what all header types of all versions start
-	// with: rdma_xid, rdma_vers, rdma_credit, rdma_proc.
+	// PrefixSize is the size of the common prefix of all header types of all versions:
+	// rdma_xid, rdma_vers, rdma_credit, rdma_proc.
 	PrefixSize = 16
 
 	wordSize        = 4
 	segmentSize     = 16
-	readSegmentSize = wordSize + segmentSize // without the word that says that it is there
+	readSegmentSize = wordSize + segmentSize // without the word that says whether there is a segment
 )
 
 // Offsets in the prefix, the same in all versions (RFC 8166 §4.2).

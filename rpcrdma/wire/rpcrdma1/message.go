@@ -6,10 +6,10 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Message gives the RPC message behind a version-1 header, however long the
-// header's lists are: Decode refuses lists beyond its limits, but the type of
-// the RPC message still says which way the message goes. ok is false when the
-// header's type has no RPC message behind it, or the header is not sound.
+// Message returns the RPC message after a version-1 header, however long the header's lists
+// are. Decode refuses lists beyond its limits, but the type of the RPC message still shows
+// its direction. ok is false if the header's type has no RPC message after it, or the
+// header is invalid.
 func Message(b []byte) (msg []byte, ok bool) {
 	p, ok := DecodePrefix(b)
 	if !ok || p.Version != Version || (p.Proc != Msg && p.Proc != MsgP) {

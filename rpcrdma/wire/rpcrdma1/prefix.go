@@ -2,8 +2,8 @@ package rpcrdma1
 
 import "encoding/binary"
 
-// Prefix is what every transport header of every version starts with
-// (RFC 8166 §4.2). It can be read before the version is known.
+// Prefix is the common start of all transport headers of all versions (RFC 8166 §4.2). It
+// can be read before the version is known.
 type Prefix struct {
 	XID     uint32
 	Version uint32
@@ -11,7 +11,7 @@ type Prefix struct {
 	Proc    Proc
 }
 
-// DecodePrefix reads the prefix. ok is false when b is too short for one.
+// DecodePrefix reads the prefix. ok is false if b is too short.
 func DecodePrefix(b []byte) (p Prefix, ok bool) {
 	if len(b) < PrefixSize {
 		return Prefix{}, false

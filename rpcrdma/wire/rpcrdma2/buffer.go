@@ -2,8 +2,7 @@ package rpcrdma2
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// TargetableFlag marks a buffer segment that items may be placed in
-// (XMRSFLAG_DDP).
+// TargetableFlag marks a buffer segment into which items may be placed (XMRSFLAG_DDP).
 const TargetableFlag = 0x01
 
 // BufferGroup is a run of equal segments of a receive buffer (xmrbs_group).
@@ -16,11 +15,11 @@ type BufferGroup struct {
 
 // Buffer is the structure of a receive buffer (xmrbs_buf).
 type Buffer struct {
-	Length uint32 // in all, in bytes
+	Length uint32 // total, in bytes
 	Groups []BufferGroup
 }
 
-// Size is the number of bytes that Append appends.
+// Size returns the number of bytes that Append appends.
 func (b *Buffer) Size() int { return 2*wordSize + groupSize*len(b.Groups) }
 
 // Append appends the encoded structure.
@@ -37,7 +36,7 @@ func (b *Buffer) Append(dst []byte) []byte {
 	return dst
 }
 
-// Decode replaces the structure by what data holds, as Body's Decode does.
+// Decode replaces the structure with the one in data, like Body's Decode.
 func (b *Buffer) Decode(data []byte) error {
 	d := xdr.NewDecoder(data)
 	b.Length = d.Uint32()

@@ -21,8 +21,8 @@ const (
 	CharExperimentalLow CharID = 0xFFFFFF00
 )
 
-// Characteristic is one with its value as encoded (xcharval). Data of no bytes
-// stands for the default. After decoding it is the message's bytes.
+// Characteristic is one characteristic with its encoded value (xcharval). Empty Data means
+// the default. After decoding, Data aliases the message.
 type Characteristic struct {
 	ID   CharID
 	Data []byte
@@ -31,7 +31,7 @@ type Characteristic struct {
 // Set is a list of characteristics (xcharset). Subsets refer to its order.
 type Set []Characteristic
 
-// Has says whether a characteristic is in the set.
+// Has reports whether a characteristic is in the set.
 func (s Set) Has(id CharID) bool {
 	return slices.ContainsFunc(s, func(c Characteristic) bool { return c.ID == id })
 }
@@ -61,16 +61,16 @@ func (s Set) decode(d *xdr.Decoder) Set {
 	return s
 }
 
-// Subset names elements of a Set (xcharsubset): element N is bit N mod 32 of
-// word N div 32.
+// Subset selects elements of a Set (xcharsubset): element N is bit N mod 32 of word N div
+// 32.
 type Subset []uint32
 
-// Has says whether element n is in the subset.
+// Has reports whether element n is in the subset.
 func (s Subset) Has(n int) bool {
 	return n/32 < len(s) && s[n/32]&(1<<(n%32)) != 0
 }
 
-// Add gives the subset with element n, which is below MaxCharacteristics.
+// Add returns the subset with element n, which must be below MaxCharacteristics.
 func (s Subset) Add(n int) Subset {
 	for len(s) <= n/32 {
 		s = append(s, 0)
@@ -79,7 +79,7 @@ func (s Subset) Add(n int) Subset {
 	return s
 }
 
-// Within says whether all elements are below n.
+// Within reports whether all elements are below n.
 func (s Subset) Within(n int) bool {
 	for i, w := range s {
 		if from := max(n-32*i, 0); from < 32 && w>>from != 0 {

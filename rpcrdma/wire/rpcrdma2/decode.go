@@ -8,11 +8,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// ErrMalformed is version 1's: the prefix fields are as received, the rest
-// can't be trusted. Answer BAD_HEADER, but never to an Error header.
+// ErrMalformed is the error of version 1: the prefix fields are as received, the rest is
+// invalid. Answer BAD_HEADER, but never to an Error header.
 var ErrMalformed = rpcrdma1.ErrMalformed
 
-// What is malformed; each is an ErrMalformed.
+// The kinds of malformed headers. Each is an ErrMalformed.
 var (
 	errTruncated = malformed("truncated")
 	errTrailing  = malformed("bytes after the operation's body")
@@ -29,10 +29,10 @@ func malformed(what string) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, what)
 }
 
-// Decode decodes the header at the start of b and returns its length: the RPC
-// message or part of it, if any, is b[n:]. Errors are version 1's. It replaces all
-// of h's fields and reuses the storage of its slices; once that is large
-// enough it does not allocate. After an error there is the prefix alone.
+// Decode decodes the header at the start of b and returns its length: the RPC message or
+// part of it, if any, is b[n:]. Errors are those of version 1. It replaces all of h's
+// fields and reuses the storage of its slices. Once that is large enough it does not
+// allocate. After an error only the prefix is set.
 func (h *Header) Decode(b []byte) (n int, err error) {
 	p, ok := rpcrdma1.DecodePrefix(b)
 	if !ok {
@@ -118,7 +118,7 @@ func (h *Header) decodeError(d *xdr.Decoder) error {
 	return reason(d.Err())
 }
 
-// reason gives an XDR error the meaning that it has here.
+// reason converts an XDR error to an error of a header.
 func reason(err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrMalformed):

@@ -83,7 +83,7 @@ func (s *ResultSet) decode(d *xdr.Decoder) {
 	}
 }
 
-// Ordered says whether the ranges are "disjoint and in strictly increasing order"
+// Ordered reports whether the ranges are "disjoint and in strictly increasing order"
 // (rtrext §7.4). A range ends before its End: no text says so, but only so can
 // ranges of operations that follow each other be disjoint.
 func Ordered(sets []ResultSet) bool {

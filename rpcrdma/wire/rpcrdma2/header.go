@@ -20,17 +20,17 @@ const (
 	ErrInvalOption = rpcrdma1.ErrCode(3) // RDMA2_ERR_INVAL_OPTION: unknown or disabled rdma_opttype
 )
 
-// Direction is that of a message (rdma_direction, rdma_optdir): which XID
-// space and which credits it belongs to.
+// Direction is the direction of a message (rdma_direction, rdma_optdir). It decides which
+// XID space and which credits the message uses.
 type Direction uint32
 
-// The directions, as msg_type of RFC 5531.
+// The directions, numbered like msg_type of RFC 5531.
 const (
 	Call  Direction = 0 // requester to responder
 	Reply Direction = 1 // responder to requester
 )
 
-// What chunk lists are made of is as in version 1.
+// The parts of chunk lists are those of version 1.
 type (
 	// Segment is a piece of the sender's memory (rpcrdma2_segment).
 	Segment = rpcrdma1.Segment
@@ -41,19 +41,17 @@ type (
 	WriteChunk = rpcrdma1.WriteChunk
 )
 
-// Header is a version-2 transport header: the fields that it has in common
-// with version 1 (without Align and Thresh), and its own. It is reused from
-// message to message: the slices keep their storage.
+// Header is a version-2 transport header: the fields shared with version 1 (without Align
+// and Thresh), and its own. It is reused for each message: the slices keep their storage.
 type Header struct {
 	rpcrdma1.Header
 
-	// Msg, NoMsg and Optional. An Error has none: it always goes from
-	// responder to requester.
+	// For Msg, NoMsg and Optional. An Error has none: it always goes from responder to
+	// requester.
 	Direction Direction
 
-	// Optional only.
+	// For Optional only.
 	Option OptType
-	// Info is the encoded body (rdma_optinfo). After Decode it is the
-	// message's bytes.
+	// Info is the encoded body (rdma_optinfo). After Decode it aliases the message.
 	Info []byte
 }

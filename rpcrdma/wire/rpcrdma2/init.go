@@ -2,11 +2,11 @@ package rpcrdma2
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// Init tells characteristics at the start (opttype 1, optinit_xch): it is the
-// first message on a connection, from either side.
+// Init announces characteristics at the start (opttype 1, optinit_xch). It is the first
+// message on a connection, from either side.
 type Init struct {
 	Start Set
-	// NoChange are those of Start that stay while the connection lives.
+	// NoChange selects those of Start that stay fixed while the connection lives.
 	NoChange Subset
 }
 

@@ -2,25 +2,25 @@ package rpcrdma2
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 
-// Limits on what is decoded, checked before anything grows. The protocol has
-// none. Those of the chunk lists are version 1's.
+// Limits of what is decoded, checked before anything grows. The protocol has none. Chunk
+// lists have the limits of version 1.
 const (
-	// MaxSegments is the most segments of one chunk.
+	// MaxSegments is the largest number of segments of one chunk.
 	MaxSegments = rpcrdma1.MaxSegments
-	// MaxInfo is the most bytes of an Optional header's body.
+	// MaxInfo is the largest body of an Optional header, in bytes.
 	MaxInfo = 64 << 10
-	// MaxCharacteristics is the most elements of a set of characteristics.
+	// MaxCharacteristics is the largest number of elements of a set of characteristics.
 	MaxCharacteristics = 64
-	// MaxSubsetWords is the most words of a subset: 32 elements each.
+	// MaxSubsetWords is the largest number of words of a subset, with 32 elements each.
 	MaxSubsetWords = MaxCharacteristics / 32
-	// MaxGroups is the most groups of segments of a buffer structure.
+	// MaxGroups is the largest number of groups of segments of a buffer structure.
 	MaxGroups = 16
-	// MaxItems is the most items placed apart in one transmission group, and
-	// the most that one range directs.
+	// MaxItems is the largest number of separate items in one transmission group, and of
+	// directions in one range.
 	MaxItems = 16
-	// MaxRanges is the most ranges with directions for the reply.
+	// MaxRanges is the largest number of ranges with directions for the reply.
 	MaxRanges = 16
-	// MaxTargets is the most buffer segments that one item is spread over.
+	// MaxTargets is the largest number of buffer segments of one item.
 	MaxTargets = 288
 )
 
@@ -28,7 +28,7 @@ const (
 const (
 	wordSize    = 4
 	segmentSize = 16
-	// The least of elements of lists.
+	// The smallest sizes of list elements.
 	minCharacteristic = 2 * wordSize
 	groupSize         = 4 * wordSize
 	minItem           = 3 * wordSize

@@ -10,7 +10,7 @@ const (
 	OptInit     OptType = 1 // characteristics at the start
 	OptRequest  OptType = 2 // asks for characteristics to be changed
 	OptRespond  OptType = 3 // answers OptRequest
-	OptUpdate   OptType = 4 // tells of a change
+	OptUpdate   OptType = 4 // announces a change
 	OptXmtReq   OptType = 5 // first transmission of a request
 	OptXmtResp  OptType = 6 // first transmission of a response
 	OptXmtCont  OptType = 7 // each further transmission of either
@@ -19,19 +19,19 @@ const (
 
 // Body is the body of an optional operation (rdma_optinfo).
 type Body interface {
-	// Type is the operation.
+	// Type returns the operation.
 	Type() OptType
-	// Size is the number of bytes that Append appends, a multiple of 4.
+	// Size returns the number of bytes that Append appends, a multiple of 4.
 	Size() int
 	// Append appends the encoded body. It allocates only when dst is too small.
 	Append(dst []byte) []byte
-	// Decode replaces the body by what b holds, all of it, and reuses the
-	// storage of its lists; once that is large enough it does not allocate.
-	// Errors are ErrMalformed; the body is of no use then.
+	// Decode replaces the body with the one in b, which must be all of b. It reuses the
+	// storage of its lists. Once that is large enough it does not allocate. Errors are
+	// ErrMalformed; the body is then invalid.
 	Decode(b []byte) error
 }
 
-// finish says what is wrong with a body that was decoded.
+// finish returns an error if a decoded body is invalid.
 func finish(d *xdr.Decoder) error {
 	if d.Err() == nil && d.Len() > 0 {
 		return errTrailing
@@ -39,8 +39,7 @@ func finish(d *xdr.Decoder) error {
 	return reason(d.Err())
 }
 
-// grow lengthens s by one element, which keeps the storage that it had when it
-// was there before.
+// grow lengthens s by one element, with the storage of the element that was there before.
 func grow[T any](s []T) ([]T, *T) {
 	if n := len(s); n < cap(s) {
 		s = s[:n+1]

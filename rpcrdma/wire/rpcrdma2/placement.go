@@ -2,30 +2,29 @@ package rpcrdma2
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// Placement says how an item travels apart from the payload stream
-// (xmddp_type).
+// Placement is how an item is sent separately from the payload stream (xmddp_type).
 type Placement uint32
 
 // The placements.
 const (
 	ExplicitRDMA Placement = 1 // XMDTYPE_EXRW: RDMA Read or Write
 	TargetBuffer Placement = 2 // XMDTYPE_TBSN: in segments of the receive buffer
-	Choice       Placement = 3 // XMDTYPE_CHOICE: either of these; a direction only
-	BySize       Placement = 4 // XMDTYPE_BYSIZE: the first from a size on; a direction only
+	Choice       Placement = 3 // either of these; only in a direction
+	BySize       Placement = 4 // the first from a certain size on; only in a direction
 	TooShort     Placement = 5 // XMDTYPE_TOOSHORT: it stayed in the payload stream
 	NoItem       Placement = 6 // XMDTYPE_NOITEM: the response has no such item
 )
 
-// Item is an item excised from the payload stream, or the outcome of a
-// direction (xmddp_mitem).
+// Item is an item removed from the payload stream, or the outcome of a direction
+// (xmddp_mitem).
 type Item struct {
 	Disp   uint32 // position in the virtual XDR stream
 	Length uint32 // bytes
 	Place  Placement
 
 	Segments []Segment // ExplicitRDMA
-	// TargetBuffer: it starts at Offset of buffer segment Targets[0] and runs
-	// on through the others.
+	// For TargetBuffer: the item starts at Offset of buffer segment Targets[0] and
+	// continues in the others.
 	Offset  uint32
 	Targets []uint32
 }
@@ -63,7 +62,7 @@ func (it *Item) decode(d *xdr.Decoder) {
 		it.Offset = d.Uint32()
 		it.Targets = decodeWords(d, it.Targets, MaxTargets)
 	case TooShort, NoItem:
-	default: // Choice and BySize are no outcome
+	default: // Choice and BySize are not outcomes
 		d.Fail(errLocation)
 	}
 }

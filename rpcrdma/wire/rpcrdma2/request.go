@@ -2,8 +2,8 @@ package rpcrdma2
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// Request asks the peer to change its characteristics (opttype 2,
-// optreq_xch). It is answered with a Respond of the same XID.
+// Request asks the peer to change its characteristics (opttype 2, optreq_xch). A Respond
+// with the same XID answers it.
 type Request struct {
 	Want Set
 }

@@ -4,10 +4,9 @@ import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
 // Respond answers a Request (opttype 3, optresp_xch).
 type Respond struct {
-	// Done and Rejected are of the request's set.
+	// Done and Rejected are subsets of the request's set.
 	Done, Rejected Subset
-	// Other are characteristics that became neither what they were nor what
-	// was asked for.
+	// Other are characteristics with a new value that is not the requested one.
 	Other Set
 }
 

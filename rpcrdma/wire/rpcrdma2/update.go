@@ -2,7 +2,7 @@ package rpcrdma2
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// Update tells of characteristics that changed (opttype 4, optupd_xch).
+// Update announces changed characteristics (opttype 4, optupd_xch).
 type Update struct {
 	Now Set
 }

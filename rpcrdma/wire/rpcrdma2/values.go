@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Backward says which backward requests a peer takes (xchbrs).
+// Backward is which backward requests a peer accepts (xchbrs).
 type Backward uint32
 
 // The levels of Backward Request Support.
@@ -16,7 +16,7 @@ const (
 	BackwardGeneral Backward = 2 // with chunks
 )
 
-// RTR are the transmission operations that a peer takes (xchrrtrs).
+// RTR is the set of transmission operations that a peer accepts (xchrrtrs).
 type RTR uint32
 
 // The bits of RTR Support.
@@ -26,7 +26,7 @@ const (
 	RTRContinue RTR = 4 // XMTCONT
 )
 
-// DefaultReceiveSize is what every version-2 receiver takes in one Send, in bytes.
+// DefaultReceiveSize is the Send size that every version-2 receiver accepts, in bytes.
 const DefaultReceiveSize = 4096
 
 // Values are a peer's characteristics.
@@ -36,18 +36,17 @@ type Values struct {
 	Backward       Backward
 	RTR            RTR
 	Buffer         Buffer // without groups: one plain segment of ReceiveSize
-	RequestReceive uint32 // transmissions of one request that it takes
+	RequestReceive uint32 // transmissions of one request that it accepts
 	ResponseSend   uint32 // transmissions of one response that it makes
 }
 
-// DefaultValues are those of a peer that told nothing.
+// DefaultValues returns the characteristics of a peer that announced nothing.
 func DefaultValues() Values {
 	return Values{ReceiveSize: DefaultReceiveSize, Backward: BackwardInline, RequestReceive: 1, ResponseSend: 1}
 }
 
-// Set takes a value that the peer told. Unknown characteristics are skipped,
-// known is false then. An error is ErrMalformed and changes nothing that is
-// looked at.
+// Set stores a value that the peer announced. It skips unknown characteristics; known is
+// then false. An error is ErrMalformed, and changes no known value.
 func (v *Values) Set(c Characteristic) (known bool, err error) {
 	if len(c.Data) == 0 {
 		return v.setDefault(c.ID), nil
@@ -124,7 +123,7 @@ func (v *Values) setDefault(id CharID) bool {
 	return true
 }
 
-// Encode gives characteristic id with its value in v.
+// Encode returns characteristic id with its value in v.
 func (v *Values) Encode(id CharID) Characteristic {
 	c := Characteristic{ID: id}
 	switch id {
@@ -148,7 +147,7 @@ func (v *Values) Encode(id CharID) Characteristic {
 	return c
 }
 
-// Equal says whether both are the same.
+// Equal reports whether both are equal.
 func (v *Values) Equal(o *Values) bool {
 	return v.ReceiveSize == o.ReceiveSize && v.Invalidation == o.Invalidation && v.Backward == o.Backward &&
 		v.RTR == o.RTR && v.RequestReceive == o.RequestReceive && v.ResponseSend == o.ResponseSend &&

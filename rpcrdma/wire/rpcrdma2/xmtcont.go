@@ -2,9 +2,9 @@ package rpcrdma2
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// XmtCont is a transmission of a group after its first (opttype 7,
-// optxmt_cont), with the XID of that. PayloadLength bytes of the payload
-// stream follow the header; none is valid.
+// XmtCont is a transmission of a group after the first (opttype 7, optxmt_cont), with the
+// XID of the first. PayloadLength bytes of the payload stream follow the header. 0 is
+// valid.
 type XmtCont struct {
 	Number        uint32  // of this transmission in its group, from 1 on
 	Initial       OptType // of the first transmission: OptXmtReq or OptXmtResp

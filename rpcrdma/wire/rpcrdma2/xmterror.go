@@ -2,7 +2,7 @@ package rpcrdma2
 
 import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
-// XmtErrCode says what was wrong with a transmission (optx_err).
+// XmtErrCode is the fault of a transmission (optx_err).
 type XmtErrCode uint32
 
 // The errors of transmissions.
@@ -24,26 +24,25 @@ type Transmission struct {
 	Number    uint32 // in its group
 }
 
-// XmtError tells of a transmission group that was refused (opttype 8,
-// optxmt_err).
+// XmtError reports that a transmission group was refused (opttype 8, optxmt_err).
 type XmtError struct {
 	Bad Transmission
-	// Lead is an earlier transmission that led to it, if HasLead.
+	// Lead is an earlier transmission of the group, if HasLead.
 	Lead    Transmission
 	HasLead bool
 
 	Code XmtErrCode
-	// BadHeaderType, BadOptType, BadSequence, BadXID.
+	// For BadHeaderType, BadOptType, BadSequence, BadXID.
 	Expected uint32
-	// All but BadContinuation: the value that was there.
+	// For all but BadContinuation: the actual value.
 	Actual uint32
-	// BadOffset, BadTarget, BadPayload: the range that was valid. A value in
-	// it is not aligned as it should be.
+	// For BadOffset, BadTarget, BadPayload: the valid range. A value inside the range is
+	// not correctly aligned.
 	Min, Max uint32
 }
 
-// Group is a transmission of the group that was refused: Bad may be of another
-// message, that came before the group's end.
+// Group returns a transmission of the refused group. Bad may be part of another message
+// that came before the group was complete.
 func (o *XmtError) Group() Transmission {
 	if o.HasLead {
 		return o.Lead

@@ -1,4 +1,4 @@
-// Package xdr2test makes, encodes and decodes values of the types of package xdr2.
+// Package xdr2test makes and encodes values of the types of package xdr2.
 package xdr2test
 
 import (
