@@ -6,15 +6,15 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
 
-// Descriptors is how many connections there may be descriptors for, whatever the
-// limits say; 0 is any number.
+// Descriptors is the number of connections for which there are file descriptors. It applies
+// in addition to the limits. 0 means no limit.
 type Descriptors struct {
 	Connections int // RPC-over-RDMA, of all listeners and connectors together
 	TCP         int // of services on TCP
 }
 
-// SetDescriptors changes how many connections there may be descriptors for.
-// Connections that are up and over a lowered number stay, as with SetLimits.
+// SetDescriptors changes these numbers. Connections that are up and over a lowered number
+// stay, as with SetLimits.
 func (d *Dataplane) SetDescriptors(n Descriptors) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -23,12 +23,12 @@ func (d *Dataplane) SetDescriptors(n Descriptors) {
 	d.tcp.SetLimits(d.tcpTableLocked())
 }
 
-// tableLimitsLocked are those of all listeners together, as far as there are descriptors.
+// tableLimitsLocked returns the limits of all listeners together, bounded by descriptors.
 func (d *Dataplane) tableLimitsLocked() connlimit.Limits {
 	return within(d.limits.tableLimits(), d.descriptors.Connections)
 }
 
-// tcpTableLocked are those of services on TCP, as far as there are descriptors.
+// tcpTableLocked returns the limits of services on TCP, bounded by descriptors.
 func (d *Dataplane) tcpTableLocked() connlimit.Limits {
 	return within(d.tcpLimits.table(), d.descriptors.TCP)
 }
@@ -40,8 +40,7 @@ func within(l connlimit.Limits, n int) connlimit.Limits {
 	return l.Within(n)
 }
 
-// wantsDescriptorsLocked says whether a connection was refused a place that
-// there would be with more descriptors.
+// wantsDescriptorsLocked reports whether a connection was refused for lack of descriptors.
 func (d *Dataplane) wantsDescriptorsLocked(refused error) bool {
 	e, ok := errors.AsType[*connlimit.RefusedError](refused)
 	return ok && e.Table == "" && d.tableLimitsLocked() != d.limits.tableLimits()

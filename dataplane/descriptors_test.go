@@ -8,8 +8,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
 
-// TestDescriptorsLowerLimits: limits are as low as there are descriptors, whatever
-// they are set to, and as asked for when there are more again.
+// TestDescriptorsLowerLimits: descriptors bound the limits, and the configured limits apply
+// again when there are enough descriptors.
 func TestDescriptorsLowerLimits(t *testing.T) {
 	p := New(Config{Descriptors: Descriptors{Connections: 20, TCP: 12}})
 	defer p.cancel()
@@ -39,8 +39,8 @@ func TestDescriptorsLowerLimits(t *testing.T) {
 	check(100, 50, 8, 2)
 }
 
-// TestWantOfDescriptors: a refusal says what to raise where more descriptors would
-// have helped, and nowhere else.
+// TestWantOfDescriptors: a refusal says what to raise if more descriptors would have helped,
+// and only then.
 func TestWantOfDescriptors(t *testing.T) {
 	for _, c := range []struct {
 		cfg  Config

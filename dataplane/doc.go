@@ -1,18 +1,16 @@
-// Package dataplane runs listeners and the RPC-over-RDMA connections that
-// they accept: it hands calls to services, gives each connection the settings
-// that are in force for it, changes them while calls are in flight, and tells
-// operators what goes on.
+// Package dataplane runs listeners and the RPC-over-RDMA connections that they accept. It
+// gives calls to services, applies the settings of each connection, also while calls are in
+// flight, and reports connections and events to operators.
 //
-// It knows neither providers nor services by name; its owner brings them.
+// It knows neither providers nor services by name. Its owner supplies them.
 //
 // A caller's duties:
 //
-//   - AddListener for all that must be bound, then Start;
-//   - Shutdown before the providers and services are closed, and exactly once
-//     for it to mean anything;
-//   - to read a Subscription or Close it: one that fills up is dropped.
+//   - AddListener for everything that must be bound, then Start;
+//   - Shutdown, exactly once, before the providers and services are closed;
+//   - read each Subscription or Close it: a subscription whose buffer fills up ends.
 //
-// Memory: a connection costs what package rpcrdma says, a goroutine, and a
-// KiB here; a listener 28 KiB of histograms. Ids of connections are decimal
-// numbers from 1 on and never used again.
+// Memory: a connection costs what package rpcrdma says, a goroutine, and 1 KiB here. A
+// listener has 28 KiB of histograms. Ids of connections are decimal numbers from 1 on and
+// are never reused.
 package dataplane

@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// ErrSlow ends a subscription whose reader fell behind its buffer.
+// ErrSlow means that a subscription ended because its reader was slower than the events.
 var ErrSlow = errors.New("subscriber is too slow")
 
 // Subscription is a bounded stream of events.
 type Subscription struct {
 	d       *Dataplane
 	ch      chan Event
-	changes bool // it takes ConnChanged; d.mu is held
+	changes bool // whether it takes ConnChanged; under d.mu
 
 	mu  sync.Mutex
 	err error
 }
 
-// Subscribe streams the events from now on, at most buffer of them waiting
-// to be read. A subscriber that lets them fill up loses its subscription
-// (Err is ErrSlow) and nobody waits for it. To see every connection,
-// subscribe first and list then: an event may then tell what the list says
-// already.
+// Subscribe streams the events from now on. At most buffer of them wait to be read. If the
+// buffer fills up, the subscription ends with ErrSlow. The data plane never waits for a
+// subscriber. To see every connection, subscribe first and then list the connections. An
+// event may then report what the list already shows.
 func (d *Dataplane) Subscribe(buffer int) *Subscription {
 	s := &Subscription{d: d, ch: make(chan Event, max(buffer, 1)), changes: true}
 	d.mu.Lock()
@@ -37,10 +36,10 @@ func (d *Dataplane) Subscribe(buffer int) *Subscription {
 	return s
 }
 
-// Changes says whether the subscription is to have ConnChanged, as it has at
-// first. A change of settings makes one for each connection, which costs
-// nothing while nobody wants them. Whoever lists the connections after
-// wanting them sees every change in the list or as an event.
+// Changes selects whether the subscription receives ConnChanged; initially it does. A change
+// of settings makes one event for each connection, and none while no subscription wants
+// them. If a caller turns the events on and then lists the connections, it sees every change
+// in the list or as an event.
 func (s *Subscription) Changes(want bool) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -61,12 +60,12 @@ func (d *Dataplane) wantLocked(s *Subscription, want bool) {
 	}
 }
 
-// Events yields the events in order. It is closed when the subscription
-// ends; Err tells why.
+// Events returns the channel of events, in order. The channel is closed when the
+// subscription ends. Err then returns why.
 func (s *Subscription) Events() <-chan Event { return s.ch }
 
-// Err is nil while the subscription lives and after Close, ErrSlow when the
-// reader fell behind, ErrShutdown when the data plane ended.
+// Err returns nil while the subscription is open and after Close. It returns ErrSlow when the
+// buffer filled up, and ErrShutdown when the data plane ended.
 func (s *Subscription) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,8 @@ func (d *Dataplane) dropLocked(s *Subscription, err error) {
 	}
 }
 
-// publish hands an event to every subscriber that has room.
+// publish sends an event to the subscribers that take it. A subscriber without room loses
+// its subscription.
 func (d *Dataplane) publish(e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +111,7 @@ func (d *Dataplane) publish(e Event) {
 	}
 }
 
-// changed reports a change of a connection that was made before the call.
+// changed reports a change of a connection. The change must be visible before the call.
 func (d *Dataplane) changed(c *conn) {
 	if d.changesWanted.Load() > 0 {
 		d.publish(Event{Type: ConnChanged, Time: time.Now(), Conn: c.info()})

@@ -2,8 +2,7 @@ package dataplane
 
 import "cmp"
 
-// CompareID orders connection ids by the time of their making: they are
-// numbers.
+// CompareID orders connection ids, which are numbers, by the time at which they were given.
 func CompareID(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }

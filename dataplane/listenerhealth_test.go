@@ -47,8 +47,8 @@ func (l *failingListener) set(reason error) {
 	l.changed = make(chan struct{})
 }
 
-// A listener is degraded as long as its provider says so, and the log has when
-// that began and ended.
+// A listener is degraded as long as its provider reports a problem. The log shows when that
+// began and ended.
 func TestListenerHealth(t *testing.T) {
 	p := newPlane(t, Config{})
 	p.Start()

@@ -9,51 +9,51 @@ import (
 )
 
 const (
-	// forgetReceiver is how long a peer must have had no connection before its
-	// receives count as new. A client with work or with a lease connects again
-	// within minutes. A mount of NFSv3 that is idle for longer closes its connection
-	// and may still have old receives: then the first Send that does not fit ends the
-	// connection, and refused makes the peer known again.
+	// forgetReceiver is how long a peer must have had no connection until rdmad assumes
+	// that the peer makes new receives. A client with work or a lease connects again
+	// within minutes. An NFSv3 mount that is idle for longer closes its connection, but
+	// may keep its old receives. Then the first Send that is too long ends the connection,
+	// and refuse records the peer again.
 	forgetReceiver = time.Hour
-	// maxReceivers bounds the peers without a connection that are remembered.
+	// maxReceivers bounds the remembered peers without a connection.
 	maxReceivers = 4096
 )
 
-// receiver names a peer by its address. Programs on one machine that take Sends
-// of different sizes are peers of their own.
+// receiver identifies a peer by its address. Programs on one machine that announce different
+// sizes are different receivers.
 type receiver struct {
 	addr  netip.Addr
-	takes uint32 // bytes, as it says at connect
+	takes uint32 // bytes that the peer announced at connect
 }
 
 // receivers remembers the smallest size of Sends that was announced to each peer of a
-// listener. Some clients make their receives as large as the server says that it sends,
-// and keep them for the next connection, where the server may say more: Linux 6.12 does
-// (rpcrdma_rep_create, rpcrdma_reps_unmap). So rdmad announces to no peer a larger size
-// than that of the smallest receives that the peer may still have.
+// listener. Some clients make their receives as large as the Sends that the server
+// announces, and keep them for the next connection, where the server may announce more:
+// Linux 6.12 does (rpcrdma_rep_create, rpcrdma_reps_unmap). So rdmad announces to a peer no
+// larger size than that of the smallest receives that the peer may still have.
 type receivers struct {
 	mu    sync.Mutex
 	known map[receiver]*receives
 }
 
-// receives are those that a peer may have.
+// receives describes the receives that a peer may have.
 type receives struct {
-	size    uint32    // bytes of the smallest
-	up      int       // connections, being made or up
+	size    uint32    // bytes of the smallest receive
+	up      int       // connections being made or up
 	left    time.Time // when the last of them ended
-	refused bool      // the peer had none for a larger Send
+	refused bool      // the peer had no receive for a larger Send
 }
 
-// stale says that the peer has made its receives anew when it comes again.
+// stale reports whether the peer will have new receives on its next connection.
 func (s *receives) stale(now time.Time) bool {
 	return s.up == 0 && now.Sub(s.left) >= forgetReceiver
 }
 
-// tell begins a connection and returns the size to announce to its peer, at most
-// the size in the settings. leave ends the connection.
+// tell begins a connection and returns the size to announce to its peer, at most the size in
+// the settings. leave ends the connection.
 func (r *receivers) tell(who receiver, want uint32, now time.Time) (size uint32) {
 	if who.takes <= rpcrdma.InlineMin {
-		return want // no receives are smaller
+		return want // no receives are smaller than this
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *receivers) tell(who receiver, want uint32, now time.Time) (size uint32)
 	return s.size
 }
 
-// addLocked begins to remember a peer.
+// addLocked starts to remember a peer.
 func (r *receivers) addLocked(who receiver, now time.Time) *receives {
 	if r.known == nil {
 		r.known = make(map[receiver]*receives)
@@ -82,8 +82,8 @@ func (r *receivers) addLocked(who receiver, now time.Time) *receives {
 	return s
 }
 
-// makeRoomLocked forgets the peers that are stale, or else the one that left
-// first. Those with connections stay: other limits bound them.
+// makeRoomLocked forgets the stale peers, or else the peer that left first. Peers with
+// connections stay, because other limits bound them.
 func (r *receivers) makeRoomLocked(now time.Time) {
 	var first receiver
 	var left time.Time
@@ -110,8 +110,8 @@ func (r *receivers) leave(who receiver, now time.Time) {
 	}
 }
 
-// refuse notes that a connected peer had no receive for a Send of the announced
-// size. It says whether that was not known before.
+// refuse records that a connected peer had no receive for a Send of the announced size. It
+// reports whether that is new.
 func (r *receivers) refuse(who receiver) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,14 +123,14 @@ func (r *receivers) refuse(who receiver) bool {
 	return true
 }
 
-// remembered is the number of peers that are remembered.
+// remembered returns the number of remembered peers.
 func (r *receivers) remembered() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.known)
 }
 
-// refused says whether refuse noted the peer.
+// refused reports whether refuse recorded the peer.
 func (r *receivers) refused(who receiver) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

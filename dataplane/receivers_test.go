@@ -101,8 +101,8 @@ func TestReceiversAreBounded(t *testing.T) {
 	}
 }
 
-// keeper is a client as Linux 6.12: it makes receives as large as it was told of,
-// and keeps them for its next connections.
+// keeper is a client like Linux 6.12: it makes receives as large as the announced Sends, and
+// keeps them for its next connections.
 type keeper struct {
 	who      receiver
 	up       bool
@@ -110,9 +110,9 @@ type keeper struct {
 	left     time.Time
 }
 
-// TestReceiversAgainstKeepers lets clients of each kind come and go while the
-// setting changes. None may be told of more than it has receives for, unless it
-// was away for long; and nobody is told of less than anybody at its address was.
+// TestReceiversAgainstKeepers: clients of each kind come and go while the setting changes. No
+// client gets an announcement larger than its receives, unless it was away for long. No client
+// gets one smaller than every earlier one at its address.
 func TestReceiversAgainstKeepers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r receivers

@@ -6,27 +6,27 @@ import (
 	"sync/atomic"
 )
 
-// Refusal is why a connection didn't come up.
+// Refusal is why a connection did not come up.
 type Refusal uint8
 
-// The refusals.
+// Reasons to refuse a connection.
 const (
-	RefusedDenied      Refusal = iota // allow and deny
+	RefusedDenied      Refusal = iota // refused by allow and deny
 	RefusedConnections                // limit of connections
 	RefusedPerPeer                    // limit of connections of one address
-	RefusedHandshake                  // failed, or took too long
-	RefusedStopping                   // the listener or the data plane ends
-	RefusedService                    // the service can't serve it, such as for want of its upstream
+	RefusedHandshake                  // the handshake failed or took too long
+	RefusedStopping                   // the listener or the data plane is stopping
+	RefusedService                    // the service can't serve it, for example without its upstream
 	RefusedMemory                     // no registered memory is left for the connection
 	refusals
 )
 
 var refusalNames = [refusals]string{"denied", "connections", "connections_per_peer", "handshake", "stopping", "service", "memory"}
 
-// String is the refusal's word, as in metrics.
+// String returns the refusal as metrics show it.
 func (r Refusal) String() string { return refusalNames[r] }
 
-// RefusedError says why a connection didn't come up.
+// RefusedError is the reason why a connection did not come up.
 type RefusedError struct {
 	Refusal Refusal
 	Text    string
@@ -37,7 +37,7 @@ func (e *RefusedError) Error() string { return e.Text }
 // Refusals counts refused connections by Refusal.
 type Refusals [refusals]uint64
 
-// Sum is the number of all.
+// Sum returns the number of all refused connections.
 func (r *Refusals) Sum() (n uint64) {
 	for _, v := range r {
 		n += v

@@ -2,8 +2,8 @@ package dataplane
 
 import "slices"
 
-// registry is the connections that are up, under Dataplane.mu. They are looked
-// at all together far more often than they come and go.
+// registry holds the connections that are up; under Dataplane.mu. A slice serves the
+// frequent walks over all connections.
 type registry struct {
 	byID map[string]*conn
 	all  []*conn // by id
@@ -22,7 +22,7 @@ func (r *registry) remove(c *conn) {
 	r.all = slices.Delete(r.all, i, i+1)
 }
 
-// at is c's place.
+// at returns the index of c in all, or where to insert it.
 func (r *registry) at(c *conn) int {
 	i, _ := slices.BinarySearchFunc(r.all, c.key.ID, func(other *conn, id string) int { return CompareID(other.key.ID, id) })
 	return i

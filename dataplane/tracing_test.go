@@ -68,9 +68,8 @@ func TestEndedConnectionsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestStoppedReaderDelaysNobody: with every place for a watcher taken by a
-// reader that does not read, 64 calls in flight go on and on, all rings fill
-// up, and what they have no room for is counted.
+// TestStoppedReaderDelaysNobody: readers that do not read take every place for watchers. 64
+// calls in flight continue, all rings fill up, and events without room are counted.
 func TestStoppedReaderDelaysNobody(t *testing.T) {
 	p := newPlane(t, Config{})
 	address := p.listen("test", echo.New())

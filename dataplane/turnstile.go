@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// turnstile lets so many through at once, and the others wait. Its limit may
-// change.
+// turnstile lets a limited number of goroutines through at one time, and the others wait.
+// The limit may change.
 type turnstile struct {
 	mu          sync.Mutex
 	limit, used int
-	moved       chan struct{} // closed when there may be room; nil when nobody waits
+	moved       chan struct{} // closed when there may be room; nil when no goroutine waits
 }
 
-// enter waits for room and takes it. It is false when ctx ends first.
+// enter waits for room and takes it. It returns false when ctx ends first.
 func (t *turnstile) enter(ctx context.Context) bool {
 	for {
 		t.mu.Lock()
@@ -35,7 +35,7 @@ func (t *turnstile) enter(ctx context.Context) bool {
 	}
 }
 
-// inside is how many are through.
+// inside returns how many goroutines are through.
 func (t *turnstile) inside() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +49,7 @@ func (t *turnstile) leave() {
 	t.wakeLocked()
 }
 
-// setLimit lets more through at once, or fewer as those inside leave.
+// setLimit changes the limit. A lower one takes effect as goroutines leave.
 func (t *turnstile) setLimit(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,8 +19,8 @@ func with(v2 string) rpcrdma.Settings {
 	return s
 }
 
-// Connections are counted by the version that was agreed on, once they have
-// one; those of clients that offer nothing else than version 1 as well.
+// Connections are counted by their agreed version once they have one, including those of
+// clients that offer only version 1.
 func TestVersionsAreCounted(t *testing.T) {
 	p := newPlane(t, Config{Resolver: resolver(func(s *rpcrdma.Settings) { s.Extensions |= rpcrdma.ExtV2 })})
 	addr := p.listen("a", echo.New())

@@ -1,13 +1,13 @@
 package adaptive
 
-// Controller steps connections and their groups. The zero value is ready; it
-// keeps memory between steps and nothing else.
+// Controller steps connections and their groups. The zero value is ready for use. Between
+// steps it keeps only allocated memory.
 type Controller struct {
 	claims, raises []claim
 }
 
-// Step sets the targets of conns, which are all that share budget bytes; each
-// one's group is in groups.
+// Step sets the targets of conns, which are all connections that share budget bytes. groups
+// contains the group of each.
 func (k *Controller) Step(conns []*Conn, groups []*Group, budget int64) {
 	for _, g := range groups {
 		g.begin()
@@ -37,8 +37,7 @@ func (k *Controller) Step(conns []*Conn, groups []*Group, budget int64) {
 	}
 }
 
-// share divides the budget. Connections that keep what they were granted come
-// first.
+// share divides the budget. Connections that keep their grants come first.
 func (k *Controller) share(conns []*Conn, budget int64) deal {
 	k.claims = k.claims[:0]
 	for _, c := range conns {
@@ -51,7 +50,7 @@ func (k *Controller) share(conns []*Conn, budget int64) deal {
 	return share(k.claims, budget)
 }
 
-// claim is what the connection is to have.
+// claim returns what the connection claims.
 func (c *Conn) claim() claim {
 	most := max(min(c.demand, c.Group.limit(c)), c.Min)
 	if c.pinned() {
@@ -60,8 +59,8 @@ func (c *Conn) claim() claim {
 	return claim{weight: c.Weight, least: c.Min, most: most, cost: c.Cost}
 }
 
-// due is what the connection is to have by a deal. A rise by less than 1/16
-// waits until it is more or the last.
+// due returns the connection's part in a deal. A rise of less than 1/16 waits until it is
+// larger or reaches the end.
 func (c *Conn) due(d deal) int {
 	cl := d.claim(c.claim())
 	n := cl.at(d.level)
@@ -71,8 +70,7 @@ func (c *Conn) due(d deal) int {
 	return n
 }
 
-// rise gives the level to which targets rise above what is held, into what is
-// free.
+// rise returns the level to which targets may rise beyond what is held, within free.
 func (k *Controller) rise(conns []*Conn, d deal, free int64) int64 {
 	k.raises = k.raises[:0]
 	for _, c := range conns {

@@ -1,19 +1,19 @@
 package adaptive
 
-// Pool is the registered memory of a listener. Whoever splits a budget sets
-// the inputs and reads Limit. All are in bytes.
+// Pool is the registered memory of a listener. The caller sets the inputs and reads Limit
+// after Split. All values are in bytes.
 type Pool struct {
-	// Least is what the pool can't do without, Need what the grants of its
-	// connections take, Registered what it holds now.
+	// Least is the minimum of the pool, Need what the grants of its connections need,
+	// Registered what it holds now.
 	Least, Need, Registered int64
 
-	// Limit is what the pool may hold.
+	// Limit is how much the pool may hold.
 	Limit int64
 }
 
-// Split divides a budget between pools. Each gets its least, even when they are
-// more than the budget; then, as far as it goes and equally where it does not,
-// each what its grants need, twice what it holds, and what is left.
+// Split divides a budget between pools. Each gets its minimum, even if that exceeds the
+// budget. The rest goes, equally where it is not enough, first to what the grants need,
+// then to twice what each pool holds, and then to all.
 func Split(pools []Pool, budget int64) {
 	for i := range pools {
 		pools[i].Limit = pools[i].Least
@@ -24,8 +24,8 @@ func Split(pools []Pool, budget int64) {
 	fill(pools, budget, func(p *Pool) int64 { return p.Limit + max(budget, 0) })
 }
 
-// fill raises limits to what is wanted, the lowest rise first, and returns
-// what is left of the budget.
+// fill raises limits to the wanted values, the smallest rise first, and returns the rest of
+// the budget.
 func fill(pools []Pool, budget int64, wanted func(*Pool) int64) int64 {
 	want := make([]int64, len(pools))
 	open := 0

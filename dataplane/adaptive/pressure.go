@@ -2,28 +2,28 @@ package adaptive
 
 import "time"
 
-// Group are connections whose calls wait for the same service: those of a
-// listener. The zero value is a group without pressure.
+// Group is a set of connections whose calls wait for the same service: those of a listener.
+// The zero value is a group without pressure.
 type Group struct {
 	// Delay is the smoothed queueing delay of its calls.
 	Delay time.Duration
 
-	level   int64 // the most that its connections get; 0: not limited
-	trouble int64 // where the level was too high
+	level   int64 // largest level of its connections; 0 means no limit
+	trouble int64 // the level that was too high
 	wait    int   // steps until the level may change
-	calm    int   // steps in a row with a delay below Low
+	calm    int   // consecutive steps with a delay below Low
 	late    int   // steps for which limits were above targets after a cut
-	good    int   // raises in a row beyond the trouble
+	good    int   // consecutive raises beyond the trouble
 
 	// Sums over the connections of one step.
-	used, useful    int64 // highest level in use above the minimum, and that is of any use
+	used, useful    int64 // highest level in use above the minimum, and highest level with any effect
 	limits, targets int64
 }
 
-// How the level moves, as parts of it.
+// How the level changes, as fractions of it.
 const (
 	cut      = 8  // by 1/8, or by 1/4 far above High
-	climb    = 16 // by 1/16, as long as the last trouble is far
+	climb    = 16 // by 1/16, while the last trouble is far
 	probe    = 64 // by 1/64 near the last trouble, and doubling after it
 	maxClimb = 8  // by at most 1/8
 
@@ -31,8 +31,8 @@ const (
 	maxLate  = 8 * Hold // steps to wait for limits to fall
 )
 
-// Observe takes the calls that were started since the last step, and the time
-// that all of them together waited.
+// Observe records the calls that were started since the last step, and the time that all of
+// them together waited.
 func (g *Group) Observe(calls uint64, waited time.Duration) {
 	mean := time.Duration(0)
 	if calls > 0 {
@@ -41,7 +41,7 @@ func (g *Group) Observe(calls uint64, waited time.Duration) {
 	g.Delay = (g.Delay + mean) / 2
 }
 
-// begin clears the sums, add counts a connection.
+// begin clears the sums. add counts a connection.
 func (g *Group) begin() { g.used, g.useful, g.limits, g.targets = 0, 0, 0, 0 }
 
 func (g *Group) add(c *Conn) {
@@ -57,7 +57,7 @@ func (g *Group) add(c *Conn) {
 	}
 }
 
-// steer moves the level.
+// steer changes the level.
 func (g *Group) steer() {
 	if g.calm++; g.Delay >= Low {
 		g.calm = 0
@@ -72,10 +72,10 @@ func (g *Group) steer() {
 	}
 }
 
-// lower cuts the level that is in use, once the last cut has taken effect.
+// lower reduces the level in use, once the last reduction has taken effect.
 func (g *Group) lower() {
 	if g.used == 0 {
-		return // everybody is at the minimum
+		return // all connections are at the minimum
 	}
 	if 16*g.limits > 17*g.targets && g.late < maxLate {
 		g.late++
@@ -94,8 +94,8 @@ func (g *Group) lower() {
 	g.wait = Hold
 }
 
-// raise lets the level climb: fast while it is well below the last trouble,
-// slowly there, and faster again when there is none any more.
+// raise raises the level: fast well below the last trouble, slowly near it, and faster
+// again when there is no new trouble.
 func (g *Group) raise() {
 	step := g.level / climb
 	if g.level >= g.trouble-g.trouble/cut {
@@ -109,7 +109,7 @@ func (g *Group) raise() {
 	}
 }
 
-// limit is what c may have at the group's level.
+// limit returns how many credits c may have at the group's level.
 func (g *Group) limit(c *Conn) int {
 	if g.level == 0 {
 		return c.Max

@@ -5,24 +5,23 @@ import "github.com/rdmad/rdmad/rpcrdma/conn"
 // Levels are credits per unit of weight, in steps of 1/unit.
 const (
 	unit     = 1 << 10
-	maxLevel = conn.CreditsLimit * unit // at which nobody can take more
+	maxLevel = conn.CreditsLimit * unit // at which no connection can take more
 )
 
-// claim is what one connection brings to a sharing.
+// claim is the claim of one connection in a sharing.
 type claim struct {
 	weight      int
 	least, most int   // credits; least <= most
 	cost        int64 // bytes per credit
 }
 
-// at is what the claim gets at a level.
+// at returns what the claim gets at a level.
 func (c *claim) at(level int64) int {
 	return max(min(int(int64(c.weight)*level/unit), c.most), c.least)
 }
 
-// highest is the highest level at which all claims together cost at most
-// budget. ok is false when not even the least of each does; the level is 0
-// then.
+// highest returns the highest level at which all claims together cost at most budget. If
+// not even the minimum of each fits, ok is false and the level is 0.
 func highest(claims []claim, budget int64) (level int64, ok bool) {
 	if total(claims, 0) > budget {
 		return 0, false
@@ -39,7 +38,7 @@ func highest(claims []claim, budget int64) (level int64, ok bool) {
 	return lo, true
 }
 
-// total is the cost of all claims at a level.
+// total returns the cost of all claims at a level.
 func total(claims []claim, level int64) (sum int64) {
 	for i := range claims {
 		sum += int64(claims[i].at(level)) * claims[i].cost
@@ -47,15 +46,15 @@ func total(claims []claim, level int64) (sum int64) {
 	return sum
 }
 
-// deal is the outcome of a sharing: everybody gets what its claim is at the
-// level. In a scarce one not even the minima fit, and are shared out instead.
+// deal is the result of a sharing: each connection gets what its claim gives at the level.
+// In a scarce deal not even the minima fit, so they are divided instead.
 type deal struct {
 	level  int64
 	scarce bool
 }
 
-// claim is what the deal leaves of a claim: in a scarce one at least one
-// credit, whatever that costs, and at most the minimum.
+// claim returns what the deal leaves of a claim: in a scarce one at least one credit,
+// regardless of its cost, and at most the minimum.
 func (d deal) claim(c claim) claim {
 	if d.scarce {
 		c.least, c.most = min(c.least, 1), c.least

@@ -1,4 +1,4 @@
-// Package budget bounds what is out at one time: bytes, or calls. It is a weighted
+// Package budget limits what is in use at one time: bytes, or calls. It is a weighted
 // semaphore whose limit can change, and whose holders may go into debt.
 package budget
 
@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// Budget is what is out and who waits. Those who find too little left wait in
-// turn, so that small requests can't starve a large one. All methods may be
-// called from any goroutine.
+// Budget counts what is in use, and queues requests that find too little left. They are
+// served in order, so small requests cannot starve a large one. All methods may be called
+// from any goroutine.
 type Budget struct {
 	mu      sync.Mutex
 	limit   int64
 	out     int64
-	waiting []*waiter // the oldest first
+	waiting []*waiter // oldest first
 }
 
 type waiter struct {
@@ -23,11 +23,10 @@ type waiter struct {
 	granted chan struct{} // closed when n was taken for the waiter
 }
 
-// New makes a budget of which nothing is out.
+// New makes a budget with nothing in use.
 func New(limit int64) *Budget { return &Budget{limit: limit} }
 
-// Acquire takes n, at most the limit, or returns the reason why ctx ended
-// first.
+// Acquire takes n, at most the limit, or returns why ctx ended first.
 func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	b.mu.Lock()
 	if len(b.waiting) == 0 && b.fits(n) {
@@ -47,11 +46,11 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	}
 }
 
-// fits says whether n more may be out. One is always let through: a limit may
-// fall below what somebody waits for.
+// fits reports whether n more may be in use. One request is always allowed, because the
+// limit may fall below what it waits for.
 func (b *Budget) fits(n int64) bool { return b.out == 0 || b.out+n <= b.limit }
 
-// cancel takes w out of the queue, or gives back what it was granted meanwhile.
+// cancel removes w from the queue, or gives back what it was granted meanwhile.
 func (b *Budget) cancel(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,8 +70,8 @@ func (b *Budget) Release(n int64) {
 	b.grant()
 }
 
-// Force takes n that exist already, if need be more than there are: then
-// others wait until the debt is paid.
+// Force takes n at once, beyond the limit if necessary. Others then wait until the debt is
+// paid.
 func (b *Budget) Force(n int64) {
 	b.mu.Lock()
 	b.out += n
@@ -87,14 +86,14 @@ func (b *Budget) SetLimit(limit int64) {
 	b.grant()
 }
 
-// Limit is the limit in force.
+// Limit returns the current limit.
 func (b *Budget) Limit() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.limit
 }
 
-// grant lets the oldest waiters go on for whom there is enough; b.mu is held.
+// grant serves the oldest waiting requests while there is enough. b.mu is held.
 func (b *Budget) grant() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 		w := b.waiting[0]
@@ -104,7 +103,7 @@ func (b *Budget) grant() {
 	}
 }
 
-// Used is how much is out, and how many wait.
+// Used returns how much is in use, and how many requests wait.
 func (b *Budget) Used() (out int64, waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,27 +12,28 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 )
 
-// Options say how a capture is read. The zero Options are usable.
+// Options say how Check reads a capture. The zero Options are usable.
 type Options struct {
-	// Vantage is where the capture was taken. FromAnywhere is always right;
-	// the others let the referee judge more.
+	// Vantage is where the capture was taken. FromAnywhere is always correct.
+	// With another value the referee can judge more.
 	Vantage referee.Vantage
-	// Expected, if there is one, says which violations are known and pass.
-	// They are in no count.
+	// Expected, if not nil, reports whether a violation is known and accepted.
+	// The Report does not count accepted violations.
 	Expected func(*Connection, *Violation) bool
-	// Progress, if there is one, is called after every packet with the number
-	// of packets and bytes read so far.
+	// Progress, if not nil, is called after every packet with the numbers of
+	// packets and bytes read so far.
 	Progress func(packets, bytes uint64)
 }
 
-// Check reads a capture to its end. It fails with ErrFormat when the input is
-// no capture. With any other error the Report has what came before it:
-// io.ErrUnexpectedEOF is a file that ends within a packet.
+// Check reads a capture to its end and judges its connections. If the input is
+// no capture, Check returns no Report and an error that is ErrFormat. With any
+// other error, the Report holds the results up to that point. The error is
+// io.ErrUnexpectedEOF if the file ends within a packet.
 func Check(ctx context.Context, in io.Reader, opts Options) (*Report, error) {
 	return check(ctx, in, opts, func(cfg referee.Config) judge { return referee.New(cfg) })
 }
 
-// check is Check with any judge.
+// check is Check with a given constructor of judges.
 func check(ctx context.Context, in io.Reader, opts Options, newJudge func(referee.Config) judge) (*Report, error) {
 	src, err := newSource(in)
 	if err != nil {
@@ -48,7 +49,7 @@ func check(ctx context.Context, in io.Reader, opts Options, newJudge func(refere
 	return r.report, err
 }
 
-// flowKey is a TCP connection, whichever end sends.
+// flowKey identifies a TCP connection, whichever end sends.
 type flowKey struct{ a, b netip.AddrPort }
 
 func keyOf(s *segment) flowKey {
@@ -64,21 +65,21 @@ type reader struct {
 	src       *source
 	judge     func(referee.Config) judge
 	report    *Report
-	note      *pcap.Note // on the packet being read, in a file of rdmad's
+	note      *pcap.Note // on the packet being read, if rdmad wrote the file
 	flows     map[flowKey]*list.Element
-	recent    *list.List // of *tracked; the front was silent for longest
-	following int        // connections
-	probes    int        // flows that are looked at for Sends
+	recent    *list.List // of *tracked; the longest silent one is in front
+	following int        // connections that are followed
+	probes    int        // flows that are searched for Sends
 }
 
-// tracked is a flow and what is on it.
+// tracked is a flow and the link on it.
 type tracked struct {
 	key  flowKey
 	flow *flow
 	link *link
 }
 
-// run reads packets until there are no more.
+// run reads packets until the capture ends.
 func (r *reader) run(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -109,7 +110,7 @@ func (r *reader) run(ctx context.Context) error {
 	}
 }
 
-// vantage is where a connection that begins with this packet is seen from.
+// vantage returns the vantage of a connection that begins with this packet.
 func (r *reader) vantage() referee.Vantage {
 	switch {
 	case r.note == nil:
@@ -120,8 +121,8 @@ func (r *reader) vantage() referee.Vantage {
 	return referee.FromServer
 }
 
-// countDropped lets all referees know of packets that the file says were
-// dropped.
+// countDropped reports a gap to all referees if the file says that more packets
+// were dropped.
 func (r *reader) countDropped() {
 	n := r.src.dropped()
 	if n <= r.report.Dropped {
@@ -135,7 +136,7 @@ func (r *reader) countDropped() {
 	}
 }
 
-// segment gives a segment to its flow.
+// segment passes a segment to its flow.
 func (r *reader) segment(s *segment) {
 	key := keyOf(s)
 	e := r.flows[key]
@@ -161,13 +162,14 @@ func (r *reader) segment(s *segment) {
 	}
 }
 
-// replacedBy says whether a SYN is of a new connection between the same ports.
+// replacedBy reports whether a SYN begins a new connection between the same
+// ports.
 func (t *tracked) replacedBy(s *segment) bool {
 	h := &t.flow.half[t.flow.side(s)]
 	return h.ended || t.flow.deaf || h.known && s.seq+1 != h.first
 }
 
-// open begins a flow. The oldest one is forgotten if there are too many.
+// open begins a flow. If there are too many, it drops the longest silent one.
 func (r *reader) open(key flowKey, s *segment) *list.Element {
 	if len(r.flows) == maxFlows {
 		r.drop(r.recent.Front())

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// session is what most tests capture: messages of one segment and of several,
-// RDMA Writes, Reads and Sends With Invalidate.
+// session is the connection that most tests capture: messages of one and of
+// several segments, RDMA Writes, RDMA Reads and Sends With Invalidate.
 func session(k *talk) {
 	k.null(1)
 	k.read(2, 5000)
@@ -24,7 +24,7 @@ func session(k *talk) {
 	k.close()
 }
 
-// said is what a judge must hear of a session.
+// said returns the events that a judge must get for a session.
 func said() []string {
 	crc := func(b []byte) string { return fmt.Sprintf("%d %08x", len(b), crc32.ChecksumIEEE(b)) }
 	chunk := func(xid uint32, n int) []rpcrdma1.WriteChunk {
@@ -50,8 +50,8 @@ func said() []string {
 		[]string{"client close", "server close"})
 }
 
-// TestSession: whatever the encapsulation, the segments and the handshake are,
-// a judge hears the same.
+// TestSession checks that a judge gets the same events for every encapsulation,
+// segmentation and handshake.
 func TestSession(t *testing.T) {
 	for name, s := range map[string]spec{
 		"plain":               {},
@@ -77,7 +77,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestLinkTypes: packets of all kinds of captures are found.
+// TestLinkTypes checks that packets of all link types are decoded.
 func TestLinkTypes(t *testing.T) {
 	for _, link := range []layers.LinkType{
 		layers.LinkTypeEthernet, layers.LinkTypeLinuxSLL, layers.LinkTypeLinuxSLL2, layers.LinkTypeNull, layers.LinkTypeRaw, layers.LinkTypeIPv4, vlan,
@@ -95,8 +95,8 @@ func TestLinkTypes(t *testing.T) {
 	}
 }
 
-// TestReport: the referee is content with a session, and what it did is
-// counted.
+// TestReport checks that the referee finds no violation in a session, and the
+// counts in the report.
 func TestReport(t *testing.T) {
 	tp := &tape{}
 	session(tp.talk(spec{}))
@@ -116,8 +116,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestSeveral: connections in one file are judged apart, also two in turn on the
-// same ports, and one that is something else.
+// TestSeveral checks that the connections in one file are judged separately.
+// Two use the same ports one after the other, and one flow is no RPC-over-RDMA.
 func TestSeveral(t *testing.T) {
 	tp := &tape{}
 	a, b := tp.talk(spec{port: 1001}), tp.talk(spec{port: 1002, crc: true})

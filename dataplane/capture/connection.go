@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 )
 
-// judge is a referee.Referee.
+// judge is the interface of referee.Referee.
 type judge interface {
 	Connect(referee.Private)
 	Observe(*referee.Event)
@@ -18,13 +18,13 @@ type judge interface {
 	Summary() referee.Summary
 }
 
-// connection is an RPC-over-RDMA connection that a referee judges.
+// connection is an RPC-over-RDMA connection and its referee.
 type connection struct {
 	r       *reader
 	out     *Connection
 	referee judge
-	sure    bool // it is RPC-over-RDMA
-	over    bool // given up or ended
+	sure    bool // it is certainly RPC-over-RDMA
+	over    bool // it was given up or has ended
 }
 
 func newConnection(r *reader, client, server netip.AddrPort, transport string) *connection {
@@ -34,12 +34,12 @@ func newConnection(r *reader, client, server netip.AddrPort, transport string) *
 	return c
 }
 
-// begins notes where in the capture the connection is first seen.
+// begins records where in the capture the connection was first seen.
 func (c *connection) begins(f *flow) {
 	c.out.FirstFrame, c.out.LastFrame, c.out.Began = f.frame, f.frame, f.time.UTC()
 }
 
-// connect gives the handshake to the referee.
+// connect passes the handshake to the referee.
 func (c *connection) connect(asked, answer *handshake, crc bool) {
 	c.out.Handshake, c.out.CRC = true, crc
 	c.out.Markers = asked.markers || answer.markers
@@ -47,7 +47,7 @@ func (c *connection) connect(asked, answer *handshake, crc bool) {
 	c.referee.Connect(referee.Private{Client: asked.private, Server: answer.private})
 }
 
-// gap says that events are missing here.
+// gap tells the referee that events are missing here.
 func (c *connection) gap() {
 	if c.over {
 		return
@@ -56,7 +56,7 @@ func (c *connection) gap() {
 	c.referee.Gap()
 }
 
-// observe judges an event.
+// observe passes an event to the referee.
 func (c *connection) observe(e *referee.Event) {
 	if c.over {
 		return
@@ -74,7 +74,7 @@ func (c *connection) observe(e *referee.Event) {
 	}
 }
 
-// violation reports what the referee, or the transport, found.
+// violation records a violation that the referee or the transport found.
 func (c *connection) violation(v referee.Violation) {
 	seen := violationOf(&v)
 	if expected := c.r.opts.Expected; expected != nil && expected(c.out, &seen) {
@@ -88,8 +88,8 @@ func (c *connection) violation(v referee.Violation) {
 	c.out.Violations = append(c.out.Violations, seen)
 }
 
-// sends says whether an event can be the first of an RPC-over-RDMA
-// connection: other programs use iWARP, too.
+// sends reports whether an event can be the first one of an RPC-over-RDMA
+// connection. Other programs also use iWARP.
 func sends(e *referee.Event) bool {
 	if e.Kind != referee.Send && e.Kind != referee.SendInvalidate || len(e.Data) < prefixSize {
 		return e.Kind == referee.Terminate || e.Kind == referee.Close
@@ -107,7 +107,7 @@ func (c *connection) giveUp(reason string) {
 	c.end()
 }
 
-// end takes the result of a connection that is over.
+// end records the results of a connection that is over.
 func (c *connection) end() {
 	if c.over {
 		return

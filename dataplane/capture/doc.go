@@ -1,21 +1,27 @@
-// Package capture reads a packet capture and lets a referee judge each
-// RPC-over-RDMA connection in it.
+// Package capture reads a packet capture and passes each RPC-over-RDMA
+// connection in it to a referee.
 //
-// A capture is pcap or pcapng, from tcpdump, Wireshark, QEMU or rdmad. It is
-// read once, from the front, so that a pipe does. Packets become TCP segments;
-// a flow puts the segments of both directions in an order in which every
-// message comes after what it may depend on; a stream cuts the bytes of one
-// direction into FPDUs (RFC 5044); a link makes RDMA messages of the FPDUs'
-// DDP segments (RFC 5041, RFC 5040) and gives them to a referee.Referee. A
-// connection is found by its MPA request frame, on any port, or, when the
-// capture begins later, by a Send in it.
+// A capture is a pcap or pcapng file from tcpdump, Wireshark, QEMU or rdmad.
+// The package reads it once from the front, so a pipe works as well. It decodes
+// packets in four steps:
 //
-// Bytes that the capture lacks are no violation: bytes that the other side
-// acknowledged and the capture does not have, packets cut by a snap length,
-// and what the capturing program says it dropped. Within the payload of one
-// FPDU missing bytes cost only that payload. Otherwise the referee hears of a
-// gap, and the direction continues at the next Send that can be found.
+//   - A flow orders the TCP segments of both directions. Every message then
+//     comes after the messages that it may depend on.
+//   - A stream divides the bytes of one direction into FPDUs (RFC 5044).
+//   - A link assembles RDMA messages from the DDP segments in the FPDUs
+//     (RFC 5041, RFC 5040).
+//   - A referee.Referee judges the messages.
 //
-// Everything is bounded: see the constants in limits.go. A connection that
-// exceeds a bound is given up, and the Report says so.
+// A connection is found by its MPA request frame, on any port. If the capture
+// begins later, it is found by one of its Sends.
+//
+// Missing bytes are no violation. Bytes are missing if the other side
+// acknowledged them and the capture does not have them, if a snap length cut
+// the packets, or if the capturing program reports dropped packets. Bytes that
+// are missing within the payload of one FPDU cost only that payload. Otherwise
+// the referee gets a gap, and the direction continues at the next Send that is
+// found.
+//
+// All memory is bounded; see the constants in limits.go. If a connection
+// exceeds a bound, it is given up, and the Report says so.
 package capture

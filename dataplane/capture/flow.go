@@ -6,47 +6,48 @@ import (
 	"time"
 )
 
-// receiver takes the bytes of one direction of a TCP connection, in order.
+// receiver receives the bytes of one direction of a TCP connection, in order.
 type receiver interface {
-	// bytes takes what came next.
+	// bytes receives the next bytes. They are valid during the call.
 	bytes(b []byte)
-	// missing says that the capture lacks the next n bytes.
+	// missing reports that the capture lacks the next n bytes.
 	missing(n int)
-	// closed says that the sender ended the connection.
+	// closed reports that the sender ended the connection.
 	closed()
 }
 
-// flow is a TCP connection. It delivers segments in an order in which each
-// comes after the bytes that its sender had received: a segment waits while
-// bytes before it are missing, or bytes that it acknowledges. A hole is given
-// up when its receiver has acknowledged it and the capture does not bring it
-// soon, or when too much waits.
+// flow is a TCP connection. It delivers each segment after the bytes that its
+// sender had received. A segment waits while earlier bytes, or bytes that it
+// acknowledges, are missing. A flow skips a hole if its receiver has
+// acknowledged the bytes and the capture does not have them soon after, or if
+// too much waits.
 type flow struct {
 	ends  [2]netip.AddrPort
 	half  [2]half
-	frame uint64    // the highest number among delivered packets
+	frame uint64    // the highest frame number among delivered packets
 	time  time.Time // of the packet being delivered
-	// waiting are segments in the order of the capture, bytes their data.
+	// waiting are the waiting segments in capture order, bytes is the size of
+	// their data.
 	waiting []segment
 	bytes   int
 	holes   int  // bytes that the capture lacks
 	reset   bool // RST was delivered
-	deaf    bool // nobody listens any more
+	deaf    bool // all further segments are ignored
 }
 
-// half is one direction of a flow: what ends[i] sends.
+// half is one direction of a flow: the bytes that ends[i] sends.
 type half struct {
 	to    receiver
-	known bool   // next is
+	known bool   // next is known
 	first uint32 // sequence number of the first byte
 	next  uint32 // of the next one
 	ended bool   // FIN or RST was delivered
 }
 
-// before says whether sequence number a is before b (RFC 9293 §3.4).
+// before reports whether sequence number a is before b (RFC 9293 §3.4).
 func before(a, b uint32) bool { return int32(a-b) < 0 }
 
-// side is the index of a segment's sender.
+// side returns the index of a segment's sender.
 func (f *flow) side(s *segment) int {
 	if s.from == f.ends[0] {
 		return 0
@@ -54,7 +55,7 @@ func (f *flow) side(s *segment) int {
 	return 1
 }
 
-// add takes a packet. Its data is copied if it must wait.
+// add takes a segment. If the segment must wait, add copies its data.
 func (f *flow) add(s *segment) {
 	if !f.ready(s) {
 		f.wait(s)
@@ -66,7 +67,7 @@ func (f *flow) add(s *segment) {
 	}
 }
 
-// ready says whether all that a segment may depend on was delivered.
+// ready reports whether everything that a segment may depend on was delivered.
 func (f *flow) ready(s *segment) bool {
 	i := f.side(s)
 	own, other := &f.half[i], &f.half[1-i]
@@ -76,7 +77,7 @@ func (f *flow) ready(s *segment) bool {
 	return !own.known || s.span() == 0 || !before(own.next, s.seq)
 }
 
-// wait keeps a segment, and gives up a hole if that is the time to.
+// wait keeps a segment, and skips holes that are due.
 func (f *flow) wait(s *segment) {
 	kept := *s
 	kept.data = append([]byte(nil), s.data...)
@@ -99,7 +100,7 @@ func (f *flow) impatient() bool {
 	}
 }
 
-// acknowledged says whether the receiver of a hole had what is missing.
+// acknowledged reports whether a waiting segment acknowledges missing bytes.
 func (f *flow) acknowledged() bool {
 	for i := range f.waiting {
 		s := &f.waiting[i]
@@ -110,7 +111,7 @@ func (f *flow) acknowledged() bool {
 	return false
 }
 
-// skip gives up a hole, so that something that waits can be delivered.
+// skip skips a hole, so that a waiting segment can be delivered.
 func (f *flow) skip() {
 	for i := range f.half {
 		if n := f.hole(i); n > 0 {
@@ -120,8 +121,8 @@ func (f *flow) skip() {
 			return
 		}
 	}
-	// Each side acknowledges what the other has yet to send: this is no TCP
-	// connection, or some of it is from another.
+	// Each side acknowledges bytes that the other has yet to send. This is no
+	// TCP connection, or a mixture of two. Deliver any segment that comes next.
 	for j := range f.waiting {
 		s := f.waiting[j]
 		if h := &f.half[f.side(&s)]; s.span() == 0 || !before(h.next, s.seq) {
@@ -132,8 +133,8 @@ func (f *flow) skip() {
 	}
 }
 
-// hole is the number of bytes of a half that are missing before the next that
-// is there, or before what was acknowledged; 0 when none are.
+// hole returns the number of bytes that are missing in a half, up to the next
+// waiting segment or acknowledged byte. It returns 0 if none are missing.
 func (f *flow) hole(i int) int {
 	next, n := f.half[i].next, 0
 	for j := range f.waiting {
@@ -144,7 +145,7 @@ func (f *flow) hole(i int) int {
 			d = int(int32(s.ack - next))
 		case f.side(s) == i && s.span() > 0:
 			if d = int(int32(s.seq - next)); d <= 0 && d+int(s.span()) > 0 {
-				return 0 // this is next
+				return 0 // this segment is next
 			}
 		}
 		if d > 0 && (n == 0 || d < n) {
@@ -154,13 +155,13 @@ func (f *flow) hole(i int) int {
 	return n
 }
 
-// remove takes a segment out of those that wait.
+// remove removes a waiting segment.
 func (f *flow) remove(j int) {
 	f.bytes -= len(f.waiting[j].data)
 	f.waiting = slices.Delete(f.waiting, j, j+1)
 }
 
-// drain delivers what need not wait any more.
+// drain delivers the waiting segments that are ready.
 func (f *flow) drain() {
 	for i := 0; i < len(f.waiting); {
 		if !f.ready(&f.waiting[i]) {
@@ -177,7 +178,7 @@ func (f *flow) drain() {
 	}
 }
 
-// flush delivers all that waits: nothing more will come.
+// flush delivers all waiting segments, because no more will come.
 func (f *flow) flush() {
 	for len(f.waiting) > 0 {
 		f.skip()
@@ -185,7 +186,7 @@ func (f *flow) flush() {
 	}
 }
 
-// deliver gives a segment's new bytes to the receiver.
+// deliver passes a segment's new bytes to the receiver.
 func (f *flow) deliver(s *segment) {
 	f.frame, f.time = max(f.frame, s.frame), s.time
 	h := &f.half[f.side(s)]

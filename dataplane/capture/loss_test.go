@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDisorder: retransmissions, other segment borders and another order in
-// the capture change nothing.
+// TestDisorder checks that retransmissions, other segment boundaries and
+// another order in the capture change nothing.
 func TestDisorder(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -18,12 +18,12 @@ func TestDisorder(t *testing.T) {
 		for range 10 {
 			i := 3 + rnd.IntN(len(tp.frames)-3)
 			switch f := tp.frames[i]; rnd.IntN(3) {
-			case 0: // seen twice
+			case 0: // captured twice
 				tp.frames = slices.Insert(tp.frames, i+rnd.IntN(len(tp.frames)-i), f)
-			case 1: // lost on the way, sent again
+			case 1: // lost and retransmitted
 				j := min(i+rnd.IntN(patience/2), len(tp.frames)-1)
 				tp.frames = slices.Insert(slices.Delete(tp.frames, i, i+1), j, f)
-			case 2: // sent again together with what came before
+			case 2: // retransmitted together with the segment before
 				for j := i - 1; j >= 0; j-- {
 					if p := tp.frames[j]; p.from == f.from && p.seq+uint32(len(p.data)) == f.seq && p.flags == "" && f.flags == "" {
 						f.seq, f.data = p.seq, slices.Concat(p.data, f.data)
@@ -42,9 +42,8 @@ func TestDisorder(t *testing.T) {
 	}
 }
 
-// TestLoss: what is missing from a capture is never taken for something that
-// was not: what is heard was said in that order, and where something said is
-// not heard there is a gap, or the data is cut.
+// TestLoss removes random frames. The judge must get the remaining events in
+// order. Where an event is missing, there is a gap or its data is cut.
 func TestLoss(t *testing.T) {
 	whole := 0
 	for seed := range uint64(300) {
@@ -74,8 +73,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// subsequence says whether got is want with some left out where there are
-// gaps, and some cut.
+// subsequence reports whether got is want with events missing only at gaps, and
+// some events cut. at is the first wrong event.
 func subsequence(got, want []string) (at int, ok bool) {
 	gap := false
 	for i, g := range got {
@@ -92,7 +91,7 @@ func subsequence(got, want []string) (at int, ok bool) {
 	return len(got), gap || len(want) == 0
 }
 
-// isCut says whether an event is another whose data is not all there.
+// isCut reports whether g is the event w with a part of its data missing.
 func isCut(g, w string) bool {
 	head, _, cut := strings.Cut(g, " cut at ")
 	if !cut {
@@ -102,8 +101,8 @@ func isCut(g, w string) bool {
 	return strings.HasPrefix(w, head+" ")
 }
 
-// TestResumes: after a loss in both directions the connection is followed again
-// when a Send was found in each.
+// TestResumes checks that after a loss in both directions the connection is
+// followed again once a Send was found in each.
 func TestResumes(t *testing.T) {
 	for _, s := range []spec{{}, {crc: true}, {markers: [2]bool{true, true}, crc: true}, {payload: 60000, mss: 60000}} {
 		tp := &tape{}
@@ -111,7 +110,7 @@ func TestResumes(t *testing.T) {
 		k.null(1)
 		at := len(tp.frames)
 		k.null(2)
-		k.null(3) // its call comes while nothing was found in the other direction
+		k.null(3) // its call comes while the other direction is still blind
 		k.read(4, 3000)
 		tp.frames = slices.Delete(tp.frames, at, at+2) // a call and its reply
 		c, got := one(t, tp.file(t))
@@ -122,8 +121,8 @@ func TestResumes(t *testing.T) {
 	}
 }
 
-// TestMidway: a capture that begins in the middle is followed from the first
-// Send on, and the sides are recognised without the port.
+// TestMidway checks that a capture which begins midway is followed from the
+// first Send on. The sides are recognised without the port.
 func TestMidway(t *testing.T) {
 	for _, s := range []spec{{}, {crc: true}, {mss: 100, payload: 60000}} {
 		for _, from := range []int{5, 6, 9} {
@@ -148,7 +147,7 @@ func TestMidway(t *testing.T) {
 	}
 }
 
-// TestOneWay: half a conversation is not judged.
+// TestOneWay checks that a capture of only one direction is not judged.
 func TestOneWay(t *testing.T) {
 	for _, from := range []int{0, 5} {
 		tp := &tape{}
@@ -163,8 +162,8 @@ func TestOneWay(t *testing.T) {
 	}
 }
 
-// TestBlindTransport: the transport's own rules, too, wait for what was lost:
-// a Read Response whose request is missing is no violation.
+// TestBlindTransport checks that the rules of the transport also respect
+// losses: a Read Response whose Read Request was lost is no violation.
 func TestBlindTransport(t *testing.T) {
 	tp := &tape{}
 	k := tp.talk(spec{})
@@ -178,7 +177,7 @@ func TestBlindTransport(t *testing.T) {
 	}
 }
 
-// TestReset: a connection that one side resets is over.
+// TestReset checks that a connection ends when one side resets it.
 func TestReset(t *testing.T) {
 	tp := &tape{}
 	for range maxFollowed + 10 {

@@ -8,25 +8,25 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 )
 
-// Report is what a capture shows. Its JSON names are those of rdmactl
-// check-capture and stay as they are.
+// Report is the result of Check. Its JSON names are part of rdmactl
+// check-capture and must not change.
 type Report struct {
 	Connections []*Connection `json:"connections"`
-	// Violations is their number on all connections.
+	// Violations is the number of violations on all connections.
 	Violations uint64 `json:"violations"`
 	Packets    uint64 `json:"packets"`
-	// Dropped is the number of packets that the capturing program dropped, by
-	// its own account in the file.
+	// Dropped is the number of packets that the capturing program dropped, as
+	// recorded in the file.
 	Dropped uint64 `json:"dropped"`
-	// Truncated says that the file ends within a packet.
+	// Truncated means that the file ends within a packet.
 	Truncated bool `json:"truncated"`
-	// OtherFlows is the number of TCP connections that are not
-	// RPC-over-RDMA, or in which none was found.
+	// OtherFlows is the number of TCP connections in which no RPC-over-RDMA was
+	// found.
 	OtherFlows uint64 `json:"other_flows"`
-	// NotListed is the number of connections beyond those that are listed.
+	// NotListed is the number of connections above the bound of the lists.
 	// Their violations count.
 	NotListed uint64 `json:"not_listed"`
-	// NotFollowed are connections that the referee did not judge, and why.
+	// NotFollowed lists connections that were not judged, with the reason.
 	NotFollowed []NotFollowed `json:"not_followed"`
 }
 
@@ -37,7 +37,7 @@ type NotFollowed struct {
 	Reason string `json:"reason"`
 }
 
-// Connection is what one connection did.
+// Connection is the result for one connection.
 type Connection struct {
 	Peer       string    `json:"peer"` // the client
 	Server     string    `json:"server"`
@@ -45,10 +45,10 @@ type Connection struct {
 	FirstFrame uint64    `json:"first_frame"`
 	LastFrame  uint64    `json:"last_frame"`
 	Began      time.Time `json:"began"`
-	// Handshake says that the connection's beginning is in the capture.
+	// Handshake means that the connection's beginning is in the capture.
 	Handshake bool `json:"handshake"`
-	// Gaps is how often something was missing, MissingBytes how much of the
-	// TCP stream.
+	// Gaps is the number of gaps, MissingBytes the number of missing bytes of
+	// the TCP stream.
 	Gaps         uint64 `json:"gaps"`
 	MissingBytes uint64 `json:"missing_bytes"`
 	// GivenUp says why the connection was not followed to its end, or "".
@@ -56,12 +56,11 @@ type Connection struct {
 	CRC     bool   `json:"crc"`
 	Markers bool   `json:"markers"`
 
-	// RPCVersion is the last that was agreed on, RPCVersions all that were
-	// seen.
+	// RPCVersion is the version seen last, RPCVersions are all versions seen.
 	RPCVersion  uint32   `json:"rpc_version"`
 	RPCVersions []uint32 `json:"rpc_versions"`
-	// ToServer and ToClient are the inline thresholds that the handshake
-	// gives, in bytes; 0 if it was not seen.
+	// ToServer and ToClient are the inline thresholds in the handshake, in
+	// bytes. They are 0 if the handshake was not seen.
 	ToServer           int     `json:"inline_to_server"`
 	ToClient           int     `json:"inline_to_client"`
 	RemoteInvalidation bool    `json:"remote_invalidation"`
@@ -75,23 +74,23 @@ type Connection struct {
 	SendsWithInvalidate uint64   `json:"sends_with_invalidate"`
 	RDMAReads           uint64   `json:"rdma_reads"`
 	RDMAWrites          uint64   `json:"rdma_writes"`
-	Registrations       uint64   `json:"registrations"` // STags that were offered
+	Registrations       uint64   `json:"registrations"` // STags offered
 	PerCall             PerCall  `json:"per_call"`
 	Savings             []Saving `json:"savings"`
 
 	Violations []Violation `json:"violations"`
-	// ViolationsFound is their number; the first 100 are listed.
+	// ViolationsFound is the number of violations. The first 100 are listed.
 	ViolationsFound uint64 `json:"violations_found"`
 }
 
-// Credits are those of the forward direction.
+// Credits are the credits of the forward direction.
 type Credits struct {
-	Requested uint32 `json:"requested"` // the last
-	Granted   uint32 `json:"granted"`   // the last
-	Used      uint64 `json:"used"`      // the most calls without a reply
+	Requested uint32 `json:"requested"` // last request
+	Granted   uint32 `json:"granted"`   // last grant
+	Used      uint64 `json:"used"`      // most calls in flight
 }
 
-// PerCall are operations divided by calls.
+// PerCall is the number of operations per call.
 type PerCall struct {
 	Sends         float64 `json:"sends"`
 	RDMAReads     float64 `json:"rdma_reads"`
@@ -99,8 +98,8 @@ type PerCall struct {
 	Registrations float64 `json:"registrations"`
 }
 
-// Saving says how many calls would have needed no chunks at an inline
-// threshold.
+// Saving is the number of calls that would have needed no chunks at the inline
+// threshold Inline.
 type Saving struct {
 	Inline int    `json:"inline"` // bytes, in both directions
 	Calls  uint64 `json:"calls"`
@@ -110,13 +109,14 @@ type Saving struct {
 type Violation struct {
 	Rule    string `json:"rule"`
 	Section string `json:"section"`
-	// Direction is of the message with the violation: to_server or to_client.
+	// Direction is the direction of the message with the violation: to_server
+	// or to_client.
 	Direction string `json:"direction"`
 	Frame     uint64 `json:"frame"`
 	Message   string `json:"message"`
 }
 
-// Directions of violations, by the side that made them.
+// Directions of violations, named after the receiver.
 const (
 	toServer = "to_server"
 	toClient = "to_client"
@@ -134,7 +134,7 @@ func (v *Violation) String() string {
 	return fmt.Sprintf("frame %d, %s: %s (%s): %s", v.Frame, v.Direction, v.Rule, v.Section, v.Message)
 }
 
-// summarize takes what the referee counted.
+// summarize takes over the counts of the referee.
 func (c *Connection) summarize(s *referee.Summary) {
 	c.RPCVersions = append(c.RPCVersions, s.Versions...)
 	if n := len(s.Versions); n > 0 {
@@ -164,7 +164,7 @@ func newReport() *Report {
 	return &Report{Connections: []*Connection{}, NotFollowed: []NotFollowed{}}
 }
 
-// add lists a connection.
+// add adds a connection to the report.
 func (r *Report) add(client, server netip.AddrPort, transport string) *Connection {
 	c := &Connection{
 		Peer: client.String(), Server: server.String(), Transport: transport,
@@ -178,7 +178,7 @@ func (r *Report) add(client, server netip.AddrPort, transport string) *Connectio
 	return c
 }
 
-// unfollowed lists a connection that is not judged.
+// unfollowed adds a connection that is not judged to the report.
 func (r *Report) unfollowed(client, server netip.AddrPort, reason string) {
 	if len(r.NotFollowed) == maxConnections {
 		r.NotListed++

@@ -16,12 +16,13 @@ type segment struct {
 	seq, ack uint32
 
 	syn, fin, rst, acks bool
-	// data is the part of the payload that the capture has, of length bytes.
+	// data is the captured part of the payload. length is the payload's full
+	// length.
 	data   []byte
 	length int
 }
 
-// span is the part of the sequence numbers that the segment takes.
+// span returns how many sequence numbers the segment uses.
 func (s *segment) span() uint32 {
 	n := uint32(s.length)
 	if s.syn {
@@ -33,7 +34,7 @@ func (s *segment) span() uint32 {
 	return n
 }
 
-// decodeSegment finds the TCP segment in a packet. Its data is the packet's.
+// decodeSegment decodes the TCP segment in a packet. data aliases the packet.
 func decodeSegment(p *packet) (s segment, ok bool) {
 	all := gopacket.NewPacket(p.data, p.link, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
 	tcp, ok := all.TransportLayer().(*layers.TCP)
@@ -53,9 +54,10 @@ func decodeSegment(p *packet) (s segment, ok bool) {
 	}, true
 }
 
-// network gives the addresses in an IP header, and how many bytes of its
-// payload the capture lacks. A length of 0 is that of a packet which was
-// captured before an adapter cut it up: all that the capture lacks is payload.
+// network returns the addresses in an IP header and how many bytes of its
+// payload the capture lacks. The length in the header is 0 if the packet was
+// captured before an adapter segmented it; then the capture lacks only payload,
+// cut bytes of it.
 func network(l gopacket.NetworkLayer, cut int) (from, to netip.Addr, missing int, ok bool) {
 	switch ip := l.(type) {
 	case *layers.IPv4:

@@ -12,7 +12,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// ErrFormat says that the input is no capture.
+// ErrFormat means that the input is neither pcap nor pcapng.
 var ErrFormat = errors.New("neither pcap nor pcapng")
 
 // source reads the packets of a capture file of either format.
@@ -24,7 +24,7 @@ type source struct {
 	packets uint64
 }
 
-// counter counts what was read.
+// counter counts the bytes read.
 type counter struct {
 	r io.Reader
 	n uint64
@@ -36,14 +36,14 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// First bytes of files.
+// The first bytes of capture files.
 const (
 	magicNg    = 0x0a0d0d0a
 	magicMicro = 0xa1b2c3d4
 	magicNano  = 0xa1b23c4d
 )
 
-// newSource looks at the beginning of a file.
+// newSource recognises the format by the first bytes and reads the file header.
 func newSource(r io.Reader) (*source, error) {
 	s := &source{counted: &counter{r: r}}
 	buffered := bufio.NewReaderSize(s.counted, 64<<10)
@@ -102,15 +102,15 @@ func (s *source) openNg(r io.Reader) error {
 
 // packet is a packet of a capture.
 type packet struct {
-	frame uint64 // from 1
+	frame uint64 // counted from 1
 	info  gopacket.CaptureInfo
 	link  layers.LinkType
 	data  []byte
 	notes []string // comments in the file
 }
 
-// read gives the next packet, io.EOF at the end, and io.ErrUnexpectedEOF when
-// the file ends within a packet.
+// read returns the next packet. The error is io.EOF at the end of the file, and
+// io.ErrUnexpectedEOF if the file ends within a packet.
 func (s *source) read() (packet, error) {
 	data, info, notes, err := s.next()
 	switch {
@@ -130,14 +130,14 @@ func (s *source) read() (packet, error) {
 	return packet{frame: s.packets, info: info, link: link, data: data, notes: notes}, nil
 }
 
-// Numbers that systems have for raw IP beside LinkTypeRaw.
+// Numbers for raw IP that some systems use instead of LinkTypeRaw.
 const (
 	rawBSD     = layers.LinkType(12)
 	rawOpenBSD = layers.LinkType(14)
 )
 
-// dropped is the number of packets of which the file says that the capturing
-// program dropped them, so far.
+// dropped returns the number of packets that the capturing program has dropped
+// so far, as recorded in the file.
 func (s *source) dropped() (n uint64) {
 	if s.ng == nil {
 		return 0

@@ -10,11 +10,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// callback is a call of the target that the client is to answer.
+// callback is a call of the target, which the client answers.
 type callback struct {
 	mark   [oncrpc.RecordMarkSize]byte
 	call   []byte
-	answer chan []byte // the reply, once
+	answer chan []byte // receives the reply, once
 }
 
 // AppendTo implements rpctcp.Outgoing.
@@ -23,7 +23,7 @@ func (cb *callback) AppendTo(vec net.Buffers) net.Buffers {
 	return append(vec, cb.mark[:], cb.call)
 }
 
-// Sent implements rpctcp.Outgoing; when it was not sent, the session ends.
+// Sent implements rpctcp.Outgoing. If a callback is not sent, the session ends.
 func (*callback) Sent(error) {}
 
 var (
@@ -33,11 +33,11 @@ var (
 	errTooLongReply = errors.New("reply to a call of the target is too long")
 )
 
-// ServeRPC implements oncrpc.Handler, for the calls of the target: the client
-// answers. How many there are at once, credits.backchannel bounds.
+// ServeRPC implements oncrpc.Handler for the calls of the target, which the client answers.
+// credits.backchannel bounds the number of such calls at one time.
 func (s *session) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
 	if c.Args.Padding.Align != 0 || len(c.Args.Items) > 0 {
-		return errPadded // what can't be told from data is not passed on
+		return errPadded // padding that looks like data is not passed on
 	}
 	cb := &callback{answer: make(chan []byte, 1)}
 	cb.call = append(oncrpc.AppendCall(nil, c), c.Args.Stream...)
@@ -63,7 +63,7 @@ func (s *session) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply)
 	}
 }
 
-// backLimits are the most bytes of a call of the target, and of its reply.
+// backLimits returns the largest call of the target and its largest reply, in bytes.
 func (s *session) backLimits() (call, reply uint32) {
 	info := s.rdma.Info()
 	reply, call = info.Inline()
@@ -88,9 +88,9 @@ func (s *session) forgetAnswer(xid uint32) {
 	s.limitLocked()
 }
 
-// readReply reads a reply of the client's, of which cl.stream is the beginning,
-// and hands it to the call that waits for it. One that nobody waits for is late
-// or made up, and forgotten.
+// readReply reads a reply of the client that begins with cl.stream, and gives it to the
+// callback that waits for it. A reply for which nobody waits is late or made up, and is
+// dropped.
 func (s *session) readReply(xid uint32, cl *call, r *reading) error {
 	s.mu.Lock()
 	cb := s.callbacks[xid]
@@ -100,7 +100,7 @@ func (s *session) readReply(xid uint32, cl *call, r *reading) error {
 		return s.skip(cl, r)
 	}
 	for !r.done {
-		if len(cl.stream) > keepStream { // they travel inline
+		if len(cl.stream) > keepStream { // replies are sent inline
 			return fmt.Errorf("%w: over %d bytes", errTooLongReply, keepStream)
 		}
 		var err error

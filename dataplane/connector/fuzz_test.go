@@ -40,8 +40,8 @@ func (c *scriptConn) RemoteAddr() net.Addr {
 func (c *scriptConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *scriptConn) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzClient has a client send anything. It is answered with whole replies, one
-// at most for each call counted, nothing panics, and nothing is left.
+// FuzzClient: a client sends arbitrary bytes. It gets whole replies, at most one for each
+// counted call. Nothing panics, and nothing is left.
 func FuzzClient(f *testing.F) {
 	write := oncrpc.AppendCall(nil, &oncrpc.Call{XID: 5, Program: 100003, Version: 3, Procedure: procWrite})
 	write = xdr.AppendUint64(xdr.AppendString(write, "handle"), 0)

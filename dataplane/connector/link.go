@@ -18,9 +18,9 @@ func (s *session) SetSettings(n *rpcrdma.Settings) {
 	s.limitLocked()
 }
 
-// limitLocked puts the limit of calls in flight in force: as many as we ask the
-// target to grant. While the target waits for an answer of the client's, which
-// may come after further calls, it may be more.
+// limitLocked sets the limit of calls in flight to the number of credits that we ask for. The
+// limit is higher while the target waits for an answer of the client, because the client may
+// send further calls before that answer.
 func (s *session) limitLocked() {
 	n := s.c.cfg.MaxCalls
 	if len(s.callbacks) == 0 {
@@ -38,8 +38,8 @@ func (s *session) Stats() rpcrdma.Stats { return s.rdma.Stats() }
 // Sizes implements dataplane.Link.
 func (s *session) Sizes() rpcrdma.Sizes { return s.rdma.Sizes() }
 
-// Drain implements dataplane.Link: it has the calls in flight answered, then
-// disconnects both sides.
+// Drain implements dataplane.Link. It finishes the calls in flight, then disconnects both
+// sides.
 func (s *session) Drain(ctx context.Context) error {
 	s.intake.Stop()
 	select {

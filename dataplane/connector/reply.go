@@ -7,11 +7,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// errMisplaced: the target has written a result that its reply does not have.
+// errMisplaced means that the target has written a result that does not match its reply.
 var errMisplaced = errors.New("the reply lacks a result that came by RDMA Write, or has it in another length")
 
-// compose finds where the results that stand apart belong in the reply, and
-// lowers the limits that the target announces to what can be carried.
+// compose finds where in the reply the results that stand apart belong. It also lowers the
+// limits that the target announces to what can be carried.
 func (cl *call) compose() error {
 	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
 	if cl.rpc.Long != nil {
@@ -26,7 +26,7 @@ func (cl *call) compose() error {
 	}
 	body, ok := resultsAt(cl.reply)
 	if !ok {
-		return nil // as it is
+		return nil // the reply goes out unchanged
 	}
 	results := cl.reply[body:]
 	cl.apart = cl.apart[:0]
@@ -51,15 +51,14 @@ func (cl *call) compose() error {
 	return nil
 }
 
-// resultsAt is where the results of a reply begin; only a successful one has
-// any.
+// resultsAt returns where the results of a reply begin. Only a successful reply has results.
 func resultsAt(msg []byte) (n int, ok bool) {
 	var h oncrpc.ReplyHeader
 	n, err := oncrpc.DecodeReply(msg, &h)
 	return n, err == nil
 }
 
-// finder gives Find of result i, made once.
+// finder returns Find of result i. It is made only once.
 func (cl *call) finder(i int) func([]byte) int {
 	for len(cl.find) <= i {
 		at := len(cl.find)

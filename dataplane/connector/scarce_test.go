@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// TestScarceMemory: clients that all want more than there is wait for each
-// other, and none for ever.
+// TestScarceMemory: clients that together want more memory than there is wait for each other,
+// but not forever.
 func TestScarceMemory(t *testing.T) {
 	e := newExportWith(t, newLoopback(t), Config{ClientMemory: MinMemory, Memory: MinMemory})
 	h := e.create("file")

@@ -31,9 +31,9 @@ func (h *held) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) er
 	return h.Service.ServeRPC(ctx, c, r)
 }
 
-// TestSharedMemory: what clients' connections have registered comes out of the
-// data plane's budget: listeners get less, and when nothing is left no further
-// client is let in until there is room again.
+// TestSharedMemory: the registered memory of clients' connections counts toward the data
+// plane's budget. Listeners get less, and when nothing is left, no further client is accepted
+// until there is room again.
 func TestSharedMemory(t *testing.T) {
 	r := newTargetless(t, newLoopback(t))
 	h := &held{Service: echo.New(), release: make(chan struct{})}
@@ -89,7 +89,7 @@ func newTarget(t *testing.T, p rdmacm.Provider, h oncrpc.Handler) (address strin
 	return info.Address.String()
 }
 
-// comesIn says whether a new client gets an answer.
+// comesIn reports whether a new client gets an answer.
 func (r *rig) comesIn() bool {
 	c := r.dial(rpctcp.ClientConfig{})
 	defer c.Close()
@@ -97,7 +97,7 @@ func (r *rig) comesIn() bool {
 	return err == nil
 }
 
-// until asks until it is so.
+// until waits until the condition is true.
 func (r *rig) until(so func() bool) {
 	r.t.Helper()
 	late, tick := time.After(30*time.Second), time.NewTicker(5*time.Millisecond)

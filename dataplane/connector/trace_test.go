@@ -9,8 +9,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// TestTrace: calls go out and replies come in, with what the two sides told each
-// other at connect.
+// TestTrace: calls go out and replies come in, with the private data of both sides.
 func TestTrace(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		r := newRig(t, p, echo.New(), Config{})

@@ -1,12 +1,12 @@
 package connlimit
 
-// shed is how many places a newcomer frees in a group that is over a lowered
-// limit, so that the group shrinks.
+// shed is how many places a newcomer frees in a group that exceeds a lowered limit, so that
+// the group shrinks.
 const shed = 2
 
-// makeRoom chooses whose places p takes in the groups that are full, from its
-// owner's upwards: a place freed for the owner is free in all groups above. When a
-// full group has nobody who may go, nobody goes.
+// makeRoom chooses which places p takes in the full groups, beginning with its owner's
+// group: a place freed for the owner is free in all groups above. If no member of a full
+// group may be evicted, makeRoom evicts nobody.
 func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
 	var out evictions
 	for _, g := range t.groupsAbove(p) {
@@ -18,7 +18,7 @@ func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
 				continue
 			}
 			if g.size() < g.was {
-				break // one goes for one that comes
+				break // one place freed for one newcomer
 			}
 			out.undo()
 			g.t.refused[g.reason]++
@@ -29,8 +29,7 @@ func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
 	return out, nil
 }
 
-// groupsAbove are the groups that count p in t and above it, with what they
-// hold now.
+// groupsAbove returns the groups that count p in t and above it, with their current sizes.
 func (t *Table) groupsAbove(p *Place) (out []*group) {
 	for ; t != nil; t = t.parent {
 		out = append(out, t.groupsOf(p)...)
@@ -41,13 +40,12 @@ func (t *Table) groupsAbove(p *Place) (out []*group) {
 	return out
 }
 
-// mayLeave says whether one more holder may be evicted besides those chosen.
+// mayLeave reports whether one more holder may be evicted in addition to chosen.
 func (t *Table) mayLeave(chosen evictions) bool {
 	return t.leaving+len(chosen) < t.limits.leavingLimit()
 }
 
-// addLeaving counts evicted holders that have not left t and the tables above it
-// yet.
+// addLeaving counts evicted holders that have not left t and the tables above it yet.
 func (t *Table) addLeaving(n int) {
 	for ; t != nil; t = t.parent {
 		t.leaving += n

@@ -59,7 +59,7 @@ func (t *Table) overdue(now int64) (*member, Reason) {
 // late.
 const ageStep = time.Second
 
-// nextAge is the earliest time at which a present or future holder can be too old.
+// nextAge returns the earliest time at which a present or future holder can be too old.
 func (t *Table) nextAge(now int64) time.Time {
 	next := time.Duration(-1)
 	earlier := func(long time.Duration, h byTime) {

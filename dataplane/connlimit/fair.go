@@ -2,8 +2,8 @@ package connlimit
 
 import "container/heap"
 
-// fair finds the owner in a table that has the most places, one of which may be taken for
-// an owner with fewer. Only places of class Ordinary are taken so.
+// fair finds the owner with the most places in a table, so that an owner with fewer can
+// take one of them. It only considers places of class Ordinary.
 type fair struct {
 	// ready are the owners that may have a connection that was idle for FairGrace, the
 	// largest first. waiting are the others, by the time when they may have one.
@@ -17,8 +17,8 @@ func newFair() fair {
 	}
 }
 
-// giver is the idlest member of the largest owner that has one to give, if the
-// owner has more than least places; nil otherwise.
+// giver returns the idlest member of the largest owner that has an idle one, if the owner
+// has more than least places. Otherwise it returns nil.
 func (f *fair) giver(now int64, least int) *member {
 	for w := f.waiting.list; len(w) > 0 && w[0].due <= now; w = f.waiting.list {
 		f.move(w[0], &f.ready)
@@ -46,7 +46,7 @@ func (f *fair) remove(g *group) {
 	}
 }
 
-// grew notes that an owner has one more place.
+// grew records that an owner has one more place.
 func (f *fair) grew(g *group) {
 	if at := g.idleAt(); g.in == nil || at < g.due {
 		g.due = at
@@ -56,7 +56,7 @@ func (f *fair) grew(g *group) {
 	heap.Fix(g.in, g.index)
 }
 
-// shrank notes that an owner has one place less.
+// shrank records that an owner has one place less.
 func (f *fair) shrank(g *group) {
 	switch {
 	case g.in == nil:
@@ -67,8 +67,8 @@ func (f *fair) shrank(g *group) {
 	}
 }
 
-// idleAt is when a member may have been idle for FairGrace at the earliest. The
-// group is not empty.
+// idleAt returns the earliest time at which a member may have been idle for FairGrace. The
+// group must not be empty.
 func (g *group) idleAt() int64 {
 	first := g.half
 	if len(first) == 0 || len(g.used) > 0 && g.used[0].seen < first[0].seen {

@@ -14,8 +14,8 @@ type owner struct {
 	class Class
 }
 
-// group is a set of places with one limit: those of a table, those of it that
-// are not of class Reserved, or those of one owner.
+// group is a set of places with one limit: those of a table, those of a table without class
+// Reserved, or those of one owner.
 type group struct {
 	t      *Table
 	reason Reason
@@ -28,7 +28,7 @@ type group struct {
 	// Of an owner, in t.fair:
 	in    *groups // nil for none
 	index int     // in it
-	due   int64   // no member is idle for FairGrace before
+	due   int64   // before this time, no member is idle for FairGrace
 }
 
 // member is a place in a group.
@@ -37,9 +37,9 @@ type member struct {
 	group *group
 	in    *byTime // of group
 	index int     // in it
-	// seen is a time at or before the last use, or that of admission in half.
-	// Uses only become later, so the first member of a heap whose seen is right
-	// is the idlest of all.
+	// seen is a time at or before the last use; in half, it is the time of admission. The
+	// time of use only increases, so the first member of a heap is the idlest of all if its
+	// seen is current.
 	seen int64
 }
 
@@ -63,7 +63,7 @@ func (g *group) full() bool {
 	return limit != noLimit && g.size() >= limit
 }
 
-// giver is the member whose place p may take, or nil.
+// giver returns the member whose place p may take, or nil.
 func (g *group) giver(p *Place) *member {
 	if m := g.idlest(p.since, HalfOpenGrace, Grace); m != nil {
 		return m
@@ -77,8 +77,8 @@ func (g *group) giver(p *Place) *member {
 	return nil
 }
 
-// idlest is the oldest member that was half-open for a time, or the one that was
-// idle for longest, if that was for another time, or nil. The first time is not the longer one.
+// idlest returns the oldest member that was half-open for halfOpen, or else the one that
+// was idle for longest, if for at least idle, or nil. halfOpen is at most idle.
 func (g *group) idlest(now int64, halfOpen, idle time.Duration) *member {
 	if m := g.oldestHalfOpen(now); m != nil && now-m.seen >= int64(halfOpen) {
 		return m
@@ -86,7 +86,8 @@ func (g *group) idlest(now int64, halfOpen, idle time.Duration) *member {
 	return g.idleFor(now, int64(idle))
 }
 
-// oldest is the member that was half-open or idle for longest, if for so long, or nil.
+// oldest returns the member that was half-open or idle for longest, if for at least long,
+// or nil.
 func (g *group) oldest(now, long int64) *member {
 	used, half := g.idleFor(now, long), g.oldestHalfOpen(now)
 	if half != nil && now-half.seen >= long && (used == nil || half.seen < used.seen) {
@@ -95,9 +96,9 @@ func (g *group) oldest(now, long int64) *member {
 	return used
 }
 
-// oldestHalfOpen is the half-open member that was admitted first, or nil. It moves
-// members that were used meanwhile to used. If the first is still within its grace,
-// so are those admitted later.
+// oldestHalfOpen returns the half-open member that was admitted first, or nil. It moves
+// members that were used meanwhile to used. If the first is still within its grace, so are
+// those admitted later.
 func (g *group) oldestHalfOpen(now int64) *member {
 	for len(g.half) > 0 {
 		m := g.half[0]
@@ -134,11 +135,11 @@ func (g *group) settled(m *member, now int64) {
 	heap.Push(&g.used, m)
 }
 
-// halfOpen says that the connection has done nothing yet and does nothing now.
+// halfOpen reports whether the connection has done nothing yet and has no work in flight.
 func (p *Place) halfOpen() bool { return p.active.Load() == 0 && !p.holder.Busy() }
 
-// idleFor is the member that has been idle for longest, if for at least that time,
-// or nil. A member in use is looked at again only after that time.
+// idleFor returns the member that has been idle for longest, if for at least long, or nil.
+// It checks a member in use again only after that time.
 func (g *group) idleFor(now, long int64) *member {
 	for len(g.used) > 0 && now-g.used[0].seen >= long {
 		m := g.used[0]
@@ -155,7 +156,7 @@ func (g *group) idleFor(now, long int64) *member {
 	return nil
 }
 
-// owned are the places of p's owner.
+// owned returns the places of p's owner.
 func (t *Table) owned(p *Place) *group {
 	o := owner{p.key, p.class}
 	if g := t.owners[o]; g != nil {
@@ -164,7 +165,7 @@ func (t *Table) owned(p *Place) *group {
 	return &group{t: t, reason: PerKey, owner: o}
 }
 
-// groupsOf are the groups of t that count p, its owner's first.
+// groupsOf returns the groups of t that count p, its owner's first.
 func (t *Table) groupsOf(p *Place) []*group {
 	if p.class == Reserved {
 		return []*group{t.owned(p), t.all}

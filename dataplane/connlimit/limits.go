@@ -2,44 +2,42 @@ package connlimit
 
 import "time"
 
-// Limits of a table. They may change at any time: connections that are over a
-// lowered limit stay until they are idle and newcomers need their places.
+// Limits of a table. They may change at any time. Connections beyond a lowered limit stay
+// until they are idle and newcomers need their places.
 type Limits struct {
-	// Total places; 0 is no limit.
+	// Total is the number of places. 0 means no limit.
 	Total int
-	// PerKey is the most places of one key; 0 is no limit.
+	// PerKey is the largest number of places of one key. 0 means no limit.
 	PerKey int
-	// KeyGrace is Grace where a newcomer takes the place of one of its own key; 0
-	// is Grace. Where it is short, a client that does not end its connections
-	// does not keep itself out.
+	// KeyGrace replaces Grace when a newcomer takes a place of its own key. 0 means Grace.
+	// A short time lets a client in that did not end its earlier connections.
 	KeyGrace time.Duration
-	// Reserved places of Total are kept for holders of class Reserved; at most all.
+	// Reserved is how many places of Total are reserved for class Reserved.
 	Reserved int
-	// Idle is the time without use after which a connection is evicted by
-	// Age; 0 is never.
+	// Idle is the time without use after which Age evicts a connection. 0 means never.
 	Idle time.Duration
-	// HalfOpen is the time after which a connection that has done nothing yet
-	// is evicted by Age; 0 is as Idle.
+	// HalfOpen is the time after which Age evicts a connection that has done nothing yet. 0
+	// means Idle.
 	HalfOpen time.Duration
 }
 
-// Grace is how long a connection without work in flight is idle before a newcomer may
-// take its place. It is long for a client that just made a call, and short for an
-// operator who waits.
+// Grace is how long a connection without work in flight must be idle before a newcomer may
+// take its place. It is long for a client that just made a call, and short for an operator
+// who waits.
 const Grace = 10 * time.Second
 
-// HalfOpenGrace is how long an accepted connection may do nothing before a newcomer
-// may take its place: a round trip, a lost packet and some computing.
+// HalfOpenGrace is how long an accepted connection may do nothing before a newcomer may
+// take its place: enough for a round trip, a lost packet and some computing.
 const HalfOpenGrace = 3 * time.Second
 
-// FairGrace is how long a connection without work in flight is idle before its place
-// may be taken for a key that has fewer places, even with the new one. It spares a client
-// between two calls. To keep its places from such keys, a peer has to make
-// many calls on each of its connections.
+// FairGrace is how long a connection without work in flight must be idle before a key that
+// would still have fewer places may take its place. It protects a client between two calls.
+// A peer keeps its places from such keys only by making many calls on each of its
+// connections.
 const FairGrace = 100 * time.Millisecond
 
-// Within lowers the limits to a number of places. A smaller table keeps a
-// quarter of them for others than any one key, and for class Reserved.
+// Within lowers the limits to most places. A smaller table keeps a quarter of them for keys
+// other than any one key, and for class Reserved.
 func (l Limits) Within(most int) Limits {
 	if l.Total > 0 && l.Total <= most {
 		return l
@@ -52,7 +50,7 @@ func (l Limits) Within(most int) Limits {
 	return l
 }
 
-// halfOpen is HalfOpen with its default.
+// halfOpen returns HalfOpen or its default.
 func (l *Limits) halfOpen() time.Duration {
 	if l.HalfOpen == 0 {
 		return l.Idle
@@ -60,10 +58,10 @@ func (l *Limits) halfOpen() time.Duration {
 	return l.HalfOpen
 }
 
-// leavingLimit bounds the evicted connections that have not left yet. A table may
-// hold this many beyond its Total for a moment.
+// leavingLimit limits the evicted connections that have not left yet. A table may briefly
+// hold this many beyond its Total.
 func (l *Limits) leavingLimit() int { return 16 + l.Total/16 }
 
-// One that stands behind a half-open connection in a group came later, so that
-// its Grace ends after the other's HalfOpenGrace.
+// A member behind a half-open connection in a group came later, so its Grace ends after the
+// other's HalfOpenGrace.
 const _ = uint64(Grace - HalfOpenGrace)

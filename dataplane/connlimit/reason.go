@@ -9,27 +9,27 @@ type Reason uint8
 const (
 	Total    Reason = iota // all places are taken
 	PerKey                 // all places of its key are taken
-	Kept                   // all places but those kept for a class are taken
+	Kept                   // all places are taken, except those reserved for a class
 	Idle                   // it was idle for too long
-	HalfOpen               // it did nothing since it was accepted
+	HalfOpen               // it has done nothing since it was accepted
 	Reasons                // number of reasons
 )
 
 var reasonNames = [Reasons]string{"connections", "connections_per_peer", "reserved", "idle", "half_open"}
 
-// String is the reason's label value in metrics.
+// String returns the reason's label value in metrics.
 func (r Reason) String() string { return reasonNames[r] }
 
 // Counts are connections by Reason.
 type Counts [Reasons]uint64
 
-// RefusedError says why a newcomer has no place.
+// RefusedError means that there is no place for a newcomer.
 type RefusedError struct {
 	Reason Reason
 	Table  string // the table's Name
 	Key    Key
 	Limit  int
-	// Leaving says that evicted connections have not left yet.
+	// Leaving means that evicted connections have not left yet.
 	Leaving bool
 }
 
@@ -49,16 +49,16 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("all %d connections%s are in use", e.Limit, of)
 }
 
-// Eviction says why a connection lost its place.
+// Eviction is why a connection lost its place.
 type Eviction struct {
 	Reason Reason
 	Table  string // the table's Name
-	// For is the newcomer's key, and By the newcomer, if one takes the place.
+	// For is the newcomer's key and By the newcomer, if one takes the place.
 	For Key
 	By  Holder
 }
 
-// Text is the reason in words.
+// Text returns the reason in words.
 func (e Eviction) Text() string {
 	of := ""
 	if e.Table != "" {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Class says whether a holder may use the places that are reserved. Holders of one
-// key and different classes count as if they had different keys.
+// Class decides whether a holder may use the reserved places. Holders of one key with
+// different classes count as if they had different keys.
 type Class uint8
 
 // The classes.
@@ -16,28 +16,28 @@ const (
 	Reserved
 )
 
-// Holder is a connection that has a place, or wants one. Its methods are called from any goroutine.
+// Holder is a connection that has or wants a place. Its methods may be called from any
+// goroutine.
 type Holder interface {
-	// Busy says that work of the connection is in flight, so that its place
-	// can't be taken. It is called with the table locked: it must not block,
-	// nor call the table.
+	// Busy reports whether work of the connection is in flight. Its place cannot be taken
+	// then. It is called with the table locked: it must not block, nor call the table.
 	Busy() bool
-	// Evict tells the holder that its place is lost. It starts to close the
-	// connection and does not wait for it. It is called once at most, perhaps while
-	// the connection closes for another reason or just after its Leave.
+	// Evict starts to close the connection, which has lost its place, and does not wait. It
+	// is called at most once, perhaps while the connection closes for another reason or
+	// just after its Leave.
 	Evict(Eviction)
 }
 
-// Config is what a table is made with.
+// Config configures a table.
 type Config struct {
-	// Name appears in reasons, such as "listener nfs"; "" for none.
+	// Name appears in reasons, for example "listener nfs". It may be empty.
 	Name string
-	// Parent, or nil, is a table in which each holder needs a place, too.
+	// Parent, if not nil, is a table in which each holder also needs a place.
 	Parent *Table
 	Limits Limits
 }
 
-// Table bounds a set of connections. All methods may be called from any goroutine.
+// Table limits a set of connections. All methods may be called from any goroutine.
 type Table struct {
 	name   string
 	parent *Table
@@ -47,14 +47,14 @@ type Table struct {
 	// Under mu:
 	limits   Limits
 	all      *group
-	ordinary *group // those of all that are not of class Reserved
+	ordinary *group // those of all without class Reserved
 	owners   map[owner]*group
 	fair     fair
 	leaving  int // evicted, and not gone yet
 	refused  Counts
 	evicted  Counts
 
-	changed chan struct{} // has an element when Run has to look at the limits
+	changed chan struct{} // has an element when Run must check the limits again
 }
 
 // New makes a table without holders.
@@ -75,11 +75,11 @@ type Place struct {
 	holder Holder
 	key    Key
 	class  Class
-	// active is the time of the last use since the tree's start; 0 if there was none.
+	// active is the time of the last use since the tree's start, or 0 if there was none.
 	active atomic.Int64
 
 	// Under the tree's mu:
-	since   int64     // when it was admitted
+	since   int64     // time of admission
 	members []*member // of the groups that count it
 	state   placeState
 }
@@ -92,11 +92,11 @@ const (
 	gone
 )
 
-// Touch says that the connection is in use. It is one atomic store.
+// Touch records that the connection is in use. It is one atomic store.
 func (p *Place) Touch(now time.Time) { p.active.Store(int64(now.Sub(p.t.start))) }
 
-// Admit gives h a place, and evicts other holders if it must: their Evict is called
-// before Admit returns. The error is a *RefusedError; then nobody was evicted.
+// Admit gives h a place. It evicts other holders if necessary, and calls their Evict before
+// it returns. The error is a *RefusedError; then nobody was evicted.
 func (t *Table) Admit(now time.Time, key Key, class Class, h Holder) (*Place, error) {
 	p := &Place{t: t, holder: h, key: key, class: class}
 	t.mu.Lock()
@@ -126,15 +126,14 @@ func (p *Place) Leave() {
 	p.state = gone
 }
 
-// Limits are those in force.
+// Limits returns the current limits.
 func (t *Table) Limits() Limits {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.limits
 }
 
-// SetLimits changes the limits. A caller that doesn't use Run calls Age
-// afterwards.
+// SetLimits changes the limits. A caller that does not use Run must call Age afterwards.
 func (t *Table) SetLimits(l Limits) {
 	t.mu.Lock()
 	t.limits = l
@@ -145,23 +144,23 @@ func (t *Table) SetLimits(l Limits) {
 	}
 }
 
-// SetTotal changes one of the limits.
+// SetTotal changes Limits.Total.
 func (t *Table) SetTotal(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.limits.Total = n
 }
 
-// Stats is a table as operators see it.
+// Stats are the statistics of a table.
 type Stats struct {
 	Held             int // places taken
-	Reserved         int // of them, by holders of class Reserved
+	Reserved         int // of Held, by holders of class Reserved
 	Leaving          int // evicted, and not gone yet
-	Keys             int // keys that hold places, one of both classes twice
+	Keys             int // keys that hold places; a key with places of both classes counts twice
 	Refused, Evicted Counts
 }
 
-// Stats counts.
+// Stats returns the table's statistics.
 func (t *Table) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxCallbacks bounds the calls of the upstream that wait or are in
-	// flight on one connection. NFSv4.1 servers have as many as the client has
-	// slots, kernel clients 16.
+	// maxCallbacks limits the calls of the upstream that wait or are in flight on one
+	// connection. NFSv4.1 servers make as many as the client has slots; Linux clients have
+	// 16.
 	maxCallbacks = 64
-	// maxCallback is the most bytes of one; it travels inline, in less.
+	// maxCallback is the largest such call, in bytes. It is sent inline, which allows less.
 	maxCallback = 64 << 10
 )
 
-// readCall reads a call of the upstream and has the client called. One that
-// can't be passed on is answered with SYSTEM_ERR.
+// readCall reads a call of the upstream and calls the client. A call that cannot be
+// forwarded is answered with SYSTEM_ERR.
 func (s *Session) readCall(xid uint32) error {
 	s.f.stats.callbacks.Add(1)
 	msg := slices.Clone(s.head[:])
@@ -62,7 +62,7 @@ func (s *Session) readCall(xid uint32) error {
 	return nil
 }
 
-// beginCallback counts one more, unless there are as many as most.
+// beginCallback counts one more callback, unless there are most already.
 func (s *Session) beginCallback(most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,9 +79,8 @@ func (s *Session) endCallback() {
 	s.callbacks--
 }
 
-// callback calls the client, when it can be called, and answers the upstream
-// with what it says. Everything travels inline, as RFC 8167 §5.3 has it, so that no
-// binding is asked.
+// callback calls the client once that is possible, and sends the client's answer to the
+// upstream. Everything goes inline, as RFC 8167 §5.3 requires, so no binding is used.
 func (s *Session) callback(c *oncrpc.Call, args []byte) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.f.cfg.CallbackTimeout)
 	defer cancel()
@@ -107,12 +106,12 @@ func (s *Session) callClient(ctx context.Context, rpc *rpcrdma.Call) error {
 	}
 }
 
-// errFlood is why an upstream is given up that calls and calls without taking
-// the answers.
+// errFlood ends the connection to an upstream that makes more calls than it accepts answers
+// for.
 var errFlood = errors.New("more calls to the client than are answered")
 
-// refuseCallback answers a call of the upstream in place of the client. The
-// reader must not write itself: the upstream may be waiting for it to read.
+// refuseCallback answers a call of the upstream instead of the client. The reader must not
+// write, because the upstream may be waiting for it to read.
 func (s *Session) refuseCallback(xid uint32, err error) error {
 	if !s.beginCallback(2 * maxCallbacks) {
 		return errFlood
@@ -136,7 +135,7 @@ func (s *Session) answer(reply []byte) {
 // answer is a reply to the upstream.
 type answer struct {
 	record []byte
-	sent   chan struct{} // closed then
+	sent   chan struct{} // closed when sent
 }
 
 // AppendTo implements rpctcp.Outgoing.

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// keepAlive finds out within about a minute that an idle upstream is gone
-// without a word.
+// keepAlive detects within about a minute that an idle upstream has vanished.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}
 
-// Reserved ports that are used, as Linux's xprt_min_resvport and
-// xprt_max_resvport: lower ones belong to well-known services.
+// The reserved ports to use, as in Linux's xprt_min_resvport and xprt_max_resvport. Lower
+// ports belong to well-known services.
 const (
 	minReserved = 665
 	maxReserved = 1023
@@ -37,7 +36,7 @@ func (f *Forwarder) dial(ctx context.Context) (net.Conn, error) {
 	return nc, nil
 }
 
-// reason is what a dial failed for, without what net puts around it.
+// reason returns why a dial failed, without the wrapping of package net.
 func reason(err error, timeout time.Duration) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -53,8 +52,8 @@ func reason(err error, timeout time.Duration) error {
 	return err
 }
 
-// dialReserved connects from a reserved port that is free, from a random one
-// on downwards.
+// dialReserved connects from a free reserved port. It tries them downwards from a random
+// one.
 func dialReserved(ctx context.Context, d net.Dialer, address string) (net.Conn, error) {
 	const ports = maxReserved - minReserved + 1
 	first := rand.N(ports)

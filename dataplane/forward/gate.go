@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// How long nobody dials after a failure, doubling from the first to the last;
+// The pause between dials after a failure. It doubles from the first to the last value, and
 // half of it is random.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// gate keeps many clients from dialling an upstream that is gone. While the
-// last dial succeeded, all may dial at once. After a failure one may, when the
-// pause is over; the others learn at once why not, which is better than to
-// wait: a kernel client that is rejected comes back later and later, one that
-// is accepted and then disconnected comes back at once.
+// gate keeps many clients from dialling an upstream that is gone. After a successful dial,
+// all may dial at once. After a failure, only one may dial when the pause is over, and the
+// others fail at once. That is better than to wait: a Linux client that is rejected retries
+// with growing pauses, but one that is accepted and then disconnected retries at once.
 type gate struct {
 	mu     sync.Mutex
 	err    error // why the last dial failed; nil when it did not
@@ -27,7 +26,7 @@ type gate struct {
 	trying bool
 }
 
-// change is what a dial says of the upstream that was not known before.
+// change is a change in the upstream's reachability that a dial shows.
 type change uint8
 
 const (
@@ -36,7 +35,7 @@ const (
 	found
 )
 
-// enter says why the upstream is not to be dialled now.
+// enter returns an error if the upstream must not be dialled now.
 func (g *gate) enter(now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,14 +49,14 @@ func (g *gate) enter(now time.Time) error {
 	return nil
 }
 
-// abandon takes back enter: the dial was given up for other reasons.
+// abandon undoes enter: the dial was stopped for other reasons.
 func (g *gate) abandon() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.trying = false
 }
 
-// leave notes how a dial ended.
+// leave records the result of a dial.
 func (g *gate) leave(now time.Time, err error) change {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -19,15 +19,15 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// readBuffer is how much is read ahead, in bytes. Longer results go straight to
-// where they belong.
+// readBuffer is how much is read ahead, in bytes. Longer results go directly to their
+// memory.
 const readBuffer = 16 << 10
 
-// errClosed is why a session is over whose client is gone.
+// errClosed ends a session whose client is gone.
 var errClosed = errors.New("the client's connection has ended")
 
-// Session forwards the calls of one client's connection. It has a goroutine
-// that reads what the upstream sends.
+// Session forwards the calls of one client connection. It has a goroutine that reads from
+// the upstream.
 type Session struct {
 	f       *Forwarder
 	peer    netip.AddrPort // the client
@@ -39,19 +39,19 @@ type Session struct {
 	cancel  context.CancelFunc
 	done    chan struct{}  // closed when the reader has ended
 	calling sync.WaitGroup // calls of the upstream
-	up      chan struct{}  // closed when conn is there
+	up      chan struct{}  // closed when conn is set
 	open    func()         // opens the back channel
-	limits  *ulb.Limits    // of what the client and the upstream tell each other
+	limits  *ulb.Limits    // for the values that the client and the upstream announce to each other
 
 	// Only for the reader.
 	head    [8]byte // XID and message type
 	pad     [xdr.Unit]byte
-	scratch []byte // for what nobody wants
+	scratch []byte // for skipped data
 
 	mu        sync.Mutex
 	conn      perconn.Conn // nil before Up
 	opened    bool         // the back channel, perhaps before Up
-	err       error        // why it is over
+	err       error        // why it has ended
 	pending   map[uint32]*call
 	idle      []*call
 	callbacks int // calls of the upstream in progress
@@ -110,7 +110,8 @@ func (s *Session) openBackchannel() {
 	}
 }
 
-// backLimits are the most bytes of a call of the upstream, and of its reply.
+// backLimits returns the largest call of the upstream and the largest reply to it, in
+// bytes.
 func (s *Session) backLimits() (call, reply uint32) {
 	s.mu.Lock()
 	c := s.conn
@@ -122,9 +123,9 @@ func (s *Session) backLimits() (call, reply uint32) {
 	return min(call, maxCallback), reply
 }
 
-// fail ends the session: its calls get no answer, and the client's connection
-// ends, so that the client makes them again on its next. Calls whose reply is
-// arriving are left to the reader, which fails soon.
+// fail ends the session. Its calls get no answer, and the client's connection ends, so that
+// the client repeats them on its next connection. Calls whose reply is arriving are left to
+// the reader, which fails soon.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -167,7 +168,7 @@ func (s *Session) end(c perconn.Conn, err error) {
 	c.End("upstream " + s.f.cfg.Address + ": " + err.Error())
 }
 
-// take gives a call that is not in use.
+// take returns a call that is not in use.
 func (s *Session) take() *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +180,7 @@ func (s *Session) take() *call {
 	return newCall(s)
 }
 
-// give takes a call back. There are as many as were ever in flight at once.
+// give frees a call for reuse. There are as many as were ever in flight at once.
 func (s *Session) give(c *call) {
 	c.forget()
 	s.mu.Lock()
@@ -187,7 +188,7 @@ func (s *Session) give(c *call) {
 	s.mu.Unlock()
 }
 
-// register has the reader expect c's reply.
+// register makes the reader expect c's reply.
 func (s *Session) register(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,8 +203,7 @@ func (s *Session) register(c *call) error {
 	return nil
 }
 
-// expect gives the call that waits for the reply with an XID; nil when none
-// does any more.
+// expect returns the call that waits for the reply with an XID, or nil.
 func (s *Session) expect(xid uint32) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *Session) expect(xid uint32) *call {
 	return c
 }
 
-// answered ends the waiting for c's reply.
+// answered records that c no longer waits for a reply.
 func (s *Session) answered(c *call, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,7 @@ const (
 	namedPeers = 5  // named in a count
 )
 
-// flow counts the lines of a kind in the present period. The limiter's lock guards
-// it.
+// flow counts the lines of a kind in the current period. The limiter's lock guards it.
 type flow struct {
 	kind
 	began, ends time.Time
@@ -32,8 +31,8 @@ func (f *flow) begin(now time.Time, left int) {
 	f.peers, f.example = nil, line{}
 }
 
-// roll begins the next period if the present one is over. It returns the line with
-// the counts, if lines were held back. A flood ends with a period of few lines.
+// roll begins the next period if the current one is over. It returns the line with the
+// counts, if lines were held back. A flood ends with a period of few lines.
 func (f *flow) roll(now time.Time, out slog.Handler) (due line) {
 	if now.Before(f.ends) {
 		return line{}
@@ -49,7 +48,7 @@ func (f *flow) roll(now time.Time, out slog.Handler) (due line) {
 	return due
 }
 
-// passes counts a line and says whether it passes.
+// passes counts a line and reports whether it passes.
 func (f *flow) passes(peer string) bool {
 	f.lines++
 	_, known := f.peers[peer]
@@ -71,7 +70,7 @@ func (f *flow) hold(peer string) {
 	}
 }
 
-// know says whether a peer is counted by name.
+// know reports whether a peer is counted by name.
 func (f *flow) know(peer string) bool {
 	if _, ok := f.peers[peer]; ok {
 		return true
@@ -86,8 +85,8 @@ func (f *flow) know(peer string) bool {
 	return true
 }
 
-// count makes the line with the number of lines held back, and the peers that
-// caused most of them.
+// count returns the line with the number of lines held back, and the peers that caused most
+// of them.
 func (f *flow) count(now time.Time, out slog.Handler) line {
 	c := line{out, slog.NewRecord(now, f.level, f.message, 0)}
 	if f.exact { // the lines are the same

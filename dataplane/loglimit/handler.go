@@ -11,9 +11,8 @@ import (
 // with or without a port, or another name.
 const PeerKey = "peer"
 
-// Handler passes lines on to another handler and holds back the lines of a flood. A
-// Handler and those derived from it count together. All methods may be called from
-// any goroutine.
+// Handler passes lines on to another handler and holds back the lines of a flood. A Handler
+// and those derived from it count together. All methods may be called from any goroutine.
 type Handler struct {
 	next    slog.Handler
 	limiter *limiter // shared by all derived handlers
@@ -79,7 +78,7 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &d
 }
 
-// classify returns a line's kind and the peer that it names, "" if none.
+// classify returns a line's kind and its peer, or "" without a peer.
 func (h *Handler) classify(r *slog.Record) (k kind, peer string) {
 	k, peer = kind{level: r.Level, message: r.Message}, h.peer
 	if !h.grouped {

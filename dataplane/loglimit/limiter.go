@@ -56,7 +56,8 @@ func newLimiter(out slog.Handler) *limiter {
 	return &limiter{out: out, flows: make(flows), exact: make(flows)}
 }
 
-// take says whether a line is logged, and which line with counts is due before it.
+// take reports whether a line is logged, and returns the line with counts that is due
+// before it.
 func (l *limiter) take(k kind, peer string, ln line, now time.Time) (due line, pass bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +86,8 @@ func (l *limiter) expire(f *flow) {
 	due.write()
 }
 
-// flow finds or makes the flow of a kind. When there are too many kinds, lines of
-// exact kinds have no flow: they are logged. The others share one flow per level.
+// flow returns the flow of a kind. If there are too many kinds, lines of exact kinds have
+// no flow: they are logged. The others share one flow per level.
 func (l *limiter) flow(k kind, now time.Time) *flow {
 	known := l.flows
 	if k.exact {

@@ -6,10 +6,10 @@ import (
 	"net/netip"
 )
 
-// maxName bounds a peer's name, in bytes. Longer names are cut.
+// maxName limits a peer's name, in bytes. Longer names are cut.
 const maxName = 64
 
-// host is the name that a peer is counted under: its address without the port.
+// host returns the name under which a peer is counted: its address without the port.
 func host(v slog.Value) string {
 	name := v.Resolve().String()
 	if at, err := netip.ParseAddrPort(name); err == nil {

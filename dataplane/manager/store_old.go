@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// oldFormat is the format of rdmad 1.x: numbers of nanoseconds for times, and
-// some keys elsewhere.
+// oldFormat is the format of rdmad 1.x. Its times are numbers of nanoseconds, and some keys
+// are in other places.
 const oldFormat = 1
 
-// convertOld gives values of the old format the keys and values of the
-// present one.
+// convertOld converts the keys and values of the old format to the current one.
 func convertOld(values map[string]any) {
 	for _, list := range values {
 		items, _ := list.([]any)

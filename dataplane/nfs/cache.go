@@ -9,22 +9,21 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 )
 
-// shards of a cache: enough for as many processors to seldom meet.
+// shards is the number of shards of a cache, so that processors rarely wait for each other.
 const shards = 16
 
-// cache keeps objects open between calls, the most recently used ones, so
-// that READ and WRITE need not open anything. It is bounded by the number of
-// descriptors; when full, the least recently used object that nobody uses now
-// gives way. Objects in use are never closed: where they have all descriptors, room
-// says so before a call opens more. The bound is passed by what calls that are
-// opening something at the moment need.
+// cache keeps the most recently used objects open between calls, so that READ and WRITE
+// need not open anything. The number of descriptors is limited. When it is full, the least
+// recently used object that is not in use is closed. If all objects are in use, room
+// returns an error before a call opens more. Calls that are opening something may briefly
+// exceed the limit.
 type cache struct {
 	limit  atomic.Int64
 	files  atomic.Int64 // open descriptors of objects
 	shards [shards]shard
 }
 
-// shard is a part of the cache. Its list begins with the least recently used.
+// shard is a part of the cache. Its list is in order of use, the least recently used first.
 type shard struct {
 	sync.Mutex
 	objects map[fh.ID]*object
@@ -45,8 +44,8 @@ func newCache(limit int) *cache {
 
 func (c *cache) shard(id *fh.ID) *shard { return &c.shards[id.Hash()%shards] }
 
-// get returns the object of a handle, which a peer sent, with a reference, or
-// nil: that it is the object's to the last byte proves it.
+// get returns the object of a handle that a peer sent, with a reference, or nil. The handle
+// is proved genuine if it equals the object's.
 func (c *cache) get(h *fh.Handle, epoch uint32) *object {
 	id, ok := h.Claim()
 	if !ok {
@@ -76,9 +75,9 @@ func (c *cache) find(id *fh.ID, epoch uint32) *object {
 	return o
 }
 
-// put adds an object, whose only reference becomes the cache's, and returns
-// it with another one. When there is one with that ID already it is
-// returned in its place, and o is closed.
+// put adds an object, whose only reference then belongs to the cache, and returns it with
+// another one. If there is an object with that ID already, put closes o and returns that
+// object.
 func (c *cache) put(o *object, epoch uint32) *object {
 	sh := c.shard(&o.id)
 	sh.Lock()
@@ -100,8 +99,8 @@ func (c *cache) put(o *object, epoch uint32) *object {
 	return old
 }
 
-// room makes room for one more descriptor. The error is errJukebox, with which
-// the client comes back later.
+// room makes room for one more descriptor. The error is errJukebox, so that the client
+// tries again later.
 func (c *cache) room() error {
 	limit := c.limit.Load()
 	if c.files.Load() < limit {
@@ -113,8 +112,8 @@ func (c *cache) room() error {
 	return nil
 }
 
-// shrink closes unused objects until so many descriptors are open, looking
-// at the shard first that has just grown.
+// shrink closes unused objects until at most most descriptors are open. It begins with the
+// shard that has just grown.
 func (c *cache) shrink(first *shard, most int64) {
 	if c.files.Load() <= most {
 		return
@@ -137,7 +136,7 @@ func (c *cache) shrink(first *shard, most int64) {
 	}
 }
 
-// closeIdle closes what was last used before epoch.
+// closeIdle closes objects last used before epoch before.
 func (c *cache) closeIdle(before uint32) {
 	for i := range c.shards {
 		sh := &c.shards[i]
@@ -151,8 +150,8 @@ func (c *cache) closeIdle(before uint32) {
 	}
 }
 
-// evict takes the least recently used object that nobody uses and that may
-// go out of the shard. Its reference is the caller's now.
+// evict removes from the shard the least recently used object that is not in use and that
+// may allows. The caller then has its reference.
 func (sh *shard) evict(may func(*object) bool) *object {
 	sh.Lock()
 	defer sh.Unlock()
@@ -169,7 +168,7 @@ func (sh *shard) evict(may func(*object) bool) *object {
 	return nil
 }
 
-// forget drops an object that is no more.
+// forget drops an object that is gone.
 func (c *cache) forget(o *object) {
 	sh := c.shard(&o.id)
 	sh.Lock()
@@ -183,10 +182,9 @@ func (c *cache) forget(o *object) {
 	}
 }
 
-// forgetGone drops the object with an ID, which has lost a name, when that was
-// the last. To drop one that has others does no harm either, unless it is in
-// use or holds data that is not on stable storage: of these the kernel is
-// asked.
+// forgetGone drops the object with an ID, which has lost a name, if that was its last name.
+// Dropping one that has other names is harmless, unless it is in use or holds data that is
+// not on stable storage. For these it asks the kernel.
 func (c *cache) forgetGone(id *fh.ID) {
 	sh := c.shard(id)
 	sh.Lock()
@@ -205,7 +203,7 @@ func (c *cache) forgetGone(id *fh.ID) {
 	}
 	if ask {
 		var st unix.Stat_t
-		_ = o.stat(&st) // forgets it
+		_ = o.stat(&st) // stat drops it if it is gone
 	}
 	o.release()
 }

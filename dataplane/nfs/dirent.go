@@ -8,11 +8,11 @@ import (
 // dirent is an entry of a directory. name aliases the buffer it was read into.
 type dirent struct {
 	ino    uint64
-	cookie uint64 // where the listing goes on after this entry; never 0
+	cookie uint64 // where the listing continues after this entry; never 0
 	name   []byte
 }
 
-// Offsets in a struct linux_dirent64 (getdents64(2)); the name ends with a NUL.
+// Offsets in a struct linux_dirent64 (getdents64(2)). The name ends with a NUL.
 const (
 	direntIno    = 0
 	direntOff    = 8
@@ -20,7 +20,7 @@ const (
 	direntName   = 19
 )
 
-// nextDirent takes the first entry off b, which getdents64 has filled.
+// nextDirent removes the first entry from b, which getdents64 has filled.
 func nextDirent(b []byte) (e dirent, rest []byte, ok bool) {
 	if len(b) < direntName {
 		return e, nil, false

@@ -9,14 +9,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// replyCache answers calls that a client sends again, after it lost its
-// connection before the reply came, with the first one's reply: a REMOVE that
-// has worked must not be answered with NFS3ERR_NOENT. A call is known by its
-// XID, the client's address (the port changes with the connection), the
-// procedure, and a checksum of credential and arguments.
+// replyCache answers repeated calls. A client repeats a call if it lost its connection
+// before the reply came. It gets the first call's reply: a REMOVE that has worked must not
+// be answered with NFS3ERR_NOENT. A call is identified by its XID, the client's address
+// (the port changes with the connection), the procedure, and a checksum of credential and
+// arguments.
 //
-// It holds the last maxReplies calls of the procedures that need it, for
-// replyAge. A copy that comes while the first is at work waits for it.
+// It holds the last maxReplies calls of the procedures that need it, for replyAge. A copy
+// that arrives while the first call runs waits for it.
 type replyCache struct {
 	seed maphash.Seed
 	mu   sync.Mutex
@@ -25,8 +25,8 @@ type replyCache struct {
 	next int
 }
 
-// maxReplies bounds the cache. Replies of these procedures have at most some
-// 350 bytes. replyAge is what Linux's own server has.
+// maxReplies limits the cache. Replies of these procedures have at most about 350 bytes.
+// replyAge is the value of Linux's own server.
 const (
 	maxReplies = 2048
 	replyAge   = 120 * time.Second
@@ -50,13 +50,13 @@ func newReplyCache() *replyCache {
 	return &replyCache{seed: maphash.MakeSeed(), byID: make(map[callID]*cachedReply)}
 }
 
-// serve carries a call out, unless it was before.
+// serve executes a call, unless it is a copy.
 func (c *replyCache) serve(r *request) error {
 	e, first := c.enter(c.identify(r.call))
 	if !first {
 		select {
 		case <-e.done:
-			r.call.Args.Claim() // as the first one's were
+			r.call.Args.Claim() // like the first call
 			r.reply.Stream = append(r.reply.Stream, e.reply...)
 			return e.err
 		case <-r.ctx.Done():
@@ -65,7 +65,7 @@ func (c *replyCache) serve(r *request) error {
 	}
 	start := len(r.reply.Stream)
 	e.err = errFailed
-	defer close(e.done) // in a panic too, with errFailed
+	defer close(e.done) // also after a panic, with errFailed
 	err := procedures[r.call.Procedure](r)
 	if err == nil {
 		e.reply = append([]byte(nil), r.reply.Stream[start:]...)
@@ -74,7 +74,7 @@ func (c *replyCache) serve(r *request) error {
 	return err
 }
 
-// errFailed answers copies of a call that could not be carried out.
+// errFailed answers copies of a call that failed.
 var errFailed = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
 
 // enter finds the call or adds it.

@@ -9,8 +9,8 @@ import (
 // maxName is the longest name of a directory entry, in bytes.
 const maxName = posix.MaxName
 
-// checkName checks a name (filename3) that is to be used in a directory. "."
-// and ".." are for each procedure to judge.
+// checkName checks a name (filename3) in a directory. Each procedure must check "." and
+// ".." itself.
 func checkName(name []byte) error {
 	switch {
 	case len(name) == 0:
@@ -25,7 +25,7 @@ func checkName(name []byte) error {
 
 func isDot(name []byte) bool { return string(name) == "." || string(name) == ".." }
 
-// checkNew checks a name that is to be made: "." and ".." exist already.
+// checkNew checks a name to be created. "." and ".." exist already.
 func checkNew(name []byte) error {
 	if isDot(name) {
 		return errExist
@@ -33,7 +33,7 @@ func checkNew(name []byte) error {
 	return checkName(name)
 }
 
-// checkOld checks a name that is to be taken away.
+// checkOld checks a name to be removed.
 func checkOld(name []byte) error {
 	if isDot(name) {
 		return errInval

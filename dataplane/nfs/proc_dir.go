@@ -8,8 +8,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// maxDirReply bounds the results of READDIR and READDIRPLUS, in bytes: what
-// FSINFO tells as dtpref.
+// maxDirReply limits the results of READDIR and READDIRPLUS, in bytes. FSINFO returns it as
+// dtpref.
 const maxDirReply = 64 << 10
 
 // dirList is a READDIR or READDIRPLUS in progress.
@@ -18,11 +18,11 @@ type dirList struct {
 	dir    *object
 	plus   bool // READDIRPLUS
 	attrs  bool // with attributes and handles
-	limit  int  // of the stream's length, without what ends the list
+	limit  int  // limit of the stream's length, without the end of the list
 	names  int  // what is left of dircount
-	count  int  // entries given
+	count  int  // entries emitted
 	filled bool // an entry did not fit
-	// Of the entry that is being given.
+	// Of the current entry.
 	st     unix.Stat_t
 	handle fh.Handle
 }
@@ -54,9 +54,9 @@ func (r *request) readdirplus() error {
 	return l.run(handle, cookie, verifier, maxCount)
 }
 
-// run lists into the reply. Both procedures count the same way: count is the
-// most bytes that READDIR3resok may have, and dircount the most for what
-// READDIR would give of the entries.
+// run writes the listing into the reply. For both procedures, count is the largest size of
+// READDIR3resok, in bytes, and dircount the largest size of what READDIR would return of
+// the entries.
 func (l *dirList) run(handle []byte, cookie, verifier uint64, count uint32) error {
 	r := l.r
 	start := len(r.reply.Stream)
@@ -99,7 +99,7 @@ func (l *dirList) check(cookie, verifier uint64) error {
 	if err := r.srv.permitted(l.dir, &r.cred, mayRead); err != nil {
 		return err
 	}
-	// Who may not search a directory sees the names in it and no more.
+	// A caller who may not search a directory sees only the names in it.
 	l.attrs = l.plus && r.srv.permitted(l.dir, &r.cred, mayExec) == nil
 	return nil
 }
@@ -130,8 +130,8 @@ func (l *dirList) emit(e *dirent) bool {
 	return true
 }
 
-// fileID is the number that goes with an entry. The parent of the export's
-// root is the root itself.
+// fileID returns the number of an entry. The parent of the export's root is the root
+// itself.
 func (l *dirList) fileID(e *dirent) uint64 {
 	if l.dir == l.r.srv.top && string(e.name) == ".." {
 		return l.dir.ino
@@ -139,9 +139,8 @@ func (l *dirList) fileID(e *dirent) uint64 {
 	return e.ino
 }
 
-// appendObject appends name_attributes and name_handle of an entry: nothing
-// when the object can't be had, because it is gone or another file system is
-// mounted there.
+// appendObject appends name_attributes and name_handle of an entry. They are empty if the
+// object is gone or another file system is mounted there.
 func (l *dirList) appendObject(e *dirent) {
 	r := l.r
 	if !l.attrs {
@@ -196,8 +195,8 @@ func (l *dirList) openNamed(name *posix.Name) error {
 	return nil
 }
 
-// identified is open for an entry with an ID. It says false when that is not
-// enough to find it.
+// identified is open for an entry with an ID. It returns false if the ID is not enough to
+// find the object.
 func (l *dirList) identified(id *fh.ID) bool {
 	s := l.r.srv
 	if o := s.cache.find(id, s.epoch.Load()); o != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// ofObject is what FSSTAT, FSINFO and PATHCONF have in common: results about
-// the file system of an object, appended by add.
+// ofObject is the common part of FSSTAT, FSINFO and PATHCONF: results about the file system
+// of an object, appended by add.
 func (r *request) ofObject(add func(dst []byte, fs *unix.Statfs_t) []byte) error {
 	handle := r.handle()
 	if err := r.decoded(); err != nil {
@@ -50,7 +50,7 @@ func (r *request) fsstat() error {
 	})
 }
 
-// What FSINFO tells, in bytes.
+// The values that FSINFO returns, in bytes.
 const (
 	ioMultiple = 4096
 	// Of properties (RFC 1813 §3.3.19): hard links, symbolic links, the same
@@ -74,11 +74,10 @@ func (r *request) fsinfo() error {
 	})
 }
 
-// defaultLinks is the most names of a file that is told when the file system
-// is not known.
+// defaultLinks is the largest number of names of a file if the file system is unknown.
 const defaultLinks = 255
 
-// maxLinks is the most names that a file may have, by file system.
+// maxLinks is the largest number of names of a file, by file system.
 var maxLinks = map[uint32]uint32{
 	unix.EXT4_SUPER_MAGIC:  65000,
 	unix.XFS_SUPER_MAGIC:   1<<31 - 1,

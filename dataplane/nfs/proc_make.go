@@ -9,9 +9,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
-// making is what CREATE, MKDIR, SYMLINK and MKNOD have in common: make does
-// its work in the directory under r.name, as the caller, and returns the new
-// object and its attributes (r.st).
+// making is the common part of CREATE, MKDIR, SYMLINK and MKNOD. make creates r.name in the
+// directory, as the caller, and returns the new object and its attributes (r.st).
 func (r *request) making(handle, name []byte, make func(dir *object) (*object, error)) error {
 	dir, err := r.srv.directory(handle)
 	c := r.change(dir)
@@ -23,7 +22,7 @@ func (r *request) making(handle, name []byte, make func(dir *object) (*object, e
 		err = r.writable()
 	}
 	if err == nil {
-		err = r.srv.cache.room() // it can't be taken back when it is made
+		err = r.srv.cache.room() // checked before, because a created object stays
 	}
 	if err == nil {
 		r.name.Set(name)
@@ -82,7 +81,7 @@ func (r *request) createNew(dir *object, how *createHow) (*object, error) {
 	mode := uint32(0o600)
 	switch {
 	case how.mode == nfsv3.EXCLUSIVE:
-		mode = 0 // attributes follow in a SETATTR
+		mode = 0 // a SETATTR sets the attributes later
 	case how.attr.setMode:
 		mode = how.attr.mode
 	}
@@ -116,10 +115,10 @@ func (r *request) createNew(dir *object, how *createHow) (*object, error) {
 	return o, nil
 }
 
-// finish sets the attributes of a new object, which has those of r.st, that
-// making it has not set: owner only for root, as Linux's own server does,
-// since clients send what the kernel has chosen already and would be refused.
-// On an error the object stays, as it would after a crash.
+// finish sets the attributes of a new object that its creation has not set. r.st holds its
+// current ones. It sets the owner only for root, as Linux's own server does: clients send
+// the owner that the kernel has chosen already, and would be refused. After an error the
+// object stays, as after a crash.
 func (r *request) finish(o *object, a *sattr) (*object, error) {
 	if !r.srv.actsAsRoot(&r.cred) {
 		a.setUID, a.setGID = false, false
@@ -145,10 +144,10 @@ func (r *request) finish(o *object, a *sattr) (*object, error) {
 	return o, nil
 }
 
-// completeMode leaves the mode of a new object as the kernel has made it, but
-// for set-ID and sticky bits, which not all calls take, and for what this
-// process's umask has taken away: clients have one of their own. Where the
-// directory has a default access control list the umask has not counted.
+// completeMode leaves the mode of a new object as the kernel made it, except for set-ID and
+// sticky bits, which not all calls accept, and for the bits that this process's umask has
+// removed, because clients have their own umask. If the directory has a default access
+// control list, the umask did not apply.
 func (r *request) completeMode(o *object, a *sattr) {
 	if !a.setMode || o.typ == unix.S_IFLNK {
 		a.setMode = false
@@ -162,15 +161,15 @@ func (r *request) completeMode(o *object, a *sattr) {
 	a.mode, a.setMode = mode, mode != made
 }
 
-// hasACL says whether an object has an access control list beyond its mode.
+// hasACL reports whether an object has an access control list beyond its mode.
 func hasACL(o *object) bool {
 	n, err := unix.Getxattr(procPath(o.path), "system.posix_acl_access", nil)
 	return err == nil && n > 0
 }
 
-// createExisting is CREATE of a name that is there. UNCHECKED makes do with a
-// regular file and cuts it when a size is given; nothing else is set. For
-// EXCLUSIVE it may be this client's own doing, of a call that was sent again.
+// createExisting is CREATE of an existing name. UNCHECKED accepts a regular file and
+// truncates it if a size is given. It sets nothing else. For EXCLUSIVE, the file may come
+// from the same call sent earlier.
 func (r *request) createExisting(dir *object, how *createHow) (*object, error) {
 	o, err := r.findChild(dir)
 	if err != nil {
@@ -196,9 +195,8 @@ func (r *request) createExisting(dir *object, how *createHow) (*object, error) {
 	return o, nil
 }
 
-// verifierTimes keeps the verifier of an EXCLUSIVE create in the file's times,
-// where it survives everything: one half each, without the sign bits, which
-// not all file systems keep.
+// verifierTimes stores the verifier of an EXCLUSIVE create in the file's times, where it
+// survives restarts: half in each, without the sign bits, which not all file systems keep.
 func verifierTimes(v uint64) (atime, mtime unix.Timespec) {
 	const most = 1<<31 - 1
 	return unix.Timespec{Sec: int64(v & most)}, unix.Timespec{Sec: int64(v >> 32 & most)}
@@ -222,8 +220,7 @@ func (r *request) mkdir() error {
 	})
 }
 
-// makeAndFinish has the kernel make an object as the caller, opens it and sets
-// its attributes.
+// makeAndFinish makes an object as the caller, opens it and sets its attributes.
 func (r *request) makeAndFinish(dir *object, attr *sattr, make func() error) (*object, error) {
 	id, err := r.srv.assume(&r.cred)
 	if err != nil {
@@ -262,8 +259,8 @@ func (r *request) symlink() error {
 	})
 }
 
-// checkTarget checks the path that a symbolic link is to have. Where it leads
-// to is the clients' affair: the server never follows one.
+// checkTarget checks the path of a symbolic link. Its destination matters only to clients:
+// the server never follows a link.
 func checkTarget(target []byte) error {
 	if len(target) >= unix.PathMax {
 		return errNameTooLong

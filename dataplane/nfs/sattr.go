@@ -53,7 +53,7 @@ func (r *request) setTime() unix.Timespec {
 	return unix.Timespec{}
 }
 
-// isEmpty says whether there is nothing to set.
+// isEmpty reports whether there is nothing to set.
 func (a *sattr) isEmpty() bool {
 	return !a.setSize && !a.setUID && !a.setGID && !a.setMode && !a.setsTimes()
 }
@@ -62,10 +62,9 @@ func (a *sattr) setsTimes() bool {
 	return a.atime.Nsec != unix.UTIME_OMIT || a.mtime.Nsec != unix.UTIME_OMIT
 }
 
-// apply sets attributes of o, which has the attributes st, as the caller. Size
-// comes first, for it needs other rights; then owner, as that takes set-ID
-// bits away which the mode may set; then mode; then times, which all the
-// others change.
+// apply sets attributes of o, which has the attributes st, as the caller. Size comes first,
+// because it needs other rights. Then owner, because that clears set-ID bits, which the
+// mode may set. Then mode. Then times, because all others change them.
 func (r *request) apply(o *object, a *sattr, st *unix.Stat_t) error {
 	if a.setSize {
 		if err := r.truncate(o, a.size, st); err != nil {
@@ -112,7 +111,7 @@ func (r *request) truncate(o *object, size uint64, st *unix.Stat_t) error {
 	})
 }
 
-// chown changes user, group or both. IDs that are not to be set stay.
+// chown changes user, group or both. IDs that are not to be set stay unchanged.
 func chown(fd int, a *sattr) error {
 	uid, gid := -1, -1
 	if a.setUID {
@@ -127,8 +126,8 @@ func chown(fd int, a *sattr) error {
 	return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH)
 }
 
-// chmod changes the mode. Symbolic links have none: like Linux's own server
-// this says so.
+// chmod changes the mode. Symbolic links have none, so it returns an error for them, as
+// Linux's own server does.
 func chmod(o *object, mode uint32) error {
 	if o.typ == unix.S_IFLNK {
 		return unix.EOPNOTSUPP
@@ -139,7 +138,7 @@ func chmod(o *object, mode uint32) error {
 	return unix.Chmod(procPath(o.path), mode)
 }
 
-// setTimes sets times. An O_PATH descriptor alone takes the way through /proc.
+// setTimes sets times. With only an O_PATH descriptor it goes through /proc.
 func setTimes(o *object, atime, mtime unix.Timespec) error {
 	if fd := o.opened(); fd >= 0 {
 		return posix.SetTimes(fd, atime, mtime)

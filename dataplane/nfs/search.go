@@ -11,8 +11,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
-// search goes through the whole export for objects. Those who look for
-// something while a pass runs share the next one.
+// search walks the whole export for objects. Requests that arrive while a pass runs share
+// the next one.
 type search struct {
 	running sync.Mutex // one pass at a time
 	next    *pass      // not begun yet; guarded by byName.mu
@@ -20,27 +20,27 @@ type search struct {
 	took    time.Duration
 }
 
-// pass is one search, for everybody who has asked for it before it began.
+// pass is one search, for all requests that arrived before it began.
 type pass struct {
 	wanted map[uint64]struct{}
 	found  map[uint64][]string
 	done   bool  // guarded by search.running
-	hidden error // the first that kept the pass from looking everywhere
+	hidden error // first error that kept the pass from looking everywhere
 }
 
-// errEnded: the server was closed while it was searching.
+// errEnded means that the server was closed during the search.
 var errEnded = errors.New("nfs: server closed")
 
-// miss notes an error that hides a part of the export. Names that have gone,
-// or where other file systems are mounted, hide nothing.
+// miss records an error that hides a part of the export. Names that are gone, or where
+// other file systems are mounted, hide nothing.
 func (p *pass) miss(err error) {
 	if p.hidden == nil && !isOneOf(err, unix.ENOENT, unix.ENOTDIR, errAccess) {
 		p.hidden = err
 	}
 }
 
-// Between passes: so much longer than the last one took, so that calls with
-// handles of things that are gone can't keep the machine busy.
+// The pause between passes is a multiple of the last pass's duration, so that calls with
+// handles of deleted objects cannot keep the machine busy.
 const (
 	restFactor = 4
 	maxRest    = 10 * time.Second
@@ -53,8 +53,8 @@ type place struct {
 	sum    uint64
 }
 
-// find searches the export for an object and returns the names that led to it.
-// Without them the error is errStale, or what kept it from looking everywhere.
+// find searches the export for an object and returns the names that led to it. Otherwise
+// the error is errStale, or what kept it from looking everywhere.
 func (l *byName) find(sum uint64) ([]string, error) {
 	l.mu.Lock()
 	if l.next == nil {
@@ -96,7 +96,7 @@ func (l *byName) rest() {
 	}
 }
 
-// run goes through the export and remembers all that it sees.
+// run walks the export and remembers everything that it sees.
 func (l *byName) run(p *pass) {
 	start := time.Now()
 	queue := []*place{{sum: l.s.top.handle.Sum()}}
@@ -114,8 +114,8 @@ func (l *byName) run(p *pass) {
 	p.done = true
 }
 
-// enter looks at all names in a directory and returns the directories among
-// them. What can't be read is passed over.
+// enter reads all names in a directory and returns the directories among them. It skips
+// what it cannot read.
 func (l *byName) enter(p *pass, dir *place) []*place {
 	fd, err := l.descend(dir.names())
 	if err != nil {
@@ -150,7 +150,7 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 			}
 			b = rest
 			if isDot(e.name) || len(e.name) > maxName {
-				continue // longer names are nothing that a client can have
+				continue // no client can have longer names
 			}
 			if sub := l.see(p, dir, fd, e.name); sub != nil {
 				dirs = append(dirs, sub)
@@ -159,7 +159,7 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 	}
 }
 
-// see notes an object, and returns its place when it is a directory.
+// see records an object, and returns its place if it is a directory.
 func (l *byName) see(p *pass, dir *place, dirFD int, name []byte) *place {
 	var at posix.Name
 	at.Set(name)
@@ -187,7 +187,7 @@ func (l *byName) see(p *pass, dir *place, dirFD int, name []byte) *place {
 	return here
 }
 
-// names is the path from the export's root.
+// names returns the path from the export's root.
 func (p *place) names() []string {
 	var names []string
 	for ; p.parent != nil; p = p.parent {

@@ -2,14 +2,14 @@ package pcap
 
 import "slices"
 
-// Note is what a file says of a connection beside its packets: a comment on
-// the last packet of the made-up handshake.
+// Note is what a file says about a connection in addition to its packets: a comment on the
+// last packet of the artificial handshake.
 type Note struct {
-	Began  bool // by rdmad: it is the client
+	Began  bool // rdmad began the connection, so it is the client
 	Midway bool // the connection began before the capture
 }
 
-// notes are the comments, by what they say.
+// notes are the comments for each Note.
 var notes = map[Note]string{
 	{}:                          "handshake made up; seen at the server's end",
 	{Midway: true}:              "handshake made up; seen at the server's end; the connection began before the capture",
@@ -17,7 +17,7 @@ var notes = map[Note]string{
 	{Began: true, Midway: true}: "handshake made up; seen at the client's end; the connection began before the capture",
 }
 
-// ParseNote finds a note among the comments on a packet.
+// ParseNote finds a note among the comments of a packet.
 func ParseNote(comments []string) (n Note, ok bool) {
 	for n, text := range notes {
 		if slices.Contains(comments, text) {

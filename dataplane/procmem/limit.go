@@ -26,10 +26,10 @@ type Limit struct {
 	Group Group
 }
 
-// Lowered says whether the control group allows less than was asked for.
+// Lowered reports whether the control group allows less than was asked for.
 func (l *Limit) Lowered() bool { return l.Bytes < l.Asked }
 
-// Warning says what is wrong with the limit and what to do; "" when nothing is.
+// Warning returns what is wrong with the limit and what to do, or "".
 func (l *Limit) Warning() string {
 	if !l.Lowered() {
 		return ""
@@ -38,13 +38,13 @@ func (l *Limit) Warning() string {
 		size(l.Asked), l.Group.what(), size(l.Group.Bytes), l.Group.File, size(l.Bytes), size(needs(l.Asked)))
 }
 
-// needs is the least control group limit for a limit of the process.
+// needs returns the least control group limit for a limit of the process.
 func needs(limit int64) int64 { return limit + limit/tenth + overhead }
 
-// fits is the largest limit of the process within a control group's limit.
+// fits returns the largest limit of the process within a control group's limit.
 func fits(group int64) int64 { return (group - overhead) / (tenth + 1) * tenth }
 
-// within is the limit in force: asked, or less if the control group allows less,
+// within returns the limit in force: asked, or less if the control group allows less,
 // but never below least.
 func within(asked int64, source string, group Group, least int64) Limit {
 	l := Limit{Bytes: asked, Asked: asked, Source: source, Group: group}
@@ -56,24 +56,24 @@ func within(asked int64, source string, group Group, least int64) Limit {
 	return l
 }
 
-// mapped is the most memory outside the Go heap.
+// mapped returns the most memory outside the Go heap.
 func (l *Limit) mapped() int64 { return l.Bytes / 4 * 3 }
 
-// goes is the Go runtime's limit when mapped bytes are mapped.
+// goes returns the Go runtime's limit when mapped bytes are mapped.
 func (l *Limit) goes(mapped int64) int64 { return max(l.Bytes-mapped, l.Bytes/4, MinGo) }
 
-// TCP is the size of each of a TCP service's three pools: calls, replies' items and
+// TCP returns the size of each of a TCP service's three pools: calls, replies' items and
 // replies' streams. The first two are mapped.
 func (l *Limit) TCP() int64 { return l.Bytes / 16 }
 
-// Traces is the memory of all traces and captures together.
+// Traces returns the memory of all traces and captures together.
 func (l *Limit) Traces() int64 { return l.Bytes / 16 }
 
-// Forward is the memory of results that wait behind forward for registered memory, of
+// Forward returns the memory of results that wait behind forward for registered memory, of
 // all services together.
 func (l *Limit) Forward() int64 { return l.Bytes / 16 }
 
-// Registered is the memory that listeners and connectors divide: all mapped memory
+// Registered returns the memory that listeners and connectors divide: all mapped memory
 // except for one TCP service's pools.
 func (l *Limit) Registered() int64 { return l.mapped() - 2*l.TCP() }
 

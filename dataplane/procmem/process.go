@@ -40,16 +40,16 @@ func (p *Process) Close() {
 	debug.SetMemoryLimit(p.before)
 }
 
-// Configured notes the configuration's limits.memory, 0 if it is not set.
-// Limit.Source depends on it.
+// Configured stores the configuration's limits.memory, 0 if it is not set. Limit.Source
+// depends on it.
 func (p *Process) Configured(limit int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.file = limit
 }
 
-// Apply puts limit in force, or less if the control group allows less. It returns the
-// part of the limit that is for registered memory.
+// Apply applies limit, or less if the control group allows less. It returns the part for
+// registered memory.
 func (p *Process) Apply(limit int64) (registered int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *Process) Apply(limit int64) (registered int64) {
 	return l.Registered()
 }
 
-// warn logs text. It is a warning only if somebody has asked for more than the
-// control group allows, and not if the default is more.
+// warn logs text. It is a warning only if more was requested than the control group allows,
+// and not if only the default is more.
 func (p *Process) warn(text string, asked int64) {
 	level := slog.LevelWarn
 	if p.source(asked) == "default" {
@@ -88,15 +88,15 @@ func (p *Process) source(limit int64) string {
 	return "operator"
 }
 
-// Limit is the limit in force.
+// Limit returns the current limit.
 func (p *Process) Limit() Limit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.limit
 }
 
-// Expected is the limit that a process in this control group would have. limit is
-// limits.memory, 0 if it is not set. root is where the machine's files are.
+// Expected returns the limit that a process in this control group would have. limit is
+// limits.memory, 0 if it is not set. root is the root of the machine's files.
 func Expected(root string, limit, def, least int64) Limit {
 	p := Process{file: limit, def: def}
 	if limit == 0 {

@@ -23,7 +23,7 @@ type Usage struct {
 	Resident, PeakResident int64
 }
 
-// Usage gives the present numbers.
+// Usage returns the current memory use.
 func (p *Process) Usage() Usage {
 	u := Usage{Limit: p.Limit(), Mapped: offheap.Read().Used, Go: goBytes(), GoLimit: debug.SetMemoryLimit(-1)}
 	u.Resident, u.PeakResident = resident(p.root)
@@ -31,7 +31,7 @@ func (p *Process) Usage() Usage {
 	return u
 }
 
-// goBytes is the memory that the Go runtime's limit counts.
+// goBytes returns the memory that the Go runtime's limit counts.
 func goBytes() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)

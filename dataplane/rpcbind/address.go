@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Transport is what a service is reached over.
+// Transport is the transport of a service.
 type Transport uint8
 
 // Transports with addresses of IP and port.
@@ -20,7 +20,7 @@ const (
 // RFC 5666 §12).
 var netids = [...][2]string{TCP: {"tcp", "tcp6"}, RDMA: {"rdma", "rdma6"}}
 
-// netid is the transport's for an address.
+// netid returns the transport's netid for an address.
 func (t Transport) netid(a netip.Addr) string {
 	if a.Is4() {
 		return netids[t][0]
@@ -28,12 +28,12 @@ func (t Transport) netid(a netip.Addr) string {
 	return netids[t][1]
 }
 
-// errUniversal says that a text is no universal address of IP and port.
+// errUniversal means that a text is not a universal address of IP and port.
 var errUniversal = errors.New("rpcbind: not a universal address")
 
-// universal is the universal address of a: the IP address and the two bytes
-// of the port, with dots between (RFC 5665 §5.2.3.3, §5.2.3.4). A zone is left
-// out: it has no meaning on another machine.
+// universal returns the universal address of a: the IP address and the two bytes of the
+// port, separated by dots (RFC 5665 §5.2.3.3, §5.2.3.4). It omits a zone, which has no
+// meaning on another machine.
 func universal(a netip.AddrPort) string {
 	b := a.Addr().WithZone("").AppendTo(nil)
 	b = append(b, '.')
@@ -43,7 +43,7 @@ func universal(a netip.AddrPort) string {
 	return string(b)
 }
 
-// parseUniversal reads a universal address of IP and port.
+// parseUniversal parses a universal address of IP and port.
 func parseUniversal(s string) (netip.AddrPort, error) {
 	host, low, ok := cutLast(s)
 	if !ok {

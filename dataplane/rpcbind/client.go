@@ -11,7 +11,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// The protocol (RFC 1833 §2.1). What is used of versions 3 and 4 is the same.
+// The protocol (RFC 1833 §2.1). The parts used here are the same in versions 3 and 4.
 const (
 	program   = 100000
 	version3  = 3
@@ -21,10 +21,10 @@ const (
 	procDump  = 4
 )
 
-// Limits in talking to rpcbind.
+// Limits of calls to rpcbind.
 const (
-	// dialTimeout is for one endpoint, stallTimeout for the rest of a record
-	// that has begun.
+	// dialTimeout is for one endpoint, stallTimeout for the rest of a record that has
+	// begun.
 	dialTimeout  = 2 * time.Second
 	stallTimeout = 5 * time.Second
 	// maxRecord is room for ten thousand mappings, in bytes.
@@ -36,9 +36,9 @@ type Endpoint struct{ Network, Address string }
 
 func (e Endpoint) String() string { return e.Address }
 
-// DefaultEndpoints are tried in this order. Over the socket rpcbind knows who
-// calls. Over TCP some let nobody register (rpcbind(8), -i), and others let
-// everybody on the machine remove what was registered.
+// DefaultEndpoints returns the endpoints to try, in order. On the socket rpcbind knows the
+// caller's user. Over TCP some rpcbinds accept no registrations (rpcbind(8), -i), and
+// others let every local user remove registrations.
 func DefaultEndpoints() []Endpoint {
 	return []Endpoint{{"unix", "/run/rpcbind.sock"}, {"tcp", "127.0.0.1:111"}}
 }
@@ -53,8 +53,8 @@ type client struct {
 	version uint32
 }
 
-// connect connects to the first endpoint that takes a connection. The error is
-// an *UnreachableError.
+// connect connects to the first endpoint that accepts a connection. The error is an
+// *UnreachableError.
 func connect(ctx context.Context, dial dialFunc, endpoints []Endpoint) (*client, error) {
 	var failed []error
 	for _, at := range endpoints {
@@ -79,13 +79,13 @@ func dialOne(ctx context.Context, dial dialFunc, at Endpoint) (net.Conn, error) 
 
 func (c *client) close() { c.rpc.Close() }
 
-// set registers m. It says false when rpcbind does not take it.
+// set registers m. It returns false if rpcbind refuses.
 func (c *client) set(ctx context.Context, m *mapping) (bool, error) {
 	return c.change(ctx, "SET", procSet, m)
 }
 
-// unset removes the mapping of m's program, version and netid, whatever its
-// address. It says false when it belongs to another user.
+// unset removes the mapping of m's program, version and netid, with any address. It returns
+// false if it belongs to another user.
 func (c *client) unset(ctx context.Context, m *mapping) (bool, error) {
 	return c.change(ctx, "UNSET", procUnset, m)
 }
@@ -101,7 +101,7 @@ func (c *client) change(ctx context.Context, op string, proc uint32, m *mapping)
 	return ok, nil
 }
 
-// dump lists what is registered.
+// dump lists all registrations.
 func (c *client) dump(ctx context.Context) (list []mapping, err error) {
 	results, err := c.call(ctx, procDump, nil)
 	if err == nil {
@@ -113,7 +113,7 @@ func (c *client) dump(ctx context.Context) (list []mapping, err error) {
 	return list, nil
 }
 
-// call makes a call, in version 3 once that has turned out to be all there is.
+// call makes a call, in version 3 once it is known that there is no version 4.
 func (c *client) call(ctx context.Context, proc uint32, args []byte) ([]byte, error) {
 	results, err := c.rpc.Call(ctx, program, c.version, proc, args, nil)
 	if c.version == version4 && speaksThree(err) {
@@ -126,8 +126,8 @@ func (c *client) call(ctx context.Context, proc uint32, args []byte) ([]byte, er
 	return results, err
 }
 
-// speaksThree says whether a call of version 4 failed for its version, and
-// version 3 would not.
+// speaksThree reports whether a call of version 4 failed because of its version, and
+// version 3 would work.
 func speaksThree(err error) bool {
 	e, ok := errors.AsType[*oncrpc.AcceptError](err)
 	return ok && e.Stat == oncrpc.ProgMismatch && e.Low <= version3 && version3 <= e.High

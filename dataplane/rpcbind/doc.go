@@ -1,20 +1,18 @@
-// Package rpcbind keeps services registered with the machine's rpcbind (RFC
-// 1833 §2): which program and version answers at which address of which
-// transport.
+// Package rpcbind keeps services registered with the machine's rpcbind (RFC 1833 §2): the
+// address at which a version of a program answers on each transport.
 //
-// A Registrar registers when it is started, looks again at intervals, so that
-// an rpcbind that was restarted learns of the services anew, tries on with
-// growing pauses while rpcbind is away, and unregisters when it is closed. It
-// speaks version 4 of the protocol, or 3 where that is all there is, over
-// rpcbind's Unix socket or else over TCP.
+// A Registrar registers when it is started. It checks at intervals, so that a restarted
+// rpcbind gets the registrations again, retries with growing pauses while rpcbind is
+// unavailable, and unregisters when it is closed. It uses version 4 of the protocol, or
+// version 3 if there is no other, over rpcbind's Unix socket or otherwise over TCP.
 //
-// rpcbind holds one address for each program, version and transport. What
-// stands there with another address belongs to somebody else: it is neither
-// replaced nor removed, but told in the log, and taken over once it is gone.
+// rpcbind holds one address for each program, version and transport. An entry with another
+// address belongs to another service: the Registrar neither replaces nor removes it, but
+// logs it, and registers once the entry is gone.
 //
-// A caller's duties:
+// The caller must:
 //
-//   - register only addresses that it has bound itself: an entry with the same
-//     address counts as its own;
+//   - register only addresses that it has bound itself: an entry with the same address
+//     counts as its own;
 //   - Close every Registrar that it has started.
 package rpcbind

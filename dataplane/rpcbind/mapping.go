@@ -6,16 +6,16 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// mapping is an entry of rpcbind's (struct rpcb, RFC 1833 §2.1).
+// mapping is an entry of rpcbind (struct rpcb, RFC 1833 §2.1).
 type mapping struct {
 	program uint32
 	version uint32
 	netid   string
 	address string // universal
-	owner   string // in a call a hint: rpcbind finds out by itself
+	owner   string // only a hint in a call, because rpcbind determines it itself
 }
 
-// errTrailing says that results go on after their end.
+// errTrailing means that bytes follow the results.
 var errTrailing = errors.New("rpcbind: bytes after the results")
 
 // appendMapping appends the arguments of SET and UNSET.
@@ -27,8 +27,8 @@ func appendMapping(dst []byte, m *mapping) []byte {
 	return xdr.AppendString(dst, m.owner)
 }
 
-// decodeMapping decodes a mapping. Anybody may register texts of any length, so
-// that only the record limits them.
+// decodeMapping decodes a mapping. Any user may register texts of any length, so only the
+// record limits them.
 func decodeMapping(d *xdr.Decoder) mapping {
 	return mapping{
 		program: d.Uint32(),
@@ -46,8 +46,8 @@ func decodeBool(b []byte) (bool, error) {
 	return v, ended(&d)
 }
 
-// decodeList decodes the results of DUMP (rpcblist_ptr): mappings, each behind
-// a word that says that there is one more.
+// decodeList decodes the results of DUMP (rpcblist_ptr): mappings, each after a word that
+// says that there is one more.
 func decodeList(b []byte) ([]mapping, error) {
 	d := xdr.NewDecoder(b)
 	var list []mapping
@@ -64,7 +64,7 @@ func decodeList(b []byte) ([]mapping, error) {
 	return list, nil
 }
 
-// ended is the decoder's error, or errTrailing when bytes are left.
+// ended returns the decoder's error, or errTrailing if bytes are left.
 func ended(d *xdr.Decoder) error {
 	if d.Err() == nil && d.Len() != 0 {
 		return errTrailing

@@ -5,35 +5,35 @@ import (
 	"net/netip"
 )
 
-// Registration says where a version of a program answers.
+// Registration is the address of a version of a program.
 type Registration struct {
 	Program, Version uint32
 	Transport        Transport
-	// Address is as it was bound. On [::] a service answers IPv4 as well, so
-	// that it is registered for both.
+	// Address is the bound address. On [::] a service also answers IPv4, so it is
+	// registered for both.
 	Address netip.AddrPort
 }
 
-// entry is what rpcbind shall have, and how that stands.
+// entry is an entry that rpcbind must have, and its state.
 type entry struct {
 	mapping
 	bound      netip.AddrPort
 	registered bool   // rpcbind had it when last asked
-	problem    string // why not, as logged last
+	problem    string // the last logged reason why not
 }
 
-// same says whether m is for the same program, version and transport.
+// same reports whether m is for the same program, version and transport.
 func (e *entry) same(m *mapping) bool {
 	return m.program == e.program && m.version == e.version && m.netid == e.netid
 }
 
-// String names the entry in messages.
+// String returns the entry's name for messages.
 func (e *entry) String() string {
 	return fmt.Sprintf("program %d version %d on %s", e.program, e.version, e.netid)
 }
 
-// entries gives the entries for the registrations, each once, or an error when
-// two want different addresses for the same program, version and transport.
+// entries returns the entries for the registrations, each once. It returns an error if two
+// need different addresses for the same program, version and transport.
 func entries(list []Registration, owner string) ([]entry, error) {
 	var all []entry
 	for _, r := range list {

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Close ends the looking and unregisters. ctx bounds it. The error says what
-// is left registered, as far as that is known; rpcbind being away is none when
-// nothing was registered. A Registrar that was not started is closed without
-// asking rpcbind, and so is one that is closed already.
+// Close stops the checks and unregisters. ctx limits it. The error says what is still
+// registered, as far as that is known. It is nil if rpcbind is unavailable and nothing was
+// registered. A Registrar that was not started, or is closed already, is closed without
+// calling rpcbind.
 func (r *Registrar) Close(ctx context.Context) error {
 	cut := r.cut
 	if cut == nil {
@@ -21,16 +21,15 @@ func (r *Registrar) Close(ctx context.Context) error {
 	close(r.closing)
 	select {
 	case <-r.done:
-	case <-ctx.Done(): // a look hangs
+	case <-ctx.Done(): // a check hangs
 		cut()
 		<-r.done
 	}
 	return r.remove(ctx)
 }
 
-// remove removes the entries that stand in rpcbind with our addresses, those
-// of a Set that was not looked at yet included. Whatever else has their places
-// by now is somebody else's.
+// remove removes the entries that rpcbind has with our addresses, including those of a Set
+// that was not applied yet. Entries with other addresses belong to other services.
 func (r *Registrar) remove(ctx context.Context) error {
 	r.adopt()
 	all := slices.Concat(r.entries, r.leaving)

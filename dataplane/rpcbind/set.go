@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// Set replaces the registrations: what is new is registered, what is missing
-// is removed, soon after. Two addresses for the same program, version and
-// transport are an error, and nothing changes then.
+// Set replaces the registrations. New ones are registered and missing ones removed soon
+// after. Two addresses for the same program, version and transport are an error, and
+// nothing changes then.
 func (r *Registrar) Set(list []Registration) error {
 	all, err := entries(list, strconv.Itoa(os.Geteuid()))
 	if err != nil {
@@ -25,9 +25,9 @@ func (r *Registrar) Set(list []Registration) error {
 	return nil
 }
 
-// adopt makes what was set last the entries. Those that stay keep their state,
-// those that go are to be removed, even if they were never seen registered: a
-// look may have been cut short.
+// adopt makes the entries of the last Set current. Entries that stay keep their state.
+// Entries that go are removed even if they were never seen registered, because a check may
+// have been interrupted.
 func (r *Registrar) adopt() {
 	r.mu.Lock()
 	wanted, changed := r.wanted, r.changed
@@ -44,18 +44,18 @@ func (r *Registrar) adopt() {
 		}
 	}
 	r.entries = wanted
-	// What was to go and is wanted again stays.
+	// An entry that was leaving and is wanted again stays.
 	r.leaving = slices.DeleteFunc(r.leaving, func(e entry) bool { return indexOf(wanted, &e) >= 0 })
 }
 
-// indexOf finds an entry for the same at the same address.
+// indexOf returns the index of an entry with the same identity and address.
 func indexOf(list []entry, e *entry) int {
 	return slices.IndexFunc(list, func(o entry) bool { return o.same(&e.mapping) && o.address == e.address })
 }
 
-// removeLeaving removes what is not wanted any more, and gives what rpcbind
-// has after that. What rpcbind keeps is told of and given up: asking again
-// would not change its mind.
+// removeLeaving removes entries that are no longer wanted, and returns what rpcbind has
+// afterwards. It logs entries that rpcbind keeps and does not try again, because the answer
+// would be the same.
 func (r *Registrar) removeLeaving(ctx context.Context, c *client, held []mapping) ([]mapping, error) {
 	for len(r.leaving) > 0 {
 		e := &r.leaving[0]
@@ -71,7 +71,7 @@ func (r *Registrar) removeLeaving(ctx context.Context, c *client, held []mapping
 	return held, nil
 }
 
-// removeOne removes an entry if it stands in rpcbind with our address.
+// removeOne removes an entry if rpcbind has it with our address.
 func (r *Registrar) removeOne(ctx context.Context, c *client, held []mapping, e *entry) (bool, error) {
 	m := find(held, e)
 	if m == nil || m.address != e.address {

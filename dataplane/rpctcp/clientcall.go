@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// clientCall is a call of a Client. It is used again when it has ended.
+// clientCall is a call of a Client. It is reused when it has ended.
 type clientCall struct {
 	client   *Client
 	header   []byte // the call's, its storage reused
@@ -41,21 +41,21 @@ func (cl *clientCall) Sent(error) { // an error has failed the client already
 	cl.finishLocked()
 }
 
-// answeredLocked ends the waiting for a reply.
+// answeredLocked records that the call no longer waits for a reply.
 func (cl *clientCall) answeredLocked(reply []byte, err error) {
 	cl.reply, cl.err = reply, err
 	cl.awaiting = false
 	cl.finishLocked()
 }
 
-// finishLocked wakes the caller when the call's memory is not used any more.
+// finishLocked wakes the caller when the call's memory is no longer used.
 func (cl *clientCall) finishLocked() {
 	if !cl.sending && !cl.awaiting {
 		cl.finished <- struct{}{}
 	}
 }
 
-// results takes the reply apart.
+// results decodes the reply.
 func (cl *clientCall) results() ([]byte, error) {
 	if cl.err != nil {
 		return nil, cl.err
@@ -68,7 +68,7 @@ func (cl *clientCall) results() ([]byte, error) {
 	return cl.reply[n:], nil
 }
 
-// free lets the call be used again.
+// free makes the call available for reuse.
 func (cl *clientCall) free() {
 	cl.args, cl.into, cl.reply, cl.err = nil, nil, nil, nil
 	cl.client.slots <- cl

@@ -9,26 +9,27 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// idleTime is how long an unused buffer is kept, at least; at most twice as long.
+// idleTime is the shortest time for which an unused buffer is kept. The longest is twice
+// that.
 const idleTime = 5 * time.Second
 
-// idleBuffers keeps the unused buffers of a pool. Their memory is outside the Go
-// heap. Buffers that stay unused go back to the operating system.
+// idleBuffers keeps the unused buffers of a pool. Their memory is outside the Go heap.
+// Buffers that stay unused are returned to the operating system.
 type idleBuffers struct {
 	mu      sync.Mutex
 	classes [classes]idleClass
 	kept    int // bytes
 	closed  bool
-	trimmer *time.Timer // nil while nothing is kept
+	trimmer *time.Timer // nil while there are no buffers
 }
 
 // idleClass is a stack: the buffer used last is used next.
 type idleClass struct {
 	buffers []*buffer
-	least   int // the fewest buffers since the last trim: that many were not used
+	least   int // the smallest number of buffers since the last trim: these were not used
 }
 
-// take gives a buffer of a class, or nil.
+// take returns a buffer of a class, or nil.
 func (i *idleBuffers) take(class int) *buffer {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -92,7 +93,7 @@ func (i *idleBuffers) freeOldest(c *idleClass, n int) (size int) {
 	return size
 }
 
-// drain frees all.
+// drain frees all buffers.
 func (i *idleBuffers) drain() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -115,7 +116,7 @@ func (i *idleBuffers) close() {
 	i.drain()
 }
 
-// alloc maps n bytes. While the process is at its limit of memory, it waits.
+// alloc maps n bytes. While the process is at its memory limit, it waits.
 func (i *idleBuffers) alloc(ctx context.Context, n int) (*offheap.Region, error) {
 	r, err := offheap.Alloc(n)
 	for errors.Is(err, offheap.ErrLimit) {

@@ -10,11 +10,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
-// Floor is the least rate, in bytes per second, at which a peer must send a record
-// that it has begun, and read its replies.
+// Floor is the lowest rate, in bytes per second, at which a peer must send a record that it
+// has begun, and read its replies.
 const Floor = 32 << 10
 
-// paceStep is the time between two looks at a peer that a goroutine waits for.
+// paceStep is the time between two checks of a peer that a goroutine waits for.
 const paceStep = time.Second
 
 // errSlow means that a peer is further behind the floor than it may be.
@@ -30,13 +30,13 @@ type pace struct {
 	held     func() int    // bytes that wait for the peer; nil means none
 	slow     func()        // called while the peer is fair.Grace behind or more; may be nil
 
-	since time.Time // when the peer was last looked at
-	moved int       // bytes since
+	since time.Time // when the peer was last checked
+	moved int       // bytes since then
 	late  atomic.Int64
 }
 
-// begin starts timing the peer: it now has bytes to move. It returns the time of
-// the first look at the peer.
+// begin starts timing the peer: it now has bytes to move. It returns the time of the first
+// check.
 func (p *pace) begin() time.Time {
 	p.since, p.moved = time.Now(), 0
 	p.late.Store(0)
@@ -46,8 +46,8 @@ func (p *pace) begin() time.Time {
 // end stops timing the peer: it has nothing to move.
 func (p *pace) end() { p.late.Store(0) }
 
-// goOn goes on timing a peer that has more bytes to move. It stays as far behind as
-// it was.
+// goOn continues timing a peer that has more bytes to move. It stays as far behind as it
+// was.
 func (p *pace) goOn() (time.Time, error) {
 	if p.behind() == 0 {
 		return p.begin(), nil
@@ -55,11 +55,11 @@ func (p *pace) goOn() (time.Time, error) {
 	return p.look()
 }
 
-// behind is how far the peer was behind when it was last looked at.
+// behind returns how far the peer was behind at the last check.
 func (p *pace) behind() time.Duration { return time.Duration(p.late.Load()) }
 
-// floor is Floor, or the higher rate at which the peer moves all bytes that wait
-// for it within patience.
+// floor returns Floor, or the higher rate at which the peer moves all bytes that wait for
+// it within patience.
 func (p *pace) floor() float64 {
 	if p.held == nil {
 		return Floor
@@ -67,8 +67,8 @@ func (p *pace) floor() float64 {
 	return max(Floor, float64(p.held())/p.patience.Seconds())
 }
 
-// look updates how far the peer is behind. It returns the time of the next look, or
-// an error when the peer is further behind than it may be.
+// look updates how far the peer is behind. It returns the time of the next check, or an
+// error if the peer is too far behind.
 func (p *pace) look() (time.Time, error) {
 	now := time.Now()
 	late := p.behind() + now.Sub(p.since) - time.Duration(float64(p.moved)/p.floor()*float64(time.Second))
@@ -84,5 +84,5 @@ func (p *pace) look() (time.Time, error) {
 	return now.Add(min(paceStep, p.patience-late)), nil
 }
 
-// isDeadline says whether an operation failed because its deadline was over.
+// isDeadline reports whether an operation failed because its deadline had passed.
 func isDeadline(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -13,21 +13,21 @@ import (
 	"github.com/rdmad/rdmad/verbs/peers"
 )
 
-// Sizes of the pool's buffers: powers of two, from 4 KiB on.
+// Sizes of the pool's buffers: powers of two, at least 4 KiB.
 const (
 	minClassBits = 12
 	classes      = 32 - minClassBits
 
-	// maxIdle bounds the bytes that a pool keeps although nobody uses them.
+	// maxIdle limits the unused bytes that a pool keeps.
 	maxIdle = 16 << 20
 
-	// smallRequest is the size of the one request of each connection that never
-	// waits, in bytes.
+	// smallRequest is the size of the one request of each connection that never waits, in
+	// bytes.
 	smallRequest = 64 << 10
 )
 
-// pool gives buffers in size classes. At most limit bytes are out at one time; over
-// that, connections wait. Each connection has a share of the limit, and one small
+// pool allocates buffers in size classes. At most limit bytes are in use at one time.
+// Beyond that, connections wait. Each connection has a share of the limit, and one small
 // buffer for which it never waits.
 type pool struct {
 	fair    *fair.Pool
@@ -35,8 +35,8 @@ type pool struct {
 	idle    idleBuffers
 }
 
-// newPool makes a pool of buffers of up to maximum bytes, which is also a
-// connection's share. limit is raised to the size of the largest buffer.
+// newPool makes a pool of buffers of up to maximum bytes, which is also a connection's
+// share. limit is raised to the size of the largest buffer.
 func newPool(limit, maximum int) *pool {
 	p := &pool{maximum: maximum}
 	largest := p.largest()
@@ -44,33 +44,32 @@ func newPool(limit, maximum int) *pool {
 	return p
 }
 
-// setLimit changes the limit. Buffers above it that are out are not taken back.
+// setLimit changes the limit. Buffers in use beyond it are not taken back.
 func (p *pool) setLimit(limit int) { p.fair.SetLimit(max(int64(limit), p.largest())) }
 
-// largest is the size of the largest buffer.
+// largest returns the size of the largest buffer.
 func (p *pool) largest() int64 { return int64(p.size(classOf(p.maximum))) }
 
-// classOf is the smallest class whose buffers hold n bytes.
+// classOf returns the smallest class whose buffers hold n bytes.
 func classOf(n int) int {
 	return max(bits.Len(uint(max(n, 1)-1)), minClassBits) - minClassBits
 }
 
-// size is the size of a class's buffers: a power of two, but no more than the
+// size returns the size of a class's buffers: a power of two, but no more than the
 // largest Alloc in whole pages.
 func (p *pool) size(class int) int {
 	page := 1 << minClassBits
 	return min(1<<(class+minClassBits), (max(p.maximum, 1)+page-1)/page*page)
 }
 
-// allowance is a connection's share of a pool's bytes. One small request at a time
-// never waits, so that a connection with one call in flight is served whatever
-// others hold.
+// allowance is a connection's share of a pool's bytes. One small request at a time never
+// waits, so a connection with one call in flight is served regardless of what others hold.
 type allowance struct {
 	share *fair.Share
-	small atomic.Bool // a small request is out
+	small atomic.Bool // a small request is in use
 }
 
-// take takes n bytes. small goes back with them.
+// take takes n bytes. Pass small back to give.
 func (a *allowance) take(ctx context.Context, n int64) (small bool, err error) {
 	if n <= smallRequest && a.small.CompareAndSwap(false, true) {
 		a.share.Force(n)
@@ -89,7 +88,7 @@ func (a *allowance) give(n int64, small bool) {
 	}
 }
 
-// account gives a connection buffers of a pool. It implements oncrpc.Memory.
+// account allocates a connection's buffers from a pool. It implements oncrpc.Memory.
 type account struct {
 	pool *pool
 	allowance
@@ -107,14 +106,13 @@ type buffer struct {
 	region *offheap.Region
 	data   []byte // of region
 
-	account *account // of the connection that has it
+	account *account // of the connection that uses it
 	charged int64    // to the account's share
 	small   bool     // it is the account's small buffer
 	out     atomic.Bool
 }
 
-// Alloc implements oncrpc.Memory. The buffer's content is what it was last
-// used for.
+// Alloc implements oncrpc.Memory. The buffer keeps the content of its last use.
 func (a *account) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 	b, err := a.get(ctx, n)
 	if err != nil {
@@ -154,8 +152,8 @@ func (p *pool) close() { p.idle.close() }
 // Bytes implements oncrpc.Buffer.
 func (b *buffer) Bytes() []byte { return b.data }
 
-// Release implements oncrpc.Buffer. Releasing twice would give the same memory
-// to two calls, so it panics.
+// Release implements oncrpc.Buffer. It panics if called twice, because two calls could then
+// get the same memory.
 func (b *buffer) Release() {
 	if !b.out.CompareAndSwap(true, false) {
 		panic("rpctcp: buffer released twice")
@@ -165,7 +163,7 @@ func (b *buffer) Release() {
 	b.pool.idle.keep(b)
 }
 
-// discharge gives back the buffer's charge before the buffer is released.
+// discharge returns the buffer's charge before the buffer is released.
 func (b *buffer) discharge() {
 	b.account.give(b.charged, b.small)
 	b.charged, b.small = 0, false

@@ -7,12 +7,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// firstPart is how much memory a record gets when its first bytes have arrived.
-// When firstPart bytes have arrived, it gets memory for all of the record.
+// firstPart is how much memory a record gets when its first bytes have arrived. When
+// firstPart bytes have arrived, it gets memory for the whole record.
 const firstPart = 64 << 10
 
-// readRecord reads a record that has begun into memory of the right size. The mark
-// alone takes no memory: the record gets memory as its bytes arrive.
+// readRecord reads a record that has begun into memory of the right size. The mark alone
+// takes no memory: the record gets memory as its bytes arrive.
 func (c *serverConn) readRecord(cl *call) error {
 	if err := c.intake.Expect(oncrpc.RecordMarkSize); err != nil {
 		return err
@@ -46,9 +46,8 @@ func (c *serverConn) readRecord(cl *call) error {
 	return err
 }
 
-// grow moves a partly read record to memory for all of it. While it waits for that
-// memory, nothing is charged for the record: otherwise partly read records could
-// wait for each other.
+// grow moves a partly read record to memory for all of it. While it waits for that memory,
+// the record is not charged: otherwise partly read records could wait for each other.
 func (c *serverConn) grow(cl *call, size int) error {
 	part := cl.record
 	part.discharge()
@@ -62,8 +61,8 @@ func (c *serverConn) grow(cl *call, size int) error {
 	return c.intake.Again() // the peer did not cause the wait
 }
 
-// fill reads the rest of a record, as far as the record's memory goes. It says
-// whether the record is complete.
+// fill reads the rest of a record, as far as its memory allows. done means that the record
+// is complete.
 func (c *serverConn) fill(cl *call) (done bool, err error) {
 	b, n := cl.record.data, len(cl.msg)
 	for n < len(b) && err == nil {

@@ -11,29 +11,28 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
-// ErrOthersWait is the reason for cutting a connection before the peer's patience
-// has ended.
+// ErrOthersWait is why a connection is ended before the peer's patience is over.
 var ErrOthersWait = errors.New("too little progress with memory that other connections wait for")
 
-// reliefPause is the least time between two rounds of cutting connections. In
-// between, the memory of those cut comes back.
+// reliefPause is the least time between two rounds of ending connections, so that their
+// memory can come back.
 const reliefPause = 10 * time.Millisecond
 
 // Borrower is a connection that may hold memory that others wait for. Behind and
 // Wanted are called with the Relief locked: they must not block, nor call it.
 type Borrower interface {
-	// Behind is how far the peer is behind with sending or reading.
+	// Behind returns how far the peer is behind with sending or reading.
 	Behind() time.Duration
-	// Wanted is how many bytes the connection holds of memory that others wait for.
+	// Wanted returns how many bytes the connection holds that others wait for.
 	Wanted() int64
 	// Cut starts to end the connection and does not wait. The connection may have
 	// ended already.
 	Cut(error)
 }
 
-// Relief cuts connections whose peers make too little progress while others wait
-// for their memory. It has no timer: an Intake or a Sender calls Relieve while its
-// peer is behind. All methods may be called from any goroutine.
+// Relief ends connections whose peers make too little progress while others wait for their
+// memory. It has no timer: an Intake or a Sender calls Relieve while its peer is behind.
+// All methods may be called from any goroutine.
 type Relief struct {
 	waiting func() int // requests for memory
 
@@ -63,16 +62,16 @@ func (r *Relief) Leave(b Borrower) {
 	delete(r.all, b)
 }
 
-// Cuts is how many connections were cut.
+// Cuts returns how many connections Relief ended.
 func (r *Relief) Cuts() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cuts
 }
 
-// Relieve cuts connections, at most one for each request that waits for memory. It
-// chooses, among those that are fair.Grace behind, the ones that hold most. All
-// have the same share, so these are also furthest above it.
+// Relieve ends connections, at most one for each request that waits for memory. Among those
+// that are fair.Grace behind, it chooses the ones that hold most. All have the same share,
+// so these are also furthest above it.
 func (r *Relief) Relieve() {
 	if n := r.waiting(); n > 0 {
 		for _, b := range r.worst(n, time.Now()) {

@@ -8,20 +8,20 @@ import (
 
 // Outgoing is a record to be sent by a Sender.
 type Outgoing interface {
-	// AppendTo appends the record, mark included, piece by piece.
+	// AppendTo appends the record, with its mark, as pieces.
 	AppendTo(net.Buffers) net.Buffers
-	// Sent is called once, when the record was written, or was not because of
-	// err. The pieces are not read any more.
+	// Sent is called once, when the record was written, or could not be written because of
+	// err. The pieces are no longer used.
 	Sent(err error)
 }
 
-// batchBytes is about how much is written at a time; a batch holds whole records.
+// batchBytes is about how much is written at a time. A batch holds whole records.
 const batchBytes = 1 << 20
 
-// Sender writes records from many goroutines to one connection, in the order
-// in which they were given to it. Whoever finds nobody writing writes for all
-// until nothing is left, so that records given meanwhile go out together. Its
-// queue is as long as the calls in flight, which its users bound.
+// Sender writes records from many goroutines to one connection, in the order in which it
+// gets them. A goroutine that finds no other one writing writes for all until nothing is
+// left, so that records added meanwhile go out together. Its queue is as long as the calls
+// in flight, which its users limit.
 type Sender struct {
 	nc     net.Conn
 	failed func(error) // called once, with the error
@@ -38,22 +38,22 @@ type Sender struct {
 	left  net.Buffers // of vec; writing consumes it
 }
 
-// NewSender writes to nc. The peer may be behind Floor by patience. failed is
-// called once, with the error. The caller closes nc.
+// NewSender writes to nc. The peer may be at most patience behind Floor. failed is called
+// once, with the error. The caller closes nc.
 func NewSender(nc net.Conn, patience time.Duration, failed func(error)) *Sender {
 	return &Sender{nc: nc, failed: failed, pace: pace{patience: patience}}
 }
 
-// Watch makes the Sender expect that the peer reads the bytes that wait for it
-// within its patience; held returns their number. slow is called while the peer is
-// fair.Grace behind or more. Call Watch before anything is sent.
+// Watch sets how much the peer must read within its patience: held returns the number of
+// bytes that wait for it. slow is called while the peer is fair.Grace behind or more. Call
+// Watch before anything is sent.
 func (s *Sender) Watch(held func() int, slow func()) { s.pace.held, s.pace.slow = held, slow }
 
-// Behind is how far the peer is behind with reading.
+// Behind returns how far the peer is behind with reading.
 func (s *Sender) Behind() time.Duration { return s.pace.behind() }
 
-// Send takes the record over; it may be called from any goroutine. It may
-// write other goroutines' records before it returns.
+// Send queues the record. It may be called from any goroutine, and may write other
+// goroutines' records before it returns.
 func (s *Sender) Send(o Outgoing) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -73,8 +73,7 @@ func (s *Sender) Send(o Outgoing) {
 	}
 }
 
-// takeBatch moves the queue to the batch. It is false when there is nothing
-// to write.
+// takeBatch moves the queue to the batch. It returns false if there is nothing to write.
 func (s *Sender) takeBatch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,10 +106,10 @@ func (s *Sender) writeBatch() {
 	}
 }
 
-// write writes s.vec, unless writing has failed before: what reached the peer
-// then is unknown, so nothing may follow.
+// write writes s.vec, unless an earlier write failed: it is unknown what then reached the
+// peer, so nothing may follow.
 func (s *Sender) write() error {
-	if s.err != nil { // only who writes sets it
+	if s.err != nil { // only the writing goroutine sets it
 		return s.err
 	}
 	err := s.writeOut()
@@ -142,7 +141,7 @@ func (s *Sender) writeOut() error {
 	}
 }
 
-// fail lets all that is sent from now on fail with err.
+// fail makes all later records fail with err.
 func (s *Sender) fail(err error) {
 	s.mu.Lock()
 	s.err = err

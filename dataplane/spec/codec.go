@@ -9,9 +9,8 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 )
 
-// Encode gives a specification as the maps, lists and scalars of the
-// configuration file. What is zero is left out, but for sections that are
-// there.
+// Encode returns a specification as the maps, lists and scalars of the configuration file. It
+// omits zero values, except for sections that are given.
 func Encode(spec any) map[string]any {
 	v := reflect.Indirect(reflect.ValueOf(spec))
 	out := map[string]any{}
@@ -53,8 +52,8 @@ func encode(v reflect.Value) any {
 	}
 }
 
-// Decode is the other way round: values may be texts, too. What to doesn't
-// have is an error.
+// Decode is the inverse of Encode. It also accepts texts for all values. Unknown keys are
+// errors.
 func Decode(values map[string]any, to any) error {
 	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: to, ErrorUnused: true, DecodeHook: FromText})
 	if err != nil {
@@ -63,7 +62,7 @@ func Decode(values map[string]any, to any) error {
 	return d.Decode(values)
 }
 
-// FromText is a decode hook that reads texts as Parse does.
+// FromText is a decode hook that parses texts with Parse.
 func FromText(from, to reflect.Type, value any) (any, error) {
 	if from.Kind() != reflect.String || to.Kind() == reflect.String || to.Kind() == reflect.Interface {
 		return value, nil

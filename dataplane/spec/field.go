@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Field is a field of a specification, as its declaration says it.
+// Field is a field of a specification, as declared.
 type Field struct {
-	// Path is its key, with those of the sections that it is in: limits.idle.
+	// Path is its key with the keys of its sections, for example limits.idle.
 	Path string
-	// Type is that of its values.
+	// Type is the type of its values.
 	Type  reflect.Type
 	index []int
 	tag   reflect.StructTag
 }
 
-// Doc is the field's documentation.
+// Doc returns the field's documentation.
 func (f *Field) Doc() string { return f.tag.Get("doc") }
 
-// Default is the value in force when none is given, as text; "" for none.
+// Default returns the default value as text, or "" if there is none.
 func (f *Field) Default() string { return f.tag.Get("default") }
 
-// Values are those that a text may have; nil for any.
+// Values returns the values that a text may have. nil means any.
 func (f *Field) Values() []string {
 	if v := f.tag.Get("values"); v != "" {
 		return strings.Split(v, ",")
@@ -33,14 +33,14 @@ func (f *Field) Values() []string {
 	return nil
 }
 
-// Range is the least and the largest value, as text; "" when nothing but the
-// type bounds them.
+// Range returns the least and the largest value as text. They are "" if only the type bounds
+// the value.
 func (f *Field) Range() (low, high string) {
 	low, high, _ = strings.Cut(f.tag.Get("range"), "..")
 	return low, high
 }
 
-// API is the field's path in the messages of the API.
+// API returns the field's path in the messages of the API.
 func (f *Field) API() string {
 	if p := f.tag.Get("api"); p != "" {
 		return p
@@ -48,15 +48,14 @@ func (f *Field) API() string {
 	return f.Path
 }
 
-// Section says whether the field is an optional group of fields, which follow.
+// Section reports whether the field is an optional group of fields. These follow it.
 func (f *Field) Section() bool { return isSection(f.Type) }
 
-// Items says whether the field is a list of sections.
+// Items reports whether the field is a list of sections.
 func (f *Field) Items() bool { return f.Type.Kind() == reflect.Slice && isStruct(f.Type.Elem()) }
 
-// In is the field's value in the struct to which root points. With make,
-// sections on the way to it are made; without, a missing section gives an
-// invalid value.
+// In returns the field's value in the struct to which root points. With make, missing
+// sections on the way are made. Without it, a missing section results in an invalid value.
 func (f *Field) In(root reflect.Value, make bool) reflect.Value {
 	v := root.Elem()
 	for _, i := range f.index {
@@ -76,18 +75,18 @@ func (f *Field) In(root reflect.Value, make bool) reflect.Value {
 
 func isSection(t reflect.Type) bool { return t.Kind() == reflect.Pointer && isStruct(t.Elem()) }
 
-// isStruct tells groups of fields from values.
+// isStruct reports whether t is a group of fields, not a value.
 func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t != reflect.TypeFor[netip.Prefix]()
 }
 
-// Fields yields the fields of a struct type in their order, those of groups
-// included, but not those of lists.
+// Fields yields the fields of a struct type in order, including those of groups, but not
+// those of lists.
 func Fields(t reflect.Type) iter.Seq[Field] {
 	return func(yield func(Field) bool) { fields(t, "", nil, yield) }
 }
 
-// Of are the fields of T.
+// Of yields the fields of T.
 func Of[T any]() iter.Seq[Field] { return Fields(reflect.TypeFor[T]()) }
 
 func fields(t reflect.Type, prefix string, index []int, yield func(Field) bool) bool {
@@ -124,7 +123,7 @@ func fields(t reflect.Type, prefix string, index []int, yield func(Field) bool) 
 	return true
 }
 
-// Text is a value as the configuration file and the command line write it; a list has commas.
+// Text returns a value as in the configuration file and on the command line, with commas between list items.
 func Text(v reflect.Value) string {
 	if v.Kind() == reflect.Slice {
 		texts := make([]string, v.Len())
@@ -145,7 +144,7 @@ func Text(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// durationText leaves the zeros of 1h0m0s out.
+// durationText omits the zero parts of a duration such as 1h0m0s.
 func durationText(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -157,7 +156,7 @@ func durationText(d time.Duration) string {
 	return s
 }
 
-// String is all that was given, as KEY=VALUE.
+// String returns all given values as KEY=VALUE.
 func String(spec any) string {
 	root := reflect.ValueOf(spec)
 	var parts []string
@@ -174,7 +173,7 @@ func String(spec any) string {
 	return strings.Join(parts, " ")
 }
 
-// FieldOf is one field of a struct, whose path is its key.
+// FieldOf returns the Field for one field of a struct. Its path is its key.
 func FieldOf(sf reflect.StructField) Field {
 	return Field{Path: sf.Tag.Get("mapstructure"), Type: sf.Type, index: sf.Index, tag: sf.Tag}
 }

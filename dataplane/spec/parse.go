@@ -12,7 +12,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 )
 
-// Parse reads a value of a type from text. The error says what is wrong.
+// Parse parses a value of type t from text. The error says what is wrong.
 func Parse(t reflect.Type, text string) (reflect.Value, error) {
 	out := reflect.New(t).Elem()
 	switch v := out.Addr().Interface().(type) {
@@ -82,14 +82,14 @@ func parseList(t reflect.Type, text string) (reflect.Value, error) {
 	return out, nil
 }
 
-// Expectation is what the text of a type's values looks like.
+// Expectation describes the text of a type's values.
 type Expectation struct {
 	Name string
-	// Tags are the kinds of YAML values that are taken; nil for all.
+	// Tags are the accepted kinds of YAML values; nil means all.
 	Tags []string
 }
 
-// Expected is what values of a type look like.
+// Expected returns the expectation for the values of a type.
 func Expected(t reflect.Type) Expectation {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -15,7 +15,7 @@ var units = []struct {
 	bytes int64
 }{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 
-// ParseSize reads a size.
+// ParseSize parses a size.
 func ParseSize(text string) (Size, error) {
 	number, unit := text, int64(1)
 	for _, u := range units {
@@ -31,7 +31,7 @@ func ParseSize(text string) (Size, error) {
 	return Size(n * unit), nil
 }
 
-// String uses the largest unit that divides the size.
+// String returns the size with the largest unit that divides it.
 func (s Size) String() string {
 	for _, u := range units {
 		if s != 0 && int64(s)%u.bytes == 0 {

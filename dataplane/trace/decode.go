@@ -9,48 +9,49 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Message is a decoded event. Its slices are the Decoder's, valid until the
-// next Decode.
+// Message is a decoded event. The Decoder owns its slices. They are valid until
+// the next call of Decode.
 type Message struct {
 	*Event
-	// Prefix says that Header has its prefix fields, Lists that it is whole.
+	// Prefix means that the first fields of Header are valid, Lists that all
+	// are.
 	Prefix, Lists bool
-	// Header is of version 1 or 2; it has version 2's fields.
+	// Header is a header of version 1 or 2, in the form of version 2.
 	Header rpcrdma2.Header
-	// RPC is the beginning of the RPC message after the header, if there is
-	// one.
+	// RPC is the start of the RPC message after the header. It is valid if
+	// HasRPC.
 	RPC    RPC
 	HasRPC bool
-	// Detail says more of an operation of version 2 that is a transmission.
+	// Detail describes a transmission of version 2.
 	Detail string
-	// Malformed says what could not be decoded, although it was all there.
+	// Malformed says what could not be decoded although no bytes were missing.
 	Malformed string
 }
 
-// RPC is the beginning of an RPC message.
+// RPC is the start of an RPC message.
 type RPC struct {
 	Reply bool
-	// Program, Version and Procedure of a call, or of the call that a reply
-	// answers if Known.
+	// Program, Version and Procedure are those of a call, or of the call that a
+	// reply answers. They are valid if Known.
 	Program, Version, Procedure uint32
 	Known                       bool
-	// Status of a reply: SUCCESS, an accept_stat, or why it was denied.
+	// Status of a reply is SUCCESS, an accept_stat, or the reason for denial.
 	Status string
 	Length int // bytes of the message in the Send
 }
 
-// maxCalls bounds the calls that a Decoder remembers to name their replies.
+// maxCalls limits the calls that a Decoder remembers, so that it can name their replies.
 const maxCalls = 4096
 
-// callKey is a call that has not been answered.
+// callKey identifies an unanswered call.
 type callKey struct {
 	conn *Conn
 	xid  uint32
 	in   bool
 }
 
-// Decoder decodes events in their order. It remembers calls, so that replies
-// have names. Not for several goroutines.
+// Decoder decodes events in order. It remembers calls, so that it can name
+// their replies. Only one goroutine may use it.
 type Decoder struct {
 	msg   Message
 	calls map[callKey]RPC
@@ -59,7 +60,7 @@ type Decoder struct {
 // NewDecoder makes a decoder.
 func NewDecoder() *Decoder { return &Decoder{calls: make(map[callKey]RPC)} }
 
-// Decode decodes an event. Whatever a peer sent, the result is a Message.
+// Decode decodes an event. Any input of a peer gives a Message.
 func (d *Decoder) Decode(e *Event) *Message {
 	m := &d.msg
 	*m = Message{Event: e, Header: m.Header}
@@ -103,12 +104,12 @@ func (m *Message) decodeHeader(b []byte) (n int, err error) {
 	return m.Header.Header.Decode(b)
 }
 
-// message says that an RPC message, or its beginning, follows the header.
+// message reports whether an RPC message, or its start, follows the header.
 func (m *Message) message() bool {
 	return m.Header.Proc == rpcrdma1.Msg || m.Header.Proc == rpcrdma1.MsgP
 }
 
-// malformed notes an error, unless it only says that bytes were left behind.
+// malformed records an error, unless bytes of the event are missing.
 func (m *Message) malformed(err error) {
 	if m.Whole() {
 		m.Malformed = err.Error()
@@ -120,7 +121,7 @@ var (
 	errXID     = errors.New("XIDs of transport header and RPC message differ")
 )
 
-// decodeRPC decodes the beginning of an RPC message.
+// decodeRPC decodes the start of an RPC message.
 func (d *Decoder) decodeRPC(m *Message, b []byte) {
 	xid, kind, ok := oncrpc.MessageType(b)
 	switch {
@@ -166,7 +167,8 @@ func (d *Decoder) decodeReply(m *Message, b []byte) {
 	m.RPC.Reply, m.RPC.Status = true, status
 }
 
-// replyStatus is what a reply without malformation says.
+// replyStatus returns the status of a reply. It returns false for a malformed
+// reply.
 func replyStatus(err error) (string, bool) {
 	var accept *oncrpc.AcceptError
 	var denied *oncrpc.DeniedError

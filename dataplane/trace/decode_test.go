@@ -13,7 +13,7 @@ import (
 
 var talk = &Conn{Info: Info{ID: "1", Peer: netip.MustParseAddrPort("192.0.2.7:1001"), Local: netip.MustParseAddrPort("192.0.2.1:20049")}}
 
-// message is a Send with a header and an RPC message.
+// message returns a Send with a header and an RPC message.
 func message(in bool, h rpcrdma1.Header, rpc []byte) *Event {
 	if h.Version == 0 {
 		h.Version = 1
@@ -43,7 +43,7 @@ func invalidating(e *Event, rkey uint32) *Event {
 	return e
 }
 
-// TestSummaries: events of one connection, in order, in one line each.
+// TestSummaries checks the summary lines of the events of one connection.
 func TestSummaries(t *testing.T) {
 	seg := func(n uint32) rpcrdma1.Segment { return rpcrdma1.Segment{Handle: 0x77, Length: n, Offset: 0x1000} }
 	read := func(pos, n uint32) rpcrdma1.ReadSegment {
@@ -146,7 +146,7 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// transmission is a message of a transmission group.
+// transmission returns a message of a transmission group.
 func transmission(in bool, xid uint32, body rpcrdma2.Body, payload []byte) *Event {
 	h := rpcrdma2.Header{Header: rpcrdma1.Header{XID: xid, Proc: rpcrdma2.Optional}, Option: body.Type(), Info: body.Append(nil)}
 	if !in {
@@ -155,7 +155,8 @@ func transmission(in bool, xid uint32, body rpcrdma2.Body, payload []byte) *Even
 	return message2(in, h, payload)
 }
 
-// TestDecoderForgets: calls that are never answered don't add up.
+// TestDecoderForgets checks that the decoder keeps a bounded number of
+// unanswered calls.
 func TestDecoderForgets(t *testing.T) {
 	dec := NewDecoder()
 	for i := range uint32(3*maxCalls + 1) {
@@ -166,8 +167,8 @@ func TestDecoderForgets(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever a peer sends has a summary, in one line, and what is
-// whole is either decoded or malformed.
+// FuzzDecode checks that every message of a peer has a summary of one line, and
+// that a whole message is either decoded or malformed.
 func FuzzDecode(f *testing.F) {
 	chunk := rpcrdma1.WriteChunk{{Handle: 1, Length: 2, Offset: 3}}
 	for _, e := range []*Event{

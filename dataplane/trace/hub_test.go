@@ -35,7 +35,7 @@ func watch(t *testing.T, h *Hub, f Filter, s Snap) *Watcher {
 	return w
 }
 
-// texts takes what waits.
+// texts returns the waiting texts.
 func texts(t *testing.T, w *Watcher) (all []string) {
 	t.Helper()
 	for {
@@ -68,7 +68,7 @@ func TestFilters(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := watch(t, &h, tc.filter, All)
-			c := add(&h, "3", "other", "[fe80::1%eth0]:700") // after the watcher
+			c := add(&h, "3", "other", "[fe80::1%eth0]:700") // added after the watcher
 			defer c.Close()
 			say(a, "a")
 			say(b, "b")
@@ -106,8 +106,8 @@ func TestSnap(t *testing.T) {
 	}
 }
 
-// TestEnds: a watcher of named connections ends after the last of them, with
-// everything that was there; others live on.
+// TestEnds checks that a watcher of named connections ends after the last of
+// them, and first delivers all waiting events. Other watchers continue.
 func TestEnds(t *testing.T) {
 	var h Hub
 	a, b := add(&h, "1", "nfs", "10.0.0.1:700"), add(&h, "2", "nfs", "10.0.0.1:701")
@@ -156,8 +156,9 @@ func TestTooManyWatchers(t *testing.T) {
 	watch(t, &h, Filter{}, Snap{})
 }
 
-// TestWatchersShareMemory: watchers take no more than the memory for all of them. There
-// is some for MaxWatchers, and each sees events that are larger than its part.
+// TestWatchersShareMemory checks that all watchers together stay within their
+// memory. There is memory for MaxWatchers, and each gets even an event that is
+// larger than its part.
 func TestWatchersShareMemory(t *testing.T) {
 	const memory = 64 << 20
 	var h Hub
@@ -199,8 +200,8 @@ func TestWatchersShareMemory(t *testing.T) {
 	watch(t, &h, Filter{}, All)
 }
 
-// TestFullRing: what a reader that stopped has no room for is counted, and
-// nothing of what it has is lost.
+// TestFullRing checks that events without room are counted, and that no stored
+// event is lost.
 func TestFullRing(t *testing.T) {
 	var h Hub
 	c := add(&h, "1", "nfs", "10.0.0.1:700")
@@ -232,7 +233,7 @@ func TestFullRing(t *testing.T) {
 	}
 }
 
-// TestObserveDoesNotAllocate: neither with a reader nor without.
+// TestObserveDoesNotAllocate checks Observe with and without a watcher.
 func TestObserveDoesNotAllocate(t *testing.T) {
 	var h Hub
 	c := add(&h, "1", "nfs", "10.0.0.1:700")
@@ -251,8 +252,8 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestComingAndGoing lets connections and watchers come and go while there is
-// traffic; the race detector and the order of events judge.
+// TestComingAndGoing adds and removes connections and watchers during traffic.
+// The race detector and the order of events show errors.
 func TestComingAndGoing(t *testing.T) {
 	var h Hub
 	ctx, cancel := context.WithCancel(t.Context())
@@ -300,8 +301,7 @@ func TestComingAndGoing(t *testing.T) {
 	}
 }
 
-// BenchmarkObserve is what an event costs when nobody looks, and when somebody
-// does.
+// BenchmarkObserve measures an event without and with a watcher.
 func BenchmarkObserve(b *testing.B) {
 	o := rpcrdma.Operation{Op: verbs.OpSend, Length: 1024, Data: [][]byte{make([]byte, 1024)}}
 	b.Run("nobody", func(b *testing.B) {

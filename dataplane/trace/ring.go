@@ -2,14 +2,14 @@ package trace
 
 import "unsafe"
 
-// slot is an event in a ring, and the bytes that it takes.
+// slot is an event in a ring and the place of its bytes.
 type slot struct {
 	Event
-	at, span int // span: with what is left unused before it
+	at, span int // span includes the unused bytes before it
 }
 
-// ring is a queue of events whose data lies in one buffer. The oldest may be
-// read where it is until it is taken away.
+// ring is a queue of events with their data in one buffer. The oldest event may
+// be read in place until pop removes it.
 type ring struct {
 	slots       []slot
 	first, n    int
@@ -21,23 +21,23 @@ func newRing(events, bytes int) ring {
 	return ring{slots: make([]slot, events), buf: make([]byte, bytes)}
 }
 
-// dataPerEvent is how much data a ring has for each event, in bytes.
+// dataPerEvent is the size of a ring's data per event, in bytes.
 const dataPerEvent = RingBytes / ringEvents
 
-// wholeRing is what the largest ring takes, in bytes.
+// wholeRing is the memory of the largest ring, in bytes.
 const wholeRing = RingBytes + ringEvents*int(unsafe.Sizeof(slot{}))
 
-// ringOf makes a ring that takes at most so much memory, in bytes.
+// ringOf makes a ring that takes at most memory bytes.
 func ringOf(memory int) ring {
 	events := memory / (dataPerEvent + int(unsafe.Sizeof(slot{})))
 	return newRing(events, events*dataPerEvent)
 }
 
-// memory is what the ring takes, in bytes.
+// memory returns the memory of the ring, in bytes.
 func (r *ring) memory() int { return len(r.buf) + len(r.slots)*int(unsafe.Sizeof(slot{})) }
 
-// push adds an event with the first bytes of data, at most snap, and says
-// whether there was room.
+// push adds an event with the first bytes of data, at most snap. It returns false if there
+// is no room.
 func (r *ring) push(e *Event, data [][]byte, snap int) bool {
 	n := min(e.Length, snap)
 	if r.n == len(r.slots) {
@@ -47,7 +47,7 @@ func (r *ring) push(e *Event, data [][]byte, snap int) bool {
 		r.head, r.spans = 0, 0
 	}
 	at, span := r.head, n
-	if at+n > len(r.buf) { // the bytes stay together
+	if at+n > len(r.buf) { // the bytes of an event must be contiguous
 		at, span = 0, len(r.buf)-r.head+n
 	}
 	if r.spans+span > len(r.buf) {
@@ -64,10 +64,10 @@ func (r *ring) push(e *Event, data [][]byte, snap int) bool {
 	return true
 }
 
-// oldest is the event that came first; there is one.
+// oldest returns the oldest event. The ring must not be empty.
 func (r *ring) oldest() *Event { return &r.slots[r.first].Event }
 
-// pop takes the oldest event away.
+// pop removes the oldest event.
 func (r *ring) pop() {
 	s := &r.slots[r.first]
 	r.spans -= s.span

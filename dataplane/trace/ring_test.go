@@ -8,9 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRing compares a ring with a queue that never loses what fits: events
-// come out in order with the bytes that went in, and a ring that is empty
-// takes what is no larger than its buffer.
+// TestRing compares a ring with a simple queue. Events come out in order and
+// with their bytes. An empty ring takes any event that fits its buffer.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 64
@@ -54,8 +53,8 @@ func TestRing(t *testing.T) {
 	})
 }
 
-// TestRingUsesItsBuffer: events of a third of the buffer fit twice whatever
-// came before.
+// TestRingUsesItsBuffer checks that two events of a third of the buffer always
+// fit.
 func TestRingUsesItsBuffer(t *testing.T) {
 	r := newRing(16, 300)
 	for i := range uint32(1000) {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Summary is the message in one line, without time and connection.
+// Summary returns the message as one line, without time and connection.
 func (m *Message) Summary() string {
 	var b strings.Builder
 	from, to := m.Conn.Local, m.Conn.Peer
@@ -65,8 +65,8 @@ func (m *Message) sendSummary(b *strings.Builder) {
 	}
 }
 
-// chunkSummary tells the chunks of a header: read segments with one position
-// are one chunk (RFC 8166 §3.4.5).
+// chunkSummary adds the chunks of a header. Read segments with the same
+// position form one chunk (RFC 8166 §3.4.5).
 func (m *Message) chunkSummary(b *strings.Builder) {
 	h := &m.Header
 	for i := 0; i < len(h.Reads); {

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// transmission decodes the body of a transmission of version 2, and says of it
-// what Detail does. payload is the beginning of an RPC message, if there is one.
+// transmission decodes the body of a transmission of version 2 and sets Detail.
+// payload is the start of the RPC message, or nil.
 func (m *Message) transmission(b []byte) (payload []byte) {
 	var (
 		req  rpcrdma2.XmtReq
@@ -50,7 +50,7 @@ func (m *Message) transmission(b []byte) (payload []byte) {
 	return payload
 }
 
-// faults names what XMTERR says (optx_err).
+// faults are the names of XMTERR's codes (optx_err).
 var faults = map[rpcrdma2.XmtErrCode]string{
 	rpcrdma2.BadHeaderType: "BADHMT", rpcrdma2.BadOptType: "BADOMT", rpcrdma2.BadContinuation: "BADCONT", rpcrdma2.BadSequence: "BADSEQ",
 	rpcrdma2.BadXID: "BADXID", rpcrdma2.BadOffset: "BADOFF", rpcrdma2.BadTarget: "BADTBSN", rpcrdma2.BadPayload: "BADPL",

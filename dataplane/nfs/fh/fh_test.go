@@ -66,7 +66,8 @@ func TestIDSizes(t *testing.T) {
 	}
 }
 
-// No bit of a handle can be changed, and no other server's is taken.
+// TestForgeries checks that a handle with any changed bit is rejected, and the
+// handle of another server, too.
 func TestForgeries(t *testing.T) {
 	c := newCodec(t, 1, "root")
 	id := newID(t, Kernel, 0x81, []byte("twelve bytes"))
@@ -228,8 +229,8 @@ func TestBadKeyFiles(t *testing.T) {
 	}
 }
 
-// What a handle claims is its ID, and changes nothing of what it is: only Open
-// says that it is true.
+// TestClaim checks that Claim returns the handle's ID without verifying it.
+// Only Open verifies it.
 func TestClaim(t *testing.T) {
 	c := newCodec(t, 1, "root")
 	id := newID(t, Kernel, 7, []byte("0123456789"))

@@ -2,5 +2,6 @@
 
 package fh
 
-// raceEnabled: the race detector makes sync.Pool forget at random.
+// raceEnabled is true because with the race detector sync.Pool drops items at
+// random.
 const raceEnabled = true

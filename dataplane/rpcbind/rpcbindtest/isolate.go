@@ -110,7 +110,7 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// fields are the lines of text, each split at its spaces.
+// fields returns the lines of text, each split at its spaces.
 func fields(text []byte) [][]string {
 	var out [][]string
 	for line := range bytes.Lines(text) {

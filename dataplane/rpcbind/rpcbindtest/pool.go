@@ -47,7 +47,7 @@ func openPool() (*pool, error) {
 	return p, nil
 }
 
-// cacheDir is what deps.sh uses.
+// cacheDir returns what deps.sh uses.
 func cacheDir() (string, error) {
 	if dir := os.Getenv("RDMAD_CACHE"); dir != "" {
 		return filepath.Join(dir, "rdmad"), nil
@@ -56,7 +56,7 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "rdmad"), err
 }
 
-// release is the code name of this machine's Debian.
+// release returns the code name of this machine's Debian.
 func release() string {
 	text, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -70,7 +70,7 @@ func release() string {
 	return ""
 }
 
-// newest is the file that was changed last; "" when there is none.
+// newest returns the file that was changed last; "" when there is none.
 func newest(files []string) (name string) {
 	var last os.FileInfo
 	for _, f := range files {
@@ -81,7 +81,7 @@ func newest(files []string) (name string) {
 	return name
 }
 
-// closure gives the files of packages and of all that they depend on, as far
+// closure returns the files of packages and of all that they depend on, as far
 // as it is in the pool: what is not, no program in the guest needs either.
 func (p *pool) closure(ctx context.Context, names ...string) ([]string, error) {
 	var all []string

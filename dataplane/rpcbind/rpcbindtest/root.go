@@ -25,10 +25,10 @@ const (
 	nogroup  = 65534
 )
 
-// errMissing says that there is no rpcbind to test with.
+// errMissing means that there is no rpcbind to test with.
 var errMissing = errors.New("no rpcbind: run interop/deps.sh, which downloads it, or install Debian's package rpcbind")
 
-// program is the first of some paths that is in the root.
+// program returns the first of some paths that is in the root.
 func program(root string, paths []string) (string, error) {
 	for _, p := range paths {
 		if _, err := os.Stat(filepath.Join(root, p)); err == nil {
@@ -38,7 +38,7 @@ func program(root string, paths []string) (string, error) {
 	return "", errMissing
 }
 
-// findRoot gives the root with an installed rpcbind, or makes one.
+// findRoot returns the root with an installed rpcbind, or makes one.
 func findRoot(t *testing.T) (string, error) {
 	_, rpcbind := program("/", rpcbindPaths)
 	_, rpcinfo := program("/", rpcinfoPaths)

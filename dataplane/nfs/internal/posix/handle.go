@@ -1,10 +1,10 @@
-// Package posix has the Linux system calls of the NFS service that need more
-// than golang.org/x/sys/unix gives: file handles and synchronous writes
-// without an allocation for each, and a thread's file system identity. It is
-// the only package of the service that uses unsafe.
+// Package posix has the Linux system calls of the NFS service that
+// golang.org/x/sys/unix does not provide: file handles and synchronous writes
+// without allocations, and a thread's file system identity. It is the only
+// package of the service that uses unsafe.
 //
-// A caller's duties: descriptors that it gets are its own to close, and come
-// with close-on-exec set.
+// The caller must close the descriptors that the package returns. They have
+// close-on-exec set.
 package posix
 
 import (
@@ -18,33 +18,33 @@ import (
 // (MAX_HANDLE_SZ).
 const MaxHandle = 128
 
-// Handle is a struct file_handle: how a file system names one of its objects
-// for good, whatever becomes of its names (name_to_handle_at(2)).
+// Handle is a struct file_handle: a file system's permanent identifier of an
+// object, independent of its names (name_to_handle_at(2)).
 type Handle struct {
 	size uint32
 	kind int32
 	data [MaxHandle]byte
 }
 
-// Set fills h. b is at most MaxHandle bytes.
+// Set sets the type and the opaque part of h. b is at most MaxHandle bytes.
 func (h *Handle) Set(kind int32, b []byte) {
 	h.kind = kind
 	h.size = uint32(copy(h.data[:], b))
 }
 
-// Kind is the file system's type of handle.
+// Kind returns the file system's type of handle.
 func (h *Handle) Kind() int32 { return h.kind }
 
-// Bytes is the handle's opaque part. It aliases h.
+// Bytes returns the handle's opaque part. It aliases h.
 func (h *Handle) Bytes() []byte { return h.data[:h.size] }
 
-// NameOnly asks for a handle that identifies an object and need not be good
-// for OpenHandle (AT_HANDLE_FID, Linux 6.5).
+// NameOnly requests a handle that identifies an object and may not work with
+// OpenHandle (AT_HANDLE_FID, Linux 6.5).
 const NameOnly = unix.AT_REMOVEDIR
 
-// HandleOf gets the handle of the open object fd, which may be an O_PATH
-// descriptor, and the ID of the mount that fd is on. flags is 0 or NameOnly,
-// for which the ID is 0.
+// HandleOf stores in h the handle of the open object fd, which may be an O_PATH
+// descriptor. It returns the ID of fd's mount. flags is 0 or NameOnly; with
+// NameOnly the ID is 0.
 func HandleOf(fd int, h *Handle, flags int) (mount int, err error) {
 	var id int32
 	h.size = MaxHandle
@@ -56,8 +56,8 @@ func HandleOf(fd int, h *Handle, flags int) (mount int, err error) {
 	return int(id), nil
 }
 
-// OpenHandle opens an object of the mount that mountFD, which is not an O_PATH
-// descriptor, is on. It needs CAP_DAC_READ_SEARCH.
+// OpenHandle opens the object with handle h on the mount of mountFD. mountFD
+// must not be an O_PATH descriptor. OpenHandle needs CAP_DAC_READ_SEARCH.
 func OpenHandle(mountFD int, h *Handle, flags int) (fd int, err error) {
 	for retries := 0; ; retries++ {
 		r, _, errno := unix.Syscall(unix.SYS_OPEN_BY_HANDLE_AT, uintptr(mountFD),
@@ -68,8 +68,8 @@ func OpenHandle(mountFD int, h *Handle, flags int) (fd int, err error) {
 			return int(r), nil
 		case unix.EINTR:
 		case unix.ENOMEM:
-			// ext4 says so while the inode number is being given to a new
-			// file, which takes a moment.
+			// ext4 returns ENOMEM for a moment while it gives the inode number
+			// to a new file.
 			if retries == maxRetries {
 				return -1, errno
 			}

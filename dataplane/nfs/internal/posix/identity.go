@@ -7,30 +7,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Switcher lets threads of a process that runs as root act in the file system
-// as other users, one call at a time, with no more rights than they have.
+// Switcher lets threads of a root process act as other users in the file
+// system, for one call at a time, with only the rights of that user.
 type Switcher struct {
 	gid    uint32
 	groups []uint32
 	own    caps // the process's capabilities
-	// refill: with user 0 not all capabilities come back that the process has.
+	// refill means that the kernel does not restore all capabilities of the
+	// process together with user 0.
 	refill bool
 }
 
-// maxGroups bounds the groups of an identity: what AUTH_SYS carries, or the
-// process's own.
+// maxGroups bounds the groups of an identity, from AUTH_SYS or of the process.
 const maxGroups = 1024
 
-// wanted are capabilities that root has over files and others don't, and
-// denied those that users must not have either: theirs are quotas and limits.
+// wanted are capabilities over files that root has and other users don't.
+// denied are all that users must not get: CAP_SYS_RESOURCE would lift their
+// quotas and limits.
 const (
 	wanted = 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_CHOWN
 	denied = wanted | 1<<unix.CAP_SYS_RESOURCE
 )
 
-// NewSwitcher tries whether threads can step down and back. ok is false when
-// the process is not root, lacks the capabilities, or is in a user namespace
-// without other users, as in containers without root.
+// NewSwitcher tests whether threads can become another user and come back. ok
+// is false if the process is not root, lacks the capabilities, or is in a user
+// namespace without other users, as in a rootless container.
 func NewSwitcher(gid uint32, groups []uint32) (s *Switcher, ok bool) {
 	s = &Switcher{gid: gid, groups: groups}
 	if unix.Geteuid() != 0 || len(groups) > maxGroups || !s.own.get() || s.own[0].Effective&wanted != wanted {
@@ -38,18 +39,18 @@ func NewSwitcher(gid uint32, groups []uint32) (s *Switcher, ok bool) {
 	}
 	tried := make(chan bool)
 	go func() {
-		// The thread ends with the goroutine: one that was somebody else has
-		// credentials of its own for good, with which the kernel takes no
-		// commands on files that others opened (RDMA devices).
+		// The thread ends with the goroutine. After it was another user, it
+		// keeps credentials of its own. With these the kernel rejects its
+		// commands on files that other threads opened (RDMA devices).
 		runtime.LockOSThread()
 		tried <- s.try()
 	}()
 	return s, <-tried
 }
 
-// try has the calling thread step down, looks that the kernel takes the
-// capabilities away with user 0 and gives them back, and steps back. The thread
-// is not used again, whatever it is then.
+// try becomes another user and comes back. It checks that the kernel removes
+// the capabilities with user 0 and restores them. The thread must not be used
+// afterwards.
 func (s *Switcher) try() bool {
 	var user, after caps
 	ok := s.Assume(65534, 65534, nil) && user.get() && user[0].Effective&denied == 0
@@ -61,30 +62,31 @@ func (s *Switcher) try() bool {
 	return ok && restored
 }
 
-// Assume makes the calling thread, to which the caller is locked, act as a
-// user: its effective IDs (setresuid(2), setresgid(2)), which those of the
-// file system follow, and groups (setgroups(2)) are the user's, unlike with the
-// functions of package syscall for this thread alone. The kernel takes all
-// capabilities away until user 0 is back, which it may be as the saved user
-// is, as in every process that was started as root. If it says false, the thread has a
-// mixture of identities; either way, Restore is due.
+// Assume makes the calling thread act as a user. The caller must have locked
+// its goroutine to the thread. Assume sets the effective IDs (setresuid(2),
+// setresgid(2)), which the file system IDs follow, and the groups
+// (setgroups(2)), for this thread only, unlike package syscall. The kernel
+// removes all capabilities until the user is 0 again. That is possible because
+// the saved user is 0, as in every process started as root. If Assume returns
+// false, the thread has a mixture of identities. In either case the caller must
+// call Restore.
 func (s *Switcher) Assume(uid, gid uint32, groups []uint32) bool {
 	return len(groups) <= maxGroups && setGroups(groups) && setEffective(unix.SYS_SETRESGID, gid) &&
 		setEffective(unix.SYS_SETRESUID, uid)
 }
 
-// Restore makes the calling thread what it was. If it says false, the thread
-// must not be used any more.
+// Restore gives the calling thread its original identity. If it returns false,
+// the thread must not be used any more.
 func (s *Switcher) Restore() bool {
 	return setEffective(unix.SYS_SETRESUID, 0) && setEffective(unix.SYS_SETRESGID, s.gid) && setGroups(s.groups) &&
 		(!s.refill || s.own.set())
 }
 
-// setEffective sets the effective user or group.
+// setEffective sets the effective user or group of the thread.
 func setEffective(trap uintptr, id uint32) bool {
 	const unchanged = ^uint32(0)
 	if id == unchanged {
-		return false // nobody's ID
+		return false // the kernel would keep the old ID
 	}
 	_, _, errno := unix.RawSyscall(trap, uintptr(unchanged), uintptr(id), uintptr(unchanged))
 	return errno == 0

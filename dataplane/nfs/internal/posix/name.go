@@ -9,27 +9,27 @@ import (
 // MaxName is the longest name in a directory, in bytes (NAME_MAX).
 const MaxName = 255
 
-// Name is a name in a directory, in the form that the kernel takes.
+// Name is a name in a directory, as a C string for the kernel.
 type Name struct {
 	b [MaxName + 1]byte // ends with a NUL
 	n int
 }
 
-// Set makes n the name s, which has 1 to MaxName bytes and no NUL.
+// Set sets the name to s, which must have 1 to MaxName bytes and no NUL.
 func (n *Name) Set(s []byte) {
 	n.n = copy(n.b[:MaxName], s)
 	n.b[n.n] = 0
 }
 
-// Bytes is the name. It aliases n.
+// Bytes returns the name. It aliases n.
 func (n *Name) Bytes() []byte { return n.b[:n.n] }
 
-// String is a copy of the name.
+// String returns a copy of the name.
 func (n *Name) String() string { return string(n.b[:n.n]) }
 
-// HandleAt gets the handle of what a name in a directory stands for, and the
-// ID of the mount that it is on: another one than the directory's when
-// something is mounted there. Symbolic links are not followed.
+// HandleAt stores in h the handle of the object that name refers to in dir. It
+// returns the ID of the object's mount, which differs from dir's if something
+// is mounted on the name. It does not follow symbolic links.
 func HandleAt(dir int, name *Name, h *Handle) (mount int, err error) {
 	var id int32
 	h.size = MaxHandle
@@ -41,7 +41,7 @@ func HandleAt(dir int, name *Name, h *Handle) (mount int, err error) {
 	return int(id), nil
 }
 
-// OpenAt is openat(2), without following a symbolic link at the end.
+// OpenAt is openat(2). It does not follow a symbolic link in name.
 func OpenAt(dir int, name *Name, flags int, mode uint32) (fd int, err error) {
 	r, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(&name.b[0])),
 		uintptr(flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_LARGEFILE), uintptr(mode), 0, 0)
@@ -51,9 +51,8 @@ func OpenAt(dir int, name *Name, flags int, mode uint32) (fd int, err error) {
 	return int(r), nil
 }
 
-// OpenBeneath is OpenAt that leads nowhere but to an object of the directory's
-// own mount (openat2(2), Linux 5.6). The error is EXDEV where something else
-// is mounted.
+// OpenBeneath is OpenAt for objects on the mount of dir only (openat2(2), Linux
+// 5.6). The error is EXDEV if something else is mounted on the name.
 func OpenBeneath(dir int, name *Name, flags uint64) (fd int, err error) {
 	how := unix.OpenHow{
 		Flags:   flags | unix.O_NOFOLLOW | unix.O_CLOEXEC,
@@ -86,14 +85,14 @@ func Rename(dir int, name *Name, toDir int, toName *Name) error {
 	return errorOf(errno)
 }
 
-// SetTimes is futimens(3). fd is not an O_PATH descriptor.
+// SetTimes is futimens(3). fd must not be an O_PATH descriptor.
 func SetTimes(fd int, atime, mtime unix.Timespec) error {
 	times := [2]unix.Timespec{atime, mtime}
 	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&times[0])), 0, 0, 0)
 	return errorOf(errno)
 }
 
-// errorOf is errno as an error: nil for 0.
+// errorOf returns errno as an error, or nil for 0.
 func errorOf(errno unix.Errno) error {
 	if errno != 0 {
 		return errno

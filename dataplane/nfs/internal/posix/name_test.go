@@ -28,8 +28,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// An object's handle is the same by its name as by a descriptor, of a symbolic
-// link, too: it is not followed.
+// TestHandleAt checks that an object has the same handle by name and by
+// descriptor. A symbolic link has a handle of its own: it is not followed.
 func TestHandleAt(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "f"), nil, 0o600))
@@ -94,7 +94,7 @@ func TestNamesInDirectories(t *testing.T) {
 	}
 }
 
-// fails is the error of a call that must not open anything.
+// fails returns the error of a call that must not open anything.
 func fails(fd int, err error) error {
 	if err == nil {
 		unix.Close(fd)

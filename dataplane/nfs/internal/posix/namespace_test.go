@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// namespaceVariable is set in the process within the namespace.
+// namespaceVariable is set in the test's process inside the namespace.
 const namespaceVariable = "RDMAD_TEST_NAMESPACE"
 
-// TestOneMappedUser: root of a user namespace with no other user, as in a container
-// without root, can't act as others, and that is all.
+// TestOneMappedUser checks that root in a user namespace without other users,
+// as in a rootless container, can't act as another user and has no other
+// problem.
 func TestOneMappedUser(t *testing.T) {
 	if os.Getenv(namespaceVariable) != "" {
 		if os.Geteuid() != 0 {

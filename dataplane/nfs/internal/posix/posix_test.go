@@ -28,8 +28,8 @@ func open(t *testing.T, path string, flags int) int {
 	return fd
 }
 
-// A handle names the object and not its name, and agrees with what
-// golang.org/x/sys/unix gets.
+// TestHandleOf checks that a handle names the object, not its name, and equals
+// the handle from golang.org/x/sys/unix.
 func TestHandleOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	must(t, os.WriteFile(path, []byte("content"), 0o600))
@@ -62,7 +62,8 @@ func TestHandleOf(t *testing.T) {
 	}
 }
 
-// Opening by handle needs a right that ordinary users don't have.
+// TestOpenHandle checks that opening by handle needs a capability that ordinary
+// users don't have.
 func TestOpenHandle(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
@@ -126,8 +127,8 @@ func TestReadAndWrite(t *testing.T) {
 	}
 }
 
-// TestWriteParts: parts, more than one system call takes, go to the file one
-// after the other.
+// TestWriteParts writes more parts than one system call takes. They must be in
+// the file one after the other.
 func TestWriteParts(t *testing.T) {
 	fd := open(t, filepath.Join(t.TempDir(), "f"), unix.O_RDWR|unix.O_CREAT)
 	for i, level := range []Sync{NoSync, DataSync, FileSync} {
@@ -188,8 +189,9 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A thread that acts for a user has the user's rights and no more, and has its
-// own back afterwards. Who is not root can't act for anybody.
+// TestSwitcher checks that a thread that acts as a user has that user's rights
+// and no more, and gets its own back. Without root, nobody can act as another
+// user.
 func TestSwitcher(t *testing.T) {
 	s, ok := NewSwitcher(uint32(os.Getegid()), nil)
 	if os.Geteuid() != 0 {
@@ -241,7 +243,7 @@ func TestSwitcher(t *testing.T) {
 	}
 }
 
-// threadStatus is what the kernel says of this thread's identity.
+// threadStatus returns the kernel's view of this thread's identity.
 func threadStatus(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("/proc/thread-self/status")

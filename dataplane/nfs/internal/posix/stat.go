@@ -7,26 +7,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place identifies a directory among all that are mounted now.
+// Place identifies a directory among all mounted file systems.
 type Place struct {
 	Major, Minor uint32
 	Ino          uint64
 }
 
-// MaxUp is how many levels PlaceAbove can look up at once.
+// MaxUp is the most levels that PlaceAbove can go up.
 const MaxUp = 128
 
-// ups is "../../..", as high as MaxUp, and ends with a NUL: its tails are the
-// paths to all ancestors.
+// ups is "../../.." with MaxUp levels and a final NUL. Its tails are the paths
+// to all ancestors.
 var ups = []byte(strings.Repeat("../", MaxUp-1) + "..\x00")
 
-// PlaceAbove finds the ancestor of the directory fd that is levels up, 1 to
-// MaxUp. The root directory is its own parent.
+// PlaceAbove stores in p the place of the ancestor that is levels above the
+// directory fd. levels is 1 to MaxUp. The root directory is its own parent.
 func PlaceAbove(fd, levels int, p *Place) error {
 	return placeAt(fd, &ups[3*(MaxUp-levels)], 0, p)
 }
 
-// PlaceOf finds the place of the open directory fd.
+// PlaceOf stores in p the place of the open directory fd.
 func PlaceOf(fd int, p *Place) error {
 	return placeAt(fd, &empty[0], unix.AT_EMPTY_PATH, p)
 }
@@ -42,8 +42,8 @@ func placeAt(fd int, path *byte, flags uintptr, p *Place) error {
 	return nil
 }
 
-// Mount is the ID of the mount that fd is on, 0 where the kernel (before 5.8)
-// does not tell.
+// Mount returns the ID of the mount that fd is on. It returns 0 if the kernel
+// (before 5.8) does not report it.
 func Mount(fd int) (int, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {

@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync says how much of a write is on stable storage when it returns.
+// Sync says how much of a write is on stable storage when Write returns.
 type Sync int
 
 // Levels of synchronization (pwritev2(2)).
 const (
 	NoSync   Sync = 0
-	DataSync Sync = unix.RWF_DSYNC // the data, and what is needed to read it
+	DataSync Sync = unix.RWF_DSYNC // the data and the metadata needed to read it
 	FileSync Sync = unix.RWF_SYNC  // the data and all attributes
 )
 
-// maxParts is the most parts of one system call.
+// maxParts is the most parts in one system call.
 const maxParts = 16
 
-// Write writes all of data, whose parts are not empty, at offset, in as few
-// calls as the kernel lets it. It returns what was written before an error.
-// data is of no use afterwards.
+// Write writes all of data at offset in as few system calls as possible. No
+// part of data may be empty. Write returns the number of bytes written before
+// an error. It changes the slices in data.
 func Write(fd int, data [][]byte, offset int64, level Sync) (n int, err error) {
 	for len(data) > 0 {
 		m, err := write(fd, data[:min(len(data), maxParts)], offset+int64(n), level)
@@ -39,7 +39,7 @@ func Write(fd int, data [][]byte, offset int64, level Sync) (n int, err error) {
 	return n, nil
 }
 
-// after is what follows the first n bytes of data.
+// after returns what follows the first n bytes of data.
 func after(data [][]byte, n int) [][]byte {
 	for len(data) > 0 && n >= len(data[0]) {
 		n -= len(data[0])
@@ -75,16 +75,16 @@ func writeParts(fd int, data [][]byte, offset int64) (int, error) {
 	return unix.Pwritev(fd, data, offset)
 }
 
-// pwritev2 writes data, which has at least one part and at most maxParts, none
-// of them empty.
+// pwritev2 writes data, which has 1 to maxParts parts, none of them empty
+// (pwritev2(2)).
 func pwritev2(fd int, data [][]byte, offset int64, level Sync) (int, error) {
 	var v [maxParts]unix.Iovec
 	for i, part := range data {
 		v[i].Base = &part[0]
 		v[i].SetLen(len(part))
 	}
-	// The kernel puts the offset together from two words of half its size:
-	// on 64-bit machines the second has no bits left to give.
+	// The kernel joins two words, each half an offset wide, into the offset. On
+	// 64-bit machines the second word is 0.
 	r, _, errno := unix.Syscall6(unix.SYS_PWRITEV2, uintptr(fd), uintptr(unsafe.Pointer(&v[0])), uintptr(len(data)),
 		uintptr(offset), uintptr(uint64(offset)>>(wordBits/2)>>(wordBits/2)), uintptr(level))
 	runtime.KeepAlive(data)
@@ -96,7 +96,7 @@ func pwritev2(fd int, data [][]byte, offset int64, level Sync) (int, error) {
 
 const wordBits = 8 * int(unsafe.Sizeof(uintptr(0)))
 
-// Read fills b from offset on, up to the end of the file.
+// Read reads into b from offset on, until b is full or the file ends.
 func Read(fd int, b []byte, offset int64) (n int, err error) {
 	for n < len(b) {
 		m, err := unix.Pread(fd, b[n:], offset+int64(n))
