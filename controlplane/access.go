@@ -17,7 +17,7 @@ type Access struct {
 	// TLS has clients come with certificates; nil for none. Not for Unix
 	// sockets.
 	TLS *auth.Files
-	// Insecure lets in whoever reaches an address without TLS that isn't on
+	// Insecure accepts every client at an address without TLS that is not on
 	// the loopback.
 	Insecure bool
 	Rate     auth.Rate       // zero for auth.DefaultRate

@@ -10,9 +10,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// extensions.continuation is turned on and off on a connection that is up: its
-// peer is told, calls and replies of 6 KiB take two Sends or RDMA from then on,
-// and connections list shows it.
+// extensions.continuation is turned on and off on a connection that is up. The change is
+// announced to the peer, calls and replies of 6 KiB take two Sends or RDMA from then on, and
+// connections list shows it.
 func TestContinuationOnAStandingConnection(t *testing.T) {
 	r := newRig(t)
 	p := r.start()

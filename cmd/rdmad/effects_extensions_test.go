@@ -80,8 +80,8 @@ func extension(name string, on bool) *rdmadv1.Settings {
 	return &rdmadv1.Settings{Extensions: e}
 }
 
-// A reply that is exposed when extensions.read_replies is turned off is read
-// and acknowledged all the same; the next one is not exposed.
+// A reply that is exposed when extensions.read_replies is turned off is still read and
+// acknowledged. The next reply is not exposed.
 func TestExposedReplyIsFinished(t *testing.T) {
 	r := newRig(t)
 	p := r.start()
@@ -133,8 +133,8 @@ func TestExposedReplyIsFinished(t *testing.T) {
 	}
 }
 
-// Padded messages are taken from who was told so, after extensions.msgp is
-// turned off; rdmad sends none any more.
+// After extensions.msgp is turned off, padded messages are still accepted from peers to which
+// it was announced. rdmad sends none any more.
 func TestPaddingAgreedOnIsTaken(t *testing.T) {
 	r := newRig(t)
 	p := r.start()
@@ -195,7 +195,7 @@ func readPadded(t *testing.T, c *rpcrdma.Client, size int) (ok bool, err error) 
 	return w.read(size)
 }
 
-// What was agreed on by CCP holds until the peer reconnects.
+// Limits agreed by CCP apply until the peer reconnects.
 func TestConfigurationHoldsUntilReconnect(t *testing.T) {
 	r := newRig(t)
 	p := r.start()

@@ -15,8 +15,7 @@ func receiveSize(n uint32) *rdmadv1.Settings {
 	return &rdmadv1.Settings{Inline: &rdmadv1.InlineSettings{ReceiveSize: &n}}
 }
 
-// change changes settings for everything, with a confirm window when within is
-// not 0.
+// change changes settings for all connections, with a confirm window if within is not 0.
 func (o *operator) change(s *rdmadv1.Settings, within time.Duration) *rdmadv1.SetSettingsResponse {
 	o.t.Helper()
 	req := &rdmadv1.SetSettingsRequest{Settings: s}
@@ -30,7 +29,7 @@ func (o *operator) change(s *rdmadv1.Settings, within time.Duration) *rdmadv1.Se
 	return res
 }
 
-// inForce is the global inline.receive_size.
+// inForce returns the global inline.receive_size.
 func (o *operator) inForce() uint32 {
 	o.t.Helper()
 	res, err := o.settings.GetSettings(o.t.Context(), &rdmadv1.GetSettingsRequest{})
@@ -40,7 +39,7 @@ func (o *operator) inForce() uint32 {
 	return res.GetSettings().GetInline().GetReceiveSize()
 }
 
-// newest is the last revision.
+// newest returns the last revision.
 func (o *operator) newest() *rdmadv1.Revision {
 	o.t.Helper()
 	res, err := o.settings.ListRevisions(o.t.Context(), &rdmadv1.ListRevisionsRequest{PageSize: 1})
@@ -50,8 +49,8 @@ func (o *operator) newest() *rdmadv1.Revision {
 	return res.GetRevisions()[0]
 }
 
-// firstIn tries to connect until it is let in, and tells what it was told of
-// the server's receives.
+// firstIn tries to connect until it is accepted. It returns the receive size that the server
+// announced.
 func (r *rig) firstIn(address string) <-chan uint32 {
 	told := make(chan uint32, 1)
 	s := rpcrdma.DefaultSettings()
@@ -71,8 +70,7 @@ func (r *rig) firstIn(address string) <-chan uint32 {
 	return told
 }
 
-// What was stored is in force before the first client is let in, however rdmad
-// ended.
+// Stored settings apply before the first client is accepted, however rdmad ended.
 func TestStoredSettingsMeetTheFirstClient(t *testing.T) {
 	r := newRig(t)
 	p := r.start()
@@ -95,9 +93,8 @@ func TestStoredSettingsMeetTheFirstClient(t *testing.T) {
 	}
 }
 
-// A change that nobody confirmed is taken back although rdmad was killed in
-// its window: by itself when the window ends, and before the first client when
-// it has ended meanwhile.
+// A change that nobody confirmed is taken back even if rdmad was killed in its window: when the
+// window ends, or before the first client if the window has already ended.
 func TestConfirmWindowOutlivesAKill(t *testing.T) {
 	r := newRig(t)
 	p := r.start()
@@ -140,7 +137,7 @@ func TestConfirmWindowOutlivesAKill(t *testing.T) {
 	r.operator(p).isBack(change.GetRevision(), 8192)
 }
 
-// isBack checks that a revision was taken back and what is in force since.
+// isBack checks that a revision was taken back, and the settings since.
 func (o *operator) isBack(revision, size uint32) {
 	o.t.Helper()
 	e := o.newest()

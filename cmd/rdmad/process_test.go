@@ -15,11 +15,10 @@ import (
 	"time"
 )
 
-// startTimeout is how long a rdmad may take to be ready before a test gives
-// up; it is a bound for hangs and measures nothing.
+// startTimeout bounds how long a rdmad may take to be ready. It only detects hangs.
 const startTimeout = 30 * time.Second
 
-// process is a rdmad that was started and said that it is ready.
+// process is a rdmad that was started and has reported that it is ready.
 type process struct {
 	cmd       *exec.Cmd
 	notify    *net.UnixConn     // what a service manager listens on
@@ -35,8 +34,8 @@ type process struct {
 	lines strings.Builder
 }
 
-// startProcess runs rdmad in a directory and waits until it has told a
-// service manager that it is ready.
+// startProcess runs rdmad in a directory and waits until it has reported to a service manager
+// that it is ready.
 func startProcess(program, dir string, args []string) (*process, error) {
 	p := &process{
 		cmd:       exec.Command(program, append([]string{"--log-format", "json"}, args...)...),
@@ -109,7 +108,7 @@ func (p *process) listen() {
 	}
 }
 
-// collect keeps the log and what it says of addresses.
+// collect stores the log and the addresses in it.
 func (p *process) collect(lines *bufio.Scanner) {
 	defer close(p.read)
 	for lines.Scan() {
@@ -136,7 +135,7 @@ func (p *process) collect(lines *bufio.Scanner) {
 	}
 }
 
-// log is what it has logged so far.
+// log returns the log so far.
 func (p *process) log() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +173,7 @@ func (p *process) signal(name string) error {
 	return p.cmd.Process.Signal(s)
 }
 
-// wait waits for the end and gives the exit code, -1 after a signal.
+// wait waits for the end and returns the exit code, or -1 after a signal.
 func (p *process) wait() int {
 	p.waited.Do(func() {
 		<-p.read

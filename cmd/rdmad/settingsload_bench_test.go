@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// BenchmarkUpdate makes the updates of TestSettingsUnderLoad one after another,
-// with connections that make no calls. What counts is the processor time of
-// rdmad and of the client, which is told apart from the time that the disk
-// takes; rdmad runs as a process of its own.
+// BenchmarkUpdate makes the updates of TestSettingsUnderLoad one after another, with
+// connections that make no calls. It measures the processor time of rdmad and of the client
+// separately from the disk's time. rdmad runs as its own process.
 func BenchmarkUpdate(b *testing.B) {
 	if *loadProfile != "" {
 		path, err := filepath.Abs(*loadProfile)
@@ -45,7 +44,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// unlimited is a rig whose rdmad takes updates as they come.
+// unlimited returns a rig whose rdmad does not limit the rate of updates.
 func unlimited(b *testing.B) *rig {
 	r := newRig(b)
 	path := filepath.Join(r.dir, "rdmad.yaml")

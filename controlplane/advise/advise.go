@@ -156,8 +156,8 @@ func longReplies(conns []dataplane.ConnInfo) Advice {
 	})
 	a.Value, a.Messages = replies.choose(conns)
 	for i := range conns {
-		// The peer registers for what it was told at connect: a limit within
-		// that saves the operation alone.
+		// The peer registers for the size announced at connect: a limit within
+		// that size saves only the operation.
 		c := &conns[i]
 		if n := replies(c, a.Value); n > 0 && min(a.Value, c.PeerReceiveSize) > c.PeerReceive {
 			a.AtOnce = false

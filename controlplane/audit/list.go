@@ -23,10 +23,10 @@ type Query struct {
 	Since  time.Time // only entries since then; zero for all
 }
 
-// List gives entries, the newest first, and whether there are more. A request
-// that is done is told of once, when it was done; one that has only begun,
-// when it began. A line that isn't as it was written stands there as an entry
-// that says so.
+// List returns entries, the newest first, and whether there are more. A
+// finished request has one entry, with the time when it was done; one that has
+// only begun has the time when it began. A damaged line becomes an entry that
+// says so.
 func (l *Log) List(ctx context.Context, q Query) (entries []Entry, more bool, err error) {
 	s, err := l.snapshot()
 	if err != nil {
@@ -64,7 +64,7 @@ func (l *Log) List(ctx context.Context, q Query) (entries []Entry, more bool, er
 	return p.entries, p.more, nil
 }
 
-// firstOf is the sequence that a finished file's name tells.
+// firstOf is the sequence in the name of a finished file.
 func firstOf(name string) uint64 {
 	digits := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(name), olderPrefix), olderSuffix)
 	n, err := strconv.ParseUint(digits, 10, 64)
@@ -139,7 +139,7 @@ func (p *page) line(line []byte) (end bool) {
 	return false
 }
 
-// hidden entries tell what another one tells as well.
+// hidden says whether another entry has the same information.
 func (p *page) hidden(e *Entry) bool {
 	return e.Outcome == Started && (e.Of != 0 || p.begun[e.Sequence] == nil)
 }

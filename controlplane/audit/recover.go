@@ -27,9 +27,10 @@ func self(action, outcome, reason string) *Entry {
 	return &Entry{Actor: selfActor, Role: selfRole, Action: action, Outcome: outcome, Reason: reason}
 }
 
-// recover finds the place to write at, opens the file there, and gives the
-// entries that the log owes. What began is looked for in the last two files:
-// each begins with what was not done when it was made (see rotate).
+// recover finds the position to write at, opens the file there, and returns the
+// entries that are missing in the log. It looks for requests that began in the
+// last two files: each file begins with the requests that were not done when it
+// was made (see rotate).
 func (l *Log) recover() ([]*Entry, error) {
 	older, err := olderFiles(l.cfg.Dir)
 	if err != nil {
@@ -147,8 +148,8 @@ func copyOut(name string, r io.Reader) (n int64, sum string, err error) {
 }
 
 // makeRoom finishes the file when it is full, and begins the next one with
-// copies of what has begun and is not done, so that the last two files tell
-// of all of that.
+// copies of the entries of unfinished requests. So the last two files have all
+// of them.
 func (l *Log) makeRoom() error {
 	if l.size < l.cfg.MaxSize || l.first == 0 {
 		return nil

@@ -35,8 +35,8 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // Verify reads a directory's whole log and checks that each entry follows the
 // one before it. The error is a *DamageError when one doesn't. rdmad may be
 // running: an entry half-written, or a file that is finished or dropped at that
-// moment, looks like damage, so that only what is seen twice in the same
-// files is. What Verify can't see is that the oldest files or the newest
+// moment, looks like damage. So only damage that is seen twice in the same
+// files counts. Verify cannot detect that the oldest files or the newest
 // entries are gone: compare Last and Hash with what rdmad logged when it
 // started or was verified before.
 func Verify(dir string) (r Report, err error) {

@@ -17,8 +17,8 @@ type Identity struct {
 	Origin string
 	// Role is what it may do.
 	Role Role
-	// Client tells clients apart for limits; unlike Origin it stays the same
-	// when one connects again.
+	// Client identifies a client for limits. Unlike Origin it is the same when
+	// the client connects again.
 	Client string
 	// Kept says that the client may use the connections that are kept for admins.
 	// It is set for a client with proof of the admin role, and on the loopback for

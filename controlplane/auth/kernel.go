@@ -11,8 +11,8 @@ import (
 type Kernel interface {
 	// Peer is the process that connected to a Unix socket, as it was then.
 	Peer(c *net.UnixConn) (*unix.Ucred, error)
-	// Owner is the user whose TCP socket has these addresses; ok is false when
-	// nobody's on this machine does.
+	// Owner is the user whose TCP socket has these addresses; ok is false if
+	// there is no such socket on this machine.
 	Owner(local, remote net.Addr) (uid uint32, ok bool)
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	maxClients    = 4096 // remembered; the one that was silent longest is forgotten
 	strangersPart = 20
-	tellTime      = time.Second // between two that are told of, for each client
+	tellTime      = time.Second // between two recorded refusals of one client
 )
 
 // Rate bounds the requests of each client.

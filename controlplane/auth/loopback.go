@@ -52,7 +52,7 @@ const (
 	diagTimeout     = 1_000_000 // microseconds
 )
 
-// socketOwner asks the kernel for the user who owns the TCP socket with these
+// socketOwner asks the kernel for the user that owns the TCP socket with these
 // addresses on this machine.
 func socketOwner(local, remote net.Addr) (uid uint32, ok bool) {
 	from, err1 := netip.ParseAddrPort(local.String())

@@ -18,8 +18,8 @@ type Rule struct {
 }
 
 // Rules are what a Policy is made of. The zero value gives administrators'
-// rights to root, rdmad's own user and whoever is let in without being
-// identified, and none to anybody else.
+// rights to root, to rdmad's own user and to anonymous clients, and no rights
+// to other clients.
 type Rules struct {
 	// Group is the name or number of a group whose members are
 	// administrators on a Unix socket; "" for none.

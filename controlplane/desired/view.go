@@ -25,11 +25,10 @@ func (s *Store) Get(scope settings.Scope) (View, error) {
 	return View{state.Revision(), state.At(scope)}, nil
 }
 
-// Explain lists who says something of a key at a scope, the widest first:
-// the default, the configuration file, scopes. The last one wins and is
-// marked. It is empty for a key that nothing implements.
-// *settings.NotFoundError when the scope's listener or connection doesn't
-// exist.
+// Explain lists all values of a key for a scope, the widest first: the default,
+// the configuration file, scopes. The last one wins and is marked. It is empty
+// for a key without an implementation. *settings.NotFoundError when the scope's
+// listener or connection doesn't exist.
 func (s *Store) Explain(scope settings.Scope, k settings.Key) ([]settings.Saying, error) {
 	target, err := s.target(scope)
 	if err != nil {

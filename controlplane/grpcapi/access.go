@@ -18,8 +18,8 @@ import (
 // method is what a method asks of its caller.
 type method struct {
 	role auth.Role // auth.None for everybody
-	// recorded methods change something, or show what messages carry, and are
-	// told of in the audit log.
+	// recorded methods change something, or show the content of messages. The
+	// audit log has their requests.
 	recorded bool
 }
 

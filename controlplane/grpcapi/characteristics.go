@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// characteristics are what both sides told each other; nil when the peer does not
+// characteristics are those that both sides announced; nil if the peer does not
 // have the extension.
 func characteristics(c *dataplane.ConnInfo) *rdmadv1.Characteristics {
 	if !c.Characteristics.Spoken {

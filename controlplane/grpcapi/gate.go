@@ -18,9 +18,10 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// gate lets requests in: those within the client's rate, of a role that
-// reaches, and well formed. What changes something must be understood whole,
-// and is told to the audit log before, and again when it is done or refused.
+// gate accepts requests that are within the client's rate, whose client has the
+// role, and that are well formed. A request that changes something must have no
+// unknown fields. The audit log records it before it is carried out, and again
+// when it is done or refused.
 type gate struct {
 	methods   map[string]method
 	limiter   *auth.Limiter
@@ -56,8 +57,8 @@ func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, n
 	return res, err
 }
 
-// rate refuses a client that sends too many requests. Only some of its
-// refusals are told of: the log has a bound too.
+// rate refuses a client that sends too many requests. Only some of its refusals
+// are recorded: the log has a bound too.
 func (g *gate) rate(c *call, req any) error {
 	v := g.limiter.Allow(c.client, time.Now())
 	if v.OK {
@@ -72,8 +73,8 @@ func (g *gate) rate(c *call, req any) error {
 	return err
 }
 
-// begin records a request that is let in; the request is nil when there is
-// nothing to be told.
+// begin records an accepted request; the request is nil if there is nothing to
+// record.
 func (g *gate) begin(ctx context.Context, c *call, req any) (context.Context, *audit.Request, error) {
 	if g.log == nil || !c.recorded {
 		return ctx, nil, nil
@@ -95,7 +96,7 @@ func (g *gate) refused(c *call, req any, why error) {
 	g.log.Refused(e)
 }
 
-// entry is what the log says of a request; req is nil before it is known.
+// entry is the log's entry for a request; req is nil before it is known.
 func (c *call) entry(req any) audit.Entry {
 	e := audit.Entry{Actor: c.client.Name, Role: c.client.Role.String(), Origin: c.client.Origin, Action: c.action}
 	if m, ok := req.(proto.Message); ok {

@@ -27,8 +27,8 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	return err
 }
 
-// ended is what the log says of a stream that was let in. The client's end of
-// it is how streams are meant to end.
+// ended is the log's entry for the end of an accepted stream. Streams are meant
+// to be ended by the client.
 func ended(err error) (outcome, reason string) {
 	if statusOf(err).Code() == codes.Canceled {
 		return audit.OK, ""
@@ -36,14 +36,14 @@ func ended(err error) (outcome, reason string) {
 	return audited(err)
 }
 
-// gated is a stream that was let in. Its first message tells what is wanted,
-// and is told to the audit log; every message is validated.
+// gated is an accepted stream. Its first message is the request, and goes into
+// the audit log. Every message is validated.
 type gated struct {
 	grpc.ServerStream
 	gate    *gate
 	call    *call
 	ctx     context.Context
-	request *audit.Request // nil when there is nothing to be told
+	request *audit.Request // nil if there is nothing to record
 	begun   bool
 }
 

@@ -23,8 +23,8 @@ const keyGrace = 10 * time.Millisecond
 type Places struct {
 	// Clients are identified.
 	Clients *connlimit.Table
-	// arriving ones aren't identified yet. They are apart from Clients, so that
-	// an admin finds a place whoever else comes.
+	// arriving connections are not identified yet. They are counted apart from
+	// Clients, so that an admin always finds a place.
 	arriving *connlimit.Table
 	// turnedAway clients found no place. They have a moment to ask and be
 	// answered with the reason.

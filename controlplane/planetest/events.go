@@ -36,7 +36,7 @@ func (p *Plane) WantsChanges() bool {
 	return slices.ContainsFunc(p.subs, func(s *subscription) bool { return !s.ended && s.changes })
 }
 
-// publish hands e to whoever has room; p.mu is held.
+// publish hands e to the subscribers that have room; p.mu is held.
 func (p *Plane) publish(e dataplane.Event) {
 	for _, s := range p.subs {
 		if s.ended || e.Type == dataplane.ConnChanged && !s.changes {

@@ -8,7 +8,7 @@ import (
 // Tracing implements grpcapi.Plane.
 func (p *Plane) Tracing() *trace.Hub { return &p.tracing }
 
-// Observe makes a connection do what whoever traces or captures it sees.
+// Observe gives an event of a connection to its traces and captures.
 func (p *Plane) Observe(id string, o *rpcrdma.Operation) {
 	p.mu.Lock()
 	c := p.conns[id]

@@ -40,8 +40,8 @@ var places = func() (all [settings.NumKeys]place) {
 	return all
 }()
 
-// Values takes the values that are present in m. Those of an enum that nobody
-// knows are none of the setting's choices.
+// Values takes the values that are present in m. An unknown value of an enum is
+// not one of the setting's choices.
 func Values(m *rdmadv1.Settings) settings.Values {
 	var v settings.Values
 	r := m.ProtoReflect()

@@ -2,7 +2,7 @@
 //
 // The data plane serves one subscriber, the hub, whatever the number of
 // watchers, and never waits for it. A watcher has a bounded queue of its own;
-// when that is full the watcher is dropped, and nobody waits for it either.
+// when that is full the watcher is dropped. Nothing waits for a watcher.
 package watch
 
 import (
@@ -50,7 +50,7 @@ type Source interface {
 type Keeper interface {
 	// Ended reports the end of one.
 	Ended(id string)
-	// Reconcile tells that ends may have been missed.
+	// Reconcile reports that ends of connections may have been missed.
 	Reconcile()
 }
 
@@ -92,7 +92,7 @@ func (h *Hub) Run(ctx context.Context) {
 		if !errors.Is(err, dataplane.ErrSlow) {
 			return
 		}
-		// What was missed is gone: let watchers begin again, behind the new
+		// The missed events are lost: make watchers begin again, after the new
 		// subscription.
 		h.log.Warn("control plane fell behind the data plane's events; watchers are dropped")
 		h.sub.Close()

@@ -7,12 +7,12 @@ import (
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
-// elsewhere are providers that a build may lack, with how to get them.
+// elsewhere are the providers that a build may lack, and how to get them.
 var elsewhere = map[string]string{
 	"rdmacore": "for RDMA adapters: package rdmad-rdmacore, or make build-rdmacore",
 }
 
-// Absent are the providers that this build lacks, with how to get them.
+// Absent returns the providers that this build lacks, and how to get them.
 func Absent() map[string]string {
 	absent := make(map[string]string)
 	for name, how := range elsewhere {
@@ -23,10 +23,10 @@ func Absent() map[string]string {
 	return absent
 }
 
-// describe adds what this build knows of a device; nil when it can use none.
+// describe adds what this build knows about a device. It is nil when the build can use none.
 var describe func(*inventory.Device)
 
-// Inventory are the providers there are, those of this build first.
+// Inventory returns all providers, those of this build first.
 func Inventory() (all []inventory.Provider) {
 	for _, name := range Names() {
 		all = append(all, inventory.Provider{Name: name, BuiltIn: true})
@@ -38,8 +38,8 @@ func Inventory() (all []inventory.Provider) {
 	return all
 }
 
-// Devices are the RDMA devices of the machine, with what the provider of this
-// build says of them. Provider softiwarp needs none.
+// Devices returns the RDMA devices of the machine, with what the provider of this build
+// reports about them. Provider softiwarp needs no device.
 func Devices() []inventory.Device {
 	all := inventory.Devices()
 	if describe != nil {

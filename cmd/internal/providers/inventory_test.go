@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
-// Every provider is told of once, and how to get it when the build lacks it.
+// Every provider is listed once, with how to get it when the build lacks it.
 func TestInventory(t *testing.T) {
 	all := Inventory()
 	for _, p := range all {

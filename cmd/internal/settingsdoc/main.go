@@ -1,5 +1,5 @@
-// Command settingsdoc writes the sections of docs/settings.md that describe one
-// setting each, from the catalogue.
+// Command settingsdoc generates the sections of docs/settings.md that each describe one
+// setting, from the catalogue.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 
 //go:generate go run . ../../../docs/settings.md
 
-// The marks around what is generated.
+// The marks around the generated text.
 const (
 	begin = "<!-- generated from rpcrdma/settings by make generate -->\n"
 	end   = "<!-- end of what is generated -->\n"
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// rewrite brings a page up to date.
+// rewrite updates a page.
 func rewrite(name string) error {
 	text, err := os.ReadFile(name) //nolint:gosec // a page that go generate names
 	if err != nil {
@@ -42,7 +42,7 @@ func rewrite(name string) error {
 	return os.WriteFile(name, []byte(page), 0o644) //nolint:gosec // a page for everybody
 }
 
-// fill puts the sections between the marks of a page.
+// fill replaces the text between the marks of a page.
 func fill(page string) (string, error) {
 	head, rest, ok := strings.Cut(page, begin)
 	_, tail, closed := strings.Cut(rest, end)
@@ -52,7 +52,7 @@ func fill(page string) (string, error) {
 	return head + begin + sections() + end + tail, nil
 }
 
-// sections is a table of all settings, and a section for each.
+// sections returns a table of all settings, and a section for each.
 func sections() string {
 	var out strings.Builder
 	out.WriteString("\n| setting | range | default |\n|---|---|---|\n")

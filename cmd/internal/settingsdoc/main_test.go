@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// The page about settings has what the catalogue says.
+// The settings page matches the catalogue.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/settings.md")
 	if err != nil {

@@ -15,18 +15,17 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
-// defaultChunk is the usual smallest item that is moved by RDMA.
+// defaultChunk is the default size, in bytes, from which an item moves by RDMA.
 const defaultChunk = 4096
 
-// session is a connection with the provider it is made on.
+// session is a connection and its provider.
 type session struct {
 	provider rdmacm.Provider
 	*rpcrdma.Client
 }
 
-// dial connects to one of rdmad's listeners. minChunk is the size from which
-// the client offers a write chunk for a result, and so leaves the choice to
-// rdmad; smaller results it expects inline.
+// dial connects to one of rdmad's listeners. For results of at least minChunk bytes the client
+// offers a write chunk and leaves the choice to rdmad. It expects smaller results inline.
 func (d *demo) dial(ctx context.Context, listener string, minChunk uint32) (*session, error) {
 	p, err := softiwarp.New(softiwarp.Config{})
 	if err != nil {

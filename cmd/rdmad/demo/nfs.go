@@ -19,7 +19,7 @@ const (
 	ioSize   = 1 << 20
 )
 
-// nfs writes a file by NFS, looks at it in the export, and reads it back.
+// nfs writes a file by NFS, checks it in the exported directory, and reads it back.
 func (d *demo) nfs(ctx context.Context) error {
 	d.title("Write a file by NFSv3 over RDMA, and read it back")
 	s, err := d.dial(ctx, "nfs", defaultChunk)

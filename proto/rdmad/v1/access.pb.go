@@ -22,19 +22,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Role is what a client of the control plane may do. A role includes those
-// before it.
+// Role is what a client of the control plane may do. Each role includes the
+// roles before it.
 type Role int32
 
 const (
-	// Never given to a client.
+	// No client has this role.
 	Role_ROLE_UNSPECIFIED Role = 0
-	// Sees everything but the audit log and the content of messages.
+	// Reads everything except the audit log and the content of messages.
 	Role_ROLE_VIEWER Role = 1
 	// Changes settings, drains and closes connections, traces them.
 	Role_ROLE_OPERATOR Role = 2
-	// Adds and removes listeners and services, captures what they carry, reads
-	// the audit log.
+	// Adds and removes listeners and services, captures their traffic, sets the
+	// log level, takes profiles of rdmad, reads the audit log.
 	Role_ROLE_ADMIN Role = 3
 )
 
@@ -94,8 +94,8 @@ var file_rdmad_v1_access_proto_extTypes = []protoimpl.ExtensionInfo{
 
 // Extension fields to descriptorpb.MethodOptions.
 var (
-	// Least role that may call the method. Methods without it are refused to
-	// everybody.
+	// Lowest role that may call the method. rdmad refuses a method without this
+	// option to every client.
 	//
 	// optional rdmad.v1.Role required_role = 50049;
 	E_RequiredRole = &file_rdmad_v1_access_proto_extTypes[0]

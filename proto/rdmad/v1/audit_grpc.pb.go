@@ -26,10 +26,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AuditService reads the audit log, to which every request that would change
-// something is appended, whether it was carried out or refused.
+// AuditService reads the audit log. rdmad appends every request that would
+// change something to it, both carried out and refused.
 type AuditServiceClient interface {
-	// ListAudit answers with entries, the newest first.
+	// ListAudit returns entries, the newest first.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
 }
 
@@ -55,10 +55,10 @@ func (c *auditServiceClient) ListAudit(ctx context.Context, in *ListAuditRequest
 // All implementations must embed UnimplementedAuditServiceServer
 // for forward compatibility.
 //
-// AuditService reads the audit log, to which every request that would change
-// something is appended, whether it was carried out or refused.
+// AuditService reads the audit log. rdmad appends every request that would
+// change something to it, both carried out and refused.
 type AuditServiceServer interface {
-	// ListAudit answers with entries, the newest first.
+	// ListAudit returns entries, the newest first.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
 	mustEmbedUnimplementedAuditServiceServer()
 }

@@ -21,33 +21,34 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ErrorReason is the reason of a google.rpc.ErrorInfo among an error's
-// details, written as the value's name; its domain is "rdmad.v1". Requests
-// that break a rule of their fields carry a google.rpc.BadRequest instead,
-// whose fields are settings by dotted name, or request fields.
+// ErrorReason is the reason in the google.rpc.ErrorInfo of an error's details,
+// written as the value's name. The domain is "rdmad.v1". The error of a request
+// with an invalid field has a google.rpc.BadRequest instead. Its fields are the
+// dotted names of settings, or request fields.
 type ErrorReason int32
 
 const (
 	// Never sent.
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
-	// With ABORTED: expected_revision isn't the current revision. Metadata:
+	// With ABORTED: expected_revision is not the current revision. Metadata:
 	// current_revision.
 	ErrorReason_ERROR_REASON_STALE_REVISION ErrorReason = 1
-	// With UNIMPLEMENTED: this rdmad doesn't have the setting or the value.
+	// With UNIMPLEMENTED: this rdmad does not have the setting or the value.
 	// Metadata: key.
 	ErrorReason_ERROR_REASON_SETTING_UNAVAILABLE ErrorReason = 2
-	// With RESOURCE_EXHAUSTED: a stream's reader fell behind and was dropped.
+	// With RESOURCE_EXHAUSTED: rdmad ended the stream because the client reads
+	// too slowly.
 	ErrorReason_ERROR_REASON_SLOW_READER ErrorReason = 3
-	// With RESOURCE_EXHAUSTED: a bound of the control plane is reached.
-	// Metadata: limit.
+	// With RESOURCE_EXHAUSTED: a limit of the control plane is reached. Metadata:
+	// limit.
 	ErrorReason_ERROR_REASON_LIMIT ErrorReason = 4
-	// With FAILED_PRECONDITION: a revision waits to be confirmed. Metadata:
+	// With FAILED_PRECONDITION: a revision waits for its confirmation. Metadata:
 	// revision, confirm_deadline.
 	ErrorReason_ERROR_REASON_UNCONFIRMED ErrorReason = 5
-	// With FAILED_PRECONDITION: what is to be removed is in use. Metadata: by.
+	// With FAILED_PRECONDITION: the thing to remove is in use. Metadata: by.
 	ErrorReason_ERROR_REASON_IN_USE ErrorReason = 6
-	// With PERMISSION_DENIED: the client's role doesn't reach. Metadata: role,
-	// required_role.
+	// With PERMISSION_DENIED: the client's role does not permit the request.
+	// Metadata: role, required_role.
 	ErrorReason_ERROR_REASON_ROLE ErrorReason = 7
 	// With RESOURCE_EXHAUSTED: the client sends too many requests. Metadata:
 	// retry_after_seconds.

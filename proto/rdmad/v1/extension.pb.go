@@ -31,19 +31,20 @@ type Extension struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// A summary in one line.
 	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	// Where it is defined.
+	// Document that defines it.
 	Specification string `protobuf:"bytes,3,opt,name=specification,proto3" json:"specification,omitempty"`
-	// This rdmad has it.
+	// This rdmad has the extension.
 	Available bool `protobuf:"varint,4,opt,name=available,proto3" json:"available,omitempty"`
-	// Why not, when it hasn't.
+	// Reason why this rdmad does not have the extension.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// It is on at the scope, or required.
+	// The extension is on or required at the scope.
 	Enabled bool `protobuf:"varint,6,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// Where that comes from: as SettingValue.source.
+	// Origin of that value, as in SettingValue.source.
 	Source string `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
-	// Connections in the scope on which it is in use now.
+	// Number of connections in the scope that use the extension now.
 	Connections uint32 `protobuf:"varint,8,opt,name=connections,proto3" json:"connections,omitempty"`
-	// Its setting, as SettingValue.value; empty when this rdmad doesn't have it.
+	// Value of its setting, as in SettingValue.value; empty if this rdmad does
+	// not have the extension.
 	Value         string `protobuf:"bytes,9,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -142,10 +143,10 @@ func (x *Extension) GetValue() string {
 	return ""
 }
 
-// ListExtensionsRequest says where to look from.
+// ListExtensionsRequest names a scope.
 type ListExtensionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Scope; empty is global.
+	// Scope; empty for global.
 	Scope         string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -188,12 +189,12 @@ func (x *ListExtensionsRequest) GetScope() string {
 	return ""
 }
 
-// ListExtensionsResponse is the extensions.
+// ListExtensionsResponse lists the extensions.
 type ListExtensionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order of their names.
+	// Ordered by name.
 	Extensions []*Extension `protobuf:"bytes,1,rep,name=extensions,proto3" json:"extensions,omitempty"`
-	// Revision that they belong to.
+	// Revision that the extensions belong to.
 	Revision      uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -243,12 +244,12 @@ func (x *ListExtensionsResponse) GetRevision() uint32 {
 	return 0
 }
 
-// EnableExtensionsRequest is one change.
+// EnableExtensionsRequest names the extensions to turn on.
 type EnableExtensionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names, such as msgp.
 	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
-	// Scope to change; empty is global.
+	// Scope to change; empty for global.
 	Scope string `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
 	// As SetSettingsRequest.expected_revision.
 	ExpectedRevision *uint32 `protobuf:"varint,3,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
@@ -325,7 +326,7 @@ func (x *EnableExtensionsRequest) GetConfirmWithin() *durationpb.Duration {
 	return nil
 }
 
-// EnableExtensionsResponse says what the change did.
+// EnableExtensionsResponse reports the effects of the change.
 type EnableExtensionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As SetSettingsResponse.revision.
@@ -389,12 +390,12 @@ func (x *EnableExtensionsResponse) GetConfirmDeadline() *timestamppb.Timestamp {
 	return nil
 }
 
-// DisableExtensionsRequest is one change.
+// DisableExtensionsRequest names the extensions to turn off.
 type DisableExtensionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names, such as msgp.
 	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
-	// Scope to change; empty is global.
+	// Scope to change; empty for global.
 	Scope string `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
 	// As SetSettingsRequest.expected_revision.
 	ExpectedRevision *uint32 `protobuf:"varint,3,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
@@ -471,7 +472,7 @@ func (x *DisableExtensionsRequest) GetConfirmWithin() *durationpb.Duration {
 	return nil
 }
 
-// DisableExtensionsResponse says what the change did.
+// DisableExtensionsResponse reports the effects of the change.
 type DisableExtensionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As SetSettingsResponse.revision.

@@ -28,17 +28,16 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ExtensionService turns protocol extensions on and off. They are the
-// settings extensions.* under another view: the same scopes, revisions and
-// effects.
+// ExtensionService turns protocol extensions on and off. It is another view of
+// the settings extensions.*, with the same scopes, revisions and effects.
 type ExtensionServiceClient interface {
-	// ListExtensions answers with all extensions, as they are at a scope.
+	// ListExtensions returns the state of all extensions at a scope.
 	ListExtensions(ctx context.Context, in *ListExtensionsRequest, opts ...grpc.CallOption) (*ListExtensionsResponse, error)
 	// EnableExtensions turns extensions on at a scope, all of them or none.
 	// Errors: those of SettingsService.SetSettings.
 	EnableExtensions(ctx context.Context, in *EnableExtensionsRequest, opts ...grpc.CallOption) (*EnableExtensionsResponse, error)
 	// DisableExtensions turns extensions off at a scope, all of them or none.
-	// What a peer already agreed to is finished first. Errors: those of
+	// rdmad first finishes what a peer already agreed to. Errors: those of
 	// SettingsService.SetSettings.
 	DisableExtensions(ctx context.Context, in *DisableExtensionsRequest, opts ...grpc.CallOption) (*DisableExtensionsResponse, error)
 }
@@ -85,17 +84,16 @@ func (c *extensionServiceClient) DisableExtensions(ctx context.Context, in *Disa
 // All implementations must embed UnimplementedExtensionServiceServer
 // for forward compatibility.
 //
-// ExtensionService turns protocol extensions on and off. They are the
-// settings extensions.* under another view: the same scopes, revisions and
-// effects.
+// ExtensionService turns protocol extensions on and off. It is another view of
+// the settings extensions.*, with the same scopes, revisions and effects.
 type ExtensionServiceServer interface {
-	// ListExtensions answers with all extensions, as they are at a scope.
+	// ListExtensions returns the state of all extensions at a scope.
 	ListExtensions(context.Context, *ListExtensionsRequest) (*ListExtensionsResponse, error)
 	// EnableExtensions turns extensions on at a scope, all of them or none.
 	// Errors: those of SettingsService.SetSettings.
 	EnableExtensions(context.Context, *EnableExtensionsRequest) (*EnableExtensionsResponse, error)
 	// DisableExtensions turns extensions off at a scope, all of them or none.
-	// What a peer already agreed to is finished first. Errors: those of
+	// rdmad first finishes what a peer already agreed to. Errors: those of
 	// SettingsService.SetSettings.
 	DisableExtensions(context.Context, *DisableExtensionsRequest) (*DisableExtensionsResponse, error)
 	mustEmbedUnimplementedExtensionServiceServer()

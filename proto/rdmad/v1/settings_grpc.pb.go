@@ -36,56 +36,57 @@ const (
 //
 // SettingsService reads and changes the live settings.
 //
-// A setting may be given at four scopes, the narrower winning:
+// A setting may have a value at each of four scopes. The narrower scope wins:
 //
 //	global            everything
 //	listener/NAME     connections that the listener accepted
 //	peer/CIDR         connections from these addresses; the longest prefix wins
 //	connection/ID     one connection, until it ends
 //
-// Below global lie the configuration file and the built-in defaults. The
-// dotted name of a setting on the command line, such as inline.send_max, is
-// the path of its field in Settings.
+// Without a value at these scopes, the configuration file and then the built-in
+// default apply. The dotted name of a setting on the command line, such as
+// inline.send_max, is the path of its field in Settings.
 type SettingsServiceClient interface {
-	// GetSettings answers with the values in force at a scope and where each
-	// comes from.
+	// GetSettings returns the values in force at a scope, and the origin of each
+	// value.
 	GetSettings(ctx context.Context, in *GetSettingsRequest, opts ...grpc.CallOption) (*GetSettingsResponse, error)
-	// ExplainSetting answers with everything that is said about one setting at
-	// a scope, and what wins. Errors: NOT_FOUND; INVALID_ARGUMENT when there is
-	// no such setting.
+	// ExplainSetting returns all values of one setting that apply to a scope, and
+	// the value that wins. Errors: NOT_FOUND; INVALID_ARGUMENT if the setting
+	// does not exist.
 	ExplainSetting(ctx context.Context, in *ExplainSettingRequest, opts ...grpc.CallOption) (*ExplainSettingResponse, error)
-	// SetSettings changes settings at a scope, all of them or none, and answers
-	// with what that did to each connection in the scope. Nothing in flight is
-	// lost or sent beyond a limit.
+	// SetSettings changes settings at a scope, all of them or none, and returns
+	// the effect on each connection in the scope. A change loses nothing in
+	// flight, and rdmad sends nothing beyond a limit.
 	//
-	// Errors: INVALID_ARGUMENT with google.rpc.BadRequest naming each key and
-	// its allowed range; NOT_FOUND when the scope's listener or connection
-	// doesn't exist; ABORTED with google.rpc.ErrorInfo (reason
-	// ERROR_REASON_STALE_REVISION) when expected_revision isn't the current
-	// one; UNIMPLEMENTED with google.rpc.ErrorInfo (reason
-	// ERROR_REASON_SETTING_UNAVAILABLE) for settings that this rdmad doesn't
-	// have; RESOURCE_EXHAUSTED when too many scopes hold settings;
+	// Errors: INVALID_ARGUMENT with google.rpc.BadRequest, which names each
+	// invalid key and its allowed range; NOT_FOUND if the scope's listener or
+	// connection does not exist; ABORTED with google.rpc.ErrorInfo (reason
+	// ERROR_REASON_STALE_REVISION) if expected_revision is not the current
+	// revision; UNIMPLEMENTED with google.rpc.ErrorInfo (reason
+	// ERROR_REASON_SETTING_UNAVAILABLE) for settings that this rdmad does not
+	// have; RESOURCE_EXHAUSTED if too many scopes hold settings;
 	// FAILED_PRECONDITION (reason ERROR_REASON_UNCONFIRMED) while another
-	// revision waits to be confirmed; INTERNAL when it could not be stored, in
-	// which case nothing changed.
+	// revision waits for its confirmation; INTERNAL if rdmad could not store the
+	// change, and then nothing changed.
 	SetSettings(ctx context.Context, in *SetSettingsRequest, opts ...grpc.CallOption) (*SetSettingsResponse, error)
-	// ConfirmSettings keeps the revision that waits for it. Errors:
-	// FAILED_PRECONDITION when none does, or another.
+	// ConfirmSettings keeps the revision that waits for its confirmation. Errors:
+	// FAILED_PRECONDITION if no revision waits, or another one.
 	ConfirmSettings(ctx context.Context, in *ConfirmSettingsRequest, opts ...grpc.CallOption) (*ConfirmSettingsResponse, error)
-	// ListRevisions answers with the changes made, the newest first.
+	// ListRevisions returns the changes of the settings, the newest first.
 	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error)
-	// RollbackSettings makes a new revision with the settings of an old one.
-	// Settings of connections that have ended since stay away. Errors:
-	// NOT_FOUND when the revision isn't in the history any more; else those of
+	// RollbackSettings makes a new revision with the settings of an old revision.
+	// It does not restore settings of connections that have ended since. Errors:
+	// NOT_FOUND if the revision is no longer in the history; otherwise those of
 	// SetSettings.
 	RollbackSettings(ctx context.Context, in *RollbackSettingsRequest, opts ...grpc.CallOption) (*RollbackSettingsResponse, error)
-	// WatchSettings streams every new revision. A client that reads too slowly
-	// is dropped with RESOURCE_EXHAUSTED (reason ERROR_REASON_SLOW_READER).
+	// WatchSettings streams every new revision. rdmad ends the stream of a client
+	// that reads too slowly with RESOURCE_EXHAUSTED (reason
+	// ERROR_REASON_SLOW_READER).
 	WatchSettings(ctx context.Context, in *WatchSettingsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSettingsResponse], error)
-	// ExportSettings answers with what every scope says, connections apart.
+	// ExportSettings returns the values at every scope except connections.
 	ExportSettings(ctx context.Context, in *ExportSettingsRequest, opts ...grpc.CallOption) (*ExportSettingsResponse, error)
-	// ImportSettings makes what every scope says the same as in an export,
-	// connections apart. Errors: those of SetSettings.
+	// ImportSettings makes the values at every scope except connections the same
+	// as in an export. Errors: those of SetSettings.
 	ImportSettings(ctx context.Context, in *ImportSettingsRequest, opts ...grpc.CallOption) (*ImportSettingsResponse, error)
 }
 
@@ -202,56 +203,57 @@ func (c *settingsServiceClient) ImportSettings(ctx context.Context, in *ImportSe
 //
 // SettingsService reads and changes the live settings.
 //
-// A setting may be given at four scopes, the narrower winning:
+// A setting may have a value at each of four scopes. The narrower scope wins:
 //
 //	global            everything
 //	listener/NAME     connections that the listener accepted
 //	peer/CIDR         connections from these addresses; the longest prefix wins
 //	connection/ID     one connection, until it ends
 //
-// Below global lie the configuration file and the built-in defaults. The
-// dotted name of a setting on the command line, such as inline.send_max, is
-// the path of its field in Settings.
+// Without a value at these scopes, the configuration file and then the built-in
+// default apply. The dotted name of a setting on the command line, such as
+// inline.send_max, is the path of its field in Settings.
 type SettingsServiceServer interface {
-	// GetSettings answers with the values in force at a scope and where each
-	// comes from.
+	// GetSettings returns the values in force at a scope, and the origin of each
+	// value.
 	GetSettings(context.Context, *GetSettingsRequest) (*GetSettingsResponse, error)
-	// ExplainSetting answers with everything that is said about one setting at
-	// a scope, and what wins. Errors: NOT_FOUND; INVALID_ARGUMENT when there is
-	// no such setting.
+	// ExplainSetting returns all values of one setting that apply to a scope, and
+	// the value that wins. Errors: NOT_FOUND; INVALID_ARGUMENT if the setting
+	// does not exist.
 	ExplainSetting(context.Context, *ExplainSettingRequest) (*ExplainSettingResponse, error)
-	// SetSettings changes settings at a scope, all of them or none, and answers
-	// with what that did to each connection in the scope. Nothing in flight is
-	// lost or sent beyond a limit.
+	// SetSettings changes settings at a scope, all of them or none, and returns
+	// the effect on each connection in the scope. A change loses nothing in
+	// flight, and rdmad sends nothing beyond a limit.
 	//
-	// Errors: INVALID_ARGUMENT with google.rpc.BadRequest naming each key and
-	// its allowed range; NOT_FOUND when the scope's listener or connection
-	// doesn't exist; ABORTED with google.rpc.ErrorInfo (reason
-	// ERROR_REASON_STALE_REVISION) when expected_revision isn't the current
-	// one; UNIMPLEMENTED with google.rpc.ErrorInfo (reason
-	// ERROR_REASON_SETTING_UNAVAILABLE) for settings that this rdmad doesn't
-	// have; RESOURCE_EXHAUSTED when too many scopes hold settings;
+	// Errors: INVALID_ARGUMENT with google.rpc.BadRequest, which names each
+	// invalid key and its allowed range; NOT_FOUND if the scope's listener or
+	// connection does not exist; ABORTED with google.rpc.ErrorInfo (reason
+	// ERROR_REASON_STALE_REVISION) if expected_revision is not the current
+	// revision; UNIMPLEMENTED with google.rpc.ErrorInfo (reason
+	// ERROR_REASON_SETTING_UNAVAILABLE) for settings that this rdmad does not
+	// have; RESOURCE_EXHAUSTED if too many scopes hold settings;
 	// FAILED_PRECONDITION (reason ERROR_REASON_UNCONFIRMED) while another
-	// revision waits to be confirmed; INTERNAL when it could not be stored, in
-	// which case nothing changed.
+	// revision waits for its confirmation; INTERNAL if rdmad could not store the
+	// change, and then nothing changed.
 	SetSettings(context.Context, *SetSettingsRequest) (*SetSettingsResponse, error)
-	// ConfirmSettings keeps the revision that waits for it. Errors:
-	// FAILED_PRECONDITION when none does, or another.
+	// ConfirmSettings keeps the revision that waits for its confirmation. Errors:
+	// FAILED_PRECONDITION if no revision waits, or another one.
 	ConfirmSettings(context.Context, *ConfirmSettingsRequest) (*ConfirmSettingsResponse, error)
-	// ListRevisions answers with the changes made, the newest first.
+	// ListRevisions returns the changes of the settings, the newest first.
 	ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error)
-	// RollbackSettings makes a new revision with the settings of an old one.
-	// Settings of connections that have ended since stay away. Errors:
-	// NOT_FOUND when the revision isn't in the history any more; else those of
+	// RollbackSettings makes a new revision with the settings of an old revision.
+	// It does not restore settings of connections that have ended since. Errors:
+	// NOT_FOUND if the revision is no longer in the history; otherwise those of
 	// SetSettings.
 	RollbackSettings(context.Context, *RollbackSettingsRequest) (*RollbackSettingsResponse, error)
-	// WatchSettings streams every new revision. A client that reads too slowly
-	// is dropped with RESOURCE_EXHAUSTED (reason ERROR_REASON_SLOW_READER).
+	// WatchSettings streams every new revision. rdmad ends the stream of a client
+	// that reads too slowly with RESOURCE_EXHAUSTED (reason
+	// ERROR_REASON_SLOW_READER).
 	WatchSettings(*WatchSettingsRequest, grpc.ServerStreamingServer[WatchSettingsResponse]) error
-	// ExportSettings answers with what every scope says, connections apart.
+	// ExportSettings returns the values at every scope except connections.
 	ExportSettings(context.Context, *ExportSettingsRequest) (*ExportSettingsResponse, error)
-	// ImportSettings makes what every scope says the same as in an export,
-	// connections apart. Errors: those of SetSettings.
+	// ImportSettings makes the values at every scope except connections the same
+	// as in an export. Errors: those of SetSettings.
 	ImportSettings(context.Context, *ImportSettingsRequest) (*ImportSettingsResponse, error)
 	mustEmbedUnimplementedSettingsServiceServer()
 }

@@ -27,16 +27,16 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// TelemetryService measures: rates over time, and what other settings would
-// have saved.
+// TelemetryService measures rates over time, and the savings that other
+// settings would have brought.
 type TelemetryServiceClient interface {
 	// WatchTelemetry streams a sample at each interval, the first after one
-	// interval. A client that reads too slowly misses samples, never part of
-	// one: each says how long it covers.
+	// interval. A client that reads too slowly misses whole samples, never a part
+	// of one. Each sample says how long it covers.
 	WatchTelemetry(ctx context.Context, in *WatchTelemetryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTelemetryResponse], error)
-	// AdviseSettings answers with the thresholds that would have saved RDMA
-	// operations and registrations, from the sizes of the messages so far.
-	// Errors: NOT_FOUND when the scope's listener or connection doesn't exist.
+	// AdviseSettings returns the thresholds that would have saved RDMA operations
+	// and registrations. It computes them from the sizes of the messages so far.
+	// Errors: NOT_FOUND if the scope's listener or connection does not exist.
 	AdviseSettings(ctx context.Context, in *AdviseSettingsRequest, opts ...grpc.CallOption) (*AdviseSettingsResponse, error)
 }
 
@@ -81,16 +81,16 @@ func (c *telemetryServiceClient) AdviseSettings(ctx context.Context, in *AdviseS
 // All implementations must embed UnimplementedTelemetryServiceServer
 // for forward compatibility.
 //
-// TelemetryService measures: rates over time, and what other settings would
-// have saved.
+// TelemetryService measures rates over time, and the savings that other
+// settings would have brought.
 type TelemetryServiceServer interface {
 	// WatchTelemetry streams a sample at each interval, the first after one
-	// interval. A client that reads too slowly misses samples, never part of
-	// one: each says how long it covers.
+	// interval. A client that reads too slowly misses whole samples, never a part
+	// of one. Each sample says how long it covers.
 	WatchTelemetry(*WatchTelemetryRequest, grpc.ServerStreamingServer[WatchTelemetryResponse]) error
-	// AdviseSettings answers with the thresholds that would have saved RDMA
-	// operations and registrations, from the sizes of the messages so far.
-	// Errors: NOT_FOUND when the scope's listener or connection doesn't exist.
+	// AdviseSettings returns the thresholds that would have saved RDMA operations
+	// and registrations. It computes them from the sizes of the messages so far.
+	// Errors: NOT_FOUND if the scope's listener or connection does not exist.
 	AdviseSettings(context.Context, *AdviseSettingsRequest) (*AdviseSettingsResponse, error)
 	mustEmbedUnimplementedTelemetryServiceServer()
 }

@@ -113,8 +113,8 @@ func (m *maker) read(ctx context.Context, c *rpcrdma.Client, size, room int) (er
 	return nil
 }
 
-// spoilEvery is the distance of the bytes that spoil changes: no RDMA Write
-// can be missing and nobody notice.
+// spoilEvery is the distance of the bytes that spoil changes, so that every
+// missing RDMA Write is noticed.
 const spoilEvery = 512
 
 // spoil makes what is left of an earlier answer wrong.

@@ -9,7 +9,7 @@ const (
 )
 
 // firstPackets is the part of data, which is whole blocks, up to the n-th
-// packet. What is no such block ends it.
+// packet. It ends before data that is no block.
 func firstPackets(data []byte, n uint64) []byte {
 	at := 0
 	for n > 0 && len(data)-at >= blockHead {

@@ -8,7 +8,8 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// characteristicsTable shows what the ends of a connection told each other.
+// characteristicsTable shows the characteristics that the ends of a connection
+// announced.
 func characteristicsTable(c *rdmadv1.Characteristics) *output.Table {
 	t := &output.Table{Columns: []output.Column{{Name: "CHARACTERISTIC"}, {Name: "OWN"}, {Name: "PEER"}}}
 	for _, row := range []struct {

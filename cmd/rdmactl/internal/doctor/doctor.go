@@ -83,7 +83,7 @@ type Machine struct {
 	Lookup   func(context.Context, string) ([]netip.Addr, error)
 }
 
-// Daemon is what an rdmad says of the listener that serves the address.
+// Daemon is what an rdmad reports about the listener that serves the address.
 type Daemon struct {
 	Listener string
 	// Now is its clock, to a second.

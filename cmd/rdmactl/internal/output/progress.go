@@ -29,7 +29,7 @@ func NewProgress(w io.Writer) *Progress {
 	return p
 }
 
-// Shown says whether anybody sees it.
+// Shown says whether a terminal shows it.
 func (p *Progress) Shown() bool { return p.w != nil }
 
 // eraseLine goes to the line's begin and erases it.

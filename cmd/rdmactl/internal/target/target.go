@@ -1,6 +1,5 @@
 // Package target makes RPC-over-RDMA connections of rdmactl's own, to any
-// server, and says what went wrong in words for the person who typed the
-// address.
+// server, and explains failures to the user that typed the address.
 package target
 
 import (

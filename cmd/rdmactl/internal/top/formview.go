@@ -98,7 +98,7 @@ var outcomeStyles = map[rdmadv1.Effect_Outcome]lipgloss.Style{
 	rdmadv1.Effect_UNSUPPORTED:       bad,
 }
 
-// resultLines is what a dry run or a change says of each connection.
+// resultLines are the effects of a dry run or a change on each connection.
 func (m *model) resultLines() []string {
 	f := m.form
 	head := newLine(m.width).add(title, f.key+"="+f.input.text).add(plain, " at ").add(bold, f.at())

@@ -45,8 +45,8 @@ func (m *model) loadPane() tea.Cmd {
 	return func() tea.Msg { return c.detail(id) }
 }
 
-// paneLoaded takes an answer. What was known of a connection that is down
-// stays.
+// paneLoaded takes an answer. The last values of a connection that is down
+// stay.
 func (m *model) paneLoaded(d detail) {
 	p := m.pane
 	if p == nil || p.id != d.id {

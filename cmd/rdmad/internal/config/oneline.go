@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// OneLine is an error for the operator, on one line although it may come from
-// a parser that uses several.
+// OneLine returns the text of an error on one line, even if it comes from a parser that uses
+// several lines.
 func OneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 )
 
-// Sockets are the listening sockets that the service manager bound for rdmad,
-// in its order; none when there is no such thing. They are the caller's to
-// close, and can be asked for once. A descriptor that is no listening socket
-// is an error, and none is kept.
+// Sockets returns the listening sockets that the service manager bound for rdmad, in its
+// order, or none. The caller closes them. Only the first call returns them. If a descriptor is
+// not a listening socket, Sockets returns an error and no sockets.
 func Sockets() ([]net.Listener, error) {
 	var all []net.Listener
 	var bad error

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// socketsOf has TestSockets' child tell which sockets it was given.
+// socketsOf makes TestSockets' child print the sockets that it was given.
 const socketsOf = "RDMAD_TEST_SOCKETS"
 
 // TestSockets passes descriptors to a child as a service manager does.

@@ -5,11 +5,11 @@ import (
 	"github.com/rdmad/rdmad/controlplane/history"
 )
 
-// revisions are those of the settings; the zero value yields none.
+// revisions yields revisions of the settings. The zero value yields none.
 type revisions struct{ w *desired.Watcher }
 
-// revisions watches them. Without (there are too many watchers, or rdmad is
-// about to end) a file that waits is taken on demand and at its next change.
+// revisions watches the revisions. If that fails, because there are too many watchers or rdmad
+// is about to end, a waiting file is applied on demand and at its next change.
 func (r *Reloader) revisions() revisions {
 	w, err := r.cfg.Settings.WatchRevisions()
 	if err != nil {

@@ -7,22 +7,22 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Editors write a file in several steps, or write another and rename it: the
-// file is read after a while without a change in its folder, but not later
-// than so long after the first.
+// Editors write a file in several steps, or write another file and rename it. So the file is
+// read after quietTime without a change in its folder, but at most mostTime after the first
+// change.
 const (
 	quietTime = 200 * time.Millisecond
 	mostTime  = 2 * time.Second
 )
 
-// files tells of changes in the folder of a file, and in the one that a link
-// there leads to. Folders are watched, not the file, which may be another one
-// after each change; so may they.
+// files reports changes in the folder of a file and, if the file is a link, in the folder of
+// its target. It watches folders because a change may replace the file. A change may replace
+// a folder as well.
 type files struct {
 	file    string
 	watcher *fsnotify.Watcher
 	timer   *time.Timer
-	first   time.Time // event that was not told yet; zero without one
+	first   time.Time // first event that was not reported yet; zero without one
 }
 
 func watchFolder(file string) (*files, error) {
@@ -34,11 +34,11 @@ func watchFolder(file string) (*files, error) {
 	return f, nil
 }
 
-// follow watches the folders that the file is in now, which may be others
-// under the same names. What changed before is to be looked at afterwards.
+// follow watches the file's current folders, which may have replaced others of the same name.
+// The caller then checks for earlier changes.
 func (f *files) follow() error {
 	folders := []string{filepath.Dir(f.file)}
-	if target, err := filepath.EvalSymlinks(f.file); err == nil { // else its folder tells when it is back
+	if target, err := filepath.EvalSymlinks(f.file); err == nil { // else its folder reports when it is back
 		folders = append(folders, filepath.Dir(target))
 	}
 	w, err := fsnotify.NewWatcher()
@@ -58,7 +58,7 @@ func (f *files) follow() error {
 	return nil
 }
 
-// event notes that something happened.
+// event records an event.
 func (f *files) event(now time.Time) {
 	if f.first.IsZero() {
 		f.first = now
@@ -66,8 +66,8 @@ func (f *files) event(now time.Time) {
 	f.timer.Reset(min(quietTime, max(f.first.Add(mostTime).Sub(now), 0)))
 }
 
-// due is when something was told by the timer. A folder that isn't there is
-// looked for again after a while.
+// due prepares for new events after the timer has reported a change. If a folder does not
+// exist, it tries again later.
 func (f *files) due() {
 	f.first = time.Time{}
 	if f.follow() != nil {
