@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// testAttributes sets what SETATTR can set, and asks for rights with ACCESS.
+// testAttributes sets attributes and checks them on both sides, and checks
+// access rights with ACCESS.
 func testAttributes(t *testing.T, w *work) {
 	w.client(t, `echo text >file; mkdir dir
 chmod 0640 file; chmod 1755 dir

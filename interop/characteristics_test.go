@@ -15,10 +15,9 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
-// TestCharacteristics lets an operator change the size of an rdmad's receives
-// under a client in another process that makes 64 calls at once: each change is
-// APPLIED, and the client makes Sends of that size, on the one connection, with
-// no call lost.
+// TestCharacteristics changes the receive size of an rdmad while a client in
+// another process makes 64 calls at once. Each change is APPLIED, the client
+// sends messages of the new size on the same connection, and no call is lost.
 func TestCharacteristics(t *testing.T) {
 	r := startRdmadAs(t, "", func(r *rdmad) string {
 		return fmt.Sprintf(`control: {listen: %q}
@@ -97,7 +96,7 @@ settings: {extensions: {v2: required, characteristics: on}}
 	}
 }
 
-// echoed has n bytes echoed.
+// echoed sends n bytes and checks the echo.
 func echoed(ctx context.Context, c *rpcrdma.Client, n int) error {
 	args := xdr.AppendOpaque(nil, bytes.Repeat([]byte{byte(n)}, n))
 	call := rpcrdma.Call{Program: echo.Program, Version: echo.Version, Procedure: echo.ProcEcho, Args: args, MaxReply: len(args)}

@@ -28,8 +28,8 @@ done`
 // crashes is how many times a server is killed under load.
 const crashes = 2
 
-// testCrash has a server killed and started again while the client writes, and
-// sees the client go on with nothing lost.
+// testCrash kills and restarts a server while the client writes. The client
+// must continue with nothing lost.
 func testCrash(t *testing.T, w *work, killAndStart func(t *testing.T)) {
 	cd := "cd " + w.path() + "; "
 	records := startScript(t, w.g, cd+recordWriter)
@@ -99,7 +99,7 @@ func waitLines(t testing.TB, cmd *guest.Command, n int) {
 	}
 }
 
-// finish waits for a script's end and returns all that it printed.
+// finish waits until a script has ended and returns its output.
 func finish(t testing.TB, cmd *guest.Command) string {
 	t.Helper()
 	ctx, cancel := limit(t, clientTime)

@@ -17,8 +17,8 @@ import (
 // replies malformed whose data went another way.
 var inlineItems = []string{"names", "links", "rename and remove", "attributes"}
 
-// TestKernelCRC works with a siw that refuses to work without CRC32C, and lets
-// tshark judge what was on the wire.
+// TestKernelCRC works with a siw that requires CRC32C, and lets tshark judge
+// the capture.
 func TestKernelCRC(t *testing.T) {
 	capture := filepath.Join(t.TempDir(), "guest.pcap")
 	g := bootJudged(t, guest.Options{Forward: []int{rpingPort}, Capture: capture}, otherPrograms)
@@ -42,7 +42,7 @@ func TestKernelCRC(t *testing.T) {
 // verdict is what tshark says of a capture: packets, but for checksums FPDUs.
 type verdict struct{ requests, rpcs, nfs, malformed, goodCRC, badCRC int }
 
-// testCapture looks for messages of every layer, and for none that is wrong.
+// testCapture requires messages of every layer, and none that is malformed.
 func testCapture(t *testing.T, capture string) {
 	v := judge(t, capture)
 	t.Logf("tshark: %+v", v)

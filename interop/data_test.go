@@ -6,13 +6,15 @@ import (
 	"testing"
 )
 
-// sizes are where inline, read chunk and several segments meet, and pads.
+// sizes are around the limits of inline data, read chunks and segments, and
+// need padding.
 var sizes = []int{0, 1, 3, 4095, 4096, 4097, 65535, 1<<20 + 1, 64 << 20}
 
 // testSizes moves files both ways and compares checksums of both sides.
 func testSizes(t *testing.T, w *work) { moveFiles(t, w, sizes) }
 
-// testSmallSizes leaves the largest out, which takes longer than all others.
+// testSmallSizes leaves out the largest size, which takes longer than all
+// others together.
 func testSmallSizes(t *testing.T, w *work) { moveFiles(t, w, sizes[:len(sizes)-1]) }
 
 func moveFiles(t *testing.T, w *work, sizes []int) {
@@ -38,7 +40,7 @@ done`)
 		w.client(t, `for n in `+all+`; do echo $n $(sha256sum <to-server-$n); done`), wrote)
 }
 
-// testSparse makes holes, and files shorter and longer.
+// testSparse makes holes, and truncates and extends files.
 func testSparse(t *testing.T, w *work) {
 	const gib = 1 << 30
 	sum := w.client(t, `head -c 4096 /dev/urandom >/tmp/block
@@ -62,7 +64,7 @@ truncate -s 1099511627776 sparse; stat -c %s sparse`), "5001\n70000\n0\n10995116
 	same(t, "the same on the server", w.serverSide(t, "sha256sum <cut"), want)
 }
 
-// testAppend writes where there is something already.
+// testAppend writes to files that have content.
 func testAppend(t *testing.T, w *work) {
 	want := w.client(t, `head -c 100000 /dev/urandom >/tmp/base
 cp /tmp/base log; cp /tmp/base /tmp/log
@@ -82,7 +84,7 @@ rm /tmp/base /tmp/log /tmp/twice`)
 	same(t, "on the client", w.client(t, check), want)
 }
 
-// testDirect goes past the client's page cache, in sizes of one sector up to
+// testDirect bypasses the client's page cache, with sizes from one sector to
 // more than one WRITE.
 func testDirect(t *testing.T, w *work) {
 	for _, d := range []struct{ blockSize, bytes string }{
@@ -97,7 +99,7 @@ sha256sum </tmp/data`)
 	}
 }
 
-// testRemount shows that nothing was only in the client's memory.
+// testRemount shows that no data is only in the client's memory.
 func testRemount(t *testing.T, w *work) {
 	sum := w.client(t, "head -c 3000000 /dev/urandom >kept; mkdir d; ln -s ../kept d/l; sha256sum <kept")
 	w.checkStats(t) // the counters go with the mount

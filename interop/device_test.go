@@ -19,8 +19,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
-// Tests with the tag rdmadevice run in the guest, where other tests of this
-// package start them: our requester over provider rdmacore.
+// Tests with the tag rdmadevice run in the guest. Other tests of this package
+// start them. They use our requester over provider rdmacore.
 var (
 	deviceFlag = flag.String("rdmacore.device", "", "device to test, the first one when empty")
 	_          = flag.String("rdmacore.address", "", "IP address of the device")
@@ -30,7 +30,7 @@ var (
 	exportIn   = flag.String("device.dir", "", "directory where this machine sees the export")
 )
 
-// severedConn is how many connections testSevered ends.
+// severedConn is the number of connections that testSevered ends.
 const severedConn = 8
 
 func newRdmacore(t *testing.T) rdmacm.Provider {
@@ -66,8 +66,8 @@ func deviceServer(t *testing.T) *kernelServer {
 	}}
 }
 
-// TestDeviceKnfsd is what TestKnfsd does over soft-iWARP, but for what takes a
-// TCP connection apart.
+// TestDeviceKnfsd does what TestKnfsd does over soft-iWARP, except for tests
+// that cut a TCP connection.
 func TestDeviceKnfsd(t *testing.T) {
 	s, p := deviceServer(t), newRdmacore(t)
 	t.Run("null", func(t *testing.T) { testNull(t, s, p) })
@@ -83,7 +83,7 @@ func TestDeviceKnfsd(t *testing.T) {
 	t.Run("severed", func(t *testing.T) { testSevered(t, s, p) })
 }
 
-// TestDeviceNFS is a session with an NFSv3 server.
+// TestDeviceNFS runs a session with an NFSv3 server.
 func TestDeviceNFS(t *testing.T) { testDeviceV3(t, deviceServer(t), newRdmacore(t)) }
 
 func testDeviceV3(t *testing.T, s *kernelServer, p rdmacm.Provider) {
@@ -91,9 +91,9 @@ func testDeviceV3(t *testing.T, s *kernelServer, p rdmacm.Provider) {
 	t.Run("nfs 3 in chunks", func(t *testing.T) { testV3(t, s, p, inChunks()) })
 }
 
-// testSevered ends the connection each time that a WRITE was posted whose data
-// the server has yet to read. The client connects again and sends the call again,
-// and its caller does not notice.
+// testSevered ends the connection each time after it posted a WRITE whose data
+// the server has not read yet. The client connects again and repeats the call.
+// Its caller does not notice.
 func testSevered(t *testing.T, s *kernelServer, p rdmacm.Provider) {
 	ctx, cancel := limit(t, knfsdTime)
 	defer cancel()
@@ -116,7 +116,7 @@ func testSevered(t *testing.T, s *kernelServer, p rdmacm.Provider) {
 	}
 }
 
-// severingProvider disconnects after the next post, when armed.
+// severingProvider disconnects after the next post if it is armed.
 type severingProvider struct {
 	rdmacm.Provider
 	armed atomic.Bool

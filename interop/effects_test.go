@@ -11,8 +11,8 @@ import (
 // offers a write chunk for it, as the reply might not fit; rdmad chooses.
 const smallFile = 3000
 
-// testPlacement moves READ replies between inline and write chunks: the first
-// READ after the answer to a change goes the new way.
+// testPlacement switches READ replies between inline and write chunks. The
+// first READ after the answer to a change already uses the new way.
 func testPlacement(t *testing.T, w *work, r *rdmad) {
 	w.serverSide(t, fmt.Sprintf("head -c %d /dev/urandom >small", smallFile))
 	sum := w.serverSide(t, "sha256sum <small")
@@ -44,8 +44,8 @@ func testPlacement(t *testing.T, w *work, r *rdmad) {
 	}
 }
 
-// testCredits moves credits.max under a client that has 64 requests under way:
-// nothing is lost, made again or late, and the connection stays.
+// testCredits changes credits.max while a client has 64 requests in flight. No
+// call is lost, repeated or late, and the connection stays up.
 func testCredits(t *testing.T, w *work, r *rdmad) {
 	load := startScript(t, w.g, "cd "+w.path()+` && while [ ! -e /tmp/stop ]; do
 	fio --name=verify --filename=data --rw=randrw --bs=4k --size=4M --iodepth=64 --ioengine=libaio --direct=1 \
@@ -71,7 +71,7 @@ done`)
 	t.Logf("%d rounds of 1,024 requests each, written or read and then verified", strings.Count(rounds, "\n"))
 }
 
-// waitCalls waits until the one connection has brought n more calls.
+// waitCalls waits until the one connection has received n more calls.
 func (r *rdmad) waitCalls(t *testing.T, n uint64) {
 	t.Helper()
 	ctx, cancel := limit(t, clientTime)
@@ -152,7 +152,7 @@ type effect struct {
 	Reason       string `json:"reason"`
 }
 
-// effect changes a setting for everything.
+// effect changes a setting for everything and returns the effect.
 func (r *rdmad) effect(t *testing.T, setting string) effect {
 	t.Helper()
 	return effectOn(t, r, setting)

@@ -12,7 +12,8 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
-// workloads are what fio does on a mount; each is counted in operations.
+// workloads are the loads that fio runs on a mount. Each is counted in
+// operations.
 var workloads = []struct{ name, args string }{
 	{"read 1M", "--rw=read --bs=1M --size=32M --iodepth=4"},
 	{"write 1M", "--rw=write --bs=1M --size=32M --iodepth=4 --end_fsync=1"},
@@ -22,9 +23,9 @@ var workloads = []struct{ name, args string }{
 	{"delete", "--ioengine=filedelete --nrfiles=300 --openfiles=1 --filesize=4k"},
 }
 
-// BenchmarkGateway compares a client's work over rdmad before ganesha with the
-// same work straight on ganesha over TCP, in turns. A ratio above 1 says that
-// rdmad is faster. Both ways lead out of the guest and into it again.
+// BenchmarkGateway compares a client's work over an rdmad before ganesha with
+// the same work directly on ganesha over TCP, in turns. A ratio above 1 means
+// that rdmad is faster. Both ways lead out of the guest and back in.
 func BenchmarkGateway(b *testing.B) {
 	gw := startGateway(b, image.Stock)
 	gw.setUniqueID(b, "straight")
@@ -55,15 +56,15 @@ func BenchmarkGateway(b *testing.B) {
 	}
 }
 
-// fio does a workload in the mount's directory and says how many operations it
-// did in a second.
+// fio runs a workload in the mount's directory and returns its operations per
+// second.
 func (m *mount) fio(b *testing.B, args string) float64 {
 	b.Helper()
 	m.refetch(b)
 	return fioRate(b, m.client(b, fmt.Sprintf("cd %s; fio --name=bench --ioengine=libaio --direct=1 --randseed=7 --output-format=json %s", m.via, args)))
 }
 
-// fioRate takes the operations per second out of what fio's one job printed.
+// fioRate returns the operations per second in the output of fio's one job.
 func fioRate(b *testing.B, out string) float64 {
 	b.Helper()
 	var report struct {
@@ -86,7 +87,7 @@ func fioRate(b *testing.B, out string) float64 {
 // clockTicks is the unit of times in /proc, per second (USER_HZ).
 const clockTicks = 100
 
-// cpuTime is the processor time that rdmad has used.
+// cpuTime returns the processor time that rdmad has used.
 func (r *rdmad) cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.process.Pid()))

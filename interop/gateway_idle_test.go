@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// idleTime is several leases of ganesha's.
+// idleTime is several leases of ganesha.
 const idleTime = 90 * time.Second
 
 // idleClient is a mount with an open, locked file on which nothing is done.
@@ -72,7 +72,7 @@ func (gw *gateway) endIdle(t *testing.T, all []*idleClient) {
 	}
 }
 
-// checkIdle finds no errors on the idle clients' connections.
+// checkIdle checks that the idle clients' connections have no errors.
 func (gw *gateway) checkIdle(t *testing.T) {
 	t.Helper()
 	if gw.r == nil {

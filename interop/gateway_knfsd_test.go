@@ -8,13 +8,13 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
-// knfsdPort is where the kernel's server speaks NFS over TCP.
+// knfsdPort is the port of the kernel server's NFS over TCP.
 const knfsdPort = 2049
 
-// TestGatewayKnfsd has the kernel's server in one guest and a client in another,
-// and an rdmad between them, in both directions: RDMA from the client and TCP to
-// the server, which grants delegations and recalls them, and TCP from the client
-// and RDMA to the server.
+// TestGatewayKnfsd runs the kernel's server in one guest, a client in another,
+// and an rdmad between them. It tests both directions: RDMA from the client and
+// TCP to the server, which grants and recalls delegations, and TCP from the
+// client and RDMA to the server.
 func TestGatewayKnfsd(t *testing.T) { testGatewayKnfsd(t, image.Stock) }
 
 func testGatewayKnfsd(t *testing.T, kernel image.Kernel) {
@@ -50,7 +50,8 @@ func (gw *gateway) tryKnfsd(t *testing.T, via transport, parts []part) {
 	m.checkStats(t)
 }
 
-// startKnfsdGateway boots both guests with a kernel and starts an rdmad between them.
+// startKnfsdGateway boots both guests with a kernel and starts an rdmad between
+// them.
 func startKnfsdGateway(t testing.TB, kernel image.Kernel) *gateway {
 	t.Helper()
 	client := bootJudged(t, guest.Options{Kernel: kernel})

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-// buildLocker puts the program locker into what the guest has as /host.
+// buildLocker builds the program locker into the directory that the guest has
+// as /host.
 func buildLocker(t testing.TB, g *guest.Guest) {
 	t.Helper()
 	cmd := exec.Command("go", "build", "-o", filepath.Join(g.ShareDir, "locker"), "./cmd/locker")
@@ -25,13 +26,13 @@ type held struct {
 	cmd *guest.Command
 }
 
-// startLock begins to wait for a lock of n bytes at an offset.
+// startLock starts to wait for a lock of n bytes at an offset.
 func (m *mount) startLock(t testing.TB, file string, offset, n int) held {
 	t.Helper()
 	return held{startScript(t, m.g, fmt.Sprintf("exec /host/locker hold %s/%s %d %d", m.dir, file, offset, n))}
 }
 
-// wait waits until the lock is there.
+// wait waits until the lock is granted.
 func (h held) wait(t testing.TB) held {
 	t.Helper()
 	ctx, cancel := limit(t, clientTime)
@@ -42,13 +43,13 @@ func (h held) wait(t testing.TB) held {
 	return h
 }
 
-// has says whether the lock is there.
+// has reports whether the lock is granted.
 func (h held) has() bool {
 	stdout, _ := h.cmd.Output()
 	return stdout != ""
 }
 
-// release gives the lock back, as the end of its process does.
+// release ends the process that holds the lock, which releases the lock.
 func (h held) release(t testing.TB) {
 	t.Helper()
 	h.cmd.Kill()
@@ -59,7 +60,7 @@ func (h held) release(t testing.TB) {
 	}
 }
 
-// tryLock says whether a range can be locked now.
+// tryLock reports whether a range can be locked now.
 func (m *mount) tryLock(t testing.TB, file string, offset, n int) bool {
 	t.Helper()
 	out := m.g.MustRun(t, clientTime, fmt.Sprintf("/host/locker try %s/%s %d %d", m.dir, file, offset, n))
@@ -77,7 +78,7 @@ func (gw *gateway) other(t *testing.T, m *mount) *mount {
 	return gw.mount(t, version, "/mnt/other")
 }
 
-// locks takes locks on one file from two clients of the server.
+// locks takes locks on one file as two clients of the server.
 func (gw *gateway) locks(t *testing.T, m *mount) { testLocks(t, m, gw.other(t, m)) }
 
 func testLocks(t *testing.T, m, other *mount) {

@@ -46,8 +46,8 @@ func (m *mount) getDelegation(t *testing.T, file, text string) {
 	})
 }
 
-// reverseCalls adds up the reverse calls of all of rdmad's connections. It is 0
-// without an rdmad.
+// reverseCalls returns the number of reverse calls on all of rdmad's
+// connections. It returns 0 without an rdmad.
 func (gw *gateway) reverseCalls(t *testing.T) (n uint64) {
 	t.Helper()
 	if gw.r == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-// versions are NFSv4's minor versions.
+// versions are the minor versions of NFSv4.
 var versions = []string{"4.0", "4.1", "4.2"}
 
 // exported is a directory of a guest that an NFSv4 server exports as its root.
@@ -40,7 +40,7 @@ func (e *exported) shell(t testing.TB, script string) string {
 
 func (e *exported) share() string { return e.shared }
 
-// at is the same with another version.
+// at returns a copy of e with another version.
 func (e *exported) at(version string) *exported {
 	other := *e
 	other.version = version

@@ -29,7 +29,7 @@ var short = append(slices.Clone(quick), []part{
 	{"fio 4k", testFio4K},
 }...)
 
-// quick is what takes seconds.
+// quick is the part of the matrix that takes seconds.
 var quick = []part{
 	{"sizes", testSmallSizes},
 	{"links", testLinks},
@@ -39,8 +39,8 @@ var quick = []part{
 }
 
 // TestGateway lets the kernel's NFSv4 client work over RDMA on rdmad, which
-// sends its calls on to nfs-ganesha over TCP; with -server ganesha it goes there
-// by itself, over TCP: what fails then is a fault of the test.
+// forwards its calls to nfs-ganesha over TCP. With -server ganesha the client
+// works directly on ganesha over TCP: a failure there is a fault of the test.
 func TestGateway(t *testing.T) {
 	gw := startGateway(t, image.Stock)
 	idle := gw.leaveIdle(t)
@@ -59,7 +59,7 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// shortUnlessLong is what each version goes through.
+// shortUnlessLong returns the parts that each version runs.
 func shortUnlessLong() []part {
 	if *longFlag {
 		return matrix
@@ -67,7 +67,8 @@ func shortUnlessLong() []part {
 	return short
 }
 
-// testVersion does parts on a mount of a version, and what only version 4 has.
+// testVersion runs parts on a mount of a version, and the parts that only
+// version 4 has.
 func (gw *gateway) testVersion(t *testing.T, version string, parts []part) {
 	m := gw.mount(t, version, "/mnt/gateway-"+version)
 	m.do(t, version+"-", parts)
@@ -106,5 +107,5 @@ func (gw *gateway) mount(t testing.TB, version, dir string) *mount {
 	return newMountAt(t, gw.g, gw.e.at(version), gw.via, dir)
 }
 
-// version is the mount's version of NFS.
+// version returns the mount's NFS version.
 func (m *mount) version() string { return m.server.(*exported).version }

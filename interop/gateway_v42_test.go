@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// ops are how often the operations were called on the mount.
+// ops returns how often each operation was called on the mount.
 func (m *mount) ops(t testing.TB) map[string]opStats {
 	t.Helper()
 	ops, err := parseOps(m.g.MustRun(t, mountTime, "cat /proc/self/mountstats"), m.dir)
@@ -15,7 +15,7 @@ func (m *mount) ops(t testing.TB) map[string]opStats {
 	return ops
 }
 
-// waitOps waits until the counts are as ok says, and gives them.
+// waitOps waits until ok accepts the counts, and returns them.
 func (m *mount) waitOps(t testing.TB, ok func(map[string]opStats) bool) map[string]opStats {
 	t.Helper()
 	ctx, cancel := limit(t, clientTime)
@@ -31,7 +31,7 @@ func (m *mount) waitOps(t testing.TB, ok func(map[string]opStats) bool) map[stri
 	}
 }
 
-// mustCall checks that work made calls of each of the operations.
+// mustCall checks that work calls each of the operations.
 func (m *mount) mustCall(t *testing.T, work func(), names ...string) {
 	t.Helper()
 	before := m.ops(t)
@@ -44,7 +44,7 @@ func (m *mount) mustCall(t *testing.T, work func(), names ...string) {
 	}
 }
 
-// testAllocate reserves space, punches holes and looks for them.
+// testAllocate reserves space, punches holes and seeks them.
 func testAllocate(t *testing.T, w *work) {
 	w.mustCall(t, func() {
 		w.client(t, `/usr/sbin/xfs_io -f -c "falloc 0 1m" reserved
@@ -79,8 +79,8 @@ func testCopy(t *testing.T, w *work) {
 // reply chunk. ext4 has room for 4 KiB of small ones in a file.
 var attributeSizes = []string{"0", "1", "1000", "4000", "20000", "60000"}
 
-// testXattrs sets, reads, lists and removes extended attributes (RFC 8276), with
-// values of some sizes.
+// testXattrs sets, reads, lists and removes extended attributes (RFC 8276) of
+// several sizes.
 func testXattrs(t *testing.T, w *work, sizes []string) {
 	each := "for n in " + strings.Join(sizes, " ") + "; do "
 	list := `getfattr -d -e hex file names | grep -v ^# | sort | sha256sum; getfattr names | grep -c ^user`

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// manyCalls is what the server grants.
+// manyCalls is the number of credits that the server grants.
 const manyCalls = 64
 
 // nullFPDU is the size of a NULL call without a credential on the wire: MPA's
@@ -77,8 +77,8 @@ func (s *kernelServer) mixedCalls(ctx context.Context, t *testing.T, c *nfsClien
 	checkCounters(t, c)
 }
 
-// mixed writes a file and reads it twice. It does not end the test, as it runs
-// in goroutines.
+// mixed writes a file and reads it twice. It runs in goroutines and therefore
+// does not end the test.
 func (v *v3) mixed(fh nfsv3.NfsFh3, data []byte) error {
 	if _, err := v.do(v.ctx, v3WriteCall(fh, data)); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (v *v3) mixed(fh nfsv3.NfsFh3, data []byte) error {
 // cuts is the number of connections that testCut cuts.
 const cuts = 3
 
-// testCut cuts the connection in the middle of the data of a WRITE, and goes
-// on where the client was on a second connection.
+// testCut cuts the connection within the data of a WRITE. The client continues
+// on a second connection.
 func testCut(t *testing.T, s *kernelServer, p rdmacm.Provider) {
 	r := newRelay(t, s.address)
 	t.Run("nfs 3", func(t *testing.T) { testCutV3(t, s, p, r) })
@@ -169,8 +169,8 @@ func testCutV41(t *testing.T, s *kernelServer, p rdmacm.Provider, r *relay) {
 	checkCounters(t, v.nfsClient)
 }
 
-// testReconnect lets the client itself go on: the WRITE that was cut succeeds
-// without its caller noticing.
+// testReconnect lets the client itself continue: the cut WRITE succeeds, and
+// its caller does not notice.
 func testReconnect(t *testing.T, s *kernelServer, p rdmacm.Provider, r *relay) {
 	ctx, cancel := limit(t, knfsdTime)
 	defer cancel()
@@ -188,7 +188,7 @@ func testReconnect(t *testing.T, s *kernelServer, p rdmacm.Provider, r *relay) {
 	}
 }
 
-// mustBeCut checks that a call failed because its connection has ended.
+// mustBeCut checks that a call failed because its connection ended.
 func mustBeCut(t *testing.T, c *nfsClient, err error) {
 	t.Helper()
 	if _, ok := errors.AsType[*rpcrdma.Error](err); !ok {

@@ -73,7 +73,8 @@ func (c *nfsClient) do(ctx context.Context, n nfsCall) ([]byte, error) {
 	return together(call.Reply, &call.Results[0])
 }
 
-// item makes data an item that ends args, and sets its length word there.
+// item returns data as an item that follows args, and sets the length word at
+// the end of args. args must end with an empty opaque.
 func (c *nfsClient) item(ctx context.Context, args, data []byte) (oncrpc.ReplyItem, error) {
 	at := len(args) - xdr.Unit
 	if at < 0 || binary.BigEndian.Uint32(args[at:]) != 0 {
@@ -100,7 +101,7 @@ func together(stream []byte, res *rpcrdma.Result) ([]byte, error) {
 	return xdr.AppendFixed(stream, res.Buf.Bytes()[:n]), nil
 }
 
-// decodeAll decodes b, of which nothing may be left.
+// decodeAll decodes b. Bytes that are left over are an error.
 func decodeAll[R any](b []byte, read func(io.Reader) (R, int64, error)) (R, error) {
 	r := bytes.NewReader(b)
 	res, _, err := read(r)
@@ -110,7 +111,7 @@ func decodeAll[R any](b []byte, read func(io.Reader) (R, int64, error)) (R, erro
 	return res, err
 }
 
-// as gives the arm of a union that the test needs.
+// as returns the arm of a union that the test needs.
 func as[R any](t *testing.T, union any) R {
 	t.Helper()
 	arm, ok := union.(R)
@@ -132,10 +133,10 @@ func noise(n int, seed uint64) []byte {
 	return b[:n:n]
 }
 
-// sha is what sha256sum prints of b.
+// sha returns b's checksum as sha256sum prints it.
 func sha(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// firstDifference is where two slices differ, for messages.
+// firstDifference returns where two slices differ, for messages.
 func firstDifference(a, b []byte) string {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {

@@ -19,7 +19,7 @@ type offers struct {
 
 func newOffers() *offers { return &offers{headers: map[uint32][]rpcrdma1.Header{}} }
 
-// record gives a provider whose connections tell s.offers of every Send.
+// record returns a provider whose connections record every Send in s.offers.
 func (s *kernelServer) record(p rdmacm.Provider) rdmacm.Provider {
 	return recordingProvider{p, s.offers}
 }

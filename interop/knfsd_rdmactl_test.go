@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// testRdmactl lets rdmactl ping the kernel's server and count how many NULL
+// testRdmactl lets rdmactl ping the kernel's server and measure how many NULL
 // calls it answers.
 func testRdmactl(t *testing.T, s *kernelServer) {
 	program := build(t, t.TempDir(), "rdmactl")

@@ -27,7 +27,7 @@ type relay struct {
 	seen func([]byte)
 }
 
-// newRelay starts a relay, which ends with the test.
+// newRelay starts a relay. It ends with the test.
 func newRelay(t *testing.T, target string) *relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func newRelay(t *testing.T, target string) *relay {
 
 func (r *relay) address() string { return r.l.Addr().String() }
 
-// serve relays one connection after the other as they come.
+// serve relays connections one after the other.
 func (r *relay) serve() {
 	for {
 		client, err := r.l.Accept()
@@ -74,7 +74,7 @@ func (r *relay) serve() {
 	}
 }
 
-// begin makes a connection the present one, unless the relay is closed.
+// begin makes a connection the current one, unless the relay is closed.
 func (r *relay) begin(client, server net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,8 +107,8 @@ func (r *relay) toServer(client, server net.Conn) {
 	}
 }
 
-// allow says how many of n bytes may pass, counts them, and says whether the
-// connection is cut after them.
+// allow counts n bytes and returns how many of them may pass. It reports
+// whether the connection is cut after them.
 func (r *relay) allow(n int) (passing int, cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *relay) toClient(client, server net.Conn) {
 	}
 }
 
-// cutAfter cuts the present connection after n more bytes of the client's.
+// cutAfter cuts the current connection after n more bytes of the client.
 func (r *relay) cutAfter(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +162,7 @@ func (r *relay) hold(held bool) (sent int64) {
 
 var errRelayClosed = errors.New("the relay is closed")
 
-// waitSent waits until the server was sent n bytes.
+// waitSent waits until n bytes were sent to the server.
 func (r *relay) waitSent(ctx context.Context, n int64) error {
 	stop := context.AfterFunc(ctx, func() {
 		r.mu.Lock()

@@ -133,14 +133,14 @@ func mountExport(t *testing.T, address, export string) []byte {
 	return as[*mountv3.Mountres3_MNT3_OK](t, res).Mountinfo.Fhandle
 }
 
-// rootCred says that root calls.
+// rootCred returns the credential of root.
 func rootCred() oncrpc.Auth {
 	sys := oncrpc.AuthSys{MachineName: []byte("host")}
 	return oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
 }
 
 // dial connects to the server, or to a relay before it. The client is closed
-// with the test.
+// when the test ends.
 func (s *kernelServer) dial(ctx context.Context, t *testing.T, p rdmacm.Provider, address string, set rpcrdma.Settings) *nfsClient {
 	t.Helper()
 	return s.dialWith(ctx, t, p, address, rpcrdma.DialConfig{Settings: &set})
@@ -163,7 +163,7 @@ func (s *kernelServer) dialWith(ctx context.Context, t *testing.T, p rdmacm.Prov
 	return &nfsClient{Client: c, cred: rootCred()}
 }
 
-// slowly connects, with the care that the server needs.
+// slowly connects with the precautions that the server needs.
 func (s *kernelServer) slowly(t testing.TB, connect func()) {
 	t.Helper()
 	if s.slow == nil {
@@ -187,8 +187,8 @@ func delayed(g *guest.Guest) func(t testing.TB, connect func()) {
 	}
 }
 
-// testNull calls the NULL procedure of what the server has and of what it has
-// not.
+// testNull calls the NULL procedure of programs that the server has, and of
+// some that it does not have.
 func testNull(t *testing.T, s *kernelServer, p rdmacm.Provider) {
 	ctx, cancel := limit(t, knfsdTime)
 	defer cancel()

@@ -44,7 +44,7 @@ const (
 // names or data (CREATE's).
 const v3Reply = 300
 
-// dataSizes are what is read and written with one call, in bytes.
+// dataSizes are the sizes that one call reads and writes, in bytes.
 var dataSizes = []int{0, 1, 3, 4, 5, 1023, 1024, 4095, 4096, 4097, 65535, 262145, 1<<20 - 1, 1 << 20}
 
 // v3 is a session: a directory of its own on the server.
@@ -144,7 +144,7 @@ func (v *v3) create(name string) nfsv3.NfsFh3 {
 	return as[*nfsv3.PostOpFh3_TRUE](v.t, as[*nfsv3.Create3res_NFS3_OK](v.t, res).Resok.Obj).Handle
 }
 
-// write writes all of data at offset 0, to stay.
+// write writes all of data at offset 0 to stable storage.
 func (v *v3) write(fh nfsv3.NfsFh3, data []byte) {
 	v.t.Helper()
 	res := v3Call(v, v3WriteCall(fh, data), nfsv3.ReadWrite3res)
@@ -181,7 +181,7 @@ func (v *v3) getattr(fh nfsv3.NfsFh3) nfsv3.Fattr3 {
 	return as[*nfsv3.Getattr3res_NFS3_OK](v.t, res).Resok.ObjAttributes
 }
 
-// data writes a file with one call and reads it with one.
+// data writes a file with one call and reads it with one call.
 func (v *v3) data(name string, data []byte) {
 	fh := v.create(name)
 	v.write(fh, data)
@@ -266,7 +266,8 @@ func (v *v3) list() {
 	}
 }
 
-// remove removes a file and fails to remove what is not empty.
+// remove removes a link, fails to remove it again, and fails to remove a file as
+// a directory.
 func (v *v3) remove() {
 	for _, want := range []nfsv3.Nfsstat3{nfsv3.NFS3_OK, nfsv3.NFS3ERR_NOENT} {
 		res := v3Call(v, nfsCall{proc: v3Remove, args: &nfsv3.Remove3args{Object: v.at("moved")}}, nfsv3.ReadRemove3res)

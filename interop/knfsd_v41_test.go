@@ -113,7 +113,7 @@ func (s *kernelServer) open41(ctx context.Context, t *testing.T, c *nfsClient) *
 	return v
 }
 
-// end destroys the session and the client ID, and shows that they are gone.
+// end destroys the session and the client ID, and checks that they are gone.
 func (v *v41) end() {
 	v.t.Helper()
 	destroy := &nfsv4.NfsArgop4_OP_DESTROY_SESSION{OpdestroySession: nfsv4.DestroySession4args{DsaSessionid: v.session}}
@@ -129,7 +129,7 @@ func (v *v41) end() {
 	}
 }
 
-// testV41 is a session from EXCHANGE_ID to DESTROY_CLIENTID.
+// testV41 runs a session from EXCHANGE_ID to DESTROY_CLIENTID.
 func testV41(t *testing.T, s *kernelServer, p rdmacm.Provider, set rpcrdma.Settings) {
 	ctx, cancel := limit(t, knfsdTime)
 	defer cancel()
@@ -293,7 +293,7 @@ func (v *v41) layoutRefused(name string) {
 	v.close(f)
 }
 
-// remove removes a file and finds that it is gone.
+// remove removes a file and checks that it is gone.
 func (v *v41) remove(name string) {
 	op := &nfsv4.NfsArgop4_OP_REMOVE{Opremove: nfsv4.Remove4args{Target: name}}
 	v.must(v4Call{ops: []nfsv4.NfsArgop4{putRoot(), op}})

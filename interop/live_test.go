@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// connection is what rdmactl tells of one.
+// connection is rdmactl's description of a connection.
 type connection struct {
 	ID                  string   `json:"id"`
 	Listener            string   `json:"listener"`
@@ -31,7 +31,7 @@ type controlled interface {
 	ctl(t testing.TB, v any, args ...string)
 }
 
-// connections asks rdmad for its connections.
+// connections returns rdmad's connections.
 func (r *rdmad) connections(t testing.TB) []connection {
 	t.Helper()
 	return connectionsOf(t, r)
@@ -46,15 +46,15 @@ func connectionsOf(t testing.TB, r controlled) []connection {
 	return answer.Connections
 }
 
-// oneConnection waits until rdmad lists one connection and no other, and gives
-// it. A client knows of a connection a moment before rdmad lists it, and of its
-// end a moment before rdmad has taken it off the list.
+// oneConnection waits until rdmad lists exactly one connection, and returns it.
+// A client knows of a connection a moment before rdmad lists it, and of its end
+// a moment before rdmad removes it from the list.
 func oneConnection(t testing.TB, r controlled) connection {
 	t.Helper()
 	return nextConnection(t, r, "")
 }
 
-// nextConnection waits until the one connection is another than that of an id.
+// nextConnection waits until the one connection has another ID than before.
 func nextConnection(t testing.TB, r controlled, before string) connection {
 	t.Helper()
 	ctx, cancel := limit(t, clientTime)
@@ -131,14 +131,14 @@ func testInvalidation(t *testing.T, w *work, r controlled) {
 	}
 }
 
-// chunkStats count what chunks were used for on connections over RDMA.
+// chunkStats count what chunks were used for on RDMA connections.
 type chunkStats struct {
 	Writes  float64 `json:"write_chunk_count"` // segments offered
 	Replies float64 `json:"reply_chunk_count"` // segments offered
 	Placed  float64 `json:"total_rdma_reply"`  // bytes written to either
 }
 
-// chunks adds up those of all connections.
+// chunks returns the sums over all connections.
 func (r *rdmad) chunks(t testing.TB) (sum chunkStats) {
 	t.Helper()
 	for _, c := range r.connections(t) {
@@ -151,7 +151,7 @@ func (r *rdmad) chunks(t testing.TB) (sum chunkStats) {
 	return sum
 }
 
-// since is what was added to an earlier count.
+// since returns the difference to an earlier count.
 func (c chunkStats) since(before chunkStats) chunkStats {
 	return chunkStats{Writes: c.Writes - before.Writes, Replies: c.Replies - before.Replies, Placed: c.Placed - before.Placed}
 }

@@ -74,8 +74,7 @@ func (m machine) run(t *testing.T, script string) string {
 	return m.g.MustRun(t, machineTime, inMachine(script))
 }
 
-// fails runs a script in the machine that must fail, and returns all that it
-// printed.
+// fails runs a script in the machine that must fail, and returns its output.
 func (m machine) fails(t *testing.T, script string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), machineTime)

@@ -25,7 +25,8 @@ type mount struct {
 	gone   bool   // unmounted by detach
 }
 
-// rdmad is the one over whose RDMA connections the mount's calls go, if any.
+// rdmad returns the rdmad over whose RDMA connections the mount's calls go, or
+// nil.
 func (m *mount) rdmad() *rdmad {
 	switch s := m.server.(type) {
 	case *rdmad:
@@ -44,7 +45,7 @@ func newMount(t testing.TB, g *guest.Guest, server nfsServer, via transport) *mo
 	return newMountAt(t, g, server, via, "/mnt/"+string(via))
 }
 
-// newMountAt does so on a directory of choice in the guest.
+// newMountAt is newMount on a given directory in the guest.
 func newMountAt(t testing.TB, g *guest.Guest, server nfsServer, via transport, dir string) *mount {
 	t.Helper()
 	m := &mount{g: g, server: server, via: via, dir: dir}
@@ -72,7 +73,7 @@ func (m *mount) attach(t testing.TB) {
 	m.gone = false
 }
 
-// detach unmounts in order: everything is written back.
+// detach unmounts in order: the client writes everything back.
 func (m *mount) detach(t testing.TB) {
 	t.Helper()
 	m.g.MustRun(t, clientTime, "umount "+m.dir)
@@ -126,7 +127,7 @@ func (w *work) serverSide(t *testing.T, script string) string {
 	return w.server.shell(t, "cd "+w.name+"\n"+script)
 }
 
-// same compares what two sides printed.
+// same compares the output of two sides.
 func same(t *testing.T, what, got, want string) {
 	t.Helper()
 	if got != want {

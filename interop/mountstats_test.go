@@ -43,7 +43,7 @@ const (
 	statCount        = 27
 )
 
-// cutMount finds what /proc/self/mountstats has of the mount at dir.
+// cutMount returns the part of /proc/self/mountstats for the mount at dir.
 func cutMount(mountstats, dir string) (string, error) {
 	_, rest, found := strings.Cut(mountstats, " mounted on "+dir+" with fstype nfs")
 	if !found {
@@ -53,7 +53,7 @@ func cutMount(mountstats, dir string) (string, error) {
 	return rest, nil
 }
 
-// parseXprtStats finds the line of the mount at dir.
+// parseXprtStats parses the "xprt: rdma" line of the mount at dir.
 func parseXprtStats(mountstats, dir string) (xprtStats, error) {
 	rest, err := cutMount(mountstats, dir)
 	if err != nil {
@@ -93,7 +93,8 @@ type opStats struct {
 	rtt           uint64 // from Send to reply, added up, in ms
 }
 
-// parseOps finds the procedures of the mount at dir that were called.
+// parseOps returns the statistics of the procedures that were called on the
+// mount at dir.
 func parseOps(mountstats, dir string) (map[string]opStats, error) {
 	rest, err := cutMount(mountstats, dir)
 	if err != nil {

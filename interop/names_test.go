@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// testNames makes names of all lengths and of strange letters.
+// testNames makes names of all lengths and with unusual characters.
 func testNames(t *testing.T, w *work) {
 	longest := strings.Repeat("n", 255)
 	w.client(t, `for n in 1 2 3 4 5 127 128 254 255; do touch "$(head -c $n /dev/zero | tr '\0' n)"; done
@@ -44,7 +44,7 @@ echo more >>hard2; rm file; cat hard1; stat -c %h hard1`),
 	same(t, "hard links on the server", w.serverSide(t, "stat -c %h hard1 hard2; cat hard2"), "2\n2\ntext\nmore\n")
 }
 
-// testRenameRemove moves and removes, also what must not be.
+// testRenameRemove renames and removes, and tries what must fail.
 func testRenameRemove(t *testing.T, w *work) {
 	w.client(t, `must_fail() { if "$@" 2>/dev/null; then echo "went well: $*"; exit 1; fi; }
 mkdir d e full; touch full/x

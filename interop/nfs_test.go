@@ -13,7 +13,7 @@ type part struct {
 	test func(*testing.T, *work)
 }
 
-// matrix is what the kernel's client does on every transport.
+// matrix is the work of the kernel's client on every transport.
 var matrix = []part{
 	{"sizes", testSizes},
 	{"names", testNames},
@@ -51,7 +51,7 @@ func TestNFS(t *testing.T) {
 	t.Run(string(overTCP), func(t *testing.T) { testTransport(t, g, server, overTCP, shortUnlessLong()) })
 }
 
-// TestOperation changes and breaks an rdmad that a kernel's client works on.
+// TestOperation changes and breaks an rdmad while a kernel client works on it.
 func TestOperation(t *testing.T) {
 	g := bootJudged(t, guest.Options{}, killed)
 	g.UseRDMA(t, guest.SIWPlain)
@@ -77,7 +77,7 @@ func testTransport(t *testing.T, g *guest.Guest, server nfsServer, via transport
 	newMount(t, g, server, via).do(t, "", parts)
 }
 
-// do does parts on a mount, in directories with a prefix to their names.
+// do runs parts on a mount, in directories whose names begin with prefix.
 func (m *mount) do(t *testing.T, prefix string, parts []part) {
 	for i, p := range parts {
 		name := fmt.Sprintf("%s%02d", prefix, i)

@@ -171,7 +171,7 @@ const (
 	powerSector    = 512
 )
 
-// numbered is a block's contents after its n-th write.
+// numbered returns a block's contents after its n-th write.
 func numbered(n, size int) []byte {
 	sector := fmt.Sprintf("%-*d", powerSector, n)
 	return []byte(strings.Repeat(sector, size/powerSector))
@@ -309,7 +309,7 @@ func (p *power) failures(t *testing.T) {
 	}
 }
 
-// look mounts a disk, starts rdmad and finds all objects.
+// look mounts a disk, starts rdmad and returns all objects that it finds.
 func (p *power) look(t *testing.T, g *guest.Guest, device string) found {
 	t.Helper()
 	f := make(found)

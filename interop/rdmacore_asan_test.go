@@ -44,8 +44,8 @@ func TestRdmacoreSanitized(t *testing.T) {
 	}
 }
 
-// faulty is put into a copy of the shim, to be called from where devices are given
-// back.
+// faulty is code that is added to a copy of the shim and called where devices
+// are released.
 const faulty = `
 static void *volatile lost;
 
@@ -64,7 +64,7 @@ static void fault(const char *what)
 }
 `
 
-// testPlanted plants faults in the shim, each of which the sanitizer has to find.
+// testPlanted plants faults in the shim. The sanitizer must find each.
 func testPlanted(t *testing.T, g *guest.Guest, a adapter) {
 	planted := sanitized
 	planted.overlay = plant(t, "../verbs/rdmacore/shim_cm.c")

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-// sideLoad is something that the kernel's client does on each server, counted in
+// sideLoad is a load that the kernel's client runs on each server, counted in
 // operations.
 type sideLoad struct {
 	name   string
@@ -130,7 +130,7 @@ func newSideMount(b *testing.B, g *guest.Guest, s nfsServer, name string) *sideM
 	return &sideMount{m, name}
 }
 
-// do does a load and says how many operations it did in a second.
+// do runs a load and returns its operations per second.
 func (m *sideMount) do(b *testing.B, load sideLoad) float64 {
 	b.Helper()
 	m.g.MustRun(b, clientTime, "cd /export/"+m.name+"; "+load.before)
@@ -138,7 +138,7 @@ func (m *sideMount) do(b *testing.B, load sideLoad) float64 {
 	return load.rate(b, m.client(b, "cd "+m.name+"\n"+load.script))
 }
 
-// sideTable is what such a benchmark found out.
+// sideTable is the result of such a benchmark.
 type sideTable struct {
 	names []string   // of the servers, the first is what others are compared with
 	rows  [][]string // a load's last run is the one with all rounds
@@ -152,7 +152,7 @@ func newSideTable(mounts []*sideMount) *sideTable {
 	return t
 }
 
-// add takes a load's rates, for each server those of all rounds.
+// add adds the rates of a load: for each server the rates of all rounds.
 func (t *sideTable) add(b *testing.B, load string, rates [][]float64) {
 	row := []string{load, fmt.Sprintf("%.0f", median(rates[0]))}
 	b.ReportMetric(median(rates[0]), t.names[0]+"-ops/s")
@@ -172,7 +172,7 @@ func (t *sideTable) add(b *testing.B, load string, rates [][]float64) {
 	t.rows = append(t.rows, row)
 }
 
-// print writes the table as docs/benchmarks.md has it.
+// print prints the table in the form of docs/benchmarks.md.
 func (t *sideTable) print() {
 	head := []string{"operations/s", t.names[0]}
 	for _, name := range t.names[1:] {
@@ -186,7 +186,7 @@ func (t *sideTable) print() {
 	}
 }
 
-// median is the middle one, or the mean of the two in the middle.
+// median returns the middle value, or the mean of the two middle values.
 func median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2

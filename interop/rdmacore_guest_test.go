@@ -24,15 +24,17 @@ var adapters = []adapter{
 	{"rxe0", true, func(t testing.TB, g *guest.Guest) { g.MustRun(t, adapterTime, rxeScript) }},
 }
 
-// kind is the adapter's, as "rdma link add" has it.
+// kind returns the adapter's kind for "rdma link add".
 func (a adapter) kind() string { return strings.TrimSuffix(a.name, "0") }
 
-// add is the command that makes a device of the kind on a network interface.
+// add returns the command that makes a device of the kind on a network
+// interface.
 func (a adapter) add(device, network string) string {
 	return fmt.Sprintf("rdma link add %s type %s netdev %s", device, a.kind(), network)
 }
 
-// guestAddress is that of the guest's network card, and so of its adapters.
+// guestAddress is the address of the guest's network card, and so of its
+// adapters.
 const guestAddress = "10.0.2.15"
 
 // adapterTime is enough to load modules under emulation.

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// attack is what a hostile peer does once it is connected.
+// attack is what a hostile peer does after it has connected.
 type attack struct {
 	name string
 	post func(own verbs.MR) []verbs.SendWR
@@ -24,10 +24,11 @@ type attack struct {
 
 func (a attack) String() string { return a.name }
 
-// attackSize is what attackers write and read.
+// attackSize is the number of bytes that attackers write and read.
 const attackSize = 4096
 
-// reach is an operation on memory that nobody gave: rdmad's keys are guessed.
+// reach is an operation on memory that nothing offered: the attacker guesses
+// rdmad's keys.
 func reach(name string, op verbs.Opcode, key func() uint32) attack {
 	return attack{name, func(own verbs.MR) []verbs.SendWR {
 		return []verbs.SendWR{{
@@ -36,7 +37,7 @@ func reach(name string, op verbs.Opcode, key func() uint32) attack {
 	}}
 }
 
-// message is a Send of bytes that fill makes.
+// message is a Send whose bytes fill makes.
 func message(name string, op verbs.Opcode, fill func(own verbs.MR) []byte) attack {
 	return attack{name, func(own verbs.MR) []verbs.SendWR {
 		n := copy(own.Bytes(), fill(own))
@@ -44,7 +45,8 @@ func message(name string, op verbs.Opcode, fill func(own verbs.MR) []byte) attac
 	}}
 }
 
-// reading is a call whose argument is to be read from where the attacker says.
+// reading is a call whose argument rdmad must read from a segment that the
+// attacker chooses.
 func reading(segment rpcrdma1.Segment) []byte {
 	h := rpcrdma1.Header{XID: 1, Credits: 1, Version: 1, Proc: rpcrdma1.NoMsg, Reads: []rpcrdma1.ReadSegment{{Segment: segment}}}
 	return h.Append(nil)
@@ -65,21 +67,23 @@ var attacks = []attack{
 	}),
 }
 
-// testHostile: peers that reach for memory of an rdmad on rdmacore, or lie about
-// theirs, get nothing and lose their connection; those of others go on (RFC 5042).
+// testHostile attacks an rdmad on rdmacore with peers that access its memory or
+// lie about their own. They get nothing and lose their connection. Connections
+// of other peers continue (RFC 5042).
 func testHostile(t *testing.T, g *guest.Guest, p rdmacm.Provider) {
 	underAttack(t, g, p, guestEchoConfig(), attacks)
 }
 
-// attacker is somebody who connects, does harm and says whether rdmad did as it
-// should.
+// attacker is a peer that connects and attacks. It returns an error if rdmad
+// did not behave as it must.
 type attacker interface {
 	fmt.Stringer
 	against(ctx context.Context, t *testing.T, p rdmacm.Provider, address string) error
 }
 
-// underAttack has attackers, one after the other, connect to an rdmad in the guest
-// that echoes. The connection of another goes on, and rdmad logs no fault of its own.
+// underAttack connects attackers, one after the other, to an echoing rdmad in
+// the guest. The connection of another peer must continue, and rdmad must log
+// no fault of its own.
 func underAttack[A attacker](t *testing.T, g *guest.Guest, p rdmacm.Provider, config string, attackers []A) {
 	r := startGuestRdmad(t, g, guestServer{name: "echo", text: config, limits: rdmacoreLimits})
 	defer r.stop(t)

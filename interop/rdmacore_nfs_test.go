@@ -12,8 +12,8 @@ import (
 
 var rdmacoreWhole = flag.Bool("rdmacore.whole", false, "all that provider rdmacore is tested by: the whole NFS matrix, RPC-over-RDMA between every pair of speakers, the sanitizer on siw too")
 
-// rdmacoreParts are those parts of the matrix that stress the provider; the
-// service itself is TestNFS's.
+// rdmacoreParts are the parts of the matrix that stress the provider. TestNFS
+// tests the service itself.
 var rdmacoreParts = []part{
 	{"sizes", testSizes},
 	{"attributes", testAttributes},
@@ -53,7 +53,8 @@ func TestRdmacoreNFS(t *testing.T) {
 	}
 }
 
-// withSinks has siw play an adapter whose RDMA Reads need registrations.
+// withSinks returns the configuration with register_sinks, so that siw plays an
+// adapter whose RDMA Reads need registrations.
 func withSinks(config string) string {
 	return config + "providers: {rdmacore: {register_sinks: true}}\n"
 }
@@ -107,7 +108,8 @@ func testAcceptOnConnector(t *testing.T, r *guestRdmad, a adapter) {
 	r.ctl(t, &removed, "connectors", "remove", "out")
 }
 
-// connectionOf waits until a listener or connector has a connection.
+// connectionOf waits until a listener or connector has a connection and returns
+// its ID.
 func (r *guestRdmad) connectionOf(t *testing.T, of string) (id string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), adapterTime)

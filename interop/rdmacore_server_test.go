@@ -92,7 +92,7 @@ done`, s.name))
 	return r
 }
 
-// stop asks rdmad to end and checks that it does so in order.
+// stop stops rdmad and checks that it ends in order.
 func (r *guestRdmad) stop(t testing.TB) {
 	t.Helper()
 	r.g.MustRun(t, adapterTime, fmt.Sprintf("kill -TERM $(cat /tmp/%s.pid)", r.name))

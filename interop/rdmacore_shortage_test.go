@@ -19,12 +19,13 @@ var shortages = []struct{ name, limits, says string }{
 	{"locked memory", "ulimit -n 65536; ulimit -l 4096\n", "only 4096 KiB may be locked: raise ulimit -l, or LimitMEMLOCK"},
 }
 
-// mostConnections is more than any of the shortages allows.
+// mostConnections is more than each of the shortages allows.
 const mostConnections = 100
 
-// testShortages: the connection that there is nothing for is rejected, with one line
-// that says what to raise; the others go on, and who comes when there is room
-// again is served.
+// testShortages makes more connections than rdmad has resources for. The first
+// connection without resources is rejected, with one log line that says what to
+// raise. The others continue, and a peer that connects when there is room again
+// is served.
 func testShortages(t *testing.T, g *guest.Guest, p rdmacm.Provider) {
 	address := fmt.Sprintf("127.0.0.1:%d", g.HostPort(echoPort))
 	for _, c := range shortages {

@@ -18,7 +18,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// sink is what an RDMA Read Request tells of where its data is to go.
+// sink is where an RDMA Read Request says that its data goes.
 type sink struct {
 	verbstest.Remote
 	size uint32
@@ -39,7 +39,7 @@ const (
 	opReadRequest  = 1
 )
 
-// see takes what comes next of the stream.
+// see takes the next bytes of the stream.
 func (s *sinkSpy) see(data []byte) {
 	s.data = append(s.data, data...)
 	for {
@@ -57,7 +57,8 @@ func (s *sinkSpy) see(data []byte) {
 	}
 }
 
-// next is the size of what the data begins with, 0 when that is not there yet.
+// next returns the size of the frame at the start of the data, or 0 if more
+// bytes are needed.
 func (s *sinkSpy) next() int {
 	switch {
 	case !s.started && len(s.data) >= mpaFrame:
@@ -68,7 +69,7 @@ func (s *sinkSpy) next() int {
 	return 0
 }
 
-// sinkAttack is a Write to what a call's data is read into.
+// sinkAttack is an RDMA Write to the memory that a call's data is read into.
 type sinkAttack struct {
 	name    string
 	off     func(s sink) int
@@ -87,17 +88,18 @@ var sinkAttacks = []sinkAttack{
 	{"its first bytes, after the reply", func(sink) int { return 0 }, attackSize, true, true},
 }
 
-// testHostileSinks: a peer that sees where an rdmad reads a call's data to, on a
-// device that lets it write there, reaches these bytes while they are read, and nothing
-// else and later (RFC 5042 §6.2.2). siw plays such a device.
+// testHostileSinks attacks the memory into which rdmad reads a call's data, on
+// a device that lets the peer write there. The peer reaches these bytes while
+// they are read, and nothing else and not later (RFC 5042 §6.2.2). siw plays
+// such a device.
 func testHostileSinks(t *testing.T, g *guest.Guest, p rdmacm.Provider) {
 	underAttack(t, g, p, withSinks(guestEchoConfig()), sinkAttacks)
 }
 
-// fetched is the size of the argument of an attacker's call.
+// fetched is the size of the argument of an attacker's call, in bytes.
 const fetched = 64 << 10
 
-// writeCall is a call of WRITE whose argument is to be read.
+// writeCall returns a WRITE call whose argument rdmad must read.
 func writeCall(arg verbs.MR) []byte {
 	const xid, procWrite = 11, 3
 	h := rpcrdma1.Header{XID: xid, Credits: 1, Version: 1, Proc: rpcrdma1.Msg, Reads: []rpcrdma1.ReadSegment{{
@@ -107,8 +109,8 @@ func writeCall(arg verbs.MR) []byte {
 	return binary.BigEndian.AppendUint32(msg, fetched)
 }
 
-// against makes a call through a relay that keeps the Read Request back until the
-// attacker has seen where it leads.
+// against makes a call through a relay that holds the Read Request back until
+// the attacker has seen its sink.
 func (a sinkAttack) against(ctx context.Context, t *testing.T, p rdmacm.Provider, address string) error {
 	seen := make(chan sink, 1)
 	through := newRelay(t, address)

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-// deviceTestTime bounds what one package tests on one adapter, emulated.
+// deviceTestTime bounds the tests of one package on one emulated adapter.
 const deviceTestTime = 15 * time.Minute
 
 // deviceTests are tests of a package with the tag rdmadevice: they run in the
@@ -25,7 +25,7 @@ type deviceTests struct {
 	overlay string   // file of the go command's -overlay, if any
 }
 
-// conformance is the suite of the verbs.
+// conformance is the conformance suite of the verbs.
 var conformance = deviceTests{
 	pkg: "../verbs/rdmacore", flags: "-rapid.checks 20 -rdmacore.connections 32", least: 60,
 	runs: []string{"^TestConformance$|^TestThread", "^TestConformanceBusyPoll$/^(SendOrder|CQ.*|Disconnect|ConcurrentPosts)$",
@@ -43,7 +43,7 @@ ReverseInlineOnly ReverseCanceled ReverseLost ReverseDrain ReverseLive ReverseFr
 ReverseOverrun ReverseOff ReverseInvalidates ReverseLies Reject MessageShapes ServiceErrors SeveralItems
 StatsOfShapes TapSeesEverything Version2 Version2OnTheWire Whole XIDInUse`
 
-// rpcFaults are those that the adapters of Linux 6.1 fail.
+// rpcFaults are the tests that the adapters of Linux 6.1 fail.
 var rpcFaults = map[string]map[string]string{
 	"siw0": {
 		"ManySegments":    "of up to 32 bytes that cross a page, a peer reads others (siw_try_1seg)",
@@ -57,7 +57,7 @@ var rpcFaults = map[string]map[string]string{
 	},
 }
 
-// rpcSuite are these tests on an adapter.
+// rpcSuite returns the rpcTests without those that the adapter fails.
 func rpcSuite(a adapter) deviceTests {
 	var names []string
 	for _, name := range strings.Fields(rpcTests) {
@@ -131,7 +131,8 @@ func (d deviceTests) build(t *testing.T, g *guest.Guest) {
 	g.MustRun(t, adapterTime, "cp /host/"+d.program()+" /tmp")
 }
 
-// command runs those tests in the guest whose names match.
+// command returns the command that runs the tests whose names match pattern in
+// the guest.
 func (d deviceTests) command(pattern string, a adapter) string {
 	return rdmacoreLimits + fmt.Sprintf("cd /tmp && LD_LIBRARY_PATH=/host ASAN_OPTIONS=detect_leaks=1 ./%s -test.v -test.timeout 14m -test.run '%s' -rdmacore.device %s -rdmacore.address %s %s",
 		d.program(), pattern, a.name, guestAddress, d.flags)

@@ -21,7 +21,7 @@ var kernelDeviations = []string{
 	"invalidate.not-agreed", // its server says that it takes no remote invalidation, and uses it
 }
 
-// breaker is the address of the end that broke a rule.
+// breaker returns the address of the end that broke a rule.
 func breaker(c *capture.Connection, v *capture.Violation) string {
 	if v.Direction == "to_client" {
 		return c.Server
@@ -101,7 +101,7 @@ func bootJudged(t testing.TB, o guest.Options, onPurpose ...string) *guest.Guest
 	return g
 }
 
-// refereed lets the referee judge a capture without anything of the kernel's.
+// refereed lets the referee judge a capture without traffic of the kernel.
 func refereed(t *testing.T, file string) {
 	t.Helper()
 	f, err := os.Open(file)

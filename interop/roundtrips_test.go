@@ -18,7 +18,7 @@ import (
 
 var roundtripsJSON = flag.String("roundtrips.json", "", "measure all calls at all delays, a kernel client's too, and write the figures to `file`")
 
-// exactFigures are those that calls are held against.
+// exactFigures are the figures that the measurements are compared with.
 const exactFigures = "reckoning/testdata/loopback.json"
 
 // reckonTime bounds all calls of one way at one delay, under emulation.
@@ -95,7 +95,7 @@ func (l lineOf) measure(t *testing.T, delays []int) reckoning.WayReport {
 	return r
 }
 
-// benched is what rdmactl bench tells.
+// benched is the output of rdmactl bench.
 type benched struct {
 	Ops     int
 	Latency struct {
@@ -140,7 +140,7 @@ func (l lineOf) bench(t *testing.T, ms int) []benched {
 	return all
 }
 
-// judge holds what bench tells against the exact figures.
+// judge compares the figures of bench with the exact figures.
 func (l lineOf) judge(t *testing.T, c *reckoning.Cell, b *benched, ms int) reckoning.Latency {
 	t.Helper()
 	want, p := c.Counts, &b.PerOp
@@ -161,7 +161,8 @@ func (l lineOf) judge(t *testing.T, c *reckoning.Cell, b *benched, ms int) recko
 	return reckoning.Latency{OneWayMS: ms, MS: reckoning.Millis(took)}
 }
 
-// settingsYAML writes KEY=VALUE settings as the configuration file has them.
+// settingsYAML returns KEY=VALUE settings in the form of the configuration
+// file.
 func settingsYAML(set []string) string {
 	groups := make(map[string][]string)
 	for _, s := range set {
@@ -214,7 +215,8 @@ func kernelTrips(t *testing.T, g *guest.Guest, server *rdmad) reckoning.WayRepor
 	return r
 }
 
-// direct does a number of READs or WRITEs of one size and gives their mean time.
+// direct makes a number of READs or WRITEs of one size and returns their mean
+// time.
 func (m *mount) direct(t *testing.T, work reckoning.Work, calls int) time.Duration {
 	t.Helper()
 	file, op := "if=/dev/zero of=trips oflag=direct", strings.ToUpper(work.Op)

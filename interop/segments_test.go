@@ -33,7 +33,7 @@ const (
 // connection, begin with (RFC 5044 §7.1.1).
 var mpaKey = []byte("MPA ID Re")
 
-// segment is a TCP segment of a capture.
+// segment is one TCP segment of a capture.
 type segment struct {
 	record []byte // all of it, with pcap's header
 	tcp    int    // where the TCP header begins
@@ -182,7 +182,8 @@ func (f *flow) release() (segment, bool) {
 	return segment{}, false
 }
 
-// complete says whether all that a flow's last segments wait for has come.
+// complete returns an error if the flow still has segments that wait for
+// missing bytes.
 func (f *flow) complete() error {
 	if len(f.held) == 0 {
 		return nil
@@ -218,8 +219,8 @@ func (f *flow) pass(seq uint32, data []byte) (uint32, []byte, error) {
 	return seq, data, nil
 }
 
-// frameSize is the size of the FPDU that begins with b, or of the MPA frame
-// before the first (RFC 5044 §4.1, §7.1).
+// frameSize returns the size of the FPDU that begins with b, or of the MPA
+// frame before the first FPDU (RFC 5044 §4.1, §7.1).
 func (f *flow) frameSize(b []byte) (int, error) {
 	if f.started {
 		return fpduSize(int(binary.BigEndian.Uint16(b))), nil
@@ -231,5 +232,6 @@ func (f *flow) frameSize(b []byte) (int, error) {
 	return mpaFrame + int(binary.BigEndian.Uint16(b[mpaFrame-2:])), nil
 }
 
-// fpduSize is the size of an FPDU: length, ULPDU, padding, CRC.
+// fpduSize returns the size of an FPDU in bytes: length, ULPDU, padding and
+// CRC.
 func fpduSize(ulpdu int) int { return (2+ulpdu+3)/4*4 + 4 }

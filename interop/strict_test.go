@@ -119,8 +119,8 @@ func (s *kernelServer) strict(t *testing.T, share string, p rdmacm.Provider) {
 	same(t, "the file written over RDMA, compared with TCP", overRDMA, overTCP)
 }
 
-// latePages says whether the server is of Linux 6.5 or later, whose nfsd_iter_read
-// has the fault.
+// latePages reports whether the server is Linux 6.5 or later, whose
+// nfsd_iter_read has the fault.
 func (s *kernelServer) latePages(t *testing.T) bool {
 	t.Helper()
 	var major, minor int

@@ -46,7 +46,8 @@ func testRping(t *testing.T, g *guest.Guest, config softiwarp.Config) {
 	t.Run("kernel server", func(t *testing.T) { testKernelServer(t, g, p) })
 }
 
-// newSoftiwarp makes a provider that must have no objects left in the end.
+// newSoftiwarp makes a provider. The provider must have no objects left when
+// the test ends.
 func newSoftiwarp(t *testing.T, config softiwarp.Config) rdmacm.Provider {
 	t.Helper()
 	p, err := softiwarp.New(config)

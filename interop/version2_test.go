@@ -49,7 +49,7 @@ func TestVersion2(t *testing.T) {
 }
 
 // testFallsBack mounts from an rdmad with every extension of version 2 on and
-// receives in segments: the client of version 1 sees nothing of it.
+// receives in segments. A client of version 1 must notice nothing.
 func testFallsBack(t *testing.T, g *guest.Guest, r *rdmad) {
 	r.ctl(t, new(struct{}), "settings", "set", "extensions.v2=on", "extensions.characteristics=on", "extensions.xmit=on",
 		"extensions.continuation=on", "extensions.send_ddp=on", "inline.receive_size=33792")
@@ -70,8 +70,8 @@ func testFallsBack(t *testing.T, g *guest.Guest, r *rdmad) {
 	m.detach(t)
 }
 
-// testRefusedMount mounts where version 1 is refused: mount.nfs fails at the first
-// attempt.
+// testRefusedMount mounts from an rdmad that refuses version 1. mount.nfs must
+// fail at the first attempt.
 func testRefusedMount(t *testing.T, g *guest.Guest, r *rdmad) {
 	source, options := r.mountArgs(overRDMA)
 	ctx, cancel := context.WithTimeout(t.Context(), mountTime)

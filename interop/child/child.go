@@ -1,5 +1,5 @@
-// Package child starts programs that must not outlive the process that started
-// them, however that ends.
+// Package child starts programs that must not outlive this process, however it
+// ends.
 package child
 
 import (
@@ -15,9 +15,9 @@ type Process struct {
 	err  error
 }
 
-// Start starts cmd such that it is killed when this process dies. The kernel
-// sends the parent-death signal when the starting thread ends (prctl(2)), so one
-// thread is kept for as long as the program runs.
+// Start starts cmd. The kernel kills the program when this process dies. It
+// sends the parent-death signal when the starting thread ends (prctl(2)). Start
+// therefore keeps one thread for as long as the program runs.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -35,24 +35,25 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, <-started
 }
 
-// Done is closed when the program has ended.
+// Done returns a channel that is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Pid is the program's process id.
+// Pid returns the program's process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Signal sends a signal; a program that has ended gets none.
+// Signal sends a signal. A program that has ended gets none.
 func (p *Process) Signal(sig syscall.Signal) {
 	_ = p.cmd.Process.Signal(sig)
 }
 
-// Wait waits for the program's end and says how it ended, as exec.Cmd.Wait.
+// Wait waits until the program ends and returns the same error as
+// exec.Cmd.Wait.
 func (p *Process) Wait() error {
 	<-p.done
 	return p.err
 }
 
-// Kill kills the program and waits for its end.
+// Kill kills the program and waits until it has ended.
 func (p *Process) Kill() {
 	p.Signal(syscall.SIGKILL)
 	<-p.done

@@ -12,7 +12,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// parentEnv makes the test program play a parent that starts a child and waits.
+// parentEnv makes the test program act as a parent that starts a child and
+// waits.
 const parentEnv = "RDMAD_CHILD_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -22,7 +23,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// playParent starts a child that holds the standard output open, and lives on.
+// playParent starts a child that keeps standard output open, and then keeps
+// running.
 func playParent() {
 	cmd := exec.Command("sleep", "1000")
 	cmd.Stdout = os.Stdout
@@ -57,7 +59,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// TestDiesWithParent kills a parent: its child must let go of the pipe.
+// TestDiesWithParent kills a parent. Its child must close the pipe.
 func TestDiesWithParent(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), parentEnv+"=1")

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// sector is how many bytes a disk writes whole or not at all.
+// sector is the number of bytes that a disk writes completely or not at all.
 const sector = 512
 
-// maxLog bounds the bytes of all writes that a disk remembers.
+// maxLog bounds the bytes of all writes that a disk keeps.
 const maxLog = 1 << 30
 
 var (
@@ -18,10 +18,10 @@ var (
 	errFull  = errors.New("disk: more was written than is remembered")
 )
 
-// Disk is a disk in memory. Its methods may be called from any goroutine.
+// Disk is a disk in memory. Its methods are safe for concurrent use.
 type Disk struct {
 	mu     sync.Mutex
-	now    []byte // what is read, the cache included
+	now    []byte // the contents that reads return, cache included
 	log    []entry
 	logged int // bytes of data in log
 }
@@ -30,14 +30,14 @@ type Disk struct {
 type entry struct {
 	offset int64
 	data   []byte
-	fua    bool // on the medium before it was answered
+	fua    bool // on the medium before the reply (FUA)
 }
 
-// New makes a disk of zeros, of a number of bytes.
+// New makes a disk of size bytes, all zero.
 func New(size int) *Disk { return &Disk{now: make([]byte, size)} }
 
-// Position is the present moment: the number of writes and flushes so far. All
-// requests answered so far are before it.
+// Position returns the number of writes and flushes so far. It includes all
+// requests that were answered.
 func (d *Disk) Position() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *Disk) read(p []byte, offset int64) error {
 	return nil
 }
 
-// write keeps data.
+// write stores data. The disk keeps the slice.
 func (d *Disk) write(data []byte, offset int64, fua bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,7 +67,7 @@ func (d *Disk) write(data []byte, offset int64, fua bool) error {
 		return errRange
 	case d.logged+len(data) > maxLog:
 		return errFull
-	case len(data) == 0: // not to be taken for a flush
+	case len(data) == 0: // an empty write must not look like a flush
 		return nil
 	}
 	copy(d.now[offset:], data)
@@ -82,22 +82,22 @@ func (d *Disk) flush() {
 	d.log = append(d.log, entry{})
 }
 
-// Loss says what a power failure does to writes that are only in the cache.
+// Loss says what a power failure does to the writes in the cache.
 type Loss int
 
 const (
-	// LoseAll leaves none of them.
+	// LoseAll loses all of them.
 	LoseAll Loss = iota
-	// LoseSome leaves some whole writes, whichever order they came in.
+	// LoseSome keeps some complete writes, in any order.
 	LoseSome
-	// LoseSectors leaves some sectors of them.
+	// LoseSectors keeps some sectors of them.
 	LoseSectors
 )
 
 func (l Loss) String() string { return [...]string{"all", "some writes", "some sectors"}[l] }
 
-// After returns the medium's contents after a power failure at a position. seed
-// chooses the writes that are lost.
+// After returns the contents of the medium after a power failure at position.
+// seed chooses the lost writes.
 func (d *Disk) After(position int, loss Loss, seed uint64) ([]byte, error) {
 	d.mu.Lock()
 	log, size := d.log, len(d.now)

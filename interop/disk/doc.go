@@ -1,9 +1,9 @@
-// Package disk is a disk for virtual machines whose power can fail: it has a write
-// cache whose contents are lost unless they were flushed. It can show the contents
-// of the disk after a power failure at any moment.
+// Package disk implements a disk for virtual machines whose power can fail. The
+// disk has a write cache. Its contents are lost unless they were flushed. The
+// package returns the contents of the disk after a power failure at any moment.
 //
-// A machine reaches it by the NBD protocol (fixed newstyle negotiation, simple
-// replies), which QEMU speaks. It gives the guarantees of an adapter with a
-// volatile write cache, and no others: a write is on the medium when a flush that
-// came after its reply has been answered, or at once when it asked for that (FUA).
+// A machine accesses the disk by the NBD protocol (fixed newstyle negotiation,
+// simple replies), which QEMU speaks. The disk gives only the guarantees of a
+// volatile write cache: a write is on the medium once a flush sent after its
+// reply was answered, or at once if the write asked for it (FUA).
 package disk

@@ -9,7 +9,7 @@ import (
 	"net"
 )
 
-// From the NBD protocol's specification, doc/proto.md in its repository.
+// Constants of the NBD protocol (doc/proto.md in its repository).
 const (
 	nbdMagic      = 0x4e42444d41474943 // "NBDMAGIC"
 	optionMagic   = 0x49484156454f5054 // "IHAVEOPT"
@@ -42,8 +42,8 @@ const (
 	maxRequest = 32 << 20
 )
 
-// Serve lets the machines that connect to l use the disk, one after the other,
-// until l is closed. The error is never nil.
+// Serve lets the machines that connect to l use the disk, one at a time, until
+// l is closed. The error is never nil.
 func (d *Disk) Serve(l net.Listener) error {
 	for {
 		conn, err := l.Accept()
@@ -58,13 +58,13 @@ func (d *Disk) Serve(l net.Listener) error {
 	}
 }
 
-// isReset says that the machine was killed while the disk answered it.
+// isReset reports whether the machine was killed while the disk answered it.
 func isReset(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op)
 }
 
-// serve returns why it ended.
+// serve serves one connection and returns why it ended.
 func (d *Disk) serve(conn net.Conn) error {
 	rw := bufio.NewReadWriter(bufio.NewReaderSize(conn, 1<<20), bufio.NewWriterSize(conn, 1<<20))
 	if err := d.negotiate(rw); err != nil {
@@ -77,7 +77,7 @@ func (d *Disk) serve(conn net.Conn) error {
 	}
 }
 
-// negotiate answers options until the client begins.
+// negotiate answers options until the client starts the transmission phase.
 func (d *Disk) negotiate(rw *bufio.ReadWriter) error {
 	send := func(v ...any) error { return errors.Join(put(rw, v...), rw.Flush()) }
 	if err := send(uint64(nbdMagic), uint64(optionMagic), uint16(fixedNewstyle)); err != nil {
@@ -120,7 +120,7 @@ func (d *Disk) negotiate(rw *bufio.ReadWriter) error {
 	}
 }
 
-// request carries out one request.
+// request handles one request.
 func (d *Disk) request(rw *bufio.ReadWriter) error {
 	var r struct {
 		Magic       uint32
@@ -167,7 +167,7 @@ func (d *Disk) request(rw *bufio.ReadWriter) error {
 	return rw.Flush()
 }
 
-// put writes values in the protocol's byte order.
+// put writes values in big-endian byte order.
 func put(w io.Writer, values ...any) error {
 	for _, v := range values {
 		if err := binary.Write(w, binary.BigEndian, v); err != nil {

@@ -23,7 +23,7 @@ func (c client) send(values ...any) {
 	}
 }
 
-// want reads bytes and compares them with values.
+// want reads bytes and compares them with the encoded values.
 func (c client) want(values ...any) {
 	c.t.Helper()
 	var want bytes.Buffer

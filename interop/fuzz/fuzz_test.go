@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestTargets: targets finds each target of the tree. A new target has no row yet.
+// TestTargets checks that targets finds every fuzz target of the tree. A new
+// target has no row yet.
 func TestTargets(t *testing.T) {
 	names, err := targets("../..")
 	if err != nil {
@@ -61,8 +62,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTurns: targets with the fewest executions come first, each once before any
-// comes again. Failed targets do not come again.
+// TestTurns checks the order of targets: those with the fewest executions come
+// first, and each runs once before any runs again. A failed target does not run
+// again.
 func TestTurns(t *testing.T) {
 	counts := &table{rows: map[string]row{"a": {executions: 10}, "b": {executions: 5}}}
 	q := newTurns([]string{"a", "b", "c"})

@@ -1,5 +1,5 @@
 // Command fuzz runs all fuzz targets of the tree in turn, those with the fewest
-// executions first, and adds its counts to the table in docs/fuzzing.md. The
+// executions first. It adds its counts to the table in docs/fuzzing.md. The
 // corpora stay in Go's build cache.
 package main
 
@@ -77,14 +77,14 @@ func run(ctx context.Context, page, only string, total, slice time.Duration) err
 	return nil
 }
 
-// picked are the names that contain one of the comma-separated parts.
+// picked returns the names that contain one of the comma-separated parts.
 func picked(names []string, parts string) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(strings.Split(parts, ","), func(part string) bool { return strings.Contains(name, part) })
 	})
 }
 
-// split gives a target's folder and function.
+// split returns the folder and the function of a target.
 func split(name string) (folder, function string) {
 	return filepath.Split(name)
 }

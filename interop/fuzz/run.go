@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// result has the counts of one slice of a target.
+// result is the result of one slice of a target.
 type result struct {
 	executions uint64
 	speed      float64 // per second
 	output     []byte
 }
 
-// binaries builds each package's tests at most once: linking takes seconds, which
-// a slice rather spends on inputs.
+// binaries builds the tests of each package at most once, because linking takes
+// seconds of a slice.
 type binaries struct {
-	dir    string // of the binaries
+	dir    string // folder of the binaries
 	module string // path of the module
 	cache  string // folder of the corpora
 	built  map[string]error
@@ -43,8 +43,9 @@ func newBinaries(dir string) (*binaries, error) {
 	}, nil
 }
 
-// of builds the tests in folder. Only the module's own code is instrumented, not the
-// libraries: after each input all counters are read, and most would be of libraries.
+// of builds the tests in folder. It instruments only the module's own code,
+// because the fuzzer reads all counters after each input, and most would belong
+// to libraries.
 func (b *binaries) of(ctx context.Context, folder string) (file string, err error) {
 	file = filepath.Join(b.dir, strings.ReplaceAll(filepath.Clean(folder), "/", "_")+".test")
 	err, ok := b.built[folder]
@@ -58,8 +59,8 @@ func (b *binaries) of(ctx context.Context, folder string) (file string, err erro
 	return file, err
 }
 
-// fuzz runs a target in the tree that it is called in. A failing input is left
-// in the target's testdata by the test.
+// fuzz runs a target for one slice. The test leaves a failing input in the
+// target's testdata.
 func (b *binaries) fuzz(ctx context.Context, name string, slice time.Duration) (result, error) {
 	folder, function := split(name)
 	file, err := b.of(ctx, folder)
@@ -69,10 +70,10 @@ func (b *binaries) fuzz(ctx context.Context, name string, slice time.Duration) (
 	cmd := exec.CommandContext(ctx, file, "-test.run", "^$", "-test.fuzz", "^"+function+"$", "-test.fuzztime", slice.String(),
 		"-test.fuzzminimizetime", "20x", "-test.parallel", "1", "-test.fuzzcachedir", filepath.Join(b.cache, b.module, folder))
 	cmd.Dir = folder
-	// The goroutine that runs an input and the one that waits for it take turns. On one
-	// processor that costs half as much.
+	// The goroutine that runs an input and the one that waits for it take
+	// turns. On one processor that costs half as much.
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // the test then prints its counts
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // on SIGINT the test prints its counts
 	cmd.WaitDelay = 30 * time.Second
 	out, err := cmd.CombinedOutput()
 	r := parse(out)
@@ -84,7 +85,7 @@ func (b *binaries) fuzz(ctx context.Context, name string, slice time.Duration) (
 
 var progress = regexp.MustCompile(`(?m)^fuzz: elapsed: (\S+?), execs: (\d+)`)
 
-// parse reads the last line of progress that go test printed.
+// parse reads the last line of progress that the test printed.
 func parse(out []byte) result {
 	r := result{output: out}
 	lines := progress.FindAllSubmatch(out, -1)

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// The table stands between these lines of the page.
+// The table is between these lines of the page.
 const (
 	begins = "| target | executions | per second | found |\n|---|---:|---:|---|\n"
 	sum    = "| **all** |"
 )
 
-// row has the counts of a target.
+// row has the counts of one target.
 type row struct {
 	executions uint64
 	speed      uint64 // in the last slice
-	found      string // in words, by hand
+	found      string // free text, written by hand
 }
 
 type table struct {
-	before, after string // the page around it
+	before, after string // the page around the table
 	rows          map[string]row
 }
 
-// readTable reads the page.
+// readTable reads the table in a page.
 func readTable(file string) (*table, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -79,7 +79,7 @@ func parseNumber(cell string) (uint64, error) {
 	return strconv.ParseUint(strings.ReplaceAll(strings.TrimSpace(cell), ",", ""), 10, 64)
 }
 
-// add counts a slice.
+// add adds the result of a slice.
 func (t *table) add(name string, r result) {
 	now := t.rows[name]
 	now.executions += r.executions
@@ -101,7 +101,7 @@ func (t *table) String() string {
 	return b.String()
 }
 
-// write puts the page back in one step, so that an interruption leaves it whole.
+// write replaces the page in one step. An interruption leaves a complete page.
 func (t *table) write(file string) error {
 	next := file + ".new"
 	if err := os.WriteFile(next, []byte(t.String()), 0o644); err != nil {
@@ -110,7 +110,7 @@ func (t *table) write(file string) error {
 	return os.Rename(next, file)
 }
 
-// grouped writes thousands apart.
+// grouped formats n with a comma between thousands.
 func grouped(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {

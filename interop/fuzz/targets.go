@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// targets finds the fuzz targets in a tree: FOLDER/FUNCTION, sorted.
+// targets returns the fuzz targets in a tree as FOLDER/FUNCTION, sorted.
 func targets(root string) (names []string, err error) {
 	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -41,8 +41,8 @@ func targets(root string) (names []string, err error) {
 	return names, err
 }
 
-// turns gives each target one slice before it gives any a second one. Targets with
-// the fewest executions come first.
+// turns gives each target one slice before any target gets a second one.
+// Targets with the fewest executions come first.
 type turns struct {
 	names []string
 	ran   map[string]int
@@ -52,7 +52,7 @@ func newTurns(names []string) *turns {
 	return &turns{names: slices.Clone(names), ran: make(map[string]int)}
 }
 
-// next returns the next target, "" if there is none.
+// next returns the next target, or "" if none is left.
 func (q *turns) next(t *table) (name string) {
 	for _, n := range q.names {
 		if name == "" || q.ran[n] < q.ran[name] || (q.ran[n] == q.ran[name] && t.rows[n].executions < t.rows[name].executions) {

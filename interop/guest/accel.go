@@ -15,11 +15,11 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
-// accelEnv overrides the choice: "kvm" or "tcg".
+// accelEnv is the variable that overrides the choice: "kvm" or "tcg".
 const accelEnv = "RDMAD_GUEST_ACCEL"
 
-// kvmProbeTime is several times what a kernel needs under KVM to find out that
-// it has no root file system.
+// kvmProbeTime is several times what a kernel under KVM needs until it panics
+// without a root file system.
 const kvmProbeTime = 8 * time.Second
 
 var (
@@ -27,7 +27,7 @@ var (
 	tcgAccel = []string{"-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"}
 )
 
-// accelerator returns QEMU's arguments for KVM where it works, else for
+// accelerator returns QEMU's arguments for KVM if it works, otherwise for
 // emulation.
 func accelerator(img image.Image) ([]string, error) {
 	choice := os.Getenv(accelEnv)
@@ -50,9 +50,10 @@ func accelerator(img image.Image) ([]string, error) {
 	return nil, fmt.Errorf("guest: %s=%s: want kvm or tcg", accelEnv, choice)
 }
 
-// kvmWorks tells whether this kernel boots under KVM on this machine. It tries:
-// /dev/kvm may be there, and even run code, where an ordinary kernel hangs. The
-// answer is kept beside the image until the machine boots again.
+// kvmWorks reports whether this kernel boots under KVM on this machine. It
+// tries to boot one, because /dev/kvm may exist, and even run code, on a
+// machine where an ordinary kernel hangs. The answer is stored beside the image
+// until the machine reboots.
 func kvmWorks(img image.Image) (bool, error) {
 	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
@@ -80,8 +81,8 @@ func kvmWorks(img image.Image) (bool, error) {
 	return answer == "yes", nil
 }
 
-// bootsUnderKVM boots a kernel that has no root file system: it works if the
-// kernel gets as far as to say so and restarts, which ends QEMU.
+// bootsUnderKVM boots a kernel without a root file system. KVM works if the
+// kernel gets as far as its panic and restarts, which ends QEMU.
 func bootsUnderKVM(kernel string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), kvmProbeTime)
 	defer cancel()

@@ -13,12 +13,12 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
-// agentPackage is the guest's first process.
+// agentPackage is the package of the guest's first process.
 const agentPackage = "./interop/guest/agent"
 
 // Boot boots a guest for a test and stops it when the test and its subtests
-// have ended. Where packages are missing the test is skipped, or fails if the
-// environment has CI=true; the message names them.
+// have ended. If packages are missing, the test is skipped; with CI=true in the
+// environment it fails. The message names the packages.
 func Boot(tb testing.TB, o Options) *Guest {
 	tb.Helper()
 	img, agent := prepare(tb, o.Kernel)
@@ -40,7 +40,7 @@ func Boot(tb testing.TB, o Options) *Guest {
 	return g
 }
 
-// prepare returns the image and the agent, building what is missing.
+// prepare returns the image and the agent. It builds them if they are missing.
 func prepare(tb testing.TB, kernel image.Kernel) (img image.Image, agent string) {
 	tb.Helper()
 	ctx := context.Background()
@@ -64,8 +64,9 @@ func prepare(tb testing.TB, kernel image.Kernel) (img image.Image, agent string)
 	return img, agent
 }
 
-// Prepare finds the image with a kernel in the cache or builds it, telling log of its steps.
-// The error is an [*image.MissingError] when packages are missing.
+// Prepare returns the image with a kernel from the cache, or builds it. It logs
+// its steps with log. The error is an [*image.MissingError] if packages are
+// missing.
 func Prepare(ctx context.Context, kernel image.Kernel, log image.Log) (image.Image, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -78,7 +79,7 @@ func Prepare(ctx context.Context, kernel image.Kernel, log image.Log) (image.Ima
 	return image.Ensure(ctx, set, log)
 }
 
-// BuildAgent compiles the guest's first process into dir.
+// BuildAgent compiles the guest's first process into dir and returns its path.
 func BuildAgent(ctx context.Context, dir string) (path string, err error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -94,8 +95,8 @@ func BuildAgent(ctx context.Context, dir string) (path string, err error) {
 	return path, nil
 }
 
-// moduleRoot is the directory of go.mod above the working directory, which for
-// a test is its package's.
+// moduleRoot returns the directory of the go.mod above the working directory. A
+// test's working directory is its package.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -113,8 +114,8 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// MustRun runs a script and returns what it printed to its standard output. The
-// test fails at once when the script does not end in time with exit code 0.
+// MustRun runs a script and returns its standard output. The test fails at once
+// if the script does not end within limit with exit code 0.
 func (g *Guest) MustRun(tb testing.TB, limit time.Duration, script string) string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -121,7 +121,7 @@ func testShare(t *testing.T, g *Guest) {
 }
 
 // testKernelNFS mounts the guest's kernel server with its kernel client, over
-// RDMA: this is what shows that siw, the modules and the programs are right.
+// RDMA. It shows that siw, the modules and the programs work.
 func testKernelNFS(t *testing.T, g *Guest) {
 	g.UseRDMA(t, SIWPlain)
 	g.ServeNFS(t)

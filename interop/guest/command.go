@@ -11,13 +11,13 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/agentwire"
 )
 
-// ErrDied means that the guest ended while it was needed.
+// ErrDied means that the guest ended while a test used it.
 var ErrDied = errors.New("guest: the guest died")
 
-// outputLimit bounds how many bytes of each output stream are kept, the first.
+// outputLimit is how many bytes are kept of each output stream, from its start.
 const outputLimit = 16 << 20
 
-// Result is what a script printed and how it ended.
+// Result is the output and the exit code of a script.
 type Result struct {
 	Stdout, Stderr string
 	Code           int // as a shell's $?
@@ -28,7 +28,7 @@ type Command struct {
 	session *session
 	id      uint32
 	done    chan struct{}
-	printed chan struct{} // holds one token when there is new output
+	printed chan struct{} // one token if there is new output
 
 	mu     sync.Mutex
 	stdout strings.Builder
@@ -63,7 +63,7 @@ func (c *Command) keep(b *strings.Builder, p []byte) {
 	b.Write(p[:min(len(p), outputLimit-b.Len())])
 	select {
 	case c.printed <- struct{}{}:
-	default: // the watcher has not yet looked at what came before
+	default: // the watcher has not yet seen the previous token
 	}
 }
 
@@ -74,16 +74,16 @@ func (c *Command) finish(status agentwire.ExitStatus, err error) {
 	close(c.done)
 }
 
-// Output returns what the script has printed so far.
+// Output returns the output of the script so far.
 func (c *Command) Output() (stdout, stderr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stdout.String(), c.stderr.String()
 }
 
-// Watch waits until what the script has printed to its standard output is
-// enough. It fails when the script or ctx ends first. One goroutine watches at
-// a time.
+// Watch waits until enough accepts the script's standard output so far. It
+// fails if the script or ctx ends first. Only one goroutine may watch at a
+// time.
 func (c *Command) Watch(ctx context.Context, enough func(stdout string) bool) error {
 	for {
 		stdout, stderr := c.Output()
@@ -103,15 +103,15 @@ func (c *Command) Watch(ctx context.Context, enough func(stdout string) bool) er
 	}
 }
 
-// Done is closed when the script has ended.
+// Done returns a channel that is closed when the script has ended.
 func (c *Command) Done() <-chan struct{} { return c.done }
 
-// Kill kills the script and its children. Wait still must be called.
+// Kill kills the script and its children. The caller must still call Wait.
 func (c *Command) Kill() { c.session.kill(c.id) }
 
-// Wait waits for the script's end. When ctx ends first, the script is killed
-// and ctx's error is returned with what was printed until then. The error does
-// not tell of exit codes.
+// Wait waits until the script has ended. If ctx ends first, Wait kills the
+// script and returns ctx's error with the output so far. A nonzero exit code is
+// no error.
 func (c *Command) Wait(ctx context.Context) (Result, error) {
 	var interrupted error
 	select {

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// consoleLimit bounds how many bytes of the console are kept: the last ones.
+// consoleLimit is how many bytes of the console are kept, from its end.
 const consoleLimit = 1 << 20
 
-// oopsMarks are what a kernel prints when it is broken.
+// oopsMarks are texts that a broken kernel prints.
 var oopsMarks = [][]byte{
 	[]byte("Kernel panic - not syncing"),
 	[]byte("Oops:"),
@@ -19,15 +19,15 @@ var oopsMarks = [][]byte{
 	[]byte("refcount_t:"),
 }
 
-// console keeps what the guest's serial port and QEMU itself print.
+// console keeps the output of the guest's serial port and of QEMU.
 type console struct {
 	mu   sync.Mutex
 	text []byte
 	oops []byte // the first line with a mark
-	line []byte // the line that is not finished yet
+	line []byte // the unfinished line
 }
 
-// Write keeps p. It never fails.
+// Write appends p. It never fails.
 func (c *console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,14 +62,15 @@ func (c *console) inspect(line []byte) {
 	}
 }
 
-// Oops returns the first line that says the kernel is broken, or "".
+// Oops returns the first line with which the kernel said that it is broken, or
+// "".
 func (c *console) Oops() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return string(c.oops)
 }
 
-// String returns the last bytes printed.
+// String returns the last bytes of the console.
 func (c *console) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

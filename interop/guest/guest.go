@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// bootTime is enough for an emulated guest on a busy machine; it takes
-	// a few seconds on an idle one.
+	// bootTime is enough for an emulated guest on a busy machine. On an idle
+	// one booting takes a few seconds.
 	bootTime = 5 * time.Minute
-	// startTries bounds how often QEMU is started when another process
-	// takes a port first.
+	// startTries is how often QEMU is started if booting fails for a known
+	// transient reason.
 	startTries = 3
 )
 
-// errPortTaken means that QEMU could not listen on a port chosen for it.
+// errPortTaken means that QEMU could not listen on the port chosen for it.
 var errPortTaken = errors.New("guest: a forwarded port was taken")
 
-// errHalfPatched means that the kernel died while it patched its own code at boot:
-// an emulated processor ran an instruction half of which was patched. That is the
-// emulator's fault. Nothing of ours runs in the guest before.
+// errHalfPatched means that the kernel died while it patched its own code at
+// boot: an emulated processor ran a half-patched instruction. This is a fault
+// of the emulator. Nothing of ours has run in the guest yet.
 var errHalfPatched = errors.New("guest: the emulated kernel ran code that it was patching")
 
-// Guest is a kernel that runs. Its methods may be called from any goroutine.
+// Guest is a running kernel guest. Its methods are safe for concurrent use.
 type Guest struct {
 	ShareDir string // directory of the host that is /host in the guest
 
@@ -40,7 +40,7 @@ type Guest struct {
 	session  *session
 	console  *console
 	forwards map[int]int
-	dir      string // socket and initramfs
+	dir      string // directory of socket and initramfs
 }
 
 // Start boots a guest from an image. The program agent becomes its /init, and
@@ -92,7 +92,8 @@ func completeInitramfs(dir string, img image.Image, agent string) (string, error
 	return path, errors.Join(err, f.Close())
 }
 
-// boot starts QEMU and waits for the agent. On an error nothing is left running.
+// boot starts QEMU and waits for the agent. On an error it leaves nothing
+// running.
 func (g *Guest) boot(ctx context.Context, m machine) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, bootTime)
 	defer cancel()
@@ -117,7 +118,8 @@ func (g *Guest) boot(ctx context.Context, m machine) (err error) {
 	return nil
 }
 
-// connect waits for QEMU on the agent's socket and for the agent's first word.
+// connect waits until QEMU connects to the agent's socket and the agent sends
+// Ready.
 func (g *Guest) connect(ctx context.Context, listener net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
@@ -141,7 +143,7 @@ func (g *Guest) connect(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// explain adds to a boot's error what the console tells of its reason.
+// explain adds the reason that the console shows to a boot error.
 func (g *Guest) explain(err error) error {
 	text := g.console.String()
 	if strings.Contains(text, "Could not set up host forwarding rule") {
@@ -153,10 +155,11 @@ func (g *Guest) explain(err error) error {
 	return fmt.Errorf("guest: boot failed: %w\nconsole:\n%s", err, text)
 }
 
-// Start runs a script in the guest and returns at once.
+// Start starts a script in the guest and returns at once.
 func (g *Guest) Start(script string) (*Command, error) { return g.session.start(script) }
 
-// Run runs a shell script in the guest and waits for its end, see Command.Wait.
+// Run runs a shell script in the guest and waits until it ends; see
+// Command.Wait.
 func (g *Guest) Run(ctx context.Context, script string) (Result, error) {
 	cmd, err := g.Start(script)
 	if err != nil {
@@ -165,20 +168,21 @@ func (g *Guest) Run(ctx context.Context, script string) (Result, error) {
 	return cmd.Wait(ctx)
 }
 
-// HostPort is the TCP port of 127.0.0.1 that leads to a guest's port of
-// Options.Forward; 0 for any other port.
+// HostPort returns the TCP port of 127.0.0.1 that is forwarded to guestPort, or
+// 0 if Options.Forward does not have guestPort.
 func (g *Guest) HostPort(guestPort int) int { return g.forwards[guestPort] }
 
-// Console returns the last part of what the kernel printed.
+// Console returns the last part of the console.
 func (g *Guest) Console() string { return g.console.String() }
 
 // Oops returns the line by which the kernel said that it is broken, or "".
 func (g *Guest) Oops() string { return g.console.Oops() }
 
-// Done is closed when the guest has ended, for whatever reason.
+// Done returns a channel that is closed when the guest has ended for any
+// reason.
 func (g *Guest) Done() <-chan struct{} { return g.process.Done() }
 
-// Stop ends the guest as a power failure would, and removes its files.
+// Stop ends the guest like a power failure and removes its files.
 func (g *Guest) Stop() error {
 	g.process.Kill()
 	g.session.conn.Close()

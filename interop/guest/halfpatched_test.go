@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHalfPatched: a kernel that dies while it patches itself is started again,
-// one that dies for another reason is not.
+// TestHalfPatched checks that a kernel is started again if it died while it
+// patched itself, and not if it died for another reason.
 func TestHalfPatched(t *testing.T) {
 	for text, again := range map[string]bool{
 		"[    6.142345] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n":       true,

@@ -2,17 +2,17 @@ package guest
 
 import "github.com/rdmad/rdmad/interop/guest/image"
 
-// Options say what machine is booted. The zero value is good for most tests.
+// Options describe the machine to boot. The zero value suits most tests.
 type Options struct {
 	Kernel    image.Kernel // default the stock kernel of this machine's Debian
-	MemoryMiB int          // default 2048
+	MemoryMiB int          // default 2048 MiB
 	CPUs      int          // default 2
-	Forward   []int        // TCP ports of the guest that the host reaches, see Guest.HostPort
-	Shares    []Share      // directories of the host, beside /host
-	Shell     bool         // a shell on the serial console, joined to this process's terminal
-	Capture   string       // file that gets all packets of the guest's network card (pcap)
-	Append    []string     // more words for the kernel's command line
-	Disks     []string     // /dev/vda and on: raw files, or NBD addresses such as nbd+unix:///?socket=PATH
+	Forward   []int        // TCP ports of the guest to forward from the host, see Guest.HostPort
+	Shares    []Share      // directories of the host, in addition to /host
+	Shell     bool         // a shell on the serial console, connected to this process's terminal
+	Capture   string       // file for all packets of the guest's network card (pcap)
+	Append    []string     // more words for the kernel command line
+	Disks     []string     // /dev/vda and following: raw files, or NBD addresses such as nbd+unix:///?socket=PATH
 }
 
 // Share is a directory of the host that the guest mounts through 9p.

@@ -9,16 +9,16 @@ import (
 
 const (
 	qemuProgram = "qemu-system-x86_64"
-	portName    = "rdmad.agent" // virtio-serial port, agreed with the agent
+	portName    = "rdmad.agent" // name of the virtio-serial port, the same in the agent
 )
 
-// machine is everything that QEMU's command line is made of.
+// machine is the input for QEMU's command line.
 type machine struct {
 	options   Options
 	accel     []string // see accelerator
 	kernel    string
 	initramfs string
-	agentSock string      // unix socket on which this process listens
+	agentSock string      // Unix socket on which this process listens
 	forwards  map[int]int // guest port -> host port
 }
 
@@ -51,8 +51,8 @@ func (m machine) args() []string {
 	return args
 }
 
-// console joins the serial port to this process's standard files; only a shell
-// may take signals' characters from the terminal.
+// console connects the serial port to this process's standard files. Only with
+// a shell do signal characters of the terminal go to the guest.
 func (m machine) console() string {
 	if m.options.Shell {
 		return "stdio,id=console,signal=off"
@@ -60,9 +60,9 @@ func (m machine) console() string {
 	return "stdio,id=console"
 }
 
-// cmdline makes the kernel end, and QEMU with it, at the first oops. Whether the
-// timer works it must not find out by itself: on a busy machine ten of an emulated
-// timer's ticks may well take longer than they should.
+// cmdline makes the kernel, and QEMU with it, end at the first oops.
+// no_timer_check keeps the kernel from testing its timer: on a busy machine ten
+// ticks of an emulated timer may take too long.
 func (m machine) cmdline() string {
 	words := []string{"console=ttyS0", "loglevel=5", "oops=panic", "panic=-1",
 		"mitigations=off", "no_timer_check", "random.trust_cpu=on", "rdinit=/init"}
@@ -84,8 +84,8 @@ func (m machine) netdev() string {
 	return b.String()
 }
 
-// freePorts chooses a free TCP port of 127.0.0.1 for each guest port. Another
-// process may take one before QEMU does; QEMU then ends and start tries again.
+// freePorts chooses a free TCP port of 127.0.0.1 for each guest port. If
+// another process takes one before QEMU does, QEMU ends and Start tries again.
 func freePorts(guestPorts []int) (map[int]int, error) {
 	ports := make(map[int]int, len(guestPorts))
 	for _, guestPort := range guestPorts {
@@ -93,7 +93,7 @@ func freePorts(guestPorts []int) (map[int]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("guest: choosing a port: %w", err)
 		}
-		defer l.Close() // only in the end: two ports must not be the same
+		defer l.Close() // only at the end: the ports must differ
 		ports[guestPort] = l.Addr().(*net.TCPAddr).Port
 	}
 	return ports, nil

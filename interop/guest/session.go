@@ -9,19 +9,19 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/agentwire"
 )
 
-// session is the conversation with the agent of one guest.
+// session is the connection to the agent of one guest.
 type session struct {
 	conn  net.Conn
-	ready chan struct{} // closed when the agent said that the guest is up
+	ready chan struct{} // closed when the agent has sent Ready
 
-	mu       sync.Mutex // after it, nothing else is locked
+	mu       sync.Mutex // innermost: no other lock is taken while it is held
 	nextID   uint32
 	commands map[uint32]*Command
 	err      error // why the session ended
 }
 
-// newSession reads what the agent sends until the connection ends; run must be
-// started by the caller.
+// newSession makes a session. The caller must start run, which reads what the
+// agent sends until the connection ends.
 func newSession(conn net.Conn) *session {
 	return &session{conn: conn, ready: make(chan struct{}), commands: map[uint32]*Command{}}
 }
@@ -91,6 +91,6 @@ func (s *session) start(script string) (*Command, error) {
 func (s *session) kill(id uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A guest that is gone has killed it already.
+	// If this fails, the guest is gone, and the script with it.
 	_ = agentwire.Write(s.conn, agentwire.Frame{ID: id, Kind: agentwire.Kill})
 }

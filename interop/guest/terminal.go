@@ -5,8 +5,8 @@ import (
 	"os/exec"
 )
 
-// attachConsole gives QEMU its standard files: the terminal for a guest with a
-// shell, else nothing to read and the console's memory to write to.
+// attachConsole sets QEMU's standard files. With a shell these are the
+// terminal's. Otherwise there is no input, and c keeps the output.
 func attachConsole(cmd *exec.Cmd, c *console, o Options) {
 	if o.Shell {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

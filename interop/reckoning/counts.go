@@ -8,7 +8,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Counts are what one call takes, at both ends. Sizes are in bytes.
+// Counts are the operations and bytes of one call, at both ends. Sizes are in
+// bytes.
 type Counts struct {
 	CallSends           uint64 `json:"call_sends"`
 	ReplySends          uint64 `json:"reply_sends"`
@@ -18,19 +19,19 @@ type Counts struct {
 	LocalInvalidations  uint64 `json:"local_invalidations"`
 	RemoteInvalidations uint64 `json:"remote_invalidations"`
 	RoundTrips          uint64 `json:"round_trips"`
-	// BytesToServer and BytesToClient are in Sends and RDMA operations, with
-	// the headers of RPC-over-RDMA but none of what is below it.
+	// BytesToServer and BytesToClient are in Sends and RDMA operations. They
+	// include the RPC-over-RDMA headers, but no lower layer.
 	BytesToServer uint64 `json:"bytes_to_server"`
 	BytesToClient uint64 `json:"bytes_to_client"`
-	// ClientCopies and ServerCopies are bytes copied to be sent, or to where
-	// results were wanted. Results that stay in the RPC message, and so
-	// are copied with it, are not among them.
+	// ClientCopies and ServerCopies are bytes that were copied to be sent, or
+	// copied to where results were wanted. Results that stay in the RPC
+	// message, and are copied with it, do not count.
 	ClientCopies uint64 `json:"client_copies"`
 	ServerCopies uint64 `json:"server_copies"`
 }
 
-// PerCall is what each of a number of equal calls took, from what the two ends
-// counted. It is an error when the ends disagree or calls were not equal.
+// PerCall returns the Counts of one of several equal calls, from the statistics
+// of both ends. It fails if the ends disagree or the calls were not equal.
 func PerCall(client, server *rpcrdma.Stats, calls uint64) (*Counts, error) {
 	c := &Counts{
 		CallSends: client.Sends, ReplySends: server.Sends,
@@ -64,12 +65,12 @@ func PerCall(client, server *rpcrdma.Stats, calls uint64) (*Counts, error) {
 	return c, c.divide(calls)
 }
 
-// Operations are all that the two adapters do for a call.
+// Operations returns the number of operations of both adapters for a call.
 func (c *Counts) Operations() uint64 {
 	return c.CallSends + c.ReplySends + c.RDMAReads + c.RDMAWrites + c.Registrations + c.LocalInvalidations + c.RemoteInvalidations
 }
 
-// divide makes sums of calls those of one.
+// divide divides all sums by the number of calls.
 func (c *Counts) divide(calls uint64) error {
 	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {
@@ -82,7 +83,7 @@ func (c *Counts) divide(calls uint64) error {
 	return nil
 }
 
-// Since is what was counted after before.
+// Since returns the statistics counted between before and after.
 func Since(after, before rpcrdma.Stats) *rpcrdma.Stats {
 	to, from := reflect.ValueOf(&after).Elem(), reflect.ValueOf(&before).Elem()
 	for i := range to.NumField() {
@@ -91,8 +92,7 @@ func Since(after, before rpcrdma.Stats) *rpcrdma.Stats {
 	return &after
 }
 
-// Takes is how long a call takes whose round trips are all that there is to
-// wait for.
+// Takes returns how long a call takes if it waits only for its round trips.
 func (c *Counts) Takes(oneWay time.Duration) time.Duration {
 	return time.Duration(c.RoundTrips) * 2 * oneWay
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A block is a part of docs/roundtrips.md that is made from figures. It stands
+// A block is a part of docs/roundtrips.md that is generated from figures. It is
 // between <!-- NAME --> and <!-- end -->.
 const blockEnd = "<!-- end -->"
 
-// Blocks are the page's, by name: from the report of the test, and from that
-// of the guest.
+// Blocks returns the blocks of the page by name. exact is the report of the
+// test, guest that of the guest.
 func Blocks(exact, guest *Report) map[string]string {
 	return map[string]string{
 		"ways":   exact.waysTable(),
@@ -23,7 +23,8 @@ func Blocks(exact, guest *Report) map[string]string {
 	}
 }
 
-// Fill puts blocks into a page. Each must be there once.
+// Fill replaces the blocks of a page. It fails if the page does not have one of
+// them.
 func Fill(page string, blocks map[string]string) (string, error) {
 	for name, text := range blocks {
 		before, rest, ok := strings.Cut(page, "<!-- "+name+" -->\n")
@@ -36,12 +37,12 @@ func Fill(page string, blocks map[string]string) (string, error) {
 	return page, nil
 }
 
-// row writes a row of a table.
+// row writes one row of a table.
 func row(b *strings.Builder, cells ...string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// head writes the first two rows.
+// head writes the first two rows of a table.
 func head(b *strings.Builder, cells ...string) {
 	row(b, cells...)
 	b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
@@ -55,7 +56,7 @@ func (r *Report) names(first string) []string {
 	return names
 }
 
-// waysTable says what the ways are, and what memory they take.
+// waysTable returns a table of the ways and their memory.
 func (r *Report) waysTable() string {
 	var b strings.Builder
 	head(&b, "way", "settings of both ends, above the defaults", "server's receives per connection")
@@ -70,7 +71,7 @@ func (r *Report) waysTable() string {
 	return b.String()
 }
 
-// size writes bytes in KiB or MiB.
+// size formats n bytes in KiB or MiB.
 func size(n int64) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%d KiB", n>>10)
@@ -78,8 +79,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// tripsTable has each call's round trips, and what they cost at the longest
-// delay.
+// tripsTable returns a table of each call's round trips, and its latency at the
+// longest delay.
 func (r *Report) tripsTable() string {
 	var b strings.Builder
 	head(&b, r.names("call")...)
@@ -97,8 +98,8 @@ func (r *Report) tripsTable() string {
 	return b.String()
 }
 
-// costsTable has what the ways cost beside round trips: for 4 KiB and 32 KiB
-// written.
+// costsTable returns a table of what the ways cost besides round trips, for
+// three calls.
 func (r *Report) costsTable() string {
 	var b strings.Builder
 	works := []Work{{Op: "write", Size: 4 << 10}, {Op: "write", Size: 32 << 10}, {Op: "read", Size: 32 << 10}}
@@ -127,8 +128,8 @@ func (r *Report) costsTable() string {
 	return b.String()
 }
 
-// placementsTable has what results cost as they are asked for: operations, bytes
-// beyond the data, and what is copied.
+// placementsTable returns a table of what results cost with each placement:
+// operations, bytes beyond the data, and copied bytes.
 func (r *Report) placementsTable() string {
 	var b strings.Builder
 	cells := []string{"call"}
@@ -156,7 +157,7 @@ func (r *Report) placementsTable() string {
 
 func millis(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// countsTables have everything that was counted, a table for each way.
+// countsTables returns a table of all counts for each way.
 func (r *Report) countsTables() string {
 	var b strings.Builder
 	for i := range r.Ways {
@@ -180,7 +181,7 @@ func (r *Report) countsTables() string {
 	return b.String()
 }
 
-// latencyTable has the latencies at all delays.
+// latencyTable returns a table of the latencies at all delays.
 func (r *Report) latencyTable() string {
 	var b strings.Builder
 	head(&b, r.names("call")...)

@@ -8,45 +8,46 @@ import (
 	"time"
 )
 
-// Report has the figures of some ways over one network.
+// Report has the figures of several ways over one network.
 type Report struct {
 	Ways []WayReport `json:"ways"`
-	// Placements are of the ways in which results are asked for.
+	// Placements are the figures of the values of ddp.placement.
 	Placements []WayReport `json:"placements,omitempty"`
 }
 
-// WayReport has those of one way.
+// WayReport has the figures of one way.
 type WayReport struct {
 	Name string   `json:"name"`
 	Set  []string `json:"set"`
-	// Credits are those granted, ReceiveBytes the registered memory of the
-	// server for each.
+	// Credits is the number of granted credits, ReceiveBytes the server's
+	// registered receive memory for each credit.
 	Credits      uint32 `json:"credits"`
 	ReceiveBytes int64  `json:"receive_bytes"`
 	Cells        []Cell `json:"cells"`
 }
 
-// Cell has the figures of one kind of call. The counts of a peer that does not
-// tell them are nil.
+// Cell has the figures of one kind of call. Counts is nil if the peer does not
+// report them.
 type Cell struct {
 	Work
 	*Counts
 	Latency []Latency `json:"latency"`
 }
 
-// Latency is how long calls took when each message took OneWayMS.
+// Latency is how long a call takes if each message takes OneWayMS. Both are in
+// milliseconds.
 type Latency struct {
 	OneWayMS int     `json:"one_way_ms"`
 	MS       float64 `json:"ms"`
 }
 
-// Delays are the one-way delays that are looked at, in ms.
+// Delays are the one-way delays that are compared, in milliseconds.
 var Delays = []int{0, 1, 10}
 
-// Millis is d in ms, to a thousandth.
+// Millis returns d in milliseconds, with three decimal places.
 func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Marshal is the report as it is checked in.
+// Marshal returns the report in the form that is checked in.
 func (r *Report) Marshal() ([]byte, error) {
 	text, err := json.MarshalIndent(r, "", "  ")
 	return append(text, '\n'), err
@@ -67,7 +68,7 @@ func Read(name string) (*Report, error) {
 	return r, nil
 }
 
-// Way finds a way by its name, nil when it is not there.
+// Way returns the way with a name, or nil.
 func (r *Report) Way(name string) *WayReport {
 	for i := range r.Ways {
 		if r.Ways[i].Name == name {
@@ -77,7 +78,7 @@ func (r *Report) Way(name string) *WayReport {
 	return nil
 }
 
-// Cell finds a kind of call, nil when it is not there.
+// Cell returns the figures of a kind of call, or nil.
 func (w *WayReport) Cell(work Work) *Cell {
 	for i := range w.Cells {
 		if w.Cells[i].Work == work {

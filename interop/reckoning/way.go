@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Way is how both ends of a connection are set.
+// Way is a configuration of both ends of a connection.
 type Way struct {
 	Name string
-	Set  []string // KEY=VALUE, above the defaults
+	Set  []string // KEY=VALUE, in addition to the defaults
 }
 
-// Receives with room for a plain segment of 1 KiB and one page, or eight: 32 KiB
-// of data by send-based DDP in one message.
+// Receive sizes with room for a plain segment of 1 KiB and one or eight pages.
+// Eight pages hold 32 KiB of data by send-based DDP in one message.
 const (
 	onePage    = "5120"
 	eightPages = "33792"
 )
 
-// Ways are compared in this order: what a server without private data gets,
-// what a kernel client of today has, version 2, and its extensions, each alone
-// and both together; last, what large receives do without any of them.
+// Ways returns the compared ways in order: version 1 without private data,
+// version 1 as in today's kernel client, version 2, its extensions, each alone
+// and both together, and last, large receives without extensions.
 func Ways() []Way {
 	xmit := []string{"extensions.v2=required", "extensions.characteristics=on", "extensions.xmit=on"}
 	const continuation, ddp = "extensions.continuation=on", "extensions.send_ddp=on"
@@ -37,8 +37,8 @@ func Ways() []Way {
 	}
 }
 
-// Placements are what results may be asked for with send-based DDP (ddp.placement),
-// in receives with eight pages.
+// Placements returns one way for each value of ddp.placement, with send-based
+// DDP and receives with eight pages.
 func Placements() []Way {
 	var ways []Way
 	for _, place := range []string{"exrw", "tbsn", "choice", "bysize"} {
@@ -49,7 +49,8 @@ func Placements() []Way {
 	return ways
 }
 
-// Reads are what they do: READs that get what they ask for, and some that get less.
+// Reads returns the work for Placements: READs that get what they ask for, and
+// READs that get less.
 func Reads() []Work {
 	return []Work{
 		{Op: "read", Size: 32 << 10}, {Op: "read", Size: 256 << 10}, {Op: "read", Size: 2 << 10, Asked: 256 << 10},
@@ -57,18 +58,18 @@ func Reads() []Work {
 	}
 }
 
-// sized has Sends of up to n bytes.
+// sized returns the settings for Sends of up to n bytes.
 func sized(n string) []string { return []string{"inline.send_max=" + n, "inline.receive_size=" + n} }
 
-// Work is what a call does: an op of rdmactl bench, with Size bytes.
+// Work is what a call does: an operation of rdmactl bench, with Size bytes.
 type Work struct {
 	Op   string `json:"op"`
 	Size int    `json:"size"`
-	// Asked is the most bytes that a read asks for, Size if 0: it gets Size.
+	// Asked is the most bytes that a READ asks for. 0 means Size.
 	Asked int `json:"asked,omitempty"`
 }
 
-// Works are those that every way does.
+// Works returns the work that every way does.
 func Works() []Work {
 	works := []Work{{Op: "null"}, {Op: "echo", Size: 2 << 10}, {Op: "echo", Size: 6 << 10}}
 	for _, op := range []string{"read", "write"} {
@@ -90,7 +91,7 @@ func (w Work) String() string {
 	return name + " " + whole(w.Size)
 }
 
-// whole writes so many bytes.
+// whole formats n bytes in KiB or MiB, without a fraction.
 func whole(n int) string {
 	if n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)

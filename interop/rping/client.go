@@ -9,7 +9,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Client is a connection to an rping server. One goroutine uses it at a time.
+// Client is a connection to an rping server. Only one goroutine may use it at a
+// time.
 type Client struct{ e *endpoint }
 
 // Dial connects to a server. The caller must call Close.
@@ -28,8 +29,8 @@ func Dial(ctx context.Context, p rdmacm.Provider, address string) (*Client, erro
 	return &Client{e}, nil
 }
 
-// Ping plays count pings of size bytes, 1 to MaxSize, each with other data, and
-// compares what comes back.
+// Ping does count pings of size bytes, 1 to MaxSize, each with different data.
+// It compares the data that comes back.
 func (c *Client) Ping(ctx context.Context, size, count int) error {
 	if size < 1 || size > MaxSize {
 		return fmt.Errorf("rping: size %d is not in 1..%d", size, MaxSize)
@@ -42,17 +43,16 @@ func (c *Client) Ping(ctx context.Context, size, count int) error {
 	return nil
 }
 
-// Close ends the connection in order and frees everything.
+// Close ends the connection in order and frees its resources.
 func (c *Client) Close() error {
 	return errors.Join(c.e.id.Disconnect(), c.e.close())
 }
 
-// ping plays one ping.
 func (e *endpoint) ping(ctx context.Context, size, number int) error {
 	source, sink := e.data[0], e.data[1]
 	fill(source.Bytes()[:size], number)
 	clear(sink.Bytes())
-	for _, mr := range e.data { // first read there, then write here
+	for _, mr := range e.data { // the peer first reads, then writes
 		m := message{addr: mr.Addr(), rkey: mr.RKey(), size: uint32(size)}
 		if err := e.tell(ctx, m); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (e *endpoint) ping(ctx context.Context, size, number int) error {
 	return nil
 }
 
-// fill writes letters that depend on the ping's number, and a zero at the end.
+// fill writes letters that depend on the ping's number, and a final zero.
 func fill(b []byte, number int) {
 	for i := range b {
 		b[i] = 'A' + byte((number+i)%('z'-'A'+1))

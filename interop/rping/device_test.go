@@ -44,7 +44,7 @@ func newRdmacore(t *testing.T) rdmacm.Provider {
 	return p
 }
 
-// TestDeviceServer serves a client for each size.
+// TestDeviceServer serves one client for each size.
 func TestDeviceServer(t *testing.T) {
 	p := newRdmacore(t)
 	l, err := p.Listen(t.Context(), *addressFlag+":"+*portFlag)
@@ -70,7 +70,7 @@ func TestDeviceServer(t *testing.T) {
 	wg.Wait()
 }
 
-// TestDeviceClient has a client for each size, all at once.
+// TestDeviceClient runs one client for each size, all at once.
 func TestDeviceClient(t *testing.T) {
 	p := newRdmacore(t)
 	var wg sync.WaitGroup

@@ -10,16 +10,17 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// MaxSize is the largest payload in bytes; rping's own limit is one less.
+// MaxSize is the largest payload, in bytes. The limit of rping itself is one
+// less.
 const MaxSize = 64 << 10
 
 const (
-	messageSize = 16 // of every Send
+	messageSize = 16 // of every Send, in bytes
 	queueDepth  = 16
 	receives    = 2
 )
 
-// Work request identifiers say what has completed.
+// Work request IDs say what has completed.
 const (
 	idSend uint64 = iota
 	idReceive
@@ -27,10 +28,10 @@ const (
 	idCount
 )
 
-// connParam is what rping asks for.
+// connParam has the values that rping uses.
 var connParam = rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1}
 
-// message tells the peer where to read or to write.
+// message says where the peer reads or writes.
 type message struct {
 	addr uint64
 	rkey uint32
@@ -51,21 +52,21 @@ func decode(b []byte) message {
 	}
 }
 
-// endpoint is one side of a connection with its memory.
+// endpoint is one side of a connection and its memory.
 type endpoint struct {
 	id   rdmacm.ID
 	pd   verbs.PD
 	cq   verbs.CQ
 	qp   verbs.QP
-	send verbs.MR   // the message that is sent
-	recv verbs.MR   // the message that is received
+	send verbs.MR   // for the message to send
+	recv verbs.MR   // for the received message
 	data []verbs.MR // payload buffers of MaxSize bytes
 
-	sending   bool         // a message has been posted before
-	completed [idCount]int // completions polled and not yet awaited
+	sending   bool         // a message was posted before
+	completed [idCount]int // polled completions that were not yet awaited
 }
 
-// newEndpoint makes queues and memory and posts the first Receive.
+// newEndpoint makes queues and memory and posts the first receive.
 func newEndpoint(id rdmacm.ID, buffers int) (*endpoint, error) {
 	e := &endpoint{id: id}
 	if err := e.setUp(buffers); err != nil {
@@ -105,7 +106,7 @@ func (e *endpoint) setUp(buffers int) (err error) {
 	return e.postReceive()
 }
 
-// close frees everything, the connection first.
+// close frees all resources, the connection first.
 func (e *endpoint) close() error {
 	errs := []error{e.id.Close()}
 	for _, mr := range append(e.data, e.send, e.recv) {
@@ -132,8 +133,9 @@ func (e *endpoint) post(wr verbs.SendWR) error {
 	return err
 }
 
-// tell sends a message, when the one before it is out. It does not wait for
-// its completion: a client that has got the last one may disconnect first.
+// tell sends a message after the previous one has completed. It does not wait
+// for its own completion, because a client that has received the last message
+// may disconnect first.
 func (e *endpoint) tell(ctx context.Context, m message) error {
 	if e.sending {
 		if err := e.await(ctx, idSend); err != nil {
@@ -155,7 +157,7 @@ func (e *endpoint) hear(ctx context.Context) (message, error) {
 	return m, e.postReceive()
 }
 
-// await waits for one completion of a kind; others are kept for later.
+// await waits for one completion of a kind. It counts others for later.
 func (e *endpoint) await(ctx context.Context, id uint64) error {
 	var wcs [4]verbs.WC
 	for e.completed[id] == 0 {
@@ -176,7 +178,7 @@ func (e *endpoint) await(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// completionError is a work request that failed.
+// completionError is the failure of a work request.
 type completionError struct {
 	status verbs.WCStatus
 	reason error // why the queue pair failed

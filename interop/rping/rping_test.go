@@ -31,7 +31,7 @@ func newProvider(t *testing.T, crc bool) *softiwarp.Provider {
 	return p
 }
 
-// TestPing lets client and server of this package play with each other.
+// TestPing runs this package's client and server with each other.
 func TestPing(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		for _, size := range []int{1, 2, 64, 4096, MaxSize - 1, MaxSize} {

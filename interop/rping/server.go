@@ -11,7 +11,7 @@ import (
 )
 
 // Serve accepts a connection request and answers pings until the client
-// disconnects. It returns how many pings were answered.
+// disconnects. It returns the number of answered pings.
 func Serve(ctx context.Context, id rdmacm.ID) (pings int, err error) {
 	e, err := newEndpoint(id, 1)
 	if err != nil {
@@ -33,7 +33,7 @@ func Serve(ctx context.Context, id rdmacm.ID) (pings int, err error) {
 	}
 }
 
-// answer answers one ping; it says false when the client has disconnected.
+// answer answers one ping. It returns false if the client has disconnected.
 func (e *endpoint) answer(ctx context.Context) (more bool, err error) {
 	source, err := e.hear(ctx)
 	if errors.Is(err, verbs.ErrDisconnected) {
@@ -65,7 +65,7 @@ func (e *endpoint) answer(ctx context.Context) (more bool, err error) {
 	return true, e.tell(ctx, message{})
 }
 
-// move reads from or writes to the client's buffer.
+// move reads from or writes to the client's buffer by RDMA.
 func (e *endpoint) move(ctx context.Context, op verbs.Opcode, peer message, length int) error {
 	err := e.post(verbs.SendWR{
 		ID: idRDMA, Op: op, SGL: []verbs.SGE{{MR: e.data[0], Length: length}},

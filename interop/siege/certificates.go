@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// writeCertificates makes an authority, ca.pem, and certificates of it with
-// their keys: NAME.pem and NAME.key.
+// writeCertificates makes a certificate authority, ca.pem, and certificates
+// signed by it with their keys: NAME.pem and NAME.key.
 func writeCertificates(dir string, names ...string) error {
 	ca := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	ca, key, err := sign(dir, "ca", ca, nil, nil)
@@ -32,8 +32,8 @@ func writeCertificates(dir string, names ...string) error {
 	return err
 }
 
-// sign writes a certificate that by signs. If by is nil, the certificate signs
-// itself.
+// sign writes a certificate that is signed by by. If by is nil, the certificate
+// is self-signed.
 func sign(dir, name string, c, by *x509.Certificate, byKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/rdmad/rdmad/interop/child"
 )
 
-// hung bounds every wait. Only something that hangs takes as long.
+// hung bounds every wait. Only a hang takes this long.
 const hung = time.Minute
 
-// daemon is an rdmad with the default configuration except for the ports.
+// daemon is an rdmad with the default configuration, except for the ports.
 type daemon struct {
 	process *child.Process
 	log     *logFile
@@ -29,10 +29,10 @@ type daemon struct {
 	memory  int64 // limits.memory, in bytes
 }
 
-// defaultMemory is limits.memory where the configuration leaves it out.
+// defaultMemory is the default of limits.memory, in bytes.
 const defaultMemory = 1 << 30
 
-// startDaemon starts an rdmad in a directory.
+// startDaemon starts rdmad in a directory and waits until it is ready.
 func startDaemon(program, dir string, a *Attack, memory int64) (*daemon, error) {
 	d := &daemon{memory: memory, target: Target{Export: filepath.Join(dir, "export"), Outside: filepath.Join(dir, "outside")}}
 	if err := d.prepare(dir, a); err != nil {
@@ -69,7 +69,7 @@ func startDaemon(program, dir string, a *Attack, memory int64) (*daemon, error) 
 	return d, nil
 }
 
-// limited is a shell command that limits descriptors.
+// limited returns a shell command that limits descriptors, or "".
 func limited(files int) string {
 	if files == 0 {
 		return ""
@@ -77,7 +77,7 @@ func limited(files int) string {
 	return fmt.Sprintf("ulimit -n %d && ", files)
 }
 
-// prepare makes files, certificates and configuration.
+// prepare writes files, certificates and configuration.
 func (d *daemon) prepare(dir string, a *Attack) error {
 	control, err := d.control(dir, a.Control)
 	if err != nil {
@@ -109,7 +109,7 @@ services:
 	return err
 }
 
-// control is the configuration's section of that name.
+// control returns the control section of the configuration.
 func (d *daemon) control(dir string, c Control) (string, error) {
 	switch c {
 	case TLS:
@@ -124,7 +124,7 @@ func (d *daemon) control(dir string, c Control) (string, error) {
 	return `{listen: "127.0.0.1:0"}`, nil
 }
 
-// stop asks rdmad to end, and says whether it did so in order.
+// stop stops rdmad. It returns an error if rdmad did not end in order.
 func (d *daemon) stop() error {
 	defer d.log.close()
 	select {
@@ -146,18 +146,19 @@ func (d *daemon) stop() error {
 	return nil
 }
 
-// proc is a file of the process in /proc.
+// proc returns the path of a file of the process in /proc.
 func (d *daemon) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(d.process.Pid()), name)
 }
 
-// descriptors is how many there are; 0 when the process has ended.
+// descriptors returns the number of open descriptors, or 0 if the process has
+// ended.
 func (d *daemon) descriptors() int {
 	entries, _ := os.ReadDir(d.proc("fd"))
 	return len(entries)
 }
 
-// peakRSS is the largest resident size since resetPeak, in bytes.
+// peakRSS returns the largest resident size since resetPeak, in bytes.
 func (d *daemon) peakRSS() int64 {
 	b, _ := os.ReadFile(d.proc("status"))
 	for line := range strings.Lines(string(b)) {
@@ -169,10 +170,11 @@ func (d *daemon) peakRSS() int64 {
 	return 0
 }
 
-// resetPeak begins a new peak (proc(5), clear_refs).
+// resetPeak restarts the peak of the resident size (proc(5), clear_refs).
 func (d *daemon) resetPeak() error { return os.WriteFile(d.proc("clear_refs"), []byte("5"), 0) }
 
-// logFile keeps rdmad's log, and reads the addresses in it until rdmad is ready.
+// logFile stores rdmad's log. It reads the addresses in it until rdmad is
+// ready.
 type logFile struct {
 	file  *os.File
 	ready chan struct{}
@@ -184,7 +186,8 @@ type logFile struct {
 	addresses map[string]string
 }
 
-// kept of a log, in bytes, so that a flood does not fill the disk.
+// keptLog is how many bytes of a log are stored, so that a flood does not fill
+// the disk.
 const keptLog = 16 << 20
 
 func newLogFile(path string) (*logFile, error) {
@@ -243,14 +246,14 @@ func (l *logFile) address(what string) string {
 	return l.addresses[what]
 }
 
-// bytes is how much was logged.
+// bytes returns the number of logged bytes.
 func (l *logFile) bytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.size
 }
 
-// tail is the end of the kept log.
+// tail returns the end of the stored log.
 func (l *logFile) tail() string {
 	b, err := os.ReadFile(l.file.Name())
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attackers connect from addresses of their own, as a limit per peer must not
-// hit the innocent clients, which are on 127.0.0.1. fromOne is the source of
-// an attacker on one machine. fromMany is that of connection i of an attacker
-// on many: a storm needs them, too, because one address has too few ports.
+// Attackers connect from addresses other than 127.0.0.1, the address of the
+// innocent clients. A limit per peer then does not affect the clients. fromOne
+// is the source address of an attacker on one machine. fromMany is the source
+// address of connection i of an attacker on many machines. Storms need many
+// addresses, too, because one address has too few ports.
 var fromOne = source(0)
 
 const machines = 100
@@ -22,13 +23,13 @@ func fromMany(i int) net.IP { return source(1 + i%machines) }
 
 func source(i int) net.IP { return net.IPv4(127, 66, byte(i>>8), byte(i)) }
 
-// dial connects from an address. The connection is closed when ctx ends.
+// dial connects from an address. The connection closes when ctx ends.
 func dial(ctx context.Context, from net.IP, address string) (*net.TCPConn, error) {
 	return dialWith(ctx, &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}, address)
 }
 
-// dialNarrow is dial with a receive buffer of a few kilobytes, so that data that
-// the attacker does not read stays in rdmad.
+// dialNarrow is dial with a receive buffer of a few kilobytes. Data that the
+// attacker does not read stays in rdmad.
 func dialNarrow(ctx context.Context, from net.IP, address string) (*net.TCPConn, error) {
 	return dialWith(ctx, &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}, Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
@@ -45,7 +46,7 @@ func dialWith(ctx context.Context, d *net.Dialer, address string) (*net.TCPConn,
 		return nil, err
 	}
 	tcp := conn.(*net.TCPConn)
-	// A reset leaves no port behind for a minute.
+	// Closing with a reset does not occupy the port for a minute.
 	if err := tcp.SetLinger(0); err != nil {
 		return nil, err
 	}
@@ -53,8 +54,7 @@ func dialWith(ctx context.Context, d *net.Dialer, address string) (*net.TCPConn,
 	return tcp, nil
 }
 
-// unread waits until rdmad has ended a connection from which nothing is read, or ctx
-// has ended.
+// unread reads nothing and waits until rdmad or ctx ends the connection.
 func unread(ctx context.Context, conn *net.TCPConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -73,7 +73,7 @@ func unread(ctx context.Context, conn *net.TCPConn) error {
 	return ctx.Err()
 }
 
-// trickle writes one byte at a time.
+// trickle writes b one byte at a time.
 func trickle(ctx context.Context, conn net.Conn, b []byte, every time.Duration) error {
 	for i := 0; ctx.Err() == nil && i < len(b); i++ {
 		if _, err := conn.Write(b[i : i+1]); err != nil {
@@ -84,7 +84,7 @@ func trickle(ctx context.Context, conn net.Conn, b []byte, every time.Duration) 
 	return ctx.Err()
 }
 
-// slowly reads at a number of bytes per second and drops the data.
+// slowly reads and drops a limited number of bytes per second.
 func slowly(ctx context.Context, conn net.Conn, perSecond int) error {
 	b := make([]byte, max(perSecond/10, 1))
 	for ctx.Err() == nil {

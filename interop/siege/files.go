@@ -19,16 +19,16 @@ var fileAttacks = []Attack{
 		run: deletedExport},
 }
 
-// The racer reads a file of the same name inside and outside the export. These are
-// its contents.
+// The racer reads a file with the same name inside and outside the export.
+// These are its contents.
 const (
 	raceFile = "file"
 	inside   = "inside the export"
 	outside  = "outside of the export, and not to be seen"
 )
 
-// symlinkRacer swaps EXPORT/race between a directory and a symbolic link to
-// the outside.
+// symlinkRacer swaps EXPORT/race between a directory and a symbolic link to the
+// outside.
 func symlinkRacer(ctx context.Context, f *field) error {
 	race := filepath.Join(f.target.Export, "race")
 	err := errors.Join(
@@ -65,8 +65,8 @@ func (f *field) swap(ctx context.Context, race string) {
 	}
 }
 
-// walk looks up and reads, by new handles and by those from before. Its
-// connection counts as opened when a read has come through.
+// walk looks up and reads with new and with old handles. Its connection counts
+// as open after a successful read.
 func (f *field) walk(ctx context.Context) {
 	c, rpc, err := dialTCP(ctx, fromOne, f.target.TCP)
 	if err != nil {
@@ -104,7 +104,8 @@ func (f *field) walk(ctx context.Context) {
 	}
 }
 
-// handleForger changes good handles and makes new ones. No guess may name a file.
+// handleForger changes good handles and makes up new ones. No forged handle may
+// name a file.
 func handleForger(ctx context.Context, f *field) error {
 	return f.slots(ctx, 8, func(ctx context.Context, s *slot) error {
 		c, rpc, err := dialTCP(ctx, fromOne, f.target.TCP)
@@ -132,8 +133,8 @@ func handleForger(ctx context.Context, f *field) error {
 	})
 }
 
-// forge makes a handle: it flips bits, mixes two handles, cuts or lengthens one, or
-// takes random bytes.
+// forge makes up a handle: it flips bits, mixes two handles, shortens or
+// lengthens one, or uses random bytes.
 func forge(a, b []byte) []byte {
 	h := bytes.Clone(a)
 	switch rand.IntN(5) {
@@ -156,8 +157,8 @@ func forge(a, b []byte) []byte {
 	return h
 }
 
-// deletedExport mounts an export that was deleted. If MNT succeeds, clients get a
-// handle with which every call fails.
+// deletedExport mounts an export whose directory was deleted. MNT must fail.
+// Otherwise a client gets a handle with which every call fails.
 func deletedExport(ctx context.Context, f *field) error {
 	return f.slots(ctx, 8, func(ctx context.Context, s *slot) error {
 		c, rpc, err := dialTCP(ctx, fromOne, f.target.Deleted)

@@ -98,7 +98,7 @@ func each(clients []*peer, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// figures are rdmad's; memory is in bytes.
+// figures are the resources of rdmad. Memory is in bytes.
 type figures struct{ goroutines, rss, heap, registered float64 }
 
 func (d *daemon) figures(t *testing.T) (f figures) {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// callTimeout is how long an innocent client waits for an answer; then it
+// callTimeout is how long an innocent client waits for an answer before it
 // counts an error.
 const callTimeout = 30 * time.Second
 
 // innocent is a client that makes calls at a steady pace.
 type innocent struct {
 	name  string
-	every time.Duration // a call is due
-	least int           // calls of a phase of the short form
+	every time.Duration // interval between calls
+	least int           // calls that a phase of the short form needs
 	do    func(ctx context.Context) error
 	close func()
 
 	made atomic.Int64 // calls without an error in this phase
 }
 
-// work makes calls until the phase is over. A call that was begun is finished;
-// calls that were due before the phase's end and could not be begun count with the
-// time that they have waited.
+// work makes calls until the phase is over. It finishes a call that has begun.
+// A call that was due before the end of the phase and could not begin counts
+// with the time that it has waited.
 func (in *innocent) work(ctx context.Context, over <-chan struct{}) Latencies {
 	var latencies []time.Duration
 	var errs []error
@@ -50,7 +50,7 @@ func (in *innocent) work(ctx context.Context, over <-chan struct{}) Latencies {
 	}
 }
 
-// late returns how late each call is that was due and not made.
+// late returns the delays of the calls that were due and not made.
 func (in *innocent) late(due time.Time) (waited []time.Duration) {
 	for now := time.Now(); due.Before(now); due = due.Add(in.every) {
 		waited = append(waited, now.Sub(due))

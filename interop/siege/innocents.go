@@ -20,9 +20,9 @@ import (
 
 // Files of the export.
 const (
-	largeFile   = "large"   // 1 MiB, of the attackers
+	largeFile   = "large"   // 1 MiB, for the attackers
 	readFile    = "read"    // 1 MiB of nfstest.Data
-	writtenFile = "written" // of the writer
+	writtenFile = "written" // for the writer
 )
 
 const (
@@ -36,7 +36,7 @@ type innocents struct {
 	provider rdmacm.Provider
 	all      []*innocent
 
-	goroutines atomic.Int64 // of rdmad, as last scraped
+	goroutines atomic.Int64 // rdmad's, at the last scrape
 }
 
 func newInnocents(t Target, p rdmacm.Provider) *innocents {
@@ -53,14 +53,14 @@ func (is *innocents) close() {
 	}
 }
 
-// here is the address of all innocent clients.
+// here is the source address of all innocent clients.
 var here = net.IPv4(127, 0, 0, 1)
 
 func (is *innocents) dial(ctx context.Context) (*rpcrdma.Client, error) {
 	return rpcrdma.Dial(ctx, is.provider, is.target.RDMA, rpcrdma.DialConfig{MemoryLimit: 16 << 20})
 }
 
-// kept is a connection over RDMA that is made again after an error.
+// kept is an RDMA connection that is made again after an error.
 type kept struct {
 	is   *innocents
 	name string // of the file
@@ -69,7 +69,7 @@ type kept struct {
 	file []byte
 }
 
-// use calls f with a connection.
+// use calls f with an open connection.
 func (k *kept) use(ctx context.Context, f func() error) error {
 	err := k.open(ctx)
 	if err == nil {
@@ -101,7 +101,7 @@ func (k *kept) close() {
 	}
 }
 
-// reader reads 4 KiB over RDMA.
+// reader makes a client that reads 4 KiB over RDMA.
 func (is *innocents) reader() *innocent {
 	k := &kept{is: is, name: readFile}
 	return &innocent{name: "reader", every: 5 * time.Millisecond, least: 30, close: k.close, do: func(ctx context.Context) error {
@@ -109,7 +109,8 @@ func (is *innocents) reader() *innocent {
 	}}
 }
 
-// readAnywhere reads 4 KiB of a file that holds nfstest.Data, at any offset.
+// readAnywhere reads 4 KiB at a random offset of a file that holds
+// nfstest.Data.
 func (c client) readAnywhere(ctx context.Context, file []byte) error {
 	at := uint64(rand.IntN(bulk - readSize))
 	got, err := c.read(ctx, file, at, readSize)
@@ -119,7 +120,7 @@ func (c client) readAnywhere(ctx context.Context, file []byte) error {
 	return err
 }
 
-// writer writes 64 KiB over RDMA and reads them back.
+// writer makes a client that writes 64 KiB over RDMA and reads them back.
 func (is *innocents) writer() *innocent {
 	k := &kept{is: is, name: writtenFile}
 	n := uint64(0)
@@ -139,7 +140,8 @@ func (is *innocents) writer() *innocent {
 	}}
 }
 
-// onTCP makes GETATTRs and READs of 4 KiB in turn, over TCP.
+// onTCP makes a client that makes GETATTRs and READs of 4 KiB in turn, over
+// TCP.
 func (is *innocents) onTCP() *innocent {
 	n := 0
 	var c client
@@ -169,8 +171,8 @@ func (is *innocents) onTCP() *innocent {
 	}}
 }
 
-// mounter mounts on a new TCP connection, as a kernel's client does before it
-// uses RDMA.
+// mounter makes a client that mounts on a new TCP connection, as a kernel
+// client does before it uses RDMA.
 func (is *innocents) mounter() *innocent {
 	return &innocent{name: "mount", every: 200 * time.Millisecond, least: 3, do: func(ctx context.Context) error {
 		c, rpc, err := dialTCP(ctx, here, is.target.TCP)
@@ -183,7 +185,7 @@ func (is *innocents) mounter() *innocent {
 	}}
 }
 
-// connector makes a new RDMA connection and one call.
+// connector makes a client that makes a new RDMA connection and one call.
 func (is *innocents) connector() *innocent {
 	return &innocent{name: "connect", every: 200 * time.Millisecond, least: 3, do: func(ctx context.Context) error {
 		c, err := is.dial(ctx)
@@ -195,19 +197,20 @@ func (is *innocents) connector() *innocent {
 	}}
 }
 
-// operator asks for the status as an admin, on a new connection.
+// operator makes a client that asks for the status as an admin, on a new
+// connection.
 func (is *innocents) operator() *innocent {
 	return &innocent{name: "operator", every: 500 * time.Millisecond, least: 2, do: func(ctx context.Context) error {
 		return statusAs(ctx, &is.target, here, admin)
 	}}
 }
 
-// admin is the operator's certificate.
+// admin is the name of the operator's certificate.
 const admin = "admin"
 
 var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// scraper scrapes the metrics on a new connection.
+// scraper makes a client that scrapes the metrics on a new connection.
 func (is *innocents) scraper() *innocent {
 	return &innocent{name: "metrics", every: 500 * time.Millisecond, least: 2, do: func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// The bounds that an attack must not exceed.
+// The bounds that must hold under an attack.
 const (
-	// Latencies during an attack: at most this many times those before it, at most
-	// this many milliseconds more, and at most this long for the operator's status.
+	// Latencies during an attack, compared with those before: the largest
+	// factor, the most additional milliseconds, and the longest operator's
+	// status, in milliseconds.
 	worseBy    = 2
 	longerBy   = 100.0
 	statusTime = 1000.0
-	// RSS over 11/10 of limits.memory, in bytes.
+	// RSS above 11/10 of limits.memory, in bytes.
 	spareRSS = 64 << 20
-	// Descriptors that may stay when the attack is over.
+	// Descriptors that may stay open after the attack.
 	spareDescriptors = 32
 	// Bytes of log, once and per second.
 	logOnce, logPerSecond = 64 << 10, 16 << 10
 )
 
-// judge adds the bounds that were exceeded to the failures. The short form does not
-// judge latencies: they mean nothing in short phases and on a busy machine.
+// judge adds a failure for each exceeded bound. The short form does not judge
+// latencies, which mean nothing in short phases and on a busy machine.
 func (o *Outcome) judge(memory int64, latencies bool) {
 	fail := func(format string, args ...any) { o.Failures = append(o.Failures, fmt.Sprintf(format, args...)) }
 	for _, ph := range []struct {
@@ -70,7 +71,7 @@ func (o *Outcome) judgeLatencies(fail func(string, ...any)) {
 	}
 }
 
-// clientsOf are the names of a phase's clients, in order.
+// clientsOf returns the sorted names of a phase's clients.
 func clientsOf(ph *Phase) (names []string) {
 	for name := range ph.Clients {
 		names = append(names, name)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// calm is an outcome that meets all goals.
+// calm returns an outcome that meets all goals.
 func calm() Outcome {
 	ph := func() Phase {
 		return Phase{Seconds: 60, RSS: 100 << 20, Descriptors: 20, Clients: map[string]Latencies{

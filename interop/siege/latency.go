@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Latencies summarizes the calls of one client in one phase. A call's latency is
-// counted from when the call was due, not from when the client came to make it: a
-// client that was held up for a second has made no call in that second.
+// Latencies summarizes the calls of one client in one phase. A call's latency
+// begins when the call was due, not when the client made it. Otherwise a client
+// that was held up for a second would have no slow call.
 type Latencies struct {
 	Calls  int    `json:"calls"`
 	Errors int    `json:"errors"`
 	Error  string `json:"error,omitempty"` // the first
-	// In milliseconds.
+	// The latencies are in milliseconds.
 	P50     float64 `json:"p50_ms"`
 	P99     float64 `json:"p99_ms"`
 	Longest float64 `json:"longest_ms"`
 }
 
-// summarize makes the figures of a phase.
+// summarize returns the Latencies of a phase.
 func summarize(latencies []time.Duration, errs []error) Latencies {
 	l := Latencies{Calls: len(latencies), Errors: len(errs)}
 	if len(errs) > 0 {

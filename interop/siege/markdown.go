@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/interop/reckoning"
 )
 
-// FillPage puts the list of attacks and the figures of a report into a page. Without a
-// report the figures stay as they are.
+// FillPage writes the list of attacks and the figures of a report into a page.
+// Without a report it keeps the old figures.
 func FillPage(page string, r *Report) (string, error) {
 	blocks := map[string]string{"attacks": attacksTable()}
 	if r != nil {
@@ -17,7 +17,7 @@ func FillPage(page string, r *Report) (string, error) {
 	return reckoning.Fill(page, blocks)
 }
 
-// attacksTable lists the attacks.
+// attacksTable returns a table of the attacks.
 func attacksTable() string {
 	var b strings.Builder
 	b.WriteString("| attack | what it does |\n|---|---|\n")
@@ -27,10 +27,10 @@ func attacksTable() string {
 	return b.String()
 }
 
-// columns are the clients whose latency the table shows, in its order.
+// columns are the clients whose latency the table shows, in order.
 var columns = []string{"reader", "writer", "tcp", "mount", "connect", "operator", "metrics"}
 
-// table has a row for each attack.
+// table returns a table with a row for each attack.
 func (r *Report) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d processors, %.0f s in each phase:\n\n", r.Started.UTC().Format("2 January 2006"), r.CPUs, r.Seconds)
@@ -59,7 +59,7 @@ func (r *Report) table() string {
 	return b.String()
 }
 
-// change is a figure before and during an attack.
+// change formats a figure before and during an attack.
 func change[T int | int64 | float64](format string, before, during T) string {
 	return fmt.Sprintf(format+" → "+format, before, during)
 }

@@ -25,10 +25,10 @@ type status uint32
 
 func (s status) Error() string { return fmt.Sprintf("NFS status %d", uint32(s)) }
 
-// client makes NFSv3 calls over either transport.
+// client makes NFSv3 calls over RDMA or TCP.
 type client struct{ nfstest.Carrier }
 
-// dialTCP makes an NFS client on TCP.
+// dialTCP makes an NFS client on a new TCP connection.
 func dialTCP(ctx context.Context, from net.IP, address string) (client, *rpctcp.Client, error) {
 	conn, err := dial(ctx, from, address)
 	if err != nil {
@@ -38,7 +38,7 @@ func dialTCP(ctx context.Context, from net.IP, address string) (client, *rpctcp.
 	return client{nfstest.TCP{Client: rpc, Auth: rootAuth()}}, rpc, nil
 }
 
-// results makes a call and removes the status from its results.
+// results makes a call and decodes the status of its results.
 func (c client) results(ctx context.Context, call nfstest.Call) (xdr.Decoder, error) {
 	call.Version = version3
 	call.MaxReply = headRoom
@@ -66,7 +66,7 @@ func (c client) mount(ctx context.Context) ([]byte, error) {
 	return bytes.Clone(d.Opaque(maxHandle)), d.Err()
 }
 
-// lookup finds a name in a directory.
+// lookup returns the handle of a name in a directory.
 func (c client) lookup(ctx context.Context, dir []byte, name string) ([]byte, error) {
 	d, err := c.nfs(ctx, procLookup, xdr.AppendString(xdr.AppendOpaque(nil, dir), name))
 	if err != nil {
@@ -80,7 +80,7 @@ func (c client) getattr(ctx context.Context, file []byte) error {
 	return err
 }
 
-// read gives n bytes of a file, or fewer at its end.
+// read returns n bytes of a file, or fewer at its end.
 func (c client) read(ctx context.Context, file []byte, offset uint64, n int) ([]byte, error) {
 	d, err := c.results(ctx, nfstest.Call{Program: nfsProgram, Procedure: procRead, Args: readArgs(file, offset, n), Reads: []int{n}})
 	if err != nil {
@@ -94,7 +94,7 @@ func (c client) read(ctx context.Context, file []byte, offset uint64, n int) ([]
 	return d.Opaque(n), d.Err()
 }
 
-// write writes data and fails unless all of it is on the disk.
+// write writes data. It fails unless the server took all of it.
 func (c client) write(ctx context.Context, file []byte, offset uint64, data []byte) error {
 	args := writeArgs(file, offset, len(data))
 	d, err := c.results(ctx, nfstest.Call{
@@ -123,7 +123,7 @@ func (c client) find(ctx context.Context, name string) (root, file []byte, err e
 	return root, file, err
 }
 
-// handle gives an attacker the handle of the large file.
+// handle returns the handle of the large file for an attacker.
 func (f *field) handle(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -139,7 +139,7 @@ func (f *field) handle(ctx context.Context) ([]byte, error) {
 	return file, nil
 }
 
-// isStatus says whether err is a status in rdmad's answer.
+// isStatus reports whether err is a status in rdmad's reply.
 func isStatus(err error) bool {
 	var s status
 	return errors.As(err, &s)

@@ -11,12 +11,12 @@ import (
 type Report struct {
 	Started time.Time `json:"started"`
 	CPUs    int       `json:"cpus"`
-	// Seconds of each phase.
+	// Seconds is the time of each phase.
 	Seconds  float64   `json:"seconds"`
 	Outcomes []Outcome `json:"attacks"`
 }
 
-// Outcome is the result of an attack.
+// Outcome is the result of one attack.
 type Outcome struct {
 	Name   string `json:"name"`
 	Does   string `json:"does"`
@@ -32,12 +32,12 @@ type Outcome struct {
 type Phase struct {
 	Seconds float64              `json:"seconds"`
 	Clients map[string]Latencies `json:"clients"`
-	// RSS is the peak, in bytes.
+	// RSS is the peak of the resident size, in bytes.
 	RSS         int64 `json:"rss_bytes"`
 	Descriptors int   `json:"descriptors"` // the most
 	Goroutines  int64 `json:"goroutines"`  // at the last scrape
 	LogBytes    int64 `json:"log_bytes"`
-	// Unfinished says what did not happen within a minute; "" if everything did.
+	// Unfinished says what did not happen in time, or "".
 	Unfinished string `json:"unfinished,omitempty"`
 }
 

@@ -17,33 +17,35 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
-// Options say how to run an attack.
+// Options are the options of Run.
 type Options struct {
-	// Rdmad is the program, Attacker the command that Execute is run by, to which the
-	// attack's name and a Target as JSON are added.
+	// Rdmad is the path of the program. Attacker is the command that runs
+	// Execute; Run appends the attack's name and a Target as JSON.
 	Rdmad    string
 	Attacker []string
-	// Dir is an empty directory for files. Other users can enter it.
+	// Dir is an empty directory for files. Other users must be able to enter
+	// it.
 	Dir string
 	// Phase is the time of each of the three phases.
 	Phase time.Duration
-	// Short makes phases as long as the clients need for a few calls. rdmad gets
-	// less memory, and latencies are not judged.
+	// Short ends phases as soon as the clients have made a few calls. rdmad
+	// gets less memory, and latencies are not judged.
 	Short bool
-	// Progress gets a line now and then; nil is nobody.
+	// Progress, if not nil, receives messages about the progress.
 	Progress func(format string, args ...any)
 }
 
-// ShortPhase is the least time of a phase of the short form.
+// ShortPhase is the shortest phase of the short form.
 const ShortPhase = 200 * time.Millisecond
 
-// The short form's limits.memory, and the factor between the default and it.
+// limits.memory of the short form, in bytes, and the factor by which the
+// default is larger.
 const (
 	shortMemory = 128 << 20
 	shortScale  = defaultMemory / shortMemory
 )
 
-// run is one attack under way.
+// run is one running attack.
 type run struct {
 	Options
 	attack    *Attack
@@ -52,7 +54,7 @@ type run struct {
 }
 
 // Run makes one attack on an rdmad of its own. The outcome lists the goals that
-// rdmad missed; an error says that the attack could not be made.
+// rdmad missed. An error means that the attack could not be made.
 func Run(ctx context.Context, a *Attack, o Options) (out Outcome, err error) {
 	r := &run{Options: o, attack: a}
 	if r.Progress == nil {
@@ -110,8 +112,8 @@ func (r *run) phases(ctx context.Context, out *Outcome) (err error) {
 	return err
 }
 
-// phase lets the innocent clients work. The attacker, if there is one, has to be in
-// position for the whole time; what happens until then counts, too.
+// phase lets the innocent clients work. If there is an attacker, the phase's
+// time begins once the attacker is in position. Calls before that count, too.
 func (r *run) phase(ctx context.Context, name string, ready <-chan struct{}) (ph Phase, err error) {
 	if err := r.daemon.resetPeak(); err != nil {
 		return ph, err
@@ -140,8 +142,8 @@ func (r *run) phase(ctx context.Context, name string, ready <-chan struct{}) (ph
 // tick is how often rdmad's descriptors are counted.
 const tick = 20 * time.Millisecond
 
-// watch waits until a phase is over, and gives the most descriptors that
-// rdmad has had, and why the phase could not be finished.
+// watch waits until a phase is over. It returns the most descriptors that rdmad
+// had, and why the phase could not be finished, or "".
 func (r *run) watch(ctx context.Context, name string, ready <-chan struct{}) (descriptors int, unfinished string) {
 	began := time.Now()
 	said := began
@@ -173,7 +175,8 @@ func (r *run) watch(ctx context.Context, name string, ready <-chan struct{}) (de
 	return descriptors, unfinished
 }
 
-// unfinished names a client that has made fewer calls than a short phase needs.
+// unfinished reports a client that has made fewer calls than a short phase
+// needs, or "".
 func (r *run) unfinished() string {
 	for _, in := range r.innocents.all {
 		if made := in.made.Load(); r.Short && made < int64(in.least) {
@@ -183,8 +186,8 @@ func (r *run) unfinished() string {
 	return ""
 }
 
-// settle waits until rdmad has closed the attacker's descriptors, and returns how
-// many are open.
+// settle waits until rdmad has closed the attacker's descriptors. It returns
+// the number of open descriptors.
 func (r *run) settle(before int) (descriptors int) {
 	for began := time.Now(); time.Since(began) < hung; time.Sleep(tick) {
 		if descriptors = r.daemon.descriptors(); descriptors <= before+spareDescriptors {
@@ -203,7 +206,7 @@ type attacker struct {
 	errs    bytes.Buffer
 }
 
-// lines keeps the lines that an attacker prints.
+// lines stores the output of an attacker.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -231,8 +234,8 @@ func (r *run) startAttacker() (*attacker, error) {
 	args := append(r.Attacker[1:len(r.Attacker):len(r.Attacker)], r.attack.Name, string(target))
 	cmd := exec.Command(r.Attacker[0], args...)
 	cmd.Stdout, cmd.Stderr = &at.out, &at.errs
-	// It also ends with this pipe: one that changes its user is not killed when its
-	// parent dies.
+	// The attacker also ends when this pipe closes, because a process that
+	// changed its user is not killed when its parent dies.
 	in, out, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -246,7 +249,7 @@ func (r *run) startAttacker() (*attacker, error) {
 	return at, nil
 }
 
-// stop ends the attacker and returns its tally.
+// stop ends the attacker and returns its Tally.
 func (at *attacker) stop() (t Tally, err error) {
 	at.process.Signal(syscall.SIGTERM)
 	at.stdin.Close()

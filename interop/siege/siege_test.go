@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestSiege is the short form: each attack that rdmad withstands, without a
-// judgement about latencies.
+// TestSiege runs the short form: rdmad must withstand each attack. It does not
+// judge latencies.
 func TestSiege(t *testing.T) {
 	root := os.Getuid() == 0
 	bin := openDir(t)

@@ -1,5 +1,5 @@
-// Command guest boots the kernel guest of the interoperability tests and joins
-// its shell to the terminal. "poweroff -f" ends it.
+// Command guest boots the kernel guest of the interoperability tests and
+// connects its shell to the terminal. "poweroff -f" ends it.
 //
 //	go run ./interop/cmd/guest [-newer] [-rdma siw|crc] [-share DIR] [-forward PORT,PORT]
 //	go run ./interop/cmd/guest [-newer] -build
@@ -17,7 +17,7 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
-// flags are what the command line says.
+// flags are the command-line flags.
 type flags struct {
 	build   bool
 	newer   bool
@@ -82,7 +82,7 @@ func run(ctx context.Context, f flags) error {
 	return g.Stop()
 }
 
-// prepareShell brings up what the flags ask for, beside the running shell.
+// prepareShell prepares what the flags ask for, while the shell runs.
 func prepareShell(ctx context.Context, g *guest.Guest, f flags) error {
 	for _, port := range f.forward {
 		fmt.Fprintf(os.Stderr, "guest port %d is 127.0.0.1:%d\r\n", port, g.HostPort(port))

@@ -1,10 +1,11 @@
-// Command locker takes a byte-range lock (fcntl(2)) on a file, for tests in the
-// kernel guest, where no other program does that.
+// Command locker takes a byte-range lock (fcntl(2)) on a file. Tests run it in
+// the kernel guest, where no other program does that.
 //
 //	locker try|hold FILE OFFSET LENGTH
 //
-// "try" prints "locked", or "busy" when somebody else has a part of the range.
-// "hold" waits for the lock, prints "locked" and keeps it until it is killed.
+// "try" prints "locked", or "busy" if another owner holds a part of the range.
+// "hold" waits for the lock, prints "locked" and holds the lock until it is
+// killed.
 package main
 
 import (

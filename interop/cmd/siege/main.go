@@ -49,7 +49,7 @@ func command(ctx context.Context, args []string) error {
 	return fmt.Errorf("no command %q: run, page or attack", args[0])
 }
 
-// attack attacks until a signal comes or the standard input ends.
+// attack attacks until a signal comes or standard input ends.
 func attack(ctx context.Context, args []string) error {
 	if len(args) != 2 {
 		return errors.New("attack NAME TARGET")
@@ -71,7 +71,7 @@ func attack(ctx context.Context, args []string) error {
 	return siege.Execute(ctx, a, t, os.Stdout)
 }
 
-// errMissed says that there are attacks under which goals were missed.
+// errMissed means that rdmad missed goals.
 var errMissed = errors.New("goals were missed")
 
 func run(ctx context.Context, args []string) error {
@@ -133,7 +133,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// one makes an attack in a directory of its own.
+// one runs one attack in a directory of its own.
 func one(ctx context.Context, a *siege.Attack, o siege.Options) (out siege.Outcome, err error) {
 	if o.Dir, err = os.MkdirTemp("", "siege-"); err != nil {
 		return out, err
@@ -145,7 +145,8 @@ func one(ctx context.Context, a *siege.Attack, o siege.Options) (out siege.Outco
 	return siege.Run(ctx, a, o)
 }
 
-// chosen gives the attacks of a list of names.
+// chosen returns the attacks with the given names, or all attacks if names is
+// "".
 func chosen(names string) (list []*siege.Attack, err error) {
 	for i := range siege.Attacks {
 		if names == "" {
@@ -169,7 +170,7 @@ func say(format string, args ...any) {
 	fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// page puts attacks and figures into docs/security.md.
+// page writes the attacks and the figures into docs/security.md.
 func page(args []string) error {
 	f := flag.NewFlagSet("page", flag.ExitOnError)
 	in := f.String("json", "", "`file` with the figures; without one, only the list of attacks is made anew")

@@ -35,7 +35,7 @@ func TestParseParams(t *testing.T) {
 	}
 }
 
-// TestServe speaks to an agent over a pipe, as package guest does.
+// TestServe talks to an agent over a pipe, as package guest does.
 func TestServe(t *testing.T) {
 	host, guest := net.Pipe()
 	ended := make(chan error)
@@ -68,8 +68,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestOutputIsWhole has a script write as much as a pipe holds and end, while
-// nobody reads it and a process that it left behind keeps the pipe.
+// TestOutputIsWhole fills a pipe and lets its read deadline pass, while nobody
+// reads the pipe and its other end stays open. copy must still send everything.
 func TestOutputIsWhole(t *testing.T) {
 	pipe, end, err := os.Pipe()
 	if err != nil {

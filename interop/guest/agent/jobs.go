@@ -13,7 +13,7 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/agentwire"
 )
 
-// sender writes frames of many commands to the one port.
+// sender writes the frames of many commands to the one port.
 type sender struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -31,10 +31,10 @@ func (s *sender) sendExit(id uint32, status agentwire.ExitStatus) error {
 	return agentwire.WriteJSON(s.w, id, agentwire.Exit, status)
 }
 
-// jobs are the commands that run.
+// jobs are the running commands.
 type jobs struct {
 	out *sender
-	dir string // where scripts start
+	dir string // working directory of scripts
 	mu  sync.Mutex
 	pid map[uint32]int
 }
@@ -65,9 +65,10 @@ func (j *jobs) start(id uint32, payload []byte) {
 	go j.wait(id, cmd, pipes)
 }
 
-// begin starts a command and returns the pipes of its output and its errors.
+// begin starts a command and returns the pipes of its standard output and
+// standard error.
 func begin(cmd *exec.Cmd) (pipes [2]*os.File, err error) {
-	var ends [2]*os.File // the command's
+	var ends [2]*os.File // the command's ends
 	for i := range pipes {
 		if pipes[i], ends[i], err = os.Pipe(); err != nil {
 			break
@@ -77,7 +78,7 @@ func begin(cmd *exec.Cmd) (pipes [2]*os.File, err error) {
 		cmd.Stdout, cmd.Stderr = ends[0], ends[1]
 		err = cmd.Start()
 	}
-	for i := range ends { // Close of none is an error and no more
+	for i := range ends { // closing a nil file only returns an error
 		ends[i].Close()
 		if err != nil {
 			pipes[i].Close()
@@ -96,7 +97,7 @@ func (j *jobs) wait(id uint32, cmd *exec.Cmd, pipes [2]*os.File) {
 	delete(j.pid, id)
 	j.mu.Unlock()
 	for _, p := range pipes {
-		_ = p.SetReadDeadline(time.Now()) // it is closed if its other ends are
+		_ = p.SetReadDeadline(time.Now()) // copy then closes the pipe
 	}
 	outputs.Wait()
 	j.out.sendExit(id, exitStatus(cmd, err))
@@ -114,7 +115,7 @@ func exitStatus(cmd *exec.Cmd, err error) agentwire.ExitStatus {
 	return agentwire.ExitStatus{Code: status.ExitStatus()}
 }
 
-// kill kills a command with all processes of its session's first group.
+// kill kills a command and all processes of its process group.
 func (j *jobs) kill(id uint32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

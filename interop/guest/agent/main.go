@@ -1,9 +1,9 @@
 // Command agent is the first process of a kernel guest. It mounts the virtual
-// file systems, loads the virtio modules, sets up the network, and then runs
-// what the test on the host asks for over a virtio-serial port.
+// file systems, loads the virtio modules and sets up the network. Then it runs
+// the commands that the test on the host sends over a virtio-serial port.
 //
-// When it can't go on it prints why to the console and exits, upon which the
-// kernel panics and QEMU ends: the test sees a guest that died and its console.
+// On an error the agent prints it to the console and exits. The kernel then
+// panics and QEMU ends. The test sees that the guest died, and has its console.
 package main
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/agentwire"
 )
 
-// portName is the virtio-serial port's name, agreed with package guest.
+// portName is the name of the virtio-serial port. Package guest uses the same
+// name.
 const portName = "rdmad.agent"
 
 func main() {
@@ -46,7 +47,8 @@ func run() error {
 	return serve(bufio.NewReader(port), newJobs(&sender{w: port}, "/root"))
 }
 
-// serve says that the guest is up and obeys the host until the stream ends.
+// serve reports that the guest is up and handles the host's frames until the
+// stream ends.
 func serve(in *bufio.Reader, jobs *jobs) error {
 	if err := jobs.out.send(agentwire.Frame{Kind: agentwire.Ready}); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// openPort opens the virtio-serial port of a name. There is no udev in the
-// guest, so the name is looked up in sysfs.
+// openPort opens the named virtio-serial port. The guest has no udev, so
+// openPort finds the name in sysfs.
 func openPort(name string) (*os.File, error) {
 	const class = "/sys/class/virtio-ports"
 	ports, err := os.ReadDir(class)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// environment is that of every program the agent runs.
+// environment is the environment of every program that the agent runs.
 var environment = []string{
 	"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TERM=linux", "LANG=C",
 }
@@ -44,17 +44,17 @@ func (m mountPoint) mount(source string) error {
 	return nil
 }
 
-// virtioModules are what the guest needs to talk to the host. The rest is
-// loaded by the scripts that use it.
+// virtioModules are the modules that the guest needs to talk to the host.
+// Scripts load the other modules that they use.
 var virtioModules = []string{"virtio_pci", "virtio_console", "virtio_net", "virtio_rng", "9pnet_virtio", "9p"}
 
-// network is the guest's part of QEMU's user networking.
+// network configures the guest's side of QEMU's user networking.
 const network = `ip link set lo up
 ip addr add 10.0.2.15/24 dev eth0
 ip link set eth0 up
 ip route add default via 10.0.2.2`
 
-// setUp brings the guest to the state in which tests expect it.
+// setUp prepares the guest as tests expect it.
 func setUp(p params) error {
 	commands := [][]string{
 		{"/bin/busybox", "--install", "-s", "/bin"},
@@ -84,10 +84,10 @@ func execute(argv ...string) error {
 	return nil
 }
 
-// share is a directory of the host.
+// share is a directory of the host that the guest mounts.
 type share struct{ tag, dir string }
 
-// params are the agent's words on the kernel's command line.
+// params are the agent's parameters on the kernel command line.
 type params struct {
 	shares []share
 	shell  bool
@@ -101,7 +101,7 @@ func readParams(path string) (params, error) {
 	return parseParams(string(text))
 }
 
-// parseParams understands rdmad.share=TAG:DIR, any number, and rdmad.shell.
+// parseParams parses any number of rdmad.share=TAG:DIR, and rdmad.shell.
 func parseParams(cmdline string) (params, error) {
 	var p params
 	for word := range strings.FieldsSeq(cmdline) {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// consoleDevice is where a person at QEMU's terminal reads and types.
+// consoleDevice is the device of QEMU's terminal.
 const consoleDevice = "/dev/ttyS0"
 
 // keepShell runs login shells on the console, one after the other.

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/agentwire"
 )
 
-// stream is the output of one command.
+// stream is one output stream of a command.
 type stream struct {
 	out  *sender
 	id   uint32
@@ -28,10 +28,10 @@ func (s stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// copy sends what comes out of a pipe, and closes it. When the pipe's read
-// deadline passes, at the command's end, that is what was written until then, however
-// long it takes to be sent, and nothing that processes write later which the
-// command left behind.
+// copy sends what a pipe delivers, and closes it. The read deadline passes when
+// the command ends. copy then sends everything written up to that moment,
+// however long sending takes. It sends nothing that processes left behind by
+// the command write later.
 func (s stream) copy(pipe *os.File) {
 	defer pipe.Close()
 	buf := make([]byte, agentwire.MaxPayload)
@@ -49,7 +49,7 @@ func (s stream) copy(pipe *os.File) {
 	}
 }
 
-// drain sends what is in a pipe.
+// drain sends what is in a pipe now.
 func (s stream) drain(pipe *os.File, buf []byte) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {

@@ -1,10 +1,11 @@
-// Package agentwire is the framing between a test and the agent in its guest:
-// many commands at once over the one byte stream of a virtio-serial port.
+// Package agentwire is the framing between a test and the agent in its guest.
+// It carries many commands at once over the one byte stream of a virtio-serial
+// port.
 //
 // A frame is a big-endian header (payload length u32, command id u32, kind u8)
-// and the payload. Ids are chosen by the host and not used again. For each
-// Start the agent sends any number of Stdout and Stderr frames and then one
-// Exit; Ready comes once, with id 0, before anything else.
+// and the payload. The host chooses the ids and uses each once. For each Start
+// the agent sends any number of Stdout and Stderr frames and then one Exit.
+// Ready comes once, with id 0, before all other frames.
 package agentwire
 
 import (
@@ -14,15 +15,15 @@ import (
 	"io"
 )
 
-// MaxPayload bounds a frame's payload in bytes.
+// MaxPayload is the largest payload of a frame, in bytes.
 const MaxPayload = 64 << 10
 
 const headerSize = 9
 
-// Kind says what a frame is.
+// Kind is the kind of a frame.
 type Kind uint8
 
-// Kinds of frames.
+// The kinds of frames.
 const (
 	Ready  Kind = iota + 1 // to the host: the guest is up
 	Start                  // to the guest: run a command, payload [StartRequest]
@@ -32,26 +33,26 @@ const (
 	Exit                   // to the host: the command ended, payload [ExitStatus]
 )
 
-// StartRequest asks for a shell script to be run.
+// StartRequest is the payload of Start: the shell script to run.
 type StartRequest struct {
 	Script string `json:"script"`
 }
 
-// ExitStatus tells how a command ended.
+// ExitStatus is the payload of Exit: how the command ended.
 type ExitStatus struct {
 	Code  int    `json:"code"`            // as a shell's $?: 128 + signal if killed
 	Error string `json:"error,omitempty"` // why it could not be run at all
 }
 
-// Frame is one frame. The payload belongs to whoever holds the frame.
+// Frame is one frame. The holder of the frame owns the payload.
 type Frame struct {
 	ID      uint32
 	Kind    Kind
 	Payload []byte
 }
 
-// Write writes a frame in one call of w. The payload must not be longer than
-// MaxPayload.
+// Write writes a frame in one call of w.Write. It fails if the payload is
+// longer than MaxPayload.
 func Write(w io.Writer, f Frame) error {
 	if len(f.Payload) > MaxPayload {
 		return fmt.Errorf("agentwire: payload of %d bytes is too long", len(f.Payload))
@@ -74,7 +75,7 @@ func WriteJSON(w io.Writer, id uint32, kind Kind, v any) error {
 	return Write(w, Frame{ID: id, Kind: kind, Payload: payload})
 }
 
-// Read reads one frame. io.EOF means that the stream ended between frames.
+// Read reads one frame. The error is io.EOF if the stream ended between frames.
 func Read(r io.Reader) (Frame, error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// builder makes one image: packages unpacked in sysroot, the guest's tree put
-// together in stage, kernel and initramfs written to out.
+// builder makes one image. It unpacks packages into sysroot, collects the
+// guest's files in stage, and writes kernel and initramfs to out.
 type builder struct {
 	set     Set
 	recipe  recipe
@@ -39,7 +39,7 @@ func (b *builder) build(ctx context.Context) error {
 	return nil
 }
 
-// mergedDirs are directories of the root that are links into /usr.
+// mergedDirs are the directories of the root that are links into /usr.
 var mergedDirs = []string{"bin", "sbin", "lib", "lib64"}
 
 // makeRoot creates an empty root with Debian's merged /usr.
@@ -75,7 +75,7 @@ func (b *builder) unpack(ctx context.Context) error {
 	return nil
 }
 
-// write writes kernel and initramfs.
+// write writes the kernel and the initramfs.
 func (b *builder) write(context.Context) error {
 	kernel := filepath.Join(b.sysroot, "boot", "vmlinuz-"+b.set.Kernel)
 	if err := copyFile(kernel, filepath.Join(b.out, kernelFile), 0o644); err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// run runs a program; an error carries what it printed.
+// run runs a program. An error contains its output.
 func run(ctx context.Context, argv ...string) error {
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
 	if err != nil {
@@ -19,8 +19,8 @@ func run(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// pipeline runs programs, each reading what the one before it writes. The last
-// one's output is dropped. The error is that of every program that failed.
+// pipeline runs programs, each reading the output of the previous one. It drops
+// the output of the last. The error joins those of all failed programs.
 func pipeline(ctx context.Context, argvs ...[]string) error {
 	var (
 		cmds     []*exec.Cmd
@@ -38,7 +38,7 @@ func pipeline(ctx context.Context, argvs ...[]string) error {
 		}
 		cmds = append(cmds, cmd)
 	}
-	if previous != nil { // a stage failed to start: let its writer see it
+	if previous != nil { // a stage failed to start: its writer gets an error
 		previous.Close()
 	}
 	for _, cmd := range cmds {
@@ -49,9 +49,9 @@ func pipeline(ctx context.Context, argvs ...[]string) error {
 	return errors.Join(errs...)
 }
 
-// startStage starts one program of a pipeline and closes this process's copies
-// of its files, so that a program that ends is seen by its neighbours. It
-// returns what the next stage reads.
+// startStage starts one program of a pipeline. It closes this process's copies
+// of the program's files, so that neighbours notice when the program ends. It
+// returns the file that the next stage reads.
 func startStage(cmd *exec.Cmd, in *os.File, more bool) (out *os.File, err error) {
 	if in != nil {
 		cmd.Stdin = in
@@ -68,7 +68,7 @@ func startStage(cmd *exec.Cmd, in *os.File, more bool) (out *os.File, err error)
 	return out, cmd.Start()
 }
 
-// copyFile copies a file's content, making the directories above it.
+// copyFile copies a file's content and creates the directories above it.
 func copyFile(from, to string, perm os.FileMode) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package image builds what a kernel guest boots from: a Debian kernel, the
-// siw module built from the same kernel's source, and an initramfs with the
-// programs that tests run.
+// Package image builds the files that a kernel guest boots from: a Debian
+// kernel, the siw module built from the source of that kernel, and an initramfs
+// with the programs that tests run.
 //
-// Nothing is installed on the host. The packages come from the pool that
-// interop/deps.sh fills, and are unpacked into a directory that is gone when the
-// build ends. The result is cached outside the source tree, under a key made of
-// the recipe and the package versions, and appears there whole or not at all;
-// processes that want it at the same time wait for the one that builds.
+// The package installs nothing on the host. The packages come from the pool
+// that interop/deps.sh fills. They are unpacked into a temporary directory. The
+// result is cached outside the source tree, under a key of the recipe and the
+// package versions. It appears there in one step. Processes that need the same
+// image wait for the one that builds it.
 //
-// Callers must run deps.sh first (see [Find]) and must treat the files of an
-// Image as read-only: other processes boot from them too.
+// Callers must run deps.sh first (see [Find]). They must not change the files
+// of an Image, because other processes boot from them, too.
 package image

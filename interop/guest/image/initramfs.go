@@ -11,10 +11,10 @@ import (
 	"github.com/u-root/u-root/pkg/cpio"
 )
 
-// guestDirs are the directories of the guest that no file brings.
+// guestDirs are the directories of the guest that come with no file.
 var guestDirs = []string{"dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "var", "var/lib"}
 
-// guestFiles are the files of the guest that no package brings.
+// guestFiles are the files of the guest that come with no package.
 var guestFiles = []cpio.Record{
 	cpio.StaticFile("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/tmp:/bin/sh\n"+
 		"statd:x:106:65534::/var/lib/nfs:/bin/sh\n_rpc:x:107:65534::/run/rpcbind:/bin/sh\n", 0o644),
@@ -24,8 +24,8 @@ var guestFiles = []cpio.Record{
 		"services: files\nprotocols: files\nrpc: files\n", 0o644),
 }
 
-// writeInitramfs writes a tree as a cpio archive, not compressed: QEMU hands
-// the bytes to the kernel faster than an emulated processor unpacks them.
+// writeInitramfs writes a tree as an uncompressed cpio archive. QEMU loads the
+// bytes faster than an emulated processor decompresses them.
 func writeInitramfs(path, tree string) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func writeInitramfs(path, tree string) (err error) {
 	return buffered.Flush()
 }
 
-// writeTree writes the files, links and directories under a root.
+// writeTree writes the files, links and directories under root.
 func writeTree(w cpio.RecordWriter, root string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == root {
@@ -90,8 +90,8 @@ func record(path, name string, d fs.DirEntry) (cpio.Record, error) {
 	return cpio.Record{}, fmt.Errorf("%s: neither file, directory nor link", path)
 }
 
-// WriteAgent writes an archive whose only file is /init: appended to an
-// image's initramfs it completes it.
+// WriteAgent writes an archive with only the file /init. Together with the
+// initramfs of an image it is complete.
 func WriteAgent(path, program string) error {
 	data, err := os.ReadFile(program)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// linker finds what programs of a root need at run time. All names are
+// linker finds the libraries that programs of a root need. All names are
 // relative to the root.
 type linker struct {
 	root string
 	dirs []string // searched in order after a file's own DT_RUNPATH
 }
 
-// closure returns the named files, the symbolic links on the way to them, and
-// all libraries and loaders that they need, each once.
+// closure returns the named files, the targets of symbolic links, and all
+// libraries and loaders that these files need, each once.
 func (l *linker) closure(names []string) ([]string, error) {
 	var all []string
 	seen := map[string]bool{}
@@ -40,8 +40,8 @@ func (l *linker) closure(names []string) ([]string, error) {
 	return all, nil
 }
 
-// needs returns what one file needs directly: the target of a link, or the
-// loader and the libraries of an ELF file.
+// needs returns the direct needs of a file: the target of a link, or the loader
+// and the libraries of an ELF file.
 func (l *linker) needs(name string) ([]string, error) {
 	path := filepath.Join(l.root, name)
 	info, err := os.Lstat(path)
@@ -58,8 +58,8 @@ func (l *linker) needs(name string) ([]string, error) {
 	return l.libraries(path)
 }
 
-// resolve gives the name of a link's target, with the merged directories
-// written as they are in /usr.
+// resolve returns the name of a link's target. Merged directories get their
+// name in /usr.
 func (l *linker) resolve(name, target string) string {
 	if !filepath.IsAbs(target) {
 		target = filepath.Join("/", filepath.Dir(name), target)
@@ -67,7 +67,7 @@ func (l *linker) resolve(name, target string) string {
 	return merged(strings.TrimPrefix(filepath.Clean(target), "/"))
 }
 
-// merged maps lib/x to usr/lib/x and so on.
+// merged maps lib/x to usr/lib/x, and so on.
 func merged(name string) string {
 	first, _, _ := strings.Cut(name, "/")
 	for _, dir := range mergedDirs {
@@ -116,7 +116,7 @@ func (l *linker) find(library string, dirs []string) (string, error) {
 	return "", fmt.Errorf("no package has the library %s", library)
 }
 
-// interpreter is the loader that an ELF file names in PT_INTERP, or "".
+// interpreter returns the loader that an ELF file names in PT_INTERP, or "".
 func interpreter(f *elf.File) string {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
@@ -129,7 +129,7 @@ func interpreter(f *elf.File) string {
 	return ""
 }
 
-// runPath lists an ELF file's own library directories, relative to the root.
+// runPath returns the library directories in an ELF file, relative to the root.
 func runPath(f *elf.File) []string {
 	var dirs []string
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// stageModules copies the recipe's modules and all that they need, and writes
+// stageModules copies the recipe's modules and their dependencies, and writes
 // the indexes that modprobe reads.
 func (b *builder) stageModules(ctx context.Context) error {
 	from := filepath.Join(b.sysroot, "usr/lib/modules", b.set.Kernel)
@@ -42,15 +42,16 @@ func (b *builder) depmod(ctx context.Context, root string) error {
 	return run(ctx, "depmod", "-b", root, b.set.Kernel)
 }
 
-// moduleDeps is modules.dep: for a module's name its file, and for a file all
-// files that must be loaded before it. A module of modules.builtin has no file.
+// moduleDeps is the content of modules.dep: the file of each module name, and
+// for each file the files that must be loaded before it. A module in
+// modules.builtin has no file.
 type moduleDeps struct {
 	file    map[string]string
 	needs   map[string][]string
 	builtin map[string]bool
 }
 
-// readModuleDeps reads the indexes in a kernel's directory of modules.
+// readModuleDeps reads the indexes in a kernel's module directory.
 func readModuleDeps(dir string) (moduleDeps, error) {
 	loadable, err := os.ReadFile(filepath.Join(dir, "modules.dep"))
 	if err != nil {
@@ -79,15 +80,15 @@ func parseModuleDeps(loadable, builtin string) (moduleDeps, error) {
 	return deps, nil
 }
 
-// moduleName is the name under which the kernel knows the module of a file:
+// moduleName returns the kernel's name for the module in a file:
 // "kernel/net/9p/9pnet-virtio.ko.xz" is 9pnet_virtio.
 func moduleName(file string) string {
 	name, _, _ := strings.Cut(path.Base(file), ".")
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// closure returns the files of the named modules and of those that they need.
-// What is built into the kernel needs no file.
+// closure returns the files of the named modules and of their dependencies. A
+// module that is built into the kernel needs no file.
 func (d moduleDeps) closure(names []string) ([]string, error) {
 	var files []string
 	seen := map[string]bool{}

@@ -37,7 +37,8 @@ func (b *builder) stagePrograms(context.Context) error {
 	return nil
 }
 
-// glob returns the sysroot's files that match, relative to it, at least one.
+// glob returns the sysroot's files that match pattern, relative to the sysroot.
+// It fails if there is none.
 func (b *builder) glob(pattern string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(b.sysroot, pattern))
 	if err != nil {

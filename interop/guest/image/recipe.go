@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// recipeVersion changes when a change of this package's code makes another
-// image from the same lists and packages.
+// recipeVersion must change when a change of this package's code makes a
+// different image from the same lists and packages.
 const recipeVersion = 1
 
-// SIWRequireCRC is the path, relative to the guest's root, of the build of siw
-// that requires CRC32C. It is for insmod; modprobe finds the plain one.
+// SIWRequireCRC is the path of the siw build that requires CRC32C, relative to
+// the guest's root. Load it with insmod; modprobe finds the plain build.
 const SIWRequireCRC = "usr/lib/modules-crc/siw.ko"
 
-// siwModule is where depmod finds the plain build of siw.
+// siwModule is the path at which depmod finds the plain build of siw.
 const siwModule = "usr/lib/modules/%s/updates/siw.ko"
 
-// recipe is what the initramfs holds. Paths are relative to the root.
+// recipe is the content of the initramfs. Paths are relative to the root.
 type recipe struct {
-	programs []string // copied with the libraries that they need
+	programs []string // copied with their libraries
 	plugins  []string // glob patterns of libraries opened by name
 	files    []string // glob patterns of files copied as they are
 	modules  []string // kernel modules, with their dependencies
-	libDirs  []string // where the loader looks, in order
+	libDirs  []string // directories that the loader searches, in order
 }
 
 var standard = recipe{
@@ -54,7 +54,7 @@ var standard = recipe{
 	libDirs: []string{"usr/lib/x86_64-linux-gnu", "usr/lib", "usr/lib64", "usr/lib/ganesha"},
 }
 
-// key names the image that this recipe makes from the packages of set.
+// key returns the name of the image that this recipe makes from set.
 func (r recipe) key(set Set) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n%q\n%s\n%q\n", recipeVersion, r, set.Kernel, set.Debs)

@@ -15,36 +15,39 @@ import (
 // codeMissing is the exit code of deps.sh when packages are missing.
 const codeMissing = 3
 
-// Set is one choice of package versions, as deps.sh recorded it.
+// Set is one choice of package versions, as recorded by deps.sh.
 type Set struct {
 	Kernel string   // kernel release, "6.1.0-9-amd64"; "" if there is none
 	Debs   []string // file names of packages in the pool
-	Cache  string   // the directory of the pool and of the images
+	Cache  string   // directory of the pool and of the images
 }
 
-// MissingError says that packages are missing; its text names them.
+// MissingError means that packages are missing. Its text names them.
 type MissingError struct{ Line string }
 
 func (e *MissingError) Error() string { return e.Line }
 
-// Kernel chooses one of the kernels that a guest can have.
+// Kernel selects one of the kernels that a guest can have.
 type Kernel uint8
 
-// The kernels. A Debian that is itself as new as Newer has one for both.
+// The kernels. If this machine's Debian already has a kernel as new as Newer,
+// both are the same.
 const (
 	Stock Kernel = iota // of this machine's Debian: 6.1 of Debian 12
 	Newer               // Linux 6.12: Debian 13's, and of Debian 12's backports
 )
 
-// words are those for which deps.sh prints the file of a kernel's packages.
+// words are the arguments of deps.sh for each kernel. deps.sh prints the file
+// that lists its packages.
 var words = [...]string{Stock: "check", Newer: "newer"}
 
 var kernelNames = [...]string{Stock: "stock kernel", Newer: "newer kernel"}
 
 func (k Kernel) String() string { return kernelNames[k] }
 
-// Find asks deps.sh, the script at the given path, which packages the guest with
-// a kernel is made of. It installs nothing: what is missing is a [*MissingError].
+// Find asks deps.sh, at the path script, for the packages of a guest with a
+// kernel. It installs nothing. The error is a [*MissingError] if packages are
+// missing.
 func Find(ctx context.Context, script string, kernel Kernel) (Set, error) {
 	list, err := ask(ctx, script, words[kernel])
 	if err != nil {
@@ -57,7 +60,7 @@ func Find(ctx context.Context, script string, kernel Kernel) (Set, error) {
 	return set, err
 }
 
-// ask runs deps.sh with one word, for which it prints a file's name.
+// ask runs deps.sh with one word and returns the file name that it prints.
 func ask(ctx context.Context, script, word string) (string, error) {
 	cmd := exec.CommandContext(ctx, "sh", script, word)
 	var stderr strings.Builder
@@ -87,7 +90,7 @@ func readSet(lock string) (Set, error) {
 	return set, nil
 }
 
-// parseSet reads lines "kernel RELEASE" and "deb FILE".
+// parseSet parses lines "kernel RELEASE" and "deb FILE".
 func parseSet(r io.Reader) (Set, error) {
 	var set Set
 	lines := bufio.NewScanner(r)
@@ -111,10 +114,10 @@ func parseSet(r io.Reader) (Set, error) {
 	return set, nil
 }
 
-// path is where a package of the set lies.
+// path returns the path of a package in the pool.
 func (s Set) path(deb string) string { return filepath.Join(s.Cache, "debs", deb) }
 
-// source is the package with the kernel's source.
+// source returns the package with the kernel's source.
 func (s Set) source() (string, error) {
 	for _, deb := range s.Debs {
 		if strings.HasPrefix(deb, "linux-source-") {

@@ -13,10 +13,10 @@ import (
 // siwDir is siw's directory in the kernel's source.
 const siwDir = "drivers/infiniband/sw/siw"
 
-// buildSIW builds siw twice out of tree, as Debian builds its kernel without
-// it: as it is, and with mpa_crc_required set. That constant (siw_main.c) is no
-// module parameter, so the second build is the only way to a kernel that asks
-// for CRC32C in its MPA request and refuses a peer that won't.
+// buildSIW builds siw twice, out of tree, because Debian's kernel does not have
+// it. The first build is unchanged. In the second mpa_crc_required is set. That
+// constant (siw_main.c) is no module parameter. Only a second build gives a
+// kernel that asks for CRC32C in its MPA request and rejects a peer without it.
 func (b *builder) buildSIW(ctx context.Context) error {
 	headers, err := b.relocateHeaders()
 	if err != nil {
@@ -36,9 +36,9 @@ func (b *builder) buildSIW(ctx context.Context) error {
 	return b.makeModule(ctx, headers, source, filepath.Join(b.stage, SIWRequireCRC))
 }
 
-// relocateHeaders makes the headers work where they were unpacked: their
-// Makefile includes another one by absolute path. The kernel's image that newer
-// ones hold for pahole goes away.
+// relocateHeaders makes the headers usable at the place where they were
+// unpacked: their Makefile includes another one by absolute path. It also
+// removes the kernel image that newer headers contain for pahole.
 func (b *builder) relocateHeaders() (dir string, err error) {
 	dir = filepath.Join(b.sysroot, "usr/src/linux-headers-"+b.set.Kernel)
 	makefile := filepath.Join(dir, "Makefile")
@@ -54,7 +54,7 @@ func (b *builder) relocateHeaders() (dir string, err error) {
 	return dir, os.WriteFile(makefile, []byte(moved), 0o644)
 }
 
-// extractSIW takes siw's directory out of the kernel's source package.
+// extractSIW extracts siw's directory from the kernel's source package.
 func (b *builder) extractSIW(ctx context.Context) (dir string, err error) {
 	deb, err := b.set.source()
 	if err != nil {
@@ -69,8 +69,8 @@ func (b *builder) extractSIW(ctx context.Context) (dir string, err error) {
 	return filepath.Join(dir, name, siwDir), err
 }
 
-// makeModule builds the module and puts it, without debug data, at a path. BTF
-// would need pahole and the kernel's uncompressed image.
+// makeModule builds the module and copies it to a path, without debug data. BTF
+// would need pahole and the uncompressed kernel image.
 func (b *builder) makeModule(ctx context.Context, headers, source, to string) error {
 	err := run(ctx, "make", "-s", "-C", headers, "M="+source,
 		"CONFIG_RDMA_SIW=m", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules")
