@@ -1,0 +1,126 @@
+package tcpaddr
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+)
+
+func TestListen(t *testing.T) {
+	for _, c := range []struct {
+		address string
+		v4, v6  bool
+	}{
+		{"0.0.0.0:0", true, false},
+		{"[::]:0", true, true},
+		{":0", true, true},
+		{"127.0.0.1:0", true, false},
+		{"[::1]:0", false, true},
+	} {
+		l, err := Listen(t.Context(), c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).AddrPort().Port()
+		for _, to := range []struct {
+			host string
+			want bool
+		}{{"127.0.0.1", c.v4}, {"::1", c.v6}} {
+			conn, err := net.Dial("tcp", netip.AddrPortFrom(netip.MustParseAddr(to.host), port).String())
+			if (err == nil) != to.want {
+				t.Errorf("%s: connected to %s: %v, want %v (%v)", c.address, to.host, err == nil, to.want, err)
+			}
+			if err == nil {
+				conn.Close()
+			}
+		}
+		l.Close()
+	}
+}
+
+func TestListenFails(t *testing.T) {
+	if l, err := Listen(t.Context(), "0.0.0.0:70000"); err == nil {
+		l.Close()
+		t.Error("listens on port 70000")
+	}
+}
+
+// TestYield: a socket that yields gives its address, and addresses that overlap with it, to a
+// successor. Another program's socket does not.
+func TestYield(t *testing.T) {
+	for _, c := range []struct{ old, next string }{
+		{"127.0.0.1", "127.0.0.1"},
+		{"0.0.0.0", "127.0.0.1"},
+		{"127.0.0.1", "0.0.0.0"},
+		{"0.0.0.0", "[::]"},
+		{"[::]", "[::]"},
+	} {
+		old, err := Listen(t.Context(), c.old+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(old.Addr().String())
+		next := c.next + ":" + port
+		if l, err := Listen(t.Context(), next); err == nil {
+			l.Close()
+			t.Errorf("%s was bound beside %s", next, c.old)
+		}
+		other, err := Listen(t.Context(), "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err := Listen(Yield(t.Context(), []net.Listener{other}), next); err == nil {
+			l.Close()
+			t.Errorf("%s was bound, because another socket yields", next)
+		}
+		other.Close()
+		yield := Yield(t.Context(), []net.Listener{old})
+		l, err := Listen(yield, next)
+		if err != nil {
+			t.Fatalf("%s after %s: %v", next, c.old, err)
+		}
+		if l, err := Listen(yield, next); err == nil {
+			l.Close()
+			t.Errorf("%s was bound twice", next)
+		}
+		old.Close()
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			t.Fatalf("%s after %s: %v", next, c.old, err)
+		}
+		served, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		served.Close()
+		conn.Close()
+		l.Close()
+	}
+}
+
+// TestYieldKeepsTheQueue: connections that the old socket has not accepted are the new one's.
+func TestYieldKeepsTheQueue(t *testing.T) {
+	old, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", old.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	l, err := Listen(Yield(t.Context(), []net.Listener{old}), old.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	old.Close()
+	served, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer served.Close()
+	if served.RemoteAddr().String() != conn.LocalAddr().String() {
+		t.Errorf("accepted %v, want %v", served.RemoteAddr(), conn.LocalAddr())
+	}
+}
