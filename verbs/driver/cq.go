@@ -6,27 +6,26 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// CQ is a completion queue in memory: a bounded ring. A completion that finds it
-// full is lost, and every queue pair that completes here fails.
+// CQ is a completion queue in memory: a bounded ring. If it is full, further completions
+// are lost, and every queue pair that completes here fails.
 type CQ struct {
 	CQBase
-	waiting bool // a goroutine is in Wait and wants a token
-	lost    bool // a completion, since the last poll
+	waiting bool // a goroutine is in Wait and needs a token
+	lost    bool // a completion was lost since the last poll
 	token   chan struct{}
 }
 
 var _ verbs.Notifier = (*CQ)(nil)
 
-// Push adds a completion and wakes up the goroutine in Wait. The caller may hold
-// any lock of a queue pair.
+// Push adds a completion and wakes the goroutine in Wait. The caller may hold the lock of a
+// queue pair.
 func (c *CQ) Push(wc *verbs.WC) {
 	if c.PushQuietly(wc) {
 		c.Wake()
 	}
 }
 
-// PushQuietly is Push, but leaves waking up to the caller: true says that it has to
-// call Wake, soon.
+// PushQuietly is Push without waking. If it returns true, the caller must call Wake soon.
 func (c *CQ) PushQuietly(wc *verbs.WC) (wake bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +48,7 @@ func (c *CQ) PushQuietly(wc *verbs.WC) (wake bool) {
 	return wake
 }
 
-// Wake wakes up the goroutine in Wait.
+// Wake wakes the goroutine in Wait.
 func (c *CQ) Wake() {
 	select {
 	case c.token <- struct{}{}:
@@ -69,15 +68,8 @@ func (c *CQ) Poll(wc []verbs.WC) int {
 // Wait implements verbs.CQ.
 func (c *CQ) Wait(ctx context.Context) error {
 	for {
-		c.mu.Lock()
-		ready, closed := c.Queue.n > 0, c.closed
-		c.waiting = !ready && !closed
-		c.mu.Unlock()
-		switch {
-		case closed:
-			return verbs.ErrClosed
-		case ready:
-			return nil
+		if ready, err := c.Arm(); ready || err != nil {
+			return err
 		}
 		select {
 		case <-c.token:
@@ -85,6 +77,19 @@ func (c *CQ) Wait(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Arm says whether there is a completion to poll, or that the queue is closed. If there
+// is none, the caller is about to wait, and the next PushQuietly returns true.
+func (c *CQ) Arm() (ready bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ready = c.Queue.n > 0
+	c.waiting = !ready && !c.closed
+	if c.closed {
+		return false, verbs.ErrClosed
+	}
+	return ready, nil
 }
 
 // ReqNotify implements verbs.Notifier. An idle queue needs no ring.

@@ -10,20 +10,20 @@ import (
 // User is a queue pair that completes into a completion queue.
 type User interface {
 	Num() uint32
-	// Overflow fails the queue pair: the queue has lost completions. It is called
-	// in a goroutine of its own.
+	// Overflow fails the queue pair, because the queue has lost completions. It is called
+	// in its own goroutine.
 	Overflow()
 }
 
-// attached is a user and how many of its two queues complete here.
+// attached is a user and the number of its two queues that complete here.
 type attached struct {
 	User
 	queues int
 }
 
-// CQBase is the part of a completion queue that all kinds have: its queue pairs, the
-// completions to be polled, and the notification asked for. A kind adds how
-// completions arrive.
+// CQBase is the common part of all kinds of completion queues: the queue pairs, the
+// completions to poll, and the requested notification. Each kind adds how completions
+// arrive.
 type CQBase struct {
 	Depth int
 	Queue Ring // guarded by the lock
@@ -41,14 +41,22 @@ func (c *CQBase) Lock() { c.mu.Lock() }
 // Unlock unlocks the queue.
 func (c *CQBase) Unlock() { c.mu.Unlock() }
 
-// base lets a queue pair find the CQBase of a provider's completion queue.
+// base returns the CQBase of a provider's completion queue.
 func (c *CQBase) base() *CQBase { return c }
 
-// ClosedLocked says whether the queue is closed.
+// ClosedLocked reports whether the queue is closed.
 func (c *CQBase) ClosedLocked() bool { return c.closed }
 
-// UserLocked is the queue pair with a number, nil when it does not complete here.
+// UserLocked returns the queue pair with a number, or nil if it does not complete here.
 func (c *CQBase) UserLocked(num uint32) User { return c.users[num].User }
+
+// Only says whether a queue pair is the only one that completes here, with both of its
+// queues.
+func (c *CQBase) Only(num uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.users) == 1 && c.users[num].queues == 2
+}
 
 // attach counts q as a user, once for each of its queues.
 func (c *CQBase) attach(q User) error {
@@ -73,21 +81,21 @@ func (c *CQBase) detach(qp uint32) {
 	c.Queue.Drop(qp)
 }
 
-// OverflowLocked fails all users, from other goroutines, because the caller may
-// hold the lock of one.
+// OverflowLocked fails all users, in other goroutines, because the caller may hold the lock
+// of one of them.
 func (c *CQBase) OverflowLocked() {
 	for _, q := range c.users {
 		go q.Overflow()
 	}
 }
 
-// NotifyLocked has f run at the next NotifyingLocked, in place of an earlier one.
+// NotifyLocked makes the next NotifyingLocked run f. It replaces an earlier f.
 func (c *CQBase) NotifyLocked(f func()) { c.notify = f }
 
-// RequestedLocked says whether ReqNotify's function is still to be run.
+// RequestedLocked reports whether a function of ReqNotify is waiting to run.
 func (c *CQBase) RequestedLocked() bool { return c.notify != nil }
 
-// NotifyingLocked runs what ReqNotify asked for, if it did, in a new goroutine.
+// NotifyingLocked runs the function of ReqNotify, if there is one, in a new goroutine.
 func (c *CQBase) NotifyingLocked() bool {
 	if c.notify == nil {
 		return false
@@ -97,8 +105,8 @@ func (c *CQBase) NotifyingLocked() bool {
 	return true
 }
 
-// Shut closes the queue and says whether it was this call that did. It fails with
-// ErrBusy while queue pairs complete here. Free must follow.
+// Shut closes the queue. first is true for the call that closed it. It fails with ErrBusy
+// while queue pairs complete here. The caller must then call Free.
 func (c *CQBase) Shut() (first bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,5 +120,5 @@ func (c *CQBase) Shut() (first bool, err error) {
 	return true, nil
 }
 
-// Free ends the count of a queue that is gone.
+// Free uncounts a destroyed queue.
 func (c *CQBase) Free() { c.dev.live[CQs].Add(-1) }

@@ -21,8 +21,8 @@ const (
 	kinds
 )
 
-// Device is an opened device: its attributes and the count of its objects. It
-// implements verbs.Device but for AllocPD, with completion queues in memory.
+// Device is an opened device: its attributes and the count of its objects. It implements
+// verbs.Device, except AllocPD, with completion queues in memory.
 type Device struct {
 	Attrs  verbs.DeviceAttr // constant
 	lastQP atomic.Uint32
@@ -52,8 +52,8 @@ func (d *Device) create(k Kind) error {
 	return nil
 }
 
-// CreatePD makes pd a protection domain of the device. The provider calls Free when
-// the device has none.
+// CreatePD makes pd a protection domain of the device. If the provider then fails to create
+// it, it calls Free.
 func (d *Device) CreatePD(pd *PD) error {
 	pd.dev = d
 	return d.create(PDs)
@@ -61,11 +61,18 @@ func (d *Device) CreatePD(pd *PD) error {
 
 // CreateCQ implements verbs.Device.
 func (d *Device) CreateCQ(depth int) (verbs.CQ, error) {
-	c := &CQ{token: make(chan struct{}, 1)}
-	if err := d.CreateCQBase(&c.CQBase, depth); err != nil {
+	c := new(CQ)
+	if err := d.InitCQ(c, depth); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// InitCQ makes c a completion queue in memory of the device. A provider calls it for a
+// queue that embeds one.
+func (d *Device) InitCQ(c *CQ, depth int) error {
+	c.token = make(chan struct{}, 1)
+	return d.CreateCQBase(&c.CQBase, depth)
 }
 
 // CreateCQBase makes c a completion queue of the device. The provider calls Free when
@@ -84,8 +91,8 @@ func (d *Device) Close() error {
 	return err
 }
 
-// Shut closes the device and says whether it was this call that did. It fails with
-// ErrBusy while objects of the device exist.
+// Shut closes the device. first is true for the call that closed it. It fails with ErrBusy
+// while objects of the device exist.
 func (d *Device) Shut() (first bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

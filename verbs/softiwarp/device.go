@@ -3,6 +3,7 @@ package softiwarp
 import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
+	"github.com/rdmad/rdmad/verbs/lease"
 )
 
 // Limits of the device.
@@ -12,7 +13,7 @@ const (
 	maxCQDepth    = 1 << 20
 	maxMRSize     = 1 << 40
 	maxMsgSize    = 1 << 30
-	// maxReads bounds RDMA Reads outstanding in one direction, as siw does.
+	// maxReads bounds the outstanding RDMA Reads in each direction, as Linux siw does.
 	maxReads = 128
 )
 
@@ -22,6 +23,7 @@ type device struct {
 	provider *Provider
 	stags    stagTable
 	buffers  buffers
+	watch    lease.Watch // restarts receiving for queue pairs whose reader is away
 }
 
 var (
@@ -47,6 +49,15 @@ func newDevice(p *Provider) *device {
 	d.stags.init()
 	d.buffers.init()
 	return d
+}
+
+// CreateCQ implements verbs.Device.
+func (d *device) CreateCQ(depth int) (verbs.CQ, error) {
+	c := new(completionQueue)
+	if err := d.InitCQ(&c.CQ, depth); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // AllocPD implements verbs.Device.

@@ -14,9 +14,9 @@ import (
 )
 
 // listener accepts TCP connections and reads their MPA requests, each in a goroutine of
-// its own. Handshakes that are half done, or not fetched yet, are bounded. Beyond the
-// bound the oldest handshake of the peer that has the most of them ends, so that a
-// flood neither stops the listener nor costs other peers anything.
+// its own. The incomplete handshakes and the requests that the consumer has not fetched are
+// bounded. Beyond a bound, the oldest one of the peer that has the most ends. So a flood
+// neither stops the listener nor affects other peers.
 type listener struct {
 	p        *Provider
 	tcp      *net.TCPListener
@@ -29,7 +29,7 @@ type listener struct {
 	halfDone *peers.List[*net.TCPConn]
 }
 
-var _ rdmacm.Listener = (*listener)(nil)
+var _ rdmacm.OnTCP = (*listener)(nil)
 
 func newListener(p *Provider, tcp *net.TCPListener) *listener {
 	l := &listener{
@@ -43,6 +43,9 @@ func newListener(p *Provider, tcp *net.TCPListener) *listener {
 }
 
 func (l *listener) Addr() netip.AddrPort { return addrPort(l.tcp.Addr()) }
+
+// Socket implements rdmacm.OnTCP.
+func (l *listener) Socket() net.Listener { return l.tcp }
 
 func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
 	return l.requests.Get(ctx)
@@ -70,8 +73,8 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// accept runs until the listener is closed. When there are no descriptors, it tries
-// again until there are.
+// accept runs until the listener is closed. After an error, for example when descriptors
+// run out, it tries again after a pause.
 func (l *listener) accept() {
 	for {
 		conn, err := l.tcp.AcceptTCP()
@@ -90,7 +93,7 @@ func (l *listener) accept() {
 	}
 }
 
-// note logs a request that is not served.
+// note logs a connection request that is dropped.
 func (l *listener) note(peer net.Addr, err error) {
 	l.p.config.Logger.Warn("softiwarp: connection request dropped", "listener", l.Addr(), "peer", peer, "error", err)
 }
@@ -98,7 +101,7 @@ func (l *listener) note(peer net.Addr, err error) {
 // acceptRetry is the pause after a failed accept.
 const acceptRetry = 50 * time.Millisecond
 
-// begin counts a half-done handshake; nil when the listener is closed.
+// begin counts an incomplete handshake. It returns nil when the listener is closed.
 func (l *listener) begin(conn *net.TCPConn) *peers.Item[*net.TCPConn] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,13 +111,13 @@ func (l *listener) begin(conn *net.TCPConn) *peers.Item[*net.TCPConn] {
 	}
 	half, lost := l.halfDone.Add(addrPort(conn.RemoteAddr()).Addr(), conn)
 	if lost != nil {
-		_ = lost.Value.Close() // its goroutine notices
+		_ = lost.Value.Close() // its goroutine's read then fails
 	}
 	return half
 }
 
-// end ends the count of a half-done handshake. The error says why the connection was
-// closed meanwhile.
+// end stops counting an incomplete handshake. An error says why the connection was closed
+// in the meantime.
 func (l *listener) end(half *peers.Item[*net.TCPConn]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +147,7 @@ func (l *listener) handshake(conn *net.TCPConn, half *peers.Item[*net.TCPConn]) 
 	}
 }
 
-// queue hands a request to the consumer. On an error conn stays the caller's.
+// queue gives a request to the consumer. On an error the caller keeps conn.
 func (l *listener) queue(conn *net.TCPConn, frame mpa.Frame) error {
 	if frame.Markers {
 		_ = writeFrame(conn, rejection(&frame, nil))
@@ -165,8 +168,8 @@ func (l *listener) queue(conn *net.TCPConn, frame mpa.Frame) error {
 	return nil
 }
 
-// turnAway rejects a request for which there is no room. The peer gets the reason and
-// may try again.
+// turnAway rejects a request for which there is no room. The rejection contains the
+// reason, and the peer may try again.
 func (l *listener) turnAway(id rdmacm.ID) {
 	l.note(net.TCPAddrFromAddrPort(id.RemoteAddr()), errCrowded)
 	_ = id.Reject(context.Background(), []byte(errCrowded.Error()))

@@ -9,13 +9,13 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // ProviderName is the name under which the provider is configured.
 const ProviderName = "softiwarp"
 
-// Provider makes soft-iWARP connections. All methods may be called from any
-// goroutine.
+// Provider makes soft-iWARP connections. Its methods are safe for concurrent use.
 type Provider struct {
 	config  Config
 	dev     *device
@@ -25,7 +25,7 @@ type Provider struct {
 
 var _ rdmacm.Provider = (*Provider)(nil)
 
-// New makes a provider with one device. The error is about config.
+// New makes a provider with one device. It returns an error if config is invalid.
 func New(config Config) (*Provider, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -36,30 +36,29 @@ func New(config Config) (*Provider, error) {
 	return p, nil
 }
 
-// Name is ProviderName.
+// Name returns ProviderName.
 func (p *Provider) Name() string { return ProviderName }
 
-// Device is the provider's one device.
+// Device returns the provider's only device.
 func (p *Provider) Device() verbs.Device { return p.dev }
 
-// Close frees the device, and waits until the sockets of ended connections
-// are closed.
+// Close frees the device and waits until the sockets of ended connections are closed.
 func (p *Provider) Close() error {
 	if first, err := p.users.Close("softiwarp: provider", p.dev.Close); !first {
 		return err
 	}
+	p.dev.watch.Close()
 	p.lingers.close()
 	p.dev.buffers.close()
 	return nil
 }
 
-// Listen binds to a TCP address.
+// Listen listens on a TCP address.
 func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
 	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
+	l, err := tcpaddr.Listen(ctx, address)
 	if err != nil {
 		p.users.Unuse()
 		return nil, fmt.Errorf("softiwarp: %w", err)
@@ -67,8 +66,8 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 	return newListener(p, l.(*net.TCPListener)), nil
 }
 
-// Resolve looks the host up. It takes the first IPv4 address, or the first address if
-// there is no IPv4 address.
+// Resolve looks up the host of address. It uses the first IPv4 address, or the first
+// address if there is no IPv4 address.
 func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
 	remote, err := driver.LookUp(ctx, address)
 	if err == nil && remote.Port() == 0 {

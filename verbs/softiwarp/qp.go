@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
+	"github.com/rdmad/rdmad/verbs/lease"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
@@ -18,45 +19,48 @@ type queuePair struct {
 	dev            *device
 	pd             *protectionDomain
 	id             *connID
-	sendCQ, recvCQ *driver.CQ
+	sendCQ, recvCQ *completionQueue
+	reading        lease.Lease // the right to read the connection, and to use rx
 
 	closed   atomic.Bool
+	dying    atomic.Bool   // the queue pair has failed; the reader may not have noticed yet
 	answered atomic.Bool   // the peer has sent an FPDU
-	done     chan struct{} // closed when finished
+	done     chan struct{} // closed when finished is true
 	winMu    sync.Mutex
-	windows  *memWindow // bound on this queue pair
-	sinkBase uint32     // sink STags of our Reads start above it
+	windows  *memWindow // windows bound on this queue pair
+	sinkBase uint32     // the sink STag of a Read is sinkBase plus its MSN
 
 	rq recvQueue
 
-	// The lock guards what follows, up to the connection.
+	// The lock guards the following fields, up to the connection.
 
-	// finished: the end is complete. All requests have been flushed, and nothing
-	// touches their memory any more.
+	// finished means that the end is complete: all requests have been flushed, and
+	// nothing accesses their memory any more.
 	finished bool
 	sq       sendQueue
 	inbound  readQueue
 	txBusy   bool // a goroutine owns transmission
 	txErr    error
-	hold     bool // passive side before the peer's first FPDU: send nothing
-	rxActive bool
-	// The request that a failure is attributed to.
+	hold     bool      // passive side before the peer's first FPDU: must not send
+	rxActive bool      // receiving has begun and not ended
+	readTill time.Time // deadline of reading; zero if none
+	// The request to which a failure is attributed.
 	failed       bool
 	failedPos    uint32
 	failedStatus verbs.WCStatus
 	goodbye      *rdmap.Term // Terminate to send at the end
 	drainTimer   *time.Timer
-	nudgeTimer   *time.Timer // active side, until the peer has said something
+	nudgeTimer   *time.Timer // active side, until the peer has sent something
 
-	// The connection; constant once established.
+	// The connection; these fields are constant once it is established.
 	conn     *net.TCPConn
 	raw      syscall.RawConn
 	crc      bool
 	ird, ord int
 	maxULPDU int
 
-	// readsSent counts Read Requests given to TCP or about to be, readsDone
-	// those answered in full.
+	// readsSent counts the Read Requests that are in TCP or about to be. readsDone
+	// counts those that were answered completely.
 	readsSent, readsDone atomic.Uint32
 
 	tx transmitter
@@ -70,7 +74,9 @@ func newQP(id *connID, pd *protectionDomain, attr verbs.QPAttr) (*queuePair, err
 	if err := pd.CreateQP(&q.QP, q, attr); err != nil {
 		return nil, err
 	}
-	q.sendCQ, q.recvCQ = attr.SendCQ.(*driver.CQ), attr.RecvCQ.(*driver.CQ) // the device has no others
+	q.sendCQ, q.recvCQ = attr.SendCQ.(*completionQueue), attr.RecvCQ.(*completionQueue) // the device makes no other type
+	q.sendCQ.used(q)
+	q.recvCQ.used(q)
 	q.sq.init(attr.MaxSendWR, attr.MaxSendSGE)
 	q.rq.init(attr.MaxRecvWR, attr.MaxRecvSGE)
 	q.tx.init(q)
@@ -78,8 +84,8 @@ func newQP(id *connID, pd *protectionDomain, attr verbs.QPAttr) (*queuePair, err
 	return q, nil
 }
 
-// Fail ends the connection with a Terminate that blames this side (RFC 5040
-// §5.4: a stream that ends abnormally says so).
+// Fail ends the connection with a Terminate that reports a local error (RFC 5040 §5.4: a
+// stream that ends abnormally ends with a Terminate).
 func (q *queuePair) Fail() { q.fail(driver.ErrFailed, &rdmap.Term{Fault: rdmap.LocalCatastrophic}) }
 
 // Overflow implements driver.User.
@@ -90,8 +96,8 @@ func (q *queuePair) Overflow() {
 // End implements driver.QueuePair.
 func (q *queuePair) End(cause error) { q.fail(cause, nil) }
 
-// Close implements verbs.QP. A connection that is up ends in order, but what
-// has not gone out yet is lost.
+// Close implements verbs.QP. An established connection ends in order, but requests that
+// were not sent yet are lost.
 func (q *queuePair) Close() error {
 	if q.closed.Swap(true) {
 		<-q.done
@@ -100,6 +106,7 @@ func (q *queuePair) Close() error {
 	q.fail(verbs.ErrDisconnected, nil)
 	<-q.done
 	q.unbindWindows()
+	q.recvCQ.driver.CompareAndSwap(q, nil)
 	q.Free()
 	return nil
 }
@@ -128,7 +135,7 @@ func (q *queuePair) removeWindow(w *memWindow) {
 	w.prev, w.next = nil, nil
 }
 
-// unbindWindows ends the bindings that are left when the queue pair goes.
+// unbindWindows ends the remaining bindings when the queue pair ends.
 func (q *queuePair) unbindWindows() {
 	for {
 		q.winMu.Lock()

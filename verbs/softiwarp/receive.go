@@ -13,23 +13,26 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// compactBelow is the free room at the buffer's end, in bytes, below which
-// the incomplete FPDU is moved to the front before reading on.
+// compactBelow is a number of free bytes at the buffer's end. Below it, the incomplete
+// FPDU moves to the front before the next read.
 const compactBelow = bufferSize / 2
 
-// receiver is the receiving side of a connection. It belongs to the
-// receiving goroutine, and to finishLocked after that has ended.
+// receiver is the receiving side of a connection. It belongs to the reader, the goroutine
+// that holds the right queuePair.reading. After the reader's end it belongs to
+// finishLocked.
 type receiver struct {
 	q *queuePair
 
 	buf      *buffer // nil while waiting
 	start    *buffer // while waiting: the start of an FPDU, or nil
-	from, to int     // the bytes of buf or start that are not consumed
+	from, to int     // the unconsumed bytes of buf or start
 	read     func(fd uintptr) bool
+	look     bool // do not wait for input
 	n        int
 	err      error
+	nothing  bool // the last attempt found no input
 
-	// The numbers expected next.
+	// The next expected message sequence numbers.
 	sendMSN, readMSN uint32
 	rtrSend, rtrRead bool // see link
 
@@ -37,28 +40,38 @@ type receiver struct {
 	inSend   bool
 	op       rdmap.Opcode
 	entry    *recvEntry
-	got      int // bytes of it
+	got      int // bytes of it so far
 	piece    int
 	pieceOff int
 
-	readGot int // bytes of the oldest Read's data
+	readGot int // bytes of the oldest Read's data so far
 
-	heard      bool // the first FPDU has come
+	heard      bool // the first FPDU has arrived
 	kick       bool // something may have become ready to send
-	wakeSend   bool // a goroutine waits for the send CQ and must be woken up
+	wakeSend   bool // a goroutine waits for the send CQ
 	wakeRecv   bool
 	tooLong    bool // the message was longer than its Receive
 	peerClosed bool
 	end        ending
 }
 
-// ending is why receiving can't go on.
+// input is the outcome of an attempt to read.
+type input uint8
+
+const (
+	inputMore input = iota
+	inputNone
+	inputInterrupted // by queuePair.interrupt
+	inputEnd
+)
+
+// ending is the reason why receiving can't continue.
 type ending struct {
 	cause   error
 	goodbye *rdmap.Term
-	// The oldest Read is to blame, when readStatus is not WCSuccess.
+	// Unless readStatus is WCSuccess, the oldest Read caused the end.
 	readStatus verbs.WCStatus
-	// A Terminate that came, for attribution.
+	// received is the peer's Terminate, if one arrived.
 	received *rdmap.Term
 }
 
@@ -73,32 +86,12 @@ func (r *receiver) begin(l link) {
 	r.rtrSend = l.rtrSend && l.passive
 }
 
-// receive is the receiving goroutine.
-func (q *queuePair) receive() {
-	r := &q.rx
-	for r.fill(q.raw) && r.consume() {
-		q.received()
-	}
-	r.wake()
-	r.release()
-	if r.start != nil {
-		r.start.put()
-		r.start = nil
-	}
-	q.Lock()
-	defer q.Unlock()
-	q.rxActive = false
-	q.endLocked(&r.end)
-	q.finishLocked()
-}
-
-// received lets senders run after a buffer of input.
+// received lets the sending side continue after a buffer of input.
 func (q *queuePair) received() {
 	if !q.rx.kick {
 		return
 	}
 	q.rx.kick = false
-	q.rx.wake()
 	q.Lock()
 	defer q.Unlock()
 	q.hold = false
@@ -106,29 +99,33 @@ func (q *queuePair) received() {
 	q.drainedLocked()
 }
 
-// fill reads more input, waiting for it; false at the end.
-func (r *receiver) fill(raw syscall.RawConn) bool {
+// fill reads more input. It waits for input, unless r.look is set.
+func (r *receiver) fill() input {
 	if r.from == r.to {
 		r.from, r.to = 0, 0
-	} else if r.from > 0 && bufferSize-r.to < compactBelow {
+	} else if r.buf != nil && r.from > 0 && bufferSize-r.to < compactBelow {
 		r.to = copy(r.buf.mem, r.buf.mem[r.from:r.to])
 		r.from = 0
 	}
-	r.n, r.err = 0, nil
-	if err := raw.Read(r.read); err != nil && r.err == nil {
+	r.n, r.err, r.nothing = 0, nil, false
+	if err := r.q.raw.Read(r.read); err != nil && r.err == nil {
 		r.err = err
 	}
-	r.wake()
-	if r.err == nil && r.n > 0 {
+	switch {
+	case r.nothing:
+		return inputNone
+	case r.err == nil && r.n > 0:
 		r.to += r.n
-		return true
+		return inputMore
+	case isTimeout(r.err) && r.q.resume():
+		return inputInterrupted
 	}
 	r.peerClosed = r.err == nil
 	r.end.cause = r.inputError()
-	return false
+	return inputEnd
 }
 
-// tryRead is one reading system call; false when there is nothing to read.
+// tryRead makes one read system call. It returns false when there is no input.
 func (r *receiver) tryRead(fd uintptr) bool {
 	r.unpark()
 	for {
@@ -141,7 +138,8 @@ func (r *receiver) tryRead(fd uintptr) bool {
 		case errors.Is(err, unix.EAGAIN):
 			r.park()
 			r.wake()
-			return false
+			r.nothing = r.look
+			return r.look
 		default:
 			r.err = err
 		}
@@ -149,9 +147,9 @@ func (r *receiver) tryRead(fd uintptr) bool {
 	}
 }
 
-// wake wakes up the goroutines that wait for completions of the last input. It is
-// called after each buffer of input, and just before the receiving goroutine stops, so
-// that they can continue on the same processor.
+// wake wakes up the goroutines that wait for completions of the last input. It is called
+// after each buffer of input. It is also called just before the receiving goroutine stops,
+// so that the waiting goroutine can continue on the same processor.
 func (r *receiver) wake() {
 	if r.wakeRecv {
 		r.wakeRecv = false
@@ -163,10 +161,13 @@ func (r *receiver) wake() {
 	}
 }
 
-// park gives the large buffer back while there is nothing to read. The start
-// of an FPDU moves to a small buffer, so that peers that stop within an FPDU do
-// not tie up much more than they have sent.
+// park returns the large buffer while there is nothing to read. The start of an FPDU moves
+// to a small buffer. So a peer that stops within an FPDU ties up little more memory than
+// it has sent.
 func (r *receiver) park() {
+	if r.buf == nil {
+		return
+	}
 	if r.from < r.to {
 		r.start = r.q.dev.buffers.get(r.to - r.from)
 		r.to = copy(r.start.mem, r.buf.mem[r.from:r.to])
@@ -186,7 +187,7 @@ func (r *receiver) unpark() {
 	}
 }
 
-// release gives the large buffer back.
+// release returns the large buffer.
 func (r *receiver) release() {
 	if r.buf != nil {
 		r.buf.put()
@@ -194,7 +195,7 @@ func (r *receiver) release() {
 	}
 }
 
-// inputError is the reason that the end of input gives.
+// inputError returns the error for the end of input.
 func (r *receiver) inputError() error {
 	switch {
 	case r.err != nil:
@@ -205,7 +206,7 @@ func (r *receiver) inputError() error {
 	return verbs.ErrDisconnected
 }
 
-// consume places all whole FPDUs of the buffer; false when the connection
+// consume places all complete FPDUs of the buffer. It returns false when the connection
 // must end.
 func (r *receiver) consume() bool {
 	for r.from < r.to {
@@ -229,8 +230,8 @@ func (r *receiver) consume() bool {
 	return true
 }
 
-// endLocked records why receiving ended, unless the queue pair is dead for
-// another reason.
+// endLocked records why receiving ended, unless the queue pair has failed for another
+// reason.
 func (q *queuePair) endLocked(end *ending) {
 	cause := end.cause
 	if q.txErr != nil && (errors.Is(cause, verbs.ErrDisconnected) || isTimeout(cause)) {
@@ -248,9 +249,9 @@ func (q *queuePair) endLocked(end *ending) {
 	q.failLocked(cause, end.goodbye)
 }
 
-// leftLocked says whether the peer has reset the stream between two messages
-// with nothing left to be done for either side: it closed its socket without
-// lingering, and that is an end like another.
+// leftLocked reports whether the peer has reset the stream between two messages while
+// neither side had anything left to do. The peer then closed its socket without lingering,
+// which counts as an orderly end.
 func (q *queuePair) leftLocked(cause error) bool {
 	return errors.Is(cause, syscall.ECONNRESET) && q.rx.from == q.rx.to &&
 		q.sq.head == q.sq.tail && !q.txBusy && len(q.tx.pending()) == 0 && q.inbound.empty()

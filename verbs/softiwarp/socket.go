@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketWriter writes batches to a socket without waiting, and keeps what
-// the socket did not take in a buffer of its own: no memory of the consumer
-// is referred to after send.
+// socketWriter writes batches to a socket without waiting. It copies bytes that the socket
+// did not take into a buffer of its own. So after send it does not refer to the consumer's
+// memory.
 type socketWriter struct {
 	buffers  *buffers
 	left     *buffer // nil when nothing is left over
 	from, to int
-	err      error // the socket is of no use any more
+	err      error // the socket has failed
 
 	iov                [][]byte
 	taken              int
@@ -27,7 +27,7 @@ func (s *socketWriter) init(buffers *buffers) {
 	s.remainder = s.tryRest
 }
 
-// rest gives the bytes left over.
+// rest returns the bytes left over.
 func (s *socketWriter) rest() []byte {
 	if s.left == nil {
 		return nil
@@ -35,7 +35,7 @@ func (s *socketWriter) rest() []byte {
 	return s.left.mem[s.from:s.to]
 }
 
-// send writes b, or as much as the socket takes, and resets b.
+// send writes b, as far as the socket takes it, and resets b.
 func (s *socketWriter) send(raw syscall.RawConn, b *batch) {
 	s.iov = b.finish()
 	if len(s.iov) == 0 {
@@ -52,7 +52,7 @@ func (s *socketWriter) send(raw syscall.RawConn, b *batch) {
 	b.reset()
 }
 
-// sendBytes is send for bytes outside a batch, when nothing is left over.
+// sendBytes is like send, for bytes outside a batch. No bytes may be left over.
 func (s *socketWriter) sendBytes(raw syscall.RawConn, b []byte) {
 	s.iov, s.taken = [][]byte{b}, 0
 	if err := raw.Write(s.attempt); err != nil && s.err == nil {
@@ -65,10 +65,10 @@ func (s *socketWriter) sendBytes(raw syscall.RawConn, b []byte) {
 	}
 }
 
-// tryBatch is one writing system call.
+// tryBatch makes one writing system call.
 func (s *socketWriter) tryBatch(fd uintptr) bool {
 	for {
-		n, err := unix.Writev(int(fd), s.iov)
+		n, err := s.write(int(fd))
 		switch {
 		case err == nil:
 			s.taken = n
@@ -81,7 +81,15 @@ func (s *socketWriter) tryBatch(fd uintptr) bool {
 	}
 }
 
-// wait writes the bytes left over, and waits until the socket takes them.
+// write uses the cheaper plain write for a single element.
+func (s *socketWriter) write(fd int) (int, error) {
+	if len(s.iov) == 1 {
+		return unix.Write(fd, s.iov[0])
+	}
+	return unix.Writev(fd, s.iov)
+}
+
+// wait writes the bytes left over. It waits until the socket takes all of them.
 func (s *socketWriter) wait(raw syscall.RawConn) {
 	if s.left == nil || s.err != nil {
 		return
@@ -91,7 +99,7 @@ func (s *socketWriter) wait(raw syscall.RawConn) {
 	}
 }
 
-// tryRest writes until nothing is left, or the socket is full: false.
+// tryRest writes until nothing is left. It returns false when the socket is full.
 func (s *socketWriter) tryRest(fd uintptr) bool {
 	for s.from < s.to {
 		n, err := unix.Write(int(fd), s.left.mem[s.from:s.to])

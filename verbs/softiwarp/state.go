@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// longAgo as a deadline ends every wait on a socket at once.
+// longAgo, set as a deadline, ends every wait on a socket at once.
 var longAgo = time.Unix(1, 0)
 
 // link is the outcome of the MPA exchange.
@@ -17,20 +17,20 @@ type link struct {
 	crc      bool
 	ird, ord int
 	passive  bool // send nothing before the peer's first FPDU
-	// rtrRead: our first FPDU was a Read Request as RTR; its response is not for the
-	// consumer. rtrSend: the RTR was a Send, ours or the peer's; it has used MSN 1 of
-	// queue 0.
+	// rtrRead means that our first FPDU was a Read Request as RTR indication; its
+	// response is not for the consumer. rtrSend means that the RTR indication was a
+	// Send of either side; it has used MSN 1 of queue 0.
 	rtrRead, rtrSend bool
 }
 
-// establish gives the queue pair its connection and starts it. False says that the
-// queue pair is dead already; the connection then still belongs to the caller.
+// establish gives the queue pair its connection and starts it. It returns false when the
+// queue pair has ended already; the connection then still belongs to the caller.
 func (q *queuePair) establish(l link) bool {
 	raw, err := l.conn.SyscallConn()
 	if err != nil {
 		return false
 	}
-	_ = l.conn.SetNoDelay(true) // Go's default; nothing here ever waits for more
+	_ = l.conn.SetNoDelay(true) // this is Go's default; nothing here waits to fill a segment
 	q.Lock()
 	defer q.Unlock()
 	if !q.ReadyLocked() {
@@ -57,8 +57,8 @@ func (q *queuePair) establish(l link) bool {
 	return true
 }
 
-// fail moves the queue pair into the error state, once; later reasons are
-// dropped. goodbye is the Terminate to send, or nil.
+// fail moves the queue pair into the error state. Only the first call has an effect.
+// goodbye is the Terminate to send, or nil.
 func (q *queuePair) fail(cause error, goodbye *rdmap.Term) {
 	q.Lock()
 	defer q.Unlock()
@@ -74,8 +74,11 @@ func (q *queuePair) failLocked(cause error, goodbye *rdmap.Term) {
 		q.nudgeTimer.Stop()
 	}
 	if q.conn != nil {
-		// Wakes the receiving goroutine and a waiting writer.
+		// This wakes up the reader and a waiting writer.
 		_ = q.conn.SetDeadline(longAgo)
+	}
+	if q.dying.Store(true); q.reading.Take() {
+		q.stopReadingLocked()
 	}
 	q.finishLocked()
 }
@@ -87,8 +90,8 @@ func (q *queuePair) blameLocked(pos uint32, status verbs.WCStatus) {
 	}
 }
 
-// finishLocked completes the end of the queue pair as soon as neither the receiving
-// goroutine nor a sender is active. The last of them to stop calls it.
+// finishLocked completes the end of the queue pair when neither the reader nor a sender is
+// active. The last of them to stop calls it.
 func (q *queuePair) finishLocked() {
 	if q.StateLocked() != verbs.QPErr || q.finished || q.txBusy || q.rxActive {
 		return
@@ -107,14 +110,14 @@ func (q *queuePair) finishLocked() {
 	close(q.done)
 }
 
-// lastWords gives the bytes still to be written at the end: the rest of an FPDU that
-// was sent in part, then the Terminate.
+// lastWords returns the bytes still to be written at the end: the rest of a partly sent
+// FPDU, then the Terminate.
 func (q *queuePair) lastWords() []byte {
 	if q.txErr != nil {
 		return nil
 	}
 	b := append([]byte(nil), q.tx.pending()...)
-	// A passive side says nothing before the peer's first FPDU.
+	// A passive side sends nothing before the peer's first FPDU.
 	if q.goodbye != nil && (!q.hold || q.rx.heard) {
 		b = appendTerminate(b, q.goodbye, q.crc)
 	}
@@ -137,8 +140,8 @@ func (q *queuePair) flushReceives() {
 	}
 }
 
-// Disconnect implements driver.QueuePair. It starts an orderly end: requests posted so far are sent and
-// Reads awaited, for at most the drain timeout.
+// Disconnect implements driver.QueuePair. It starts an orderly end: for at most the drain
+// timeout, requests posted so far are sent and Reads complete.
 func (q *queuePair) Disconnect() error {
 	q.Lock()
 	defer q.Unlock()
@@ -150,10 +153,11 @@ func (q *queuePair) Disconnect() error {
 		q.fail(verbs.ErrDisconnected, nil)
 	})
 	q.drainedLocked()
+	q.background() // the consumer may not wait any more
 	return nil
 }
 
-// drainedLocked ends a draining connection once there is nothing left to do.
+// drainedLocked ends a draining connection once all its work is done.
 func (q *queuePair) drainedLocked() {
 	if q.StateLocked() == verbs.QPSQD && q.sq.head == q.sq.limit && !q.txBusy && q.inbound.empty() {
 		q.failLocked(verbs.ErrDisconnected, nil)

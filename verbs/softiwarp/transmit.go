@@ -8,15 +8,15 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// How many batches a posting or receiving goroutine sends before it hands over to a
-// writer goroutine.
+// The number of batches that a posting or receiving goroutine sends before a writer
+// goroutine takes over. A reply with 1 MiB of data takes six.
 const (
-	postQuanta    = 4
+	postQuanta    = 8
 	receiveQuanta = 2
 )
 
-// transmitter is the sending side of a connection. It belongs to the owner
-// of transmission, the goroutine that has set queuePair.txBusy.
+// transmitter is the sending side of a connection. It belongs to the owner of transmission,
+// the goroutine that has set queuePair.txBusy.
 type transmitter struct {
 	q *queuePair
 
@@ -24,25 +24,25 @@ type transmitter struct {
 	sock  socketWriter
 	run   func() // the body of a writer goroutine
 
-	// The send-queue message being sent, and how far it is.
+	// The send-queue message being sent, and the position in it.
 	pos      uint32
-	off      int // bytes of it that were sent
-	piece    int // where in its pieces that is
+	off      int // bytes of it sent so far
+	piece    int // pieces and bytes of a piece sent so far
 	pieceOff int
-	inSend   bool // it has begun
+	inSend   bool // the message has begun
 
 	// The same for the Read Response being sent.
 	rpos       uint32
 	roff       int
 	inResponse bool
 
-	responseTurn bool // Requests and responses take turns, by message
+	responseTurn bool // Requests and responses alternate, message by message
 
 	fault txFault
 }
 
-// txFault is why sending can't go on. With blame set, the send-queue request
-// at pos is the reason.
+// txFault is the reason why sending can't continue. With blame set, the send-queue request
+// at pos caused it.
 type txFault struct {
 	cause   error
 	goodbye *rdmap.Term
@@ -57,12 +57,13 @@ func (t *transmitter) init(q *queuePair) {
 	t.run = q.writeAll
 }
 
-// pending gives the bytes that a write left over. They are valid until the next write.
+// pending returns the bytes that a write left over. They are valid until the next write.
 func (t *transmitter) pending() []byte { return t.sock.rest() }
 
 func (t *transmitter) discard() { t.sock.discard() }
 
-// kickLocked sends what there is to send, unless another goroutine does so already.
+// kickLocked sends what is ready, unless another goroutine is sending already. After
+// quanta batches a writer goroutine takes over.
 func (q *queuePair) kickLocked(quanta int) {
 	if q.txBusy || !q.workLocked() {
 		return
@@ -79,8 +80,8 @@ func (q *queuePair) kickLocked(quanta int) {
 	q.releaseLocked()
 }
 
-// writeAll is the writer goroutine. It owns transmission until nothing is left to send,
-// and waits for the peer to read.
+// writeAll is the body of the writer goroutine. It owns transmission until nothing is left
+// to send, and waits while the socket is full.
 func (q *queuePair) writeAll() {
 	q.Lock()
 	defer q.Unlock()
@@ -96,7 +97,7 @@ func (q *queuePair) releaseLocked() {
 	q.finishLocked()
 }
 
-// workLocked says whether anything can be sent now.
+// workLocked reports whether anything can be sent now.
 func (q *queuePair) workLocked() bool {
 	if (q.StateLocked() != verbs.QPRTS && q.StateLocked() != verbs.QPSQD) || q.txErr != nil || q.hold {
 		return false
@@ -111,8 +112,8 @@ func (q *queuePair) sendEndLocked() uint32 {
 	return q.sq.tail
 }
 
-// quantumLocked sends one batch. It releases the lock meanwhile: the requests between
-// the cursors and the ends read here belong to the owner of transmission.
+// quantumLocked sends one batch. It releases the lock meanwhile: the owner of transmission
+// owns the requests between the cursors and the ends read here.
 func (q *queuePair) quantumLocked(wait bool) {
 	t := &q.tx
 	sendEnd, responseEnd := q.sendEndLocked(), q.inbound.tail
@@ -128,8 +129,8 @@ func (q *queuePair) quantumLocked(wait bool) {
 	q.commitLocked()
 }
 
-// commitLocked accounts for the requests of a batch. TCP has their bytes, or a copy of
-// those that it did not take was made, so that the consumer gets its memory back.
+// commitLocked accounts for the requests of a batch. TCP has their bytes, or socketWriter
+// has copied them, so the consumer may reuse its memory.
 func (q *queuePair) commitLocked() {
 	t := &q.tx
 	if t.sock.err != nil {
@@ -152,14 +153,15 @@ func (q *queuePair) commitLocked() {
 	}
 }
 
-// sendFailedLocked accounts for a socket that failed.
+// sendFailedLocked records that the socket failed.
 func (q *queuePair) sendFailedLocked(err error) {
 	switch {
 	case q.StateLocked() != verbs.QPErr:
 		q.txErr = fmt.Errorf("softiwarp: send: %w", err)
-		// There may be a Terminate to read, which says more: the receiving goroutine
-		// has a moment to find it.
-		_ = q.conn.SetReadDeadline(time.Now().Add(lingerTimeout))
+		// There may be a Terminate to read, which says more: the reader has a moment
+		// to find it.
+		q.readTill = time.Now().Add(lingerTimeout)
+		q.interrupt()
 	case !isTimeout(err):
 		q.txErr = err
 	default:
@@ -168,12 +170,12 @@ func (q *queuePair) sendFailedLocked(err error) {
 	}
 }
 
-// outstanding is the number of Reads sent and not answered in full.
+// outstanding returns the number of Reads sent and not answered in full.
 func (q *queuePair) outstanding() int {
 	return int(int32(q.readsSent.Load() - q.readsDone.Load()))
 }
 
-// sendReady says whether the send queue has something that may be sent now. A fence
+// sendReady reports whether the send queue has something that may be sent now. A fence
 // waits for all Reads, and no more than ORD Reads are outstanding.
 func (t *transmitter) sendReady(end uint32) bool {
 	if t.inSend {

@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Options say how connections are made; the zero value is good.
+// Options configure connections. The zero value is valid.
 type Options struct {
 	Listen  string // "127.0.0.1:0" when empty
 	Buffer  int    // bytes of each side's region, 64 KiB when 0
@@ -25,32 +26,25 @@ type Options struct {
 	Access verbs.Access
 	// ActiveData and PassiveData are the private data of either side.
 	ActiveData, PassiveData []byte
-	// ActivePD and PassivePD are protection domains to use; each side makes
-	// and owns one when nil.
+	// ActivePD and PassivePD are protection domains to use. If nil, each side makes and
+	// owns one.
 	ActivePD, PassivePD verbs.PD
 	// PassiveCQ is one CQ to use for all completions of the passive side.
 	PassiveCQ verbs.CQ
 }
 
-// AllAccess is every right a region can have.
+// AllAccess has every right that a region can have.
 const AllAccess = verbs.AccessLocalWrite | verbs.AccessRemoteWrite | verbs.AccessRemoteRead
 
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
-}
-
 func (o Options) withDefaults() Options {
-	setDefault(&o.Listen, "127.0.0.1:0")
-	setDefault(&o.Buffer, 64<<10)
-	setDefault(&o.SendWR, 64)
-	setDefault(&o.RecvWR, 64)
-	setDefault(&o.SGE, 4)
-	setDefault(&o.CQDepth, 2*(o.SendWR+o.RecvWR))
-	setDefault(&o.Reads, 16)
-	setDefault(&o.Access, AllAccess)
+	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
+	o.Buffer = cmp.Or(o.Buffer, 64<<10)
+	o.SendWR = cmp.Or(o.SendWR, 64)
+	o.RecvWR = cmp.Or(o.RecvWR, 64)
+	o.SGE = cmp.Or(o.SGE, 4)
+	o.CQDepth = cmp.Or(o.CQDepth, 2*(o.SendWR+o.RecvWR))
+	o.Reads = cmp.Or(o.Reads, 16)
+	o.Access = cmp.Or(o.Access, AllAccess)
 	return o
 }
 
@@ -58,14 +52,13 @@ func (o Options) param(private []byte) rdmacm.ConnParam {
 	return rdmacm.ConnParam{PrivateData: private, ResponderResources: o.Reads, InitiatorDepth: o.Reads}
 }
 
-// Pair is a connection: A connected to B. Each side has its own PD, CQs and
-// a registered buffer.
+// Pair is a connection from A to B. Each side has its own PD, CQs and a registered buffer.
 type Pair struct {
 	A, B *Side
 }
 
-// NewPair connects two providers, which may be one, and closes everything of
-// the connection when the test ends.
+// NewPair connects two providers, which may be the same, and closes the whole connection
+// when the test ends.
 func NewPair(t TB, active, passive rdmacm.Provider, o Options) *Pair {
 	t.Helper()
 	o = o.withDefaults()
@@ -77,7 +70,7 @@ func NewPair(t TB, active, passive rdmacm.Provider, o Options) *Pair {
 	return connect(t, active, ln, o)
 }
 
-// connect makes a pair through a listener at which nobody else connects.
+// connect makes a pair through a listener that no other client uses.
 func connect(t TB, active rdmacm.Provider, ln rdmacm.Listener, o Options) *Pair {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)

@@ -2,9 +2,9 @@ package verbstest
 
 import "testing"
 
-// Run tests a provider. Each test gets fresh providers and leaves nothing
-// behind: no object, no goroutine. Tests of what the devices do not have
-// (DeviceAttr), or are known to fail (Target.Faults), are left out.
+// Run tests a provider. Each test gets new providers and leaves no object and no goroutine
+// behind. Run omits tests of features that the devices lack (DeviceAttr) and tests in
+// Target.Faults.
 func Run(t *testing.T, target Target) {
 	for _, c := range suite {
 		if target.faulty(c.name) || c.needs != nil && !target.has(t, c.needs) {
@@ -14,7 +14,7 @@ func Run(t *testing.T, target Target) {
 	}
 }
 
-// has asks fresh providers whether their devices have something.
+// has reports whether the devices of new providers have a feature.
 func (target Target) has(t *testing.T, what func(*env) bool) bool {
 	active, passive := target.New(t)
 	defer CloseProvider(t, active)
@@ -27,7 +27,7 @@ func (target Target) has(t *testing.T, what func(*env) bool) bool {
 var suite = []struct {
 	name  string
 	run   func(*env)
-	needs func(*env) bool // nil: nothing special
+	needs func(*env) bool // nil means no requirement
 }{
 	{"SendOrder", testSendOrder, nil},
 	{"CompletionOrder", testCompletionOrder, nil},
@@ -88,6 +88,12 @@ var suite = []struct {
 	{"CQClose", testCQClose, nil},
 	{"CQBatch", testCQBatch, nil},
 	{"SharedCQ", testSharedCQ, nil},
+	{"ProgressWithoutWait", testProgressWithoutWait, nil},
+	{"ProgressAfterWait", testProgressAfterWait, nil},
+	{"EndWithoutWait", testEndWithoutWait, nil},
+	{"WaitLooks", testWaitLooks, nil},
+	{"WaitWakesForSends", testWaitWakesForSends, nil},
+	{"WaitAtRandom", testWaitAtRandom, nil},
 	{"CQOverflow", testCQOverflow, nil},
 	{"ConcurrentPosts", testConcurrentPosts, nil},
 	{"Transfers", testTransfers, nil},

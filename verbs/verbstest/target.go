@@ -1,6 +1,7 @@
 package verbstest
 
 import (
+	"cmp"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -9,35 +10,34 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Target is a provider under test. What its devices can do is asked of them
-// (verbs.DeviceAttr).
+// Target is a provider under test. Its devices report their features (verbs.DeviceAttr).
 type Target struct {
-	// New makes two fresh providers that reach each other, or one twice. The
-	// suite closes them.
+	// New returns two new providers that can connect to each other, or one twice. The suite
+	// closes them.
 	New func(t testing.TB) (active, passive rdmacm.Provider)
-	// Listen is an address at which the passive provider may listen,
-	// "127.0.0.1:0" when empty.
+	// Listen is an address on which the passive provider may listen, "127.0.0.1:0" if
+	// empty.
 	Listen string
-	// MaxPrivateData is what the provider carries, rdmacm.MaxPrivateData
-	// when 0.
+	// MaxPrivateData is the largest private data that the provider carries. 0 means
+	// rdmacm.MaxPrivateData.
 	MaxPrivateData int
-	// MaxReplyData and MaxRejectData are what acceptances and rejections
-	// carry, MaxPrivateData when 0.
+	// MaxReplyData and MaxRejectData are the largest private data of acceptances and
+	// rejections. 0 means MaxPrivateData.
 	MaxReplyData, MaxRejectData int
-	// PadsPrivateData says that what arrives may be longer than what was
-	// sent, by bytes of zero (InfiniBand).
+	// PadsPrivateData means that private data may arrive longer than it was sent, with
+	// bytes of zero (InfiniBand).
 	PadsPrivateData bool
-	// Connections of the test that opens many, 1000 when 0.
+	// Connections is the number of connections of the test that opens many. 0 means 1000.
 	Connections int
-	// NoTerminate says that QP.Err does not tell the peer's Terminate. It is
-	// taken for granted where Sends wait for Receives (InfiniBand).
+	// NoTerminate means that QP.Err does not report the peer's Terminate. This is assumed
+	// where Sends wait for Receives (InfiniBand).
 	NoTerminate bool
-	// Faults are tests, and subtests as "test/subtest", that the device fails
-	// for reasons of its own, with the reason. They are left out.
+	// Faults are tests, and subtests as "test/subtest", that the device fails, with the
+	// reason. They are omitted.
 	Faults map[string]string
 }
 
-// env is what one test of the suite works with.
+// env is the environment of one test of the suite.
 type env struct {
 	*testing.T
 	target          Target
@@ -48,11 +48,11 @@ type env struct {
 
 func newEnv(t *testing.T, target Target) *env {
 	t.Helper()
-	setDefault(&target.Listen, "127.0.0.1:0")
-	setDefault(&target.MaxPrivateData, rdmacm.MaxPrivateData)
-	setDefault(&target.MaxReplyData, target.MaxPrivateData)
-	setDefault(&target.MaxRejectData, target.MaxPrivateData)
-	setDefault(&target.Connections, 1000)
+	target.Listen = cmp.Or(target.Listen, "127.0.0.1:0")
+	target.MaxPrivateData = cmp.Or(target.MaxPrivateData, rdmacm.MaxPrivateData)
+	target.MaxReplyData = cmp.Or(target.MaxReplyData, target.MaxPrivateData)
+	target.MaxRejectData = cmp.Or(target.MaxRejectData, target.MaxPrivateData)
+	target.Connections = cmp.Or(target.Connections, 1000)
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	e := &env{T: t, target: target}
@@ -94,7 +94,7 @@ func CloseProvider(t TB, p rdmacm.Provider) {
 	}
 }
 
-// faulty says that the device is known to fail a test.
+// faulty reports that the device is known to fail a test.
 func (target *Target) faulty(name string) bool {
 	_, known := target.Faults[name]
 	return known
