@@ -11,14 +11,14 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Intervals at which a queue pair that drains looks for completions.
+// Intervals at which a draining queue pair checks for completions.
 const (
 	firstDrainPoll = 50 * time.Microsecond
 	lastDrainPoll  = 5 * time.Millisecond
 )
 
-// fail moves the queue pair into the error state, once; later reasons are
-// dropped. What is left to do is done by a goroutine.
+// fail moves the queue pair into the error state. Only the first call has an effect. A
+// goroutine does the remaining work.
 func (q *queuePair) fail(cause error) {
 	q.Lock()
 	defer q.Unlock()
@@ -28,9 +28,7 @@ func (q *queuePair) fail(cause error) {
 	if q.nudgeTimer != nil {
 		q.nudgeTimer.Stop()
 	}
-	q.sq.mu.Lock()
-	q.sq.phase = sendDead
-	q.sq.mu.Unlock()
+	q.sq.enter(sendDead)
 	q.rq.mu.Lock()
 	q.rq.open = false
 	q.rq.mu.Unlock()
@@ -38,23 +36,23 @@ func (q *queuePair) fail(cause error) {
 	go q.end(q.established)
 }
 
-// peerEnded notes that the peer has ended the connection. It may have done so
-// over a request of ours, whose failure nobody has polled yet: then that is the
-// reason.
+// peerEnded records that the peer has ended the connection. The peer may have ended it
+// because of one of our requests, whose failure nobody has polled yet. Then that failure is
+// the reason.
 func (q *queuePair) peerEnded() {
 	q.sendCQ.pull()
 	q.fail(verbs.ErrDisconnected)
 }
 
-// failSoon is fail for who holds a lock of a queue.
+// failSoon calls fail in another goroutine. The caller may hold the lock of a queue.
 func (q *queuePair) failSoon(cause error) { go q.fail(cause) }
 
-// end takes the device's queue pair down and completes what is left. What has
-// completed is taken in first: some devices drop that with the queue pair.
-// Nothing posts any more.
+// end destroys the device's queue pair and completes the remaining requests. It takes the
+// completions first, because some devices drop them with the queue pair. Nothing may post
+// any more.
 func (q *queuePair) end(established bool) {
 	if established && !q.id.hold() {
-		command(func() C.int { return C.rdmad_disconnect(q.id.c) }) // fails when the peer was faster
+		command(func() C.int { return C.rdmad_disconnect(q.id.c) }) // fails if the peer disconnected first
 	}
 	command(func() C.int { return C.rdmad_qp_error(q.c) })
 	q.sendCQ.pull()
@@ -85,27 +83,24 @@ func (q *queuePair) Disconnect() error {
 	if begun, err := q.DrainLocked(); !begun {
 		return err
 	}
-	q.sq.mu.Lock()
+	q.sq.posting.Lock()
 	if q.sq.phase == sendOpen {
-		q.postMarkerLocked()
+		q.postMarker()
 		q.sq.phase = sendHeld
 	}
-	q.sq.mu.Unlock()
+	q.sq.posting.Unlock()
 	go q.drain()
 	return nil
 }
 
-// postMarkerLocked posts an empty RDMA Write whose completion tells that all
-// before it has been done.
-func (q *queuePair) postMarkerLocked() {
-	if q.sq.head == q.sq.last {
-		return
-	}
-	q.postInternalLocked(C.IBV_SEND_SIGNALED)
+// postMarker posts an empty RDMA Write. Its completion shows that all requests before it
+// are done. The caller holds posting.
+func (q *queuePair) postMarker() {
+	q.postInternal(C.IBV_SEND_SIGNALED, func(s *sendQueue) bool { return s.head != s.last })
 }
 
-// drain waits until the device has done what it was given, for the drain
-// timeout at most, and ends the connection.
+// drain waits until the device has completed all posted requests, for the drain timeout at
+// most. It then ends the connection.
 func (q *queuePair) drain() {
 	interval := firstDrainPoll
 	timeout := time.NewTimer(q.dev.config.DrainTimeout)
@@ -132,8 +127,8 @@ func (q *queuePair) drained() bool {
 	return int32(q.sq.head-q.sq.last) >= 0
 }
 
-// postFlushedSends completes requests posted in the error state, after all
-// that were posted before them.
+// postFlushedSends completes requests posted in the error state as flushed, after all
+// requests that were posted before them.
 func (q *queuePair) postFlushedSends(wrs []verbs.SendWR) (int, error) {
 	<-q.flushed
 	return q.sendCQ.pushFlushed(len(wrs), func(i int) verbs.WC {

@@ -3,15 +3,18 @@
 package rdmacore
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"strconv"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// interfacesWith gives the indices of the interfaces that have an address, of
-// that of its zone alone if it has one.
+// interfacesWith returns the indices of the interfaces that have the address a. If a has a
+// zone, only the interface of that zone counts.
 func interfacesWith(a netip.Addr) (all []int, err error) {
 	zone := zoneIndex(a.Zone())
 	a = a.WithZone("")
@@ -23,8 +26,21 @@ func interfacesWith(a netip.Addr) (all []int, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return having(messages, a, zone)
+}
+
+// errInterrupted means that addresses changed while they were listed. The list may then
+// lack an address that did not change.
+var errInterrupted = errors.New("the interfaces' addresses change")
+
+// having returns the indices of the interfaces that have an address, from a list of all.
+func having(messages []syscall.NetlinkMessage, a netip.Addr, zone int) (all []int, err error) {
 	for i := range messages {
-		index, has := addressOf(&messages[i])
+		m := &messages[i]
+		if m.Header.Flags&unix.NLM_F_DUMP_INTR != 0 {
+			return nil, errInterrupted
+		}
+		index, has := addressOf(m)
 		if has == a && (zone == 0 || zone == index) {
 			all = append(all, index)
 		}
@@ -32,7 +48,7 @@ func interfacesWith(a netip.Addr) (all []int, err error) {
 	return all, nil
 }
 
-// addressOf gives the interface and the address of an RTM_NEWADDR.
+// addressOf returns the interface and the address of an RTM_NEWADDR.
 func addressOf(m *syscall.NetlinkMessage) (index int, a netip.Addr) {
 	if m.Header.Type != syscall.RTM_NEWADDR || len(m.Data) < syscall.SizeofIfAddrmsg {
 		return 0, netip.Addr{}
@@ -42,7 +58,7 @@ func addressOf(m *syscall.NetlinkMessage) (index int, a netip.Addr) {
 		return 0, netip.Addr{}
 	}
 	for _, attr := range attrs {
-		// IFA_ADDRESS is the peer's where both are there (if_addr.h).
+		// If both are present, IFA_ADDRESS is the peer's address (if_addr.h).
 		if attr.Attr.Type == syscall.IFA_LOCAL || attr.Attr.Type == syscall.IFA_ADDRESS && !a.IsValid() {
 			a, _ = netip.AddrFromSlice(attr.Value)
 		}
@@ -50,7 +66,7 @@ func addressOf(m *syscall.NetlinkMessage) (index int, a netip.Addr) {
 	return int((*syscall.IfAddrmsg)(unsafe.Pointer(&m.Data[0])).Index), a
 }
 
-// zoneIndex gives the index of an interface from its name or number; 0 is none.
+// zoneIndex returns the index of an interface from its name or number, or 0 for none.
 func zoneIndex(zone string) int {
 	if zone == "" {
 		return 0

@@ -3,10 +3,14 @@
 package rdmacore
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestInterfacesWith(t *testing.T) {
@@ -30,5 +34,26 @@ func TestInterfacesWith(t *testing.T) {
 		if got := zoneIndex(zone); got != want {
 			t.Errorf("zone %q is %d, not %d", zone, got, want)
 		}
+	}
+}
+
+// TestInterruptedList: a list during which addresses changed is an error. Otherwise a listener
+// would take a missing address for gone and listen again.
+func TestInterruptedList(t *testing.T) {
+	dump, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages, err := syscall.ParseNetlinkMessage(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loopback := netip.MustParseAddr("127.0.0.1")
+	if all, err := having(messages, loopback, 0); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	messages[len(messages)-1].Header.Flags |= unix.NLM_F_DUMP_INTR
+	if all, err := having(messages, loopback, 0); !errors.Is(err, errInterrupted) {
+		t.Errorf("interrupted: %v, %v", all, err)
 	}
 }

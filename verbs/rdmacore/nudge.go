@@ -11,20 +11,20 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// A passive side on iWARP may look at its socket for FPDUs only a moment after
-// it has said yes, and overlook until more arrives what came in between: Linux's
-// siw_accept sends the MPA reply before siw_qp_socket_assoc. With one credit
-// more never arrives. So while the peer of an active side is silent, an empty
-// RDMA Write follows what was sent: it places nothing, and is what RFC 6581
-// sends for a ready-to-receive indication. Provider softiwarp does the same.
+// On iWARP an active side sends an empty RDMA Write after its first message while the peer
+// is silent. The reason is a passive side that starts to watch its socket only after it has
+// accepted: Linux's siw_accept sends the MPA reply before siw_qp_socket_assoc. Such a peer
+// notices input that arrived in between only when more arrives, and with one credit nothing
+// more arrives. The Write places nothing. RFC 6581 uses the same message as a
+// ready-to-receive indication. Provider softiwarp does the same.
 const (
-	firstNudge = 50 * time.Millisecond // after the connection was made
-	// mostNudges is how many there are at most: intervals double, and the last
-	// one comes 1.55 s after the connection was made.
+	firstNudge = 50 * time.Millisecond // after the connection is established
+	// mostNudges is the largest number of nudges. The intervals double, and the last nudge
+	// goes out 1.55 s after the connection is established.
 	mostNudges = 5
 )
 
-// awaitPeer starts nudging the peer of an active side while it stays silent.
+// awaitPeer sends nudges from an active side while its peer stays silent.
 func (q *queuePair) awaitPeer() {
 	if !q.dev.iwarp() {
 		return
@@ -45,39 +45,49 @@ func (q *queuePair) awaitPeer() {
 	})
 }
 
-// nudgeLocked posts an empty RDMA Write if something was sent before, and says
-// whether the peer may need another one.
+// nudgeLocked posts an empty RDMA Write if something was sent before. It reports whether
+// the peer may need another one.
 func (q *queuePair) nudgeLocked() bool {
 	if q.StateLocked() != verbs.QPRTS || q.heard() {
 		return false
 	}
-	q.sq.mu.Lock()
-	defer q.sq.mu.Unlock()
-	if q.sq.phase == sendOpen && q.sq.tail != 0 {
-		q.postInternalLocked(0)
+	q.sq.posting.Lock()
+	defer q.sq.posting.Unlock()
+	if q.sq.phase == sendOpen {
+		q.postInternal(0, func(s *sendQueue) bool { return s.tail != 0 })
 	}
 	return true
 }
 
-// heard says whether the peer has sent something, as far as the consumer has
-// polled.
+// heard reports whether the consumer has polled a message of the peer.
 func (q *queuePair) heard() bool {
 	q.rq.mu.Lock()
 	defer q.rq.mu.Unlock()
 	return q.rq.head != 0
 }
 
-// postInternalLocked posts an empty RDMA Write of our own, which names no
-// memory and has one of the places beyond the consumer's. Without IBV_SEND_SIGNALED
-// it completes with what comes after it, and takes no place of the CQ's. The lock
-// of the send queue is held.
-func (q *queuePair) postInternalLocked(flags C.uint32_t) {
+// postInternal posts an empty RDMA Write that names no memory, if the ring is as wanted. It
+// uses one of the slots beyond the consumer's. Without IBV_SEND_SIGNALED it completes with
+// the next request and needs no place in the CQ. The caller holds posting; wanted is called
+// with mu as well.
+func (q *queuePair) postInternal(flags C.uint32_t, wanted func(*sendQueue) bool) {
+	if q.prepareInternal(flags, wanted) {
+		q.handOverSends()
+	}
+}
+
+func (q *queuePair) prepareInternal(flags C.uint32_t, wanted func(*sendQueue) bool) bool {
 	s := &q.sq
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !wanted(s) {
+		return false
+	}
 	s.list = append(s.list[:0], C.struct_rdmad_send{
 		wr_id: C.uint64_t(uint64(q.Num())<<32 | uint64(s.tail&positionMask)), op: C.uint32_t(verbs.OpRDMAWrite), flags: flags,
 	})
 	*s.at(s.tail) = sendEntry{op: verbs.OpRDMAWrite, internal: true}
 	s.tail++
 	s.internal++
-	q.handOverSendsLocked()
+	return true
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// PostSend implements verbs.QP. Requests posted after Disconnect are kept and
-// flushed at the end.
+// PostSend implements verbs.QP. Requests posted after Disconnect are kept and flushed at
+// the end of the connection.
 func (q *queuePair) PostSend(wrs []verbs.SendWR) (n int, err error) {
 	s := &q.sq
-	s.mu.Lock()
+	s.posting.Lock()
 	for n < len(wrs) && err == nil && (s.phase == sendOpen || s.phase == sendHeld) {
 		var taken int
-		taken, err = q.prepareSendsLocked(wrs[n:min(n+postBatch, len(wrs))])
+		taken, err = q.prepareSends(wrs[n:min(n+postBatch, len(wrs))])
 		n += taken
 		if len(s.list) > 0 {
-			q.handOverSendsLocked()
+			q.handOverSends()
 		}
 	}
 	phase := s.phase
-	s.mu.Unlock()
+	s.posting.Unlock()
 	switch {
 	case err != nil || n == len(wrs):
 		return n, err
@@ -38,10 +38,12 @@ func (q *queuePair) PostSend(wrs []verbs.SendWR) (n int, err error) {
 	return n + more, err
 }
 
-// prepareSendsLocked checks requests, enters them into the ring and makes the
-// list for the device. It says how many were right.
-func (q *queuePair) prepareSendsLocked(wrs []verbs.SendWR) (n int, err error) {
+// prepareSends checks requests, adds them to the ring and fills the list for the device. It
+// returns the number of valid requests. The caller holds posting.
+func (q *queuePair) prepareSends(wrs []verbs.SendWR) (n int, err error) {
 	s := &q.sq
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.list, s.sges = s.list[:0], s.sges[:0]
 	for i := range wrs {
 		wr := &wrs[i]
@@ -55,7 +57,7 @@ func (q *queuePair) prepareSendsLocked(wrs []verbs.SendWR) (n int, err error) {
 		}
 		s.tail++
 		if e.done {
-			// It has failed already: what comes after it is for the flush.
+			// The request has failed already: later requests are kept for the flush.
 			s.phase = sendHeld
 			q.failSoon(errNotBound)
 		}
@@ -104,8 +106,8 @@ func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 	return nil
 }
 
-// gather appends the entries of a list that are not empty: adapters take 0 for
-// 2 GiB, and siw of 6.1 brings the kernel down over it. A Read keeps one.
+// gather appends the non-empty entries of a list. Adapters take length 0 for 2 GiB, and siw
+// of 6.1 crashes the kernel over it. A Read keeps one entry.
 func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) ([]C.struct_ibv_sge, error) {
 	at, total, access := len(sges), uint64(0), verbs.Access(0)
 	if read {
@@ -130,12 +132,12 @@ func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) 
 	return sges, nil
 }
 
-// siwInline is the length up to which siw of 6.1 sends a message of one entry by
-// a path of its own (siw_try_1seg), on which it takes other bytes when they cross a page, and
-// now and then fails.
+// siwInline is the largest length, in bytes, of messages of one entry that siw of 6.1 sends
+// by a special path (siw_try_1seg). When such a message crosses a page, that path sends
+// wrong bytes, and sometimes it fails.
 const siwInline = 32
 
-// splitShort makes two entries of the last one if it is that short.
+// splitShort splits the last entry into two if it is that short.
 func splitShort(sges []C.struct_ibv_sge) []C.struct_ibv_sge {
 	last := &sges[len(sges)-1]
 	if last.length < 2 || last.length > siwInline {
@@ -148,8 +150,8 @@ func splitShort(sges []C.struct_ibv_sge) []C.struct_ibv_sge {
 	return append(sges, rest)
 }
 
-// scatter is gather for a Receive. libsiw wants an entry there, and rxe takes
-// what the slot held before when there is none.
+// scatter is gather for a Receive. It keeps one entry, because libsiw needs one, and rxe
+// uses the slot's previous entries when there is none.
 func (q *queuePair) scatter(sges []C.struct_ibv_sge, sgl []verbs.SGE) ([]C.struct_ibv_sge, error) {
 	at := len(sges)
 	for i := range sgl {
@@ -167,8 +169,8 @@ func (q *queuePair) scatter(sges []C.struct_ibv_sge, sgl []verbs.SGE) ([]C.struc
 	return sges, nil
 }
 
-// sendFlags are libibverbs'. Reads always ask for a completion, because what
-// comes after them may be done before.
+// sendFlags returns libibverbs' flags. Reads always request a completion, because later
+// requests may complete before them.
 func sendFlags(wr *verbs.SendWR, signaled bool) (flags C.uint32_t) {
 	if signaled || wr.Op == verbs.OpRDMARead {
 		flags |= C.IBV_SEND_SIGNALED
@@ -182,28 +184,32 @@ func sendFlags(wr *verbs.SendWR, signaled bool) (flags C.uint32_t) {
 	return flags
 }
 
-// handOverSendsLocked gives the list to the device. When that refuses, it is
-// out of step with the ring, and the queue pair ends.
-func (q *queuePair) handOverSendsLocked() {
+// handOverSends posts the list to the device. If the device refuses it, the ring no longer
+// matches the device, and the queue pair ends. The caller holds posting, and not mu: on siw
+// the call does all the work of sending, and polling takes mu.
+func (q *queuePair) handOverSends() {
 	s := &q.sq
-	rc := q.giveSendsLocked(q.dev.rings)
+	rc := q.giveSends(q.dev.rings)
 	if rc == C.EACCES<<32 {
-		rc = q.giveSendsAtHomeLocked()
+		rc = q.giveSendsAtHome()
 	}
 	if errno := syscall.Errno(rc >> 32); errno != 0 {
 		q.failSoon(fmt.Errorf("rdmacore: post send: %w", errno))
 	}
+	s.mu.Lock()
 	s.last = s.tail
+	s.mu.Unlock()
 }
 
-func (q *queuePair) giveSendsLocked(rings C.int) uint64 {
+func (q *queuePair) giveSends(rings C.int) uint64 {
 	s := &q.sq
 	return uint64(C.rdmad_post_send(q.c, &s.list[0], C.uint32_t(len(s.list)), &s.sges[:1][0], rings))
 }
 
-// giveSendsAtHomeLocked is apart from who posts all the time: it costs memory.
-func (q *queuePair) giveSendsAtHomeLocked() (rc uint64) {
-	atHome(func() { rc = q.giveSendsLocked(0) })
+// giveSendsAtHome is a separate function because a closure in the posting function
+// would cost memory for every post.
+func (q *queuePair) giveSendsAtHome() (rc uint64) {
+	atHome(func() { rc = q.giveSends(0) })
 	return rc
 }
 

@@ -7,33 +7,40 @@ import "C"
 
 import "time"
 
-// A device says nothing of a peer that is gone while there is nothing to send. So
-// an empty RDMA Write asks for it: nobody acknowledges that, and the connection
-// ends after the device's retries (on iWARP after TCP's).
+// While nothing is sent, a device does not notice that its peer is gone. So the provider
+// sends an empty RDMA Write. If the peer is gone, nobody acknowledges it, and the
+// connection ends after the device's retries (on iWARP, TCP's).
 
-// probe asks, unless it has asked and the answer is not there. On iWARP a passive
-// side is silent until it has heard from its peer (RFC 5044 §7.1.2).
+// probe sends the Write, unless the last one is unanswered. On iWARP a passive side sends
+// nothing until its peer has sent (RFC 5044 §7.1.2).
 func (q *queuePair) probe() {
 	if q.dev.iwarp() && !q.heard() {
 		return
 	}
-	s := &q.sq
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase == sendOpen && !s.probing {
-		q.postInternalLocked(C.IBV_SEND_SIGNALED)
-		s.probing, s.probed = true, s.tail
+	q.sq.posting.Lock()
+	defer q.sq.posting.Unlock()
+	if q.sq.phase == sendOpen {
+		q.postInternal(C.IBV_SEND_SIGNALED, (*sendQueue).beginProbe)
 	}
 }
 
-// silence is since when nothing has completed on a queue pair. It belongs to the
+// beginProbe records a probe in the next entry, unless the last is unanswered.
+func (s *sendQueue) beginProbe() bool {
+	if s.probing {
+		return false
+	}
+	s.probing, s.probed = true, s.tail+1
+	return true
+}
+
+// silence records since when nothing has completed on a queue pair. It belongs to the
 // goroutine that sweeps.
 type silence struct {
 	seen  uint64
 	since time.Time
 }
 
-// keepAlive probes when nothing has completed for a time. It is called every
+// keepAlive probes when nothing has completed for the time after. It is called every
 // lookTime.
 func (q *queuePair) keepAlive(now time.Time, after time.Duration) {
 	s := &q.silence
@@ -45,7 +52,7 @@ func (q *queuePair) keepAlive(now time.Time, after time.Duration) {
 	}
 }
 
-// completions is another number once something has completed.
+// completions returns a number that changes whenever something completes.
 func (q *queuePair) completions() uint64 {
 	q.sq.mu.Lock()
 	sends := q.sq.head

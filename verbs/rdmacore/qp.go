@@ -14,8 +14,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// queuePair is a queue pair. Its end is the work of one goroutine (see
-// ending.go); until that is done it stands in for the device's.
+// queuePair is a queue pair. One goroutine ends it (see ending.go). Until then it stands
+// for the device's queue pair.
 type queuePair struct {
 	driver.QP
 	deviceNum      C.uint32_t
@@ -25,13 +25,13 @@ type queuePair struct {
 	handle         uint64
 	sendCQ, recvCQ *completionQueue
 	closed         atomic.Bool
-	dying, flushed chan struct{} // closed when the end begins, and is done
+	dying, flushed chan struct{} // closed when the end begins, and when it is complete
 	windows        windowSet
 	silence        silence
 
-	// The lock guards what follows, up to the queues.
+	// The lock guards the following fields, up to the queues.
 
-	c           *C.struct_ibv_qp // until the end
+	c           *C.struct_ibv_qp // valid until the end
 	established bool
 	nudgeTimer  *time.Timer // active side on iWARP, see awaitPeer
 
@@ -46,7 +46,7 @@ func (id *connID) newQP(pd *protectionDomain, attr verbs.QPAttr) (*queuePair, er
 	if err := pd.CreateQP(&q.QP, q, attr); err != nil {
 		return nil, fmt.Errorf("rdmacore: %w", err)
 	}
-	q.sendCQ, q.recvCQ = attr.SendCQ.(*completionQueue), attr.RecvCQ.(*completionQueue) // the device has no others
+	q.sendCQ, q.recvCQ = attr.SendCQ.(*completionQueue), attr.RecvCQ.(*completionQueue) // the device makes no other type
 	q.sq.init(attr.MaxSendWR, max(attr.MaxSendSGE, leastSendSGE))
 	q.rq.init(attr.MaxRecvWR, attr.MaxRecvSGE)
 	if err := q.create(); err != nil {
@@ -60,7 +60,7 @@ func (id *connID) newQP(pd *protectionDomain, attr verbs.QPAttr) (*queuePair, er
 // leastSendSGE leaves room for splitShort.
 const leastSendSGE = 2
 
-// create makes the device's queue pair, ready for Receives.
+// create creates the device's queue pair, which then accepts Receives.
 func (q *queuePair) create() error {
 	q.handle = handles.add(q)
 	rc := command(func() C.int {
@@ -81,8 +81,8 @@ func (q *queuePair) create() error {
 	return nil
 }
 
-// ready makes the queue pair ready to send, elsewhere than on iWARP. The end,
-// which may come at any time, waits for it.
+// ready makes the queue pair ready to send. iWARP does not need it. The end, which may come
+// at any time, waits for it.
 func (q *queuePair) ready(p *C.struct_rdmad_param) error {
 	q.Lock()
 	defer q.Unlock()
@@ -92,8 +92,8 @@ func (q *queuePair) ready(p *C.struct_rdmad_param) error {
 	return failed("connect queue pair", command(func() C.int { return C.rdmad_qp_connect(q.id.c, q.c, p) }))
 }
 
-// establish opens the send queue: the connection is up. False when the queue
-// pair is dead already.
+// establish opens the send queue, because the connection is established. It returns false
+// when the queue pair has failed already.
 func (q *queuePair) establish() bool {
 	q.Lock()
 	defer q.Unlock()
@@ -103,21 +103,19 @@ func (q *queuePair) establish() bool {
 	if !q.established {
 		q.ReadyLocked()
 		q.established = true
-		q.sq.mu.Lock()
-		q.sq.phase = sendOpen
-		q.sq.mu.Unlock()
+		q.sq.enter(sendOpen)
 	}
 	return true
 }
 
-// confirm tells the connection manager that the peer is sending: its word that it is
-// ready, without which Accept waits, was late or lost (InfiniBand specification
+// confirm reports to the connection manager that the peer is sending. The peer's message
+// that it is ready, for which Accept waits, was late or lost (InfiniBand specification
 // 11.6.3.1, "communication established").
 func (q *queuePair) confirm() {
 	q.Lock()
 	defer q.Unlock()
 	if q.StateLocked() != verbs.QPErr && !q.established {
-		command(func() C.int { return C.rdmad_confirm(q.id.c) }) // fails when it knows
+		command(func() C.int { return C.rdmad_confirm(q.id.c) }) // fails when the connection manager knows already
 	}
 }
 

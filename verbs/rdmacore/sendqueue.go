@@ -11,28 +11,28 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Numbers that completions carry: the queue pair's in the upper half; in the
-// lower one bit for the receive queue and the position in the queue.
+// Numbers in completions: the queue pair's number in the upper half; in the lower half one
+// bit for the receive queue and the position in the queue.
 const (
 	recvBit      = 1 << 31
 	positionMask = recvBit - 1
-	// spareSends are places of the device's send queue beyond the consumer's:
-	// for what awaitPeer posts, for a probe, and for the marker of an orderly end.
+	// spareSends is the number of slots of the device's send queue beyond the consumer's:
+	// for awaitPeer, for a probe, and for the marker of an orderly end.
 	spareSends = mostNudges + 2
 )
 
 func numOf(wrID uint64) uint32 { return uint32(wrID >> 32) }
 
-// postBatch is how many requests a device is given at once.
+// postBatch is the largest number of requests posted to a device at once.
 const postBatch = 32
 
-// sendPhase says what becomes of requests that are posted.
+// sendPhase decides what happens to requests that are posted.
 type sendPhase uint8
 
 const (
 	sendIdle sendPhase = iota // not connected: refused
 	sendOpen                  // given to the device
-	sendHeld                  // kept until the end: the queue pair drains
+	sendHeld                  // kept until the end, because the queue pair drains
 	sendDead                  // flushed
 )
 
@@ -41,32 +41,45 @@ type sendEntry struct {
 	id       uint64
 	op       verbs.Opcode
 	signaled bool
-	internal bool // ours: never reported
+	internal bool // the provider's own: never reported
 	done     bool
 	status   verbs.WCStatus
 	byteLen  int
 	key      uint32 // OpLocalInvalidate, OpBindMW
 }
 
-// sendQueue is what was posted, in order. Entries complete in order: siw lets a
-// Write overtake an RDMA Read.
+// sendQueue holds the posted requests, in order. Entries complete in order, although siw
+// lets a Write overtake an RDMA Read.
+//
+// It has two locks, so that a goroutine can take completions while another one's post is in
+// progress. posting is held during a post. mu protects the ring. If both are needed, posting
+// is locked first.
 type sendQueue struct {
-	mu         sync.Mutex
-	phase      sendPhase
-	ring       []sendEntry
-	limit      int // of the consumer's
-	internal   int // of ours among those outstanding, spareSends at most
-	head, tail uint32
-	// last is the position after the last request that the device has.
-	last   uint32
-	failed bool // a completion was not a success: the rest are flushed
-	// probing says that a probe is out, which is the entry before probed.
-	probing bool
-	probed  uint32
-
-	// What one call of the device takes.
+	posting sync.Mutex
+	phase   sendPhase // changes under posting
+	// Storage for one call to the device, under posting.
 	list []C.struct_rdmad_send
 	sges []C.struct_ibv_sge
+
+	mu         sync.Mutex
+	ring       []sendEntry
+	limit      int // of the consumer's requests
+	internal   int // the provider's own outstanding requests, spareSends at most
+	head, tail uint32
+	// last is the position after the last request that the device has. Completions may
+	// arrive before the call that gives it requests has returned.
+	last   uint32
+	failed bool // a completion was not a success: the other requests are flushed
+	// probing means that a probe is outstanding: the entry before the position probed.
+	probing bool
+	probed  uint32
+}
+
+// enter sets the phase, after the post in progress.
+func (s *sendQueue) enter(p sendPhase) {
+	s.posting.Lock()
+	defer s.posting.Unlock()
+	s.phase = p
 }
 
 func (s *sendQueue) init(limit, sge int) {
@@ -76,7 +89,7 @@ func (s *sendQueue) init(limit, sge int) {
 	s.sges = make([]C.struct_ibv_sge, 0, postBatch*max(sge, 1))
 }
 
-// roundUp gives the next power of two.
+// roundUp returns the next power of two.
 func roundUp(n int) int {
 	p := 1
 	for p < n {
@@ -87,12 +100,12 @@ func roundUp(n int) int {
 
 func (s *sendQueue) at(pos uint32) *sendEntry { return &s.ring[pos&uint32(len(s.ring)-1)] }
 
-// outstanding is how many of the consumer's requests are not completed.
+// outstanding returns how many of the consumer's requests are not completed.
 func (s *sendQueue) outstanding() int { return int(s.tail-s.head) - s.internal }
 
-// complete notes that the device has completed the request at a position
-// (modulo the mask). Requests before it that ask for no completion of their own
-// were carried out; Reads always ask.
+// complete records that the device has completed the request at a position (modulo the
+// mask). Earlier requests without a completion of their own are then done as well. Reads
+// always have one.
 func (s *sendQueue) complete(pos uint32, status verbs.WCStatus, byteLen int) {
 	off := (pos - s.head) & positionMask
 	if off >= s.tail-s.head {
@@ -108,7 +121,8 @@ func (s *sendQueue) complete(pos uint32, status verbs.WCStatus, byteLen int) {
 	e.done, e.status, e.byteLen = true, status, byteLen
 }
 
-// reading says whether an RDMA Read is under way: an end is then no orderly one.
+// reading reports whether an RDMA Read is outstanding. The connection then can't end in
+// order.
 func (s *sendQueue) reading() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +134,8 @@ func (s *sendQueue) reading() bool {
 	return false
 }
 
-// release gives the next completion in order for the queue pair's owner; more
-// says that there may be others, report that this one is to be told.
+// release fills in the next completion in order. more means that there may be others.
+// report means that the consumer gets this one.
 func (s *sendQueue) release(wc *verbs.WC, all bool) (more, report bool) {
 	if s.head == s.tail {
 		return false, false

@@ -1,5 +1,5 @@
-// The calls of libibverbs and librdmacm that package rdmacore makes, flattened:
-// no structure here holds a pointer into Go memory, handles are integers.
+// The calls of libibverbs and librdmacm that package rdmacore makes, flattened: no structure
+// here holds a pointer into Go memory, and handles are integers.
 #ifndef RDMAD_SHIM_H
 #define RDMAD_SHIM_H
 
@@ -11,11 +11,11 @@
 // Operations of struct rdmad_send, in the order of verbs.Opcode.
 enum { RDMAD_SEND, RDMAD_SEND_INV, RDMAD_WRITE, RDMAD_READ, RDMAD_LOCAL_INV, RDMAD_BIND_MW };
 
-// rdmad_send is one work request of a send queue. Its entries are num_sge of
-// the list passed beside it, from first_sge on.
+// rdmad_send is one work request of a send queue. Its scatter/gather entries are num_sge of
+// the list passed with it, from first_sge on.
 struct rdmad_send {
 	uint64_t wr_id, remote_addr;
-	uint32_t rkey; // of the peer; for LOCAL_INV and SEND_INV the one to invalidate
+	uint32_t rkey; // of the peer; for LOCAL_INV and SEND_INV the key to invalidate
 	uint32_t op, flags;
 	uint32_t first_sge, num_sge;
 	uint32_t bind_rkey, bind_access;
@@ -49,8 +49,8 @@ struct rdmad_event {
 	uint8_t private_data[256];
 };
 
-// rdmad_param is what the peer is told. min_rnr_timer and ack_timeout (0: the
-// connection manager's) are the queue pair's alone.
+// rdmad_param holds the parameters sent to the peer. Only the queue pair uses min_rnr_timer
+// and ack_timeout (0: the connection manager's).
 struct rdmad_param {
 	uint32_t qp_num;
 	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry_count, private_len;
@@ -69,19 +69,19 @@ struct rdmad_limits {
 	uint32_t max_qp, max_cq, max_mr, max_mw, max_pd, max_srq;
 };
 
-// Posting: the number of requests taken in the lower half, an errno in the upper.
-// With ring set, EACCES comes before anything was done when this thread may give
-// the device no commands: siw and rxe are told of requests by one.
+// Posting returns the number of requests taken in the lower half, and an errno in the upper.
+// With ring set, posting needs a command to the device, as on siw and rxe. If this thread may
+// give no commands, it returns EACCES before anything was done.
 uint64_t rdmad_post_send(struct ibv_qp *qp, const struct rdmad_send *list, uint32_t n, struct ibv_sge *sges, int ring);
 uint64_t rdmad_post_recv(struct ibv_qp *qp, const struct rdmad_recv *list, uint32_t n, struct ibv_sge *sges);
 
-// Polling: the number of completions, or -errno. arm asks for an event first;
-// inv_flag is what the device sets in wc_flags for an invalidation.
+// Polling returns the number of completions, or -errno. arm first requests an event.
+// inv_flag is the flag in wc_flags by which the device reports an invalidation.
 int rdmad_poll(struct ibv_cq *cq, struct rdmad_wc *wc, int n, int arm, unsigned int inv_flag);
-// rdmad_event takes and acknowledges an event of a channel; 0 when there is none.
+// rdmad_event takes and acknowledges an event of a channel. It returns 0 when there is none.
 int rdmad_event(struct ibv_comp_channel *channel);
 
-// All others: 0 or an errno.
+// All others return 0 or an errno.
 int rdmad_nonblock(int fd);
 int rdmad_query(struct ibv_context *ctx, struct rdmad_device *d);
 int rdmad_limits(const char *name, struct rdmad_device *d, struct rdmad_limits *l);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Objects of a device that is gone are freed with it; without this libibverbs keeps
-// its half of them, with files and mapped memory. It looks once.
+// With this variable, libibverbs frees the objects of a device that is gone. Without it,
+// libibverbs keeps its part of them, with files and mapped memory. It reads it once.
 __attribute__((constructor)) static void free_what_is_gone(void) { setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 0); }
 
 static int result(int rc) { return rc ? (errno ? errno : EIO) : 0; }
@@ -53,7 +53,7 @@ static void from_sockaddr(const struct sockaddr *sa, struct rdmad_address *a)
 	}
 }
 
-// rdmad_put_devices gives back references that rdma_get_devices has taken.
+// rdmad_put_devices returns references that rdma_get_devices has taken.
 int rdmad_put_devices(struct ibv_context **list, int n)
 {
 	struct ibv_context **copy = calloc(n + 1, sizeof(*copy));

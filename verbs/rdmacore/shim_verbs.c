@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Requests are handed to libibverbs in lists of at most this many.
+// The largest number of requests in one list for libibverbs.
 #define BATCH 32
 
 static const enum ibv_wr_opcode opcodes[] = {
@@ -20,7 +20,7 @@ static const enum ibv_wr_opcode opcodes[] = {
 	[RDMAD_BIND_MW] = IBV_WR_BIND_MW,
 };
 
-// errno_of makes one of what libibverbs' calls return: errno, -errno or -1.
+// errno_of converts a return value of libibverbs (errno, -errno or -1) to an errno.
 static int errno_of(int rc)
 {
 	if (rc == -1 && errno)
@@ -40,7 +40,7 @@ static void send_wr(struct ibv_send_wr *wr, const struct rdmad_send *s, struct i
 	wr->send_flags = s->flags;
 	switch (s->op) {
 	case RDMAD_SEND_INV:
-		// libsiw takes the key from where a Write has its own.
+		// libsiw reads the key from the field that a Write uses.
 		wr->wr.rdma.rkey = s->rkey;
 		wr->invalidate_rkey = s->rkey;
 		break;
@@ -66,14 +66,14 @@ uint64_t rdmad_post_send(struct ibv_qp *qp, const struct rdmad_send *list, uint3
 	struct ibv_send_wr wrs[BATCH], *bad;
 	uint32_t done = 0;
 
-	// No command is that short: EINVAL for those who may give one.
+	// A valid command is longer: a thread that may give commands gets EINVAL.
 	if (ring && write(qp->context->cmd_fd, "", 1) < 0 && errno == EACCES)
 		return posted(0, EACCES);
 
 	while (done < n) {
 		uint32_t k, count = 0;
 
-		// A bind ends a list: the next one of its window needs the new key.
+		// A bind ends a list: the next bind of the same window needs the new key.
 		for (k = done; k < n && count < BATCH && (!count || list[k - 1].op != RDMAD_BIND_MW); k++)
 			send_wr(&wrs[count++], &list[k], sges);
 		for (k = 0; k + 1 < count; k++)
@@ -151,7 +151,7 @@ int rdmad_nonblock(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? errno : 0;
 }
 
-// query_port gives the first port that is active, or else the first.
+// query_port returns the first active port, or the first port if none is active.
 static int query_port(struct ibv_context *ctx, int ports, struct ibv_port_attr *port)
 {
 	int n, err = ibv_query_port(ctx, 1, port);
@@ -211,8 +211,7 @@ static int limits_of(struct ibv_device *device, struct rdmad_device *d, struct r
 	return err;
 }
 
-// rdmad_limits asks a device for its limits, apart from librdmacm, which would
-// keep it open.
+// rdmad_limits reads a device's limits without librdmacm, which would keep the device open.
 int rdmad_limits(const char *name, struct rdmad_device *d, struct rdmad_limits *l)
 {
 	int n, k, err = ENODEV;
@@ -232,7 +231,7 @@ int rdmad_limits(const char *name, struct rdmad_device *d, struct rdmad_limits *
 int rdmad_create_cq(struct ibv_context *ctx, int depth, uint64_t handle, struct ibv_comp_channel **channel, struct ibv_cq **cq)
 {
 	static unsigned int made;
-	// One interrupt after the other, as ib_alloc_cq_any does.
+	// Use the interrupts in turn, as ib_alloc_cq_any does.
 	int err, vectors = ctx->num_comp_vectors > 0 ? ctx->num_comp_vectors : 1;
 	int vector = __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) % vectors;
 
@@ -279,9 +278,9 @@ int rdmad_create_qp(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, u
 	return *qp ? 0 : errno ? errno : ENOMEM;
 }
 
-// move moves a queue pair to the state that the connection manager gives the
-// attributes of, with those of p in place of what the peer asked for: it may ask
-// for more RDMA Reads than the device takes, and its retries are its own affair.
+// move moves a queue pair to a state. The attributes come from the connection manager, but
+// the values of p replace those that the peer asked for: the peer may ask for more RDMA Reads
+// than the device takes, and each side chooses its own retries.
 static int move(struct rdma_cm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, const struct rdmad_param *p)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
@@ -315,7 +314,7 @@ int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, const struct rdma
 {
 	int err;
 
-	// Once more INIT: the rights depend on what was agreed on.
+	// Repeat INIT: the access rights depend on the negotiated parameters.
 	if ((err = move(id, qp, IBV_QPS_INIT, p)) || (err = move(id, qp, IBV_QPS_RTR, p)))
 		return err;
 	return move(id, qp, IBV_QPS_RTS, p);
@@ -342,13 +341,13 @@ int rdmad_alloc_mw(struct ibv_pd *pd, struct ibv_mw **mw)
 	return *mw ? 0 : errno ? errno : ENOMEM;
 }
 
-// nothing is /dev/null, opened while there are files to be had.
+// nothing is /dev/null, opened early, while a file can still be opened.
 static int nothing = -1;
 
 __attribute__((constructor)) static void open_nothing(void) { nothing = open("/dev/null", O_RDWR | O_CLOEXEC); }
 
-// rdmad_abandon lets the kernel have a device back that is gone. librdmacm keeps
-// the context of its last device open, and the kernel waits for that.
+// rdmad_abandon releases a device that is gone to the kernel. librdmacm keeps the context of
+// its last device open, and the kernel waits for that.
 void rdmad_abandon(struct ibv_context *ctx)
 {
 	dup3(nothing, ctx->cmd_fd, O_CLOEXEC);
