@@ -1,35 +1,33 @@
-// Package rdmacm is the connection manager that every provider offers:
-// librdmacm's listen, connect, accept, reject, disconnect and their events,
-// with contexts for timeouts.
+// Package rdmacm defines the connection manager that every provider implements: librdmacm's
+// listen, connect, accept, reject, disconnect and their events, with contexts for timeouts.
 //
-// Active side: Resolve, create PD, CQs and QP, post Receives, Connect.
-// Passive side: Listen, GetRequest, create the QP, post Receives, Accept.
-// Either side: Disconnect or Close; Disconnected tells the end.
+// Active side: Resolve, create PD, CQs and QP, post Receives, Connect. Passive side:
+// Listen, GetRequest, create the QP, post Receives, Accept. Either side: Disconnect or
+// Close. Disconnected is closed at the end.
 package rdmacm
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// MaxPrivateData is the most private data that any provider takes, in bytes
-// (RFC 5044 allows 512; Linux siw has room for 252 beside the enhanced MPA
-// header). A provider may allow less and says so with ErrPrivateData.
+// MaxPrivateData is the largest private data that any provider accepts, in bytes (RFC 5044
+// allows 512; Linux siw has room for 252 besides the enhanced MPA header). A provider with
+// a lower limit returns ErrPrivateData.
 const MaxPrivateData = 252
 
-// ConnParam is what the two sides tell each other when connecting (struct
-// rdma_conn_param).
+// ConnParam is what the two sides send each other when connecting (struct rdma_conn_param).
 type ConnParam struct {
-	// PrivateData is the consumer's; read-only for the receiver.
+	// PrivateData belongs to the consumer. The receiver must not change it.
 	PrivateData []byte
-	// ResponderResources is the number of RDMA Reads the sender of the
-	// parameters accepts at once (IRD); InitiatorDepth the number it will
-	// issue at once (ORD). What both sides end up with is negotiated down;
-	// ID.Negotiated tells it.
+	// ResponderResources is how many RDMA Reads the sender of the parameters accepts at
+	// once (IRD). InitiatorDepth is how many it will issue at once (ORD). ID.Negotiated
+	// returns the negotiated values.
 	ResponderResources int
 	InitiatorDepth     int
 }
@@ -38,39 +36,42 @@ type ConnParam struct {
 type Provider interface {
 	// Name is softiwarp, rdmacore or loopback.
 	Name() string
-	// Device is the device connections are made on when the address does
-	// not decide it; ID.Device tells for a connection.
+	// Device returns the device for connections if the address does not decide it.
+	// ID.Device returns the device of a connection.
 	Device() verbs.Device
-	// Listen binds to host:port (port 0 picks one).
+	// Listen binds to host:port. Port 0 selects a free port.
 	Listen(ctx context.Context, address string) (Listener, error)
-	// Resolve makes an identifier for a connection to host:port, with its
-	// device known (rdma_resolve_addr, rdma_resolve_route).
+	// Resolve makes an identifier for a connection to host:port and finds its device
+	// (rdma_resolve_addr, rdma_resolve_route).
 	Resolve(ctx context.Context, address string) (ID, error)
-	// Close frees the device. It fails with verbs.ErrBusy while listeners
-	// or connections exist.
+	// Close frees the device. It fails with verbs.ErrBusy while listeners or connections
+	// exist.
 	Close() error
 }
 
 // Listener yields connection requests.
 type Listener interface {
-	// GetRequest waits for the next connection request (rdma_get_request).
-	// A request must be answered with Accept or Reject, or closed. Peers
-	// that fail before a whole request came are dropped without being seen
-	// here. It returns verbs.ErrClosed after Close.
+	// GetRequest waits for the next connection request (rdma_get_request). A request must
+	// be accepted, rejected or closed. Peers that fail before their request is complete are
+	// dropped. It returns verbs.ErrClosed after Close.
 	GetRequest(ctx context.Context) (ID, error)
 	Addr() netip.AddrPort
-	// Close stops listening and drops requests not yet fetched; accepted
-	// connections live on.
+	// Close stops listening and drops requests not yet returned by GetRequest. Accepted
+	// connections continue.
 	Close() error
 }
 
-// Monitored is an optional interface of a Listener whose address, port or device
-// can fail under it.
+// Monitored is an optional interface of a Listener whose address, port or device can fail.
 type Monitored interface {
-	// Health fails while no requests can arrive, and says why in a few words.
-	// The listener tries to mend that itself. changed is closed when the
-	// answer is another.
+	// Health returns an error while no requests can arrive, with a short reason. The
+	// listener tries to recover itself. changed is closed when the result changes.
 	Health() (changed <-chan struct{}, reason error)
+}
+
+// OnTCP is an optional interface of a Listener that accepts on a TCP socket. Provider.Listen
+// then takes over addresses of such sockets, see tcpaddr.Yield.
+type OnTCP interface {
+	Socket() net.Listener
 }
 
 // ID is one connection, being made or up (struct rdma_cm_id).
@@ -79,49 +80,48 @@ type ID interface {
 	LocalAddr() netip.AddrPort
 	RemoteAddr() netip.AddrPort
 
-	// CreateQP makes the connection's queue pair; once per ID.
+	// CreateQP makes the connection's queue pair, once per ID.
 	CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error)
 
-	// Peer is what the other side sent: on the passive side from the start,
-	// on the active side after Connect.
+	// Peer returns what the other side sent: on the passive side at once, on the active
+	// side after Connect.
 	Peer() ConnParam
-	// Negotiated is the IRD and ORD in force once connected.
+	// Negotiated returns the negotiated IRD and ORD once connected.
 	Negotiated() (ird, ord int)
 
-	// Connect asks the peer (active side) and returns nil when the
-	// connection is up; *RejectedError when the peer said no;
-	// ErrUnreachable when nobody listens; ctx.Err() on a timeout.
+	// Connect connects to the peer (active side) and returns nil when the connection is up.
+	// It returns *RejectedError if the peer rejected it, ErrUnreachable if there is no
+	// listener, and ctx.Err() on a timeout.
 	Connect(ctx context.Context, p ConnParam) error
-	// Accept says yes (passive side); the QP must exist. The connection is
-	// up when it returns nil.
+	// Accept accepts the request (passive side). The QP must exist. The connection is up
+	// when it returns nil.
 	Accept(ctx context.Context, p ConnParam) error
-	// Reject says no (passive side) and ends the request.
+	// Reject rejects the request (passive side) and ends it.
 	Reject(ctx context.Context, privateData []byte) error
 
-	// Disconnect ends the connection in order: what was posted before is
-	// sent first, as far as the peer takes it in time; then the QP goes into
-	// verbs.QPErr and the rest is flushed. It does not wait.
+	// Disconnect ends the connection in order. Earlier requests are sent first, if the peer
+	// takes them in time. Then the QP goes into verbs.QPErr and the rest is flushed.
+	// Disconnect does not wait.
 	Disconnect() error
-	// Disconnected is closed when a connection that was up has ended, by
-	// either side or by an error; QP.Err tells why.
+	// Disconnected is closed when a connection that was up has ended, by either side or by
+	// an error. QP.Err returns why.
 	Disconnected() <-chan struct{}
 
-	// Close ends the connection if need be, destroys the QP and frees the
-	// identifier.
+	// Close ends the connection if necessary, destroys the QP and frees the identifier.
 	Close() error
 }
 
-// Errors that Connect and its kin wrap.
+// Errors that Connect and other calls return, wrapped.
 var (
-	// ErrUnreachable means no listener at the address, or no route to it.
+	// ErrUnreachable means that there is no listener at the address, or no route to it.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrPrivateData means more private data than this provider can carry.
+	// ErrPrivateData means that the private data is too long for this provider.
 	ErrPrivateData = errors.New("private data too long")
 )
 
-// RejectedError is the peer's no (RDMA_CM_EVENT_REJECTED).
+// RejectedError means that the peer rejected the connection (RDMA_CM_EVENT_REJECTED).
 type RejectedError struct {
-	PrivateData []byte // what the peer said with it
+	PrivateData []byte // the private data of the rejection
 }
 
 func (e *RejectedError) Error() string {
