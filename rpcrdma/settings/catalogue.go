@@ -2,14 +2,14 @@ package settings
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
-// When a change is in force on connections that are up.
+// The moments at which a change takes effect on connections that are up.
 const (
 	atOnce      = "at once"
 	nextGrants  = "at once, in the next grants"
-	newMessages = "at once, with new messages; what a peer already agreed to is finished first"
+	newMessages = "at once, for new messages; rdmad first finishes what a peer already agreed to"
 )
 
-// Where extensions are defined.
+// The documents that define extensions.
 const (
 	rtrext   = "draft-dnoveck-nfsv4-rpcrdma-rtrext-00"
 	xcharext = "draft-dnoveck-nfsv4-rpcrdma-xcharext"
@@ -47,24 +47,24 @@ const (
 	NumKeys
 )
 
-// rows are the catalogue.
+// rows is the catalogue.
 var rows = [NumKeys]Row{
 	InlineSendMax: {
 		Name: "inline.send_max", Kind: Size, Unit: "bytes", Min: InlineMin, Max: InlineMax, Default: 4096,
 		field:   number(func(s *Settings) *uint32 { return &s.InlineSendMax }),
 		Summary: "Largest Send that rdmad makes, in bytes. The peer's receive size limits it too.",
-		Details: "Messages that are larger go by RDMA Read and Write. A value above what rdmad announced to the peer at connect waits for a new connection: see [Raising inline.send_max](#raising-inlinesend_max).",
+		Details: "Larger messages go by RDMA Read and Write. A value above the size that rdmad announced to the peer at connect waits for a new connection: see [Raising inline.send_max](#raising-inlinesend_max).",
 		Example: "inline.send_max=8KiB --scope listener/nfs",
-		InForce: "at once, up to the size that the peer was told at connect; above it when the peer connects again, a client after an hour without a connection",
+		InForce: "at once, up to the size that rdmad announced to the peer at connect; above that size when the peer connects again, for a client after an hour without a connection",
 		Outcome: sendMaxOutcome,
 	},
 	InlineReceiveSize: {
 		Name: "inline.receive_size", Kind: Size, Unit: "bytes", Min: InlineMin, Max: InlineMax, Multiple: 1024, Default: 4096,
 		field:   number(func(s *Settings) *uint32 { return &s.InlineReceiveSize }),
 		Summary: "Size of the receive buffers that rdmad posts and advertises, in bytes.",
-		Details: "It is the largest Send that a peer may make. With `extensions.characteristics` at both ends it changes on the connection: larger receives when the smaller ones are used up, smaller ones when the peer has asked for them. Version 2 posts 4096 bytes at least.",
+		Details: "It is the largest Send that a peer may make. With `extensions.characteristics` at both ends, the size changes on a connection that is up: rdmad posts larger receives when the smaller ones are used up, and smaller ones when the peer has asked for them. In version 2 a receive has at least 4096 bytes.",
 		Example: "inline.receive_size=16KiB",
-		InForce: "when the peer connects again: version 1 fixes it at connect",
+		InForce: "when the peer connects again, because version 1 fixes it at connect",
 		Outcome: receiveSizeOutcome,
 	},
 	DDPMinChunk: {
@@ -79,7 +79,7 @@ var rows = [NumKeys]Row{
 		Name: "ddp.placement", Kind: Choice, Choices: []string{PlaceWritten: "exrw", PlaceSent: "tbsn", PlaceChosen: "choice", PlaceBySize: "bysize"}, Default: uint32(PlaceBySize),
 		field:   choice(func(s *Settings) *Placement { return &s.Placement }),
 		Summary: "How rdmad asks for large results of its own calls: written by RDMA, sent, as the server chooses, or by size.",
-		Details: "It counts where `extensions.send_ddp` is in use, on connections that rdmad made. `exrw`: the server writes them by RDMA. `tbsn`: the server sends them if the largest possible results of a call fit the receives of its reply, else it writes them. `choice`: the server decides, and has memory for each. `bysize`: as `tbsn`, but where the largest possible results do not fit, the server sends those that turn out short ([roundtrips.md](roundtrips.md#results-that-turn-out-short)). A server does what its clients ask for.",
+		Details: "It applies to connections that rdmad made and that use `extensions.send_ddp`. `exrw`: the server writes them by RDMA. `tbsn`: the server sends them if the largest possible results of a call fit the receives of its reply. Otherwise it writes them. `choice`: the server decides, and each call offers memory for both. `bysize`: as `tbsn`, but if the largest possible results do not fit, the server still sends those that turn out short ([roundtrips.md](roundtrips.md#results-that-turn-out-short)). As a server, rdmad does what its clients ask for.",
 		Example: "ddp.placement=exrw --scope listener/out",
 		InForce: "at once, with the next calls",
 		Outcome: placementOutcome,
@@ -88,9 +88,9 @@ var rows = [NumKeys]Row{
 		Name: "remote_invalidation.accept", Kind: Flag, Default: 1,
 		field:   flag(func(s *Settings) *bool { return &s.RemoteInvalidationAccept }),
 		Summary: "Advertises that the peer may invalidate rdmad's steering tags.",
-		Details: "Remote invalidation saves rdmad a work request for each call with chunks. With `extensions.characteristics` at both ends a change is in force at once.",
+		Details: "Remote invalidation saves rdmad a work request for each call with chunks. With `extensions.characteristics` at both ends, a change is in force at once.",
 		Example: "remote_invalidation.accept=off --scope peer/192.0.2.0/24",
-		InForce: "when the peer connects again: version 1 fixes it at connect",
+		InForce: "when the peer connects again, because version 1 fixes it at connect",
 		Outcome: acceptOutcome,
 	},
 	RemoteInvalidationUse: {
@@ -130,7 +130,7 @@ var rows = [NumKeys]Row{
 		Name: "credits.backchannel", Kind: Number, Unit: "calls", Max: ReverseLimit, Default: 16, // as a Linux client grants
 		field:   number(func(s *Settings) *uint32 { return &s.CreditsBackchannel }),
 		Summary: "Most calls that rdmad may have in flight to the client; 0 means none.",
-		Details: "It counts while `extensions.backchannel` is on.",
+		Details: "It has no effect while `extensions.backchannel` is off.",
 		Example: "credits.backchannel=32",
 		InForce: nextGrants,
 		Outcome: backchannelCreditsOutcome,
@@ -139,7 +139,7 @@ var rows = [NumKeys]Row{
 		Name: "credits.weight", Kind: Number, Unit: "shares", Min: 1, Max: WeightLimit, Default: 1, Answering: true,
 		field:   number(func(s *Settings) *uint32 { return &s.CreditsWeight }),
 		Summary: "The connection's share of the credits that the adaptive policy divides.",
-		Details: "A connection of weight 3 gets three times the credits of one of weight 1 when both want more than there is. It counts while `credits.policy` is `adaptive`.",
+		Details: "A connection of weight 3 gets three times the credits of one of weight 1 when both want more credits than are available. It has no effect unless `credits.policy` is `adaptive`.",
 		Example: "credits.weight=3 --scope peer/192.0.2.0/24",
 		InForce: nextGrants,
 		Outcome: weightOutcome,
@@ -147,17 +147,17 @@ var rows = [NumKeys]Row{
 	ExtensionV2: {
 		Name: "extensions.v2", Kind: Choice, Choices: []string{V2Off: "off", V2On: "on", V2Required: "required"},
 		field:   extension(ExtV2, ExtV2Only),
-		Summary: "RPC-over-RDMA version 2: off, on with peers that speak it, or required.",
-		Details: "`on` speaks version 2 with peers that do, and version 1 with all others. `required` refuses version 1 ([Version 2](#version-2), [protocol.md](protocol.md)). Receives have 4096 bytes at least then. In the API `required` is `v2` and `v2_required` together.",
+		Summary: "RPC-over-RDMA version 2: off, on with peers that support it, or required.",
+		Details: "`on` uses version 2 with peers that support it, and version 1 with all others. `required` refuses version 1 ([Version 2](#version-2), [protocol.md](protocol.md)). With `on` and `required`, receives have at least 4096 bytes. In the API, `required` is `v2` and `v2_required` together.",
 		Example: "extensions.v2=on --scope peer/192.0.2.0/24",
-		InForce: "until the first call of a connection; after it when the peer connects again",
+		InForce: "at once until the first call of a connection; after that call when the peer connects again",
 		Spec:    "draft-cel-nfsv4-rpcrdma-version-two-01",
 		Outcome: v2Outcome,
 	},
 	ExtensionCharacteristics: {
 		Name: "extensions.characteristics", Kind: Flag, field: extension(ExtCharacteristics),
-		Summary: "Both ends announce receive sizes, remote invalidation and calls to the client, and announce changes on the connection.",
-		Details: "The requester asks whether the peer has the extension. Once the peer has it, it stays so for the connection's life ([protocol.md](protocol.md)).",
+		Summary: "Both ends announce their receive sizes and their support of remote invalidation and of calls to the client, also when these change.",
+		Details: "The requester asks whether the peer has the extension. If the peer has it, that holds until the connection ends ([protocol.md](protocol.md)).",
 		Example: "extensions.v2=on extensions.characteristics=on",
 		InForce: newMessages, Spec: xcharext,
 		Needs:   []Key{ExtensionV2},
@@ -174,8 +174,8 @@ var rows = [NumKeys]Row{
 	},
 	ExtensionContinuation: {
 		Name: "extensions.continuation", Kind: Flag, field: extension(ExtContinuation),
-		Summary: "Sends calls and replies in up to 8 Sends in place of RDMA Read and Write.",
-		Details: "Used only with peers that advertise it ([protocol.md](protocol.md)). rdmad takes continued messages of the peer for the connection's life.",
+		Summary: "Sends a call or a reply in up to 8 Sends instead of using RDMA Read and Write.",
+		Details: "Used only with peers that advertise it ([protocol.md](protocol.md)). rdmad accepts continued messages of the peer until the connection ends.",
 		Example: "extensions.continuation=on --scope peer/192.0.2.7",
 		InForce: newMessages, Spec: rtrext,
 		Needs:   []Key{ExtensionV2, ExtensionXmit},
@@ -184,7 +184,7 @@ var rows = [NumKeys]Row{
 	ExtensionSendDDP: {
 		Name: "extensions.send_ddp", Kind: Flag, field: extension(ExtSendDDP),
 		Summary: "Places items of ddp.min_chunk bytes or more, and large results, in pages of the receiver's buffers by Send, without RDMA.",
-		Details: "Receives of 5120 bytes or more have such pages: 4096 bytes each, beside 1024 bytes for the rest. Set `inline.receive_size` here and `inline.send_max` at the other end accordingly ([protocol.md](protocol.md)). New calls use receives as large as those first announced on the connection.",
+		Details: "A receive of 5120 bytes or more has such pages of 4096 bytes each, and 1024 bytes for the rest of the message. Set `inline.receive_size` here and `inline.send_max` at the other end accordingly ([protocol.md](protocol.md)). New calls use receives of the size that was first announced on the connection.",
 		Example: "extensions.send_ddp=on inline.receive_size=16KiB",
 		InForce: newMessages, Spec: rtrext,
 		Needs:   []Key{ExtensionV2, ExtensionXmit},
@@ -192,24 +192,24 @@ var rows = [NumKeys]Row{
 	},
 	ExtensionMSGP: {
 		Name: "extensions.msgp", Kind: Flag, field: extension(ExtMSGP),
-		Summary: "Pads inline data to 512 bytes (RDMA_MSGP), and takes padded messages.",
-		Details: "Linux does not take padded messages: set it at the scope of peers that do.",
+		Summary: "Pads inline data to 512 bytes (RDMA_MSGP), and accepts padded messages.",
+		Details: "Linux does not accept padded messages. Set it only at the scope of peers that do.",
 		Example: "extensions.msgp=on --scope peer/192.0.2.7",
 		InForce: newMessages, Spec: "RFC 5666, section 3.9",
 		Outcome: msgpOutcome,
 	},
 	ExtensionReadReplies: {
 		Name: "extensions.read_replies", Kind: Flag, field: extension(ExtReadReplies),
-		Summary: "Answers with read chunks what fits neither inline nor the chunks offered; as a client, takes such replies.",
-		Details: "The requester reads such a reply by RDMA and acknowledges it (RDMA_DONE). Replies that are already exposed are finished.",
+		Summary: "Sends a reply in read chunks if it fits neither inline nor in the offered chunks; as a client, accepts such replies.",
+		Details: "The requester reads such a reply by RDMA and acknowledges it (RDMA_DONE). After a change, rdmad finishes the replies that are already exposed.",
 		Example: "extensions.read_replies=on --scope listener/lab",
 		InForce: newMessages, Spec: "RFC 5666, section 3.8",
 		Outcome: readRepliesOutcome,
 	},
 	ExtensionCCP: {
 		Name: "extensions.ccp", Kind: Flag, field: extension(ExtCCP),
-		Summary: "Answers the Connection Configuration Protocol, ONC RPC program 100417; as a client, speaks it.",
-		Details: "Peers that use it say on each connection what they receive.",
+		Summary: "Answers calls of the Connection Configuration Protocol (ONC RPC program 100417); as a client, makes such calls.",
+		Details: "A peer that uses the protocol announces its receive size on each connection.",
 		Example: "extensions.ccp=on",
 		InForce: "when the peer connects again", Spec: "RFC 5666, section 6",
 		Outcome: ccpOutcome,
@@ -217,7 +217,7 @@ var rows = [NumKeys]Row{
 	ExtensionBackchannel: {
 		Name: "extensions.backchannel", Kind: Flag, field: extension(ExtBackchannel), Default: 1,
 		Summary: "Allows calls from server to client on the same connection (RFC 8167).",
-		Details: "`forward` makes such calls for NFSv4's callbacks. It needs nothing of a client until its upper layer opens the back channel. Calls in flight are finished.",
+		Details: "The service `forward` makes such calls for NFSv4 callbacks. The extension requires nothing of a client until the client's upper layer opens the back channel. After a change, rdmad finishes the calls in flight.",
 		Example: "extensions.backchannel=off --scope peer/192.0.2.0/24",
 		InForce: newMessages, Spec: "RFC 8167",
 		Outcome: backchannelOutcome,

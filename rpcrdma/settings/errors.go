@@ -5,13 +5,16 @@ import (
 	"strings"
 )
 
-// Violation is one thing wrong with a change.
+// Violation is one error in a change.
 type Violation struct {
 	Field string // dotted key, or "scope"
 	Text  string // what is allowed, and what was given
+	// Scope is the one at which the configuration file gives the value that is to
+	// blame; "" for its global settings and for values from elsewhere.
+	Scope string
 }
 
-// InvalidError refuses a change for what it says.
+// InvalidError refuses a change because of its violations.
 type InvalidError struct{ Violations []Violation }
 
 func (e *InvalidError) Error() string {
@@ -22,7 +25,7 @@ func (e *InvalidError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Invalid makes an InvalidError of one violation.
+// Invalid returns an InvalidError with one violation.
 func Invalid(field, format string, args ...any) error {
 	return &InvalidError{Violations: []Violation{{Field: field, Text: fmt.Sprintf(format, args...)}}}
 }

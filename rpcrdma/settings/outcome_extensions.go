@@ -8,7 +8,7 @@ func msgpOutcome(now, _ *Settings, p *Peer) (Outcome, string) {
 	case on && !p.Pads:
 		return Applied, "the peer has sent no RDMA_MSGP; one that takes none fails on padded replies"
 	case !on && p.PadTaken:
-		return Applied, "none is sent, but those of the peer are taken until it reconnects"
+		return Applied, "rdmad sends none, but accepts those of the peer until it reconnects"
 	}
 	return Applied, ""
 }
@@ -28,12 +28,12 @@ func readRepliesOutcome(now, atConnect *Settings, p *Peer) (Outcome, string) {
 func ccpOutcome(now, atConnect *Settings, p *Peer) (Outcome, string) {
 	switch on := now.Extensions.Has(ExtCCP); {
 	case p.Target && on != atConnect.Extensions.Has(ExtCCP):
-		return PendingReconnect, "the target is asked at connect"
+		return PendingReconnect, "rdmad asks the target at connect"
 	case p.Target:
 	case on && !p.Configured:
 		return PendingReconnect, "a client asks when it connects"
 	case !on && p.Configured:
-		return PendingReconnect, "what the peer told holds until it reconnects"
+		return PendingReconnect, "what the peer announced holds until it reconnects"
 	}
 	return Applied, ""
 }

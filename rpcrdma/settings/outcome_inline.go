@@ -47,7 +47,7 @@ func useOutcome(now, atConnect *Settings, p *Peer) (Outcome, string) {
 	switch hears := p.hears(now); {
 	case !now.RemoteInvalidationUse:
 	case hears && !p.Told.Invalidation:
-		return Applied, "the peer tells that it accepts none now"
+		return Applied, "the peer announces that it accepts none now"
 	case hears:
 	case p.NoSendInvalidate:
 		return Unsupported, fmt.Sprintf("device %s has no Send With Invalidate", p.Device)
@@ -59,12 +59,12 @@ func useOutcome(now, atConnect *Settings, p *Peer) (Outcome, string) {
 	return Applied, ""
 }
 
-// hears says whether the peer is told of changes on the connection.
+// hears reports whether changes are announced to the peer on the connection.
 func (p *Peer) hears(now *Settings) bool {
 	return p.Told.Spoken && now.Extensions.Has(ExtCharacteristics)
 }
 
-// fixed says why something stays as it was at connect.
+// fixed returns why a value stays as it was at connect.
 func (p *Peer) fixed(now *Settings) string {
 	switch {
 	case p.Version != 2 || !p.Agreed:

@@ -205,7 +205,7 @@ func TestCharacteristicsOutcome(t *testing.T) {
 			change: func(s *Settings) { s.RemoteInvalidationAccept = false }},
 		{name: "use", keys: of(RemoteInvalidationUse), peer: asks, want: Applied},
 		{name: "use, not accepted", keys: of(RemoteInvalidationUse), peer: spoken, want: Applied,
-			reason: "remote_invalidation.use: the peer tells that it accepts none now"},
+			reason: "remote_invalidation.use: the peer announces that it accepts none now"},
 		{name: "send_max", keys: of(InlineSendMax), peer: spoken, want: Applied,
 			change: func(s *Settings) { s.InlineSendMax = 16384 }, reason: "inline.send_max: the peer receives at most 4096 bytes"},
 		{name: "on", keys: of(ExtensionCharacteristics), peer: spoken, want: Applied},
