@@ -2,48 +2,47 @@ package conn
 
 import "github.com/rdmad/rdmad/rpcrdma/credit"
 
-// Action is one thing that a role wants done. Its type is one of those below, and
-// holds what is needed for it and nothing else.
+// Action is one thing that a role asks the caller to do. Each type below holds what that
+// action needs and nothing else.
 //
-// The actions of an event are carried out in their order, each begun before the
-// next, and all of them before the next event of the connection is given. The
-// roles count on these orders:
+// The caller starts the actions of an event in order, and starts all of them before it
+// gives the connection's next event. The roles rely on this order:
 //
-//   - receives first: Repost, FreeReceive and PostReceives stand before the Send
-//     that grants credits for them, so that no call finds a receive missing;
-//   - Take stands before the Repost or FreeReceive of the receives whose bytes it
-//     copies, and before the Complete or Fence of its call;
-//   - Send, Ready, SendDone, Complain and Tell put messages into the send queue in
-//     the order of the actions: the peer counts credits by that order;
-//   - Report stands anywhere: it changes nothing;
-//   - Disconnect and Fail are the last action of their role. After Fail, and after
-//     the end of the connection for another reason, only Take and Complete of that
-//     event are still carried out.
+//   - Repost, FreeReceive and PostReceives come before the Send that grants credits for
+//     these receives. So each call finds a posted receive;
+//   - Take comes before the Repost or FreeReceive of the receives that it copies from,
+//     and before the Complete or Fence of its call;
+//   - Send, Ready, SendDone, Complain and Tell put messages into the send queue in the
+//     order of the actions. The peer counts credits in that order;
+//   - Report may come anywhere. It changes nothing;
+//   - Disconnect and Fail are the last action of their role. After Fail, or when the
+//     connection ended for another reason, the caller carries out only Take and Complete
+//     of that event.
 //
-// Actions that take time are only begun in order. They end in any order, each with
-// the event that its type names.
+// The caller only starts long actions in order. They may finish in any order. When one
+// finishes, the caller gives the event that the action's type names.
 //
-// An event appends its actions to the slice that it is given. The caller reuses the
-// slice, so that a message costs no allocation: actions of the hot path are of the
-// size of a pointer, or come from a table (Repost).
+// An event appends its actions to the slice it receives. The caller reuses that slice, so a
+// message costs no allocation: actions of the hot path are one pointer in size, or come
+// from a table (Repost).
 type Action interface{ action() }
 
 // Actions of both roles.
 type (
-	// Repost asks to post the receive Recv again. Its message is no longer needed.
+	// Repost asks to post the receive Recv again. The role no longer needs its message.
 	Repost struct{ Recv uint32 }
-	// FreeReceive asks to give back the memory of the receive Recv.
+	// FreeReceive asks to free the memory of the receive Recv.
 	FreeReceive struct{ Recv uint32 }
-	// PostReceives asks to post N more receives, then to give Posted.
+	// PostReceives asks to post N more receives. Then give Posted.
 	PostReceives struct{ N int }
-	// Tell asks to send Body, a whole message without a call, then to give Told.
-	// Body is the caller's from then on.
+	// Tell asks to send Body, a complete message that is not a call. Then give Told. The
+	// caller owns Body.
 	Tell struct{ Body []byte }
-	// Resize asks to post receives of N bytes from now on in place of those that
-	// are used up, then to give Resized.
+	// Resize asks to use N bytes for receives posted from now on, as posted receives are
+	// consumed. Then give Resized.
 	Resize struct{ N int }
-	// Changed says that the peer changed its characteristics. The role of the
-	// reverse direction may have to know.
+	// Changed reports that the peer changed its characteristics. Pass this to the role of
+	// the reverse direction.
 	Changed struct{}
 	// Fail asks to end the connection because of Err.
 	Fail struct{ Err error }
@@ -51,43 +50,45 @@ type (
 
 // Actions of a responder.
 type (
-	// Fetch asks to get memory for each of Call.Reads.Chunks, to post the RDMA Reads
-	// in Call.Fetches into it, then to give Fetched or, without memory, NoMemory.
+	// Fetch asks to get memory for each of Call.Reads.Chunks and to post the RDMA Reads of
+	// Call.Fetches into it. Then give Fetched, or NoMemory if there is no memory.
 	Fetch struct{ Call *Call }
-	// Deliver asks to run the service for Call.RPC, then to give Reply.
+	// Deliver asks to run the service for Call.RPC. Then give Reply.
 	Deliver struct{ Call *Call }
-	// Expose asks to let the peer read the chunks of Call.Exposure, then to give
-	// Exposed or, without memory, NotExposed.
+	// Expose asks to let the peer read the chunks of Call.Exposure. Then give Exposed, or
+	// NotExposed if there is no memory.
 	Expose struct{ Call *Call }
-	// Send asks to post the RDMA Writes and the Sends of Call.Answer, then to give
-	// Sent.
+	// Send asks to post the RDMA Writes and the Sends of Call.Answer. Then give Sent.
 	Send struct{ Call *Call }
-	// Unexpose asks to invalidate the memory of Exposure, then to give Unexposed.
+	// Unexpose asks to invalidate the memory of Exposure. Then give Unexposed.
 	Unexpose struct{ Exposure *Exposure }
-	// Report says, for the log, that a message of the peer was refused or dropped
-	// because of Err.
-	Report struct{ Err error }
-	// Disconnect asks to end the connection in order, after everything before.
+	// Report asks to log that a message of the peer was refused or dropped because of Err.
+	// Expected means that this is no fault of the peer.
+	Report struct {
+		Err      error
+		Expected bool
+	}
+	// Disconnect asks to end the connection after all earlier actions are complete.
 	Disconnect struct{}
 )
 
 // Actions of a requester.
 type (
-	// Ready says that Out may go now: give Launch.
+	// Ready reports that Out may go out now. Give Launch.
 	Ready struct{ Out *Outgoing }
-	// Take asks to copy Out.Parts, the reply that came inline, and Out.Placed.
+	// Take asks to copy out Out.Parts, the reply that came inline, and Out.Placed.
 	Take struct{ Out *Outgoing }
-	// FetchReply asks to get memory for each of Reading.Reads.Chunks, to post the
-	// RDMA Reads in Reading.Fetches into it, then to give ReplyFetched.
+	// FetchReply asks to get memory for each of Reading.Reads.Chunks and to post the RDMA
+	// Reads of Reading.Fetches into it. Then give ReplyFetched.
 	FetchReply struct{ Reading *Reading }
-	// SendDone asks to send the header that Done gives for XID.
+	// SendDone asks to send the header that Done returns for XID.
 	SendDone struct{ XID uint32 }
-	// Complain asks to send the header that Complaint gives.
+	// Complain asks to send the header that Complaint returns.
 	Complain struct{}
-	// Fence asks to invalidate those windows of Out that are not Revoked, then to
-	// give Fenced.
+	// Fence asks to post what Build makes, unless that is done, and then to invalidate the
+	// windows of Out that are not Revoked. There may be none. Then give Fenced.
 	Fence struct{ Out *Outgoing }
-	// Complete says that Out has ended, as Out.Err says.
+	// Complete reports that Out has ended. Out.Err is the outcome.
 	Complete struct{ Out *Outgoing }
 )
 
@@ -113,7 +114,7 @@ func (Complain) action()     {}
 func (Fence) action()        {}
 func (Complete) action()     {}
 
-// giveBack gives the receive recv back: again says that it is posted again.
+// giveBack returns the action for a consumed receive: Repost with again, else FreeReceive.
 func giveBack(recv uint32, again bool) Action {
 	switch {
 	case !again:
@@ -124,8 +125,8 @@ func giveBack(recv uint32, again bool) Action {
 	return Repost{recv}
 }
 
-// reposts are the Repost actions of all receives that a connection may have. An
-// interface that holds a number is allocated, and each message has a Repost.
+// reposts holds the Repost actions of all receives that a connection may have. An interface
+// that holds a number needs an allocation, and each message has a Repost.
 var reposts = func() (all [CreditsLimit + MaxExposures + ReverseLimit + 2*credit.Slack]Action) {
 	for i := range all {
 		all[i] = Repost{uint32(i)}

@@ -60,9 +60,6 @@ func callMessages() map[string][]byte {
 			all[fmt.Sprintf("%s, version %d", name, version)] = msg
 		}
 	}
-	op := Header{rpcrdma2.Header{Option: optTest, Info: []byte{0, 0, 0, 1}}}
-	op.XID, op.Version, op.Credits, op.Proc = 1, 2, 32, rpcrdma2.Optional
-	all["operation"] = op.Append(nil)
 	return all
 }
 
@@ -129,10 +126,8 @@ func duplexDoesNotAllocate(t *testing.T, version uint32) {
 func newTestResponder() *Responder {
 	s := DefaultSettings()
 	s.Extensions = ExtV2
-	answer := &testBody{opt: optTestAnswer}
 	r := NewResponder(ResponderConfig{
 		PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Receive: 4096, Settings: &s,
-		Operations: []Operation{{Type: optTest, Body: &testBody{opt: optTest}, Handle: func(*Message) (rpcrdma2.Body, error) { return answer, nil }}},
 	})
 	postCalls(r, r.Start(nil))
 	return r

@@ -30,7 +30,7 @@ func (s *script) version(h *Header) {
 	}
 	switch h.Proc {
 	case rpcrdma2.Optional:
-		h.Option, h.Info = optTest+rpcrdma2.OptType(s.byte()%3), s.bytes(int(s.byte()%6))
+		h.Option, h.Info = optUnknown+rpcrdma2.OptType(s.byte()%3), s.bytes(int(s.byte()%6))
 	case rpcrdma2.Error:
 		h.Err = rpcrdma1.ErrCode(1 + s.byte()%4)
 		h.Low, h.High = uint32(s.byte()%4), uint32(s.byte()%4)

@@ -9,49 +9,49 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Padding of our messages that are RDMA_MSGP (RFC 5666 §3.9), in bytes.
+// Padding of the RDMA_MSGP messages that we send (RFC 5666 §3.9), in bytes.
 const (
-	// PadAlign is the alignment of opaque data, unless a peer asked for
-	// another one, and what we recommend to peers: a disk's sector.
+	// PadAlign is the alignment of opaque data unless the peer asks for another, and the
+	// alignment that we recommend to peers: the size of a disk sector.
 	PadAlign = 512
-	// MaxPadAlign is the largest alignment that is taken or used.
+	// MaxPadAlign is the largest alignment that we accept or use.
 	MaxPadAlign = 64 << 10
-	// PadThresh is the least rdma_thresh: longer items are padded.
+	// PadThresh is the least rdma_thresh. Longer items are padded.
 	PadThresh = 512
-	// padHeaderSize is what RDMA_MSGP has in its header beyond RDMA_MSG.
+	// padHeaderSize is how much longer the header of RDMA_MSGP is than that of RDMA_MSG.
 	padHeaderSize = 8
 )
 
 var (
-	// ErrPadding means that a message's padding parameters make no sense.
-	ErrPadding = errors.New("conn: padding to no power of two, or to too large a one")
-	// ErrPaddedChunk means that a padded message has read chunks, whose
-	// positions padding makes ambiguous.
+	// ErrPadding means that the padding parameters of a message are invalid.
+	ErrPadding = errors.New("conn: padding alignment is not a power of two, or too large")
+	// ErrPaddedChunk means that a padded message has read chunks. Padding makes the
+	// positions of read chunks ambiguous.
 	ErrPaddedChunk = errors.New("conn: padding and read chunks in one message")
 )
 
-// padding is the use of RDMA_MSGP on a connection, by either role.
+// padding is the state of RDMA_MSGP on a connection. Both roles use it.
 type padding struct {
 	sends bool   // extensions.msgp is on
-	takes bool   // it is, or was: the peer may have padded messages on their way
-	told  bool   // the peer told align (CCP)
-	align uint32 // the peer's, when told; 0 is none
+	takes bool   // it is or was on: padded messages of the peer may still arrive
+	told  bool   // the peer announced align (CCP)
+	align uint32 // the peer's, if told; 0 means none
 
 	pieces []chunk.Piece // storage
 
-	// Messages with padding, sent and received.
+	// Numbers of padded messages.
 	sent, received uint64
 }
 
-// set takes the settings. Turned off, padded messages are no longer sent, but
-// still taken: nothing tells the peer to stop.
+// set applies the settings. When the extension is turned off, we stop sending padded
+// messages but still accept them, because no message makes the peer stop.
 func (p *padding) set(s *Settings) {
 	p.sends = s.Extensions.Has(ExtMSGP)
 	p.takes = p.takes || p.sends
 }
 
-// tell takes the alignment that the peer asked for. One that makes no sense,
-// or changes nothing in XDR, is none.
+// tell stores the alignment that the peer asked for. An invalid alignment, or one that
+// changes nothing in XDR, counts as none.
 func (p *padding) tell(align uint32) {
 	p.told, p.align = true, 0
 	if bits.OnesCount32(align) == 1 && align > xdr.Unit && align <= MaxPadAlign {
@@ -59,7 +59,7 @@ func (p *padding) tell(align uint32) {
 	}
 }
 
-// use is the alignment to pad to; 0 is not to pad.
+// use returns the alignment to pad to, in bytes. 0 means no padding.
 func (p *padding) use() uint32 {
 	switch {
 	case !p.sends:
@@ -81,8 +81,8 @@ func checkPadding(h *Header) error {
 	return nil
 }
 
-// check is checkPadding where such a message is taken at all. The message
-// follows h on the wire.
+// check returns the padding of a message with header h, or an error if the padding is
+// invalid or padded messages are not accepted. The message follows h on the wire.
 func (p *padding) check(h *Header) (oncrpc.Padding, error) {
 	if !p.takes {
 		return oncrpc.Padding{}, ErrDisabled
@@ -94,15 +94,15 @@ func (p *padding) check(h *Header) (oncrpc.Padding, error) {
 	return oncrpc.Padding{Align: h.Align, Thresh: h.Thresh, Base: uint32(h.Size())}, nil
 }
 
-// plan says with what padding a message of these pieces, whose header has
-// header bytes without it, goes out in a Send of at most limit bytes. ok is
-// false when there is to be none: it is off, nothing is to be aligned or is
-// not already, or it does not fit.
+// plan returns the padding for a message of these pieces. header is the size of its header
+// without padding, limit the largest Send, both in bytes. ok is false if the message goes
+// out without padding: padding is off, there is nothing to align, everything is aligned
+// already, or the padded message does not fit.
 //
-// A receiver can't tell items from other opaques. The threshold lies above
-// what the runs of the stream could hold, so that it applies to items alone. No
-// item is as long as it: RFC 5666 §3.9 has the sender pad "at or above" it, and the
-// receiver skip padding where a length "exceeds" it.
+// A receiver cannot tell items from other opaque data. So the threshold is larger than any
+// run of the stream, and applies to items alone. No item has exactly the length of the
+// threshold: RFC 5666 §3.9 lets the sender pad "at or above" it, but the receiver skip
+// padding where a length "exceeds" it.
 func (p *padding) plan(pieces []chunk.Piece, header, limit int) (pad oncrpc.Padding, ok bool) {
 	pad = oncrpc.Padding{Align: p.use(), Thresh: PadThresh, Base: uint32(header)}
 	if pad.Align == 0 {
@@ -124,7 +124,7 @@ func (p *padding) plan(pieces []chunk.Piece, header, limit int) (pad oncrpc.Padd
 	return pad, int(pad.Base)+paddedLength(pieces, pad) <= limit
 }
 
-// hasItem says whether there is an item of n bytes among pieces.
+// hasItem reports whether pieces contains an item of n bytes.
 func hasItem(pieces []chunk.Piece, n uint32) bool {
 	for i := range pieces {
 		if pieces[i].From >= 0 && uint32(pieces[i].Len) == n {
@@ -134,7 +134,7 @@ func hasItem(pieces []chunk.Piece, n uint32) bool {
 	return false
 }
 
-// paddedLength is the number of bytes of pieces with their padding.
+// paddedLength returns the length of pieces with their padding, in bytes.
 func paddedLength(pieces []chunk.Piece, pad oncrpc.Padding) (n int) {
 	for i := range pieces {
 		if pieces[i].From >= 0 {
@@ -145,7 +145,7 @@ func paddedLength(pieces []chunk.Piece, pad oncrpc.Padding) (n int) {
 	return n
 }
 
-// appendPadded appends pieces with their padding.
+// appendPadded appends pieces with their padding to dst.
 func appendPadded(dst, pieces []chunk.Piece, pad oncrpc.Padding) []chunk.Piece {
 	off := 0
 	for _, pc := range pieces {
@@ -168,12 +168,12 @@ func piecesLength(pieces []chunk.Piece) (n int) {
 	return n
 }
 
-// Padding is what is in force about RDMA_MSGP.
+// Padding describes the use of RDMA_MSGP on a connection.
 type Padding struct {
-	// Align is the alignment, in bytes, that opaque data in our messages is
-	// padded to; 0 is no padding.
+	// Align is the alignment to which opaque data in our messages is padded, in bytes. 0
+	// means no padding.
 	Align uint32
-	// Taken: padded messages of the peer are taken.
+	// Taken means that padded messages of the peer are accepted.
 	Taken bool
 	// Sent and Received count padded messages.
 	Sent, Received uint64

@@ -12,72 +12,68 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Outcomes of a call other than a reply.
+// Errors with which a call ends without a reply.
 var (
-	// ErrCallTooLong means that the call, or a bound of its reply, is over MaxMessage.
+	// ErrCallTooLong means that the call, or a bound of its reply, is larger than
+	// MaxMessage.
 	ErrCallTooLong = errors.New("conn: message too long")
 	// ErrTooManyCalls means that too many calls wait for a credit.
 	ErrTooManyCalls = errors.New("conn: too many calls waiting for credits")
-	// ErrXIDInUse means that a call in flight has the XID that the caller gave.
-	ErrXIDInUse = errors.New("conn: XID of a call in flight")
+	// ErrXIDInUse means that a call in flight already has the XID that the caller chose.
+	ErrXIDInUse = errors.New("conn: a call in flight has this XID")
 	// ErrBadReply means that the reply is malformed or does not fit the call.
 	ErrBadReply = errors.New("conn: bad reply")
 	// ErrCanceled means that Cancel ended the call.
 	ErrCanceled = errors.New("conn: call canceled")
-	// ErrNoBackward means that the client told that it takes no calls, before
-	// this one was sent.
+	// ErrNoBackward means that the client announced, before this call was sent, that it
+	// takes no calls.
 	ErrNoBackward = errors.New("conn: the peer takes no calls in the reverse direction")
-	// ErrReplan means that the plan does not hold any more: the settings
-	// changed, or the peer refused the version and looked at nothing else.
-	// Nothing was done; plan anew.
+	// ErrReplan means that the plan of a call is no longer valid: the settings changed, or
+	// the peer refused the version without processing the call. Plan the call again.
 	ErrReplan = errors.New("conn: settings changed before the call was sent")
-	// ErrUnsettled means that a call was planned maxPlans times and no plan held
-	// until it was sent.
+	// ErrUnsettled means that a call was planned maxPlans times, and each plan became
+	// invalid before the call was sent.
 	ErrUnsettled = errors.New("conn: limits keep changing, the call was never sent")
 )
 
-// MinSegment is the least MaxSegment, in bytes. With it the largest header
-// stays below InlineMin.
+// MinSegment is the smallest MaxSegment, in bytes. It keeps the largest header below
+// InlineMin.
 const MinSegment = 256 << 10
 
-// maxWaiting is the most calls that wait for a credit.
+// maxWaiting is the largest number of calls that wait for a credit.
 const maxWaiting = 4096
 
-// RequesterConfig is what is fixed when the connection is made. Sizes are in
-// bytes.
+// RequesterConfig holds what is fixed when the connection is made. Sizes are in bytes.
 type RequesterConfig struct {
 	// Receive is the size of our receives.
 	Receive uint32
-	// ToldSend is the largest Send that we announce to the peer. Its receives may
-	// be no larger.
+	// ToldSend is the largest Send that we announce to the peer. The peer's receives may be
+	// no larger.
 	ToldSend uint32
 	// MaxReceives is the most receives that the queue pair can hold.
 	MaxReceives int
-	// FirstXID is where XIDs start: random or, after a connection that was
-	// lost, its LastXID.
+	// FirstXID is where XIDs start: a random number or, after a lost connection, the
+	// LastXID of that connection.
 	FirstXID uint32
-	// MaxSegment is the most bytes of one segment of a chunk; at least
-	// MinSegment, so that headers stay short.
+	// MaxSegment is the largest segment of a chunk; at least MinSegment, so that headers
+	// stay short.
 	MaxSegment int
-	// MaxTransfer is the most that one RDMA Read moves; 0 is no bound.
+	// MaxTransfer is the most that one RDMA Read moves. 0 means no limit.
 	MaxTransfer uint32
-	// Reverse makes it the requester of the reverse direction, a server's: all
-	// its messages are inline.
+	// Reverse makes this a server's requester in the reverse direction. All its messages
+	// are inline.
 	Reverse bool
-	// Only1 says that the peer is known not to speak version 2. With Version,
-	// not 0, the version was agreed on already.
+	// Only1 means that the peer is known not to speak version 2. Version, if not 0, is the
+	// version that was already agreed on.
 	Only1   bool
 	Version uint32
-	// Revocable says that the device lets the peer invalidate our STags, Serves
-	// that a handler answers the calls of the peer.
+	// Revocable means that the device lets the peer invalidate our STags. Serves means that
+	// a handler answers the peer's calls.
 	Revocable, Serves bool
-	// Operations are the optional operations of a responder that are handled,
-	// in version 2.
-	Operations []Operation
-	Settings   *Settings
+	Settings          *Settings
 }
 
-// RequesterCounters count what a requester saw. They only grow.
+// RequesterCounters count the events of a requester. They only grow.
 type RequesterCounters struct {
 	Calls, Replies uint64
 	Errors         uint64 // error headers and bad replies
@@ -94,44 +90,42 @@ type Requester struct {
 	settings Settings
 	spend    credit.Spend
 	xid      uint32
-	// The most bytes of one Send that the peer takes, and that it makes.
+	// Largest Send that the peer takes, and that it makes, in bytes.
 	peerReceive, peerSend uint32
 	heard                 bool // see Heard
 
-	sent    map[uint32]*Outgoing // nil value: given up, its answer outstanding
-	debts   map[uint32]debt      // of those given up, if not one credit
+	sent    map[uint32]*Outgoing // nil value: the call was given up, its answer is outstanding
+	debts   map[uint32]debt      // of calls given up that hold more than one credit
 	fencing []*Outgoing          // in no order
 	waiting []*Outgoing          // oldest first
-	// Replies being read, in no order. donesSent and donesArrived number DONEs.
+	// Replies being read, in no order. donesSent and donesArrived count DONEs.
 	readings                []*Reading
 	mayRead                 bool
 	donesSent, donesArrived uint32
 	header                  Header // of the message being received
 	lost                    error
-	owns                    bool // there was a call with an XID of its caller's
+	owns                    bool // a caller chose the XID of a call
 
 	negotiation negotiation
 	chars       characteristics.State
 	padding     padding
 	peer        configured
 	up          bool // see Greet
-	untold      bool // there may be characteristics to tell
+	untold      bool // there may be characteristics to send
 
 	gather   transmission.Gathering // of a reply
 	response rpcrdma2.XmtResp       // that it began with
 	finder   transmission.Finder    // of its results
 	found    [][]byte               // storage
-	// complaints are what Complain actions that were not carried out yet are to
-	// say. An event makes two at most: of the group that a message interrupts,
-	// and of that message.
+	// complaints holds what the Complain actions not yet carried out will say. One event
+	// makes at most two: for the group that a message interrupts, and for that message.
 	complaints []rpcrdma2.XmtError
 	info       []byte
 
 	Counters RequesterCounters
 }
 
-// NewRequester returns a requester that has posted nothing yet; Start says
-// what to post.
+// NewRequester returns a requester without posted receives. Start returns what to post.
 func NewRequester(cfg RequesterConfig) *Requester {
 	cfg.MaxSegment = max(cfg.MaxSegment, MinSegment)
 	if cfg.MaxTransfer == 0 {
@@ -147,22 +141,22 @@ func NewRequester(cfg RequesterConfig) *Requester {
 	return r
 }
 
-// credits is the number of credits that we want.
+// credits returns the number of credits to ask for.
 func (r *Requester) credits() uint32 {
 	return min(r.settings.CreditsMax, uint32(max(r.cfg.MaxReceives-credit.Slack-int(r.spend.Spare()), 1)), CreditsLimit)
 }
 
-// Connected is the event that the connection is up: the peer takes peerReceive
-// and makes peerSend bytes in one Send. Before it nothing may be planned.
+// Connected is the event that the connection is up. The peer takes peerReceive bytes and
+// makes peerSend bytes in one Send. Do not plan calls before this event.
 func (r *Requester) Connected(peerReceive, peerSend uint32) {
 	r.peerReceive, r.peerSend = peerReceive, peerSend
 }
 
-// Short says that not even the first receives are posted: the connection must
-// not be made.
+// Short reports that not even the first receives are posted. The connection must not be
+// made then.
 func (r *Requester) Short() bool { return r.spend.Limit() == 0 }
 
-// Start gives the receives to post before the connection is made.
+// Start returns the receives to post before the connection is made.
 func (r *Requester) Start(acts []Action) []Action { return r.wantReceives(acts) }
 
 func (r *Requester) wantReceives(acts []Action) []Action {
@@ -172,7 +166,7 @@ func (r *Requester) wantReceives(acts []Action) []Action {
 	return acts
 }
 
-// Posted is the event that of asked receives n were posted.
+// Posted is the event that n of asked receives were posted.
 func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 	r.spend.Confirm(uint32(asked), uint32(n))
 	return r.wake(acts)
@@ -188,7 +182,7 @@ func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
 	return r.wake(r.wantReceives(acts))
 }
 
-// SendLimit is the most bytes of one Send now.
+// SendLimit returns the largest Send that we may make now, in bytes.
 func (r *Requester) SendLimit() uint32 {
 	if r.negotiation.state == Offered {
 		return min(r.settings.InlineSendMax, r.PeerReceive(), FirstMessageMax)
@@ -196,8 +190,8 @@ func (r *Requester) SendLimit() uint32 {
 	return min(r.settings.InlineSendMax, r.PeerReceive())
 }
 
-// PeerReceive is the most bytes of one Send that the peer has receives for,
-// whatever the settings become.
+// PeerReceive returns the largest Send that the peer has receives for, in bytes. It does
+// not depend on the settings.
 func (r *Requester) PeerReceive() uint32 {
 	if n, told := r.chars.PeerReceive(); told {
 		return min(n, InlineMax)
@@ -208,12 +202,12 @@ func (r *Requester) PeerReceive() uint32 {
 	return max(r.peer.receive(min(r.cfg.ToldSend, r.peerReceive)), r.threshold())
 }
 
-// ReplyLimit is the most bytes of one Send of the peer.
+// ReplyLimit returns the largest Send that the peer may make, in bytes.
 func (r *Requester) ReplyLimit() uint32 {
 	return min(r.chars.Planned(), max(r.peerSend, r.threshold()))
 }
 
-// threshold is what every peer takes and makes in one Send, in bytes.
+// threshold returns the Send size that every peer takes and makes, in bytes.
 func (r *Requester) threshold() uint32 {
 	if r.negotiation.state == Offered {
 		return InlineMin
@@ -221,12 +215,12 @@ func (r *Requester) threshold() uint32 {
 	return r.negotiation.way.threshold()
 }
 
-// Granted is the grant in force.
+// Granted returns the current grant of the peer, in credits.
 func (r *Requester) Granted() uint32 { return r.spend.Granted() }
 
-// Begin is the event that o, which is planned, wants to be sent. With now, it
-// has a credit and an XID and may go at once (Launch); else a Ready action
-// says when.
+// Begin is the event that the planned call o wants to be sent. If now is true, o has a
+// credit and an XID and may go out at once (Launch). Otherwise a Ready action follows
+// later.
 func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 	if r.lost != nil {
 		return false, r.lost
@@ -255,7 +249,7 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 	return false, nil
 }
 
-// may says whether a call may go out now.
+// may reports whether a call may go out now.
 func (r *Requester) may(o *Outgoing) bool {
 	return r.spend.CanGroup(o.uses) && (len(r.sent) == 0 || !r.negotiation.alone())
 }
@@ -279,7 +273,7 @@ func (r *Requester) nextXID() uint32 {
 	}
 }
 
-// used says whether a call in flight has the XID, or will have it.
+// used reports whether a call in flight has the XID, or a waiting call will have it.
 func (r *Requester) used(xid uint32) bool {
 	if _, sent := r.sent[xid]; sent || !r.owns {
 		return sent
@@ -287,10 +281,10 @@ func (r *Requester) used(xid uint32) bool {
 	return slices.ContainsFunc(r.waiting, func(o *Outgoing) bool { return o.Own && o.XID == xid })
 }
 
-// LastXID is the last XID given to a call that was not sent before.
+// LastXID returns the last XID that the requester gave to a new call.
 func (r *Requester) LastXID() uint32 { return r.xid }
 
-// wake lets calls go for which there are credits now.
+// wake sends the waiting calls for which there are credits now.
 func (r *Requester) wake(acts []Action) []Action {
 	if r.untold {
 		acts = r.tell(acts)
@@ -316,9 +310,9 @@ func (r *Requester) wake(acts []Action) []Action {
 	return acts
 }
 
-// Cancel is the event that the caller gives o up, before or after it was
-// sent. The windows of o are invalidated before it completes; its credit comes
-// back with the peer's answer, if it was sent.
+// Cancel is the event that the caller gives up o, before or after it was sent. The windows
+// of o are invalidated before it completes. If o was sent, its credit comes back with the
+// peer's answer.
 func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 	switch o.state {
 	case outWaiting:
@@ -333,27 +327,26 @@ func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 	case outReading:
 		r.leave(o)
 	default:
-		return acts // it completes anyhow
+		return acts // it completes anyway
 	}
 	o.Err = ErrCanceled
 	acts = r.finish(o, acts)
 	return r.wake(acts)
 }
 
-// finish invalidates what o still exposes, then completes it.
+// finish invalidates the windows of o that are still exposed, then completes o. A call can
+// also end before Build: the caller gives up, or a hostile peer answers its XID.
 func (r *Requester) finish(o *Outgoing, acts []Action) []Action {
-	for i := range o.Windows {
-		if !o.Windows[i].Revoked && (o.state == outSent || o.state == outReading) {
-			o.state = outFencing
-			r.fencing = append(r.fencing, o)
-			return append(acts, Fence{Out: o})
-		}
+	if (o.state == outSent || o.state == outReading) && (!o.built || o.exposes()) {
+		o.state = outFencing
+		r.fencing = append(r.fencing, o)
+		return append(acts, Fence{Out: o})
 	}
 	o.state = outIdle
 	return append(acts, Complete{Out: o})
 }
 
-// Fenced is the event that a Fence has been carried out.
+// Fenced is the event that a Fence action was carried out.
 func (r *Requester) Fenced(o *Outgoing, acts []Action) []Action {
 	if o.state != outFencing {
 		return acts
@@ -365,9 +358,9 @@ func (r *Requester) Fenced(o *Outgoing, acts []Action) []Action {
 	return r.finish(o, acts)
 }
 
-// Lost is the event that the connection has ended because of err, and with it
-// all access of the peer. Every call that is with us completes with err, but for
-// those whose outcome was known.
+// Lost is the event that the connection ended because of err, and with it all access of the
+// peer. Every call that the requester holds completes with err, except calls whose outcome
+// was already known.
 func (r *Requester) Lost(err error, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
@@ -402,9 +395,9 @@ func (r *Requester) Lost(err error, acts []Action) []Action {
 	return acts
 }
 
-// Waiting is the number of calls that wait for a credit.
+// Waiting returns the number of calls that wait for a credit.
 func (r *Requester) Waiting() int { return len(r.waiting) }
 
-// InFlight is the number of calls, and of other messages that are answered, that
-// went out and are not answered.
+// InFlight returns the number of calls, and other messages that get an answer, that were
+// sent and are not answered yet.
 func (r *Requester) InFlight() int { return len(r.sent) }

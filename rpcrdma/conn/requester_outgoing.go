@@ -12,7 +12,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Use says what a window of a call is for.
+// Use is the purpose of a call's window.
 type Use uint8
 
 const (
@@ -26,24 +26,23 @@ const (
 	WriteReply
 )
 
-// Writes says that the peer writes what the use names; else it reads it.
+// Writes reports whether the peer writes to the window. Otherwise it reads from it.
 func (u Use) Writes() bool { return u == WriteResult || u == WriteReply }
 
-// Window is a piece of our memory that a call exposes to the peer: one segment
-// of a chunk.
+// Window is a piece of our memory that a call exposes to the peer: one segment of a chunk.
 type Window struct {
 	Use    Use
 	Index  int
-	Off    int // bytes from the start of what the use names
-	Length int // bytes
-	// RKey and Addr are the caller's to set between Launch and Build.
+	Off    int // from the start of the message, item or result, in bytes
+	Length int // in bytes
+	// The caller sets RKey and Addr between Launch and Build.
 	RKey uint32
 	Addr uint64
-	// Revoked: the peer can't use it any more.
+	// Revoked means that the peer can no longer access the window.
 	Revoked bool
 }
 
-// outState is how far a call of ours is.
+// outState is the progress of an outgoing call.
 type outState uint8
 
 const (
@@ -51,94 +50,90 @@ const (
 	outWaiting          // for a credit
 	outReady            // has a credit, not sent
 	outSent
-	outReading // answered, its reply is being read
-	outFencing // answered or given up; windows being invalidated
+	outReading // answered, the reply is being read
+	outFencing // answered or given up; the windows are being invalidated
 )
 
-// Outgoing is a call that a requester makes. The caller owns it before Begin
-// and after Complete.
+// Outgoing is a call that a requester makes. The caller owns it before Begin and after
+// Complete.
 type Outgoing struct {
-	// Tag is the caller's, to find what belongs to the call.
+	// Tag is for the caller's use, to find what belongs to the call.
 	Tag int
-	// XID is set when the call has a credit. With Again it is the caller's:
-	// that of a call that was sent on a connection that is lost, which a
-	// responder with a duplicate request cache knows it by.
+	// XID is set when the call gets a credit. With Again, the caller sets it to the XID of
+	// a call that was sent on a lost connection, so that a responder with a duplicate
+	// request cache recognizes it.
 	XID   uint32
 	Again bool
-	// Own says that the XID is the caller's from the start; no call in flight
-	// may have it (ErrXIDInUse).
+	// Own means that the caller chose the XID. No call in flight may have it (ErrXIDInUse).
 	Own bool
 
-	// StreamLen and Items describe the call message, MaxReply the largest
-	// reply message without its results that are DDP-eligible, Results the
-	// largest size of each of these. Set before Plan. All in bytes.
+	// StreamLen and Items describe the call message. MaxReply is the largest reply message
+	// without its DDP-eligible results. Results are the largest sizes of these. All are in
+	// bytes, and set before Plan.
 	StreamLen int
 	Items     []chunk.Item
 	MaxReply  int
 	Results   []int
-	// Asked is the operation that asks for each of Results, in the XDR stream of
-	// the call message, items included. It is empty when the call is one operation.
+	// Asked is, for each of Results, the operation that asks for it, as a span of the call
+	// message's XDR stream, items included. It is empty when the call is one operation.
 	Asked []xdr.Span
-
-	// Operation makes it an optional operation of version 2 in place of a
-	// call: it has no RPC message, and all of the above is empty. Its answer is
-	// decoded into Answer.
-	Operation, Answer rpcrdma2.Body
 
 	// Windows is what the call exposes, set by Plan.
 	Windows []Window
-	// Header and Inline are what goes out, set by Build; Inline is empty
-	// when the message itself is read by the peer. First is the number of
-	// bytes of the message in it, and More are the Sends that follow right
-	// after: nothing else may go out between them.
+	// Header and Inline are what goes out. Build sets them. Inline is empty when the peer
+	// reads the message from a chunk. First is the number of bytes of the message in
+	// Inline. More holds the Sends that follow. Nothing else may go out between them.
 	Header Header
 	Inline []chunk.Piece
 	First  int
 	More   []transmission.Transmission
-	// Pad is the padding of the call message, set by Plan: before items, as
-	// the pieces have it. Its alignment is 0 when there is none.
+	// Pad is the padding before the items of the call message. Plan sets it, and the pieces
+	// include it. Its alignment is 0 when there is none.
 	Pad oncrpc.Padding
 
-	// Err is the outcome, valid from Complete on. When nil, the reply came:
-	// inline (Take) when Long is 0, else Long bytes of it in the WriteReply
-	// window; Written[i] is the number of bytes in the window of result i, 0
-	// when the result is in the stream.
+	// Err is the outcome, valid from Complete on. If it is nil, a reply came: inline (Take)
+	// when Long is 0, else Long bytes of it in the WriteReply window. Written[i] is the
+	// number of bytes in the window of result i. It is 0 when the result is in the stream.
 	Err     error
 	Long    int
 	Written []int
-	// Parts are the reply that came inline, one part for each Send, to be copied
-	// with Take.
+	// Parts is the reply that came inline, one part for each Send. Take asks to copy it.
 	Parts [][]byte
-	// Placed are the results that came in Sends, run after run, to be copied with
-	// Take as well. Their lengths are in Written.
+	// Placed holds the results that came in Sends, run by run. Take asks to copy them as
+	// well. Written holds their lengths.
 	Placed []PlacedResult
 	// Padding is the padding of a reply that came inline.
 	Padding oncrpc.Padding
-	// Read, when not nil, is the reply in place of the above: the peer had us
-	// read it.
+	// Read, if not nil, is the reply in place of the fields above: the peer lets us read
+	// it.
 	Read *Reading
-	// Sent says that the call went out; a peer may have acted on it.
+	// Sent means that the call went out. The peer may have executed it.
 	Sent bool
 
-	donesBefore uint32 // DONEs that went out before it
+	donesBefore uint32 // DONEs sent before this call
 
 	state   outState
+	built   bool   // Build was called
 	version uint32 // of its header
-	refused bool   // for its version; it is counted as a call already
+	refused bool   // its version was refused; it is already counted as a call
 	credits uint32 // to ask for
-	inline  uint32 // the longest Send, in bytes, that may answer it
+	inline  uint32 // the largest Send that may answer it, in bytes
 	pieces  []chunk.Piece
-	info    []byte // of an operation
 
-	plans       int    // of this call so far
-	direct      bool   // it goes without transmissions: they came to nothing
+	plans       int    // made for this call so far
+	direct      bool   // it goes without transmissions, because plans with them failed
 	transmitted bool   // it is a transmission group
-	uses        uint32 // credits, one for each Send
-	spare       uint32 // receives reserved for its reply beyond one
+	uses        uint32 // credits used, one for each Send
+	spare       uint32 // receives reserved for its reply beyond the first
 	xmit        *outgoingGroup
 }
 
-// reset forgets the last use and keeps the storage.
+// exposes reports whether the peer can access windows of o.
+func (o *Outgoing) exposes() bool {
+	return slices.ContainsFunc(o.Windows, func(w Window) bool { return !w.Revoked })
+}
+
+// reset clears o for its next use and keeps the storage.
 func (o *Outgoing) reset() {
 	o.Windows, o.Inline, o.pieces = o.Windows[:0], nil, o.pieces[:0]
 	o.Err, o.Long, o.Written, o.Read, o.Sent = nil, 0, o.Written[:0], nil, false
@@ -150,8 +145,7 @@ func (o *Outgoing) reset() {
 	o.Header.clear()
 }
 
-// ChunkLength is the number of bytes of the chunk that window i is the first
-// segment of.
+// ChunkLength returns the length, in bytes, of the chunk whose first segment is window i.
 func (o *Outgoing) ChunkLength(i int) int {
 	n := o.Windows[i].Length
 	for _, w := range o.Windows[i+1:] {
@@ -163,17 +157,16 @@ func (o *Outgoing) ChunkLength(i int) int {
 	return n
 }
 
-// InSends says that result i came in Sends: what the peer may have had the choice to
-// write.
+// InSends reports whether result i came in Sends although the peer could have written it.
 func (o *Outgoing) InSends(i int) bool {
 	return slices.ContainsFunc(o.Placed, func(run PlacedResult) bool { return run.Result == i })
 }
 
 // PeerError is an error header that answered a call (RFC 8166 §4.5).
 type PeerError struct {
-	Code      rpcrdma1.ErrCode // its number means what Version says
+	Code      rpcrdma1.ErrCode // Version says what its number means
 	Version   uint32           // of RPC-over-RDMA
-	Low, High uint32           // versions that the peer speaks, with ErrVers
+	Low, High uint32           // versions that the peer speaks, for ErrVers
 }
 
 func (e *PeerError) Error() string {

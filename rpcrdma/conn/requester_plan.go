@@ -8,29 +8,25 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Sizes in bytes of what a header holds (RFC 8166 §4.3).
+// Sizes of the parts of a header, in bytes (RFC 8166 §4.3).
 const (
 	emptyHeaderSize = 28 // prefix and three empty lists
-	directionSize   = 4  // what version 2 has more
+	directionSize   = 4  // more in version 2
 	readEntrySize   = 24
 	writeEntrySize  = 24 // chunk of one segment in a write list
 	replyEntrySize  = 20 // reply chunk of one segment
 	segmentSize     = 16 // each further segment of a write or reply chunk
 )
 
-// maxPlans is how often one call is planned. Each plan but the first has a cause:
-// the settings or the peer changed something after the plan before it. Whatever
-// else goes wrong, a call ends.
+// maxPlans limits how often one call is planned. Each new plan has a cause: the settings or
+// the peer changed something after the last one. The limit makes sure that each call ends.
 const maxPlans = 32
 
-// Plan decides how a call travels and what it exposes: o.Windows. The caller
-// gets the memory, then gives Begin.
+// Plan decides how a call is sent and which memory it exposes (o.Windows). The caller gets
+// the memory, then gives Begin.
 func (r *Requester) Plan(o *Outgoing) error {
 	if err := o.countPlan(r.cfg.Reverse); err != nil {
 		return err
-	}
-	if o.Operation != nil {
-		return r.planOperation(o)
 	}
 	if o.tooLong() {
 		return ErrCallTooLong
@@ -54,7 +50,7 @@ func (r *Requester) Plan(o *Outgoing) error {
 	return nil
 }
 
-// tooLong says that the call, or what it expects, is beyond our bounds.
+// tooLong reports whether the call, or the reply that it expects, exceeds our limits.
 func (o *Outgoing) tooLong() bool {
 	results := 0
 	for _, n := range o.Results {
@@ -63,10 +59,9 @@ func (o *Outgoing) tooLong() bool {
 	return o.virtualLength() > MaxMessage || o.MaxReply > MaxMessage || results > MaxMessage || len(o.Results) > rpcrdma1.MaxWriteChunks
 }
 
-// countPlan counts the plans of a call. It is another call when the last one did
-// not end with ErrReplan. After half of the plans a call goes without
-// transmissions, which depend on most; in the reverse direction there is nothing
-// else for long ones.
+// countPlan counts the plans of a call. It starts again at 0 unless the last plan ended
+// with ErrReplan. After half of the plans, a call goes without transmissions, because plans
+// with them depend on most. In the reverse direction long calls have no other way.
 func (o *Outgoing) countPlan(reverse bool) error {
 	if !errors.Is(o.Err, ErrReplan) {
 		o.plans, o.direct = 0, false
@@ -82,8 +77,8 @@ func (o *Outgoing) countPlan(reverse bool) error {
 	return nil
 }
 
-// planExplicit plans a call as one message, with what does not go inline in
-// chunks. It gives the size of the header.
+// planExplicit plans a call as one message, with chunks for what does not go inline. It
+// returns the size of the header, in bytes.
 func (r *Requester) planExplicit(o *Outgoing) (size int) {
 	o.reset()
 	o.version, o.inline = r.negotiation.way.number(), r.ReplyLimit()
@@ -92,12 +87,11 @@ func (r *Requester) planExplicit(o *Outgoing) (size int) {
 	return size
 }
 
-// planReply offers memory for the reply and says how much that adds to the
-// header. A result gets a write chunk when it is large, or when the reply
-// might not fit inline; the reply itself a reply chunk when it might not fit
-// even so. A responder may send more than our receives hold when it was
-// offered no reply chunk, so "might" is taken as the largest that the upper
-// layer says.
+// planReply offers memory for the reply and returns how much that adds to the header, in
+// bytes. A result gets a write chunk when it is large, or when the reply might not fit
+// inline. The reply gets a reply chunk when it might still not fit. A responder without a
+// reply chunk may send more than our receives hold, so planReply assumes the largest reply
+// that the upper layer allows.
 func (r *Requester) planReply(o *Outgoing) (size int) {
 	room := int(r.ReplyLimit()) - r.negotiation.way.empty()
 	inline := o.MaxReply
@@ -112,8 +106,8 @@ func (r *Requester) planReply(o *Outgoing) (size int) {
 			chunks = i + 1
 		}
 	}
-	// Chunks go with results in order: those before the last that needs one
-	// get one, too.
+	// Chunks match results in order, so each result before the last one that needs a chunk
+	// gets a chunk, too.
 	for i, n := range o.Results[:chunks] {
 		// Roundup padding may be written too (RFC 5666 §3.7).
 		more := r.offer(o, WriteResult, i, max(n+chunk.Pad(n), 4))
@@ -126,8 +120,8 @@ func (r *Requester) planReply(o *Outgoing) (size int) {
 	return size
 }
 
-// offer adds windows for n bytes, which are segments of one chunk, and says how
-// many they are beyond the first.
+// offer adds windows for n bytes, the segments of one chunk. It returns how many windows
+// there are beyond the first.
 func (r *Requester) offer(o *Outgoing, use Use, index, n int) (more int) {
 	for off := 0; off < n; off += r.cfg.MaxSegment {
 		o.Windows = append(o.Windows, Window{Use: use, Index: index, Off: off, Length: min(n-off, r.cfg.MaxSegment)})
@@ -135,14 +129,14 @@ func (r *Requester) offer(o *Outgoing, use Use, index, n int) (more int) {
 	return r.segments(n) - 1
 }
 
-// segments is how many segments a chunk of n bytes has.
+// segments returns how many segments a chunk of n bytes has.
 func (r *Requester) segments(n int) int { return (n-1)/r.cfg.MaxSegment + 1 }
 
-// planCall takes an item out of the stream when it is large or the message does not
-// fit inline, and the message itself when it still does not fit. It takes out one
-// item only: Linux servers mishandle several read chunks. They also overlook an
-// item behind a position-zero chunk, and may take the bytes that follow in the
-// message for the item (pcl_alloc_read): such a message keeps all its items.
+// planCall moves an item to a read chunk when it is large or the message does not fit
+// inline. If the message still does not fit, it moves the message itself. It moves one item
+// only, because Linux servers mishandle several read chunks. They also overlook an item
+// after a position-zero chunk, and may take the bytes that follow in the message for the
+// item (pcl_alloc_read). So a message in a chunk keeps all its items.
 func (r *Requester) planCall(o *Outgoing, size int) {
 	room, linux := int(r.SendLimit())-size, r.negotiation.way.linux()
 	if i := o.candidate(linux); i >= 0 {
@@ -162,9 +156,9 @@ func (r *Requester) planCall(o *Outgoing, size int) {
 	o.pieces = chunk.AppendPieces(o.pieces[:0], o.StreamLen, o.Items)
 }
 
-// candidate puts all items into the stream and returns the one to take out, or -1.
-// That is the largest, but the last for a Linux server: such a server writes items
-// behind a read chunk from the wrong place (svc_fill_write_vector).
+// candidate puts all items into the stream and returns the index of the one to move to a
+// chunk, or -1. That is the largest item, but for a Linux server the last: it writes items
+// after a read chunk from the wrong place (svc_fill_write_vector).
 func (o *Outgoing) candidate(linux bool) int {
 	at := -1
 	for i := range o.Items {
@@ -177,19 +171,14 @@ func (o *Outgoing) candidate(linux bool) int {
 	return at
 }
 
-// Launch is the event that o goes out: the caller posts what exposes its
-// windows and, once their keys are known, what Build makes. It fails with
-// ErrReplan, or when Plan's limits are exceeded by now; o then completes.
+// Launch is the event that o goes out. The caller exposes its windows and, once their keys
+// are known, posts what Build makes. If Launch returns false, o completes with an error:
+// ErrReplan if the limits used by Plan have changed.
 func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 	if o.state != outReady {
 		return acts, false
 	}
 	o.version = r.negotiation.way.number()
-	if o.Operation != nil && o.version != rpcrdma2.Version {
-		acts = r.Cancel(o, acts)
-		o.Err = ErrDisabled
-		return acts, false
-	}
 	if r.cfg.Reverse && r.heard && r.chars.Told.Backward == rpcrdma2.BackwardNone {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrNoBackward
@@ -200,19 +189,19 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		o.Err = ErrReplan
 		return acts, false
 	}
-	o.state, o.Sent, o.donesBefore = outSent, true, r.donesSent
+	o.state, o.built, o.Sent, o.donesBefore = outSent, false, true, r.donesSent
 	o.credits, r.negotiation.open = r.spend.Max(), true
 	if o.Pad.Align != 0 {
 		r.padding.sent++
 	}
-	if o.Operation == nil && !o.refused {
+	if !o.refused {
 		r.Counters.Calls++
 	}
 	o.refused = false
 	return acts, true
 }
 
-// replyTo is the most bytes of one Send of the reply to o, if it were planned now.
+// replyTo returns the largest Send that may answer o if it were planned now, in bytes.
 func (r *Requester) replyTo(o *Outgoing) uint32 {
 	if o.transmitted && o.xmit.results {
 		return max(r.ReplyLimit(), r.chars.Planned())
@@ -220,11 +209,8 @@ func (r *Requester) replyTo(o *Outgoing) uint32 {
 	return r.ReplyLimit()
 }
 
-// size is the number of bytes of the Send.
+// size returns the length of the first Send, in bytes.
 func (o *Outgoing) size() int {
-	if o.Operation != nil {
-		return rpcrdma2.OptionalSize(o.Operation.Size())
-	}
 	if o.transmitted {
 		return o.xmit.size
 	}
@@ -232,7 +218,7 @@ func (o *Outgoing) size() int {
 	for i := range o.Windows {
 		switch w := &o.Windows[i]; {
 		case w.Use == ReadCall:
-			return 0 // always fits: the message is apart
+			return 0 // always fits: the message is in a chunk
 		case w.Use == ReadItem:
 			n += readEntrySize
 		case w.Off > 0:
@@ -249,11 +235,11 @@ func (o *Outgoing) size() int {
 	return n + o.MessageLength()
 }
 
-// MessageLength is the number of bytes of the call message as it goes out,
-// padding included.
+// MessageLength returns the length of the call message as it goes out, in bytes, padding
+// included.
 func (o *Outgoing) MessageLength() int { return piecesLength(o.pieces) }
 
-// reads says whether the peer is to read memory of ours.
+// reads reports whether the peer is to read our memory.
 func (o *Outgoing) reads() bool {
 	for i := range o.Windows {
 		if !o.Windows[i].Use.Writes() {
@@ -263,13 +249,9 @@ func (o *Outgoing) reads() bool {
 	return false
 }
 
-// Build builds what goes out, Header and Inline, from the windows' keys and
-// addresses.
+// Build fills Header and Inline from the keys and addresses of the windows.
 func (o *Outgoing) Build() {
-	if o.Operation != nil {
-		o.buildOperation()
-		return
-	}
+	o.built = true
 	if o.transmitted {
 		o.buildGroup()
 		return
@@ -280,7 +262,7 @@ func (o *Outgoing) Build() {
 	if o.Pad.Align != 0 {
 		h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, o.Pad.Align, o.Pad.Thresh
 	}
-	for i := range o.Windows { // planned last; goes first
+	for i := range o.Windows { // planned last, but goes first
 		if w := &o.Windows[i]; w.Use == ReadCall {
 			h.Proc, o.Inline, o.First = rpcrdma1.NoMsg, nil, 0
 			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Segment: w.segment()})
@@ -308,8 +290,8 @@ func (w *Window) segment() rpcrdma1.Segment {
 	return rpcrdma1.Segment{Handle: w.RKey, Length: uint32(w.Length), Offset: w.Addr}
 }
 
-// appendChunk appends a chunk of one segment and reuses the storage of the
-// chunk that stood there before.
+// appendChunk appends a chunk of one segment. It reuses the storage of the chunk that was
+// there before.
 func appendChunk(list []rpcrdma1.WriteChunk, seg rpcrdma1.Segment) []rpcrdma1.WriteChunk {
 	if len(list) < cap(list) {
 		list = list[:len(list)+1]

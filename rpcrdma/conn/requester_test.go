@@ -19,7 +19,6 @@ func TestRequesterTranscripts(t *testing.T) {
 //	start [xid= receive= told= peer= makes= KEY=VALUE...]    settings as in set
 //	call NAME stream=BYTES [item=POS:LEN]... [max=BYTES] [result=BYTES]... [again=XID]
 //	message HEADER [answer=XID] [call=XID] [inv=RKEY]
-//	operate NAME [word=N]      an operation of the extension in operation_test.go
 //	fenced NAME
 //	cancel NAME
 //	launch NAME                a call whose Ready was seen
@@ -42,7 +41,6 @@ type requesterPlayer struct {
 	key      uint32
 	recv     uint32
 	readings map[string]*Reading
-	told     []string // by operations
 }
 
 func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []string {
@@ -56,7 +54,7 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
 			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
-			Only1: option(t, o, "only1", 0) == 1, Revocable: option(t, o, "revocable", 1) == 1, Serves: option(t, o, "serves", 1) == 1, Operations: testOperations(optTestAnswer, func(s string) { p.told = append(p.told, s) }),
+			Only1: option(t, o, "only1", 0) == 1, Revocable: option(t, o, "revocable", 1) == 1, Serves: option(t, o, "serves", 1) == 1,
 		})
 		acts := p.r.Start(nil)
 		p.r.Connected(uint32(option(t, o, "peer", 4096)), uint32(option(t, o, "makes", 4096)))
@@ -66,8 +64,6 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		return p.show(acts)
 	case "call":
 		return p.call(t, args[0], o)
-	case "operate":
-		return p.begin(args[0], &Outgoing{Operation: &testBody{optTest, uint32(option(t, o, "word", 1))}, Answer: &testBody{opt: optTestAnswer}})
 	case "message":
 		h := parseHeader(t, args)
 		var inv Invalidation
@@ -179,7 +175,6 @@ func (p *requesterPlayer) launch(o *Outgoing) (lines []string) {
 }
 
 func (p *requesterPlayer) show(acts []Action) (lines []string) {
-	lines, p.told = p.told, nil
 	for _, a := range acts {
 		switch a := a.(type) {
 		case Repost:
@@ -232,8 +227,6 @@ func (p *requesterPlayer) outcome(o *Outgoing) string {
 	switch {
 	case o.Err != nil:
 		return fmt.Sprintf("%s: %v", s, o.Err)
-	case o.Operation != nil:
-		return fmt.Sprintf("%s, answered %d", s, o.Answer.(*testBody).word)
 	case o.Read != nil:
 		s += ", reply read"
 	case o.Long > 0:

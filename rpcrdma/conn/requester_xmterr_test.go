@@ -153,6 +153,7 @@ func TestGroupOffencesOfResponders(t *testing.T) {
 			if _, ok := p.c.Launch(o, nil); !ok || !o.transmitted || o.spare < 2 {
 				t.Fatalf("not in transmissions: %+v", o)
 			}
+			o.Build()
 			var told []string
 			done := 0
 			posted := int(p.c.spend.Posted())

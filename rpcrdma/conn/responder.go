@@ -9,21 +9,20 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// ResponderConfig is what is fixed when the connection is made. Sizes are in
-// bytes.
+// ResponderConfig holds what is fixed when the connection is made. Sizes are in bytes.
 type ResponderConfig struct {
-	// PeerReceive is the most that the peer takes in one Send.
+	// PeerReceive is the largest Send that the peer takes.
 	PeerReceive uint32
-	// ToldSend is the most that the peer was told that we send. Its receives
-	// may be no larger, and its calls offer no reply chunk for what fits.
+	// ToldSend is the largest Send that we announced to the peer. The peer's receives may
+	// be no larger, and its calls offer no reply chunk for a reply that fits.
 	ToldSend uint32
-	// PeerSaid says that the peer told PeerReceive at connect; else it is the
-	// default, and Configured may raise it.
+	// PeerSaid means that the peer announced PeerReceive at connect. Otherwise PeerReceive
+	// is the default, and Configured may raise it.
 	PeerSaid bool
-	// PeerInvalidates says that both sides agreed at connect that replies may
-	// invalidate the peer's STags.
+	// PeerInvalidates means that both sides agreed at connect that replies may invalidate
+	// the peer's STags.
 	PeerInvalidates bool
-	// CanInvalidate says that our device can invalidate a peer's STags.
+	// CanInvalidate means that our device can invalidate a peer's STags.
 	CanInvalidate bool
 	// MaxTransfer is the most that one RDMA Read or Write moves.
 	MaxTransfer uint32
@@ -31,26 +30,24 @@ type ResponderConfig struct {
 	MaxReceives int
 	// Receive is the size of our receives.
 	Receive uint32
-	// Reverse makes it the responder of the reverse direction, a client's: all
+	// Reverse makes this the responder of the reverse direction, at a client. All its
 	// messages are inline.
-	Reverse bool
-	// Operations are the optional operations that are handled, in version 2.
-	Operations []Operation
-	Settings   *Settings
+	Reverse  bool
+	Settings *Settings
 }
 
-// ResponderCounters count what a responder saw. They only grow.
+// ResponderCounters count the events of a responder. They only grow.
 type ResponderCounters struct {
 	Calls, Replies      uint64
-	Errors              uint64 // ERR_VERS and ERR_CHUNK answered
+	Errors              uint64 // ERR_VERS and ERR_CHUNK sent, except ERR_VERS for the first message
 	Dropped             uint64 // messages too short to answer
 	Ignored             uint64 // DONE, ERROR and replies to calls that we never made
 	Duplicates          uint64 // calls whose XID is in progress
-	TooLong             uint64 // replies for which the peer offered too little, among Errors
+	TooLong             uint64 // replies that did not fit into what the peer offered, also in Errors
 	Reclaimed           uint64 // replies that the peer did not acknowledge in time
 	SendsWithInvalidate uint64
-	GroupsRefused       uint64 // XMTERRs sent, among Errors
-	Complaints          uint64 // XMTERRs that came, about replies of ours
+	GroupsRefused       uint64 // XMTERRs sent, also in Errors
+	Complaints          uint64 // XMTERRs received about our replies
 }
 
 // Responder answers calls on one connection.
@@ -59,16 +56,16 @@ type Responder struct {
 	settings Settings
 	grants   credit.Grants
 	adaptive credit.Adaptive
-	started  bool // the first call came
+	started  bool // the first call has arrived
 	draining bool // new calls are dropped
 	dead     bool
 	held     bool   // see Hold
 	exact    bool   // see TakesExactly
-	version  uint32 // agreed on; 0: none yet
+	version  uint32 // agreed on; 0 means none yet
 	chars    characteristics.State
 	opXID    uint32 // of our last operation
 
-	most  int     // the most credits granted at one time so far, or soon
+	most  int     // most credits granted at one time, now or soon
 	calls []*Call // by Index
 	free  []*Call
 	xids  []uint32 // of calls in progress, in no order
@@ -82,15 +79,13 @@ type Responder struct {
 	Counters ResponderCounters
 }
 
-// backlogSpare is the number of answers that may be on their way beyond two
-// per credit, before a peer counts as one that takes no replies. A peer may
-// have its answer, and send the next call, before we see our own Send
-// complete; hence two. Answers on their way may be as many as there were credits
-// before the grant was lowered.
+// backlogSpare is how many answers may be unsent, in addition to two per credit, before the
+// connection ends with ErrBacklog. It is two per credit because a peer may receive its
+// answer and send the next call before our own Send completes. The spare covers answers to
+// calls made before the grant was lowered.
 const backlogSpare = 32
 
-// NewResponder returns a responder that has posted nothing yet; Start says
-// what to post.
+// NewResponder returns a responder without posted receives. Start returns what to post.
 func NewResponder(cfg ResponderConfig) *Responder {
 	r := &Responder{cfg: cfg, settings: *cfg.Settings}
 	r.chars.Start(characteristicsOf(&r.settings), cfg.Receive)
@@ -101,15 +96,14 @@ func NewResponder(cfg ResponderConfig) *Responder {
 	return r
 }
 
-// Start gives the receives to post before the connection is made.
+// Start returns the receives to post before the connection is made.
 func (r *Responder) Start(acts []Action) []Action { return r.wantReceives(acts) }
 
-// Posted is the event that of asked receives n were posted. Fewer keep the
-// grant where it is.
+// Posted is the event that n of asked receives were posted. With fewer than asked, the
+// grant does not rise.
 func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 
-// SetSettings is the event that the settings changed. They apply from the
-// next event on.
+// SetSettings is the event that the settings changed. They apply from the next event on.
 func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 	r.settings = *s
 	r.chars.Apply(characteristicsOf(s))
@@ -123,12 +117,12 @@ func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 	return r.tell(r.wantReceives(acts))
 }
 
-// policy is the grant that the settings want now.
+// policy returns the grant that the settings ask for now.
 func (r *Responder) policy() int {
 	most := min(int(r.settings.CreditsMax), r.cfg.MaxReceives-credit.Slack-r.grants.Dones(), CreditsLimit)
 	if r.settings.CreditsPolicy == CreditsAdaptive {
 		least := int(r.settings.CreditsMin)
-		if !r.started { // as cheap as any connection that never calls
+		if !r.started { // as cheap as a connection that makes no calls
 			least = max(least, credit.Initial)
 		}
 		return r.adaptive.Grant(least, most)
@@ -143,14 +137,14 @@ func (r *Responder) wantReceives(acts []Action) []Action {
 	return acts
 }
 
-// SendLimit is the most bytes of one Send now, unless a caller offered too
-// little for less.
+// SendLimit returns the largest Send that we want to make now, in bytes. A longer Send is
+// made if the caller offered no other way for its reply.
 func (r *Responder) SendLimit() uint32 {
 	return min(r.settings.InlineSendMax, r.PeerReceive())
 }
 
-// PeerReceive is the most bytes of one Send that the peer has receives for,
-// whatever the settings become.
+// PeerReceive returns the largest Send that the peer has receives for, in bytes. It does
+// not depend on the settings.
 func (r *Responder) PeerReceive() uint32 {
 	if n, told := r.chars.PeerReceive(); told {
 		return min(n, InlineMax)
@@ -162,7 +156,7 @@ func (r *Responder) PeerReceive() uint32 {
 	return max(receive, versionOf(r.version).threshold())
 }
 
-// Invalidates says whether replies may invalidate the peer's STags now.
+// Invalidates reports whether replies may invalidate the peer's STags now.
 func (r *Responder) Invalidates() bool {
 	agreed := r.cfg.PeerInvalidates
 	if r.chars.Peer == characteristics.Supported {
@@ -171,18 +165,17 @@ func (r *Responder) Invalidates() bool {
 	return agreed && r.settings.RemoteInvalidationUse
 }
 
-// Granted is the last grant told to the peer.
+// Granted returns the grant that was last sent to the peer.
 func (r *Responder) Granted() uint32 { return r.grants.Told() }
 
-// Settle ends the start, once the first receives are posted: with fewer than
-// asked for, the connection begins with fewer credits. False says that there is
-// none for a single call: the connection must not be made.
+// Settle ends the setup once the first receives are posted. With fewer than asked for, the
+// connection begins with fewer credits. It returns false if there is no receive even for
+// one call. The connection must not be made then.
 func (r *Responder) Settle() bool { return r.grants.Settle() }
 
-// Drain is the event that the connection is to end once the calls in progress
-// are answered and what the peer reads of the answers was acknowledged or
-// reclaimed. Calls that come later are dropped: their sender makes them
-// again on its next connection.
+// Drain is the event that the connection is to end. It ends once the calls in progress are
+// answered, and the replies that the peer reads are acknowledged or reclaimed. Later calls
+// are dropped. Their sender makes them again on its next connection.
 func (r *Responder) Drain(acts []Action) []Action {
 	r.draining = true
 	return r.drained(acts)
@@ -196,11 +189,11 @@ func (r *Responder) drained(acts []Action) []Action {
 	return acts
 }
 
-// Busy is the number of calls not answered yet.
+// Busy returns the number of calls not answered yet.
 func (r *Responder) Busy() int { return r.grants.Held() }
 
-// newCall takes a free slot; nil when there are more than a peer that takes
-// its replies can ever need.
+// newCall returns a free Call. It returns nil if there are already more than a peer that
+// takes its replies can need.
 func (r *Responder) newCall() *Call {
 	if n := len(r.free); n > 0 {
 		c := r.free[n-1]
@@ -216,8 +209,8 @@ func (r *Responder) newCall() *Call {
 	return c
 }
 
-// Sent is the event that a Send action's work requests have completed, and
-// that nothing refers to the call any more.
+// Sent is the event that the work requests of a Send action have completed. Nothing refers
+// to the call any more.
 func (r *Responder) Sent(c *Call) {
 	c.RPC.Args.Stream = nil
 	clear(c.RPC.Args.Items)
@@ -227,8 +220,8 @@ func (r *Responder) Sent(c *Call) {
 	r.free = append(r.free, c)
 }
 
-// Shrink frees the storage of calls if none is in progress and no answer is on its
-// way; then it returns true, and Indexes begin anew.
+// Shrink frees the storage of calls and returns true, if no call is in progress and no
+// answer is unsent. Indexes then begin again.
 func (r *Responder) Shrink() bool {
 	if len(r.free) < len(r.calls) {
 		return false
@@ -246,8 +239,8 @@ func (r *Responder) fail(err error, acts []Action) []Action {
 	return append(acts, Fail{Err: err})
 }
 
-// live and forget keep the XIDs of the calls in progress. They are few and
-// lie in a few cache lines: cheaper than a map.
+// live and forget use xids, a list of the calls in progress. It is short and fits in a few
+// cache lines, so it costs less than a map.
 func (r *Responder) live(xid uint32) bool {
 	return slices.Contains(r.xids, xid)
 }
@@ -259,6 +252,6 @@ func (r *Responder) forget(c *Call) {
 	}
 }
 
-// readLimits bound the RDMA Reads of one message, whether its header has them in a
-// read list or as items of an XMTREQ.
+// readLimits bounds the RDMA Reads of one message, from its header's read list or from the
+// items of an XMTREQ.
 var readLimits = chunk.Limits{MaxChunks: maxReadChunks, MaxSegments: rpcrdma1.MaxReadSegments, MaxLength: MaxMessage}

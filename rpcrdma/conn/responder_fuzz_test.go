@@ -181,7 +181,7 @@ func FuzzResponder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzResponder(t, &script{b: data}) })
 }
 
-// FuzzResponder2 is FuzzResponder with version 2 on, and an extension.
+// FuzzResponder2 is FuzzResponder with version 2 on.
 func FuzzResponder2(f *testing.F) {
 	f.Add([]byte{})
 	// A call of version 2, its reply; an operation; version 1.
@@ -194,7 +194,7 @@ func fuzzResponder(t *testing.T, s *script) {
 	settings := DefaultSettings()
 	settings.CreditsMax = uint32(s.byte() % 16)
 	if s.v2 {
-		settings.Extensions = ExtV2 | extTest
+		settings.Extensions = ExtV2
 	}
 	m := &responderModel{t: t, posted: make(map[uint32]bool), judge: newJudge(t, true)}
 	toldSend := s.size()
@@ -202,7 +202,6 @@ func fuzzResponder(t *testing.T, s *script) {
 	m.r = NewResponder(ResponderConfig{
 		PeerReceive: 4096, ToldSend: toldSend, PeerInvalidates: true, Receive: 4096,
 		MaxTransfer: 1 + uint32(s.uint16()), MaxReceives: 64, Settings: &settings,
-		Operations: testOperations(optTest, func(string) {}),
 	})
 	m.run(m.r.Start(nil))
 	for s.more() && !m.dead {
@@ -227,7 +226,7 @@ func fuzzResponder(t *testing.T, s *script) {
 			settings.DDPMinChunk = uint32(s.uint16())
 			settings.InlineSendMax = InlineMin + uint32(s.uint16())
 			settings.RemoteInvalidationUse = s.byte()%2 == 0
-			settings.Extensions = settings.Extensions&extTest | Extensions(s.byte())
+			settings.Extensions = Extensions(s.byte())
 			m.run(m.r.SetSettings(&settings, nil))
 		case 6:
 			if c, ok := pick(s, &m.fetching); ok {

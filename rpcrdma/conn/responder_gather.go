@@ -10,20 +10,18 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Faults of an XMTREQ.
+// Errors in an XMTREQ.
 var (
-	// ErrGroupCount means that a call has no transmissions, or more than we said
-	// that we take.
+	// ErrGroupCount means that a call announces no transmissions, or more than we accept.
 	ErrGroupCount = errors.New("conn: call of no or too many transmissions")
 )
 
-// callGroup is a call in transmissions, and its reply. Its storage is used
-// again.
+// callGroup is a call in transmissions, and its reply. Its storage is reused.
 type callGroup struct {
 	transmission.Group
 	req  rpcrdma2.XmtReq
 	resp rpcrdma2.XmtResp
-	// recvs are the call's receives beyond the first.
+	// recvs holds the call's receives beyond the first.
 	recvs []uint32
 	body  []byte // the payload stream
 
@@ -31,17 +29,16 @@ type callGroup struct {
 	layout transmission.Layout // of the reply
 }
 
-// keptBody is the most bytes of a payload stream whose memory a call keeps for
-// the next.
+// keptBody is the largest payload stream, in bytes, whose memory a call keeps for the next.
 const keptBody = 64 << 10
 
-// transmissions is what a responder does with them.
+// transmissions is the state of a responder's transmissions.
 type transmissions struct {
-	// takes and continues: it is on, or was: the peer may have sent them, or was
-	// promised that its long replies come so.
+	// takes and continues are set if the extension is on or was on. After it was turned
+	// off, the peer may still have sent transmissions, or expect long replies in them.
 	takes, continues bool
 	gather           transmission.Gathering
-	call             *Call // that is arriving
+	call             *Call // the call that is arriving
 }
 
 func (t *transmissions) set(s *Settings) {
@@ -49,7 +46,7 @@ func (t *transmissions) set(s *Settings) {
 	t.continues = t.continues || s.Extensions.Has(ExtXmit|ExtContinuation)
 }
 
-// limit is the most transmissions of a call that is taken, and of a reply.
+// limit returns how many transmissions a call or a reply may have.
 func (t *transmissions) limit() uint32 {
 	if t.continues {
 		return transmission.Limit
@@ -57,7 +54,7 @@ func (t *transmissions) limit() uint32 {
 	return 1
 }
 
-// transmission takes an operation of a requester that is one, known says
+// transmission processes an operation of a requester if it is a transmission. known reports
 // whether it is.
 func (r *Responder) transmission(c *Call, payload []byte, acts []Action) (_ []Action, known bool) {
 	if !r.xmit.takes {
@@ -79,7 +76,7 @@ func (r *Responder) transmission(c *Call, payload []byte, acts []Action) (_ []Ac
 	return acts, false
 }
 
-// request takes the first transmission of a call.
+// request processes the first transmission of a call.
 func (r *Responder) request(c *Call, payload []byte, acts []Action) []Action {
 	if c.group == nil {
 		c.group = new(callGroup)
@@ -96,8 +93,8 @@ func (r *Responder) request(c *Call, payload []byte, acts []Action) []Action {
 	return r.requested(acts)
 }
 
-// continued takes an XMTCONT while a call is arriving. It has a credit and a
-// receive like a call.
+// continued processes an XMTCONT while a call is arriving. Like a call, an XMTCONT has a
+// credit and a receive.
 func (r *Responder) continued(h *Header, recv uint32, payload []byte, acts []Action) []Action {
 	if err := r.grants.Call(); err != nil {
 		return r.fail(err, acts)
@@ -106,13 +103,13 @@ func (r *Responder) continued(h *Header, recv uint32, payload []byte, acts []Act
 	return r.requested(acts)
 }
 
-// interrupted ends the call that was arriving: another message came first.
+// interrupted ends the call that was arriving, because another message came first.
 func (r *Responder) interrupted(a *Arrival, acts []Action) []Action {
 	a.interrupt(&r.xmit.gather)
 	return r.requested(acts)
 }
 
-// requested begins with the call if all of it is here.
+// requested begins the call once all its transmissions have arrived.
 func (r *Responder) requested(acts []Action) []Action {
 	g, c := &r.xmit.gather, r.xmit.call
 	if !g.Whole() {
@@ -152,12 +149,12 @@ func (r *Responder) requested(acts []Action) []Action {
 	return r.begin(c, body, acts)
 }
 
-// unfold puts what the body of an XMTREQ says of memory for RDMA into the lists
-// of the header, where it is in other messages: a write chunk for each
-// direction, without segments for one that names no memory.
+// unfold copies the memory that an XMTREQ offers for RDMA into the header's lists, where
+// other messages have it. Each direction gets a write chunk. A direction without memory
+// gets one without segments.
 func (x *callGroup) unfold(h *Header) error {
 	h.Reads, h.Writes = h.Reads[:0], h.Writes[:0]
-	placed := uint32(0) // bytes of items in target segments so far
+	placed := uint32(0) // length of the items in target segments so far, in bytes
 	for i := range x.req.Items {
 		it := &x.req.Items[i]
 		if it.Place == rpcrdma2.TargetBuffer {
@@ -191,8 +188,7 @@ func (x *callGroup) unfold(h *Header) error {
 	return nil
 }
 
-// appendSegments appends a chunk, and reuses the storage of the one that stood
-// there before.
+// appendSegments appends a chunk and reuses the storage of the one that was there before.
 func appendSegments(list []rpcrdma1.WriteChunk, segs []rpcrdma1.Segment) []rpcrdma1.WriteChunk {
 	c := transmission.Extend(&list)
 	*c = append((*c)[:0], segs...)
@@ -210,7 +206,7 @@ func (c *Call) forgetGroup() {
 	}
 }
 
-// sends is the number of transmissions of a call: its credits and receives.
+// sends returns the number of transmissions of a call. Each took a credit and a receive.
 func (c *Call) sends() int {
 	if !c.transmitted {
 		return 1
@@ -218,7 +214,7 @@ func (c *Call) sends() int {
 	return 1 + len(c.group.recvs)
 }
 
-// moreRecvs gives its receives beyond the first.
+// moreRecvs returns the receives of a call beyond the first.
 func (c *Call) moreRecvs() []uint32 {
 	if !c.transmitted {
 		return nil
@@ -226,10 +222,13 @@ func (c *Call) moreRecvs() []uint32 {
 	return c.group.recvs
 }
 
-// ReplySends is the most transmissions of a call's reply.
+// ReplySends returns how many transmissions a call's reply may have.
 func (c *Call) ReplySends() int {
 	if !c.transmitted {
 		return 1
 	}
 	return int(min(c.group.req.ReceiveBuffers, transmission.Limit-1)) + 1
 }
+
+// Gathering reports whether some messages of a call have arrived, and others not.
+func (r *Responder) Gathering() bool { return r.xmit.gather.Open }

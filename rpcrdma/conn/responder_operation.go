@@ -2,8 +2,8 @@ package conn
 
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
-// operate takes an optional operation of a requester. It takes a credit as a
-// call does, and may be the first message.
+// operate processes an optional operation of a requester. Like a call, it takes a credit
+// and may be the first message.
 func (r *Responder) operate(c *Call, payload []byte, acts []Action) []Action {
 	if acts, known := r.transmission(c, payload, acts); known {
 		return acts
@@ -12,22 +12,10 @@ func (r *Responder) operate(c *Call, payload []byte, acts []Action) []Action {
 	if r.characterizes(h) {
 		return r.characterize(c, payload, acts)
 	}
-	op := operations(r.cfg.Operations).find(h.Option, r.settings.Extensions)
-	if op == nil {
-		return r.refuse(c, rpcrdma2.ErrInvalOption, ErrOption, acts)
-	}
-	answer, err := op.handle(h, payload)
-	if err != nil {
-		return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts)
-	}
-	r.version = h.Version
-	if answer == nil {
-		return r.drop(c, acts)
-	}
-	return r.answerOperation(c, answer, acts)
+	return r.refuse(c, rpcrdma2.ErrInvalOption, ErrOption, acts)
 }
 
-// answerOperation answers an operation with another.
+// answerOperation answers an operation with another operation.
 func (r *Responder) answerOperation(c *Call, answer rpcrdma2.Body, acts []Action) []Action {
 	h := &c.header
 	c.info = answer.Append(c.info[:0])

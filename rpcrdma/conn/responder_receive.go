@@ -9,12 +9,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Arrived is the event that a message came for this role.
+// Arrived is the event that a message arrived for this role.
 func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 	if r.dead {
 		return acts
 	}
-	if a.Did { // a call has nothing of ours to invalidate
+	if a.Did { // a call cannot invalidate our memory
 		return r.fail(ErrInvalidated, acts)
 	}
 	r.grants.Arrive()
@@ -22,7 +22,7 @@ func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 		if a.continues(rpcrdma2.Call) {
 			return r.continued(&a.header, a.Recv, a.body, acts)
 		}
-		if acts = r.Interrupted(a, acts); r.dead { // it was the last to be drained
+		if acts = r.Interrupted(a, acts); r.dead { // it was the last call to be drained
 			return acts
 		}
 	}
@@ -45,7 +45,8 @@ func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 		return r.fail(err, acts)
 	}
 	c.XID, c.recv = c.header.XID, a.Recv
-	if !r.started {
+	first := !r.started
+	if first {
 		r.started = true
 		r.grants.SetTarget(r.policy())
 	}
@@ -53,6 +54,8 @@ func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 	switch {
 	case r.draining:
 		return r.drop(c, acts)
+	case errors.Is(a.err, rpcrdma1.ErrVersion) && first:
+		return r.answerProbe(c, a.err, acts)
 	case errors.Is(a.err, rpcrdma1.ErrVersion):
 		return r.refuse(c, rpcrdma1.ErrVers, a.err, acts)
 	case a.err != nil:
@@ -67,8 +70,8 @@ func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 	return r.begin(c, a.body, acts)
 }
 
-// Interrupted is the event that another message came while a call was arriving in
-// several: nothing of the sender may come in between (rtrext §4.2).
+// Interrupted is the event that another message came between the transmissions of a call.
+// The sender may send nothing between them (rtrext §4.2).
 func (r *Responder) Interrupted(a *Arrival, acts []Action) []Action {
 	if r.dead {
 		return acts
@@ -76,7 +79,7 @@ func (r *Responder) Interrupted(a *Arrival, acts []Action) []Action {
 	return r.interrupted(a, acts)
 }
 
-// ignorable says why a message is no call and gets no answer; nil if it is one.
+// ignorable returns why a message is not a call and gets no answer, or nil if it is a call.
 func (r *Responder) ignorable(a *Arrival) error {
 	h := &a.header
 	switch {
@@ -87,7 +90,7 @@ func (r *Responder) ignorable(a *Arrival) error {
 		r.Counters.Complaints++
 		return r.complained(h)
 	case a.known && a.direction == rpcrdma2.Reply: // an error is never answered
-	case a.done(): // of nothing (RFC 8166 §4.4: ignored)
+	case a.done(): // it acknowledges nothing (RFC 8166 §4.4: ignored)
 	default:
 		return nil
 	}
@@ -95,9 +98,9 @@ func (r *Responder) ignorable(a *Arrival) error {
 	return ErrUncalled
 }
 
-// keepCopy keeps a call with the XID of one in progress until that is answered. An
-// answer before could be taken for that one's; without any its sender would never
-// have its credit back (RFC 8166 §3.3.1).
+// keepCopy keeps a call that has the XID of one in progress until that one is answered. An
+// earlier answer could be taken for the answer to the other call. Without an answer, the
+// sender would never get its credit back (RFC 8166 §3.3.1).
 func (r *Responder) keepCopy(c *Call, acts []Action) []Action {
 	r.Counters.Duplicates++
 	for _, first := range r.calls {
@@ -109,7 +112,7 @@ func (r *Responder) keepCopy(c *Call, acts []Action) []Action {
 	return append(acts, Report{Err: ErrDuplicate})
 }
 
-// drop drops a call without an answer, all of its transmissions.
+// drop drops a call, with all its transmissions, without an answer.
 func (r *Responder) drop(c *Call, acts []Action) []Action {
 	r.grants.DropGroup(c.sends())
 	acts = append(acts, giveBack(c.recv, true))
@@ -121,8 +124,8 @@ func (r *Responder) drop(c *Call, acts []Action) []Action {
 	return acts
 }
 
-// begin takes a call with a sound header: its chunks are checked, fetched if
-// there are any to read, and it is delivered.
+// begin checks the chunks of a call with a valid header. It then fetches the read chunks,
+// if there are any, and delivers the call.
 func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 	if err := r.checkShape(c, body); err != nil {
 		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
@@ -137,8 +140,8 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 	return append(acts, Fetch{Call: c})
 }
 
-// checkShape checks what can be checked before anything is fetched: type
-// against lists, segments against limits.
+// checkShape checks what can be checked before anything is fetched: the message type
+// against the lists, and the segments against the limits.
 func (r *Responder) checkShape(c *Call, body []byte) error {
 	h := &c.header
 	c.RPC.Args.Padding = oncrpc.Padding{}
@@ -181,8 +184,8 @@ func sameXID(xid uint32, msg []byte) bool {
 	return ok && x == xid
 }
 
-// Fetched is the event that all RDMA Reads of a call have completed. memory[i]
-// holds the bytes of c.Reads.Chunks[i] and stays valid until Sent.
+// Fetched is the event that all RDMA Reads of a call have completed. memory[i] holds the
+// bytes of c.Reads.Chunks[i] and stays valid until Sent.
 func (r *Responder) Fetched(c *Call, memory [][]byte, acts []Action) []Action {
 	msg, items := c.stream, memory
 	if c.Reads.Long() {
@@ -197,14 +200,14 @@ func (r *Responder) Fetched(c *Call, memory [][]byte, acts []Action) []Action {
 	return r.deliver(c, msg, items, acts)
 }
 
-// NoMemory is the event that a call's Fetch failed for want of memory. The
-// call is answered with an error; nothing of it was read.
+// NoMemory is the event that there was no memory for a Fetch action. Nothing was read. The
+// call is answered with an error.
 func (r *Responder) NoMemory(c *Call, acts []Action) []Action {
 	return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, acts)
 }
 
-// deliver decodes the RPC header and hands the call over. Items that would
-// lie within the header can't be.
+// deliver decodes the RPC header and delivers the call. It refuses items that lie inside
+// the header.
 func (r *Responder) deliver(c *Call, msg []byte, items [][]byte, acts []Action) []Action {
 	pad := &c.RPC.Args.Padding
 	n, err := oncrpc.DecodePaddedCall(msg, pad, &c.RPC)

@@ -8,9 +8,9 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Reply is the event that the service is done with a call: its reply is a
-// stream of streamLen bytes with the items apart. items is used for its
-// Chunked and Into fields and not kept.
+// Reply is the event that the service has finished a call. The reply is a stream of
+// streamLen bytes, and the items. Reply sets the Chunked and Into fields of items and does
+// not keep the slice.
 func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
 	h := &c.header
 	h.Proc, h.Reads, h.Direction = rpcrdma1.Msg, h.Reads[:0], rpcrdma2.Reply
@@ -71,16 +71,16 @@ func (r *Responder) conclude(c *Call, inline []chunk.Piece, acts []Action) []Act
 	return r.answer(c, acts)
 }
 
-// shape decides how a reply travels: which items go into write chunks, and
-// whether the rest goes into the reply chunk (long). ok is false when the
-// caller offered too little for it.
+// shape decides how a reply is sent: which items go into write chunks, and whether the rest
+// goes into the reply chunk (long). ok is false if the reply does not fit into what the
+// caller offered.
 //
-// Small items stay inline while everything fits, if one chunk alone was offered:
-// each result takes one in order (RFC 5666 §3.6), and with several a peer may
-// count those that come back filled. Else, and if not everything fits, every item
-// moves for which there is a chunk; what still does not fit needs the reply chunk.
-// Without one, a reply may be as long as the peer was told at connect, though
-// the limit was lowered since.
+// With one chunk offered, small items stay inline while everything fits. With several,
+// every item with a chunk goes into it: results take chunks in order (RFC 5666 §3.6), and a
+// peer may count the chunks that come back filled. If not everything fits, every item with
+// a chunk moves as well, and if the rest still does not fit, it needs the reply chunk.
+// Without a reply chunk, a reply may be as long as the peer learned at connect, even if the
+// limit was lowered since.
 func (r *Responder) shape(h *Header, streamLen int, items []chunk.Item) (long, ok bool) {
 	header, limit, least := h.Size(), int(r.SendLimit()), int(r.settings.DDPMinChunk)
 	if len(h.Writes) > 1 {
@@ -100,8 +100,7 @@ func (r *Responder) shape(h *Header, streamLen int, items []chunk.Item) (long, o
 	return false, header+n <= int(r.PeerReceive())
 }
 
-// useChunks marks the items of at least least bytes that fit the write chunk
-// that they go with.
+// useChunks marks the items of at least least bytes that fit their write chunk.
 func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 	for i := range items {
 		it := &items[i]
@@ -109,22 +108,32 @@ func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 	}
 }
 
-// refuse answers a call with an error (RFC 8166 §4.5). ErrChunk and version 2's
-// BAD_HEADER are one number.
+// refuse answers a call with an error (RFC 8166 §4.5). ErrChunk and version 2's BAD_HEADER
+// have the same number.
 func (r *Responder) refuse(c *Call, code rpcrdma1.ErrCode, why error, acts []Action) []Action {
 	return r.answerError(c, code, append(acts, Report{Err: why}))
 }
 
+// answerProbe answers a first message of another version with the versions that we speak. A
+// requester learns them in this way (RFC 8166 §4.2.2), so this is no error.
+func (r *Responder) answerProbe(c *Call, why error, acts []Action) []Action {
+	return r.sendError(c, rpcrdma1.ErrVers, append(acts, Report{Err: why, Expected: true}))
+}
+
 func (r *Responder) answerError(c *Call, code rpcrdma1.ErrCode, acts []Action) []Action {
+	r.Counters.Errors++
+	return r.sendError(c, code, acts)
+}
+
+func (r *Responder) sendError(c *Call, code rpcrdma1.ErrCode, acts []Action) []Action {
 	h := &c.header
 	h.Proc, h.Err = rpcrdma1.Error, code
 	h.Low, h.High = r.begins().low(), r.begins().high()
 	c.Answer = Answer{Header: h, Failed: true}
-	r.Counters.Errors++
 	return r.answer(c, acts)
 }
 
-// answer gives the call's receives back, sets the grant and sends.
+// answer gives the call's receives back, sets the grant, and sends.
 func (r *Responder) answer(c *Call, acts []Action) []Action {
 	r.forget(c)
 	r.adaptive.Observe(r.grants.Held())
@@ -149,20 +158,20 @@ func (r *Responder) answer(c *Call, acts []Action) []Action {
 	return r.drained(acts)
 }
 
-// tie has each result of a reply go with a write chunk, or with a direction of the
-// call: its Into.
+// tie sets Into of each result of a reply: the index of its write chunk, or of its
+// direction in the call.
 func (c *Call) tie(items []chunk.Item) {
 	if c.transmitted {
 		placement.Tie(items, c.group.req.Results, c.arguments())
 		return
 	}
-	for i := range items { // the first with the first, and so on (RFC 8166 §4.3.2)
+	for i := range items { // in order (RFC 8166 §4.3.2)
 		items[i].Into = i
 	}
 }
 
-// arguments is where the arguments are in the XDR stream of the call message. A
-// call without any is an operation as a whole.
+// arguments returns where the arguments are in the XDR stream of the call message. A call
+// without arguments counts as one operation.
 func (c *Call) arguments() xdr.Span {
 	n := len(c.RPC.Args.Stream)
 	for i := range c.RPC.Args.Items {

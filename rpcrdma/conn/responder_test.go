@@ -40,8 +40,7 @@ type responderPlayer struct {
 	recv     uint32
 	calls    map[uint32]*Call
 	short    int
-	key      uint32   // of the last chunk exposed
-	told     []string // by operations
+	key      uint32 // of the last chunk exposed
 }
 
 func (p *responderPlayer) play(t *testing.T, verb string, args []string) []string {
@@ -61,7 +60,6 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 			MaxReceives:     option(t, o, "receives", CreditsLimit+2),
 			Settings:        &p.settings,
 			Receive:         uint32(option(t, o, "receive", 4096)),
-			Operations:      testOperations(optTest, func(s string) { p.told = append(p.told, s) }),
 		})
 		return p.show(p.r.Start(nil))
 	case "message":
@@ -181,7 +179,6 @@ func (p *responderPlayer) memory(t *testing.T, c *Call, o map[string][]string) [
 
 // show carries out what a transcript does not, and tells the rest.
 func (p *responderPlayer) show(acts []Action) (lines []string) {
-	lines, p.told = p.told, nil
 	for _, a := range acts {
 		switch a := a.(type) {
 		case Repost:

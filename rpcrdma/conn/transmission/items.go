@@ -11,20 +11,19 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Finder finds items of a group that arrived in target segments of our receives.
-// Its storage is used again.
+// Finder finds items of a group that arrived in target segments of our receives. Its
+// storage is reused.
 type Finder struct {
 	resolver placement.Resolver
 	spans    []placement.Span
 }
 
-// Begin begins with a group that is whole. A fault of the group is a
-// *placement.Error.
+// Begin starts with a complete group. A fault of the group is a *placement.Error.
 func (f *Finder) Begin(t *placement.Targets, g *Gathering) error {
 	return f.resolver.Begin(t.Told(), g.sends)
 }
 
-// Find appends the parts that an item is in to dst: bytes of the receives.
+// Find appends the bytes of an item to dst, as parts of the receives.
 func (f *Finder) Find(dst [][]byte, g *Gathering, it *rpcrdma2.Item) ([][]byte, error) {
 	var err error
 	if f.spans, err = f.resolver.Item(f.spans[:0], it); err != nil {
@@ -37,8 +36,8 @@ func (f *Finder) Find(dst [][]byte, g *Gathering, it *rpcrdma2.Item) ([][]byte, 
 	return dst, nil
 }
 
-// Fault makes what XMTERR says of a group with an item where none can be;
-// false is that err is something else.
+// Fault returns the XMTERR for a group with an item where none can be. It returns false if
+// err is another error.
 func Fault(err error, g *Gathering) (e rpcrdma2.XmtError, is bool) {
 	p, is := errors.AsType[*placement.Error](err)
 	if !is {
@@ -48,18 +47,18 @@ func Fault(err error, g *Gathering) (e rpcrdma2.XmtError, is bool) {
 		Bad:  rpcrdma2.Transmission{XID: g.XID, Direction: g.Direction, Number: uint32(p.Transmission)},
 		Code: p.Code, Actual: p.Actual, Min: p.Min, Max: p.Max,
 	}
-	if e.Bad.Number > 0 { // the items are told in the first
+	if e.Bad.Number > 0 { // the first transmission describes the items
 		e.HasLead, e.Lead = true, rpcrdma2.Transmission{XID: g.XID, Direction: g.Direction}
 	}
 	return e, true
 }
 
-// ErrItem means that an item of a call is where none can be, or that a direction for
-// one of the reply makes no sense.
-var ErrItem = errors.New("transmission: item or direction that makes no sense")
+// ErrItem means that an item of a call is where none can be, or that a direction for an
+// item of the reply is invalid.
+var ErrItem = errors.New("transmission: invalid item or direction")
 
-// leastCall is the least header of an RPC call, in bytes (RFC 5531 §9). No item
-// is in it.
+// leastCall is the size of the smallest RPC call header, in bytes (RFC 5531 §9). No item is
+// in it.
 const leastCall = 10 * xdr.Unit
 
 // placedItem is an item of a call in target segments.
@@ -68,22 +67,22 @@ type placedItem struct {
 	parts [2]int
 }
 
-// Items are those of a call, in order.
+// Items are the items of a call, in order.
 type Items struct {
 	Finder
 	items []placedItem
 	parts [][]byte // of all
 }
 
-// Locate checks where the items of a call are, and finds those in target
-// segments and where in the payload stream they belong.
+// Locate checks the positions of a call's items. It finds the items in target segments, and
+// where they belong in the payload stream.
 //
-// rtrext §9.5 has no error for a displacement: BADOFF is about an offset "as
-// part of an xmddp_loc". So it is ErrItem, as a position in a read list would be.
+// rtrext §9.5 has no error for a displacement: BADOFF is about an offset "as part of an
+// xmddp_loc". So Locate returns ErrItem, as for a wrong position in a read list.
 func (p *Items) Locate(t *placement.Targets, g *Gathering, items []rpcrdma2.Item) error {
 	p.items, p.parts = p.items[:0], p.parts[:0]
 	stream := placement.NewStream(g.Size, leastCall)
-	begun, apart := false, 0 // bytes of the items before
+	begun, apart := false, 0 // length of the items so far, in bytes
 	for i := range items {
 		it := &items[i]
 		if it.Length == 0 {
@@ -113,14 +112,14 @@ func (p *Items) Locate(t *placement.Targets, g *Gathering, items []rpcrdma2.Item
 	return nil
 }
 
-// Forget lets the receives go.
+// Forget drops all references to receives.
 func (p *Items) Forget() {
 	clear(p.parts)
 	p.items, p.parts = p.items[:0], p.parts[:0]
 }
 
-// Insert puts the items into those of the arguments, which begin at byte n of
-// the payload stream, in order. It fails when an item lies before that.
+// Insert puts the items, in order, among those of the arguments, which begin at byte n of
+// the payload stream. ok is false if an item lies before that.
 func (p *Items) Insert(args []oncrpc.Item, n int) (all []oncrpc.Item, ok bool) {
 	for i := range p.items {
 		it := &p.items[i]
