@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// mostMemory is what a Referee takes at most, in bytes (docs/referee.md).
+// mostMemory is the most memory that a Referee may use, in bytes
+// (docs/referee.md).
 const mostMemory = 32 << 20
 
-// TestMemory fills every table to its bound, with chunks of all kinds, replies
-// that wait for DONE, long messages that are half there and writes here and
-// there.
+// TestMemory fills every table to its bound: chunks of all kinds, replies that
+// wait for DONE, half-transferred long messages and scattered writes.
 func TestMemory(t *testing.T) {
 	before := heap()
 	r := New(Config{})
@@ -19,7 +19,11 @@ func TestMemory(t *testing.T) {
 	for xid := range 6 * maxCalls {
 		fillCall(r, xid)
 		if xid%256 == 255 {
-			most = max(most, heap()-before)
+			now := heap() - before
+			most = max(most, now)
+			if size := int64(r.Size()); r.GivenUp() == "" && (size < now || size > 3*now+1<<20) {
+				t.Errorf("after %d calls: %d bytes, and it says %d", xid+1, now, size)
+			}
 		}
 		if r.GivenUp() != "" {
 			break
@@ -37,7 +41,7 @@ func TestMemory(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// fillCall makes a call that takes as much as it can, in both directions.
+// fillCall makes calls in both directions that use as much memory as possible.
 func fillCall(r *Referee, xid int) {
 	for _, s := range []Side{Client, Server} {
 		xid := xid + int(s)<<20
@@ -66,7 +70,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestGivesUp wants a reason for each table that is full, and silence after it.
+// TestGivesUp checks that each full table has its reason, and that the Referee
+// is silent afterwards.
 func TestGivesUp(t *testing.T) {
 	for name, play := range map[string]func(b *bed){
 		"calls": func(b *bed) {

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
 	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr1"
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
 )
 
-// Procedures of version 1, as in xdr1. Version 2 shares MSG, NOMSG and ERROR.
+// Procedures of version 1, with the values of xdr1. Version 2 shares MSG, NOMSG
+// and ERROR.
 const (
 	procMsg   = uint32(xdr1.RDMA_MSG)
 	procNomsg = uint32(xdr1.RDMA_NOMSG)
@@ -20,10 +21,10 @@ const (
 
 const (
 	prefixSize = 16
-	maxHeader  = 64 << 10 // bytes of a header that are decoded
+	maxHeader  = 64 << 10 // bytes of a header that are decoded at most
 )
 
-// segment is memory that its owner offers to its peer.
+// segment is memory that its owner offers to its peer (RFC 8166 §3.4.3).
 type segment struct {
 	stag   uint32
 	length uint32
@@ -35,35 +36,35 @@ type readSegment struct {
 	segment
 }
 
-// message is the header of a message, of version 1 or 2.
+// message is the decoded header of a message of version 1 or 2.
 type message struct {
 	from                      Side
 	xid, vers, credit, proc   uint32
 	reads                     []readSegment
 	writes                    [][]segment
 	reply                     []segment
-	hasReply                  bool // a reply chunk is there, maybe without segments
+	hasReply                  bool // a reply chunk is present, perhaps without segments
 	align, thresh             uint32
 	errCode, versLow, versTop uint32
 	header                    int    // bytes before payload
-	payload                   []byte // the RPC message behind the header, or the known part of it
+	payload                   []byte // the RPC message after the header, or its known part
 	length                    int    // bytes of the whole Send
-	whole                     bool   // payload is all there is
+	whole                     bool   // payload is complete
 	invalidates               bool
-	stag                      uint32 // invalidated
+	stag                      uint32 // the invalidated STag
 	windows                   []*window
-	body                      *assembly // the RPC message, when it comes by RDMA Read
+	body                      *assembly // the RPC message, if RDMA Read transfers it
 }
 
-// kept is m without what belongs to the caller.
+// kept returns a copy of m without the memory that belongs to the caller.
 func (m *message) kept() *message {
 	c := *m
 	c.payload = nil
 	return &c
 }
 
-// positionZero says whether the RPC message is in a read chunk, in whatever order the
-// chunks come.
+// positionZero reports whether the RPC message is in a read chunk. The order of
+// the chunks does not matter.
 func (m *message) positionZero() bool {
 	return slices.ContainsFunc(m.reads, func(s readSegment) bool { return s.position == 0 })
 }
@@ -86,7 +87,7 @@ func (r *Referee) send(e *Event) {
 	}
 	r.size(m)
 	r.negotiate(m)
-	if m.vers != 2 { // an XMTERR names what comes within a group
+	if m.vers != 2 { // XMTERR can name any message that comes within a group
 		r.v2.side(m.from).recent.add(sent2{xid: m.xid, any: true})
 	}
 	switch m.vers {
@@ -97,7 +98,7 @@ func (r *Referee) send(e *Event) {
 		r.sum.version(2)
 		r.message2(e, m)
 	default:
-		if m.proc == procError { // has its place in all versions (RFC 5666 §4.1)
+		if m.proc == procError { // an error has the same place in all versions (RFC 5666 §4.1)
 			r.message1(e, m)
 			return
 		}
@@ -105,7 +106,7 @@ func (r *Referee) send(e *Event) {
 	}
 }
 
-// size judges the size of a message.
+// size judges the size of a message against the threshold.
 func (r *Referee) size(m *message) {
 	limit := 0
 	switch m.vers {
@@ -119,7 +120,7 @@ func (r *Referee) size(m *message) {
 	}
 }
 
-// message1 decodes the rest of a header of version 1 and judges the message.
+// message1 decodes the rest of a version 1 header and judges the message.
 func (r *Referee) message1(e *Event, m *message) {
 	if err := m.decode1(e.Data); err != nil {
 		switch {
@@ -145,7 +146,7 @@ func (r *Referee) message1(e *Event, m *message) {
 	}
 }
 
-// decode1 decodes what follows the prefix.
+// decode1 decodes what follows the fixed prefix of the header.
 func (m *message) decode1(b []byte) error {
 	var body xdr1.Rdma_body
 	n, err := xdrin.Decode(b[prefixSize-4:min(len(b), maxHeader)], &body)
@@ -195,7 +196,7 @@ func segments1(list []xdr1.Xdr_rdma_segment) []segment {
 	return out
 }
 
-// form judges what a header says about itself.
+// form judges the fields of a header on their own.
 func (r *Referee) form(m *message) {
 	behind := m.length - m.header
 	switch m.proc {

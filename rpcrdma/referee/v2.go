@@ -4,59 +4,59 @@ import (
 	"errors"
 
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
 )
 
-// version2 is what is kept of a connection that speaks version 2.
+// version2 is the state of a connection that speaks version 2.
 type version2 struct {
 	negotiation negotiation
 	seq         uint64 // of the last message of version 2
-	odd         bool   // an operation was seen that no text describes
-	directions  int    // of calls in flight
+	odd         bool   // an operation was seen that no specification describes
+	directions  int    // number of directions for results, over all calls in flight
 	requests    int    // REQUESTs that wait for RESPOND
 	sides       [2]side2
 	missed      bool // messages may have been missed
 }
 
-// side2 is what is kept of one side.
+// side2 is the state of one side.
 type side2 struct {
 	traits history[traits]
-	// known is the last message of the peer that the side must have received
-	// before it sent its last one: it has answered it, or needed a grant that
-	// came later.
+	// known is the seq of the last peer message that the side must have
+	// received before it sent its own last message. The side answered that
+	// message, or needed a grant that came later.
 	known uint64
-	sent  uint64 // messages but for continuations
-	mark  uint64 // the last message before one of those
+	sent  uint64 // messages without continuations
+	mark  uint64 // seq of the connection's last message when mark was last set
 	spoke bool   // it has sent a message
-	long  bool   // it has sent one that the peer's receives may be too small for
-	// fixed are the characteristics that its INIT named in nochg, a bit each.
+	long  bool   // it has sent a message that may be too long for a receive of its peer
+	// fixed are the characteristics that its INIT named in nochg, one bit each.
 	fixed uint64
-	// asked is the size of receives that it asked its peer for and keeps to, or
-	// 0, and askedFor the request.
+	// asked is the receive size, in bytes, that the side asked its peer for and
+	// keeps to, or 0. askedFor is the XID of that REQUEST.
 	asked, askedFor uint32
-	least           uint32 // smallest size of its receives that the peer ever asked for
+	least           uint32 // smallest receive size that the peer ever asked the side for
 	group           *group2
-	// broken is the XID of a group that was given up with left transmissions to
-	// come; they are no further offence.
+	// broken is the XID of an abandoned group, and left the number of its
+	// transmissions that are still to come. They are no further violation.
 	broken uint32
 	left   uint32
 	recent recent
 }
 
-// call2 is what version 2 adds to a call.
+// call2 is the part of a call that only version 2 has.
 type call2 struct {
 	seq      uint64
 	op       uint32 // of an OPTIONAL, or 0
 	optional bool
 	want     xdr2.Xcharset // of a REQUEST
 	rsbuf    uint32        // of an XMTREQ
-	// responses is the most transmissions that the responder may have told that
-	// it sends, when the call was made.
+	// responses is the largest limit on transmissions of a response that the
+	// responder may have announced when the call was made.
 	responses uint32
 	// directions are those of all ranges of an XMTREQ, in order.
 	directions []direction2
-	// passed counts the answers to calls made after an operation that no text
-	// describes.
+	// passed counts the answered calls that were made after this one. It is
+	// used only for an operation that no specification describes.
 	passed int
 }
 
@@ -114,7 +114,7 @@ func (r *Referee) message2(e *Event, m *message) {
 
 func (v *version2) side(s Side) *side2 { return &v.sides[s] }
 
-// dispatch2 judges a message by its type.
+// dispatch2 judges a message by its header type.
 func (r *Referee) dispatch2(h *header2) {
 	r.form(h.message)
 	if !h.transmits() {
@@ -132,11 +132,12 @@ func (r *Referee) dispatch2(h *header2) {
 	}
 }
 
-// patience2 is how many messages a side may send at its own end before it goes
-// by what has come in: it may have been at work on them. No text gives a number.
+// patience2 is how many messages a side may send at its own end before it must
+// act on what it received. It may have been working on these messages already.
+// No specification gives a number.
 const patience2 = 64
 
-// heard notes that a side at its own end sends what is no continuation.
+// heard records that a side sends a message that is no continuation.
 func (r *Referee) heard(from Side) {
 	s := r.v2.side(from)
 	s.sent++
@@ -146,15 +147,15 @@ func (r *Referee) heard(from Side) {
 	}
 }
 
-// knows notes that a side has received everything up to seq.
+// knows records that a side has received everything up to seq.
 func (v *version2) knows(from Side, seq uint64) {
 	s := v.side(from)
 	s.known = max(s.known, seq)
 	v.side(from.Peer()).traits.forget(s.known)
 }
 
-// text is the inline RPC message, or nil when it is not there or another than
-// the header says.
+// text returns the inline RPC message. It returns nil if there is none, or if
+// its direction differs from the header's.
 func (r *Referee) text(h *header2) []byte {
 	if h.proc != procMsg {
 		return nil
@@ -166,7 +167,7 @@ func (r *Referee) text(h *header2) []byte {
 	return h.payload
 }
 
-// called2 judges MSG and NOMSG with a call.
+// called2 judges MSG and NOMSG that carry a call.
 func (r *Referee) called2(h *header2) {
 	if h.proc == procNomsg && !h.positionZero() {
 		r.report("header.nomsg", h.from, "XID %#x: NOMSG with a call and no position-zero chunk", h.xid)
@@ -179,7 +180,7 @@ func (r *Referee) called2(h *header2) {
 	}
 }
 
-// replied2 judges MSG and NOMSG with a reply.
+// replied2 judges MSG and NOMSG that carry a reply.
 func (r *Referee) replied2(h *header2) {
 	if len(h.reads) > 0 {
 		r.report("v2.reply-reads", h.from, "XID %#x: a reply with %d read segments", h.xid, len(h.reads))
@@ -202,8 +203,9 @@ func (r *Referee) replied2(h *header2) {
 	r.replied(h.message, text)
 }
 
-// plainAnswer lets a MSG or NOMSG that answers an XMTREQ return the segments of
-// its directions in the write list. No text says that it must.
+// plainAnswer allows a MSG or NOMSG that answers an XMTREQ to return the
+// segments of its directions in the write list. No specification requires it
+// to.
 func (c *call) plainAnswer(m *message) {
 	if c.v2.op != opXmtReq || len(m.writes) == 0 {
 		return
@@ -218,9 +220,9 @@ func (c *call) plainAnswer(m *message) {
 	}
 }
 
-// sizes2 are the smallest and the largest receive that a message of version 2
-// may be for, as far as its sender can know; 0 and 0 if that is not known
-// (version two §2.3, wire reference §5.1).
+// sizes2 returns the smallest and the largest receive, in bytes, that a message
+// of version 2 may use, as far as its sender can know. It returns 0 and 0 if
+// that is not known (version two §2.3, wire reference §5.1).
 func (r *Referee) sizes2(from Side) (least, most uint32) {
 	s, peer := r.v2.side(from), r.v2.side(from.Peer())
 	if r.v2.missed {
@@ -241,9 +243,9 @@ func (r *Referee) sizes2(from Side) (least, most uint32) {
 	return least, most
 }
 
-// threshold2 is the largest message of version 2 that a side may send, and 0
-// if that is not known. A receive may not be smaller than the smallest threshold,
-// whatever its owner tells.
+// threshold2 returns the largest message of version 2 that a side may send, in
+// bytes. It returns 0 if that is not known. A receive is never smaller than the
+// smallest threshold, whatever its owner announces.
 func (r *Referee) threshold2(from Side) int {
 	_, most := r.sizes2(from)
 	if most == 0 {
@@ -252,7 +254,7 @@ func (r *Referee) threshold2(from Side) int {
 	return max(int(most), defaultInline)
 }
 
-// fitting notes a message that is longer than a receive of its peer may be.
+// fitting records whether a message may be too long for a receive of its peer.
 func (r *Referee) fitting(m *message) {
 	least, _ := r.sizes2(m.from)
 	if s := r.v2.side(m.from); least == 0 || m.length > int(least) {
@@ -260,8 +262,9 @@ func (r *Referee) fitting(m *message) {
 	}
 }
 
-// refusedSize judges a Terminate about a message that is too long for its
-// receive (RFC 5040 §4.8), where none was longer than the receiver takes.
+// refusedSize judges a Terminate that says that a message is too long for its
+// receive (RFC 5040 §4.8). It is a violation if no message was longer than the
+// receiver takes.
 func (r *Referee) refusedSize(e *Event) {
 	const layer, kind, code = 1, 2, 5 // DDP, untagged buffer, message too long
 	if e.Kind != Terminate || e.Layer != layer || e.Type != kind || e.Code != code {
@@ -273,8 +276,8 @@ func (r *Referee) refusedSize(e *Event) {
 	}
 }
 
-// mayInvalidate2 says whether owner's peer may invalidate owner's STags. Where
-// the owner told nothing of it, private data counts.
+// mayInvalidate2 reports whether owner's peer may invalidate owner's STags. If
+// the owner announced nothing in version 2, the CM private data decides.
 func (r *Referee) mayInvalidate2(owner Side) bool {
 	return r.v2.missed || r.v2.side(owner).traits.any(r.v2.side(owner.Peer()).known, func(t traits) bool {
 		if t.invalidate == nil {
@@ -284,7 +287,8 @@ func (r *Referee) mayInvalidate2(owner Side) bool {
 	})
 }
 
-// backward judges a call of the server against what the client told of itself.
+// backward judges a call of the server against the Backward Request Support
+// that the client announced.
 func (r *Referee) backward(h *header2, chunks bool) {
 	if h.from != Server || r.v2.missed {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/xdrpp/goxdr/xdr"
 
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdrin"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
 )
 
 const procOptional = uint32(xdr2.RDMA2_OPTIONAL)
@@ -25,20 +25,21 @@ const (
 
 var opNames = [...]string{"no operation", "INIT", "REQUEST", "RESPOND", "UPDATE", "XMTREQ", "XMTRESP", "XMTCONT", "XMTERR"}
 
-// header2 is a message of version 2.
+// header2 is the decoded header of a message of version 2.
 type header2 struct {
 	*message
-	seq uint64 // of the message among all of the connection
-	// dir is REPLY for an ERROR, which has no such field.
+	seq uint64 // number of the message on the connection
+	// dir is REPLY for an ERROR, whose header has no direction field.
 	dir xdr2.Msg_type
 	op  uint32 // of OPTIONAL
-	// body is what an operation says: *Optinit_xch and so on. It is nil for
-	// operations that no text describes, and if it can't be decoded: bad says why.
+	// body is the decoded operation: *Optinit_xch and so on. It is nil if no
+	// specification describes the operation, and if it can't be decoded. In
+	// that case bad is the error.
 	body any
 	bad  error
 }
 
-// decode2 decodes a header into m and what it returns.
+// decode2 decodes the header in b. It fills in m and returns the header.
 func decode2(b []byte, m *message) (*header2, error) {
 	var x xdr2.Rpcrdma2_xprt_hdr
 	n, err := xdrin.Decode(b[:min(len(b), maxHeader)], &x)
@@ -66,7 +67,7 @@ func decode2(b []byte, m *message) (*header2, error) {
 	return h, nil
 }
 
-// lists takes direction and chunk lists of MSG and NOMSG.
+// lists takes over the direction and the chunk lists of MSG and NOMSG.
 func (h *header2) lists(x *xdr2.Rpcrdma2_chunk_lists) {
 	h.dir = x.Rdma_direction
 	for l := x.Rdma_reads; l != nil; l = l.Rdma_next {
@@ -92,7 +93,8 @@ func segments2(list []xdr2.Rpcrdma2_segment) []segment {
 	return out
 }
 
-// decodeBody decodes rdma_optinfo. Operations that no text describes have no body.
+// decodeBody decodes rdma_optinfo. Operations that no specification describes
+// have no body.
 func decodeBody(op uint32, info []byte) (any, error) {
 	var v xdr.XdrType
 	switch op {
@@ -121,7 +123,7 @@ func decodeBody(op uint32, info []byte) (any, error) {
 	return v, nil
 }
 
-// decodeAll decodes v from all of b.
+// decodeAll decodes v from b. Bytes that are left over are an error.
 func decodeAll(b []byte, v xdr.XdrType) error {
 	n, err := xdrin.Decode(b, v)
 	if err == nil && n != len(b) {
@@ -130,7 +132,7 @@ func decodeAll(b []byte, v xdr.XdrType) error {
 	return err
 }
 
-// name is what reports call the message.
+// name returns the name of the message in reports.
 func (h *header2) name() string {
 	switch {
 	case h.proc != procOptional:
@@ -141,5 +143,5 @@ func (h *header2) name() string {
 	return fmt.Sprintf("operation %d", h.op)
 }
 
-// asksBare says whether an operation waits for an answer that is no RPC reply.
+// asksBare reports whether the answer to an operation is not an RPC reply.
 func asksBare(op uint32) bool { return op == opInit || op == opRequest }

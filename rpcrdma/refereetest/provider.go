@@ -13,7 +13,7 @@ import (
 // called from the goroutine that uses the connection.
 type Report func(v referee.Violation, before string)
 
-// Watch gives a provider whose connections are those of p, with a referee at
+// Watch returns a provider whose connections are those of p, with a referee at
 // each.
 func Watch(p rdmacm.Provider, report Report) rdmacm.Provider {
 	return &provider{Provider: p, report: report, devices: map[verbs.Device]verbs.Device{}}
@@ -59,6 +59,9 @@ func (p *provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 	if m, ok := l.(rdmacm.Monitored); ok {
 		return monitored{listener{l, p}, m}, nil
 	}
+	if t, ok := l.(rdmacm.OnTCP); ok {
+		return onTCP{listener{l, p}, t}, nil
+	}
 	return listener{l, p}, nil
 }
 
@@ -70,6 +73,11 @@ type listener struct {
 type monitored struct {
 	listener
 	rdmacm.Monitored
+}
+
+type onTCP struct {
+	listener
+	rdmacm.OnTCP
 }
 
 func (l listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {

@@ -5,7 +5,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Size is the number of bytes that Append appends.
+// Size returns the number of bytes that Append appends.
 func (h *Header) Size() int {
 	switch h.Proc {
 	case Error:
@@ -20,7 +20,7 @@ func (h *Header) Size() int {
 	}
 }
 
-// OptionalSize is the size of an Optional header whose body has n bytes.
+// OptionalSize returns the size of an Optional header whose body has n bytes.
 func OptionalSize(n int) int { return rpcrdma1.PrefixSize + 2*wordSize + xdr.OpaqueSize(n) }
 
 // Append appends the encoded header, Version as it stands in h. Fields that
@@ -44,17 +44,6 @@ func (h *Header) Append(dst []byte) []byte {
 		dst = xdr.AppendUint32(dst, uint32(h.Direction))
 		return h.AppendLists(dst)
 	}
-}
-
-// AppendOptional appends h, an Optional header, with body in place of Option
-// and Info. It is Append without the body encoded elsewhere before.
-func (h *Header) AppendOptional(dst []byte, body Body) []byte {
-	dst = h.appendPrefix(dst)
-	dst = xdr.AppendUint32(dst, uint32(h.Direction))
-	dst = xdr.AppendUint32(dst, uint32(body.Type()))
-	n := body.Size()
-	dst = body.Append(xdr.AppendUint32(dst, uint32(n)))
-	return xdr.AppendPad(dst, n)
 }
 
 func (h *Header) appendPrefix(dst []byte) []byte {

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
 )
 
 var allCharacteristics = []CharID{
@@ -139,7 +139,7 @@ func FuzzValues(f *testing.F) {
 			return
 		}
 		theirs := make()
-		n, oerr := xdr2test.Decode(b, theirs)
+		n, oerr := xdrin.Decode(b, theirs)
 		if !known || (err == nil) != (oerr == nil && n == len(b)) {
 			t.Fatalf("%v, but the oracle says %v after %d of %d bytes", err, oerr, n, len(b))
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/xdrpp/goxdr/xdr"
 )
 
-// ErrShort says that the value goes on after the last byte.
+// ErrShort means that the value goes on after the last byte.
 var ErrShort = errors.New("it ends too early")
 
 // Decode decodes v from the start of b and returns the number of bytes that it
@@ -85,7 +85,7 @@ func (r *reader) Marshal(name string, i xdr.XdrType) {
 	}
 }
 
-// holds says whether i may have the value n.
+// holds reports whether i may have the value n.
 func holds(i xdr.XdrType, n uint32) error {
 	e, ok := i.(xdr.XdrEnum)
 	if !ok {
