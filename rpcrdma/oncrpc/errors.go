@@ -1,23 +1,26 @@
 package oncrpc
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
-// AcceptStat is what became of an accepted call (accept_stat, RFC 5531 §9).
+// AcceptStat is the status of an accepted call (accept_stat, RFC 5531 §9).
 type AcceptStat uint32
 
-// Fates of accepted calls.
+// The statuses of accepted calls.
 const (
 	Success      AcceptStat = 0
 	ProgUnavail  AcceptStat = 1 // the program is not served here
 	ProgMismatch AcceptStat = 2 // the program's version is not served here
 	ProcUnavail  AcceptStat = 3 // the program has no such procedure
 	GarbageArgs  AcceptStat = 4 // the arguments can't be decoded
-	SystemErr    AcceptStat = 5 // memory, or anything else on the server's side
+	SystemErr    AcceptStat = 5 // out of memory, or another error of the server
 )
 
 var acceptStatNames = [...]string{"SUCCESS", "PROG_UNAVAIL", "PROG_MISMATCH", "PROC_UNAVAIL", "GARBAGE_ARGS", "SYSTEM_ERR"}
 
-// String is the name in RFC 5531.
+// String returns the name in RFC 5531.
 func (s AcceptStat) String() string { return enumName(acceptStatNames[:], uint32(s)) }
 
 // RejectStat is why a call was denied (reject_stat, RFC 5531 §9).
@@ -45,7 +48,7 @@ const (
 
 var authStatNames = [...]string{"AUTH_OK", "AUTH_BADCRED", "AUTH_REJECTEDCRED", "AUTH_BADVERF", "AUTH_REJECTEDVERF", "AUTH_TOOWEAK", "AUTH_INVALIDRESP", "AUTH_FAILED"}
 
-// String is the name in RFC 5531.
+// String returns the name in RFC 5531.
 func (s AuthStat) String() string { return enumName(authStatNames[:], uint32(s)) }
 
 func enumName(names []string, v uint32) string {
@@ -80,6 +83,16 @@ func (e *DeniedError) Error() string {
 		return fmt.Sprintf("oncrpc: RPC_MISMATCH, versions %d to %d are spoken", e.Low, e.High)
 	}
 	return fmt.Sprintf("oncrpc: AUTH_ERROR, %v", e.Auth)
+}
+
+// Answered says whether a call's error, or none, is the answer of a server that works:
+// it may not have the program or the version, or refuse the credential.
+func Answered(err error) bool {
+	if accept, ok := errors.AsType[*AcceptError](err); ok {
+		return accept.Stat != SystemErr
+	}
+	_, denied := errors.AsType[*DeniedError](err)
+	return err == nil || denied
 }
 
 // The errors that this package makes itself, made once: a peer must not be

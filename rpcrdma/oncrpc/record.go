@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Record marking (RFC 5531 §11): on a byte stream a message is a record of one
-// or more fragments, each behind a word with its length.
+// Record marking (RFC 5531 §11): on a byte stream a message is a record of one or more
+// fragments, each after a word with its length.
 const (
 	// RecordMarkSize is the size of the word before each fragment, in bytes.
 	RecordMarkSize = 4
@@ -18,18 +18,18 @@ const (
 	MaxFragment = 1<<31 - 1
 
 	lastFragment = 1 << 31
-	// maxFragments bounds the fragments of a record, which may be empty.
+	// maxFragments limits the fragments of a record, which may be empty.
 	maxFragments = 4096
-	// growStep is how far a record's buffer grows beyond what has arrived, so
-	// that a mark alone does not cost the memory that it announces.
+	// growStep is how far a record's buffer grows beyond what has arrived, so that a mark
+	// alone costs no more memory than this.
 	growStep = 64 << 10
 )
 
-// Errors of a RecordReader. After any error the stream is out of step and its
-// connection must be closed.
+// Errors of a RecordReader. After any error the stream is out of sync and its connection
+// must be closed.
 var (
-	ErrRecordTooLarge = errors.New("oncrpc: record over the limit")
-	ErrFragments      = errors.New("oncrpc: record of too many fragments")
+	ErrRecordTooLarge = errors.New("oncrpc: record larger than the limit")
+	ErrFragments      = errors.New("oncrpc: record has too many fragments")
 )
 
 // AppendRecordMark appends the mark of a fragment of n bytes, at most
@@ -42,14 +42,14 @@ func AppendRecordMark(dst []byte, n int, last bool) []byte {
 	return xdr.AppendUint32(dst, mark)
 }
 
-// RecordReader reads records off a byte stream. Marks are read by themselves:
-// give it a buffered reader.
+// RecordReader reads records from a byte stream. It reads each mark separately, so r should
+// be buffered.
 type RecordReader struct {
 	r     io.Reader
 	limit int
 
 	mark      [RecordMarkSize]byte
-	left      int  // bytes of the present fragment not read yet
+	left      int  // bytes of the current fragment not read yet
 	size      int  // bytes of the record announced so far
 	fragments int  // of the record so far
 	last      bool // the present fragment is the record's last
@@ -60,24 +60,23 @@ func NewRecordReader(r io.Reader, limit int) *RecordReader {
 	return &RecordReader{r: r, limit: limit}
 }
 
-// Next waits for the next record's first fragment and returns its length,
-// which is a hint for the buffer to give Read. The record before it must have
-// been read. The error is io.EOF when the stream ends between two records.
+// Next waits for the next record's first fragment and returns its length, as a hint for the
+// buffer to pass to Read. The previous record must have been read. The error is io.EOF if
+// the stream ends between two records.
 func (r *RecordReader) Next() (int, error) {
 	r.size, r.fragments = 0, 0
 	err := r.nextFragment()
 	return r.left, err
 }
 
-// Whole reports whether the fragment that Next found is the whole record, so
-// that its length is the record's.
+// Whole reports whether the fragment that Next found is the whole record.
 func (r *RecordReader) Whole() bool { return r.last }
 
-// Size is how many bytes the fragments of the record so far have together.
+// Size returns the total length of the record's fragments so far, in bytes.
 func (r *RecordReader) Size() int { return r.size }
 
-// Read appends the record that Next announced to dst. The result may be
-// longer than dst even with an error.
+// Read appends the record that Next announced to dst. The result may be longer than dst
+// even after an error.
 func (r *RecordReader) Read(dst []byte) ([]byte, error) {
 	for {
 		var err error
@@ -93,7 +92,7 @@ func (r *RecordReader) Read(dst []byte) ([]byte, error) {
 	}
 }
 
-// nextFragment reads a mark and holds it against the limits.
+// nextFragment reads a mark and checks it against the limits.
 func (r *RecordReader) nextFragment() error {
 	r.left = 0
 	if _, err := io.ReadFull(r.r, r.mark[:]); err != nil {
@@ -114,8 +113,7 @@ func (r *RecordReader) nextFragment() error {
 	return nil
 }
 
-// readFragment appends the present fragment, growing dst no faster than its
-// bytes arrive.
+// readFragment appends the current fragment. dst grows no faster than bytes arrive.
 func (r *RecordReader) readFragment(dst []byte) ([]byte, error) {
 	for r.left > 0 {
 		if len(dst) == cap(dst) {
@@ -132,7 +130,7 @@ func (r *RecordReader) readFragment(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// unexpected is err as seen within a record.
+// unexpected converts io.EOF inside a record.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

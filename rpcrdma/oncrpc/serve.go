@@ -7,14 +7,13 @@ import (
 	"runtime/debug"
 )
 
-// Serve has h answer call. Afterwards reply.Stream, whose storage is reused,
-// holds a whole RPC reply whatever happened. The error says why it is not a
-// successful one; it has been told to the caller already and its items are
-// released. A panic of the handler is logged with its stack and answered with
-// SYSTEM_ERR, and success with items of the call that it did not claim with
+// Serve lets h answer call. Afterwards reply.Stream, whose storage is reused, always holds
+// a whole RPC reply. The error is why the reply is unsuccessful. The reply already reports
+// it, and its items are released. A panic of the handler is logged with its stack and
+// answered with SYSTEM_ERR. A success with unclaimed items of the call is answered with
 // GARBAGE_ARGS.
 func Serve(ctx context.Context, h Handler, call *Call, reply *Reply) error {
-	reply.Stream = AppendAcceptedReply(reply.Stream[:0], call.XID)
+	reply.Stream, reply.Upstream = AppendAcceptedReply(reply.Stream[:0], call.XID), 0
 	err := invoke(ctx, h, call, reply)
 	if err != nil {
 		reply.Release()
@@ -23,7 +22,7 @@ func Serve(ctx context.Context, h Handler, call *Call, reply *Reply) error {
 	return err
 }
 
-// PanicError is a handler's panic.
+// PanicError is a panic of a handler.
 type PanicError struct {
 	Value any // what recover returned
 }

@@ -3,38 +3,39 @@ package oncrpc
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Payload is an XDR stream from which opaque items may have been taken out
-// ("reduced", RFC 8166 §3.4): their bytes stand apart, where RDMA placed
-// them. Over TCP, and for everything sent inline, Items is empty.
+// Payload is an XDR stream from which opaque items may have been removed ("reduced", RFC
+// 8166 §3.4): RDMA placed their bytes elsewhere. Over TCP, and for everything sent inline,
+// Items is empty.
 type Payload struct {
-	// Stream is the XDR stream without the items' bytes and without their
-	// roundup padding; their length words are still in it.
+	// Stream is the XDR stream without the items' bytes and roundup padding. Their
+	// length words are still in it.
 	Stream []byte
 	// Items are in increasing order of Pos.
 	Items []Item
-	// Padding is in the stream before opaque data; Opaque skips it.
+	// Padding precedes opaque data in the stream. Opaque skips it.
 	Padding Padding
 }
 
-// Item is one opaque item that stands apart from its stream.
+// Item is one opaque item that is not in its stream.
 type Item struct {
 	// Pos is the offset in Payload.Stream at which the item's bytes and
 	// their roundup padding belong.
 	Pos int
-	// Data is the item, without padding, or the first part of it.
+	// Data is the item without padding, or its first part.
 	Data []byte
-	// More are its other parts, in order: an item that came in several Sends
-	// lies in as many receives. It is empty for all others.
+	// More are its other parts, in order: an item that came in several Sends is in several
+	// receives. Otherwise More is empty.
 	More [][]byte
 
 	claimed bool // see Payload.Claimed
 }
 
-// Len is the number of bytes of the item.
+// Len returns the number of bytes of the item.
 func (it *Item) Len() int {
 	n := len(it.Data)
 	for _, part := range it.More {
@@ -43,8 +44,7 @@ func (it *Item) Len() int {
 	return n
 }
 
-// Call is a received call. Everything that it refers to is valid until the
-// handler returns.
+// Call is a received call. All memory that it refers to is valid until the handler returns.
 type Call struct {
 	XID, Program, Version, Procedure uint32
 	Cred, Verf                       Auth
@@ -52,17 +52,17 @@ type Call struct {
 	Args Payload
 	// Peer is the caller's address.
 	Peer netip.AddrPort
-	// Turn is the call's turn among the calls of all connections; nil where there
-	// are no turns.
+	// Turn is the call's turn among the calls of all connections. It is nil where there are
+	// no turns.
 	Turn Turn
 }
 
-// Turn is a call's right to occupy one of the processors' turns.
+// Turn is a call's right to one of the processors' turns.
 type Turn interface{ Waits() }
 
-// Waits ends the turn, because the service is about to wait for something outside,
-// such as another server. Other calls run meanwhile. A service that waits for a
-// disk need not call it.
+// Waits ends the turn, because the service is about to wait for something outside, such as
+// another server. Other calls may run meanwhile. A service that waits for a disk need not
+// call it.
 func (c *Call) Waits() {
 	if c.Turn != nil {
 		c.Turn.Waits()
@@ -75,64 +75,67 @@ type Auth struct {
 	Body   []byte // at most 400 bytes
 }
 
-// Handler serves calls. ServeRPC runs in a goroutine of its own, several at
-// once, as many as the connection has granted credits. It appends the results
-// to reply.Stream; the success header is already there. An error answers in
-// their place: *AcceptError with its accept_stat, *DeniedError with its reject
-// status, anything else SYSTEM_ERR. ctx ends with the connection.
+// Handler serves calls. ServeRPC runs in its own goroutine, and concurrently for as many
+// calls as the connection has granted credits. It appends the results to reply.Stream,
+// which already holds the success header. An error is sent instead: *AcceptError with its
+// accept_stat, *DeniedError with its reject status, any other error as SYSTEM_ERR. ctx ends
+// with the connection.
 type Handler interface {
 	ServeRPC(ctx context.Context, call *Call, reply *Reply) error
 }
 
-// Memory gives buffers that the transport under a call can send from without
-// a copy: registered memory on RDMA, plain memory on TCP.
+// Memory allocates buffers from which the call's transport can send without a copy:
+// registered memory on RDMA, plain memory on TCP.
 type Memory interface {
-	// Alloc returns a buffer of at least n bytes, or an error when n is over
-	// the transport's limit. It may wait for others to release theirs.
+	// Alloc returns a buffer of at least n bytes, or an error if n exceeds the transport's
+	// limit. It may wait until other buffers are released.
 	Alloc(ctx context.Context, n int) (Buffer, error)
 }
 
-// Buffer is memory from a Memory. Release gives it back; using it later is a bug.
+// Buffer is memory from a Memory. It must not be used after Release.
 type Buffer interface {
-	// Bytes is the whole buffer, page-aligned when it is a page or larger.
+	// Bytes returns the whole buffer, page-aligned when it is a page or larger.
 	Bytes() []byte
 	Release()
 }
 
 // Reply is a reply being built.
 type Reply struct {
-	// Stream is the XDR stream: the reply header, and what the handler
-	// appends. One that has a whole reply already, from another server, puts
-	// it in the header's place: from Stream[:0] on, under the call's XID.
+	// Stream is the XDR stream: the reply header, and what the handler appends. A handler
+	// that has a whole reply from another server puts it in place of the header: from
+	// Stream[:0] on, with the call's XID.
 	Stream []byte
+	// Storage, when the handler sets it, is memory that Stream stands in and that
+	// counts until the reply is released.
+	Storage Buffer
 	// Items are the DDP-eligible results that stand apart from Stream.
 	Items []ReplyItem
-	// Mem gives buffers for items.
+	// Mem allocates buffers for items.
 	Mem Memory
-	// Sent, when the handler sets it, is called once the reply is on its way,
-	// unless the connection ends before that. Calls to the client made from
-	// then on don't overtake the reply. Transports that make none forget it.
+	// Sent, if the handler sets it, is called once the reply is on its way, unless the
+	// connection ends before. Calls to the client made from then on do not overtake the
+	// reply. Transports without such calls ignore it.
 	Sent func()
+	// Upstream is the time that the handler waited for another server. Serve resets it.
+	Upstream time.Duration
 }
 
-// ReplyItem is a DDP-eligible result: Len bytes from the start of Buf,
-// belonging at Pos of Reply.Stream, with its roundup padding implied.
+// ReplyItem is a DDP-eligible result: the first Len bytes of Buf, which belong at Pos of
+// Reply.Stream. Their roundup padding is implied.
 type ReplyItem struct {
 	Pos int
 	Buf Buffer
 	Len int
-	// Asked is the operation of the call that it is a result of: in the XDR
-	// stream of the arguments, items included. It is empty when they are one
-	// operation.
+	// Asked is the operation of the call whose result this is: a span of the arguments' XDR
+	// stream, items included. It is empty if the arguments are one operation.
 	Asked xdr.Span
-	// Absent stands for a result that the call asked for and the reply does not
-	// have, before others that it has. Len is 0.
+	// Absent stands for a result that the call asked for and the reply does not have,
+	// before results that it has. Len is 0.
 	Absent bool
 }
 
-// AppendItem puts the first n bytes of buf, which the reply owns from now
-// on, at the present end of the stream. The caller has appended the length
-// word; the padding is implied.
+// AppendItem puts the first n bytes of buf at the current end of the stream. The reply then
+// owns buf. The caller has appended the length word. The roundup padding is implied.
 func (r *Reply) AppendItem(buf Buffer, n int) {
 	r.Items = append(r.Items, ReplyItem{Pos: len(r.Stream), Buf: buf, Len: n})
 }
@@ -142,23 +145,27 @@ func (r *Reply) AppendResult(buf Buffer, n int, asked xdr.Span) {
 	r.Items = append(r.Items, ReplyItem{Pos: len(r.Stream), Buf: buf, Len: n, Asked: asked})
 }
 
-// AppendAbsent says that a result which the call asked for is not there.
+// AppendAbsent records that a requested result is missing.
 func (r *Reply) AppendAbsent() {
 	r.Items = append(r.Items, ReplyItem{Pos: len(r.Stream), Buf: nothing{}, Absent: true})
 }
 
-// nothing is the memory of a result that is not there.
+// nothing is the memory of a missing result.
 type nothing struct{}
 
 func (nothing) Bytes() []byte { return nil }
 func (nothing) Release()      {}
 
-// Release gives all items' buffers back and forgets them, and Sent.
+// Release gives all buffers back and forgets them, and Sent.
 func (r *Reply) Release() {
 	for i := range r.Items {
 		r.Items[i].Buf.Release()
 		r.Items[i] = ReplyItem{}
 	}
 	r.Items = r.Items[:0]
+	if r.Storage != nil {
+		r.Storage.Release()
+		r.Storage = nil
+	}
 	r.Sent = nil
 }
