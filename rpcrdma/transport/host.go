@@ -9,73 +9,71 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/lease"
 )
 
-// Role says what a host's connections do, and with it which rights its memory
-// needs.
+// Role is what a host's connections do. It decides which access rights the memory needs.
 type Role uint8
 
 const (
-	// RoleResponder exposes nothing of the pool: its memory has local rights
-	// only.
+	// RoleResponder exposes no memory of the pool, so its memory has local rights only.
 	RoleResponder Role = iota
-	// RoleRequester exposes parts of its memory to peers, through windows.
+	// RoleRequester exposes parts of its memory to peers, through memory windows.
 	RoleRequester
 )
 
-// DefaultMemoryLimit bounds a host's pooled memory when nobody says
-// otherwise, in bytes.
+// DefaultMemoryLimit is the default limit of a host's pooled memory, in bytes.
 const DefaultMemoryLimit = 1 << 30
 
-// HostConfig is what a Host is made with.
+// HostConfig configures a Host.
 type HostConfig struct {
 	Device verbs.Device
 	Role   Role
-	// MemoryLimit bounds the pooled registered memory, in bytes; 0 is
+	// MemoryLimit limits the pooled registered memory, in bytes. 0 means
 	// DefaultMemoryLimit.
 	MemoryLimit int64
-	Logger      *slog.Logger // nil is slog.Default
-	// DoneTimeout is how long a peer may take to acknowledge a reply that it
-	// reads, in whole ticks of 5 s; 0 is DefaultDoneTimeout.
+	Logger      *slog.Logger // nil means slog.Default
+	// DoneTimeout is how long a peer may take to acknowledge a reply that it reads. It is
+	// rounded up to ticks of 5 s. 0 means DefaultDoneTimeout.
 	DoneTimeout time.Duration
 }
 
-// Host is what the connections of one listener or dialer share.
+// Host holds what the connections of one listener or dialer share.
 type Host struct {
 	dev  verbs.Device
 	attr verbs.DeviceAttr
 	pd   verbs.PD
 	pool *regmem.Pool
 	log  *slog.Logger
-	// zeros is what padding is sent from.
+	// zeros is the memory that padding is sent from.
 	zeros   *regmem.Buffer
 	workers workers
-	watch   watch
-	// scarce holds a token when the pool had no memory for somebody.
+	watch   lease.Watch // of connections whose leaders are away
+	// scarce holds a token when the pool had no memory for a request.
 	scarce chan struct{}
 	shares hostShares
-	// exposable bounds the memory of replies that peers read.
+	// exposable limits the memory of replies that peers read.
 	exposable   budget
 	doneTimeout time.Duration
 
 	mu     sync.Mutex
 	links  map[*link]struct{}
 	closed bool
-	freed  chan struct{} // closed at the end of Close
+	freed  chan struct{} // closed when Close is complete
 	stop   context.CancelFunc
 	ticker sync.WaitGroup
 }
 
-// NewHost makes a host. It holds one protection domain and starts one
-// goroutine.
+// NewHost makes a host. It allocates one protection domain and starts one goroutine.
 func NewHost(cfg HostConfig) (*Host, error) {
 	pd, err := cfg.Device.AllocPD()
 	if err != nil {
 		return nil, fmt.Errorf("transport: allocate PD: %w", err)
 	}
-	// Peers reach the pool's memory through windows, or registrations, of parts alone
+	// Peers access the pool's memory only through windows or registrations of parts of it
 	// (responder_exposure.go, requester_window.go, sink.go).
 	access := verbs.AccessLocalWrite
 	if cfg.Role == RoleRequester {
@@ -117,18 +115,24 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	return h, nil
 }
 
-// Memory gives the present numbers of the host's memory.
+// Memory returns the current statistics of the host's memory.
 func (h *Host) Memory() regmem.Stats { return h.pool.Stats() }
 
-// SetMemoryLimit bounds the host's pooled memory from now on, in bytes. It
-// returns the bound in force, which is higher while more is in use.
+// Shares returns how much memory the connections use for replies, and for data that
+// is read.
+func (h *Host) Shares() (replies, fetches fair.Usage) {
+	return h.shares.replies.Usage(), h.shares.fetches.Usage()
+}
+
+// SetMemoryLimit changes the limit of the host's pooled memory, in bytes. It returns the
+// limit in force, which is higher while more memory is in use.
 func (h *Host) SetMemoryLimit(limit int64) int64 { return h.pool.SetLimit(limit) }
 
-// flushPause is the least time between two rounds of flushes.
+// flushPause is the minimum time between two rounds of flushes.
 const flushPause = 100 * time.Millisecond
 
-// noMemory is ErrNoMemory with the memory's holders, or with the device's reason if
-// the device refused to register memory.
+// noMemory returns ErrNoMemory with the holders of the memory, or with the device's error
+// if the device refused to register memory.
 func (h *Host) noMemory() error {
 	if err := h.pool.Failure(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
@@ -140,15 +144,15 @@ func (h *Host) noMemory() error {
 	return fmt.Errorf("%w for the first receives: %d connections hold %d of %d bytes", ErrNoMemory, n, m.Taken, m.Limit)
 }
 
-// ticks looks after connections that make no progress, after memory that nobody
-// uses and, when there is none for somebody, after that of replies for whose
-// completion nobody has asked, and that of peers that give it back too slowly.
+// ticks checks for connections without progress and frees unused memory. When a request
+// finds no memory, it flushes replies whose completion was not requested, and ends
+// connections of peers that give memory back too slowly.
 func (h *Host) ticks(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	pause := time.NewTimer(flushPause)
 	defer pause.Stop()
-	look := time.NewTimer(0) // at those peers; stopped while nobody waits
+	look := time.NewTimer(0) // at peers that give memory back too slowly; stopped while no request waits
 	look.Stop()
 	looking := false
 	var links []*link
@@ -180,7 +184,7 @@ func (h *Host) ticks(ctx context.Context) {
 	}
 }
 
-// each calls f for all connections. It returns storage for the next time.
+// each calls f for all connections. It returns its storage for the next call.
 func (h *Host) each(storage []*link, f func(*link)) []*link {
 	links := storage[:0]
 	h.mu.Lock()
@@ -211,9 +215,9 @@ func (h *Host) remove(l *link) {
 	delete(h.links, l)
 }
 
-// Close ends all connections, waits for them, and frees everything. Buffers
-// that a user of a Requester still holds are freed when they are released;
-// Close says so with verbs.ErrBusy.
+// Close ends all connections, waits for them, and frees everything. Buffers that a user of
+// a Requester still holds are freed when they are released. Close then returns
+// verbs.ErrBusy.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -237,13 +241,16 @@ func (h *Host) Close() error {
 	h.stop()
 	h.ticker.Wait()
 	h.workers.close()
-	h.watch.close()
+	h.watch.Close()
 	h.zeros.Release()
-	return h.pool.Close()
+	if err := h.pool.Close(); err != nil {
+		return err // a user's buffers are still charged
+	}
+	return h.shares.free()
 }
 
-// must gives a buffer of at least n bytes to a caller that can't wait: from the pool,
-// or with a registration of its own.
+// must returns a buffer of at least n bytes to a caller that cannot wait: from the pool, or
+// with its own registration.
 func (h *Host) must(n int) (*regmem.Buffer, error) {
 	if b := h.pool.TryAlloc(n, regmem.Service); b != nil {
 		return b, nil

@@ -1,52 +1,50 @@
 package transport
 
 import (
+	"context"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/lease"
 )
 
-// Leader and followers. Handing a call to a worker wakes a thread, and sleeping until
-// the reply is posted wakes another. That is most of the cost of a short call. So the
-// goroutine that polls a connection, its leader, serves a call itself when the call
-// is the only work on the connection and calls have been short lately. A leader that
-// takes longer loses the lead: the watch starts another goroutine that continues to
-// poll. A service may therefore wait for anything, completions of its own connection
-// included.
+// Leader and followers. Giving a call to a worker wakes a thread, and sleeping until the
+// reply is posted wakes another. That is most of the cost of a short call. So the
+// goroutine that polls a connection, its leader, serves a call itself when that call is the
+// only work on the connection and recent calls were short. A leader that takes longer loses
+// the lead: the host's watch starts another goroutine that continues to poll. So a service
+// may wait for anything, even for completions of its own connection.
 const (
-	// patience is how long a leader may serve a call before it may lose the lead. It
-	// loses the lead before twice that time. Looking every millisecond would cost
-	// more than leaders save.
-	patience = 10 * time.Millisecond
-	// brisk is how long the calls may take that leaders serve.
+	// brisk is the longest time of a call after which leaders continue to serve calls.
 	brisk = 2 * time.Millisecond
-	// bearable is how long a call may wait for one that a leader serves.
+	// bearable is the longest time that a call may wait for a call served by a leader.
 	bearable = 200 * time.Microsecond
-	// leastRest is how many calls go to workers after one that took longer,
-	// mostRest how many at most when others did before.
+	// leastRest is how many calls go to workers after a leader's call took longer. mostRest
+	// is the maximum after several such calls.
 	leastRest = 16
 	mostRest  = 4096
 )
 
-// lead is what a link knows of its leader. But for turn and watched it is the
-// leader's own.
+// lead is a link's leader state. Only the leader uses it, except the lease.
 type lead struct {
-	// turn is odd while the leader serves a call. The goroutine that makes it even
-	// has the lead after that.
-	turn    atomic.Uint64
-	watched atomic.Bool // by the host's watch, or about to be
+	lease.Lease // the leader is away while it serves a call
 
-	polling bool    // completions are being handled; under link.mu
-	handed  []*call // delivered meanwhile
-	seen    int     // completions in link.wc that are not handled yet
-	rest    int     // calls to come that are for workers
-	penalty int     // the last number of them
+	polling bool    // drainCQ handles completions; under link.mu
+	handed  []*call // calls delivered while polling
+	// answered means that a call of ours ended since the last check by drainCQ; under link.mu.
+	answered bool
+	last     time.Time // when a call of ours last ended; under link.mu
+	often    bool      // it ended soon after the one before; under link.mu
+	seen     int       // completions in link.wc that are not handled yet
+	wait     callerWait
+	caller   bool // the leader is a caller that waits for its reply; under link.mu
+	rests    bool // the leader is away because no call waits
+	rest     int  // how many of the next calls go to workers
+	penalty  int  // the last value set in rest
 }
 
-// hand gives a call to whoever is to serve it. link.mu is held.
+// hand gives a call to the leader or to a worker. The caller holds link.mu.
 func (l *link) hand(c *call) {
 	if l.lead.polling {
 		l.lead.handed = append(l.lead.handed, c)
@@ -55,8 +53,8 @@ func (l *link) hand(c *call) {
 	l.host.workers.serve(&l.flow, c)
 }
 
-// mayServe says whether the leader is to serve what was handed over. link.mu is
-// held.
+// mayServe reports whether the leader serves the handed calls itself. The caller holds
+// link.mu.
 func (l *link) mayServe() bool {
 	d := &l.lead
 	switch {
@@ -69,8 +67,8 @@ func (l *link) mayServe() bool {
 	return l.role.alone()
 }
 
-// serveHanded has the calls served that were handed over; false when the lead
-// is lost meanwhile.
+// serveHanded serves the handed calls here or gives them to workers. It returns false if
+// the leader lost the lead meanwhile.
 func (l *link) serveHanded(here bool) bool {
 	if here {
 		c := l.lead.handed[0]
@@ -86,22 +84,23 @@ func (l *link) serveHanded(here bool) bool {
 	return true
 }
 
-// serve runs a call in the leader; false when that has lost the lead. Nothing of
-// the link is its own then.
+// serve runs a call in the leader. It returns false if the goroutine lost the lead. The
+// goroutine may then no longer use the link.
 func (l *link) serve(c *call) bool {
 	d := &l.lead
 	began := l.now
-	turn := d.turn.Add(1)
-	if !d.watched.Load() {
-		l.host.watch.add(l)
-	}
+	turn := d.Leave()
+	l.host.watch.Add((*leader)(l))
 	c.serve()
-	if !d.turn.CompareAndSwap(turn, turn+1) {
+	if !d.Return(turn) {
 		c.finish()
 		return false
 	}
 	took := time.Since(began)
-	// The reply is not out: what has come by now did not wait for it.
+	// The reply is not sent yet, so completions that are here now did not wait for it.
+	if took > bearable {
+		_ = l.cq.Wait(noWait) // nobody may have read the connection
+	}
 	d.seen = l.cq.Poll(l.wc)
 	switch {
 	case took > brisk, took > bearable && slices.ContainsFunc(l.wc[:d.seen], isReceive):
@@ -113,106 +112,35 @@ func (l *link) serve(c *call) bool {
 	return true
 }
 
+// noWait is a context that has ended. Wait with it only processes input that has arrived.
+var noWait = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 func isReceive(wc verbs.WC) bool { return wc.Op == verbs.WCRecv }
 
-// tire has calls go to workers for a while, for longer each time.
+// tire makes the next calls go to workers, for longer each time.
 func (d *lead) tire() {
 	d.penalty = min(max(2*d.penalty, leastRest), mostRest)
 	d.rest = d.penalty
 }
 
-// relieve takes the lead from the goroutine that began to serve a call with turn.
-func (l *link) relieve(turn uint64) {
-	if !l.lead.turn.CompareAndSwap(turn, turn+1) {
-		return
-	}
-	l.lead.tire()
-	go l.poll()
-}
+// leader is a link in its role as lease.Holder.
+type leader link
 
-// watch relieves the leaders of a host that serve a call for too long. Its timer
-// runs while leaders serve calls, whichever they are: one for each call would
-// wake threads itself.
-type watch struct {
-	mu     sync.Mutex
-	links  []watchedLink
-	timer  *time.Timer
-	armed  bool
-	closed bool
-}
+var _ lease.Holder = (*leader)(nil)
 
-type watchedLink struct {
-	*link
-	turn uint64 // when it was last looked at
-}
+// Lease implements lease.Holder.
+func (l *leader) Lease() *lease.Lease { return &l.lead.Lease }
 
-// add has the watch look at a link whose leader serves a call.
-func (w *watch) add(l *link) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed || l.lead.watched.Swap(true) {
-		return
+// Expired implements lease.Holder. The leader has served a call for too long, or no caller
+// has polled.
+func (l *leader) Expired() {
+	if !l.lead.rests {
+		l.lead.tire()
 	}
-	w.links = append(w.links, watchedLink{l, l.lead.turn.Load()})
-	w.armLocked()
-}
-
-func (w *watch) armLocked() {
-	switch {
-	case w.armed:
-		return
-	case w.timer == nil:
-		w.timer = time.AfterFunc(patience, w.look)
-	default:
-		w.timer.Reset(patience)
-	}
-	w.armed = true
-}
-
-// look relieves leaders that serve the same call as the last time, and forgets
-// links where nothing has happened since.
-func (w *watch) look() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.armed = false
-	if w.closed {
-		return
-	}
-	kept := w.links[:0]
-	for _, x := range w.links {
-		turn := x.lead.turn.Load()
-		switch {
-		case turn != x.turn:
-			kept = append(kept, watchedLink{x.link, turn})
-		case turn&1 != 0:
-			x.relieve(turn)
-			kept = append(kept, watchedLink{x.link, turn + 1})
-		case x.idle():
-		default:
-			kept = append(kept, x)
-		}
-	}
-	clear(w.links[len(kept):])
-	if w.links = kept; len(kept) > 0 {
-		w.armLocked()
-	}
-}
-
-// idle has the leader say when it serves its next call; false if it has begun
-// to.
-func (x *watchedLink) idle() bool {
-	x.lead.watched.Store(false)
-	return x.lead.turn.Load() == x.turn || x.lead.watched.Swap(true)
-}
-
-// close ends the watch. No leader serves a call any more.
-func (w *watch) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	clear(w.links)
-	w.links = nil
-	if w.timer != nil {
-		w.timer.Stop()
-	}
+	l.lead.rests = false
+	go (*link)(l).poll()
 }

@@ -12,40 +12,42 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// role is what a link does with what happens on it. All methods are called
-// with link.mu held.
+// role handles the events of a link. All methods are called with link.mu held.
 type role interface {
-	// interrupted: a message for one role arrived while a group was arriving for the
-	// other role. The event is for that other role.
+	// interrupted is the event that a message for one role arrived while a group for the
+	// other role was arriving. The event is for that other role.
 	interrupted(a *conn.Arrival)
-	// called: a message arrived that is for the responder.
+	// called is the event that a message for the responder arrived.
 	called(a *conn.Arrival)
-	// answered: a message arrived that is for the requester.
+	// answered is the event that a message for the requester arrived.
 	answered(a *conn.Arrival)
-	// exposed: an opExpose is posted; its Send is to be added.
+	// exposed is the event that an opExpose is posted. The role adds its Send.
 	exposed(o *op)
-	// waits says whether calls of ours have no answer.
+	// waits reports whether some of our calls have no answer yet.
 	waits() bool
-	// alone says whether one call to be served is all that goes on.
+	// alone reports whether serving one call is the only activity.
 	alone() bool
-	// resized: no receive is smaller than wanted any more.
+	// restLead is the event that calls were answered. It returns true if the leader may
+	// rest, because the next call will poll. The goroutine has then given up the lead.
+	restLead() bool
+	// resized is the event that no receive is smaller than wanted any more.
 	resized()
-	// ended: an op that is not detached has completed.
+	// ended is the event that an op that is not detached has completed.
 	ended(o *op)
-	// lost: the connection ended because of err and its queue pair is
-	// destroyed; no event follows.
+	// lost is the event that the connection ended because of err. The queue pair is
+	// destroyed, and no event follows.
 	lost(err error)
-	// ticked: a tick went by; the connection is up.
+	// ticked is the event that a tick has passed. The connection is up.
 	ticked(now time.Time)
 	// shrink frees storage that only a busy connection needs.
 	shrink()
-	// free gives back what calls hold. The queue pair is gone and no worker
-	// is left.
+	// free releases what calls hold. The queue pair is destroyed and all workers are done.
 	free()
 }
 
@@ -60,12 +62,13 @@ type link struct {
 	cancel context.CancelFunc
 	done   chan struct{}  // closed when everything is freed
 	busy   sync.WaitGroup // workers and waiters with a call of this link
-	log    *slog.Logger   // for messages that are refused or dropped; nil logs nothing
+	log    *slog.Logger   // for refused or dropped messages; nil logs nothing
 	tap    *Tap
+	slow   slow.Calls // of a responder
 	lead   lead
 	idling idling
 	shares linkShares
-	flow   fair.Flow[turnTask] // calls that wait for their turn; workers.mu guards it
+	flow   fair.Flow[turnTask] // calls that wait for their turn; guarded by workers.mu
 
 	mu      lock
 	inbound conn.Inbound
@@ -78,13 +81,14 @@ type link struct {
 	ending  bool // disconnect once everything is posted
 	stats   Stats
 	sizes   Sizes
-	now     time.Time  // of the last completions
-	active  time.Time  // of the last that were more than a flush
-	wc      []verbs.WC // of pollBatch; the polling goroutine's
-	ended   []*op      // of one completion
-	sinks   sinks      // of Reads under way
+	now     time.Time  // time of the last completions
+	active  time.Time  // time of the last completions other than a flush
+	wc      []verbs.WC // pollBatch entries, for the polling goroutine
+	ended   []*op      // ops ended by one completion
+	sinks   sinks      // of RDMA Reads under way
 
-	// Read chunks: bytes held, and messages that wait for others of this connection.
+	// Read chunks: bytes held, and messages that wait for other messages of this
+	// connection.
 	fetching int
 	waiting  fifo[*fetch]
 	longs    []*long
@@ -93,8 +97,8 @@ type link struct {
 	seen Operation
 }
 
-// newLink creates the queues of a connection being made. id becomes the
-// link's when there is no error.
+// newLink creates the queues of a connection that is being made. Without an error, the link
+// owns id.
 func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 	l := &link{host: h, id: id, tap: new(Tap), done: make(chan struct{}), active: time.Now()}
 	sends := min(sendDepth, h.attr.MaxQPWR)
@@ -121,8 +125,8 @@ func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 	return l, nil
 }
 
-// maxReceives is the most receives that the queue pair takes for the forward
-// direction, maxReverse for the reverse.
+// maxReceives returns the number of receives that the queue pair has for the forward
+// direction. maxReverse returns it for the reverse direction.
 func (l *link) maxReceives() int {
 	return min(conn.CreditsLimit+credit.Slack+conn.MaxExposures, l.host.attr.MaxQPWR-l.maxReverse())
 }
@@ -152,8 +156,8 @@ func (l *link) start(up func()) error {
 	return nil
 }
 
-// poll takes completions until the connection ends, then frees everything; or
-// until another goroutine does so in its place, or the connection rests.
+// poll handles completions until the connection ends, then frees everything. It returns
+// earlier when the connection rests or another goroutine polls instead.
 func (l *link) poll() {
 	awake, tired := l.awake()
 	defer tired()
@@ -177,8 +181,8 @@ func (l *link) poll() {
 	l.teardown()
 }
 
-// drainCQ handles all completions there are, and serves a call that comes
-// alone. Unless it leads to the end, and after that, the connection is up.
+// drainCQ handles all available completions, and serves a call that arrives alone. leads is
+// false if the goroutine lost the lead. up is false if the connection has ended.
 func (l *link) drainCQ() (leads, up bool) {
 	for {
 		n := l.lead.seen
@@ -189,14 +193,16 @@ func (l *link) drainCQ() (leads, up bool) {
 			return true, true
 		}
 		l.mu.Lock()
-		l.now = time.Now()
-		l.lead.polling, up = true, true
-		for i := 0; i < n && up; i++ {
-			up = l.complete(&l.wc[i])
-		}
+		l.lead.polling = true
+		up = l.handle(n)
 		l.lead.polling = false
 		here := l.mayServe()
+		rests := up && l.lead.answered && l.role.restLead()
+		l.lead.answered = false
 		l.mu.releaseAndPost()
+		if rests {
+			return false, true
+		}
 		if !l.serveHanded(here) {
 			return false, true
 		}
@@ -206,7 +212,17 @@ func (l *link) drainCQ() (leads, up bool) {
 	}
 }
 
-// batch is where completions are polled to.
+// handle handles the first n completions of the batch. It returns false when the connection
+// has ended. The caller holds link.mu.
+func (l *link) handle(n int) (up bool) {
+	l.now, up = time.Now(), true
+	for i := 0; i < n && up; i++ {
+		up = l.complete(&l.wc[i])
+	}
+	return up
+}
+
+// batch returns the storage for polled completions.
 func (l *link) batch() []verbs.WC {
 	if l.wc == nil {
 		l.wc = make([]verbs.WC, pollBatch)
@@ -265,7 +281,7 @@ func (l *link) complete(wc *verbs.WC) bool {
 	return !l.dead
 }
 
-// received has a message taken by the role that it is for.
+// received gives a message to its role.
 func (l *link) received(a *conn.Arrival) {
 	if a.Interrupts {
 		l.role.interrupted(a)
@@ -277,8 +293,7 @@ func (l *link) received(a *conn.Arrival) {
 	}
 }
 
-// failure says why a completion failed: what the queue pair knows, else its
-// status.
+// failure returns why a completion failed: the queue pair's error, or else the status.
 func (l *link) failure(wc *verbs.WC) error {
 	err := l.qp.Err()
 	switch {
@@ -294,19 +309,20 @@ func (l *link) failure(wc *verbs.WC) error {
 	return verbs.StatusError(wc.Status)
 }
 
-// submit queues an op and posts what there is room for.
+// submit queues an op and posts as much as fits.
 func (l *link) submit(o *op) {
 	l.sq.pending.push(o)
 	l.pump()
 }
 
-// pump posts pending ops in order. Its calls nest when the role adds requests.
+// pump posts pending ops in order. It may be called recursively when the role adds
+// requests.
 func (l *link) pump() {
 	for !l.dead && l.sq.pending.len() > 0 {
 		o := l.sq.pending.peek()
 		if o.kind == opExpose && o.posted == len(o.wrs) {
 			if o.posted > 0 && !l.sq.given() {
-				return // windows get their keys when the queue pair gets the binds
+				return // the windows get their keys when the binds are posted
 			}
 			l.role.exposed(o)
 			continue
@@ -321,6 +337,7 @@ func (l *link) pump() {
 			}
 			return
 		}
+		o.times.Pass(slow.Posted)
 		if o.kind != opExpose {
 			l.sq.pending.pop()
 		}
@@ -333,14 +350,14 @@ func (l *link) pump() {
 	}
 }
 
-// fail ends the connection because of err; nil is an orderly end.
+// fail ends the connection because of err. nil is an orderly end.
 func (l *link) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.releaseAndPost()
 	l.dieLocked(err)
 }
 
-// dieLocked notes the end of the connection; poll frees it.
+// dieLocked records that the connection ended. poll frees it.
 func (l *link) dieLocked(err error) {
 	if l.dead {
 		return
@@ -353,12 +370,14 @@ func (l *link) dieLocked(err error) {
 	if l.idling.tired != nil {
 		l.idling.tired()
 	}
-	if l.idling.asleep.CompareAndSwap(true, false) {
+	switch {
+	case l.lead.caller: // the caller stops polling and starts a goroutine that frees everything
+	case l.idling.asleep.CompareAndSwap(true, false), l.lead.Take():
 		go l.poll()
 	}
 }
 
-// tick ends a connection that makes no progress, and has one rest that is idle.
+// tick ends a connection without progress, and lets an idle one rest.
 func (l *link) tick() {
 	l.mu.Lock()
 	if !l.dead && l.sq.stalled() {
@@ -371,8 +390,8 @@ func (l *link) tick() {
 	l.mu.releaseAndPost()
 }
 
-// flush has everything that was sent complete, and give its memory back, as soon
-// as the peer's side allows.
+// flush completes everything that was sent, as soon as the peer allows, and frees its
+// memory.
 func (l *link) flush() {
 	l.mu.Lock()
 	defer l.mu.releaseAndPost()
@@ -389,18 +408,22 @@ func (l *link) flushLocked() {
 }
 
 // refused logs that a message of the peer was refused or dropped.
-func (l *link) refused(why error) {
+func (l *link) refused(r conn.Report) {
+	level := slog.LevelWarn
+	if r.Expected {
+		level = slog.LevelDebug
+	}
 	if l.log != nil {
-		l.log.Warn("message of the peer refused or dropped", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "reason", why)
+		l.log.Log(context.Background(), level, "message of the peer refused or dropped", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "reason", r.Err)
 	}
 }
 
-// teardown destroys the queue pair, waits for the workers, and frees all that
-// the connection held.
+// teardown destroys the queue pair, waits for the workers, and frees everything that the
+// connection held.
 func (l *link) teardown() {
-	l.fail(verbs.ErrClosed) // unless it has ended already
+	l.fail(verbs.ErrClosed) // unless it has already ended
 	if l.down != nil {
-		l.down(l.reason) // final: the connection is dead
+		l.down(l.reason) // final, because the connection is dead
 	}
 	l.settle()
 	var leaks []error
@@ -434,7 +457,7 @@ func (l *link) teardown() {
 	}
 }
 
-// over says whether the connection has ended below us.
+// over reports whether the provider has ended the connection.
 func (l *link) over() bool {
 	select {
 	case <-l.id.Disconnected():
@@ -444,8 +467,8 @@ func (l *link) over() bool {
 	}
 }
 
-// buffer gives a buffer of the pool to a caller that can't wait. Without memory it
-// ends the connection and returns nil.
+// buffer returns a buffer to a caller that cannot wait. Without memory it ends the
+// connection and returns nil.
 func (l *link) buffer(n int) *regmem.Buffer {
 	if b := l.host.pool.TryAlloc(n, regmem.Service); b != nil {
 		return b

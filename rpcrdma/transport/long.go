@@ -1,13 +1,17 @@
 package transport
 
-import "github.com/rdmad/rdmad/rpcrdma/conn"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
+)
 
-// long is the transport's state of a message that is read before its direction is
-// known (conn.Long).
+// long is the transport's state of a message that is read before its direction is known
+// (conn.Long).
 type long struct {
 	l    *link
-	core *conn.Long // nil: free
+	core *conn.Long // nil means free
 	fetch
+	times slow.Timeline // until it is a call
 }
 
 var _ fetcher = (*long)(nil)
@@ -16,6 +20,9 @@ var _ fetcher = (*long)(nil)
 func (l *link) readLong(core *conn.Long) {
 	m := l.newLong(core)
 	m.owner, m.list, m.reads = m, &core.Reads, core.Fetches
+	if m.times.Reset(); l.slow.On() {
+		m.times.Begin(l.now)
+	}
 	l.fetch(&m.fetch)
 }
 
@@ -33,9 +40,9 @@ func (l *link) newLong(core *conn.Long) *long {
 }
 
 func (m *long) late()    {}
-func (m *long) reading() {}
+func (m *long) reading() { m.times.Pass(slow.Reading) }
 
-// fetched gives the message to its role, with the memory that it was read into.
+// fetched gives the message and its memory to its role.
 func (m *long) fetched() {
 	l := m.l
 	l.early = &m.fetch
@@ -45,7 +52,7 @@ func (m *long) fetched() {
 	l.releaseFetch(&m.fetch) // unless the role has taken it over
 }
 
-// unfetched ends the connection: the message's direction is unknown, so no role can
+// unfetched ends the connection: the direction of the message is unknown, so no role can
 // answer it.
 func (m *long) unfetched(err error) { m.l.dieLocked(err) }
 
@@ -59,8 +66,8 @@ func (l *link) takeEarly(f *fetch) {
 	f.owner.fetched()
 }
 
-// freeLongs frees the memory of messages that were being read. The queue pair no
-// longer exists.
+// freeLongs frees the memory of messages that were being read. The queue pair no longer
+// exists.
 func (l *link) freeLongs() {
 	for _, m := range l.longs {
 		l.releaseFetch(&m.fetch)

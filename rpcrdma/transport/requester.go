@@ -18,51 +18,50 @@ type Requester struct {
 	// Under link.mu:
 	core     *conn.Requester
 	draining bool
-	inCalls  int        // calls begun and not over
+	inCalls  int        // calls made and not given back
+	awaited  int        // calls begun and not over
 	windows  []*window  // free
-	all      []*window  // all there are, to be closed
+	all      []*window  // all windows, to be closed at the end
 	pend     []*pending // by slot
 	idle     []*pending
-	// unanswered is the number of ticks for which the offer of a version was
-	// not answered.
+	// unanswered is the number of ticks for which the offer of a version had no answer.
 	unanswered int
 
 	readings []*reading // of replies, by tag
 
-	// A client's answers to calls of its server; or is this the role of a
-	// server that makes them?
+	// callee answers calls of the server, at a client. reverse is set if this is the
+	// requester of a server, which calls its client.
 	callee  callee
 	reverse bool
 }
 
 var _ role = (*Requester)(nil)
 
-// MaxSegment is the most bytes of one segment that a requester offers; what a
-// kernel client offers.
+// MaxSegment is the largest segment that a requester offers, in bytes. It is the same as a
+// Linux client's.
 const MaxSegment = 1 << 20
 
-// RequesterConfig is what a requester is made with; sizes are in bytes.
+// RequesterConfig configures a Requester. Sizes are in bytes.
 type RequesterConfig struct {
 	Settings *conn.Settings
 	// ToldSend is the largest Send that we announce to the peer.
 	ToldSend uint32
-	// Only1 says that the peer is known not to speak version 2.
+	// Only1 means that the peer is known not to speak version 2.
 	Only1 bool
-	// FirstXID is where XIDs start: random, or LastXID of the requester that
-	// this one takes the place of.
+	// FirstXID is where XIDs start: a random number, or LastXID of the requester that this
+	// one replaces.
 	FirstXID uint32
-	// Handler answers calls of the server, while the settings allow them; nil
-	// is nobody.
+	// Handler answers calls of the server while the settings allow them. nil means that
+	// there is none.
 	Handler oncrpc.Handler
-	// Logger gets a line for each such call that was refused; nil logs nothing.
+	// Logger gets a line for each refused call of the server. nil logs nothing.
 	Logger *slog.Logger
-	// Tap is where the connection can be looked at; nil is nowhere.
+	// Tap lets an Observer watch the connection. nil means no Tap.
 	Tap *Tap
 }
 
-// NewRequester makes the queues of a connection to be made and posts its first
-// receives. Start runs it once the connection is up; Abandon frees it if it
-// never is.
+// NewRequester makes the queues of a connection that is being made and posts its first
+// receives. Call Start once the connection is up, or Abandon if it fails.
 func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error) {
 	s := cfg.Settings
 	l, err := newLink(h, id, s.InlineReceiveSize)
@@ -101,8 +100,8 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	return r, nil
 }
 
-// Start begins to work. The connection is up; peerReceive and peerSend are
-// what the peer takes and makes in one Send, in bytes.
+// Start begins to work. The connection is up. The peer takes peerReceive bytes and makes
+// peerSend bytes in one Send.
 func (r *Requester) Start(peerReceive, peerSend uint32) error {
 	r.mu.Lock()
 	r.core.Connected(peerReceive, peerSend)
@@ -118,20 +117,20 @@ func (r *Requester) Start(peerReceive, peerSend uint32) error {
 	return nil
 }
 
-// LastXID is the last XID given to a call.
+// LastXID returns the last XID given to a call.
 func (r *Requester) LastXID() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.core.LastXID()
 }
 
-// Alloc gives a buffer of at least n bytes in which items and results travel
+// Alloc returns a buffer of at least n bytes. Items and results in it are sent and received
 // without a copy.
 func (r *Requester) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 	return r.memory.Alloc(ctx, n)
 }
 
-// SetSettings changes the settings from the next call on.
+// SetSettings changes the settings. They apply from the next call on.
 func (r *Requester) SetSettings(s *conn.Settings) {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
@@ -143,9 +142,9 @@ func (r *Requester) SetSettings(s *conn.Settings) {
 	r.setCallee(s)
 }
 
-// Drain waits for the calls in flight, and for those of the server that are
-// being answered, and disconnects; new ones fail with ErrDraining. When ctx ends
-// first, the connection is closed at once.
+// Drain waits for the calls in flight, and for the server's calls that are being answered,
+// then disconnects. New calls fail with ErrDraining. If ctx ends first, Drain closes the
+// connection at once.
 func (r *Requester) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.draining = true
@@ -154,7 +153,7 @@ func (r *Requester) Drain(ctx context.Context) error {
 	return r.drainedBy(ctx)
 }
 
-// drained disconnects when the last call is over.
+// drained disconnects once the last call has finished.
 func (r *Requester) drained() {
 	if !r.draining || r.dead || r.inCalls > 0 {
 		return
@@ -166,7 +165,7 @@ func (r *Requester) drained() {
 	r.pump()
 }
 
-// State tells what is in force now.
+// State returns the connection's current state.
 func (r *Requester) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +183,7 @@ func (r *Requester) State() State {
 	}
 }
 
-// Stats are the connection's counters so far.
+// Stats returns the connection's counters.
 func (r *Requester) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,8 +200,8 @@ func (r *Requester) answered(a *conn.Arrival) {
 	r.carryOut()
 }
 
-// called implements role, with a call of the server. While there is no memory to
-// answer it, it is dropped.
+// called implements role, for a call of the server. Without memory for an answer, it drops
+// the call.
 func (r *Requester) called(a *conn.Arrival) {
 	v := &r.callee
 	if v.resp == nil {
@@ -245,8 +244,8 @@ func (r *Requester) ended(o *op) {
 	r.carryOut()
 }
 
-// ticked implements role. A first message that is not answered was lost: the
-// peer knows nothing of its version, not even how to refuse it.
+// ticked implements role. If the first message gets no answer, it counts as lost: the peer
+// does not know its version, not even enough to refuse it.
 func (r *Requester) ticked(time.Time) {
 	r.prepareCallee()
 	if r.rq.below > 0 {
@@ -259,8 +258,8 @@ func (r *Requester) ticked(time.Time) {
 	}
 }
 
-// Unsure says that the peer has not answered the offer of version 2, or refused
-// it and gave no good answer since, until now or the end of the connection.
+// Unsure reports that the peer has not answered the offer of version 2, or refused it and
+// sent no good answer since. It is also valid after the connection has ended.
 func (r *Requester) Unsure() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,8 +268,8 @@ func (r *Requester) Unsure() bool {
 
 func (r *Requester) waits() bool { return r.core.InFlight() > 0 }
 
-// lost implements role: every call that has no outcome fails. All windows are
-// closed before that, as callers may give the memory under them back.
+// lost implements role. Every call without an outcome fails. All windows are closed before
+// that, because callers may then free the memory under them.
 func (r *Requester) lost(err error) {
 	for _, w := range r.all {
 		w.mw.Close()
@@ -285,7 +284,7 @@ func (r *Requester) lost(err error) {
 			}
 		}
 		p.windows = p.windows[:0]
-		p.done <- struct{}{}
+		r.finished(p)
 	}
 }
 
@@ -296,8 +295,9 @@ func (r *Requester) shrink() {
 	}
 }
 
-// free implements role; lost has freed the rest.
+// free implements role. lost has freed the rest.
 func (r *Requester) free() {
+	r.lead.wait.release()
 	r.freeReadings()
 	if r.callee.resp != nil {
 		r.callee.resp.free()

@@ -9,21 +9,20 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// zeroPad is the padding of calls. Memory of the pool has been used before:
-// padding is written, or the peer would see what was there.
+// zeroPad is the padding of calls. Pool memory is reused, so padding must be written, or
+// the peer would see old data.
 var zeroPad [conn.MaxPadAlign]byte
 
-// pad appends the padding before an item of n bytes to the call message at
-// headRoom of dst's memory.
+// pad appends the padding before an item of n bytes to dst, the call message.
 func (p *pending) pad(dst []byte, n int) []byte {
 	return append(dst, zeroPad[:p.out.Pad.Before(len(dst), n)]...)
 }
 
-// errPadded: a reply has padding before what it was not said where to find.
-var errPadded = fmt.Errorf("%w: padding that the call can't find", conn.ErrBadReply)
+// errPadded means that a reply has padding where the call cannot find it.
+var errPadded = fmt.Errorf("%w: padding at an unknown place", conn.ErrBadReply)
 
-// unpad takes the padding out of c.Reply, which stood header bytes into the
-// message that pad is of, and of which the results begin at body.
+// unpad removes the padding from c.Reply. pad describes the padding of a message in which
+// c.Reply began at byte header. The results begin at body.
 func (c *RPC) unpad(pad oncrpc.Padding, header, body int) error {
 	if pad.Align == 0 {
 		return nil
@@ -56,13 +55,13 @@ func (c *RPC) unpad(pad oncrpc.Padding, header, body int) error {
 			return c.refuse()
 		}
 		c.Reply = append(c.Reply[:start], c.Reply[start+skip:]...)
-		pad.Base += uint32(skip) // what follows stands further on in the Send
+		pad.Base += uint32(skip) // the rest of the stream is further back in the Send
 		last = start + int(n)
 	}
 	return nil
 }
 
-// refuse shows nothing of a reply that can't be taken apart.
+// refuse clears a reply that cannot be decoded.
 func (c *RPC) refuse() error {
 	c.Reply = c.Reply[:0]
 	return errPadded

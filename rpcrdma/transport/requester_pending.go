@@ -9,38 +9,40 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// headRoom is room for the largest header that a requester makes, in bytes
+// headRoom is the room for the largest header that a requester makes, in bytes
 // (conn.MinSegment).
 const headRoom = conn.InlineMin
 
-// pending is what the transport keeps for a call being made.
+// pending is the transport's state of a call.
 type pending struct {
 	out  conn.Outgoing
-	done chan struct{} // a token when the call is over
+	done chan struct{} // a token when the call is finished
+
+	leads bool // its caller polls the connection
 
 	// message holds the header, which ends at headRoom, and the call message,
 	// which begins there.
 	message *regmem.Buffer
-	// header holds the header in place of message, when the peer reads that, or
-	// those of the parts of the message after its first.
+	// header holds the header instead, if the peer reads message. If the message has
+	// several parts, it holds the headers of the parts after the first.
 	header *regmem.Buffer
-	// memory is what window i exposes, from offset memoryOff; owned says
-	// that it is ours to release.
+	// memory is what window i exposes, from offset memoryOff. owned means that we must
+	// release it.
 	memory  []exposed
-	windows []*window // as out.Windows, from Launch until they are fenced
+	windows []*window // same order as out.Windows, from Launch until they are fenced
 	reply   []byte    // reply message that came inline
-	rpc     *RPC      // the call, while it is made
+	rpc     *RPC      // the call, until it returns
 	head    []byte    // storage for its RPC header
-	// read holds the chunks of a reply that was read, parts where each is.
+	// read holds the chunks of a reply that was read, parts each chunk.
 	read  *regmem.Buffer
 	parts [][]byte
 
-	// pullup and fixup are the bytes copied to be sent, and from where they
-	// came to where they were wanted.
+	// pullup counts bytes copied to send them, fixup bytes copied to where the caller wants
+	// them.
 	pullup, fixup int
 
 	exposing bool // the binds are not posted yet
-	fenceDue bool // to be fenced once they are
+	fenceDue bool // fence once the binds are posted
 }
 
 // exposed is the memory under a window.
@@ -50,7 +52,7 @@ type exposed struct {
 	owned bool
 }
 
-// acquire takes a pending call.
+// acquire returns a free pending call.
 func (r *Requester) acquire() (*pending, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +76,7 @@ func (r *Requester) acquire() (*pending, error) {
 	return p, nil
 }
 
-// release gives a pending call back, whose outcome was taken.
+// release frees a pending call whose outcome was used.
 func (r *Requester) release(p *pending) {
 	p.freeMemory()
 	r.mu.Lock()
@@ -87,7 +89,7 @@ func (r *Requester) release(p *pending) {
 	r.drained()
 }
 
-// freeMemory gives back what the call holds but its windows.
+// freeMemory frees what the call holds, except its windows.
 func (p *pending) freeMemory() {
 	for _, b := range []**regmem.Buffer{&p.message, &p.header, &p.read} {
 		if *b != nil {
@@ -104,8 +106,8 @@ func (p *pending) freeMemory() {
 	p.memory, p.parts, p.rpc = p.memory[:0], nil, nil
 }
 
-// compose writes the call message with everything that is not in a chunk of
-// its own. Its XID is set when it is known.
+// compose writes the call message with everything that is not in a chunk of its own. launch
+// sets its XID.
 func (p *pending) compose(c *RPC) {
 	hdr := oncrpc.Call{Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf}
 	room := p.message.Bytes()
@@ -126,7 +128,7 @@ func (p *pending) compose(c *RPC) {
 	_ = append(dst, c.Args[off:]...)
 }
 
-// launch sends a call that has a credit: binds its windows, then sends.
+// launch sends a call that has a credit: it binds the call's windows, then sends.
 func (r *Requester) launch(p *pending) {
 	var ok bool
 	if r.acts, ok = r.core.Launch(&p.out, r.acts); !ok {
@@ -148,7 +150,7 @@ func (r *Requester) launch(p *pending) {
 	r.submit(o)
 }
 
-// exposed implements role: the windows have their keys, the Send follows.
+// exposed implements role. The windows have their keys, so the Send follows.
 func (r *Requester) exposed(o *op) {
 	p := r.pend[o.slot]
 	for i, w := range p.windows {
@@ -166,8 +168,8 @@ func (r *Requester) exposed(o *op) {
 	}
 }
 
-// sendCall adds the Sends of a call: the header with the message, or with its
-// first part, and each further part with a header of its own.
+// sendCall adds the Sends of a call: the header with the message or its first part, then
+// each further part with its own header.
 func (r *Requester) sendCall(o *op, p *pending) {
 	size := p.out.Header.Size()
 	buf, start, length := &p.header, headRoom-size, size+p.out.First
@@ -184,7 +186,7 @@ func (r *Requester) sendCall(o *op, p *pending) {
 		r.addSend(o, o.sgl(p.header.SGE(off, transmission.ContinueSize), p.message.SGE(at, t.Length)))
 		at += t.Length
 	}
-	// The call may be over before its Sends complete.
+	// The call may be finished before its Sends complete.
 	for _, b := range []**regmem.Buffer{&p.message, &p.header} {
 		if *b != nil && (b == buf || len(p.out.More) > 0) {
 			o.hold(*b)
@@ -202,9 +204,9 @@ func (l *link) addSend(o *op, sgl []verbs.SGE) {
 	}
 }
 
-// completed implements the Complete action: the caller may look.
+// completed implements the Complete action: it wakes the caller.
 func (r *Requester) completed(p *pending) {
 	r.countReply(p)
 	r.recycleWindows(p)
-	p.done <- struct{}{}
+	r.finished(p)
 }

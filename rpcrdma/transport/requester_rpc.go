@@ -14,96 +14,90 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// RPC is a call to be made and, afterwards, its results. It may be used again.
-// Sizes are in bytes.
+// RPC is a call and, when it has returned, its results. It is reusable. Sizes are in bytes.
 type RPC struct {
 	Program, Version, Procedure uint32
 	Cred, Verf                  oncrpc.Auth
 
-	// XID is the caller's with OwnXID, as gateways need it. No other call in flight
+	// XID is chosen by the caller with OwnXID, which gateways need. No other call in flight
 	// on the connection may have it (ErrXIDInUse). Without OwnXID the call gets one.
 	XID    uint32
 	OwnXID bool
 
-	// Args is the XDR stream of the arguments without the bytes and the
-	// padding of Items; their length words are in it.
+	// Args is the XDR stream of the arguments, with the length words of Items, but without
+	// their bytes and padding.
 	Args []byte
-	// Items are the DDP-eligible arguments in order of Pos, their place in
-	// Args. Memory from Alloc travels without a copy when it travels by
-	// RDMA Read. It stays the caller's.
+	// Items are the DDP-eligible arguments, in order of Pos, their position in Args. The
+	// peer reads memory from Alloc without a copy if it goes by RDMA Read. The caller keeps
+	// owning the memory.
 	Items []oncrpc.ReplyItem
 
-	// MaxReply is the largest that the results may become without those that
-	// are DDP-eligible. Too small a value lets long replies fail, unless
-	// extensions.read_replies is on at both ends.
+	// MaxReply is the largest possible size of the results without the DDP-eligible ones.
+	// If it is too small, long replies fail unless extensions.read_replies is on at both
+	// ends.
 	MaxReply int
-	// Results are the DDP-eligible results that may be placed apart, in the
-	// order in which the reply has them.
+	// Results are the DDP-eligible results that may be placed directly, in the order of the
+	// reply.
 	Results []Result
 
-	// xid is, with again, the XID under which the call went out already, on a
-	// connection that was lost.
+	// xid is, if again is set, the XID with which the call was sent on a connection that
+	// was lost.
 	xid   uint32
 	again bool
 
-	// Reply is set to the XDR stream of the results; its storage is used
-	// again. The bytes and the padding of results placed apart are missing
-	// from it.
+	// Reply is set to the XDR stream of the results, without the bytes and the padding of
+	// results placed directly. Its storage is reused.
 	Reply []byte
 
-	// Whole has Reply be the whole RPC reply, header and verifier included,
-	// whatever it says: that the call was denied, or not accepted, is no error
-	// of Call then.
+	// Whole makes Reply the whole RPC reply, with header and verifier. Call then returns no
+	// error for a reply that says that the call was denied or not accepted.
 	Whole bool
-	// Long is set, with Whole, to memory that the reply was written to: its
-	// first LongLen bytes are the message, Reply is empty, and the memory is
-	// the caller's to release.
+	// Long is set, with Whole, to memory to which the reply was written. The message is its
+	// first LongLen bytes, and Reply is empty. The caller must release it.
 	Long    oncrpc.Buffer
 	LongLen int
 }
 
 // Result is memory for one DDP-eligible result.
 type Result struct {
-	// Buf takes up to Max bytes of the result, Max+3 of memory where Max is no
-	// multiple of 4: padding may be written too. Memory from Alloc is placed
-	// into directly.
+	// Buf holds up to Max bytes of the result. It needs Max+3 bytes if Max is no multiple
+	// of 4, because padding may be written too. The peer places data directly into memory
+	// from Alloc.
 	Buf oncrpc.Buffer
 	Max int
-	// Apart is set to the number of bytes placed in Buf; 0 when the result is
-	// in Reply. It may exceed the result's length word by padding.
+	// Apart is set to the number of bytes placed in Buf, or to 0 if the result is in Reply.
+	// It may exceed the result's length by padding.
 	Apart int
-	// Find gives the offset of the result's length word in the stream of the
-	// results, -1 when this reply has none. The results before this one are
-	// settled: their bytes are in the stream, or in Buf as Apart says. Where
-	// the peer may pad replies (extensions.msgp), each result needs it, or
-	// padded replies are bad; the caller never sees padding.
+	// Find returns the offset of the result's length word in the stream of the results, or
+	// -1 if this reply has none. The results before this one are final: their bytes are in
+	// the stream, or in Buf if Apart is set. If the peer may pad replies (extensions.msgp),
+	// each result needs Find; otherwise padded replies fail. The caller never sees padding.
 	Find func(results []byte) int
-	// Asked is the operation of the call that asks for the result: in the XDR
-	// stream of the arguments, items included. It is empty when the arguments are
-	// one operation. With it a server of version 2 can't take the memory of one
-	// operation's result for another's.
+	// Asked is the operation of the call that asks for the result: a span of the arguments'
+	// XDR stream, items included. It is empty if the arguments are one operation. With it a
+	// server of version 2 cannot mistake the memory for one operation's result for that of
+	// another.
 	Asked xdr.Span
 }
 
-// Call makes a call and waits for its results. It returns an *oncrpc.AcceptError
-// or *oncrpc.DeniedError when the server answered so, a *conn.PeerError when
-// its transport did, ctx.Err() when ctx ended first, an *Error when the
-// connection ended. Whatever it returns, the peer has no access to the call's
-// memory any more.
+// Call makes a call and waits for its results. It returns an *oncrpc.AcceptError or
+// *oncrpc.DeniedError if the server answered so, a *conn.PeerError if the server's
+// transport did, ctx.Err() if ctx ended first, or an *Error if the connection ended. When
+// it returns, the peer no longer has access to the call's memory.
 func (r *Requester) Call(ctx context.Context, c *RPC) error {
 	c.again = false
 	return r.CallAgain(ctx, c)
 }
 
-// CallAgain is Call for a call that failed on a connection that ended. If it
-// had been sent, it has the same XID again.
+// CallAgain repeats a call that failed because the connection ended. If it was sent before,
+// it keeps its XID.
 func (r *Requester) CallAgain(ctx context.Context, c *RPC) error {
 	p, err := r.acquire()
 	if err != nil {
 		return err
 	}
 	defer r.release(p)
-	for ctx.Err() == nil { // conn.Requester.Plan bounds the attempts
+	for ctx.Err() == nil { // conn.Requester.Plan limits the attempts
 		if err = r.attempt(ctx, p, c); !errors.Is(err, conn.ErrReplan) {
 			return err
 		}
@@ -136,12 +130,7 @@ func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
 	if err := r.begin(p); err != nil {
 		return err
 	}
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-		r.giveUp(p)
-		<-p.done
-	}
+	r.await(ctx, p)
 	if p.out.Sent {
 		c.xid, c.again = p.out.XID, true
 	}
@@ -155,14 +144,14 @@ func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
 	}
 }
 
-// ErrInvalidCall means that an RPC contradicts itself.
+// ErrInvalidCall means that an RPC is inconsistent.
 var ErrInvalidCall = errors.New("transport: invalid call")
 
-// callHeaderSize is the size of an RPC call header with empty credential and
-// verifier, in bytes.
+// callHeaderSize is the size of an RPC call header with empty credential and verifier, in
+// bytes.
 const callHeaderSize = 40
 
-// check finds items and results that are not what they should be.
+// check validates the items and results.
 func (c *RPC) check() error {
 	last := 0
 	for i := range c.Items {
@@ -183,7 +172,7 @@ func (c *RPC) check() error {
 	return nil
 }
 
-// describe tells the core about the call.
+// describe passes the call's sizes to the core.
 func (p *pending) describe(c *RPC) {
 	o := &p.out
 	header := callHeaderSize + xdr.Padded(len(c.Cred.Body)) + xdr.Padded(len(c.Verf.Body))
@@ -208,8 +197,7 @@ func (p *pending) describe(c *RPC) {
 	}
 }
 
-// provide gets the memory for the message and for what the windows expose. It
-// may wait.
+// provide gets the memory for the message and for what the windows expose. It may wait.
 func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	var err error
 	if p.message, err = r.host.pool.Alloc(ctx, headRoom+p.out.BodyLength(), regmem.Service); err != nil {
@@ -222,7 +210,7 @@ func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	}
 	for i := range p.out.Windows {
 		w := &p.out.Windows[i]
-		if w.Off > 0 { // of the same memory as the segment before it
+		if w.Off > 0 { // same memory as the previous segment
 			before := &p.memory[i-1]
 			p.memory = append(p.memory, exposed{buf: before.buf, off: before.off + p.out.Windows[i-1].Length})
 			continue
@@ -251,8 +239,8 @@ func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	return nil
 }
 
-// stage gives registered memory of n bytes: b itself if it is ours and large
-// enough.
+// stage returns registered memory of n bytes: b itself if it belongs to our pool and is
+// large enough.
 func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed, error) {
 	if own, ok := b.(*regmem.Buffer); ok && own.Of(r.host.pool) && len(own.Bytes()) >= n {
 		return exposed{buf: own}, nil
@@ -261,10 +249,11 @@ func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed,
 	return exposed{buf: own, owned: err == nil}, err
 }
 
-// begin sends the call, now or when there is a credit.
+// begin sends the call, now or once there is a credit.
 func (r *Requester) begin(p *pending) error {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
+	p.leads = false
 	switch {
 	case r.dead && r.reason != nil:
 		return r.reason
@@ -277,14 +266,16 @@ func (r *Requester) begin(p *pending) error {
 	if err != nil {
 		return err
 	}
+	r.awaited++
 	if now {
 		r.launch(p)
 		r.carryOut()
 	}
+	r.takeLead(p)
 	return nil
 }
 
-// giveUp gives the call up. It completes soon, unless it has already.
+// giveUp cancels the call. It completes soon, unless it has completed already.
 func (r *Requester) giveUp(p *pending) {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
@@ -295,7 +286,7 @@ func (r *Requester) giveUp(p *pending) {
 	r.carryOut()
 }
 
-// results takes the reply apart.
+// results decodes the reply.
 func (r *Requester) results(p *pending, c *RPC) error {
 	err := p.results(c)
 	if errors.Is(err, conn.ErrBadReply) {
@@ -319,7 +310,7 @@ func (p *pending) results(c *RPC) error {
 				msg, long = m.buf.Bytes()[:p.out.Long], i
 			}
 		case conn.WriteResult:
-			if p.out.InSends(w.Index) { // and is where it is wanted
+			if p.out.InSends(w.Index) { // already copied to its place
 				continue
 			}
 			n := p.out.Written[w.Index]
@@ -351,8 +342,8 @@ func (p *pending) results(c *RPC) error {
 	return c.unpad(p.out.Padding, n, 0)
 }
 
-// whole gives a reply as it is; its header is n bytes. It lies in window long,
-// unless that is -1.
+// whole returns a reply undecoded. Its header is n bytes. It is in window long, unless that
+// is -1.
 func (p *pending) whole(c *RPC, msg []byte, n, long int) error {
 	if long >= 0 && p.memory[long].owned {
 		p.memory[long].owned = false

@@ -10,43 +10,44 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// ResponderConfig is what a responder is made with; sizes are in bytes.
+// ResponderConfig configures a Responder. Sizes are in bytes.
 type ResponderConfig struct {
 	Handler  oncrpc.Handler
 	Settings *conn.Settings
-	// PeerReceive is the most that the peer takes in one Send.
+	// PeerReceive is the largest Send that the peer takes.
 	PeerReceive uint32
-	// ToldSend is the most that the peer was told that we send.
+	// ToldSend is the largest Send that we announced to the peer.
 	ToldSend uint32
-	// PeerSend is the most that the peer makes in one Send.
+	// PeerSend is the largest Send that the peer makes.
 	PeerSend uint32
-	// FirstXID is where XIDs of calls to the client start: random.
+	// FirstXID is where XIDs of calls to the client start: a random number.
 	FirstXID uint32
-	// PeerSaid says that the peer told PeerReceive at connect.
+	// PeerSaid means that the peer announced PeerReceive at connect.
 	PeerSaid bool
 	// Reads is the number of RDMA Reads that may be active at our side.
 	Reads uint32
-	// PeerInvalidates says that both sides agreed on remote invalidation.
+	// PeerInvalidates means that both sides agreed on remote invalidation.
 	PeerInvalidates bool
-	// Queued, if not nil, is called with the time that each call waited before its
-	// service started, by the goroutine that runs the service.
+	// Queued, if not nil, is called when a service starts, with the time that its call
+	// waited. The goroutine of the service calls it.
 	Queued func(time.Duration)
-	// Logger gets a line for each message that was refused or dropped; nil logs
-	// nothing.
+	// Slow finds calls that take long.
+	Slow slow.Calls
+	// Logger gets a line for each refused or dropped message. nil logs nothing.
 	Logger *slog.Logger
-	// Tap is where the connection is looked at; nil is nowhere.
+	// Tap lets an Observer watch the connection. nil means no Tap.
 	Tap *Tap
 	// Down, if not nil, is called when the connection begins to end, with the reason
 	// that Err returns.
 	Down func(error)
-	// Gone, if not nil, is called when a connection that was up has ended and
-	// everything is freed, after Done is closed. It may block, and may close the
-	// host.
+	// Gone, if not nil, is called when a connection that was up has ended and everything is
+	// freed, after Done is closed. It may block, and may close the host.
 	Gone func()
 }
 
@@ -64,28 +65,28 @@ type Responder struct {
 	core     *conn.Responder
 	calls    []*call
 	draining bool
+	first    time.Time // arrival of the first message of the call that is arriving, for slow
 
 	exposures           []*exposure // by index
-	windows, allWindows []verbs.MW  // free, and all there are
+	windows, allWindows []verbs.MW  // free windows, and all windows
 
-	// A server's calls to its client; or is this the role of a client that
-	// answers them?
+	// caller makes a server's calls to its client. reverse is set if this is the responder
+	// of a client, which answers calls of its server.
 	caller  caller
 	reverse bool
 }
 
 var _ role = (*Responder)(nil)
 
-// NewResponder makes the queues of a connection that is being accepted and
-// posts its first receives. Start runs it once it is up; Abandon frees it if
-// it never is.
+// NewResponder makes the queues of a connection that is being accepted and posts its first
+// receives. Call Start once the connection is up, or Abandon if it fails.
 func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error) {
 	l, err := newLink(h, id, cfg.Settings.InlineReceiveSize)
 	if err != nil {
 		return nil, err
 	}
 	r := &Responder{side: side{link: l}, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued}
-	r.own, l.role, l.log, l.down, l.gone = r, r, cfg.Logger, cfg.Down, cfg.Gone
+	r.own, l.role, l.log, l.slow, l.down, l.gone = r, r, cfg.Logger, cfg.Slow, cfg.Down, cfg.Gone
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
 	}
@@ -115,11 +116,11 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	return r, nil
 }
 
-// Start begins to serve. The connection is up. When nothing can fail any more
-// it calls up, and no message of the peer is looked at before that returns.
+// Start begins to serve. The connection is up. Start calls up when nothing can fail any
+// more, and processes no message of the peer before up returns.
 func (r *Responder) Start(up func()) error { return r.start(up) }
 
-// SetSettings changes the settings from the next message on.
+// SetSettings changes the settings. They apply from the next message on.
 func (r *Responder) SetSettings(s *conn.Settings) {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
@@ -132,8 +133,8 @@ func (r *Responder) SetSettings(s *conn.Settings) {
 	r.setReverse(s)
 }
 
-// Drain finishes the calls in progress, those to the client as well, and
-// disconnects. When ctx ends first, the connection is closed at once.
+// Drain finishes the calls in progress, including those to the client, and disconnects. If
+// ctx ends first, Drain closes the connection at once.
 func (r *Responder) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.draining = true
@@ -145,7 +146,7 @@ func (r *Responder) Drain(ctx context.Context) error {
 	return r.drainedBy(ctx)
 }
 
-// State is what is in force on a connection now; sizes are in bytes.
+// State is the current state of a connection. Sizes are in bytes.
 type State struct {
 	InlineSend, InlineReceive uint32
 	PeerReceive               uint32 // what bounds InlineSend
@@ -161,7 +162,7 @@ type State struct {
 	Characteristics           Characteristics
 }
 
-// State tells what is in force now.
+// State returns the connection's current state.
 func (r *Responder) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +181,7 @@ func (r *Responder) State() State {
 	}
 }
 
-// Stats are the connection's counters so far.
+// Stats returns the connection's counters.
 func (r *Responder) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,6 +196,9 @@ func (r *Responder) Stats() Stats {
 
 // called implements role.
 func (r *Responder) called(a *conn.Arrival) {
+	if r.slow.On() && !r.core.Gathering() {
+		r.first = r.now
+	}
 	r.acts = r.core.Arrived(a, r.acts)
 	r.carryOut()
 	if r.caller.opened && r.caller.req == nil {
@@ -212,8 +216,8 @@ func (r *Responder) interrupted(a *conn.Arrival) {
 	}
 }
 
-// exposed implements role, for calls to the client; a responder waits for its
-// own binds (opBind).
+// exposed implements role, for calls to the client. A responder waits for its own binds
+// with opBind.
 func (r *Responder) exposed(o *op) { r.caller.req.exposed(o) }
 
 // ended implements role.
@@ -233,6 +237,9 @@ func (r *Responder) ended(o *op) {
 
 func (r *Responder) waits() bool { return false }
 
+// restLead implements role. The peer may call at any time.
+func (r *Responder) restLead() bool { return false }
+
 // lost implements role. Services see their context end.
 func (r *Responder) lost(err error) {
 	r.closeWindows()
@@ -251,6 +258,7 @@ func (r *Responder) shrink() {
 // free implements role.
 func (r *Responder) free() {
 	for _, c := range r.calls {
+		r.took(c, r.now, true)
 		c.release()
 	}
 	r.freeExposures()
@@ -272,14 +280,14 @@ func (r *Responder) perform(a conn.Action) {
 	case conn.Unexpose:
 		r.unexpose(a.Exposure)
 	case conn.Report:
-		r.refused(a.Err)
+		r.refused(a)
 	case conn.Disconnect:
 		r.ending = true
 		r.pump()
 	}
 }
 
-// of gives what the transport keeps for a call.
+// of returns the transport's state of a call.
 func (r *Responder) of(c *conn.Call) *call {
 	for len(r.calls) <= c.Index {
 		r.calls = append(r.calls, &call{r: r})
@@ -289,11 +297,11 @@ func (r *Responder) of(c *conn.Call) *call {
 	return t
 }
 
-// maxRoom is the most bytes kept free for the stream of a reply of several
-// transmissions, unless one has more: a longer stream is copied.
+// maxRoom limits the room kept for the stream of a reply of several transmissions, in
+// bytes, unless one transmission needs more. A longer stream is copied.
 const maxRoom = 64 << 10
 
-// deliver hands a call over to be served, with a buffer to build its reply in.
+// deliver gives a call to be served, with a buffer for its reply.
 func (r *Responder) deliver(c *call) {
 	limit := int(r.core.SendLimit())
 	if c.buf = r.buffer(limit + max(limit, min(c.call.ReplySends()*limit, maxRoom))); c.buf == nil {
@@ -302,6 +310,10 @@ func (r *Responder) deliver(c *call) {
 	c.head = limit
 	r.countCall(c)
 	c.queueing.delivered(r.now, c.fetch.buf != nil)
+	if c.fetch.buf == nil {
+		c.follow(r.first)
+	}
+	c.times.Note(slow.Delivered, r.now)
 	c.call.RPC.Peer, c.call.RPC.Turn, c.place = r.peer, c, nil
 	r.busy.Add(1)
 	r.hand(c)
@@ -312,29 +324,28 @@ func (r *Responder) alone() bool {
 	return r.core.Busy() == 1 && r.caller.busy == 0 && !r.draining
 }
 
-// call is what the transport keeps for a call in progress.
+// call is the transport's state of a call in progress.
 type call struct {
 	r    *Responder
 	call *conn.Call
 
-	// buf holds the header, which ends at head, and the reply's stream, which
-	// begins there.
+	// buf holds the header, which ends at head, and the reply's stream, which begins there.
 	buf  *regmem.Buffer
 	head int
 
 	fetch    fetch // of the read chunks
 	queueing queueing
-	place    *turn // of the worker that serves it; nil before that
+	times    *slow.Timeline // nil while slow calls are not measured
+	place    *turn          // of the worker that serves it; nil before that
 
 	reply oncrpc.Reply
 	plan  []chunk.Item
-	// sources are where the reply's items are sent from, and stream where its
-	// stream is.
+	// sources are where the reply's items are sent from, stream where its stream is.
 	sources []source
 	stream  source
 }
 
-// source is registered memory that something is sent from.
+// source is registered memory to send from.
 type source struct {
 	buf *regmem.Buffer
 	off int
@@ -342,7 +353,7 @@ type source struct {
 
 func (s source) sge(off, n int) verbs.SGE { return s.buf.SGE(s.off+off, n) }
 
-// follows says whether e ends where s begins.
+// follows reports whether s begins where e ends.
 func (s source) follows(e verbs.SGE) bool {
 	return e.MR == s.buf.MR() && e.Offset+e.Length == s.buf.Offset()+s.off
 }
@@ -363,6 +374,7 @@ var _ fetcher = (*call)(nil)
 func (c *call) begin() {
 	c.fetch.owner, c.fetch.list, c.fetch.reads = c, &c.call.Reads, c.call.Fetches
 	c.queueing.fetching(c.r.now)
+	c.followChunks()
 	c.r.fetch(&c.fetch)
 }
 
@@ -370,6 +382,7 @@ func (c *call) late() { c.queueing.late = true }
 
 func (c *call) reading() {
 	c.queueing.fetched()
+	c.times.Pass(slow.Reading)
 	if len(c.fetch.reads) > 0 {
 		c.r.stats.RoundTrips++
 	}
@@ -394,6 +407,7 @@ func (c *call) run() {
 func (c *call) serve() {
 	r := c.r
 	r.started(c)
+	c.times.Pass(slow.Started)
 	c.reply.Mem = r.memory
 	c.reply.Stream = c.buf.Bytes()[c.head:c.head]
 	if d := c.call.Denied; d != nil {
@@ -401,6 +415,7 @@ func (c *call) serve() {
 	} else {
 		_ = oncrpc.Serve(r.ctx, r.handlerFor(c.call.RPC.Program), &c.call.RPC, &c.reply)
 	}
+	c.times.Pass(slow.Served)
 }
 
 // finish sends the reply of a call that was served.
@@ -411,8 +426,7 @@ func (c *call) finish() {
 	}
 }
 
-// answer sends a call's reply. It returns what is to be done when that is on
-// its way.
+// answer sends a call's reply. It returns what to do once the reply is on its way.
 func (r *Responder) answer(c *call) (then func()) {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
@@ -425,7 +439,7 @@ func (r *Responder) answer(c *call) (then func()) {
 	return then
 }
 
-// release gives back what the call holds.
+// release frees what the call holds.
 func (c *call) release() {
 	c.reply.Release()
 	c.reply.Stream = nil

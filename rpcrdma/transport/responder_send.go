@@ -9,8 +9,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// replied gives the core the reply that a service made. The arguments are no
-// longer needed.
+// replied gives a service's reply to the core. The arguments are no longer needed.
 func (r *Responder) replied(c *call) {
 	if !c.wellFormed() {
 		c.reply.Release()
@@ -28,8 +27,8 @@ func (r *Responder) replied(c *call) {
 	r.releaseFetch(&c.fetch)
 }
 
-// wellFormed checks the service's items: in order, within the stream, within
-// their buffers.
+// wellFormed checks the service's items: they must be in order, within the stream, and
+// within their buffers.
 func (c *call) wellFormed() bool {
 	last := 0
 	for i := range c.reply.Items {
@@ -42,7 +41,7 @@ func (c *call) wellFormed() bool {
 	return true
 }
 
-// send posts a call's answer: its RDMA Writes, then its Send.
+// send posts a call's answer: its RDMA Writes, then its Sends.
 func (r *Responder) send(c *call) {
 	a := &c.call.Answer
 	o := r.sq.newOp(opAnswer, c.call.Index)
@@ -64,17 +63,19 @@ func (r *Responder) send(c *call) {
 	r.stats.BacklogSum += uint64(r.waiting.len())
 	o.hold(c.buf)
 	c.buf = nil
-	o.signal = o.signal || !r.sq.mayDetach(o)
+	o.times = c.times
+	o.signal = o.signal || !r.sq.mayDetach(o) || r.slow.SoFar(c.times)
 	r.submit(o)
 	if o.signal || o.posted < len(o.wrs) || r.dead {
 		o.signal = true
 		return
 	}
 	r.sq.detach(o)
+	o.times = nil
 	r.sent(c)
 }
 
-// releaseReply gives back a reply that is not sent.
+// releaseReply frees a reply that is not sent.
 func (r *Responder) releaseReply(c *call) {
 	c.reply.Release()
 	c.reply.Stream = nil
@@ -100,9 +101,8 @@ func (r *Responder) place(o *op, c *call) bool {
 	return r.sendMessage(o, c)
 }
 
-// locate finds out where the reply's stream and items are sent from. Data outside of
-// our registered memory is copied there, or registered for this Send. Memory of ours
-// is o's from now on.
+// locate finds where the reply's stream and items are sent from. Data outside our
+// registered memory is copied into it, or registered for this Send. o then owns our memory.
 func (r *Responder) locate(o *op, c *call) bool {
 	if s := c.reply.Stream; len(s) > 0 && &s[0] == &c.buf.Bytes()[c.head] {
 		c.stream = source{c.buf, c.head}
@@ -125,7 +125,7 @@ func (r *Responder) locate(o *op, c *call) bool {
 	return true
 }
 
-// yield gives the memory of items that are sent from where they are to o.
+// yield gives o the memory of items that are sent without a copy.
 func (c *call) yield(o *op) {
 	kept := c.reply.Items[:0]
 	for i, it := range c.reply.Items {
@@ -139,9 +139,9 @@ func (c *call) yield(o *op) {
 	c.reply.Items = kept
 }
 
-// stage brings data into registered memory until o ends: a copy in the pool or,
-// when that is full, a registration, under which data must stay as it is. The copy
-// is charged to the connection's share, although it cannot wait here.
+// stage puts data into registered memory until o ends. That is a copy in the pool or, when
+// the pool is full, a registration, under which the data must not change. The copy is
+// charged to the connection's share even if that exceeds it, because stage cannot wait.
 func (r *Responder) stage(o *op, data []byte) *regmem.Buffer {
 	b := r.host.pool.TryAlloc(len(data), regmem.Service)
 	if b != nil {
@@ -162,7 +162,7 @@ func (r *Responder) stage(o *op, data []byte) *regmem.Buffer {
 	return b
 }
 
-// piece names a piece of a reply.
+// piece returns the memory of a piece of a reply.
 func (r *Responder) piece(c *call, from chunk.Source, off, n int) verbs.SGE {
 	switch from {
 	case chunk.Stream:
@@ -173,8 +173,8 @@ func (r *Responder) piece(c *call, from chunk.Source, off, n int) verbs.SGE {
 	return c.sources[from].sge(off, n)
 }
 
-// sendMessage adds the Sends: the header, right before the stream in buf, with
-// the pieces; then what follows in transmissions of their own.
+// sendMessage adds the Sends: the header, directly before the stream in buf, with the
+// pieces, then any further transmissions.
 func (r *Responder) sendMessage(o *op, c *call) bool {
 	a := &c.call.Answer
 	head := source{c.buf, c.head}
@@ -200,8 +200,7 @@ func (r *Responder) sendMessage(o *op, c *call) bool {
 	return true
 }
 
-// sendMore adds the transmissions after the first. Their headers are next to
-// each other.
+// sendMore adds the transmissions after the first. Their headers share one buffer.
 func (r *Responder) sendMore(o *op, c *call) bool {
 	more := c.call.Answer.More
 	b := r.buffer(len(more) * transmission.ContinueSize)
@@ -219,8 +218,8 @@ func (r *Responder) sendMore(o *op, c *call) bool {
 	return true
 }
 
-// sendPieces adds a Send of a header and pieces. Pieces beyond what a Send may
-// have are copied together.
+// sendPieces adds a Send of a header and pieces. If there are too many pieces for a Send,
+// it copies them into one.
 func (r *Responder) sendPieces(o *op, c *call, first verbs.SGE, inline []chunk.Piece) bool {
 	at := len(o.sges)
 	o.sges = append(o.sges, first)
@@ -243,8 +242,8 @@ func (r *Responder) sendPieces(o *op, c *call, first verbs.SGE, inline []chunk.P
 	return true
 }
 
-// header encodes a header so that it ends at end. A header that settings
-// allow now, and did not when the call was delivered, gets memory of its own.
+// header encodes a header so that it ends at end. A header that is larger than expected
+// when the call was delivered, because settings changed, gets its own memory.
 func (r *Responder) header(o *op, end source, h *conn.Header) (verbs.SGE, bool) {
 	size := h.Size()
 	if size > end.off {
@@ -260,10 +259,10 @@ func (r *Responder) header(o *op, end source, h *conn.Header) (verbs.SGE, bool) 
 	return end.buf.SGE(start, size), true
 }
 
-// maxSend is the number of entries that a Send may have.
+// maxSend returns how many entries a Send may have.
 func (r *Responder) maxSend() int { return min(maxSGE, r.host.attr.MaxSGE) }
 
-// gather copies pieces together.
+// gather copies pieces into one buffer.
 func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) *regmem.Buffer {
 	n := 0
 	for _, p := range pieces {
@@ -283,9 +282,9 @@ func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) *regmem.Buffer 
 	return b
 }
 
-// sent ends a call whose answer is on its way and holds its buffers itself,
-// or has completed.
+// sent ends a call whose answer has completed, or holds its buffers itself.
 func (r *Responder) sent(c *call) {
+	r.took(c, r.now, false)
 	r.core.Sent(c.call)
 	c.release()
 }

@@ -8,35 +8,35 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 )
 
-// Calls from server to client (RFC 8167). They run in the roles of the other
-// direction, which share the link with the role that it was made for: its
-// queues, its lock, its end. All their messages are inline.
+// Calls from server to client (RFC 8167). They use the roles of the other direction. These
+// share the link of the forward direction: its queues, its lock, and its end. All their
+// messages are inline.
 
-// ErrNoBackchannel means that calls to the client are not on, or that nobody
-// opened the back channel in time.
+// ErrNoBackchannel means that calls to the client are off, or that the back channel was not
+// opened in time.
 var ErrNoBackchannel = errors.New("transport: no back channel")
 
-// maxReverseCalls is the most calls to a client that wait or are in flight.
+// maxReverseCalls limits the calls to a client that wait or are in flight.
 const maxReverseCalls = 4096
 
 // Backchannel is the state of calls from server to client.
 type Backchannel struct {
-	// Open: they can be made now.
+	// Open means that calls can be made now.
 	Open bool
-	// Credits is the grant in force.
+	// Credits is the current grant.
 	Credits uint32
 }
 
-// caller is what a responder has for calls to its client. link.mu guards it.
+// caller is a responder's state for calls to its client. link.mu guards it.
 type caller struct {
 	req      *Requester // nil until there are receives for it
 	settings conn.Settings
 	config   conn.RequesterConfig
 	peerSend uint32
 	opened   bool          // by the upper layer
-	ready    bool          // and there are receives
-	readied  chan struct{} // closed then
-	waiting  int           // calls that wait for that
+	ready    bool          // opened, and there are receives
+	readied  chan struct{} // closed when ready
+	waiting  int           // calls that wait for ready
 	busy     int           // other calls
 }
 
@@ -46,8 +46,8 @@ func (v *caller) init(cfg *ResponderConfig) {
 	v.readied = make(chan struct{})
 }
 
-// OpenBackchannel says that the client is ready for calls, as the upper layer
-// knows. It stays so while the connection lives.
+// OpenBackchannel reports that the client is ready for calls, which the upper layer knows.
+// It holds until the connection ends.
 func (r *Responder) OpenBackchannel() {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
@@ -55,9 +55,8 @@ func (r *Responder) OpenBackchannel() {
 	r.prepareCalls()
 }
 
-// prepareCalls posts the first receives for replies of the client, once they
-// are wanted and the client has chosen a version. Without memory it is tried
-// again with the next tick.
+// prepareCalls posts the first receives for replies of the client, once calls are wanted
+// and the client has chosen a version. Without memory it is tried again at the next tick.
 func (r *Responder) prepareCalls() {
 	v := &r.caller
 	if r.dead || v.ready || !v.opened || !v.settings.Backchannel() {
@@ -86,7 +85,7 @@ func (r *Responder) prepareCalls() {
 func (r *Responder) newCaller() *Requester {
 	v, s := &r.caller, r.caller.settings.Reverse()
 	v.config.Receive = uint32(r.rq.size)
-	v.config.ToldSend = conn.InlineMax // the forward direction knows the bound
+	v.config.ToldSend = conn.InlineMax // the forward direction knows the limit
 	v.config.MaxReceives = r.maxReverse()
 	v.config.Reverse, v.config.Settings = true, &s
 	q := &Requester{side: side{link: r.link}, memory: r.memory, reverse: true}
@@ -97,7 +96,7 @@ func (r *Responder) newCaller() *Requester {
 	return q
 }
 
-// setReverse takes new settings for calls to the client.
+// setReverse applies new settings to calls to the client.
 func (r *Responder) setReverse(s *conn.Settings) {
 	v := &r.caller
 	v.settings = *s
@@ -109,8 +108,8 @@ func (r *Responder) setReverse(s *conn.Settings) {
 	r.prepareCalls()
 }
 
-// configureCalls takes what the client told through the Connection
-// Configuration Protocol: it makes Sends of up to maxCall bytes.
+// configureCalls applies what the client announced with the Connection Configuration
+// Protocol: it makes Sends of up to maxCall bytes.
 func (r *Responder) configureCalls(maxCall uint32) {
 	v := &r.caller
 	v.peerSend = max(v.peerSend, min(maxCall, conn.InlineMax))
@@ -119,17 +118,16 @@ func (r *Responder) configureCalls(maxCall uint32) {
 	}
 }
 
-// Call calls the client and waits for its results; everything goes inline. It
-// waits for OpenBackchannel, too: it fails with ErrNoBackchannel when ctx ends
-// before that, and at once while the settings allow no such calls. Other errors
-// are those of Requester.Call.
+// Call calls the client and waits for its results. Everything goes inline. Call also waits
+// for OpenBackchannel. It fails with ErrNoBackchannel if ctx ends before that, or at once
+// if the settings do not allow such calls. Other errors are those of Requester.Call.
 func (r *Responder) Call(ctx context.Context, c *RPC) error {
 	c.again = false
 	return r.CallAgain(ctx, c)
 }
 
-// CallAgain is Call for a call that failed on a connection that ended. If it
-// had been sent, it has the same XID again.
+// CallAgain repeats a call that failed because the connection ended. If it was sent before,
+// it keeps its XID.
 func (r *Responder) CallAgain(ctx context.Context, c *RPC) error {
 	if err := r.enter(ctx); err != nil {
 		return err
@@ -142,14 +140,13 @@ func (r *Responder) CallAgain(ctx context.Context, c *RPC) error {
 	if errors.Is(err, conn.ErrNoBackward) {
 		return ErrNoBackchannel
 	}
-	if errors.Is(err, context.Canceled) && ctx.Err() == nil { // in want of memory
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil { // canceled while waiting for memory
 		return r.whyEnded()
 	}
 	return err
 }
 
-// enter counts a call once it may be made. The connection is not freed until
-// it leaves.
+// enter counts a call once it may be made. The connection is not freed until leave.
 func (r *Responder) enter(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
@@ -178,7 +175,7 @@ func (r *Responder) enter(ctx context.Context) error {
 	}
 }
 
-// mayCall says why there can be no call to the client now.
+// mayCall returns why there can be no call to the client now.
 func (r *Responder) mayCall() error {
 	v := &r.caller
 	switch {
@@ -194,7 +191,7 @@ func (r *Responder) mayCall() error {
 	return nil
 }
 
-// leave counts a call less.
+// leave ends the use of the connection by a call.
 func (r *Responder) leave() {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
@@ -205,7 +202,7 @@ func (r *Responder) leave() {
 	}
 }
 
-// whyEnded is why a call failed on a connection that has ended.
+// whyEnded returns why a call failed on a connection that has ended.
 func (l *link) whyEnded() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,14 +216,13 @@ func (l *link) endedLocked() error {
 	return ErrClosed
 }
 
-// answered implements role, with an answer of the client. One to no call is
-// logged.
+// answered implements role, with an answer of the client. It logs an answer to no call.
 func (r *Responder) answered(a *conn.Arrival) {
 	q := r.caller.req
 	before := q.core.Counters.Stray
 	q.answered(a)
 	if q.core.Counters.Stray != before {
-		r.refused(conn.ErrUncalled)
+		r.refused(conn.Report{Err: conn.ErrUncalled})
 	}
 }
 

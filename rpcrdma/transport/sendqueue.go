@@ -1,38 +1,40 @@
 package transport
 
 import (
+	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// op is a chain of work requests that belong together, with what they hold.
-// Ops are used again.
+// op is a chain of work requests that belong together, and what they hold. Ops are reused.
 type op struct {
 	kind opKind
-	slot int // of the call that it is for
+	slot int // of its call
 	// fetch, if not nil, is notified instead of the role when the op ends.
 	fetch *fetch
 
 	wrs    []verbs.SendWR
 	sges   []verbs.SGE // storage of the requests' lists
 	posted int
-	// signal asks for a completion of the last request. Without, the op ends
-	// with a later one.
+	// signal asks for a completion of the last request. Without it, the op ends with a
+	// later one.
 	signal bool
-	// detached: the role knows it as done already.
+	// detached: the role treats it as done already.
 	detached bool
 	// waited: there was no slot for it at first.
 	waited bool
 
-	// sink is what the op's Reads are placed in, where that needs a registration of
-	// its own; see sink.go.
+	// sink is the memory that the op's Reads fill, if that needs its own registration; see
+	// sink.go.
 	sink verbs.MR
 
+	times *slow.Timeline // of the call that it answers; nil while that is not measured
+
 	bufs []*regmem.Buffer // released when the op ends
-	held int              // their bytes
+	held int              // size of bufs in bytes
 }
 
-// opKind says what the role does when an op is posted or ends.
+// opKind decides what the role does when an op is posted or ends.
 type opKind uint8
 
 const (
@@ -48,15 +50,15 @@ const (
 	opFlush                  // a signaled request that asks the peer for nothing
 )
 
-// hold makes the op release b at its end. Memory that is not the pool's is not
-// kept longer than need be.
+// hold makes the op release b when it ends. Memory that is not the pool's is released as
+// early as possible.
 func (o *op) hold(b *regmem.Buffer) {
 	o.bufs = append(o.bufs, b)
 	o.held += len(b.Bytes())
 	o.signal = o.signal || !b.Pooled()
 }
 
-// sgl adds a list of n entries for the op's next request.
+// sgl adds a list of entries for the op's next request.
 func (o *op) sgl(entries ...verbs.SGE) []verbs.SGE {
 	at := len(o.sges)
 	o.sges = append(o.sges, entries...)
@@ -70,7 +72,7 @@ func (o *op) reset() {
 	*o = op{wrs: o.wrs[:0], sges: o.sges[:0], bufs: o.bufs[:0]}
 }
 
-// release gives back what the op holds.
+// release frees what the op holds.
 func (o *op) release() {
 	for _, b := range o.bufs {
 		b.Release()
@@ -79,34 +81,34 @@ func (o *op) release() {
 	o.bufs, o.held = o.bufs[:0], 0
 }
 
-// batch is a run of requests of one op that was posted.
+// batch is a run of posted requests of one op.
 type batch struct {
 	op       *op
 	n        int
-	bytes    int  // that they move
-	reads    int  // RDMA Reads among them that are counted
-	signaled bool // the last of them is
-	last     bool // the op's last request is among them
+	bytes    int  // that the requests move
+	reads    int  // counted RDMA Reads among them
+	signaled bool // the last request is signaled
+	last     bool // it contains the op's last request
 }
 
-// sendQueue puts ops in line for the queue pair, in order and as that has room,
-// and tells which have ended. Requests complete in order, so that the completion
-// of a signaled one ends all before it. Posted is from here on what is in line:
-// the slots are taken, and only post.go knows what the queue pair has yet to get.
+// sendQueue posts ops in order, as the queue pair has room, and reports which have ended.
+// Requests complete in order, so the completion of a signaled request ends all before it.
+// In this file "posted" means added to the line: the slots are in use, and only post.go
+// knows which requests the queue pair does not have yet.
 type sendQueue struct {
 	depth         int
-	used          int         // slots
+	used          int         // slots in use
 	line          line        // to the queue pair
-	reads         readLimit   // on what is posted
+	reads         readLimit   // on posted Reads
 	unsigned      int         // ops since the last signaled request
-	unsignedBytes int         // and what they hold
-	detachedBytes int         // what detached ops hold
-	pending       fifo[*op]   // not yet, or in part, posted
+	unsignedBytes int         // bytes that these ops hold
+	detachedBytes int         // bytes that detached ops hold
+	pending       fifo[*op]   // not posted, or only in part
 	out           fifo[batch] // posted, oldest first
 	signals       int         // signaled batches in out
 	free          []*op
 	still         int    // ticks without a completion while one is due
-	done          uint64 // bytes of requests that completed
+	done          uint64 // bytes moved by completed requests
 }
 
 func (q *sendQueue) newOp(kind opKind, slot int) *op {
@@ -125,19 +127,19 @@ func (q *sendQueue) recycle(o *op) {
 	q.free = append(q.free, o)
 }
 
-// idle says whether everything was posted.
+// idle reports whether everything is posted.
 func (q *sendQueue) idle() bool { return q.pending.len() == 0 }
 
-// given says whether the queue pair has everything that was posted.
+// given reports whether the queue pair has everything that was posted.
 func (q *sendQueue) given() bool { return len(q.line.next) == 0 && !q.line.moving }
 
-// room is the number of o's requests that can be posted now.
+// room returns how many of o's requests can be posted now.
 func (q *sendQueue) room(o *op) int {
 	return q.reads.allow(o.wrs[o.posted : o.posted+min(q.depth-q.used, len(o.wrs)-o.posted)])
 }
 
-// post posts what there is room for of o, the oldest pending op, and says
-// whether it is posted whole. The caller has put o's requests together.
+// post posts as much of o, the oldest pending op, as fits. It reports whether all of o is
+// posted. The caller has prepared o's requests.
 func (q *sendQueue) post(o *op) (whole bool) {
 	n := q.room(o)
 	if n == 0 {
@@ -162,7 +164,7 @@ func (q *sendQueue) post(o *op) (whole bool) {
 	return whole
 }
 
-// length is the number of bytes that requests move.
+// length returns how many bytes the requests move.
 func length(wrs []verbs.SendWR) (n int) {
 	for i := range wrs {
 		for _, e := range wrs[i].SGL {
@@ -172,15 +174,15 @@ func length(wrs []verbs.SendWR) (n int) {
 	return n
 }
 
-// due says whether the last n requests of o need a completion because of those
-// before them: what waits for one is bounded, and a queue that is full, or
-// nearly so, needs one to come.
+// due reports whether the last n requests of o must be signaled because of earlier ones:
+// the number of ops that wait for a completion has a limit, and so has their memory, and a
+// queue that is nearly full needs a completion.
 func (q *sendQueue) due(o *op, n int) bool {
 	return q.unsigned+1 >= signalEvery || q.unsignedBytes+o.held > signalBytes || q.used+n > q.depth/2
 }
 
-// flush gives an op whose completion ends all that was posted, nil when one is
-// due anyway or there is nothing.
+// flush returns an op whose completion ends all that was posted. It returns nil if a
+// completion is due anyway or nothing is posted.
 func (q *sendQueue) flush() *op {
 	if q.unsigned == 0 || !q.idle() {
 		return nil
@@ -190,18 +192,18 @@ func (q *sendQueue) flush() *op {
 	return o
 }
 
-// mayDetach says whether the role may know an op as done once it is posted: what
-// such ops hold is bounded.
+// mayDetach reports whether the role may treat an op as done once it is posted. The memory
+// of such ops has a limit.
 func (q *sendQueue) mayDetach(o *op) bool { return q.detachedBytes+o.held <= detachBytes }
 
-// detach notes that the role does.
+// detach marks an op as done for the role.
 func (q *sendQueue) detach(o *op) {
 	o.detached = true
 	q.detachedBytes += o.held
 }
 
-// completed takes the oldest signaled batch and everything before it, and
-// appends the ops that ended.
+// completed removes the oldest signaled batch and all before it, and appends the ops that
+// ended to ended.
 func (q *sendQueue) completed(ended []*op) []*op {
 	q.still = 0
 	for q.out.len() > 0 {
@@ -223,7 +225,8 @@ func (q *sendQueue) completed(ended []*op) []*op {
 	return ended
 }
 
-// stalled is asked once a tick: no completion for long though one is due.
+// stalled is called once a tick. It reports that a due completion has been missing for too
+// long.
 func (q *sendQueue) stalled() bool {
 	if q.signals == 0 {
 		q.still = 0
@@ -233,7 +236,7 @@ func (q *sendQueue) stalled() bool {
 	return q.still > stallTicks
 }
 
-// shrink frees storage that nothing lies in.
+// shrink frees unused storage.
 func (q *sendQueue) shrink() {
 	q.free = nil
 	q.pending.shrink()
@@ -243,7 +246,7 @@ func (q *sendQueue) shrink() {
 	}
 }
 
-// releaseAll gives back what all ops hold, once the queue pair is gone.
+// releaseAll frees what all ops hold, once the queue pair is destroyed.
 func (q *sendQueue) releaseAll() {
 	for q.out.len() > 0 {
 		q.out.pop().op.release()

@@ -15,12 +15,11 @@ import (
 	"github.com/rdmad/rdmad/verbs/peers"
 )
 
-// Memory for data of calls, divided between the connections of a host. Each
-// connection may always have the largest call read and its reply made; what it
-// holds above that it borrows (package fair). With more connections than there are
-// shares for, those of one peer leave others a part. A peer that does not take its
-// replies, or does not answer RDMA Reads, while others wait for what it has, loses
-// its connection.
+// Memory for the data of calls, divided between the connections of a host. Each connection
+// always has enough to read the largest call and make its reply. It borrows what it holds
+// beyond that (package fair). If there are more connections than shares, the connections of
+// one peer leave a part to others. A peer is disconnected if it does not take its replies,
+// or does not answer RDMA Reads, while others wait for the memory that it holds.
 
 // newcomers is the number of future connections for which shares are kept.
 const newcomers = 256
@@ -30,18 +29,17 @@ const reclaimEvery = time.Second
 
 // hostShares is the memory that is divided.
 type hostShares struct {
-	replies *fair.Pool // what services take for replies
-	fetches *fair.Pool // what calls are read into
+	replies *fair.Pool // for replies of services
+	fetches *fair.Pool // for calls that are read
 }
 
-// linkShares is a connection's part of it.
+// linkShares is a connection's part of hostShares.
 type linkShares struct {
 	replies, fetches *fair.Share
 	pace             fair.Pace // only for the host's ticker
 }
 
-// divide makes the fair pools of a host. They follow the limit of its registered
-// memory.
+// divide makes the fair pools of a host. They follow the limit of its registered memory.
 func (s *hostShares) divide(pool *regmem.Pool, scarce func()) {
 	s.replies = fair.NewPool(0, regmem.MaxBuffer)
 	s.fetches = fair.NewPool(0, regmem.MaxBuffer)
@@ -55,9 +53,19 @@ func (s *hostShares) divide(pool *regmem.Pool, scarce func()) {
 	})
 }
 
-// waiting is how many requests for memory wait.
+// waiting returns how many requests wait for memory.
 func (s *hostShares) waiting() int {
 	return s.replies.Usage().Waiting + s.fetches.Usage().Waiting
+}
+
+// free returns an error if anything is charged although there are no connections.
+func (s *hostShares) free() error {
+	for what, p := range map[string]*fair.Pool{"replies": s.replies, "data that is read": s.fetches} {
+		if u := p.Usage(); u.Held != 0 || u.Holders != 0 || u.Waiting != 0 {
+			return fmt.Errorf("transport: memory for %s is charged to connections that have ended: %+v", what, u)
+		}
+	}
+	return nil
 }
 
 func (s *hostShares) join(peer netip.Addr) linkShares {
@@ -75,24 +83,23 @@ func (s *linkShares) setWeight(w uint32) {
 	s.fetches.SetWeight(int(w))
 }
 
-// setSharing applies the settings that decide the connection's part of memory and
-// of work.
+// setSharing applies the settings that decide the connection's part of memory and of work.
 func (l *link) setSharing(s *conn.Settings) {
 	l.shares.setWeight(s.CreditsWeight)
 	l.host.workers.setWeight(&l.flow, s.CreditsWeight)
 	l.rq.divided = s.CreditsPolicy == conn.CreditsAdaptive
 }
 
-// exhausted says of which memory others wait for their share.
+// exhausted says for which memory others wait for their share.
 type exhausted struct{ replies, fetches bool }
 
 func (s *hostShares) exhausted() exhausted {
 	return exhausted{s.replies.Usage().Exhausted, s.fetches.Usage().Exhausted}
 }
 
-// owed is what the connection has of what others wait for, in bytes, and the rate
-// at which it is expected to give that back: what it has borrowed or, while others
-// wait for their share, all of it.
+// owed returns how much of the memory that others wait for the connection holds, in bytes,
+// and the rate at which it must give that back. It owes what it has borrowed or, while
+// others wait for their share, everything that it holds.
 func (s *linkShares) owed(e exhausted) (n, floor int64) {
 	for _, x := range []struct {
 		*fair.Share
@@ -114,8 +121,8 @@ func (s *linkShares) owed(e exhausted) (n, floor int64) {
 	return n, floor
 }
 
-// tryTake returns a buffer of at least n bytes, charged to a share, or nil if it
-// would have to wait.
+// tryTake returns a buffer of at least n bytes, charged to a share, or nil if it would have
+// to wait.
 func (h *Host) tryTake(s *fair.Share, n int, use regmem.Use) *regmem.Buffer {
 	size := int64(regmem.Footprint(n))
 	if !s.TryAcquire(size) {
@@ -160,10 +167,10 @@ func (m serviceMemory) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) 
 	return b, nil
 }
 
-// reclaim looks at what each connection has given back since the last time. Of
-// those that are behind while others wait, those that have most lose their
-// connections, one for each request that waits. It is the host's ticker that calls
-// it. Without since, nobody looked before, or nobody waited since.
+// reclaim measures what each connection has given back since the last call. While requests
+// wait, it ends one connection for each of them: of the connections that give back too
+// slowly, those that hold most. The host's ticker calls it. since is false if it was not
+// called before, or no request waited since.
 func (h *Host) reclaim(links []*link, since bool) []*link {
 	type debtor struct {
 		*link
@@ -184,12 +191,12 @@ func (h *Host) reclaim(links []*link, since bool) []*link {
 	return links
 }
 
-// step notes the connection's progress. floor is the rate that is expected.
+// step records the connection's progress. floor is the required rate.
 func (l *link) step(now time.Time, floor int64, since bool) (behind bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !since || l.sq.out.len() == 0 || l.dead {
-		floor = 0 // it is not the peer's doing
+		floor = 0 // the peer is not the cause
 	}
 	return l.shares.pace.Step(now, l.sq.done, floor, regmem.MaxBuffer)
 }

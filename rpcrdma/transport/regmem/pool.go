@@ -10,8 +10,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// Pool is a bounded pool of registered memory in one protection domain, which
-// is the pool's own.
+// Pool is a bounded pool of registered memory in one protection domain, which it owns.
 type Pool struct {
 	pd     verbs.PD
 	access verbs.Access
@@ -19,53 +18,52 @@ type Pool struct {
 
 	mu         sync.Mutex
 	free       [classes][]*slab // with at least one free buffer
-	registered int64            // bytes of slabs, or about to be
-	base       int64            // of these in small classes, and bytes of large receives
-	used       [uses]int64      // bytes of buffers taken
-	single     int              // buffers of Register not released
+	registered int64            // bytes of slabs, registered or about to be
+	base       int64            // bytes of slabs of small classes and of large receives
+	used       [uses]int64      // bytes of buffers in use
+	single     int              // buffers of Register not yet released
 	waiters    [uses][]*waiter  // oldest first
 	busy       int              // registrations being made or ended without mu
 	quiet      sync.Cond        // on mu: busy became 0
 	scarce     func()           // see OnScarce
 	starved    bool             // the process was at its memory limit; fed will be called
 	divided    func(Division)   // see OnDivision
-	failed     error            // of the last registration
+	failed     error            // error of the last registration
 	closed     bool
 	gone       bool // the protection domain is closed
 }
 
-// waiter is somebody waiting for memory. turn holds a token when it is worth
-// trying.
+// waiter is a request that waits for memory. turn holds a token when it should try again.
 type waiter struct{ turn chan struct{} }
 
-// Stats are a pool's numbers, in bytes.
+// Stats are the statistics of a pool, in bytes.
 type Stats struct {
 	Limit      int64
 	Registered int64 // in slabs
-	Taken      int64 // of these, in buffers not released
+	Taken      int64 // in buffers not yet released
 }
 
-// New makes an empty pool in pd, which it closes in the end, of at most limit
-// bytes, or what shares of the largest buffer need if that is more.
+// New makes an empty pool of at most limit bytes, but at least MinLimit. It closes pd when
+// the pool closes.
 func New(pd verbs.PD, access verbs.Access, limit int64) *Pool {
 	p := &Pool{pd: pd, access: access, limit: max(limit, MinLimit), scarce: func() {}, divided: func(Division) {}}
 	p.quiet.L = &p.mu
 	return p
 }
 
-// OnScarce has f called whenever there is no memory for somebody, in their
-// goroutine: whoever keeps some without need may give it back. f must neither
-// wait nor use the pool. It is for before the pool is used.
+// OnScarce sets f, which is called whenever a request finds no memory, in the goroutine of
+// the request. It is not called for a receive beyond the share of receives. f can make other holders give memory back. It must neither wait nor use the
+// pool. Call OnScarce before the pool is used.
 func (p *Pool) OnScarce(f func()) { p.scarce = f }
 
-// Stats gives the present numbers.
+// Stats returns the current statistics.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Stats{Limit: p.limit, Registered: p.registered, Taken: p.taken()}
 }
 
-// taken is the number of bytes of all buffers taken; p.mu is held.
+// taken returns the number of bytes of all buffers in use. p.mu is held.
 func (p *Pool) taken() (n int64) {
 	for _, u := range p.used {
 		n += u
@@ -73,10 +71,9 @@ func (p *Pool) taken() (n int64) {
 	return n
 }
 
-// TryAlloc gives a buffer of at least n bytes, or nil when there is none
-// without waiting, or n is over MaxBuffer. It does not overtake those who
-// wait with Alloc for Fetch; for Service it does, being for those who hold
-// what others wait for.
+// TryAlloc returns a buffer of at least n bytes, or nil if there is none now or n is over
+// MaxBuffer. For Fetch it does not overtake requests that wait in Alloc. For Service it
+// does, because the caller may hold memory that others wait for.
 func (p *Pool) TryAlloc(n int, use Use) *Buffer {
 	if n > MaxBuffer {
 		return nil
@@ -88,21 +85,21 @@ func (p *Pool) TryAlloc(n int, use Use) *Buffer {
 	}
 	b, _ := p.take(classOf(n), use)
 	if b == nil {
-		p.scarce()
+		p.lack(classOf(n), use)
 	}
 	return b
 }
 
-// Failure is why memory could not be registered, the last time that it was tried;
-// nil when it could: then the pool's limit is why there is none.
+// Failure returns why the last attempt to register memory failed. It is nil if that
+// succeeded. Then the pool's limit is the reason when there is no memory.
 func (p *Pool) Failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-// Alloc gives a buffer of at least n bytes, in the order of asking. It waits
-// until there is one, ctx ends or the pool is closed.
+// Alloc returns a buffer of at least n bytes, in the order of the requests. It waits until
+// there is one, ctx ends or the pool is closed.
 func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
@@ -117,12 +114,21 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 	}
 	w := &waiter{turn: make(chan struct{}, 1)}
 	p.waiters[use] = append(p.waiters[use], w)
-	p.scarce()
+	p.lack(class, use)
 	if p.waiters[use][0] == w {
-		w.turn <- struct{}{} // take may have let the lock go: what was put or closed meanwhile counts
+		w.turn <- struct{}{} // take may have released the lock, so look again for buffers given back or a closed pool
 	}
 	p.mu.Unlock()
 	return p.wait(ctx, w, class, use)
+}
+
+// lack reports a request that found no memory. When receives have their whole share, nobody
+// can give memory back for another one.
+func (p *Pool) lack(class int, use Use) {
+	if (use == Receive || use == Extra) && !p.allowed(class, use) {
+		return
+	}
+	p.scarce()
 }
 
 // wait waits until w is the first of its queue and there is memory.
@@ -149,7 +155,7 @@ func (p *Pool) wait(ctx context.Context, w *waiter, class int, use Use) (*Buffer
 	}
 }
 
-// wake lets the first waiter of each queue try.
+// wake lets the first waiter of each queue try again.
 func (p *Pool) wake() {
 	for _, q := range p.waiters {
 		if len(q) > 0 {
@@ -171,9 +177,9 @@ func (p *Pool) leave(w *waiter, use Use) {
 	}
 }
 
-// take takes a buffer of a class, or of the smallest large one instead; nil
-// and no error when there is none now. p.mu is held, but is let go while memory
-// is registered.
+// take returns a buffer of a class, or of the smallest large class instead. It returns nil
+// without an error if there is none now. p.mu is held, but released while memory is
+// registered.
 func (p *Pool) take(class int, use Use) (*Buffer, error) {
 	b, err := p.takeExactly(class, use)
 	if b == nil && err == nil && class < firstLarge {
@@ -211,7 +217,7 @@ func (p *Pool) takeExactly(class int, use Use) (*Buffer, error) {
 	return b, nil
 }
 
-// allowed says whether a share has room for one more buffer.
+// allowed reports whether the share has room for one more buffer.
 func (p *Pool) allowed(class int, use Use) bool {
 	size := int64(classSize(class))
 	switch use {
@@ -225,19 +231,19 @@ func (p *Pool) allowed(class int, use Use) bool {
 	return true
 }
 
-// FreeForReceives is how much more memory receives may take, in bytes.
+// FreeForReceives returns how much more memory receives may take, in bytes.
 func (p *Pool) FreeForReceives() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(p.share(receiveShare)-p.receives(), 0)
 }
 
-// receives is the number of bytes of all receives.
+// receives returns the memory of all receives, in bytes.
 func (p *Pool) receives() int64 { return p.used[Receive] + p.used[Extra] }
 
 func (p *Pool) share(eighths int64) int64 { return p.limit / 8 * eighths }
 
-// count notes that a buffer was taken (1) or put (-1).
+// count records that a buffer was taken (1) or given back (-1).
 func (p *Pool) count(class int, use Use, sign int64) {
 	size := sign * int64(classSize(class))
 	p.used[use] += size
@@ -247,10 +253,10 @@ func (p *Pool) count(class int, use Use, sign int64) {
 	}
 }
 
-// grow adds a slab to a class, if need be in place of unused slabs of other
-// classes. It adds none when the limit or the share of small classes is reached, or
-// when the process has no memory. again tells the caller to look for a free buffer
-// once more: grow unlocks p.mu in between, and others may have used the pool.
+// grow adds a slab to a class, if necessary in place of unused slabs of other classes. It
+// adds none if the limit or the share of small classes is reached, or the process has no
+// memory. again means that the caller must look for a free buffer again, because grow
+// unlocked p.mu and others may have used the pool.
 func (p *Pool) grow(class int) (again bool, err error) {
 	if !p.makeRoom(class) {
 		return false, nil
@@ -277,15 +283,15 @@ func (p *Pool) grow(class int) (again bool, err error) {
 	return err == nil, err
 }
 
-// makeRoom drops unused slabs until the limit and the share of small classes
-// allow one more of a class; false when they can't.
+// makeRoom drops unused slabs until the limit and the share of small classes allow one more
+// slab of a class. It returns false if that is impossible.
 func (p *Pool) makeRoom(class int) bool {
 	need := int64(slabSize(class))
 	small := class < firstLarge
 	for p.registered+need > p.limit || (small && p.base+need > p.share(baseShare)) {
 		last := classes - 1
 		if small && p.base+need > p.share(baseShare) {
-			last = firstLarge - 1 // only these make room
+			last = firstLarge - 1 // only small classes make room
 		}
 		s := p.unused(last)
 		if s == nil {
@@ -296,9 +302,9 @@ func (p *Pool) makeRoom(class int) bool {
 	return true
 }
 
-// starve is called when the process is at its memory limit. It frees an unused slab
-// of this pool. If there is none, waiting callers look again when any pool has
-// freed memory. again says that there may be memory already.
+// starve handles the process's memory limit. It frees an unused slab of this pool. If there
+// is none, waiting callers look again when any pool has freed memory. again means that
+// there may be memory already.
 func (p *Pool) starve() (again bool) {
 	if s := p.unused(classes - 1); s != nil {
 		p.drop(s)
@@ -312,7 +318,7 @@ func (p *Pool) starve() (again bool) {
 	return true
 }
 
-// fed ends what starve began.
+// fed is called when any pool has freed memory. It wakes the waiting callers.
 func (p *Pool) fed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -320,7 +326,7 @@ func (p *Pool) fed() {
 	p.wake()
 }
 
-// begin lets p.mu go for work on a registration; end takes it again.
+// begin releases p.mu for work on a registration. end takes it again.
 func (p *Pool) begin() {
 	p.busy++
 	p.mu.Unlock()
@@ -333,7 +339,7 @@ func (p *Pool) end() {
 	}
 }
 
-// register notes that a slab was registered (1) or unregistered (-1).
+// register records that a slab was registered (1) or unregistered (-1).
 func (p *Pool) register(class int, sign int64) {
 	size := sign * int64(slabSize(class))
 	p.registered += size
@@ -343,8 +349,8 @@ func (p *Pool) register(class int, sign int64) {
 	}
 }
 
-// unused takes a slab without taken buffers out of its class, of the largest
-// class up to last first.
+// unused removes a slab without used buffers from its class, the largest class up to last
+// first, and returns it.
 func (p *Pool) unused(last int) *slab {
 	for c := last; c >= 0; c-- {
 		for i, s := range p.free[c] {
@@ -357,7 +363,7 @@ func (p *Pool) unused(last int) *slab {
 	return nil
 }
 
-// drop unregisters a slab that is in no class any more.
+// drop unregisters a slab that was removed from its class.
 func (p *Pool) drop(s *slab) {
 	p.begin()
 	err := s.close()
@@ -368,7 +374,7 @@ func (p *Pool) drop(s *slab) {
 	p.register(s.class, -1)
 }
 
-// put gives a buffer back.
+// put gives a buffer back to the pool.
 func (p *Pool) put(b *Buffer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -389,9 +395,9 @@ func (p *Pool) put(b *Buffer) {
 	p.wake()
 }
 
-// Register registers mem for itself alone, whatever the pool holds: for those
-// who can neither wait nor do without. Release unregisters it; mem stays the
-// caller's.
+// Register registers mem on its own, regardless of the limit. It is for callers that can
+// neither wait nor continue without it. Release unregisters it. The caller keeps owning
+// mem.
 func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	p.mu.Lock()
 	if p.gone {
@@ -408,8 +414,8 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	return &Buffer{pool: p, mr: mr, mem: mem, taken: true}, nil
 }
 
-// Single is Register of n bytes that are the buffer's own. It ignores the process's
-// memory limit.
+// Single is Register for n bytes that the buffer owns. It ignores the process's memory
+// limit.
 func (p *Pool) Single(n int) (*Buffer, error) {
 	region, err := offheap.Force(n)
 	if err != nil {
@@ -434,7 +440,7 @@ func (p *Pool) unregister(b *Buffer) {
 	p.uncount()
 }
 
-// uncount counts a buffer of Register less.
+// uncount records that a buffer of Register was released.
 func (p *Pool) uncount() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -460,14 +466,13 @@ func (p *Pool) Trim() {
 			}
 			p.free[c] = append(p.free[c][:i], p.free[c][i+1:]...)
 			p.drop(s)
-			i = -1 // the lock was let go: the list may be another
+			i = -1 // the list may have changed while the lock was released
 		}
 	}
 }
 
-// Close unregisters everything. Buffers that are taken keep their memory, and
-// the protection domain; both are freed when the last is released. Then Close
-// says so with verbs.ErrBusy.
+// Close unregisters everything. Buffers in use keep their memory and the protection domain.
+// Both are freed when the last buffer is released. Close then returns verbs.ErrBusy.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -483,15 +488,15 @@ func (p *Pool) Close() error {
 	return err
 }
 
-// mustSweep is sweep where nobody can be told; only a bug makes it fail.
+// mustSweep is sweep for callers that cannot return an error. Only a bug makes it fail.
 func (p *Pool) mustSweep() {
 	if err := p.sweep(); err != nil {
 		panic("regmem: close protection domain: " + err.Error())
 	}
 }
 
-// sweep unregisters what nobody has taken, and closes the protection domain
-// after the last. The pool is closed; p.mu is held, but is let go meanwhile.
+// sweep unregisters all unused memory, and closes the protection domain after the last. The
+// pool is closed. p.mu is held, but released meanwhile.
 func (p *Pool) sweep() error {
 	for s := p.unused(classes - 1); s != nil; s = p.unused(classes - 1) {
 		p.drop(s)

@@ -411,3 +411,26 @@ func TestFailure(t *testing.T) {
 		}
 	}
 }
+
+// TestScarce: a request that finds no memory is reported, except a receive beyond the share
+// of receives, for which nobody can give memory back.
+func TestScarce(t *testing.T) {
+	pool := newPool(t, 64*MaxBuffer)
+	reports := 0
+	pool.OnScarce(func() { reports++ })
+	receives := takeAll(pool, 4096, Receive)
+	if reports != 0 {
+		t.Errorf("%d reports that receives have their share", reports)
+	}
+	rest := takeAll(pool, MaxBuffer, Service)
+	if reports != 1 {
+		t.Errorf("%d reports of a buffer for a service", reports)
+	}
+	receives[0].Release()
+	if b := pool.TryAlloc(MaxBuffer, Fetch); b != nil || reports != 2 {
+		t.Errorf("%v, %d reports of a buffer to fetch into", b, reports)
+	}
+	for _, b := range append(receives[1:], rest...) {
+		b.Release()
+	}
+}

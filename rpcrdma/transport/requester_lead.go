@@ -1,0 +1,118 @@
+package transport
+
+import (
+	"context"
+
+	"github.com/rdmad/rdmad/verbs/lease"
+)
+
+// Leader and followers among callers. While no other goroutine polls, a caller that waits
+// for its reply polls the connection itself. On the way it completes the calls of others.
+// So a single call wakes no other goroutine. When the caller's own reply has arrived and
+// other calls wait, a goroutine continues to poll for as long as calls wait. If none wait,
+// nobody polls until the next call, or until the host's watch starts a goroutine. For calls
+// that come seldom the goroutine continues: to start it anew for each would cost more.
+
+// mayLead reports whether callers may poll. If the peer makes calls on the connection too,
+// the connection keeps its goroutine, so that these calls don't wait. The caller holds
+// link.mu.
+func (r *Requester) mayLead() bool { return !r.reverse && !r.callee.ready }
+
+// takeLead makes the caller of p, whose call has begun, the leader if there is none. The
+// caller holds link.mu.
+func (r *Requester) takeLead(p *pending) {
+	if p.leads = !r.dead && r.mayLead() && r.lead.Take(); p.leads {
+		r.lead.caller, r.lead.rests = true, false
+	}
+}
+
+// await waits until the call is over.
+func (r *Requester) await(ctx context.Context, p *pending) {
+	if p.leads {
+		for r.pollFor(ctx, p) {
+		}
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		r.giveUp(p)
+		<-p.done
+	}
+}
+
+// pollFor handles completions as the leader. It returns false when p's caller no longer
+// leads.
+func (r *Requester) pollFor(ctx context.Context, p *pending) bool {
+	n := 0
+	if r.cq.Wait(r.lead.wait.within(r.ctx, ctx)) == nil {
+		n = r.cq.Poll(r.batch())
+	}
+	r.mu.Lock()
+	defer r.mu.releaseAndPost()
+	if r.handle(n) && !r.dead && len(p.done) == 0 && ctx.Err() == nil {
+		return true
+	}
+	r.lead.caller = false
+	if !r.restLead() {
+		go r.poll()
+	}
+	return false
+}
+
+// restLead stops all polling if no call waits. It returns false when a goroutine has to
+// poll. The caller is the leader and holds link.mu.
+func (r *Requester) restLead() bool {
+	if r.dead || r.awaited > 0 || !r.lead.often || !r.mayLead() {
+		return false
+	}
+	r.lead.rests = true
+	r.lead.Leave()
+	r.host.watch.Add((*leader)(r.link))
+	return true
+}
+
+// finished reports to the caller that its call is over. The caller of finished holds link.mu.
+func (r *Requester) finished(p *pending) {
+	r.awaited--
+	r.lead.answered, r.lead.often = true, r.now.Sub(r.lead.last) < lease.Patience
+	r.lead.last = r.now
+	p.done <- struct{}{}
+}
+
+// callerWait makes the contexts with which callers poll. It belongs to the leader.
+type callerWait struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   <-chan struct{} // of the last caller's context
+	forget func() bool     // removes the registration of that context's end
+}
+
+// within returns a context that ends with the connection or with the caller's context. If
+// the last caller had the same context, that costs nothing.
+func (w *callerWait) within(connection, caller context.Context) context.Context {
+	if w.ctx == nil || w.ctx.Err() != nil {
+		w.release()
+		w.ctx, w.cancel = context.WithCancel(connection)
+	}
+	if done := caller.Done(); done != w.done {
+		if w.forget != nil {
+			w.forget()
+		}
+		w.done, w.forget = done, nil
+		if done != nil {
+			w.forget = context.AfterFunc(caller, w.cancel)
+		}
+	}
+	return w.ctx
+}
+
+// release ends the context and the registration.
+func (w *callerWait) release() {
+	if w.forget != nil {
+		w.forget()
+	}
+	if w.cancel != nil {
+		w.cancel()
+	}
+	*w = callerWait{}
+}
