@@ -82,7 +82,8 @@ type bedConfig struct {
 	timeout  time.Duration
 	log      *slog.Logger // of the listener's connections
 	tap      *rpcrdma.Tap // of all of them
-	unjudged bool         // no referee, whose memory would count as the connections'
+	slow     rpcrdma.SlowCalls
+	unjudged bool // no referee, whose memory would count as the connections'
 }
 
 func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
@@ -135,7 +136,7 @@ func (b *bed) accept(cfg bedConfig) {
 			return
 		}
 		s := b.settings
-		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap})
+		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap, Slow: cfg.slow})
 		if err != nil {
 			b.t.Errorf("accept: %v", err)
 			continue

@@ -29,7 +29,8 @@ func TestCancelAnywhere(t *testing.T) {
 		for i := range 6 {
 			wg.Go(func() {
 				rng := rand.New(rand.NewPCG(11, uint64(i)))
-				for range 12 {
+				// On a busy machine a call may be answered before anybody gives it up.
+				for n := 0; n < 12 || given.Load() == 0 || answered.Load() == 0; n++ {
 					if cancelled(b, c, rng) {
 						given.Add(1)
 					} else {
@@ -39,9 +40,6 @@ func TestCancelAnywhere(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if given.Load() == 0 || answered.Load() == 0 {
-			t.Errorf("%d calls given up, %d answered", given.Load(), answered.Load())
-		}
 		for i := range 3 {
 			if err := readBack(b.ctx, c, procRead, 20000, 20000, uint32(i)); err != nil {
 				t.Error(err)

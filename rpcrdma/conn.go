@@ -14,67 +14,66 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Request is a connection request that waits for an answer.
+// Request is a connection request that has not been answered.
 type Request struct {
 	listener *Listener
 	id       rdmacm.ID
-	tell     uint32 // 0 is as the settings say
+	tell     uint32 // 0 means as the settings say
 }
 
-// ConnConfig is what a connection is accepted with.
+// ConnConfig configures an accepted connection.
 type ConnConfig struct {
-	// Handler serves the calls; required.
+	// Handler serves the calls. It is required.
 	Handler oncrpc.Handler
-	// Up is told of the connection that Accept is about to return, before any
-	// call is served: it is where to put it into a list, so that every call
-	// belongs to a listed connection. It may use the connection, but must not
-	// wait for its end or for calls. When it was called, Accept doesn't fail.
-	// Nil is nobody.
+	// Up, if not nil, is called with the connection that Accept is about to return, before
+	// any call is served. Use it to put the connection into a list, so that every call
+	// belongs to a listed connection. It may use the connection, but must not wait for its
+	// end or for calls. After this call Accept does not fail.
 	Up func(*Conn)
-	// Down is told why the connection ended, as soon as that is known: before its
-	// calls have returned. The error is that of Err. It must not wait for the
-	// connection. Nil is nobody.
+	// Down, if not nil, is called with the error that Err returns as soon as the
+	// connection's end is known, before its calls have returned. It must not wait for the
+	// connection.
 	Down func(error)
-	// Gone is called when the connection has ended and everything is freed, after
-	// Done is closed. It may block.
+	// Gone, if not nil, is called when the connection has ended and everything is freed,
+	// after Done is closed. It may block.
 	Gone func()
-	// Settings at the start; nil is DefaultSettings.
+	// Settings are the initial settings. nil means DefaultSettings.
 	Settings *Settings
-	// Queued is told how long each call waited before its service started:
-	// after it arrived, and for memory to fetch its read chunks into. It is
-	// called from the goroutine that runs the service; nil is nobody.
+	// Queued, if not nil, is called with the time that each call waited before its service
+	// started: after it arrived, and for memory for its read chunks. The goroutine of the
+	// service calls it.
 	Queued func(time.Duration)
-	// Logger gets a line with the peer and the reason for each message of the peer
-	// that is refused or dropped. The handler of dataplane/loglimit bounds such
-	// lines. Nil logs nothing. Err has the reason of the connection's end.
+	// Slow finds the calls that take long, and where their time goes.
+	Slow SlowCalls
+	// Logger gets a line with the peer and the reason for each message of the peer that is
+	// refused or dropped. The handler of dataplane/loglimit limits such lines. nil logs
+	// nothing. Err returns why the connection ended.
 	Logger *slog.Logger
-	// Tap is where the connection can be looked at from its first message on;
-	// nil is nowhere.
+	// Tap lets an Observer watch the connection from its first message on. nil means none.
 	Tap *Tap
 }
 
-// LocalAddr is the address that the peer asked to connect to.
+// LocalAddr returns the address to which the peer asked to connect.
 func (r *Request) LocalAddr() netip.AddrPort { return r.id.LocalAddr() }
 
-// PrivateData is what the peer sent with its request, not to be changed, and
-// what Accept with these settings answers.
+// PrivateData returns what the peer sent with its request, and what Accept with these
+// settings answers. Do not change it.
 func (r *Request) PrivateData(s *Settings) (peer, own []byte) {
 	return r.id.Peer().PrivateData, r.told(s).Append(nil)
 }
 
-// PeerReceive is the most bytes of one Send that the peer says it takes.
+// PeerReceive returns the largest Send that the peer announces to take, in bytes.
 func (r *Request) PeerReceive() uint32 {
 	peer, _ := wire.ParsePrivateData(r.id.Peer().PrivateData)
 	return peer.ReceiveSize
 }
 
-// LimitSend has the peer told that we send n bytes in one message at most, even
-// where the settings have more. In version 1 that
-// holds for the connection's life, in version 2 until the peer says by itself what
-// it takes. 0 is no limit.
+// LimitSend announces to the peer that we send at most n bytes in one message, even if the
+// settings allow more. In version 1 this holds for the connection's life, in version 2
+// until the peer announces what it takes. 0 means no limit.
 func (r *Request) LimitSend(n uint32) { r.tell = n }
 
-// told is what the peer is told.
+// told returns what we announce to the peer.
 func (r *Request) told(s *Settings) wire.PrivateData {
 	p := privateData(s, s.RemoteInvalidationAccept)
 	if r.tell != 0 {
@@ -83,18 +82,17 @@ func (r *Request) told(s *Settings) wire.PrivateData {
 	return p
 }
 
-// RemoteAddr is the address of the peer.
+// RemoteAddr returns the address of the peer.
 func (r *Request) RemoteAddr() netip.AddrPort { return r.id.RemoteAddr() }
 
-// Reject says no.
+// Reject rejects the request.
 func (r *Request) Reject(ctx context.Context) error {
 	err := r.id.Reject(ctx, nil)
 	r.id.Close()
 	return err
 }
 
-// Accept makes the connection and serves calls on it. When it fails, the
-// request is over.
+// Accept makes the connection and serves calls on it. If it fails, the request has ended.
 func (r *Request) Accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	c, err := r.accept(ctx, cfg)
 	if err != nil {
@@ -127,6 +125,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		ToldSend:        told.SendSize,
 		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
 		Queued:          cfg.Queued,
+		Slow:            cfg.Slow,
 		Logger:          cfg.Logger,
 		Tap:             cfg.Tap,
 		Down:            cfg.Down,
@@ -155,7 +154,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	return c, nil
 }
 
-// conn is the connection before it begins.
+// conn returns the connection before it starts.
 func (r *Request) conn(peer wire.PrivateData) *Conn {
 	c := &Conn{done: make(chan struct{}), info: Info{
 		Local: r.id.LocalAddr(), Peer: r.id.RemoteAddr(),
@@ -168,7 +167,8 @@ func (r *Request) conn(peer wire.PrivateData) *Conn {
 	return c
 }
 
-// param is what the peer is told. It may have us read as much as it offers.
+// param returns what we announce to the peer. We make as many RDMA Reads as the peer
+// offers.
 func (r *Request) param(told wire.PrivateData) rdmacm.ConnParam {
 	return rdmacm.ConnParam{
 		PrivateData:        told.Append(nil),
@@ -185,7 +185,7 @@ type Conn struct {
 	ends ends
 }
 
-// gone is the end.
+// gone runs when the connection has ended.
 func (c *Conn) gone(tell func()) {
 	close(c.done)
 	c.ends.run()
@@ -194,19 +194,18 @@ func (c *Conn) gone(tell func()) {
 	}
 }
 
-// SetSettings changes the settings at once, between two messages. Those that
-// are fixed at connect keep their values.
+// SetSettings changes the settings at once, between two messages. Settings that are fixed
+// at connect keep their values.
 func (c *Conn) SetSettings(s *Settings) { c.resp.SetSettings(s) }
 
-// Aim says how many credits the policy adaptive is to grant from the next reply
-// on, within the bounds of the settings; 0, at the start, leaves it to the
-// connection's own load.
+// Aim sets how many credits the adaptive policy grants from the next reply on, within the
+// bounds of the settings. With 0, the initial value, the connection's own load decides.
 func (c *Conn) Aim(n int) { c.resp.Aim(n) }
 
-// Load tells the load, and begins to look for the next peak.
+// Load returns the load, and starts measuring the next peak.
 func (c *Conn) Load() Load { return c.resp.Load() }
 
-// Info is what is in force now.
+// Info returns the connection's current state.
 func (c *Conn) Info() Info {
 	i, s := c.info, c.resp.State()
 	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
@@ -217,24 +216,23 @@ func (c *Conn) Info() Info {
 	return i
 }
 
-// Stats are the counters so far.
+// Stats returns the counters so far.
 func (c *Conn) Stats() Stats { return c.resp.Stats() }
 
-// Sizes are the sizes of calls and replies so far.
+// Sizes returns the sizes of calls and replies so far.
 func (c *Conn) Sizes() Sizes { return c.resp.Sizes() }
 
-// Drain finishes the calls in progress, those to the client as well, then
-// disconnects. Calls that arrive meanwhile are dropped, for the peer to make
-// again on its next connection.
-// When ctx ends first, the connection is closed at once and ctx.Err() returned.
+// Drain finishes the calls in progress, including those to the client, then disconnects. It
+// drops calls that arrive meanwhile. The peer makes them again on its next connection. If
+// ctx ends first, Drain closes the connection at once and returns ctx.Err().
 func (c *Conn) Drain(ctx context.Context) error {
 	err := c.resp.Drain(ctx)
 	<-c.done
 	return err
 }
 
-// Close ends the connection at once and waits until its calls have returned
-// and everything is freed. Handlers see their context end.
+// Close ends the connection at once and waits until its calls have returned and everything
+// is freed. The contexts of handlers end.
 func (c *Conn) Close() error {
 	err := c.resp.Close()
 	<-c.done
@@ -244,6 +242,6 @@ func (c *Conn) Close() error {
 // Done is closed when the connection has ended and everything is freed.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err is why the connection ended, an *Error; nil while it is up and after an
-// orderly end.
+// Err returns why the connection ended, as an *Error. It is nil while the connection is up
+// and after an orderly end.
 func (c *Conn) Err() error { return c.resp.Err() }

@@ -209,6 +209,9 @@ func TestContinuationLive(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if err := echo(b.ctx, c, 1, 1); err != nil { // after what the client has answered to that
+			t.Fatal(err)
+		}
 		before := conn.Stats()
 		if err := echo(b.ctx, c, 6<<10, 1); err != nil {
 			t.Fatal(err)

@@ -13,17 +13,21 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
 // leads says whether a service runs in the goroutine that polls its connection.
-func leads() bool {
-	var pcs [32]uintptr
+func leads() bool { return within(".drainCQ") }
+
+// within says whether the goroutine is in a function whose name ends so.
+func within(name string) bool {
+	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if strings.HasSuffix(f.Function, ".drainCQ") {
+		if strings.HasSuffix(f.Function, name) {
 			return true
 		}
 		if !more {
@@ -212,5 +216,134 @@ func TestLeadersChange(t *testing.T) {
 			})
 		}
 		callers.Wait()
+	})
+}
+
+// replyLooker notes which goroutines take replies.
+type replyLooker struct{ callers, others atomic.Int32 }
+
+func (l *replyLooker) Observe(o *rpcrdma.Operation) {
+	switch {
+	case !o.In || o.Op != verbs.OpSend:
+	case within(".pollFor"):
+		l.callers.Add(1)
+	default:
+		l.others.Add(1)
+	}
+}
+
+// TestCallerPolls: a call that comes alone takes its own reply, unless calls were
+// far apart. While calls overlap, a goroutine takes replies, and so it does on a
+// connection on which the server may call.
+func TestCallerPolls(t *testing.T) {
+	for _, serves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var tap rpcrdma.Tap
+			var l replyLooker
+			tap.Set(&l)
+			together := make(chan struct{})
+			b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, handler: handlerFunc(func(_ context.Context, c *call, _ *reply) error {
+				if c.Procedure == procHold {
+					<-together
+				}
+				return nil
+			})})
+			cfg := rpcrdma.DialConfig{Tap: &tap}
+			if serves {
+				cfg.Handler = service{}
+			}
+			c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			calls := func(n int, pause time.Duration, wantCallers int32) {
+				t.Helper()
+				l.callers.Store(0)
+				l.others.Store(0)
+				for range n {
+					if err := plain(b.ctx, c, procNull); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(pause)
+				}
+				if serves {
+					wantCallers = 0
+				}
+				if got := l.callers.Load(); got != wantCallers || l.others.Load() != int32(n)-wantCallers {
+					t.Errorf("pause %v: callers took %d replies, others %d", pause, got, l.others.Load())
+				}
+			}
+			calls(1, 0, 0)                   // brings credits
+			calls(100, time.Millisecond, 99) // the first is not known to come often
+			time.Sleep(time.Second)
+			calls(1, 0, 0) // nobody led
+			calls(10, 0, 9)
+			calls(10, time.Second, 1) // the first follows at once
+			var two sync.WaitGroup
+			for range 2 {
+				two.Go(func() {
+					if err := plain(b.ctx, c, procHold); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
+			for range 2 { // each while the other waits, or the last
+				together <- struct{}{}
+				synctest.Wait()
+			}
+			two.Wait()
+			calls(10, 0, 10)
+			synctest.Wait()
+		})
+	}
+}
+
+// TestCallersPass: callers come, go and give up at random, and the connection ends under
+// them: each call returns, and nothing is left.
+func TestCallersPass(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{handler: handlerFunc(func(_ context.Context, c *call, _ *reply) error {
+			if c.Procedure == procHold {
+				time.Sleep(50 * time.Microsecond)
+			}
+			return nil
+		})})
+		for round := range 6 {
+			c, conn := b.dial(nil)
+			var callers sync.WaitGroup
+			var calls atomic.Int32
+			for i := range 3 {
+				callers.Go(func() {
+					rng := rand.New(rand.NewPCG(uint64(round), uint64(i)))
+					for {
+						ctx, cancel := context.WithCancel(b.ctx)
+						if rng.IntN(4) == 0 {
+							go cancel()
+						}
+						err := plain(ctx, c, procNull+uint32(rng.IntN(2))*(procHold-procNull))
+						cancel()
+						if err != nil && !errors.Is(err, context.Canceled) {
+							return // the end
+						}
+						if calls.Add(1) == 100 && round%3 > 0 {
+							if round%3 == 1 {
+								go conn.Close()
+							} else {
+								go c.Close()
+							}
+						}
+						if round%3 == 0 && calls.Load() > 100 {
+							return
+						}
+					}
+				})
+			}
+			callers.Wait()
+			if calls.Load() < 100 {
+				t.Errorf("%d calls", calls.Load())
+			}
+		}
 	})
 }

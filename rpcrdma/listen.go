@@ -2,58 +2,95 @@ package rpcrdma
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// ListenConfig is what a listener is made with; the zero value is good.
+// ListenConfig configures a listener. The zero value is valid.
 type ListenConfig struct {
-	// Logger takes what concerns no single connection; nil is slog.Default.
+	// Logger gets messages that concern no single connection. nil means slog.Default.
 	Logger *slog.Logger
-	// MemoryLimit bounds the registered memory of all connections together,
-	// in bytes; 0 is 1 GiB.
+	// MemoryLimit limits the registered memory of all connections together, in bytes. 0
+	// means 1 GiB.
 	MemoryLimit int64
-	// DoneTimeout is how long a peer may take to read a reply and to
-	// acknowledge it (extensions.read_replies); then the memory is reclaimed,
-	// within 5 s. 0 is 30 s.
+	// DoneTimeout is how long a peer may take to read a reply and to acknowledge it
+	// (extensions.read_replies). After that the memory is reclaimed, within 5 s. 0 means 30
+	// s.
 	DoneTimeout time.Duration
 }
 
 // Listener accepts connections. All of them share its memory.
 type Listener struct {
 	provider rdmacm.Provider
-	cm       rdmacm.Listener
+	cm       *address
 	cfg      ListenConfig
+	ended    context.Context // ends with Close
+	end      context.CancelFunc
 
 	mu     sync.Mutex
 	hosts  map[verbs.Device]*deviceHost
 	closed bool
 }
 
-// Listen binds to host:port on a provider; port 0 picks one.
-func Listen(ctx context.Context, p rdmacm.Provider, address string, cfg ListenConfig) (*Listener, error) {
-	cm, err := p.Listen(ctx, address)
-	if err != nil {
-		return nil, fmt.Errorf("rpcrdma: listen on %s: %w", address, err)
+// address is a bound address, which a listener may share with its successor.
+type address struct {
+	rdmacm.Listener
+	users atomic.Int32
+}
+
+// close releases the address for one user.
+func (a *address) close() error {
+	if a.users.Add(-1) > 0 {
+		return nil
 	}
+	return a.Close()
+}
+
+// Listen binds to host:port on a provider. Port 0 selects a free port.
+func Listen(ctx context.Context, p rdmacm.Provider, hostPort string, cfg ListenConfig) (*Listener, error) {
+	cm, err := p.Listen(ctx, hostPort)
+	if err != nil {
+		return nil, fmt.Errorf("rpcrdma: listen on %s: %w", hostPort, err)
+	}
+	return newListener(p, &address{Listener: cm}, cfg), nil
+}
+
+func newListener(p rdmacm.Provider, cm *address, cfg ListenConfig) *Listener {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	return &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*deviceHost)}, nil
+	cm.users.Add(1)
+	l := &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*deviceHost)}
+	l.ended, l.end = context.WithCancel(context.Background())
+	return l
 }
 
-// Addr is the address that the listener is bound to.
+// Successor returns another listener at the address of l, which must not be closed. Both may
+// accept until one of them is closed. The address is free when both are closed.
+func (l *Listener) Successor(cfg ListenConfig) *Listener { return newListener(l.provider, l.cm, cfg) }
+
+// Sockets returns the TCP sockets that hold the address, if the provider uses TCP.
+func (l *Listener) Sockets() []net.Listener {
+	if s, ok := l.cm.Listener.(rdmacm.OnTCP); ok {
+		return []net.Listener{s.Socket()}
+	}
+	return nil
+}
+
+// Addr returns the address to which the listener is bound.
 func (l *Listener) Addr() netip.AddrPort { return l.cm.Addr() }
 
-// Memory are the numbers of the registered memory of all connections
-// together.
+// Memory returns the statistics of the registered memory of all connections.
 func (l *Listener) Memory() MemoryStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +104,8 @@ func (l *Listener) Memory() MemoryStats {
 	return sum
 }
 
-// SetMemoryLimit changes MemoryLimit, to at least MinMemoryLimit. What is in
-// use stays: it returns the limit in force, which is higher meanwhile.
+// SetMemoryLimit changes MemoryLimit, to at least MinMemoryLimit. Memory in use stays: it
+// returns the limit in force, which is higher until the memory is released.
 func (l *Listener) SetMemoryLimit(limit int64) (inForce int64) {
 	limit = max(limit, MinMemoryLimit)
 	l.mu.Lock()
@@ -80,9 +117,9 @@ func (l *Listener) SetMemoryLimit(limit int64) (inForce int64) {
 	return max(limit, inForce)
 }
 
-// Room is for how many more connections with the same settings there is memory for
-// their first receives now. Others may be refused with ErrNoMemory. It is the
-// least of the devices that have connections.
+// Room returns for how many more connections with these settings there is memory for their
+// first receives now. Others may be refused with ErrNoMemory. It is the smallest value of
+// all devices that have connections.
 func (l *Listener) Room(s *Settings) int {
 	room := math.MaxInt32
 	l.mu.Lock()
@@ -96,31 +133,41 @@ func (l *Listener) Room(s *Settings) int {
 // Accept waits for the next connection request. It fails with ctx.Err() or,
 // after Close, verbs.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.ended, func() { cancel(verbs.ErrClosed) })()
 	id, err := l.cm.GetRequest(ctx)
 	if err != nil {
+		if errors.Is(context.Cause(ctx), verbs.ErrClosed) {
+			err = verbs.ErrClosed
+		}
 		return nil, fmt.Errorf("rpcrdma: accept on %v: %w", l.Addr(), err)
 	}
 	return &Request{listener: l, id: id}, nil
 }
 
-// Health fails while no connection requests can arrive, because the listener's
-// device, port or address is gone for the time being. changed is closed when that
-// is otherwise; it is nil with providers where it can't be.
+// Health returns an error while no connection requests can arrive, because the listener's
+// device, port or address is temporarily gone. changed is closed when the state changes. It
+// is nil if the state cannot change with this provider.
 func (l *Listener) Health() (changed <-chan struct{}, reason error) {
-	if m, ok := l.cm.(rdmacm.Monitored); ok {
+	if m, ok := l.cm.Listener.(rdmacm.Monitored); ok {
 		return m.Health()
 	}
 	return nil, nil
 }
 
-// Close stops listening. Connections that are up live on; the listener's
-// memory is freed when the last of them ends.
+// Close stops listening. Connections that are up continue. The listener's memory is freed
+// when the last of them ends.
 func (l *Listener) Close() error {
-	err := l.cm.Close()
 	l.mu.Lock()
+	again := l.closed
 	l.closed = true
 	unused := l.unused()
 	l.mu.Unlock()
 	l.free(unused)
-	return err
+	if again {
+		return nil
+	}
+	l.end()
+	return l.cm.close()
 }

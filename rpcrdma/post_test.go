@@ -2,6 +2,7 @@ package rpcrdma_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -182,5 +183,54 @@ func TestPostsLast(t *testing.T) {
 			})
 		}
 		clients.Wait()
+	})
+}
+
+// TestGiveUpBeforePosting: a call may be given up while the binds of the call before it are
+// being posted. Its memory stays until its Send is posted, though it has no windows.
+func TestGiveUpBeforePosting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Bool
+		leave := make(chan struct{})
+		p := posting(loopback.New(loopback.Config{}), false, func(_ []verbs.SendWR, post func()) {
+			if slow.Load() {
+				<-leave
+			}
+			post()
+		})
+		b := newBed(t, p, bedConfig{timeout: time.Hour})
+		c, conn := b.dial(nil)
+		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
+			t.Fatal(err)
+		}
+		slow.Store(true)
+		var exposes, gone sync.WaitGroup
+		exposes.Go(func() {
+			if err := echo(b.ctx, c, 9000, 1); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(b.ctx)
+		for range 3 {
+			gone.Go(func() {
+				if err := echo(ctx, c, 100, 2); !errors.Is(err, context.Canceled) {
+					t.Errorf("a call that was given up: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		slow.Store(false)
+		close(leave)
+		gone.Wait()
+		exposes.Wait()
+		if err := echo(b.ctx, c, 9000, 3); err != nil {
+			t.Error(err)
+		}
+		if n := conn.Stats().Calls; n != 6 {
+			t.Errorf("%d calls arrived, not 6", n)
+		}
 	})
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 )
 
-// Reconnect says how a client connects again; the zero value is good. It does
-// so when a call needs a connection and there is none, or DialConfig.Handler
-// takes calls of the server: at once when the
-// connection lost had carried a reply, else after a pause that doubles with
-// each failure. The pause is drawn between its half and its whole. A call under
-// which too many connections are lost fails with ErrTooManyLosses.
+// Reconnect configures how a client connects again. The zero value is valid. The client
+// connects again when a call needs a connection and there is none, or when
+// DialConfig.Handler accepts calls of the server. It does so at once if the lost connection
+// had carried a reply, and otherwise after a pause that doubles with each failure. The
+// actual pause is a random time between half of it and all of it. A call during which too
+// many connections are lost fails with ErrTooManyLosses.
 type Reconnect struct {
-	// MinBackoff is the first pause; 0 is 100 ms.
+	// MinBackoff is the first pause. 0 means 100 ms.
 	MinBackoff time.Duration
-	// MaxBackoff is the longest pause; 0 is 60 s, as Linux has it.
+	// MaxBackoff is the longest pause. 0 means 60 s, as in Linux.
 	MaxBackoff time.Duration
-	// Timeout bounds one attempt; 0 is 30 s.
+	// Timeout bounds one attempt. 0 means 30 s.
 	Timeout time.Duration
 }
 
@@ -32,15 +32,15 @@ const (
 	defaultTimeout    = 30 * time.Second
 )
 
-// maxLosses is how many connections may be lost under one call. Attempts to connect
-// that fail do not count: the call's context bounds those.
+// maxLosses is how many connections may be lost during one call. Failed attempts to connect
+// do not count: the call's context bounds those.
 const maxLosses = 128
 
-// losses counts connections that are lost under a call.
+// losses counts the connections lost during a call.
 type losses int
 
-// more counts one that was lost because of err. An error says that the call is
-// not made again.
+// more counts a connection lost because of err. If it returns an error, the call is not
+// repeated.
 func (n *losses) more(err error) error {
 	if *n++; *n >= maxLosses {
 		return fmt.Errorf("%w: %w", ErrTooManyLosses, err)
@@ -48,35 +48,35 @@ func (n *losses) more(err error) error {
 	return nil
 }
 
-// errOtherDevice: the memory that calls lie in is registered with one device.
-var errOtherDevice = errors.New("the address is reached by another device now")
+// errOtherDevice means that the server is now reached through another device. The memory of
+// calls is registered with the old one.
+var errOtherDevice = errors.New("the address is now reached through another device")
 
-// reconnecting is the state of a client that outlives its connections, under
-// Client.mu.
+// reconnecting is the state of a client with Reconnect. Client.mu guards it.
 type reconnecting struct {
-	lost     bool          // the present session has ended
+	lost     bool          // the current session has ended
 	closed   bool          // no more calls, no more sessions
 	draining bool          // no more calls
 	changed  chan struct{} // closed, and replaced, when something here changes
-	calls    int           // being made
-	waiting  int           // of these, for a session
-	dialing  bool          // somebody makes the next session
+	calls    int           // calls in progress
+	waiting  int           // calls that wait for a session
+	dialing  bool          // a goroutine makes the next session
 	pause    time.Duration // before the next attempt
 	failure  error         // of the last attempt
 	connects uint64
 
-	// What the sessions before the present one counted.
+	// Counters of earlier sessions.
 	gone      Stats
 	goneSizes Sizes
 }
 
-// announce tells those who wait that something changed.
+// announce wakes all goroutines that wait for a change.
 func (r *reconnecting) announce() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// callThrough makes a call, on as many connections as it takes.
+// callThrough makes a call, on several connections if necessary.
 func (c *Client) callThrough(ctx context.Context, call *Call) error {
 	if err := c.enter(); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (c *Client) leave() {
 	}
 }
 
-// lose notes that a session has ended, if err says so, and whether the call is
-// to be made again.
+// lose records that a session has ended, if err says so. It reports whether the call is to
+// be repeated.
 func (c *Client) lose(s *session, err error) bool {
 	var end *Error
 	if err == nil || (!errors.As(err, &end) && !errors.Is(err, ErrClosed)) {
@@ -140,12 +140,12 @@ func (c *Client) loseLocked(s *session) {
 		c.lost = true
 		c.remember(s)
 		if st := s.req.Stats(); st.Replies > s.greetings || st.ReverseReplies > 0 {
-			c.pause = 0 // it was of use
+			c.pause = 0 // it was useful
 		}
 	}
 }
 
-// await gives the present session, or waits for the next.
+// await returns the current session, or waits for the next.
 func (c *Client) await(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,7 @@ func (c *Client) await(ctx context.Context) (*session, error) {
 	return c.cur, ctx.Err()
 }
 
-// dial begins to make the next session, unless somebody does. c.mu is held.
+// dial starts to make the next session, unless another goroutine does. c.mu is held.
 func (c *Client) dial() {
 	if !c.dialing {
 		c.dialing = true
@@ -181,7 +181,7 @@ func (c *Client) dial() {
 	}
 }
 
-// redial makes the next session. It gives up when nobody wants it.
+// redial makes the next session. It gives up when no call needs it.
 func (c *Client) redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,8 +205,8 @@ func (c *Client) redial() {
 	c.dialing = false
 }
 
-// rest pauses before an attempt and says whether it is still wanted. c.mu is
-// held, but is let go meanwhile.
+// rest pauses before an attempt and reports whether it is still needed. c.mu is held, but
+// released meanwhile.
 func (c *Client) rest() bool {
 	pause := c.pause
 	c.pause = min(max(2*pause, orDefault(c.cfg.Reconnect.MinBackoff, defaultMinBackoff)),
@@ -224,8 +224,8 @@ func (c *Client) rest() bool {
 	return (c.waiting > 0 || c.serves()) && !c.closed
 }
 
-// take makes next the present session. Settings may have changed since it was
-// begun. c.mu is held.
+// take makes next the current session. The settings may have changed since it was started.
+// c.mu is held.
 func (c *Client) take(next *session) {
 	stats, sizes := c.cur.req.Stats(), c.cur.req.Sizes()
 	c.gone.Add(&stats)
@@ -238,7 +238,7 @@ func (c *Client) take(next *session) {
 	c.keep()
 }
 
-// drainCalls waits for the calls being made and lets no other begin.
+// drainCalls refuses new calls and waits for those in progress.
 func (c *Client) drainCalls(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,7 +258,7 @@ func (c *Client) drainCalls(ctx context.Context) error {
 	return nil
 }
 
-// end ends the present session and lets no other come.
+// end ends the current session and prevents new ones.
 func (c *Client) end() {
 	c.mu.Lock()
 	if !c.closed {

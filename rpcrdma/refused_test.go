@@ -79,3 +79,30 @@ func TestRefusedMessages(t *testing.T) {
 		expect(1, "position-zero chunk")
 	})
 }
+
+// TestFirstMessageOfAnotherVersion: a client learns the versions of a server in this way, so
+// it is neither an error nor a line above level debug. The same message later is both.
+func TestFirstMessageOfAnotherVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lines
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		r := b.dialRaw(kernelPrivateData)
+		conn := <-b.conns
+		for i, want := range []struct {
+			level  string
+			errors uint64
+		}{{"DEBUG", 0}, {"WARN", 1}} {
+			r.post(message(rpcrdma1.Header{XID: uint32(i), Version: 2}, procNull))
+			r.receive()
+			synctest.Wait()
+			if got := log.take(); len(got) != 1 || !strings.Contains(got[0], "level="+want.level+` msg="message of the peer refused or dropped"`) {
+				t.Errorf("message %d: logged %q", i, got)
+			}
+			if n := conn.Stats().Errors; n != want.errors {
+				t.Errorf("message %d: %d errors", i, n)
+			}
+		}
+		r.id.Disconnect()
+		<-conn.Done()
+	})
+}

@@ -138,11 +138,6 @@ func TestSpendModel(t *testing.T) {
 					call(t)
 				}
 			},
-			"call not sent after all": func(t *rapid.T) {
-				call(t)
-				m.s.Return()
-				m.inflight--
-			},
 			"answer":            func(t *rapid.T) { answer(t, false) },
 			"answer to be read": func(t *rapid.T) { answer(t, true) },
 			"dones arrived": func(t *rapid.T) {
