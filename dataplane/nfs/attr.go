@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// ftype is the ftype3 of a mode (RFC 1813 §2.6).
+// ftype returns the ftype3 of a mode (RFC 1813 §2.6).
 func ftype(mode uint32) nfsv3.Ftype3 {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -28,9 +28,9 @@ func ftype(mode uint32) nfsv3.Ftype3 {
 	return nfsv3.NF3REG
 }
 
-// fileID is the number of an object within the export. Within one mount,
-// inode numbers may have a device each (overlayfs, btrfs): that goes in.
-func (s *Server) fileID(ino, dev uint64) uint64 {
+// fileID returns the number of an object within the export. If one mount shows several
+// devices (overlayfs, btrfs), the device is part of the number.
+func (s *subtree) fileID(ino, dev uint64) uint64 {
 	if s.top == nil || dev == s.top.dev {
 		return ino
 	}
@@ -38,7 +38,7 @@ func (s *Server) fileID(ino, dev uint64) uint64 {
 }
 
 // appendAttr appends a fattr3.
-func (s *Server) appendAttr(dst []byte, st *unix.Stat_t) []byte {
+func (s *subtree) appendAttr(dst []byte, st *unix.Stat_t) []byte {
 	var b [nfsv3.Fattr3EncodedSizeBytes]byte
 	be := binary.BigEndian
 	be.PutUint32(b[0:], uint32(ftype(st.Mode)))
@@ -58,8 +58,7 @@ func (s *Server) appendAttr(dst []byte, st *unix.Stat_t) []byte {
 	return append(dst, b[:]...)
 }
 
-// putTime puts an nfstime3: seconds since 1970, without a sign, and
-// nanoseconds.
+// putTime encodes an nfstime3: unsigned seconds since 1970, and nanoseconds.
 func putTime(b []byte, t unix.Timespec) {
 	binary.BigEndian.PutUint32(b, uint32(t.Sec))
 	binary.BigEndian.PutUint32(b[4:], uint32(t.Nsec))
@@ -70,8 +69,7 @@ func (r *request) appendPostOp(st *unix.Stat_t) {
 	r.reply.Stream = r.srv.appendAttr(xdr.AppendUint32(r.reply.Stream, 1), st)
 }
 
-// appendNone appends a post_op_attr, pre_op_attr or post_op_fh3 that has
-// nothing.
+// appendNone appends an empty post_op_attr, pre_op_attr or post_op_fh3.
 func (r *request) appendNone() {
 	r.reply.Stream = xdr.AppendUint32(r.reply.Stream, 0)
 }
@@ -101,8 +99,8 @@ type change struct {
 	ctime unix.Timespec
 }
 
-// change begins a modification of o and gets its attributes into r.pre, which
-// has no links when there are none.
+// change begins a modification of o and gets its attributes into r.pre. If it fails, r.pre
+// has no links.
 func (r *request) change(o *object) change {
 	c := change{o: o}
 	if o == nil {
@@ -116,7 +114,7 @@ func (r *request) change(o *object) change {
 	return c
 }
 
-// gone is the error for an object that change found no links of.
+// gone returns the error for an object for which change found no links.
 func (r *request) gone(o *object) error {
 	if err := o.stat(&r.st); err != nil {
 		return err
@@ -124,8 +122,8 @@ func (r *request) gone(o *object) error {
 	return errStale
 }
 
-// appendWCC ends the modification and appends its wcc_data. Attributes from
-// before are told only when no other modification overlapped this one.
+// appendWCC ends the modification and appends its wcc_data. It includes the earlier
+// attributes only if no other modification overlapped this one.
 func (r *request) appendWCC(c *change) {
 	if c.o == nil {
 		r.appendNone()

@@ -11,32 +11,32 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
-// byName finds objects where the kernel doesn't: it remembers under which name
-// in which directory each was last seen, walks there from the export's root,
-// and looks whether it is the one (its ID says so). What it doesn't know, after
-// a restart or because others have moved things, it searches the export for.
+// byName finds objects if the kernel cannot open handles. It remembers the name and
+// directory in which each object was last seen, walks there from the export's root, and
+// compares the ID. If it does not know the object, after a restart or because others have
+// moved it, it searches the export.
 //
-// Nothing of this needs to be kept on disk: the handle says for sure what is
-// looked for, the names are but hints.
+// Nothing of this must be kept on disk: the handle identifies the object, and names are
+// only hints.
 type byName struct {
-	s    *Server
+	s    *subtree
 	mu   sync.Mutex
 	hint map[uint64]hint // by fh.Handle.Sum
 	gone goneSet
 	search
 }
 
-// hint says where an object was last seen.
+// hint is where an object was last seen.
 type hint struct {
 	parent uint64
 	name   string
 }
 
-// maxHints bounds the memory: about 100 bytes each. Over it, an arbitrary
-// hint is dropped and costs a search when it is needed.
+// maxHints limits the memory: a hint takes about 100 bytes. Beyond it an arbitrary hint is
+// dropped, which costs a search when it is needed.
 const maxHints = 1 << 20
 
-func newByName(s *Server) *byName {
+func newByName(s *subtree) *byName {
 	return &byName{s: s, hint: make(map[uint64]hint)}
 }
 
@@ -44,7 +44,7 @@ func (l *byName) learn(parent *object, id fh.ID, name *posix.Name) {
 	l.put(l.sum(id), hint{parent.handle.Sum(), name.String()})
 }
 
-// sum is the number that objects have in hints: that of their handle.
+// sum returns the number that objects have in hints: that of their handle.
 func (l *byName) sum(id fh.ID) uint64 {
 	h := l.s.codec.Seal(&id)
 	return h.Sum()
@@ -77,8 +77,8 @@ func (l *byName) unlearn(parent *object, id fh.ID, name *posix.Name, last bool) 
 	}
 }
 
-// open implements locator. The object may be moved while it is looked for, so
-// it is given a second chance before it is declared gone.
+// open implements locator. The object may be moved during the search, so open tries twice
+// before it reports that the object is gone.
 func (l *byName) open(id fh.ID) (int, error) {
 	sum := l.sum(id)
 	if sum == l.s.top.handle.Sum() {
@@ -105,9 +105,9 @@ func (l *byName) open(id fh.ID) (int, error) {
 	return -1, l.missing(sum, hidden)
 }
 
-// missing is the answer for what was not found. It is gone for good when the
-// search could look everywhere. What only this user may not see may come back;
-// anything else that hindered the search makes the client try again.
+// missing returns the error for an object that was not found. It is stale if the search
+// could look everywhere. If only this user may not see it, access is denied. For any other
+// error of the search the client must try again.
 func (l *byName) missing(sum uint64, hidden error) error {
 	switch {
 	case hidden == nil || errors.Is(hidden, errStale):
@@ -127,10 +127,10 @@ func (l *byName) isGone(sum uint64) bool {
 	return l.gone.has(sum)
 }
 
-// maxDepth bounds paths, also against hints that have become a circle.
+// maxDepth limits the length of paths, also if hints have become a circle.
 const maxDepth = 4096
 
-// path puts the names together that lead to an object, if they are known.
+// path returns the names that lead to an object, if they are known.
 func (l *byName) path(sum uint64) (names []string, ok bool) {
 	top := l.s.top.handle.Sum()
 	l.mu.Lock()
@@ -147,8 +147,8 @@ func (l *byName) path(sum uint64) (names []string, ok bool) {
 	return names, true
 }
 
-// walk opens the object at the end of a path, if it has the right ID; anything
-// else that is there, or nothing, is errStale.
+// walk opens the object at the end of a path if it has the right ID. Otherwise it returns
+// errStale.
 func (l *byName) walk(names []string, id *fh.ID) (int, error) {
 	fd, err := l.descend(names)
 	if isOneOf(err, unix.ENOENT, unix.ENOTDIR, unix.ENAMETOOLONG, errAccess) {
@@ -184,8 +184,8 @@ func (l *byName) descend(names []string) (int, error) {
 	return dir, nil
 }
 
-// goneSet remembers the last objects that are known to be no more: they never
-// come back, as a new one has another ID.
+// goneSet remembers the last objects that are known to be gone. They never come back,
+// because a new object has another ID.
 type goneSet struct {
 	set  map[uint64]struct{}
 	ring []uint64

@@ -72,10 +72,10 @@ func TestCacheInUse(t *testing.T) {
 		if n := x.cache.files.Load(); n != limit {
 			t.Errorf("%d descriptors open, %d allowed", n, limit)
 		}
-		x.SetMaxOpenFiles(limit + 2)
+		x.server.SetMaxOpenFiles(limit + 2)
 		c.want(3, &nfsv3.Lookup3args{What: in(root, "new")}, nfsv3.NFS3ERR_NOENT)
 		c.want(3, &nfsv3.Lookup3args{What: in(root, "last")}, nfsv3.NFS3_OK)
-		x.SetMaxOpenFiles(limit)
+		x.server.SetMaxOpenFiles(limit)
 		if n := x.cache.files.Load(); n != limit {
 			t.Errorf("%d descriptors open, %d allowed", n, limit)
 		}

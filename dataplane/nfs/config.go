@@ -1,39 +1,45 @@
 package nfs
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Squash says whose rights a caller is given when rdmad runs as root.
+// Squash decides the identity of callers when rdmad runs as root.
 type Squash uint8
 
 const (
-	// SquashNone takes callers for whom they say they are, root included
-	// (no_root_squash of exports(5)).
+	// SquashNone accepts the identity that callers claim, including root (no_root_squash of
+	// exports(5)).
 	SquashNone Squash = iota
-	// SquashRoot makes user and group 0 the anonymous ones (root_squash).
+	// SquashRoot maps user and group 0 to the anonymous ones (root_squash).
 	SquashRoot
-	// SquashAll makes everybody the anonymous user (all_squash).
+	// SquashAll maps all callers to the anonymous user (all_squash).
 	SquashAll
 )
 
 var squashNames = [...]string{"none", "root", "all"}
 
-// ParseSquash reads the value of a configuration file. "" is "none".
+// ParseSquash parses the value of a configuration file: one of none, root and all, or as in
+// exports(5) root_squash and all_squash. "" means "none".
 func ParseSquash(s string) (Squash, error) {
 	if s == "" {
 		return SquashNone, nil
 	}
 	for i, name := range squashNames {
-		if s == name {
+		if strings.TrimSuffix(s, "_squash") == name && s != "none_squash" {
 			return Squash(i), nil
 		}
 	}
-	return 0, fmt.Errorf("squash %q: must be none, root or all", s)
+	return 0, fmt.Errorf("squash %q: must be none, root_squash or all_squash", s)
 }
 
 func (s Squash) String() string {
@@ -43,8 +49,8 @@ func (s Squash) String() string {
 	return "invalid"
 }
 
-// Anonymous is the user and the group that squashed callers become, and
-// callers without a credential (nobody, nogroup).
+// Anonymous is the user and the group (nobody, nogroup) of squashed callers, and of callers
+// without a credential.
 const Anonymous = 65534
 
 // Limits and defaults.
@@ -57,47 +63,87 @@ const (
 	minFiles        = 16
 )
 
-// Config says what to serve, and how.
-type Config struct {
-	// Path is the directory that is exported. It must exist.
-	Path string
-	// ReadOnly answers NFS3ERR_ROFS to everything that would change the
-	// export.
+// Options are what a client may do in an export.
+type Options struct {
+	// ReadOnly answers NFS3ERR_ROFS to every call that would change the export.
 	ReadOnly bool
-	// StateDir keeps the key of file handles; it is made if missing and must
-	// not be within Path. Without one, handles don't survive a restart.
-	StateDir string
-	// Squash, AnonUID and AnonGID are in force only when rdmad runs as root
-	// (see the package comment). IDs of 0 stand for Anonymous.
+	// Squash, AnonUID and AnonGID apply only when rdmad runs as root (see the package
+	// comment). IDs of 0 mean Anonymous.
 	Squash           Squash
 	AnonUID, AnonGID uint32
-	// AsyncMetadata answers changes of names and attributes before they are
-	// on the disk: they survive the end of rdmad, but not a power failure.
-	// RFC 1813 §4.8 wants them there, hence it is off unless asked for.
+}
+
+// Client are the options of the clients in some networks.
+type Client struct {
+	Networks []netip.Prefix
+	Options
+}
+
+// Export is an exported directory.
+type Export struct {
+	// Path is the directory. It must exist.
+	Path string
+	// RequireMountpoint serves the directory only while a file system is mounted at Path.
+	RequireMountpoint bool
+	// Options are those of all clients if there are no Clients.
+	Options
+	// Clients have access, with their own options. The longest prefix that contains the
+	// address of a client counts. Other clients have no access.
+	Clients []Client
+}
+
+// Limits of a Config.
+const (
+	MaxExports  = 64
+	MaxNetworks = 1024 // of the clients of all exports together
+)
+
+// Config configures a Server.
+type Config struct {
+	// Export is the directory that clients mount as "/export", "/", or by its own path. It
+	// may be left out if there are Exports.
+	Export
+	// Exports are more directories, which clients mount by their paths.
+	Exports []Export
+	// StateDir holds the key of file handles. It is created if missing and must not be
+	// inside an export. If it is empty, handles do not survive a restart.
+	StateDir string
+	// AsyncMetadata answers changes of names and attributes before they are on disk. They
+	// survive the end of rdmad, but not a power failure. RFC 1813 §4.8 requires them on
+	// disk, so the default is off.
 	AsyncMetadata bool
-	// MaxOpenFiles bounds the descriptors of the export, see SetMaxOpenFiles.
-	// 0 stands for a quarter of RLIMIT_NOFILE, at most 4096.
+	// MaxOpenFiles limits the descriptors of all files, see SetMaxOpenFiles. 0 means a
+	// quarter of RLIMIT_NOFILE, at most 4096.
 	MaxOpenFiles int
-	// IdleClose is how long an unused file stays open, at least. 0 stands
-	// for 10 s.
+	// IdleClose is the shortest time for which an unused file stays open. 0 means 10 s.
 	IdleClose time.Duration
-	// Logger tells what nobody could foresee. nil stands for slog.Default.
+	// Logger gets unexpected errors. nil means slog.Default.
 	Logger *slog.Logger
 }
 
-// withDefaults fills in what is not set and checks the rest.
+// withDefaults sets defaults and checks the other values.
 func (c Config) withDefaults() (Config, error) {
-	if c.Path == "" {
-		return c, fmt.Errorf("nfs: no path to export")
+	if c.Path == "" && len(c.Exports) == 0 {
+		return c, errors.New("nfs: no path to export")
 	}
-	if int(c.Squash) >= len(squashNames) {
-		return c, fmt.Errorf("nfs: squash %d is unknown", c.Squash)
+	if len(c.Exports) > MaxExports {
+		return c, fmt.Errorf("nfs: %d exports, at most %d are possible", len(c.Exports), MaxExports)
 	}
-	if c.AnonUID == 0 {
-		c.AnonUID = Anonymous
+	err := c.setDefaults()
+	networks := c.networks()
+	c.Exports = slices.Clone(c.Exports)
+	for i := range c.Exports {
+		if c.Exports[i].Path == "" {
+			return c, errors.New("nfs: an export has no path")
+		}
+		err = errors.Join(err, c.Exports[i].setDefaults())
+		networks += c.Exports[i].networks()
 	}
-	if c.AnonGID == 0 {
-		c.AnonGID = Anonymous
+	if err != nil {
+		return c, err
+	}
+	if networks > MaxNetworks {
+		return c, fmt.Errorf("nfs: exports have %d networks of clients, at most %d are possible", networks, MaxNetworks)
 	}
 	if c.MaxOpenFiles == 0 {
 		c.MaxOpenFiles = defaultFiles()
@@ -112,6 +158,30 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+func (e *Export) setDefaults() error {
+	e.Clients = slices.Clone(e.Clients)
+	err := e.Options.setDefaults()
+	for i := range e.Clients {
+		err = errors.Join(err, e.Clients[i].setDefaults())
+	}
+	return err
+}
+
+func (e *Export) networks() (n int) {
+	for i := range e.Clients {
+		n += len(e.Clients[i].Networks)
+	}
+	return n
+}
+
+func (o *Options) setDefaults() error {
+	if int(o.Squash) >= len(squashNames) {
+		return fmt.Errorf("nfs: unknown squash %d", o.Squash)
+	}
+	o.AnonUID, o.AnonGID = cmp.Or(o.AnonUID, Anonymous), cmp.Or(o.AnonGID, Anonymous)
+	return nil
+}
+
 // defaultFiles leaves most descriptors to connections.
 func defaultFiles() int {
 	var lim unix.Rlimit
@@ -121,7 +191,7 @@ func defaultFiles() int {
 	return int(lim.Cur / 4)
 }
 
-// maxFileSize is the largest file that can be written, in bytes. A write past
+// maxFileSize returns the largest file that can be written, in bytes. A write past
 // RLIMIT_FSIZE would end the process with SIGXFSZ, so no such write is tried.
 func maxFileSize() uint64 {
 	const most = 1<<63 - 1

@@ -35,7 +35,7 @@ func TestSquashNames(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	c, err := Config{Path: "/"}.withDefaults()
+	c, err := Config{Export: Export{Path: "/"}}.withDefaults()
 	must(t, err)
 	if c.AnonUID != Anonymous || c.AnonGID != Anonymous || c.IdleClose != defaultIdle || c.Logger == nil ||
 		c.MaxOpenFiles < minFiles || c.MaxOpenFiles > defaultMaxFiles {
@@ -57,10 +57,10 @@ func TestNewErrors(t *testing.T) {
 		want string
 	}{
 		"no path":   {Config{}, "no path"},
-		"missing":   {Config{Path: filepath.Join(dir, "none")}, "none"},
-		"a file":    {Config{Path: file}, file},
-		"bad state": {Config{Path: export, StateDir: file}, file},
-		"squash":    {Config{Path: export, Squash: 3}, "squash"},
+		"missing":   {Config{Export: Export{Path: filepath.Join(dir, "none")}}, "none"},
+		"a file":    {Config{Export: Export{Path: file}}, file},
+		"bad state": {Config{Export: Export{Path: export}, StateDir: file}, file},
+		"squash":    {Config{Export: Export{Path: export, Options: Options{Squash: 3}}}, "squash"},
 	} {
 		s, err := New(tc.cfg)
 		if err == nil {

@@ -15,23 +15,23 @@ var (
 	errAuthRejected = &oncrpc.DeniedError{Stat: oncrpc.AuthError, Auth: oncrpc.AuthRejectedCred}
 )
 
-// cred is whom a call is carried out for.
+// cred is the identity for which a call is executed.
 type cred struct {
 	uid, gid uint32
 	gids     []uint32 // storage of the request
 }
 
-// invalidID is no ID of anybody: to the kernel it means "leave alone".
+// invalidID is not a valid ID: to the kernel it means "do not change".
 const invalidID = ^uint32(0)
 
-// setCred takes the caller's credential and squashes it as configured. The
-// error denies the call.
+// setCred reads the caller's credential and squashes it as configured. An error denies the
+// call.
 func (r *request) setCred() error {
 	c := &r.cred
 	c.gids = c.gids[:0]
 	switch r.call.Cred.Flavor {
 	case authNone:
-		c.uid, c.gid = r.srv.cfg.AnonUID, r.srv.cfg.AnonGID
+		c.uid, c.gid = r.options.AnonUID, r.options.AnonGID
 		return nil
 	case authSys:
 	default:
@@ -45,26 +45,26 @@ func (r *request) setCred() error {
 	}
 	c.uid, c.gid = r.sys.UID, r.sys.GID
 	c.gids = append(c.gids, r.sys.GIDs...)
-	r.srv.squash(c)
+	r.options.squash(c)
 	return nil
 }
 
-// squash gives c the identity that the configuration allows it.
-func (s *Server) squash(c *cred) {
-	switch s.cfg.Squash {
+// squash changes c to the identity that the options allow.
+func (o *Options) squash(c *cred) {
+	switch o.Squash {
 	case SquashNone:
 	case SquashAll:
-		c.uid, c.gid, c.gids = s.cfg.AnonUID, s.cfg.AnonGID, c.gids[:0]
+		c.uid, c.gid, c.gids = o.AnonUID, o.AnonGID, c.gids[:0]
 	case SquashRoot:
 		if c.uid == 0 {
-			c.uid = s.cfg.AnonUID
+			c.uid = o.AnonUID
 		}
 		if c.gid == 0 {
-			c.gid = s.cfg.AnonGID
+			c.gid = o.AnonGID
 		}
 		for i, gid := range c.gids {
 			if gid == 0 {
-				c.gids[i] = s.cfg.AnonGID
+				c.gids[i] = o.AnonGID
 			}
 		}
 	}

@@ -20,7 +20,7 @@ var listers = []struct {
 	force func(*export)
 }{
 	{"offsets", func(x *export) { x.lister = byOffset{} }},
-	{"hashed", func(x *export) { x.lister = newHashed(x.Server) }},
+	{"hashed", func(x *export) { x.lister = newHashed(x.subtree) }},
 }
 
 func eachLister(t *testing.T, f func(t *testing.T, x *export)) {
@@ -337,7 +337,7 @@ func TestListErrors(t *testing.T) {
 // A listing of a directory that just changed is not taken from what is kept.
 func TestHashedSeesChanges(t *testing.T) {
 	x := serve(t, options{})
-	x.lister = newHashed(x.Server)
+	x.lister = newHashed(x.subtree)
 	c := x.me()
 	root := c.root()
 	want := map[string]bool{".": true, "..": true}
@@ -356,7 +356,7 @@ func TestHashedSeesChanges(t *testing.T) {
 // well after the last change is kept.
 func TestHashedUsesWhatIsKept(t *testing.T) {
 	x := serve(t, options{})
-	h := newHashed(x.Server)
+	h := newHashed(x.subtree)
 	x.lister = h
 	c := x.me()
 	root := c.root()
@@ -385,7 +385,7 @@ func TestHashedUsesWhatIsKept(t *testing.T) {
 // What is kept is bounded.
 func TestHashedKeepsLittle(t *testing.T) {
 	x := serve(t, options{})
-	h := newHashed(x.Server)
+	h := newHashed(x.subtree)
 	for i := range 3 * maxSnapshots {
 		s := &snapshot{entries: make([]dirent, maxSnapNames/8)}
 		s.dir = x.top.handle

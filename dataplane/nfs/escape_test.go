@@ -220,7 +220,7 @@ func TestExportMoves(t *testing.T) {
 func TestStateMustNotBeExported(t *testing.T) {
 	dir := tempDir(t)
 	for _, state := range []string{dir, filepath.Join(dir, "state"), filepath.Join(dir, "a/b")} {
-		s, err := New(Config{Path: dir, StateDir: state})
+		s, err := New(Config{Export: Export{Path: dir}, StateDir: state})
 		if err == nil {
 			s.Close()
 			t.Errorf("%s: no error", state)

@@ -77,15 +77,16 @@ func (m *buffers) Alloc(_ context.Context, n int) (oncrpc.Buffer, error) {
 func (b *buffer) Bytes() []byte { return b.b }
 func (b *buffer) Release()      { b.m.out.Add(-1) }
 
-// export is a server over a directory of its own.
+// export is a server over a directory of its own, and what it has open.
 type export struct {
-	*Server
-	t    testing.TB
-	dir  string
-	cfg  Config
-	opt  options
-	mem  *buffers
-	xids atomic.Uint32
+	*subtree
+	server *Server
+	t      testing.TB
+	dir    string
+	cfg    Config
+	opt    options
+	mem    *buffers
+	xids   atomic.Uint32
 }
 
 // serve starts a server over a new directory.
@@ -102,15 +103,15 @@ func serveIn(t testing.TB, base string, opt options, change ...func(*Config)) *e
 	if err := os.Mkdir(x.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	x.cfg = Config{Path: x.dir, StateDir: stateDir, AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)}
+	x.cfg = Config{Export: Export{Path: x.dir}, StateDir: stateDir, AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&x.cfg)
 	}
 	x.start()
 	t.Cleanup(func() {
 		x.Close()
-		if n := x.cache.files.Load(); n != 0 {
-			t.Errorf("%d descriptors of objects left open", n)
+		if x.subtree != nil && x.cache.files.Load() != 0 {
+			t.Errorf("%d descriptors of objects left open", x.cache.files.Load())
 		}
 		if n := x.mem.out.Load(); n != 0 {
 			t.Errorf("%d reply buffers not released", n)
@@ -135,7 +136,13 @@ func (x *export) start() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.Server = s
+	x.server, x.subtree = s, s.exports[0].tree.Load()
+}
+
+func (x *export) Close() error { return x.server.Close() }
+
+func (x *export) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	return x.server.ServeRPC(ctx, call, reply)
 }
 
 // restart is the end of the daemon and a new one over the same directory.

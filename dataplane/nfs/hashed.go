@@ -11,11 +11,10 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 )
 
-// hashed lists directories of file systems whose offsets can't be relied on
-// (tmpfs before Linux 6.6, overlayfs, and all that are not known): names are
-// given in the order of their keyed hash, which is the cookie. It reads a
-// whole directory for that, and keeps it for the next call as long as the
-// directory does not change.
+// hashed lists directories of file systems whose offsets are not reliable (tmpfs before
+// Linux 6.6, overlayfs, and all unknown ones). It lists names in the order of their keyed
+// hash, which is the cookie. To do that, it reads the whole directory, and keeps the result
+// for the next call while the directory does not change.
 type hashed struct {
 	k0, k1 uint64
 	mu     sync.Mutex
@@ -23,7 +22,7 @@ type hashed struct {
 	names  int         // in all that are kept
 }
 
-// Bounds of what is kept.
+// Limits of what is kept.
 const (
 	maxSnapshots = 16
 	maxSnapNames = 1 << 18
@@ -37,7 +36,7 @@ type snapshot struct {
 	entries []dirent
 }
 
-func newHashed(s *Server) *hashed {
+func newHashed(s *subtree) *hashed {
 	h := &hashed{}
 	h.k0, h.k1 = s.codec.Subkey("directory cookies")
 	return h
@@ -65,16 +64,16 @@ func (h *hashed) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool
 	return true, nil
 }
 
-// settled is how long ago a directory must have changed for its times to show
-// the next change: file systems may stamp with a clock that ticks slowly.
+// settled is how long ago a directory must have changed so that its times show the next
+// change. The clock of a file system may tick slowly.
 const settled = 50 * time.Millisecond
 
-// isSettled says whether a change from now on would show in a directory's times.
+// isSettled reports whether a later change would show in a directory's times.
 func isSettled(ctime unix.Timespec, now time.Time) bool {
 	return now.Sub(time.Unix(ctime.Unix())) > settled
 }
 
-// snapshot returns the directory's content, as it is or was during this call.
+// snapshot returns the directory's content at some time during this call.
 func (h *hashed) snapshot(dir *object) (*snapshot, error) {
 	var st unix.Stat_t
 	if err := dir.stat(&st); err != nil {
@@ -125,8 +124,8 @@ func (h *hashed) fill(snap *snapshot, dir *object) error {
 	return nil
 }
 
-// sort puts the entries in order. Two names with one hash, which takes
-// thousands of millions of names to be likely, get neighbouring cookies.
+// sort sorts the entries. If two names have the same hash, which is likely only with
+// billions of names, they get neighbouring cookies.
 func (s *snapshot) sort() {
 	slices.SortFunc(s.entries, func(a, b dirent) int {
 		if c := cmp.Compare(a.cookie, b.cookie); c != 0 {
@@ -141,7 +140,7 @@ func (s *snapshot) sort() {
 	}
 }
 
-// take finds what is kept of a directory with the attributes st.
+// take returns the kept snapshot of a directory with the attributes st, or nil.
 func (h *hashed) take(dir *object, st *unix.Stat_t) *snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,8 +170,8 @@ func (h *hashed) keep(snap *snapshot) {
 	}
 }
 
-// Cookies: "." and ".." come first, and the sign stays clear, as clients hand
-// cookies to programs as signed offsets.
+// Cookies: "." and ".." come first. The sign bit is clear, because clients pass cookies to
+// programs as signed offsets.
 const (
 	cookieDot    = 1
 	cookieDotDot = 2

@@ -2,16 +2,15 @@ package nfs
 
 import "runtime"
 
-// identity is a thread's file system identity while it acts for a caller. The
-// zero value is the process's own.
+// identity is a thread's file system identity while it acts for a caller. The zero value is
+// the process's own.
 type identity struct{ switched bool }
 
-// assume makes the calling goroutine's thread act as c in the file system:
-// the kernel then checks rights as for that user, and what is made is the
-// user's. The caller's duty is to call restore, from the same goroutine,
-// before it does anything but system calls. When rdmad does not run as root,
-// and for root itself, there is nothing to do.
-func (s *Server) assume(c *cred) (identity, error) {
+// assume makes the calling goroutine's thread act as c in the file system: the kernel then
+// checks that user's rights, and new objects belong to the user. Until the caller calls
+// restore, from the same goroutine, it must only make system calls. If rdmad does not run
+// as root, or c is root, assume does nothing.
+func (s *subtree) assume(c *cred) (identity, error) {
 	if s.switcher == nil || (c.uid == 0 && c.gid == 0) {
 		return identity{}, nil
 	}
@@ -23,17 +22,17 @@ func (s *Server) assume(c *cred) (identity, error) {
 	return identity{switched: true}, nil
 }
 
-// restore ends what assume began.
-func (id identity) restore(s *Server) {
+// restore undoes assume.
+func (id identity) restore(s *subtree) {
 	if id.switched {
 		s.restoreThread()
 	}
 }
 
-// restoreThread gives the thread its own identity back. A thread that kept
-// somebody else's must never serve another call, so that failing, which the
-// kernel does not do here, ends the process.
-func (s *Server) restoreThread() {
+// restoreThread restores the thread's own identity. A thread with another identity must
+// never serve another call, so a failure, which the kernel does not cause here, ends the
+// process.
+func (s *subtree) restoreThread() {
 	if !s.switcher.Restore() {
 		panic("nfs: a thread's file system identity can't be restored")
 	}

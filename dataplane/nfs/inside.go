@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
-// below says whether the open directory fd is top or a directory beneath it,
-// at this moment. It goes up by "..", so that names don't matter.
+// below reports whether the open directory fd is top or a directory below it at this
+// moment. It goes up by "..", so names do not matter.
 func below(fd int, top *posix.Place) (bool, error) {
 	var here posix.Place
 	if err := posix.PlaceOf(fd, &here); err != nil {
@@ -39,7 +39,7 @@ func belowFrom(fd int, here posix.Place, top *posix.Place) (bool, error) {
 	}
 }
 
-// belowFar goes on for a directory that is MaxUp levels down or more.
+// belowFar continues for a directory that is MaxUp levels down or more.
 func belowFar(fd int, top *posix.Place) (bool, error) {
 	up, err := unix.Openat(fd, strings.Repeat("../", posix.MaxUp), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -49,16 +49,14 @@ func belowFar(fd int, top *posix.Place) (bool, error) {
 	return below(up, top)
 }
 
-// inside checks that an object belongs to the export's directory tree now.
-// Its handle proves that it did once; since then somebody on this machine may
-// have moved it out.
+// inside checks that an object is now in the export's directory tree. Its handle proves
+// that it once was. Since then a local user may have moved it out.
 //
-// A directory is asked for its ancestors. Other objects have no way up: the
-// kernel is asked for the path by which it knows them, if it does. A file
-// with several names may be in the export under another one, and a file that
-// the kernel reached by its handle alone has no path; both pass, as they lead
-// to nothing but themselves.
-func (s *Server) inside(o *object) error {
+// For a directory, it checks the ancestors. Other objects have no way up, so it asks the
+// kernel for the path under which it knows them, if any. A file with several names may be
+// in the export under another one, and a file that the kernel opened by its handle has no
+// path. Both pass, because they lead only to themselves.
+func (s *subtree) inside(o *object) error {
 	if o.isDir() {
 		return s.insideDir(o)
 	}
@@ -72,13 +70,13 @@ func (s *Server) inside(o *object) error {
 	return nil
 }
 
-// insideDir is inside for a directory whose names are about to be used.
-func (s *Server) insideDir(o *object) error {
+// insideDir is inside for a directory whose names will be used.
+func (s *subtree) insideDir(o *object) error {
 	if o == s.top {
 		return nil
 	}
 	ok, err := belowFrom(o.path, o.place, &s.place)
-	if errors.Is(err, unix.EACCES) { // not root, and no right to go up: the path has to do
+	if errors.Is(err, unix.EACCES) { // not root, and no right to go up: use the path
 		ok, err = s.pathInside(o.path), nil
 	}
 	if err == nil && !ok {
@@ -87,13 +85,12 @@ func (s *Server) insideDir(o *object) error {
 	return err
 }
 
-// pathInside says whether the path of fd is not known to be out of the
-// export.
-func (s *Server) pathInside(fd int) bool {
+// pathInside returns false if the path of fd is known to be outside the export.
+func (s *subtree) pathInside(fd int) bool {
 	var a, b [unix.PathMax]byte
 	n, err := unix.Readlink(procPath(fd), a[:])
 	if err != nil || n == len(a) {
-		return true // too long to be told
+		return true // too long to know
 	}
 	m, err := unix.Readlink(procPath(s.top.path), b[:])
 	if err != nil || m == len(b) {
@@ -101,7 +98,7 @@ func (s *Server) pathInside(fd int) bool {
 	}
 	path, top := string(a[:n]), string(b[:m])
 	if path == "/" || top == "/" || strings.HasSuffix(path, " (deleted)") {
-		return true // no path is known, all are inside, or the path is one that was
+		return true // no path is known, all paths are inside, or it is a former path
 	}
 	return strings.HasPrefix(path, top+"/")
 }

@@ -7,20 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lister lists directories for READDIR and READDIRPLUS, which go on in later
-// calls where an earlier one stopped, perhaps of another Server. A cookie says
-// where: the listing gives each name once that is there all the time,
-// whatever comes and goes in between.
+// lister lists directories for READDIR and READDIRPLUS. A later call continues where an
+// earlier one stopped, perhaps in another Server. The cookie is the position. The listing
+// returns each name that exists all the time exactly once, whatever else changes.
 type lister interface {
-	// verifier is the cookieverf3: cookies of other listers have another one.
+	// verifier returns the cookieverf3: cookies of other listers have another one.
 	verifier() uint64
-	// list gives the entries after cookie, in order, until emit wants no
-	// more. It says whether it came to the end.
+	// list calls emit for the entries after cookie, in order, until emit returns false. eof
+	// means that it reached the end.
 	list(dir *object, cookie uint64, emit func(*dirent) bool) (eof bool, err error)
 }
 
-// File systems whose directory offsets are good cookies: they belong to the
-// name and not to its place among others.
+// File systems whose directory offsets are good cookies: they belong to the name and not to
+// its position.
 var stableOffsets = map[uint32]bool{
 	unix.EXT4_SUPER_MAGIC:  true, // hash of the name; ext2 and ext3 too
 	unix.XFS_SUPER_MAGIC:   true,
@@ -29,7 +28,7 @@ var stableOffsets = map[uint32]bool{
 }
 
 // chooseLister chooses by the file system of an open directory.
-func chooseLister(s *Server, fd int) lister {
+func chooseLister(s *subtree, fd int) lister {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) != nil {
 		return newHashed(s)
@@ -90,8 +89,7 @@ func (byOffset) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool,
 	}
 }
 
-// dirents reads entries from an offset on. Callers share the descriptor, and
-// with it the position.
+// dirents reads entries from an offset on. Callers share the descriptor and its position.
 func (o *object) dirents(offset uint64, b []byte) (int, error) {
 	fd, err := o.reader()
 	if err != nil {

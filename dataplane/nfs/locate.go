@@ -12,17 +12,17 @@ import (
 
 // locator finds objects by their IDs.
 type locator interface {
-	// open opens an object as O_PATH. It answers errStale when there is none.
+	// open opens an object as O_PATH. It returns errStale if there is none.
 	open(id fh.ID) (fd int, err error)
 	// learn records that the directory parent has an object under name.
 	learn(parent *object, id fh.ID, name *posix.Name)
-	// unlearn records that it no longer has one, and whether that was the
-	// object's last name.
+	// unlearn records that it no longer has one. last means that this was the object's last
+	// name.
 	unlearn(parent *object, id fh.ID, name *posix.Name, last bool)
 }
 
-// byHandle lets the kernel find objects. It needs CAP_DAC_READ_SEARCH and a
-// file system that can.
+// byHandle opens objects by the kernel's handles. It needs CAP_DAC_READ_SEARCH and support
+// of the file system.
 type byHandle struct{ mount int }
 
 func (l byHandle) open(id fh.ID) (int, error) {
@@ -38,8 +38,8 @@ func (l byHandle) open(id fh.ID) (int, error) {
 	return fd, err
 }
 
-// opensIDs says whether the kernel finds objects, whatever their names.
-func (s *Server) opensIDs() bool {
+// opensIDs reports whether the kernel opens objects by handle.
+func (s *subtree) opensIDs() bool {
 	_, ok := s.locate.(byHandle)
 	return ok
 }
@@ -47,15 +47,15 @@ func (s *Server) opensIDs() bool {
 func (byHandle) learn(*object, fh.ID, *posix.Name)         {}
 func (byHandle) unlearn(*object, fh.ID, *posix.Name, bool) {}
 
-// chooseLocator tries what the kernel, the file system and the process's
-// rights allow. top is the export's root directory as O_PATH.
-func chooseLocator(s *Server, top int, opt options) locator {
+// chooseLocator tries what the kernel, the file system and the process's rights allow. top
+// is the export's root directory as O_PATH.
+func chooseLocator(s *subtree, top int, opt options) locator {
 	var kh posix.Handle
 	s.idKind = fh.Kernel
 	if opt.inodeIDs || !handleFits(top, &kh, fh.Kernel) {
 		s.idKind = fh.Inode
-		// overlayfs, without its option nfs_export, names its objects but
-		// opens none. Elsewhere such names may have no generation.
+		// overlayfs without nfs_export returns handles of objects but cannot open them.
+		// Elsewhere such handles may have no generation.
 		if isOverlay(top) && handleFits(top, &kh, fh.Name) {
 			s.idKind = fh.Name
 		}
@@ -73,8 +73,8 @@ func chooseLocator(s *Server, top int, opt options) locator {
 	return byHandle{mount: mount}
 }
 
-// handleFits gets the handle of an open object, and says whether there is one
-// that fits into ours.
+// handleFits gets the handle of an open object, and reports whether there is one that fits
+// into ours.
 func handleFits(fd int, kh *posix.Handle, kind fh.Kind) bool {
 	flags := 0
 	if kind == fh.Name {
@@ -87,7 +87,7 @@ func handleFits(fd int, kh *posix.Handle, kind fh.Kind) bool {
 	return ok
 }
 
-// fsType is the magic number of a file system, which has another Go type on
+// fsType returns the magic number of a file system, which has another Go type on
 // each architecture.
 func fsType(st *unix.Statfs_t) uint32 { return uint32(st.Type) }
 
@@ -96,20 +96,20 @@ func isOverlay(fd int) bool {
 	return unix.Fstatfs(fd, &st) == nil && fsType(&st) == unix.OVERLAYFS_SUPER_MAGIC
 }
 
-// isVolatile says whether an open object's file system is in memory alone: its
+// isVolatile reports whether an open object's file system is in memory alone: its
 // fsync(2) does nothing.
 func isVolatile(fd int) bool {
 	var st unix.Statfs_t
 	return unix.Fstatfs(fd, &st) == nil && (fsType(&st) == unix.TMPFS_MAGIC || fsType(&st) == unix.RAMFS_MAGIC)
 }
 
-// errHandleSize: the kernel's handle of an object does not fit, though that of
+// errHandleSize means that the kernel's handle of an object does not fit, although that of
 // the export's root does.
 var errHandleSize = errors.New("nfs: the file system's handle is too long")
 
-// identify finds the ID of an open object. What is mounted on top of the
-// export is not part of it: errAccess.
-func (s *Server) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
+// identify returns the ID of an open object. An object on another mount is not part of the
+// export: errAccess.
+func (s *subtree) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
 	var kh posix.Handle
 	var mount int
 	var err error
@@ -129,8 +129,8 @@ func (s *Server) identify(fd int, st *unix.Stat_t) (fh.ID, error) {
 	return s.ownID(&kh, mount)
 }
 
-// ownID is the ID of the object with the kernel's handle kh on a mount.
-func (s *Server) ownID(kh *posix.Handle, mount int) (fh.ID, error) {
+// ownID returns the ID of the object with the kernel's handle kh on a mount.
+func (s *subtree) ownID(kh *posix.Handle, mount int) (fh.ID, error) {
 	if mount != s.mount && s.mount != 0 {
 		return fh.ID{}, errAccess
 	}
@@ -141,10 +141,10 @@ func (s *Server) ownID(kh *posix.Handle, mount int) (fh.ID, error) {
 	return id, nil
 }
 
-// identifyName finds the ID of what a name in a directory stands for, as the
-// thread's present identity and without opening it. Where the file system
-// can't say so much of a name alone the error is errUnnamed.
-func (s *Server) identifyName(dir *object, name *posix.Name) (fh.ID, error) {
+// identifyName returns the ID of the object with a name in a directory, with the thread's
+// current identity and without opening it. The error is errUnnamed if the file system does
+// not support that.
+func (s *subtree) identifyName(dir *object, name *posix.Name) (fh.ID, error) {
 	if s.idKind != fh.Kernel || s.mount == 0 {
 		return fh.ID{}, errUnnamed
 	}
@@ -159,12 +159,12 @@ func (s *Server) identifyName(dir *object, name *posix.Name) (fh.ID, error) {
 	return s.ownID(&kh, mount)
 }
 
-// errUnnamed: an object's ID can't be had by its name.
+// errUnnamed means that an object's ID cannot be found by its name.
 var errUnnamed = errors.New("nfs: the file system does not identify names")
 
-// identifyInode makes an ID of the inode number and the time of birth, which
-// tells a new file from an old one with the same number.
-func (s *Server) identifyInode(fd int, st *unix.Stat_t) (fh.ID, error) {
+// identifyInode makes an ID of the inode number and the time of birth, which distinguishes
+// a new file from an old one with the same number.
+func (s *subtree) identifyInode(fd int, st *unix.Stat_t) (fh.ID, error) {
 	var sx unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME|unix.STATX_MNT_ID, &sx); err != nil {
 		return fh.ID{}, err

@@ -26,9 +26,8 @@ const (
 	mountProcedures
 )
 
-// Versions of program MOUNT. Version 1 and 2 have handles of 32 bytes, which
-// are too small for this server's: they tell what is exported and mounted, and
-// refuse to mount.
+// Versions of program MOUNT. Versions 1 and 2 have handles of 32 bytes, which are too small
+// for this server. They answer what is exported and mounted, and refuse to mount.
 const (
 	mountVersion    = 3
 	mountMinVersion = 1
@@ -36,11 +35,11 @@ const (
 
 var errMountVersion = &oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: mountMinVersion, High: mountVersion}
 
-// exportName is the path of the export in answers to clients. "/", the
-// configured path and its last part lead there as well.
+// exportName is the path of Config.Export in answers to clients. "/", the configured path and
+// its last part are the same.
 const exportName = "/export"
 
-// serveMount carries out a call of program MOUNT.
+// serveMount executes a call of program MOUNT.
 func (s *Server) serveMount(call *oncrpc.Call, reply *oncrpc.Reply) error {
 	if call.Version < mountMinVersion || call.Version > mountVersion {
 		return errMountVersion
@@ -69,7 +68,7 @@ func (s *Server) serveMount(call *oncrpc.Call, reply *oncrpc.Reply) error {
 		s.mounts.removeAll(peer)
 		return nil
 	case mountExport:
-		reply.Stream = appendExports(reply.Stream)
+		reply.Stream = s.appendExports(reply.Stream)
 		return nil
 	}
 	return errProcUnavail
@@ -85,13 +84,14 @@ func (s *Server) mnt(call *oncrpc.Call, reply *oncrpc.Reply, d *xdr.Decoder) err
 		reply.Stream = xdr.AppendUint32(reply.Stream, uint32(mount.MNT3ERR_ACCES))
 		return nil
 	}
-	o, status := s.mountPoint(path)
+	o, status := s.mountPoint(path, call.Peer.Addr())
 	reply.Stream = xdr.AppendUint32(reply.Stream, uint32(status))
 	if status != mount.MNT3_OK {
 		return nil
 	}
 	reply.Stream = xdr.AppendOpaque(reply.Stream, o.handle.Bytes())
 	o.release()
+	o.server.life.RUnlock()
 	reply.Stream = xdr.AppendUint32(reply.Stream, 2) // flavors
 	reply.Stream = xdr.AppendUint32(reply.Stream, authSys)
 	reply.Stream = xdr.AppendUint32(reply.Stream, authNone)
@@ -99,20 +99,67 @@ func (s *Server) mnt(call *oncrpc.Call, reply *oncrpc.Reply, d *xdr.Decoder) err
 	return nil
 }
 
-// mountPoint finds the directory that a path stands for.
-func (s *Server) mountPoint(path []byte) (*object, mount.Mountstat3) {
+// mountPoint returns the directory with a path. The caller must release the directory, and
+// then life of its subtree.
+func (s *Server) mountPoint(path []byte, peer netip.Addr) (*object, mount.Mountstat3) {
 	switch {
 	case len(path) > mount.MNTPATHLEN:
 		return nil, mount.MNT3ERR_NAMETOOLONG
 	case len(path) == 0 || path[0] != '/' || bytes.IndexByte(path, 0) >= 0:
 		return nil, mount.MNT3ERR_INVAL
 	}
-	if s.removed() {
+	e, below := s.exportAt(string(path))
+	if e == nil || e.optionsFor(peer) == nil {
+		return nil, mount.MNT3ERR_ACCES
+	}
+	e.check()
+	tree := e.enter()
+	if tree == nil {
+		return nil, mount.MNT3ERR_NOENT
+	}
+	o, status := tree.descend(below)
+	if o == nil {
+		tree.life.RUnlock()
+	}
+	return o, status
+}
+
+// exportAt finds the export that a path belongs to, and the rest of the path.
+func (s *Server) exportAt(path string) (found *exportPoint, below string) {
+	for _, e := range s.exports {
+		if rest, ok := cutPath(path, e.full); ok && (found == nil || len(rest) < len(below)) {
+			found, below = e, rest
+		}
+	}
+	first := s.exports[0]
+	if found != nil || !first.first {
+		return found, below
+	}
+	for _, name := range [...]string{exportName, "/" + filepath.Base(first.full)} {
+		if rest, ok := cutPath(path, name); ok {
+			return first, rest
+		}
+	}
+	return first, path
+}
+
+// cutPath removes a directory from the beginning of a path.
+func cutPath(path, dir string) (rest string, ok bool) {
+	if dir == "/" {
+		return path, true
+	}
+	rest, ok = strings.CutPrefix(path, dir)
+	return rest, ok && (rest == "" || rest[0] == '/')
+}
+
+// descend returns the directory with a path below the root.
+func (s *subtree) descend(path string) (*object, mount.Mountstat3) {
+	if s.deleted() {
 		return nil, mount.MNT3ERR_NOENT
 	}
 	o := s.top
 	o.refs.Add(1)
-	for name := range strings.SplitSeq(s.within(string(path)), "/") {
+	for name := range strings.SplitSeq(path, "/") {
 		if name == "" || name == "." {
 			continue
 		}
@@ -130,31 +177,8 @@ func (s *Server) mountPoint(path []byte) (*object, mount.Mountstat3) {
 	return o, mount.MNT3_OK
 }
 
-// removed says whether the exported directory was deleted. Its handle would still
-// be well-formed, because rdmad has the directory open: a client could mount it,
-// and then each call would fail with STALE.
-func (s *Server) removed() bool {
-	var st unix.Stat_t
-	if err := unix.Fstat(s.top.path, &st); err != nil || st.Nlink > 0 {
-		return false
-	}
-	s.log.Error("the exported directory was deleted: mounts are refused until it is made again and rdmad is restarted", "path", s.cfg.Path)
-	return true
-}
-
-// within cuts off what stands for the export's root.
-func (s *Server) within(path string) string {
-	full, _ := filepath.Abs(s.cfg.Path)
-	for _, prefix := range [...]string{exportName, full, "/" + filepath.Base(full)} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
-			return rest
-		}
-	}
-	return path
-}
-
 // mountStep goes down one directory.
-func (s *Server) mountStep(dir *object, name string) (*object, error) {
+func (s *subtree) mountStep(dir *object, name string) (*object, error) {
 	if name == ".." {
 		return nil, errAccess
 	}
@@ -179,11 +203,22 @@ func (s *Server) mountStep(dir *object, name string) (*object, error) {
 	return o, nil
 }
 
-// appendExports appends an exports list: one, for everybody.
-func appendExports(dst []byte) []byte {
-	dst = xdr.AppendUint32(dst, 1)
-	dst = xdr.AppendString(dst, exportName)
-	dst = xdr.AppendUint32(dst, 0) // no groups
+// appendExports appends the list of exports, with the networks that have access. An export
+// without networks is for all clients.
+func (s *Server) appendExports(dst []byte) []byte {
+	for _, e := range s.exports {
+		name := e.full
+		if e.first {
+			name = exportName
+		}
+		dst = xdr.AppendUint32(dst, 1)
+		dst = xdr.AppendString(dst, name)
+		for _, r := range e.rules {
+			dst = xdr.AppendUint32(dst, 1)
+			dst = xdr.AppendString(dst, r.network.String())
+		}
+		dst = xdr.AppendUint32(dst, 0)
+	}
 	return xdr.AppendUint32(dst, 0)
 }
 
@@ -193,14 +228,14 @@ type mounted struct {
 	path string
 }
 
-// mountTable is who has mounted what, for DUMP. It is hearsay (RFC 1813
-// §5.2.2): clients go without a word.
+// mountTable lists the clients that have mounted something, for DUMP. It may be wrong (RFC
+// 1813 §5.2.2): clients need not say when they unmount.
 type mountTable struct {
 	mu   sync.Mutex
 	list []mounted
 }
 
-// maxMounts bounds the table: the oldest entry makes room.
+// maxMounts limits the table. The oldest entry is dropped.
 const maxMounts = 256
 
 func (t *mountTable) add(m mounted) {

@@ -108,9 +108,9 @@ func TestMountList(t *testing.T) {
 		}
 	}
 	for i := range 3 * maxMounts {
-		x.mounts.add(mounted{b.peer.Addr(), fmt.Sprint(i)})
+		x.server.mounts.add(mounted{b.peer.Addr(), fmt.Sprint(i)})
 	}
-	if n := len(x.mounts.list); n != maxMounts {
+	if n := len(x.server.mounts.list); n != maxMounts {
 		t.Errorf("%d mounts are kept", n)
 	}
 }

@@ -173,7 +173,7 @@ func TestLink(t *testing.T) {
 func TestKilledAndStartedAgain(t *testing.T) {
 	eachMode(t, func(t *testing.T, opt options) {
 		x := serve(t, opt)
-		killed := x.Server // never closed before the next one works
+		killed := x.server // never closed before the next one works
 		c := x.me()
 		root := c.root()
 		d := c.mkdir(root, "d")

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
-// object is an open object of the export. Who got one from the cache has a
-// reference and releases it; the descriptors are closed with the last one.
+// object is an open object of the export. A user that got it from the cache has a reference
+// and must release it. The descriptors are closed with the last reference.
 type object struct {
 	id     fh.ID
 	handle fh.Handle
@@ -21,36 +21,35 @@ type object struct {
 	ino    uint64
 	place  posix.Place // the same as dev and ino
 
-	// path is an O_PATH descriptor, or that of data.
+	// path is an O_PATH descriptor, or the descriptor for data.
 	path int
-	// read and write are descriptors for data, -1 until somebody needs them.
-	// Directories have read alone. They change under open, once.
+	// read and write are descriptors for data, or -1 until they are needed. Directories
+	// have only read. They change once, under open.
 	read, write atomic.Int32
 	open        sync.Mutex
 	// listing guards the position of a directory's read descriptor.
 	listing sync.Mutex
-	// guard makes a guarded SETATTR one step for other guarded ones.
+	// guard makes a guarded SETATTR atomic for other guarded ones.
 	guard sync.Mutex
 
 	mods modifications
-	// size is what it was when the attributes were last asked for, in bytes.
+	// size is the size when the attributes were last read, in bytes.
 	size atomic.Int64
-	// dirty: written since the last time that all was on stable storage.
+	// dirty means that data was written since everything was last on stable storage.
 	dirty atomic.Bool
-	// verified is the epoch in which the object was last seen to be within
-	// the export, plus one.
+	// verified is the epoch in which the object was last seen inside the export, plus one.
 	verified atomic.Uint64
 
-	refs   atomic.Int32 // the cache's own is one of them
-	server *Server
+	refs   atomic.Int32 // including the cache's own
+	server *subtree
 
 	// Guarded by the cache's shard.
 	used       uint32 // epoch of last use
 	prev, next *object
 }
 
-// newObject takes over fd, which is an O_PATH descriptor.
-func (s *Server) newObject(id *fh.ID, h fh.Handle, fd int, st *unix.Stat_t) *object {
+// newObject takes ownership of fd, an O_PATH descriptor.
+func (s *subtree) newObject(id *fh.ID, h fh.Handle, fd int, st *unix.Stat_t) *object {
 	o := &object{id: *id, handle: h, typ: st.Mode & unix.S_IFMT, dev: st.Dev, ino: st.Ino, path: fd, server: s}
 	o.place = posix.Place{Major: unix.Major(st.Dev), Minor: unix.Minor(st.Dev), Ino: st.Ino}
 	o.size.Store(st.Size)
@@ -61,8 +60,8 @@ func (s *Server) newObject(id *fh.ID, h fh.Handle, fd int, st *unix.Stat_t) *obj
 	return o
 }
 
-// adopt makes fd, which is open for reading and writing, the descriptor for
-// everything. The object is nobody else's yet.
+// adopt uses fd, which is open for reading and writing, as the only descriptor. The object
+// is not shared yet.
 func (o *object) adopt() {
 	o.read.Store(int32(o.path))
 	o.write.Store(int32(o.path))
@@ -70,7 +69,7 @@ func (o *object) adopt() {
 
 func (o *object) isDir() bool { return o.typ == unix.S_IFDIR }
 
-// release gives a reference back.
+// release releases a reference.
 func (o *object) release() {
 	if o.refs.Add(-1) == 0 {
 		o.close()
@@ -93,7 +92,7 @@ func (o *object) closeFD(fd int) {
 	o.server.cache.files.Add(-1)
 }
 
-// stat gets the attributes. The object is stale when it has no name any more.
+// stat gets the attributes. The object is stale if it has no name any more.
 func (o *object) stat(st *unix.Stat_t) error {
 	if err := unix.Fstat(o.path, st); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (o *object) stat(st *unix.Stat_t) error {
 	return nil
 }
 
-// opened is a descriptor to read data from, if there is one already, or -1.
+// opened returns a descriptor for reading data if there is one already, or -1.
 func (o *object) opened() int {
 	if fd := o.read.Load(); fd >= 0 {
 		return int(fd)
@@ -114,7 +113,7 @@ func (o *object) opened() int {
 	return int(o.write.Load())
 }
 
-// reader is a descriptor to read data from, of a regular file or a directory.
+// reader returns a descriptor for reading data of a regular file or a directory.
 func (o *object) reader() (int, error) {
 	if fd := o.opened(); fd >= 0 {
 		return fd, nil
@@ -122,7 +121,7 @@ func (o *object) reader() (int, error) {
 	return o.openData(&o.read, unix.O_RDONLY)
 }
 
-// writer is a descriptor to write data with, of a regular file.
+// writer returns a descriptor for writing data of a regular file.
 func (o *object) writer() (int, error) {
 	if fd := o.write.Load(); fd >= 0 {
 		return int(fd), nil
@@ -148,12 +147,11 @@ func (o *object) openData(slot *atomic.Int32, flags int) (int, error) {
 	return fd, nil
 }
 
-// reopen opens the object of an O_PATH descriptor. It is for regular files
-// and directories alone: to open others may have effects. When rdmad is not
-// root but owns the file, the mode does not stand in the way, as for Linux's
-// own server (NFSD_MAY_OWNER_OVERRIDE): a client checks rights at open, and
-// then expects to read and write whatever the mode has become.
-func (s *Server) reopen(fd, flags int) (int, error) {
+// reopen opens the object of an O_PATH descriptor. It is only for regular files and
+// directories, because opening others may have effects. If rdmad is not root but owns the
+// file, it ignores the mode, as Linux's own server does (NFSD_MAY_OWNER_OVERRIDE): a client
+// checks rights at open, and then expects to read and write even if the mode changes.
+func (s *subtree) reopen(fd, flags int) (int, error) {
 	name := procPath(fd)
 	flags |= unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
 	opened, err := unix.Open(name, flags, 0)
@@ -176,26 +174,26 @@ func (s *Server) reopen(fd, flags int) (int, error) {
 	return opened, err
 }
 
-// procPath is a path to the object of a descriptor, for calls that don't take
-// an O_PATH descriptor itself.
+// procPath returns a path to the object of a descriptor, for calls that do not accept an
+// O_PATH descriptor.
 func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// modifications counts the operations of this server that change an object,
-// so that attributes from before an operation are told only when nothing else
-// came in between (wcc_data, RFC 1813 §2.6): a client that sees them takes the
-// whole difference for its own doing.
+// modifications counts the operations of this server that change an object. An answer
+// includes the attributes from before an operation only if no other operation came in
+// between (wcc_data, RFC 1813 §2.6), because a client attributes the whole difference to
+// its own operation.
 type modifications struct {
 	inflight atomic.Int32
 	sequence atomic.Uint32
 }
 
-// begin announces an operation. What it returns is for end.
+// begin starts an operation. Pass token to end.
 func (m *modifications) begin() (token uint32, alone bool) {
 	n := m.inflight.Add(1)
 	return m.sequence.Add(1), n == 1
 }
 
-// end ends it and says whether no other one began meanwhile.
+// end ends an operation and reports whether no other one began meanwhile.
 func (m *modifications) end(token uint32) bool {
 	same := m.sequence.Load() == token
 	m.inflight.Add(-1)

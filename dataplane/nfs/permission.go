@@ -13,8 +13,8 @@ const (
 	mayExec  = unix.X_OK
 )
 
-// permitted asks the kernel whether the caller has all rights of mask on o.
-func (s *Server) permitted(o *object, c *cred, mask uint32) error {
+// permitted returns an error unless the caller has all rights of mask on o.
+func (s *subtree) permitted(o *object, c *cred, mask uint32) error {
 	id, err := s.assume(c)
 	if err != nil {
 		return err
@@ -23,8 +23,8 @@ func (s *Server) permitted(o *object, c *cred, mask uint32) error {
 	return s.ask(o, c, mask)
 }
 
-// ask is permitted on a thread that acts for the caller already.
-func (s *Server) ask(o *object, c *cred, mask uint32) error {
+// ask is permitted on a thread that already acts for the caller.
+func (s *subtree) ask(o *object, c *cred, mask uint32) error {
 	err := posix.Access(o.path, mask)
 	if isOneOf(err, unix.ENOSYS, unix.EINVAL) {
 		return s.permittedByMode(o, c, mask)
@@ -32,9 +32,9 @@ func (s *Server) ask(o *object, c *cred, mask uint32) error {
 	return err
 }
 
-// permittedByMode is ask for kernels without faccessat2 (before 5.8):
-// it knows no access control lists.
-func (s *Server) permittedByMode(o *object, c *cred, mask uint32) error {
+// permittedByMode is ask for kernels without faccessat2 (before 5.8). It ignores access
+// control lists.
+func (s *subtree) permittedByMode(o *object, c *cred, mask uint32) error {
 	var st unix.Stat_t
 	if err := o.stat(&st); err != nil {
 		return err
@@ -45,9 +45,8 @@ func (s *Server) permittedByMode(o *object, c *cred, mask uint32) error {
 	return nil
 }
 
-// rightsByMode is what the mode of an object with the attributes st gives the
-// caller.
-func (s *Server) rightsByMode(c *cred, st *unix.Stat_t) uint32 {
+// rightsByMode returns the rights that the mode in st gives the caller.
+func (s *subtree) rightsByMode(c *cred, st *unix.Stat_t) uint32 {
 	who := *c
 	if s.switcher == nil {
 		who = cred{uid: s.ownUID, gid: s.ownGID, gids: s.ownGroups}
@@ -67,7 +66,7 @@ func (s *Server) rightsByMode(c *cred, st *unix.Stat_t) uint32 {
 	return st.Mode & all
 }
 
-// in says whether c belongs to a group.
+// in reports whether c belongs to a group.
 func (c *cred) in(gid uint32) bool {
 	if c.gid == gid {
 		return true
@@ -80,12 +79,12 @@ func (c *cred) in(gid uint32) bool {
 	return false
 }
 
-// mayUse checks that the caller may read or write the data of a regular file
-// with the attributes st. Its owner always may: a client checks rights when a
-// file is opened, and an open file stays usable whatever becomes of its mode
-// (NFSD_MAY_OWNER_OVERRIDE of Linux's server). Reading is allowed to those who
-// may execute the file, too: to the server, running it is reading it.
-func (s *Server) mayUse(o *object, c *cred, st *unix.Stat_t, mask uint32) error {
+// mayUse checks that the caller may read or write the data of a regular file with the
+// attributes st. The owner always may: a client checks rights when it opens a file, and an
+// open file stays usable when its mode changes (NFSD_MAY_OWNER_OVERRIDE of Linux's server).
+// Callers who may execute the file may also read it: for the server, executing it is
+// reading it.
+func (s *subtree) mayUse(o *object, c *cred, st *unix.Stat_t, mask uint32) error {
 	if !s.mustAsk(c, st) {
 		return nil
 	}
@@ -101,18 +100,18 @@ func (s *Server) mayUse(o *object, c *cred, st *unix.Stat_t, mask uint32) error 
 	return err
 }
 
-// mustAsk says whether the kernel is to decide about a file's data: about
-// those who are neither root nor its owner.
-func (s *Server) mustAsk(c *cred, st *unix.Stat_t) bool {
+// mustAsk reports whether the kernel must decide about a file's data. It must not for root
+// and the file's owner.
+func (s *subtree) mustAsk(c *cred, st *unix.Stat_t) bool {
 	return s.switcher != nil && c.uid != 0 && c.uid != st.Uid
 }
 
-// asWriter has the kernel do work with a descriptor for a file's data, as the
-// caller, when the caller may write to the file, which has the attributes st
-// (see mayUse): set-ID bits go, and limits count, as for this user.
-func (s *Server) asWriter(o *object, c *cred, st *unix.Stat_t, work func(fd int) error) error {
+// asWriter runs work with a descriptor for a file's data, as the caller, if the caller may
+// write to the file with the attributes st (see mayUse). So set-ID bits are cleared, and
+// the user's limits apply.
+func (s *subtree) asWriter(o *object, c *cred, st *unix.Stat_t, work func(fd int) error) error {
 	ask := s.mustAsk(c, st)
-	if ask && o.write.Load() < 0 { // to open it is not the caller's affair
+	if ask && o.write.Load() < 0 { // opening it does not depend on the caller
 		if err := s.permitted(o, c, mayWrite); err != nil {
 			return err
 		}
@@ -135,5 +134,5 @@ func (s *Server) asWriter(o *object, c *cred, st *unix.Stat_t, work func(fd int)
 	return work(fd)
 }
 
-// actsAsRoot says whether the caller is above file permissions.
-func (s *Server) actsAsRoot(c *cred) bool { return s.switcher != nil && c.uid == 0 }
+// actsAsRoot reports whether file permissions do not apply to the caller.
+func (s *subtree) actsAsRoot(c *cred) bool { return s.switcher != nil && c.uid == 0 }

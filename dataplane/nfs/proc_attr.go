@@ -56,7 +56,7 @@ func (r *request) setattr() error {
 	return nil
 }
 
-// guardedSetattr sets attributes of o, which had those of r.pre a moment ago.
+// guardedSetattr sets attributes of o. r.pre holds its recent attributes.
 func (r *request) guardedSetattr(o *object, attr *sattr, guarded bool, guard nfsv3.Nfstime3) error {
 	if err := r.writable(); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (r *request) access() error {
 	return nil
 }
 
-// What the bits of ACCESS need, for directories and for all else. A bit that
-// is not listed means nothing there and is never granted.
+// The rights that the bits of ACCESS need, for directories and for other objects. A bit
+// that is not listed has no meaning there and is never granted.
 var (
 	dirAccess = [...]struct{ bits, right uint32 }{
 		{nfsv3.ACCESS3_READ, mayRead},
@@ -115,9 +115,9 @@ var (
 	}
 )
 
-// granted finds which of the rights in want the caller has on o, which has the
-// attributes st. The kernel is asked at once for all that the mode gives, and
-// for each of the others alone: access control lists may give more.
+// granted returns which of the rights in want the caller has on o, which has the attributes
+// st. It asks the kernel once for all rights that the mode gives, and separately for each
+// of the others, because access control lists may give more.
 func (r *request) granted(o *object, want uint32, st *unix.Stat_t) (granted uint32, err error) {
 	table := &fileAccess
 	if o.isDir() {
@@ -152,11 +152,11 @@ func (r *request) granted(o *object, want uint32, st *unix.Stat_t) (granted uint
 	return granted, nil
 }
 
-// isPossible says whether anybody may have a right on an object with the
-// attributes st: nobody changes an export that is read-only, and not even root
-// runs a file that nobody may.
+// isPossible reports whether anybody can have a right on an object with the attributes st.
+// Nobody can change a read-only export, and even root cannot execute a file without any
+// execute bit.
 func (r *request) isPossible(right uint32, st *unix.Stat_t) bool {
-	if right&mayWrite != 0 && r.srv.cfg.ReadOnly {
+	if right&mayWrite != 0 && r.options.ReadOnly {
 		return false
 	}
 	return right != mayExec || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Mode&0o111 != 0

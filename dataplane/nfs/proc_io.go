@@ -22,6 +22,10 @@ func (r *request) read() error {
 	if err == nil {
 		buf, n, err = r.readData(o, offset, int(min(count, MaxIO)))
 	}
+	if !r.inside {
+		o.release()
+		return err
+	}
 	if r.begin(err) {
 		r.appendRead(offset, buf, n)
 	} else {
@@ -33,9 +37,8 @@ func (r *request) read() error {
 	return nil
 }
 
-// readData reads up to count bytes, and gets the attributes (r.st) afterwards:
-// by them it judges whether the caller may have the data. The buffer is nil
-// when there is none.
+// readData reads up to count bytes, and then gets the attributes (r.st) to check whether
+// the caller may have the data. The buffer is nil if there is no data.
 func (r *request) readData(o *object, offset uint64, count int) (oncrpc.Buffer, int, error) {
 	fd, size := o.opened(), o.size.Load()
 	if fd < 0 || offset >= uint64(size) || count == 0 {
@@ -43,6 +46,9 @@ func (r *request) readData(o *object, offset uint64, count int) (oncrpc.Buffer, 
 	}
 	want := int(min(uint64(count), uint64(size)-offset))
 	buf, n, err := r.fill(fd, offset, want)
+	if err != nil && !r.inside {
+		return nil, 0, err
+	}
 	if err != nil {
 		return r.readAfresh(o, offset, count)
 	}
@@ -60,8 +66,8 @@ func (r *request) readData(o *object, offset uint64, count int) (oncrpc.Buffer, 
 	return buf, n, nil
 }
 
-// readAfresh is readData for a file of which not enough is known: it asks for
-// the attributes first, too.
+// readAfresh is readData for a file of which too little is known. It gets the attributes
+// first.
 func (r *request) readAfresh(o *object, offset uint64, count int) (oncrpc.Buffer, int, error) {
 	if err := r.mayShow(o); err != nil {
 		return nil, 0, err
@@ -94,9 +100,9 @@ func (r *request) mayShow(o *object) error {
 	return r.srv.mayUse(o, &r.cred, &r.st, mayRead)
 }
 
-// fill reads up to count bytes into a buffer, which is nil when there are none.
+// fill reads up to count bytes into a buffer. The buffer is nil if there is no data.
 func (r *request) fill(fd int, offset uint64, count int) (oncrpc.Buffer, int, error) {
-	buf, err := r.reply.Mem.Alloc(r.ctx, count)
+	buf, err := r.alloc(count)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -106,6 +112,22 @@ func (r *request) fill(fd int, offset uint64, count int) (oncrpc.Buffer, int, er
 		return nil, 0, err
 	}
 	return buf, n, nil
+}
+
+// alloc gets memory for n bytes of the reply. That may take long when clients don't read
+// their replies, so the call is out of the export's crowd meanwhile. It stays out when its
+// client is gone.
+func (r *request) alloc(n int) (oncrpc.Buffer, error) {
+	crowd := &r.srv.export.crowd
+	crowd.leave()
+	r.inside = false
+	buf, err := r.reply.Mem.Alloc(r.ctx, n)
+	r.inside = crowd.enter(r.ctx)
+	if !r.inside && err == nil {
+		buf.Release()
+		err = r.ctx.Err()
+	}
+	return buf, err
 }
 
 // appendRead appends the results of a READ that read n bytes into buf.
@@ -119,8 +141,8 @@ func (r *request) appendRead(offset uint64, buf oncrpc.Buffer, n int) {
 	}
 }
 
-// write is WRITE (RFC 1813 §3.3.7). The data goes into the file from where the
-// transport has put it.
+// write is WRITE (RFC 1813 §3.3.7). The data goes directly from the transport's memory into
+// the file.
 func (r *request) write() error {
 	handle := r.handle()
 	offset, count := r.args.Uint64(), r.args.Uint32()
@@ -129,8 +151,8 @@ func (r *request) write() error {
 	if r.decoded() != nil || uint64(count) != uint64(length(r.data)) || how > nfsv3.FILE_SYNC || how < 0 {
 		return errGarbage
 	}
-	// Asked for before the data is written: if it is renewed meanwhile, the
-	// client will write once more than needed and not once less.
+	// Loaded before the data is written: if it is renewed meanwhile, the client writes once
+	// more than necessary instead of once too little.
 	verifier := r.srv.verifier.load()
 	o, err := r.srv.regular(handle)
 	c := r.change(o)
@@ -151,10 +173,10 @@ func (r *request) write() error {
 	return nil
 }
 
-// maxWriteData bounds the data of a WRITE before it is cut to MaxIO.
+// maxWriteData limits the data of a WRITE before it is cut to MaxIO.
 const maxWriteData = 1 << 30
 
-// length is the number of bytes of data in parts.
+// length returns the number of bytes of data in parts.
 func length(data [][]byte) (n int) {
 	for _, part := range data {
 		n += len(part)
@@ -174,9 +196,8 @@ func shorten(data [][]byte, n int) [][]byte {
 	return data
 }
 
-// writeData writes data and says how much of it. When an error comes after a
-// part was written, the answer has that part: the client's next WRITE meets
-// the error again.
+// writeData writes data and returns how much it wrote. If an error comes after a part was
+// written, the answer reports that part. The client's next WRITE then gets the error.
 func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.StableHow) (int, error) {
 	if err := r.writable(); err != nil {
 		return 0, err
@@ -205,8 +226,8 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 	return 0, err
 }
 
-// syncLevel is what a WRITE has to wait for.
-func (s *Server) syncLevel(how nfsv3.StableHow) posix.Sync {
+// syncLevel returns what a WRITE must wait for.
+func (s *subtree) syncLevel(how nfsv3.StableHow) posix.Sync {
 	switch {
 	case s.volatile:
 		return posix.NoSync
@@ -218,8 +239,7 @@ func (s *Server) syncLevel(how nfsv3.StableHow) posix.Sync {
 	return posix.NoSync
 }
 
-// commit is COMMIT (RFC 1813 §3.3.21). All of the file is committed, whatever
-// range is asked for.
+// commit is COMMIT (RFC 1813 §3.3.21). It always commits the whole file.
 func (r *request) commit() error {
 	handle := r.handle()
 	r.args.Uint64() // offset

@@ -29,7 +29,7 @@ func (r *request) lookup() error {
 	return nil
 }
 
-// find finds the object of a name, as the caller, and its attributes (r.st).
+// find returns the object with a name, as the caller, and its attributes (r.st).
 func (r *request) find(dir *object, name []byte) (*object, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (r *request) find(dir *object, name []byte) (*object, error) {
 	return r.findChild(dir)
 }
 
-// findChild is find for r.name, which is neither "." nor "..". The kernel says
-// what it stands for; it is opened when it is not open yet.
+// findChild is find for r.name, which is neither "." nor "..". It asks the kernel for the
+// ID, and opens the object if it is not open yet.
 func (r *request) findChild(dir *object) (*object, error) {
 	who, err := r.srv.assume(&r.cred)
 	if err != nil {
@@ -88,8 +88,8 @@ func (r *request) openNamed(dir *object) (*object, error) {
 	return r.srv.child(dir, fd, &r.name, &r.st, false)
 }
 
-// parent finds the parent of a directory that is not the export's root. It
-// must be within the export still: somebody may be moving the directory out.
+// parent returns the parent of a directory that is not the export's root. The parent must
+// still be inside the export, because somebody may be moving the directory out.
 func (r *request) parent(dir *object) (*object, error) {
 	if err := r.srv.permitted(dir, &r.cred, mayExec); err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (r *request) parent(dir *object) (*object, error) {
 	return r.srv.ancestor(fd, &r.st)
 }
 
-// ancestor takes over fd, a directory found by going up, and finds its object.
-func (s *Server) ancestor(fd int, st *unix.Stat_t) (*object, error) {
+// ancestor takes ownership of fd, a directory found by going up, and returns its object.
+func (s *subtree) ancestor(fd int, st *unix.Stat_t) (*object, error) {
 	ok, err := below(fd, &s.place)
 	if err == nil && !ok {
 		err = errStale
@@ -144,8 +144,8 @@ func (r *request) readlink() error {
 	return r.appendTarget(target)
 }
 
-// appendTarget appends a link's target, which is DDP-eligible (RFC 8267 §4): a
-// client may have offered memory for it and none for it in the message.
+// appendTarget appends a link's target, which is DDP-eligible (RFC 8267 §4): a client may
+// have offered memory for it and no room in the message.
 func (r *request) appendTarget(target []byte) error {
 	buf, err := r.reply.Mem.Alloc(r.ctx, len(target))
 	if err != nil {

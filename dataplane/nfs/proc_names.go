@@ -61,15 +61,15 @@ func (r *request) unlink(dir *object, name []byte, flags int) error {
 	return err
 }
 
-// entry is what a name stands for.
+// entry is the object with a name.
 type entry struct {
 	id    fh.ID
-	known bool // there is something
-	last  bool // it has no other name; said where objects are found by name
+	known bool // the name exists
+	last  bool // it has no other name; only set if objects are found by name
 }
 
-// entry looks up a name on the server's own account.
-func (s *Server) entry(dir *object, name *posix.Name) (e entry) {
+// entry looks up a name with the server's own identity.
+func (s *subtree) entry(dir *object, name *posix.Name) (e entry) {
 	if s.opensIDs() {
 		id, err := s.identifyName(dir, name)
 		if !errors.Is(err, errUnnamed) {
@@ -90,9 +90,9 @@ func (s *Server) entry(dir *object, name *posix.Name) (e entry) {
 	return entry{id: id, known: true, last: isDir || st.Nlink == 1}
 }
 
-// unlinked notes that an object lost a name. With the last one it is closed,
-// so that its space is free.
-func (s *Server) unlinked(dir *object, e *entry, name *posix.Name) {
+// unlinked records that an object lost a name. If it was the last, the object is closed, so
+// that its space is freed.
+func (s *subtree) unlinked(dir *object, e *entry, name *posix.Name) {
 	if e.known {
 		s.locate.unlearn(dir, e.id, name, e.last)
 		s.cache.forgetGone(&e.id)
@@ -168,7 +168,7 @@ func (r *request) move(from, to *object, fromName, toName []byte) error {
 	if err != nil {
 		return err
 	}
-	if moved.id != victim.id { // two names of one object stay as they are
+	if moved.id != victim.id { // two names of one object stay unchanged
 		r.srv.unlinked(to, &victim, &r.other)
 		if moved.known {
 			r.srv.locate.unlearn(from, moved.id, &r.name, false)
@@ -191,7 +191,7 @@ func (r *request) link() error {
 	o, err := r.srv.object(handle)
 	var dir *object
 	if err == nil {
-		dir, err = r.srv.directory(dirHandle)
+		dir, err = r.srv.otherDirectory(dirHandle)
 	}
 	c := r.change(dir)
 	if err == nil {
@@ -208,7 +208,7 @@ func (r *request) link() error {
 	return nil
 }
 
-// addName gives an object one more name.
+// addName gives an object another name.
 func (r *request) addName(o, dir *object, name []byte) error {
 	if err := checkNew(name); err != nil {
 		return err

@@ -13,25 +13,28 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// request is a call being carried out. It is used again for later calls, so
-// that calls don't allocate.
+// request is a call being executed. It is reused for later calls, so that calls do not
+// allocate.
 type request struct {
-	srv   *Server
-	ctx   context.Context
-	call  *oncrpc.Call
-	reply *oncrpc.Reply
-	args  xdr.Decoder
-	cred  cred
-	sys   oncrpc.AuthSys
-	st    unix.Stat_t
-	pre   unix.Stat_t
-	data  [][]byte // of a WRITE
-	// name is the one that the call is about, other the second one of RENAME.
+	srv *subtree
+	// options are those of the export for the caller.
+	options *Options
+	ctx     context.Context
+	call    *oncrpc.Call
+	reply   *oncrpc.Reply
+	args    xdr.Decoder
+	cred    cred
+	sys     oncrpc.AuthSys
+	st      unix.Stat_t
+	pre     unix.Stat_t
+	data    [][]byte // of a WRITE
+	inside  bool     // counted in the export's crowd
+	// name is the name of the call, other the second one of RENAME.
 	name, other posix.Name
 }
 
-// procedure decodes its arguments, does its work and appends its results. Its
-// error answers the call in place of results: it is about the call as such.
+// procedure decodes its arguments, does its work and appends its results. An error answers
+// the call instead of results. It concerns the call itself.
 type procedure func(r *request) error
 
 // procedureCount is the number of procedures of NFS version 3.
@@ -69,8 +72,8 @@ var procedureNames = [procedureCount]string{
 	"MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "PATHCONF", "COMMIT",
 }
 
-// once marks the procedures whose effect must not happen twice: a call that is
-// sent again gets the first one's reply.
+// once marks the procedures that must not be executed twice: a repeated call gets the first
+// reply.
 var once = [procedureCount]bool{2: true, 8: true, 9: true, 10: true, 11: true, 12: true, 13: true, 14: true, 15: true}
 
 // Errors of calls as such, made once.
@@ -81,7 +84,7 @@ var (
 	errVersion     = &oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: Version, High: Version}
 )
 
-// serveNFS carries out a call of program NFS.
+// serveNFS executes a call of program NFS.
 func (s *Server) serveNFS(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	switch {
 	case call.Version != Version:
@@ -91,14 +94,75 @@ func (s *Server) serveNFS(ctx context.Context, call *oncrpc.Call, reply *oncrpc.
 	case call.Procedure == 0:
 		return nil
 	}
+	tree, options, absent := s.enter(call)
+	if tree == nil {
+		refuse(call, reply, absent)
+		return nil
+	}
+	defer tree.life.RUnlock()
 	r := s.requests.Get().(*request)
-	r.ctx, r.call, r.reply = ctx, call, reply
+	if r.inside = tree.export.crowd.enter(ctx); !r.inside {
+		return ctx.Err() // its client is gone
+	}
+	ended := false
+	defer func() {
+		if !ended && r.inside { // after a panic r is not used again
+			tree.export.crowd.leave()
+		}
+	}()
+	r.srv, r.options, r.ctx, r.call, r.reply = tree, options, ctx, call, reply
 	r.args = xdr.NewDecoder(call.Args.Stream)
 	err := r.serve()
-	r.ctx, r.call, r.reply, r.args = nil, nil, nil, xdr.Decoder{}
+	if ended = true; r.inside {
+		tree.export.crowd.leave()
+	}
+	r.srv, r.options, r.ctx, r.call, r.reply, r.args = nil, nil, nil, nil, nil, xdr.Decoder{}
 	clear(r.data)
 	s.requests.Put(r)
 	return err
+}
+
+// enter finds the subtree and the options for a call. The caller must release the subtree's
+// life. Without a subtree absent is the answer.
+func (s *Server) enter(call *oncrpc.Call) (tree *subtree, options *Options, absent statusError) {
+	if e := s.exportOf(call); e != nil {
+		if options = e.optionsFor(call.Peer.Addr()); options == nil {
+			return nil, nil, errStale
+		}
+		return e.enter(), options, e.absent()
+	}
+	// The handle is of no export, or malformed, or of an export that was not mounted since
+	// the start.
+	absent = errStale
+	for _, e := range s.exports {
+		if e.known.Load() == nil {
+			absent = errJukebox
+		}
+	}
+	for _, e := range s.exports {
+		if absent == errStale {
+			tree = e.enter()
+		}
+		if tree != nil { // it knows what to answer
+			return tree, &e.Options, absent
+		}
+	}
+	return nil, nil, absent
+}
+
+// failureWords are the words after the status of a failed call: attributes that are not
+// there.
+var failureWords = [procedureCount]uint8{
+	2: 2, 3: 1, 4: 1, 5: 1, 6: 1, 7: 2, 8: 2, 9: 2, 10: 2, 11: 2, 12: 2, 13: 2, 14: 4, 15: 3, 16: 1, 17: 1, 18: 1, 19: 1, 20: 1, 21: 2,
+}
+
+// refuse answers a call without looking at its arguments.
+func refuse(call *oncrpc.Call, reply *oncrpc.Reply, status statusError) {
+	call.Args.Claim()
+	reply.Stream = xdr.AppendUint32(reply.Stream, uint32(status))
+	for range failureWords[call.Procedure] {
+		reply.Stream = xdr.AppendBool(reply.Stream, false)
+	}
 }
 
 func (r *request) serve() error {
@@ -114,14 +178,13 @@ func (r *request) serve() error {
 // handle decodes an nfs_fh3.
 func (r *request) handle() []byte { return r.call.Args.Opaque(&r.args, fh.MaxSize) }
 
-// opaque decodes a name or a path, wherever the transport put it.
+// opaque decodes a name or a path.
 func (r *request) opaque() []byte { return r.call.Args.Opaque(&r.args, maxOpaque) }
 
-// maxOpaque bounds names and paths before their own checks, for which there
-// are statuses.
+// maxOpaque limits names and paths before their own checks, which have their own statuses.
 const maxOpaque = 1 << 16
 
-// decoded answers a call whose arguments can't be decoded.
+// decoded returns the error for a call whose arguments cannot be decoded.
 func (r *request) decoded() error {
 	if r.args.Err() != nil || !r.call.Args.Claimed() {
 		return errGarbage
@@ -129,8 +192,8 @@ func (r *request) decoded() error {
 	return nil
 }
 
-// begin starts the results with the status of err. It says whether they are
-// those of success.
+// begin starts the results with the status of err. It reports whether they are those of
+// success.
 func (r *request) begin(err error) bool {
 	status, known := statusOf(err)
 	if !known {
@@ -142,13 +205,13 @@ func (r *request) begin(err error) bool {
 
 // tell logs an error that has no status.
 func (r *request) tell(err error) {
-	r.srv.log.Error("NFS call failed in an unforeseen way",
+	r.srv.log.Error("NFS call failed with an unexpected error",
 		slog.String("procedure", procedureNames[r.call.Procedure]), slog.String("peer", r.call.Peer.String()), slog.Any("error", err))
 }
 
-// writable answers errROFS when the export may not be changed.
+// writable returns errROFS if the export is read-only.
 func (r *request) writable() error {
-	if r.srv.cfg.ReadOnly {
+	if r.options.ReadOnly {
 		return errROFS
 	}
 	return nil

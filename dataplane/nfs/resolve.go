@@ -10,9 +10,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
-// object finds the object of a handle, which a peer sent. The caller releases
-// it.
-func (s *Server) object(handle []byte) (*object, error) {
+// object returns the object of a handle that a peer sent. The caller must release it.
+func (s *subtree) object(handle []byte) (*object, error) {
 	h, ok := fh.FromBytes(handle)
 	if !ok {
 		return nil, errBadHandle
@@ -39,7 +38,7 @@ func (s *Server) object(handle []byte) (*object, error) {
 }
 
 // load opens the object of a handle.
-func (s *Server) load(h fh.Handle) (*object, error) {
+func (s *subtree) load(h fh.Handle) (*object, error) {
 	id, err := s.codec.Open(&h)
 	if errors.Is(err, fh.ErrForeign) {
 		return nil, errStale
@@ -65,8 +64,8 @@ func (s *Server) load(h fh.Handle) (*object, error) {
 	return s.cache.put(s.newObject(&id, h, fd, &st), s.epoch.Load()), nil
 }
 
-// directory finds a directory whose names are about to be used.
-func (s *Server) directory(handle []byte) (*object, error) {
+// directory returns a directory whose names will be used.
+func (s *subtree) directory(handle []byte) (*object, error) {
 	o, err := s.object(handle)
 	if err != nil {
 		return nil, err
@@ -83,18 +82,27 @@ func (s *Server) directory(handle []byte) (*object, error) {
 	return o, nil
 }
 
-// directoryOr is directory for a handle that may well be that of o, a directory
-// whose names are about to be used already.
-func (s *Server) directoryOr(o *object, handle []byte) (*object, error) {
+// otherDirectory is directory for the second handle of a call. A handle of another export gets
+// errXDev.
+func (s *subtree) otherDirectory(handle []byte) (*object, error) {
+	if s.export.srv.elsewhere(s.export, handle) {
+		return nil, errXDev
+	}
+	return s.directory(handle)
+}
+
+// directoryOr is directory for a handle that may be that of o, a directory that is already
+// in use.
+func (s *subtree) directoryOr(o *object, handle []byte) (*object, error) {
 	if !bytes.Equal(handle, o.handle.Bytes()) {
-		return s.directory(handle)
+		return s.otherDirectory(handle)
 	}
 	o.refs.Add(1)
 	return o, nil
 }
 
-// regular finds a regular file.
-func (s *Server) regular(handle []byte) (*object, error) {
+// regular returns a regular file.
+func (s *subtree) regular(handle []byte) (*object, error) {
 	o, err := s.object(handle)
 	if err != nil {
 		return nil, err
@@ -106,9 +114,9 @@ func (s *Server) regular(handle []byte) (*object, error) {
 	return o, nil
 }
 
-// child takes over fd, which was opened as name in the directory dir, and
-// finds or makes its object. st is filled with its attributes.
-func (s *Server) child(dir *object, fd int, name *posix.Name, st *unix.Stat_t, writable bool) (*object, error) {
+// child takes ownership of fd, which was opened as name in the directory dir, and returns
+// its object. It sets st to its attributes.
+func (s *subtree) child(dir *object, fd int, name *posix.Name, st *unix.Stat_t, writable bool) (*object, error) {
 	id, err := s.statID(fd, st)
 	if err != nil {
 		unix.Close(fd)
@@ -130,10 +138,9 @@ func (s *Server) child(dir *object, fd int, name *posix.Name, st *unix.Stat_t, w
 	return o, nil
 }
 
-// identified finds the object with an ID, which name in the directory dir has
-// just led to, and its attributes. It may know none; then the name has to be
-// opened.
-func (s *Server) identified(dir *object, id *fh.ID, name *posix.Name, st *unix.Stat_t) (_ *object, ok bool) {
+// identified returns the object with an ID, to which name in the directory dir has just
+// led, and its attributes. ok is false if it is unknown. Then the name must be opened.
+func (s *subtree) identified(dir *object, id *fh.ID, name *posix.Name, st *unix.Stat_t) (_ *object, ok bool) {
 	epoch := s.epoch.Load()
 	o := s.cache.find(id, epoch)
 	if o == nil {
@@ -149,9 +156,9 @@ func (s *Server) identified(dir *object, id *fh.ID, name *posix.Name, st *unix.S
 	return o, true
 }
 
-// openID opens the object with an ID, where the kernel can, and gets its
-// attributes. It returns nil when it is gone or can't be opened so.
-func (s *Server) openID(id *fh.ID, epoch uint32, st *unix.Stat_t) *object {
+// openID opens the object with an ID, if the kernel can, and gets its attributes. It
+// returns nil if the object is gone or cannot be opened this way.
+func (s *subtree) openID(id *fh.ID, epoch uint32, st *unix.Stat_t) *object {
 	if !s.opensIDs() || s.cache.room() != nil {
 		return nil
 	}
@@ -167,30 +174,30 @@ func (s *Server) openID(id *fh.ID, epoch uint32, st *unix.Stat_t) *object {
 }
 
 // statID gets attributes and ID of an open object.
-func (s *Server) statID(fd int, st *unix.Stat_t) (fh.ID, error) {
+func (s *subtree) statID(fd int, st *unix.Stat_t) (fh.ID, error) {
 	if err := unix.Fstat(fd, st); err != nil {
 		return fh.ID{}, err
 	}
 	return s.identify(fd, st)
 }
 
-// openChild opens a name in a directory as O_PATH, as the thread's present
-// identity. It never follows a symbolic link and never leaves the directory:
-// name has no slash and is not "..".
-func (s *Server) openChild(dir *object, name *posix.Name) (int, error) {
+// openChild opens a name in a directory as O_PATH, with the thread's current identity. It
+// never follows a symbolic link and never leaves the directory: name has no slash and is
+// not "..".
+func (s *subtree) openChild(dir *object, name *posix.Name) (int, error) {
 	return s.openAt(dir.path, name, unix.O_PATH)
 }
 
-// openAt opens a single name in a directory. The kernel is asked to make sure
-// that nothing leads elsewhere where it can (openat2, Linux 5.6).
-func (s *Server) openAt(dir int, name *posix.Name, flags int) (int, error) {
+// openAt opens a single name in a directory. If possible, it asks the kernel to make sure
+// that the name leads nowhere else (openat2, Linux 5.6).
+func (s *subtree) openAt(dir int, name *posix.Name, flags int) (int, error) {
 	if !s.hasOpenat2 {
 		return posix.OpenAt(dir, name, flags, 0)
 	}
 	for {
 		fd, err := posix.OpenBeneath(dir, name, uint64(flags))
 		switch {
-		case isOneOf(err, unix.EINTR, unix.EAGAIN): // a rename elsewhere came in between
+		case isOneOf(err, unix.EINTR, unix.EAGAIN): // a rename elsewhere interfered
 		case errors.Is(err, unix.EXDEV):
 			return -1, errAccess // another file system is mounted there
 		default:

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// verifier is the write verifier (writeverf3, RFC 1813 §3.3.7): while it stays
-// the same, what clients wrote UNSTABLE is either in the kernel's page cache
-// or on the disk. A new one makes them write again what they have not
-// committed. It is another one in each Server, and after each error that may
-// have lost data.
+// verifier is the write verifier (writeverf3, RFC 1813 §3.3.7). While it stays the same,
+// data that clients wrote UNSTABLE is in the kernel's page cache or on disk. When it
+// changes, they write again what they have not committed. Each Server has another one, and
+// it changes after each error that may have lost data.
 type verifier struct{ v atomic.Uint64 }
 
 func (v *verifier) renew() {
@@ -25,13 +24,13 @@ func (v *verifier) renew() {
 
 func (v *verifier) load() uint64 { return v.v.Load() }
 
-// noPeer is the peer of a commit that no call waits for.
+// noPeer is the peer of a commit for which no call waits.
 var noPeer netip.AddrPort
 
-// lost notes that the kernel may have dropped written data; a call of peer got the
-// error. The kernel reports such an error once and then treats the pages as clean,
-// so that another fsync would succeed.
-func (s *Server) lost(o *object, peer netip.AddrPort, err error) {
+// lost records that the kernel may have dropped written data. A call of peer got the error.
+// The kernel reports such an error once and then treats the pages as clean, so that another
+// fsync would succeed.
+func (s *subtree) lost(o *object, peer netip.AddrPort, err error) {
 	s.verifier.renew()
 	name := "rdmad"
 	if peer != noPeer {
@@ -41,8 +40,8 @@ func (s *Server) lost(o *object, peer netip.AddrPort, err error) {
 		slog.String("peer", name), slog.Uint64("fileid", o.ino), slog.Any("error", err))
 }
 
-// commit brings all data of o to stable storage (COMMIT, RFC 1813 §3.3.21) for
-// a call of peer.
+// commit writes all data of o to stable storage (COMMIT, RFC 1813 §3.3.21) for a call of
+// peer.
 func (o *object) commit(peer netip.AddrPort) error {
 	if o.server.volatile {
 		o.dirty.Store(false)
@@ -50,7 +49,7 @@ func (o *object) commit(peer netip.AddrPort) error {
 	}
 	fd, err := o.writer()
 	if isOneOf(err, unix.EACCES, unix.EROFS, unix.EPERM, unix.ETXTBSY) {
-		fd, err = o.reader() // a file that was written is flushed as well through this
+		fd, err = o.reader() // a written file is flushed through this as well
 	}
 	if err != nil {
 		return err
@@ -63,9 +62,9 @@ func (o *object) commit(peer netip.AddrPort) error {
 	return nil
 }
 
-// flushAndRelease gives up the cache's reference. Written data goes to stable
-// storage first: the kernel keeps an error of writing back for those who have
-// the file open, and nobody else may hear of it.
+// flushAndRelease releases the cache's reference. It first writes data to stable storage:
+// the kernel reports a write-back error only to those who have the file open, and no one
+// else might get it.
 func (o *object) flushAndRelease() {
 	if fd := int(o.write.Load()); fd >= 0 && o.dirty.Load() {
 		var st unix.Stat_t
@@ -76,10 +75,10 @@ func (o *object) flushAndRelease() {
 	o.release()
 }
 
-// syncMetadata makes a change to o, which is a directory or was given new
-// attributes, stable, unless configured otherwise.
-func (s *Server) syncMetadata(o *object) error {
-	if s.cfg.AsyncMetadata || s.volatile || (!o.isDir() && o.typ != unix.S_IFREG) {
+// syncMetadata makes a change of names in a directory or of attributes stable, unless
+// configured otherwise.
+func (s *subtree) syncMetadata(o *object) error {
+	if s.asyncMetadata || s.volatile || (!o.isDir() && o.typ != unix.S_IFREG) {
 		return nil
 	}
 	fd, err := o.reader()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statusError is an answer of the protocol as a Go error.
+// statusError is a status of the protocol as a Go error.
 type statusError nfsv3.Nfsstat3
 
 func (e statusError) Error() string {
@@ -18,14 +18,14 @@ func (e statusError) Error() string {
 	return "nfs: unknown status"
 }
 
-// The statuses that the service itself decides on. Others come from the
-// kernel's errors.
+// The statuses that the service itself returns. Others come from the kernel's errors.
 const (
 	errPerm        = statusError(nfsv3.NFS3ERR_PERM)
 	errNoEnt       = statusError(nfsv3.NFS3ERR_NOENT)
 	errIO          = statusError(nfsv3.NFS3ERR_IO)
 	errAccess      = statusError(nfsv3.NFS3ERR_ACCES)
 	errExist       = statusError(nfsv3.NFS3ERR_EXIST)
+	errXDev        = statusError(nfsv3.NFS3ERR_XDEV)
 	errNotDir      = statusError(nfsv3.NFS3ERR_NOTDIR)
 	errInval       = statusError(nfsv3.NFS3ERR_INVAL)
 	errFBig        = statusError(nfsv3.NFS3ERR_FBIG)
@@ -40,7 +40,7 @@ const (
 	errJukebox     = statusError(nfsv3.NFS3ERR_JUKEBOX)
 )
 
-// isOneOf says whether err is one of some errors.
+// isOneOf reports whether err is one of some errors.
 func isOneOf(err error, list ...error) bool {
 	for _, e := range list {
 		if errors.Is(err, e) {
@@ -50,9 +50,8 @@ func isOneOf(err error, list ...error) bool {
 	return false
 }
 
-// statusOf is the status that answers err. ok is false for what the protocol
-// has no word for: the answer is NFS3ERR_SERVERFAULT, and somebody should hear
-// of it.
+// statusOf returns the status for err. If the protocol has none, ok is false: the answer is
+// NFS3ERR_SERVERFAULT, and the error should be logged.
 func statusOf(err error) (status nfsv3.Nfsstat3, ok bool) {
 	switch e := err.(type) { //nolint:errorlint // the service wraps no errors on this path
 	case nil:
@@ -63,7 +62,7 @@ func statusOf(err error) (status nfsv3.Nfsstat3, ok bool) {
 		return statusOfErrno(e)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return nfsv3.NFS3ERR_JUKEBOX, true // the connection ends: nobody will see it
+		return nfsv3.NFS3ERR_JUKEBOX, true // the connection ends, so no client sees it
 	}
 	if errno, is := errors.AsType[unix.Errno](err); is {
 		return statusOfErrno(errno)
@@ -71,15 +70,15 @@ func statusOf(err error) (status nfsv3.Nfsstat3, ok bool) {
 	return nfsv3.NFS3ERR_SERVERFAULT, false
 }
 
-// statusOfErrno maps the kernel's errors to RFC 1813 §2.6, as Linux's own
-// server does.
+// statusOfErrno maps the kernel's errors to those of RFC 1813 §2.6, as Linux's own server
+// does.
 func statusOfErrno(e unix.Errno) (nfsv3.Nfsstat3, bool) {
 	switch e {
 	case unix.EPERM:
 		return nfsv3.NFS3ERR_PERM, true
 	case unix.ENOENT:
 		return nfsv3.NFS3ERR_NOENT, true
-	case unix.EIO, unix.EUCLEAN, unix.EBADMSG, unix.ETXTBSY, unix.EREMOTEIO, unix.ETIMEDOUT:
+	case unix.EIO, unix.EUCLEAN, unix.EBADMSG, unix.ETXTBSY, unix.EREMOTEIO:
 		return nfsv3.NFS3ERR_IO, true
 	case unix.ENXIO, unix.ENODATA:
 		return nfsv3.NFS3ERR_NXIO, true
@@ -117,7 +116,7 @@ func statusOfErrno(e unix.Errno) (nfsv3.Nfsstat3, bool) {
 		return nfsv3.NFS3ERR_NOTSUPP, true
 	case unix.EBUSY:
 		return nfsv3.NFS3ERR_ACCES, true
-	case unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.EINTR:
+	case unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.EINTR, unix.ETIMEDOUT:
 		return nfsv3.NFS3ERR_JUKEBOX, true
 	}
 	return nfsv3.NFS3ERR_SERVERFAULT, false

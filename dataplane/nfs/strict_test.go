@@ -26,7 +26,7 @@ func strictly(t *testing.T, f func(t *testing.T, dir string, c *nfstest.Client3)
 	cred := oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
 	serve := func(t *testing.T) (dir string, s *nfs.Server) {
 		dir = t.TempDir()
-		s, err := nfs.New(nfs.Config{Path: dir, StateDir: t.TempDir(), AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})
+		s, err := nfs.New(nfs.Config{Export: nfs.Export{Path: dir}, StateDir: t.TempDir(), AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,8 @@
-// Package fh makes the NFS file handles of an export and takes them apart
-// again.
+// Package fh makes and checks the NFS file handles of an export.
 //
-// A handle names an object by what its file system knows it by for good (ID),
-// not by a path, and carries a keyed checksum: a peer can use handles that it
-// was given, but can't make one.
+// A handle names an object by its permanent file system identifier (ID), not by
+// a path. It carries a keyed checksum: a peer can use the handles that it
+// received, but can't make one.
 //
 //	0  version (1)
 //	1  kind of ID
@@ -12,8 +11,9 @@
 //	8  ID, 4 to 40 bytes
 //	-  checksum: the first 16 bytes of HMAC-SHA256 over all before
 //
-// A handle of another export, or of another key, is stale: ErrForeign. A
-// handle that names this export and has a wrong checksum is forged: ErrBad.
+// Codec.Open rejects a handle of another export or of another key with
+// ErrForeign; for NFS such a handle is stale. It rejects a handle that names
+// this export and has a wrong checksum with ErrBad; such a handle is forged.
 package fh
 
 import (
@@ -37,7 +37,7 @@ const (
 	version    = 1
 )
 
-// Errors of Open.
+// Errors of Codec.Open.
 var (
 	ErrBad     = errors.New("fh: malformed or forged file handle")
 	ErrForeign = errors.New("fh: file handle of another export or key")
@@ -49,8 +49,8 @@ type Handle struct {
 	n uint8
 }
 
-// FromBytes copies a handle that a peer sent. ok is false when it can't be
-// one by its size; nothing else is checked.
+// FromBytes copies a handle that a peer sent. It checks only the size: ok is
+// false if no handle has that size.
 func FromBytes(b []byte) (h Handle, ok bool) {
 	if len(b) < headerSize+minID+macSize || len(b) > MaxSize {
 		return h, false
@@ -59,16 +59,19 @@ func FromBytes(b []byte) (h Handle, ok bool) {
 	return h, true
 }
 
-// Bytes is what goes over the wire. It aliases h.
+// Bytes returns the handle as it is on the wire. It aliases h.
 func (h *Handle) Bytes() []byte { return h.b[:h.n] }
 
-// Sum is 64 bits of the checksum: as good as a random number that belongs to
-// the object, for handles that were sealed or opened here.
+// Sum returns 64 bits of the checksum. For a handle from Seal, or one that Open
+// accepted, they are as good as a random number that belongs to the object.
 func (h *Handle) Sum() uint64 {
 	return binary.BigEndian.Uint64(h.b[h.n-8 : h.n])
 }
 
-// Equal compares handles, in a time that says nothing about how they differ.
+// Export returns the number of the export that a handle claims to belong to.
+func (h *Handle) Export() uint32 { return binary.BigEndian.Uint32(h.b[4:]) }
+
+// Equal compares two handles in constant time.
 func (h *Handle) Equal(other *Handle) bool {
 	differ := uint64(h.n ^ other.n)
 	for at := 0; at < MaxSize; at += 8 {
@@ -77,7 +80,8 @@ func (h *Handle) Equal(other *Handle) bool {
 	return differ == 0
 }
 
-// Claim is the ID that a handle claims to have. Only Open proves it.
+// Claim returns the ID that a handle claims to have. Only Codec.Open verifies
+// it.
 func (h *Handle) Claim() (ID, bool) {
 	if h.n < headerSize+minID+macSize {
 		return ID{}, false
@@ -88,14 +92,14 @@ func (h *Handle) Claim() (ID, bool) {
 // Kind says how an ID names its object.
 type Kind uint8
 
-// Kinds of ID.
+// The kinds of ID.
 const (
 	Kernel Kind = 1 // a handle of name_to_handle_at(2)
 	Inode  Kind = 2 // inode number and time of birth, for file systems without handles
 	Name   Kind = 3 // a handle that can't be opened (AT_HANDLE_FID)
 )
 
-// ID is how a file system knows an object. It is comparable.
+// ID is a file system's permanent identifier of an object. It is comparable.
 type ID struct {
 	Kind Kind
 	Type uint16 // Kernel: the handle's type
@@ -103,7 +107,8 @@ type ID struct {
 	b    [MaxID]byte
 }
 
-// NewID makes an ID. ok is false when b is too short or too long for a handle.
+// NewID makes an ID. ok is false if b is too short or too long, or if typ has
+// more than 16 bits.
 func NewID(kind Kind, typ int32, b []byte) (id ID, ok bool) {
 	if len(b) < minID || len(b) > MaxID || typ < 0 || typ > 0xffff {
 		return id, false
@@ -113,10 +118,10 @@ func NewID(kind Kind, typ int32, b []byte) (id ID, ok bool) {
 	return id, true
 }
 
-// Bytes is the file system's part of the ID. It aliases id.
+// Bytes returns the file system's part of the ID. It aliases id.
 func (id *ID) Bytes() []byte { return id.b[:id.n] }
 
-// Hash is a number to spread IDs by, with no secret in it.
+// Hash returns a hash of the ID for tables. It contains no secret.
 func (id *ID) Hash() uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64 by the golden ratio
 	sum := uint64(id.Type)
@@ -135,8 +140,8 @@ type Codec struct {
 	macs   sync.Pool // of *mac
 }
 
-// NewCodec derives the codec of the export whose root directory is root from
-// a secret.
+// NewCodec makes the codec of an export from the secret key and the ID of the
+// export's root directory.
 func NewCodec(key [KeySize]byte, root *ID) *Codec {
 	m := hmac.New(sha256.New, key[:])
 	m.Write([]byte{byte(root.Kind), byte(root.Type >> 8), byte(root.Type)})
@@ -150,18 +155,21 @@ func NewCodec(key [KeySize]byte, root *ID) *Codec {
 	return c
 }
 
-// Subkey derives a key for another use. It stays the same as long as handles
-// do.
+// Subkey derives a key for another use. It stays the same as long as the
+// handles do.
 func (c *Codec) Subkey(use string) (k0, k1 uint64) {
 	sum := c.sum([]byte(use))
 	return binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])
 }
 
-// FSID is a number for the export's file system (fattr3.fsid) that stays the
-// same as long as the key does.
+// Export returns the number of the export in its handles.
+func (c *Codec) Export() uint32 { return c.export }
+
+// FSID returns the number of the export's file system (fattr3.fsid, RFC 1813
+// §2.5). It stays the same as long as the handles do.
 func (c *Codec) FSID() uint64 { return c.fsid }
 
-// Seal makes the handle of an object. The same ID always gives the same one.
+// Seal makes the handle of an object. The same ID always gives the same handle.
 func (c *Codec) Seal(id *ID) Handle {
 	var h Handle
 	h.b[0] = version
@@ -174,7 +182,8 @@ func (c *Codec) Seal(id *ID) Handle {
 	return h
 }
 
-// Open checks a handle and says what it names.
+// Open checks a handle and returns the ID that it names. The error is ErrBad or
+// ErrForeign.
 func (c *Codec) Open(h *Handle) (ID, error) {
 	if h.n < headerSize+minID+macSize || h.b[0] != version {
 		return ID{}, ErrBad
@@ -194,15 +203,15 @@ func (c *Codec) Open(h *Handle) (ID, error) {
 	return id, nil
 }
 
-// mac computes checksums. Input and output are its own, so that nothing else
-// escapes to the heap.
+// mac computes checksums. It owns its input and output, so that no buffer of
+// the caller escapes to the heap.
 type mac struct {
 	hash hash.Hash
 	in   [MaxSize]byte
 	out  [sha256.Size]byte
 }
 
-// sum is the checksum of b, which is not longer than a handle.
+// sum returns the HMAC-SHA256 of b, which is at most MaxSize bytes.
 func (c *Codec) sum(b []byte) [sha256.Size]byte {
 	m := c.macs.Get().(*mac)
 	m.hash.Reset()

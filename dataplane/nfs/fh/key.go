@@ -1,7 +1,9 @@
 package fh
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,9 +14,9 @@ import (
 // keyFile is the name of the secret in a state directory.
 const keyFile = "nfs-handle.key"
 
-// LoadKey reads the secret that handles are sealed with from the directory
-// dir, which it makes (mode 0700) if missing, as it makes the secret (mode
-// 0600). The secret is whole and on the disk before anybody can read it.
+// LoadKey reads the secret that seals handles from the directory dir. It
+// creates dir (mode 0700) and the secret (mode 0600) if they are missing. A new
+// secret is complete and on stable storage before another process can read it.
 func LoadKey(dir string) (key [KeySize]byte, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return key, fmt.Errorf("state directory: %w", err)
@@ -49,7 +51,7 @@ func readKey(path string) (key [KeySize]byte, err error) {
 	return key, nil
 }
 
-// makeKey puts a new secret at path, unless another process was faster.
+// makeKey puts a new secret at path, unless another process did so first.
 func makeKey(dir, path string) error {
 	tmp, err := os.CreateTemp(dir, keyFile+".*") // mode 0600
 	if err != nil {
@@ -75,7 +77,15 @@ func makeKey(dir, path string) error {
 	return d.Sync()
 }
 
-// NewKey makes a secret that is kept nowhere.
+// SubKey derives the key of one of several exports.
+func SubKey(key [KeySize]byte, export string) (sub [KeySize]byte) {
+	m := hmac.New(sha256.New, key[:])
+	m.Write([]byte("export " + export))
+	m.Sum(sub[:0])
+	return sub
+}
+
+// NewKey returns a random secret that is not stored.
 func NewKey() (key [KeySize]byte) {
 	rand.Read(key[:]) // never fails
 	return key

@@ -1,0 +1,115 @@
+package nfs
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// TestCrowd: at most mostInside calls are in at once. Each that waits goes in when one leaves,
+// or gives up when its context ends. Afterwards nothing is left.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd()
+		var in, entered, gaveUp atomic.Int64
+		leave := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		for i := range 3 * mostInside {
+			with := t.Context()
+			if i >= 2*mostInside {
+				with = ctx
+			}
+			calls.Go(func() {
+				if !c.enter(with) {
+					gaveUp.Add(1)
+					return
+				}
+				entered.Add(1)
+				if in.Add(1) > mostInside {
+					t.Error("too many are in")
+				}
+				<-leave
+				in.Add(-1)
+				c.leave()
+			})
+		}
+		synctest.Wait()
+		if in.Load() != mostInside {
+			t.Errorf("%d are in", in.Load())
+		}
+		leave <- struct{}{}
+		synctest.Wait()
+		if in.Load() != mostInside {
+			t.Errorf("%d are in after one has left", in.Load())
+		}
+		cancel()
+		for range 10 {
+			leave <- struct{}{}
+		}
+		close(leave)
+		calls.Wait()
+		if entered.Load()+gaveUp.Load() != 3*mostInside || gaveUp.Load() == 0 || c.calls.Load() != 0 || len(c.pass) != 0 {
+			t.Errorf("%d were in, %d gave up, %d and %d are left", entered.Load(), gaveUp.Load(), c.calls.Load(), len(c.pass))
+		}
+	})
+}
+
+// A READ that waits for memory of its reply is not in the crowd: clients that don't read
+// their replies would keep others out. It goes in again before it reads.
+func TestWaitsForMemoryOutside(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	c.write(f, 0, []byte("content"), nfsv3.UNSTABLE)
+	p := prepare(t, c, 6, &nfsv3.Read3args{File: fhOf(f), Count: 7})
+	mem := &stuckMemory{make(chan struct{}), make(chan struct{}), fixedMemory{make(fixedBuffer, 7)}}
+	p.reply.Mem = mem
+	read := make(chan struct{})
+	go func() { defer close(read); p.do(t) }()
+	<-mem.asked
+	crowd := &x.export.crowd
+	if n := crowd.calls.Load(); n != 0 {
+		t.Errorf("%d calls are in the crowd", n)
+	}
+	for range mostInside {
+		crowd.enter(t.Context())
+	}
+	close(mem.give)
+	for crowd.calls.Load() <= mostInside {
+		runtime.Gosched()
+	}
+	crowd.leave()
+	<-read
+	for range mostInside - 1 {
+		crowd.leave()
+	}
+	if n := crowd.calls.Load(); n != 0 {
+		t.Errorf("%d calls are left in the crowd", n)
+	}
+}
+
+// panicMemory panics when it is asked for a buffer.
+type panicMemory struct{}
+
+func (*panicMemory) Alloc(context.Context, int) (oncrpc.Buffer, error) { panic("no buffer") }
+
+// A call that panics while it waits for memory is not in the crowd any more.
+func TestPanicOutside(t *testing.T) {
+	x := serve(t, options{})
+	crowd := &x.export.crowd
+	r := &request{srv: x.subtree, ctx: t.Context(), reply: &oncrpc.Reply{Mem: &panicMemory{}}, inside: crowd.enter(t.Context())}
+	defer func() {
+		if n := crowd.calls.Load(); recover() == nil || r.inside || n != 0 {
+			t.Errorf("inside: %t, %d calls are left in the crowd", r.inside, n)
+		}
+	}()
+	_, _ = r.alloc(7)
+}

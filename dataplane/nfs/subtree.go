@@ -1,0 +1,230 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
+)
+
+// subtree is an open exported directory, with all below it on the same mount. It ends when
+// its file system goes away; another one may take its place.
+type subtree struct {
+	*process
+	export *exportPoint
+	log    *slog.Logger
+	// asyncMetadata is Config.AsyncMetadata.
+	asyncMetadata bool
+
+	root   *os.Root
+	dir    *os.File // the root directory, opened to read
+	top    *object  // the root directory; never given up before close
+	place  posix.Place
+	mount  int       // ID of the mount that the export is on
+	fs     unix.Fsid // of the file system, 0 if it has none
+	idKind fh.Kind
+	// volatile: the file system is in memory alone, so that nothing of it is
+	// ever on stable storage and there is nothing to wait for.
+	volatile bool
+	fsid     uint64
+	codec    *fh.Codec
+	locate   locator
+	lister   lister
+
+	hasOpenat2 bool
+
+	cache    *cache
+	verifier verifier
+	replies  *replyCache
+
+	// epoch counts ticks of the clock that closes idle files.
+	epoch atomic.Uint32
+	stop  chan struct{} // closed by close, first of all
+	done  chan struct{}
+	end   sync.Once
+	// life is held for reading by calls that run.
+	life   sync.RWMutex
+	closed bool
+}
+
+// options are what tests set beyond the configuration.
+type options struct {
+	byName   bool // don't use open_by_handle_at
+	noSwitch bool // don't act for callers
+	inodeIDs bool // don't use name_to_handle_at either
+}
+
+// openSubtree opens the directory of an export. It starts one goroutine, which close ends.
+func openSubtree(e *exportPoint) (_ *subtree, err error) {
+	srv := e.srv
+	s := &subtree{process: srv.process, export: e, log: srv.log, asyncMetadata: srv.cfg.AsyncMetadata, replies: srv.replies}
+	s.cache = newCache(srv.filesEach())
+	s.stop, s.done = make(chan struct{}), make(chan struct{})
+	s.verifier.renew()
+	if s.root, err = os.OpenRoot(e.Path); err != nil {
+		return nil, fmt.Errorf("nfs: export: %w", err)
+	}
+	if err := s.openTop(srv.opt); err != nil {
+		s.root.Close()
+		return nil, fmt.Errorf("nfs: export %s: %w", e.Path, err)
+	}
+	go s.housekeep(srv.cfg.IdleClose / idleTicks)
+	return s, nil
+}
+
+// openTop opens the root directory and chooses how handles work on its file system.
+func (s *subtree) openTop(opt options) error {
+	dir, err := s.root.Open(".")
+	if err != nil {
+		return err
+	}
+	s.dir = dir
+	err = checkProc(int(dir.Fd()))
+	fd := -1
+	if err == nil {
+		fd, err = unix.Open(procPath(int(dir.Fd())), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	}
+	if err == nil {
+		if err = s.useTop(fd, opt); err != nil {
+			unix.Close(fd)
+		}
+	}
+	if err != nil {
+		dir.Close()
+	}
+	return err
+}
+
+func (s *subtree) useTop(fd int, opt options) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if err := posix.PlaceOf(fd, &s.place); err != nil {
+		return err
+	}
+	var err error
+	if s.mount, err = posix.Mount(fd); err != nil {
+		return err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return err
+	}
+	s.fs = fs.Fsid
+	s.volatile = isVolatile(fd)
+	s.locate = chooseLocator(s, fd, opt)
+	s.hasOpenat2 = tryOpenat2(fd)
+	id, err := s.identify(fd, &st)
+	if err != nil {
+		return err
+	}
+	key, err := s.export.srv.handleKey(&s.place)
+	if err != nil {
+		return err
+	}
+	if s.codec = fh.NewCodec(key, &id); !s.export.first {
+		s.codec = fh.NewCodec(fh.SubKey(key, s.export.full), &id)
+	}
+	s.fsid = s.codec.FSID()
+	top := s.newObject(&id, s.codec.Seal(&id), fd, &st)
+	s.top = s.cache.put(top, 0)
+	s.lister = chooseLister(s, fd)
+	return nil
+}
+
+// tryOpenat2 reports whether openat2(2) works: it may be missing or forbidden.
+func tryOpenat2(dir int) bool {
+	fd, err := unix.Openat2(dir, ".", &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+	})
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
+}
+
+// checkProc checks that descriptors have names in /proc.
+func checkProc(fd int) error {
+	var a, b unix.Stat_t
+	if err := unix.Stat(procPath(fd), &a); err != nil {
+		return fmt.Errorf("/proc must be mounted: %w", err)
+	}
+	if err := unix.Fstat(fd, &b); err != nil {
+		return err
+	}
+	if a.Dev != b.Dev || a.Ino != b.Ino {
+		return errors.New("/proc must be mounted")
+	}
+	return nil
+}
+
+// idleTicks is the number of ticks in IdleClose.
+const idleTicks = 8
+
+// housekeep closes idle files.
+func (s *subtree) housekeep(tick time.Duration) {
+	defer close(s.done)
+	t := time.NewTicker(max(tick, time.Millisecond))
+	defer t.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-t.C:
+			s.cache.closeIdle(s.epoch.Add(1) - idleTicks)
+		}
+	}
+}
+
+// close waits for running calls and closes all files.
+func (s *subtree) close() {
+	s.end.Do(func() {
+		close(s.stop)
+		<-s.done
+		s.life.Lock()
+		defer s.life.Unlock()
+		s.closed = true
+		s.cache.clear()
+		s.top.release()
+		s.dir.Close()
+		s.root.Close()
+	})
+}
+
+// setMaxOpenFiles changes how many descriptors the files may have.
+func (s *subtree) setMaxOpenFiles(n int) {
+	s.cache.limit.Store(int64(n))
+	s.cache.shrink(&s.cache.shards[0], int64(n))
+}
+
+// ended reports whether close was called.
+func (s *subtree) ended() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// deleted reports whether the exported directory was deleted. Its handle is still valid,
+// because the server has the directory open: a client could mount it, and then each call
+// would fail with STALE.
+func (s *subtree) deleted() bool {
+	var st unix.Stat_t
+	return unix.Fstat(s.top.path, &st) == nil && st.Nlink == 0
+}
+
+// is reports whether s is what k identifies.
+func (s *subtree) is(k *identification) bool { return s.top.id == k.root && s.fs == k.fs }

@@ -1,0 +1,284 @@
+// Package hungfs is a file system that hangs when a test wants it: a FUSE server for one
+// directory with one file, whose owner has used up a quota. It needs root and /dev/fuse. The caller closes it.
+//
+// The server is a process of its own, which dies with the test. The kernel then fails what
+// waits for it. A test that was its own server could not even be killed.
+package hungfs
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Name is the name of the file, and Content what is in it.
+const (
+	Name    = "file"
+	Content = "hello"
+)
+
+// variable has the directory for the server's process.
+const variable = "RDMAD_TEST_HUNGFS"
+
+func init() {
+	if where := os.Getenv(variable); where != "" && testing.Testing() {
+		if err := run(where); err != nil {
+			fmt.Fprintln(os.Stderr, "hungfs:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// FS is a mounted file system.
+type FS struct {
+	where   string
+	server  *exec.Cmd
+	asks    io.WriteCloser
+	answers *bufio.Reader
+}
+
+// Mount mounts the file system at a directory. The calling goroutine keeps its thread, with
+// which the server would end, until Close.
+func Mount(where string) (f *FS, err error) {
+	runtime.LockOSThread()
+	f = &FS{where: where, server: exec.Command(os.Args[0])} //nolint:gosec,noctx // this program, until Close
+	f.server.Env = append(os.Environ(), variable+"="+where)
+	f.server.Stderr = os.Stderr
+	f.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if f.asks, err = f.server.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := f.server.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	f.answers = bufio.NewReader(out)
+	if err := f.server.Start(); err != nil {
+		return nil, err
+	}
+	_, err = f.ask("mounted")
+	return f, err
+}
+
+// ask has the server do something, and returns its number.
+func (f *FS) ask(what string) (n int, err error) {
+	if _, err = fmt.Fprintln(f.asks, what); err == nil {
+		_, err = fmt.Fscanln(f.answers, &n)
+	}
+	return n, err
+}
+
+// Hang makes the file system answer nothing from now on.
+func (f *FS) Hang() error {
+	_, err := f.ask("hang")
+	return err
+}
+
+// Heal answers what waits, and everything from now on.
+func (f *FS) Heal() error {
+	_, err := f.ask("heal")
+	return err
+}
+
+// Waiting returns the number of requests that wait.
+func (f *FS) Waiting() (int, error) { return f.ask("waiting") }
+
+// Close unmounts the file system. Calls that wait in it fail.
+func (f *FS) Close() error {
+	f.asks.Close()
+	err := f.server.Wait()
+	if gone := unix.Unmount(f.where, unix.MNT_DETACH); err == nil {
+		err = gone
+	}
+	runtime.UnlockOSThread()
+	return err
+}
+
+// run is the server's process. It ends with its standard input.
+func run(where string) error {
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("/dev/fuse: %w", err)
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)
+	if err := unix.Mount("hungfs", where, "fuse.hungfs", 0, options); err != nil {
+		return fmt.Errorf("mount %s: %w", where, err)
+	}
+	s := &server{fd: fd}
+	go s.serve()
+	asked := bufio.NewScanner(os.Stdin)
+	for asked.Scan() {
+		fmt.Println(s.do(asked.Text()))
+	}
+	return nil
+}
+
+// server answers the kernel.
+type server struct {
+	fd int
+
+	mu      sync.Mutex
+	hung    bool
+	waiting []request // for heal
+}
+
+// do does what the test asks.
+func (s *server) do(what string) (waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch what {
+	case "hang":
+		s.hung = true
+	case "heal":
+		s.hung = false
+		for i := range s.waiting {
+			s.answer(&s.waiting[i])
+		}
+		s.waiting = nil
+	}
+	return len(s.waiting)
+}
+
+// request is a request of the kernel (fuse(4)).
+type request struct {
+	op     uint32
+	unique uint64
+	node   uint64
+	body   []byte
+}
+
+// Operations of the kernel (linux/fuse.h) that this file system has, or must not answer.
+const (
+	opLookup      = 1
+	opForget      = 2
+	opGetattr     = 3
+	opOpen        = 14
+	opRead        = 15
+	opWrite       = 16
+	opStatfs      = 17
+	opRelease     = 18
+	opFlush       = 25
+	opInit        = 26
+	opOpendir     = 27
+	opReaddir     = 28
+	opReleasedir  = 29
+	opAccess      = 34
+	opInterrupt   = 36
+	opDestroy     = 38
+	opBatchForget = 42
+
+	rootNode, fileNode = 1, 2
+
+	exportSupport = 1 << 4 // FUSE_EXPORT_SUPPORT: handles can be resolved
+)
+
+// serve reads requests until the file system is unmounted.
+func (s *server) serve() {
+	b := make([]byte, 1<<20)
+	for {
+		n, err := unix.Read(s.fd, b)
+		if err == unix.EINTR || err == unix.EAGAIN || err == unix.ENOENT {
+			continue
+		}
+		if err != nil || n < 40 {
+			return
+		}
+		le := binary.LittleEndian
+		r := request{op: le.Uint32(b[4:]), unique: le.Uint64(b[8:]), node: le.Uint64(b[16:]), body: append([]byte(nil), b[40:n]...)}
+		if r.op != opForget && r.op != opBatchForget && r.op != opInterrupt && r.op != opDestroy {
+			s.take(r)
+		}
+	}
+}
+
+// take answers a request, or keeps it while the file system hangs.
+func (s *server) take(r request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hung {
+		s.waiting = append(s.waiting, r)
+		return
+	}
+	s.answer(&r)
+}
+
+// answer answers a request. One that was interrupted meanwhile is unknown to the kernel.
+func (s *server) answer(r *request) {
+	out, errno := r.result()
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, uint32(16+len(out)))
+	b = le.AppendUint32(b, uint32(-int32(errno)))
+	b = le.AppendUint64(b, r.unique)
+	_, _ = unix.Write(s.fd, append(b, out...))
+}
+
+func (r *request) result() ([]byte, unix.Errno) {
+	le := binary.LittleEndian
+	switch r.op {
+	case opInit:
+		out := make([]byte, 64)
+		le.PutUint32(out, 7)
+		le.PutUint32(out[4:], 31)
+		le.PutUint32(out[12:], exportSupport)
+		le.PutUint32(out[20:], 1<<16) // largest write
+		return out, 0
+	case opLookup:
+		node := uint64(fileNode)
+		switch name := string(r.body[:len(r.body)-1]); {
+		case name == "." && r.node != 0:
+			node = r.node
+		case name == "..":
+			node = rootNode
+		case name != Name || r.node != rootNode:
+			return nil, unix.ENOENT
+		}
+		out := le.AppendUint64(nil, node)
+		return append(out, append(make([]byte, 32), attributes(node)...)...), 0
+	case opGetattr:
+		return append(make([]byte, 16), attributes(r.node)...), 0
+	case opStatfs:
+		out := make([]byte, 80)
+		for i := range 3 {
+			le.PutUint64(out[8*i:], 1<<20)
+		}
+		le.PutUint32(out[40:], 4096)
+		le.PutUint32(out[44:], 255)
+		le.PutUint32(out[48:], 4096)
+		return out, 0
+	case opOpen, opOpendir:
+		return make([]byte, 16), 0
+	case opRead:
+		return []byte(Content)[min(le.Uint64(r.body[8:]), uint64(len(Content))):], 0
+	case opWrite:
+		return nil, unix.EDQUOT
+	case opReaddir, opRelease, opReleasedir, opFlush, opAccess:
+		return nil, 0
+	}
+	return nil, unix.ENOSYS
+}
+
+// attributes returns a struct fuse_attr.
+func attributes(node uint64) []byte {
+	le := binary.LittleEndian
+	out := make([]byte, 88)
+	le.PutUint64(out, node)
+	mode := uint32(unix.S_IFDIR | 0o777)
+	if node == fileNode {
+		mode = unix.S_IFREG | 0o666
+		le.PutUint64(out[8:], uint64(len(Content)))
+	}
+	le.PutUint32(out[60:], mode)
+	le.PutUint32(out[64:], 1) // links
+	le.PutUint32(out[80:], 4096)
+	return out
+}
