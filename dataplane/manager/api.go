@@ -6,58 +6,78 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// API is what operators can do; a *Manager does it. All methods may be called
-// from any goroutine. Errors are of the types in this package, but for those
-// of the system, which say what could not be had.
-type API interface {
-	// Services describes all services, by name.
-	Services() []ServiceInfo
-	// AddService binds, opens and serves a service and keeps it for the next
-	// start, or does nothing of that.
-	AddService(ctx context.Context, s ServiceSpec) (ServiceInfo, error)
-	// RemoveService ends a service that no listener uses (*InUseError).
-	// Calls over TCP may take until drain is over to finish. Directories
-	// and state stay where they are, so that a service of the same name and
-	// directory knows its clients' handles. A service of the configuration
-	// file is back at the next start.
-	RemoveService(name string, drain time.Duration) error
-
-	// Listeners describes all listeners, by name.
-	Listeners() []ListenerInfo
-	// AddListener binds a listener, accepts, and keeps it for the next start,
-	// or does nothing of that.
-	AddListener(ctx context.Context, l ListenerSpec) (ListenerInfo, error)
-	// RemoveListener stops accepting at once, lets the connections finish
-	// their calls until drain is over and cuts those that have not. Asked
-	// again meanwhile, the shorter drain holds. A listener of the
-	// configuration file is back at the next start.
-	RemoveListener(name string, drain time.Duration) (dataplane.Removed, error)
-	// UpdateListener changes limits and access. For connections that are up
-	// nothing changes, but with EndDenied those that may no longer connect
-	// are ended; their number is the second result. A listener of the
-	// configuration file gets the file's values back at the next start or
-	// reload.
-	UpdateListener(name string, u ListenerUpdate) (ListenerInfo, int, error)
-
-	// Limits are those of the whole data plane; SetLimits changes them for
-	// connections to come, until the next start or reload.
-	Limits() dataplane.Limits
-	SetLimits(l dataplane.Limits) error
+// API is what operators can do. A *Manager has it.
+type API struct {
+	Services   Set[spec.Service, Serving]
+	Listeners  Set[spec.Listener, dataplane.ListenerInfo]
+	Connectors Set[spec.Connector, dataplane.ConnectorInfo]
+	Limits     LimitsSet
 }
 
-// ListenerUpdate changes a listener; what is nil stays.
-type ListenerUpdate struct {
-	// Limits changes those that the listener was given: it is called while
-	// nobody else changes them.
-	Limits      func(*dataplane.Limits)
-	Allow, Deny *[]netip.Prefix
-	// EndDenied ends the connections that are up and may no longer connect.
+// Set is the set of all services, listeners or connectors. Its methods are safe for
+// concurrent use. Errors have the types of this package, except errors of the system, which
+// say what failed.
+type Set[S spec.Named, L any] interface {
+	// List describes all elements, by name.
+	List() []Info[S, L]
+	// Add binds, opens and serves a new element, and keeps it for the next start. On an
+	// error it changes nothing.
+	Add(ctx context.Context, s S) (Info[S, L], error)
+	// Update changes an element. change is called while no other change is made; it must not
+	// change the name. Limits and access do not affect connections that are up, unless
+	// EndDenied ends those that may no longer connect. The second result is their number.
+	// Anything else replaces the element, and with a service its listeners: what the change
+	// needs is bound and opened first, and on an error everything stays as it was. The
+	// connections of the replaced element are drained afterwards. A change of an element of
+	// the configuration file is kept for the next start, and stands over later versions of the
+	// file, until it is taken back (Unset) or the element is removed.
+	Update(ctx context.Context, name string, change func(*S), o UpdateOptions) (Info[S, L], int, error)
+	// Remove stops accepting at once and lets the connections finish their calls. After
+	// drain it cuts the remaining ones. If Remove is called again meanwhile, the shorter
+	// drain applies. An element of the configuration file is back at the next start. A
+	// service that a listener uses is not removed (*InUseError). The directories and state
+	// of a service are never removed, so that a service of the same name and directory
+	// accepts its clients' handles.
+	Remove(name string, drain time.Duration) (dataplane.Removed, error)
+}
+
+// UpdateOptions says what happens to the connections of an updated element.
+type UpdateOptions struct {
 	EndDenied bool
+	Drain     time.Duration // the most that the connections of a replaced element have
+	// Unset selects fields that get the configuration file's values back; nil selects none.
+	Unset func(*spec.Field) bool
 }
 
-// Origin says where a service or listener comes from.
+// Info describes a service, a listener or a connector.
+type Info[S spec.Named, L any] struct {
+	Spec    S
+	Origin  Origin
+	State   string
+	Failure string   // reason for StateFailed and StateDegraded
+	Changed []string // fields of an element of the file that operators changed
+	Live    L        // zero with StateFailed
+}
+
+type (
+	// ServiceInfo describes a service.
+	ServiceInfo = Info[spec.Service, Serving]
+	// ListenerInfo describes a listener.
+	ListenerInfo = Info[spec.Listener, dataplane.ListenerInfo]
+	// ConnectorInfo describes a connector.
+	ConnectorInfo = Info[spec.Connector, dataplane.ConnectorInfo]
+)
+
+// Serving describes a running service.
+type Serving struct {
+	TCP       netip.AddrPort // as bound; invalid without TCP
+	Listeners []string       // listeners that give calls to it, by name
+}
+
+// Origin is where a service, listener or connector comes from.
 type Origin uint8
 
 // The origins.
@@ -66,7 +86,7 @@ const (
 	FromOperator               // added while rdmad ran; kept for the next start
 )
 
-// String is the origin's word.
+// String returns "config" or "runtime".
 func (o Origin) String() string {
 	if o == FromOperator {
 		return "runtime"
@@ -74,30 +94,10 @@ func (o Origin) String() string {
 	return "config"
 }
 
-// States of services and listeners; a listener's others are the data plane's,
-// dataplane.StateUp, dataplane.StateDegraded and dataplane.StateDraining.
+// States. Listeners also have the other states of the data plane.
 const (
 	StateUp       = dataplane.StateUp
 	StateDraining = dataplane.StateDraining // being removed
-	StateDegraded = dataplane.StateDegraded // a listener that nobody can reach for the time being; Failure says why
-	StateFailed   = "failed"                // kept, but could not be brought back; Failure says why
+	StateDegraded = dataplane.StateDegraded // a listener that can't be reached for now; Failure has the reason
+	StateFailed   = "failed"                // kept, but could not be restored; Failure has the reason
 )
-
-// ServiceInfo describes a service.
-type ServiceInfo struct {
-	Spec      ServiceSpec
-	Origin    Origin
-	State     string
-	Failure   string         // with StateFailed
-	TCP       netip.AddrPort // as bound; invalid without TCP
-	Listeners []string       // that hand calls to it, by name
-}
-
-// ListenerInfo describes a listener. With StateFailed the counters and the
-// bound address are zero.
-type ListenerInfo struct {
-	dataplane.ListenerInfo
-	Spec    ListenerSpec
-	Origin  Origin
-	Failure string // with StateFailed and StateDegraded
-}

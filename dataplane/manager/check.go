@@ -4,53 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
-	"slices"
 	"syscall"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/connector"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// InvalidError is a field of a specification that can't be taken.
+// InvalidError means that a field of a specification is not valid.
 type InvalidError = spec.Error
 
-// checkService checks what an operator wants.
-func (m *Manager) checkService(s *ServiceSpec) error {
-	if err := spec.Check(s); err != nil {
-		return err
-	}
-	kind := s.Kind()
-	if kind == "" {
-		return &InvalidError{Field: "kind", Text: "exactly one of nfs, echo and forward makes a service"}
-	}
-	if m.cfg.Kinds[kind] == nil {
-		return &UnknownError{What: "kind of service", Name: kind, Known: sortedKeys(m.cfg.Kinds)}
-	}
-	if n := s.NFS; n != nil && !filepath.IsAbs(n.Path) {
-		return &InvalidError{Field: "nfs.path", Text: fmt.Sprintf("%q must begin with /: rdmad may be started somewhere else next time", n.Path)}
-	}
-	return nil
-}
-
-// checkListener checks what an operator wants; the service is looked for
-// later.
-func (m *Manager) checkListener(l *ListenerSpec) error {
-	if err := spec.Check(l); err != nil {
-		return err
-	}
-	if !slices.Contains(m.cfg.Providers, l.Provider) {
-		return &UnknownError{What: "provider", Name: l.Provider, Known: m.cfg.Providers}
-	}
-	if l.RPCBind && m.cfg.Registrar == nil {
-		return &InvalidError{Field: "rpcbind", Text: "this rdmad can't register with rpcbind; leave it off"}
-	}
-	return nil
-}
-
-// invalid makes an *InvalidError of what the data plane says of a value.
+// invalid returns an *InvalidError for a data plane error about a value.
 func invalid(field string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var limit *dataplane.LimitError
 	if errors.As(err, &limit) {
 		return &InvalidError{Field: "limits." + limit.Limit, Text: fmt.Sprintf("%d is out of range 0..%d", limit.Value, dataplane.MaxLimit)}
@@ -62,44 +31,37 @@ func invalid(field string, err error) error {
 	return &InvalidError{Field: field, Text: err.Error()}
 }
 
-// NewInvalidError makes an *InvalidError of a limit or an access list that the
-// data plane does not take; nil of other errors.
-func NewInvalidError(err error) error {
+// bindError returns the error for a listener or connector that could not be added.
+func bindError(what, name, address string, err error) error {
 	var limit *dataplane.LimitError
 	var access *dataplane.AccessError
-	if errors.As(err, &limit) || errors.As(err, &access) {
-		return invalid("", err)
-	}
-	return nil
-}
-
-// listenError says why a listener could not be bound.
-func listenError(l *ListenerSpec, err error) error {
-	if bad := NewInvalidError(err); bad != nil {
-		return bad
-	}
 	switch {
-	case errors.Is(err, dataplane.ErrShutdown):
+	case errors.As(err, &limit), errors.As(err, &access):
+		return invalid("", err)
+	case errors.Is(err, dataplane.ErrShutdown), errors.As(err, new(*dataplane.NoMemoryError)):
 		return err
-	case errors.Is(err, dataplane.ErrExists):
-		return &ExistsError{What: "listener", Name: l.Name}
 	}
-	return NewAddressError("listener "+l.Name, l.Address, err)
+	if bind, ok := errors.AsType[*connector.BindError](err); ok {
+		err = bind.Err
+	} else if what == "connector" {
+		return err
+	}
+	return NewAddressError(what+" "+name, address, err)
 }
 
-// NewAddressError says why an address can't be had, without what net and the
-// providers put around the reason.
+// NewAddressError returns the error for an address that can't be bound. It removes what net
+// and the providers add around the reason.
 func NewAddressError(what, address string, err error) *AddressError {
 	inUse := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, verbs.ErrBusy)
 	return &AddressError{What: what, Address: address, Err: BindReason(err), InUse: inUse}
 }
 
-// BindReason is why an address can't be had, without the operation and the
-// repeated address that net, os and the providers put around it.
+// BindReason returns why an address can't be bound, without the operation and the repeated
+// address that net, os and the providers add.
 func BindReason(err error) error {
 	var errno syscall.Errno
 	var dns *net.DNSError
-	var known interface{ BindReason() error } // of a provider that knows more than its number
+	var known interface{ BindReason() error } // of a provider that knows more than the errno
 	switch {
 	case errors.As(err, &known):
 		return known.BindReason()

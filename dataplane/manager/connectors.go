@@ -2,61 +2,94 @@ package manager
 
 import (
 	"context"
-	"time"
+	"reflect"
+	"slices"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/connector"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// ConnectorInfo describes a connector. With StateFailed the counters and the
-// bound address are zero.
-type ConnectorInfo struct {
-	dataplane.ConnectorInfo
-	Spec    ConnectorSpec
-	Origin  Origin
-	Failure string // with StateFailed
+// connectors implements kind for connectors.
+type connectors struct{ *Manager }
+
+func (m connectors) check(c, _ *spec.Connector) error { return m.checkProvider(c.Provider) }
+
+func (m connectors) make(ctx context.Context, s *spec.Connector, c *Change) (running[spec.Connector], error) {
+	if t := m.listeners.get(s.Name); t != nil && !slices.Contains(c.listeners.gone, t) {
+		return nil, &ExistsError{What: "listener", Name: s.Name, State: t.state}
+	}
+	p, err := m.cfg.Provider(s.Provider)
+	if err != nil {
+		return nil, err
+	}
+	made, err := connector.Prepare(ctx, connector.Config{
+		Name: s.Name, Listen: s.Listen, Provider: p, Target: s.Target,
+		Dataplane: m.cfg.Dataplane, Bindings: m.cfg.Bindings, Logger: m.log,
+		Limits: s.Limits.Limits, Access: s.Access,
+		DialTimeout: s.DialTimeout, CallbackTimeout: s.CallbackTimeout,
+		MaxCalls: s.MaxCalls, MaxReply: int(s.MaxReply), Memory: int64(s.Limits.Memory),
+	})
+	if err != nil {
+		return nil, bindError("connector", s.Name, s.Listen, err)
+	}
+	return &connecting{made}, nil
 }
 
-// ConnectorAPI is what operators can do with connectors; errors are those of
-// API.
-type ConnectorAPI interface {
-	// Connectors describes all connectors, by name.
-	Connectors() []ConnectorInfo
-	// AddConnector binds a connector, accepts, and keeps it for the next
-	// start, or does nothing of that.
-	AddConnector(ctx context.Context, c ConnectorSpec) (ConnectorInfo, error)
-	// RemoveConnector stops accepting at once, lets the clients' calls finish
-	// until drain is over and cuts those that have not. A connector of the
-	// configuration file is back at the next start or reload.
-	RemoveConnector(name string, drain time.Duration) (dataplane.Removed, error)
+// sameBinding compares the fields that can't change while a connector has clients.
+func (connectors) sameBinding(a, b *spec.Connector) bool {
+	c := *a
+	c.Limits.Limits, c.Access = b.Limits.Limits, b.Access
+	return reflect.DeepEqual(&c, b)
 }
 
-// ConnectorStore keeps the connectors that were added over restarts.
-type ConnectorStore interface {
-	// Load gives what was saved last; nothing when nothing was.
-	Load() ([]ConnectorSpec, error)
-	// Save keeps all, also if the machine fails right afterwards, or keeps
-	// what there was.
-	Save(all []ConnectorSpec) error
+func (connectors) mayAmend(c *spec.Connector) error {
+	u := update(&c.Limits.Limits, &c.Access)
+	return invalid("connector "+c.Name, u.Check())
 }
 
-// ConnectorFile is a ConnectorStore in one JSON file, in a directory that is
-// there.
-type ConnectorFile struct{ jsonFile }
+func (connectors) mayGo(string, *Change) error { return nil }
 
-var _ ConnectorStore = (*ConnectorFile)(nil)
+func (connectors) unused(running[spec.Connector]) {}
 
-// NewConnectorFile makes a store in a file, which may be missing.
-func NewConnectorFile(path string) *ConnectorFile { return &ConnectorFile{newJSONFile(path)} }
-
-// Load implements ConnectorStore. A file that it can't make sense of is an
-// error, and stays as it is.
-func (f *ConnectorFile) Load() ([]ConnectorSpec, error) {
-	var s Saved
-	err := f.load(&s)
-	return s.Connectors, err
+func (m connectors) look() func(*ConnectorInfo, running[spec.Connector]) {
+	up := make(map[string]dataplane.ConnectorInfo)
+	for _, c := range m.cfg.Dataplane.Connectors() {
+		up[c.Name] = c
+	}
+	return func(i *ConnectorInfo, _ running[spec.Connector]) {
+		if c, ok := up[i.Spec.Name]; ok {
+			i.Live = c
+		}
+	}
 }
 
-// Save implements ConnectorStore.
-func (f *ConnectorFile) Save(all []ConnectorSpec) error {
-	return f.save(Saved{Connectors: all})
+// connecting is a running connector.
+type connecting struct{ *connector.Connector }
+
+func (connecting) Open() error { return nil }
+
+func (r connecting) update(c *spec.Connector, _ bool) (int, error) {
+	return 0, r.Update(update(&c.Limits.Limits, &c.Access))
+}
+
+func (r connecting) drain(ctx context.Context) (dataplane.Removed, error) {
+	return r.Shutdown(ctx), nil
+}
+
+func (r connecting) close() { r.Close() }
+
+func (r connecting) pin(c *spec.Connector) { pinPort(&c.Listen, r.Addr()) }
+
+// Connecting returns the connectors that are up, by name. Counted may call it.
+func (m *Manager) Connecting() map[string]*connector.Connector {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make(map[string]*connector.Connector)
+	for name, t := range m.connectors.things {
+		if c, ok := t.running.(*connecting); ok && t.state == StateUp {
+			out[name] = c.Connector
+		}
+	}
+	return out
 }

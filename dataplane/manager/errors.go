@@ -1,16 +1,17 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/rdmad/rdmad/dataplane"
 )
 
-// ExistsError is a name that is taken; errors.Is finds dataplane.ErrExists.
+// ExistsError means that a name is in use. errors.Is finds dataplane.ErrExists.
 type ExistsError struct {
 	What, Name string // listener, connector or service
-	State      string // of the one that is there
+	State      string // of the existing one
 }
 
 func (e *ExistsError) Error() string {
@@ -23,11 +24,10 @@ func (e *ExistsError) Error() string {
 // Is makes errors.Is(err, dataplane.ErrExists) true.
 func (e *ExistsError) Is(target error) bool { return target == dataplane.ErrExists }
 
-// NotFoundError is a name that nobody has; errors.Is finds
-// dataplane.ErrNotFound.
+// NotFoundError means that a name does not exist. errors.Is finds dataplane.ErrNotFound.
 type NotFoundError struct {
 	What, Name string
-	Known      []string // the names there are
+	Known      []string // the existing names
 }
 
 func (e *NotFoundError) Error() string {
@@ -40,7 +40,7 @@ func (e *NotFoundError) Error() string {
 // Is makes errors.Is(err, dataplane.ErrNotFound) true.
 func (e *NotFoundError) Is(target error) bool { return target == dataplane.ErrNotFound }
 
-// InUseError is a service that listeners hand calls to.
+// InUseError means that listeners use a service.
 type InUseError struct {
 	Service   string
 	Listeners []string
@@ -50,47 +50,48 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("service %s is in use by %s; remove them first", e.Service, strings.Join(e.Listeners, ", "))
 }
 
-// UnknownError is a provider, or a kind of service, that this build does not
-// have.
+// UnknownError means that this build does not have a provider or a kind of service.
 type UnknownError struct {
 	What  string   // provider or kind of service
-	Name  string   // as asked for
-	Known []string // those there are
+	Name  string   // the requested name
+	Known []string // the available names
 }
 
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%s %q is not in this build, which has: %s", e.What, e.Name, strings.Join(e.Known, ", "))
 }
 
-// AddressError is an address that could not be bound.
+// AddressError means that an address could not be bound.
 type AddressError struct {
 	What    string // listener NAME, service NAME
 	Address string
-	Err     error // syscall.EADDRINUSE when somebody else has it
+	Err     error // syscall.EADDRINUSE when another socket has it
 	InUse   bool
 }
 
-func (e *AddressError) Error() string {
+func (e *AddressError) Error() string { return e.What + ": " + e.reason() }
+
+func (e *AddressError) reason() string {
 	if e.InUse {
-		return fmt.Sprintf("%s: address %s is in use; choose another, or end what listens there", e.What, e.Address)
+		return fmt.Sprintf("address %s is in use; choose another, or end what listens there", e.Address)
 	}
-	return fmt.Sprintf("%s: can't listen on %s: %v", e.What, e.Address, e.Err)
+	return fmt.Sprintf("can't listen on %s: %v", e.Address, e.Err)
 }
 
 func (e *AddressError) Unwrap() error { return e.Err }
 
-// OpenError is a service whose directories or files could not be had.
+// OpenError means that the directories or files of a service could not be opened.
 type OpenError struct {
-	Service string
-	Err     error
+	What, Name string
+	Err        error
 }
 
-func (e *OpenError) Error() string { return "service " + e.Service + ": " + e.Err.Error() }
+func (e *OpenError) Error() string { return e.What + " " + e.Name + ": " + e.Err.Error() }
 
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// StoreError says that a change could not be kept for the next start, so that
-// nothing was changed.
+// StoreError means that a change could not be stored for the next start. So nothing was
+// changed.
 type StoreError struct{ Err error }
 
 func (e *StoreError) Error() string {
@@ -99,9 +100,74 @@ func (e *StoreError) Error() string {
 
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// FailedError is a listener that is kept but could not be brought back.
-type FailedError struct{ Name, Failure string }
+// FailedError means that an element is kept but could not be restored.
+type FailedError struct{ What, Name, Failure string }
 
 func (e *FailedError) Error() string {
-	return fmt.Sprintf("listener %s is not up (%s); remove it or add it again", e.Name, e.Failure)
+	return fmt.Sprintf("%s %s is not up (%s); remove it or add it again", e.What, e.Name, e.Failure)
+}
+
+// Failure is the reason why one element can't be as a Change wants it.
+type Failure struct {
+	What, Name string // service, listener or connector, and its name
+	Err        error
+	Changed    bool // an element of a file, as operators changed it
+}
+
+// Outside reports whether the cause is outside of rdmad's configuration and may go away: an
+// address in use, a directory that is not mounted, a device that is missing.
+func (f *Failure) Outside() bool {
+	return !errors.As(f.Err, new(*InvalidError)) && !errors.As(f.Err, new(*UnknownError)) && !errors.As(f.Err, new(*NotFoundError))
+}
+
+// Field returns the field that is to blame, or "".
+func (f *Failure) Field() string {
+	var invalid *InvalidError
+	switch {
+	case errors.As(f.Err, &invalid):
+		return invalid.Field
+	case errors.As(f.Err, new(*NotFoundError)):
+		return "service"
+	case errors.As(f.Err, new(*OpenError)):
+		return "nfs.path"
+	case !errors.As(f.Err, new(*AddressError)):
+		return ""
+	case f.What == "service":
+		return "nfs.tcp_listen"
+	case f.What == "connector":
+		return "listen"
+	}
+	return "address"
+}
+
+// Reason returns the error without the element's name.
+func (f *Failure) Reason() string {
+	var (
+		address *AddressError
+		open    *OpenError
+		invalid *InvalidError
+	)
+	switch {
+	case errors.As(f.Err, &address):
+		return address.reason()
+	case errors.As(f.Err, &open):
+		return open.Err.Error()
+	case errors.As(f.Err, &invalid):
+		return invalid.Text
+	}
+	return f.Err.Error()
+}
+
+// ChangeErrors are the reasons why a Change can't be made.
+type ChangeErrors []Failure
+
+func (f ChangeErrors) Error() string { return errors.Join(f.Unwrap()...).Error() }
+
+// Unwrap lets errors.As find each reason.
+func (f ChangeErrors) Unwrap() []error {
+	out := make([]error, len(f))
+	for i := range f {
+		out[i] = f[i].Err
+	}
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
@@ -40,9 +42,20 @@ type rig struct {
 	log      *logBuffer
 
 	mu      sync.Mutex
-	open    map[string]*fakeService // not closed yet, by name
+	open    map[string]*fakeService // the newest that is not closed yet, by name
 	openErr error                   // of Open
+	missing string                  // a directory
+
+	fileLimits spec.Limits
+	bounds     spec.Limits // applied last
+	boundsErr  error       // of CheckLimits
 }
+
+// CheckLimits implements Bounds.
+func (r *rig) CheckLimits(*spec.Limits) error { return r.boundsErr }
+
+// ApplyLimits implements Bounds.
+func (r *rig) ApplyLimits(l, _ *spec.Limits) { r.bounds = *l }
 
 // newRig makes a running manager of nothing. Everything must be free in the
 // end.
@@ -54,39 +67,53 @@ func newRig(t *testing.T) *rig {
 			t.Errorf("provider: %v", err)
 		}
 	})
-	r.boot(nil, nil)
+	r.boot(&spec.All{})
 	return r
 }
 
 // boot starts a manager as a daemon would, with what the store has.
-func (r *rig) boot(services []ServiceSpec, listeners []ListenerSpec) {
+func (r *rig) boot(file *spec.All) {
 	r.t.Helper()
 	r.log = new(logBuffer)
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	r.data, r.rpcbind, r.open = dataplane.New(dataplane.Config{Logger: log}), new(fakeRegistrar), make(map[string]*fakeService)
 	r.Manager = New(Config{
 		Dataplane: r.data,
-		Provider:  func(string) (rdmacm.Provider, error) { return r.provider, nil },
+		Provider: func(name string) (rdmacm.Provider, error) {
+			if name != "loopback" {
+				return nil, errors.New("no such provider")
+			}
+			return r.provider, nil
+		},
 		Providers: []string{"loopback"},
 		Kinds:     map[string]Maker{"echo": r.make, "nfs": r.make},
 		Registrar: r.rpcbind,
+		Changed:   r.store.saved.Changed,
+		Limits:    r.fileLimits,
+		Bounds:    r,
 		Logger:    log,
 	})
 	m, data, open := r.Manager, r.data, r.open
 	r.t.Cleanup(func() { r.halt(m, data, open) })
 	ctx := r.t.Context()
-	if err := errors.Join(m.Configure(ctx, services, listeners), m.Open(), m.Restore(ctx, r.store)); err != nil {
+	if err := errors.Join(m.Configure(ctx, file), m.Open(), m.Restore(ctx, r.store)); err != nil {
 		r.t.Fatal(err)
 	}
-	m.Start()
 	data.Start()
+	m.Start()
+}
+
+// restart is reboot with connectors.
+func (r *rig) restart(file *spec.All) {
+	r.t.Helper()
+	r.halt(r.Manager, r.data, r.open)
+	r.boot(file)
 }
 
 // reboot ends the manager and starts another.
-func (r *rig) reboot(services []ServiceSpec, listeners []ListenerSpec) {
+func (r *rig) reboot(services []spec.Service, listeners []spec.Listener) {
 	r.t.Helper()
-	r.halt(r.Manager, r.data, r.open)
-	r.boot(services, listeners)
+	r.restart(&spec.All{Services: services, Listeners: listeners})
 }
 
 func (r *rig) halt(m *Manager, data *dataplane.Dataplane, open map[string]*fakeService) {
@@ -107,7 +134,7 @@ func (r *rig) dial(l ListenerInfo) *rpcrdma.Client {
 	r.t.Helper()
 	events := r.data.Subscribe(64)
 	defer events.Close()
-	c, err := rpcrdma.Dial(r.t.Context(), r.provider, l.Address.String(), rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+	c, err := rpcrdma.Dial(r.t.Context(), r.provider, l.Live.Address.String(), rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -124,33 +151,41 @@ func (r *rig) null(c *rpcrdma.Client) error {
 	return c.Call(r.t.Context(), &rpcrdma.Call{Program: echo.Program, Version: echo.Version, Procedure: echo.ProcNull})
 }
 
+func (r *rig) removeService(name string, drain time.Duration) error {
+	_, err := r.Services.Remove(name, drain)
+	return err
+}
+
+// listener describes one listener; nothing if there is none of that name.
+func (r *rig) listener(name string) ListenerInfo { return r.listeners.info(name) }
+
 func (r *rig) addEcho(name string) {
 	r.t.Helper()
-	if _, err := r.AddService(r.t.Context(), echoService(name)); err != nil {
+	if _, err := r.Services.Add(r.t.Context(), echoService(name)); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *rig) addListener(l ListenerSpec) ListenerInfo {
+func (r *rig) addListener(l spec.Listener) ListenerInfo {
 	r.t.Helper()
-	info, err := r.AddListener(r.t.Context(), l)
+	info, err := r.Listeners.Add(r.t.Context(), l)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return info
 }
 
-func echoService(name string) ServiceSpec { return ServiceSpec{Name: name, Echo: &EchoSpec{}} }
+func echoService(name string) spec.Service { return spec.Service{Name: name, Echo: &spec.Echo{}} }
 
-func onLoopback(name, service string) ListenerSpec {
-	return ListenerSpec{Name: name, Provider: "loopback", Address: "127.0.0.1:0", Service: service}
+func onLoopback(name, service string) spec.Listener {
+	return spec.Listener{Name: name, Provider: "loopback", Address: "127.0.0.1:0", Service: service}
 }
 
 // names are those of the listeners, with the state of those that are not up.
 func (r *rig) names() string {
 	var out []string
-	for _, l := range r.Listeners() {
-		name := l.Name + "/" + l.Origin.String()
+	for _, l := range r.Listeners.List() {
+		name := l.Spec.Name + "/" + l.Origin.String()
 		if l.State != StateUp {
 			name += "/" + l.State
 		}
@@ -161,11 +196,13 @@ func (r *rig) names() string {
 
 // fakeService is an echo service that says whether it is open.
 type fakeService struct {
-	again bool
 	*echo.Service
 	r        *rig
 	name     string
+	path     string // of kind nfs
 	open     map[string]*fakeService
+	before   *fakeService // of the same name
+	closed   bool
 	opened   bool
 	started  bool
 	shutdown func(ctx context.Context) error // nil has nothing to wait for
@@ -173,16 +210,17 @@ type fakeService struct {
 	entered  chan struct{}
 }
 
-func (r *rig) make(_ context.Context, s *ServiceSpec) (Service, error) {
+func (r *rig) make(_ context.Context, s *spec.Service) (Service, error) {
 	if s.NFS != nil && s.NFS.TCPListen == "taken:1" {
 		return nil, &AddressError{What: "service " + s.Name + ": tcp_listen", Address: s.NFS.TCPListen, Err: errors.New("taken"), InUse: true}
 	}
 	f := &fakeService{Service: echo.New(), r: r, name: s.Name, open: r.open}
+	if s.NFS != nil {
+		f.path = s.NFS.Path
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.open[s.Name] != nil {
-		r.t.Errorf("service %s was made twice", s.Name)
-	}
+	f.before = r.open[s.Name]
 	r.open[s.Name] = f
 	return f, nil
 }
@@ -205,14 +243,17 @@ func (f *fakeService) ServeRPC(ctx context.Context, c *oncrpc.Call, reply *oncrp
 	return f.Service.ServeRPC(ctx, c, reply)
 }
 
-func (f *fakeService) Open(again bool) error {
-	f.again = again
+func (f *fakeService) Open() error {
 	f.opened = f.r.openErr == nil
+	if f.path != "" && f.path == f.r.missing {
+		return errors.New("no such directory")
+	}
 	return f.r.openErr
 }
 
-func (f *fakeService) Start()              { f.started = true }
-func (f *fakeService) TCP() netip.AddrPort { return netip.AddrPort{} }
+func (f *fakeService) Start()                  { f.started = true }
+func (f *fakeService) Sockets() []net.Listener { return nil }
+func (f *fakeService) TCP() netip.AddrPort     { return netip.AddrPort{} }
 
 func (f *fakeService) Registrations(a netip.AddrPort) []rpcbind.Registration {
 	return []rpcbind.Registration{{Program: echo.Program, Version: echo.Version, Transport: rpcbind.RDMA, Address: a}}
@@ -228,33 +269,42 @@ func (f *fakeService) Shutdown(ctx context.Context) error {
 func (f *fakeService) Close() error {
 	f.r.mu.Lock()
 	defer f.r.mu.Unlock()
-	if f.open[f.name] != f {
+	if f.closed {
 		f.r.t.Errorf("service %s was closed twice", f.name)
 	}
-	delete(f.open, f.name)
+	f.closed = true
+	newest := f.open[f.name]
+	for newest != nil && newest.closed {
+		newest = newest.before
+	}
+	if f.open[f.name] = newest; newest == nil {
+		delete(f.open, f.name)
+	}
 	return nil
 }
 
 // memoryStore is a disk that may be full.
 type memoryStore struct {
-	saved Saved
+	saved spec.All
 	err   error
 }
 
-func (s *memoryStore) Load() (Saved, error) { return s.saved, nil }
+func (s *memoryStore) Load() (spec.All, error) { return s.saved, nil }
 
-func (s *memoryStore) Save(v Saved) error {
+func (s *memoryStore) Save(v spec.All) error {
 	if s.err == nil {
 		s.saved = v
 	}
 	return s.err
 }
 
-// fakeRegistrar keeps what it was told last.
+// fakeRegistrar stores the last registrations.
 type fakeRegistrar struct {
 	list []rpcbind.Registration
 	err  error
 }
+
+func (f *fakeRegistrar) Check([]rpcbind.Registration) error { return f.err }
 
 func (f *fakeRegistrar) Set(list []rpcbind.Registration) error {
 	if f.err == nil {

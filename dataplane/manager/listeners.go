@@ -4,172 +4,161 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/rpcbind"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// AddListener implements API.
-func (m *Manager) AddListener(ctx context.Context, spec ListenerSpec) (ListenerInfo, error) {
-	if err := m.checkListener(&spec); err != nil {
-		return ListenerInfo{}, err
+// listeners implements kind for listeners.
+type listeners struct{ *Manager }
+
+func (m listeners) check(l, _ *spec.Listener) error {
+	if l.RPCBind && m.cfg.Registrar == nil {
+		return &InvalidError{Field: "rpcbind", Text: "this rdmad can't register with rpcbind; leave it off"}
 	}
-	m.op.Lock()
-	defer m.op.Unlock()
-	l, err := m.bindListener(ctx, &spec, FromOperator)
-	if err != nil {
-		return ListenerInfo{}, err
-	}
-	l.pinPort()
-	if err := m.save(func(all *Saved) { put(&all.Listeners, l.spec) }); err != nil {
-		m.unbindListener(l)
-		return ListenerInfo{}, err
-	}
-	m.log.Info("listener added", "listener", spec.Name, "provider", spec.Provider, "service", spec.Service, "address", l.bound.String())
-	return m.listener(spec.Name), nil
+	return m.checkProvider(l.Provider)
 }
 
-// bindListener has the data plane listen and rpcbind told, or neither. op is
-// held.
-func (m *Manager) bindListener(ctx context.Context, spec *ListenerSpec, origin Origin) (*listener, error) {
-	s, err := m.serviceFor(spec)
+func (m *Manager) checkProvider(name string) error {
+	if !slices.Contains(m.cfg.Providers, name) {
+		return &UnknownError{What: "provider", Name: name, Known: m.cfg.Providers}
+	}
+	return nil
+}
+
+func (m listeners) make(ctx context.Context, l *spec.Listener, c *Change) (running[spec.Listener], error) {
+	if t := m.connectors.get(l.Name); t != nil && !slices.Contains(c.connectors.gone, t) {
+		return nil, &ExistsError{What: "connector", Name: l.Name, State: t.state}
+	}
+	s, err := m.serviceFor(l, c)
+	if s == nil {
+		return nil, err
+	}
+	p, err := m.cfg.Provider(l.Provider)
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.cfg.Provider(spec.Provider)
-	if err != nil {
-		return nil, err
+	want := dataplane.ListenerConfig{
+		Name: l.Name, Provider: p, Address: l.Address, Service: l.Service, Handler: s.Service, Limits: l.Limits, Access: l.Access,
 	}
-	info, err := m.cfg.Dataplane.AddListener(ctx, dataplane.ListenerConfig{
-		Name: spec.Name, Provider: p, Address: spec.Address, Service: spec.Service, Handler: s.running,
-		Limits: spec.Limits, Access: spec.Access,
-	})
-	if err != nil {
-		return nil, listenError(spec, err)
+	if from := c.heldAt(l); from != nil {
+		want.From = from.Listener
 	}
-	l := &listener{spec: *spec, origin: origin, state: StateUp, bound: info.Address}
+	bound, err := m.cfg.Dataplane.PrepareListener(ctx, want)
+	if err != nil {
+		return nil, bindError("listener", l.Name, l.Address, err)
+	}
+	return &listening{bound, s, bound.Info().Address}, nil
+}
+
+// serviceFor returns the service of a new listener. It returns nil without an error if the
+// change can't prepare the service.
+func (m listeners) serviceFor(l *spec.Listener, c *Change) (*serving, error) {
+	s, broken := c.service(l.Service)
+	switch {
+	case broken:
+		return nil, nil
+	case s == nil:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		up := slices.DeleteFunc(sortedKeys(m.services.things), func(name string) bool { return m.services.things[name].state != StateUp })
+		return nil, &NotFoundError{What: "service", Name: l.Service, Known: up}
+	case l.RPCBind && s.spec.Forward != nil:
+		return nil, &InvalidError{Field: "rpcbind", Text: fmt.Sprintf("service %q forwards programs that rdmad does not know; leave it off", l.Service)}
+	}
+	return s.running.(*serving), nil
+}
+
+// register registers the listeners that request it with rpcbind. The caller holds op.
+func (m *Manager) register() {
 	m.mu.Lock()
-	m.listeners[spec.Name] = l
+	list := m.registrationsLocked()
 	m.mu.Unlock()
-	if spec.RPCBind {
-		if err := m.register(); err != nil {
-			m.unbindListener(l)
-			return nil, &InvalidError{Field: "rpcbind", Text: strings.TrimPrefix(err.Error(), "rpcbind: ")}
+	if err := m.cfg.Registrar.Set(list); err != nil { // Check allows it
+		m.log.Error("registrations not changed", "error", err)
+	}
+}
+
+func (m *Manager) registrationsLocked() (list []rpcbind.Registration) {
+	for _, name := range sortedKeys(m.listeners.things) {
+		l := m.listeners.things[name]
+		if l.spec.RPCBind && l.state == StateUp {
+			r := l.running.(*listening)
+			list = append(list, r.service.Registrations(r.bound)...)
 		}
 	}
-	return l, nil
+	return list
 }
 
-// serviceFor finds the service of a listener to be added, whose name must be
-// free.
-func (m *Manager) serviceFor(spec *ListenerSpec) (*service, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil, dataplane.ErrShutdown
-	}
-	if l := m.listeners[spec.Name]; l != nil && l.state != StateFailed {
-		return nil, &ExistsError{What: "listener", Name: spec.Name, State: l.state}
-	}
-	s := m.services[spec.Service]
-	if s == nil || s.state != StateUp {
-		return nil, &NotFoundError{What: "service", Name: spec.Service, Known: m.upLocked()}
-	}
-	if spec.RPCBind && s.spec.Forward != nil {
-		return nil, &InvalidError{Field: "rpcbind", Text: fmt.Sprintf("service %q forwards programs that rdmad does not know; leave it off", spec.Service)}
-	}
-	return s, nil
+// sameBinding compares the fields that can't change while a listener is up.
+func (listeners) sameBinding(a, b *spec.Listener) bool {
+	return a.Provider == b.Provider && a.Address == b.Address && a.Service == b.Service && a.RPCBind == b.RPCBind
 }
 
-// upLocked are the services that listeners can be added for.
-func (m *Manager) upLocked() []string {
-	return slices.DeleteFunc(sortedKeys(m.services), func(name string) bool { return m.services[name].state != StateUp })
+func (listeners) mayAmend(l *spec.Listener) error {
+	u := update(&l.Limits, &l.Access)
+	return invalid("listener "+l.Name, u.Check())
 }
 
-// unbindListener takes back what bindListener did. op is held.
-func (m *Manager) unbindListener(l *listener) {
-	m.mu.Lock()
-	delete(m.listeners, l.spec.Name)
-	m.mu.Unlock()
-	m.unregister(l)
+// update returns the change to limits and access.
+func update(l *dataplane.Limits, a *dataplane.Access) dataplane.EndpointUpdate {
+	return dataplane.EndpointUpdate{Limits: l, Allow: &a.Allow, Deny: &a.Deny}
+}
+
+func (listeners) mayGo(string, *Change) error { return nil }
+
+func (listeners) unused(running[spec.Listener]) {}
+
+func (m listeners) look() func(*ListenerInfo, running[spec.Listener]) {
+	up := make(map[string]dataplane.ListenerInfo)
+	for _, l := range m.cfg.Dataplane.Listeners() {
+		up[l.Name] = l
+	}
+	return func(i *ListenerInfo, _ running[spec.Listener]) {
+		if l, ok := up[i.Spec.Name]; ok { // not failed, and not being added or removed now
+			i.Live = l
+			if i.State == StateUp {
+				i.State, i.Failure = l.State, l.Trouble
+			}
+		}
+	}
+}
+
+// listening is a running listener.
+type listening struct {
+	*dataplane.Listener
+	service *serving
+	bound   netip.AddrPort
+}
+
+func (*listening) Open() error { return nil }
+
+func (*listening) Start() {} // the data plane starts listeners
+
+func (r *listening) update(l *spec.Listener, endDenied bool) (int, error) {
+	u := update(&l.Limits, &l.Access)
+	u.EndDenied = endDenied
+	return r.Update(u)
+}
+
+func (r *listening) drain(ctx context.Context) (dataplane.Removed, error) { return r.Remove(ctx), nil }
+
+func (r *listening) close() {
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // nobody was promised anything
-	if _, err := m.cfg.Dataplane.RemoveListener(ctx, l.spec.Name); err != nil {
-		m.log.Warn("listener not removed", "listener", l.spec.Name, "error", err)
-	}
+	cancel()
+	_, _ = r.drain(ctx)
 }
 
-// unregister has rpcbind forget a listener that is not up any more. op is
-// held.
-func (m *Manager) unregister(l *listener) {
-	if !l.spec.RPCBind {
-		return
-	}
-	if err := m.register(); err != nil {
-		m.log.Warn("registrations not changed", "listener", l.spec.Name, "error", err)
-	}
-}
+func (r *listening) pin(l *spec.Listener) { pinPort(&l.Address, r.bound) }
 
-// pinPort has a listener that let the system choose come back on the port that
-// its clients know.
-func (l *listener) pinPort() {
-	if host, port, err := net.SplitHostPort(l.spec.Address); err == nil && port == "0" {
-		l.spec.Address = net.JoinHostPort(host, strconv.Itoa(int(l.bound.Port())))
+// pinPort replaces port 0 by the port that the system chose, so that clients find the same
+// port after a restart.
+func pinPort(address *string, bound netip.AddrPort) {
+	if host, port, err := net.SplitHostPort(*address); err == nil && port == "0" {
+		*address = net.JoinHostPort(host, strconv.Itoa(int(bound.Port())))
 	}
-}
-
-// RemoveListener implements API.
-func (m *Manager) RemoveListener(name string, drain time.Duration) (dataplane.Removed, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	l, err := m.leaveListener(name)
-	if err != nil {
-		return dataplane.Removed{}, err
-	}
-	var removed dataplane.Removed
-	if l.state != StateFailed {
-		if removed, err = m.cfg.Dataplane.RemoveListener(ctx, name); err != nil {
-			return removed, nil // another call was faster
-		}
-	}
-	m.mu.Lock()
-	if m.listeners[name] == l {
-		delete(m.listeners, name)
-	}
-	m.mu.Unlock()
-	m.log.Info("listener removed", "listener", name, "drained", removed.Drained, "cut", removed.Cut)
-	return removed, nil
-}
-
-// leaveListener marks a listener as going, and writes that down, unless that
-// was done already.
-func (m *Manager) leaveListener(name string) (*listener, error) {
-	m.op.Lock()
-	defer m.op.Unlock()
-	m.mu.Lock()
-	l, known, closed := m.listeners[name], sortedKeys(m.listeners), m.closed
-	m.mu.Unlock()
-	if closed {
-		return nil, dataplane.ErrShutdown
-	}
-	if l == nil {
-		return nil, &NotFoundError{What: "listener", Name: name, Known: known}
-	}
-	if l.state == StateDraining {
-		return l, nil
-	}
-	if err := m.save(func(all *Saved) { drop(&all.Listeners, name) }); err != nil {
-		return nil, err
-	}
-	if l.state == StateFailed {
-		return l, nil
-	}
-	m.mu.Lock()
-	l.state = StateDraining
-	m.mu.Unlock()
-	m.unregister(l)
-	return l, nil
 }

@@ -1,204 +1,271 @@
 package manager
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
-	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Service is what answers calls, over RDMA through listeners and perhaps over
-// TCP. It was bound when it was made.
+// Service answers calls, over RDMA through listeners and possibly over TCP. Its Maker has
+// bound its address.
 type Service interface {
-	// Handler answers after Open.
+	// Handler answers calls after Open.
 	oncrpc.Handler
-	// Open takes directories and files; once, before Start. A service that was
-	// there before a restart (again) finds what it had or fails: what is missing
-	// may be a file system that isn't mounted.
-	Open(again bool) error
-	// Start serves over TCP, if it does that at all, and returns.
+	// Open opens directories and files. It is called once, before Start.
+	Open() error
+	// Start begins to serve over TCP, if the service does, and returns.
 	Start()
-	// TCP is where it is bound; invalid when it isn't.
+	// TCP returns the bound address. It is invalid without TCP. Sockets returns its socket.
 	TCP() netip.AddrPort
-	// Registrations are those of the service at an address of RDMA.
+	Sockets() []net.Listener
+	// Registrations returns the service's registrations for an RDMA address.
 	Registrations(rdma netip.AddrPort) []rpcbind.Registration
 	// Shutdown lets calls over TCP finish until ctx ends.
 	Shutdown(ctx context.Context) error
-	// Close frees everything; nobody calls it any more over RDMA.
+	// Close frees everything. No more calls may come over RDMA.
 	Close() error
 }
 
-// Maker makes a service of one kind and binds its addresses. The error of an
-// address is an *AddressError.
-type Maker func(ctx context.Context, s *ServiceSpec) (Service, error)
+// Maker makes a service of one kind and binds its addresses. If an address fails, the error
+// is an *AddressError.
+type Maker func(ctx context.Context, s *spec.Service) (Service, error)
 
-// Registrar tells rpcbind where services are.
+// Registrar registers services with rpcbind.
 type Registrar interface {
-	// Set replaces all registrations, or none of them on an error.
+	// Check returns an error if these registrations exclude each other.
+	Check(list []rpcbind.Registration) error
+	// Set replaces all registrations. On an error it replaces none.
 	Set(list []rpcbind.Registration) error
 }
 
-// Config is what a Manager is made with; all but Registrar is needed.
+// Config configures a Manager. Registrar, Changed, Limits, Bounds, Room and Counted
+// are optional.
 type Config struct {
 	Dataplane *dataplane.Dataplane
-	// Provider gives the provider of a name in Providers, made at first use;
-	// it is called by one goroutine at a time.
+	// Provider returns the provider of a name in Providers and makes it at first use. It
+	// is called by one goroutine at a time.
 	Provider  func(name string) (rdmacm.Provider, error)
 	Providers []string
-	Kinds     map[string]Maker // by ServiceSpec.Kind
-	Registrar Registrar        // nil when listeners can't be registered
-	Logger    *slog.Logger
+	Kinds     map[string]Maker // by spec.Service.Kind
+	Bindings  *ulb.Registry    // of the programs that connectors carry
+	Registrar Registrar        // nil if listeners can't be registered
+	// Changed has what operators changed of the file's elements and limits before the last
+	// stop. Limits are the file's limits. Bounds applies limits; without it nobody can change
+	// them.
+	Changed spec.Changes
+	Limits  spec.Limits
+	Bounds  Bounds
+	// Room returns an error if n services, listeners and connectors together are too many.
+	// Counted is called when their number may have changed. Neither may call the Manager, except
+	// that Counted may call Connecting.
+	Room    func(n int) error
+	Counted func(n int)
+	Logger  *slog.Logger
 }
 
-// Manager adds and removes services and listeners.
+// Manager adds and removes services, listeners and connectors.
 //
-// Lock order: op, then mu. Under op addresses are bound, directories taken and
-// additions written down, but nobody is waited for that may take longer; under
-// mu nothing is waited for.
+// Lock order: op, then mu. op is held while addresses are bound, directories opened and
+// additions stored, but not during anything that may take longer. mu is never held while
+// waiting.
 type Manager struct {
+	API
 	cfg Config
 	log *slog.Logger
 
-	op    sync.Mutex // one change after another
-	store Store      // nil before Restore
+	op       sync.Mutex // serializes changes
+	store    Store      // nil before Restore
+	starting *Change    // between Configure and Open
+	file     *spec.All  // the elements of the file in force; nil before Open
+	started  bool       // under op
+	closed   bool       // under op
+	retiring sync.WaitGroup
 
-	mu        sync.Mutex
-	started   bool
-	closed    bool
-	services  map[string]*service
-	listeners map[string]*listener
-	shadowed  Saved // additions whose names the configuration file has taken
+	mu         sync.Mutex
+	limits     limits
+	services   *set[spec.Service, Serving]
+	listeners  *set[spec.Listener, dataplane.ListenerInfo]
+	connectors *set[spec.Connector, dataplane.ConnectorInfo]
 }
 
-var _ API = (*Manager)(nil)
-
-// service is a service that is there, going, or could not be brought back.
-type service struct {
-	spec    ServiceSpec
-	origin  Origin
-	state   string
-	failure string
-	running Service       // nil with StateFailed
-	gone    chan struct{} // closed when it has been removed
+// group is a set of any kind.
+type group interface {
+	restore(ctx context.Context, saved *spec.All)
+	startAll()
+	closeAll()
+	keepLocked(all *spec.All)
+	countLocked() int
 }
 
-// listener is a listener that is there, going, or could not be brought back.
-type listener struct {
-	spec    ListenerSpec
-	origin  Origin
-	state   string
-	failure string
-	bound   netip.AddrPort
-}
-
-// New makes a manager of nothing.
+// New returns a manager without services, listeners and connectors.
 func New(cfg Config) *Manager {
-	return &Manager{
-		cfg:       cfg,
-		log:       cfg.Logger,
-		services:  make(map[string]*service),
-		listeners: make(map[string]*listener),
+	if cfg.Room == nil {
+		cfg.Room = func(int) error { return nil }
+	}
+	if cfg.Counted == nil {
+		cfg.Counted = func(int) {}
+	}
+	m := &Manager{cfg: cfg, log: cfg.Logger, limits: limits{file: cfg.Limits, changed: cfg.Changed.Limits}}
+	m.services = newSet(m, "service", services{m}, func(a *spec.All) *[]spec.Service { return &a.Services },
+		func(c *spec.Changes) *map[string]spec.Delta { return &c.Services },
+		func(c *Change) *part[spec.Service, Serving] { return c.services })
+	m.listeners = newSet(m, "listener", listeners{m}, func(a *spec.All) *[]spec.Listener { return &a.Listeners },
+		func(c *spec.Changes) *map[string]spec.Delta { return &c.Listeners },
+		func(c *Change) *part[spec.Listener, dataplane.ListenerInfo] { return c.listeners })
+	m.connectors = newSet(m, "connector", connectors{m}, func(a *spec.All) *[]spec.Connector { return &a.Connectors },
+		func(c *spec.Changes) *map[string]spec.Delta { return &c.Connectors },
+		func(c *Change) *part[spec.Connector, dataplane.ConnectorInfo] { return c.connectors })
+	m.API = API{m.services, m.listeners, m.connectors, boundsOf{m}}
+	return m
+}
+
+// groups returns all sets, each after those on which it depends.
+func (m *Manager) groups() []group { return []group{m.services, m.listeners, m.connectors} }
+
+// Configure binds the addresses in the configuration file, which must be checked. An element
+// that an operator changed and that can't be had is logged, and stays in the list as failed.
+// After an error, which is ChangeErrors, the caller must call Close.
+func (m *Manager) Configure(ctx context.Context, file *spec.All) error {
+	m.op.Lock()
+	defer m.op.Unlock()
+	return m.configure(ctx, file)
+}
+
+func (m *Manager) configure(ctx context.Context, file *spec.All) error {
+	for {
+		m.starting = m.toFile(file)
+		err := m.starting.bind(ctx)
+		if err == nil || !m.starting.giveUp() {
+			return err
+		}
+		m.starting.discard()
 	}
 }
 
-// Services implements API.
-func (m *Manager) Services() []ServiceInfo {
+// Open opens the services' directories and files. It comes after Configure, so that an
+// address in use leaves no directory behind.
+func (m *Manager) Open() error {
+	m.op.Lock()
+	defer m.op.Unlock()
+	for {
+		c := m.starting
+		m.starting = nil
+		err := c.open()
+		if err == nil {
+			return c.commit(false)
+		}
+		if !c.giveUp() {
+			return err
+		}
+		if err := m.configure(context.Background(), c.file); err != nil {
+			return err
+		}
+	}
+}
+
+// Restore restores what operators added, and stores later additions in store. Whatever can't
+// be restored is logged and stays in the list as failed. The error concerns only the store.
+func (m *Manager) Restore(ctx context.Context, store Store) error {
+	m.op.Lock()
+	defer m.op.Unlock()
+	saved, err := store.Load()
+	if err != nil {
+		return fmt.Errorf("services and listeners added before: %w", err)
+	}
+	m.store = store
+	for _, g := range m.groups() {
+		g.restore(ctx, &saved)
+	}
+	m.counted()
+	return nil
+}
+
+// save stores what operators added. The caller holds op.
+func (m *Manager) save() error {
+	if m.store == nil {
+		return nil
+	}
+	var all spec.All
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := make([]ServiceInfo, 0, len(m.services))
-	for _, s := range m.services {
-		out = append(out, m.serviceInfoLocked(s))
+	for _, g := range m.groups() {
+		g.keepLocked(&all)
 	}
-	slices.SortFunc(out, func(a, b ServiceInfo) int { return cmp.Compare(a.Spec.Name, b.Spec.Name) })
-	return out
-}
-
-func (m *Manager) serviceInfoLocked(s *service) ServiceInfo {
-	info := ServiceInfo{Spec: s.spec, Origin: s.origin, State: s.state, Failure: s.failure, Listeners: m.usersLocked(s.spec.Name)}
-	if s.running != nil {
-		info.TCP = s.running.TCP()
-	}
-	return info
-}
-
-// usersLocked are the listeners that hand calls to a service, or will when
-// they are brought back.
-func (m *Manager) usersLocked(service string) []string {
-	var names []string
-	for name, l := range m.listeners {
-		if l.spec.Service == service {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// Listeners implements API.
-func (m *Manager) Listeners() []ListenerInfo {
-	live := make(map[string]dataplane.ListenerInfo)
-	for _, l := range m.cfg.Dataplane.Listeners() {
-		live[l.Name] = l
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := make([]ListenerInfo, 0, len(m.listeners))
-	for name, l := range m.listeners {
-		info, ok := live[name]
-		if !ok { // failed, or added or removed at this moment
-			info = dataplane.ListenerInfo{
-				Name: name, Provider: l.spec.Provider, Service: l.spec.Service, State: l.state,
-				Address: l.bound, Limits: l.spec.Limits, Access: l.spec.Access,
-			}
-		}
-		out = append(out, ListenerInfo{ListenerInfo: info, Spec: l.spec, Origin: l.origin, Failure: cmp.Or(l.failure, info.Trouble)})
-	}
-	slices.SortFunc(out, func(a, b ListenerInfo) int { return cmp.Compare(a.Name, b.Name) })
-	return out
-}
-
-// listener describes one listener.
-func (m *Manager) listener(name string) ListenerInfo {
-	for _, l := range m.Listeners() {
-		if l.Name == name {
-			return l
-		}
-	}
-	return ListenerInfo{}
-}
-
-// Limits implements API.
-func (m *Manager) Limits() dataplane.Limits { return m.cfg.Dataplane.Limits() }
-
-// SetLimits implements API.
-func (m *Manager) SetLimits(l dataplane.Limits) error {
-	if err := m.cfg.Dataplane.SetLimits(l); err != nil {
-		return invalid("limits", err)
+	all.Changed.Limits = m.limits.changed
+	m.mu.Unlock()
+	if err := m.store.Save(all); err != nil {
+		return &StoreError{err}
 	}
 	return nil
 }
 
-// register tells rpcbind of the listeners that want it. op is held.
-func (m *Manager) register() error {
-	if m.cfg.Registrar == nil {
-		return nil
-	}
+// count returns the number of services, listeners and connectors.
+func (m *Manager) count() (n int) {
 	m.mu.Lock()
-	var list []rpcbind.Registration
-	for _, name := range slices.Sorted(maps.Keys(m.listeners)) {
-		l := m.listeners[name]
-		if l.spec.RPCBind && l.state == StateUp {
-			list = append(list, m.services[l.spec.Service].running.Registrations(l.bound)...)
-		}
+	defer m.mu.Unlock()
+	for _, g := range m.groups() {
+		n += g.countLocked()
 	}
-	m.mu.Unlock()
-	return m.cfg.Registrar.Set(list)
+	return n
+}
+
+// counted calls Counted with the current number. The caller holds op.
+func (m *Manager) counted() { m.cfg.Counted(m.count()) }
+
+// Start makes services serve over TCP, and connectors accept. Later additions start at once.
+func (m *Manager) Start() {
+	m.op.Lock()
+	defer m.op.Unlock()
+	for _, g := range m.groups() {
+		g.startAll()
+	}
+	m.started = true
+}
+
+// Shutdown refuses further changes. Until ctx ends, it lets the TCP clients of all services
+// and connectors finish their calls. After that, the error has the number of connector
+// clients that were cut. The data plane ends the listeners.
+func (m *Manager) Shutdown(ctx context.Context) error {
+	m.stop()
+	var ending sync.WaitGroup
+	var err error
+	ending.Go(func() { _, err = m.services.drainAll(ctx) })
+	cut, _ := m.connectors.drainAll(ctx)
+	ending.Wait()
+	if cut > 0 {
+		err = errors.Join(err, &dataplane.CutError{Count: cut, Err: context.Cause(ctx)})
+	}
+	return err
+}
+
+// stop makes every further change fail. It waits for the current one.
+func (m *Manager) stop() {
+	m.op.Lock()
+	defer m.op.Unlock()
+	m.closed = true
+}
+
+// Close frees everything. No more calls may come over RDMA. Close may be called more than
+// once.
+func (m *Manager) Close() {
+	m.stop()
+	if m.starting != nil { // Open was not called
+		m.starting.discard()
+		m.starting = nil
+	}
+	for _, g := range slices.Backward(m.groups()) {
+		g.closeAll()
+	}
+	m.retiring.Wait()
 }

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// TestListenerDrains: while it does, its service is in use, its name taken,
-// and the next start would not bring it back. Asked again, it may be cut.
+// TestListenerDrains: meanwhile the service of the listener is in use, its name is in use, and
+// the next start does not restore it. A second removal may cut it.
 func TestListenerDrains(t *testing.T) {
 	r := newRig(t)
 	r.addEcho("test")
@@ -23,7 +24,7 @@ func TestListenerDrains(t *testing.T) {
 	events := r.data.Subscribe(16)
 	removed := make(chan dataplane.Removed, 2)
 	remove := func() {
-		n, err := r.RemoveListener("a", drainTime)
+		n, err := r.Listeners.Remove("a", drainTime)
 		if err != nil {
 			t.Error(err)
 		}
@@ -37,19 +38,19 @@ func TestListenerDrains(t *testing.T) {
 		t.Errorf("there is %s, stored %+v", r.names(), r.store.saved.Listeners)
 	}
 	var exists *ExistsError
-	if _, err := r.AddListener(t.Context(), onLoopback("a", "test")); !errors.As(err, &exists) || err.Error() != "listener a is being removed; try again when it is gone" {
+	if _, err := r.Listeners.Add(t.Context(), onLoopback("a", "test")); !errors.As(err, &exists) || err.Error() != "listener a is being removed; try again when it is gone" {
 		t.Errorf("another of its name: %v", err)
 	}
 	var used *InUseError
-	if err := r.RemoveService("test", 0); !errors.As(err, &used) {
+	if err := r.removeService("test", 0); !errors.As(err, &used) {
 		t.Errorf("its service: %v", err)
 	}
-	if _, _, err := r.UpdateListener("a", ListenerUpdate{}); err == nil {
+	if _, _, err := r.Listeners.Update(t.Context(), "a", func(*spec.Listener) {}, UpdateOptions{}); err == nil {
 		t.Error("changed while it drains")
 	}
 	// Others go on meanwhile.
 	r.addEcho("other")
-	if _, err := r.RemoveListener("a", 0); err != nil {
+	if _, err := r.Listeners.Remove("a", 0); err != nil {
 		t.Error(err)
 	}
 	<-removed
@@ -59,13 +60,13 @@ func TestListenerDrains(t *testing.T) {
 	if r.names() != "" {
 		t.Errorf("left %s", r.names())
 	}
-	if err := r.RemoveService("test", 0); err != nil {
+	if err := r.removeService("test", 0); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestServiceDrains: calls over TCP have their time, and the second who asks
-// may be in more of a hurry.
+// TestServiceDrains: calls over TCP have time to finish, and a second removal may have a
+// shorter time.
 func TestServiceDrains(t *testing.T) {
 	r := newRig(t)
 	r.addEcho("test")
@@ -80,26 +81,26 @@ func TestServiceDrains(t *testing.T) {
 		return ctx.Err()
 	}
 	removed := make(chan error, 1)
-	go func() { removed <- r.RemoveService("test", drainTime) }()
+	go func() { removed <- r.removeService("test", drainTime) }()
 	<-waiting
-	if s := r.Services(); len(s) != 1 || s[0].State != StateDraining {
+	if s := r.Services.List(); len(s) != 1 || s[0].State != StateDraining {
 		t.Errorf("services %+v", s)
 	}
 	var missing *NotFoundError
-	if _, err := r.AddListener(t.Context(), onLoopback("a", "test")); !errors.As(err, &missing) || err.Error() != "no service test; there are none" {
+	if _, err := r.Listeners.Add(t.Context(), onLoopback("a", "test")); !errors.As(err, &missing) || err.Error() != "no service test; there are none" {
 		t.Errorf("a listener for it: %v", err)
 	}
-	if _, err := r.AddService(t.Context(), echoService("test")); !errors.Is(err, dataplane.ErrExists) {
+	if _, err := r.Services.Add(t.Context(), echoService("test")); !errors.Is(err, dataplane.ErrExists) {
 		t.Errorf("another of its name: %v", err)
 	}
-	if err := r.RemoveService("test", 0); err != nil {
+	if err := r.removeService("test", 0); err != nil {
 		t.Error(err)
 	}
 	if err := <-removed; err != nil {
 		t.Error(err)
 	}
-	if len(r.Services()) != 0 || r.service("test") != nil {
-		t.Errorf("left %+v", r.Services())
+	if len(r.Services.List()) != 0 || r.service("test") != nil {
+		t.Errorf("left %+v", r.Services.List())
 	}
 	r.addEcho("test") // the name is free
 }
@@ -114,10 +115,10 @@ func TestNothingAfterShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := r.store.saved
-	_, err1 := r.AddService(t.Context(), echoService("b"))
-	_, err2 := r.AddListener(t.Context(), onLoopback("b", "test"))
-	_, err3 := r.RemoveListener("a", 0)
-	for _, err := range []error{err1, err2, err3, r.RemoveService("test", 0)} {
+	_, err1 := r.Services.Add(t.Context(), echoService("b"))
+	_, err2 := r.Listeners.Add(t.Context(), onLoopback("b", "test"))
+	_, err3 := r.Listeners.Remove("a", 0)
+	for _, err := range []error{err1, err2, err3, r.removeService("test", 0)} {
 		if !errors.Is(err, dataplane.ErrShutdown) {
 			t.Errorf("error %v", err)
 		}

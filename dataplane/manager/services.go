@@ -2,132 +2,120 @@ package manager
 
 import (
 	"context"
-	"maps"
+	"fmt"
+	"path/filepath"
+	"reflect"
 	"slices"
-	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// AddService implements API.
-func (m *Manager) AddService(ctx context.Context, spec ServiceSpec) (ServiceInfo, error) {
-	if err := m.checkService(&spec); err != nil {
-		return ServiceInfo{}, err
-	}
-	m.op.Lock()
-	defer m.op.Unlock()
-	s, err := m.bindService(ctx, &spec, FromOperator)
-	if err != nil {
-		return ServiceInfo{}, err
-	}
-	if err := s.running.Open(false); err != nil {
-		s.close(m)
-		return ServiceInfo{}, &OpenError{Service: spec.Name, Err: err}
-	}
-	if err := m.save(func(all *Saved) { put(&all.Services, spec) }); err != nil {
-		s.close(m)
-		return ServiceInfo{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.services[spec.Name] = s
-	if m.started {
-		s.running.Start()
-	}
-	m.log.Info("service added", "service", spec.Name, "kind", spec.Kind())
-	return m.serviceInfoLocked(s), nil
-}
+// services implements kind for services.
+type services struct{ *Manager }
 
-// bindService makes a service that nobody knows yet. op is held.
-func (m *Manager) bindService(ctx context.Context, spec *ServiceSpec, origin Origin) (*service, error) {
-	m.mu.Lock()
-	there, closed := m.services[spec.Name], m.closed
-	m.mu.Unlock()
-	if closed {
-		return nil, dataplane.ErrShutdown
+func (m services) check(s, file *spec.Service) error {
+	kind := s.Kind()
+	if kind == "" {
+		return &InvalidError{Field: "kind", Text: "exactly one of nfs, echo and forward makes a service"}
 	}
-	if there != nil && there.state != StateFailed {
-		return nil, &ExistsError{What: "service", Name: spec.Name, State: there.state}
+	if m.cfg.Kinds[kind] == nil {
+		return &UnknownError{What: "kind of service", Name: kind, Known: sortedKeys(m.cfg.Kinds)}
 	}
-	mk := m.cfg.Kinds[spec.Kind()]
-	if mk == nil {
-		return nil, &UnknownError{What: "kind of service", Name: spec.Kind(), Known: sortedKeys(m.cfg.Kinds)}
-	}
-	running, err := mk(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	return &service{spec: *spec, origin: origin, state: StateUp, running: running, gone: make(chan struct{})}, nil
-}
-
-// RemoveService implements API.
-func (m *Manager) RemoveService(name string, drain time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	s, first, err := m.leaveService(name)
-	if err != nil {
-		return err
-	}
-	if s.running == nil {
-		m.forget(s)
+	if s.NFS == nil {
 		return nil
 	}
-	if err := s.running.Shutdown(ctx); err != nil {
-		m.log.Warn("service removed with calls over TCP unfinished", "service", name, "error", err)
+	var given []spec.Export
+	if file != nil && file.NFS != nil {
+		given, _ = file.NFS.All()
 	}
-	if !first {
-		<-s.gone
-		return nil
+	all, keys := s.NFS.All()
+	for i := range all {
+		isGiven := slices.ContainsFunc(given, func(e spec.Export) bool { return e.Path == all[i].Path })
+		if !filepath.IsAbs(all[i].Path) && !isGiven {
+			return &InvalidError{Field: keys[i] + "path", Text: fmt.Sprintf("%q must begin with /: rdmad may be started somewhere else next time", all[i].Path)}
+		}
 	}
-	s.close(m)
-	m.forget(s)
-	m.log.Info("service removed", "service", name)
 	return nil
 }
 
-// leaveService marks a service as going, and writes that down, unless that was
-// done already.
-func (m *Manager) leaveService(name string) (s *service, first bool, err error) {
-	m.op.Lock()
-	defer m.op.Unlock()
-	m.mu.Lock()
-	s = m.services[name]
-	users, known, closed := m.usersLocked(name), sortedKeys(m.services), m.closed
-	m.mu.Unlock()
-	switch {
-	case closed:
-		return nil, false, dataplane.ErrShutdown
-	case s == nil:
-		return nil, false, &NotFoundError{What: "service", Name: name, Known: known}
-	case s.state == StateDraining:
-		return s, false, nil
-	case len(users) > 0:
-		return nil, false, &InUseError{Service: name, Listeners: users}
+func (m services) make(ctx context.Context, s *spec.Service, _ *Change) (running[spec.Service], error) {
+	mk := m.cfg.Kinds[s.Kind()]
+	if mk == nil {
+		return nil, &UnknownError{What: "kind of service", Name: s.Kind(), Known: sortedKeys(m.cfg.Kinds)}
 	}
-	if err := m.save(func(all *Saved) { drop(&all.Services, name) }); err != nil {
-		return nil, false, err
+	r, err := mk(ctx, s)
+	if err != nil {
+		return nil, err
 	}
-	m.mu.Lock()
-	s.state = StateDraining
-	m.mu.Unlock()
-	return s, true, nil
+	return &serving{Service: r, m: m.Manager, name: s.Name}, nil
 }
 
-// forget takes a service that has ended off the list.
-func (m *Manager) forget(s *service) {
+func (services) sameBinding(a, b *spec.Service) bool { return reflect.DeepEqual(a, b) }
+
+func (services) mayAmend(*spec.Service) error { return nil } // it has nothing to amend
+
+func (m services) mayGo(name string, c *Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.services[s.spec.Name] == s {
-		delete(m.services, s.spec.Name)
-		close(s.gone)
+	users := slices.DeleteFunc(m.usersLocked(name), func(l string) bool { return c.listeners.concerns(m.listeners.things[l]) })
+	if len(users) > 0 {
+		return &InUseError{Service: name, Listeners: users}
+	}
+	return nil
+}
+
+func (m services) unused(r running[spec.Service]) {
+	var users []*thing[spec.Listener]
+	for _, t := range m.listeners.up() {
+		if t.running.(*listening).service == r {
+			users = append(users, t)
+		}
+	}
+	for _, t := range users {
+		<-t.gone
 	}
 }
 
-// close frees what a service holds.
-func (s *service) close(m *Manager) {
-	if err := s.running.Close(); err != nil {
-		m.log.Warn("service not closed", "service", s.spec.Name, "error", err)
+func (m services) look() func(*ServiceInfo, running[spec.Service]) {
+	return func(i *ServiceInfo, r running[spec.Service]) {
+		i.Live.Listeners = m.usersLocked(i.Spec.Name)
+		if r != nil {
+			i.Live.TCP = r.(*serving).TCP()
+		}
 	}
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// usersLocked returns the listeners that use a service, or will use it when they are
+// restored.
+func (m *Manager) usersLocked(service string) (names []string) {
+	for _, name := range sortedKeys(m.listeners.things) {
+		if m.listeners.things[name].spec.Service == service {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// serving is a running service.
+type serving struct {
+	Service
+	m    *Manager
+	name string
+}
+
+func (*serving) Enter() {}
+
+func (*serving) update(*spec.Service, bool) (int, error) { return 0, nil }
+
+func (r *serving) drain(ctx context.Context) (dataplane.Removed, error) {
+	return dataplane.Removed{}, r.Shutdown(ctx)
+}
+
+func (r *serving) close() {
+	if err := r.Close(); err != nil {
+		r.m.log.Warn("service not closed", "service", r.name, "error", err)
+	}
+}
+
+func (*serving) pin(*spec.Service) {}

@@ -8,80 +8,105 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rdmad/rdmad/dataplane/durable"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// Saved is what operators added and rdmad brings back when it starts.
-type Saved = spec.All
-
-// Store keeps what was added over restarts.
+// Store keeps what operators added across restarts.
 type Store interface {
-	// Load gives what was saved last; nothing when nothing was.
-	Load() (Saved, error)
-	// Save keeps all of s, also if the machine fails right afterwards, or
-	// keeps what there was.
-	Save(s Saved) error
+	// Load returns what was saved last, or the zero value if nothing was saved.
+	Load() (spec.All, error)
+	// Save stores all of s, even if the machine fails right afterwards. On an error the
+	// earlier contents stay.
+	Save(s spec.All) error
 }
 
-// fileFormat is the format's number; a later one is another format. Format 2 has
-// the keys and values of the configuration file.
+// fileFormat is the number of the file's format. Format 2 has the keys and values of the
+// configuration file.
 const fileFormat = 2
 
-// maxFile bounds the file, in bytes: somebody else's is not read whole.
+// changedKey is the key of what operators changed of the configuration file's elements and
+// limits.
+const changedKey = "changed"
+
+// maxFile bounds the file, in bytes, so that a wrong file is not read completely.
 const maxFile = 16 << 20
 
-// File is a Store in one JSON file, in a directory that is there.
-type File struct{ jsonFile }
+// File is a Store in one JSON file, in an existing directory. The file contains the
+// specifications and the number of the format.
+type File struct {
+	path  string
+	write func(f *os.File, b []byte) error // tests simulate disk failures with it
+}
 
 var _ Store = (*File)(nil)
 
-// NewFile makes a store in a file, which may be missing.
-func NewFile(path string) *File { return &File{newJSONFile(path)} }
-
-// Load implements Store. A file that it can't make sense of is an error, and
-// stays as it is.
-func (f *File) Load() (s Saved, err error) { return s, f.load(&s) }
-
-// Save implements Store.
-func (f *File) Save(s Saved) error { return f.save(s) }
-
-// jsonFile is a file with specifications in JSON, beside the number of the format.
-type jsonFile struct {
-	path  string
-	write func(f *os.File, b []byte) error // tests have the disk fail
-}
-
-func newJSONFile(path string) jsonFile {
-	return jsonFile{path: path, write: func(f *os.File, b []byte) error {
+// NewFile returns a store in a file. The file may be missing.
+func NewFile(path string) *File {
+	return &File{path: path, write: func(f *os.File, b []byte) error {
 		_, err := f.Write(b)
 		return err
 	}}
 }
 
-// load reads the file into s, which stays as it is when there is none.
-func (f *jsonFile) load(s *Saved) error {
-	file, err := os.Open(f.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+// TakeOver moves the connectors from the separate file of an earlier rdmad into this file. It
+// changes nothing if there is no such file. It can be repeated if it was interrupted.
+func (f *File) TakeOver(old string) error {
+	there, err := NewFile(old).Load()
+	if err == nil && len(there.Connectors) > 0 {
+		err = f.add(there.Connectors)
 	}
 	if err != nil {
+		return fmt.Errorf("connectors added before: %w", err)
+	}
+	if err := os.Remove(old); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
 		return err
+	}
+	return durable.SyncDir(filepath.Dir(old))
+}
+
+// add saves further connectors.
+func (f *File) add(more []spec.Connector) error {
+	all, err := f.Load()
+	if err != nil {
+		return err
+	}
+	for _, c := range more {
+		if !slices.ContainsFunc(all.Connectors, func(o spec.Connector) bool { return o.Name == c.Name }) {
+			all.Connectors = append(all.Connectors, c)
+		}
+	}
+	return f.Save(all)
+}
+
+// Load implements Store. If the file is not valid, Load returns an error and leaves the file
+// unchanged.
+func (f *File) Load() (all spec.All, err error) {
+	file, err := os.Open(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return all, err
 	}
 	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
-		return err
+		return all, err
 	}
-	if err := decodeFile(b, s); err != nil {
-		return fmt.Errorf("%s: %w; restore it, or move it away to start without what was added", f.path, err)
+	if err := decodeFile(b, &all); err != nil {
+		return all, fmt.Errorf("%s: %w; restore it, or move it away to start without what was added", f.path, err)
 	}
-	return nil
+	return all, nil
 }
 
-func decodeFile(b []byte, s *Saved) error {
+func decodeFile(b []byte, s *spec.All) error {
 	if len(b) > maxFile {
 		return fmt.Errorf("is longer than %d bytes", maxFile)
 	}
@@ -101,6 +126,9 @@ func decodeFile(b []byte, s *Saved) error {
 		return fmt.Errorf("is damaged (%w)", err)
 	}
 	delete(values, "format")
+	if err := takeChanges(values, &s.Changed); err != nil {
+		return fmt.Errorf("is damaged (%s: %s)", changedKey, oneLine(err))
+	}
 	if head.Format == oldFormat {
 		convertOld(values)
 	}
@@ -110,20 +138,35 @@ func decodeFile(b []byte, s *Saved) error {
 	return nil
 }
 
-// oneLine is the first mistake of those that a decoder lists.
+// takeChanges moves the changes out of the values of a file.
+func takeChanges(values map[string]any, to *spec.Changes) error {
+	changed := values[changedKey]
+	delete(values, changedKey)
+	if changed == nil {
+		return nil
+	}
+	return spec.Decode(map[string]any{changedKey: changed}, &struct {
+		Changed *spec.Changes `mapstructure:"changed"`
+	}{to})
+}
+
+// oneLine returns the first error of those that a decoder lists.
 func oneLine(err error) string {
 	_, list, found := strings.Cut(err.Error(), "\n\n")
 	if !found {
 		list = err.Error()
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(list), "\n")
-	return first
+	return strings.Replace(first, "'spec.All' has", "the file has", 1)
 }
 
-// save writes s: a new file takes the old one's place when it is on the disk.
-func (f *jsonFile) save(s Saved) (err error) {
+// Save implements Store. The new file replaces the old one when it is on the disk.
+func (f *File) Save(s spec.All) (err error) {
 	values := spec.Encode(s)
 	values["format"] = fileFormat
+	if !s.Changed.None() {
+		values[changedKey] = spec.Encode(s.Changed)
+	}
 	b, err := json.MarshalIndent(values, "", "  ")
 	if err != nil {
 		return err

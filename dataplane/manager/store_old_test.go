@@ -35,23 +35,26 @@ func TestOldFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got.Connectors, err = NewConnectorFile(connectors).Load()
+	err = NewFile(listeners).TakeOver(connectors)
+	if err == nil {
+		got, err = NewFile(listeners).Load()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "loaded", got, Saved{
-		Services: []ServiceSpec{
-			{Name: "a", NFS: &NFSSpec{Path: "/srv", ReadOnly: true, Squash: "all", AsyncMetadata: true, TCPListen: "127.0.0.1:1"}},
-			{Name: "b", Echo: &EchoSpec{}},
-			{Name: "c", Forward: &ForwardSpec{
+	same(t, "loaded", got, spec.All{
+		Services: []spec.Service{
+			{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: "/srv", ReadOnly: true, Squash: "all"}, AsyncMetadata: true, TCPListen: "127.0.0.1:1"}},
+			{Name: "b", Echo: &spec.Echo{}},
+			{Name: "c", Forward: &spec.Forward{
 				Address: "h:2", DialTimeout: time.Second, CallTimeout: time.Minute, CallbackTimeout: time.Second / 2, ReservedPort: true, MaxRecord: 64 << 10,
 			}},
 		},
-		Listeners: []ListenerSpec{{
+		Listeners: []spec.Listener{{
 			Name: "l", Provider: "softiwarp", Address: "127.0.0.1:3", Service: "a", RPCBind: true,
 			Limits: dataplane.Limits{Connections: 1, ConnectionsPerPeer: 2, Handshakes: 3, Idle: time.Hour}, Access: access,
 		}},
-		Connectors: []ConnectorSpec{{
+		Connectors: []spec.Connector{{
 			Name: "k", Listen: "127.0.0.1:4", Provider: "softiwarp", Target: "h:5", DialTimeout: 2 * time.Second, CallbackTimeout: 3 * time.Second,
 			MaxCalls: 6, MaxReply: 4 << 10, Access: access,
 			Limits: spec.ConnectorLimits{Memory: 32 << 20, Limits: dataplane.Limits{Connections: 7, Idle: time.Minute}},

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,13 +14,13 @@ import (
 )
 
 // everything sets each field there is.
-var everything = Saved{
-	Services: []ServiceSpec{
-		{Name: "a", NFS: &NFSSpec{Path: "/srv", ReadOnly: true, Squash: "all", AsyncMetadata: true, TCPListen: "127.0.0.1:1"}},
-		{Name: "b", Echo: &EchoSpec{}},
-		{Name: "c", Forward: &ForwardSpec{Address: "h:2"}},
+var everything = spec.All{
+	Services: []spec.Service{
+		{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: "/srv", ReadOnly: true, Squash: "all"}, AsyncMetadata: true, TCPListen: "127.0.0.1:1"}},
+		{Name: "b", Echo: &spec.Echo{}},
+		{Name: "c", Forward: &spec.Forward{Address: "h:2"}},
 	},
-	Listeners: []ListenerSpec{{
+	Listeners: []spec.Listener{{
 		Name: "l", Provider: "softiwarp", Address: "127.0.0.1:3", Service: "a", RPCBind: true,
 		Limits: dataplane.Limits{Connections: 1, ConnectionsPerPeer: 2, Handshakes: 3},
 		Access: dataplane.Access{
@@ -37,7 +36,7 @@ func TestFileKeepsEverything(t *testing.T) {
 	if err != nil || len(got.Services)+len(got.Listeners) != 0 {
 		t.Errorf("without a file: %+v, %v", got, err)
 	}
-	for _, want := range []Saved{everything, {}, everything} {
+	for _, want := range []spec.All{everything, {}, everything} {
 		if err := NewFile(path).Save(want); err != nil {
 			t.Fatal(err)
 		}
@@ -51,27 +50,58 @@ func TestFileKeepsEverything(t *testing.T) {
 	}
 }
 
-func TestConnectorFileKeepsEverything(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "connectors.json")
-	if got, err := NewConnectorFile(path).Load(); err != nil || len(got) != 0 {
-		t.Errorf("without a file: %+v, %v", got, err)
-	}
-	want := []ConnectorSpec{{
+// TestTakeOver: connectors that an earlier rdmad kept in a separate file move into the common
+// file, once, even after an interruption.
+func TestTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	f, old := NewFile(filepath.Join(dir, "listeners.json")), filepath.Join(dir, "connectors.json")
+	want := everything
+	want.Connectors = []spec.Connector{{
 		Name: "a", Listen: "127.0.0.1:1", Provider: "softiwarp", Target: "h:2", DialTimeout: 3, CallbackTimeout: 4, MaxCalls: 5, MaxReply: 6,
 		Limits: spec.ConnectorLimits{Memory: 7, Limits: dataplane.Limits{Connections: 8}}, Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
 	}, {Name: "b"}}
-	if err := NewConnectorFile(path).Save(want); err != nil {
+	check := func(when string) {
+		t.Helper()
+		if err := f.TakeOver(old); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		got, err := f.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, when, got, want)
+		if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the old file is there: %v", when, err)
+		}
+	}
+	keep := func(path string, all spec.All) {
+		t.Helper()
+		if err := NewFile(path).Save(all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(f.path, everything)
+	keep(old, spec.All{Connectors: want.Connectors})
+	check("taken over")
+	check("without an old file")
+	keep(old, spec.All{Connectors: []spec.Connector{{Name: "a", Listen: "127.0.0.1:9"}}})
+	check("interrupted before the old file was gone, and changed since")
+	if err := os.WriteFile(old, []byte(`{"format": 1, "connector": []}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := NewConnectorFile(path).Load()
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("loaded %+v, %v; want %+v", got, err, want)
-	}
-	if err := os.WriteFile(path, []byte(`{"format": 1, "connector": []}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewConnectorFile(path).Load(); err == nil || !strings.Contains(err.Error(), "is damaged") {
+	if err := f.TakeOver(old); err == nil || !strings.Contains(err.Error(), old+": is damaged") {
 		t.Errorf("of a file that is not understood: %v", err)
+	}
+	if _, err := os.Stat(old); err != nil {
+		t.Errorf("a file that is not understood was touched: %v", err)
+	}
+	keep(old, spec.All{Connectors: []spec.Connector{{Name: "c"}}})
+	f.write = func(*os.File, []byte) error { return syscall.ENOSPC }
+	if err := f.TakeOver(old); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("on a full disk: %v", err)
+	}
+	if got, err := NewFile(old).Load(); err != nil || len(got.Connectors) != 1 {
+		t.Errorf("on a full disk the old file has %+v, %v", got, err)
 	}
 }
 
@@ -81,7 +111,7 @@ func TestBadFileIsLeftAlone(t *testing.T) {
 		{"cut", `{"format": 1, "serv`, "is damaged (unexpected end of JSON input)"},
 		{"later", `{"format": 3, "things": []}`, "has format 3, and this rdmad knows format 2"},
 		{"other", `{}`, "has format 0, and this rdmad knows format 2"},
-		{"unknown field", `{"format": 1, "servces": []}`, "is damaged ('' has invalid keys: servces)"},
+		{"unknown field", `{"format": 1, "servces": []}`, "is damaged (the file has invalid keys: servces)"},
 		{"bad prefix", `{"format": 1, "listeners": [{"name": "a", "deny": ["x"]}]}`, "is damaged ("},
 		{"huge", strings.Repeat(" ", maxFile+1), "is longer than 16777216 bytes"},
 	} {
@@ -101,7 +131,7 @@ func TestBadFileIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestFailedWriteChangesNothing at any length that is written, and leaves
+// TestFailedWriteChangesNothing: a write that fails at any length changes nothing and leaves
 // nothing beside the file.
 func TestFailedWriteChangesNothing(t *testing.T) {
 	dir := t.TempDir()
@@ -114,7 +144,7 @@ func TestFailedWriteChangesNothing(t *testing.T) {
 			_, err := file.Write(b[:min(n, len(b))])
 			return errors.Join(err, syscall.ENOSPC)
 		}
-		if err := f.Save(Saved{}); !errors.Is(err, syscall.ENOSPC) {
+		if err := f.Save(spec.All{}); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("error %v", err)
 		}
 		got, err := f.Load()
@@ -138,7 +168,7 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte(`{"format": 9}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var saved Saved
+		var saved spec.All
 		if err := decodeFile(b, &saved); err != nil {
 			return
 		}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"net"
@@ -12,21 +13,46 @@ import (
 	"time"
 )
 
-// Error is a field of a specification that can't be taken.
+// Error means that a field of a specification is not valid.
 type Error struct {
 	Field string // such as limits.idle
-	Text  string // what is wrong, and what would be right
+	Text  string // the mistake and the correction
 }
 
 func (e *Error) Error() string { return e.Field + ": " + e.Text }
 
-// Problem says why a value that was given can't be taken; "" for nothing.
+// Errors are several mistakes in a specification.
+type Errors []*Error
+
+func (e Errors) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap lets errors.As find each mistake.
+func (e Errors) Unwrap() []error {
+	out := make([]error, len(e))
+	for i := range e {
+		out[i] = e[i]
+	}
+	return out
+}
+
+// err returns the mistakes as an error: nil, an *Error, or Errors.
+func (e Errors) err() error {
+	switch len(e) {
+	case 0:
+		return nil
+	case 1:
+		return e[0]
+	}
+	return e
+}
+
+// Problem returns why a given value is not valid, or "".
 func (f *Field) Problem(v reflect.Value) string {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
 	if all := f.Values(); all != nil && !slices.Contains(all, v.String()) {
-		return fmt.Sprintf("%q is none of %s", v.String(), strings.Join(all, ", "))
+		return fmt.Sprintf("%q is not one of %s", v.String(), strings.Join(all, ", "))
 	}
 	if check := texts[f.tag.Get("is")]; check != nil {
 		return check(v.String())
@@ -53,7 +79,7 @@ func (f *Field) outOfRange(v reflect.Value) string {
 	return ""
 }
 
-// texts are the checks of texts, by what the tag is says.
+// texts are the checks of texts, by the value of the tag is.
 var texts = map[string]func(string) string{
 	"name":    NameProblem,
 	"address": AddressProblem,
@@ -66,56 +92,64 @@ var texts = map[string]func(string) string{
 	},
 }
 
-// Problems yields the fields with what is wrong with their values; "" for
-// nothing. A zero value counts as not given.
-func Problems(spec any) iter.Seq2[Field, string] {
-	return func(yield func(Field, string) bool) {
-		root := reflect.ValueOf(spec)
-		for f := range Fields(root.Type().Elem()) {
-			v := f.In(root, false)
-			if !v.IsValid() || f.Section() {
-				continue
-			}
-			text := f.Missing()
-			if !v.IsZero() {
-				text = f.Problem(v)
-			}
-			if !yield(f, text) {
-				return
-			}
+// Problems yields all mistakes in a specification: the key of a field, and what is wrong with
+// it. A zero value counts as not given.
+func Problems(spec any) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		more := true
+		report := func(key, text string) { more = more && (text == "" || yield(key, text)) }
+		problems(reflect.ValueOf(spec), "", report)
+		if s, ok := spec.(*Service); ok && s.NFS != nil {
+			s.NFS.problems(report)
 		}
 	}
 }
 
-// Check says whether a specification has all that it needs, and nothing that
-// is out of range. The error is an *Error.
+// problems calls report for each field of the struct to which root points, with the problem
+// of its value or "".
+func problems(root reflect.Value, prefix string, report func(key, text string)) {
+	for f := range Fields(root.Type().Elem()) {
+		v := f.In(root, false)
+		switch {
+		case !v.IsValid() || f.Section():
+		case f.Items():
+			for i := range v.Len() {
+				problems(v.Index(i).Addr(), fmt.Sprintf("%s%s[%d].", prefix, f.Path, i), report)
+			}
+		case v.IsZero():
+			report(prefix+f.Path, f.Missing())
+		default:
+			report(prefix+f.Path, f.Problem(v))
+		}
+	}
+}
+
+// Check returns an error if a specification lacks a required field or a value is out of range:
+// an *Error, or Errors if there are several.
 func Check(spec any) error {
-	for f, text := range Problems(spec) {
-		if text != "" {
-			return &Error{f.Path, text}
-		}
+	var all Errors
+	for key, text := range Problems(spec) {
+		all = append(all, &Error{key, text})
 	}
-	return nil
+	return all.err()
 }
 
-// Missing says that a value has to be given; "" when it may be left out.
+// Missing returns an error text if the value is required, or "".
 func (f *Field) Missing() string {
 	switch f.tag.Get("is") {
 	case "name":
 		return "is missing"
-	case "path":
-		return "is missing: which directory is served?"
 	case "address", "target":
 		return AddressProblem("")
 	}
 	return ""
 }
 
-// nameSyntax is what stands unquoted in a scope, in a metric's label and in a
-// path.
+// nameSyntax is the syntax of names, which need no quoting in a scope, in a metric's label
+// and in a path.
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// NameProblem says what is wrong with a name; "" for nothing.
+// NameProblem returns what is wrong with a name, or "".
 func NameProblem(name string) string {
 	if !nameSyntax.MatchString(name) {
 		return fmt.Sprintf("%q: letters, digits, '_', '.' and '-' make a name, 63 at most", name)
@@ -123,8 +157,8 @@ func NameProblem(name string) string {
 	return ""
 }
 
-// AddressProblem says what is wrong with host:port, without looking anything
-// up; port 0 lets the system choose. It is "" for nothing.
+// AddressProblem returns what is wrong with host:port, or "". It looks nothing up. Port 0
+// lets the system choose.
 func AddressProblem(v string) string {
 	host, port, err := net.SplitHostPort(v)
 	if err != nil || strings.ContainsAny(host, " /\\") {
@@ -136,7 +170,7 @@ func AddressProblem(v string) string {
 	return ""
 }
 
-// targetProblem says what is wrong with the address of a server; "" for nothing.
+// targetProblem returns what is wrong with the address of a server, or "".
 func targetProblem(v string) string {
 	if text := AddressProblem(v); text != "" {
 		return text
@@ -147,8 +181,8 @@ func targetProblem(v string) string {
 	return ""
 }
 
-// Filled is a specification with the defaults of the fields that are not given.
-// Sections that are not given stay so.
+// Filled returns a specification with defaults for the fields that are not given. Sections
+// that are not given stay empty.
 func Filled[T any](spec T) T {
 	root := reflect.ValueOf(&spec)
 	for f := range Of[T]() {

@@ -1,18 +1,17 @@
-// Package spec declares what listeners, services and connectors are made of.
-// A field is declared once, by its Go type and its tags. The configuration
-// file, the environment, the API, the store, the export, the command line and
-// the documentation read it from here; a new field needs one line in this
-// package and one field in the .proto file.
+// Package spec declares the fields of listeners, services and connectors. A field is declared
+// once, by its Go type and its tags. The configuration file, the environment, the API, the
+// store, the export, the command line and the documentation use this declaration. A new field
+// needs one line in this package and one field in the .proto file.
 //
 // The tags of a field:
 //
 //	mapstructure  its key; ",squash" takes the keys of an embedded struct
 //	doc           one line of documentation
-//	default       the value in force when none is given
+//	default       the value if none is given
 //	range         the least and the largest value, LOW..HIGH
 //	values        the values that a text may have, separated by commas
-//	is            what a text is: name, provider, address, optional address, target, path
-//	api           its path in the messages of the API, when that is not the key
+//	is            the kind of a text: name, provider, address, optional address, target
+//	api           its path in the messages of the API, if different from the key
 package spec
 
 import (
@@ -23,11 +22,11 @@ import (
 
 // Listener accepts RPC-over-RDMA connections for a service.
 type Listener struct {
-	Name     string           `mapstructure:"name" is:"name" doc:"unique among listeners and connectors; settings refer to it as the scope listener/NAME"`
+	Name     string           `mapstructure:"name" is:"name" doc:"name, unique among listeners and connectors; settings use it in the scope listener/NAME"`
 	Provider string           `mapstructure:"provider" is:"provider" doc:"verbs provider: softiwarp or rdmacore"`
-	Address  string           `mapstructure:"address" is:"address" doc:"HOST:PORT to accept at; port 0 lets the system choose"`
-	Service  string           `mapstructure:"service" doc:"name of the service that answers"`
-	RPCBind  bool             `mapstructure:"rpcbind" doc:"register the programs of the service with the rpcbind of the machine"`
+	Address  string           `mapstructure:"address" is:"address" doc:"HOST:PORT to accept connections at; with port 0 the system chooses a port"`
+	Service  string           `mapstructure:"service" doc:"name of the service that answers the calls"`
+	RPCBind  bool             `mapstructure:"rpcbind" doc:"register the programs of the service with this machine's rpcbind"`
 	Limits   dataplane.Limits `mapstructure:"limits"`
 
 	dataplane.Access `mapstructure:",squash"`
@@ -35,14 +34,14 @@ type Listener struct {
 
 // Connector accepts ONC RPC on TCP and makes the calls over RPC-over-RDMA.
 type Connector struct {
-	Name     string `mapstructure:"name" is:"name" doc:"unique among listeners and connectors; settings refer to it as the scope listener/NAME"`
-	Listen   string `mapstructure:"listen" is:"address" doc:"HOST:PORT where TCP clients come in; port 0 lets the system choose"`
-	Provider string `mapstructure:"provider" is:"provider" doc:"verbs provider of the way out"`
+	Name     string `mapstructure:"name" is:"name" doc:"name, unique among listeners and connectors; settings use it in the scope listener/NAME"`
+	Listen   string `mapstructure:"listen" is:"address" doc:"HOST:PORT to accept TCP clients at; with port 0 the system chooses a port"`
+	Provider string `mapstructure:"provider" is:"provider" doc:"verbs provider of the connections to the target"`
 	Target   string `mapstructure:"target" is:"target" doc:"HOST:PORT of the RPC-over-RDMA server"`
 
-	DialTimeout     time.Duration `mapstructure:"dial_timeout" default:"10s" range:"100ms..10m" doc:"how long the target may take to accept the connection of a client"`
+	DialTimeout     time.Duration `mapstructure:"dial_timeout" default:"10s" range:"100ms..10m" doc:"how long the target may take to accept the connection that is made for a client"`
 	CallbackTimeout time.Duration `mapstructure:"callback_timeout" default:"30s" range:"100ms..10m" doc:"how long a client may take to answer a call of the target"`
-	MaxCalls        int           `mapstructure:"max_calls" default:"256" range:"1..4096" doc:"calls of one client in flight, within credits.max"`
+	MaxCalls        int           `mapstructure:"max_calls" default:"256" range:"1..4096" doc:"maximum calls of one client in flight; credits.max limits them too"`
 	MaxReply        Size          `mapstructure:"max_reply" default:"1MiB" range:"1KiB..1088KiB" doc:"largest reply of a program without a binding"`
 
 	Limits ConnectorLimits `mapstructure:"limits"`
@@ -54,47 +53,40 @@ type Connector struct {
 type ConnectorLimits struct {
 	dataplane.Limits `mapstructure:",squash"`
 
-	Memory Size `mapstructure:"memory" default:"512MiB" range:"16MiB..1TiB" api:"max_memory" doc:"memory that the calls of all clients hold together"`
+	Memory Size `mapstructure:"memory" default:"512MiB" range:"16MiB..1TiB" api:"max_memory" doc:"maximum memory that the calls of all clients hold together"`
 }
 
-// Service is what answers calls; exactly one of its kinds is set.
+// Service answers calls. Exactly one of its kinds is set.
 type Service struct {
-	Name    string   `mapstructure:"name" is:"name" doc:"unique among services; listeners refer to it"`
+	Name    string   `mapstructure:"name" is:"name" doc:"name, unique among services; listeners refer to it"`
 	NFS     *NFS     `mapstructure:"nfs"`
 	Echo    *Echo    `mapstructure:"echo"`
 	Forward *Forward `mapstructure:"forward"`
 }
 
-// NFS serves a directory by NFSv3 and MOUNT.
-type NFS struct {
-	Path          string `mapstructure:"path" is:"path" doc:"directory to export"`
-	ReadOnly      bool   `mapstructure:"read_only" doc:"refuse every change"`
-	Squash        string `mapstructure:"squash" default:"none" values:"none,root,all" doc:"clients whose user is replaced by nobody when rdmad runs as root"`
-	AsyncMetadata bool   `mapstructure:"async_metadata" doc:"answer changes of names and attributes before they are on the disk"`
-	TCPListen     string `mapstructure:"tcp_listen" is:"optional address" doc:"HOST:PORT to serve MOUNT and NFS on TCP as well; kernel clients need it for MOUNT"`
-}
-
-// Echo is the echo program; it has no fields.
+// Echo is the echo program. It has no fields.
 type Echo struct{}
 
-// Forward sends calls on to an ONC RPC server on TCP.
+// Forward forwards calls to an ONC RPC server on TCP.
 type Forward struct {
-	Address         string        `mapstructure:"address" is:"address" doc:"HOST:PORT of the server"`
+	Address         string        `mapstructure:"address" is:"address" doc:"HOST:PORT of the ONC RPC server on TCP"`
 	DialTimeout     time.Duration `mapstructure:"dial_timeout" default:"5s" range:"100ms..10s" doc:"how long a client waits for its connection to the server"`
 	CallTimeout     time.Duration `mapstructure:"call_timeout" default:"2m" range:"1s..1h" doc:"how long the server may take to answer a call"`
 	CallbackTimeout time.Duration `mapstructure:"callback_timeout" default:"30s" range:"100ms..10m" doc:"how long a client may take to answer a call of the server"`
 	ReservedPort    bool          `mapstructure:"reserved_port" doc:"connect from a port below 1024; needs CAP_NET_BIND_SERVICE"`
-	MaxRecord       Size          `mapstructure:"max_record" default:"4MiB" range:"64KiB..64MiB" doc:"largest reply"`
+	MaxRecord       Size          `mapstructure:"max_record" default:"4MiB" range:"64KiB..64MiB" doc:"largest reply of the server"`
 }
 
-// All are the endpoints and services of a configuration, and of the store.
+// All holds the services, listeners and connectors of a configuration, or those that operators
+// added. Changed is in the store only.
 type All struct {
 	Services   []Service   `mapstructure:"services"`
 	Listeners  []Listener  `mapstructure:"listeners"`
 	Connectors []Connector `mapstructure:"connectors"`
+	Changed    Changes     `mapstructure:"-"`
 }
 
-// Kind is nfs, echo, forward, or "" unless exactly one is set.
+// Kind returns nfs, echo or forward, or "" unless exactly one is set.
 func (s *Service) Kind() string {
 	kind, n := "", 0
 	for name, set := range map[string]bool{"nfs": s.NFS != nil, "echo": s.Echo != nil, "forward": s.Forward != nil} {
@@ -114,11 +106,11 @@ type Named interface {
 	Called() string
 }
 
-// Called is the listener's name.
+// Called returns the listener's name.
 func (l Listener) Called() string { return l.Name }
 
-// Called is the connector's name.
+// Called returns the connector's name.
 func (c Connector) Called() string { return c.Name }
 
-// Called is the service's name.
+// Called returns the service's name.
 func (s Service) Called() string { return s.Name }

@@ -8,18 +8,18 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
 
-// Limits bound the connections of one of rdmad's own ports as operators give
-// them; 0 is the default.
+// Limits are an operator's limits for the connections of one of rdmad's own ports. 0 means
+// the default.
 type Limits struct {
-	Connections        int `mapstructure:"connections" range:"1..65536" doc:"connections of the port"`
-	ConnectionsPerPeer int `mapstructure:"connections_per_peer" range:"1..65536" doc:"those of one user, certificate or address"`
-	// Reserved connections are kept for admins.
-	Reserved int `mapstructure:"reserved" range:"1..65536" doc:"connections that are kept for admins"`
+	Connections        int `mapstructure:"connections" range:"1..65536" doc:"maximum connections of the port"`
+	ConnectionsPerPeer int `mapstructure:"connections_per_peer" range:"1..65536" doc:"maximum connections of the port from one user, certificate or address"`
+	// Reserved connections are for admins.
+	Reserved int `mapstructure:"reserved" range:"1..65536" doc:"connections of the port that are reserved for admins"`
 	// Idle is the time without use after which a connection is closed.
-	Idle time.Duration `mapstructure:"idle" range:"1s..720h" doc:"time without a request after which a connection is closed"`
+	Idle time.Duration `mapstructure:"idle" range:"1s..720h" doc:"time without a request after which rdmad closes a connection"`
 }
 
-// OwnLimits are those of rdmad's own ports.
+// OwnLimits are the limits of rdmad's own ports.
 type OwnLimits struct {
 	Control, Metrics Limits
 }
@@ -39,7 +39,7 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return e.Limit + ": " + e.Reason }
 
-// Check says whether every limit is in range; the error is a *LimitError.
+// Check returns a *LimitError if a limit is out of range.
 func (l *Limits) Check() error {
 	for _, n := range []struct {
 		limit string
@@ -60,7 +60,7 @@ func (l *Limits) Check() error {
 	return nil
 }
 
-// Over puts what is given over the defaults. A smaller port keeps its
+// Over returns the limits d with the values that l sets. A smaller port keeps its
 // proportions.
 func (l Limits) Over(d connlimit.Limits) connlimit.Limits {
 	d.Total = cmp.Or(l.Connections, d.Total)

@@ -1,8 +1,8 @@
-// Package port bounds the connections of a net.Listener with a connlimit.Table.
+// Package port limits the connections of a net.Listener with a connlimit.Table.
 //
-// A connection is idle unless its owner says otherwise: the owner calls Begin and
-// End around the work that it does for the client. Evicted connections are closed.
-// A connection that finds no place is closed before anybody reads from it.
+// A connection is idle unless its owner calls Begin and End around the work that it does
+// for the client. Evicted connections are closed. A connection without a place is closed
+// before anything is read from it.
 package port
 
 import (
@@ -24,8 +24,8 @@ type Listener struct {
 	log   *slog.Logger
 }
 
-// Listen returns a listener whose connections, of type *Conn, take places in table by
-// their key. Without key, that is the peer's address.
+// Listen returns a listener whose connections, of type *Conn, take places in table by their
+// key. If key is nil, the key is the peer's address.
 func Listen(l net.Listener, table *connlimit.Table, key func(net.Conn) connlimit.Key, log *slog.Logger) *Listener {
 	if key == nil {
 		key = func(c net.Conn) connlimit.Key { return Key(c.RemoteAddr()) }
@@ -33,8 +33,8 @@ func Listen(l net.Listener, table *connlimit.Table, key func(net.Conn) connlimit
 	return &Listener{Listener: l, table: table, key: key, log: log}
 }
 
-// Accept implements net.Listener. It closes a connection without a place and goes
-// on with the next.
+// Accept implements net.Listener. It closes a connection without a place and accepts the
+// next.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		nc, err := l.Listener.Accept()
@@ -51,7 +51,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Key is the key of a peer's address. All clients of a Unix socket have the same
+// Key returns the key of a peer's address. All clients of a Unix socket have the same
 // key.
 func Key(a net.Addr) connlimit.Key {
 	at, err := netip.ParseAddrPort(a.String())
@@ -72,11 +72,11 @@ type Conn struct {
 	closed bool
 }
 
-// NetConn is the connection itself.
+// NetConn returns the underlying connection.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// Enter takes a place in t and leaves the place that the connection had. The error
-// is a *connlimit.RefusedError; then the connection keeps the place that it had.
+// Enter takes a place in t and leaves the connection's previous place. The error is a
+// *connlimit.RefusedError; then the connection keeps its previous place.
 func (c *Conn) Enter(t *connlimit.Table, key connlimit.Key, class connlimit.Class) error {
 	place, err := t.Admit(time.Now(), key, class, c)
 	if err != nil {
@@ -103,20 +103,13 @@ func (c *Conn) Leave() {
 	}
 }
 
-// Begin says that work for the client begins. The connection keeps its place until the
+// Begin marks the start of work for the client. The connection keeps its place until the
 // work ends.
-func (c *Conn) Begin() {
-	c.work.Add(1)
-	c.touch()
-}
+func (c *Conn) Begin() { c.work.Add(1) }
 
-// End says that the work of one Begin has ended.
+// End marks the end of the work of one Begin.
 func (c *Conn) End() {
-	c.touch()
-	c.work.Add(-1)
-}
-
-func (c *Conn) touch() {
+	defer c.work.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.place != nil {

@@ -1,0 +1,531 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
+)
+
+// Change is a set of additions, replacements, updates and removals of services, listeners and
+// connectors that is made completely or not at all. The start, a reload and every command use
+// one.
+//
+// prepare binds every address and opens every directory that the change needs, while all that
+// is in service stays as it is. commit then only moves names, which can't fail. discard frees
+// what was prepared. The caller holds Manager.op from prepare to the end of commit or discard.
+type Change struct {
+	m          *Manager
+	services   *part[spec.Service, Serving]
+	listeners  *part[spec.Listener, dataplane.ListenerInfo]
+	connectors *part[spec.Connector, dataplane.ConnectorInfo]
+	heirs      map[*listening]bool // listeners whose address is taken over
+	file       *spec.All           // the version of the file to which it leads; nil for others
+	limits     *spec.Limits        // of that version
+	failures   ChangeErrors
+}
+
+// piece is a part of any kind.
+type piece interface {
+	bind(ctx context.Context)
+	open()
+	listLocked(forget bool)
+	unlistLocked()
+	giveUp(f *Failure) bool
+	isChanged(f *Failure) bool
+	enter()
+	discard()
+	socketsLocked() []net.Listener
+	drain(ctx context.Context, all *sync.WaitGroup)
+	free()
+}
+
+func (m *Manager) newChange() *Change {
+	c := &Change{m: m, heirs: make(map[*listening]bool)}
+	c.services, c.listeners, c.connectors = newPart(c, m.services), newPart(c, m.listeners), newPart(c, m.connectors)
+	return c
+}
+
+// pieces returns all parts, each after those on which it depends.
+func (c *Change) pieces() []piece { return []piece{c.services, c.listeners, c.connectors} }
+
+func (c *Change) fail(what, name string, err error) {
+	c.failures = append(c.failures, Failure{What: what, Name: name, Err: err})
+}
+
+// prepare binds and opens everything. On an error nothing is left of it. The error is
+// ChangeErrors, or ErrShutdown.
+func (c *Change) prepare(ctx context.Context) error {
+	if err := c.bind(ctx); err != nil && !errors.As(err, new(ChangeErrors)) {
+		return err
+	}
+	return c.open()
+}
+
+// bind binds all addresses.
+func (c *Change) bind(ctx context.Context) error {
+	if c.m.closed {
+		return dataplane.ErrShutdown
+	}
+	var sockets []net.Listener
+	c.m.mu.Lock()
+	for _, p := range c.pieces() {
+		sockets = append(sockets, p.socketsLocked()...)
+	}
+	c.m.mu.Unlock()
+	ctx = tcpaddr.Yield(ctx, sockets)
+	for _, p := range c.pieces() {
+		p.bind(ctx)
+	}
+	if len(c.failures) == 0 {
+		c.mayRegister()
+	}
+	return c.failed()
+}
+
+// open opens all directories and files. After an error, also of bind, it frees what was
+// prepared.
+func (c *Change) open() error {
+	for _, p := range c.pieces() {
+		p.open()
+	}
+	err := c.failed()
+	if err != nil {
+		c.discard()
+	}
+	return err
+}
+
+func (c *Change) failed() error {
+	for i := range c.failures {
+		f := &c.failures[i]
+		f.Changed = slices.ContainsFunc(c.pieces(), func(p piece) bool { return p.isChanged(f) })
+	}
+	if len(c.failures) > 0 {
+		return c.failures
+	}
+	return nil
+}
+
+// discard frees what was prepared.
+func (c *Change) discard() {
+	for _, p := range slices.Backward(c.pieces()) {
+		p.discard()
+	}
+}
+
+// commit makes the change. If it can't be stored for the next start, which only keep asks for,
+// it is discarded. Replaced and removed elements accept no more; the caller then retires them.
+func (c *Change) commit(keep bool) error {
+	c.list(keep)
+	if keep {
+		if err := c.m.save(); err != nil {
+			c.unlist()
+			c.discard()
+			return err
+		}
+	}
+	if c.file != nil {
+		c.m.file = c.file
+	}
+	for _, p := range c.pieces() {
+		p.enter()
+	}
+	if c.registers() {
+		c.m.register()
+	}
+	c.m.counted()
+	return nil
+}
+
+// giveUp lists elements that can't be had as failed, because an operator changed them or the
+// service that they need. It reports whether there were any. The rest of the file can then be
+// tried again.
+func (c *Change) giveUp() (some bool) {
+	for i := range c.failures {
+		for _, p := range c.pieces() {
+			some = p.giveUp(&c.failures[i]) || some
+		}
+	}
+	return some
+}
+
+func (c *Change) list(forget bool) {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	c.listLocked(forget)
+}
+
+func (c *Change) unlist() {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	c.unlistLocked()
+}
+
+func (c *Change) listLocked(forget bool) {
+	for _, p := range c.pieces() {
+		p.listLocked(forget)
+	}
+}
+
+func (c *Change) unlistLocked() {
+	for _, p := range c.pieces() {
+		p.unlistLocked()
+	}
+}
+
+// registers reports whether the change concerns a listener that is registered with rpcbind.
+func (c *Change) registers() bool {
+	p := c.listeners
+	return slices.ContainsFunc(p.edits, func(e *edit[spec.Listener]) bool { return e.want.RPCBind || e.old != nil && e.old.spec.RPCBind }) ||
+		slices.ContainsFunc(p.gone, func(t *thing[spec.Listener]) bool { return t.spec.RPCBind })
+}
+
+// mayRegister reports a failure if the listeners can't be registered together.
+func (c *Change) mayRegister() {
+	if !c.registers() {
+		return
+	}
+	c.m.mu.Lock()
+	c.listLocked(false)
+	list := c.m.registrationsLocked()
+	c.unlistLocked()
+	c.m.mu.Unlock()
+	if err := c.m.cfg.Registrar.Check(list); err != nil {
+		name := ""
+		for _, e := range c.listeners.edits {
+			if e.want.RPCBind {
+				name = e.want.Name
+			}
+		}
+		c.fail("listener", name, &InvalidError{Field: "rpcbind", Text: strings.TrimPrefix(err.Error(), "rpcbind: ")})
+	}
+}
+
+// retire drains replaced and removed elements for at most drain, and frees them. The caller
+// does not hold op.
+func (c *Change) retire(drain time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, p := range c.pieces() {
+		p.drain(ctx, &all)
+	}
+	all.Wait()
+	for _, p := range slices.Backward(c.pieces()) {
+		p.free() // no listener uses a service any more
+	}
+	c.m.op.Lock()
+	defer c.m.op.Unlock()
+	c.m.counted()
+}
+
+// follow replaces the listeners of replaced services that the change does not concern yet. It
+// also makes the listeners of the file that failed with the service.
+func (c *Change) follow() {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	p := c.listeners
+	for _, name := range sortedKeys(p.things) {
+		t := p.things[name]
+		if (t.state == StateUp || t.failedOfFile()) && c.services.replaces(t.spec.Service) && !p.concerns(t) {
+			p.turn(t, t.spec, true)
+		}
+	}
+}
+
+// service returns the service that a listener of the change will use. broken means that it
+// can't be prepared, which is reported already.
+func (c *Change) service(name string) (t *thing[spec.Service], broken bool) {
+	for _, e := range c.services.edits {
+		if e.want.Name == name && !e.amend {
+			return e.fresh, e.fresh == nil
+		}
+	}
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	t = c.m.services.things[name]
+	if t == nil || t.state != StateUp || slices.Contains(c.services.gone, t) {
+		return nil, false
+	}
+	return t, false
+}
+
+// heldAt returns a listener that gives up an address, or nil.
+func (c *Change) heldAt(l *spec.Listener) *listening {
+	for _, t := range c.listeners.leavers() {
+		r, ok := t.running.(*listening)
+		if ok && t.state == StateUp && t.spec.Provider == l.Provider && !c.heirs[r] &&
+			(t.spec.Address == l.Address && t.spec.Name == l.Name || r.bound.String() == l.Address) {
+			c.heirs[r] = true
+			return r
+		}
+	}
+	return nil
+}
+
+// part is what a change does to one set.
+type part[S spec.Named, L any] struct {
+	*set[S, L]
+	c     *Change
+	edits []*edit[S]
+	gone  []*thing[S] // removed
+
+	removed map[*thing[S]]dataplane.Removed // result of drain; under Manager.mu
+
+	// After listLocked:
+	were           []was[S]
+	thingsBefore   map[string]*thing[S]
+	shadowedBefore []S
+	changedBefore  map[string]spec.Delta
+}
+
+// edit makes or changes one element.
+type edit[S spec.Named] struct {
+	want   S
+	origin Origin
+	old    *thing[S] // has the name; nil if no element has
+	amend  bool      // old stays, with other limits or access
+	change bool      // an operator changes an element of the file
+	fresh  *thing[S] // prepared
+}
+
+// was is an element before the change.
+type was[S spec.Named] struct {
+	*thing[S]
+	spec  S
+	state string
+}
+
+func newPart[S spec.Named, L any](c *Change, s *set[S, L]) *part[S, L] {
+	return &part[S, L]{set: s, c: c, removed: make(map[*thing[S]]dataplane.Removed)}
+}
+
+// add adds an element, or replaces the one of its name.
+func (p *part[S, L]) add(want S, origin Origin, old *thing[S]) *edit[S] {
+	e := &edit[S]{want: want, origin: origin, old: old}
+	p.edits = append(p.edits, e)
+	return e
+}
+
+// turn makes old what want says, in place if that is possible and anew is false.
+func (p *part[S, L]) turn(old *thing[S], want S, anew bool) *edit[S] {
+	e := p.add(want, old.origin, old)
+	e.amend = !anew && old.running != nil && p.sameBinding(&old.spec, &want)
+	return e
+}
+
+// leavers returns the running elements that are replaced or removed.
+func (p *part[S, L]) leavers() []*thing[S] {
+	out := slices.Clone(p.gone)
+	for _, e := range p.edits {
+		if e.old != nil && !e.amend {
+			out = append(out, e.old)
+		}
+	}
+	return slices.DeleteFunc(out, func(t *thing[S]) bool { return t.running == nil })
+}
+
+func (p *part[S, L]) replaces(name string) bool {
+	return slices.ContainsFunc(p.edits, func(e *edit[S]) bool { return e.want.Called() == name && e.old != nil && !e.amend })
+}
+
+// concerns reports whether the change replaces, changes or removes an element.
+func (p *part[S, L]) concerns(t *thing[S]) bool {
+	return slices.Contains(p.gone, t) || slices.ContainsFunc(p.edits, func(e *edit[S]) bool { return e.old == t })
+}
+
+func (p *part[S, L]) socketsLocked() (out []net.Listener) {
+	for _, t := range p.leavers() {
+		if t.state == StateUp {
+			out = append(out, t.running.Sockets()...)
+		}
+	}
+	return out
+}
+
+func (p *part[S, L]) bind(ctx context.Context) {
+	for _, t := range p.gone {
+		if err := p.mayGo(t.spec.Called(), p.c); err != nil {
+			p.c.fail(p.what, t.spec.Called(), err)
+		}
+	}
+	for _, replaces := range []bool{true, false} { // a successor has the first right to the address
+		for _, e := range p.edits {
+			if replaces != (e.old != nil) {
+				continue
+			}
+			if err := p.bindOne(ctx, e); err != nil {
+				p.c.fail(p.what, e.want.Called(), err)
+			}
+		}
+	}
+}
+
+func (p *part[S, L]) bindOne(ctx context.Context, e *edit[S]) error {
+	if e.amend {
+		return p.mayAmend(&e.want)
+	}
+	r, err := p.make(ctx, &e.want, p.c)
+	if r != nil {
+		e.fresh = &thing[S]{spec: e.want, origin: e.origin, state: StateUp, running: r, gone: make(chan struct{})}
+	}
+	return err
+}
+
+func (p *part[S, L]) open() {
+	for _, e := range p.edits {
+		if e.fresh == nil {
+			continue
+		}
+		if err := e.fresh.running.Open(); err != nil {
+			p.c.fail(p.what, e.want.Called(), &OpenError{What: p.what, Name: e.want.Called(), Err: err})
+		}
+	}
+}
+
+// listLocked lists the elements as they will be. With forget, removed elements do not come
+// back when the configuration file no longer has their names.
+func (p *part[S, L]) listLocked(forget bool) {
+	s := p.set
+	p.thingsBefore, p.shadowedBefore, p.changedBefore = maps.Clone(s.things), s.shadowed, maps.Clone(s.changed)
+	for _, e := range p.edits {
+		if e.change {
+			s.noteChangeLocked(&e.want)
+		}
+		if e.old != nil {
+			p.were = append(p.were, was[S]{e.old, e.old.spec, e.old.state})
+		}
+		if e.amend {
+			e.old.spec = e.want
+			continue
+		}
+		if e.origin == FromOperator {
+			e.fresh.running.pin(&e.fresh.spec)
+			delete(s.changed, e.want.Called())
+		} else if e.old != nil && e.old.origin == FromOperator && e.old.state != StateDraining {
+			s.shadowed = append(without(s.shadowed, e.want.Called()), e.old.spec)
+		}
+		if e.old != nil && e.old.running != nil {
+			e.old.state = StateDraining
+			s.leaving[e.old] = struct{}{}
+		}
+		s.things[e.want.Called()] = e.fresh
+	}
+	for _, t := range p.gone {
+		p.were = append(p.were, was[S]{t, t.spec, t.state})
+		t.state = StateDraining
+		if forget {
+			s.shadowed = without(s.shadowed, t.spec.Called())
+			delete(s.changed, t.spec.Called())
+		}
+	}
+}
+
+// unlistLocked undoes listLocked.
+func (p *part[S, L]) unlistLocked() {
+	p.things, p.shadowed, p.changed = p.thingsBefore, p.shadowedBefore, p.changedBefore
+	for _, w := range p.were {
+		w.thing.spec, w.thing.state = w.spec, w.state
+		delete(p.leaving, w.thing)
+	}
+	p.were = nil
+}
+
+// giveUp lists the element that failed as failed, if it may be missing at the start.
+func (p *part[S, L]) giveUp(f *Failure) bool {
+	i := slices.IndexFunc(p.edits, func(e *edit[S]) bool { return e.want.Called() == f.Name })
+	if f.What != p.what || i < 0 {
+		return false
+	}
+	m := p.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !f.Changed {
+		lacks, ok := errors.AsType[*NotFoundError](f.Err)
+		if !ok || lacks.What != m.services.what || m.services.things[lacks.Name] == nil {
+			return false
+		}
+	}
+	p.logNotBroughtBack(f.Name, f.Err)
+	p.things[f.Name] = &thing[S]{spec: p.edits[i].want, origin: FromFile, state: StateFailed, failure: f.Err.Error(), gone: make(chan struct{})}
+	return true
+}
+
+// isChanged reports whether the element that failed is one of the file that operators changed.
+func (p *part[S, L]) isChanged(f *Failure) bool {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	return p.what == f.What && p.changed[f.Name] != nil && p.c.file != nil
+}
+
+// enter puts the listed elements in service.
+func (p *part[S, L]) enter() {
+	for _, e := range p.edits {
+		if e.amend {
+			_, _ = e.old.running.update(&e.want, false) // mayAmend has checked it
+			continue
+		}
+		if e.old != nil && e.old.origin != e.origin {
+			p.logShadowed(e.want.Called())
+		}
+		e.fresh.running.Enter()
+		if p.m.started {
+			e.fresh.running.Start()
+		}
+	}
+}
+
+func (p *part[S, L]) discard() {
+	for _, e := range p.edits {
+		if e.fresh != nil {
+			e.fresh.running.close()
+			e.fresh = nil
+		}
+	}
+}
+
+// drain drains the elements that leave, each in a goroutine of all.
+func (p *part[S, L]) drain(ctx context.Context, all *sync.WaitGroup) {
+	for _, t := range p.leavers() {
+		all.Go(func() {
+			removed, err := t.running.drain(ctx)
+			if err != nil {
+				p.m.log.Warn("removed with calls unfinished", p.what, t.spec.Called(), "error", err)
+			}
+			p.m.mu.Lock()
+			defer p.m.mu.Unlock()
+			p.removed[t] = removed
+		})
+	}
+}
+
+// free frees the elements that left. Those that were being removed before the change are freed
+// by their remover.
+func (p *part[S, L]) free() {
+	for _, w := range p.were {
+		switch {
+		case p.stays(w.thing):
+		case w.state == StateDraining:
+			<-w.gone
+		default:
+			p.end(w.thing)
+			if slices.Contains(p.gone, w.thing) {
+				p.logRemoved(w.spec.Called(), p.removed[w.thing])
+			}
+		}
+	}
+}
+
+// stays reports whether an element is up after the change.
+func (p *part[S, L]) stays(t *thing[S]) bool {
+	return slices.ContainsFunc(p.edits, func(e *edit[S]) bool { return e.old == t && e.amend })
+}

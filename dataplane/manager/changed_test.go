@@ -1,0 +1,300 @@
+package manager
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+func (r *rig) update(name string, change func(*spec.Listener), o UpdateOptions) error {
+	o.Drain = drainTime
+	_, _, err := r.Listeners.Update(r.t.Context(), name, change, o)
+	return err
+}
+
+func all(*spec.Field) bool { return true }
+
+// TestChangesLast: what an operator changes of the file's elements is in force after a restart
+// and after a reload, beside what the file changes. It ends when it is unset, when the file has
+// the same, and when the element is removed.
+func TestChangesLast(t *testing.T) {
+	r := newRig(t)
+	file := func(address string, handshakes int) *spec.All {
+		l := onLoopback("a", "disk")
+		l.Address, l.Limits.Handshakes = address, handshakes
+		return &spec.All{Services: []spec.Service{nfsAt("disk", "/a")}, Listeners: []spec.Listener{l}}
+	}
+	r.restart(file("127.0.0.1:7001", 5))
+	deny := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	for _, change := range []func(*spec.Listener){
+		func(l *spec.Listener) { l.Deny = deny },
+		func(l *spec.Listener) { l.Address = "127.0.0.1:7002" },
+		func(l *spec.Listener) { l.Limits.Handshakes = 0 },
+	} {
+		if err := r.update("a", change, UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := r.Services.Update(t.Context(), "disk", func(s *spec.Service) { s.NFS.ReadOnly = true }, UpdateOptions{Drain: drainTime}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, perPeer int, changed ...string) {
+		t.Helper()
+		l := r.listener("a")
+		if l.Origin != FromFile || l.State != StateUp || l.Live.Address.Port() != 7002 || l.Spec.Limits.Handshakes != 0 || l.Spec.Limits.ConnectionsPerPeer != perPeer ||
+			len(l.Live.Access.Deny) != 1 || !slices.Equal(l.Changed, changed) {
+			t.Errorf("%s: %+v", when, l)
+		}
+		if err := r.null(r.dial(l)); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if s := r.Services.List()[0]; !s.Spec.NFS.ReadOnly || s.Spec.NFS.Path != "/a" || !slices.Equal(s.Changed, []string{"nfs.read_only"}) {
+			t.Errorf("%s: service %+v", when, s)
+		}
+	}
+	check("changed", 0, "address", "deny", "limits.handshakes")
+	r.restart(file("127.0.0.1:7001", 5))
+	check("after a restart", 0, "address", "deny", "limits.handshakes")
+	next := file("127.0.0.1:7003", 9)
+	next.Listeners[0].Limits.ConnectionsPerPeer = 3
+	if err := r.reloadAll(next, drainTime); err != nil {
+		t.Fatal(err)
+	}
+	check("after a reload", 3, "address", "deny", "limits.handshakes")
+
+	// The file has the same handshakes now, but the next change notes that.
+	if err := r.update("a", func(l *spec.Listener) { l.Limits.Handshakes = 9 }, UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if l := r.listener("a"); !slices.Equal(l.Changed, []string{"address", "deny"}) {
+		t.Errorf("with the file's handshakes: %q", l.Changed)
+	}
+	if err := r.update("a", func(*spec.Listener) {}, UpdateOptions{Unset: func(f *spec.Field) bool { return f.Path == "address" }}); err != nil {
+		t.Fatal(err)
+	}
+	if l := r.listener("a"); l.Live.Address.Port() != 7003 || !slices.Equal(l.Changed, []string{"deny"}) {
+		t.Errorf("with the file's address: %+v", l)
+	}
+	if _, err := r.Listeners.Remove("a", 0); err != nil {
+		t.Fatal(err)
+	}
+	r.restart(next)
+	same(t, "after its removal", r.listener("a").Spec, next.Listeners[0])
+}
+
+// TestUnset: only what the file has can be unset, and an error leaves everything as it was.
+func TestUnset(t *testing.T) {
+	r := newRig(t)
+	r.reboot([]spec.Service{echoService("test")}, []spec.Listener{onLoopback("a", "test")})
+	added := r.addListener(onLoopback("b", "test"))
+	var in *InvalidError
+	if err := r.update("b", func(*spec.Listener) {}, UpdateOptions{Unset: all}); !errors.As(err, &in) || in.Field != "unset" {
+		t.Errorf("of an addition: %v", err)
+	}
+	to := func(l *spec.Listener) { l.Address = "127.0.0.1:7001" }
+	if err := r.update("a", to, UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := r.dial(r.listener("a"))
+	r.store.err = errors.New("disk full")
+	for _, err := range []error{
+		r.update("a", func(*spec.Listener) {}, UpdateOptions{Unset: all}),
+		r.update("a", func(l *spec.Listener) { l.Address = "127.0.0.1:7002" }, UpdateOptions{}),
+		r.update("a", func(l *spec.Listener) { l.Limits.Connections = 7 }, UpdateOptions{}),
+	} {
+		if !errors.As(err, new(*StoreError)) {
+			t.Errorf("error %v", err)
+		}
+	}
+	r.store.err = nil
+	if err := r.update("a", func(l *spec.Listener) { l.Address = added.Live.Address.String() }, UpdateOptions{}); err == nil {
+		t.Error("took another listener's address")
+	}
+	if l := r.listener("a"); l.Live.Address.Port() != 7001 || !slices.Equal(l.Changed, []string{"address"}) || r.null(c) != nil {
+		t.Errorf("after errors: %+v", l)
+	}
+}
+
+// TestChangedCantComeBack: an element of the file that can't be had as an operator changed it
+// does not keep the others from starting, nor does a listener that needs it. Both come when it is
+// unset.
+func TestChangedCantComeBack(t *testing.T) {
+	for _, what := range []string{"address", "directory"} {
+		r := newRig(t)
+		services := []spec.Service{echoService("test"), nfsAt("disk", "/a")}
+		listeners := []spec.Listener{onLoopback("a", "disk"), onLoopback("b", "test")}
+		r.reboot(services, listeners)
+		change, reason := func(s *spec.Service) { s.NFS.Path = "/missing" }, "no such directory"
+		if what == "address" {
+			change, reason = func(s *spec.Service) { s.NFS.TCPListen = "127.0.0.1:1" }, "in use"
+		}
+		if _, _, err := r.Services.Update(t.Context(), "disk", change, UpdateOptions{Drain: drainTime}); err != nil {
+			t.Fatal(err)
+		}
+		if what == "address" {
+			r.store.saved.Changed.Services["disk"]["nfs.tcp_listen"] = "taken:1"
+		}
+		r.missing = "/missing"
+		r.reboot(services, listeners)
+		disk := r.Services.List()[0]
+		if r.names() != "a/config/failed b/config" || disk.State != StateFailed || !strings.Contains(disk.Failure, reason) || !strings.HasPrefix(r.listener("a").Failure, "no service disk") {
+			t.Errorf("%s: there is %s, %+v, %+v", what, r.names(), disk, r.listener("a"))
+		}
+		if err := r.null(r.dial(r.listener("b"))); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := r.Services.Update(t.Context(), "disk", func(*spec.Service) {}, UpdateOptions{Unset: all}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if r.names() != "a/config b/config" || r.Services.List()[0].State != StateUp {
+			t.Errorf("%s: there is %s", what, r.names())
+		}
+		if err := r.null(r.dial(r.listener("a"))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReloadBlamesTheChange: a reload that fails at an element that an operator changed says so.
+func TestReloadBlamesTheChange(t *testing.T) {
+	r := newRig(t)
+	r.reboot([]spec.Service{echoService("test")}, []spec.Listener{onLoopback("a", "test")})
+	registered := onLoopback("a", "test")
+	registered.RPCBind = true
+	r.rpcbind.err = errors.New("twice")
+	for _, changed := range []bool{false, true} {
+		_, err := r.Prepare(t.Context(), &spec.All{Services: []spec.Service{echoService("test")}, Listeners: []spec.Listener{registered}})
+		var all ChangeErrors
+		if !errors.As(err, &all) || len(all) != 1 || all[0].Changed != changed {
+			t.Errorf("changed %v: %+v", changed, err)
+		}
+		if err := r.update("a", func(l *spec.Listener) { l.Limits.Connections = 7 }, UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLimitsLast: limits that an operator set are in force after a restart and a reload. An
+// error changes nothing.
+func TestLimitsLast(t *testing.T) {
+	r := newRig(t)
+	r.fileLimits = spec.Limits{TCPConnections: 100, TCPIdle: time.Minute}
+	r.restart(&spec.All{})
+	set := func(n int) error {
+		return r.Limits.Set(func(l *spec.Limits) { l.TCPConnections, l.Control.Connections = n, n }, nil)
+	}
+	if err := set(50); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, tcp, control int, idle time.Duration, paths ...string) {
+		t.Helper()
+		l, changed := r.Limits.Get()
+		want := spec.Limits{TCPConnections: tcp, TCPIdle: idle}
+		want.Control.Connections = control
+		same(t, when, l, want)
+		if !slices.Equal(changed, paths) {
+			t.Errorf("%s: changed %q", when, changed)
+		}
+	}
+	both := []string{"control.connections", "tcp_connections"}
+	check("set", 50, 50, time.Minute, both...)
+	same(t, "applied", r.bounds.TCPConnections, 50)
+	for _, err := range []error{
+		func() error {
+			r.store.err = errors.New("disk full")
+			defer func() { r.store.err = nil }()
+			return set(60)
+		}(),
+		func() error {
+			r.boundsErr = errors.New("too few")
+			defer func() { r.boundsErr = nil }()
+			return set(60)
+		}(),
+		set(-1),
+	} {
+		if err == nil {
+			t.Error("no error")
+		}
+	}
+	if faults, _ := errors.AsType[spec.Errors](set(-1)); len(faults) != 2 {
+		t.Errorf("two faults: %v", faults)
+	}
+	check("after errors", 50, 50, time.Minute, both...)
+	same(t, "applied", r.bounds.TCPConnections, 50)
+	r.restart(&spec.All{})
+	check("after a restart", 50, 50, time.Minute, both...)
+	p, err := r.Prepare(t.Context(), &spec.All{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := p.Limits(spec.Limits{TCPConnections: 200, TCPIdle: time.Hour})
+	if p.Commit(0)(); err != nil || l.TCPConnections != 50 || l.TCPIdle != time.Hour {
+		t.Errorf("%+v, %v", l, err)
+	}
+	check("after a reload", 50, 50, time.Hour, both...)
+	if err := r.Limits.Set(func(*spec.Limits) {}, func(f *spec.Field) bool { return f.Path == "tcp_connections" }); err != nil {
+		t.Fatal(err)
+	}
+	check("unset", 200, 50, time.Hour, "control.connections")
+	same(t, "applied", r.bounds.TCPConnections, 200)
+	r.stop()
+	if err := set(1); err == nil {
+		t.Error("set while stopping")
+	}
+}
+
+// TestMemoryIsSetAside: a new listener has its memory before anything old ends. Without that
+// memory nothing changes, and a reload says that it may be tried again.
+func TestMemoryIsSetAside(t *testing.T) {
+	r := newRig(t)
+	file := &spec.All{Services: []spec.Service{echoService("test")}}
+	for _, name := range []string{"a", "b", "c"} { // a fourth does not fit
+		file.Listeners = append(file.Listeners, onLoopback(name, "test"))
+	}
+	r.restart(file)
+	if err := r.data.SetMemory(dataplane.MinMemory); err != nil {
+		t.Fatal(err)
+	}
+	before, stored := r.Listeners.List(), r.store.saved
+	c := r.dial(r.listener("a"))
+	moved := *file
+	moved.Listeners = slices.Clone(file.Listeners)
+	moved.Listeners[1].Address = "127.0.0.1:7001"
+	errs := []error{
+		r.update("a", func(l *spec.Listener) { l.Address = "127.0.0.1:7001" }, UpdateOptions{}),
+		r.reloadAll(&moved, drainTime),
+		func() error { _, err := r.Listeners.Add(t.Context(), onLoopback("d", "test")); return err }(),
+	}
+	for i, err := range errs {
+		none, ok := errors.AsType[*dataplane.NoMemoryError](err)
+		if !ok || none.Need != rpcrdma.MinMemoryLimit || none.Left != dataplane.MinMemory-3*rpcrdma.MinMemoryLimit {
+			t.Errorf("change %d: %v", i, err)
+		}
+		var all ChangeErrors
+		if errors.As(err, &all) && !all[0].Outside() {
+			t.Errorf("change %d can't be tried again: %v", i, err)
+		}
+	}
+	for i, l := range r.Listeners.List() {
+		if l.Spec.Address != before[i].Spec.Address || l.Live.Address != before[i].Live.Address || l.Live.Since != before[i].Live.Since {
+			t.Errorf("%+v became %+v", before[i], l)
+		}
+	}
+	same(t, "stored", r.store.saved, stored)
+	if err := r.null(c); err != nil {
+		t.Errorf("the old connection: %v", err)
+	}
+	if _, err := r.Listeners.Remove("c", drainTime); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.update("a", func(l *spec.Listener) { l.Address = "127.0.0.1:7001" }, UpdateOptions{}); err != nil {
+		t.Errorf("with memory: %v", err)
+	}
+}
