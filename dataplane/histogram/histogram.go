@@ -80,6 +80,15 @@ func (s *Snapshot) Between(before, after *Snapshot) {
 	}
 }
 
+// Add adds what another snapshot holds.
+func (s *Snapshot) Add(o *Snapshot) {
+	s.Count += o.Count
+	s.Sum += o.Sum
+	for i, n := range &o.counts {
+		s.counts[i] += n
+	}
+}
+
 // Quantile is the value below which the fraction q of the records lies, to
 // the bucket's width; 0 of an empty snapshot. q is clamped to 0..1.
 func (s *Snapshot) Quantile(q float64) uint64 {
