@@ -1,8 +1,10 @@
 package connector
 
 import (
+	"encoding/binary"
 	"net"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,6 +76,63 @@ func TestIdlestGoes(t *testing.T) {
 	r.await("connection down", "its place of connector out was needed")
 	if n := r.d.Connectors()[0].Evicted[connlimit.Total]; n != 1 {
 		t.Errorf("%d clients lost their places", n)
+	}
+}
+
+// holder wants a place, and has nothing to do.
+type holder struct{}
+
+func (holder) Busy() bool               { return false }
+func (holder) Evict(connlimit.Eviction) {}
+
+// TestLastUseCounts: the client whose last call ended first loses its place, not the
+// one that connected first. Calls that RPC itself denies are use, too.
+func TestLastUseCounts(t *testing.T) {
+	call := func(version uint32) []byte {
+		msg := oncrpc.AppendCall(nil, &oncrpc.Call{Program: echo.Program, Version: echo.Version, Procedure: echo.ProcNull})
+		binary.BigEndian.PutUint32(msg[8:], version)
+		return append(oncrpc.AppendRecordMark(nil, len(msg), true), msg...)
+	}
+	for name, last := range map[string][]byte{"answered": call(2), "denied": call(3)} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, newLoopback(t), echo.New(), Config{Limits: dataplane.Limits{Connections: 2}})
+			clients, replies := map[string]net.Conn{}, map[string]*oncrpc.RecordReader{}
+			use := func(who string, call []byte) {
+				t.Helper()
+				if _, err := clients[who].Write(call); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := replies[who].Next(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := replies[who].Read(nil); err != nil {
+					t.Fatal(err)
+				}
+				r.until(func() bool { // the call ends after its answer
+					return !slices.ContainsFunc(r.outgoing(), func(c dataplane.ConnInfo) bool { return c.InFlight > 0 })
+				})
+			}
+			for _, who := range []string{"first", "second"} {
+				clients[who], replies[who] = r.raw()
+				use(who, call(2))
+			}
+			use("first", last)
+			place, err := r.c.place.Places().Admit(time.Now().Add(connlimit.Grace), connlimit.Name("newcomer"), connlimit.Ordinary, holder{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer place.Leave()
+			gone := make(chan string, len(clients))
+			for who, nc := range clients {
+				go func() {
+					_, _ = nc.Read(make([]byte, 1))
+					gone <- who
+				}()
+			}
+			if who := <-gone; who != "second" {
+				t.Errorf("the %s client lost its place", who)
+			}
+		})
 	}
 }
 

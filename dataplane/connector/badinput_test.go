@@ -14,8 +14,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// TestBadRecords: who sends what is no call loses its connection, with one line
-// that says why, and nobody else does.
+// TestBadRecords: a client that sends something other than a call loses its connection, with
+// one line that says why. Other clients are not affected.
 func TestBadRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		send   []byte
@@ -25,8 +25,8 @@ func TestBadRecords(t *testing.T) {
 	}{
 		"cut short":              {send: echoRecord(1, echo.ProcNull, nil)[:20], hangUp: true, want: "unexpected EOF"},
 		"cut in its mark":        {send: []byte{0x80, 0}, hangUp: true, want: "unexpected EOF"},
-		"too large":              {send: oncrpc.AppendRecordMark(nil, maxRefused+1, true), want: "record over the limit"},
-		"too large in parts":     {send: append(append(oncrpc.AppendRecordMark(nil, 2000, false), make([]byte, 2000)...), oncrpc.AppendRecordMark(nil, maxRefused, true)...), want: "record over the limit"},
+		"too large":              {send: oncrpc.AppendRecordMark(nil, maxRefused+1, true), want: "record larger than the limit"},
+		"too large in parts":     {send: append(append(oncrpc.AppendRecordMark(nil, 2000, false), make([]byte, 2000)...), oncrpc.AppendRecordMark(nil, maxRefused, true)...), want: "record larger than the limit"},
 		"empty":                  {send: oncrpc.AppendRecordMark(nil, 0, true), want: "malformed"},
 		"too many fragments":     {send: bytes.Repeat(oncrpc.AppendRecordMark(nil, 0, false), 5000), want: "too many fragments"},
 		"neither call nor reply": {send: frame([]byte{0, 0, 0, 1, 0, 0, 0, 2}), want: "malformed"},
@@ -86,8 +86,7 @@ func TestTornItem(t *testing.T) {
 	})
 }
 
-// TestFragmentsAfterAWait: the time that a record may take is its own, however
-// long the calls before it had to wait.
+// TestFragmentsAfterAWait: the time for a record does not include the wait of earlier calls.
 func TestFragmentsAfterAWait(t *testing.T) {
 	const timeout = time.Second
 	g := newGate()
@@ -162,8 +161,8 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// TestSlowReader: a client that does not take its replies is cut, and takes no
-// memory with it; another one is served meanwhile.
+// TestSlowReader: a client that does not read its replies is disconnected and its memory is
+// freed. Another client is served meanwhile.
 func TestSlowReader(t *testing.T) {
 	r := newRig(t, newLoopback(t), echo.New(), Config{WriteTimeout: 500 * time.Millisecond})
 	nc, _ := r.raw()

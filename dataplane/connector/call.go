@@ -4,50 +4,49 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// keepStream is the largest storage of a stream that is kept for the next
-// call, in bytes.
+// keepStream is the largest storage of a stream, in bytes, that is kept for the next call.
 const keepStream = 64 << 10
 
-// zeros are roundup bytes.
+// zeros is roundup padding.
 var zeros [xdr.Unit]byte
 
-// call is a call of a client in flight. It is used again when its reply is
-// written.
+// call is a client's call in flight. It is reused when its reply is written.
 type call struct {
 	s    *session
 	hdr  oncrpc.Call
 	plan ulb.Plan
 	rpc  rpcrdma.Call
-	// stream is the call without its DDP-eligible items; the arguments begin
-	// at body.
+	// stream is the call without its DDP-eligible items. The arguments begin at body.
 	stream []byte
 	body   int
-	// unsure: the binding does not understand all of the arguments.
+	// unsure means that the binding does not understand all of the arguments.
 	unsure bool
-	// gated and begun: the call counts among those in flight, and has its XID.
+	// gated means that the call counts as in flight. begun means that its XID is recorded.
 	gated, begun bool
-	// reserved is what the call has taken of the budgets, in bytes.
+	// reserved is what the call holds of the budgets, in bytes.
 	reserved int64
-	// apart is Apart of the results looked for so far; find[i] is Find of
-	// result i.
+	times    *slow.Timeline // nil while slow calls are not measured
+	// apart holds Apart of the results found so far. find[i] is Find of result i.
 	apart []int
 	find  []func([]byte) int
 
-	// The reply: its mark, its message, and what stands apart from that.
+	// The reply: its record mark, its message, and the results that stand apart from it.
 	mark   [oncrpc.RecordMarkSize]byte
 	reply  []byte
 	pieces []piece
 }
 
-// piece is a result that stands apart from the reply: n bytes of memory that
-// belong, with their roundup, at off of the message.
+// piece is a result that stands apart from the reply: n bytes in mem. With their roundup,
+// they belong at off of the message.
 type piece struct {
 	off, n int
 	mem    []byte
@@ -67,7 +66,7 @@ func (cl *call) reserve(n int64) error {
 	return nil
 }
 
-// settle keeps n bytes of what was reserved.
+// settle returns all but n bytes of what was reserved.
 func (cl *call) settle(n int64) {
 	if rest := cl.reserved - n; rest > 0 {
 		cl.s.budget.Release(rest)
@@ -76,8 +75,7 @@ func (cl *call) settle(n int64) {
 	}
 }
 
-// provide makes the call ready to be made: memory for its results, and for the
-// largest reply.
+// provide prepares the call: it gets memory for its results and for the largest reply.
 func (cl *call) provide() error {
 	h, rpc := &cl.hdr, &cl.rpc
 	rpc.Program, rpc.Version, rpc.Procedure, rpc.Cred, rpc.Verf = h.Program, h.Version, h.Procedure, h.Cred, h.Verf
@@ -101,11 +99,11 @@ func (cl *call) provide() error {
 	return nil
 }
 
-// planReply says what results there may be, without memory, and how large the
-// reply may become. It returns the memory that they take. Targets of links get no
-// write chunk: mostly they are shorter than a Send, and the Linux server (fs/nfsd/nfs4xdr.c,
-// nfsd4_encode_readlink) takes the length word for the first bytes of one. What
-// follows one gets none either, as the server fills chunks in order.
+// planReply plans the results that may stand apart and the largest reply. It returns the
+// memory that they need, in bytes. Link targets get no write chunk: they are usually shorter
+// than a Send, and the Linux server (fs/nfsd/nfs4xdr.c, nfsd4_encode_readlink) writes the
+// length word as their first bytes. Results after a link target get none either, because the
+// server fills chunks in order.
 func (cl *call) planReply() int64 {
 	rpc, largest := &cl.rpc, cl.largestReply()
 	room, need, whole := rpcrdma.MaxMessage, int64(0), false
@@ -124,12 +122,11 @@ func (cl *call) planReply() int64 {
 	return need + footprint(rpc.MaxReply)
 }
 
-// largestReply is the most bytes of the results but those that may stand
-// apart.
+// largestReply returns the most bytes of the results, without those that may stand apart.
 func (cl *call) largestReply() int {
 	switch most := cl.s.c.cfg.MaxReply; {
 	case cl.hdr.Procedure == 0 && cl.hdr.Cred.Flavor != oncrpc.FlavorGSS:
-		return 0 // neither arguments nor results, by convention (RFC 5531 §12.1)
+		return 0 // by convention neither arguments nor results (RFC 5531 §12.1)
 	case cl.unsure:
 		return max(most, cl.plan.MaxReply)
 	case cl.plan.MaxReply == ulb.Unknown:
@@ -138,8 +135,8 @@ func (cl *call) largestReply() int {
 	return cl.plan.MaxReply
 }
 
-// callCost is the memory that the call takes: its items, and the message with
-// all of them but the largest.
+// callCost returns the memory of the call in bytes: its items, and the message with all items
+// but the largest.
 func (cl *call) callCost() int64 {
 	need, message, largest := int64(0), len(cl.stream), 0
 	for i := range cl.rpc.Items {
@@ -151,11 +148,17 @@ func (cl *call) callCost() int64 {
 	return need + footprint(min(message-largest+minBuffer, rpcrdma.MaxMessage))
 }
 
-// serve makes the call and writes the reply. Without a connection to the
-// target there is none: the client makes the call again on its next.
+// serve makes the call and writes the reply. If the connection to the target has ended, there
+// is no reply, and the client repeats the call on its next connection.
 func (cl *call) serve() {
 	s := cl.s
+	began := time.Now()
 	err := s.rdma.Call(s.ctx, &cl.rpc)
+	ended := time.Now()
+	s.seat.Took(ended.Sub(began))
+	cl.times.Note(slow.Started, began)
+	cl.times.Note(slow.Served, ended)
+	cl.times.Upstream(ended.Sub(began))
 	s.forget(cl)
 	cl.freeItems()
 	if err == nil {
@@ -165,6 +168,7 @@ func (cl *call) serve() {
 	case err == nil:
 	case lost(err):
 		s.unanswered.Store(true)
+		s.slow.EndNow(cl.times, true)
 		cl.end()
 		return
 	default:
@@ -175,29 +179,28 @@ func (cl *call) serve() {
 	s.out.Send(cl)
 }
 
-// lost says whether a call failed with its connection, or was given up with
-// it.
+// lost reports whether a call failed because its connection ended.
 func lost(err error) bool {
 	_, ended := errors.AsType[*rpcrdma.Error](err)
 	return ended || errors.Is(err, rpcrdma.ErrClosed) || errors.Is(err, rpcrdma.ErrDraining) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, errEnded)
 }
 
-// answer makes the reply that reports err.
+// answer makes a reply that reports err.
 func (cl *call) answer(err error) {
 	cl.freeLong()
 	cl.rpc.Reply = oncrpc.AppendError(cl.rpc.Reply[:0], cl.hdr.XID, err)
 	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
 }
 
-// answerWith makes the reply that has results.
+// answerWith makes a reply with results.
 func (cl *call) answerWith(results []byte) {
 	cl.freeLong()
 	cl.rpc.Reply = append(oncrpc.AppendAcceptedReply(cl.rpc.Reply[:0], cl.hdr.XID), results...)
 	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
 }
 
-// size is the length of the reply in bytes, without its mark.
+// size returns the length of the reply in bytes, without its record mark.
 func (cl *call) size() int {
 	n := len(cl.reply)
 	for i := range cl.pieces {
@@ -206,9 +209,10 @@ func (cl *call) size() int {
 	return n
 }
 
-// AppendTo implements rpctcp.Outgoing: results are written from where the
-// target has put them.
+// AppendTo implements rpctcp.Outgoing. Results are written directly from the memory in which
+// the target placed them.
 func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
+	cl.times.Pass(slow.Posted)
 	oncrpc.AppendRecordMark(cl.mark[:0], cl.size(), true)
 	vec = append(vec, cl.mark[:])
 	at := 0
@@ -230,6 +234,7 @@ func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
 
 // Sent implements rpctcp.Outgoing.
 func (cl *call) Sent(err error) {
+	cl.s.slow.EndNow(cl.times, err != nil)
 	if err == nil {
 		cl.s.c.stats.replies.Add(1)
 		cl.s.c.stats.bytesOut.Add(uint64(oncrpc.RecordMarkSize + cl.size()))
@@ -239,7 +244,7 @@ func (cl *call) Sent(err error) {
 	cl.end()
 }
 
-// end gives back what the call holds.
+// end releases what the call holds.
 func (cl *call) end() {
 	cl.freeItems()
 	for i := range cl.rpc.Results {

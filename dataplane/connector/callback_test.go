@@ -36,7 +36,7 @@ func (c callerConn) Up(conn perconn.Conn) {
 
 func (callerConn) Close() {}
 
-// newCaller has a target call its clients.
+// newCaller makes a target call its clients.
 func newCaller(t *testing.T, p rdmacm.Provider, cfg Config) (*rig, caller) {
 	t.Helper()
 	target := caller{handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return nil }), make(chan perconn.Conn, 1)}
@@ -44,7 +44,7 @@ func newCaller(t *testing.T, p rdmacm.Provider, cfg Config) (*rig, caller) {
 	r.d.ApplySettings(dataplane.Update{Resolve: settings(func(s *rpcrdma.Settings) {
 		s.Extensions |= rpcrdma.ExtBackchannel
 		s.CreditsBackchannel = 8
-	})})
+	})}, nil)
 	r.listen(target, &cfg)
 	r.connect(cfg)
 	return r, target
@@ -140,8 +140,8 @@ func TestCallbacks(t *testing.T) {
 	})
 }
 
-// TestCallbackUnanswered: a client that does not answer keeps nobody waiting
-// for longer than allowed.
+// TestCallbackUnanswered: a client that does not answer delays the target only for the allowed
+// time.
 func TestCallbackUnanswered(t *testing.T) {
 	r, target := newCaller(t, newLoopback(t), Config{CallbackTimeout: 50 * time.Millisecond})
 	nc, records := r.raw()
@@ -200,15 +200,15 @@ func TestCallbackEnds(t *testing.T) {
 	}
 }
 
-// TestCallbackPastCalls: while the target waits for an answer, more calls are
-// read than it grants, so that an answer behind them arrives.
+// TestCallbackPastCalls: while the target waits for an answer, more calls are read than it
+// grants, so that an answer after them arrives.
 func TestCallbackPastCalls(t *testing.T) {
 	g := newGate()
 	r := newTargetless(t, newLoopback(t))
 	r.d.ApplySettings(dataplane.Update{Resolve: settings(func(s *rpcrdma.Settings) {
 		s.Extensions |= rpcrdma.ExtBackchannel
 		s.CreditsBackchannel, s.CreditsMax = 8, 2
-	})})
+	})}, nil)
 	target := caller{g, make(chan perconn.Conn, 1)}
 	var cfg Config
 	r.listen(target, &cfg)

@@ -14,12 +14,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// leaseTime is how long a silent NFSv4 client may still have a lease, during which
-// the server keeps state for it and calls it back. Servers usually give leases of
-// 90 s, and Linux clients renew them each minute.
+// leaseTime is how long a silent NFSv4 client may still have a lease. Until then the server
+// keeps state for it and may call it back. Servers usually give leases of 90 s, and Linux
+// clients renew them each minute.
 const leaseTime = 2 * time.Minute
 
-// client is a TCP client that has a place. Its session comes later. It implements
+// client is a TCP client that has a place. It gets its session later. It implements
 // connlimit.Holder.
 type client struct {
 	nc   net.Conn
@@ -31,7 +31,7 @@ type client struct {
 	evicted error
 }
 
-// up gives the client its session, unless it has lost its place meanwhile.
+// up gives the client its session. It fails if the client has lost its place meanwhile.
 func (cl *client) up(s *session) error {
 	cl.mu.Lock()
 	cl.session = s
@@ -44,8 +44,8 @@ func (cl *client) up(s *session) error {
 	return evicted
 }
 
-// Busy implements connlimit.Holder. A client is busy while the connection to the
-// target is being made.
+// Busy implements connlimit.Holder. A client without a session counts as busy, because the
+// connection to the target is being made.
 func (cl *client) Busy() bool {
 	cl.mu.Lock()
 	s := cl.session
@@ -67,14 +67,7 @@ func (cl *client) Evict(why connlimit.Eviction) {
 	}
 }
 
-// used notes a call of the client.
-func (s *session) used(c *oncrpc.Call) {
-	now := time.Now()
-	s.seat.Used(now)
-	s.renew(c, now)
-}
-
-// renew notes an NFSv4 call: the client may have a lease.
+// renew records an NFSv4 call, because the client may have a lease.
 func (s *session) renew(c *oncrpc.Call, now time.Time) {
 	if c.Program == nfsProgram && c.Version == 4 {
 		s.lease.Store(now.UnixNano())
@@ -83,9 +76,9 @@ func (s *session) renew(c *oncrpc.Call, now time.Time) {
 
 const nfsProgram = 100003
 
-// busy says that the client needs its connection. Either calls are in flight, those
-// of the target included, and the client takes its replies; or the client may have
-// a lease with delegations, for which the target calls it back.
+// busy reports whether the client needs its connection. It does if calls are in flight,
+// including those of the target, and the client reads its replies. It also does if it may
+// have a lease with delegations, for which the target calls it back.
 func (s *session) busy() bool {
 	if s.Behind() >= fair.Grace {
 		return false

@@ -1,78 +1,75 @@
 package connector
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Limits in force when Config leaves them 0.
+// Default limits. The other defaults are those of spec.Connector.
 const (
-	DefaultDialTimeout     = 10 * time.Second
-	DefaultRecordTimeout   = 30 * time.Second
-	DefaultWriteTimeout    = 30 * time.Second
-	DefaultCallbackTimeout = 30 * time.Second
-	DefaultMaxCalls        = 256
-	DefaultMaxReply        = 1 << 20
-	DefaultClientMemory    = 160 << 20
-	DefaultMemory          = 512 << 20
+	DefaultRecordTimeout = 30 * time.Second
+	DefaultWriteTimeout  = 30 * time.Second
+	DefaultClientMemory  = 160 << 20
 )
 
-// MaxRecord is the most bytes of a call over TCP: what RPC-over-RDMA carries.
+// MaxRecord is the largest call over TCP, in bytes. It is what RPC-over-RDMA can carry.
 const MaxRecord = rpcrdma.MaxMessage
 
-// maxRefused is the most bytes of a call that is read to its end to be refused
-// with an answer. Over that, the client is disconnected.
+// maxRefused is the largest call, in bytes, that is read to its end and answered with an
+// error. For a longer call the client is disconnected.
 const maxRefused = 256 << 20
 
-// MinMemory is the least registered memory of a client, in bytes: more than
-// twice what one call may take.
+// MinMemory is the least registered memory of a client, in bytes. It is more than twice what
+// one call may need.
 const MinMemory = 16 << 20
 
 const _ = uint(MinMemory - 2*mostOfCall)
 
-// Config is what a Connector is made with. Zero values give the defaults.
+// Config configures a Connector. Zero values mean the defaults.
 type Config struct {
-	// Name is unique among connectors and listeners; settings refer to it.
+	// Name is unique among connectors and listeners. Settings refer to it.
 	Name string
-	// Listen is the TCP address, host:port; port 0 picks one.
+	// Listen is the TCP address, host:port. With port 0 the system chooses the port.
 	Listen   string
 	Provider rdmacm.Provider
 	// Target is host:port of the RPC-over-RDMA server.
 	Target string
-	// Dataplane has the connector's connections among its own.
+	// Dataplane is the data plane that lists the connector's connections.
 	Dataplane *dataplane.Dataplane
-	// Bindings say what is DDP-eligible; nil is nothing.
+	// Bindings say which data is DDP-eligible. With nil, none is.
 	Bindings *ulb.Registry
 	Logger   *slog.Logger
-	// Limits and Access are about TCP clients; handshakes are connections to
-	// the target being made.
+	// Limits and Access apply to TCP clients. Limits.Handshakes bounds the connections to
+	// the target that are being made.
 	Limits dataplane.Limits
 	Access dataplane.Access
-	// DialTimeout is how long the target has to come up for a client.
+	// DialTimeout is how long the connection to the target may take to come up.
 	DialTimeout time.Duration
-	// MaxCalls bounds the calls of a client that are in flight or whose replies
-	// are being sent, within credits.max. Over it, the client is not read from.
+	// MaxCalls bounds a client's calls that are in flight or whose replies are being sent.
+	// credits.max bounds them too. At the bound, the client is not read from.
 	MaxCalls int
-	// MaxReply is the largest reply, in bytes, that is provided for where the
-	// binding can't tell; at most MaxRecord.
+	// MaxReply is the largest reply, in bytes, for which memory is provided if the binding
+	// does not know the size; at most MaxRecord.
 	MaxReply int
-	// ClientMemory bounds the registered memory of a client, Memory what the
-	// calls of all clients hold together, in bytes.
+	// ClientMemory bounds the registered memory of a client. Memory bounds the memory of
+	// the calls of all clients together. Both are in bytes.
 	ClientMemory, Memory int64
-	// RecordTimeout is how far a client may be behind rpctcp.Floor with sending a
-	// call that it has begun.
+	// RecordTimeout is how far a client may fall behind rpctcp.Floor while it sends a
+	// call.
 	RecordTimeout time.Duration
-	// WriteTimeout is how far a client may be behind with reading its replies:
-	// behind rpctcp.Floor, or behind the rate at which it reads all of them in that
-	// time, whichever is higher.
+	// WriteTimeout is how far a client may fall behind while it reads its replies. It must
+	// read at rpctcp.Floor, or at the rate that reads all of them in that time, whichever
+	// is higher.
 	WriteTimeout time.Duration
-	// CallbackTimeout is how long a client has to answer a call of the target.
+	// CallbackTimeout is how long a client may take to answer a call of the target.
 	CallbackTimeout time.Duration
 }
 
@@ -83,18 +80,19 @@ func (c Config) withDefaults() Config {
 	if c.Bindings == nil {
 		c.Bindings = ulb.NewRegistry()
 	}
-	setDefault(&c.DialTimeout, DefaultDialTimeout)
-	setDefault(&c.RecordTimeout, DefaultRecordTimeout)
-	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
-	setDefault(&c.CallbackTimeout, DefaultCallbackTimeout)
-	setDefault(&c.MaxCalls, DefaultMaxCalls)
-	setDefault(&c.MaxReply, DefaultMaxReply)
-	setDefault(&c.ClientMemory, DefaultClientMemory)
-	setDefault(&c.Memory, DefaultMemory)
+	def := spec.Filled(spec.Connector{})
+	c.DialTimeout = cmp.Or(c.DialTimeout, def.DialTimeout)
+	c.RecordTimeout = cmp.Or(c.RecordTimeout, DefaultRecordTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.CallbackTimeout = cmp.Or(c.CallbackTimeout, def.CallbackTimeout)
+	c.MaxCalls = cmp.Or(c.MaxCalls, def.MaxCalls)
+	c.MaxReply = cmp.Or(c.MaxReply, int(def.MaxReply))
+	c.ClientMemory = cmp.Or(c.ClientMemory, DefaultClientMemory)
+	c.Memory = cmp.Or(c.Memory, int64(def.Limits.Memory))
 	return c
 }
 
-// check finds what can't be taken; defaults are filled in.
+// check returns an error for an invalid value. Defaults are filled in before.
 func (c *Config) check() error {
 	switch {
 	case c.MaxCalls < 0:
@@ -105,11 +103,4 @@ func (c *Config) check() error {
 		return fmt.Errorf("memory: %d and %d bytes, less than %d", c.ClientMemory, c.Memory, MinMemory)
 	}
 	return nil
-}
-
-func setDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }

@@ -15,12 +15,13 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
-// retryAccept is the pause after accepting failed for want of resources.
+// retryAccept is the pause after a failed accept, for example for lack of descriptors.
 const retryAccept = 100 * time.Millisecond
 
-// Connector accepts TCP clients. All methods may be called from any goroutine.
+// Connector accepts TCP clients. Its methods are safe for concurrent use.
 type Connector struct {
 	cfg    Config
 	log    *slog.Logger
@@ -28,43 +29,52 @@ type Connector struct {
 	listen net.Listener
 	memory *fair.Pool // bytes of the calls of all clients
 	relief *rpctcp.Relief
-	// versions remembers a target that speaks version 1 alone.
+	// versions remembers whether the target speaks version 1 only.
 	versions rpcrdma.VersionMemory
 	stats    counters
 
-	ctx     context.Context // ends when it stops accepting
+	ctx     context.Context // ends when the connector stops accepting
 	cancel  context.CancelFunc
-	making  sync.WaitGroup // accepting, and clients that are not up yet
+	making  sync.WaitGroup // the accept loop, and clients that are not up yet
 	running sync.WaitGroup
 
 	mu      sync.Mutex
 	started bool
 }
 
-// counters are a connector's Stats as they are counted.
+// counters are the counters behind Stats.
 type counters struct {
 	calls, replies, failed, duplicates, callbacks, unanswered, stray, disconnects, bytesIn, bytesOut atomic.Uint64
 }
 
-// Stats is what a connector has done since it was made.
+// Stats counts what a connector has done since it was made.
 type Stats = dataplane.ConnectorStats
 
-// BindError is an address that could not be had.
+// BindError means that the address could not be bound.
 type BindError struct{ Err error }
 
 func (e *BindError) Error() string { return e.Err.Error() }
 
 func (e *BindError) Unwrap() error { return e.Err }
 
-// New binds a connector. Start lets it accept; Shutdown frees it in any case.
-// The errors are *BindError and those of dataplane.AddConnector.
+// New binds a connector and lists it. Start begins to accept. Shutdown frees the connector,
+// even without Start. The error is a *BindError or one of dataplane.AddConnector.
 func New(ctx context.Context, cfg Config) (*Connector, error) {
+	return bind(ctx, cfg, cfg.Dataplane.AddConnector)
+}
+
+// Prepare is New for a connector that is not listed before Enter. The error is a *BindError
+// or one of dataplane.PrepareConnector.
+func Prepare(ctx context.Context, cfg Config) (*Connector, error) {
+	return bind(ctx, cfg, cfg.Dataplane.PrepareConnector)
+}
+
+func bind(ctx context.Context, cfg Config, place func(dataplane.ConnectorConfig) (*dataplane.Connector, error)) (*Connector, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", cfg.Listen)
+	l, err := tcpaddr.Listen(ctx, cfg.Listen)
 	if err != nil {
 		return nil, &BindError{err}
 	}
@@ -73,7 +83,7 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 		memory: fair.NewPool(cfg.Memory, mostOfCall),
 	}
 	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
-	c.place, err = cfg.Dataplane.AddConnector(dataplane.ConnectorConfig{
+	c.place, err = place(dataplane.ConnectorConfig{
 		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()),
 		Limits: cfg.Limits, Access: cfg.Access, Stats: c.Stats,
 	})
@@ -85,7 +95,13 @@ func New(ctx context.Context, cfg Config) (*Connector, error) {
 	return c, nil
 }
 
-// address is a TCP address as rdmad has it.
+// Enter lists the connector, in place of the one of its name, if any.
+func (c *Connector) Enter() { c.place.Enter() }
+
+// Sockets returns the socket at which clients connect.
+func (c *Connector) Sockets() []net.Listener { return []net.Listener{c.listen} }
+
+// address converts a TCP address.
 func address(a net.Addr) netip.AddrPort {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -95,10 +111,13 @@ func address(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
 }
 
-// Addr is the address that it is bound to.
+// Update changes limits and access for new clients. See dataplane.Connector.
+func (c *Connector) Update(u dataplane.EndpointUpdate) error { return c.place.Update(u) }
+
+// Addr returns the bound address.
 func (c *Connector) Addr() netip.AddrPort { return address(c.listen.Addr()) }
 
-// Stats gives the present counts.
+// Stats returns the current counters.
 func (c *Connector) Stats() Stats {
 	n := &c.stats
 	return Stats{
@@ -109,7 +128,7 @@ func (c *Connector) Stats() Stats {
 	}
 }
 
-// Start accepts clients, and returns.
+// Start begins to accept clients. It does not wait.
 func (c *Connector) Start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,11 +136,12 @@ func (c *Connector) Start() {
 		return
 	}
 	c.started = true
+	c.log.Info("listening", "what", "connector", "address", c.Addr().String(), "provider", c.cfg.Provider.Name(), "target", c.cfg.Target)
 	c.making.Go(c.accept)
 	c.making.Go(func() { c.place.Places().Run(c.ctx) })
 }
 
-// accept takes clients until the connector stops.
+// accept accepts clients until the connector stops.
 func (c *Connector) accept() {
 	for {
 		nc, err := c.listen.Accept()
@@ -134,14 +154,13 @@ func (c *Connector) accept() {
 		}
 		c.log.Error("accept failed", "error", err)
 		select {
-		case <-time.After(retryAccept): // descriptors may be back by then
+		case <-time.After(retryAccept): // descriptors may be available again by then
 		case <-c.ctx.Done():
 		}
 	}
 }
 
-// take finds a client's place. A client that may not connect is refused here, at
-// once.
+// take takes a place for a client. It refuses a client without access at once.
 func (c *Connector) take(nc net.Conn) {
 	cl := &client{nc: nc, addr: address(nc.RemoteAddr())}
 	var err error
@@ -154,7 +173,7 @@ func (c *Connector) take(nc net.Conn) {
 	c.running.Go(func() { c.serve(cl) })
 }
 
-// serve is a client from its coming to its end.
+// serve serves a client until its end.
 func (c *Connector) serve(cl *client) {
 	s, err := c.connect(cl.nc, cl.seat)
 	if err == nil {
@@ -174,9 +193,8 @@ func (c *Connector) serve(cl *client) {
 	cl.seat.Down()
 }
 
-// connect makes the connection to the target. The client's settings are those
-// for the target's address, which may be another each time that its name is
-// looked up.
+// connect makes the connection to the target. The client's settings are those for the
+// target's address, which each look-up of the name may change.
 func (c *Connector) connect(nc net.Conn, seat *dataplane.Seat) (*session, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
 	defer cancel()
@@ -198,7 +216,7 @@ func (c *Connector) connect(nc net.Conn, seat *dataplane.Seat) (*session, error)
 	return s, nil
 }
 
-// resolve looks a target up.
+// resolve looks up a target.
 func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddrPort(target); err == nil {
 		return a, nil
@@ -218,10 +236,9 @@ func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(all[0].Unmap(), uint16(port)), nil
 }
 
-// Shutdown stops accepting, has the calls in flight answered, and disconnects
-// both sides of every client. When ctx ends first, what is left is closed at
-// once, and the number of clients that were is in the answer. Nothing of the
-// connector runs any more when it returns.
+// Shutdown stops accepting, waits for the calls in flight, and disconnects both sides of
+// every client. When ctx ends first, it closes the remaining clients and returns their
+// number. When it returns, nothing of the connector runs any more.
 func (c *Connector) Shutdown(ctx context.Context) dataplane.Removed {
 	c.place.Stopping()
 	c.mu.Lock()
@@ -232,14 +249,14 @@ func (c *Connector) Shutdown(ctx context.Context) dataplane.Removed {
 	return c.place.Remove(ctx, c.running.Wait)
 }
 
-// Close is Shutdown without waiting for calls in flight.
+// Close is like Shutdown, but does not wait for calls in flight.
 func (c *Connector) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c.Shutdown(ctx)
 }
 
-// complain logs a call whose answer from the target could not be passed on.
+// complain logs a call that failed because the target's answer could not be passed on.
 func (s *session) complain(cl *call, err error) {
 	s.c.log.Warn("call answered with SYSTEM_ERR", "conn", s.seat.ID(), "peer", s.client.String(),
 		"program", cl.hdr.Program, "version", cl.hdr.Version, "procedure", cl.hdr.Procedure, "error", err.Error())

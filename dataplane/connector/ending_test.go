@@ -77,8 +77,8 @@ func TestTargetDies(t *testing.T) {
 	})
 }
 
-// TestNoTarget: clients are let in and disconnected while nobody answers at the
-// target, with a line that says why.
+// TestNoTarget: without a target, clients are accepted and then disconnected, with a line that
+// says why.
 func TestNoTarget(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		r := newTargetless(t, p)
@@ -245,7 +245,7 @@ func TestManyClients(t *testing.T) {
 	})
 }
 
-// TestSettings change on connections that are up, and say what they did.
+// TestSettings: settings change on connections that are up, and report their effects.
 func TestSettings(t *testing.T) {
 	r := newRig(t, newLoopback(t), echo.New(), Config{})
 	c := r.dial(rpctcp.ClientConfig{})
@@ -269,7 +269,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// effect is what the control plane makes of a fact.
+// effect returns the control plane's effect for a fact.
 type effect struct {
 	id      string
 	outcome live.Outcome
@@ -282,15 +282,15 @@ func (r *rig) applied(resolve dataplane.Resolver, keys ...live.Key) (out []effec
 	for _, k := range keys {
 		u.Keys = u.Keys.With(k)
 	}
-	for _, f := range r.d.ApplySettings(u) {
+	r.d.ApplySettings(u, func(f *dataplane.Fact) {
 		o, reason := live.Fold(u.Keys, f.Now, f.AtConnect, f.Peer)
 		out = append(out, effect{f.Conn.ID, o, reason})
-	}
+	})
 	return out
 }
 
-// TestNoWindows: on a device without memory windows the target is not told that
-// it may invalidate, and whoever wants that learns why.
+// TestNoWindows: on a device without memory windows the target is not allowed to invalidate,
+// and a setting that asks for that reports why.
 func TestNoWindows(t *testing.T) {
 	r := newRig(t, refereetest.Around(t, loopback.New(loopback.Config{DeviceName: "siw0", NoWindows: true})), echo.New(), Config{})
 	c := r.dial(rpctcp.ClientConfig{})
@@ -307,8 +307,8 @@ func TestNoWindows(t *testing.T) {
 	}
 }
 
-// TestReplyTooLong: a target that has more to say than it was offered room for
-// answers ERR_CHUNK.
+// TestReplyTooLong: a target whose reply does not fit into what it was offered answers
+// ERR_CHUNK.
 func TestReplyTooLong(t *testing.T) {
 	r := newRig(t, newLoopback(t), echo.New(), Config{MaxReply: 8192})
 	c := r.dial(rpctcp.ClientConfig{})
@@ -322,8 +322,8 @@ func TestReplyTooLong(t *testing.T) {
 	}
 }
 
-// TestLyingTarget: what a target answers that makes no sense is SYSTEM_ERR for
-// that call, and others go on.
+// TestLyingTarget: a malformed reply of the target becomes SYSTEM_ERR for that call, and other
+// calls continue.
 func TestLyingTarget(t *testing.T) {
 	lie := handlerFunc(func(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
 		if c.Procedure == echo.ProcNull {

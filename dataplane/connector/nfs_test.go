@@ -51,7 +51,7 @@ func newExport(t testing.TB, p rdmacm.Provider) *export {
 func newExportWith(t testing.TB, p rdmacm.Provider, cfg Config) *export {
 	t.Helper()
 	e := &export{dir: t.TempDir()}
-	server, err := nfs.New(nfs.Config{Path: e.dir, AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})
+	server, err := nfs.New(nfs.Config{Export: nfs.Export{Path: e.dir}, AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

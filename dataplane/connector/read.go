@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -14,30 +15,29 @@ import (
 )
 
 const (
-	// headSize is how much of a record is read before it is known what it is,
-	// in bytes: any RPC header, and the arguments of most calls. What of an item
-	// is within it is copied, the rest is read in its place.
+	// headSize is how many bytes of a record are read before its type is known: any RPC
+	// header, and the arguments of most calls. The part of an item in these bytes is
+	// copied. The rest of the item is read directly into its memory.
 	headSize = 1024
-	// step is how much of a stream is read at once where an item may follow, in
-	// bytes.
+	// step is how many bytes of a stream are read at once where an item may follow.
 	step = 1024
 
 	minBuffer = 1 << 10 // smallest buffer of registered memory, in bytes
 	maxClass  = 1 << 20 // largest that is a power of two
 
-	// maxApart bounds the items of a call, and again its results, that may stand
-	// apart. Those beyond it are in the stream.
+	// maxApart bounds the items of a call that may stand apart, and also its results.
+	// Further ones are in the stream.
 	maxApart = 16
-	// mostSmall is what buffers may take for being small, in bytes.
+	// mostSmall is the most memory that the minimum size of buffers adds, in bytes.
 	mostSmall = (maxApart + 4) * minBuffer
-	// mostReply is the most that a reply may take of the budgets, in bytes:
-	// its results, and its message.
+	// mostReply is the most that a reply may take of the budgets, in bytes, for its
+	// results and its message.
 	mostReply = 3*rpcrdma.MaxMessage + mostSmall
-	// mostOfCall is the most that one call may take.
+	// mostOfCall is the most that one call may take of the budgets, in bytes.
 	mostOfCall = 3*MaxRecord + mostSmall + mostReply
 )
 
-// footprint is the registered memory that a buffer of n bytes takes, at most.
+// footprint returns the most registered memory that a buffer of n bytes uses.
 func footprint(n int) int64 {
 	switch {
 	case n <= minBuffer:
@@ -48,17 +48,17 @@ func footprint(n int) int64 {
 	return rpcrdma.MaxMessage + minBuffer*4
 }
 
-// reading is a record of which a part is read.
+// reading is a partly read record.
 type reading struct {
 	*oncrpc.RecordReader
-	total int // bytes; -1 when not known yet
+	total int // bytes; -1 while unknown
 	done  bool
 }
 
-// errTooLarge is why a call is refused that is longer than what can be carried.
+// errTooLarge is the reason to refuse a call that is too long to be carried.
 var errTooLarge = fmt.Errorf("%w of %d bytes", oncrpc.ErrRecordTooLarge, MaxRecord)
 
-// fits is an error when the record so far is longer than what can be carried.
+// fits returns an error when the record so far is too long to be carried.
 func (r *reading) fits() error {
 	if r.Size() > MaxRecord {
 		return errTooLarge
@@ -66,7 +66,7 @@ func (r *reading) fits() error {
 	return nil
 }
 
-// more appends up to n bytes to b, fewer at the end of the record.
+// more appends up to n bytes of the record to b. It appends fewer at the record's end.
 func (r *reading) more(b []byte, n int) ([]byte, error) {
 	for n > 0 && !r.done {
 		if cap(b)-len(b) < n {
@@ -91,7 +91,7 @@ func (r *reading) more(b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-// readHead reads what a record begins with.
+// readHead reads the first bytes of a record.
 func (s *session) readHead(cl *call) (*reading, error) {
 	if err := s.intake.Expect(oncrpc.RecordMarkSize); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (s *session) readHead(cl *call) (*reading, error) {
 	if s.records.Whole() {
 		r.total = n
 		err = s.intake.Expect(n)
-	} else { // how much more there is nobody knows; an old deadline may be over
+	} else { // the rest has an unknown length, and an old deadline may have passed
 		err = s.intake.Again()
 	}
 	if err != nil {
@@ -115,8 +115,7 @@ func (s *session) readHead(cl *call) (*reading, error) {
 	return r, err
 }
 
-// readCall reads one record: a call, which is handed on, or a reply to a call
-// of the target's.
+// readCall reads one record: a call, which it hands on, or the reply to a callback.
 func (s *session) readCall(cl *call) (handed bool, err error) {
 	r, err := s.readHead(cl)
 	if err != nil {
@@ -131,16 +130,18 @@ func (s *session) readCall(cl *call) (handed bool, err error) {
 	}
 	s.c.stats.calls.Add(1)
 	cl.body, err = oncrpc.DecodeCall(cl.stream, &cl.hdr)
+	cl.times.Is(&cl.hdr)
 	denied, ok := errors.AsType[*oncrpc.DeniedError](err)
 	if err != nil && !ok {
 		return false, err
 	}
-	s.used(&cl.hdr)
+	s.renew(&cl.hdr, time.Now())
 	if err := s.gate.Acquire(s.ctx, 1); err != nil {
 		return false, err
 	}
 	cl.gated = true
-	if !r.done { // credits may not have been there at once
+	s.seat.Began()
+	if !r.done { // waiting for credits may have taken time
 		if err := s.intake.Again(); err != nil {
 			return false, err
 		}
@@ -164,7 +165,7 @@ func (s *session) readCall(cl *call) (handed bool, err error) {
 	return true, nil
 }
 
-// skip reads the rest of a record that interests nobody.
+// skip reads and drops the rest of a record.
 func (s *session) skip(cl *call, r *reading) (err error) {
 	for !r.done && err == nil {
 		cl.stream, err = r.more(cl.stream[:0], headSize)
@@ -172,7 +173,7 @@ func (s *session) skip(cl *call, r *reading) (err error) {
 	return err
 }
 
-// deny answers a call that RPC itself does not allow.
+// deny answers a call that RPC does not allow.
 func (s *session) deny(cl *call, r *reading, why error) (handed bool, err error) {
 	if err := s.skip(cl, r); err != nil {
 		return false, err
@@ -183,8 +184,7 @@ func (s *session) deny(cl *call, r *reading, why error) (handed bool, err error)
 	return true, nil
 }
 
-// refuse answers a call that is too long. Its program's error for that is in
-// the words of the program where they are known.
+// refuse answers a call that is too long. For a known program it uses the program's own error.
 func (s *session) refuse(cl *call, r *reading) (handed bool, err error) {
 	results := nfs.TooLarge(&cl.hdr, cl.stream[cl.body:])
 	if err := s.skip(cl, r); err != nil {
@@ -202,9 +202,9 @@ func (s *session) refuse(cl *call, r *reading) (handed bool, err error) {
 	return true, nil
 }
 
-// readArguments reads the arguments: DDP-eligible items into registered memory,
-// the rest into the stream. What the binding does not understand is the
-// target's to judge, and goes as it is.
+// readArguments reads the arguments: DDP-eligible items into registered memory, the rest into
+// the stream. Arguments that the binding does not understand are passed on unchanged, and the
+// target checks them.
 func (s *session) readArguments(cl *call, r *reading) error {
 	if err := r.fits(); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (s *session) readArguments(cl *call, r *reading) error {
 		if size < 0 {
 			size = MaxRecord
 		}
-		// A mark takes no memory. The record gets memory when some of it has
+		// The record mark takes no memory. The record gets memory when part of it has
 		// arrived.
 		left, err := r.Fragment()
 		if err != nil {
@@ -231,12 +231,12 @@ func (s *session) readArguments(cl *call, r *reading) error {
 		if err := cl.reserve(3*int64(size) + mostSmall + mostReply); err != nil {
 			return err
 		}
-		// Nor may memory.
+		// Waiting for memory may have taken time as well.
 		if err := s.intake.Again(); err != nil {
 			return err
 		}
 	}
-	// done is how much of the stream the walk has passed.
+	// done is the number of bytes of the stream that the walk has passed.
 	for done := cl.body; ; {
 		n, at, err := cl.plan.Walk(cl.stream[done:])
 		done += n
@@ -281,18 +281,18 @@ func (s *session) readRest(cl *call, r *reading) (err error) {
 	return err
 }
 
-// readItem reads the item that the walk has come to, at off of the stream.
+// readItem reads the item that the walk has reached, at off of the stream.
 func (s *session) readItem(cl *call, r *reading, off int) error {
 	n := cl.plan.Items[cl.plan.Current()].Len
 	have := len(cl.stream) - off
 	if r.done && have < xdr.Padded(n) {
-		return nil // cut short: the target's to judge
+		return nil // cut short: the target checks that
 	}
 	if n > MaxRecord {
 		return errTooLarge
 	}
 	if n == 0 || len(cl.rpc.Items) == maxApart {
-		return nil // in the stream
+		return nil // it stays in the stream
 	}
 	buf, err := s.rdma.Alloc(s.ctx, n)
 	if err != nil {
@@ -301,7 +301,7 @@ func (s *session) readItem(cl *call, r *reading, off int) error {
 	cl.rpc.Items = append(cl.rpc.Items, oncrpc.ReplyItem{Pos: off - cl.body, Buf: buf, Len: n})
 	have = min(have, xdr.Padded(n))
 	copied := copy(buf.Bytes()[:n], cl.stream[off:off+have])
-	// What follows the item in the stream moves to its place.
+	// The part of the item that is already in the stream moves to the item's memory.
 	cl.stream = append(cl.stream[:off], cl.stream[off+have:]...)
 	if copied < n {
 		if err := r.ReadParts(buf.Bytes()[copied:n]); err != nil {
@@ -325,7 +325,7 @@ func (s *session) readItem(cl *call, r *reading, off int) error {
 	return r.fits()
 }
 
-// unexpected is err as seen within an item: its record must be longer.
+// unexpected converts an EOF within an item, which means that the record is too short.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

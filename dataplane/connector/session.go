@@ -17,17 +17,18 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/verbs/peers"
 )
 
-// errEnded is the reason of calls whose session has ended.
+// errEnded is the reason for calls whose session has ended.
 var errEnded = errors.New("connector: the connection has ended")
 
-// session is one client: a goroutine that reads its calls, and as many that
-// make them as there were ever calls at once, up to the limit. It is the
-// dataplane.Link of its connection.
+// session is one client. One goroutine reads its calls. Workers make the calls: as many as
+// there were calls at one time so far, up to the limit. The session is the dataplane.Link of
+// its connection.
 type session struct {
 	c      *Connector
 	nc     net.Conn
@@ -40,27 +41,28 @@ type session struct {
 
 	intake  *rpctcp.Intake
 	records *oncrpc.RecordReader
-	reading reading // the reader's
+	reading reading // belongs to the reader
 	out     *rpctcp.Sender
 
-	limits  *ulb.Limits    // of what the client and the target tell each other
-	gate    *budget.Budget // calls in flight
-	budget  *budget.Budget // bytes of calls
-	share   *fair.Share    // of the memory for the calls of all clients
-	lease   atomic.Int64   // when the last NFSv4 call came, in Unix nanoseconds
+	slow    slow.Calls
+	limits  *ulb.Limits    // the limits that client and target announce to each other
+	gate    *budget.Budget // limits calls in flight
+	budget  *budget.Budget // limits bytes of calls
+	share   *fair.Share    // share of the memory for the calls of all clients
+	lease   atomic.Int64   // time of the last NFSv4 call, in Unix nanoseconds
 	jobs    chan *call
-	workers int // only for the reader
+	workers int // belongs to the reader
 	working sync.WaitGroup
 	calls   sync.WaitGroup // in flight
 
-	reset, unanswered atomic.Bool // the client has reset its connection; a call had no answer
+	reset, unanswered atomic.Bool // the client has reset its connection; a call was not answered
 
 	mu        sync.Mutex
 	idle      []*call
 	xids      map[uint32]struct{} // of calls in flight
 	callbacks map[uint32]*callback
 	settings  *rpcrdma.Settings
-	err       error // why it ended, if not in order
+	err       error // why it ended; nil after an orderly end
 	ended     bool
 }
 
@@ -68,8 +70,8 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 	s := &session{
 		c: c, nc: nc, client: address(nc.RemoteAddr()), seat: seat, done: make(chan struct{}),
 		gate: budget.New(1), budget: budget.New(c.cfg.ClientMemory / 2),
-		settings: seat.Settings(),
-		jobs:     make(chan *call), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
+		settings: seat.Settings(), slow: seat.SlowCalls(),
+		jobs: make(chan *call), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
 	}
 	s.limits = nfs.LimitsOf(rpcrdma.MaxMessage, s.backLimits)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -96,8 +98,8 @@ func (s *session) connect(ctx context.Context, target string) (err error) {
 	return err
 }
 
-// run passes calls on until either side ends, and returns when nothing of the
-// session is left.
+// run passes calls on until either side ends. When it returns, nothing of the session is
+// left.
 func (s *session) run() {
 	defer close(s.done)
 	s.c.relief.Join(s)
@@ -112,12 +114,12 @@ func (s *session) run() {
 		}
 	})
 	if err := s.readCalls(); err != nil && !s.intake.Stopped() {
-		s.clientGone(err) // nobody is left to answer to
+		s.clientGone(err) // the client can't be answered any more
 	}
-	// The last replies are written. A client that is gone altogether looks like
-	// one that only has no more calls.
+	// The last replies are written. A client that has gone looks like a client that only
+	// sends no more calls.
 	patience := time.AfterFunc(s.c.cfg.RecordTimeout, func() {
-		if !s.intake.Stopped() { // else who drains is the one with patience
+		if !s.intake.Stopped() { // otherwise the context of the drain limits the time
 			s.end(nil)
 		}
 	})
@@ -134,7 +136,7 @@ func (s *session) run() {
 	s.free()
 }
 
-// free gives up the share of an ended session, and its connection to the target if
+// free releases the share of an ended session, and closes its connection to the target if
 // there is one.
 func (s *session) free() {
 	s.share.Leave()
@@ -149,7 +151,7 @@ func (s *session) free() {
 // Memory implements dataplane.ConnectorLink.
 func (s *session) Memory() rpcrdma.MemoryStats { return s.rdma.Memory() }
 
-// targetGone is the reason of a session whose target has ended the connection.
+// targetGone returns the reason for a session whose target has ended the connection.
 func targetGone(err error) error {
 	if err == nil {
 		return errTargetGone
@@ -159,8 +161,8 @@ func targetGone(err error) error {
 
 var errTargetGone = errors.New("the target has disconnected")
 
-// clientGone ends the session for what became of the client's connection. That
-// the client has reset it is an end like another.
+// clientGone ends the session because the client's connection has ended. A reset by the
+// client counts as an orderly end.
 func (s *session) clientGone(why error) {
 	if rpctcp.IsReset(why) {
 		s.reset.Store(true)
@@ -169,7 +171,7 @@ func (s *session) clientGone(why error) {
 	s.end(why)
 }
 
-// end ends the session at once; the first reason stays.
+// end ends the session at once. Only the first reason counts.
 func (s *session) end(why error) {
 	s.mu.Lock()
 	first := !s.ended
@@ -183,8 +185,8 @@ func (s *session) end(why error) {
 	}
 }
 
-// readCalls reads calls and has them made. It returns nil when the client has
-// said that there are no more.
+// readCalls reads calls and hands them to workers. It returns nil when the client has closed
+// its sending side.
 func (s *session) readCalls() error {
 	for {
 		if err := s.intake.Await(); err != nil {
@@ -194,6 +196,7 @@ func (s *session) readCalls() error {
 			return err
 		}
 		cl := s.take()
+		cl.times = s.slow.BeginNow(cl.times)
 		if handed, err := s.readCall(cl); err != nil {
 			cl.end()
 			s.unanswered.Store(true)
@@ -204,7 +207,7 @@ func (s *session) readCalls() error {
 	}
 }
 
-// take gives a call that is not in flight.
+// take returns a call that is not in flight.
 func (s *session) take() *call {
 	s.calls.Add(1)
 	s.mu.Lock()
@@ -219,8 +222,8 @@ func (s *session) take() *call {
 	return cl
 }
 
-// begin notes the call's XID. It is false when a call in flight has it: the
-// client gets one answer for both, as by a server's duplicate request cache.
+// begin records the call's XID. It returns false when a call in flight has the same XID. The
+// client then gets one answer for both, as from a server's duplicate request cache.
 func (s *session) begin(cl *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,26 +232,25 @@ func (s *session) begin(cl *call) bool {
 	}
 	s.xids[cl.hdr.XID] = struct{}{}
 	cl.begun = true
-	s.seat.Began()
 	return true
 }
 
-// forget lets the client use the call's XID again.
+// forget allows the client to reuse the call's XID.
 func (s *session) forget(cl *call) {
 	if !cl.begun {
 		return
 	}
 	cl.begun = false
-	s.seat.Ended()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.xids, cl.hdr.XID)
 }
 
-// recycle takes a call back that is over.
+// recycle takes back a finished call.
 func (s *session) recycle(cl *call) {
 	if cl.gated {
 		cl.gated = false
+		s.seat.Ended()
 		s.gate.Release(1)
 	}
 	s.mu.Lock()
@@ -257,8 +259,8 @@ func (s *session) recycle(cl *call) {
 	s.calls.Done()
 }
 
-// dispatch hands a call to a worker, and starts one when all are busy: there
-// are never more than calls in flight may be.
+// dispatch gives a call to a worker. It starts a worker when all are busy. There are never
+// more workers than calls may be in flight.
 func (s *session) dispatch(cl *call) {
 	select {
 	case s.jobs <- cl:
@@ -274,7 +276,7 @@ func (s *session) dispatch(cl *call) {
 	s.jobs <- cl
 }
 
-// work makes cl and then whatever comes.
+// work makes cl and then further calls as they come.
 func (s *session) work(cl *call) {
 	defer s.working.Done()
 	for ok := true; ok; cl, ok = <-s.jobs {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// What a client is told of a call that is not forwarded, or not answered.
+// Errors that a client gets for a call that is not forwarded or not answered.
 var (
 	errXIDInUse = errors.New("forward: another call has the XID")
 	errPadded   = errors.New("forward: padded arguments that no binding can tell from their padding")
@@ -28,7 +28,7 @@ const (
 	compoundProc = 1 // NFSPROC4_COMPOUND
 )
 
-// call is a call in flight. It is used again.
+// call is a call in flight. It is reused.
 type call struct {
 	s        *Session
 	xid      uint32
@@ -36,14 +36,14 @@ type call struct {
 	reduces  bool   // the reply is walked
 	header   []byte // record mark and call header; its storage is kept
 	args     *oncrpc.Payload
-	pads     []walk.Pad // of the arguments; the upstream gets none
+	pads     []walk.Pad // of the arguments; they are not sent to the upstream
 	reply    *oncrpc.Reply
 	ctx      context.Context
 	timer    *time.Timer
-	began    time.Time     // to be sent
+	began    time.Time     // when sending was requested
 	finished chan struct{} // gets one value when neither sending nor awaiting
 
-	// refusal is what the reader has the client told in place of the reply.
+	// refusal, if set, is the client's answer instead of the reply.
 	refusal error
 
 	// Under s.mu.
@@ -59,9 +59,8 @@ func newCall(s *Session) *call {
 	return c
 }
 
-// ServeRPC implements oncrpc.Handler. The reply is the upstream's as it is; one
-// that can't be taken apart is SYSTEM_ERR. Where there is none the connection
-// ends.
+// ServeRPC implements oncrpc.Handler. It returns the upstream's reply unchanged. A reply
+// that cannot be parsed becomes SYSTEM_ERR. Without a reply, the client's connection ends.
 func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply) error {
 	c := s.take()
 	defer s.give(c)
@@ -79,9 +78,10 @@ func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.R
 		s.out.Send(c)
 		in.Waits()
 		err = c.wait(ctx)
+		reply.Upstream = time.Since(c.began)
 	}
 	if err != nil {
-		<-ctx.Done() // the connection ends: nobody is to be told anything else
+		<-ctx.Done() // the connection ends, so there is no answer
 		return err
 	}
 	if c.refusal != nil {
@@ -94,9 +94,9 @@ func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.R
 	return nil
 }
 
-// opens says whether the call and its reply have opened the back channel. Where
-// RPCSEC_GSS hides that, as with a kernel client's krb5i, they may have: then it
-// is left to the upstream not to call before.
+// opens reports whether the call and its reply have opened the back channel. If RPCSEC_GSS
+// hides that, as with a Linux client's krb5i, it returns true for every COMPOUND. The
+// upstream must then not call too early.
 func (c *call) opens(in *oncrpc.Call) bool {
 	if c.plan.Protected() {
 		return in.Program == nfsProgram && in.Version == 4 && in.Procedure == compoundProc
@@ -107,10 +107,10 @@ func (c *call) opens(in *oncrpc.Call) bool {
 
 // prepare plans for the call and its reply and encodes the header.
 //
-// A call that its binding can't walk is the upstream's to judge and goes out as
-// it came; its reply is not reduced unless all that is wrong is an operation
-// that is not known. But items apart that are none of the binding's, or not as
-// long as the arguments say, may not be (RFC 8166 §6): GARBAGE_ARGS.
+// If the binding cannot walk a call, the upstream must judge it: it is sent unchanged. Its
+// reply is not reduced, unless the only problem is an unknown operation. But separate items
+// that the binding does not have, or with a length other than in the arguments, are refused
+// (RFC 8166 §6): GARBAGE_ARGS.
 func (c *call) prepare(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply) error {
 	err := c.plan.Call(bindings, in)
 	if c.pads = c.pads[:0]; in.Args.Padding.Align != 0 {
@@ -132,8 +132,8 @@ func (c *call) prepare(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply
 	return nil
 }
 
-// itemsFit says whether each item is as long as the word before it says, with
-// or without roundup: also where no binding looks.
+// itemsFit reports whether each item has the length of the word before it, with or without
+// roundup padding. It also checks items without a binding.
 func itemsFit(args *oncrpc.Payload) bool {
 	for i := range args.Items {
 		it := &args.Items[i]
@@ -148,7 +148,7 @@ func itemsFit(args *oncrpc.Payload) bool {
 	return true
 }
 
-// size is the length of the record without its mark.
+// size returns the length of the record without its mark.
 func (c *call) size() int {
 	n := len(c.header) - oncrpc.RecordMarkSize + len(c.args.Stream)
 	for i := range c.args.Items {
@@ -160,9 +160,9 @@ func (c *call) size() int {
 	return n
 }
 
-// AppendTo implements rpctcp.Outgoing: the items are written from where they
-// are, between the pieces of the stream, and padding is left out. No call has
-// both (RFC 5666 §3.9: padded messages have no read chunks).
+// AppendTo implements rpctcp.Outgoing. It appends the items, without a copy, between the
+// pieces of the stream, and omits padding. No call has both (RFC 5666 §3.9: padded messages
+// have no read chunks).
 func (c *call) AppendTo(vec net.Buffers) net.Buffers {
 	vec = append(vec, c.header)
 	at := 0
@@ -190,8 +190,8 @@ func appendPiece(vec net.Buffers, piece []byte) net.Buffers {
 	return append(vec, piece)
 }
 
-// Sent implements rpctcp.Outgoing; an error has failed the session already. How
-// long it took says how busy the upstream is.
+// Sent implements rpctcp.Outgoing. An error has failed the session already. The time that
+// sending took shows how busy the upstream is.
 func (c *call) Sent(error) {
 	waited := time.Since(c.began)
 	c.s.mu.Lock()
@@ -204,22 +204,22 @@ func (c *call) Sent(error) {
 	}
 }
 
-// answeredLocked ends the waiting for a reply.
+// answeredLocked records that the call no longer waits for a reply.
 func (c *call) answeredLocked(err error) {
 	c.err = err
 	c.awaiting = false
 	c.finishLocked()
 }
 
-// finishLocked wakes the caller when nothing of the call is used any more.
+// finishLocked wakes the caller when the call's memory is no longer used.
 func (c *call) finishLocked() {
 	if !c.sending && !c.awaiting {
 		c.finished <- struct{}{}
 	}
 }
 
-// wait waits for the reply, or for the end of everything. The call's memory is
-// not used any more afterwards.
+// wait waits for the reply, or for the end of the connection or the timeout. Afterwards the
+// call's memory is no longer used.
 func (c *call) wait(ctx context.Context) error {
 	timeout := c.s.f.cfg.CallTimeout
 	c.timer.Reset(timeout)
@@ -240,7 +240,7 @@ func (c *call) wait(ctx context.Context) error {
 	return c.err
 }
 
-// forget lets go of what the call refers to.
+// forget drops the call's references.
 func (c *call) forget() {
 	c.args, c.reply, c.ctx = nil, nil, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 )
 
-// bindings of all programs that have one.
+// bindings holds the bindings of all programs that have one.
 var bindings = ulb.NewRegistry(nfs.Bindings()...)
 
 // Forwarder is the service. All methods may be called from any goroutine.
@@ -28,21 +28,21 @@ type Forwarder struct {
 
 var _ perconn.Opener = (*Forwarder)(nil)
 
-// New makes a forwarder. It connects to nobody before OpenConn.
+// New makes a forwarder. It connects only in OpenConn.
 func New(cfg Config) *Forwarder {
 	cfg = cfg.withDefaults()
 	return &Forwarder{cfg: cfg, log: cfg.Logger.With("upstream", cfg.Address)}
 }
 
-// errNoConn answers calls that come without a connection of their own.
+// errNoConn answers calls without a connection of their own.
 var errNoConn = errors.New("forward: a call outside a connection")
 
-// ServeRPC implements oncrpc.Handler for calls that did not come by OpenConn:
-// SYSTEM_ERR.
+// ServeRPC implements oncrpc.Handler for calls that did not come through OpenConn. It
+// answers SYSTEM_ERR.
 func (f *Forwarder) ServeRPC(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return errNoConn }
 
-// OpenConn implements perconn.Opener: it connects to the upstream, or says at
-// once that this failed shortly before.
+// OpenConn implements perconn.Opener. It connects to the upstream. If that failed shortly
+// before, it fails at once.
 func (f *Forwarder) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Handler, error) {
 	if err := f.gate.enter(time.Now()); err != nil {
 		f.stats.heldOff.Add(1)
@@ -63,17 +63,17 @@ func (f *Forwarder) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.
 	return newSession(f, peer, nc), nil
 }
 
-// tell logs that the upstream went away or came back.
+// tell logs that the upstream was lost or is back.
 func (f *Forwarder) tell(c change, err error) {
 	switch c {
 	case lost:
-		f.log.Error("upstream can't be reached; clients are rejected until it can: is the server up, and the address right?", "error", err)
+		f.log.Error("upstream unreachable; clients are rejected until it is reachable: check that the server is up and its address is right", "error", err)
 	case found:
-		f.log.Info("upstream can be reached again")
+		f.log.Info("upstream is reachable again")
 	}
 }
 
-// counters are what Stats gives.
+// counters are the counters behind Stats.
 type counters struct {
 	dials, dialFailures, heldOff  atomic.Uint64
 	connections                   atomic.Int64
@@ -84,30 +84,30 @@ type counters struct {
 	placed, unpooled, placedBytes atomic.Uint64
 }
 
-// Stats are a forwarder's counters. All but Connections only grow.
+// Stats are a forwarder's counters. All except Connections only grow.
 type Stats struct {
 	Dials        uint64 // of the upstream
 	DialFailures uint64 // of these
-	HeldOff      uint64 // clients rejected without dialling, as it failed shortly before
+	HeldOff      uint64 // clients rejected without a dial, because one failed shortly before
 	Connections  int64  // to the upstream, up
-	Lost         uint64 // that the upstream ended, or that had to be ended for what it did
+	Lost         uint64 // connections that the upstream ended, or that ended because of its behavior
 
 	Calls      uint64 // sent to the upstream
-	Replies    uint64 // of it, to these
-	Refused    uint64 // calls not sent, as their items don't fit their arguments
-	BadReplies uint64 // that could not be taken apart: SYSTEM_ERR to the client
-	Strays     uint64 // replies to no call: late, twice, made up
+	Replies    uint64 // of the upstream, to these calls
+	Refused    uint64 // calls not sent, because their items don't fit their arguments
+	BadReplies uint64 // replies that could not be parsed: SYSTEM_ERR to the client
+	Strays     uint64 // replies to no call: late, duplicate or invented
 	Timeouts   uint64 // calls not answered in time
 
 	Callbacks        uint64 // calls of the upstream
-	CallbacksRefused uint64 // of these, that did not come to a reply of the client
+	CallbacksRefused uint64 // of these, without a reply from the client
 
-	Placed      uint64 // results put straight into memory that replies are sent from
+	Placed      uint64 // results read directly into memory that replies are sent from
 	PlacedBytes uint64
 	Unpooled    uint64 // of these, for which the pool had no memory in time
 }
 
-// Stats are the counters so far.
+// Stats returns the counters so far.
 func (f *Forwarder) Stats() Stats {
 	c := &f.stats
 	return Stats{

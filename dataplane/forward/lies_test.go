@@ -128,18 +128,18 @@ func TestBadStreams(t *testing.T) {
 		script func(p *peer, xid uint32)
 		want   string
 	}{
-		"no RPC message":  {func(p *peer, xid uint32) { p.send(enc(xid, 7, 0, 0), 0) }, "a record that is no RPC message"},
-		"short record":    {func(p *peer, _ uint32) { p.send(enc(1), 0) }, "a record that is no RPC message"},
-		"record too long": {func(p *peer, _ uint32) { p.write(enc(0xffffffff)) }, "oncrpc: record over the limit"},
+		"no RPC message":  {func(p *peer, xid uint32) { p.send(enc(xid, 7, 0, 0), 0) }, "a record that is not an RPC message"},
+		"short record":    {func(p *peer, _ uint32) { p.send(enc(1), 0) }, "a record that is not an RPC message"},
+		"record too long": {func(p *peer, _ uint32) { p.write(enc(0xffffffff)) }, "oncrpc: record larger than the limit"},
 		"fragments without end": {func(p *peer, xid uint32) {
 			p.write(oncrpc.AppendRecordMark(nil, 8, false))
 			p.write(enc(xid, 1, make([]byte, 4*5000)))
-		}, "oncrpc: record of too many fragments"},
+		}, "oncrpc: record has too many fragments"},
 		"fragments over the limit": {func(p *peer, xid uint32) {
 			msg := success(xid, make([]byte, 100<<10))
 			p.write(append(oncrpc.AppendRecordMark(nil, len(msg), false), msg...))
-			p.write(oncrpc.AppendRecordMark(nil, DefaultMaxRecord, true))
-		}, "oncrpc: record over the limit"},
+			p.write(oncrpc.AppendRecordMark(nil, Config{}.withDefaults().MaxRecord, true))
+		}, "oncrpc: record larger than the limit"},
 		"torn in the mark":   {func(p *peer, _ uint32) { p.write([]byte{0x80, 0}); p.Close() }, "unexpected EOF"},
 		"torn in the header": {func(p *peer, xid uint32) { p.write(record(success(xid), 0)[:20]); p.Close() }, "unexpected EOF"},
 		"torn in the data": {func(p *peer, xid uint32) {
@@ -147,7 +147,7 @@ func TestBadStreams(t *testing.T) {
 			p.Close()
 		}, "unexpected EOF"},
 		"closed":                {func(p *peer, _ uint32) { p.Close() }, "closed its connection"},
-		"a call without header": {func(p *peer, _ uint32) { p.send(enc(5, 0, 2, 1), 0) }, "a record that is no RPC message"},
+		"a call without header": {func(p *peer, _ uint32) { p.send(enc(5, 0, 2, 1), 0) }, "a record that is not an RPC message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t)

@@ -22,7 +22,7 @@ import (
 func nfsUpstream(t testing.TB) (address, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := nfs.New(nfs.Config{Path: dir, StateDir: t.TempDir(), AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})
+	s, err := nfs.New(nfs.Config{Export: nfs.Export{Path: dir}, StateDir: t.TempDir(), AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,6 +112,7 @@ func TestUnpooledIsBounded(t *testing.T) {
 		for i := range all {
 			a := &all[i]
 			a.nc, a.done, a.reply.Mem = newScriptConn(), make(chan error, 1), &memory{scant: true}
+			a.reply.Stream = make([]byte, 0, 4096)
 			a.s = newSession(f, netip.AddrPort{}, a.nc)
 			ctx, cancel := context.WithCancel(t.Context())
 			a.s.Up(endedConn{cancel})
@@ -148,6 +149,62 @@ func TestUnpooledIsBounded(t *testing.T) {
 		}
 		for i := range all {
 			all[i].s.Close()
+		}
+	})
+}
+
+// TestStreamsAreBounded: replies that grow beyond the memory that the transport has for
+// their streams share the bound, too. A reply beyond it waits until another is
+// released, and counts only for what it has.
+func TestStreamsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 1 << 20
+		f := New(Config{Unpooled: budget.New(limit)})
+		var all [3]struct {
+			nc    *scriptConn
+			s     *Session
+			reply oncrpc.Reply
+			done  chan error
+		}
+		for i := range all {
+			a := &all[i]
+			a.nc, a.done, a.reply.Mem = newScriptConn(), make(chan error, 1), &memory{}
+			a.reply.Stream = make([]byte, 0, 4096)
+			a.s = newSession(f, netip.AddrPort{}, a.nc)
+			ctx, cancel := context.WithCancel(t.Context())
+			a.s.Up(endedConn{cancel})
+			a.nc.wrote = func([]byte) {}
+			call := oncrpc.Call{XID: 1, Program: 7, Version: 1} // of no program with a binding
+			go func() { a.done <- a.s.ServeRPC(ctx, &call, &a.reply) }()
+			synctest.Wait()
+			a.nc.next <- record(success(1, make([]byte, limit/2+limit/4)), 0)
+			synctest.Wait()
+		}
+		if err := <-all[0].done; err != nil {
+			t.Fatal(err)
+		}
+		if out, _ := f.cfg.Unpooled.Used(); len(all[1].done)+len(all[2].done) > 0 || out > limit {
+			t.Errorf("%d bytes out, of %d", out, limit)
+		}
+		all[0].reply.Release()
+		time.Sleep(time.Second)
+		ended, waiting := &all[1], &all[2]
+		if len(ended.done) == 0 {
+			ended, waiting = waiting, ended
+		}
+		if err := <-ended.done; err != nil {
+			t.Error(err)
+		}
+		if err := <-waiting.done; !errors.Is(err, errNoMemory) {
+			t.Errorf("without memory: %v", err)
+		}
+		ended.reply.Release()
+		waiting.reply.Release()
+		for i := range all {
+			all[i].s.Close()
+		}
+		if out, n := f.cfg.Unpooled.Used(); out != 0 || n != 0 {
+			t.Errorf("%d bytes out, %d wait", out, n)
 		}
 	})
 }

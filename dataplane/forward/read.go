@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/budget"
@@ -13,32 +12,31 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// growStep is how far a reply's stream grows beyond what has arrived, in bytes.
+// growStep is how far a reply's stream grows beyond what is needed now, in bytes.
 const growStep = 64 << 10
 
-// memoryWait is how long the reader waits for registered memory, and with it
-// everything behind the reply. Those who hold what it waits for may themselves
-// wait for a reply behind it.
+// memoryWait is how long the reader, and all replies behind the current one, wait for
+// registered memory. The holders of that memory may themselves wait for a later reply.
 const memoryWait = time.Second
 
-// unpooledWait is how long the reader then waits for memory of its own. Replies with
+// unpooledWait is how long the reader waits for memory of its own. Replies with
 // several results may wait for each other's: then the session ends.
 const unpooledWait = 10 * time.Second
 
-// errNoMessage is why the stream is given up: what follows can't be trusted.
-var errNoMessage = errors.New("a record that is no RPC message")
+// errNoMessage ends the stream, because what follows cannot be trusted.
+var errNoMessage = errors.New("a record that is not an RPC message")
 
-// errNoMemory is why the stream is given up with a result that there is no memory for.
-var errNoMemory = errors.New("no memory for a result: clients read their replies too slowly, or limits.memory is too low")
+// errNoMemory is why the stream is given up with a reply that there is no memory for.
+var errNoMemory = errors.New("no memory for a reply: clients read their replies too slowly, or limits.memory is too low")
 
-// now is a context in which nothing is waited for.
+// now is a context that allows no waiting.
 var now = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// read takes what the upstream sends until it ends or is out of step.
+// read reads what the upstream sends, until the stream ends or is invalid.
 func (s *Session) read() {
 	defer close(s.done)
 	for {
@@ -49,8 +47,8 @@ func (s *Session) read() {
 	}
 }
 
-// readRecord reads one record: a reply into the memory of the call that waits
-// for it, or a call of the upstream's. An error is one of the stream.
+// readRecord reads one record: a reply into the memory of the call that waits for it, or a
+// call of the upstream. An error is permanent.
 func (s *Session) readRecord() error {
 	size, err := s.records.Next()
 	if err != nil {
@@ -80,7 +78,7 @@ func (s *Session) readRecord() error {
 	return err
 }
 
-// noMessage is the error of a record that ends too soon.
+// noMessage returns the error of a record that ends too soon.
 func noMessage(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errNoMessage
@@ -88,7 +86,7 @@ func noMessage(err error) error {
 	return err
 }
 
-// skip reads the rest of the record and forgets it.
+// skip reads and drops the rest of the record.
 func (s *Session) skip() error {
 	if s.scratch == nil {
 		s.scratch = make([]byte, 4<<10)
@@ -104,8 +102,8 @@ func (s *Session) skip() error {
 	}
 }
 
-// readReply reads the rest of a reply, left bytes or an unknown number. What
-// is wrong with it alone is c.refusal, and the record is read to its end.
+// readReply reads the rest of a reply, left bytes or an unknown number. A fault of this
+// reply alone goes into c.refusal, and the record is still read to its end.
 func (s *Session) readReply(c *call, left int) error {
 	r := c.reply
 	r.Stream = append(r.Stream[:0], s.head[:]...)
@@ -128,32 +126,32 @@ func (s *Session) readReply(c *call, left int) error {
 // readResults reads the header of a reply, RFC 5531 §9, and what follows.
 func (s *Session) readResults(c *call, left int) error {
 	r := c.reply
-	accepted, err := s.word(r)
+	accepted, err := s.word(c)
 	if err != nil {
 		return err
 	}
 	if accepted != 0 {
-		return s.rest(r)
+		return s.rest(c)
 	}
-	if _, err := s.word(r); err != nil { // flavor
+	if _, err := s.word(c); err != nil { // flavor
 		return err
 	}
-	n, err := s.word(r)
+	n, err := s.word(c)
 	if err != nil {
 		return err
 	}
 	if n > oncrpc.MaxAuthBody {
 		return errSystem
 	}
-	if err := s.append(r, xdr.Padded(int(n))); err != nil {
+	if err := s.append(c, xdr.Padded(int(n))); err != nil {
 		return err
 	}
-	success, err := s.word(r)
+	success, err := s.word(c)
 	if err != nil {
 		return err
 	}
 	if success != 0 || !c.reduces {
-		return s.rest(r)
+		return s.rest(c)
 	}
 	if left >= 0 {
 		left -= len(r.Stream) - len(s.head)
@@ -161,8 +159,7 @@ func (s *Session) readResults(c *call, left int) error {
 	return s.walk(c, left)
 }
 
-// walk reads the results of a successful reply and takes what is DDP-eligible
-// apart.
+// walk reads the results of a successful reply and separates the DDP-eligible ones.
 func (s *Session) walk(c *call, left int) error {
 	c.plan.StartReply(left)
 	for {
@@ -174,12 +171,12 @@ func (s *Session) walk(c *call, left int) error {
 			return bad(c.plan.Finish())
 		}
 		n, step, err := c.plan.Walk(b)
-		if err := s.append(c.reply, n); err != nil {
+		if err := s.append(c, n); err != nil {
 			return err
 		}
 		switch {
 		case errors.Is(err, ulb.ErrUnknown), err == nil && step == ulb.End:
-			return s.rest(c.reply)
+			return s.rest(c)
 		case err != nil:
 			return errSystem
 		case step == ulb.OverLimit:
@@ -192,7 +189,7 @@ func (s *Session) walk(c *call, left int) error {
 	}
 }
 
-// bad has a reply refused that is not what its binding says.
+// bad returns the error for a reply that does not match its binding.
 func bad(err error) error {
 	if err == nil || errors.Is(err, ulb.ErrUnknown) {
 		return nil
@@ -200,8 +197,8 @@ func bad(err error) error {
 	return errSystem
 }
 
-// item reads the result that the walk is at. Result i goes with write chunk i:
-// those before it that the reply does not have are absent.
+// item reads the result at which the walk is. Result i belongs to write chunk i, so earlier
+// results that the reply does not have are marked absent.
 func (s *Session) item(c *call) error {
 	i, r := c.plan.Current(), c.reply
 	n, all, asked := c.plan.Results[i].Len, c.plan.Pending(), c.plan.Results[i].Asked
@@ -229,8 +226,8 @@ func (s *Session) item(c *call) error {
 	return nil
 }
 
-// alloc gives memory for n bytes of a result. When there is none of the
-// transport's in time, it is memory that the transport has to register.
+// alloc returns memory for n bytes of a result. If the transport has none in time, it
+// returns memory that the transport must register.
 func (s *Session) alloc(c *call, n int) (oncrpc.Buffer, error) {
 	if b, err := c.reply.Mem.Alloc(now, n); err == nil {
 		return b, nil
@@ -243,18 +240,27 @@ func (s *Session) alloc(c *call, n int) (oncrpc.Buffer, error) {
 	return s.unpooled(c, n)
 }
 
-// unpooled gives memory that is not the transport's.
+// unpooled gives memory that is not the transport's for a result.
 func (s *Session) unpooled(c *call, n int) (oncrpc.Buffer, error) {
+	b, err := s.lend(c, n)
+	if err != nil {
+		return nil, err
+	}
+	s.f.stats.unpooled.Add(1)
+	return b, nil
+}
+
+// lend gives memory that is not the transport's.
+func (s *Session) lend(c *call, n int) (*lent, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, unpooledWait)
 	defer cancel()
 	if s.f.cfg.Unpooled.Acquire(ctx, int64(n)) != nil {
 		return nil, errNoMemory
 	}
-	s.f.stats.unpooled.Add(1)
 	return &lent{make(plain, n), s.f.cfg.Unpooled}, nil
 }
 
-// lent is plain memory that counts until it is released.
+// lent is plain memory that counts in a budget until it is released.
 type lent struct {
 	plain
 	budget *budget.Budget
@@ -263,7 +269,7 @@ type lent struct {
 // Release implements oncrpc.Buffer.
 func (l *lent) Release() { l.budget.Release(int64(len(l.plain))) }
 
-// plain is memory that is not the transport's.
+// plain is memory that does not belong to the transport.
 type plain []byte
 
 // Bytes implements oncrpc.Buffer.
@@ -272,8 +278,8 @@ func (p plain) Bytes() []byte { return p }
 // Release implements oncrpc.Buffer.
 func (plain) Release() {}
 
-// atHand gives bytes of the record that are there already, after waiting for
-// some; none at the record's end.
+// atHand returns bytes of the record that are available, after waiting for some. It returns
+// none at the record's end.
 func (s *Session) atHand() ([]byte, error) {
 	left, err := s.records.Fragment()
 	if err != nil || left == 0 {
@@ -288,30 +294,51 @@ func (s *Session) atHand() ([]byte, error) {
 }
 
 // rest appends all that is left of the record.
-func (s *Session) rest(r *oncrpc.Reply) error {
+func (s *Session) rest(c *call) error {
 	for {
 		left, err := s.records.Fragment()
 		if err != nil || left == 0 {
 			return err
 		}
-		if err := s.append(r, min(left, growStep)); err != nil {
+		if err := s.append(c, left); err != nil {
 			return err
 		}
 	}
 }
 
 // append reads n bytes of the record into the stream.
-func (s *Session) append(r *oncrpc.Reply, n int) error {
+func (s *Session) append(c *call, n int) error {
+	r := c.reply
 	at := len(r.Stream)
-	r.Stream = slices.Grow(r.Stream, n)[:at+n]
+	if at+n > cap(r.Stream) {
+		if err := s.grow(c, at+n); err != nil {
+			return err
+		}
+	}
+	r.Stream = r.Stream[:at+n]
 	return s.records.ReadParts(r.Stream[at:])
 }
 
+// grow moves the stream to memory for at least n bytes.
+func (s *Session) grow(c *call, n int) error {
+	r := c.reply
+	b, err := s.lend(c, max(n, min(2*cap(r.Stream), cap(r.Stream)+growStep)))
+	if err != nil {
+		return err
+	}
+	r.Stream = append(b.plain[:0], r.Stream...)
+	if r.Storage != nil {
+		r.Storage.Release()
+	}
+	r.Storage = b
+	return nil
+}
+
 // word reads an XDR word into the stream.
-func (s *Session) word(r *oncrpc.Reply) (uint32, error) {
-	if err := s.append(r, xdr.Unit); err != nil {
+func (s *Session) word(c *call) (uint32, error) {
+	if err := s.append(c, xdr.Unit); err != nil {
 		return 0, err
 	}
-	d := xdr.NewDecoder(r.Stream[len(r.Stream)-xdr.Unit:])
+	d := xdr.NewDecoder(c.reply.Stream[len(c.reply.Stream)-xdr.Unit:])
 	return d.Uint32(), d.Err()
 }

@@ -8,28 +8,23 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// UnreachableError says that rpcbind listens nowhere.
+// UnreachableError means that no rpcbind endpoint accepts connections.
 type UnreachableError struct {
 	Causes []error // one for each endpoint
 }
 
 func (e *UnreachableError) Error() string {
-	var b strings.Builder
-	b.WriteString("rpcbind can't be reached (")
-	for i, err := range e.Causes {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(err.Error())
+	causes := make([]string, 0, len(e.Causes))
+	for _, err := range e.Causes {
+		causes = append(causes, err.Error())
 	}
-	b.WriteString("): start it, such as by systemctl start rpcbind.socket, or leave rpcbind off")
-	return b.String()
+	return "rpcbind can't be reached (" + strings.Join(causes, "; ") + "): start it, such as by systemctl start rpcbind.socket, or leave rpcbind off"
 }
 
-// Unwrap gives the causes.
+// Unwrap returns the causes.
 func (e *UnreachableError) Unwrap() []error { return e.Causes }
 
-// CallError is a call that rpcbind, the peer, did not answer with success.
+// CallError is a call that rpcbind did not answer with success.
 type CallError struct {
 	Op  string // SET, UNSET, DUMP
 	At  Endpoint
@@ -42,7 +37,7 @@ func (e *CallError) Error() string {
 
 func (e *CallError) Unwrap() error { return e.Err }
 
-// advice is what to do, where that is known.
+// advice returns what to do, if that is known.
 func (e *CallError) advice() string {
 	if denied, ok := errors.AsType[*oncrpc.DeniedError](e.Err); ok && denied.Stat == oncrpc.AuthError {
 		if e.At.Network == "unix" {
@@ -56,14 +51,14 @@ func (e *CallError) advice() string {
 	return ""
 }
 
-// TakenError says that rpcbind has an address for a program, version and
-// transport that is not ours.
+// TakenError means that rpcbind has another service's address for a program, version and
+// transport.
 type TakenError struct {
 	What    string // program, version and transport
 	Program uint32
 	Version uint32
-	Address string // as registered; "" when unknown
-	Owner   string // the user, as rpcbind has it
+	Address string // as registered; "" if unknown
+	Owner   string // the user, as reported by rpcbind
 }
 
 func (e *TakenError) Error() string {
@@ -78,7 +73,7 @@ func (e *TakenError) Error() string {
 		e.What, at, e.Owner, e.Program, e.Version)
 }
 
-// KeptError says that rpcbind did not let us remove what is ours: another user
+// KeptError means that rpcbind refused to remove our registration, because another user
 // registered it.
 type KeptError struct {
 	What    string // program, version and transport

@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// DefaultInterval is the time between two looks at what rpcbind has.
+// DefaultInterval is the time between two checks of rpcbind.
 const DefaultInterval = 30 * time.Second
 
 const (
-	// firstPause is the pause after a first failure; it doubles up to the
-	// interval.
+	// firstPause is the pause after the first failure. It doubles up to the interval.
 	firstPause = time.Second
-	// lookTimeout bounds a look as a whole.
+	// lookTimeout limits a whole check.
 	lookTimeout = 10 * time.Second
 )
 
-// Config is what a Registrar is made with. Zero values give the defaults.
+// Config configures a Registrar. Zero values mean the defaults.
 type Config struct {
 	Registrations []Registration
 	Logger        *slog.Logger
@@ -30,31 +29,32 @@ type Config struct {
 	Interval      time.Duration // DefaultInterval
 }
 
-// Registrar keeps registrations in rpcbind. Set may be called from any
-// goroutine and at any time, the other methods by one at a time.
+// Registrar keeps registrations in rpcbind. Set may be called from any goroutine at any
+// time, the other methods by one goroutine at a time.
 type Registrar struct {
 	log       *slog.Logger
 	endpoints []Endpoint
 	interval  time.Duration
 	dial      dialFunc
 
-	// entries, leaving and away belong to run until it has ended.
+	// Only run uses entries, leaving and away until it has ended.
 	entries []entry
 	leaving []entry // to be removed
-	away    string  // why rpcbind could not be asked, as logged last
+	away    string  // the last logged reason why rpcbind could not be asked
 
 	mu      sync.Mutex
 	wanted  []entry // of the last Set
 	changed bool    // wanted is not in entries yet
+	seen    State   // by the last look
 	kick    chan struct{}
 
-	cut     context.CancelFunc // ends a look in progress; nil before Start
+	cut     context.CancelFunc // ends a check in progress; nil before Start
 	closing chan struct{}
 	done    chan struct{} // closed when run has ended
 }
 
-// New checks the registrations and registers nothing yet. Two addresses for
-// the same program, version and transport are an error.
+// New checks the registrations, but does not register yet. Two addresses for the same
+// program, version and transport are an error.
 func New(cfg Config) (*Registrar, error) {
 	all, err := entries(cfg.Registrations, strconv.Itoa(os.Geteuid()))
 	if err != nil {
@@ -82,15 +82,20 @@ func New(cfg Config) (*Registrar, error) {
 	return r, nil
 }
 
-// Start registers from now on, in a goroutine of its own. It is called once at
-// most.
+// Check returns the error that Set would return.
+func (r *Registrar) Check(list []Registration) error {
+	_, err := entries(list, strconv.Itoa(os.Geteuid()))
+	return err
+}
+
+// Start starts registering, in its own goroutine. Call it at most once.
 func (r *Registrar) Start() {
 	var ctx context.Context
 	ctx, r.cut = context.WithCancel(context.Background())
 	go r.run(ctx)
 }
 
-// run looks until the Registrar is closed.
+// run checks rpcbind until the Registrar is closed.
 func (r *Registrar) run(ctx context.Context) {
 	defer close(r.done)
 	pause := firstPause
@@ -115,11 +120,12 @@ func (r *Registrar) run(ctx context.Context) {
 	}
 }
 
-// look registers what rpcbind does not have, removes what is not wanted any
-// more, and logs what has changed. With nothing to do it asks nobody.
+// look registers what rpcbind does not have, removes what is no longer wanted, and logs
+// changes. With nothing to do it does not connect to rpcbind.
 func (r *Registrar) look(ctx context.Context) error {
 	r.adopt()
 	if len(r.entries)+len(r.leaving) == 0 {
+		r.saw(nil)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -131,6 +137,7 @@ func (r *Registrar) look(ctx context.Context) error {
 			err = r.ensureAll(ctx, c, held)
 		}
 	}
+	r.saw(err)
 	if errors.As(err, new(*TakenError)) {
 		r.reportAway(nil)
 	} else {
@@ -139,8 +146,8 @@ func (r *Registrar) look(ctx context.Context) error {
 	return err
 }
 
-// ensureAll sees to each entry. It goes on after a *TakenError, which it
-// returns in the end, and gives up at any other.
+// ensureAll registers each missing entry. After a *TakenError it continues and returns that
+// error at the end. It stops at any other error.
 func (r *Registrar) ensureAll(ctx context.Context, c *client, held []mapping) error {
 	var taken error
 	for i := range r.entries {
@@ -157,7 +164,7 @@ func (r *Registrar) ensureAll(ctx context.Context, c *client, held []mapping) er
 	return taken
 }
 
-// ask connects to rpcbind and lists what it has.
+// ask connects to rpcbind and lists its entries.
 func (r *Registrar) ask(ctx context.Context) (*client, []mapping, error) {
 	c, err := connect(ctx, r.dial, r.endpoints)
 	if err != nil {
@@ -171,7 +178,7 @@ func (r *Registrar) ask(ctx context.Context) (*client, []mapping, error) {
 	return c, held, nil
 }
 
-// ensure registers an entry that rpcbind does not have.
+// ensure registers an entry if rpcbind does not have it.
 func (r *Registrar) ensure(ctx context.Context, c *client, held []mapping, e *entry) error {
 	if m := find(held, e); m != nil {
 		if m.address == e.address {
@@ -187,7 +194,7 @@ func (r *Registrar) ensure(ctx context.Context, c *client, held []mapping, e *en
 	return err
 }
 
-// find gives the mapping that has e's place, nil when it is free.
+// find returns the mapping in the place of e, or nil if the place is free.
 func find(held []mapping, e *entry) *mapping {
 	for i := range held {
 		if e.same(&held[i]) {
@@ -197,7 +204,7 @@ func find(held []mapping, e *entry) *mapping {
 	return nil
 }
 
-// report logs an entry's state when it is another than before.
+// report logs an entry's state if it has changed.
 func (r *Registrar) report(e *entry, c *client, err error) {
 	if err == nil {
 		if !e.registered {
@@ -210,22 +217,22 @@ func (r *Registrar) report(e *entry, c *client, err error) {
 	e.registered = false
 	if text := err.Error(); text != e.problem {
 		e.problem = text
-		r.log.Warn("not registered with rpcbind, trying on", "error", text)
+		r.log.Warn("not registered with rpcbind, retrying", "error", text)
 	}
 }
 
-// reportAway logs that rpcbind can't be used, and that it can again. err is
-// nil when it can.
+// reportAway logs that rpcbind cannot be used, or that it works again. err is nil if it
+// works.
 func (r *Registrar) reportAway(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
 	switch {
-	case text == r.away || errors.Is(err, context.Canceled): // the latter by Close
+	case text == r.away || errors.Is(err, context.Canceled): // Close causes the latter
 		return
 	case err != nil:
-		r.log.Warn("can't register with rpcbind, trying on", "error", text)
+		r.log.Warn("cannot register with rpcbind, retrying", "error", text)
 	default:
 		r.log.Info("rpcbind answers")
 	}

@@ -69,7 +69,7 @@ func TestAway(t *testing.T) {
 		began := time.Now()
 		pass(2 * time.Minute)
 		want(t, "attempts", s.attempts(began), "0s 1s 3s 7s 15s 31s 1m1s 1m31s")
-		want(t, "log", s.log.told(), "WARN can't register with rpcbind, trying on rpcbind can't be reached "+
+		want(t, "log", s.log.told(), "WARN cannot register with rpcbind, retrying rpcbind can't be reached "+
 			"(dial unix: connection refused; dial tcp: connection refused): start it, such as by systemctl start rpcbind.socket, or leave rpcbind off")
 
 		s.with(func() { s.dead["unix"] = false })
@@ -111,7 +111,7 @@ func TestTaken(t *testing.T) {
 	play(t, func(f *fake) { f.list = []mapping{other} }, func(t *testing.T, s *scene) {
 		pass(time.Minute)
 		want(t, "registered", s.has(), theirs)
-		want(t, "log", s.log.told(), "WARN not registered with rpcbind, trying on "+taken)
+		want(t, "log", s.log.told(), "WARN not registered with rpcbind, retrying "+taken)
 		if calls := s.made(); strings.Contains(calls, "SET") {
 			t.Errorf("calls: %s", calls)
 		}
@@ -121,7 +121,7 @@ func TestTaken(t *testing.T) {
 		want(t, "log", s.log.told(), "INFO registered with rpcbind rdma")
 		s.with(func() { s.list = []mapping{other} })
 		pass(DefaultInterval)
-		want(t, "log when it comes back", s.log.told(), "WARN not registered with rpcbind, trying on "+taken)
+		want(t, "log when it comes back", s.log.told(), "WARN not registered with rpcbind, retrying "+taken)
 		if err := s.Registrar.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -159,28 +159,28 @@ func TestRefusals(t *testing.T) {
 		log     string
 	}{
 		{"portmapper of version 2", func(f *fake) { f.high = 2 },
-			"can't register with rpcbind, trying on rpcbind at /run/rpcbind.sock: DUMP: oncrpc: PROG_MISMATCH, versions 2 to 2 are served: " +
+			"cannot register with rpcbind, retrying rpcbind at /run/rpcbind.sock: DUMP: oncrpc: PROG_MISMATCH, versions 2 to 2 are served: " +
 				"it speaks neither version 3 nor 4, which know of RDMA; replace it by a newer rpcbind"},
 		{"only later versions", func(f *fake) { f.low, f.high = 5, 6 },
-			"can't register with rpcbind, trying on rpcbind at /run/rpcbind.sock: DUMP: oncrpc: PROG_MISMATCH, versions 5 to 6 are served: " +
+			"cannot register with rpcbind, retrying rpcbind at /run/rpcbind.sock: DUMP: oncrpc: PROG_MISMATCH, versions 5 to 6 are served: " +
 				"it speaks neither version 3 nor 4, which know of RDMA; replace it by a newer rpcbind"},
 		{"denied on the socket", func(f *fake) { f.answer[procSet] = denied },
-			"can't register with rpcbind, trying on rpcbind at /run/rpcbind.sock: SET: oncrpc: AUTH_ERROR, AUTH_TOOWEAK: it refuses this user; see its log"},
+			"cannot register with rpcbind, retrying rpcbind at /run/rpcbind.sock: SET: oncrpc: AUTH_ERROR, AUTH_TOOWEAK: it refuses this user; see its log"},
 		{"denied over TCP", func(f *fake) { f.dead["unix"], f.answer[procSet] = true, denied },
-			"can't register with rpcbind, trying on rpcbind at 127.0.0.1:111: SET: oncrpc: AUTH_ERROR, AUTH_TOOWEAK: " +
+			"cannot register with rpcbind, retrying rpcbind at 127.0.0.1:111: SET: oncrpc: AUTH_ERROR, AUTH_TOOWEAK: " +
 				"it lets nobody register over tcp; give access to its socket, /run/rpcbind.sock, or start rpcbind with -i"},
 		{"false", func(f *fake) { f.raw[procSet] = xdr.AppendBool(nil, false) },
-			"not registered with rpcbind, trying on rpcbind does not take program 100003 version 3 on rdma: another service was faster, or rpcbind is out of memory"},
+			"not registered with rpcbind, retrying rpcbind does not take program 100003 version 3 on rdma: another service was faster, or rpcbind is out of memory"},
 		{"neither true nor false", func(f *fake) { f.raw[procSet] = xdr.AppendUint32(nil, 2) },
-			"can't register with rpcbind, trying on rpcbind at /run/rpcbind.sock: SET: xdr: boolean is neither 0 nor 1"},
+			"cannot register with rpcbind, retrying rpcbind at /run/rpcbind.sock: SET: xdr: boolean is neither 0 nor 1"},
 		{"a list cut off", func(f *fake) { f.raw[procDump] = xdr.AppendUint32(nil, 1) },
-			"can't register with rpcbind, trying on rpcbind at /run/rpcbind.sock: DUMP: xdr: unexpected end of data"},
+			"cannot register with rpcbind, retrying rpcbind at /run/rpcbind.sock: DUMP: xdr: unexpected end of data"},
 		{"a list that goes on", func(f *fake) { f.raw[procDump] = make([]byte, 8) },
-			"can't register with rpcbind, trying on rpcbind at /run/rpcbind.sock: DUMP: rpcbind: bytes after the results"},
+			"cannot register with rpcbind, retrying rpcbind at /run/rpcbind.sock: DUMP: rpcbind: bytes after the results"},
 		{"no DUMP", func(f *fake) {
 			f.answer[procDump] = func() error { return &oncrpc.AcceptError{Stat: oncrpc.ProcUnavail} }
 		},
-			"can't register with rpcbind, trying on rpcbind at /run/rpcbind.sock: DUMP: oncrpc: PROC_UNAVAIL"},
+			"cannot register with rpcbind, retrying rpcbind at /run/rpcbind.sock: DUMP: oncrpc: PROC_UNAVAIL"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			play(t, c.prepare, func(t *testing.T, s *scene) {
@@ -227,7 +227,7 @@ func TestUnsetFails(t *testing.T) {
 func TestHangs(t *testing.T) {
 	play(t, func(f *fake) { f.hung = make(chan struct{}) }, func(t *testing.T, s *scene) {
 		pass(lookTimeout)
-		want(t, "log", s.log.told(), "WARN can't register with rpcbind, trying on rpcbind at /run/rpcbind.sock: DUMP: no answer in time: context deadline exceeded")
+		want(t, "log", s.log.told(), "WARN cannot register with rpcbind, retrying rpcbind at /run/rpcbind.sock: DUMP: no answer in time: context deadline exceeded")
 		pass(firstPause) // a look is under way again
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

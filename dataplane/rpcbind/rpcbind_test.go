@@ -116,7 +116,7 @@ func testRegister(t *testing.T, r *real) {
 		t.Errorf("rpcinfo -p:\n%s", old)
 	}
 	rpcbind.Kill()
-	r.await(t, 1, "can't register")
+	r.await(t, 1, "cannot register")
 	r.host.Start(t)
 	r.await(t, 4, "registered with rpcbind")
 	r.wantRegistered(t, "registered after a restart", everythingByRoot)
@@ -127,7 +127,7 @@ func testRegister(t *testing.T, r *real) {
 // testAway has rpcbind come later and leave earlier.
 func testAway(t *testing.T, r *real) {
 	r.start(t, Config{Registrations: everything})
-	r.await(t, 1, "can't register")
+	r.await(t, 1, "cannot register")
 	rpcbind := r.host.Start(t)
 	r.await(t, 4, "registered with rpcbind")
 	r.wantRegistered(t, "registered", everythingByRoot)

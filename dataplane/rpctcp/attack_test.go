@@ -1,6 +1,7 @@
 package rpctcp
 
 import (
+	"context"
 	"io"
 	"net"
 	"testing"
@@ -196,6 +197,60 @@ func TestIdleConnections(t *testing.T) {
 				}
 				for _, nc := range idle {
 					nc.Close()
+				}
+			})
+		})
+	}
+}
+
+// TestIdlestGoes: the connection whose last call ended first loses its place, not the
+// one that connected first. Calls that RPC itself denies are use, too.
+func TestIdlestGoes(t *testing.T) {
+	denied := record(1, echo.ProcNull, nil)
+	denied[oncrpc.RecordMarkSize+11]++ // the version of RPC
+	for name, c := range map[string]struct {
+		call   []byte
+		begins time.Duration // the other connection's begins, and ends, after a second
+	}{"long": {record(1, echo.ProcRead, nil), 0}, "denied": {denied, 2 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, l := pipeServer(t, Config{Limits: connlimit.Limits{Total: 2}, Handler: handlerFunc(func(_ context.Context, c *oncrpc.Call, _ *oncrpc.Reply) error {
+					if c.Procedure == echo.ProcRead {
+						time.Sleep(2 * time.Second)
+					}
+					return nil
+				})})
+				use := func(nc net.Conn, call []byte) error {
+					if _, err := nc.Write(call); err != nil {
+						return err
+					}
+					in := oncrpc.NewRecordReader(nc, 1<<10)
+					if _, err := in.Next(); err != nil {
+						return err
+					}
+					_, err := in.Read(nil)
+					synctest.Wait()
+					return err
+				}
+				first, second := l.dial(t), l.dial(t)
+				used := make(chan error, 1)
+				time.AfterFunc(time.Second, func() { used <- use(second, record(1, echo.ProcNull, nil)) })
+				time.Sleep(c.begins)
+				if err := use(first, c.call); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-used; err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(connlimit.Grace)
+				if err := use(l.dial(t), record(1, echo.ProcNull, nil)); err != nil {
+					t.Error(err)
+				}
+				if err := use(second, record(2, echo.ProcNull, nil)); err == nil {
+					t.Error("the idlest kept its place")
+				}
+				if err := use(first, record(2, echo.ProcNull, nil)); err != nil {
+					t.Errorf("the one that was used later: %v", err)
 				}
 			})
 		})

@@ -2,33 +2,35 @@ package rpctcp
 
 import (
 	"net"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// keepStream is the usual size of a reply's stream, for which every call in
-// flight is charged, and the largest whose storage is kept for the next call,
-// in bytes.
+// keepStream is the usual size of a reply's stream, in bytes. Every call in flight is
+// charged for it. Larger storage is not kept for the next call.
 const keepStream = 64 << 10
 
 // zeros are roundup bytes.
 var zeros [xdr.Unit]byte
 
-// call is a call in flight on a connection. It is used again when its reply is
-// sent.
+// call is a call in flight on a connection. It is reused once its reply is sent.
 type call struct {
 	conn   *serverConn
-	record *buffer // what msg stands in
+	record *buffer // contains msg
 	msg    []byte
 	call   oncrpc.Call
 	reply  oncrpc.Reply
 	mark   [oncrpc.RecordMarkSize]byte
 
-	// reserved is how many bytes are charged for the reply's stream; small says
-	// whether they are the connection's small request.
+	// reserved is how many bytes are charged for the reply's stream. small means that they
+	// are the connection's small request.
 	reserved int
 	small    bool
+
+	times *slow.Timeline // nil while slow calls are not measured
 }
 
 // reserve waits until there is memory for a reply's stream of the usual size.
@@ -39,7 +41,7 @@ func (cl *call) reserve() (err error) {
 	return err
 }
 
-// chargeStream accounts for what the stream takes beyond the usual size.
+// chargeStream charges for what the stream takes beyond the usual size.
 func (cl *call) chargeStream() {
 	if n := cap(cl.reply.Stream); n > cl.reserved {
 		cl.conn.streams.share.Force(int64(n - cl.reserved))
@@ -47,30 +49,36 @@ func (cl *call) chargeStream() {
 	}
 }
 
-// discharge gives the stream's memory back.
+// discharge returns the charge for the stream's memory.
 func (cl *call) discharge() {
 	cl.conn.streams.give(int64(cl.reserved), cl.small)
 	cl.reserved, cl.small = 0, false
 }
 
-// serve has the call answered and sends the reply.
+// serve runs the handler and sends the reply.
 func (cl *call) serve() {
 	c := cl.conn
 	cl.reply.Mem = c.replies
+	began := time.Now()
 	if oncrpc.Serve(c.ctx, c.server.cfg.Handler, &cl.call, &cl.reply) != nil && c.ctx.Err() == nil {
-		c.server.stats.errors.Add(1)
+		c.fail()
 	}
+	ended := time.Now()
+	c.spent.Add(int64(ended.Sub(began)))
+	cl.times.Note(slow.Started, began)
+	cl.times.Note(slow.Served, ended)
+	cl.times.Upstream(cl.reply.Upstream)
 	cl.chargeStream()
 	cl.send()
 }
 
-// send gives the call's memory back and sends the reply.
+// send frees the call's memory and sends the reply.
 func (cl *call) send() {
 	cl.forget()
 	cl.conn.out.Send(cl)
 }
 
-// forget gives the call's memory back.
+// forget frees the call's memory.
 func (cl *call) forget() {
 	if cl.record != nil {
 		cl.record.Release()
@@ -78,13 +86,13 @@ func (cl *call) forget() {
 	cl.record, cl.msg, cl.call = nil, nil, oncrpc.Call{}
 }
 
-// drop ends a call that has no reply.
+// drop ends a call without a reply.
 func (cl *call) drop() {
 	cl.forget()
 	cl.conn.slots <- cl
 }
 
-// size is the length of the reply, without its mark.
+// size returns the length of the reply without its mark, in bytes.
 func (cl *call) size() int {
 	n := len(cl.reply.Stream)
 	for i := range cl.reply.Items {
@@ -93,9 +101,10 @@ func (cl *call) size() int {
 	return n
 }
 
-// AppendTo implements Outgoing: the items are written from where they are,
-// between the pieces of the stream.
+// AppendTo implements Outgoing. It appends the items, without a copy, between the pieces of
+// the stream.
 func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
+	cl.times.Pass(slow.Posted)
 	oncrpc.AppendRecordMark(cl.mark[:0], cl.size(), true)
 	vec = append(vec, cl.mark[:])
 	at := 0
@@ -120,8 +129,10 @@ func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
 
 // Sent implements Outgoing.
 func (cl *call) Sent(err error) {
+	cl.conn.slow.EndNow(cl.times, err != nil)
 	if err == nil {
-		cl.conn.server.stats.bytesOut.Add(uint64(oncrpc.RecordMarkSize + cl.size()))
+		cl.conn.answered.Add(1)
+		cl.conn.bytesOut.Add(uint64(oncrpc.RecordMarkSize + cl.size()))
 	} else {
 		cl.conn.unanswered.Store(true)
 	}
@@ -130,5 +141,6 @@ func (cl *call) Sent(err error) {
 		cl.reply.Stream = nil
 	}
 	cl.discharge()
+	cl.conn.ended()
 	cl.conn.slots <- cl
 }

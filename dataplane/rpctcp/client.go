@@ -2,6 +2,7 @@ package rpctcp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,26 +14,25 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// ErrClosed fails the calls on a client that was closed.
+// ErrClosed is the error of calls on a closed client.
 var ErrClosed = errors.New("rpctcp: client is closed")
 
-// ClientConfig is what a Client is made with. Zero values give the defaults of
-// Config.
+// ClientConfig configures a Client. Zero values mean the defaults of Config.
 type ClientConfig struct {
-	// Cred is the credential of all calls; AUTH_NONE when left zero.
+	// Cred is the credential of all calls. Zero means AUTH_NONE.
 	Cred oncrpc.Auth
-	// MaxCalls bounds the calls in flight. Over it, calls wait.
+	// MaxCalls limits the calls in flight. Further calls wait.
 	MaxCalls int
-	// MaxRecord is the most bytes of a reply.
+	// MaxRecord is the largest reply, in bytes.
 	MaxRecord int
-	// RecordTimeout and WriteTimeout end the connection when a reply that has
-	// begun, or the taking of a call, stalls.
+	// RecordTimeout ends the connection when a reply that has begun stalls. WriteTimeout
+	// ends it when the server stops reading a call.
 	RecordTimeout, WriteTimeout time.Duration
 }
 
-// Client makes calls on one TCP connection, many at once. All methods may be
-// called from any goroutine. It does not reconnect: after any error of the
-// connection every call fails with it.
+// Client makes calls on one TCP connection, several at once. All methods may be called from
+// any goroutine. It does not reconnect: after an error of the connection every call fails
+// with it.
 type Client struct {
 	cfg     ClientConfig
 	nc      net.Conn
@@ -48,7 +48,7 @@ type Client struct {
 	err     error
 }
 
-// Dial connects to address. ctx bounds the connecting only.
+// Dial connects to address. ctx limits only the connect.
 func Dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", address)
@@ -58,12 +58,12 @@ func Dial(ctx context.Context, address string, cfg ClientConfig) (*Client, error
 	return NewClient(nc, cfg), nil
 }
 
-// NewClient makes calls on nc, which it owns from now on.
+// NewClient makes a client on nc, which it then owns.
 func NewClient(nc net.Conn, cfg ClientConfig) *Client {
-	setDefault(&cfg.MaxCalls, DefaultMaxCalls)
-	setDefault(&cfg.MaxRecord, DefaultMaxRecord)
-	setDefault(&cfg.RecordTimeout, DefaultRecordTimeout)
-	setDefault(&cfg.WriteTimeout, DefaultWriteTimeout)
+	cfg.MaxCalls = cmp.Or(cfg.MaxCalls, DefaultMaxCalls)
+	cfg.MaxRecord = cmp.Or(cfg.MaxRecord, DefaultMaxRecord)
+	cfg.RecordTimeout = cmp.Or(cfg.RecordTimeout, DefaultRecordTimeout)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
 	c := &Client{
 		cfg:     cfg,
 		nc:      nc,
@@ -82,17 +82,15 @@ func NewClient(nc net.Conn, cfg ClientConfig) *Client {
 	return c
 }
 
-// Call makes one call and returns its results, as XDR. A call that the server
-// does not answer with success fails with *oncrpc.AcceptError or
-// *oncrpc.DeniedError.
+// Call makes one call and returns its results, as XDR. If the server does not answer with
+// success, it fails with *oncrpc.AcceptError or *oncrpc.DeniedError.
 //
-// args and into must be left alone until Call returns. into, up to its
-// capacity, is the storage into which the whole reply is read, and which the
-// results alias: give it oncrpc.AcceptedReplySize bytes more than the results
-// need, or nil.
+// Do not touch args and into until Call returns. The whole reply is read into into, up to
+// its capacity, and the results alias it. Make it oncrpc.AcceptedReplySize bytes larger
+// than the results, or pass nil.
 //
-// When ctx ends, Call still waits until nothing of args is being sent and
-// nothing is being written into into, which the client's timeouts bound.
+// When ctx ends, Call still waits until nothing reads args or writes into any more. The
+// client's timeouts bound that wait.
 func (c *Client) Call(ctx context.Context, program, version, procedure uint32, args, into []byte) ([]byte, error) {
 	var cl *clientCall
 	select {
@@ -119,7 +117,7 @@ func (c *Client) Call(ctx context.Context, program, version, procedure uint32, a
 	return cl.results()
 }
 
-// register gives the call an XID and waits for its reply from now on.
+// register gives the call an XID and begins to wait for its reply.
 func (c *Client) register(cl *clientCall) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +132,7 @@ func (c *Client) register(cl *clientCall) error {
 	return nil
 }
 
-// abandon ends the waiting for a reply, unless it is arriving.
+// abandon stops waiting for a reply, unless it is arriving.
 func (c *Client) abandon(cl *clientCall, err error) {
 	c.mu.Lock()
 	if c.pending[cl.xid] == cl {
@@ -155,7 +153,7 @@ func (c *Client) readReplies() {
 	}
 }
 
-// readReply reads one reply into the memory of the call that waits for it.
+// readReply reads one reply into the memory of its call.
 func (c *Client) readReply() error {
 	const peek = oncrpc.RecordMarkSize + 8 // the mark, the XID and the message type
 	start, err := c.in.Peek(peek)
@@ -185,7 +183,7 @@ func (c *Client) readReply() error {
 	return c.nc.SetReadDeadline(time.Time{})
 }
 
-// take gives the call that waits for xid, nil when none does any more.
+// take returns the call that waits for xid, or nil.
 func (c *Client) take(xid uint32) *clientCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,8 +192,8 @@ func (c *Client) take(xid uint32) *clientCall {
 	return cl
 }
 
-// deliver reads the reply that has begun and gives it to cl. A reply for which
-// nobody waits is read and forgotten.
+// deliver reads the reply that has begun and gives it to cl. If cl is nil, it drops the
+// reply.
 func (c *Client) deliver(xid uint32, cl *clientCall) error {
 	if cl == nil {
 		_, err := c.records.Read(nil)

@@ -1,14 +1,18 @@
 package rpctcp
 
 import (
+	"cmp"
 	"log/slog"
+	"net/netip"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/clients"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
 )
 
-// Limits in force when Config leaves them 0.
+// The defaults of Config.
 const (
 	DefaultConnections        = 1024
 	DefaultConnectionsPerPeer = 128
@@ -16,45 +20,49 @@ const (
 	DefaultHalfOpen           = 30 * time.Second
 
 	DefaultMaxCalls = 64
-	// DefaultMaxRecord is 1 MiB of data with room for the rest of a call.
+	// DefaultMaxRecord is 1 MiB of data with room for the rest of a call, in bytes.
 	DefaultMaxRecord     = 1<<20 + 64<<10 + 4096
 	DefaultMemoryLimit   = 128 << 20
 	DefaultRecordTimeout = 30 * time.Second
 	DefaultWriteTimeout  = 30 * time.Second
 )
 
-// Config is what a Server is made with. Zero values give the defaults.
+// Config configures a Server. Zero values mean the defaults.
 type Config struct {
 	// Handler serves the calls.
 	Handler oncrpc.Handler
 	Logger  *slog.Logger
 	// Name appears in the reasons why a connection was closed or refused.
 	Name string
-	// Limits bound the connections, in all and per address, and their idle time. A
-	// newcomer over a limit takes the place of the connection that has been idle
-	// for longest. 0 means the default, or no limit if there is a Parent.
+	// Limits limits the connections, in total and per address, and their idle time. A
+	// newcomer over a limit takes the place of the connection that has been idle for
+	// longest. 0 means the default, or no limit if there is a Parent.
 	Limits connlimit.Limits
-	// Parent bounds the connections together with those of other servers, and
-	// closes idle ones. Nil means none.
+	// Parent limits the connections together with those of other servers, and closes idle
+	// ones. nil means none.
 	Parent *connlimit.Table
-	// MaxCalls bounds the calls of one connection that are being served or
-	// whose replies are being sent. Who sends more is not read until one ends.
+	// Clients, if not nil, counts what each client does.
+	Clients *clients.Table
+	// SlowCalls, if not nil, returns what finds the slow calls of a peer.
+	SlowCalls func(peer netip.AddrPort) slow.Calls
+	// MaxCalls limits the calls of one connection that are being served or whose replies
+	// are being sent. At the limit, nothing more is read from the connection until a call
+	// ends.
 	MaxCalls int
-	// MaxRecord is the most bytes of a call, and of one buffer of a reply.
+	// MaxRecord is the largest call, and the largest buffer of a reply, in bytes.
 	MaxRecord int
-	// MemoryLimit bounds the bytes of all calls being read or served, again of all
-	// replies' items, and again of all replies' streams, of which the last may go
-	// over it by the answers of calls that are already being served. Over it, calls
-	// wait. Each connection has a share of MaxRecord, and one call of up to 64 KiB
-	// that never waits. If connections wait, rdmad cuts the one that holds most
-	// among those that are 5 s behind Floor.
+	// MemoryLimit limits, in bytes, the memory of all calls being read or served. The same
+	// limit applies separately to all replies' items, and to all replies' streams. The
+	// streams may exceed it by the answers of calls that are already being served. At the
+	// limit, calls wait. Each connection has a share of MaxRecord, and one call of up to 64
+	// KiB that never waits. While connections wait, the server ends the one that holds most
+	// of those that are 5 s behind Floor.
 	MemoryLimit int
-	// RecordTimeout is how far a peer may be behind Floor with sending a call that
-	// it has begun.
+	// RecordTimeout is how far a peer may be behind Floor with sending a call that it has
+	// begun.
 	RecordTimeout time.Duration
-	// WriteTimeout is how far a peer may be behind with reading its replies: behind
-	// Floor, or behind the rate at which it reads all of them in that time,
-	// whichever is higher.
+	// WriteTimeout is how far a peer may be behind with reading its replies: behind Floor,
+	// or behind the rate at which it reads all of them in that time, whichever is higher.
 	WriteTimeout time.Duration
 }
 
@@ -65,26 +73,19 @@ func (c Config) withDefaults() Config {
 	if c.Parent == nil {
 		c.Limits = DefaultLimits(c.Limits)
 	}
-	setDefault(&c.MaxCalls, DefaultMaxCalls)
-	setDefault(&c.MaxRecord, DefaultMaxRecord)
-	setDefault(&c.MemoryLimit, DefaultMemoryLimit)
-	setDefault(&c.RecordTimeout, DefaultRecordTimeout)
-	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
+	c.MaxCalls = cmp.Or(c.MaxCalls, DefaultMaxCalls)
+	c.MaxRecord = cmp.Or(c.MaxRecord, DefaultMaxRecord)
+	c.MemoryLimit = cmp.Or(c.MemoryLimit, DefaultMemoryLimit)
+	c.RecordTimeout = cmp.Or(c.RecordTimeout, DefaultRecordTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	return c
 }
 
-// DefaultLimits replaces zeros in l by the defaults. HalfOpen is at most Idle.
+// DefaultLimits replaces zeros in l with the defaults. HalfOpen is at most Idle.
 func DefaultLimits(l connlimit.Limits) connlimit.Limits {
-	setDefault(&l.Total, DefaultConnections)
-	setDefault(&l.PerKey, DefaultConnectionsPerPeer)
-	setDefault(&l.Idle, DefaultIdle)
-	setDefault(&l.HalfOpen, min(DefaultHalfOpen, l.Idle))
+	l.Total = cmp.Or(l.Total, DefaultConnections)
+	l.PerKey = cmp.Or(l.PerKey, DefaultConnectionsPerPeer)
+	l.Idle = cmp.Or(l.Idle, DefaultIdle)
+	l.HalfOpen = cmp.Or(l.HalfOpen, min(DefaultHalfOpen, l.Idle))
 	return l
-}
-
-func setDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }

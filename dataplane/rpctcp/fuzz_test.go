@@ -37,20 +37,23 @@ func FuzzServer(f *testing.F) {
 	f.Add(append(record(3, echo.ProcWrite, opaque(3)), 0x80, 0, 0, 9, 1), false)
 	f.Add(bytes.Repeat(record(4, 9, nil), 10), true)
 	f.Add([]byte{0, 0, 0, 0, 0x80, 0, 0, 4, 1, 2, 3, 4}, false)
+	s := &testServer{Server: NewServer(Config{Handler: echo.New(), MaxCalls: 3, MaxRecord: 4096})}
+	f.Cleanup(func() { s.Close() })
 	f.Fuzz(func(t *testing.T, data []byte, slow bool) {
+		before := s.Stats()
 		conn := &scriptConn{in: bytes.NewReader(data)}
 		if slow {
 			conn.in = iotest.OneByteReader(conn.in)
 		}
-		s := &testServer{Server: NewServer(Config{Handler: echo.New(), MaxCalls: 3, MaxRecord: 4096})}
-		defer s.Close()
 		s.admit(conn).serve()
 		s.checkMemory(t)
 		r := oncrpc.NewRecordReader(&conn.out, 1<<20)
 		for replies := uint64(0); ; replies++ {
 			if _, err := r.Next(); errors.Is(err, io.EOF) {
-				if stats := s.Stats(); replies > stats.Calls || stats.BytesReceived != uint64(len(data)) && stats.Errors == 0 {
-					t.Fatalf("%d replies to %+v", replies, stats)
+				after := s.Stats()
+				calls, received := after.Calls-before.Calls, after.BytesReceived-before.BytesReceived
+				if replies > calls || received != uint64(len(data)) && after.Errors == before.Errors {
+					t.Fatalf("%d replies to %d calls, %d of %d bytes: %+v", replies, calls, received, len(data), after)
 				}
 				return
 			} else if err != nil {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// ErrStopped ends the reading of a connection that takes no more calls.
-var ErrStopped = errors.New("rpctcp: no more calls are taken")
+// ErrStopped means that the connection accepts no more calls.
+var ErrStopped = errors.New("rpctcp: no more calls are accepted")
 
-// readBuffer is the size of the read-ahead buffer, in bytes. Longer reads go
-// straight into the caller's memory.
+// readBuffer is the size of the read-ahead buffer, in bytes. Longer reads go directly into
+// the caller's memory.
 const readBuffer = 16 << 10
 
 // Intake reads ahead from a peer. Between records the peer may take any time;
@@ -33,16 +33,16 @@ type source struct {
 	pace    pace
 }
 
-// NewIntake reads from nc. Within a record the peer may be behind Floor by
-// patience. slow, if not nil, is called while the peer is fair.Grace behind or
-// more. count counts bytes.
+// NewIntake reads from nc. Within a record the peer may be at most patience behind Floor.
+// slow, if not nil, is called while the peer is fair.Grace behind or more. count counts
+// bytes.
 func NewIntake(nc net.Conn, patience time.Duration, count *atomic.Uint64, slow func()) *Intake {
 	i := &Intake{from: source{nc: nc, count: count, pace: pace{patience: patience, slow: slow}}}
 	i.Reader = bufio.NewReaderSize(&i.from, readBuffer)
 	return i
 }
 
-// Read implements io.Reader. A peer that makes progress has further time.
+// Read implements io.Reader. A peer that makes progress gets more time.
 func (s *source) Read(b []byte) (int, error) {
 	for {
 		n, err := s.nc.Read(b)
@@ -61,7 +61,7 @@ func (s *source) Read(b []byte) (int, error) {
 	}
 }
 
-// until sets the deadline of future reads, unless Stop has set the last one.
+// until sets the deadline of later reads, unless Stop has set the final one.
 func (s *source) until(t time.Time) error {
 	if err := s.nc.SetReadDeadline(t); err != nil {
 		return err
@@ -76,17 +76,17 @@ func (s *source) until(t time.Time) error {
 // longAgo is a deadline in the past.
 var longAgo = time.Unix(1, 0)
 
-// Stop has the reading end, now if it waits, so that the connection ends as
-// soon as its calls are answered.
+// Stop ends the reading, at once if it is waiting. The connection then ends as soon as its
+// calls are answered.
 func (i *Intake) Stop() {
 	i.from.stopped.Store(true)
 	_ = i.from.nc.SetReadDeadline(longAgo) // fails when the connection has ended already
 }
 
-// Stopped says whether no further calls are to be read.
+// Stopped reports whether Stop was called.
 func (i *Intake) Stopped() bool { return i.from.stopped.Load() }
 
-// Behind is how far the peer is behind Floor with sending the present record.
+// Behind returns how far the peer is behind Floor with sending the current record.
 func (i *Intake) Behind() time.Duration { return i.from.pace.behind() }
 
 // Await waits for the first byte of a record.
@@ -117,13 +117,13 @@ func (i *Intake) Expect(n int) error {
 	return i.Again()
 }
 
-// Again starts timing the peer anew, after a wait that it did not cause.
+// Again restarts the timing of the peer, after a wait that it did not cause.
 func (i *Intake) Again() error {
 	i.from.timed = true
 	return i.from.until(i.from.pace.begin())
 }
 
-// Arrive waits for the next n bytes, or as many as are read ahead.
+// Arrive waits for the next n bytes, or for as many as can be read ahead.
 func (i *Intake) Arrive(n int) error {
 	n = min(n, readBuffer)
 	if err := i.Expect(n); err != nil {

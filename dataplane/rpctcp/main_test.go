@@ -50,7 +50,9 @@ type testServer struct {
 func startServer(t testing.TB, cfg Config, l net.Listener) *testServer {
 	t.Helper()
 	ts := &testServer{addr: l.Addr().String(), served: make(chan error, 1)}
-	cfg.Logger = slog.New(slog.NewTextHandler(&ts.log, nil))
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(&ts.log, nil))
+	}
 	ts.Server = NewServer(cfg)
 	go func() { ts.served <- ts.Serve(l) }()
 	t.Cleanup(func() {

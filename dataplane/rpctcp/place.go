@@ -2,6 +2,7 @@ package rpctcp
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"time"
 
@@ -9,37 +10,31 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
-// evictedError says why a connection lost its place.
+// evictedError is why a connection lost its place.
 type evictedError struct{ why connlimit.Eviction }
 
 func (e *evictedError) Error() string { return e.why.Text() }
 
-// Busy implements connlimit.Holder. A connection is busy when it has calls in
-// flight and the peer reads its replies. One slot is never free: the reader holds
-// it for the next call.
-func (c *serverConn) Busy() bool {
-	return len(c.slots) < cap(c.slots)-1 && c.Behind() < fair.Grace
+// Busy implements connlimit.Holder. A connection is busy if it has calls in flight and the
+// peer reads its replies.
+func (c *serverConn) Busy() bool { return c.inFlight.Load() > 0 && c.Behind() < fair.Grace }
+
+// ended records that a call is no longer in flight.
+func (c *serverConn) ended() {
+	c.place.Touch(time.Now())
+	c.inFlight.Add(-1)
 }
 
 // Evict implements connlimit.Holder.
 func (c *serverConn) Evict(why connlimit.Eviction) { c.cut(&evictedError{why}) }
 
-// logEviction counts and logs the end of a connection that lost its place. It
-// returns false if the connection ended for another reason. The line is no warning:
-// idle clients connect again when they have a call.
-func (c *serverConn) logEviction(reason error) bool {
-	e, ok := errors.AsType[*evictedError](reason)
-	if !ok {
-		return false
+// evictionLevel returns the level of the line about a connection that lost its place. It is
+// no warning, because idle clients connect again when they have a call.
+func evictionLevel(why connlimit.Reason) slog.Level {
+	if why == connlimit.Idle {
+		return slog.LevelDebug
 	}
-	s := c.server
-	s.stats.evicted[e.why.Reason].Add(1)
-	log := s.cfg.Logger.Info
-	if e.why.Reason == connlimit.Idle {
-		log = s.cfg.Logger.Debug
-	}
-	log("RPC over TCP connection closed", "peer", c.peer.String(), "reason", reason)
-	return true
+	return slog.LevelInfo
 }
 
 // admit takes a place for a connection. If there is none, it closes the connection
@@ -62,5 +57,5 @@ func (s *Server) admit(nc net.Conn) *serverConn {
 // SetLimits changes the limits of a server without a Parent; 0 means the default.
 func (s *Server) SetLimits(l connlimit.Limits) { s.places.SetLimits(DefaultLimits(l)) }
 
-// Limits are those in force.
+// Limits returns the current limits.
 func (s *Server) Limits() connlimit.Limits { return s.places.Limits() }

@@ -1,8 +1,13 @@
 package rpctcp
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
@@ -94,6 +99,48 @@ func TestPeerResets(t *testing.T) {
 			}
 			if text := s.log.String(); text != "" {
 				t.Errorf("logged:\n%s", text)
+			}
+		})
+	}
+}
+
+// TestLineOfTheEnd: one line has the reason for the end of a connection, and its counts.
+func TestLineOfTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		send []byte
+		want string
+	}{
+		"closed":  {nil, `level=DEBUG msg="RPC over TCP connection closed" peer=%s reason=EOF calls=2 replies=2 up_for=`},
+		"garbage": {[]byte{0xff, 0xff, 0xff, 0xff}, `level=WARN msg="RPC over TCP connection cut" peer=%s reason="`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			s := startServer(t, Config{Handler: echo.New(), Logger: log}, l)
+			nc, records := dialRaw(t, s)
+			peer := nc.LocalAddr().String()
+			for xid := range uint32(2) {
+				if _, err := nc.Write(record(xid, echo.ProcNull, nil)); err != nil {
+					t.Fatal(err)
+				}
+				readRecord(t, records)
+			}
+			if _, err := nc.Write(c.send); err != nil {
+				t.Fatal(err)
+			}
+			if c.send == nil {
+				nc.Close()
+			}
+			_, _ = io.Copy(io.Discard, nc)                  // until the server has closed it
+			if err := s.Shutdown(t.Context()); err != nil { // it has logged
+				t.Fatal(err)
+			}
+			if want := fmt.Sprintf(c.want, peer); strings.Count(text.String(), peer) != 1 || !strings.Contains(text.String(), want) || !strings.Contains(text.String(), "calls=2 replies=2 up_for=") {
+				t.Errorf("logged %s\nwant %s", &text, want)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
-// errShutdown ends connections when the server does.
+// errShutdown ends connections when the server is shut down.
 var errShutdown = errors.New("rpctcp: server is shut down")
 
 // Server serves ONC RPC over TCP. All methods may be called from any
@@ -33,36 +33,38 @@ type Server struct {
 	aging     bool // connections age
 	listeners map[net.Listener]struct{}
 	conns     map[*serverConn]struct{}
+	bytesIn   uint64 // of connections that have ended
+	bytesOut  uint64
 	running   sync.WaitGroup // connections and Serve calls
 }
 
-// counters are a server's Stats as they are counted.
+// counters are the counters behind Stats.
 type counters struct {
-	accepted, calls, errors, disconnects, bytesIn, bytesOut atomic.Uint64
+	accepted, calls, slow, errors, disconnects atomic.Uint64
 
 	refused, evicted [connlimit.Reasons]atomic.Uint64
 }
 
-// Stats is what a server has done since it was made.
+// Stats are the statistics of a server since it was made.
 type Stats struct {
 	Connections int              // open now
 	Accepted    uint64           // connections
 	Refused     connlimit.Counts // connections for which there was no place
-	// Evicted are connections that lost their place to others, or by age. They
-	// don't count as Errors.
+	// Evicted counts connections that lost their place to others or by age. They are not
+	// Errors.
 	Evicted connlimit.Counts
-	// Relieved are connections cut because others waited for their memory.
+	// Relieved counts connections ended because others waited for their memory.
 	Relieved uint64
 	Calls    uint64 // calls received
-	Errors   uint64 // calls not answered with success, and connections cut because of their peers
-	// Disconnects are connections that their peers reset before all of their calls
-	// were answered.
+	Slow     uint64 // of these, reported as slow
+	Errors   uint64 // calls not answered with success, and connections ended because of their peers
+	// Disconnects counts connections that their peers reset before all calls were answered.
 	Disconnects uint64
 	// BytesReceived and BytesSent count records with their marks.
 	BytesReceived, BytesSent uint64
 }
 
-// NewServer makes a server. Serve lets it accept.
+// NewServer makes a server. Call Serve to accept connections.
 func NewServer(cfg Config) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
@@ -79,19 +81,19 @@ func NewServer(cfg Config) *Server {
 	return s
 }
 
-// SetMemoryLimit changes Config.MemoryLimit. Calls keep the memory that they have
-// above it until they are answered.
+// SetMemoryLimit changes Config.MemoryLimit. Calls keep memory beyond it until they are
+// answered.
 func (s *Server) SetMemoryLimit(n int) {
 	s.calls.setLimit(n)
 	s.replies.setLimit(n)
 	s.streams.SetLimit(int64(max(n, keepStream)))
 }
 
-// MemoryLimit is the limit in force, in bytes.
+// MemoryLimit returns the current limit, in bytes.
 func (s *Server) MemoryLimit() int { return int(s.streams.Usage().Limit) }
 
-// Serve accepts connections from l and serves them until the server is shut
-// down, when it returns nil, or l fails. It closes l in any case.
+// Serve accepts connections from l and serves them until the server is shut down, when it
+// returns nil, or l fails. It always closes l.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	if !s.track(func() { s.listeners[l] = struct{}{} }) {
@@ -112,8 +114,8 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// retryAccept waits a moment after an error that others' closing of
-// descriptors may end. It is false when the error stays.
+// retryAccept waits a moment after an error that may pass when descriptors are closed. It
+// returns false if the error is permanent.
 func (s *Server) retryAccept(err error) bool {
 	if !resourceShortage(err) {
 		return false
@@ -128,8 +130,8 @@ func (s *Server) retryAccept(err error) bool {
 	return true
 }
 
-// age closes idle and half-open connections until the server is shut down. A Parent
-// does so by itself.
+// age closes idle and half-open connections until the server is shut down. A Parent does
+// this itself.
 func (s *Server) age() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,14 +158,15 @@ func (s *Server) accept(nc net.Conn) {
 		return
 	}
 	s.stats.accepted.Add(1)
+	c.counted = s.cfg.Clients.Join(c.began, c.peer.Addr(), c.counters)
 	go func() {
 		defer s.untrack(func() { delete(s.conns, c) })
 		c.serve()
 	}()
 }
 
-// track counts something as running and calls add under the lock, unless the
-// server is stopping.
+// track counts something as running and calls add under the lock, unless the server is
+// stopping.
 func (s *Server) track(add func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,16 +185,24 @@ func (s *Server) untrack(remove func()) {
 	s.running.Done()
 }
 
+// keepBytes counts the bytes of a connection that has ended.
+func (s *Server) keepBytes(c *serverConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytesIn += c.bytesIn.Swap(0)
+	s.bytesOut += c.bytesOut.Swap(0)
+}
+
 func (s *Server) stopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopping
 }
 
-// Shutdown stops accepting and reading calls, lets those in flight be
-// answered, and closes the connections. When ctx ends first, it cuts what is
-// left and returns the reason. Nothing of the server runs any more when it
-// returns, provided that the handler returns when its context ends.
+// Shutdown stops accepting connections and reading calls, lets the calls in flight finish,
+// and closes the connections. If ctx ends first, it ends the remaining connections and
+// returns the reason. When it returns, all goroutines of the server have ended, if the
+// handler returns when its context ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.stop() {
 		c.intake.Stop()
@@ -226,14 +237,14 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// ended waits until nothing of the server runs any more, and frees its memory.
+// ended waits until all goroutines of the server have ended, and frees its memory.
 func (s *Server) ended() {
 	s.running.Wait()
 	s.calls.close()
 	s.replies.close()
 }
 
-// stop closes the listeners and gives the connections that are open.
+// stop closes the listeners and returns the open connections.
 func (s *Server) stop() []*serverConn {
 	s.mu.Lock()
 	if !s.stopping {
@@ -257,10 +268,14 @@ func (s *Server) openConns() []*serverConn {
 	return conns
 }
 
-// Stats gives the present counts.
+// Stats returns the current statistics.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
-	open := len(s.conns)
+	open, in, out := len(s.conns), s.bytesIn, s.bytesOut
+	for c := range s.conns {
+		in += c.bytesIn.Load()
+		out += c.bytesOut.Load()
+	}
 	s.mu.Unlock()
 	return Stats{
 		Connections:   open,
@@ -269,10 +284,11 @@ func (s *Server) Stats() Stats {
 		Evicted:       counts(&s.stats.evicted),
 		Relieved:      s.relief.Cuts(),
 		Calls:         s.stats.calls.Load(),
+		Slow:          s.stats.slow.Load(),
 		Errors:        s.stats.errors.Load(),
 		Disconnects:   s.stats.disconnects.Load(),
-		BytesReceived: s.stats.bytesIn.Load(),
-		BytesSent:     s.stats.bytesOut.Load(),
+		BytesReceived: in,
+		BytesSent:     out,
 	}
 }
 

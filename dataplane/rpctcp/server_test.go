@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
@@ -186,8 +187,8 @@ func TestPeersThatAreCut(t *testing.T) {
 		send   []byte
 		reason string
 	}{
-		{"record over the limit", oncrpc.AppendRecordMark(nil, 5000, true), "over the limit"},
-		{"fragments over the limit", append(append(oncrpc.AppendRecordMark(nil, 4000, false), make([]byte, 4000)...), oncrpc.AppendRecordMark(nil, 4000, true)...), "over the limit"},
+		{"record larger than the limit", oncrpc.AppendRecordMark(nil, 5000, true), "larger than the limit"},
+		{"fragments over the limit", append(append(oncrpc.AppendRecordMark(nil, 4000, false), make([]byte, 4000)...), oncrpc.AppendRecordMark(nil, 4000, true)...), "larger than the limit"},
 		{"empty fragments", make([]byte, 4*5000), "too many fragments"},
 		{"empty record", oncrpc.AppendRecordMark(nil, 0, true), "malformed"},
 		{"not a call", append(oncrpc.AppendRecordMark(nil, 8, true), 0, 0, 0, 1, 0, 0, 0, 1), "malformed"},
@@ -376,9 +377,9 @@ func TestListenerFails(t *testing.T) {
 	}
 }
 
-// TestFewAllocations counts those of client and server together.
+// TestFewAllocations counts those of client and server together, while calls are measured.
 func TestFewAllocations(t *testing.T) {
-	s := startTCP(t, Config{Handler: echo.New()})
+	s := startTCP(t, Config{Handler: echo.New(), SlowCalls: newSlowCalls(time.Hour).of})
 	c := s.dial(t, ClientConfig{})
 	into := make([]byte, 8192)
 	for _, call := range []struct {

@@ -10,12 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/clients"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
 )
 
-// serverConn is one connection: a goroutine that reads calls, and as many that
-// serve them as there were ever calls at once, up to the limit.
+// serverConn is one connection. It has a goroutine that reads calls, and as many workers as
+// there were ever calls at once, up to the limit.
 type serverConn struct {
 	server *Server
 	nc     net.Conn
@@ -32,26 +34,35 @@ type serverConn struct {
 	replies *account  // items of replies
 	streams allowance // of replies
 
-	slots   chan *call // calls that are not in flight
-	jobs    chan *call // for the workers
-	workers int        // only for the reader
-	working sync.WaitGroup
+	slots    chan *call   // calls that are not in flight
+	inFlight atomic.Int32 // calls from when they were read until their replies are sent
+	jobs     chan *call   // for the workers
+	workers  int          // only for the reader
+	working  sync.WaitGroup
 
 	torn       bool        // the reader ended within a record
 	unanswered atomic.Bool // a reply could not be sent
+
+	began time.Time
+	// Counters of the connection. Those of bytes count with the server's when it has ended.
+	received, failed, answered, bytesIn, bytesOut atomic.Uint64
+	spent                                         atomic.Int64 // ns in the service
+	counted                                       *clients.Conn
+	slow                                          slow.Calls
 }
 
 func newServerConn(s *Server, nc net.Conn) *serverConn {
-	c := &serverConn{server: s, nc: nc}
+	c := &serverConn{server: s, nc: nc, began: time.Now()}
 	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		c.peer = addr.AddrPort()
 		c.peer = netip.AddrPortFrom(c.peer.Addr().Unmap(), c.peer.Port())
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.intake = NewIntake(nc, s.cfg.RecordTimeout, &s.stats.bytesIn, s.relief.Relieve)
+	c.intake = NewIntake(nc, s.cfg.RecordTimeout, &c.bytesIn, s.relief.Relieve)
 	c.records = oncrpc.NewRecordReader(c.intake, s.cfg.MaxRecord)
 	c.out = NewSender(nc, s.cfg.WriteTimeout, c.cut)
 	c.out.Watch(c.owed, s.relief.Relieve)
+	c.slow = s.slowCalls(c.peer)
 	c.jobs = make(chan *call)
 	c.slots = make(chan *call, s.cfg.MaxCalls)
 	for range s.cfg.MaxCalls {
@@ -67,12 +78,12 @@ func (c *serverConn) discard() {
 	c.leave()
 }
 
-// serve reads calls until the connection ends and returns when all of them
-// were answered or can't be.
+// serve reads calls until the connection ends. It returns when all of them are answered or
+// cannot be.
 func (c *serverConn) serve() {
 	err := c.readCalls()
 	if err != nil && !c.intake.Stopped() {
-		c.cut(err) // nobody is left to answer to
+		c.cut(err) // no answer can reach the peer
 	}
 	close(c.jobs)
 	for range c.server.cfg.MaxCalls { // the last replies are sent
@@ -87,34 +98,62 @@ func (c *serverConn) serve() {
 	c.log(context.Cause(c.ctx))
 }
 
-// log writes the one line on a connection that ended for what its peer did. A
-// peer may end its connection by a reset as well as in order, as clients do that
-// close it with something unread or without lingering.
+// log counts the end of a connection and writes the one line about it. A peer may also end
+// its connection by a reset, for example a client that closes it with unread data or without
+// lingering.
 func (c *serverConn) log(reason error) {
-	switch {
+	to := c.server.cfg.Logger.With("peer", c.peer.String(), "reason", reason,
+		"calls", c.received.Load(), "replies", c.answered.Load(), "up_for", time.Since(c.began).Round(time.Millisecond))
+	switch e, evicted := errors.AsType[*evictedError](reason); {
 	case errors.Is(reason, io.EOF) || errors.Is(reason, errShutdown):
-		return
-	case c.logEviction(reason):
-		return
+		to.Debug("RPC over TCP connection closed")
+	case evicted:
+		c.server.stats.evicted[e.why.Reason].Add(1)
+		to.Log(context.Background(), evictionLevel(e.why.Reason), "RPC over TCP connection closed")
 	case IsReset(reason):
 		if c.torn || c.unanswered.Load() {
 			c.server.stats.disconnects.Add(1)
 		}
-		c.server.cfg.Logger.Debug("RPC over TCP connection reset", "peer", c.peer.String(), "reason", reason)
-		return
+		to.Debug("RPC over TCP connection reset")
+	default:
+		c.server.stats.errors.Add(1)
+		to.Warn("RPC over TCP connection cut")
 	}
-	c.server.stats.errors.Add(1)
-	c.server.cfg.Logger.Warn("RPC over TCP connection cut", "peer", c.peer.String(), "reason", reason)
 }
 
-// cut ends the connection at once, whatever is in flight.
+// fail counts a call that is answered with an RPC error.
+func (c *serverConn) fail() {
+	c.failed.Add(1)
+	c.server.stats.errors.Add(1)
+}
+
+// counters returns what the connection did.
+func (c *serverConn) counters() clients.Counters {
+	return clients.Counters{
+		Calls: c.received.Load(), Errors: c.failed.Load(), BytesReceived: c.bytesIn.Load(), BytesSent: c.bytesOut.Load(),
+		Time: time.Duration(c.spent.Load()),
+	}
+}
+
+// slowCalls returns what finds and counts the slow calls of a peer.
+func (s *Server) slowCalls(peer netip.AddrPort) slow.Calls {
+	if s.cfg.SlowCalls == nil {
+		return slow.Calls{}
+	}
+	found := s.cfg.SlowCalls(peer)
+	return slow.Calls{Limit: found.Limit, Report: func(c slow.Call) {
+		s.stats.slow.Add(1)
+		found.Report(c)
+	}}
+}
+
+// cut ends the connection at once, with its calls in flight.
 func (c *serverConn) cut(reason error) {
 	c.cancel(reason)
 	c.nc.Close()
 }
 
-// readCalls reads calls and has them served. It returns nil when the peer has
-// said that there are no more.
+// readCalls reads calls and serves them. It returns nil when the peer has ended the stream.
 func (c *serverConn) readCalls() error {
 	for {
 		var cl *call
@@ -136,20 +175,23 @@ func (c *serverConn) readCalls() error {
 	}
 }
 
-// readCall reads one call and hands it on.
+// readCall reads one call and dispatches it.
 func (c *serverConn) readCall(cl *call) error {
 	if err := c.intake.Await(); err != nil {
 		return err
 	}
+	cl.times = c.slow.BeginNow(cl.times)
 	if err := c.readRecord(cl); err != nil {
 		c.torn = true
 		return err
 	}
-	c.place.Touch(time.Now())
+	c.inFlight.Add(1)
 	c.server.stats.calls.Add(1)
+	c.received.Add(1)
 	n, err := oncrpc.DecodeCall(cl.msg, &cl.call)
+	cl.times.Is(&cl.call)
 	if _, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
-		c.server.stats.errors.Add(1)
+		c.fail()
 		cl.reply.Stream = oncrpc.AppendError(cl.reply.Stream[:0], cl.call.XID, err)
 		cl.send()
 		return nil
@@ -166,7 +208,7 @@ func (c *serverConn) readCall(cl *call) error {
 	return nil
 }
 
-// dispatch hands a call to a worker, and starts one when all are busy.
+// dispatch gives a call to a worker, and starts one if all are busy.
 func (c *serverConn) dispatch(cl *call) {
 	select {
 	case c.jobs <- cl:
@@ -182,7 +224,7 @@ func (c *serverConn) dispatch(cl *call) {
 	c.jobs <- cl
 }
 
-// work serves cl and then whatever comes.
+// work serves cl and then further calls.
 func (c *serverConn) work(cl *call) {
 	defer c.working.Done()
 	for ok := true; ok; cl, ok = <-c.jobs {

@@ -19,6 +19,8 @@ func (c *serverConn) leave() {
 	if c.place != nil {
 		c.place.Leave()
 	}
+	c.counted.Leave(time.Now())
+	c.server.keepBytes(c)
 	c.server.relief.Leave(c)
 	for _, s := range c.shares() {
 		s.Leave()
@@ -29,7 +31,7 @@ func (c *serverConn) shares() [3]*fair.Share {
 	return [...]*fair.Share{c.calls.share, c.replies.share, c.streams.share}
 }
 
-// waiting is how many requests for memory wait.
+// waiting returns how many requests for memory wait.
 func (s *Server) waiting() (n int) {
 	for _, p := range [...]*fair.Pool{s.calls.fair, s.replies.fair, s.streams} {
 		n += p.Usage().Waiting
@@ -37,7 +39,7 @@ func (s *Server) waiting() (n int) {
 	return n
 }
 
-// owed is how many bytes of replies wait for the peer or are being made.
+// owed returns how many bytes of replies wait for the peer or are being made.
 func (c *serverConn) owed() int { return int(c.replies.share.Held() + c.streams.share.Held()) }
 
 // Behind implements Borrower.

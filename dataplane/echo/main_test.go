@@ -1,4 +1,4 @@
-package benchmarks
+package echo_test
 
 import (
 	"testing"

@@ -1,10 +1,11 @@
-package benchmarks
+package echo_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"testing"
 
@@ -25,12 +26,15 @@ type caller interface {
 	// data in data.
 	read(ctx context.Context) error
 	data() []byte
+	// write calls WRITE of that size and leaves the results in wrote.
+	write(ctx context.Context) error
+	wrote() []byte
 	free()
 }
 
 // side is one of the two stacks, connected.
 type side interface {
-	// caller is for READs of size bytes.
+	// caller is for READs and WRITEs of size bytes.
 	caller(tb testing.TB, size int) caller
 }
 
@@ -62,6 +66,7 @@ func startTCP(tb testing.TB) side {
 type tcpCaller struct {
 	client  *rpctcp.Client
 	args    []byte
+	opaque  []byte // arguments of WRITE
 	into    []byte
 	results []byte
 }
@@ -70,6 +75,7 @@ func (s tcpSide) caller(_ testing.TB, size int) caller {
 	return &tcpCaller{
 		client: s.client,
 		args:   xdr.AppendUint32(nil, uint32(size)),
+		opaque: xdr.AppendOpaque(nil, filled(size)),
 		into:   make([]byte, oncrpc.AcceptedReplySize+xdr.OpaqueSize(size)),
 	}
 }
@@ -86,6 +92,9 @@ func (c *tcpCaller) data() []byte {
 	d := xdr.NewDecoder(c.results)
 	return d.Opaque(echo.MaxPayload)
 }
+
+func (c *tcpCaller) write(ctx context.Context) error { return c.call(ctx, echo.ProcWrite, c.opaque) }
+func (c *tcpCaller) wrote() []byte                   { return c.results }
 
 func (c *tcpCaller) free() {}
 
@@ -151,6 +160,7 @@ type rdmaCaller struct {
 	client     *rpcrdma.Client
 	nulls      rpcrdma.Call
 	reads      rpcrdma.Call
+	writes     rpcrdma.Call
 	buf        oncrpc.Buffer
 	sizeOfRead int
 }
@@ -162,17 +172,25 @@ func (s rdmaSide) caller(tb testing.TB, size int) caller {
 		tb.Fatal(err)
 	}
 	call := rpcrdma.Call{Program: echo.Program, Version: echo.Version}
-	c := &rdmaCaller{client: s.client, nulls: call, reads: call, buf: buf, sizeOfRead: size}
+	c := &rdmaCaller{client: s.client, nulls: call, reads: call, writes: call, buf: buf, sizeOfRead: size}
 	c.nulls.Procedure = echo.ProcNull
 	c.reads.Procedure = echo.ProcRead
 	c.reads.Args = xdr.AppendUint32(nil, uint32(size))
 	c.reads.MaxReply = xdr.Unit
 	c.reads.Results = []rpcrdma.Result{{Buf: buf, Max: size}}
+	c.writes.Procedure = echo.ProcWrite
+	c.writes.Args = c.reads.Args
+	c.writes.Items = []oncrpc.ReplyItem{{Pos: xdr.Unit, Buf: buf, Len: size}}
+	c.writes.MaxReply = 2 * xdr.Unit
+	copy(buf.Bytes(), filled(size))
 	return c
 }
 
 func (c *rdmaCaller) null(ctx context.Context) error { return c.client.Call(ctx, &c.nulls) }
 func (c *rdmaCaller) read(ctx context.Context) error { return c.client.Call(ctx, &c.reads) }
+
+func (c *rdmaCaller) write(ctx context.Context) error { return c.client.Call(ctx, &c.writes) }
+func (c *rdmaCaller) wrote() []byte                   { return c.writes.Reply }
 
 func (c *rdmaCaller) data() []byte {
 	if n := c.reads.Results[0].Apart; n > 0 {
@@ -183,6 +201,13 @@ func (c *rdmaCaller) data() []byte {
 }
 
 func (c *rdmaCaller) free() { c.buf.Release() }
+
+// filled is the data of calls of size bytes.
+func filled(size int) []byte {
+	b := make([]byte, size)
+	echo.Fill(b)
+	return b
+}
 
 // sides are the two stacks by name.
 var sides = map[string]func(testing.TB) side{"rdma": startRDMA, "tcp": startTCP}
@@ -201,10 +226,17 @@ func TestSidesAgree(t *testing.T) {
 				if err := c.read(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				want := make([]byte, size)
-				echo.Fill(want)
+				want := filled(size)
 				if !bytes.Equal(c.data(), want) {
 					t.Errorf("%d bytes, not the %d wanted", len(c.data()), size)
+				}
+				if err := c.write(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				sums := xdr.AppendUint32(nil, uint32(size))
+				sums = xdr.AppendUint32(sums, crc32.Checksum(want, crc32.MakeTable(crc32.Castagnoli)))
+				if !bytes.Equal(c.wrote(), sums) {
+					t.Errorf("WRITE answered %x, want %x", c.wrote(), sums)
 				}
 			})
 		}

@@ -1,0 +1,36 @@
+package forward
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// The program that a probe asks for, and the most bytes of an answer.
+const (
+	probeProgram  = 100003 // NFS
+	probeVersion  = 3
+	maxProbeReply = 4 << 10
+)
+
+// Probe makes a NULL call to the upstream, on a connection of its own that no counter
+// shows. Any answer is good, also that the upstream does not have the program.
+// connected says whether there was a connection.
+func (f *Forwarder) Probe(ctx context.Context) (connected bool, err error) {
+	nc, err := f.dial(ctx)
+	if err != nil {
+		return false, err
+	}
+	c := rpctcp.NewClient(nc, rpctcp.ClientConfig{MaxCalls: 1, MaxRecord: maxProbeReply, RecordTimeout: f.cfg.DialTimeout, WriteTimeout: f.cfg.DialTimeout})
+	defer c.Close()
+	_, err = c.Call(ctx, probeProgram, probeVersion, 0, nil, nil)
+	if oncrpc.Answered(err) {
+		return true, nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.New("no answer in time")
+	}
+	return true, err
+}
