@@ -1,0 +1,198 @@
+package conditions
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func certificate(t *testing.T, from, to time.Time) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "rdmad"}, NotBefore: from, NotAfter: to}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func TestCertificates(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rdmad.pem")
+	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	day := 24 * time.Hour
+	look := func(want *Reason) {
+		t.Helper()
+		if r, text, _ := Certificates(file, now); r != want || text == "" {
+			t.Errorf("got %s: %s, want %s", r.Name, text, want.Name)
+		}
+	}
+	write := func(text ...byte) {
+		t.Helper()
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(CertificateUnreadable)
+	write([]byte("nothing")...)
+	look(CertificateUnreadable)
+	good := certificate(t, now.Add(-day), now.Add(15*day))
+	write(good...)
+	look(CertificateValid)
+	now = now.Add(2 * day)
+	look(CertificateExpiring)
+	now = now.Add(13 * day)
+	look(CertificateExpired)
+	now = now.Add(-17 * day)
+	look(CertificateNotYetValid)
+	now = now.Add(2 * day)
+	write(append(good, certificate(t, now.Add(-day), now.Add(5*day))...)...)
+	look(CertificateExpiring) // the first of those that end
+	if err := os.Truncate(file, maxPEM+1); err != nil {
+		t.Fatal(err)
+	}
+	look(CertificateUnreadable)
+}
+
+func stat(t *testing.T, path string) fs.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// An exported directory whose file system is remounted read-only, or that is gone.
+func TestPrivilegedExport(t *testing.T) {
+	dir := t.TempDir()
+	mount(t, dir, "size=1m")
+	look := func(want *Reason) {
+		t.Helper()
+		if r, text := ExportDirectory(dir); r != want || text == "" {
+			t.Errorf("got %s: %s, want %s", r.Name, text, want.Name)
+		}
+	}
+	look(ExportServed)
+	remount(t, dir, unix.MS_RDONLY)
+	look(ExportReadOnly)
+	remount(t, dir, 0)
+	look(ExportServed)
+	dir += "/gone"
+	look(ExportUnusable)
+}
+
+func TestStateDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	lock := filepath.Join(dir, "lock")
+	make := func() fs.FileInfo {
+		t.Helper()
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(lock, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return stat(t, lock)
+	}
+	locked := make()
+	look := func(want *Reason) {
+		t.Helper()
+		if r, text := StateDirectory(dir, locked); r != want || text == "" {
+			t.Errorf("got %s: %s, want %s", r.Name, text, want.Name)
+		}
+	}
+	look(StateWritable)
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	look(StateUnusable)
+	make()
+	look(StateReplaced)
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	look(StateReplaced)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	look(StateWritable)
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("looking left %v, %v", all, err)
+	}
+}
+
+// A state directory on a disk that fills up, and that the kernel makes read-only.
+func TestPrivilegedState(t *testing.T) {
+	dir := t.TempDir()
+	mount(t, dir, "size=66m")
+	lock := filepath.Join(dir, "lock")
+	if err := os.WriteFile(lock, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look := func(want *Reason) {
+		t.Helper()
+		if r, text := StateDirectory(dir, stat(t, lock)); r != want {
+			t.Errorf("got %s: %s, want %s", r.Name, text, want.Name)
+		}
+	}
+	fill := func(bytes int64) {
+		t.Helper()
+		f, err := os.Create(filepath.Join(dir, "fill"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := unix.Fallocate(int(f.Fd()), 0, 0, bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(StateWritable)
+	fill(4 << 20)
+	look(StateLowSpace)
+	fill(66 << 20)
+	look(StateFull)
+	fill(1)
+	look(StateWritable)
+	remount(t, dir, unix.MS_RDONLY)
+	look(StateReadOnly)
+	remount(t, dir, 0)
+	look(StateWritable)
+}
+
+func remount(t *testing.T, dir string, flags uintptr) {
+	t.Helper()
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|flags, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mount puts a file system in memory at dir until the test ends. It takes root.
+func mount(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
