@@ -21,8 +21,11 @@ func (c connectors) Connectors() []dataplane.ConnectorInfo { return c }
 // for another.
 func TestConnectors(t *testing.T) {
 	sample := connectors{{
-		Name: "out", Provider: "softiwarp", Target: "nas:20049", Address: netip.MustParseAddrPort("127.0.0.1:22049"),
-		Connections: 1, Accepted: 2, Refusals: dataplane.Refusals{dataplane.RefusedHandshake: 3},
+		EndpointInfo: dataplane.EndpointInfo{
+			Name: "out", Provider: "softiwarp", Address: netip.MustParseAddrPort("127.0.0.1:22049"),
+			Connections: 1, Accepted: 2, SlowCalls: 17, Refusals: dataplane.Refusals{dataplane.RefusedHandshake: 3},
+		},
+		Target: "nas:20049",
 		Totals: rpcrdma.Stats{Errors: 4, BadReplies: 5}, Memory: 15,
 		TCP: dataplane.ConnectorStats{
 			Calls: 6, Replies: 7, Failed: 8, Duplicates: 10, Callbacks: 11, Unanswered: 12, Disconnects: 16, BytesReceived: 13, BytesSent: 14,
@@ -44,9 +47,10 @@ rdmad_connector_rpc_replies_total{connector="out"} 7
 rdmad_connector_rpc_reverse_calls_total{connector="out"} 11
 rdmad_connector_rpc_reverse_unanswered_total{connector="out"} 12
 rdmad_connector_sent_bytes_total{connector="out"} 14
+rdmad_connector_slow_calls_total{connector="out"} 17
 `
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(NewConnectors(sample))
+	reg.MustRegister(NewConnectors(sample.Connectors))
 	all, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -2,8 +2,8 @@ package metrics
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"log"
 	"log/slog"
 	"net"
@@ -18,48 +18,43 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
 
-// Limits of the HTTP server: it answers scrapes, nothing that is large or
-// takes long.
+// Limits of the HTTP server, which only answers short scrapes.
 const (
 	requestTimeout = 10 * time.Second
 	headerTimeout  = 5 * time.Second
 	maxIdle        = 24 * time.Hour
 	maxHeader      = 16 << 10
-	maxScrapes     = 8                     // at once; more wait
-	keyGrace       = 10 * time.Millisecond // before a connection's place goes to another of its host
+	maxScrapes     = 8                     // at once; others wait
+	keyGrace       = 10 * time.Millisecond // before a connection's place goes to another connection of its host
 )
 
-// DefaultScrapers are the limits of connections that rdmad gives the table. The
-// idle time is longer than the usual minute between two scrapes.
+// DefaultScrapers returns the default limits of connections. The idle time is longer than
+// the usual minute between two scrapes.
 func DefaultScrapers() connlimit.Limits {
 	return connlimit.Limits{Total: 64, PerKey: 16, KeyGrace: keyGrace, Idle: 90 * time.Second, HalfOpen: headerTimeout}
 }
 
-// Server answers /metrics from a registry, and /healthz with 200 while
-// healthy says so and 503 otherwise.
+// Server answers /metrics from a registry, and /healthz and /readyz.
 type Server struct {
 	http     http.Server
 	scrapers *connlimit.Table
+	web      string // file with TLS and users, or ""
 	log      *slog.Logger
 }
 
-// NewServer makes a server. scrapers bounds its connections. Serve runs it on a
-// listener.
-func NewServer(reg *prometheus.Registry, healthy func() bool, scrapers *connlimit.Table, logger *slog.Logger) *Server {
+// NewServer makes a server. scrapers limits its connections. webConfig is a file that
+// CheckWebConfig accepts. Serve runs it on a listener.
+func NewServer(reg *prometheus.Registry, health Health, scrapers *connlimit.Table, webConfig string, logger *slog.Logger) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", inTurn(promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorLog:      errorLog(logger, slog.LevelError),
 		ErrorHandling: promhttp.ContinueOnError,
+
+		EnableOpenMetrics: true,
 	}))))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		if !healthy() {
-			http.Error(w, "stopping", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
-	return &Server{scrapers: scrapers, log: logger, http: http.Server{
+	mux.HandleFunc("GET /healthz", health.healthz)
+	mux.HandleFunc("GET /readyz", health.readyz)
+	return &Server{scrapers: scrapers, web: webConfig, log: logger, http: http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       requestTimeout,
@@ -71,8 +66,8 @@ func NewServer(reg *prometheus.Registry, healthy func() bool, scrapers *connlimi
 	}}
 }
 
-// inTurn has maxScrapes requests answered at once. Others wait, in the order in which
-// they came: hosts that scrape all the time don't keep another's out.
+// inTurn answers at most maxScrapes requests at once. Others wait in the order in which
+// they came, so that hosts that scrape all the time do not keep others out.
 func inTurn(h http.Handler) http.Handler {
 	turns := make(chan struct{}, maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,9 +80,11 @@ func inTurn(h http.Handler) http.Handler {
 	})
 }
 
-// work counts a request as work in flight on its connection, from its first byte
-// on.
+// work counts a request as work in flight on its connection, from its first byte on.
 func work(c net.Conn, state http.ConnState) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
 	switch p := c.(*port.Conn); state {
 	case http.StateActive:
 		p.Begin()
@@ -111,19 +108,18 @@ func (l lines) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Serve answers on l until Shutdown, and returns nil then.
+// Serve answers on l until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go s.scrapers.Run(ctx)
-	if err := s.http.Serve(port.Listen(l, s.scrapers, nil, s.log)); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.serveWeb(port.Listen(l, s.scrapers, nil, s.log)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// Shutdown finishes the requests that are being answered; when ctx ends
-// first they are cut.
+// Shutdown finishes the requests that are being answered. If ctx ends first, it ends them.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	s.http.Close()

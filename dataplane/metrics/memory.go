@@ -7,18 +7,16 @@ import (
 )
 
 var (
-	processMemory = prometheus.NewDesc("rdmad_process_memory_bytes",
-		"Memory of the process: mapped (registered memory, records of RPC over TCP), go (heap and stacks), and other that is resident.",
-		[]string{"kind"}, nil)
-	processMemoryLimit = prometheus.NewDesc("rdmad_process_memory_limit_bytes",
-		"Limit of the process's memory in force, and where it comes from: default, limits.memory, operator or cgroup.",
-		[]string{"source"}, nil)
-	processMemoryAsked = prometheus.NewDesc("rdmad_process_memory_limit_asked_bytes",
-		"Limit of the process's memory that the configuration or an operator asks for.", nil, nil)
-	processGoLimit = prometheus.NewDesc("rdmad_process_memory_go_limit_bytes",
-		"Limit of the Go runtime's memory: what the mapped memory leaves.", nil, nil)
-	processPeak = prometheus.NewDesc("rdmad_process_resident_peak_bytes",
-		"Most memory of the process that the kernel has counted.", nil, nil)
+	processMemory = define(isGauge, "rdmad_process_memory_bytes",
+		"Memory of the process: mapped (registered memory, records of RPC over TCP), go (heap and stacks), and other that is resident.", "kind")
+	processMemoryLimit = define(isGauge, "rdmad_process_memory_limit_bytes",
+		"Limit of the process's memory in force, and where it comes from: default, limits.memory, operator or cgroup.", "source")
+	processMemoryAsked = define(isGauge, "rdmad_process_memory_limit_asked_bytes",
+		"Limit of the process's memory that the configuration or an operator asks for.")
+	processGoLimit = define(isGauge, "rdmad_process_memory_go_limit_bytes",
+		"Limit of the Go runtime's memory: what the mapped memory leaves.")
+	processPeak = define(isGauge, "rdmad_process_resident_peak_bytes",
+		"Most memory of the process that the kernel has counted.")
 )
 
 // memory collects the memory of the process.

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/histogram"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
@@ -35,9 +36,12 @@ func (f fixed) Stats() []*dataplane.ListenerStats { return f }
 func sample() fixed {
 	s := &dataplane.ListenerStats{
 		ListenerInfo: dataplane.ListenerInfo{
-			Name: "nfs", Provider: "softiwarp", Service: "export", Address: netip.MustParseAddrPort("127.0.0.1:20049"),
-			Connections: 1, Accepted: 2, Refused: 3,
-			Refusals: dataplane.Refusals{dataplane.RefusedPerPeer: 1, dataplane.RefusedDenied: 2},
+			EndpointInfo: dataplane.EndpointInfo{
+				Name: "nfs", Provider: "softiwarp", Address: netip.MustParseAddrPort("127.0.0.1:20049"),
+				Connections: 1, Accepted: 2, SlowCalls: 44, Refused: 3,
+				Refusals: dataplane.Refusals{dataplane.RefusedPerPeer: 1, dataplane.RefusedDenied: 2},
+			},
+			Service: "export",
 		},
 		Totals: rpcrdma.Stats{
 			Calls: 4, Replies: 5, ReverseCalls: 6, RDMAReads: 7, RDMAWrites: 8, Sends: 9,
@@ -46,7 +50,7 @@ func sample() fixed {
 		},
 		Versions: [3]int{32, 33, 34},
 		Failed:   15, Disconnects: 37,
-		Receivers: 39, SendHeld: 40,
+		MaxConnections: 42, Receivers: 39, SendHeld: 40, InFlight: 43,
 		Credits: 19, QueueDelay: 20 * time.Millisecond,
 		Memory: rpcrdma.MemoryStats{Limit: 28, Registered: 29, Taken: 30},
 	}
@@ -58,7 +62,7 @@ func sample() fixed {
 
 func tcpSample() map[string]rpctcp.Stats {
 	return map[string]rpctcp.Stats{"export": {
-		Connections: 21, Accepted: 22, Refused: connlimit.Counts{23, 39}, Evicted: connlimit.Counts{connlimit.Idle: 40}, Relieved: 41, Calls: 24, Errors: 25, Disconnects: 38, BytesReceived: 26, BytesSent: 27,
+		Connections: 21, Accepted: 22, Refused: connlimit.Counts{23, 39}, Evicted: connlimit.Counts{connlimit.Idle: 40}, Relieved: 41, Calls: 24, Slow: 45, Errors: 25, Disconnects: 38, BytesReceived: 26, BytesSent: 27,
 	}}
 }
 
@@ -82,6 +86,9 @@ rdmad_connections_evicted_total{listener="nfs",reason="connections_per_peer"} 0
 rdmad_connections_evicted_total{listener="nfs",reason="half_open"} 0
 rdmad_connections_evicted_total{listener="nfs",reason="idle"} 0
 rdmad_connections_evicted_total{listener="nfs",reason="reserved"} 0
+# HELP rdmad_connections_limit Most RPC-over-RDMA connections that a listener may have: its own limit or that of all listeners together.
+# TYPE rdmad_connections_limit gauge
+rdmad_connections_limit{listener="nfs"} 42
 # HELP rdmad_connections_refused_total Connections that were refused or failed while being made, by reason.
 # TYPE rdmad_connections_refused_total counter
 rdmad_connections_refused_total{listener="nfs",reason="connections"} 0
@@ -106,9 +113,6 @@ rdmad_duplicate_calls_total{listener="nfs"} 18
 # HELP rdmad_errors_total Protocol errors by peers and transport errors.
 # TYPE rdmad_errors_total counter
 rdmad_errors_total{listener="nfs"} 12
-# HELP rdmad_listener_healthy 1 while clients can reach a listener, 0 while its device, port or address is gone.
-# TYPE rdmad_listener_healthy gauge
-rdmad_listener_healthy{listener="nfs"} 1
 # HELP rdmad_listener_info A listener, by provider, address and service.
 # TYPE rdmad_listener_info gauge
 rdmad_listener_info{address="127.0.0.1:20049",listener="nfs",provider="softiwarp",service="export"} 1
@@ -148,6 +152,9 @@ rdmad_replies_too_long_total{listener="nfs"} 31
 # HELP rdmad_round_trips_total Changes of direction on which calls waited, halved.
 # TYPE rdmad_round_trips_total counter
 rdmad_round_trips_total{listener="nfs"} 36
+# HELP rdmad_rpc_calls_in_flight Calls that the service has not answered yet. Divided by rdmad_credits_granted, the use of credits.
+# TYPE rdmad_rpc_calls_in_flight gauge
+rdmad_rpc_calls_in_flight{listener="nfs"} 43
 # HELP rdmad_rpc_calls_total RPC calls received.
 # TYPE rdmad_rpc_calls_total counter
 rdmad_rpc_calls_total{listener="nfs"} 4
@@ -172,6 +179,9 @@ rdmad_sends_with_invalidate_total{listener="nfs"} 10
 # HELP rdmad_sent_bytes_total Bytes sent by Send and RDMA Write.
 # TYPE rdmad_sent_bytes_total counter
 rdmad_sent_bytes_total{listener="nfs"} 14
+# HELP rdmad_slow_calls_total RPC calls over a listener that took as long as slow_call, or longer.
+# TYPE rdmad_slow_calls_total counter
+rdmad_slow_calls_total{listener="nfs"} 44
 # HELP rdmad_tcp_connections ONC RPC connections over TCP that are up.
 # TYPE rdmad_tcp_connections gauge
 rdmad_tcp_connections{service="export"} 21
@@ -210,9 +220,12 @@ rdmad_tcp_rpc_calls_total{service="export"} 24
 # HELP rdmad_tcp_sent_bytes_total Bytes of records sent over TCP.
 # TYPE rdmad_tcp_sent_bytes_total counter
 rdmad_tcp_sent_bytes_total{service="export"} 27
+# HELP rdmad_tcp_slow_calls_total RPC calls over TCP that took as long as slow_call, or longer.
+# TYPE rdmad_tcp_slow_calls_total counter
+rdmad_tcp_slow_calls_total{service="export"} 45
 `
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(New(sample()), NewTCP(tcpSample))
+	reg.MustRegister(New(sample().Stats), NewTCP(tcpSample))
 	all, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -238,15 +251,21 @@ rdmad_tcp_sent_bytes_total{service="export"} 27
 }
 
 // serve runs a Server on a free port and gives its URL.
-func serve(t *testing.T, healthy func() bool) string {
+func serve(t *testing.T, health Health) string {
+	t.Helper()
+	return "http://" + serveWeb(t, health, "")
+}
+
+// serveWeb runs a Server with a web configuration and gives its address.
+func serveWeb(t *testing.T, health Health, config string) string {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(New(sample()), BuildInfo("1.2.3"))
+	reg.MustRegister(New(sample().Stats), BuildInfo("1.2.3"))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(reg, healthy, connlimit.New(time.Now(), connlimit.Config{}), slog.New(slog.DiscardHandler))
+	s := NewServer(reg, health, connlimit.New(time.Now(), connlimit.Config{}), config, slog.New(slog.DiscardHandler))
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -258,7 +277,7 @@ func serve(t *testing.T, healthy func() bool) string {
 			t.Error(err)
 		}
 	})
-	return "http://" + l.Addr().String()
+	return l.Addr().String()
 }
 
 func get(t *testing.T, url, accept string) (int, http.Header, string) {
@@ -281,7 +300,7 @@ func get(t *testing.T, url, accept string) (int, http.Header, string) {
 }
 
 func TestScrapeAsText(t *testing.T) {
-	code, _, body := get(t, serve(t, func() bool { return true })+"/metrics", "text/plain")
+	code, _, body := get(t, serve(t, healthy())+"/metrics", "text/plain")
 	for _, want := range []string{
 		`rdmad_rpc_service_seconds_bucket{listener="nfs",le="0.004194304"} 1`,
 		`rdmad_rpc_service_seconds_sum{listener="nfs"} 0.002`,
@@ -296,7 +315,7 @@ func TestScrapeAsText(t *testing.T) {
 
 func TestScrapeNative(t *testing.T) {
 	const accept = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
-	_, header, body := get(t, serve(t, func() bool { return true })+"/metrics", accept)
+	_, header, body := get(t, serve(t, healthy())+"/metrics", accept)
 	dec := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(header))
 	for {
 		var f dto.MetricFamily
@@ -313,13 +332,27 @@ func TestScrapeNative(t *testing.T) {
 	}
 }
 
+func TestScrapeAsOpenMetrics(t *testing.T) {
+	_, header, body := get(t, serve(t, healthy())+"/metrics", "application/openmetrics-text;version=1.0.0")
+	if !strings.HasPrefix(header.Get("Content-Type"), "application/openmetrics-text; version=1.0.0") || !strings.HasSuffix(body, "# EOF\n") ||
+		!strings.Contains(body, "# TYPE rdmad_rpc_calls counter\nrdmad_rpc_calls_total{listener=\"nfs\"} 4.0\n") {
+		t.Errorf("%v and\n%s", header, body)
+	}
+}
+
+// healthy is the health of a rdmad that serves.
+func healthy() Health {
+	return Health{Conditions: conditions.NewRegistry(), Phase: func() string { return "" }}
+}
+
 func TestHealthz(t *testing.T) {
-	healthy := true
-	url := serve(t, func() bool { return healthy })
+	health, phase := healthy(), ""
+	health.Phase = func() string { return phase }
+	url := serve(t, health)
 	if code, _, body := get(t, url+"/healthz", ""); code != 200 || body != "ok\n" {
 		t.Errorf("%d %q while healthy", code, body)
 	}
-	healthy = false
+	phase = "stopping"
 	if code, _, body := get(t, url+"/healthz", ""); code != 503 || body != "stopping\n" {
 		t.Errorf("%d %q while stopping", code, body)
 	}

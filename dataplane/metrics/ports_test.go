@@ -3,6 +3,7 @@ package metrics
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,7 +25,7 @@ import (
 // make room.
 func TestSilentScrapers(t *testing.T) {
 	scrapers := connlimit.New(time.Now(), connlimit.Config{Limits: DefaultScrapers()})
-	s := NewServer(prometheus.NewRegistry(), func() bool { return true }, scrapers, slog.New(slog.DiscardHandler))
+	s := NewServer(prometheus.NewRegistry(), healthy(), scrapers, "", slog.New(slog.DiscardHandler))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +86,75 @@ func TestSilentScrapers(t *testing.T) {
 	if st := scrapers.Stats(); st.Held != 0 || st.Leaving != 0 {
 		t.Errorf("connections hold places: %+v", st)
 	}
+}
+
+// pipes is a listener on pipes in place of sockets, for synctest's clock.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// TestIdlestScraperGoes: the connection whose last request ended first loses its
+// place, not the one that connected first.
+func TestIdlestScraperGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scrapers := connlimit.New(time.Now(), connlimit.Config{Limits: connlimit.Limits{Total: 2}})
+		s := NewServer(prometheus.NewRegistry(), healthy(), scrapers, "", slog.New(slog.DiscardHandler))
+		l, served := make(pipes), make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		connect := func() net.Conn {
+			client, server := net.Pipe()
+			l <- server
+			t.Cleanup(func() { client.Close() })
+			return client
+		}
+		scrape := func(c net.Conn) error {
+			if _, err := fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				return err
+			}
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, res.Body)
+			synctest.Wait()
+			return errors.Join(err, res.Body.Close())
+		}
+		first, second := connect(), connect()
+		for _, c := range []net.Conn{first, second, first} {
+			if err := scrape(c); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(connlimit.Grace)
+		if err := scrape(connect()); err != nil {
+			t.Error(err)
+		}
+		if err := scrape(second); err == nil {
+			t.Error("the idlest kept its place")
+		}
+		if err := scrape(first); err != nil {
+			t.Errorf("the one that was used later: %v", err)
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestScrapesWait: scrapes beyond those that are answered at once wait, until they are
