@@ -17,13 +17,15 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/dataplane/pcap"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// TestNoCapture: what is no capture is said to be none, in one line.
+// TestNoCapture checks that input which is no capture is rejected with an error
+// of one line.
 func TestNoCapture(t *testing.T) {
 	tp := &tape{}
 	session(tp.talk(spec{}))
@@ -40,8 +42,8 @@ func TestNoCapture(t *testing.T) {
 	}
 }
 
-// TestTruncated: a file that ends within a packet says so, and what came
-// before it counts.
+// TestTruncated reads a file that ends within a packet. The error says so, and
+// the packets before count.
 func TestTruncated(t *testing.T) {
 	tp := &tape{}
 	k := tp.talk(spec{})
@@ -56,7 +58,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestBrokenRecords: a packet of an impossible length ends the reading.
+// TestBrokenRecords checks that a packet of an impossible length ends the
+// reading.
 func TestBrokenRecords(t *testing.T) {
 	tp := &tape{}
 	session(tp.talk(spec{}))
@@ -78,23 +81,23 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// TestTransportRules plants what only the transport shows.
+// TestTransportRules plants violations that only the transport shows.
 func TestTransportRules(t *testing.T) {
 	for rule, plant := range map[string]func(k *talk){
 		"mpa.crc": func(k *talk) {
-			b := k.untagged(client, opSend, 0, callMessage(1, nil))
+			b := k.untagged(client, iwarp.OpSend, 0, callMessage(1, nil))
 			b[40] ^= 1
 			k.stream(client, b)
 		},
 		"ddp.header": func(k *talk) { k.stream(client, k.fpdu(client, bytes.Repeat([]byte{0xee}, 40))) },
 		"ddp.order": func(k *talk) {
-			k.msn[client][queueSend] = 3
+			k.msn[client][iwarp.QueueSend] = 3
 			k.send(client, callMessage(1, nil))
 		},
 		"rdmap.read_response": func(k *talk) { k.readResponse(server, 0x99, noise(100, 1)) },
 		"rdmap.read_request": func(k *talk) {
 			k.null(1)
-			k.stream(server, k.untagged(server, opReadRequest, 0, make([]byte, 20)))
+			k.stream(server, k.untagged(server, iwarp.OpReadRequest, 0, make([]byte, 20)))
 		},
 	} {
 		tp := &tape{}
@@ -107,15 +110,16 @@ func TestTransportRules(t *testing.T) {
 	}
 }
 
-// TestPlanted: violations that the referee finds are reported with their
-// frame, on the right connection, and not where they would follow from a loss.
+// TestPlanted checks that the referee's violations are reported with their
+// frame and on the right connection. After a loss, their consequences are not
+// reported.
 func TestPlanted(t *testing.T) {
 	plant := func() *tape {
 		tp := &tape{}
 		good, bad := tp.talk(spec{port: 1001}), tp.talk(spec{port: 1002})
 		good.null(1)
 		bad.null(1)
-		bad.send(server, replyMessage(99, nil)) // to no call
+		bad.send(server, replyMessage(99, nil)) // answers no call
 		good.null(2)
 		bad.null(2)
 		return tp
@@ -132,20 +136,21 @@ func TestPlanted(t *testing.T) {
 		t.Errorf("the bad connection: %+v", v)
 	}
 	tp = plant()
-	tp.frames = slices.Delete(tp.frames, 13, 14) // the reply before it
+	tp.frames = slices.Delete(tp.frames, 13, 14) // the reply before the violation
 	report, err = Check(t.Context(), bytes.NewReader(tp.file(t)), Options{})
 	if err != nil || report.Violations != 0 || report.Connections[1].Gaps == 0 {
 		t.Errorf("with a loss before it: %+v, %v", report.Connections[1], err)
 	}
 }
 
-// TestTerminate: in the order of bits of RFC 5040 and in that of Linux.
+// TestTerminate decodes a Terminate with the bit order of RFC 5040 and with
+// that of Linux.
 func TestTerminate(t *testing.T) {
 	for _, word := range [][]byte{{0x12, 0x02, 0, 0}, {0x21, 0x02, 0, 0}, {0x12, 0x02, 0xc0, 0, 0, 0}, {0x21, 0x02, 0x03, 0, 0, 0}} {
 		tp := &tape{}
 		k := tp.talk(spec{})
 		k.null(1)
-		k.stream(server, k.untagged(server, opTerminate, 0, word))
+		k.stream(server, k.untagged(server, iwarp.OpTerminate, 0, word))
 		_, got := one(t, tp.file(t))
 		if last := got[len(got)-1]; last != "server Terminate 1/2/2" {
 			t.Errorf("% x: %s", word, last)
@@ -153,7 +158,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestRTR: the indication that a client sends first is not for the referee.
+// TestRTR checks that the referee does not see the client's RTR indication.
 func TestRTR(t *testing.T) {
 	for name, rtr := range map[string]func(k *talk){
 		"write": func(k *talk) { k.write(client, 0, 0, nil) },
@@ -174,7 +179,7 @@ func TestRTR(t *testing.T) {
 	}
 }
 
-// TestOthers: iWARP of other programs is not judged.
+// TestOthers checks that iWARP of other programs is not judged.
 func TestOthers(t *testing.T) {
 	tp := &tape{}
 	k := tp.talk(spec{})
@@ -189,8 +194,8 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestRdmadsOwn: captures that rdmad makes are judged from its end, and what
-// it did not see is not held against anybody.
+// TestRdmadsOwn checks that captures of rdmad are judged from rdmad's end, and
+// that events which rdmad did not see cause no violation.
 func TestRdmadsOwn(t *testing.T) {
 	for _, began := range []bool{false, true} {
 		for _, midway := range []bool{false, true} {
@@ -243,7 +248,7 @@ func TestRdmadsOwn(t *testing.T) {
 	}
 }
 
-// TestPipe: what is in a pipe is judged while more is written to it.
+// TestPipe checks that data in a pipe is judged while more is written to it.
 func TestPipe(t *testing.T) {
 	tp := &tape{}
 	session(tp.talk(spec{}))
@@ -281,7 +286,7 @@ func mustPacket(t *testing.T, tp *tape, i int) []byte {
 	return tp.frames[i].packet(t, layers.LinkTypeEthernet)
 }
 
-// told is a judge that says what it hears at once.
+// told is a judge that passes on each event at once.
 type told chan string
 
 func (c told) Connect(referee.Private)      {}
@@ -290,7 +295,7 @@ func (c told) GivenUp() string              { return "" }
 func (c told) Summary() (s referee.Summary) { return s }
 func (c told) Observe(e *referee.Event)     { c <- line(e) }
 
-// endless is a capture that goes on for n packets of one flow.
+// endless is a capture of n packets of one flow.
 type endless struct {
 	buf  bytes.Buffer
 	w    *pcapgo.Writer
@@ -318,8 +323,8 @@ func (e *endless) Read(b []byte) (int, error) {
 	return e.buf.Read(b)
 }
 
-// TestMemory: what a reader keeps does not grow with a capture that wants it
-// to: the figures are those of the documentation.
+// TestMemory reads captures that try to make the reader keep much. Its memory
+// stays below the figures in the documentation.
 func TestMemory(t *testing.T) {
 	junk := noise(1400, 3)
 	begin := func(e *endless) *talk {
@@ -356,8 +361,8 @@ func TestMemory(t *testing.T) {
 			var k *talk
 			off := uint32(0)
 			e.next = func(int) []byte {
-				u := []byte{control(0, false), 0x40 | opSend}
-				for _, w := range []uint32{0, queueSend, 2, off} {
+				u := []byte{control(0, false), 0x40 | iwarp.OpSend}
+				for _, w := range []uint32{0, iwarp.QueueSend, 2, off} {
 					u = binary.BigEndian.AppendUint32(u, w)
 				}
 				off += uint32(len(junk))
@@ -403,7 +408,7 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// FuzzCapture: any bytes are read to an end, or refused.
+// FuzzCapture reads arbitrary bytes. Check must end.
 func FuzzCapture(f *testing.F) {
 	for _, s := range []spec{{}, {crc: true, v6: true}, {markers: [2]bool{true, true}}} {
 		tp := &tape{}
@@ -418,8 +423,8 @@ func FuzzCapture(f *testing.F) {
 	})
 }
 
-// FuzzSegments: any TCP segments in a connection are taken, and the judge hears
-// nothing of a side that is blind.
+// FuzzSegments sends arbitrary TCP segments in a connection. The judge must get
+// no events while a direction is blind.
 func FuzzSegments(f *testing.F) {
 	f.Add(uint8(0), []byte("\x00\x00\x10\x00abc\x01\x00\x08\x03defg"))
 	f.Add(uint8(7), []byte("\x80\x01\x20\xffabcdefgh\x01\x05\x08\x13defg"))
@@ -431,16 +436,16 @@ func FuzzSegments(f *testing.F) {
 		if kind&8 != 0 {
 			tp.frames = tp.frames[5:]
 		}
-		for len(script) >= 4 { // each: what, which, offset, size, and bytes
+		for len(script) >= 4 { // each step: kind, index, offset, size, bytes
 			what, which, off, size := script[0], int(script[1]), int8(script[2]), int(script[3])
 			script = script[4:]
 			size = min(size, len(script))
 			i := which % len(tp.frames)
 			fr := tp.frames[i]
 			switch what % 5 {
-			case 0: // other bytes
+			case 0: // replace the bytes
 				fr.data = script[:size]
-			case 1: // elsewhere
+			case 1: // move the segment
 				fr.seq += uint32(int32(off))
 			case 2:
 				fr.ack += uint32(int32(off)) * 100

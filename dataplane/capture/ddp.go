@@ -1,63 +1,43 @@
 package capture
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// Sizes of headers, in bytes (RFC 5041 §4, RFC 5040 §4).
+	"github.com/rdmad/rdmad/dataplane/iwarp"
+)
+
 const (
-	taggedSize      = 14
-	untaggedSize    = 18
-	readRequestSize = 28
-	terminateSize   = 4
-	// prefixSize is the part that all RPC-over-RDMA headers have: XID,
-	// version, credits, type.
+	terminateSize = 4 // RFC 5040 §4.8
+	// prefixSize is the size of the fixed part of all RPC-over-RDMA headers:
+	// XID, version, credits, type.
 	prefixSize = 16
 )
 
-// Opcodes (RFC 5040 §4.3).
-const (
-	opWrite = iota
-	opReadRequest
-	opReadResponse
-	opSend
-	opSendInv
-	opSendSE
-	opSendSEInv
-	opTerminate
-)
-
-// Queues of untagged messages (RFC 5040 §5.2).
-const (
-	queueSend = iota
-	queueReadRequest
-	queueTerminate
-	queues
-)
-
-// queueOf gives the queue of each opcode, -1 of tagged ones.
-var queueOf = [...]int{-1, queueReadRequest, -1, queueSend, queueSend, queueSend, queueSend, queueTerminate}
+// queueOf is the queue of each opcode, or -1 for tagged messages.
+var queueOf = [...]int{-1, iwarp.QueueReadRequest, -1, iwarp.QueueSend, iwarp.QueueSend, iwarp.QueueSend, iwarp.QueueSend, iwarp.QueueTerminate}
 
 // ddp is the header of a DDP segment.
 type ddp struct {
 	last bool
 	op   uint8
-	size int // of the header
+	size int // of the header, in bytes
 
-	stag   uint32 // tagged; of Sends the STag to invalidate
+	stag   uint32 // tagged: the STag; Sends: the STag to invalidate
 	offset uint64 // tagged
 
-	queue, msn, mo uint32 // untagged
+	queue, msn, mo uint32 // of untagged messages
 }
 
-// header is what a ULPDU's header is.
+// header says whether a ULPDU begins with a DDP header.
 type header uint8
 
 const (
 	good    header = iota
-	unknown        // the capture lacks some of it
-	bad            // it is no DDP segment
+	unknown        // the capture lacks a part of it
+	bad            // the ULPDU is no DDP segment
 )
 
-// decodeDDP decodes the header of a ULPDU.
+// decodeDDP decodes the DDP header of a ULPDU (RFC 5041 §4).
 func decodeDDP(u ulpdu) (h ddp, what header) {
 	if len(u.data) < 2 {
 		return h, missingOr(u.size < 2)
@@ -67,14 +47,14 @@ func decodeDDP(u ulpdu) (h ddp, what header) {
 	if control&0x3f != 1 || rdmap&0xf0 != 0x40 || int(h.op) >= len(queueOf) || (control&0x80 != 0) != (queueOf[h.op] < 0) {
 		return h, bad
 	}
-	if h.size = untaggedSize; queueOf[h.op] < 0 {
-		h.size = taggedSize
+	if h.size = iwarp.UntaggedSize; queueOf[h.op] < 0 {
+		h.size = iwarp.TaggedSize
 	}
 	if len(u.data) < h.size {
 		return h, missingOr(u.size < h.size)
 	}
 	h.stag = binary.BigEndian.Uint32(u.data[2:])
-	if h.size == taggedSize {
+	if h.size == iwarp.TaggedSize {
 		h.offset = binary.BigEndian.Uint64(u.data[6:])
 		return h, good
 	}
@@ -92,26 +72,12 @@ func missingOr(short bool) header {
 	return unknown
 }
 
-// readRequest is the payload of a Read Request (RFC 5040 §4.4).
-type readRequest struct {
-	sinkTag, size, sourceTag uint32
-	sink, source             uint64
-	rtr                      bool // an RTR indication
-}
-
-func decodeReadRequest(b []byte) readRequest {
-	return readRequest{
-		sinkTag: binary.BigEndian.Uint32(b), sink: binary.BigEndian.Uint64(b[4:]), size: binary.BigEndian.Uint32(b[12:]),
-		sourceTag: binary.BigEndian.Uint32(b[16:]), source: binary.BigEndian.Uint64(b[20:]),
-	}
-}
-
-// decodeTerminate gives layer, type and code (RFC 5040 §4.8). Linux siw has
-// the nibbles of the first byte and the header bits of the third swapped.
+// decodeTerminate returns layer, type and code (RFC 5040 §4.8). Linux siw swaps the
+// nibbles of the first byte, and has the header bits at the other end of the third.
 func decodeTerminate(b []byte) (layer, kind, code uint8) {
 	layer, kind, code = b[0]>>4, b[0]&0x0f, b[1]
 	linux := b[2]&0xe0 == 0 && b[2]&0x07 != 0
-	if b[2] == 0 { // no bits to go by
+	if b[2] == 0 { // no header bits decide
 		linux = !terminateKnown(layer, kind) && terminateKnown(kind, layer)
 	}
 	if linux {
@@ -120,7 +86,7 @@ func decodeTerminate(b []byte) (layer, kind, code uint8) {
 	return layer, kind, code
 }
 
-// terminateKnown says whether RFC 5040 §4.8 has a type for a layer.
+// terminateKnown reports whether RFC 5040 §4.8 defines the type for the layer.
 func terminateKnown(layer, kind uint8) bool {
 	most := [...]uint8{2, 3, 0} // RDMA, DDP, LLP
 	return int(layer) < len(most) && kind <= most[layer]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -13,62 +14,63 @@ import (
 
 var errNoMPA = errors.New("not an MPA frame")
 
-// phase is how far a direction of a link is.
+// phase is the state of one direction of a link.
 type phase uint8
 
 const (
 	opening phase = iota // before the MPA frame
-	probing              // looking for a Send, without a handshake
-	flowing              // FPDUs
-	ignored              // nothing is looked at any more
+	probing              // searching for a Send, without a handshake
+	flowing              // reading FPDUs
+	ignored              // all further bytes are ignored
 )
 
-// link is iWARP on a flow: the handshake, and DDP segments that become RDMA
-// messages.
+// link is the iWARP layer on a flow: it decodes the handshake, and assembles
+// RDMA messages from DDP segments.
 type link struct {
 	r    *reader
 	flow *flow
 	dirs [2]direction // by the index of the sender in flow.ends
-	// fresh says that the flow's beginning was seen: it has an MPA request
-	// first, or is not iWARP.
+	// fresh means that the beginning of the flow was seen. A fresh flow begins
+	// with an MPA request, or is not iWARP.
 	fresh bool
-	// client is the index of the client; conn is nil until it is known.
+	// client is the index of the client. conn is nil until the connection is
+	// found.
 	client int
 	conn   *connection
-	asked  *handshake // the client's, nil while it is not seen
-	probes bool       // counted in reader.probes
-	listed bool       // in the report, among those that are not followed
+	asked  *handshake // the client's handshake, or nil if not seen
+	probes bool       // the flow is counted in reader.probes
+	listed bool       // the flow is in Report.NotFollowed
 }
 
-// direction is what one end sends.
+// direction is the bytes that one end sends.
 type direction struct {
 	l      *link
 	i      int // index of the sender
 	phase  phase
-	head   []byte // of the MPA frame
+	head   []byte // start of the MPA frame
 	stream stream
 
-	next   [queues]uint32 // MSN that is to come, 0 if not known
-	queued [queues]message
+	next   [iwarp.Queues]uint32 // next MSN of each queue, or 0 if unknown
+	queued [iwarp.Queues]message
 	tagged message
-	reads  []readRequest // of this side, without their response
+	reads  []readRequest // of this side, unanswered
 	rtr    bool          // the next FPDU may be an RTR indication (RFC 6581 §6)
 
-	// blind says that FPDUs are missing and none was found after them yet.
-	// Until then the judge hears nothing of either side: what the other one
-	// does may depend on what is missing.
+	// blind means that FPDUs are missing and no FPDU was found after them yet.
+	// While a direction is blind, the judge gets no events of either side,
+	// because the other side's actions may depend on missing ones.
 	blind bool
-	// partial says that the next tagged segment may be within a message.
+	// partial means that the next tagged segment may be within a message.
 	partial bool
 }
 
-// message is a DDP message that is being put together.
+// message is a DDP message that is being assembled.
 type message struct {
 	active bool
 	first  ddp
 	data   []byte
 	length int
-	cut    bool // data ends before length
+	cut    bool // data is shorter than length
 }
 
 func newLink(r *reader, f *flow, fresh bool) *link {
@@ -108,7 +110,7 @@ func (d *direction) closed() {
 	d.emit(&referee.Event{Kind: referee.Close})
 }
 
-// from is the side that sends.
+// from returns the side that sends in this direction.
 func (d *direction) from() referee.Side {
 	if d.i == d.l.client {
 		return referee.Client
@@ -116,16 +118,16 @@ func (d *direction) from() referee.Side {
 	return referee.Server
 }
 
-// open collects the MPA frame, or what is there in its place.
+// open collects the MPA frame, or the bytes in its place.
 func (d *direction) open(b []byte) {
 	d.head = append(d.head, b...)
-	key := mpaReply
+	key := iwarp.MPAReply
 	if d.l.asked == nil {
-		key = mpaRequest
+		key = iwarp.MPARequest
 	}
 	h, size, err := decodeHandshake(d.head, key)
 	if err == nil && size == 0 {
-		return // more is to come
+		return // more bytes are needed
 	}
 	rest := d.head[size:]
 	d.head = nil
@@ -144,7 +146,7 @@ func (d *direction) open(b []byte) {
 	}
 }
 
-// foreign decides on a flow that does not begin with a handshake.
+// foreign handles a flow that does not begin with a handshake.
 func (l *link) foreign(err error) {
 	if l.asked != nil || !errors.Is(err, errNoMPA) {
 		l.unfollowed(err.Error() + " where the handshake should be")
@@ -158,7 +160,7 @@ func (l *link) foreign(err error) {
 	l.probe()
 }
 
-// ignore forgets everything of the flow.
+// ignore drops the state of the flow and ignores the rest of it.
 func (l *link) ignore() {
 	for i := range l.dirs {
 		d := &l.dirs[i]
@@ -168,7 +170,7 @@ func (l *link) ignore() {
 	l.flow.deaf = true
 }
 
-// probe looks for Sends in a flow whose handshake is not there.
+// probe starts the search for Sends in a flow whose handshake was not seen.
 func (l *link) probe() {
 	if l.r.probes >= maxProbes {
 		l.ignore()
@@ -185,7 +187,7 @@ func (l *link) probe() {
 	}
 }
 
-// end takes the results when the flow is over.
+// end records the results when the flow is over.
 func (l *link) end() {
 	l.unprobe()
 	switch {
@@ -203,13 +205,13 @@ func (l *link) end() {
 	}
 }
 
-// unfollowed says why a connection is not judged.
+// unfollowed records why a connection is not judged.
 func (l *link) unfollowed(reason string) {
 	l.listed = true
 	l.r.report.unfollowed(l.flow.ends[l.client], l.flow.ends[1-l.client], reason)
 }
 
-// unprobe says that the flow is not one of unknown kind any more.
+// unprobe stops counting the flow among those that are searched.
 func (l *link) unprobe() {
 	if l.probes {
 		l.r.probes--
@@ -234,8 +236,8 @@ func (l *link) connected(answer *handshake) {
 	for i := range l.dirs {
 		d := &l.dirs[i]
 		d.phase = flowing
-		d.next = [queues]uint32{1, 1, 1}
-		// Each side says which markers it wants to receive.
+		d.next = [iwarp.Queues]uint32{1, 1, 1}
+		// Each side announces whether it wants to receive markers.
 		d.stream = stream{to: d, crc: crc, markers: answer.markers}
 		if i != l.client {
 			d.stream.markers = l.asked.markers
@@ -248,7 +250,7 @@ func (l *link) connected(answer *handshake) {
 	}
 }
 
-// begin makes the connection, if there is room.
+// begin adds the connection if there is room, and reports whether there was.
 func (l *link) begin() bool {
 	l.unprobe()
 	if l.r.following >= maxFollowed {
@@ -261,14 +263,14 @@ func (l *link) begin() bool {
 	return true
 }
 
-// found makes sure that there is a connection for a segment, and says whether
-// there is. Without a handshake it begins at a Send.
+// found reports whether there is a connection for a segment. Without a
+// handshake, a connection begins at a Send.
 func (d *direction) found(h *ddp, payload []byte) bool {
 	l := d.l
 	if d.phase == flowing && l.conn != nil {
 		return true
 	}
-	if h.queue != queueSend || h.size != untaggedSize || h.mo != 0 || !l.flow.half[1-d.i].known {
+	if h.queue != iwarp.QueueSend || h.size != iwarp.UntaggedSize || h.mo != 0 || !l.flow.half[1-d.i].known {
 		return false
 	}
 	if l.conn == nil {
@@ -287,8 +289,9 @@ func (d *direction) found(h *ddp, payload []byte) bool {
 // nfsRDMAPort is the port of NFS over RDMA (RFC 8267 §7).
 const nfsRDMAPort = 20049
 
-// whoCalls is the client of a connection whose handshake was not seen: the
-// end that is not at the well-known port, or the one that sends a call.
+// whoCalls returns the index of the client of a connection whose handshake was
+// not seen. The client is the end that is not at the well-known port, or else
+// the end that sends a call.
 func (l *link) whoCalls(sender int, message []byte) int {
 	for i, end := range l.flow.ends {
 		if end.Port() == nfsRDMAPort && l.flow.ends[1-i].Port() != nfsRDMAPort {
@@ -301,7 +304,7 @@ func (l *link) whoCalls(sender int, message []byte) int {
 	return sender
 }
 
-// replies says whether a Send has an RPC reply behind its header.
+// replies reports whether a Send carries an RPC reply.
 func replies(message []byte) bool {
 	var h rpcrdma2.Header
 	var n int
@@ -324,7 +327,7 @@ func (d *direction) lost() {
 	d.blind = true
 }
 
-// seen ends what lost began: a segment was found.
+// seen ends the state that lost began, because a segment was found.
 func (d *direction) seen() {
 	if d.blind {
 		d.blind = false
@@ -332,17 +335,17 @@ func (d *direction) seen() {
 	}
 }
 
-// blind says whether something is missing now.
+// blind reports whether FPDUs are missing now.
 func (l *link) blind() bool { return l.dirs[0].blind || l.dirs[1].blind }
 
-// whole says whether nothing of the connection was missing so far.
+// whole reports whether nothing of the connection was missing so far.
 func (l *link) whole() bool { return l.conn.out.Gaps == 0 && !l.blind() }
 
-// forget drops what is not whole.
+// forget drops unfinished messages and the order of those to come.
 func (d *direction) forget() {
 	d.partial = true
-	d.next = [queues]uint32{}
-	d.queued = [queues]message{}
+	d.next = [iwarp.Queues]uint32{}
+	d.queued = [iwarp.Queues]message{}
 	d.tagged = message{}
 	d.rtr = false
 }
@@ -367,14 +370,14 @@ func (d *direction) badCRC(got, want uint32) {
 	d.unseen()
 }
 
-// violation reports what only the transport shows.
+// violation records a violation that only the transport shows.
 func (d *direction) violation(rule, section, message string) {
 	if c := d.l.conn; c != nil {
 		c.violation(referee.Violation{Rule: rule, Section: section, By: d.from(), Frame: d.l.flow.frame, Message: message})
 	}
 }
 
-// unseen notes that the content of a segment is not known.
+// unseen records that the content of a segment is unknown.
 func (d *direction) unseen() {
 	d.forget()
 	if d.l.conn != nil {
@@ -382,16 +385,16 @@ func (d *direction) unseen() {
 	}
 }
 
-// begins implements segments. A Send is found by its header and the beginning
-// of an RPC-over-RDMA header. Nothing else is sure enough.
+// begins implements segments. It recognises a Send by its DDP header and the
+// beginning of an RPC-over-RDMA header. Nothing else is certain enough.
 func (d *direction) begins(u []byte, size int) bool {
-	if len(u) < untaggedSize+prefixSize || u[0]&0xbf != 1 || u[1]&0xf0 != 0x40 {
+	if len(u) < iwarp.UntaggedSize+prefixSize || u[0]&0xbf != 1 || u[1]&0xf0 != 0x40 {
 		return false
 	}
 	h, what := decodeDDP(ulpdu{data: u, size: size})
-	if what != good || h.size != untaggedSize || h.queue != queueSend || h.mo != 0 || h.msn == 0 {
+	if what != good || h.size != iwarp.UntaggedSize || h.queue != iwarp.QueueSend || h.mo != 0 || h.msn == 0 {
 		return false
 	}
-	version, kind := binary.BigEndian.Uint32(u[untaggedSize+4:]), binary.BigEndian.Uint32(u[untaggedSize+12:])
+	version, kind := binary.BigEndian.Uint32(u[iwarp.UntaggedSize+4:]), binary.BigEndian.Uint32(u[iwarp.UntaggedSize+12:])
 	return (version == 1 || version == 2) && kind <= 5
 }

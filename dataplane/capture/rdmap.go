@@ -3,6 +3,7 @@ package capture
 import (
 	"fmt"
 
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 )
 
@@ -25,7 +26,7 @@ func (d *direction) segment(u ulpdu) bool {
 	if d.isRTR(&h, payload, size) {
 		return true
 	}
-	if h.size == taggedSize {
+	if h.size == iwarp.TaggedSize {
 		d.takeTagged(&h, payload, size)
 	} else {
 		d.takeUntagged(&h, payload, size)
@@ -33,45 +34,46 @@ func (d *direction) segment(u ulpdu) bool {
 	return true
 }
 
-// nonsense takes an FPDU without a DDP segment. Where nothing was lost before,
-// the connection cannot be read any further; else the search goes on.
+// nonsense handles an FPDU without a DDP segment. If nothing was lost before,
+// the connection is given up. Otherwise nonsense returns false and the search
+// continues.
 func (d *direction) nonsense(u ulpdu) bool {
 	c := d.l.conn
 	if c == nil || !d.l.whole() {
 		return false
 	}
-	d.violation("ddp.header", "RFC 5041 §4.1", fmt.Sprintf("an FPDU of %d bytes has no DDP header with an RDMAP opcode: % x", u.size, u.data[:min(len(u.data), untaggedSize)]))
+	d.violation("ddp.header", "RFC 5041 §4.1", fmt.Sprintf("an FPDU of %d bytes has no DDP header with an RDMAP opcode: % x", u.size, u.data[:min(len(u.data), iwarp.UntaggedSize)]))
 	c.giveUp("an FPDU has no DDP header")
 	d.l.ignore()
 	return true
 }
 
-// isRTR says whether a segment is the indication that a client sends first
-// when both sides agreed on it: an operation without data, which is not for
-// the programs above (RFC 6581 §6).
+// isRTR reports whether a segment is the RTR indication. The client sends it
+// first if both sides agreed on it. It is an operation without data and is not
+// meant for the upper layer (RFC 6581 §6).
 func (d *direction) isRTR(h *ddp, payload []byte, size int) bool {
 	if !d.rtr {
 		return false
 	}
 	d.rtr = false
 	switch {
-	case h.op == opReadRequest && len(payload) == readRequestSize:
-		r := decodeReadRequest(payload)
-		if r.size > 0 {
+	case h.op == iwarp.OpReadRequest && len(payload) == iwarp.ReadRequestSize:
+		r := readRequest{ReadRequest: iwarp.DecodeReadRequest(payload)}
+		if r.Size > 0 {
 			return false
 		}
 		r.rtr = true
 		d.reads = append(d.reads, r)
-	case h.op == opReadRequest || size > 0:
+	case h.op == iwarp.OpReadRequest || size > 0:
 		return false
 	}
-	if h.size == untaggedSize {
+	if h.size == iwarp.UntaggedSize {
 		d.next[h.queue] = h.msn + 1
 	}
 	return true
 }
 
-// order reports a segment out of DDP's order, unless the capture lacks some.
+// order reports a segment in the wrong order, unless bytes were missing.
 func (d *direction) order(text string) {
 	if d.l.whole() {
 		d.violation("ddp.order", "RFC 5041 §5.3", text)
@@ -80,7 +82,7 @@ func (d *direction) order(text string) {
 	d.l.conn.gap()
 }
 
-// takeTagged takes a segment of an RDMA Write or Read Response.
+// takeTagged handles a segment of an RDMA Write or Read Response.
 func (d *direction) takeTagged(h *ddp, payload []byte, size int) {
 	m := &d.tagged
 	if d.partial {
@@ -99,7 +101,7 @@ func (d *direction) takeTagged(h *ddp, payload []byte, size int) {
 	if !h.last {
 		return
 	}
-	if h.op == opWrite {
+	if h.op == iwarp.OpWrite {
 		d.emit(&referee.Event{Kind: referee.Write, STag: m.first.stag, Offset: m.first.offset, Length: m.length, Data: m.data})
 	} else {
 		d.response(m)
@@ -107,7 +109,7 @@ func (d *direction) takeTagged(h *ddp, payload []byte, size int) {
 	m.clear()
 }
 
-// response matches a Read Response with the oldest Read of the other side.
+// response matches a Read Response with the oldest RDMA Read of the other side.
 func (d *direction) response(m *message) {
 	reader := &d.l.dirs[1-d.i]
 	if len(reader.reads) == 0 || !reader.reads[0].answeredBy(m) {
@@ -119,7 +121,7 @@ func (d *direction) response(m *message) {
 			return
 		}
 	}
-	if size := reader.reads[0].size; uint64(size) != uint64(m.length) {
+	if size := reader.reads[0].Size; uint64(size) != uint64(m.length) {
 		d.violation("rdmap.read_response", "RFC 5040 §5.2", fmt.Sprintf("a Read Response has %d bytes, %d were asked for", m.length, size))
 	}
 	rtr := reader.reads[0].rtr
@@ -130,14 +132,21 @@ func (d *direction) response(m *message) {
 	reader.emit(&referee.Event{Kind: referee.ReadDone, Length: m.length, Data: m.data})
 }
 
-// answeredBy says whether a response is for the memory that the Read is to
-// fill.
-func (r *readRequest) answeredBy(m *message) bool {
-	return r.sinkTag == m.first.stag && r.sink == m.first.offset
+// readRequest is an unanswered Read Request.
+type readRequest struct {
+	iwarp.ReadRequest
+	rtr bool // an RTR indication
 }
 
-// skipTo drops the Reads before the one that a response is for: their own
-// were lost.
+// answeredBy reports whether a Read Response is for the memory that the RDMA
+// Read fills.
+func (r *readRequest) answeredBy(m *message) bool {
+	return r.SinkTag == m.first.stag && r.Sink == m.first.offset
+}
+
+// skipTo drops the RDMA Reads before the one that a Read Response answers,
+// because their own responses were lost. It reports whether there is such an
+// RDMA Read.
 func (d *direction) skipTo(m *message) bool {
 	for i := range d.reads {
 		if d.reads[i].answeredBy(m) {
@@ -148,7 +157,7 @@ func (d *direction) skipTo(m *message) bool {
 	return false
 }
 
-// takeUntagged takes a segment of a Send, Read Request or Terminate.
+// takeUntagged handles a segment of a Send, Read Request or Terminate.
 func (d *direction) takeUntagged(h *ddp, payload []byte, size int) {
 	m := &d.queued[h.queue]
 	switch next := d.next[h.queue]; {
@@ -157,15 +166,15 @@ func (d *direction) takeUntagged(h *ddp, payload []byte, size int) {
 	case !m.active && next != 0 && (next != h.msn || h.mo != 0):
 		d.order(fmt.Sprintf("message %d of queue %d begins at offset %d, want message %d, offset 0", h.msn, h.queue, h.mo, next))
 	}
-	if !m.active && h.mo != 0 { // its beginning was lost
+	if !m.active && h.mo != 0 { // the start of the message was lost
 		if h.last {
 			d.next[h.queue] = h.msn + 1
 			d.l.conn.gap()
 		}
 		return
 	}
-	if h.queue == queueSend && h.mo == 0 {
-		d.partial = false // a sender finishes its RDMA Writes before
+	if h.queue == iwarp.QueueSend && h.mo == 0 {
+		d.partial = false // a sender finishes its RDMA Writes before a Send
 	}
 	m.add(h, payload, size)
 	if !h.last {
@@ -176,16 +185,16 @@ func (d *direction) takeUntagged(h *ddp, payload []byte, size int) {
 	m.clear()
 }
 
-// untagged takes a whole message.
+// untagged handles a complete untagged message.
 func (d *direction) untagged(m *message) {
 	switch m.first.op {
-	case opSend, opSendSE:
+	case iwarp.OpSend, iwarp.OpSendSE:
 		d.emit(&referee.Event{Kind: referee.Send, Length: m.length, Data: m.data})
-	case opSendInv, opSendSEInv:
+	case iwarp.OpSendInv, iwarp.OpSendSEInv:
 		d.emit(&referee.Event{Kind: referee.SendInvalidate, STag: m.first.stag, Length: m.length, Data: m.data})
-	case opReadRequest:
+	case iwarp.OpReadRequest:
 		d.readRequest(m)
-	case opTerminate:
+	case iwarp.OpTerminate:
 		e := &referee.Event{Kind: referee.Terminate}
 		if len(m.data) >= terminateSize {
 			e.Layer, e.Type, e.Code = decodeTerminate(m.data)
@@ -195,24 +204,24 @@ func (d *direction) untagged(m *message) {
 }
 
 func (d *direction) readRequest(m *message) {
-	if len(m.data) < readRequestSize {
-		if m.length < readRequestSize {
-			d.violation("rdmap.read_request", "RFC 5040 §4.4", fmt.Sprintf("a Read Request has %d bytes, want %d", m.length, readRequestSize))
+	if len(m.data) < iwarp.ReadRequestSize {
+		if m.length < iwarp.ReadRequestSize {
+			d.violation("rdmap.read_request", "RFC 5040 §4.4", fmt.Sprintf("a Read Request has %d bytes, want %d", m.length, iwarp.ReadRequestSize))
 		}
 		d.unseen()
 		return
 	}
-	r := decodeReadRequest(m.data)
+	r := readRequest{ReadRequest: iwarp.DecodeReadRequest(m.data)}
 	if len(d.reads) == maxReads {
 		d.l.conn.giveUp(fmt.Sprintf("more than %d RDMA Reads are out", maxReads))
 		d.l.ignore()
 		return
 	}
 	d.reads = append(d.reads, r)
-	d.emit(&referee.Event{Kind: referee.Read, STag: r.sourceTag, Offset: r.source, Length: int(r.size)})
+	d.emit(&referee.Event{Kind: referee.Read, STag: r.SourceTag, Offset: r.Source, Length: int(r.Size)})
 }
 
-// emit gives an event of this side to the referee.
+// emit passes an event of this side to the referee.
 func (d *direction) emit(e *referee.Event) {
 	if d.l.conn == nil || d.l.blind() {
 		return
@@ -221,7 +230,7 @@ func (d *direction) emit(e *referee.Event) {
 	d.l.conn.observe(e)
 }
 
-// add appends a segment to a message. Bytes after missing ones are not kept.
+// add appends a segment to a message. It keeps no bytes after missing ones.
 func (m *message) add(h *ddp, payload []byte, size int) {
 	if !m.active {
 		m.active, m.first = true, *h
@@ -235,7 +244,7 @@ func (m *message) add(h *ddp, payload []byte, size int) {
 	m.cut = n < size
 }
 
-// keep is the size of buffers that are used again for the next message.
+// keep is the size in bytes of a buffer that the next message may reuse.
 const keep = 64 << 10
 
 func (m *message) clear() {

@@ -4,22 +4,17 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
+
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 )
 
-// Sizes of MPA, in bytes (RFC 5044 §3, §4.3).
+// Markers (RFC 5044 §4.3), in bytes.
 const (
-	lengthSize     = 2
-	crcSize        = 4
 	markerSize     = 4
 	markerInterval = 512
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// fpduSize is the size of an FPDU with a ULPDU of n bytes, without markers.
-func fpduSize(n int) int { return (lengthSize+n+3)&^3 + crcSize }
-
-// checking is what is known of CRCs on a connection.
+// checking says whether a connection uses CRCs.
 type checking uint8
 
 const (
@@ -28,56 +23,56 @@ const (
 	crcOn
 )
 
-// ulpdu is the content of an FPDU of which the first bytes are known.
+// ulpdu is the content of an FPDU.
 type ulpdu struct {
-	data []byte // known
+	data []byte // the known first bytes
 	size int
 }
 
-// segments takes the FPDUs of a stream.
+// segments receives the FPDUs of a stream.
 type segments interface {
-	// segment takes the next ULPDU, and says whether it can be one.
+	// segment receives the next ULPDU. It returns false if it can't be one.
 	segment(u ulpdu) bool
-	// badCRC takes the place of segment when the CRC is wrong.
+	// badCRC replaces the call of segment if the CRC is wrong.
 	badCRC(got, want uint32)
-	// lost says that FPDUs are missing here.
+	// lost reports that FPDUs are missing here.
 	lost()
-	// begins says whether a ULPDU, of which at least the header is there, may
-	// be the one to continue with after a loss.
+	// begins reports whether the stream may continue after a loss with a ULPDU.
+	// u holds at least its headers.
 	begins(u []byte, size int) bool
-	// endless says that nothing was found for too long.
+	// endless reports that the search for an FPDU exceeded its limit.
 	endless(bytes int)
 }
 
-// stream cuts the bytes of one direction into FPDUs.
+// stream divides the bytes of one direction into FPDUs (RFC 5044).
 type stream struct {
 	to  segments
 	crc checking
-	// markers says that the stream has markers (RFC 5044 §4.3). at is the
-	// position in the stream, from the first FPDU on, markers included.
+	// markers means that the stream has markers (RFC 5044 §4.3). at is the
+	// position in the stream, counted from the first FPDU, markers included.
 	markers bool
 	at      uint64
-	marks   []mark // in the FPDU that buf begins with
+	marks   []mark // in the FPDU in buf
 
-	// buf begins with an FPDU. known is how many bytes of it the capture has,
-	// or all that are there so far; the others are 0.
+	// buf holds the current FPDU so far. known is the number of its first bytes
+	// that the capture has. Missing bytes are 0.
 	buf   []byte
 	known int
-	holed bool // known is less than what is there
+	holed bool // bytes are missing: known no longer grows
 
-	// unchecked is the number of bytes whose markers are not known, after a
-	// search.
+	// unchecked is the number of bytes for which the markers are unknown after
+	// a search.
 	unchecked int
-	searching bool // for the next FPDU
-	skipped   int  // bytes, while searching
-	limit     int  // of skipped
+	searching bool // searching for the next FPDU
+	skipped   int  // bytes skipped by the search
+	limit     int  // bound of skipped, in bytes
 }
 
-// mark is a marker at a position of buf, before the byte there.
+// mark is a marker before the byte at a position of buf.
 type mark struct {
 	at   int
 	word [markerSize]byte
-	n    int // bytes of it so far
+	n    int // bytes of word so far
 }
 
 // bytes implements receiver.
@@ -101,7 +96,7 @@ func (s *stream) bytes(b []byte) {
 	}
 }
 
-// mark notes bytes of a marker, or with nil that they are missing.
+// mark stores bytes of a marker. b is nil if they are missing.
 func (s *stream) mark(b []byte, phase int) {
 	if s.searching {
 		return
@@ -140,8 +135,8 @@ func (s *stream) missing(n int) {
 	}
 }
 
-// take takes n bytes without markers, b or missing ones, until nobody takes
-// what comes of them.
+// take takes n bytes without markers: b, or missing bytes if b is nil. It stops
+// when the receiver of the FPDUs is gone.
 func (s *stream) take(b []byte, n int) {
 	for n > 0 && s.to != nil {
 		if s.searching {
@@ -163,26 +158,27 @@ func (s *stream) take(b []byte, n int) {
 	}
 }
 
-// pad puts missing bytes into the FPDU.
+// pad adds missing bytes to the FPDU as zeros.
 func (s *stream) pad(n int) {
 	s.holed = true
 	s.buf = append(s.buf, make([]byte, n)...)
 }
 
-// wanted is the number of bytes that the FPDU lacks, or its length word.
+// wanted returns the number of bytes that the FPDU, or its length field, still
+// lacks.
 func (s *stream) wanted() int {
-	if len(s.buf) < lengthSize {
-		return lengthSize - len(s.buf)
+	if len(s.buf) < iwarp.LengthSize {
+		return iwarp.LengthSize - len(s.buf)
 	}
-	return fpduSize(int(binary.BigEndian.Uint16(s.buf))) - len(s.buf)
+	return iwarp.FPDUSize(int(binary.BigEndian.Uint16(s.buf))) - len(s.buf)
 }
 
-// complete hands the FPDU on if it is whole.
+// complete passes on the FPDU once it is complete.
 func (s *stream) complete() {
-	if len(s.buf) < lengthSize {
+	if len(s.buf) < iwarp.LengthSize {
 		return
 	}
-	if s.holed && s.known < lengthSize {
+	if s.holed && s.known < iwarp.LengthSize {
 		s.lose()
 		return
 	}
@@ -192,7 +188,7 @@ func (s *stream) complete() {
 	n := int(binary.BigEndian.Uint16(s.buf))
 	good := true
 	if got, want, ok := s.check(); ok {
-		good = s.to.segment(ulpdu{data: s.buf[lengthSize:min(s.known, lengthSize+n)], size: n})
+		good = s.to.segment(ulpdu{data: s.buf[iwarp.LengthSize:min(s.known, iwarp.LengthSize+n)], size: n})
 	} else {
 		s.to.badCRC(got, want)
 	}
@@ -207,37 +203,37 @@ func (s *stream) reset() {
 	s.buf, s.known, s.holed, s.marks = s.buf[:0], 0, false, s.marks[:0]
 }
 
-// check verifies the CRC of a whole FPDU.
+// check verifies the CRC of a complete FPDU.
 func (s *stream) check() (got, want uint32, ok bool) {
 	if s.crc == crcOff || s.holed || s.unchecked > 0 {
 		return 0, 0, true
 	}
-	end := len(s.buf) - crcSize
-	got, want = binary.LittleEndian.Uint32(s.buf[end:]), crc32.Checksum(s.buf[:end], castagnoli)
+	end := len(s.buf) - iwarp.CRCSize
+	got, want = binary.LittleEndian.Uint32(s.buf[end:]), crc32.Checksum(s.buf[:end], iwarp.Castagnoli)
 	if got == want || s.marked(got) {
 		return got, want, true
 	}
 	return got, want, s.crc == crcUnknown
 }
 
-// marked checks the CRC with the markers that are in the FPDU (RFC 5044 §4.4).
-// Implementations differ on those at its edges.
+// marked reports whether the CRC covers the markers in the FPDU (RFC 5044
+// §4.4). Implementations differ on markers at its edges.
 func (s *stream) marked(got uint32) bool {
-	end := len(s.buf) - crcSize
+	end := len(s.buf) - iwarp.CRCSize
 	for _, edges := range [...][2]bool{{true, true}, {true, false}, {false, true}, {false, false}} {
 		sum, from := uint32(0), 0
 		for i := range s.marks {
 			m := &s.marks[i]
 			if m.n < markerSize {
-				return true // not all of it is in the capture
+				return true // the capture lacks a part of it
 			}
 			if m.at == 0 && !edges[0] || m.at == end && !edges[1] || m.at > end {
 				continue
 			}
-			sum = crc32.Update(crc32.Update(sum, castagnoli, s.buf[from:m.at]), castagnoli, m.word[:])
+			sum = crc32.Update(crc32.Update(sum, iwarp.Castagnoli, s.buf[from:m.at]), iwarp.Castagnoli, m.word[:])
 			from = m.at
 		}
-		if len(s.marks) > 0 && crc32.Update(sum, castagnoli, s.buf[from:end]) == got {
+		if len(s.marks) > 0 && crc32.Update(sum, iwarp.Castagnoli, s.buf[from:end]) == got {
 			return true
 		}
 	}
@@ -255,8 +251,8 @@ func (s *stream) lose() {
 }
 
 // search takes n bytes, b or missing ones, and looks for an FPDU to continue
-// with. It gives back what begins with it. Bytes before and after missing ones
-// are not looked at together.
+// with. It returns the bytes from that FPDU on. An FPDU is not found across
+// missing bytes.
 func (s *stream) search(b []byte, n int) ([]byte, int) {
 	s.skipped += n
 	if b == nil {
@@ -282,27 +278,27 @@ func (s *stream) search(b []byte, n int) ([]byte, int) {
 	return nil, 0
 }
 
-// enough is how much of an FPDU must be there to recognise one: with the
-// fixed part of an RPC-over-RDMA header.
-const enough = lengthSize + untaggedSize + prefixSize
+// enough is how many bytes of an FPDU are needed to recognise it: its headers
+// and the fixed part of an RPC-over-RDMA header.
+const enough = iwarp.LengthSize + iwarp.UntaggedSize + prefixSize
 
-// find gives the position of an FPDU in buf, or of what may become one when
-// more has come.
+// find returns the position of an FPDU in buf. If found is false, it returns
+// the position from which bytes must be kept for the next search.
 func (s *stream) find() (at int, found bool) {
 	for at = 0; at+enough <= len(s.buf); at++ {
 		b := s.buf[at:]
 		n := int(binary.BigEndian.Uint16(b))
-		if !s.to.begins(b[lengthSize:min(len(b), lengthSize+n)], n) {
+		if !s.to.begins(b[iwarp.LengthSize:min(len(b), iwarp.LengthSize+n)], n) {
 			continue
 		}
 		if s.crc == crcOff {
 			return at, true
 		}
-		size := fpduSize(n)
+		size := iwarp.FPDUSize(n)
 		if len(b) < size {
 			return at, false
 		}
-		switch right := binary.LittleEndian.Uint32(b[size-crcSize:]) == crc32.Checksum(b[:size-crcSize], castagnoli); {
+		switch right := binary.LittleEndian.Uint32(b[size-iwarp.CRCSize:]) == crc32.Checksum(b[:size-iwarp.CRCSize], iwarp.Castagnoli); {
 		case right:
 			s.crc = crcOn
 			return at, true

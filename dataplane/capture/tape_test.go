@@ -15,46 +15,47 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
-// The ends of a talk.
+// The two ends of a talk.
 const (
 	client = 0
 	server = 1
 )
 
-// frame is a TCP segment of a tape.
+// frame is one TCP segment of a tape.
 type frame struct {
 	from, to netip.AddrPort
 	seq, ack uint32
-	flags    string // of S, F, R
+	flags    string // any of S, F, R
 	data     []byte
 	cut      int // bytes of data that the file lacks
 }
 
-// tape is a capture in the making.
+// tape is a capture that a test writes.
 type tape struct{ frames []frame }
 
-// talk is an iWARP connection on a tape. It is written to as the two ends of
-// a real one write.
+// talk is an iWARP connection on a tape. A test writes to it as the two ends of
+// a real connection do.
 type talk struct {
 	tape    *tape
 	ends    [2]netip.AddrPort
 	seq     [2]uint32
-	msn     [2][queues]uint32
-	at      [2]uint64 // position in the stream, from the first FPDU on
-	fpduAt  [2]uint64 // where the FPDU began
-	markers [2]bool   // what each end sends has markers
+	msn     [2][iwarp.Queues]uint32
+	at      [2]uint64 // position in the stream, counted from the first FPDU
+	fpduAt  [2]uint64 // where the current FPDU began
+	markers [2]bool   // whether the bytes that each end sends have markers
 	crc     bool
-	mss     int // most bytes of a segment
-	payload int // most bytes of a DDP segment's payload
+	mss     int // largest segment, in bytes
+	payload int // largest payload of a DDP segment, in bytes
 }
 
-// spec is how a talk is made.
+// spec describes a talk.
 type spec struct {
 	port       uint16
 	crc        bool
@@ -83,35 +84,36 @@ func (tp *tape) talk(s spec) *talk {
 	if s.v6 {
 		k.ends = [2]netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("2001:db8::7"), s.port), netip.MustParseAddrPort("[2001:db8::1]:20049")}
 	}
-	k.seq = [2]uint32{0xffffff00, 77} // one wraps
+	k.seq = [2]uint32{0xffffff00, 77} // the first wraps
 	for i := range k.msn {
-		k.msn[i] = [queues]uint32{1, 1, 1}
+		k.msn[i] = [iwarp.Queues]uint32{1, 1, 1}
 	}
 	k.segment(client, "S", nil)
 	k.segment(server, "S", nil)
 	k.segment(client, "", nil)
-	k.segment(client, "", mpaFrame(mpaRequest, s, server, wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}.Append(nil)))
-	k.segment(server, "", mpaFrame(mpaReply, s, client, wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}.Append(nil)))
+	k.segment(client, "", mpaFrame(iwarp.MPARequest, s, server, wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}.Append(nil)))
+	k.segment(server, "", mpaFrame(iwarp.MPAReply, s, client, wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}.Append(nil)))
 	return k
 }
 
-// mpaFrame is a handshake frame. A side asks for markers in what other sends.
+// mpaFrame returns an MPA request or reply frame. Its sender asks for markers
+// if the end other sends them.
 func mpaFrame(key string, s spec, other int, private []byte) []byte {
 	var flags, revision byte = 0, 1
 	if s.crc {
-		flags |= mpaCRC
+		flags |= iwarp.MPACRC
 	}
 	if s.markers[other] {
-		flags |= mpaMarkers
+		flags |= iwarp.MPAMarkers
 	}
 	if s.gso {
 		flags |= 0x08
 	}
-	if s.reject && key == mpaReply {
-		flags |= mpaReject
+	if s.reject && key == iwarp.MPAReply {
+		flags |= iwarp.MPAReject
 	}
 	if s.enhanced {
-		flags, revision = flags|mpaEnhanced, 2
+		flags, revision = flags|iwarp.MPAEnhanced, 2
 		ird := uint16(128)
 		if s.peerToPeer {
 			ird |= 0x8000
@@ -123,7 +125,7 @@ func mpaFrame(key string, s spec, other int, private []byte) []byte {
 	return append(b, private...)
 }
 
-// segment puts a segment on the tape.
+// segment adds a segment to the tape.
 func (k *talk) segment(from int, flags string, data []byte) {
 	k.tape.frames = append(k.tape.frames, frame{from: k.ends[from], to: k.ends[1-from], seq: k.seq[from], ack: k.seq[1-from], flags: flags, data: data})
 	k.seq[from] += uint32(len(data) + len(flags))
@@ -138,7 +140,7 @@ func (k *talk) stream(from int, b []byte) {
 	}
 }
 
-// fpdu is an FPDU, with markers if the direction has them.
+// fpdu returns an FPDU, with markers if the direction has them.
 func (k *talk) fpdu(from int, u []byte) []byte {
 	b := binary.BigEndian.AppendUint16(nil, uint16(len(u)))
 	b = append(b, u...)
@@ -149,16 +151,16 @@ func (k *talk) fpdu(from int, u []byte) []byte {
 	if !k.crc {
 		return k.append(from, b, make([]byte, 4))
 	}
-	return k.append(from, b, binary.LittleEndian.AppendUint32(nil, crc32.Checksum(b, castagnoli)))
+	return k.append(from, b, binary.LittleEndian.AppendUint32(nil, crc32.Checksum(b, iwarp.Castagnoli)))
 }
 
-// mark puts markers into the part of an FPDU before its CRC.
+// mark adds markers to the part of an FPDU before its CRC.
 func (k *talk) mark(from int, b []byte) []byte {
 	k.fpduAt[from] = k.at[from]
 	return k.append(from, nil, b)
 }
 
-// append appends words to an FPDU, with the markers that fall between them.
+// append appends words to an FPDU, with the markers that are due between them.
 func (k *talk) append(from int, dst, b []byte) []byte {
 	if !k.markers[from] {
 		k.at[from] += uint64(len(b))
@@ -175,7 +177,7 @@ func (k *talk) append(from int, dst, b []byte) []byte {
 	return dst
 }
 
-// untagged gives the FPDUs of a message.
+// untagged returns the FPDUs of an untagged message.
 func (k *talk) untagged(from int, op byte, stag uint32, data []byte) (all []byte) {
 	queue := queueOf[op]
 	for off := 0; ; {
@@ -193,7 +195,7 @@ func (k *talk) untagged(from int, op byte, stag uint32, data []byte) (all []byte
 	}
 }
 
-// tagged gives the FPDUs of an RDMA Write or Read Response.
+// tagged returns the FPDUs of an RDMA Write or Read Response.
 func (k *talk) tagged(from int, op byte, stag uint32, offset uint64, data []byte) (all []byte) {
 	for off := 0; ; {
 		n := min(len(data)-off, k.payload)
@@ -214,12 +216,12 @@ func control(tagged byte, last bool) byte {
 	return tagged | 0x01
 }
 
-func (k *talk) send(from int, data []byte) { k.stream(from, k.untagged(from, opSend, 0, data)) }
+func (k *talk) send(from int, data []byte) { k.stream(from, k.untagged(from, iwarp.OpSend, 0, data)) }
 func (k *talk) sendInv(from int, stag uint32, data []byte) {
-	k.stream(from, k.untagged(from, opSendInv, stag, data))
+	k.stream(from, k.untagged(from, iwarp.OpSendInv, stag, data))
 }
 func (k *talk) write(from int, stag uint32, offset uint64, data []byte) {
-	k.stream(from, k.tagged(from, opWrite, stag, offset, data))
+	k.stream(from, k.tagged(from, iwarp.OpWrite, stag, offset, data))
 }
 
 func (k *talk) readRequest(from int, sink, source uint32, offset uint64, n int) {
@@ -228,11 +230,11 @@ func (k *talk) readRequest(from int, sink, source uint32, offset uint64, n int) 
 	b = binary.BigEndian.AppendUint32(b, uint32(n))
 	b = binary.BigEndian.AppendUint32(b, source)
 	b = binary.BigEndian.AppendUint64(b, offset)
-	k.stream(from, k.untagged(from, opReadRequest, 0, b))
+	k.stream(from, k.untagged(from, iwarp.OpReadRequest, 0, b))
 }
 
 func (k *talk) readResponse(from int, sink uint32, data []byte) {
-	k.stream(from, k.tagged(from, opReadResponse, sink, 0, data))
+	k.stream(from, k.tagged(from, iwarp.OpReadResponse, sink, 0, data))
 }
 
 func (k *talk) close() {
@@ -241,13 +243,13 @@ func (k *talk) close() {
 	k.segment(client, "", nil)
 }
 
-// null is a NULL call and its reply.
+// null adds a NULL call and its reply.
 func (k *talk) null(xid uint32) {
 	k.send(client, callMessage(xid, nil))
 	k.send(server, replyMessage(xid, nil))
 }
 
-// read is a READ call, an RDMA Write of n bytes, and the reply.
+// read adds a READ call, an RDMA Write of n bytes and the reply.
 func (k *talk) read(xid uint32, n int) {
 	chunk := []rpcrdma1.WriteChunk{{{Handle: 0x7700 + xid, Length: uint32(n), Offset: 1 << 32}}}
 	k.send(client, callMessage(xid, chunk))
@@ -255,7 +257,8 @@ func (k *talk) read(xid uint32, n int) {
 	k.sendInv(server, 0x7700+xid, replyMessage(xid, chunk))
 }
 
-// wrote is a call with a read chunk of n bytes, which the server reads.
+// wrote adds a call with a read chunk of n bytes, the server's RDMA Read and
+// the reply.
 func (k *talk) wrote(xid uint32, n int) {
 	k.send(client, writeMessage(xid, n))
 	k.readRequest(server, 0x3300+xid, 0x5500+xid, 9, n)
@@ -272,7 +275,7 @@ func callMessage(xid uint32, writes []rpcrdma1.WriteChunk) []byte {
 	return append(h.Append(nil), oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 300000, Version: 3, Procedure: proc})...)
 }
 
-// writeMessage is a WRITE call with n bytes in a read chunk.
+// writeMessage returns a WRITE call with n bytes in a read chunk.
 func writeMessage(xid uint32, n int) []byte {
 	h := rpcrdma1.Header{XID: xid, Version: 1, Credits: 64, Reads: []rpcrdma1.ReadSegment{
 		{Position: 40, Segment: rpcrdma1.Segment{Handle: 0x5500 + xid, Length: uint32(n), Offset: 9}},
@@ -294,7 +297,7 @@ func noise(n int, seed uint32) []byte {
 	return b
 }
 
-// file is the tape as pcap.
+// file returns the tape as a pcap file.
 func (tp *tape) file(t testing.TB) []byte { return tp.fileOf(t, layers.LinkTypeEthernet) }
 
 func (tp *tape) fileOf(t testing.TB, link layers.LinkType) []byte {
@@ -352,10 +355,10 @@ func (f *frame) packet(t testing.TB, link layers.LinkType) []byte {
 	return append(before, buf.Bytes()...)
 }
 
-// vlan stands for Ethernet with a VLAN tag.
+// vlan means Ethernet with a VLAN tag.
 const vlan = layers.LinkType(200)
 
-// recorder is a judge that notes what it hears.
+// recorder is a judge that records its events.
 type recorder struct {
 	cfg  referee.Config
 	log  []string
@@ -373,7 +376,7 @@ func (r *recorder) Observe(e *referee.Event) {
 	r.log = append(r.log, line(e))
 }
 
-// line is an event as the tests compare it.
+// line formats an event for comparison.
 func line(e *referee.Event) string {
 	text := fmt.Sprintf("%s %s", e.From, e.Kind)
 	switch e.Kind {
@@ -396,7 +399,8 @@ func line(e *referee.Event) string {
 	return text
 }
 
-// heard reads a capture and gives what each connection's judge heard.
+// heard reads a capture and returns the events that the judge of each
+// connection got.
 func heard(t testing.TB, file []byte) (*Report, [][]string) {
 	t.Helper()
 	var all []*recorder
@@ -425,7 +429,7 @@ func one(t testing.TB, file []byte) (*Connection, []string) {
 	return report.Connections[0], logs[0]
 }
 
-// same compares what was heard with what was said.
+// same compares the events that a judge got with the expected ones.
 func same(t *testing.T, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {

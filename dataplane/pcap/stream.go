@@ -3,17 +3,17 @@ package pcap
 import (
 	"net/netip"
 
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// stream is a connection in the file. Its ends are the peer, which began it,
-// and we.
+// stream is a connection in the file. Its ends are the peer, which began it, and rdmad.
 type stream struct {
 	conn      *trace.Conn
 	peer, own side
 	sinkTag   uint32 // of the last Read Request
-	note      string // on the end of the handshake
+	note      string // on the last packet of the handshake
 }
 
 // Addresses for connections that have none (RFC 5737).
@@ -28,7 +28,7 @@ func newStream(c *trace.Conn, midway bool) *stream {
 		peer = netip.AddrPortFrom(madeUpPeer, peer.Port())
 		own = netip.AddrPortFrom(madeUpOwn, own.Port())
 	}
-	// A connection that has the ports of an older one begins elsewhere.
+	// A connection with the ports of an older one begins with another sequence number.
 	isn := uint32(c.Number) * 0x01000193
 	return &stream{
 		conn: c, note: notes[Note{Began: c.Began, Midway: midway}],
@@ -37,8 +37,8 @@ func newStream(c *trace.Conn, midway bool) *stream {
 	}
 }
 
-// windowScale is TCP's largest window scale (RFC 7323 §2.2), after maximum
-// segment size: what is sent always fits the window.
+// windowScale is TCP's largest window scale (RFC 7323 §2.2), after the maximum segment
+// size: all data fits the window.
 var windowScale = []byte{2, 4, maxSegment >> 8, maxSegment & 0xff, 1, 3, 3, 14}
 
 // open writes the connection's handshake.
@@ -57,15 +57,15 @@ func (s *stream) open(w *Writer) error {
 			return err
 		}
 	}
-	if err := s.mpa(w, from, to, mpaRequest, asks); err != nil {
+	if err := s.mpa(w, from, to, iwarp.MPARequest, asks); err != nil {
 		return err
 	}
 	w.comment = s.note
-	return s.mpa(w, to, from, mpaReply, answers)
+	return s.mpa(w, to, from, iwarp.MPAReply, answers)
 }
 
 func (s *stream) mpa(w *Writer, from, to *side, key string, private []byte) error {
-	frame := appendMPA(nil, key, private)
+	frame := iwarp.AppendMPA(nil, key, private)
 	return w.packet(&segment{from: from, to: to, flags: flagPSH | flagACK, payload: frame, length: len(frame)})
 }
 
@@ -77,11 +77,11 @@ func (s *stream) write(w *Writer, e *trace.Event) error {
 	}
 	switch e.Op {
 	case verbs.OpSend:
-		return s.untagged(w, from, to, opSend, 0, e)
+		return s.untagged(w, from, to, iwarp.OpSend, 0, e)
 	case verbs.OpSendInvalidate:
-		return s.untagged(w, from, to, opSendInv, e.RKey, e)
+		return s.untagged(w, from, to, iwarp.OpSendInv, e.RKey, e)
 	case verbs.OpRDMAWrite:
-		return s.tagged(w, from, to, opWrite, e.RKey, e.Addr, e)
+		return s.tagged(w, from, to, iwarp.OpWrite, e.RKey, e.Addr, e)
 	case verbs.OpRDMARead:
 		return s.read(w, e)
 	}
@@ -90,34 +90,34 @@ func (s *stream) write(w *Writer, e *trace.Event) error {
 
 // untagged writes a Send.
 func (s *stream) untagged(w *Writer, from, to *side, op byte, invalidate uint32, e *trace.Event) error {
-	from.msn[queueSend]++
-	return s.segments(w, from, to, e, maxULPDU-untaggedSize, func(dst []byte, off int, last bool) []byte {
-		return appendUntagged(dst, op, last, invalidate, queueSend, from.msn[queueSend], uint32(off))
+	from.msn[iwarp.QueueSend]++
+	return s.segments(w, from, to, e, maxULPDU-iwarp.UntaggedSize, func(dst []byte, off int, last bool) []byte {
+		return iwarp.AppendUntagged(dst, op, last, invalidate, iwarp.QueueSend, from.msn[iwarp.QueueSend], uint32(off))
 	})
 }
 
 // tagged writes an RDMA Write or a Read Response.
 func (s *stream) tagged(w *Writer, from, to *side, op byte, stag uint32, addr uint64, e *trace.Event) error {
-	return s.segments(w, from, to, e, maxULPDU-taggedSize, func(dst []byte, off int, last bool) []byte {
-		return appendTagged(dst, op, last, stag, addr+uint64(off))
+	return s.segments(w, from, to, e, maxULPDU-iwarp.TaggedSize, func(dst []byte, off int, last bool) []byte {
+		return iwarp.AppendTagged(dst, op, last, stag, addr+uint64(off))
 	})
 }
 
-// read writes a Read Request and its Response. Our memory that the data goes
-// to has a key made up for this Read alone: readers find it by that.
+// read writes a Read Request and its Response. Our memory for the data gets a key that is
+// unique to this Read, so that readers can match them.
 func (s *stream) read(w *Writer, e *trace.Event) error {
 	s.sinkTag++
-	s.own.msn[queueReadRequest]++
-	w.ulpdu = appendUntagged(w.ulpdu[:0], opReadRequest, true, 0, queueReadRequest, s.own.msn[queueReadRequest], 0)
-	w.ulpdu = appendReadRequest(w.ulpdu, s.sinkTag, 0, uint32(e.Length), e.RKey, e.Addr)
-	if err := w.fpdu(&s.own, &s.peer, untaggedSize+readSize); err != nil {
+	s.own.msn[iwarp.QueueReadRequest]++
+	w.ulpdu = iwarp.AppendUntagged(w.ulpdu[:0], iwarp.OpReadRequest, true, 0, iwarp.QueueReadRequest, s.own.msn[iwarp.QueueReadRequest], 0)
+	w.ulpdu = (&iwarp.ReadRequest{SinkTag: s.sinkTag, Size: uint32(e.Length), SourceTag: e.RKey, Source: e.Addr}).Append(w.ulpdu)
+	if err := w.fpdu(&s.own, &s.peer, iwarp.UntaggedSize+iwarp.ReadRequestSize); err != nil {
 		return err
 	}
-	return s.tagged(w, &s.peer, &s.own, opReadResponse, s.sinkTag, 0, e)
+	return s.tagged(w, &s.peer, &s.own, iwarp.OpReadResponse, s.sinkTag, 0, e)
 }
 
-// segments cuts an event's bytes into DDP segments. Those that are known are in
-// segments of their own: readers make nothing of an FPDU that is cut.
+// segments divides an event's bytes into DDP segments. Known bytes get segments of their
+// own, because readers cannot decode a cut FPDU.
 func (s *stream) segments(w *Writer, from, to *side, e *trace.Event, most int, header func(dst []byte, off int, last bool) []byte) error {
 	for off := 0; ; {
 		n := min(most, e.Length-off)

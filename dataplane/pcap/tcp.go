@@ -3,18 +3,20 @@ package pcap
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 )
 
-// Sizes of what is around an FPDU, and of the packets, in bytes.
+// Sizes of the headers around an FPDU, and of the packets, in bytes.
 const (
-	etherSize = 14
-	ip4Size   = 20
-	ip6Size   = 40
-	tcpSize   = 20
+	ip4Size = 20
+	tcpSize = 20
 	// maxSegment is what one TCP segment carries: that of jumbo frames of
 	// 9000 bytes.
 	maxSegment = 8960
-	synOptions = 8
+	// maxULPDU is the longest ULPDU whose FPDU fits one segment: with its
+	// length word a multiple of 4.
+	maxULPDU = (maxSegment-iwarp.CRCSize)&^3 - iwarp.LengthSize
 )
 
 // TCP flags.
@@ -32,16 +34,16 @@ type side struct {
 	msn  [2]uint32 // of untagged messages sent, by queue (RFC 5041 §5.2)
 }
 
-// segment is a TCP segment of which the payload's first bytes are known.
+// segment is a TCP segment of which only the first bytes of the payload may be known.
 type segment struct {
 	from, to *side
 	flags    byte
 	options  []byte
 	payload  []byte
-	length   int // of the payload, whatever is known of it
+	length   int // of the whole payload, known or not
 }
 
-// append appends the packet; checksums that need bytes that are not known are 0.
+// append appends the packet. Checksums over unknown bytes are 0.
 func (s *segment) append(dst []byte) []byte {
 	dst = append(dst, s.to.mac[:]...)
 	dst = append(dst, s.from.mac[:]...)
@@ -79,15 +81,15 @@ const (
 	hops     = 64
 )
 
-// appendIP4 appends type and header, and gives the pseudo header's addresses'
-// sum (RFC 9293 §3.1).
+// appendIP4 appends type and header, and returns the sum of the pseudo header's addresses
+// (RFC 9293 §3.1).
 func (s *segment) appendIP4(dst []byte, length int) ([]byte, uint32) {
 	from, to := s.from.addr.Addr().As4(), s.to.addr.Addr().As4()
 	dst = append(dst, 0x08, 0x00)
 	at := len(dst)
 	dst = append(dst, 0x45, 0)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(ip4Size+length))
-	dst = append(dst, 0, 0, 0x40, 0, hops, protoTCP, 0, 0) // not to be fragmented
+	dst = append(dst, 0, 0, 0x40, 0, hops, protoTCP, 0, 0) // don't fragment
 	dst = append(dst, from[:]...)
 	dst = append(dst, to[:]...)
 	binary.BigEndian.PutUint16(dst[at+10:], ^fold(sumOf(dst[at:], 0)))
@@ -105,7 +107,7 @@ func (s *segment) appendIP6(dst []byte, length int) ([]byte, uint32) {
 	return dst, sumOf(dst[at:], 0)
 }
 
-// sumOf adds 16-bit words to a sum that is yet to be folded (RFC 1071).
+// sumOf adds 16-bit words to a sum that is not folded yet (RFC 1071).
 func sumOf(b []byte, sum uint32) uint32 {
 	for ; len(b) >= 2; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))

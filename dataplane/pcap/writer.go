@@ -10,11 +10,11 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/dataplane/trace"
 )
 
-// maxStreams is the number of connections from which on those that have ended
-// are forgotten.
+// maxStreams is the number of connections from which on ended ones are dropped.
 const maxStreams = 4096
 
 // Writer writes one capture file in pcapng.
@@ -23,7 +23,7 @@ type Writer struct {
 	streams map[*trace.Conn]*stream
 	now     time.Time // of the event being written
 	packets int
-	dropped uint64 // told in the file
+	dropped uint64 // recorded in the file
 	ulpdu   []byte // scratch
 	payload []byte
 	frame   []byte
@@ -42,8 +42,8 @@ func NewWriter(w io.Writer, version string) (*Writer, error) {
 	return &Writer{ng: ng, streams: make(map[*trace.Conn]*stream)}, nil
 }
 
-// Write writes the packets of an event, after those of a handshake if it is
-// the connection's first.
+// Write writes the packets of an event. If it is the connection's first, a handshake comes
+// before it.
 func (w *Writer) Write(e *trace.Event) error {
 	w.now = e.Time
 	s := w.streams[e.Conn]
@@ -64,13 +64,13 @@ func (w *Writer) Write(e *trace.Event) error {
 	return s.write(w, e)
 }
 
-// Packets is the number of packets so far.
+// Packets returns the number of packets so far.
 func (w *Writer) Packets() int { return w.packets }
 
-// Flush writes whole blocks out.
+// Flush writes whole blocks.
 func (w *Writer) Flush() error { return w.ng.Flush() }
 
-// forget makes room for connections.
+// forget drops ended connections.
 func (w *Writer) forget() {
 	if len(w.streams) < maxStreams {
 		return
@@ -82,18 +82,18 @@ func (w *Writer) forget() {
 	}
 }
 
-// statistics tells readers of the file what was dropped.
+// statistics writes the number of dropped packets for readers of the file.
 func (w *Writer) statistics() error {
 	return w.ng.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{
 		LastUpdate: w.now, PacketsReceived: uint64(w.packets) + w.dropped, PacketsDropped: w.dropped,
 	})
 }
 
-// fpdu writes a packet with the ULPDU in w.ulpdu, which has n bytes of which
-// these are known.
+// fpdu writes a packet with the ULPDU in w.ulpdu, of which the first bytes are known. n is
+// its full length.
 func (w *Writer) fpdu(from, to *side, n int) error {
-	w.payload = appendFPDU(w.payload[:0], w.ulpdu, n)
-	return w.packet(&segment{from: from, to: to, flags: flagPSH | flagACK, payload: w.payload, length: fpduSize(n)})
+	w.payload = iwarp.AppendFPDU(w.payload[:0], w.ulpdu, n)
+	return w.packet(&segment{from: from, to: to, flags: flagPSH | flagACK, payload: w.payload, length: iwarp.FPDUSize(n)})
 }
 
 // packet writes a packet.

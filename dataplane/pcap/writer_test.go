@@ -14,6 +14,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -73,18 +74,18 @@ type fpdu struct {
 func parseFPDU(t *testing.T, b []byte) fpdu {
 	t.Helper()
 	n := int(binary.BigEndian.Uint16(b))
-	if len(b) != fpduSize(n) {
+	if len(b) != iwarp.FPDUSize(n) {
 		t.Fatalf("an FPDU of %d bytes with a ULPDU of %d", len(b), n)
 	}
-	end := len(b) - crcSize
-	if got := binary.LittleEndian.Uint32(b[end:]); got != crc32.Checksum(b[:end], castagnoli) {
+	end := len(b) - iwarp.CRCSize
+	if got := binary.LittleEndian.Uint32(b[end:]); got != crc32.Checksum(b[:end], iwarp.Castagnoli) {
 		t.Errorf("CRC %#x", got)
 	}
-	u := b[lengthSize : lengthSize+n]
-	f := fpdu{op: u[1] & 0xf, tagged: u[0]&ddpTagged != 0, last: u[0]&ddpLast != 0}
-	size := untaggedSize
+	u := b[iwarp.LengthSize : iwarp.LengthSize+n]
+	f := fpdu{op: u[1] & 0xf, tagged: u[0]&iwarp.Tagged != 0, last: u[0]&iwarp.Last != 0}
+	size := iwarp.UntaggedSize
 	if f.tagged {
-		size = taggedSize
+		size = iwarp.TaggedSize
 	}
 	for at := 2; at < size; at += 4 {
 		f.fields = append(f.fields, binary.BigEndian.Uint32(u[at:]))
@@ -242,7 +243,7 @@ func checkOperations(t *testing.T, all []packet, data []byte) {
 	}
 	untagged := func(fields ...uint32) func(fpdu, int) bool {
 		return func(f fpdu, off int) bool {
-			return f.fields[0] == fields[0] && f.fields[1] == queueSend && f.fields[2] == fields[1] && f.fields[3] == uint32(off)
+			return f.fields[0] == fields[0] && f.fields[1] == iwarp.QueueSend && f.fields[2] == fields[1] && f.fields[3] == uint32(off)
 		}
 	}
 	tagged := func(stag uint32, addr uint64) func(fpdu, int) bool {
@@ -250,19 +251,19 @@ func checkOperations(t *testing.T, all []packet, data []byte) {
 			return f.fields[0] == stag && uint64(f.fields[1])<<32|uint64(f.fields[2]) == addr+uint64(off)
 		}
 	}
-	rest(opSend, false, data[:100], untagged(0, 1))
-	rest(opWrite, true, data, tagged(7, 1<<33))
+	rest(iwarp.OpSend, false, data[:100], untagged(0, 1))
+	rest(iwarp.OpWrite, true, data, tagged(7, 1<<33))
 	f := next()
 	want := binary.BigEndian.AppendUint32(nil, 1)
 	want = binary.BigEndian.AppendUint64(want, 0)
 	want = binary.BigEndian.AppendUint32(want, 70_000)
 	want = binary.BigEndian.AppendUint32(want, 8)
 	want = binary.BigEndian.AppendUint64(want, 1<<34)
-	if f.op != opReadRequest || f.fields[1] != queueReadRequest || f.fields[2] != 1 || !f.last || !bytes.Equal(f.data, want) {
+	if f.op != iwarp.OpReadRequest || f.fields[1] != iwarp.QueueReadRequest || f.fields[2] != 1 || !f.last || !bytes.Equal(f.data, want) {
 		t.Errorf("the Read Request is %+v", f)
 	}
-	rest(opReadResponse, true, data[:70_000], tagged(1, 0))
-	rest(opSendInv, false, data[:20_000], untagged(9, 1))
+	rest(iwarp.OpReadResponse, true, data[:70_000], tagged(1, 0))
+	rest(iwarp.OpSendInv, false, data[:20_000], untagged(9, 1))
 	if len(all) > 0 {
 		t.Errorf("%d packets too many", len(all))
 	}
@@ -301,7 +302,7 @@ func TestCut(t *testing.T) {
 	if !bytes.Equal(got, append(bytes.Clone(data[:10_000]), data[:4]...)) || cut != 4 {
 		t.Errorf("%d bytes are there in whole FPDUs, %d packets are cut", len(got), cut)
 	}
-	if missing := 20_100; total < missing || total > missing+cut*(crcSize+3) {
+	if missing := 20_100; total < missing || total > missing+cut*(iwarp.CRCSize+3) {
 		t.Errorf("%d bytes are missing, %d are not known", total, missing)
 	}
 }

@@ -11,67 +11,68 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Hub brings connections and watchers together. The zero Hub is ready; all
-// methods may be called from any goroutine.
+// Hub connects connections and watchers. The zero Hub is ready for use. Its
+// methods are safe for concurrent use.
 type Hub struct {
 	mu       sync.Mutex
 	conns    map[*Conn]struct{}
 	watchers []*Watcher
-	last     uint64 // Info.Number given out
+	last     uint64 // last Info.Number assigned
 	memory   int    // of all watchers together, in bytes
-	bounded  bool   // memory is set
+	bounded  bool   // memory was set
 }
 
-// SetMemory bounds the memory of all watchers together, in bytes. Those that there
-// are keep what they have.
+// SetMemory limits the memory of all watchers together, to n bytes. Existing
+// watchers keep their memory.
 func (h *Hub) SetMemory(n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.memory, h.bounded = int(n), true
 }
 
-// Memory is what all watchers have, in bytes.
+// Memory returns the memory of all watchers, in bytes.
 func (h *Hub) Memory() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return int64(h.used())
 }
 
-// used is what all watchers have; h.mu is held.
+// used returns the memory of all watchers. h.mu is held.
 func (h *Hub) used() (n int) {
 	for _, w := range h.watchers {
-		n += w.ring.memory()
+		n += w.ring.memory() + w.judging
 	}
 	return n
 }
 
-// share is the memory for one more watcher: a quarter of what the others leave, so
-// that there is some for MaxWatchers; h.mu is held.
-func (h *Hub) share() (int, error) {
+// share returns the memory for each part of one more watcher, in bytes. All
+// parts together get a quarter of the memory that is left, so that MaxWatchers
+// find some. h.mu is held.
+func (h *Hub) share(parts int) (int, error) {
 	if !h.bounded {
 		return wholeRing, nil
 	}
 	left := h.memory - h.used()
-	if left < minRing {
+	if left < parts*minRing {
 		return 0, ErrNoMemory
 	}
-	return min(max(left/4, minRing), wholeRing), nil
+	return min(max(left/4/parts, minRing), wholeRing), nil
 }
 
-// Conn is a connection that can be looked at.
+// Conn is a connection that can be watched.
 type Conn struct {
 	Info
 	hub   *Hub
 	tap   *rpcrdma.Tap
-	late  bool // it was not known from its beginning
+	late  bool // it was added after its start
 	ended atomic.Bool
 }
 
-// Add makes a connection known. Its Number is set.
+// Add adds a connection and sets its Number.
 func (h *Hub) Add(info Info) *Conn { return h.add(&Conn{Info: info, tap: new(rpcrdma.Tap)}) }
 
-// AddTapped is Add for a connection that has its tap already, and may have
-// done something with it.
+// AddTapped is Add for a connection that already has a tap, and may already
+// have had events.
 func (h *Hub) AddTapped(info Info, tap *rpcrdma.Tap) *Conn {
 	return h.add(&Conn{Info: info, tap: tap, late: true})
 }
@@ -92,14 +93,14 @@ func (h *Hub) add(c *Conn) *Conn {
 
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
-// Tap is the place for the transport to call.
+// Tap returns the tap that the transport calls.
 func (c *Conn) Tap() *rpcrdma.Tap { return c.tap }
 
-// Ended says whether the connection has ended.
+// Ended reports whether the connection has ended.
 func (c *Conn) Ended() bool { return c.ended.Load() }
 
-// Close tells that the connection has ended. Watchers of this connection
-// alone end, too. It may be called more than once.
+// Close records that the connection has ended. A watcher of only this
+// connection also ends. Close may be called more than once.
 func (c *Conn) Close() {
 	h := c.hub
 	h.mu.Lock()
@@ -116,7 +117,7 @@ func (c *Conn) Close() {
 	}
 }
 
-// attach lets a connection be seen by those who want to; h.mu is held.
+// attach sets the watchers of a connection. h.mu is held.
 func (h *Hub) attach(c *Conn) {
 	a := &audience{conn: c}
 	for _, w := range h.watchers {
@@ -131,8 +132,8 @@ func (h *Hub) attach(c *Conn) {
 	c.tap.Set(a)
 }
 
-// Missing gives the first connection that the filter names and that is not
-// up, "" when there is none.
+// Missing returns the first connection that the filter names and that is not
+// open, or "".
 func (h *Hub) Missing(f *Filter) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +145,7 @@ func (h *Hub) Missing(f *Filter) string {
 	return ""
 }
 
-// up says whether a connection is up; h.mu is held.
+// up reports whether a connection is open. h.mu is held.
 func (h *Hub) up(id string) bool {
 	for c := range h.conns {
 		if c.ID == id {
@@ -154,11 +155,24 @@ func (h *Hub) up(id string) bool {
 	return false
 }
 
-// Watch adds a watcher, to be closed by the caller. It fails with ErrTooMany or
-// ErrNoMemory.
-// Connections that the filter names and that are not up any more are
-// ignored; if none of them is left, the watcher has ended.
-func (h *Hub) Watch(f Filter, s Snap) (*Watcher, error) {
+// Watch adds a watcher. The caller must close it. The error is ErrTooMany or
+// ErrNoMemory. Watch ignores connections that the filter names and that are no
+// longer open. If none of them is left, the watcher has already ended.
+func (h *Hub) Watch(f Filter, s Snap) (*Watcher, error) { return h.watch(f, s, 1) }
+
+// WatchJudged is Watch with all bytes, and a Judge for the events. The referees
+// get as much memory as the watcher.
+func (h *Hub) WatchJudged(f Filter) (*Watcher, *Judge, error) {
+	w, err := h.watch(f, All, 2)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w, NewJudge(w.judging), nil
+}
+
+// watch adds a watcher. Its memory is one of several equal parts. The other
+// parts are for referees.
+func (h *Hub) watch(f Filter, s Snap, parts int) (*Watcher, error) {
 	w := &Watcher{hub: h, filter: f, wake: make(chan struct{}, 1), named: make(map[string]bool)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,11 +188,11 @@ func (h *Hub) Watch(f Filter, s Snap) (*Watcher, error) {
 		w.err = io.EOF
 		return w, nil
 	}
-	share, err := h.share()
+	share, err := h.share(parts)
 	if err != nil {
 		return nil, err
 	}
-	w.ring, w.since = ringOf(share), h.last
+	w.ring, w.judging, w.since = ringOf(share), (parts-1)*share, h.last
 	w.snap = Snap{min(s.Send, len(w.ring.buf)/4), min(s.RDMA, len(w.ring.buf)/4)}
 	h.watchers = append(h.watchers, w)
 	for c := range h.conns {
@@ -187,14 +201,14 @@ func (h *Hub) Watch(f Filter, s Snap) (*Watcher, error) {
 	return w, nil
 }
 
-// Watchers is the number of watchers there are.
+// Watchers returns the number of watchers.
 func (h *Hub) Watchers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.watchers)
 }
 
-// forget takes a watcher out.
+// forget removes a watcher.
 func (h *Hub) forget(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,7 +222,7 @@ func (h *Hub) forget(w *Watcher) {
 	}
 }
 
-// audience are the watchers of one connection. It never changes.
+// audience holds the watchers of one connection. It is immutable.
 type audience struct {
 	conn     *Conn
 	watchers []*Watcher

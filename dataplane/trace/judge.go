@@ -5,41 +5,51 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// maxJudged is the number of connections that a Judge follows at a time.
+// maxJudged is the number of connections that a Judge follows at the same time.
 const maxJudged = 1024
 
-// Judge lets a referee judge each connection of a watcher whose snap length is
-// All. Not for several goroutines.
+// noMemory is the reason when memory for a referee runs out.
+const noMemory = "there is no memory to judge it: trace fewer connections, or raise limits.memory"
+
+// Judge lets a referee judge each connection of a watcher. The watcher's snap
+// length must be All. The memory of all referees is bounded. Only one goroutine
+// may use a Judge.
 type Judge struct {
 	conns   map[*Conn]*judged
 	events  uint64
 	missing uint64
+	memory  int // of all referees, in bytes
+	used    int // by all referees, in bytes
 }
 
 // judged is a connection with its referee.
 type judged struct {
-	referee *referee.Referee
-	found   []referee.Violation // by the event being judged
-	given   bool                // Verdict had GivenUp
+	referee *referee.Referee    // nil after Verdict.GivenUp was set
+	found   []referee.Violation // by the current event
+	size    int                 // of the referee in bytes, counted in Judge.used
 }
 
-// Verdict is what an event shows. It is valid until the next one.
+// Verdict is the result for one event. It is valid until the next call of
+// Observe.
 type Verdict struct {
 	Violations []referee.Violation
-	// GivenUp says why the connection is not judged any more, once.
+	// GivenUp is set once, to the reason why the connection is no longer
+	// judged.
 	GivenUp string
 }
 
-// NewJudge makes a judge.
-func NewJudge() *Judge { return &Judge{conns: make(map[*Conn]*judged)} }
+// NewJudge makes a Judge. memory is the bound for all referees, in bytes.
+func NewJudge(memory int) *Judge { return &Judge{conns: make(map[*Conn]*judged), memory: memory} }
 
-// Observe judges events in their order.
+// Observe judges an event. The caller passes the events in order.
 func (j *Judge) Observe(e *Event) Verdict {
 	j.events++
-	if e.Missing != j.missing { // of any connection
+	if e.Missing != j.missing { // events of any connection were dropped
 		j.missing = e.Missing
 		for _, c := range j.conns {
-			c.referee.Gap()
+			if c.referee != nil {
+				c.referee.Gap()
+			}
 		}
 	}
 	c := j.conns[e.Conn]
@@ -48,16 +58,30 @@ func (j *Judge) Observe(e *Event) Verdict {
 			return Verdict{}
 		}
 	}
+	if c.referee == nil {
+		return Verdict{}
+	}
 	c.found = c.found[:0]
 	c.observe(e, j.events)
-	v := Verdict{Violations: c.found}
-	if reason := c.referee.GivenUp(); reason != "" && !c.given {
-		c.given, v.GivenUp = true, reason
-	}
-	return v
+	return Verdict{Violations: c.found, GivenUp: j.weigh(c)}
 }
 
-// add begins to judge a connection, nil when there are too many.
+// weigh updates the memory that a referee uses. If the referee has given up, or
+// if there is no memory for it, weigh frees it and returns the reason.
+func (j *Judge) weigh(c *judged) (givenUp string) {
+	j.used -= c.size
+	c.size, givenUp = c.referee.Size(), c.referee.GivenUp()
+	if givenUp == "" && j.used+c.size > j.memory {
+		givenUp = noMemory
+	}
+	if givenUp != "" {
+		c.referee, c.size = nil, 0
+	}
+	j.used += c.size
+	return givenUp
+}
+
+// add begins to judge a connection. It returns nil if there are too many.
 func (j *Judge) add(e *Event) *judged {
 	if len(j.conns) == maxJudged {
 		j.forget()
@@ -79,17 +103,18 @@ func (j *Judge) add(e *Event) *judged {
 	return c
 }
 
-// forget makes room: connections that have ended do nothing any more.
+// forget removes connections that have ended.
 func (j *Judge) forget() {
 	for c := range j.conns {
 		if c.Ended() {
+			j.used -= j.conns[c].size
 			delete(j.conns, c)
 		}
 	}
 }
 
-// observe gives an event to the referee. An RDMA Read is seen when its data is
-// there.
+// observe passes an event to the referee. An RDMA Read is seen when its data
+// has arrived.
 func (c *judged) observe(e *Event, number uint64) {
 	from := referee.Server
 	if e.Conn.Began != (e.In && e.send()) {

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -10,10 +11,10 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// both is private data of a side that accepts remote invalidation.
+// both is the private data of a side that accepts remote invalidation.
 var both = wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}.Append(nil)
 
-// on puts events on a connection.
+// on sets the connection of events.
 func on(c *Conn, all ...*Event) []*Event {
 	for _, e := range all {
 		e.Conn = c
@@ -21,8 +22,8 @@ func on(c *Conn, all ...*Event) []*Event {
 	return all
 }
 
-// scene is a call with a write and a read chunk, which the server at our end
-// or, with Began, at the other end serves.
+// scene returns a call with a write chunk and a read chunk. The server is our
+// end, or the other end if Began is set.
 func scene(c *Conn, invalidate uint32) []*Event {
 	in := !c.Began
 	chunk := rpcrdma1.Header{
@@ -39,7 +40,7 @@ func scene(c *Conn, invalidate uint32) []*Event {
 	return on(c, append(all, reply)...)
 }
 
-// verdicts judges events and gives the rules that were broken.
+// verdicts judges events and returns the broken rules.
 func verdicts(j *Judge, all []*Event) (out []string) {
 	for i, e := range all {
 		for _, v := range j.Observe(e).Violations {
@@ -49,34 +50,34 @@ func verdicts(j *Judge, all []*Event) (out []string) {
 	return out
 }
 
-// TestJudge: at either end, a referee is content with what is right, and says
-// what is not.
+// TestJudge checks at either end that correct events cause no violation and
+// wrong ones do.
 func TestJudge(t *testing.T) {
 	for _, began := range []bool{false, true} {
 		info := Info{PeerPrivate: both, OwnPrivate: both, Began: began}
-		if got := verdicts(NewJudge(), scene(&Conn{Info: info}, 0x77)); len(got) > 0 {
+		if got := verdicts(NewJudge(wholeRing), scene(&Conn{Info: info}, 0x77)); len(got) > 0 {
 			t.Errorf("began %v: %q", began, got)
 		}
 		bad := scene(&Conn{Info: info}, 0x99)
-		if got := verdicts(NewJudge(), bad); len(got) == 0 {
+		if got := verdicts(NewJudge(wholeRing), bad); len(got) == 0 {
 			t.Errorf("began %v: nothing is said of an STag that nobody offered", began)
 		}
 	}
 }
 
-// TestJudgeGaps: what a watcher did not see is not held against anybody.
+// TestJudgeGaps checks that events which a watcher missed cause no violation.
 func TestJudgeGaps(t *testing.T) {
 	c := &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
 	all := scene(c, 0x77)
-	if got := verdicts(NewJudge(), all[3:]); len(got) == 0 {
+	if got := verdicts(NewJudge(wholeRing), all[3:]); len(got) == 0 {
 		t.Error("nothing is said of a reply to no call")
 	}
 	midway := *all[3]
 	midway.Midway = true
-	if got := verdicts(NewJudge(), []*Event{&midway}); len(got) > 0 {
+	if got := verdicts(NewJudge(wholeRing), []*Event{&midway}); len(got) > 0 {
 		t.Errorf("a reply to a call before the watcher: %q", got)
 	}
-	j, other := NewJudge(), &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
+	j, other := NewJudge(wholeRing), &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
 	if got := verdicts(j, on(other, message(true, rpcrdma1.Header{XID: 9, Credits: 8}, callOf(9, 300000, 1, 1)))); len(got) > 0 {
 		t.Fatalf("a call: %q", got)
 	}
@@ -87,9 +88,62 @@ func TestJudgeGaps(t *testing.T) {
 	}
 }
 
-// TestJudgeForgets: connections that ended make room for others.
+// TestJudgeMemory checks that the referees and the watcher share one memory
+// bound. If there is no memory left for a connection's referee, the connection
+// is given up once. A connection that ends makes room for another.
+func TestJudgeMemory(t *testing.T) {
+	const memory = 1 << 20
+	var h Hub
+	h.SetMemory(memory)
+	var judges []*Judge
+	for {
+		w, j, err := h.WatchJudged(Filter{})
+		if errors.Is(err, ErrNoMemory) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		judges = append(judges, j)
+	}
+	total := int64(0)
+	for i, j := range judges {
+		total += int64(j.memory)
+		given := 0
+		for range 2 * maxJudged {
+			last := &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
+			for xid := range uint32(8) {
+				e := message(true, rpcrdma1.Header{XID: xid, Credits: 8}, callOf(xid, 300000, 1, 1))
+				e.Conn = last
+				if v := j.Observe(e); v.GivenUp == noMemory {
+					given++
+				} else if v.GivenUp != "" {
+					t.Fatal(v.GivenUp)
+				}
+			}
+			if j.used > j.memory {
+				t.Fatalf("judge %d: %d bytes of %d", i, j.used, j.memory)
+			}
+		}
+		if given == 0 || given >= maxJudged {
+			t.Errorf("judge %d: %d connections were given up", i, given)
+		}
+		for c := range j.conns {
+			c.ended.Store(true)
+		}
+		if got := verdicts(j, scene(&Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}, 0x99)); len(got) == 0 {
+			t.Errorf("judge %d: a connection after those that ended is not judged", i)
+		}
+	}
+	if used := h.Memory(); len(judges) < 2 || used > memory || used < total+total/2 {
+		t.Errorf("%d judges have %d of %d bytes that are used, of %d", len(judges), total, used, memory)
+	}
+}
+
+// TestJudgeForgets checks that ended connections make room for others.
 func TestJudgeForgets(t *testing.T) {
-	j := NewJudge()
+	j := NewJudge(wholeRing)
 	for range 2 * maxJudged {
 		c := &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
 		verdicts(j, scene(c, 0x77))
@@ -103,8 +157,8 @@ func TestJudgeForgets(t *testing.T) {
 	}
 }
 
-// TestWatcherMidway: a watcher says whether it saw a connection from its
-// beginning.
+// TestWatcherMidway checks Event.Midway: whether the watcher saw a connection
+// from its beginning.
 func TestWatcherMidway(t *testing.T) {
 	var h Hub
 	before := h.Add(Info{ID: "1"})

@@ -3,49 +3,26 @@ package trace
 import (
 	"fmt"
 
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc/programs"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// program is an ONC RPC program that a trace knows by name.
-type program struct {
-	name string
-	// procedures by version; those of version 0 are every other version's.
-	procedures map[uint32][]string
-}
-
-var programs = map[uint32]program{
-	100003: {"NFS", map[uint32][]string{
-		3: { // RFC 1813 §3
-			"NULL", "GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "READ", "WRITE", "CREATE", "MKDIR", "SYMLINK",
-			"MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "PATHCONF", "COMMIT",
-		},
-		4: {"NULL", "COMPOUND"}, // RFC 8881 §16
-	}},
-	100005:     {"MOUNT", map[uint32][]string{0: {"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"}}}, // RFC 1813 §5
-	100417:     {"CCP", map[uint32][]string{1: {"NULL", "CONF_RDMA"}}},                                  // RFC 5666 §6
-	0x20020049: {"ECHO", map[uint32][]string{1: {"NULL", "ECHO", "READ", "WRITE"}}},
-	0x40000000: {"NFS_CB", map[uint32][]string{0: {"NULL", "COMPOUND"}}}, // RFC 8881 §20
-}
-
-// names gives the names of program and procedure; the latter is a number when
-// it has none. ok is false for a program without a name.
+// names returns the names of program and procedure. A procedure without a name
+// gets its number. ok is false if the program has no name.
 func (r *RPC) names() (prog, proc string, ok bool) {
-	p, ok := programs[r.Program]
-	if !ok || !r.Known {
+	if !r.Known {
 		return "", "", false
 	}
-	list, ok := p.procedures[r.Version]
-	if !ok {
-		list = p.procedures[0]
+	if i := programs.Find(r.Program, r.Version); i >= 0 && r.Procedure < uint32(len(programs.All[i].Procedures)) {
+		return programs.All[i].Name, programs.All[i].Procedures[r.Procedure], true
 	}
-	if r.Procedure < uint32(len(list)) {
-		return p.name, list[r.Procedure], true
-	}
-	return p.name, fmt.Sprintf("procedure %d", r.Procedure), true
+	prog = programs.Name(r.Program)
+	return prog, fmt.Sprintf("procedure %d", r.Procedure), prog != ""
 }
 
-// Name is such as "NFS READ", "" when the program has none or is not known.
+// Name returns the names of program and procedure, for example "NFS READ". It
+// returns "" if the program is unknown or has no name.
 func (r *RPC) Name() string {
 	prog, proc, ok := r.names()
 	if !ok {
@@ -59,7 +36,7 @@ var procNames = [...]string{"RDMA_MSG", "RDMA_NOMSG", "RDMA_MSGP", "RDMA_DONE", 
 // Version 2 has no MSGP and DONE.
 var procNames2 = map[rpcrdma1.Proc]string{0: "RDMA2_MSG", 1: "RDMA2_NOMSG", 4: "RDMA2_ERROR", 5: "RDMA2_OPTIONAL"}
 
-// Procedure is the name of the header type, such as RDMA_MSG.
+// Procedure returns the name of the header type, for example "RDMA_MSG".
 func (m *Message) Procedure() string {
 	p, v := m.Header.Proc, m.Header.Version
 	name := ""
@@ -80,7 +57,7 @@ var operations = map[rpcrdma2.OptType]string{
 	rpcrdma2.OptXmtReq: "XMTREQ", rpcrdma2.OptXmtResp: "XMTRESP", rpcrdma2.OptXmtCont: "XMTCONT", rpcrdma2.OptXmtError: "XMTERR",
 }
 
-// Operation is the name of the optional operation, "" of other messages.
+// Operation returns the name of the optional operation, or "" for other messages.
 func (m *Message) Operation() string {
 	if !m.Lists || m.Header.Version != rpcrdma2.Version || m.Header.Proc != rpcrdma2.Optional {
 		return ""
@@ -91,8 +68,8 @@ func (m *Message) Operation() string {
 	return fmt.Sprintf("operation %d", m.Header.Option)
 }
 
-// Direction is what the header says of it, CALL or REPLY; "" in version 1 and
-// of errors, which have none.
+// Direction returns the direction in the header, "CALL" or "REPLY". It returns
+// "" for version 1 and for errors, which have none.
 func (m *Message) Direction() string {
 	switch {
 	case !m.Lists || m.Header.Version != rpcrdma2.Version || m.Header.Proc == rpcrdma2.Error:
@@ -103,7 +80,7 @@ func (m *Message) Direction() string {
 	return "REPLY"
 }
 
-// HeaderError is the error of an RDMA_ERROR header, "" for others.
+// HeaderError returns the error of an RDMA_ERROR header, or "" for other messages.
 func (m *Message) HeaderError() string {
 	h := &m.Header
 	switch {

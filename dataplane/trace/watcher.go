@@ -9,52 +9,54 @@ import (
 
 // Bounds of watchers.
 const (
-	// MaxWatchers is the number of traces and captures at once.
+	// MaxWatchers is the most traces and captures at the same time.
 	MaxWatchers = 16
-	// RingBytes is the most memory of a watcher's data, in bytes.
+	// RingBytes is the most memory for one watcher's data, in bytes.
 	RingBytes = 8 << 20
-	// ringEvents is the most events that wait for a watcher.
+	// ringEvents is the most events that wait for one watcher.
 	ringEvents = 8192
 	// maxSnap is the most bytes kept of one event: a quarter of the ring.
 	maxSnap = RingBytes / 4
-	// minRing is the least memory of a watcher that is of any use, in bytes.
+	// minRing is the least useful memory of a watcher, in bytes.
 	minRing = 64 << 10
 )
 
-// Reasons to refuse a watcher.
+// Errors of Watch and WatchJudged.
 var (
-	// ErrTooMany refuses one beyond MaxWatchers.
+	// ErrTooMany means that there are already MaxWatchers watchers.
 	ErrTooMany = errors.New("too many traces and captures at once; end another one first")
-	// ErrNoMemory refuses one for which the others leave too little memory.
+	// ErrNoMemory means that the other watchers leave too little memory.
 	ErrNoMemory = errors.New("no memory for another trace or capture; end another one first, or raise limits.memory")
 )
 
-// Snap is how many bytes are kept of an event.
+// Snap is the snap length: how many bytes of an event are kept.
 type Snap struct {
 	Send int // of a message
 	RDMA int // of an RDMA Read or Write
 }
 
-// All keeps everything that a ring can take.
+// All keeps all bytes that a ring can hold.
 var All = Snap{maxSnap, maxSnap}
 
-// Watcher is a queue of events of some connections.
+// Watcher is a queue of the events of some connections.
 type Watcher struct {
 	hub    *Hub
 	filter Filter
 	snap   Snap
-	since  uint64          // number of the last connection before it began
-	named  map[string]bool // connections asked for that are up; under Hub.mu
+	since  uint64          // number of the last connection before the watcher began
+	named  map[string]bool // named connections that are open; guarded by Hub.mu
+	// judging is the memory of the referees of its events, in bytes.
+	judging int
 
 	mu      sync.Mutex
 	ring    ring
-	held    bool // the oldest event is the caller's
+	held    bool // the caller holds the oldest event
 	dropped uint64
-	err     error // nothing is added any more
+	err     error // why no events are added any more
 	wake    chan struct{}
 }
 
-// observe adds an event. It is called with the connection's lock held.
+// observe adds an event. The caller holds the connection's lock.
 func (w *Watcher) observe(e *Event, data [][]byte) {
 	snap := w.snap.RDMA
 	if e.send() {
@@ -73,7 +75,7 @@ func (w *Watcher) observe(e *Event, data [][]byte) {
 	w.notify()
 }
 
-// notify wakes Next; w.mu is held.
+// notify wakes Next. w.mu is held.
 func (w *Watcher) notify() {
 	select {
 	case w.wake <- struct{}{}:
@@ -81,7 +83,7 @@ func (w *Watcher) notify() {
 	}
 }
 
-// end lets Next deliver what is there and then fail with err.
+// end makes Next return the waiting events and then err.
 func (w *Watcher) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,9 +93,9 @@ func (w *Watcher) end(err error) {
 	}
 }
 
-// Next waits for the next event, which is valid until the next call. It fails
-// with ctx.Err(), with io.EOF when the connections that the filter names have
-// all ended or the watcher is closed.
+// Next waits for the next event. The event is valid until the next call of Next
+// or TryNext. The error is ctx.Err(), or io.EOF if all connections that the
+// filter names have ended or the watcher is closed.
 func (w *Watcher) Next(ctx context.Context) (*Event, error) {
 	for {
 		if e, err := w.TryNext(); e != nil || err != nil {
@@ -107,7 +109,8 @@ func (w *Watcher) Next(ctx context.Context) (*Event, error) {
 	}
 }
 
-// TryNext is Next without waiting; nil when there is nothing.
+// TryNext is Next without waiting. It returns nil and no error if no event
+// waits.
 func (w *Watcher) TryNext() (*Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
