@@ -10,33 +10,32 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// retryAccept is the pause after a failed accept, so that a provider that
-// keeps failing doesn't spin.
+// retryAccept is the pause after a failed accept. It keeps a failing provider from causing
+// a busy loop.
 const retryAccept = 100 * time.Millisecond
 
-// accept takes connection requests until the listener stops.
-func (l *listener) accept() {
+// accept processes connection requests until the listener stops.
+func (l *Listener) accept() {
 	for {
-		req, err := l.rl.Accept(l.ctx)
+		req, err := l.rl.Accept(l.taking)
 		if err == nil {
 			l.take(req)
 			continue
 		}
-		if l.ctx.Err() != nil || errors.Is(err, verbs.ErrClosed) {
+		if l.taking.Err() != nil || errors.Is(err, verbs.ErrClosed) {
 			return
 		}
-		l.d.log.Error("accept failed", "listener", l.cfg.Name, "error", err)
-		if !pause(l.ctx, retryAccept) {
+		l.d.log.Error("accept failed", "listener", l.name, "error", err)
+		if !pause(l.taking, retryAccept) {
 			return
 		}
 	}
 }
 
-// take answers a request. take rejects a peer without access at once: no
-// goroutine and no memory of ours is spent on them. For the others each
-// handshake has its own goroutine; a slow or silent peer holds one place at the turnstiles and delays nobody until all places
-// are held.
-func (l *listener) take(req *rpcrdma.Request) {
+// take answers a request. It rejects a peer without access at once, without using a
+// goroutine or memory for it. Every other handshake has its own goroutine. A slow or silent
+// peer uses one place at the turnstiles. It delays others only when all places are used.
+func (l *Listener) take(req *rpcrdma.Request) {
 	c, err := l.admit(req)
 	if err != nil {
 		l.refuse(req, err)
@@ -48,8 +47,7 @@ func (l *listener) take(req *rpcrdma.Request) {
 	l.d.running.Add(1)
 	go func() {
 		err := l.handshake(req, c)
-		l.d.handshakes.leave()
-		l.handshakes.leave()
+		l.LeaveHandshake()
 		l.accepting.Done()
 		if err != nil {
 			l.refuse(req, err)
@@ -66,30 +64,27 @@ func (l *listener) take(req *rpcrdma.Request) {
 }
 
 // over undoes take. The connection has ended, or never came up.
-func (l *listener) over() {
+func (l *Listener) over() {
 	l.running.Done()
 	l.d.running.Done()
 }
 
-// admit finds a request's place among the connections, and at the turnstiles.
-func (l *listener) admit(req *rpcrdma.Request) (*conn, error) {
+// admit takes places for a request among the connections and at the turnstiles.
+func (l *Listener) admit(req *rpcrdma.Request) (*conn, error) {
 	c, err := l.d.admit(l, req.RemoteAddr())
 	if err != nil {
 		return nil, err
 	}
-	if l.handshakes.enter(l.ctx) {
-		if l.d.handshakes.enter(l.ctx) {
-			return c, nil
-		}
-		l.handshakes.leave()
+	if l.EnterHandshake(l.ctx) == nil {
+		return c, nil
 	}
 	c.place.Leave()
 	return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
 }
 
-// handshake brings a connection up and puts it into the registry. With a
-// *RefusedError the request has no answer yet.
-func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
+// handshake brings a connection up and puts it into the registry. If the error is a
+// *RefusedError, the request has no answer yet.
+func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
 	ctx, cancel := context.WithTimeout(l.ctx, l.d.cfg.HandshakeTimeout)
 	defer cancel()
 	if err := c.openSession(ctx); err != nil {
@@ -97,7 +92,7 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 		return err
 	}
 	c.tell(req)
-	c.evicting.Wait() // they have the memory
+	c.evicting.Wait() // the evicted connections still hold the memory
 	if _, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler: &c.handler,
 		Up:      c.begin,
@@ -107,8 +102,9 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 			l.over()
 		},
 		Settings: c.atConnect,
-		Queued:   l.handler.queued,
-		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.cfg.Name),
+		Queued:   l.calls.queued,
+		Slow:     c.slowCalls(c.peer),
+		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.name),
 		Tap:      c.traced(req),
 	}); err != nil {
 		c.l.receivers.leave(c.receiver, time.Now())
@@ -120,19 +116,19 @@ func (l *listener) handshake(req *rpcrdma.Request, c *conn) error {
 	return nil
 }
 
-// begin is where a connection is listed: before its first call is served, so
-// that who has an answer finds the connection among those that are up.
+// begin puts the connection into the registry before its first call is served. So a client
+// that has an answer finds its connection in the list.
 func (c *conn) begin(rc *rpcrdma.Conn) {
 	c.rc, c.link = rc, rc
-	rc.Aim(credit.Initial) // until the division looks at it
-	c.l.d.register(c)
+	rc.Aim(credit.Initial) // until the division sets it
+	c.e.d.register(c)
 	if c.session != nil {
 		c.session.Up(served{c})
 	}
 }
 
-// refuse counts and logs a connection that didn't come up.
-func (l *listener) refuse(req *rpcrdma.Request, err error) {
+// refuse counts and logs a connection that did not come up.
+func (l *Listener) refuse(req *rpcrdma.Request, err error) {
 	why, reason := RefusedHandshake, err.Error()
 	var refused *RefusedError
 	switch {
@@ -141,14 +137,14 @@ func (l *listener) refuse(req *rpcrdma.Request, err error) {
 	case errors.Is(err, rpcrdma.ErrNoMemory):
 		why = RefusedMemory
 		reason += "; raise limits.memory, or lower credits.max or inline.receive_size"
-		l.d.division.wake() // there may be some when the peer comes again
+		l.d.division.wake() // there may be memory when the peer tries again
 	case l.ctx.Err() != nil:
 		why = RefusedStopping
 	}
-	l.refused.note(l.d.log, l.cfg.Name, req.RemoteAddr(), why, reason)
+	l.refused.note(l.d.log, l.name, req.RemoteAddr(), why, reason)
 }
 
-// pause waits for t and says whether ctx is still alive.
+// pause waits for t. It returns false if ctx ends first.
 func pause(ctx context.Context, t time.Duration) bool {
 	timer := time.NewTimer(t)
 	defer timer.Stop()

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// MaxPrefixes bounds each list of an Access: it is searched for every
-// connection that a peer asks for.
+// MaxPrefixes bounds each list of an Access. The lists are searched for every connection
+// request.
 const MaxPrefixes = 1024
 
-// Access says which peers a listener takes, by address. Deny wins; an empty
-// Allow is everybody. IPv4 addresses match IPv4 prefixes alone, however the
-// socket spells them (RFC 4291 §2.5.5.2). An Access in use is not changed.
+// Access selects the peers that a listener accepts, by address. Deny has priority. An empty
+// Allow means all peers. IPv4 addresses match only IPv4 prefixes, even if the socket reports
+// them as IPv4-mapped (RFC 4291 §2.5.5.2). An Access in use must not be changed.
 type Access struct {
-	Allow []netip.Prefix `mapstructure:"allow" api:"admission.allow" doc:"addresses and CIDRs that may connect; without it everybody may"`
+	Allow []netip.Prefix `mapstructure:"allow" api:"admission.allow" doc:"addresses and CIDRs that may connect; without this key every address may connect"`
 	Deny  []netip.Prefix `mapstructure:"deny" api:"admission.deny" doc:"addresses and CIDRs that may not connect, even if allow has them"`
 }
 
-// PrefixError is a prefix that can't be in an Access.
+// PrefixError means that a prefix is not valid in an Access.
 type PrefixError struct{ Prefix, Reason string }
 
 func (e *PrefixError) Error() string { return fmt.Sprintf("%q %s", e.Prefix, e.Reason) }
 
-// AccessError is a list of an Access that can't be taken.
+// AccessError means that a list of an Access is not valid.
 type AccessError struct {
 	List string // allow or deny
 	Err  error
@@ -34,9 +34,8 @@ func (e *AccessError) Error() string { return e.List + ": " + e.Err.Error() }
 
 func (e *AccessError) Unwrap() error { return e.Err }
 
-// ParsePrefix reads a CIDR, or an address, which stands for itself alone.
-// Prefixes of IPv4-mapped IPv6 addresses become IPv4. The error is a
-// *PrefixError.
+// ParsePrefix parses a CIDR or a single address. Prefixes of IPv4-mapped IPv6 addresses
+// become IPv4 prefixes. The error is a *PrefixError.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	var p netip.Prefix
 	var err error
@@ -54,7 +53,7 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	return normalPrefix(p)
 }
 
-// normalPrefix gives the one spelling of a prefix that Permits compares with.
+// normalPrefix returns a prefix in the form that Permits compares with.
 func normalPrefix(p netip.Prefix) (netip.Prefix, error) {
 	if !p.IsValid() {
 		return netip.Prefix{}, &PrefixError{p.String(), "is no prefix"}
@@ -69,7 +68,7 @@ func normalPrefix(p netip.Prefix) (netip.Prefix, error) {
 	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped), nil
 }
 
-// normal is a checked copy of a. Its errors are *AccessError.
+// normal returns a checked copy of a. Its errors are *AccessError.
 func (a *Access) normal() (*Access, error) {
 	out := &Access{Allow: slices.Clone(a.Allow), Deny: slices.Clone(a.Deny)}
 	for _, l := range []struct {
@@ -90,9 +89,9 @@ func (a *Access) normal() (*Access, error) {
 	return out, nil
 }
 
-// Permits says whether a peer may connect.
+// Permits reports whether a peer may connect.
 func (a *Access) Permits(peer netip.Addr) bool {
-	peer = peer.Unmap().WithZone("") // with a zone no prefix would match
+	peer = peer.Unmap().WithZone("") // no prefix matches an address with a zone
 	contains := func(p netip.Prefix) bool { return p.Contains(peer) }
 	if slices.ContainsFunc(a.Deny, contains) {
 		return false

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,56 +27,70 @@ type MemoryError struct{ Value int64 }
 
 func (e *MemoryError) Error() string { return "memory: " + e.Reason() }
 
-// Reason is the error without what it is about.
+// Reason returns the error without the prefix "memory: ".
 func (e *MemoryError) Reason() string {
 	return fmt.Sprintf("%d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
 }
 
-// Memory is the memory limit, in bytes.
+// NoMemoryError means that there is no memory for another listener.
+type NoMemoryError struct{ Need, Left int64 } // bytes
+
+func (e *NoMemoryError) Error() string {
+	return fmt.Sprintf("a listener needs %d KiB of registered memory, and the others leave %d KiB; raise limits.memory, or try again when there are fewer connections", e.Need>>10, e.Left>>10)
+}
+
+// Memory returns the memory limit, in bytes.
 func (d *Dataplane) Memory() int64 { return d.division.limit.Load() }
 
-// SetMemory changes the limit; 0 means the default. Memory in use stays in use:
-// grants become smaller, and listeners give back what they no longer need. The
+// CheckMemory returns a *MemoryError if n bytes are no limit of memory; 0 means the default.
+func CheckMemory(n int64) error {
+	if n != 0 && (n < MinMemory || n > MaxMemory) {
+		return &MemoryError{n}
+	}
+	return nil
+}
+
+// SetMemory changes the memory limit, in bytes; 0 means the default. Memory in use stays in
+// use. Grants become smaller, and listeners give back memory that they no longer need. The
 // error is a *MemoryError.
 func (d *Dataplane) SetMemory(n int64) error {
+	if err := CheckMemory(n); err != nil {
+		return err
+	}
 	if n == 0 {
 		n = DefaultMemory
-	}
-	if n < MinMemory || n > MaxMemory {
-		return &MemoryError{n}
 	}
 	d.division.setLimit(n)
 	d.division.wake()
 	return nil
 }
 
-// division divides credits and registered memory between connections and
-// listeners, in a goroutine of its own while the data plane runs, and when a
-// listener is added. It reads counters and sets atomics; no call waits for it.
+// division divides credits and registered memory between connections and listeners. It runs
+// in its own goroutine while the data plane runs, and when a listener is added. It reads
+// counters and sets atomics, so no call waits for it.
 type division struct {
 	setting    sync.Mutex // held while the limit changes
 	limit      atomic.Int64
 	registered func(limit int64) int64
 	budget     atomic.Int64 // the part of the limit that is for registered memory
-	// connectors is what the connections of connectors had registered at the
-	// last step: they take what they need, and the listeners have the rest.
+	// connectors is the memory that the connections of connectors had registered at the
+	// last step. Connectors take what they need, and the listeners share the rest.
 	connectors atomic.Int64
-	soon       chan struct{} // holds a token when there is a reason not to wait
+	soon       chan struct{} // holds a token when the next step must not wait
 	stop       context.CancelFunc
 	done       sync.WaitGroup
 
-	mu         sync.Mutex // held in a step; Dataplane.mu may be taken under it
+	mu         sync.Mutex // held during a step; Dataplane.mu may be taken while it is held
 	controller adaptive.Controller
 	steps      uint
 	conns      []*conn
-	listeners  []*listener
+	listeners  []*Listener
 	claims     []*adaptive.Conn
 	groups     []*adaptive.Group
 	pools      []adaptive.Pool
 }
 
-// init prepares the division. A limit out of range becomes the nearest in the
-// range.
+// init prepares the division. A limit out of range becomes the nearest valid one.
 func (v *division) init(limit int64, registered func(int64) int64) {
 	if limit == 0 {
 		limit = DefaultMemory
@@ -94,7 +110,7 @@ func (v *division) setLimit(n int64) {
 	v.budget.Store(v.registered(n))
 }
 
-// start runs it until end.
+// start runs the division until end.
 func (v *division) start(d *Dataplane) {
 	ctx, stop := context.WithCancel(context.Background())
 	v.stop = stop
@@ -106,7 +122,7 @@ func (v *division) end() {
 	v.done.Wait()
 }
 
-// wake makes the next step come at once.
+// wake makes the next step begin at once.
 func (v *division) wake() {
 	select {
 	case v.soon <- struct{}{}:
@@ -130,8 +146,9 @@ func (v *division) run(ctx context.Context, d *Dataplane) {
 	}
 }
 
-// step divides once. With split it looks at the listeners' memory in any case.
-func (v *division) step(d *Dataplane, split bool) {
+// step divides once. With split it also divides the listeners' memory, even if that is not
+// due. It returns the part of the budget, in bytes, that neither listeners nor connectors have.
+func (v *division) step(d *Dataplane, split bool) (free int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if split {
@@ -140,19 +157,41 @@ func (v *division) step(d *Dataplane, split bool) {
 	v.look(d)
 	v.grants()
 	v.memory()
+	free = v.budget.Load() - v.connectors.Load()
+	for _, l := range v.listeners {
+		free -= l.sharing.memory
+	}
 	v.forget()
+	return free
 }
 
-// look lists what there is now.
+// setAside makes the others leave a new listener the memory that it needs at least. Before
+// Start nothing is in use, and listeners may share too little. The error is a *NoMemoryError.
+func (v *division) setAside(d *Dataplane, l *Listener) error {
+	d.mu.Lock()
+	d.prepared[l] = struct{}{}
+	started := d.started
+	d.mu.Unlock()
+	over := -v.step(d, true)
+	if over <= 0 || !started {
+		return nil
+	}
+	return &NoMemoryError{Need: rpcrdma.MinMemoryLimit, Left: max(rpcrdma.MinMemoryLimit-over, 0)}
+}
+
+// look lists the current listeners and connections.
 func (v *division) look(d *Dataplane) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.listeners {
 		v.listeners = append(v.listeners, l)
 	}
+	for _, others := range []map[*Listener]struct{}{d.prepared, d.leaving} {
+		v.listeners = slices.AppendSeq(v.listeners, maps.Keys(others))
+	}
 	var taken int64
 	for _, c := range d.conns.all {
-		if c.rc != nil { // in the other direction it is the peer that grants
+		if c.rc != nil { // on a connector's connection the peer grants
 			v.conns = append(v.conns, c)
 		}
 		if c.memory != nil {
@@ -162,25 +201,24 @@ func (v *division) look(d *Dataplane) {
 	v.connectors.Store(taken)
 }
 
-// room is what of the budget is beyond the least of n listeners and what
-// connectors have registered, in bytes; negative when they have more.
+// room returns the part of the budget, in bytes, beyond the minimum of n listeners and the
+// memory that connectors have registered. It is negative when they have more.
 func (v *division) room(n int) int64 {
 	return v.budget.Load() - v.connectors.Load() - int64(n)*rpcrdma.MinMemoryLimit
 }
 
-// used says whether connectors have left nothing of the budget for another
-// client of theirs.
+// used reports whether connectors have left no memory of the budget for another client.
 func (v *division) used(listeners int) bool {
 	return v.connectors.Load() > 0 && v.room(listeners) <= 0
 }
 
-// share is the part of the budget that is divided between the listeners.
+// share returns the part of the budget that is divided between the listeners, in bytes.
 func (v *division) share() int64 {
 	n := len(v.listeners)
 	return int64(n)*rpcrdma.MinMemoryLimit + max(v.room(n), 0)
 }
 
-// forget drops the lists' content, which may end before the next step.
+// forget drops the content of the lists, because it may end before the next step.
 func (v *division) forget() {
 	clear(v.conns)
 	clear(v.listeners)
@@ -189,15 +227,15 @@ func (v *division) forget() {
 	v.conns, v.listeners, v.claims, v.groups = v.conns[:0], v.listeners[:0], v.claims[:0], v.groups[:0]
 }
 
-// sharing is what the division knows of a connection, under its mu.
+// sharing is the division's state of a connection; under its mu.
 type sharing struct {
 	conn     adaptive.Conn
 	answered uint64 // at the last step
 	load     rpcrdma.Load
 }
 
-// grants sets what connections with the adaptive policy are to grant. Those
-// with the fixed one take what they take; the budget is what they leave.
+// grants sets the grants of connections with the adaptive policy. Connections with the fixed
+// policy use what they need, and the rest of the budget is divided.
 func (v *division) grants() {
 	budget := float64(max(v.room(len(v.listeners)), 0)) * rpcrdma.SmallShare
 	for _, l := range v.listeners {
@@ -214,7 +252,7 @@ func (v *division) grants() {
 	v.controller.Step(v.claims, v.groups, free)
 	for _, c := range v.conns {
 		l, s := &c.l.sharing, &c.sharing
-		c.rc.Aim(cmp.Or(s.conn.Target, credit.Initial)) // what the policy adaptive begins with
+		c.rc.Aim(cmp.Or(s.conn.Target, credit.Initial)) // the initial grant of the adaptive policy
 		l.need += int64(max(s.load.Limit, s.conn.Target))*creditBytes(&s.load) + spareBytes(&s.load)
 		l.limits += s.load.Limit
 	}
@@ -224,9 +262,9 @@ func (v *division) grants() {
 	}
 }
 
-// measure takes the connection's load. It returns what the connection takes
-// beyond what is divided: all that it has when its policy is fixed, else the
-// receives that it has besides those of its credits.
+// measure reads the connection's load. It returns the connection's memory, in bytes, that is
+// not divided. With the fixed policy that is all its memory, otherwise the receives in
+// addition to those for its credits.
 func (c *conn) measure() (taken int64) {
 	s, set := &c.sharing, c.settings.Load()
 	s.load = c.rc.Load()
@@ -243,13 +281,12 @@ func (c *conn) measure() (taken int64) {
 	return spareBytes(&s.load)
 }
 
-// creditBytes is the memory that goes with a credit: a receive, and what a
-// reply is made in. Large receives may be out of proportion; their share
-// counts then.
+// creditBytes returns the memory of one credit in bytes: a receive, and the buffer in which
+// a reply is made. If receives are large in proportion, their share of the memory decides.
 func creditBytes(l *rpcrdma.Load) int64 {
 	share := float64(l.ReceiveBytes) * (rpcrdma.SmallShare / rpcrdma.ReceiveShare)
 	return max(int64(share)+1, l.ReceiveBytes+l.ReplyBytes)
 }
 
-// spareBytes is the memory of the receives beyond those for credits.
+// spareBytes returns the memory of the receives in addition to those for credits, in bytes.
 func spareBytes(l *rpcrdma.Load) int64 { return credit.Slack * l.ReceiveBytes }

@@ -8,37 +8,37 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// splitEvery is the number of steps between two looks at the listeners' memory
-// while nothing calls for one.
+// splitEvery is the number of steps between two divisions of the listeners' memory, unless
+// one is needed earlier.
 const splitEvery = 10
 
-// listenerSharing is what the division knows of a listener, under its mu.
+// listenerSharing is the division's state of a listener; under its mu.
 type listenerSharing struct {
 	group         adaptive.Group
 	calls, waited uint64 // at the last step
-	need          int64  // bytes that the credits of its connections take
-	limits        int    // calls that its peers may count on
+	need          int64  // bytes for the credits of its connections
+	limits        int    // calls that its peers may rely on
 	memory        int64  // limit in force, in bytes
 }
 
-// listenerGauges is what others may read.
+// listenerGauges holds values that other goroutines read.
 type listenerGauges struct {
 	credits atomic.Int64
 	delay   atomic.Int64 // ns
 }
 
-// observe takes the queueing delay since the last step, and begins to add up
-// what connections take.
-func (l *listener) observe() {
+// observe reads the queueing delay since the last step, and resets the sums over the
+// listener's connections.
+func (l *Listener) observe() {
 	s := &l.sharing
-	calls, waited := l.handler.waits.Load(), l.handler.waited.Load()
+	calls, waited := l.calls.waits.Load(), l.calls.waited.Load()
 	s.group.Observe(calls-s.calls, time.Duration(waited-s.waited))
 	s.calls, s.waited = calls, waited
 	s.need, s.limits = 0, 0
 }
 
-// memory splits the budget between the listeners, now and then or when grants
-// need more than their listener has.
+// memory divides the budget between the listeners. It does so every splitEvery steps, and
+// when grants need more memory than their listener has.
 func (v *division) memory() {
 	due, budget := v.steps%splitEvery == 0, v.share()
 	v.steps++
@@ -62,7 +62,7 @@ func (v *division) memory() {
 	v.raiseMemory(budget)
 }
 
-// lowerMemory lowers limits, as far as the listeners can.
+// lowerMemory lowers the limits, as far as the memory in use allows.
 func (v *division) lowerMemory() {
 	for i, l := range v.listeners {
 		if want := v.pools[i].Limit; want < l.sharing.memory {
@@ -71,7 +71,7 @@ func (v *division) lowerMemory() {
 	}
 }
 
-// raiseMemory raises limits, into what the others have left of the budget.
+// raiseMemory raises the limits, as far as the others leave memory of the budget.
 func (v *division) raiseMemory(free int64) {
 	for _, l := range v.listeners {
 		free -= l.sharing.memory

@@ -103,11 +103,11 @@ func (b *adaptiveBed) change(f func()) {
 	b.mu.Lock()
 	f()
 	b.mu.Unlock()
-	b.ApplySettings(Update{Resolve: b.resolve})
+	b.ApplySettings(Update{Resolve: b.resolve}, nil)
 	b.next(ConnChanged)
 }
 
-// granted is what a connection is granted.
+// granted returns the credits granted to a connection.
 func (b *adaptiveBed) granted(id string) int {
 	b.t.Helper()
 	c, err := b.Connection(id)
@@ -117,7 +117,7 @@ func (b *adaptiveBed) granted(id string) int {
 	return int(c.CreditsGranted)
 }
 
-// memoryWithin checks the budget.
+// memoryWithin checks that the memory stays within the budget.
 func (b *adaptiveBed) memoryWithin() {
 	b.t.Helper()
 	for _, s := range b.Stats() {
@@ -154,8 +154,8 @@ func TestAdaptiveWeights(t *testing.T) {
 	})
 }
 
-// TestFixedFirst: a connection with the policy fixed has what it is set to, and
-// the others divide what it leaves.
+// TestFixedFirst: a connection with the fixed policy has its configured grant, and the others
+// divide the rest.
 func TestFixedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newAdaptiveBed(t, MinMemory)
@@ -173,9 +173,9 @@ func TestFixedFirst(t *testing.T) {
 	})
 }
 
-// TestAdaptiveExhausted: the budget shrinks while 64 calls are in flight. None
-// of them fails; grants become smaller, not below the minimum; another peer can
-// connect and work; with the budget back, so are the grants.
+// TestAdaptiveExhausted: the budget shrinks while 64 calls are in flight. None of them fails.
+// Grants become smaller, but not below the minimum, and another peer can connect and work.
+// When the budget is back, so are the grants.
 func TestAdaptiveExhausted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newAdaptiveBed(t, 256<<20)
@@ -245,8 +245,8 @@ func TestAdaptiveLive(t *testing.T) {
 	})
 }
 
-// TestListenersShareMemory: a busy listener has most of the budget, an idle one
-// enough to begin with, and both together no more than there is.
+// TestListenersShareMemory: a busy listener has most of the budget, an idle one has enough to
+// begin, and together they have at most the budget.
 func TestListenersShareMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newAdaptiveBed(t, 64<<20)
@@ -294,8 +294,8 @@ func TestSetMemory(t *testing.T) {
 	}
 }
 
-// A listener that is added has its part of the memory before its first peer
-// comes, not only after the division's next step.
+// A new listener has its part of the memory before its first peer comes, not only after the
+// division's next step.
 func TestMemoryBeforePeers(t *testing.T) {
 	p := newPlane(t, Config{}) // not started: the division's goroutine doesn't run
 	p.listen("a", echo.New())

@@ -3,7 +3,6 @@ package dataplane
 import (
 	"errors"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
@@ -15,10 +14,10 @@ func (l *Limits) tableLimits() connlimit.Limits {
 	return connlimit.Limits{Total: l.Connections, PerKey: l.ConnectionsPerPeer, Idle: l.Idle, HalfOpen: halfOpenTime}
 }
 
-// fitLocked has the listener hold no more connections than its memory has room for,
-// those being made included; Dataplane.mu is held. It says whether that is fewer than
-// its limits allow.
-func (l *listener) fitLocked(room int) (scarce bool) {
+// fitLocked limits the listener's connections to the number for which its memory has room,
+// including those being made. It reports whether that is fewer than the listener's limits
+// allow. The caller holds Dataplane.mu.
+func (l *Listener) fitLocked(room int) (scarce bool) {
 	total := l.limits.Connections
 	if most := max(l.places.Stats().Held+max(room-l.handshakes.inside(), 0), 1); total == 0 || most < total {
 		total, scarce = most, true
@@ -27,8 +26,8 @@ func (l *listener) fitLocked(room int) (scarce bool) {
 	return scarce
 }
 
-// enter takes a place for c in its listener and in the data plane. It may evict
-// another connection. The error is a *RefusedError.
+// enter takes a place for c in its listener and in the data plane. It may evict another
+// connection. The error is a *RefusedError.
 func (c *conn) enter(client netip.Addr, room int) error {
 	scarce := c.l.fitLocked(room)
 	var err error
@@ -42,48 +41,47 @@ func (c *conn) enter(client netip.Addr, room int) error {
 	case scarce && full.Reason == connlimit.Total && full.Table != "": // the listener's
 		refused.Refusal = RefusedMemory
 		refused.Text += "; there is memory for no more: raise limits.memory, or lower credits.max or inline.receive_size"
-	case c.l.d.wantsDescriptorsLocked(err):
+	case c.e.d.wantsDescriptorsLocked(err):
 		refused.Text += "; the files that may be open allow no more: raise ulimit -n, or LimitNOFILE"
 	}
 	return refused
 }
 
-// admit gives a connection its id and settings, before the peer is answered;
-// ids of connections that don't come up are not used again. Its place is
-// left when it is down, or didn't come up. The error is a *RefusedError.
-func (d *Dataplane) admit(l *listener, peer netip.AddrPort) (*conn, error) {
+// admit gives a connection its id and settings, before the peer is answered. The ids of
+// connections that do not come up are not reused. The connection leaves its place when it
+// ends or does not come up. The error is a *RefusedError.
+func (d *Dataplane) admit(l *Listener, peer netip.AddrPort) (*conn, error) {
 	addr := peer.Addr().Unmap()
 	if !l.access.Load().Permits(addr) {
 		return nil, &RefusedError{RefusedDenied, "the listener's allow and deny keep this address out"}
 	}
-	room := l.rl.Room(d.typical(l.cfg.Name))
-	d.mu.Lock()
-	if d.stopping || l.draining {
-		d.mu.Unlock()
-		return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
-	}
-	c := &conn{
-		l:        l,
-		peer:     peer,
-		gone:     make(chan struct{}),
-		revision: d.revision,
-	}
-	c.handler.measured, c.handler.next = l.handler, l.cfg.Handler
-	if err := c.enter(addr, room); err != nil {
-		d.mu.Unlock()
+	room := l.rl.Room(d.typical(l.name))
+	c, err := l.placed(peer, addr, room)
+	if err != nil {
 		return nil, err
 	}
-	d.lastID++
-	c.key = ConnKey{Listener: l.cfg.Name, Peer: addr, ID: strconv.FormatUint(d.lastID, 10)}
-	resolve := d.resolve
-	d.mu.Unlock()
-	c.atConnect = resolve(c.key)
-	c.settings.Store(c.atConnect)
+	c.resolve()
 	return c, nil
 }
 
-// typical are the settings of a listener's connections but those of peers that
-// have others.
+// placed makes the connection of a peer that has a place.
+func (l *Listener) placed(peer netip.AddrPort, addr netip.Addr, room int) (*conn, error) {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	if l.stopsLocked() {
+		return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
+	}
+	c := l.newConn()
+	c.l, c.peer, c.key.Peer, c.handler.next = l, peer, addr, l.handler
+	if err := c.enter(addr, room); err != nil {
+		return nil, err
+	}
+	c.numberLocked()
+	return c, nil
+}
+
+// typical returns the settings of a listener's connections, without settings for particular
+// peers.
 func (d *Dataplane) typical(listener string) *rpcrdma.Settings {
 	d.mu.Lock()
 	resolve := d.resolve
@@ -91,21 +89,20 @@ func (d *Dataplane) typical(listener string) *rpcrdma.Settings {
 	return resolve(ConnKey{Listener: listener})
 }
 
-// Limits are those of all listeners together, defaults filled in.
+// Limits returns the limits of all listeners together, with defaults filled in.
 func (d *Dataplane) Limits() Limits {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.limits
 }
 
-// SetLimits changes the limits of all listeners together. Connections over a
-// lowered limit stay until they are idle and others need their places. The
-// error is a *LimitError.
+// SetLimits changes the limits of all listeners together. Connections over a lowered limit
+// stay until they are idle and others need their places. The error is a *LimitError.
 func (d *Dataplane) SetLimits(l Limits) error {
 	if err := l.Check(); err != nil {
 		return err
 	}
-	l = l.planeDefaults()
+	l = l.withDefaults(planeDefaults)
 	d.mu.Lock()
 	d.limits = l
 	d.places.SetLimits(d.tableLimitsLocked())

@@ -54,7 +54,7 @@ func (p *plane) connect(from rdmacm.Provider, address string) *rpcrdma.Client {
 	return c
 }
 
-// rejected dials from a host, which must be told no.
+// rejected dials from a host, which must be rejected.
 func (p *plane) rejected(from rdmacm.Provider, address string) {
 	p.t.Helper()
 	c, err := rpcrdma.Dial(p.t.Context(), refereetest.Around(p.t, from), address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
@@ -144,7 +144,7 @@ func TestLimitsChangeLive(t *testing.T) {
 	p.Start()
 	c := p.connect(p.p, a)
 	p.rejected(p.p, a)
-	if _, _, err := p.UpdateListener("a", ListenerUpdate{Limits: &Limits{Connections: 3, Handshakes: 7}}); err != nil {
+	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: &Limits{Connections: 3, Handshakes: 7}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.info("a").Limits; got != (Limits{Connections: 3, Handshakes: 7}) {
@@ -154,7 +154,7 @@ func TestLimitsChangeLive(t *testing.T) {
 	p.connect(p.p, a)
 	p.rejected(p.p, a)
 	// Lowered below what is up: those stay.
-	if _, _, err := p.UpdateListener("a", ListenerUpdate{Limits: &Limits{Connections: 1}}); err != nil {
+	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: &Limits{Connections: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := null(t.Context(), c); err != nil || len(p.Connections()) != 3 {
@@ -179,13 +179,13 @@ func TestBadLimitsAndAccess(t *testing.T) {
 	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0", Access: Access{Allow: bad}}); !errors.As(err, &access) {
 		t.Errorf("AddListener: %v", err)
 	}
-	if _, _, err := p.UpdateListener("a", ListenerUpdate{Limits: &Limits{ConnectionsPerPeer: -1}, Deny: new([]netip.Prefix)}); !errors.As(err, &limit) {
+	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: &Limits{ConnectionsPerPeer: -1}, Deny: new([]netip.Prefix)}); !errors.As(err, &limit) {
 		t.Errorf("UpdateListener: %v", err)
 	}
-	if _, _, err := p.UpdateListener("a", ListenerUpdate{Limits: new(Limits), Deny: &bad}); !errors.As(err, &access) || access.List != "deny" {
+	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: new(Limits), Deny: &bad}); !errors.As(err, &access) || access.List != "deny" {
 		t.Errorf("UpdateListener: %v", err)
 	}
-	if _, _, err := p.UpdateListener("b", ListenerUpdate{}); !errors.Is(err, ErrNotFound) {
+	if _, err := p.UpdateListener("b", EndpointUpdate{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("UpdateListener: %v", err)
 	}
 	if now := p.info("a"); now.Limits != before.Limits || len(now.Access.Deny) != 1 || len(p.Listeners()) != 1 {
@@ -201,14 +201,14 @@ func TestAccessChangesLive(t *testing.T) {
 	c1, c2 := p.connect(one, a), p.connect(two, a)
 	p.rejected(other, a)
 	deny := prefixes(t, "192.0.2.1")
-	if _, n, err := p.UpdateListener("a", ListenerUpdate{Deny: &deny}); err != nil || n != 0 {
+	if n, err := p.UpdateListener("a", EndpointUpdate{Deny: &deny}); err != nil || n != 0 {
 		t.Fatalf("%d ended, %v", n, err)
 	}
 	if err := null(t.Context(), c1); err != nil {
 		t.Errorf("a connection from before: %v", err)
 	}
 	p.rejected(one, a)
-	if _, n, err := p.UpdateListener("a", ListenerUpdate{EndDenied: true}); err != nil || n != 1 {
+	if n, err := p.UpdateListener("a", EndpointUpdate{EndDenied: true}); err != nil || n != 1 {
 		t.Errorf("%d ended, %v", n, err)
 	}
 	if down := p.next(ConnDown); down.Conn.ConnKey.Peer != netip.MustParseAddr("192.0.2.1") || down.Reason != reasonDenied {
@@ -219,7 +219,7 @@ func TestAccessChangesLive(t *testing.T) {
 		t.Errorf("another peer's connection: %v", err)
 	}
 	everybody := []netip.Prefix{}
-	if _, _, err := p.UpdateListener("a", ListenerUpdate{Allow: &everybody}); err != nil {
+	if _, err := p.UpdateListener("a", EndpointUpdate{Allow: &everybody}); err != nil {
 		t.Fatal(err)
 	}
 	p.connect(other, a)
@@ -229,7 +229,7 @@ func TestAccessChangesLive(t *testing.T) {
 	}
 }
 
-// TestDeniedPeersCostNothing: no id, no memory, no place in a count.
+// TestDeniedPeersCostNothing: a denied peer gets no id, no memory and no place.
 func TestDeniedPeersCostNothing(t *testing.T) {
 	p := newPlane(t, Config{})
 	a := p.listenWith("a", Limits{}, Access{Deny: prefixes(t, "192.0.2.1")})

@@ -4,38 +4,37 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// ConnKey says which scopes apply to a connection: everything, its listener,
-// its peer's address, itself.
+// ConnKey identifies the scopes that apply to a connection: everything, its listener, its
+// peer's address, and the connection itself.
 type ConnKey struct {
 	Listener string
 	Peer     netip.Addr
 	ID       string // unique for the daemon's life, never used again
 }
 
-// Resolver gives the effective settings of a connection, new or up; of a key with
-// a listener alone, those of its connections in general. It is called from any
-// goroutine and must not block.
+// Resolver returns the effective settings of a connection. For a key that has only a
+// listener, it returns the settings of the listener's connections in general. It is called
+// from any goroutine and must not block.
 type Resolver func(ConnKey) *rpcrdma.Settings
 
-// ConnInfo is a connection as operators see it: what is in force now and
-// what it has done so far.
+// ConnInfo describes a connection for operators: the current state, and counters since the
+// connection came up.
 type ConnInfo struct {
 	ConnKey
 	PeerPort netip.AddrPort
-	// Client is the TCP client that a connector made the connection for;
-	// invalid for connections that a listener accepted.
+	// Client is the TCP client for which a connector made the connection. It is invalid for
+	// connections that a listener accepted.
 	Client   netip.AddrPort
 	Provider string
 	Service  string
 	State    string // up, draining
 	InFlight int    // calls that the service has not answered yet
 	rpcrdma.Info
-	// SendHeld says why Sends to the peer are smaller than the settings want
-	// and it takes; "" when it is not. Connection tells it, Connections does not.
+	// SendHeld is why Sends to the peer are smaller than the settings and the peer allow,
+	// or "" if they are not. Connection sets it, Connections does not.
 	SendHeld string
 	Stats    rpcrdma.Stats
 	Sizes    rpcrdma.Sizes // of calls and replies
@@ -43,36 +42,20 @@ type ConnInfo struct {
 	Settings *rpcrdma.Settings
 }
 
-// ListenerInfo describes a listener.
-type ListenerInfo struct {
-	Name, Provider, Service string
-	Address                 netip.AddrPort // as bound
-	State                   string         // up; degraded; draining while it is being removed
-	Trouble                 string         // with StateDegraded: why
-	Connections             int
-	Accepted                uint64
-	Refused                 uint64 // handshakes and connections refused, for all reasons
-	Refusals                Refusals
-	Evictions               connlimit.Counts // connections that lost their places, by reason
-	Since                   time.Time
-	Limits                  Limits // defaults filled in
-	Access                  Access // not to be changed
-}
-
-// EventType says what happened to a connection.
+// EventType is the kind of an Event.
 type EventType uint8
 
-// What happens to connections.
+// Kinds of events.
 const (
 	ConnUp EventType = iota
 	ConnDown
 	ConnChanged // settings applied, or it is being drained
 )
 
-// Event is a change of a connection, for watchers.
+// Event is a change of a connection.
 type Event struct {
 	Type   EventType
 	Time   time.Time
 	Conn   ConnInfo
-	Reason string // ConnDown: why, and whether we did it
+	Reason string // ConnDown: why, and whether rdmad ended it
 }

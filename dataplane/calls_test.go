@@ -44,7 +44,7 @@ func TestCallsAreMeasured(t *testing.T) {
 	if got := m.ServeRPC(t.Context(), call, new(oncrpc.Reply)); !errors.Is(got, fail) {
 		t.Errorf("error %v is not the handler's", got)
 	}
-	l := &listener{handler: m.measured}
+	l := &Listener{endpoint: endpoint{calls: m.measured}}
 	var s ListenerStats
 	l.measure(&s)
 	if s.Failed != 1 || s.ServiceTime.Count != 2 {

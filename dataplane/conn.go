@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/clients"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
@@ -22,18 +23,19 @@ import (
 const (
 	StateUp       = "up"
 	StateDraining = "draining"
-	StateDegraded = "degraded" // a listener that nobody can reach for the time being
+	StateDegraded = "degraded" // a listener that can't be reached for now
 )
 
 // conn is a connection in the registry.
 type conn struct {
-	l    *listener
+	e    *endpoint
+	l    *Listener // nil for connections of connectors
 	key  ConnKey
 	peer netip.AddrPort
-	rc   *rpcrdma.Conn // nil for those of connectors
+	rc   *rpcrdma.Conn // nil for connections of connectors
 	link Link
 
-	receiver receiver // of our Sends; none for those of connectors
+	receiver receiver // of our Sends; unused for connections of connectors
 
 	client netip.AddrPort             // of a connector; invalid for others
 	memory func() rpcrdma.MemoryStats // of a connector's client; nil for others
@@ -42,33 +44,35 @@ type conn struct {
 	handler  handler
 	session  perconn.Handler // nil when the service keeps nothing for it
 	sharing  sharing
-	why      atomic.Pointer[string] // we ended it; nil while we have not
+	why      atomic.Pointer[string] // why rdmad ended it; nil if it has not
 	place    *connlimit.Place
-	evicting sync.WaitGroup // connections whose places it takes
-	lost     string         // why it lost its place before it came up; "" if it did not
+	counted  *clients.Conn  // among the clients, from register to leave
+	evicting sync.WaitGroup // connections that it evicts
+	lost     string         // why it lost its place before it came up, or ""
 	draining atomic.Bool
 	cut      atomic.Bool   // the drain took too long
 	gone     chan struct{} // closed when it is out of the registry
-	// setting is held while settings are resolved and handed to rc, so that
-	// the resolver asked last is also the one whose answer stays.
+	// setting is held while settings are resolved and given to rc, so that the answer of
+	// the newest resolver stays in force.
 	setting   sync.Mutex
 	settings  atomic.Pointer[rpcrdma.Settings]
 	atConnect *rpcrdma.Settings // as announced to the peer
 	revision  uint64            // of the resolver that gave settings
 }
 
-// register makes c visible. Settings changed since admit are made good.
+// register makes c visible. It also applies settings that changed since admit.
 func (d *Dataplane) register(c *conn) {
 	d.mu.Lock()
 	d.conns.add(c)
-	c.l.up++
-	access := c.l.access.Load() // changed under the same lock
-	if c.client == (netip.AddrPort{}) && !access.Permits(c.key.Peer) {
+	c.e.up++
+	access := c.e.access.Load() // changed under the same lock
+	if c.l != nil && !access.Permits(c.key.Peer) {
 		c.lost = reasonDenied
 	}
 	resolve, revision := d.resolve, d.revision
 	d.mu.Unlock()
-	c.l.accepted.Add(1)
+	c.e.accepted.Add(1)
+	c.counted = d.clients.Join(time.Now(), c.clientAddress(), c.counters)
 	c.update(resolve, revision)
 	info := c.info()
 	d.log.Info("connection up", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
@@ -77,9 +81,8 @@ func (d *Dataplane) register(c *conn) {
 	d.publish(Event{Type: ConnUp, Time: time.Now(), Conn: info})
 }
 
-// update hands the effective settings to the connection, unless it has those
-// of this resolver, or of a later one, already. It returns them, and those
-// before.
+// update gives the effective settings to the connection, unless it already has the settings
+// of this resolver or of a later one. It returns the settings before and now.
 func (c *conn) update(resolve Resolver, revision uint64) (before, now *rpcrdma.Settings) {
 	c.setting.Lock()
 	defer c.setting.Unlock()
@@ -102,14 +105,14 @@ func (c *conn) update(resolve Resolver, revision uint64) (before, now *rpcrdma.S
 func (c *conn) leave() {
 	c.closeSession()
 	c.trace.Close()
-	c.l.receivers.leave(c.receiver, time.Now())
-	d := c.l.d
+	d := c.e.d
 	stats := c.link.Stats()
 	d.mu.Lock()
 	d.conns.remove(c)
-	c.l.up--
-	addStats(&c.l.gone, &stats)
+	c.e.up--
+	addStats(&c.e.gone, &stats)
 	d.mu.Unlock()
+	c.counted.Leave(time.Now())
 	c.place.Leave()
 	if c.why.Load() == nil && c.handler.lost.Load() > 0 {
 		c.l.disconnects.Add(1)
@@ -119,13 +122,34 @@ func (c *conn) leave() {
 		level = slog.LevelWarn
 	}
 	d.log.Log(context.Background(), level, "connection down", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
-		"reason", reason, "calls", stats.Calls, "errors", stats.Errors,
+		"reason", reason, "calls", stats.Calls, "replies", stats.Replies, "errors", stats.Errors,
+		"rdma_reads", stats.RDMAReads, "rdma_writes", stats.RDMAWrites,
+		"bytes_received", stats.BytesReceived, "bytes_sent", stats.BytesSent,
 		"up_for", time.Since(info.Since).Round(time.Millisecond))
 	d.publish(Event{Type: ConnDown, Time: time.Now(), Conn: info, Reason: reason})
 	close(c.gone)
 }
 
-// downReason leaves out the addresses, which the log line has.
+// clientAddress returns the address of the client that uses the connection.
+func (c *conn) clientAddress() netip.Addr {
+	if c.client.IsValid() {
+		return c.client.Addr()
+	}
+	return c.key.Peer
+}
+
+// counters returns what the connection did, as its client sees it. A connector's connection
+// sends to the target what it received from the client.
+func (c *conn) counters() clients.Counters {
+	s := c.link.Stats()
+	n := clients.Counters{Calls: s.Calls, Errors: s.Errors, BytesReceived: s.BytesReceived, BytesSent: s.BytesSent, Time: time.Duration(c.handler.spent.Load())}
+	if c.client.IsValid() {
+		n.BytesReceived, n.BytesSent = n.BytesSent, n.BytesReceived
+	}
+	return n
+}
+
+// downReason returns the reason without the addresses, because the log line has them.
 func downReason(err error) string {
 	var e *rpcrdma.Error
 	if errors.As(err, &e) && e.Reason != nil {
@@ -134,7 +158,7 @@ func downReason(err error) string {
 	return err.Error()
 }
 
-// info is what operators see.
+// info describes the connection for operators.
 func (c *conn) info() ConnInfo {
 	state := StateUp
 	if c.draining.Load() {
@@ -144,8 +168,8 @@ func (c *conn) info() ConnInfo {
 		ConnKey:  c.key,
 		PeerPort: c.peer,
 		Client:   c.client,
-		Provider: c.l.cfg.Provider.Name(),
-		Service:  c.l.cfg.Service,
+		Provider: c.e.provider.Name(),
+		Service:  c.e.service,
 		State:    state,
 		InFlight: int(c.handler.inFlight.Load()),
 		Info:     c.link.Info(),
@@ -155,7 +179,7 @@ func (c *conn) info() ConnInfo {
 	}
 }
 
-// find looks a connection up.
+// find returns the connection with an id.
 func (d *Dataplane) find(id string) (*conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,7 +190,7 @@ func (d *Dataplane) find(id string) (*conn, error) {
 	return c, nil
 }
 
-// Connections describes all connections, in the order of their coming up.
+// Connections describes all connections, in the order in which they came up.
 func (d *Dataplane) Connections() []ConnInfo {
 	all := d.snapshot()
 	out := make([]ConnInfo, len(all))
@@ -176,14 +200,14 @@ func (d *Dataplane) Connections() []ConnInfo {
 	return out
 }
 
-// snapshot is the registry's content by id.
+// snapshot returns the connections in the registry, by id.
 func (d *Dataplane) snapshot() []*conn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.conns.all)
 }
 
-// Connection describes one connection; ErrNotFound when it is gone.
+// Connection describes one connection. It returns ErrNotFound when the connection is gone.
 func (d *Dataplane) Connection(id string) (ConnInfo, error) {
 	c, err := d.find(id)
 	if err != nil {

@@ -1,13 +1,10 @@
 package dataplane
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
@@ -17,185 +14,138 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// reasonConnector is why a connection ends with its connector.
-const reasonConnector = "the connector was removed"
-
-// ConnectorConfig describes a connector: it makes an RPC-over-RDMA connection
-// for each of its TCP clients.
+// ConnectorConfig describes a connector, which makes an RPC-over-RDMA connection for each of
+// its TCP clients.
 type ConnectorConfig struct {
-	// Name is unique among connectors and listeners; settings refer to it as
-	// to a listener's.
+	// Name is unique among connectors and listeners. Settings refer to it in the scope
+	// listener/NAME.
 	Name     string
 	Provider rdmacm.Provider
-	// Target is host:port of the server, Address where clients come in.
+	// Target is host:port of the server. Address is the address at which clients connect.
 	Target  string
 	Address netip.AddrPort
-	// Limits and Access are about the clients.
+	// Limits and Access apply to the clients.
 	Limits Limits
 	Access Access
-	// Stats gives the counters of the TCP side, without waiting.
+	// Stats returns the counters of the TCP side. It must not wait.
 	Stats func() ConnectorStats
 }
 
-// ConnectorStats is what a connector has done with its TCP clients since it was
-// made.
+// ConnectorStats counts the events of a connector with its TCP clients since it was made.
 type ConnectorStats struct {
 	Calls      uint64 // received from clients
 	Replies    uint64 // written to clients
-	Failed     uint64 // calls that were answered here, as the target's answer could not be passed on
-	Duplicates uint64 // calls with the XID of one in flight, dropped
+	Failed     uint64 // calls answered by rdmad, because the target's answer could not be passed on
+	Duplicates uint64 // calls with the XID of a call in flight, dropped
 	Callbacks  uint64 // calls of the target
-	Unanswered uint64 // of these, those that the client let time out
-	Stray      uint64 // replies of clients that nobody waited for
-	// Disconnects are clients that reset their connection before all of their
-	// calls were answered.
+	Unanswered uint64 // callbacks that the client did not answer in time
+	Stray      uint64 // replies of clients for which nobody waited
+	// Disconnects counts clients that reset their connection before all their calls were
+	// answered.
 	Disconnects uint64
-	// BytesReceived and BytesSent count records with their marks.
+	// BytesReceived and BytesSent count records, including their record marks.
 	BytesReceived, BytesSent uint64
 }
 
-// Connector is a connector's place in the data plane. Its connections are
-// among the others, with the settings of a listener of its name; they count
-// for the data plane's limits, with the address of their client.
+// Connector is a connector's part of the data plane. The data plane lists its connections
+// with the others. They have the settings of a listener of its name, and count for the data
+// plane's limits under the address of their client.
 type Connector struct {
+	endpoint
 	cfg ConnectorConfig
-	l   *listener // that listens on nothing
 }
 
-// ConnectorInfo describes a connector.
+// ConnectorInfo describes a connector. Accepted counts clients whose connection to the
+// target came up.
 type ConnectorInfo struct {
-	Name, Provider, Target string
-	Address                netip.AddrPort // as bound
-	State                  string         // up; draining while it is being removed
-	Connections            int
-	Accepted               uint64 // clients for whom the target could be connected to
-	Refused                uint64 // clients refused, for all reasons
-	Refusals               Refusals
-	Since                  time.Time
-	Evicted                connlimit.Counts // clients that lost their place to others, or by age
-	Limits                 Limits           // defaults filled in
-	Access                 Access           // not to be changed
-	Totals                 rpcrdma.Stats    // over RDMA
-	Memory                 int64            // registered for the connections that are up, in bytes
-	TCP                    ConnectorStats
+	EndpointInfo
+	Target  string
+	Evicted connlimit.Counts // clients that lost their places to others or because of age
+	Totals  rpcrdma.Stats    // over RDMA
+	Memory  int64            // registered for the connections that are up, in bytes
+	TCP     ConnectorStats
 }
 
-// AddConnector makes a place for a connector. The error is ErrExists,
-// ErrShutdown, a *LimitError or an *AccessError, with its name.
-func (d *Dataplane) AddConnector(cfg ConnectorConfig) (*Connector, error) {
-	if err := cfg.Limits.Check(); err != nil {
-		return nil, fmt.Errorf("connector %s: limits.%w", cfg.Name, err)
+// PrepareConnector makes a connector, which is not listed before Enter. The error is a
+// *LimitError or an *AccessError, with the connector's name.
+func (d *Dataplane) PrepareConnector(cfg ConnectorConfig) (*Connector, error) {
+	k := &Connector{
+		endpoint: endpoint{
+			kind: "connector", name: cfg.Name, provider: cfg.Provider, service: cfg.Target,
+			defaults: Limits{ // a single address must not take all places
+				Connections: rpctcp.DefaultConnections, ConnectionsPerPeer: rpctcp.DefaultConnectionsPerPeer, Handshakes: DefaultListenerHandshakes,
+			},
+		},
+		cfg: cfg,
 	}
-	access, err := cfg.Access.normal()
-	if err != nil {
-		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
+	k.table = k.tcpTable
+	if err := k.init(d, cfg.Limits, cfg.Access); err != nil {
+		return nil, k.failed(err)
 	}
-	l := &listener{
-		d: d, cfg: ListenerConfig{Name: cfg.Name, Provider: cfg.Provider, Service: cfg.Target},
-		since: time.Now(), handler: new(measured), refused: new(refusalLog), places: d.newPlaces("connector " + cfg.Name),
-	}
-	l.access.Store(access)
-	k := &Connector{cfg: cfg, l: l}
-	k.setLimitsLocked(cfg.Limits) // nobody else knows it yet
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	k.followLocked()
-	if err := d.freeLocked(cfg.Name); err != nil {
-		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
-	}
-	d.connectors[cfg.Name] = k
 	return k, nil
 }
 
-// Remove drains the connector's connections; those not done when ctx ends are
-// closed. The connector has seen to it that no client is admitted any more;
-// wait waits for it to have left every Seat.
-func (k *Connector) Remove(ctx context.Context, wait func()) Removed {
-	d := k.l.d
-	all, cut := d.drainAll(ctx, reasonConnector, func(c *conn) bool { return c.l == k.l })
-	wait()
+// AddConnector makes and lists a connector. The error may also be ErrExists or ErrShutdown.
+func (d *Dataplane) AddConnector(cfg ConnectorConfig) (*Connector, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.connectors[k.cfg.Name] == k {
-		delete(d.connectors, k.cfg.Name)
-	}
-	return Removed{Drained: all - cut, Cut: cut}
-}
-
-// Stopping says that no client is to be admitted any more.
-func (k *Connector) Stopping() {
-	k.l.d.mu.Lock()
-	defer k.l.d.mu.Unlock()
-	k.l.draining = true
-}
-
-// Update changes limits and access for clients to come, as a whole or not at
-// all. The error is a *LimitError or an *AccessError, with the name.
-func (k *Connector) Update(limits Limits, access Access) error {
-	if err := limits.Check(); err != nil {
-		return fmt.Errorf("connector %s: limits.%w", k.cfg.Name, err)
-	}
-	a, err := access.normal()
+	err := d.freeLocked(cfg.Name)
+	d.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("connector %s: %w", k.cfg.Name, err)
+		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
 	}
-	k.l.d.mu.Lock()
-	defer k.l.d.mu.Unlock()
-	k.l.access.Store(a)
-	k.setLimitsLocked(limits)
-	return nil
+	k, err := d.PrepareConnector(cfg)
+	if err == nil {
+		k.Enter()
+	}
+	return k, err
 }
 
-// setLimitsLocked puts limits in force. By default one address can't take all
-// places.
-func (k *Connector) setLimitsLocked(v Limits) {
-	v.Connections = cmp.Or(v.Connections, rpctcp.DefaultConnections)
-	v.ConnectionsPerPeer = cmp.Or(v.ConnectionsPerPeer, rpctcp.DefaultConnectionsPerPeer)
-	k.l.setLimitsLocked(v)
-	k.followLocked()
+// Enter lists the connector, in place of the one of its name, if any.
+func (k *Connector) Enter() {
+	k.d.mu.Lock()
+	defer k.d.mu.Unlock()
+	k.places.SetLimits(k.table()) // the times may have changed meanwhile
+	k.d.connectors[k.name] = k
 }
 
-// followLocked puts the connector's limits in force. The times after which clients
-// are closed are those of the TCP services, except for an idle time of its own.
-func (k *Connector) followLocked() {
-	l := k.l.d.tcp.Limits()
-	l.Total, l.PerKey = k.l.limits.Connections, k.l.limits.ConnectionsPerPeer
-	if own := k.l.limits.Idle; own > 0 {
+// Remove drains the connector's connections. When ctx ends, it closes the remaining ones.
+// The caller makes sure that no client is admitted any more. wait waits until the connector
+// has left every Seat.
+func (k *Connector) Remove(ctx context.Context, wait func()) Removed {
+	removed := k.drain(ctx, wait)
+	k.d.mu.Lock()
+	defer k.d.mu.Unlock()
+	if k.d.connectors[k.name] == k {
+		delete(k.d.connectors, k.name)
+	}
+	return removed
+}
+
+// tcpTable returns the limits of clients. Their timeouts are those of the TCP services,
+// except an idle time of the connector's own.
+func (k *Connector) tcpTable() connlimit.Limits {
+	l := k.d.tcp.Limits()
+	l.Total, l.PerKey = k.limits.Connections, k.limits.ConnectionsPerPeer
+	if own := k.limits.Idle; own > 0 {
 		l.Idle = own
 	}
-	k.l.places.SetLimits(l)
+	return l
 }
 
-// Places is the table of the connector's clients. The caller of Admit also calls
+// Places returns the table of the connector's clients. The caller of Admit must also call
 // the table's Run.
-func (k *Connector) Places() *connlimit.Table { return k.l.places }
+func (k *Connector) Places() *connlimit.Table { return k.places }
 
 // Connectors describes all connectors, by name.
-func (d *Dataplane) Connectors() []ConnectorInfo {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := make([]ConnectorInfo, 0, len(d.connectors))
-	for _, k := range d.connectors {
-		out = append(out, k.infoLocked())
-	}
-	slices.SortFunc(out, func(a, b ConnectorInfo) int { return cmp.Compare(a.Name, b.Name) })
-	return out
-}
+func (d *Dataplane) Connectors() []ConnectorInfo { return described(d, d.connectors) }
 
 func (k *Connector) infoLocked() ConnectorInfo {
-	l := k.l
 	info := ConnectorInfo{
-		Name: k.cfg.Name, Provider: k.cfg.Provider.Name(), Target: k.cfg.Target, Address: k.cfg.Address,
-		State: StateUp, Connections: l.up, Accepted: l.accepted.Load(), Refusals: l.refused.snapshot(),
-		Since: l.since, Evicted: l.places.Stats().Evicted, Limits: l.limits, Access: *l.access.Load(), Totals: l.gone,
-		TCP: k.cfg.Stats(),
+		EndpointInfo: k.commonLocked(k.cfg.Address), Target: k.service,
+		Evicted: k.places.Stats().Evicted, Totals: k.gone, TCP: k.cfg.Stats(),
 	}
-	if l.draining {
-		info.State = StateDraining
-	}
-	info.Refused = info.Refusals.Sum()
-	for _, c := range l.d.conns.all {
-		if c.l == l {
+	for _, c := range k.d.conns.all {
+		if c.e == &k.endpoint {
 			one := c.link.Stats()
 			addStats(&info.Totals, &one)
 			info.Memory += c.memory().Registered
@@ -204,59 +154,41 @@ func (k *Connector) infoLocked() ConnectorInfo {
 	return info
 }
 
-// EnterHandshake waits for room among the connections being made, and takes
-// it; LeaveHandshake gives it back. The error is a *RefusedError.
-func (k *Connector) EnterHandshake(ctx context.Context) error {
-	if k.l.handshakes.enter(ctx) {
-		if k.l.d.handshakes.enter(ctx) {
-			return nil
-		}
-		k.l.handshakes.leave()
-	}
-	return &RefusedError{RefusedHandshake, "too many connections are being made at once"}
-}
-
-// LeaveHandshake gives the room of EnterHandshake back.
-func (k *Connector) LeaveHandshake() {
-	k.l.d.handshakes.leave()
-	k.l.handshakes.leave()
-}
-
-// Refuse counts and logs a client that got no connection.
+// Refuse counts and logs a client whose connection did not come up.
 func (k *Connector) Refuse(client netip.AddrPort, err error) {
 	why := RefusedHandshake
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		why = refused.Refusal
-	} else if k.stopping() {
+	} else if k.stops() {
 		why = RefusedStopping
 	}
-	k.l.refused.note(k.l.d.log, k.cfg.Name, client, why, err.Error())
+	k.refused.note(k.d.log, k.name, client, why, err.Error())
 }
 
-func (k *Connector) stopping() bool {
-	k.l.d.mu.Lock()
-	defer k.l.d.mu.Unlock()
-	return k.l.draining || k.l.d.stopping
+func (k *Connector) stops() bool {
+	k.d.mu.Lock()
+	defer k.d.mu.Unlock()
+	return k.stopsLocked()
 }
 
-// Seat is a client's place: admitted, then perhaps up, then left. Abandon or
-// Down leaves it.
+// Seat is a client's place. The client is admitted, may come up, and leaves. Abandon or Down
+// leaves the place.
 type Seat struct {
 	c   *conn
 	tap *rpcrdma.Tap
 }
 
-// Admit takes a place for a client. If all are taken, h takes the place of the
-// client that has been idle for longest. The error is a *RefusedError.
+// Admit takes a place for a client. If all places are taken, the client evicts the client
+// that has been idle longest. h represents the new client. The error is a *RefusedError.
 func (k *Connector) Admit(client netip.AddrPort, h connlimit.Holder) (*Seat, error) {
-	l, addr := k.l, client.Addr().Unmap()
-	if !l.access.Load().Permits(addr) {
+	addr := client.Addr().Unmap()
+	if !k.access.Load().Permits(addr) {
 		return nil, &RefusedError{RefusedDenied, "the connector's allow and deny keep this address out"}
 	}
 	if err := k.refuses(); err != nil {
 		return nil, err
 	}
-	place, err := l.places.Admit(time.Now(), connlimit.Address(addr), connlimit.Ordinary, h)
+	place, err := k.places.Admit(time.Now(), connlimit.Address(addr), connlimit.Ordinary, h)
 	if err != nil {
 		return nil, noPlace(err)
 	}
@@ -268,7 +200,7 @@ func (k *Connector) Admit(client netip.AddrPort, h connlimit.Holder) (*Seat, err
 	return &Seat{c, new(rpcrdma.Tap)}, nil
 }
 
-// noPlace converts a connlimit error.
+// noPlace converts an error of connlimit.
 func noPlace(err error) *RefusedError {
 	why := RefusedConnections
 	if e, ok := errors.AsType[*connlimit.RefusedError](err); ok && e.Reason == connlimit.PerKey {
@@ -277,20 +209,19 @@ func noPlace(err error) *RefusedError {
 	return &RefusedError{why, err.Error()}
 }
 
-// refuses says why a client is refused whatever the limits. Admit asks before it
-// takes a place, so that no other client loses its place in vain.
+// refuses returns why a client is refused independently of the limits. Admit calls it before
+// it takes a place, so that no other client is evicted in vain.
 func (k *Connector) refuses() error {
-	k.l.d.mu.Lock()
-	defer k.l.d.mu.Unlock()
+	k.d.mu.Lock()
+	defer k.d.mu.Unlock()
 	return k.refusesLocked()
 }
 
 func (k *Connector) refusesLocked() error {
-	l, d := k.l, k.l.d
-	if d.stopping || l.draining {
+	if k.stopsLocked() {
 		return &RefusedError{RefusedStopping, ErrShutdown.Error()}
 	}
-	if d.division.used(len(d.listeners)) {
+	if k.d.division.used(len(k.d.listeners) + len(k.d.leaving)) {
 		return &RefusedError{RefusedMemory, "the registered memory (limits.memory) is in use"}
 	}
 	return nil
@@ -298,70 +229,66 @@ func (k *Connector) refusesLocked() error {
 
 // admit makes the connection of a client that has a place.
 func (k *Connector) admit(client netip.AddrPort, place *connlimit.Place) (*conn, error) {
-	l, d := k.l, k.l.d
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	k.d.mu.Lock()
+	defer k.d.mu.Unlock()
 	if err := k.refusesLocked(); err != nil {
 		return nil, err
 	}
-	d.lastID++
-	c := &conn{l: l, key: ConnKey{Listener: l.cfg.Name, ID: strconv.FormatUint(d.lastID, 10)}, client: client, place: place, gone: make(chan struct{})}
-	c.handler.measured = l.handler
+	c := k.newConn()
+	c.client, c.place = client, place
+	c.numberLocked()
 	return c, nil
 }
 
-// Target says where the connection is going to, on which its settings depend;
-// once, before the others.
+// Target sets the address of the target, on which the settings depend. Call it once, before
+// the other methods.
 func (s *Seat) Target(a netip.AddrPort) {
-	c, d := s.c, s.c.l.d
-	c.key.Peer, c.peer = a.Addr().Unmap(), a
-	d.mu.Lock()
-	resolve := d.resolve
-	c.revision = d.revision
-	d.mu.Unlock()
-	c.atConnect = resolve(c.key)
-	c.settings.Store(c.atConnect)
+	s.c.key.Peer, s.c.peer = a.Addr().Unmap(), a
+	s.c.resolve()
 }
 
-// ID is the connection's, as operators know it.
+// ID returns the connection's id.
 func (s *Seat) ID() string { return s.c.key.ID }
 
-// Settings are those for connecting, not to be changed.
+// Settings returns the settings for connecting. The caller must not change them.
 func (s *Seat) Settings() *rpcrdma.Settings { return s.c.atConnect }
 
-// Used says that the client has used its connection.
-func (s *Seat) Used(now time.Time) { s.c.place.Touch(now) }
-
-// Began and Ended count the calls in flight.
+// Began counts a call that is in flight now.
 func (s *Seat) Began() { s.c.handler.inFlight.Add(1) }
 
-// Ended is a call less in flight.
+// Ended counts a call that is no longer in flight.
 func (s *Seat) Ended() {
 	s.c.place.Touch(time.Now())
 	s.c.handler.inFlight.Add(-1)
 }
 
-// Abandon leaves a place whose connection did not come up.
+// Took counts the time that the target took for a call.
+func (s *Seat) Took(d time.Duration) { s.c.handler.spent.Add(int64(d)) }
+
+// Abandon leaves the place of a connection that did not come up.
 func (s *Seat) Abandon() { s.c.place.Leave() }
 
-// Tap is where the connection is to be looked at.
+// SlowCalls returns what finds, keeps and logs the slow calls of the client.
+func (s *Seat) SlowCalls() rpcrdma.SlowCalls { return s.c.slowCalls(s.c.client) }
+
+// Tap returns the tap through which watchers observe the connection.
 func (s *Seat) Tap() *rpcrdma.Tap { return s.tap }
 
-// Up makes the connection visible, of which peer and own are the private data
-// of the handshake. It has ended when Down is called.
+// Up puts the connection into the registry. peer and own are the private data of the
+// handshake. Call Down when the connection has ended.
 func (s *Seat) Up(l ConnectorLink, peer, own []byte) {
 	c := s.c
 	c.link, c.memory = l, l.Memory
-	c.trace = c.l.d.tracing.AddTapped(trace.Info{
+	c.trace = c.e.d.tracing.AddTapped(trace.Info{
 		ID: c.key.ID, Listener: c.key.Listener, Local: l.Info().Local, Peer: c.peer, PeerPrivate: peer, OwnPrivate: own, Began: true,
 	}, s.tap)
-	c.l.d.register(c)
+	c.e.d.register(c)
 	if c.lost != "" {
-		c.l.d.running.Go(func() { c.end(c.lost) })
+		c.e.d.running.Go(func() { c.end(c.lost) })
 	}
 }
 
-// Down leaves the place of a connection that was up.
+// Down waits for the end of a connection that was up, and leaves its place.
 func (s *Seat) Down() {
 	<-s.c.link.Done()
 	s.c.link.Close()

@@ -4,95 +4,101 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/clients"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// DefaultHandshakeTimeout is in force when Config leaves it 0.
+// DefaultHandshakeTimeout applies when Config.HandshakeTimeout is 0.
 const DefaultHandshakeTimeout = 10 * time.Second
 
 var (
-	// ErrNotFound says that there is no such connection or listener.
+	// ErrNotFound means that there is no such connection or listener.
 	ErrNotFound = errors.New("not found")
-	// ErrExists says that a listener has that name already.
+	// ErrExists means that a listener or connector already has that name.
 	ErrExists = errors.New("already exists")
-	// ErrShutdown says that the data plane is stopping or has stopped.
+	// ErrShutdown means that the data plane is stopping or has stopped.
 	ErrShutdown = errors.New("shutting down")
 )
 
-// Config is what a Dataplane is made with. Zero values give the defaults.
+// Config configures a Dataplane. Zero values mean the defaults.
 type Config struct {
 	Logger *slog.Logger
-	// Resolver gives the settings of connections; the defaults of package
-	// rpcrdma when nil. ApplySettings swaps it.
+	// Resolver returns the settings of connections; nil means the defaults of package
+	// rpcrdma. ApplySettings replaces it.
 	Resolver Resolver
-	// Limits of all listeners together. SetLimits changes them.
+	// Limits apply to all listeners together. SetLimits changes them.
 	Limits Limits
-	// TCP are the limits of services on TCP. SetTCPLimits changes them.
+	// TCP has the limits of services on TCP. SetTCPLimits changes them.
 	TCP TCPLimits
 	// Memory is the memory limit, in bytes; 0 means DefaultMemory. SetMemory
 	// changes it.
 	Memory int64
-	// Registered is called with each memory limit that comes into force. It returns
-	// how much of it listeners and connectors may register together. Nil means all
-	// of it.
+	// Registered is called with each new memory limit. It returns how many bytes of it
+	// listeners and connectors may register together. Nil means all of it.
 	Registered func(limit int64) int64
-	// Descriptors bound connections, whatever Limits and TCP say. SetDescriptors
-	// changes them.
+	// Descriptors limits connections in addition to Limits and TCP. SetDescriptors changes
+	// it.
 	Descriptors Descriptors
-	// HandshakeTimeout is how long a peer has to come up.
+	// SlowCall is the shortest time of a slow call. 0 means that no calls are measured.
+	// SetSlowCall changes it.
+	SlowCall time.Duration
+	// HandshakeTimeout is how long a peer may take to come up.
 	HandshakeTimeout time.Duration
 }
 
-// Dataplane owns listeners and connections. All methods may be called from
-// any goroutine.
+// Dataplane owns listeners and connections. Its methods are safe for concurrent use.
 //
-// Lock order: applying, then mu or conn.setting, then a turnstile's. Nothing that can wait for
-// a peer is called under any of them, and the data path takes none.
+// Lock order: applying, then mu or conn.setting, then a turnstile's. Nothing that can wait
+// for a peer is called while one of them is held. The data path takes none of them.
 type Dataplane struct {
 	cfg Config
 	log *slog.Logger
 
-	// applying makes settings changes one after another.
+	// applying serializes changes of settings.
 	applying sync.Mutex
 
 	mu        sync.Mutex
 	started   bool
 	stopping  bool
-	listeners map[string]*listener
+	listeners map[string]*Listener
+	prepared  map[*Listener]struct{} // bound, with their memory; not listed yet
+	leaving   map[*Listener]struct{} // others have their names; not removed yet
 	conns     registry
 	limits    Limits // of all listeners together
 	tcpLimits TCPLimits
-	// descriptors lower limits and tcpLimits.
+	// descriptors may lower limits and tcpLimits.
 	descriptors Descriptors
-	lastID      uint64 // connection ids given out
+	lastID      uint64 // the last connection id
 	resolve     Resolver
-	revision    uint64 // counts resolvers, to see that one was swapped
+	revision    uint64 // number of resolvers so far
 	subs        map[*Subscription]struct{}
 
-	connectors map[string]*Connector // by name; with mu held
-	tcp        *connlimit.Table      // of TCP connections of services
+	connectors map[string]*Connector // by name; under mu
+	tcp        *connlimit.Table      // TCP connections of services
 
-	changesWanted atomic.Int32 // by how many of subs; written with mu held
+	changesWanted atomic.Int32 // number of subs that take ConnChanged; written under mu
 
-	// places bounds the connections being made or up, of all listeners and
-	// connectors.
+	// places bounds the connections of all listeners and connectors, being made or up.
 	places     *connlimit.Table
+	clients    *clients.Table
 	division   division
 	tracing    trace.Hub
+	slow       slowCalls
 	handshakes turnstile       // of all listeners
-	running    sync.WaitGroup  // connections, being made or up, and what evicts them
+	running    sync.WaitGroup  // connections, being made or up, and evictions
 	ctx        context.Context // ends with Shutdown
 	cancel     context.CancelFunc
 }
 
-// New makes a data plane without listeners. Start lets it accept; Shutdown
-// ends it.
+// New makes a data plane without listeners. Start begins to accept. Shutdown ends it.
 func New(cfg Config) *Dataplane {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -103,11 +109,13 @@ func New(cfg Config) *Dataplane {
 	if cfg.Resolver == nil {
 		cfg.Resolver = defaultResolver
 	}
-	limits := cfg.Limits.planeDefaults()
+	limits := cfg.Limits.withDefaults(planeDefaults)
 	d := &Dataplane{
 		cfg:         cfg,
 		log:         cfg.Logger,
-		listeners:   make(map[string]*listener),
+		listeners:   make(map[string]*Listener),
+		prepared:    make(map[*Listener]struct{}),
+		leaving:     make(map[*Listener]struct{}),
 		conns:       newRegistry(),
 		limits:      limits,
 		tcpLimits:   cfg.TCP,
@@ -116,7 +124,9 @@ func New(cfg Config) *Dataplane {
 		resolve:     cfg.Resolver,
 		subs:        make(map[*Subscription]struct{}),
 	}
+	d.SetSlowCall(cfg.SlowCall)
 	d.connectors = make(map[string]*Connector)
+	d.clients = clients.New(clients.Room)
 	d.places = connlimit.New(time.Now(), connlimit.Config{Limits: d.tableLimitsLocked()})
 	d.tcp = connlimit.New(time.Now(), connlimit.Config{Limits: d.tcpTableLocked()})
 	d.division.init(cfg.Memory, cfg.Registered)
@@ -124,19 +134,18 @@ func New(cfg Config) *Dataplane {
 	return d
 }
 
-// newPlaces makes the table of a listener's or a connector's connections.
-func (d *Dataplane) newPlaces(name string) *connlimit.Table {
-	return connlimit.New(time.Now(), connlimit.Config{Name: name, Parent: d.places})
-}
+// Clients returns the table of the clients of listeners and connectors. Services on TCP add
+// theirs.
+func (d *Dataplane) Clients() *clients.Table { return d.clients }
 
 func defaultResolver(ConnKey) *rpcrdma.Settings {
 	s := rpcrdma.DefaultSettings()
 	return &s
 }
 
-// Start accepts connections on all listeners, those added later included.
-// Before it, listeners are bound but nobody is let in, so that a daemon can
-// bind everything, or fail, before it serves anything.
+// Start accepts connections on all listeners, including those added later. Before Start,
+// listeners are bound but accept no connection, so that a daemon can bind everything, or
+// fail, before it serves anything.
 func (d *Dataplane) Start() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,17 +161,18 @@ func (d *Dataplane) Start() {
 	}
 }
 
-// Shutdown stops accepting, lets every connection finish the calls in flight
-// and disconnects it, all at once. When ctx ends first, what is left is
-// closed at once, and the error says how many connections that were. It
-// returns when nothing of the data plane runs any more.
+// boundLocked returns all listeners, with those that others have replaced.
+func (d *Dataplane) boundLocked() []*Listener {
+	return slices.AppendSeq(slices.Collect(maps.Values(d.listeners)), maps.Keys(d.leaving))
+}
+
+// Shutdown stops accepting, lets all connections finish their calls in flight and
+// disconnects them. When ctx ends first, it closes the remaining connections, and the error
+// has their number. When it returns, nothing of the data plane runs any more.
 func (d *Dataplane) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true
-	listeners := make([]*listener, 0, len(d.listeners))
-	for _, l := range d.listeners {
-		listeners = append(listeners, l)
-	}
+	listeners := d.boundLocked()
 	d.mu.Unlock()
 	for _, l := range listeners {
 		l.stop() // after it, every connection is in the registry

@@ -5,17 +5,16 @@ import (
 	"fmt"
 )
 
-// Why we ended a connection, as events and the log have it.
+// Reasons for which rdmad ends a connection, for events and the log.
 const (
 	reasonDrained  = "drained by an operator"
 	reasonClosed   = "closed by an operator"
-	reasonListener = "the listener was removed"
 	reasonDenied   = "the listener's allow and deny keep this address out now"
 	reasonShutdown = "rdmad is stopping"
 	reasonCut      = "; cut with calls in flight"
 )
 
-// reason is why a connection is down.
+// reason returns why a connection is down.
 func (c *conn) reason() string {
 	why, err := c.why.Load(), c.link.Err()
 	switch {
@@ -29,11 +28,11 @@ func (c *conn) reason() string {
 	return "disconnected"
 }
 
-// CutError says that a drain's time was over before all calls were finished.
+// CutError means that the time for a drain ended before all calls were finished.
 type CutError struct {
-	What  string // connection ID; "" is everything
-	Count int    // of connections cut
-	Err   error  // why the time was over
+	What  string // connection ID; "" means all connections
+	Count int    // connections that were cut
+	Err   error  // why the time ended
 }
 
 func (e *CutError) Error() string {
@@ -46,21 +45,21 @@ func (e *CutError) Error() string {
 
 func (e *CutError) Unwrap() error { return e.Err }
 
-// end closes a connection at once and waits until it is freed. The first
-// reason given for a connection stays.
+// end closes a connection at once and waits until it is freed. Only the first reason given
+// for a connection counts.
 func (c *conn) end(reason string) {
 	c.why.CompareAndSwap(nil, &reason)
 	c.link.Close()
 }
 
-// drain finishes the calls in flight and disconnects. When ctx ends first
-// the connection is closed at once and the error is ctx's.
+// drain finishes the calls in flight and disconnects. When ctx ends first, it closes the
+// connection at once and returns ctx's error.
 func (c *conn) drain(ctx context.Context, reason string) error {
 	c.why.CompareAndSwap(nil, &reason)
 	if c.draining.CompareAndSwap(false, true) {
-		c.l.d.changed(c)
+		c.e.d.changed(c)
 	}
-	// The cut is noted before the connection ends by it and is told of.
+	// c.cut must be set before the connection ends and its end is reported.
 	until, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	stop := context.AfterFunc(ctx, func() {
@@ -76,9 +75,8 @@ func (c *conn) drain(ctx context.Context, reason string) error {
 	return nil
 }
 
-// drainAll drains the connections that want names, all at once, and closes
-// those not done when ctx ends. It returns how many there were, and how many
-// were cut.
+// drainAll drains all connections that want selects. When ctx ends, it closes the remaining
+// ones. It returns the number of connections and how many of them were cut.
 func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn) bool) (n, cut int) {
 	all := d.choose(want)
 	failed := make(chan bool, len(all))
@@ -93,7 +91,7 @@ func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn
 	return len(all), cut
 }
 
-// choose gives the connections that are up and that want names.
+// choose returns the connections that are up and that want selects.
 func (d *Dataplane) choose(want func(*conn) bool) (out []*conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,11 +103,11 @@ func (d *Dataplane) choose(want func(*conn) bool) (out []*conn) {
 	return out
 }
 
-// DrainConnection lets a connection finish its calls in flight and
-// disconnects it; calls that arrive meanwhile are dropped, for the peer to
-// make again. When ctx ends first it is closed at once, and the error is a
-// *CutError. ErrNotFound when it is gone. Connection shows how far it is; when
-// this returns the connection is not listed any more.
+// DrainConnection lets a connection finish its calls in flight and disconnects it. Calls
+// that arrive meanwhile are dropped, and the peer repeats them on its next connection. When
+// ctx ends first, the connection is closed at once, and the error is a *CutError. The error
+// is ErrNotFound when the connection is gone. Connection shows the progress. When
+// DrainConnection returns, the connection is no longer listed.
 func (d *Dataplane) DrainConnection(ctx context.Context, id string) error {
 	c, err := d.find(id)
 	if err != nil {
@@ -123,9 +121,9 @@ func (d *Dataplane) DrainConnection(ctx context.Context, id string) error {
 	return nil
 }
 
-// CloseConnection ends a connection at once; calls in flight are lost to the
-// peer. ErrNotFound when it is gone. When this returns it is not listed any
-// more.
+// CloseConnection ends a connection at once. The peer gets no replies to calls in flight.
+// The error is ErrNotFound when the connection is gone. When CloseConnection returns, the
+// connection is no longer listed.
 func (d *Dataplane) CloseConnection(id string) error {
 	c, err := d.find(id)
 	if err != nil {

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -98,8 +99,28 @@ func TestPeersEndIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestListenerIsThereWhileItDrains: its name is taken, its address free, and a
-// second removal may be in more of a hurry.
+// TestLineOfTheEnd: one line has the reason for the end of a connection, and its counts.
+func TestLineOfTheEnd(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	c, up := p.dial(addr, nil)
+	for range 3 {
+		if err := null(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close()
+	s := p.next(ConnDown).Conn.Stats
+	want := fmt.Sprintf(`level=INFO msg="connection down" conn=%s listener=a peer=%s reason=disconnected calls=3 replies=3 errors=0 `+
+		`rdma_reads=0 rdma_writes=0 bytes_received=%d bytes_sent=%d up_for=`, up.ID, up.PeerPort, s.BytesReceived, s.BytesSent)
+	if lines := p.log.lines("connection down"); len(lines) != 1 || !strings.Contains(lines[0], want) || s.BytesReceived == 0 || s.BytesSent == 0 {
+		t.Errorf("logged %q, want %q", lines, want)
+	}
+}
+
+// TestListenerIsThereWhileItDrains: a draining listener keeps its name but not its address,
+// and a second removal may have a shorter time.
 func TestListenerIsThereWhileItDrains(t *testing.T) {
 	p := newPlane(t, Config{})
 	g := newGate()
@@ -183,7 +204,7 @@ func TestNoCallIsLostElsewhere(t *testing.T) {
 			t.Error(err)
 		}
 		deny := prefixes(t, "192.0.2.0/24")
-		if _, _, err := p.UpdateListener("steady", ListenerUpdate{Limits: &Limits{Connections: conns + i}, Deny: &deny, EndDenied: true}); err != nil {
+		if _, err := p.UpdateListener("steady", EndpointUpdate{Limits: &Limits{Connections: conns + i}, Deny: &deny, EndDenied: true}); err != nil {
 			t.Error(err)
 		}
 		if err := p.SetLimits(Limits{Connections: 100 + i}); err != nil {
@@ -209,7 +230,7 @@ func TestNoCallIsLostElsewhere(t *testing.T) {
 	}
 }
 
-// lingering is a service that takes its time to forget a connection.
+// lingering is a service that is slow to forget a connection.
 type lingering struct {
 	opener
 	forget chan struct{}
@@ -230,7 +251,7 @@ func (l lingerer) Close() {
 	l.Handler.Close()
 }
 
-// Who ended a connection does not find it in the list afterwards.
+// After a connection was closed by an operator, the list does not contain it.
 func TestEndedIsNotListed(t *testing.T) {
 	for name, end := range map[string]func(p *plane, id string) error{
 		"close": func(p *plane, id string) error { return p.CloseConnection(id) },

@@ -40,7 +40,7 @@ func TestEventsTellWhatChanged(t *testing.T) {
 	addr := p.listen("a", echo.New())
 	p.Start()
 	c, up := p.dial(addr, nil)
-	p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.CreditsMax = 5 })})
+	p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.CreditsMax = 5 })}, nil)
 	changed := p.next(ConnChanged)
 	if changed.Conn.ConnKey != up.ConnKey || changed.Conn.Settings.CreditsMax != 5 || changed.Time.IsZero() {
 		t.Errorf("changed: %+v", changed)
@@ -51,7 +51,7 @@ func TestEventsTellWhatChanged(t *testing.T) {
 	}
 }
 
-// Changes are told to who wants them, and cost nothing while nobody does.
+// Only subscriptions that want changes get them. They cost nothing while no subscription does.
 func TestChangesAreWanted(t *testing.T) {
 	p := newPlane(t, Config{})
 	addr := p.listen("a", echo.New())
@@ -62,7 +62,7 @@ func TestChangesAreWanted(t *testing.T) {
 	some.Changes(false)
 	p.events.Changes(false)
 	change := func(size uint32) {
-		p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = size })})
+		p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = size })}, nil)
 	}
 	if n := p.changesWanted.Load(); n != 0 {
 		t.Errorf("%d want changes", n)

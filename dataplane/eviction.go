@@ -19,15 +19,15 @@ func (e *evictions) snapshot() (out connlimit.Counts) {
 // Busy implements connlimit.Holder.
 func (c *conn) Busy() bool { return c.handler.inFlight.Load() > 0 }
 
-// Evict implements connlimit.Holder. The data plane may be locked, and closing takes
-// a moment.
+// Evict implements connlimit.Holder. It closes the connection in another goroutine, because
+// the caller may hold the data plane's lock, and closing takes time.
 func (c *conn) Evict(e connlimit.Eviction) {
 	c.l.evicted[e.Reason].Add(1)
 	newcomer, _ := e.By.(*conn)
 	if newcomer != nil {
 		newcomer.evicting.Add(1)
 	}
-	c.l.d.running.Go(func() {
+	c.e.d.running.Go(func() {
 		c.lose(e.Text())
 		if newcomer != nil {
 			newcomer.evicting.Done()
@@ -35,13 +35,13 @@ func (c *conn) Evict(e connlimit.Eviction) {
 	})
 }
 
-// lose ends a connection that lost its place, once it is up.
+// lose ends a connection that lost its place, once the connection is up.
 func (c *conn) lose(reason string) {
-	d := c.l.d
+	d := c.e.d
 	d.mu.Lock()
 	up := d.conns.byID[c.key.ID] == c
 	if !up {
-		c.lost = reason // register sees it, unless it never comes up
+		c.lost = reason // register checks it, if the connection comes up
 	}
 	d.mu.Unlock()
 	if up {

@@ -80,6 +80,30 @@ func TestIdlestConnectionGoes(t *testing.T) {
 	}
 }
 
+// TestLastUseCounts: the connection whose last call ended first loses its place, not the
+// one that connected first.
+func TestLastUseCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane(t, Config{})
+		a := p.listenWith("a", Limits{Connections: 2}, Access{})
+		p.Start()
+		first, second := p.connect(p.host("192.0.2.1"), a), p.connect(p.host("192.0.2.2"), a)
+		for _, c := range []*rpcrdma.Client{first, second, first} {
+			if err := null(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(connlimit.Grace)
+		if err := p.newcomerAt("a", "newcomer", 0); err != nil {
+			t.Fatal(err)
+		}
+		if down := p.next(ConnDown); down.Conn.ConnKey.Peer.String() != "192.0.2.2" {
+			t.Errorf("down: %v, %s", down.Conn.ConnKey.Peer, down.Reason)
+		}
+	})
+}
+
 // TestMemoryMakesPlaces: when memory has no room for another connection, a newcomer
 // takes the place of one as if the limit were reached, and has its memory at once.
 func TestMemoryMakesPlaces(t *testing.T) {
@@ -94,6 +118,7 @@ func TestMemoryMakesPlaces(t *testing.T) {
 			if err := null(t.Context(), p.connect(p.host("192.0.2.66"), a)); err != nil {
 				t.Fatal(err)
 			}
+			synctest.Wait() // it has all its receives
 		}
 		p.rejected(p.host("192.0.2.1"), a)
 		if n := p.info("a").Refusals[RefusedMemory]; n != 1 {
@@ -106,8 +131,10 @@ func TestMemoryMakesPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			p.next(ConnDown)
-			p.next(ConnUp)
+			for down, up := false, false; !down || !up; { // in either order
+				e := <-p.events.Events()
+				down, up = down || e.Type == ConnDown, up || e.Type == ConnUp
+			}
 			if err := null(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +165,7 @@ func TestSilentAndIdleConnectionsAge(t *testing.T) {
 	if err := null(t.Context(), idle); err != nil {
 		t.Errorf("idle for %v: %v", halfOpenTime, err)
 	}
-	if _, _, err := p.UpdateListener("a", ListenerUpdate{Limits: &Limits{Idle: time.Minute}}); err != nil {
+	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: &Limits{Idle: time.Minute}}); err != nil {
 		t.Fatal(err)
 	}
 	places.Age(time.Now().Add(time.Minute))
@@ -150,7 +177,7 @@ func TestSilentAndIdleConnectionsAge(t *testing.T) {
 // TestOnePeerLeavesRoomForOthers: by default, a peer that opens as many connections as
 // it can gets a part of the places.
 func TestOnePeerLeavesRoomForOthers(t *testing.T) {
-	l := Limits{}.planeDefaults()
+	l := Limits{}.withDefaults(planeDefaults)
 	if l.ConnectionsPerPeer <= 0 || l.ConnectionsPerPeer > l.Connections/8 {
 		t.Errorf("%d of %d connections may be one peer's", l.ConnectionsPerPeer, l.Connections)
 	}

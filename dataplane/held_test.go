@@ -62,8 +62,8 @@ func TestRaisedSendMaxIsHeld(t *testing.T) {
 	}
 }
 
-// TestPeersThatTellAreNotHeld: with characteristics a peer says what it receives on
-// each connection, so that what it was told before does not count.
+// TestPeersThatTellAreNotHeld: with characteristics a peer announces its receives on each
+// connection, so that earlier announcements do not count.
 func TestPeersThatTellAreNotHeld(t *testing.T) {
 	version2 := func(n uint32) Resolver {
 		return resolver(func(s *rpcrdma.Settings) {
@@ -78,7 +78,7 @@ func TestPeersThatTellAreNotHeld(t *testing.T) {
 	c, _ := p.dial(address, s)
 	c.Close()
 	p.next(ConnDown)
-	p.ApplySettings(Update{Resolve: version2(8192)})
+	p.ApplySettings(Update{Resolve: version2(8192)}, nil)
 	c, info := p.dial(address, s)
 	defer c.Close()
 	if err := null(t.Context(), c); err != nil {
@@ -89,9 +89,9 @@ func TestPeersThatTellAreNotHeld(t *testing.T) {
 	}
 }
 
-// TestPeerWithSmallerReceives: a client that kept its receives while rdmad forgot
-// that it has them ends the connection over the first larger reply; then it is told
-// of what every peer takes, with one line in the log.
+// TestPeerWithSmallerReceives: rdmad has forgotten a client that kept its small receives. The
+// first larger reply ends the connection. After that, the size that every peer takes is
+// announced to the client, with one line in the log.
 func TestPeerWithSmallerReceives(t *testing.T) {
 	for name, network := range map[string]loopback.FabricConfig{
 		"iWARP": {}, "InfiniBand": {Transport: loopback.InfiniBand},
@@ -113,9 +113,9 @@ func TestPeerWithSmallerReceives(t *testing.T) {
 	}
 }
 
-// keep makes one connection as a client that has receives of a size whatever it
-// was told, and one call that a reply of 3000 bytes answers if they are larger than
-// that: it gives what it was told.
+// keep makes one connection as a client that keeps receives of a size, and one call. If the
+// receives are larger than that, a reply of 3000 bytes answers it. keep returns the announced
+// size.
 func (p *plane) keep(address string, size int) (told uint32) {
 	p.t.Helper()
 	ctx := p.t.Context()

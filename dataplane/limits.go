@@ -6,46 +6,44 @@ import (
 	"time"
 )
 
-// Limits of the whole data plane when its Config leaves them 0. A peer may have the
-// connections of 16 mounts with nconnect=16, but not all places.
+// Default limits of the whole data plane. A peer may have the connections of 16 mounts with
+// nconnect=16, but not all places.
 const (
 	DefaultMaxConnections     = 4096
 	DefaultConnectionsPerPeer = 256
 	DefaultMaxHandshakes      = 256
 )
 
-// halfOpenTime is how long a connection may be up without a first call. Clients
-// connect in order to make one.
+// halfOpenTime is how long a connection may be up without a first call. Clients normally
+// call as soon as they are connected.
 const halfOpenTime = 2 * time.Minute
 
-// DefaultListenerHandshakes bounds the handshakes of a listener whose Limits
-// leave it 0.
+// DefaultListenerHandshakes is the default limit of a listener's handshakes.
 const DefaultListenerHandshakes = 64
 
 // MaxLimit is the largest value of a limit.
 const MaxLimit = 1 << 16
 
-// Limits bound connections, of the whole data plane or of one listener; a
-// connection needs room in both. 0 is the default, or no limit where there is
-// no default.
+// Limits bounds connections, of the whole data plane or of one listener. A connection needs
+// room in both. 0 means the default, or no limit if there is no default.
 type Limits struct {
-	// Connections being made or up. For a peer over it the idlest connection
-	// is closed; when none is idle the peer is rejected.
-	Connections int `mapstructure:"connections" range:"1..65536" api:"admission.max_connections" doc:"connections that are being made or up"`
-	// ConnectionsPerPeer limits those of one IPv4 address or one IPv6 /64.
-	ConnectionsPerPeer int `mapstructure:"connections_per_peer" range:"1..65536" api:"admission.max_connections_per_peer" doc:"those of one peer: an IPv4 address or an IPv6 /64"`
-	// Handshakes are connections being made at once. Peers over it wait in
+	// Connections bounds the connections being made or up. At the limit, a new
+	// connection replaces the one that has been idle longest. If none is idle, the new
+	// one is refused.
+	Connections int `mapstructure:"connections" range:"1..65536" api:"admission.max_connections" doc:"maximum connections that are being made or up"`
+	// ConnectionsPerPeer bounds the connections of one IPv4 address or one IPv6 /64.
+	ConnectionsPerPeer int `mapstructure:"connections_per_peer" range:"1..65536" api:"admission.max_connections_per_peer" doc:"maximum connections of one peer: an IPv4 address or an IPv6 /64"`
+	// Handshakes bounds the connections being made at one time. Further peers wait in
 	// the provider's bounded queue.
-	Handshakes int `mapstructure:"handshakes" range:"1..65536" api:"admission.max_handshakes" doc:"connections that are being made at the same time"`
-	// Idle is the time without a call after which a connection is closed; 0 means
-	// never.
-	Idle time.Duration `mapstructure:"idle" range:"1s..720h" api:"admission.idle" doc:"time without a call after which a connection is closed"`
+	Handshakes int `mapstructure:"handshakes" range:"1..65536" api:"admission.max_handshakes" doc:"maximum connections that are being made at the same time"`
+	// Idle is the time without a call after which a connection is closed; 0 means never.
+	Idle time.Duration `mapstructure:"idle" range:"1s..720h" api:"admission.idle" doc:"time without a call after which rdmad closes a connection"`
 }
 
 // MaxIdle is the largest value of Limits.Idle.
 const MaxIdle = 30 * 24 * time.Hour
 
-// LimitError is a limit out of range.
+// LimitError means that a limit is out of range.
 type LimitError struct {
 	Limit string // connections, connections_per_peer, handshakes or idle
 	Value int    // of idle, in seconds
@@ -56,7 +54,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s: %d is out of range 0..%d", e.Limit, e.Value, e.Most)
 }
 
-// Check says whether every limit is in range; the error is a *LimitError.
+// Check returns a *LimitError for the first limit out of range, or nil.
 func (l *Limits) Check() error {
 	for _, c := range []LimitError{
 		{"connections", l.Connections, MaxLimit},
@@ -71,16 +69,13 @@ func (l *Limits) Check() error {
 	return nil
 }
 
-// planeDefaults fills in what a data plane needs.
-func (l Limits) planeDefaults() Limits {
-	l.Connections = cmp.Or(l.Connections, DefaultMaxConnections)
-	l.ConnectionsPerPeer = cmp.Or(l.ConnectionsPerPeer, DefaultConnectionsPerPeer)
-	l.Handshakes = cmp.Or(l.Handshakes, DefaultMaxHandshakes)
-	return l
-}
+// planeDefaults are the default limits of a data plane.
+var planeDefaults = Limits{Connections: DefaultMaxConnections, ConnectionsPerPeer: DefaultConnectionsPerPeer, Handshakes: DefaultMaxHandshakes}
 
-// listenerDefaults fills in what a listener needs.
-func (l Limits) listenerDefaults() Limits {
-	l.Handshakes = cmp.Or(l.Handshakes, DefaultListenerHandshakes)
+// withDefaults returns l with zeros replaced by def.
+func (l Limits) withDefaults(def Limits) Limits {
+	l.Connections = cmp.Or(l.Connections, def.Connections)
+	l.ConnectionsPerPeer = cmp.Or(l.ConnectionsPerPeer, def.ConnectionsPerPeer)
+	l.Handshakes = cmp.Or(l.Handshakes, def.Handshakes)
 	return l
 }

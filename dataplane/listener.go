@@ -1,13 +1,11 @@
 package dataplane
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -15,206 +13,270 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// ListenerConfig describes a listener to be added.
+// ListenerConfig describes a new listener.
 type ListenerConfig struct {
-	// Name is unique among the listeners; settings refer to it.
+	// Name is unique among listeners and connectors. Settings refer to it.
 	Name     string
 	Provider rdmacm.Provider
-	// Address is host:port; port 0 picks one.
+	// Address is host:port. With port 0 the system chooses the port.
 	Address string
-	// Service names the handler, for operators.
+	// Service is the name of the handler for operators.
 	Service string
-	// Handler may be a perconn.Opener.
+	// Handler answers the calls. It may be a perconn.Opener.
 	Handler oncrpc.Handler
 	Limits  Limits
 	Access  Access
+	// From, if not nil, gives its address on: the new listener has the same provider and
+	// address.
+	From *Listener
 }
 
-// listener accepts connections for one service.
-type listener struct {
-	d       *Dataplane
-	cfg     ListenerConfig
+// Listener accepts connections for one service.
+type Listener struct {
+	endpoint
+	handler oncrpc.Handler // may be a perconn.Opener
 	rl      *rpcrdma.Listener
-	since   time.Time
-	handler *measured
 
-	ctx        context.Context // ends when it stops accepting
-	cancel     context.CancelFunc
-	handshakes turnstile
-	accepting  sync.WaitGroup // the accept loop and what it started, up to the registry
-	running    sync.WaitGroup // connections, being made or up
+	taking    context.Context // ends when the listener takes no more requests
+	halt      context.CancelFunc
+	ctx       context.Context // ends when connections being made are given up
+	cancel    context.CancelFunc
+	accepting sync.WaitGroup // the accept loop, and handshakes until the registry has the connection
+	running   sync.WaitGroup // connections, being made or up
 
-	access   atomic.Pointer[Access] // changed under Dataplane.mu
-	accepted atomic.Uint64
-	// disconnects are connections that peers ended with calls being served.
+	// disconnects counts connections that peers ended while calls were being served.
 	disconnects atomic.Uint64
-	refused     *refusalLog
-	places      *connlimit.Table // of connections being made or up
 	evicted     evictions
 	receivers   receivers
 	sharing     listenerSharing
 	listenerGauges
 
+	from *Listener // whose address it has; nil if it bound its own
+
 	// Under Dataplane.mu:
-	divided  bool // has its part of the memory
-	draining bool // being removed
-	limits   Limits
-	up       int           // connections
-	gone     rpcrdma.Stats // sums of connections that ended
+	divided   bool // the division gave it memory
+	succeeded bool // another has its name or its address
 }
 
-// AddListener binds a listener, and accepts at once if the data plane was
-// started. ErrExists, ErrShutdown, a *LimitError and an *AccessError can be
-// told apart; anything else is the provider's, with the address.
+// AddListener binds a listener. It accepts at once if the data plane was started. The error
+// is ErrExists, ErrShutdown, a *LimitError, an *AccessError, or the provider's with the
+// address.
 func (d *Dataplane) AddListener(ctx context.Context, cfg ListenerConfig) (ListenerInfo, error) {
-	l, err := d.newListener(ctx, cfg)
+	d.mu.Lock()
+	err := d.freeLocked(cfg.Name)
+	d.mu.Unlock()
 	if err != nil {
 		return ListenerInfo{}, fmt.Errorf("listener %s: %w", cfg.Name, err)
 	}
-	d.mu.Lock()
-	if err := d.freeLocked(cfg.Name); err != nil {
-		d.mu.Unlock()
-		l.cancel()
-		l.rl.Close()
-		return ListenerInfo{}, fmt.Errorf("listener %s: %w", cfg.Name, err)
+	l, err := d.PrepareListener(ctx, cfg)
+	if err != nil {
+		return ListenerInfo{}, err
 	}
-	d.listeners[cfg.Name] = l
+	l.Enter()
+	return l.Info(), nil
+}
+
+// PrepareListener binds a listener, which is neither listed nor accepts before Enter, and sets
+// its memory aside. Remove frees it, also before Enter. The error is ErrShutdown, a *LimitError,
+// an *AccessError, a *NoMemoryError, or the provider's with the address.
+func (d *Dataplane) PrepareListener(ctx context.Context, cfg ListenerConfig) (*Listener, error) {
+	l := &Listener{
+		endpoint: endpoint{
+			kind: "listener", name: cfg.Name, provider: cfg.Provider, service: cfg.Service,
+			defaults: Limits{Handshakes: DefaultListenerHandshakes},
+		},
+		handler: cfg.Handler,
+		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},
+		from:    cfg.From,
+	}
+	l.table = func() connlimit.Limits { return l.limits.tableLimits() }
+	if err := l.init(d, cfg.Limits, cfg.Access); err != nil {
+		return nil, l.failed(err)
+	}
+	listening := rpcrdma.ListenConfig{
+		Logger:      d.log.With("listener", cfg.Name),
+		MemoryLimit: rpcrdma.MinMemoryLimit, // the division gives it more
+	}
+	var err error
+	if cfg.From != nil {
+		l.rl = cfg.From.rl.Successor(listening)
+	} else if l.rl, err = rpcrdma.Listen(ctx, cfg.Provider, cfg.Address, listening); err != nil {
+		return nil, l.failed(err)
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.taking, l.halt = context.WithCancel(l.ctx)
+	if err := d.division.setAside(d, l); err != nil {
+		l.Remove(ctx)
+		return nil, l.failed(err)
+	}
+	return l, nil
+}
+
+// Enter lists the listener, in place of the one of its name, if any. From then on it accepts.
+// The listener in whose place it is, and the one that gave its address on, accept no more.
+// Their connections continue until Remove.
+func (l *Listener) Enter() {
+	d := l.d
+	d.mu.Lock()
+	if d.stopping {
+		d.mu.Unlock()
+		return
+	}
+	if old := d.listeners[l.name]; old != nil {
+		d.leaving[old] = struct{}{}
+		old.succeedLocked()
+	}
+	if l.from != nil {
+		l.from.succeedLocked()
+	}
+	delete(d.prepared, l)
+	d.listeners[l.name] = l
 	d.mu.Unlock()
-	d.division.step(d, true) // its peers may all come at once
+	d.division.step(d, true) // all its peers may connect at once
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l.divided = true
 	d.runLocked(l)
-	return l.infoLocked(), nil
 }
 
-// newListener checks a configuration and binds it.
-func (d *Dataplane) newListener(ctx context.Context, cfg ListenerConfig) (*listener, error) {
-	if err := cfg.Limits.Check(); err != nil {
-		return nil, fmt.Errorf("limits.%w", err)
-	}
-	access, err := cfg.Access.normal()
-	if err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	err = d.freeLocked(cfg.Name)
-	d.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	rl, err := rpcrdma.Listen(ctx, cfg.Provider, cfg.Address, rpcrdma.ListenConfig{
-		Logger:      d.log.With("listener", cfg.Name),
-		MemoryLimit: rpcrdma.MinMemoryLimit, // the division gives it more
-	})
-	if err != nil {
-		return nil, err
-	}
-	l := &listener{
-		d:       d,
-		cfg:     cfg,
-		rl:      rl,
-		since:   time.Now(),
-		handler: new(measured),
-		refused: new(refusalLog),
-		places:  d.newPlaces("listener " + cfg.Name),
-		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},
-	}
-	l.access.Store(access)
-	l.setLimitsLocked(cfg.Limits) // nobody else knows it yet
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	return l, nil
+// succeedLocked ends the admission of requests, because another listener has the name or the
+// address. Connections that are being made come up.
+func (l *Listener) succeedLocked() {
+	l.succeeded = true
+	l.halt()
 }
 
-// freeLocked says whether a listener may be added under a name.
-func (d *Dataplane) freeLocked(name string) error {
-	switch {
-	case d.stopping:
-		return ErrShutdown
-	case d.listeners[name] != nil || d.connectors[name] != nil:
-		return ErrExists
-	}
-	return nil
-}
-
-// runLocked starts l's accept loop once the data plane was started and l has
-// its part of the memory; Dataplane.mu is held.
-func (d *Dataplane) runLocked(l *listener) {
-	if d.started && !d.stopping && l.divided && !l.draining {
+// runLocked starts l's accept loop if the data plane was started and l has its part of the
+// memory. The caller holds Dataplane.mu.
+func (d *Dataplane) runLocked(l *Listener) {
+	if d.started && !d.stopping && l.divided && !l.draining && !l.succeeded {
 		l.accepting.Go(l.accept)
 		l.accepting.Go(l.followHealth)
-		l.accepting.Go(func() { l.places.Run(l.ctx) })
+		l.accepting.Go(func() { l.places.Run(l.taking) })
 	}
 }
 
-// Removed says how the connections of a listener ended.
+// Removed says how the connections of a listener or connector ended.
 type Removed struct {
 	Drained int // all calls finished
-	Cut     int // the time was over before that
+	Cut     int // closed before all calls were finished
 }
 
-// RemoveListener stops accepting on a listener and drains its connections;
-// those not done when ctx ends are closed. Meanwhile the listener is there,
-// draining; called again, the context that ends first holds. When it returns,
-// nothing of the listener is left. Other listeners notice nothing. The error
-// is ErrNotFound.
+// RemoveListener is Remove for the listener of a name. The error is ErrNotFound.
 func (d *Dataplane) RemoveListener(ctx context.Context, name string) (Removed, error) {
-	d.mu.Lock()
-	l := d.listeners[name]
-	if l != nil {
-		l.draining = true
+	l, err := d.findListener(name)
+	if err != nil {
+		return Removed{}, err
 	}
-	d.mu.Unlock()
-	if l == nil {
-		return Removed{}, fmt.Errorf("listener %s: %w", name, ErrNotFound)
-	}
-	l.stop()
-	all, cut := d.drainAll(ctx, reasonListener, func(c *conn) bool { return c.l == l })
-	l.running.Wait()
-	d.mu.Lock()
-	if d.listeners[name] == l {
-		delete(d.listeners, name)
-	}
-	d.mu.Unlock()
-	return Removed{Drained: all - cut, Cut: cut}, nil
+	return l.Remove(ctx), nil
 }
 
-// Listeners describes all listeners, by name.
-func (d *Dataplane) Listeners() []ListenerInfo {
+// Remove stops accepting and drains the connections. When ctx ends, it closes the remaining
+// ones. Meanwhile a listener that no other has replaced is listed as draining. If Remove is
+// called again meanwhile, the context that ends first decides. When it returns, nothing of the
+// listener is left. Other listeners are not affected.
+func (l *Listener) Remove(ctx context.Context) Removed {
+	l.settle(ctx)
+	l.Stopping()
+	l.stop()
+	removed := l.drain(ctx, l.running.Wait)
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	delete(l.d.prepared, l)
+	delete(l.d.leaving, l)
+	if l.d.listeners[l.name] == l {
+		delete(l.d.listeners, l.name)
+	}
+	return removed
+}
+
+// settle lets the connections that are being made with a listener that has a successor come
+// up, until ctx ends.
+func (l *Listener) settle(ctx context.Context) {
+	l.d.mu.Lock()
+	succeeded := l.succeeded
+	l.d.mu.Unlock()
+	if !succeeded {
+		return
+	}
+	defer context.AfterFunc(ctx, l.cancel)()
+	l.accepting.Wait()
+}
+
+func (d *Dataplane) findListener(name string) (*Listener, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	out := make([]ListenerInfo, 0, len(d.listeners))
-	for _, l := range d.listeners {
-		out = append(out, l.infoLocked())
+	if l := d.listeners[name]; l != nil {
+		return l, nil
 	}
-	slices.SortFunc(out, func(a, b ListenerInfo) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return nil, fmt.Errorf("listener %s: %w", name, ErrNotFound)
 }
 
-func (l *listener) infoLocked() ListenerInfo {
-	state, trouble := l.stateLocked()
-	refused := l.refused.snapshot()
-	return ListenerInfo{
-		Name:        l.cfg.Name,
-		Provider:    l.cfg.Provider.Name(),
-		Service:     l.cfg.Service,
-		Address:     l.rl.Addr(),
-		State:       state,
-		Trouble:     trouble,
-		Connections: l.up,
-		Accepted:    l.accepted.Load(),
-		Refused:     refused.Sum(),
-		Refusals:    refused,
-		Evictions:   l.evicted.snapshot(),
-		Since:       l.since,
-		Limits:      l.limits,
-		Access:      *l.access.Load(),
+// UpdateListener is Update for the listener of a name. The error may also be ErrNotFound.
+func (d *Dataplane) UpdateListener(name string, u EndpointUpdate) (ended int, err error) {
+	l, err := d.findListener(name)
+	if err != nil {
+		return 0, err
 	}
+	return l.Update(u)
 }
 
-// stop ends the accept loop; connections being made are given up, those that
-// are up live on. The caller has made sure that it isn't started again.
-func (l *listener) stop() {
+// Update changes limits and access for new connections, completely or not at all. It returns
+// how many connections EndDenied ended. The error is a *LimitError or an *AccessError, with
+// the listener's name.
+func (l *Listener) Update(u EndpointUpdate) (ended int, err error) {
+	err = l.endpoint.Update(u)
+	if err == nil && u.EndDenied {
+		ended = l.endDenied()
+	}
+	return ended, err
+}
+
+// endDenied ends the connections that may no longer connect, and returns their number.
+// register does the same for connections that come up meanwhile.
+func (l *Listener) endDenied() int {
+	access := l.access.Load()
+	denied := l.d.choose(func(c *conn) bool { return c.l == l && !access.Permits(c.key.Peer) })
+	var closing sync.WaitGroup
+	for _, c := range denied {
+		closing.Go(func() { c.end(reasonDenied) })
+	}
+	closing.Wait()
+	return len(denied)
+}
+
+// ListenerInfo describes a listener.
+type ListenerInfo struct {
+	EndpointInfo
+	Service   string
+	Trouble   string           // with StateDegraded: the reason
+	Evictions connlimit.Counts // connections that lost their places, by reason
+}
+
+// Info describes the listener.
+func (l *Listener) Info() ListenerInfo {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	return l.infoLocked()
+}
+
+// Sockets returns the TCP sockets of the listener, if its provider uses TCP.
+func (l *Listener) Sockets() []net.Listener { return l.rl.Sockets() }
+
+// Listeners describes all listeners, by name.
+func (d *Dataplane) Listeners() []ListenerInfo { return described(d, d.listeners) }
+
+func (l *Listener) infoLocked() ListenerInfo {
+	info := ListenerInfo{EndpointInfo: l.commonLocked(l.rl.Addr()), Service: l.service, Evictions: l.evicted.snapshot()}
+	if _, reason := l.rl.Health(); reason != nil && !l.draining {
+		info.State, info.Trouble = StateDegraded, reason.Error()
+	}
+	return info
+}
+
+// stop ends the accept loop. Connections being made are given up, and those that are up
+// continue. The caller makes sure that the loop is not started again.
+func (l *Listener) stop() {
 	l.cancel()
 	l.rl.Close()
 	l.accepting.Wait()

@@ -1,20 +1,8 @@
 package dataplane
 
-// stateLocked is the listener's state and, when it is degraded, why. What it
-// waits for is the provider's to see: a device, a port, an address.
-func (l *listener) stateLocked() (state, trouble string) {
-	if l.draining {
-		return StateDraining, ""
-	}
-	if _, reason := l.rl.Health(); reason != nil {
-		return StateDegraded, reason.Error()
-	}
-	return StateUp, ""
-}
-
-// followHealth logs when the listener can't be reached any more, and when it can
-// again, until it stops.
-func (l *listener) followHealth() {
+// followHealth logs when the listener becomes unreachable and when it is reachable again. It
+// runs until the listener stops.
+func (l *Listener) followHealth() {
 	before := ""
 	for {
 		changed, reason := l.rl.Health()
@@ -24,14 +12,14 @@ func (l *listener) followHealth() {
 		}
 		switch {
 		case now != "" && now != before:
-			l.d.log.Warn("listener degraded", "listener", l.cfg.Name, "reason", now)
+			l.d.log.Warn("listener degraded", "listener", l.name, "reason", now)
 		case now == "" && before != "":
-			l.d.log.Info("listener healthy again", "listener", l.cfg.Name)
+			l.d.log.Info("listener healthy again", "listener", l.name)
 		}
 		before = now
 		select {
 		case <-changed:
-		case <-l.ctx.Done():
+		case <-l.taking.Done():
 			return
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// openSession has a service that keeps something for each connection begin,
-// before the peer is answered. The error is a *RefusedError.
+// openSession opens the session of a service that keeps state for each connection, before
+// the peer is answered. The error is a *RefusedError.
 func (c *conn) openSession(ctx context.Context) error {
-	o, ok := c.l.cfg.Handler.(perconn.Opener)
+	o, ok := c.l.handler.(perconn.Opener)
 	if !ok {
 		return nil
 	}
@@ -51,10 +51,9 @@ func (s served) Inline() (send, receive uint32) {
 	return info.Inline()
 }
 
-// Waited implements perconn.Conn. The call was counted when it was handed to
-// the service.
+// Waited implements perconn.Conn. The call itself was counted when the service got it.
 func (s served) Waited(d time.Duration) { s.c.handler.waited.Add(uint64(max(d, 0))) }
 
-// End implements perconn.Conn. Closing waits for the calls, from one of which
-// this may be called.
+// End implements perconn.Conn. It uses a goroutine, because closing waits for the calls, and
+// one of them may be the caller.
 func (s served) End(reason string) { go s.c.end(reason) }

@@ -76,9 +76,9 @@ func TestServiceKeepsSomethingForEachConnection(t *testing.T) {
 	if err := ca.Call(over, new(rpcrdma.Call)); !errors.Is(err, rpcrdma.ErrNoBackchannel) {
 		t.Errorf("a call before the back channel is open: %v", err)
 	}
-	before := p.listeners["a"].handler.waited.Load()
+	before := p.listeners["a"].calls.waited.Load()
 	ca.Waited(time.Hour)
-	if n := p.listeners["a"].handler.waited.Load() - before; n < uint64(time.Hour) {
+	if n := p.listeners["a"].calls.waited.Load() - before; n < uint64(time.Hour) {
 		t.Errorf("waited %v", time.Duration(n))
 	}
 	ca.End("because")

@@ -8,49 +8,47 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Update is a change of settings on its way to the connections.
+// Update is a change of settings for connections.
 type Update struct {
-	// Resolve is the source of settings: of connections to come, and at once of
-	// those that are up.
+	// Resolve returns the new settings, for connections to come and for those that are up.
 	Resolve Resolver
-	// Keys are the settings that are changed. Without any there are no facts.
+	// Keys are the settings that change. They decide what a fact says of the peer.
 	Keys settings.KeySet
-	// Among are the connections that the change is about. All others stay as they
-	// are.
+	// Among selects the connections that the change concerns. Others stay unchanged.
 	Among Among
 }
 
-// Among picks connections: those of a listener, of peers, or one by its id. The
-// zero Among picks all.
+// Among selects connections: those of a listener, those of peers, or one by its id. The zero
+// Among selects all.
 type Among struct {
 	Listener string
 	Peers    netip.Prefix
 	ID       string
 }
 
-// Has says whether a connection is among them.
+// Has reports whether Among selects a connection.
 func (a *Among) Has(k ConnKey) bool {
 	return (a.Listener == "" || a.Listener == k.Listener) && (a.ID == "" || a.ID == k.ID) &&
 		(!a.Peers.IsValid() || a.Peers.Contains(k.Peer.Unmap().WithZone("")))
 }
 
-// Fact is what an update finds and does on a connection. The caller must
-// not change what its pointers refer to.
+// Fact describes an update on one connection. It is valid during the call that reports it.
+// The callee must not change what its pointers refer to.
 type Fact struct {
 	Conn  ConnKey
-	Ended bool // before the update
-	// Before and Now are the settings around the update, AtConnect those that the
-	// peer was told.
+	Ended bool // the connection ended before the update
+	// Before and Now are the settings before and after the update. AtConnect are the
+	// settings that were announced to the peer.
 	Before, Now, AtConnect *rpcrdma.Settings
-	// Peer is what was known of the peer before the update. Of keys that don't ask
-	// for it, it has nothing but the peer's role.
+	// Peer is what was known about the peer before the update. It has only the peer's role
+	// if no key needs more.
 	Peer *settings.Peer
 }
 
-// ApplySettings carries an update out. It returns a fact for each connection
-// that the update is about, in the order of ids. Calls are applied one after
-// another.
-func (d *Dataplane) ApplySettings(u Update) []Fact {
+// ApplySettings applies an update. It reports a fact for each connection that the update
+// concerns, in the order of ids, unless report is nil. Concurrent updates are applied one
+// after another, so report must not apply another.
+func (d *Dataplane) ApplySettings(u Update, report func(*Fact)) {
 	d.applying.Lock()
 	defer d.applying.Unlock()
 	d.mu.Lock()
@@ -58,7 +56,7 @@ func (d *Dataplane) ApplySettings(u Update) []Fact {
 	d.revision++
 	revision, all := d.revision, slices.Clone(d.conns.all)
 	d.mu.Unlock()
-	return u.each(all, func(c *conn) (before, now *rpcrdma.Settings) {
+	u.each(all, report, func(c *conn) (before, now *rpcrdma.Settings) {
 		before, now = c.update(u.Resolve, revision)
 		if before != now && *before != *now {
 			d.changed(c)
@@ -67,40 +65,31 @@ func (d *Dataplane) ApplySettings(u Update) []Fact {
 	})
 }
 
-// PreviewSettings says what ApplySettings would answer, and changes nothing.
-func (d *Dataplane) PreviewSettings(u Update) []Fact {
-	return u.each(d.snapshot(), func(c *conn) (before, now *rpcrdma.Settings) {
+// PreviewSettings reports what ApplySettings would report. It changes nothing.
+func (d *Dataplane) PreviewSettings(u Update, report func(*Fact)) {
+	u.each(d.snapshot(), report, func(c *conn) (before, now *rpcrdma.Settings) {
 		return c.settings.Load(), u.Resolve(c.key)
 	})
 }
 
-// each takes the update to the connections that it is about.
-func (u *Update) each(all []*conn, take func(*conn) (before, now *rpcrdma.Settings)) []Fact {
-	var facts []Fact
-	ask := u.Keys.AskPeers()
+// each calls take and then report for each connection that the update concerns.
+func (u *Update) each(all []*conn, report func(*Fact), take func(*conn) (before, now *rpcrdma.Settings)) {
+	var f Fact
+	var peer settings.Peer
+	ask := report != nil && u.Keys.AskPeers()
 	for _, c := range all {
 		if !u.Among.Has(c.key) {
 			continue
 		}
-		f := Fact{Conn: c.key, AtConnect: c.atConnect, Ended: c.ended(), Peer: c.role()}
-		if ask {
-			f.Peer = c.peerFacts() // as they are before the peer hears of it
+		f = Fact{Conn: c.key, AtConnect: c.atConnect, Ended: c.ended(), Peer: c.role()}
+		if ask { // before the update reaches the peer
+			peer = c.peerFacts()
+			f.Peer = &peer
 		}
-		f.Before, f.Now = take(c)
-		if u.Keys != 0 {
-			facts = appendFact(facts, len(all), f)
+		if f.Before, f.Now = take(c); report != nil {
+			report(&f)
 		}
 	}
-	return facts
-}
-
-// appendFact appends to the facts of some of all connections: mostly one or
-// nearly all of them.
-func appendFact(facts []Fact, all int, f Fact) []Fact {
-	if len(facts) == 1 {
-		facts = slices.Grow(facts, all-1)
-	}
-	return append(facts, f)
 }
 
 func (c *conn) ended() bool {
@@ -112,11 +101,11 @@ func (c *conn) ended() bool {
 	}
 }
 
-// The peers of which nothing but the role is known.
+// Peers of which only the role is known.
 var client, target = &settings.Peer{}, &settings.Peer{Target: true}
 
-// role is the peer's: it makes calls or, of a connector's connection, answers
-// them.
+// role returns the peer's role: the peer makes calls or, on a connector's connection,
+// answers them.
 func (c *conn) role() *settings.Peer {
 	if c.rc == nil {
 		return target
@@ -124,10 +113,10 @@ func (c *conn) role() *settings.Peer {
 	return client
 }
 
-// peerFacts is what is known of the peer and the device.
-func (c *conn) peerFacts() *settings.Peer {
+// peerFacts returns what is known about the peer and the device.
+func (c *conn) peerFacts() settings.Peer {
 	i := c.link.Info()
-	p := &settings.Peer{
+	p := settings.Peer{
 		Target: c.rc == nil,
 		Bound:  i.PeerReceive, Receive: i.PeerReceiveSize, Invalidation: i.PeerRemoteInvalidation,
 		Configured: i.Configuration.Spoken, Pads: i.Padding.Received > 0, PadTaken: i.Padding.Taken,
@@ -136,7 +125,7 @@ func (c *conn) peerFacts() *settings.Peer {
 		Told:   toldOf(&i.Characteristics),
 		Device: i.Device, NoWindows: i.NoWindows, NoSendInvalidate: i.NoSendInvalidate,
 	}
-	if p.Configured || p.Told.Spoken { // it told last what it receives
+	if p.Configured || p.Told.Spoken { // the last message about the receive size counts
 		p.Receive = p.Bound
 	}
 	if !p.Target && p.Receive > p.Bound {

@@ -29,19 +29,19 @@ type effect struct {
 	Reason  string
 }
 
-func (u Update) effects(facts []Fact) (out []effect) {
-	for _, f := range facts {
+func (u Update) effects(apply func(Update, func(*Fact))) (out []effect) {
+	apply(u, func(f *Fact) {
 		e := effect{ConnID: f.Conn.ID}
 		e.Outcome, e.Reason = settings.Fold(u.Keys, f.Now, f.AtConnect, f.Peer)
 		out = append(out, e)
-	}
+	})
 	return out
 }
 
 // applied are the effects of an update, foreseen those that a preview names.
-func (p *plane) applied(u Update) []effect { return u.effects(p.ApplySettings(u)) }
+func (p *plane) applied(u Update) []effect { return u.effects(p.ApplySettings) }
 
-func (p *plane) foreseen(u Update) []effect { return u.effects(p.PreviewSettings(u)) }
+func (p *plane) foreseen(u Update) []effect { return u.effects(p.PreviewSettings) }
 
 func TestSettingsOfNewConnections(t *testing.T) {
 	var asked []ConnKey
@@ -114,7 +114,7 @@ func TestApplySettings(t *testing.T) {
 		t.Errorf("event %+v", e.Conn)
 	}
 	// The same again changes nothing and publishes nothing.
-	p.ApplySettings(Update{Resolve: larger})
+	p.ApplySettings(Update{Resolve: larger}, nil)
 	if n := len(p.events.Events()); n != 0 || asked != 3 {
 		t.Errorf("%d events for no change, settings asked for %d times", n, asked)
 	}
@@ -142,7 +142,7 @@ func TestNoConnectionMissesAChange(t *testing.T) {
 		})
 	}
 	for i := range uint32(changes) {
-		p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = i })})
+		p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = i })}, nil)
 	}
 	cancel()
 	dialers.Wait()
@@ -153,7 +153,7 @@ func TestNoConnectionMissesAChange(t *testing.T) {
 		}
 	}
 	// One more, so that all are surely registered before they are looked at.
-	p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = changes })})
+	p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.DDPMinChunk = changes })}, nil)
 	for _, c := range p.Connections() {
 		if c.Settings.DDPMinChunk != changes {
 			t.Errorf("connection %s is left with change %d", c.ID, c.Settings.DDPMinChunk)
@@ -201,7 +201,7 @@ func TestSettingsChangeUnderLoad(t *testing.T) {
 	load.Wait()
 }
 
-// promptLink is of a peer that has done what it is told before anybody looks.
+// promptLink belongs to a peer that reacts to an announcement at once.
 type promptLink struct {
 	Link
 	info rpcrdma.Info
@@ -215,8 +215,8 @@ func (l *promptLink) SetSettings(s *rpcrdma.Settings) {
 	l.info.Characteristics.Own.ReceiveSize = s.InlineReceiveSize
 }
 
-// What an update did is told as seen from before it, however soon it is done;
-// so a preview of it says the same.
+// The facts of an update describe the peer before it, even if the peer reacts at once. So a
+// preview returns the same.
 func TestEffectsOnPromptPeer(t *testing.T) {
 	p := newPlane(t, Config{})
 	was := rpcrdma.DefaultSettings()
@@ -225,7 +225,7 @@ func TestEffectsOnPromptPeer(t *testing.T) {
 	link.info.Characteristics.Spoken = true
 	link.info.Characteristics.Own.ReceiveSize = was.InlineReceiveSize
 	c := &conn{
-		l:    &listener{d: p.Dataplane, cfg: ListenerConfig{Name: "a", Provider: p.p}},
+		e:    &endpoint{d: p.Dataplane, name: "a", provider: p.p},
 		key:  ConnKey{Listener: "a", ID: "1"},
 		link: link, atConnect: &was,
 	}
@@ -249,5 +249,36 @@ func TestEffectsOnPromptPeer(t *testing.T) {
 	}
 	if link.info.Characteristics.Own.ReceiveSize != now.InlineReceiveSize {
 		t.Error("the link was not told")
+	}
+}
+
+// TestFactsAllocateNothing: what a preview allocates does not depend on the number of
+// connections, though each reports a fact about its peer.
+func TestFactsAllocateNothing(t *testing.T) {
+	p := newPlane(t, Config{})
+	addr := p.listen("a", echo.New())
+	p.Start()
+	larger := rpcrdma.DefaultSettings()
+	larger.InlineSendMax *= 2
+	u := everything(func(ConnKey) *rpcrdma.Settings { return &larger }, settings.InlineSendMax)
+	preview := func(connections int) float64 {
+		for range connections {
+			p.dial(addr, nil)
+		}
+		return testing.AllocsPerRun(10, func() {
+			n := 0
+			p.PreviewSettings(u, func(f *Fact) {
+				if f.Peer.Bound == 0 || f.Now != &larger {
+					t.Errorf("%+v of %+v", f, f.Peer)
+				}
+				n++
+			})
+			if n != len(p.Connections()) {
+				t.Errorf("%d facts", n)
+			}
+		})
+	}
+	if one, many := preview(1), preview(31); many > one+8 { // other goroutines allocate too
+		t.Errorf("%v allocations for a connection, %v for 32", one, many)
 	}
 }

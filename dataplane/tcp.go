@@ -14,27 +14,26 @@ const (
 	MaxTCPIdle = 24 * time.Hour
 )
 
-// TCPLimits bound the TCP connections of all services together, and the idle time
-// of these and of connectors' clients. 0 means the default of package rpctcp.
+// TCPLimits bounds the TCP connections of all services together, and the idle time of these
+// and of connectors' clients. 0 means the default of package rpctcp.
 type TCPLimits struct {
 	Connections int
-	// ConnectionsPerPeer limits those of one IPv4 address or one IPv6 /64.
+	// ConnectionsPerPeer bounds the connections of one IPv4 address or one IPv6 /64.
 	ConnectionsPerPeer int
 	Idle               time.Duration
 }
 
-// TCPIdleError is a TCPLimits.Idle out of range.
+// TCPIdleError means that TCPLimits.Idle is out of range.
 type TCPIdleError struct{ Value time.Duration }
 
 func (e *TCPIdleError) Error() string { return "tcp_idle: " + e.Reason() }
 
-// Reason is the error without the name of the limit.
+// Reason returns the error without the name of the limit.
 func (e *TCPIdleError) Reason() string {
 	return fmt.Sprintf("%v is out of range %v..%v", e.Value, MinTCPIdle, MaxTCPIdle)
 }
 
-// Check checks that every limit is in range. The error is a *LimitError or a
-// *TCPIdleError.
+// Check returns a *LimitError or a *TCPIdleError for the first limit out of range, or nil.
 func (l *TCPLimits) Check() error {
 	for _, c := range []LimitError{
 		{"tcp_connections", l.Connections, MaxLimit},
@@ -55,25 +54,24 @@ func (l TCPLimits) table() connlimit.Limits {
 	return rpctcp.DefaultLimits(connlimit.Limits{Total: l.Connections, PerKey: l.ConnectionsPerPeer, Idle: l.Idle})
 }
 
-// WithDefaults replaces zeros by the defaults.
+// WithDefaults returns l with zeros replaced by the defaults.
 func (l TCPLimits) WithDefaults() TCPLimits {
 	t := l.table()
 	return TCPLimits{Connections: t.Total, ConnectionsPerPeer: t.PerKey, Idle: t.Idle}
 }
 
-// TCPPlaces is the table of the TCP connections of all services.
+// TCPPlaces returns the table of the TCP connections of all services.
 func (d *Dataplane) TCPPlaces() *connlimit.Table { return d.tcp }
 
-// TCPLimits are those asked for, defaults filled in.
+// TCPLimits returns the configured limits, with defaults filled in.
 func (d *Dataplane) TCPLimits() TCPLimits {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.tcpLimits.WithDefaults()
 }
 
-// SetTCPLimits changes the limits. Connections that are up and over a lowered
-// limit stay until they are idle and newcomers need their places. The error is
-// that of Check.
+// SetTCPLimits changes the limits. Connections that are up and over a lowered limit stay
+// until they are idle and others need their places. The error is that of Check.
 func (d *Dataplane) SetTCPLimits(l TCPLimits) error {
 	if err := l.Check(); err != nil {
 		return err
@@ -83,7 +81,7 @@ func (d *Dataplane) SetTCPLimits(l TCPLimits) error {
 	d.tcpLimits = l
 	d.tcp.SetLimits(d.tcpTableLocked())
 	for _, k := range d.connectors {
-		k.followLocked()
+		k.places.SetLimits(k.table())
 	}
 	return nil
 }

@@ -5,13 +5,13 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Tracing is where connections can be looked at.
+// Tracing returns the hub through which watchers observe connections.
 func (d *Dataplane) Tracing() *trace.Hub { return &d.tracing }
 
-// traced makes a connection that is about to be made known to watchers.
+// traced registers a connection that is about to be made with the hub.
 func (c *conn) traced(req *rpcrdma.Request) *rpcrdma.Tap {
 	peer, own := req.PrivateData(c.atConnect)
-	c.trace = c.l.d.tracing.Add(trace.Info{
+	c.trace = c.e.d.tracing.Add(trace.Info{
 		ID: c.key.ID, Listener: c.key.Listener, Local: req.LocalAddr(), Peer: c.peer,
 		PeerPrivate: peer, OwnPrivate: own,
 	})

@@ -1,0 +1,233 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// endpoint is the common part of listeners and connectors: a name to which settings refer,
+// and connections with their own limits, for peers or clients that have access.
+type endpoint struct {
+	d        *Dataplane
+	kind     string // listener or connector
+	name     string // unique among both
+	provider rdmacm.Provider
+	service  string // what answers the calls: a listener's service or a connector's target
+	since    time.Time
+
+	calls      *measured
+	handshakes turnstile
+	accepted   atomic.Uint64
+	slow       atomic.Uint64 // calls
+	refused    refusalLog
+	access     atomic.Pointer[Access] // changed under Dataplane.mu
+	places     *connlimit.Table       // connections being made or up
+	defaults   Limits                 // used for limits that are 0
+	table      func() connlimit.Limits
+
+	// Under Dataplane.mu:
+	draining bool // being removed
+	limits   Limits
+	up       int           // connections
+	gone     rpcrdma.Stats // sums of the connections that have ended
+}
+
+// EndpointInfo describes the common part of listeners and connectors.
+type EndpointInfo struct {
+	Name, Provider string
+	Address        netip.AddrPort // as bound
+	State          string         // up; degraded; draining while it is being removed
+	Connections    int
+	Accepted       uint64 // connections that came up
+	SlowCalls      uint64
+	Refused        uint64 // handshakes, connections and clients refused, for all reasons
+	Refusals       Refusals
+	Since          time.Time
+	Limits         Limits // defaults filled in
+	Access         Access // must not be changed
+}
+
+// EndpointUpdate changes a listener or connector that is up. Nil fields stay unchanged.
+type EndpointUpdate struct {
+	Limits      *Limits
+	Allow, Deny *[]netip.Prefix
+	// EndDenied ends the connections of a listener that are up and may no longer connect.
+	EndDenied bool
+}
+
+// init prepares the endpoint and checks limits and access. The error is a *LimitError or an
+// *AccessError.
+func (e *endpoint) init(d *Dataplane, limits Limits, access Access) error {
+	if err := limits.Check(); err != nil {
+		return fmt.Errorf("limits.%w", err)
+	}
+	a, err := access.normal()
+	if err != nil {
+		return err
+	}
+	e.d, e.since, e.calls = d, time.Now(), new(measured)
+	e.places = connlimit.New(e.since, connlimit.Config{Name: e.kind + " " + e.name, Parent: d.places})
+	e.access.Store(a)
+	e.setLimitsLocked(limits) // no other goroutine uses it yet
+	return nil
+}
+
+// failed adds the endpoint's kind and name to an error.
+func (e *endpoint) failed(err error) error { return fmt.Errorf("%s %s: %w", e.kind, e.name, err) }
+
+// freeLocked returns an error if no listener or connector may be added under a name.
+func (d *Dataplane) freeLocked(name string) error {
+	switch {
+	case d.stopping:
+		return ErrShutdown
+	case d.listeners[name] != nil || d.connectors[name] != nil:
+		return ErrExists
+	}
+	return nil
+}
+
+// Check checks limits and access. The error is a *LimitError or an *AccessError.
+func (u *EndpointUpdate) Check() error {
+	if u.Limits != nil {
+		if err := u.Limits.Check(); err != nil {
+			return fmt.Errorf("limits.%w", err)
+		}
+	}
+	_, err := u.access(&Access{}).normal()
+	return err
+}
+
+// access returns a with the lists that u changes.
+func (u *EndpointUpdate) access(a *Access) *Access {
+	next := *a
+	if u.Allow != nil {
+		next.Allow = *u.Allow
+	}
+	if u.Deny != nil {
+		next.Deny = *u.Deny
+	}
+	return &next
+}
+
+// Update changes limits and access for new connections, completely or not at all. The error
+// is a *LimitError or an *AccessError, with the endpoint's name.
+func (e *endpoint) Update(u EndpointUpdate) error {
+	if err := u.Check(); err != nil {
+		return e.failed(err)
+	}
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	access, err := u.access(e.access.Load()).normal()
+	if err != nil {
+		return e.failed(err)
+	}
+	e.access.Store(access)
+	if u.Limits != nil {
+		e.setLimitsLocked(*u.Limits)
+	}
+	return nil
+}
+
+// setLimitsLocked applies checked limits.
+func (e *endpoint) setLimitsLocked(v Limits) {
+	e.limits = v.withDefaults(e.defaults)
+	e.places.SetLimits(e.table())
+	e.handshakes.setLimit(e.limits.Handshakes)
+}
+
+// Stopping ends the admission of connections.
+func (e *endpoint) Stopping() {
+	e.d.mu.Lock()
+	defer e.d.mu.Unlock()
+	e.draining = true
+}
+
+// stopsLocked reports whether connections may no longer be admitted.
+func (e *endpoint) stopsLocked() bool { return e.draining || e.d.stopping }
+
+// drain drains the connections, and closes the remaining ones when ctx ends. It then calls
+// wait, which returns when nothing is left of them.
+func (e *endpoint) drain(ctx context.Context, wait func()) Removed {
+	all, cut := e.d.drainAll(ctx, "the "+e.kind+" was removed", func(c *conn) bool { return c.e == e })
+	wait()
+	return Removed{Drained: all - cut, Cut: cut}
+}
+
+// EnterHandshake waits for room among the connections being made, of the endpoint and of all
+// together, and takes it. LeaveHandshake returns it. If ctx ends first, the error is a
+// *RefusedError.
+func (e *endpoint) EnterHandshake(ctx context.Context) error {
+	if e.handshakes.enter(ctx) {
+		if e.d.handshakes.enter(ctx) {
+			return nil
+		}
+		e.handshakes.leave()
+	}
+	return &RefusedError{RefusedHandshake, "too many connections are being made at once"}
+}
+
+// LeaveHandshake returns the room that EnterHandshake took.
+func (e *endpoint) LeaveHandshake() {
+	e.d.handshakes.leave()
+	e.handshakes.leave()
+}
+
+// newConn makes a connection without a place and an id.
+func (e *endpoint) newConn() *conn {
+	c := &conn{e: e, key: ConnKey{Listener: e.name}, gone: make(chan struct{})}
+	c.handler.measured = e.calls
+	return c
+}
+
+// numberLocked gives a connection that has a place its id. The ids of connections that do
+// not come up are not reused.
+func (c *conn) numberLocked() {
+	c.e.d.lastID++
+	c.key.ID = strconv.FormatUint(c.e.d.lastID, 10)
+}
+
+// resolve gives its settings to a connection whose peer is known.
+func (c *conn) resolve() {
+	d := c.e.d
+	d.mu.Lock()
+	resolve := d.resolve
+	c.revision = d.revision
+	d.mu.Unlock()
+	c.atConnect = resolve(c.key)
+	c.settings.Store(c.atConnect)
+}
+
+// commonLocked describes the endpoint, without the fields of only one kind.
+func (e *endpoint) commonLocked(address netip.AddrPort) EndpointInfo {
+	info := EndpointInfo{
+		Name: e.name, Provider: e.provider.Name(), Address: address, State: StateUp,
+		Connections: e.up, Accepted: e.accepted.Load(), SlowCalls: e.slow.Load(), Refusals: e.refused.snapshot(), Since: e.since,
+		Limits: e.limits, Access: *e.access.Load(),
+	}
+	info.Refused = info.Refusals.Sum()
+	if e.draining {
+		info.State = StateDraining
+	}
+	return info
+}
+
+// described returns the descriptions of all endpoints of one kind, by name.
+func described[E interface{ infoLocked() I }, I any](d *Dataplane, all map[string]E) []I {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]I, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[name].infoLocked())
+	}
+	return out
+}
